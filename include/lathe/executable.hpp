@@ -1,0 +1,134 @@
+// Executable: a compiled program, called again and again with named inputs. Kernel: one compiled loop nest of it.
+//
+// Both are cheap handles and may be used from several threads at once.
+//
+//   Executable f = compile({{"y", x.matmul(w)}}, {.device = "c"});
+//   Tensor y = f({{"x", some_tensor}, {"w", weights}}).at("y");
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lathe/tensor.hpp"
+
+namespace lathe {
+
+struct KernelParam {
+  std::string name;
+  DType dtype;
+  Shape shape;
+  bool written;
+};
+
+/// What a launch binds, by name: host memory for every parameter and a value for every shape variable.
+class Query {
+ public:
+  Query& bind(const std::string& param, void* data, size_t bytes);
+  Query& bind(const std::string& param, const void* data, size_t bytes);  // read-only parameters
+  Query& set(const std::string& shape_var, int64_t value);
+
+  struct Binding { std::string name; void* data; size_t bytes; bool writable; };
+  const std::vector<Binding>& buffers() const { return buffers_; }
+  const std::vector<std::pair<std::string, int64_t>>& shape_values() const { return shape_values_; }
+
+ private:
+  std::vector<Binding> buffers_;
+  std::vector<std::pair<std::string, int64_t>> shape_values_;
+};
+
+class Kernel {
+ public:
+  const std::string& name() const;
+  const std::string& source() const;                  ///< C, OpenCL C, LLVM IR or the printed loop AST, by device
+  const std::vector<KernelParam>& params() const;
+  const std::vector<Expr>& shape_vars() const;
+  std::string ast() const;                            ///< the scheduled loop AST, printed
+  std::vector<std::string> moves() const;             ///< the schedule
+  double predicted_seconds() const;                   ///< by the cost model
+  /// Runs it. Error(Name) for a missing, unknown or doubled name, Error(Value) for a wrong size or a shape value out of bounds.
+  void launch(const Query& query) const;
+
+  struct Impl;
+  explicit Kernel(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+  const std::shared_ptr<const Impl>& impl() const { return impl_; }
+
+ private:
+  std::shared_ptr<const Impl> impl_;
+};
+
+struct TuneProgress {
+  int round = 0;
+  int64_t proposed = 0, measured = 0, rejected = 0;
+  double best_seconds = 0, elapsed_seconds = 0, budget_seconds = 0;
+};
+
+struct TuneOptions {
+  double budget_seconds = 30;
+  int beam = 8;
+  uint64_t seed = 1;
+  bool measure = true;                     ///< off: rank by the model alone; deterministic
+  std::string log;                         ///< JSON lines are appended to this file; empty: none
+  std::function<void(const TuneProgress&)> progress;
+};
+
+struct CompileOptions {
+  std::string device = "cpu";              ///< see devices()
+  int threads = 0;                         ///< 0: one per core
+  std::string cpu = "native";              ///< or x86-64, x86-64-v2, x86-64-v3, x86-64-v4
+  const TuneOptions* tune = nullptr;       ///< search with measurements; null: by the model, or what the database holds
+  bool use_database = true;
+  std::vector<std::string> moves;          ///< if not empty: apply exactly these, no search
+};
+
+using NamedTensors = std::map<std::string, Tensor>;
+
+class Executable {
+ public:
+  /// Error(Name) for a missing or unknown input, Error(Shape) or Error(DType) where one doesn't fit its declaration.
+  NamedTensors operator()(const NamedTensors& inputs) const;
+  /// As above into memory of the caller's: row-major, of the outputs' sizes. No allocation, no copies on host devices.
+  void run(const std::map<std::string, const void*>& inputs, const std::map<std::string, void*>& outputs,
+           const std::map<std::string, int64_t>& shape_values = {}) const;
+
+  std::vector<Kernel> kernels() const;
+  size_t kernel_count() const;
+  std::vector<KernelParam> inputs() const;
+  std::vector<KernelParam> outputs() const;
+  std::vector<std::string> moves() const;  ///< all of the plan; CompileOptions::moves replays them
+  double predicted_seconds() const;
+  int64_t arena_bytes() const;             ///< peak of intermediates as planned
+  int64_t naive_bytes() const;             ///< their sum without reuse
+  bool tuned() const;                      ///< the schedule came from measurements
+  std::string print() const;               ///< the instructions, one a line
+
+  struct Impl;
+  explicit Executable(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+
+ private:
+  std::shared_ptr<const Impl> impl_;
+};
+
+Executable compile(const NamedTensors& outputs, const CompileOptions& options = {});
+
+struct DeviceInfo {
+  std::string name;
+  bool available;
+  std::string detail;  // what it is, or why it is absent
+};
+std::vector<DeviceInfo> devices();
+/// Where item(), to_vector() and operator<< run; "cpu" if available, else "c", else "interp". Error(Device) if absent.
+void set_default_device(const std::string& name);
+std::string default_device();
+
+struct EmitOptions {
+  std::string target = "c";   ///< c, opencl, llvm, asm, ast, graph, dot or moves
+  CompileOptions compile;
+  bool simplify_graph = true;
+};
+/// Source of a whole program as one file. C: `void lathe_program(const T* in..., T* out..., int64_t var...)`, self-contained C11.
+std::string emit(const NamedTensors& outputs, const EmitOptions& options = {});
+std::string emit(const Tensor& output, const EmitOptions& options = {});
+
+}  // namespace lathe

@@ -1,0 +1,7 @@
+// lathe: build tensor programs, compile them, run them, read their source.
+#pragma once
+#include "lathe/dtype.hpp"
+#include "lathe/error.hpp"
+#include "lathe/executable.hpp"
+#include "lathe/expr.hpp"
+#include "lathe/tensor.hpp"

@@ -1,0 +1,262 @@
+// Tensor: a lazy value. Building an expression runs nothing; item(), to_vector(), operator<< and realise() run it on
+// the default device, and the tensor then holds its data, so that nothing is computed twice.
+//
+// A Tensor is a handle: copies are cheap and share the same value. Building graphs is thread-safe. Every function throws
+// Error beginning with its own name and giving the shapes, when shapes, dtypes or axes don't fit. Axes may be negative.
+// Elementwise functions broadcast as NumPy does and promote dtypes as promote() says.
+//
+//   Tensor a = Tensor::from({1.f, 2.f, 3.f});
+//   Tensor y = (a * a).sum();
+//   float s = y.item<float>();   // 14
+#pragma once
+#include <cstring>
+#include <initializer_list>
+#include <iosfwd>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lathe/dtype.hpp"
+#include "lathe/error.hpp"
+#include "lathe/expr.hpp"
+
+namespace lathe {
+
+class Tensor;
+namespace graph { struct Node; }
+
+/// One part of an index: a position (drops the axis), a slice [start:stop:step] (any of them open, negative as in
+/// Python), a new axis, or `...`.
+struct Slice {
+  std::optional<int64_t> start, stop;
+  int64_t step = 1;
+};
+struct NewAxis {};
+struct Ellipsis {};
+struct IndexItem {
+  enum class Kind { Position, Slice, NewAxis, Ellipsis } kind;
+  int64_t position = 0;
+  Slice slice;
+  IndexItem(int p) : kind(Kind::Position), position(p) {}
+  IndexItem(int64_t p) : kind(Kind::Position), position(p) {}
+  IndexItem(Slice s) : kind(Kind::Slice), slice(s) {}
+  IndexItem(NewAxis) : kind(Kind::NewAxis) {}
+  IndexItem(Ellipsis) : kind(Kind::Ellipsis) {}
+};
+
+using Axes = std::vector<int>;
+
+/// Of convolutions and pooling, one number per spatial axis; a single number stands for all of them.
+struct ConvOptions {
+  std::vector<int64_t> stride{1}, padding{0}, dilation{1};
+  int64_t groups = 1;
+  std::vector<int64_t> output_padding{0};  // transposed convolution only
+};
+struct PoolOptions {
+  std::vector<int64_t> stride{};           // empty: the kernel's size
+  std::vector<int64_t> padding{0}, dilation{1};
+  bool count_include_pad = true;           // average pooling only
+  bool ceil_mode = false;
+};
+
+class Tensor {
+ public:
+  Tensor();  // the f32 scalar 0
+
+  // ---- creation ----
+  template <class T> static Tensor from(std::initializer_list<T> values) { return from(std::vector<T>(values)); }
+  template <class T> static Tensor from(const std::vector<T>& values) {
+    return from(values, {Expr(static_cast<int64_t>(values.size()))});
+  }
+  /// Copies values in row-major order. Error(Shape) unless their number fits the (static) shape.
+  template <class T> static Tensor from(const std::vector<T>& values, const Shape& shape) {
+    if constexpr (std::is_same_v<T, bool>) {
+      std::vector<unsigned char> bytes(values.begin(), values.end());
+      return from_memory(bytes.data(), bytes.size(), DType::Bool, shape);
+    } else {
+      return from_memory(values.data(), values.size(), dtype_of<T>(), shape);
+    }
+  }
+  static Tensor from_memory(const void* values, size_t count, DType dtype, const Shape& shape);
+  /// A program's input, bound by name at each call of the Executable.
+  static Tensor input(const std::string& name, const Shape& shape, DType dtype = DType::F32);
+  template <class T> static Tensor full(const Shape& shape, T value) { return full(shape, scalar_of(value)); }
+  static Tensor full(const Shape& shape, Scalar value);
+  static Tensor zeros(const Shape& shape, DType dtype = DType::F32);
+  static Tensor ones(const Shape& shape, DType dtype = DType::F32);
+  template <class T> static Tensor scalar(T value) { return full({}, value); }
+  static Tensor arange(int64_t start, int64_t stop, int64_t step = 1, DType dtype = DType::I64);
+  static Tensor arange(int64_t stop) { return arange(0, stop); }
+  static Tensor linspace(double start, double stop, int64_t count, DType dtype = DType::F32);
+  static Tensor eye(int64_t rows, int64_t columns = -1, DType dtype = DType::F32);
+  static Tensor tri(int64_t rows, int64_t columns, int64_t diagonal = 0, DType dtype = DType::F32);
+  /// Uniform in [0, 1) and standard normal, from a counter-based generator: element k depends on seed and k alone,
+  /// so the same seed gives the same numbers on every device.
+  static Tensor rand(const Shape& shape, uint64_t seed, DType dtype = DType::F32);
+  static Tensor randn(const Shape& shape, uint64_t seed, DType dtype = DType::F32);
+  static Tensor randint(int64_t low, int64_t high, const Shape& shape, uint64_t seed, DType dtype = DType::I64);
+
+  // ---- description ----
+  const Shape& shape() const;
+  Expr size(int axis) const;
+  int rank() const;
+  DType dtype() const;
+
+  // ---- values (run on the default device; shapes must be static and no named input may be left) ----
+  const Tensor& realise() const;
+  template <class T> std::vector<T> to_vector() const {  // row-major; Error(DType) unless T is the dtype's type
+    static_assert(!std::is_same_v<T, bool>, "read bool tensors as uint8_t");
+    std::vector<T> out(element_count());
+    read(out.data(), std::is_same_v<T, uint8_t> && dtype() == DType::Bool ? DType::Bool : dtype_of<T>());
+    return out;
+  }
+  template <class T> T item() const {  // Error(Shape) unless there is one element; converts to T
+    if constexpr (std::is_floating_point_v<T>) return static_cast<T>(item_scalar().as_float());
+    else return static_cast<T>(item_scalar().as_int());
+  }
+  Scalar item_scalar() const;
+  int64_t element_count() const;
+  void read(void* out, DType as) const;
+
+  // ---- elementwise ----
+  Tensor neg() const; Tensor abs() const; Tensor sign() const; Tensor square() const; Tensor sqrt() const; Tensor rsqrt() const;
+  Tensor reciprocal() const; Tensor exp() const; Tensor exp2() const; Tensor log() const; Tensor log2() const;
+  Tensor log10() const; Tensor log1p() const; Tensor expm1() const;
+  Tensor sin() const; Tensor cos() const; Tensor tan() const; Tensor sinh() const; Tensor cosh() const; Tensor tanh() const;
+  Tensor erf() const; Tensor floor() const; Tensor ceil() const; Tensor trunc() const; Tensor round() const;  // half to even
+  Tensor relu() const; Tensor leaky_relu(double slope = 0.01) const; Tensor elu(double alpha = 1.0) const;
+  Tensor sigmoid() const; Tensor silu() const; Tensor softplus() const; Tensor hardswish() const;
+  Tensor gelu(bool tanh_approximation = false) const;
+  Tensor isnan() const; Tensor isinf() const; Tensor isfinite() const; Tensor logical_not() const; Tensor bitwise_not() const;
+  Tensor clamp(std::optional<double> low, std::optional<double> high) const;
+  Tensor cast(DType dtype) const; Tensor bitcast(DType dtype) const; Tensor contiguous() const;
+
+  // ---- reductions; no axes: all of them ----
+  Tensor sum(const Axes& axes = {}, bool keepdim = false) const;   // bool and small integers sum in i64, unsigned in u64
+  Tensor prod(const Axes& axes = {}, bool keepdim = false) const;
+  Tensor max(const Axes& axes = {}, bool keepdim = false) const;
+  Tensor min(const Axes& axes = {}, bool keepdim = false) const;
+  Tensor mean(const Axes& axes = {}, bool keepdim = false) const;  // integers give f64
+  Tensor var(const Axes& axes = {}, int64_t correction = 0, bool keepdim = false) const;
+  Tensor std(const Axes& axes = {}, int64_t correction = 0, bool keepdim = false) const;
+  Tensor any(const Axes& axes = {}, bool keepdim = false) const;
+  Tensor all(const Axes& axes = {}, bool keepdim = false) const;
+  Tensor sum(int axis, bool keepdim = false) const { return sum(Axes{axis}, keepdim); }
+  Tensor max(int axis, bool keepdim = false) const { return max(Axes{axis}, keepdim); }
+  Tensor min(int axis, bool keepdim = false) const { return min(Axes{axis}, keepdim); }
+  Tensor mean(int axis, bool keepdim = false) const { return mean(Axes{axis}, keepdim); }
+  Tensor argmax(std::optional<int> axis = {}, bool keepdim = false) const;  // i64; the lowest index on ties; NaN wins
+  Tensor argmin(std::optional<int> axis = {}, bool keepdim = false) const;
+  Tensor logsumexp(const Axes& axes, bool keepdim = false) const;
+  Tensor softmax(int axis) const;
+  Tensor log_softmax(int axis) const;
+  Tensor cumsum(int axis) const;
+  /// Stable. topk: largest (or smallest) first; ties by index.
+  Tensor sort(int axis = -1, bool descending = false) const;
+  Tensor argsort(int axis = -1, bool descending = false) const;
+  std::pair<Tensor, Tensor> topk(int64_t k, int axis = -1, bool largest = true) const;  // values, i64 indices
+
+  // ---- movement ----
+  Tensor reshape(const Shape& shape) const;   // one size may be -1
+  Tensor flatten(int start = 0, int end = -1) const;
+  Tensor permute(const Axes& axes) const;
+  Tensor transpose(int a = -2, int b = -1) const;
+  Tensor expand(const Shape& shape) const;    // -1 keeps a size; new axes in front
+  Tensor squeeze(std::optional<int> axis = {}) const;
+  Tensor unsqueeze(int axis) const;
+  Tensor pad(const std::vector<std::pair<int64_t, int64_t>>& before_after, double value = 0) const;
+  Tensor shrink(const std::vector<std::pair<int64_t, int64_t>>& begin_end) const;
+  Tensor flip(const Axes& axes) const;
+  Tensor roll(int64_t shift, int axis) const;
+  Tensor repeat(const std::vector<int64_t>& counts) const;   // tiles the whole, as NumPy's tile
+  Tensor index(const std::vector<IndexItem>& items) const;   // x.index({0, Slice{1, {}, 2}, Ellipsis{}})
+  Tensor window(int axis, int64_t size, int64_t step = 1, int64_t dilation = 1) const;  // windows in a new last axis
+  std::vector<Tensor> split(const std::vector<int64_t>& sizes, int axis = 0) const;
+  std::vector<Tensor> split(int64_t size, int axis = 0) const;
+  Tensor gather(int axis, const Tensor& index) const;        // as torch.gather; negative indices count from the end
+  Tensor take(const Tensor& index, int axis = 0) const;      // as numpy.take: rows at indices
+  Tensor scatter_add(int axis, const Tensor& index, const Tensor& source) const;
+  Tensor scatter(int axis, const Tensor& index, const Tensor& source) const;
+
+  // ---- linear algebra and layers ----
+  Tensor matmul(const Tensor& other) const;   // batched and broadcast as NumPy's matmul
+  Tensor dot(const Tensor& other) const { return matmul(other); }
+  Tensor layer_norm(const Axes& axes, const std::optional<Tensor>& weight = {}, const std::optional<Tensor>& bias = {}, double eps = 1e-5) const;
+  Tensor rms_norm(const Axes& axes, const std::optional<Tensor>& weight = {}, double eps = 1e-5) const;
+  Tensor batch_norm(const Tensor& mean, const Tensor& var, const std::optional<Tensor>& weight = {}, const std::optional<Tensor>& bias = {}, double eps = 1e-5) const;  // axis 1
+  Tensor group_norm(int64_t groups, const std::optional<Tensor>& weight = {}, const std::optional<Tensor>& bias = {}, double eps = 1e-5) const;
+  Tensor conv1d(const Tensor& weight, const std::optional<Tensor>& bias = {}, const ConvOptions& options = {}) const;
+  Tensor conv2d(const Tensor& weight, const std::optional<Tensor>& bias = {}, const ConvOptions& options = {}) const;
+  Tensor conv3d(const Tensor& weight, const std::optional<Tensor>& bias = {}, const ConvOptions& options = {}) const;
+  Tensor conv_transpose2d(const Tensor& weight, const std::optional<Tensor>& bias = {}, const ConvOptions& options = {}) const;
+  Tensor max_pool2d(const std::vector<int64_t>& kernel, const PoolOptions& options = {}) const;
+  Tensor avg_pool2d(const std::vector<int64_t>& kernel, const PoolOptions& options = {}) const;
+
+  template <class T> static Scalar scalar_of(T v) {
+    if constexpr (std::is_floating_point_v<T>) return Scalar::of_float(dtype_of<T>(), v);
+    else return Scalar::of_int(dtype_of<T>(), static_cast<int64_t>(v));
+  }
+
+  // ---- for lathe's own floors ----
+  struct Impl;
+  explicit Tensor(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+  const std::shared_ptr<Impl>& impl() const { return impl_; }
+
+ private:
+  std::shared_ptr<Impl> impl_;
+};
+
+Tensor operator+(const Tensor&, const Tensor&);
+Tensor operator-(const Tensor&, const Tensor&);
+Tensor operator*(const Tensor&, const Tensor&);
+Tensor operator/(const Tensor&, const Tensor&);   // true division: integers give f64 (f32 if both fit in 16 bits)
+Tensor operator%(const Tensor&, const Tensor&);   // floor modulo, as NumPy
+Tensor operator-(const Tensor&);
+Tensor operator<(const Tensor&, const Tensor&);
+Tensor operator<=(const Tensor&, const Tensor&);
+Tensor operator>(const Tensor&, const Tensor&);
+Tensor operator>=(const Tensor&, const Tensor&);
+Tensor operator==(const Tensor&, const Tensor&);  // elementwise, a bool tensor
+Tensor operator!=(const Tensor&, const Tensor&);
+Tensor operator&(const Tensor&, const Tensor&);
+Tensor operator|(const Tensor&, const Tensor&);
+Tensor operator^(const Tensor&, const Tensor&);
+Tensor operator<<(const Tensor&, const Tensor&);
+Tensor operator>>(const Tensor&, const Tensor&);
+/// A C++ number beside a tensor takes the tensor's dtype if that can hold its kind (NumPy 2's weak scalars): f32 * 2.0 is f32,
+/// i32 + 1 is i32, i32 * 0.5 is f64.
+Tensor weak(double value, DType beside);
+Tensor weak(int64_t value, DType beside);
+#define LATHE_WITH_NUMBER(op)                                                                              \
+  template <class T> requires std::is_arithmetic_v<T> Tensor operator op(const Tensor& a, T b) {           \
+    using W = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;                            \
+    return a op weak(static_cast<W>(b), a.dtype());                                                        \
+  }                                                                                                        \
+  template <class T> requires std::is_arithmetic_v<T> Tensor operator op(T a, const Tensor& b) {           \
+    using W = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;                            \
+    return weak(static_cast<W>(a), b.dtype()) op b;                                                        \
+  }
+LATHE_WITH_NUMBER(+) LATHE_WITH_NUMBER(-) LATHE_WITH_NUMBER(*) LATHE_WITH_NUMBER(/) LATHE_WITH_NUMBER(%)
+LATHE_WITH_NUMBER(<) LATHE_WITH_NUMBER(<=) LATHE_WITH_NUMBER(>) LATHE_WITH_NUMBER(>=) LATHE_WITH_NUMBER(==) LATHE_WITH_NUMBER(!=)
+LATHE_WITH_NUMBER(&) LATHE_WITH_NUMBER(|) LATHE_WITH_NUMBER(^)
+#undef LATHE_WITH_NUMBER
+
+Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
+Tensor maximum(const Tensor& a, const Tensor& b);
+Tensor minimum(const Tensor& a, const Tensor& b);
+Tensor pow(const Tensor& a, const Tensor& b);
+Tensor floor_divide(const Tensor& a, const Tensor& b);
+Tensor logical_and(const Tensor& a, const Tensor& b);
+Tensor logical_or(const Tensor& a, const Tensor& b);
+Tensor concat(const std::vector<Tensor>& tensors, int axis = 0);
+Tensor stack(const std::vector<Tensor>& tensors, int axis = 0);
+Tensor einsum(const std::string& equation, const std::vector<Tensor>& operands);
+/// softmax(q k^T * scale + mask) v over [..., tokens, features]; scale defaults to 1/sqrt(features); causal masks the future.
+Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const std::optional<Tensor>& mask = {},
+                                    bool causal = false, std::optional<double> scale = {});
+
+/// Realises and prints the values: one row a line, a blank line between matrices.
+std::ostream& operator<<(std::ostream&, const Tensor&);
+
+}  // namespace lathe

@@ -1,0 +1,21 @@
+// The whole pipeline on one screen: graph -> program -> plan -> kernels -> device programs -> executable.
+#pragma once
+#include "lathe/executable.hpp"
+#include "lower/program.hpp"
+#include "runtime/device.hpp"
+#include "search/search.hpp"
+
+namespace lathe::pipeline {
+
+std::vector<lower::NamedOutput> simplify(const std::vector<lower::NamedOutput>& outputs);
+search::Target target_for(const CompileOptions& options);
+/// The plan by: options.moves, the database, or search (with measurements if options.tune).
+search::SearchResult schedule(std::shared_ptr<const lower::Program> program, const CompileOptions& options);
+/// partition_tails, expand_unrolled, expand_math, verify (in debug builds).
+ast::Kernel finalise(const ast::Kernel& scheduled);
+std::string emit_kernel(const ast::Kernel& finalised, const std::string& target, const CompileOptions& options);
+
+/// For tests: compiles a given plan for a device, without search.
+Executable build(const search::Plan& plan, const CompileOptions& options);
+
+}  // namespace lathe::pipeline

@@ -1,0 +1,46 @@
+// The op table of ops.def as C++: an enum and a constexpr row per op, and the exact meaning of every scalar op.
+#pragma once
+#include <span>
+#include <string_view>
+
+#include "lathe/dtype.hpp"
+
+namespace lathe {
+
+enum class Op : uint8_t {
+#define LATHE_OP(name, arity, kind, dtypes, c, meaning) name,
+#include "core/ops.def"
+};
+enum class OpKind : uint8_t { Leaf, Unary, Binary, Ternary, Reduce, Memory, Lowered };
+enum class DTypeClass : uint8_t { Any, Number, Float, Integer, BitLike };
+
+struct OpInfo {
+  std::string_view name;
+  int arity;
+  OpKind kind;
+  DTypeClass dtypes;
+  std::string_view c_spelling;
+  std::string_view meaning;
+};
+
+int op_count();
+const OpInfo& info(Op op);
+inline std::string_view to_string(Op op) { return info(op).name; }
+Op parse_op(std::string_view name);  // throws Error(Name)
+bool accepts(DTypeClass cls, DType dtype);
+
+/// True for the ops that compute an element from elements at the same place: unary, binary, ternary, Sub, Div, Fma.
+bool is_elementwise(Op op);
+
+/// The result's dtype of an elementwise op whose sources have dtype `operand` (of Where: its second source).
+/// Comparisons give bool. Not for Cast and Bitcast.
+DType result_dtype(Op op, DType operand);
+
+/// The exact meaning of an elementwise op; for f16 and bf16: computed in f32, then rounded. This is what the
+/// interpreter and constant folding run and what every renderer must agree with.
+Scalar evaluate(Op op, DType result, std::span<const Scalar> args);
+
+/// The value that leaves a combine (Add, Mul, Max, Or, And) unchanged: 0, 1, the lowest (-infinity for floats), 0, all ones.
+Scalar identity(Op combine, DType dtype);
+
+}  // namespace lathe

@@ -1,0 +1,27 @@
+// Storage: host memory with a size in bytes, aligned for any vector, shared by tensors and buffers.
+#pragma once
+#include <cstddef>
+#include <memory>
+
+namespace lathe {
+
+class Storage {
+ public:
+  static constexpr size_t kAlignment = 128;
+  /// Throws Error(Limit) naming the size if it can't be had. Contents are not initialised.
+  static std::shared_ptr<Storage> allocate(size_t bytes);
+  ~Storage();
+  Storage(const Storage&) = delete;
+  Storage& operator=(const Storage&) = delete;
+  void* data() { return data_; }
+  const void* data() const { return data_; }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  Storage(void* data, size_t bytes) : data_(data), bytes_(bytes) {}
+  void* data_;
+  size_t bytes_;
+};
+using StorageRef = std::shared_ptr<Storage>;
+
+}  // namespace lathe

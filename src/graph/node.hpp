@@ -1,0 +1,79 @@
+// The graph: interned immutable nodes {op, dtype, shape, sources, attribute}. Building the same expression twice gives
+// the same node; what has an identity (an Input) carries a unique id and never merges.
+//
+// Shapes of sources are equal for elementwise ops: broadcasting is made explicit by View nodes when the user's
+// op is built. A View's source is any node; adjacent Views are composed into one where one linear view exists.
+#pragma once
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/intern.hpp"
+#include "core/op.hpp"
+#include "core/storage.hpp"
+#include "view/view.hpp"
+
+namespace lathe::graph {
+
+struct Node;
+using NodeRef = Ref<Node>;
+
+/// Input: a buffer bound by name at each call (`data` is null), or a realised tensor (`name` is empty).
+/// Equal ids are the same input. A named input's id is a hash of name, dtype and shape: the same declaration twice is one input.
+struct InputAttr {
+  uint64_t id;
+  std::string name;
+  StorageRef data;
+};
+struct IotaAttr { int axis; };                          // value = index along this axis of the node's shape
+struct ReduceAttr { Op combine; std::vector<int> axes; };  // axes ascending; they stay in the shape as size 1
+struct ScatterAttr { std::optional<Op> combine; };      // none: the last write in row-major order of the index stays
+
+/// Const: Scalar or Expr. Input: InputAttr. View: View. The rest: none.
+using Attr = std::variant<std::monostate, Scalar, Expr, InputAttr, IotaAttr, View, ReduceAttr, ScatterAttr>;
+
+/// Gather(source [N], index S) -> S.  Scatter(base [N], index S, source S) -> [N].
+struct Node : Interned<Node> {
+  Op op;
+  DType dtype;
+  Shape shape;
+  std::vector<NodeRef> sources;
+  Attr attr;
+
+  size_t hash_value() const;
+  bool equal(const Node&) const;
+};
+
+// Builders: infer shape and dtype, check, canonicalise (constant folding of scalars, View composition) and intern.
+// They throw Error naming `Op`; the public Tensor functions check first, so as to name the user's function.
+NodeRef constant(Scalar value, Shape shape);
+NodeRef constant(Expr value, DType dtype, Shape shape);
+NodeRef input(std::string name, DType dtype, Shape shape);             // bound at each call
+NodeRef realised(StorageRef data, DType dtype, Shape static_shape);    // a fresh identity each time
+NodeRef iota(int axis, DType dtype, Shape shape);
+NodeRef unary(Op op, NodeRef a);
+NodeRef cast(NodeRef a, DType to);
+NodeRef bitcast(NodeRef a, DType to);
+NodeRef binary(Op op, NodeRef a, NodeRef b);     // equal shapes and dtypes
+NodeRef where(NodeRef condition, NodeRef a, NodeRef b);
+NodeRef reduce(Op combine, NodeRef a, std::vector<int> axes);
+NodeRef view(NodeRef a, const View& v);          // v is over a's row-major elements
+NodeRef gather(NodeRef source, NodeRef index);
+NodeRef scatter(NodeRef base, NodeRef index, NodeRef source, std::optional<Op> combine);
+NodeRef contiguous(NodeRef a);
+
+/// All nodes reachable from `outputs`, each once, sources before users; the order is deterministic: Kahn's
+/// algorithm, ties by the order of discovery. Iterative.
+std::vector<NodeRef> topological_order(const std::vector<NodeRef>& outputs);
+/// Kahn generations counted from the output: generation 0 is what nothing else uses; for a+b the sizes are 1, 2.
+std::vector<std::vector<NodeRef>> generations(const std::vector<NodeRef>& outputs);
+
+/// One node a line, "%3 = Add(%1, %2) : f32[n, 64]"; parses back to the same nodes (realised inputs by `bind`).
+std::string print(const std::vector<NodeRef>& outputs);
+std::vector<NodeRef> parse(std::string_view text, const std::function<NodeRef(uint64_t id)>& realised_input = {});
+std::string to_graphviz(const std::vector<NodeRef>& outputs);
+
+/// Named rewrite rules to a fixed point (identities, constant propagation, views of views ...).
+std::vector<NodeRef> simplify(const std::vector<NodeRef>& outputs);
+
+}  // namespace lathe::graph

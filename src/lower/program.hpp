@@ -1,0 +1,64 @@
+// From a graph to canonical loop nests. Lowering is a function: nothing here is up for search.
+//
+// A Stage is one graph node that computes something (any node but Const, Input and View), with the loop nests that fill its
+// buffer. Views, constants and inputs are propagated into the indices of the loads that read them. A stage's nests are
+// canonical: one serial loop per axis of the node's shape, in order, storing at exactly those loop variables:
+//   elementwise   for i0 { for i1 { t3[i0, i1] = value } }
+//   Reduce        for i0 { t3[i0, 0] = identity }       (axes reduced have size 1: no loop, index 0)
+//                 for i0 { for r1 { t3[i0, 0] max= value } }
+//   Scatter       a copy of the base, then serial loops that combine at a computed index
+// Names: buffer "t<stage>", loops "t<stage>.i<axis>", "t<stage>.r<axis>" for reducing loops, and "t<stage>.z<axis>" in
+// the initialising nest. These names are what moves refer to.
+// An axis of constant size 1 has no loop.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "ast/ast.hpp"
+#include "graph/node.hpp"
+
+namespace lathe::lower {
+
+struct Stage {
+  int id;                        // position in Program::stages; sources before users
+  graph::NodeRef node;
+  ast::BufferRef buffer;         // shape = node's shape
+  ast::Block nests;              // canonical, loads read inputs and earlier stages' buffers
+  std::vector<int> reads;        // ids of the stages whose buffers are loaded, ascending
+  std::vector<int> users;        // ids of the stages that load this one's buffer, ascending
+  bool is_reduction = false;     // has an init nest and an update nest
+  bool is_scatter = false;
+  bool is_output = false;
+};
+
+struct InputBuffer {
+  ast::BufferRef buffer;
+  graph::NodeRef node;           // Op::Input
+};
+
+struct OutputBuffer {
+  std::string name;              // the user's
+  int stage;                     // whose buffer it is; an output that is a bare input, constant or view gets a Contiguous stage
+};
+
+struct Program {
+  std::vector<Stage> stages;     // in Kahn order
+  std::vector<InputBuffer> inputs;
+  std::vector<OutputBuffer> outputs;
+  std::vector<Expr> shape_vars;  // all Vars of all shapes, by name
+};
+
+struct NamedOutput { std::string name; graph::NodeRef node; };
+Program lower(const std::vector<NamedOutput>& outputs);
+
+// ---- memory planning ----
+
+struct LiveRange { int first, last; int64_t bytes; };  // first and last instruction that touch it
+struct MemoryPlan {
+  std::vector<int64_t> offsets;  // one per range, aligned
+  int64_t peak = 0, naive = 0;
+};
+/// Ranges that overlap in time never overlap in the arena. Best fit, largest first.
+MemoryPlan plan_memory(const std::vector<LiveRange>& ranges, int64_t alignment);
+
+}  // namespace lathe::lower

@@ -1,0 +1,33 @@
+// Renderers: a verified kernel, after partition_tails, expand_unrolled and expand_math, to source text.
+#pragma once
+#include <string>
+
+#include "ast/ast.hpp"
+
+namespace lathe::render {
+
+struct COptions {
+  int vector_bytes = 64;       // widest vector type used (GCC/Clang vector extensions); 0: scalar loops only
+  bool standalone = false;     // plain function with typed parameters and serial loops, instead of the kernel ABI
+};
+/// C11. With the kernel ABI: `void <name>(void* const*, const int64_t*, char*, const struct lathe_env*)`. Standalone: a function
+/// `<name>(const T* in, ..., T* out, int64_t var, ...)`.
+std::string render_c(const ast::Kernel& kernel, const COptions& options);
+/// Helper definitions (op semantics with no C operator, vector types) that the kernels in a file need, once.
+std::string c_prelude();
+
+struct OpenClLaunch {          // sizes of the NDRange as Exprs of the shape variables
+  Expr global[3]{1, 1, 1}, local[3]{1, 1, 1};
+};
+/// OpenCL C 1.2. Arguments: buffers in order, then shape variables as long. A kernel's nests at top level become one
+/// kernel function each (name, name_1, ...), launched in order: nests of one kernel may depend on each other.
+struct OpenClSource {
+  std::string text;
+  std::vector<OpenClLaunch> launches;
+  std::vector<std::string> functions;
+  struct Temporary { int buffer_id; int64_t bytes; };  // Allocs at kernel level: passed as further global arguments, after the params
+  std::vector<Temporary> temporaries;
+};
+OpenClSource render_opencl(const ast::Kernel& kernel);
+
+}  // namespace lathe::render

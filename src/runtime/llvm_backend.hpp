@@ -1,0 +1,31 @@
+// The border to the LLVM backend, which is a shared object of its own (liblathe-llvm.so, loaded with RTLD_LOCAL on first
+// use) so that its LLVM and the one inside an OpenCL driver never bind to each other. No LLVM type crosses it.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "ast/ast.hpp"
+#include "runtime/device.hpp"
+#include "runtime/kernel_abi.hpp"
+
+namespace lathe::runtime {
+
+class LlvmBackend {
+ public:
+  virtual ~LlvmBackend() = default;
+  struct Code {
+    KernelFunction function = nullptr;
+    std::shared_ptr<void> owner;      // frees the code when the last copy goes
+  };
+  virtual Code compile(const ast::Kernel& kernel, const CompileFlags& flags) = 0;
+  virtual std::string ir_text(const ast::Kernel& kernel, const CompileFlags& flags) = 0;
+  virtual std::string assembly(const ast::Kernel& kernel, const CompileFlags& flags) = 0;
+  virtual std::string host_description() = 0;  // "LLVM 19.1.7, sapphirerapids, 512-bit vectors"
+  virtual int vector_bytes(const std::string& cpu) = 0;
+};
+extern "C" using MakeLlvmBackend = LlvmBackend* (*)();   // exported as "lathe_make_llvm_backend"
+
+/// Loads the backend once. Throws Error(Device) saying why it can't.
+LlvmBackend& llvm_backend();
+
+}  // namespace lathe::runtime

@@ -1,0 +1,82 @@
+// Moves: what the search may do to a Plan. A Move is data: printable, parseable, storable. Replaying a list of moves on
+// the same Program rebuilds the same Plan.
+//
+// A Plan partitions the stages of a Program into kernels. It starts with one kernel per stage. Loop moves name a loop
+// ("t3.i0"); graph moves name stages by their buffer ("t3").
+//
+//   inline(t3)                     every use of t3 computes it on the spot; t3's kernel goes unless t3 is an output
+//   fuse_at(t3, t5.i0.o, register) t3's nests move into t5's kernel, under that loop, storage shrunk to what one iteration needs;
+//                                  scope is packed or register (or local on OpenCL). Loop "root": beside, not under any loop.
+//   split(t5.i1, 16)               t5.i1 becomes t5.i1.o over ceil(n/16) and, inside it, t5.i1.i over min(16, rest)
+//   reorder(t5.i0.i, t5.r0, ...)   the named loops, all of one perfect nest, take this order (outermost first)
+//   unroll(l)  vectorise(l)  parallelise(l)
+//   pack(t5, x, t5.i1.o, packed)   the load of buffer x in the nest of t5 is copied, at the top of the loop's body, into scratch laid out
+//                                  in the order in which the loops inside read it (scope packed; local stages through work-group memory)
+//   bind(l, group, 0)              OpenCL work-group / local work-item axis 0..2
+//   accumulate(t5, l, f1, f2...)   around loop l: the combines of t5 go to a register copy, combined back after l. The loops f
+//                                  (reducing, inside l) become dimensions of the copy: partial sums, one per lane, say
+//   stream(t5)                     t5 is stored non-temporally
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "lower/program.hpp"
+
+namespace lathe::search {
+
+enum class MoveKind { Inline, FuseAt, Split, Reorder, Unroll, Vectorise, Parallelise, Pack, Bind, Accumulate, Stream };
+
+struct Move {
+  MoveKind kind;
+  std::vector<std::string> names;    // stages, buffers, loops, scopes, in the order of the text form
+  std::vector<int64_t> numbers;
+  friend bool operator==(const Move&, const Move&) = default;
+};
+std::string to_string(const Move&);
+Move parse_move(std::string_view text);  // throws Error(Syntax)
+
+/// What code is made for: read by moves (vector widths, scopes allowed), suggesters and the cost model.
+struct Target {
+  std::string device = "cpu";
+  int vector_bytes = 64;       // widest vector of the CPU (16, 32, 64)
+  int vector_registers = 32;
+  int threads = 1;
+  bool groups = false;         // OpenCL: group and local loops, local memory
+  bool gpu = false;
+  int64_t local_bytes = 32768;
+  int lanes(DType d) const { return vector_bytes / size_of(d); }
+};
+
+/// One kernel of a plan. Immutable and shared between plans that don't differ in it.
+struct KernelPlan {
+  std::vector<int> stages;          // computed here, ascending (not inlined ones that vanish)
+  std::vector<int> inlined;         // stages recomputed inside this kernel
+  std::vector<Move> moves;          // all that were applied to it, in order
+  ast::Kernel kernel;               // the scheduled loop AST (before partition_tails and expand_*)
+  uint64_t hash;                    // structural_hash(kernel)
+};
+using KernelPlanRef = std::shared_ptr<const KernelPlan>;
+
+struct Plan {
+  std::shared_ptr<const lower::Program> program;
+  std::vector<KernelPlanRef> kernels;  // in an order in which every kernel comes after those whose outputs it reads
+  std::vector<Move> moves() const;     // a list that rebuilds this plan with replay()
+};
+
+/// One kernel per stage, no loop moves.
+Plan initial_plan(std::shared_ptr<const lower::Program> program);
+
+/// The new plan, or the reason why the move is not legal here.
+struct Applied {
+  std::optional<Plan> plan;
+  std::string reason;
+};
+Applied apply(const Plan& plan, const Move& move, const Target& target);
+Applied apply(const Plan& plan, const std::vector<Move>& moves, const Target& target);  // all or none
+/// Throws Error(Schedule) naming the move that isn't legal.
+Plan replay(std::shared_ptr<const lower::Program> program, const std::vector<Move>& moves, const Target& target);
+
+}  // namespace lathe::search
