@@ -1,0 +1,117 @@
+// The plan of the house, checked over the real #include lines: an include points downwards or inside its own
+// room, and third-party types stay in the rooms that own them.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// What each room may include of the project, besides itself. "lathe" is include/lathe.
+const std::map<std::string, std::set<std::string>> kMayInclude = {
+    {"lathe", {}},
+    {"core", {"lathe"}},
+    {"view", {"lathe", "core"}},
+    {"graph", {"lathe", "core", "view"}},
+    {"ast", {"lathe", "core", "view"}},
+    {"lower", {"lathe", "core", "view", "graph", "ast"}},
+    {"render", {"lathe", "core", "view", "graph", "ast"}},
+    {"search", {"lathe", "core", "view", "graph", "ast", "lower", "render"}},
+    {"runtime", {"lathe", "core", "view", "graph", "ast", "lower", "render"}},
+    {"compile", {"lathe", "core", "view", "graph", "ast", "lower", "render", "search", "runtime"}},
+    {"bench", {"lathe", "search"}},
+    {"examples", {"lathe"}},
+};
+
+/// Which files may include a header of a third party: a pattern for the header, one for the path.
+const std::vector<std::pair<std::regex, std::regex>> kThirdParty = {
+    {std::regex("(llvm|llvm-c)/.*"), std::regex("src/(render|runtime)/llvm.*")},
+    {std::regex("CL/.*"), std::regex("src/runtime/opencl.*")},
+    {std::regex("sqlite3.*"), std::regex("src/search/database.*")},
+    {std::regex(".*\\.pb\\.h|google/protobuf/.*"), std::regex("src/onnx/.*")},
+};
+
+struct Include {
+  std::string file;   // from the repository's root
+  std::string room;   // of the file
+  std::string header; // as written
+};
+
+std::vector<Include> includes_of(const fs::path& root, const std::string& folder, const std::string& room) {
+  static const std::regex line_pattern(R"re(\s*#\s*include\s*([<"])([^>"]+)[>"].*)re");
+  std::vector<Include> found;
+  if (!fs::exists(root / folder)) return found;
+  for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
+    std::string ext = entry.path().extension();
+    if (ext != ".cpp" && ext != ".hpp" && ext != ".def" && ext != ".h") continue;
+    std::ifstream in(entry.path());
+    std::smatch match;
+    for (std::string line; std::getline(in, line);)
+      if (std::regex_match(line, match, line_pattern))
+        found.push_back({fs::relative(entry.path(), root), room, match[2]});
+  }
+  return found;
+}
+
+std::vector<Include> all_includes(const fs::path& root) {
+  std::vector<Include> found;
+  for (const auto& [room, below] : kMayInclude) {
+    std::string folder = room == "lathe"                         ? "include/lathe"
+                         : room == "bench" || room == "examples" ? room
+                                                                 : "src/" + room;
+    auto more = includes_of(root, folder, room);
+    found.insert(found.end(), more.begin(), more.end());
+  }
+  return found;
+}
+
+/// The room of the project that a header belongs to; empty if it is the standard library's or a third
+/// party's.
+std::string room_of(const std::string& header) {
+  size_t slash = header.find('/');
+  std::string first = slash == std::string::npos ? "" : header.substr(0, slash);
+  return kMayInclude.count(first) ? first : "";
+}
+
+/// Why this include breaks the plan; empty if it doesn't.
+std::string objection(const Include& include) {
+  std::string target = room_of(include.header);
+  if (!target.empty() && target != include.room && !kMayInclude.at(include.room).count(target))
+    return include.file + " includes " + include.header + ": " + include.room + " may not stand on " + target;
+  for (const auto& [header, owner] : kThirdParty)
+    if (std::regex_match(include.header, header) && !std::regex_match(include.file, owner))
+      return include.file + " includes " + include.header + ", which belongs to another room";
+  return "";
+}
+
+} // namespace
+
+TEST_CASE("every include points downwards") {
+  auto includes = all_includes(LATHE_SOURCE_DIR);
+  CHECK(includes.size() > 100);
+  for (const Include& include : includes) CHECK(objection(include) == "");
+}
+
+TEST_CASE("the check objects to what the plan forbids") {
+  CHECK(objection({"src/view/view.cpp", "view", "graph/node.hpp"}) != "");
+  CHECK(objection({"src/graph/node.cpp", "graph", "ast/ast.hpp"}) != "");
+  CHECK(objection({"src/search/beam.cpp", "search", "runtime/device.hpp"}) != "");
+  CHECK(objection({"bench/main.cpp", "bench", "runtime/device.hpp"}) != "");
+  CHECK(objection({"include/lathe/tensor.hpp", "lathe", "core/op.hpp"}) != "");
+  CHECK(objection({"src/runtime/pool.cpp", "runtime", "llvm/IR/Module.h"}) != "");
+  CHECK(objection({"src/runtime/llvm/jit.cpp", "runtime", "llvm/IR/Module.h"}) == "");
+  CHECK(objection({"src/search/log.cpp", "search", "sqlite3.h"}) != "");
+  CHECK(objection({"src/lower/lower.cpp", "lower", "graph/node.hpp"}) == "");
+}
+
+TEST_CASE("every folder of src is a room of the plan") {
+  for (const auto& entry : fs::directory_iterator(fs::path(LATHE_SOURCE_DIR) / "src"))
+    if (entry.is_directory()) CHECK(kMayInclude.count(entry.path().filename()) == 1);
+}
