@@ -1,0 +1,28 @@
+// Where an element of a node lies once the views above its buffer are folded into the index.
+#pragma once
+#include <vector>
+
+#include "graph/node.hpp"
+
+namespace lathe::lower {
+
+/// An element of `node`, which is no View: one index per axis of its shape, valid where all guards hold, else
+/// the element is 0. `never` says that no guard can hold.
+struct Element {
+  graph::NodeRef node;
+  std::vector<Expr> index;
+  std::vector<Expr> guards;
+  bool never = false;
+};
+
+/// Follows element `index` of `node` through all Views down to what holds or computes it.
+Element resolve(graph::NodeRef node, std::vector<Expr> index);
+
+/// The index into `source` of element `index` of a view over it, dimension by dimension, if every axis of the
+/// view moves along one dimension of the source and stays inside it wherever the mask holds. Such an index
+/// has plain strides where going through the flat offset would leave divisions behind (a padded convolution,
+/// say).
+std::optional<std::vector<Expr>> index_by_dimension(const View& view, const Shape& source,
+                                                    const std::vector<Expr>& index);
+
+} // namespace lathe::lower

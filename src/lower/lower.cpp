@@ -1,0 +1,179 @@
+#include <algorithm>
+#include <fmt/core.h>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "lathe/error.hpp"
+#include "lower/nests.hpp"
+#include "lower/program.hpp"
+
+namespace lathe::lower {
+namespace {
+
+using graph::Node;
+using graph::NodeRef;
+
+[[noreturn]] void too_large(const std::string& what, const Shape& shape) {
+  throw Error(ErrorKind::Limit,
+              fmt::format("{}: shape {} has 2^63 bytes or more, expected fewer", what, to_string(shape)));
+}
+
+void check_size(const std::string& what, const Shape& shape, DType dtype) {
+  int64_t bytes = size_of(dtype);
+  for (const Expr size : shape)
+    if (size.hi() != 0 && __builtin_mul_overflow(bytes, size.hi(), &bytes)) {
+      const bool empty = std::any_of(shape.begin(), shape.end(), [](Expr e) { return e.is_const(0); });
+      if (!empty) too_large(what, shape);
+      return;
+    }
+}
+
+/// A C identifier like `name` that isn't in `taken`, and is added to it. Names like "t3" are the stages'.
+std::string buffer_name(const std::string& name, std::unordered_set<std::string>& taken) {
+  std::string clean;
+  for (const char c : name) clean += (std::isalnum(static_cast<unsigned char>(c)) || c == '_') ? c : '_';
+  const bool like_stage =
+      clean.size() > 1 && clean[0] == 't' && clean.find_first_not_of("0123456789", 1) == std::string::npos;
+  if (clean.empty() || std::isdigit(static_cast<unsigned char>(clean[0])) || like_stage)
+    clean = "in_" + clean;
+  std::string unique = clean;
+  for (int k = 2; !taken.insert(unique).second; ++k) unique = fmt::format("{}_{}", clean, k);
+  return unique;
+}
+
+class Lowering : StageContext {
+public:
+  Program run(const std::vector<NamedOutput>& outputs) {
+    if (outputs.empty()) throw Error(ErrorKind::Value, "compile: no outputs, expected at least one");
+    std::vector<NodeRef> roots;
+    for (const NamedOutput& output : outputs)
+      roots.push_back(is_propagated(output.node->op) ? copy_of(output.node) : output.node);
+    const std::vector<NodeRef> order = graph::topological_order(roots);
+    collect_shape_vars(order);
+    for (const NodeRef& node : order) {
+      if (node->op == Op::Input) {
+        add_input(node);
+        continue;
+      }
+      if (is_propagated(node->op)) continue;
+      // A Gather indexes a buffer: what has none, or isn't row-major in it, gets one.
+      if (node->op == Op::Gather && !flat_source(node->sources[0])) {
+        NodeRef copy = copy_of(node->sources[0]);
+        if (!stage_of_.count(copy.get())) add_stage(copy);
+        NodeRef again = remake_gather(node, copy);
+        add_stage(again);
+        stage_of_.emplace(node.get(), stage_of_.at(again.get()));
+        aliased_.push_back(node);
+        continue;
+      }
+      add_stage(node);
+    }
+    for (size_t k = 0; k < outputs.size(); ++k) {
+      const int stage = stage_of_.at(roots[k].get());
+      program_.stages[static_cast<size_t>(stage)].is_output = true;
+      program_.outputs.push_back({outputs[k].name, stage});
+    }
+    return std::move(program_);
+  }
+
+private:
+  static NodeRef make_node(Op op, DType dtype, Shape shape, std::vector<NodeRef> sources) {
+    Node node;
+    node.op = op;
+    node.dtype = dtype;
+    node.shape = std::move(shape);
+    node.sources = std::move(sources);
+    return intern(std::move(node));
+  }
+  static NodeRef copy_of(const NodeRef& node) {
+    return make_node(Op::Contiguous, node->dtype, node->shape, {node});
+  }
+  static NodeRef remake_gather(const NodeRef& node, const NodeRef& source) {
+    return make_node(Op::Gather, node->dtype, node->shape, {source, node->sources[1]});
+  }
+
+  void collect_shape_vars(const std::vector<NodeRef>& order) {
+    std::vector<Expr> vars;
+    const auto take = [&](Expr e) {
+      if (!e.is_const()) collect_vars(e, vars);
+    };
+    for (const NodeRef& node : order) {
+      for (const Expr e : node->shape) take(e);
+      if (const auto* e = std::get_if<Expr>(&node->attr)) take(*e);
+      if (const auto* view = std::get_if<View>(&node->attr)) {
+        take(view->offset());
+        for (const Expr e : view->strides()) take(e);
+        for (const Interval& in : view->mask()) take(in.begin), take(in.end);
+      }
+    }
+    std::sort(vars.begin(), vars.end(), [](Expr a, Expr b) { return a.name() < b.name(); });
+    for (size_t k = 0; k < vars.size(); ++k) {
+      if (k && vars[k].name() == vars[k - 1].name())
+        throw Error(ErrorKind::Name,
+                    fmt::format("compile: Var \"{0}\" has bounds [{1}, {2}] and [{3}, {4}] in one program, "
+                                "expected one Var of that name",
+                                vars[k].name(), vars[k - 1].lo(), vars[k - 1].hi(), vars[k].lo(),
+                                vars[k].hi()));
+      names_.insert(vars[k].name());
+    }
+    program_.shape_vars = std::move(vars);
+  }
+
+  void add_input(const NodeRef& node) {
+    const auto& attr = std::get<graph::InputAttr>(node->attr);
+    if (!attr.name.empty() && !declared_.insert(attr.name).second)
+      throw Error(ErrorKind::Name,
+                  fmt::format("compile: input \"{}\" is declared with different shapes or dtypes, "
+                              "expected one declaration",
+                              attr.name));
+    check_size(attr.name.empty() ? "Input" : "input \"" + attr.name + "\"", node->shape, node->dtype);
+    const std::string wanted = attr.name.empty() ? fmt::format("data{}", program_.inputs.size()) : attr.name;
+    auto buffer = std::make_shared<const ast::Buffer>(
+        ast::Buffer{next_buffer_++, buffer_name(wanted, names_), node->dtype, node->shape});
+    input_of_.emplace(node.get(), program_.inputs.size());
+    program_.inputs.push_back({std::move(buffer), node});
+  }
+
+  void add_stage(const NodeRef& node) {
+    check_size(std::string(to_string(node->op)), node->shape, node->dtype);
+    Stage stage;
+    stage.id = static_cast<int>(program_.stages.size());
+    stage.node = node;
+    stage.buffer = std::make_shared<const ast::Buffer>(
+        ast::Buffer{next_buffer_++, fmt::format("t{}", stage.id), node->dtype, node->shape});
+    reads_.clear();
+    build_nests(stage, *this);
+    std::sort(reads_.begin(), reads_.end());
+    reads_.erase(std::unique(reads_.begin(), reads_.end()), reads_.end());
+    for (const int read : reads_) program_.stages[static_cast<size_t>(read)].users.push_back(stage.id);
+    stage.reads = reads_;
+    stage_of_.emplace(node.get(), stage.id);
+    program_.stages.push_back(std::move(stage));
+  }
+
+  ast::BufferRef read(const NodeRef& node) override {
+    if (node->op == Op::Input) return program_.inputs[input_of_.at(node.get())].buffer;
+    const auto found = stage_of_.find(node.get());
+    if (found == stage_of_.end())
+      throw InternalError(fmt::format("lower: {} is read before it is computed", to_string(node->op)));
+    reads_.push_back(found->second);
+    return program_.stages[static_cast<size_t>(found->second)].buffer;
+  }
+  Expr make_loop(const std::string& name, Expr extent) override {
+    return loop_var(next_loop_++, name, extent);
+  }
+
+  Program program_;
+  std::unordered_map<const Node*, int> stage_of_;
+  std::unordered_map<const Node*, size_t> input_of_;
+  std::vector<NodeRef> aliased_; // Gathers that were remade: kept alive while their addresses are keys
+  std::unordered_set<std::string> names_, declared_;
+  std::vector<int> reads_;
+  int next_buffer_ = 0, next_loop_ = 0;
+};
+
+} // namespace
+
+Program lower(const std::vector<NamedOutput>& outputs) { return Lowering().run(outputs); }
+
+} // namespace lathe::lower

@@ -1,0 +1,192 @@
+#include "lower/nests.hpp"
+
+#include <algorithm>
+
+#include "lathe/error.hpp"
+#include "lower/access.hpp"
+
+namespace lathe::lower {
+namespace {
+
+using ast::ValueRef;
+
+bool is_half(DType d) { return d == DType::F16 || d == DType::BF16; }
+
+/// f16 and bf16 are computed in f32 and rounded to the storage dtype after each op.
+ValueRef elementwise(Op op, DType dtype, std::vector<ValueRef> args) {
+  const bool moves_bits = op == Op::Where || op == Op::Cast || op == Op::Bitcast;
+  const bool half =
+      std::any_of(args.begin(), args.end(), [](const ValueRef& a) { return is_half(a->dtype); });
+  if (moves_bits || !half) return ast::make(op, dtype, std::move(args));
+  for (ValueRef& a : args)
+    if (is_half(a->dtype)) a = ast::make(Op::Cast, DType::F32, a);
+  if (!is_half(dtype)) return ast::make(op, dtype, std::move(args));
+  return ast::make(Op::Cast, dtype, ast::make(op, DType::F32, std::move(args)));
+}
+
+ValueRef zero(DType dtype) { return ast::constant(Scalar::zero(dtype)); }
+
+/// `value` where all guards hold, else 0: for what is not loaded, and so can't carry guards itself.
+ValueRef guarded(ValueRef value, const std::vector<Expr>& guards) {
+  if (guards.empty()) return value;
+  Expr all = guards[0];
+  for (size_t i = 1; i < guards.size(); ++i) all = land(all, guards[i]);
+  const DType dtype = value->dtype;
+  return ast::make(Op::Where, dtype, {ast::index_value(all, DType::Bool), std::move(value), zero(dtype)});
+}
+
+ValueRef index_number(Expr e, DType dtype) {
+  if (is_half(dtype)) return ast::make(Op::Cast, dtype, ast::index_value(e, DType::F32));
+  return ast::index_value(e, dtype);
+}
+
+/// Element `index` of a node, with every view on the way folded into indices and guards.
+ValueRef element(const graph::NodeRef& node, const std::vector<Expr>& index, StageContext& context) {
+  Element at = resolve(node, index);
+  if (at.never) return zero(node->dtype);
+  switch (at.node->op) {
+  case Op::Const:
+    if (const auto* scalar = std::get_if<Scalar>(&at.node->attr))
+      return guarded(ast::constant(*scalar), at.guards);
+    return guarded(index_number(std::get<Expr>(at.node->attr), at.node->dtype), at.guards);
+  case Op::Iota: {
+    const int axis = std::get<graph::IotaAttr>(at.node->attr).axis;
+    return guarded(index_number(at.index[static_cast<size_t>(axis)], at.node->dtype), at.guards);
+  }
+  default: return ast::load(context.read(at.node), std::move(at.index), std::move(at.guards));
+  }
+}
+
+struct Loops {
+  std::vector<Expr> index; // per axis: the loop's variable, or 0 where the axis has size 1
+  std::vector<Expr> vars;  // outermost first
+};
+
+class NestBuilder {
+public:
+  NestBuilder(Stage& stage, StageContext& context) : stage_(stage), context_(context) {}
+
+  void build() {
+    const graph::Node& node = *stage_.node;
+    if (num_elements(node.shape).is_const(0)) return;
+    switch (node.op) {
+    case Op::Reduce: return reduce();
+    case Op::Scatter: return scatter();
+    case Op::Gather: {
+      const Loops loops = loops_over(node.shape, "i");
+      return store(loops, gathered(loops.index));
+    }
+    case Op::Contiguous: {
+      const Loops loops = loops_over(node.shape, "i");
+      return store(loops, element(node.sources[0], loops.index, context_));
+    }
+    default: {
+      if (!is_elementwise(node.op))
+        throw InternalError("lower: no nest for " + std::string(to_string(node.op)));
+      const Loops loops = loops_over(node.shape, "i");
+      std::vector<ValueRef> args;
+      for (const graph::NodeRef& source : node.sources)
+        args.push_back(element(source, loops.index, context_));
+      return store(loops, elementwise(node.op, node.dtype, std::move(args)));
+    }
+    }
+  }
+
+private:
+  void add_loop(Loops& loops, Expr extent, const char* kind, size_t axis) {
+    if (extent.is_const(1)) {
+      loops.index.push_back(0);
+      return;
+    }
+    const Expr var = context_.make_loop(stage_.buffer->name + "." + kind + std::to_string(axis), extent);
+    loops.index.push_back(var);
+    loops.vars.push_back(var);
+  }
+
+  Loops loops_over(const Shape& shape, const char* kind) {
+    Loops loops;
+    for (size_t axis = 0; axis < shape.size(); ++axis) add_loop(loops, shape[axis], kind, axis);
+    return loops;
+  }
+
+  void add_nest(const Loops& loops, ast::Store store) {
+    ast::Stmt nest{std::move(store)};
+    for (size_t k = loops.vars.size(); k-- > 0;) {
+      ast::For loop;
+      loop.var = loops.vars[k];
+      loop.extent = *loops.vars[k].extent();
+      loop.body.push_back(std::move(nest));
+      nest = ast::Stmt{std::move(loop)};
+    }
+    stage_.nests.push_back(std::move(nest));
+  }
+
+  void store(const Loops& loops, ValueRef value) {
+    add_nest(loops, ast::Store{stage_.buffer, loops.index, std::move(value), {}, {}});
+  }
+
+  void reduce() {
+    const graph::Node& node = *stage_.node;
+    const auto& attr = std::get<graph::ReduceAttr>(node.attr);
+    const graph::NodeRef& source = node.sources[0];
+    const ValueRef start = ast::constant(identity(attr.combine, node.dtype));
+    if (num_elements(source->shape).is_const(0)) return store(loops_over(node.shape, "i"), start);
+    stage_.is_reduction = true;
+    store(loops_over(node.shape, "z"), start);
+    Loops loops;
+    std::vector<Expr> to;
+    for (size_t axis = 0; axis < source->shape.size(); ++axis) {
+      const bool reduced = std::count(attr.axes.begin(), attr.axes.end(), static_cast<int>(axis)) > 0;
+      add_loop(loops, source->shape[axis], reduced ? "r" : "i", axis);
+      to.push_back(reduced ? Expr(0) : loops.index.back());
+    }
+    // Canonical order: the kept axes outside, the reduced ones inside, each in the order of the shape.
+    std::stable_partition(loops.vars.begin(), loops.vars.end(),
+                          [&](Expr v) { return std::find(to.begin(), to.end(), v) != to.end(); });
+    add_nest(loops, ast::Store{stage_.buffer, to, element(source, loops.index, context_), attr.combine, {}});
+  }
+
+  ValueRef gathered(const std::vector<Expr>& index) {
+    const graph::Node& node = *stage_.node;
+    const graph::NodeRef from = flat_source(node.sources[0]);
+    ValueRef position = element(node.sources[1], index, context_);
+    if (num_elements(from->shape).is_const(0)) return zero(node.dtype);
+    return ast::gather(context_.read(from), std::move(position));
+  }
+
+  void scatter() {
+    const graph::Node& node = *stage_.node;
+    stage_.is_scatter = true;
+    const Loops base = loops_over(node.shape, "z");
+    store(base, element(node.sources[0], base.index, context_));
+    const Shape& shape = node.sources[1]->shape;
+    if (num_elements(shape).is_const(0)) return;
+    const Loops loops = loops_over(shape, "r");
+    ast::Store update{stage_.buffer,
+                      {},
+                      element(node.sources[2], loops.index, context_),
+                      std::get<graph::ScatterAttr>(node.attr).combine,
+                      element(node.sources[1], loops.index, context_)};
+    add_nest(loops, std::move(update));
+  }
+
+  Stage& stage_;
+  StageContext& context_;
+};
+
+} // namespace
+
+bool is_propagated(Op op) { return op == Op::Const || op == Op::Input || op == Op::View || op == Op::Iota; }
+
+graph::NodeRef flat_source(const graph::NodeRef& source) {
+  graph::NodeRef node = source;
+  while (node->op == Op::View && std::get<View>(node->attr).is_contiguous() &&
+         num_elements(node->shape) == num_elements(node->sources[0]->shape))
+    node = node->sources[0];
+  if (node->op == Op::Input || !is_propagated(node->op)) return node;
+  return {};
+}
+
+void build_nests(Stage& stage, StageContext& context) { NestBuilder(stage, context).build(); }
+
+} // namespace lathe::lower
