@@ -17,6 +17,7 @@
 //   - Group and local loops are OpenCL's. A local loop with extent e runs on the work-items with id < e of its axis.
 //   - Integer arithmetic wraps; float multiplication and addition may be fused only where the AST says Fma.
 #pragma once
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -71,6 +72,8 @@ ValueRef load(BufferRef buffer, std::vector<Expr> index, std::vector<Expr> guard
 ValueRef gather(BufferRef buffer, ValueRef flat_index, std::vector<Expr> guards = {});
 /// Folds constants and applies the value rules (a + -b -> a - b, a * recip(b) -> a / b, a * b + c -> fma for floats ...).
 ValueRef make(Op op, DType dtype, std::vector<ValueRef> sources);
+/// As make, but exactly this node: nothing is folded.
+ValueRef make_exact(Op op, DType dtype, std::vector<ValueRef> sources);
 inline ValueRef make(Op op, DType dtype, ValueRef a) { return make(op, dtype, std::vector<ValueRef>{std::move(a)}); }
 
 struct Stmt;

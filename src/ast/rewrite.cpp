@@ -1,0 +1,197 @@
+// The generic visitor, the generic rewriter and, as one use of it, substitution.
+#include <unordered_map>
+#include <unordered_set>
+
+#include "ast/ast.hpp"
+#include "lathe/error.hpp"
+
+namespace lathe::ast {
+namespace {
+
+template <class... F> struct Overload : F... { using F::operator()...; };
+template <class... F> Overload(F...) -> Overload<F...>;
+
+using StmtVisitor = std::function<void(const Stmt&, const std::vector<const For*>& loops)>;
+
+void visit_block(const Block& block, const StmtVisitor& f, std::vector<const For*>& loops) {
+  for (const Stmt& stmt : block) {
+    f(stmt, loops);
+    std::visit(Overload{[&](const For& loop) {
+                          loops.push_back(&loop);
+                          visit_block(loop.body, f, loops);
+                          loops.pop_back();
+                        },
+                        [&](const Alloc& alloc) { visit_block(alloc.body, f, loops); }, [](const Store&) {},
+                        [](const Barrier&) {}},
+               stmt.node);
+  }
+}
+
+/// Calls `enter` on each distinct value with its sources done, without recursing on the DAG's depth.
+template <class Done, class F> void post_order(const ValueRef& root, const Done& done, const F& f) {
+  std::vector<std::pair<const ValueRef*, size_t>> stack{{&root, 0}};
+  if (done(root)) return;
+  while (!stack.empty()) {
+    auto& [value, next] = stack.back();
+    if (next < (*value)->sources.size()) {
+      const ValueRef& source = (*value)->sources[next++];
+      if (!done(source)) stack.emplace_back(&source, 0);
+    } else {
+      const ValueRef& finished = *value;
+      stack.pop_back();
+      if (!done(finished)) f(finished);
+    }
+  }
+}
+
+class RewriteRun {
+public:
+  explicit RewriteRun(const Rewriter& rewriter) : r_(rewriter) {}
+
+  Block block(const Block& in) {
+    Block out;
+    out.reserve(in.size());
+    for (const Stmt& stmt : in) {
+      Stmt rebuilt = std::visit([&](const auto& node) { return Stmt{rebuild(node)}; }, stmt.node);
+      if (!r_.on_stmt) {
+        out.push_back(std::move(rebuilt));
+        continue;
+      }
+      for (Stmt& replacement : r_.on_stmt(std::move(rebuilt))) out.push_back(std::move(replacement));
+    }
+    return out;
+  }
+
+  ValueRef value(const ValueRef& root) {
+    if (!root || (!r_.on_value && !r_.on_expr && !r_.on_buffer && rebound_.empty())) return root;
+    post_order(
+        root, [&](const ValueRef& v) { return values_.count(v.get()) != 0; },
+        [&](const ValueRef& v) {
+          ValueRef rebuilt = rebuild_value(v);
+          if (r_.on_value) rebuilt = r_.on_value(rebuilt);
+          if (!rebuilt) throw InternalError("a rewriter returned no value");
+          values_.emplace(v.get(), std::pair(v, std::move(rebuilt)));
+        });
+    return values_.at(root.get()).second;
+  }
+
+private:
+  Expr expr(Expr e) {
+    if (e.is_const() || (!r_.on_expr && rebound_.empty())) return e;
+    auto [it, is_new] = exprs_.try_emplace(e.node(), e);
+    if (is_new) {
+      Expr mapped = r_.on_expr ? r_.on_expr(e) : e;
+      if (!rebound_.empty()) mapped = lathe::substitute(mapped, rebound_);
+      it->second = mapped;
+    }
+    return it->second;
+  }
+  std::vector<Expr> exprs(const std::vector<Expr>& in) {
+    std::vector<Expr> out;
+    out.reserve(in.size());
+    for (Expr e : in) out.push_back(expr(e));
+    return out;
+  }
+  BufferRef buffer(const BufferRef& b) { return r_.on_buffer ? r_.on_buffer(b) : b; }
+
+  ValueRef rebuild_value(const ValueRef& v) {
+    switch (v->op) {
+    case Op::Const: return v;
+    case Op::Index: {
+      const Expr before = std::get<Expr>(v->attr), after = expr(before);
+      return after == before ? v : index_value(after, v->dtype);
+    }
+    case Op::Load: {
+      const auto& attr = std::get<LoadAttr>(v->attr);
+      return load(buffer(attr.buffer), exprs(attr.index), exprs(attr.guards));
+    }
+    case Op::Gather: {
+      const auto& attr = std::get<LoadAttr>(v->attr);
+      return gather(buffer(attr.buffer), values_.at(v->sources[0].get()).second, exprs(attr.guards));
+    }
+    default: break;
+    }
+    std::vector<ValueRef> sources;
+    bool changed = false;
+    for (const ValueRef& source : v->sources) {
+      sources.push_back(values_.at(source.get()).second);
+      changed |= sources.back() != source;
+    }
+    return changed ? make(v->op, v->dtype, std::move(sources)) : v;
+  }
+
+  void forget() {
+    exprs_.clear();
+    values_.clear();
+  }
+
+  For rebuild(const For& loop) {
+    For out{loop.var, expr(loop.extent), loop.kind, loop.width, {}};
+    // A loop variable carries its extent as its bound: keep both in step, so that bounds stay tight and in
+    // scope.
+    const bool rebinds = out.extent != loop.extent && loop.var.extent() == loop.extent;
+    if (rebinds) {
+      out.var = loop_var(loop.var.id(), loop.var.name(), out.extent);
+      rebound_.emplace_back(loop.var, out.var);
+      forget();
+    }
+    out.body = block(loop.body);
+    if (rebinds) {
+      rebound_.pop_back();
+      forget();
+    }
+    return out;
+  }
+  Alloc rebuild(const Alloc& alloc) { return {buffer(alloc.buffer), block(alloc.body)}; }
+  Store rebuild(const Store& store) {
+    return {buffer(store.buffer), exprs(store.index),   value(store.value),
+            store.combine,        value(store.scatter), store.streaming};
+  }
+  Barrier rebuild(const Barrier& barrier) { return barrier; }
+
+  const Rewriter& r_;
+  Substitution rebound_;
+  std::unordered_map<const ExprNode*, Expr> exprs_;
+  // The key's reference is kept, so that its address is not given to another value meanwhile.
+  std::unordered_map<const Value*, std::pair<ValueRef, ValueRef>> values_;
+};
+
+} // namespace
+
+void visit(const Block& block, const StmtVisitor& f) {
+  std::vector<const For*> loops;
+  visit_block(block, f, loops);
+}
+
+void visit(const ValueRef& v, const std::function<void(const ValueRef&)>& f) {
+  if (!v) return;
+  std::unordered_set<const Value*> seen;
+  post_order(
+      v, [&](const ValueRef& value) { return seen.count(value.get()) != 0; },
+      [&](const ValueRef& value) {
+        seen.insert(value.get());
+        f(value);
+      });
+}
+
+Block rewrite(const Block& block, const Rewriter& rewriter) { return RewriteRun(rewriter).block(block); }
+ValueRef rewrite(const ValueRef& value, const Rewriter& rewriter) {
+  return RewriteRun(rewriter).value(value);
+}
+
+Block substitute(const Block& block, const Substitution& vars) {
+  if (vars.empty()) return block;
+  return rewrite(block, {.on_value = {},
+                         .on_expr = [&](Expr e) { return lathe::substitute(e, vars); },
+                         .on_buffer = {},
+                         .on_stmt = {}});
+}
+ValueRef substitute(const ValueRef& value, const Substitution& vars) {
+  if (vars.empty()) return value;
+  return rewrite(value, {.on_value = {},
+                         .on_expr = [&](Expr e) { return lathe::substitute(e, vars); },
+                         .on_buffer = {},
+                         .on_stmt = {}});
+}
+
+} // namespace lathe::ast
