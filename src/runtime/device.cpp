@@ -1,0 +1,65 @@
+#include "runtime/device.hpp"
+
+#include <fmt/core.h>
+#include <mutex>
+
+#include "lathe/error.hpp"
+
+namespace lathe::runtime {
+namespace {
+
+struct Slot {
+  const char* name;
+  std::unique_ptr<Device> (*make)();
+  std::once_flag once;
+  std::unique_ptr<Device> device;
+  std::string why_absent;
+};
+
+// Never destroyed: programs held in a user's static objects may outlive any static of ours.
+std::vector<Slot*>& slots() {
+  static auto* all = new std::vector<Slot*>{
+      new Slot{"cpu", make_cpu_device, {}, {}, {}},
+      new Slot{"c", make_c_device, {}, {}, {}},
+      new Slot{"opencl", make_opencl_device, {}, {}, {}},
+      new Slot{"interp", make_interp_device, {}, {}, {}},
+  };
+  return *all;
+}
+
+void open(Slot& slot) {
+  std::call_once(slot.once, [&] {
+    try {
+      slot.device = slot.make();
+    } catch (const Error& e) {
+      slot.why_absent = e.what();
+    }
+  });
+}
+
+} // namespace
+
+Device& device(const std::string& name) {
+  for (Slot* slot : slots()) {
+    if (name != slot->name) continue;
+    open(*slot);
+    if (slot->device) return *slot->device;
+    throw Error(ErrorKind::Device,
+                fmt::format("device \"{}\" is not available here: {}, expected one of devices()", name,
+                            slot->why_absent));
+  }
+  throw Error(ErrorKind::Device,
+              fmt::format("device \"{}\" is unknown, expected cpu, c, opencl or interp", name));
+}
+
+std::vector<DeviceStatus> list_devices() {
+  std::vector<DeviceStatus> list;
+  for (Slot* slot : slots()) {
+    open(*slot);
+    list.push_back(
+        {slot->name, slot->device != nullptr, slot->device ? slot->device->description() : slot->why_absent});
+  }
+  return list;
+}
+
+} // namespace lathe::runtime

@@ -1,0 +1,43 @@
+// The device that is always there: kernels are interpreted. Slow, exact and bounds-checked.
+#include "runtime/device.hpp"
+
+namespace lathe::runtime {
+namespace {
+
+class InterpProgram : public Program {
+public:
+  explicit InterpProgram(const ast::Kernel& kernel) : kernel_(kernel), source_(ast::print(kernel)) {}
+  void launch(std::span<const BufferSlice> buffers, std::span<const int64_t> shape_values) const override {
+    std::vector<ast::Bytes> bytes;
+    for (const BufferSlice& slice : buffers)
+      bytes.push_back({static_cast<char*>(slice.buffer->host()) + slice.offset, slice.bytes});
+    ast::interpret(kernel_, bytes, {shape_values.begin(), shape_values.end()});
+  }
+  const std::string& source() const override { return source_; }
+
+private:
+  ast::Kernel kernel_;
+  std::string source_;
+};
+
+class InterpDevice : public Device {
+public:
+  const std::string& name() const override { return name_; }
+  std::string description() const override { return "interpreter of the loop AST"; }
+  std::unique_ptr<Program> compile(const ast::Kernel& kernel, const CompileFlags&) override {
+    return std::make_unique<InterpProgram>(kernel);
+  }
+  std::unique_ptr<DeviceBuffer> allocate(size_t bytes) override { return make_host_buffer(bytes); }
+  std::unique_ptr<DeviceBuffer> wrap(void* host, size_t bytes) override {
+    return wrap_host_memory(host, bytes);
+  }
+
+private:
+  std::string name_ = "interp";
+};
+
+} // namespace
+
+std::unique_ptr<Device> make_interp_device() { return std::make_unique<InterpDevice>(); }
+
+} // namespace lathe::runtime

@@ -1,0 +1,32 @@
+// The process's one pool of worker threads: a fork and join in well under a microsecond while it is in use,
+// asleep otherwise.
+#pragma once
+#include <cstdint>
+#include <memory>
+
+namespace lathe::runtime {
+
+class ThreadPool {
+public:
+  static ThreadPool& instance();
+  ~ThreadPool(); // joins all workers
+
+  /// Work handed to the pool. `enter` is called on each worker that joins, before its first iteration; if it
+  /// says no the worker stays away. Neither may throw.
+  struct Job {
+    void (*run)(void* context, int64_t index);
+    bool (*enter)(void* context);
+    void* context;
+  };
+  /// Calls job.run once for every index in [0, count) on the calling thread and up to threads - 1 workers,
+  /// handing indices out as threads come free, and returns when all are done. Runs everything on the calling
+  /// thread if that is itself inside a parallel_for, or while another thread has the pool.
+  void parallel_for(int threads, int64_t count, const Job& job);
+
+private:
+  ThreadPool();
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+} // namespace lathe::runtime
