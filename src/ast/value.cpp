@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -96,7 +98,12 @@ bool commutes(Op op) {
 
 } // namespace
 
-ValueRef constant(Scalar value) { return node(Op::Const, value.dtype(), {}, value); }
+ValueRef constant(Scalar value) {
+  // All NaNs are one constant, so that a kernel's text and hash say all of it.
+  if (is_float(value.dtype()) && std::isnan(value.as_float()))
+    value = Scalar::of_float(value.dtype(), std::numeric_limits<double>::quiet_NaN());
+  return node(Op::Const, value.dtype(), {}, value);
+}
 
 ValueRef index_value(Expr expr, DType dtype) {
   if (expr.is_const()) return constant(Scalar::of_int(dtype, expr.value()));
