@@ -6,7 +6,8 @@
 //
 //   inline(t3)                     every use of t3 computes it on the spot; t3's kernel goes unless t3 is an output
 //   fuse_at(t3, t5.i0.o, register) t3's nests move into t5's kernel, under that loop, storage shrunk to what one iteration needs;
-//                                  scope is packed or register (or local on OpenCL). Loop "root": beside, not under any loop.
+//                                  scope is packed, register or local. All uses of t3 must be under the loop. Loop "root": beside
+//                                  its first user's kernel, not under any loop; a stage's name: beside that stage's kernel
 //   split(t5.i1, 16)               t5.i1 becomes t5.i1.o over ceil(n/16) and, inside it, t5.i1.i over min(16, rest)
 //   reorder(t5.i0.i, t5.r0, ...)   the named loops, all of one perfect nest, take this order (outermost first)
 //   unroll(l)  vectorise(l)  parallelise(l)
@@ -55,19 +56,34 @@ struct KernelPlan {
   std::vector<int> stages;          // computed here, ascending (not inlined ones that vanish)
   std::vector<int> inlined;         // stages recomputed inside this kernel
   std::vector<Move> moves;          // all that were applied to it, in order
+  std::vector<int> reads;           // stages of other kernels whose buffers it loads, ascending
   ast::Kernel kernel;               // the scheduled loop AST (before partition_tails and expand_*)
   uint64_t hash;                    // structural_hash(kernel)
 };
 using KernelPlanRef = std::shared_ptr<const KernelPlan>;
 
+/// The moves that led to a plan, newest first; tails are shared between plans.
+struct History {
+  Move move;
+  std::shared_ptr<const History> earlier;
+  History(Move m, std::shared_ptr<const History> e) : move(std::move(m)), earlier(std::move(e)) {}
+  History(const History&) = delete;
+  ~History();  // iterative
+};
+
 struct Plan {
   std::shared_ptr<const lower::Program> program;
   std::vector<KernelPlanRef> kernels;  // in an order in which every kernel comes after those whose outputs it reads
-  std::vector<Move> moves() const;     // a list that rebuilds this plan with replay()
+  std::shared_ptr<const History> history;
+  std::vector<Move> moves() const;     // oldest first: replay() of them rebuilds this plan
 };
 
 /// One kernel per stage, no loop moves.
 Plan initial_plan(std::shared_ptr<const lower::Program> program);
+
+/// The kernel that computes the same stages without any loop move (what scheduled ones are checked against): the
+/// canonical nests one after the other, `inlined` stages computed on the spot. Writes the same buffers as `scheduled`.
+KernelPlanRef unscheduled(const lower::Program& program, const KernelPlan& scheduled);
 
 /// The new plan, or the reason why the move is not legal here.
 struct Applied {

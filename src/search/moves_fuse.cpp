@@ -1,0 +1,270 @@
+// Moves that join stages: inline a producer into its users, or put its nests under a loop of its consumer with the storage
+// shrunk to what one iteration of that loop needs.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "lathe/error.hpp"
+#include "search/draft.hpp"
+
+namespace lathe::search {
+
+using namespace ast;
+
+namespace {
+
+/// A canonical nest: loops around one Store whose index is the loops' variables (or 0 where the axis has no loop).
+struct CanonicalNest {
+  std::vector<For*> loops;
+  Store* store = nullptr;
+};
+
+CanonicalNest canonical_nest(Stmt& stmt) {
+  CanonicalNest nest;
+  Stmt* at = &stmt;
+  while (auto* loop = std::get_if<For>(&at->node)) {
+    if (loop->kind != LoopKind::Serial || loop->body.size() != 1) return {};
+    nest.loops.push_back(loop);
+    at = &loop->body[0];
+  }
+  auto* store = std::get_if<Store>(&at->node);
+  if (!store || store->scatter) return {};
+  for (Expr index : store->index)
+    if (!index.is_var() && !index.is_const(0)) return {};
+  nest.store = store;
+  return nest;
+}
+
+Store* innermost_store(Stmt& stmt) {
+  Stmt* at = &stmt;
+  while (true) {
+    if (auto* store = std::get_if<Store>(&at->node)) return store;
+    Block* body = nullptr;
+    if (auto* loop = std::get_if<For>(&at->node)) body = &loop->body;
+    else if (auto* alloc = std::get_if<Alloc>(&at->node)) body = &alloc->body;
+    if (!body || body->empty()) return nullptr;
+    at = &body->back();
+  }
+}
+
+/// v where the guards hold, else 0; the loads inside happen only where they hold.
+ValueRef guarded(const ValueRef& v, const std::vector<Expr>& guards) {
+  if (guards.empty()) return v;
+  Rewriter rewriter;
+  rewriter.on_value = [&](const ValueRef& value) -> ValueRef {
+    const auto* attr = std::get_if<LoadAttr>(&value->attr);
+    if (!attr) return value;
+    std::vector<Expr> all = attr->guards;
+    for (Expr g : guards)
+      if (std::find(all.begin(), all.end(), g) == all.end()) all.push_back(g);
+    return value->op == Op::Gather ? gather(attr->buffer, value->sources[0], all) : load(attr->buffer, attr->index, all);
+  };
+  const ValueRef inner = ast::rewrite(v, rewriter);
+  Expr condition = guards[0];
+  for (size_t i = 1; i < guards.size(); ++i) condition = land(condition, guards[i]);
+  return make(Op::Where, v->dtype,
+              {index_value(condition, DType::Bool), inner, constant(Scalar::zero(v->dtype))});
+}
+
+}  // namespace
+
+Verdict inline_stage(Draft& draft, int stage_id) {
+  const lower::Stage& stage = draft.program->stages[stage_id];
+  if (stage.is_reduction || stage.is_scatter) return fmt::format("{} is not elementwise", stage.buffer->name);
+  Block nest = stage.nests;
+  const CanonicalNest producer = canonical_nest(nest.at(0));
+  if (!producer.store || producer.store->combine) return fmt::format("{} is not elementwise", stage.buffer->name);
+
+  bool used = false, at_computed_index = false;
+  std::map<const Value*, ValueRef> expanded;  // equal loads are one value: expand each once
+  Rewriter rewriter;
+  rewriter.on_value = [&](const ValueRef& value) -> ValueRef {
+    const auto* attr = std::get_if<LoadAttr>(&value->attr);
+    if (!attr || attr->buffer->id != stage.buffer->id) return value;
+    used = true;
+    if (value->op == Op::Gather) {
+      at_computed_index = true;
+      return value;
+    }
+    ValueRef& result = expanded[value.get()];
+    if (!result) {
+      Substitution vars;
+      for (size_t d = 0; d < attr->index.size(); ++d)
+        if (producer.store->index[d].is_var()) vars.emplace_back(producer.store->index[d], attr->index[d]);
+      result = guarded(ast::substitute(producer.store->value, vars), attr->guards);
+    }
+    return result;
+  };
+  for_each_store(draft.body, [&](Store& store, const auto&) {
+    store.value = ast::rewrite(store.value, rewriter);
+    if (store.scatter) store.scatter = ast::rewrite(store.scatter, rewriter);
+  });
+  if (at_computed_index) return fmt::format("{} is read at a computed index", stage.buffer->name);
+  if (used) draft.inlined.push_back(stage_id);
+  return {};
+}
+
+Verdict fuse_at_loop(Draft& draft, Block& producer, int stage_id, std::string_view loop_name, std::string_view scope_name) {
+  const lower::Stage& stage = draft.program->stages[stage_id];
+  const std::string& name = stage.buffer->name;
+  Scope scope;
+  if (scope_name == "packed") scope = Scope::Packed;
+  else if (scope_name == "register") scope = Scope::Register;
+  else if (scope_name == "local") scope = Scope::Local;
+  else return fmt::format("{} is no scope: packed, register or local", scope_name);
+  if (stage.is_scatter) return name + " is a scatter: it needs its whole buffer";
+
+  // The producer's nests, still canonical.
+  std::vector<Stmt> nests;
+  for (size_t i = 0; i < producer.size();) {
+    const Store* store = innermost_store(producer[i]);
+    if (!store || store->buffer->id != stage.buffer->id) {
+      ++i;
+      continue;
+    }
+    if (!canonical_nest(producer[i]).store) return fmt::format("a loop of {} is already scheduled", name);
+    nests.push_back(std::move(producer[i]));
+    producer.erase(producer.begin() + static_cast<long>(i));
+  }
+  if (nests.size() != stage.nests.size()) return fmt::format("the nests of {} are not at the top level of its kernel", name);
+
+  const LoopSite site = find_loop(draft.body, loop_name);
+  if (!site) return fmt::format("there is no loop {}", loop_name);
+  For& loop = site.loop();
+  if (loop.kind == LoopKind::Vector) return fmt::format("{} is a vector loop", loop_name);
+
+  // What one iteration reads: per dimension a start that is fixed in it, and an extent.
+  size_t loads_inside = 0, loads_everywhere = 0;
+  Verdict verdict;
+  const size_t rank = stage.buffer->shape.size();
+  std::vector<std::optional<Expr>> base(rank);
+  std::vector<int64_t> lowest(rank, INT64_MAX), highest(rank, INT64_MIN);
+  std::vector<bool> whole(rank, false);
+  for_each_store(loop.body, [&](Store& store, const std::vector<For*>& inner_loops) {
+    std::vector<Expr> inner;
+    for (const For* f : inner_loops) inner.push_back(f->var);
+    ast::visit(store.value, [&](const ValueRef& value) {
+      const auto* attr = std::get_if<LoadAttr>(&value->attr);
+      if (!attr || attr->buffer->id != stage.buffer->id) return;
+      ++loads_inside;
+      if (value->op == Op::Gather) {
+        verdict = name + " is read at a computed index";
+        return;
+      }
+      for (size_t d = 0; d < rank; ++d) {
+        const Expr size = stage.buffer->shape[d];
+        const auto [outer, part] = separate(attr->index[d], inner);
+        const bool covers = outer.is_const(0) && part.is_var() && part.extent() && *part.extent() == size;
+        if (covers) whole[d] = true;
+        if (!base[d]) base[d] = outer;
+        const Expr shift = outer - *base[d];
+        if (!shift.is_const()) {
+          verdict = fmt::format("{} is read at places that differ by {}", name, to_string(shift));
+          return;
+        }
+        for (Expr v : inner)
+          if (depends_on(outer, v)) verdict = fmt::format("the part of {} that {} needs is not a box", name, loop_name);
+        lowest[d] = std::min(lowest[d], part.lo() + shift.value());
+        highest[d] = std::max(highest[d], part.hi() + shift.value());
+      }
+    });
+    if (store.scatter)
+      ast::visit(store.scatter, [&](const ValueRef& value) {
+        const auto* attr = std::get_if<LoadAttr>(&value->attr);
+        if (attr && attr->buffer->id == stage.buffer->id) verdict = name + " is read in a scatter's index";
+      });
+  });
+  if (!verdict.empty()) return verdict;
+  if (loads_inside == 0) return fmt::format("nothing under {} reads {}", loop_name, name);
+  const auto count = [&](const Block& block) {
+    for_each_load(block, [&](const Value& value) { loads_everywhere += std::get<LoadAttr>(value.attr).buffer->id == stage.buffer->id; });
+  };
+  count(draft.body);
+  if (&producer != &draft.body) count(producer);
+  if (loads_everywhere != loads_inside) return fmt::format("{} is also read outside {}", name, loop_name);
+
+  std::vector<Expr> start(rank), extent(rank);
+  auto shrunk = std::make_shared<Buffer>(*stage.buffer);
+  shrunk->scope = scope;
+  int64_t elements = 1;
+  for (size_t d = 0; d < rank; ++d) {
+    const Expr size = stage.buffer->shape[d];
+    const int64_t span = highest[d] - lowest[d] + 1;
+    if (whole[d] || (size.is_const() && span >= size.value())) {
+      start[d] = 0;
+      extent[d] = size;
+      shrunk->shape[d] = size;
+    } else {
+      start[d] = max(*base[d] + lowest[d], Expr(0));
+      const Expr end = min(*base[d] + (highest[d] + 1), size);
+      extent[d] = proves_le(start[d] + span, end) ? Expr(span) : min(Expr(span), end - start[d]);
+      shrunk->shape[d] = span;
+    }
+    if (shrunk->shape[d].hi() > (int64_t{1} << 32) || (elements *= std::max<int64_t>(1, shrunk->shape[d].hi())) > (int64_t{1} << 32))
+      return fmt::format("{} needs too much scratch", name);
+  }
+  const int64_t bytes = elements * size_of(stage.buffer->dtype);
+  if (scope == Scope::Register) {
+    if (!is_static(shrunk->shape)) return fmt::format("{} has no constant size under {}", name, loop_name);
+    if (bytes > 8192) return fmt::format("{} needs {} bytes under {}, too many for registers", name, bytes, loop_name);
+  } else if (bytes > (int64_t{1} << 26)) {
+    return fmt::format("{} needs {} bytes of scratch under {}", name, bytes, loop_name);
+  }
+
+  // The consumer reads the small buffer ...
+  Rewriter reads;
+  reads.on_value = [&](const ValueRef& value) -> ValueRef {
+    const auto* attr = std::get_if<LoadAttr>(&value->attr);
+    if (!attr || attr->buffer->id != stage.buffer->id) return value;
+    std::vector<Expr> index = attr->index;
+    for (size_t d = 0; d < rank; ++d) index[d] = index[d] - start[d];
+    return load(shrunk, std::move(index), attr->guards);
+  };
+  for_each_store(loop.body, [&](Store& store, const auto&) { store.value = ast::rewrite(store.value, reads); });
+
+  // ... and the producer fills it: each of its loops over an axis runs over the part that is needed.
+  Alloc alloc{shrunk, {}};
+  for (Stmt& stmt : nests) {
+    const CanonicalNest nest = canonical_nest(stmt);
+    Store store = std::move(*nest.store);
+    store.buffer = shrunk;
+    Substitution vars;
+    std::vector<For> heads;
+    for (const For* f : nest.loops) {
+      const auto axis = std::find(store.index.begin(), store.index.end(), f->var);
+      const Expr old_extent = substitute(f->extent, vars);
+      if (axis == store.index.end()) {
+        const Expr var = loop_var(f->var.id(), f->var.name(), old_extent);
+        vars.emplace_back(f->var, var);
+        heads.push_back({var, old_extent, LoopKind::Serial, 0, {}});
+        continue;
+      }
+      const size_t d = static_cast<size_t>(axis - store.index.begin());
+      if (extent[d].is_const(1)) {
+        vars.emplace_back(f->var, start[d]);
+        *axis = 0;
+        continue;
+      }
+      const Expr var = loop_var(f->var.id(), f->var.name(), extent[d]);
+      vars.emplace_back(f->var, start[d] + var);
+      *axis = var;
+      heads.push_back({var, extent[d], LoopKind::Serial, 0, {}});
+    }
+    store.value = ast::substitute(store.value, vars);
+    Stmt built{std::move(store)};
+    for (auto head = heads.rbegin(); head != heads.rend(); ++head) {
+      head->body.push_back(std::move(built));
+      built = Stmt{std::move(*head)};
+    }
+    alloc.body.push_back(std::move(built));
+  }
+  const bool shared = scope == Scope::Local;
+  if (shared) alloc.body.push_back(Stmt{Barrier{}});
+  for (Stmt& stmt : loop.body) alloc.body.push_back(std::move(stmt));
+  if (shared) alloc.body.push_back(Stmt{Barrier{}});
+  loop.body.clear();
+  loop.body.push_back(Stmt{std::move(alloc)});
+  return check_structure(draft.body);
+}
+
+}  // namespace lathe::search

@@ -1,0 +1,301 @@
+#include "search/move.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "lathe/error.hpp"
+#include "search/draft.hpp"
+
+namespace lathe::search {
+
+History::~History() {
+  // A long history is a long chain of sole owners: take it apart from the front.
+  while (earlier && earlier.use_count() == 1) {
+    auto next = std::move(const_cast<History*>(earlier.get())->earlier);
+    earlier = std::move(next);
+  }
+}
+
+std::vector<Move> Plan::moves() const {
+  std::vector<Move> out;
+  for (const History* h = history.get(); h; h = h->earlier.get()) out.push_back(h->move);
+  std::reverse(out.begin(), out.end());
+  return out;
+}
+
+namespace {
+
+/// A plan being changed by one or more moves: knows which kernel computes a stage and who reads it.
+class Editor {
+ public:
+  Editor(const Plan& plan, const Target& target) : plan_(plan), target_(target), program_(*plan.program) {
+    for (size_t k = 0; k < plan_.kernels.size(); ++k)
+      for (int s : plan_.kernels[k]->stages) owner_[s] = plan_.kernels[k];
+  }
+
+  Verdict apply(const Move& move) {
+    Verdict verdict;
+    if (move.kind == MoveKind::Inline) verdict = inline_everywhere(move);
+    else if (move.kind == MoveKind::FuseAt) verdict = fuse(move);
+    else verdict = edit(move);
+    if (verdict.empty()) plan_.history = std::make_shared<History>(move, plan_.history);
+    return verdict;
+  }
+
+  Plan take() { return std::move(plan_); }
+
+ private:
+  // Someone else than `kernel` (old and new form: those that are about to be replaced) reads the stage's buffer.
+  bool is_external(int stage, const std::vector<KernelPlanRef>& replaced) const {
+    if (program_.stages[stage].is_output) return true;
+    return std::any_of(plan_.kernels.begin(), plan_.kernels.end(), [&](const KernelPlanRef& k) {
+      return std::find(replaced.begin(), replaced.end(), k) == replaced.end() &&
+             std::binary_search(k->reads.begin(), k->reads.end(), stage);
+    });
+  }
+
+  KernelPlanRef finished(Draft draft, const std::vector<KernelPlanRef>& replaced) const {
+    return finish(std::move(draft), [&](int stage) { return is_external(stage, replaced); });
+  }
+
+  void replace(const KernelPlanRef& old, KernelPlanRef made) {
+    auto it = std::find(plan_.kernels.begin(), plan_.kernels.end(), old);
+    for (int s : old->stages) owner_.erase(s);
+    if (!made) {
+      plan_.kernels.erase(it);
+      return;
+    }
+    for (int s : made->stages) owner_[s] = made;
+    *it = std::move(made);
+  }
+
+  KernelPlanRef owner_of(std::string_view name) const {
+    const auto it = owner_.find(stage_of_name(name));
+    return it == owner_.end() ? nullptr : it->second;
+  }
+
+  Verdict edit(const Move& move) {
+    const KernelPlanRef kernel = owner_of(move.names[0]);
+    if (!kernel) return fmt::format("no kernel computes {}", move.names[0]);
+    for (const std::string& name : move.names)
+      if (stage_of_name(name) >= 0 && name.find('.') != std::string::npos && owner_of(name) != kernel)
+        return fmt::format("{} and {} are not in one kernel", move.names[0], name);
+    Draft draft = draft_of(program_, *kernel);
+    Verdict verdict;
+    switch (move.kind) {
+      case MoveKind::Split: verdict = split(draft, move); break;
+      case MoveKind::Reorder: verdict = reorder(draft, move); break;
+      case MoveKind::Unroll: verdict = unroll(draft, move); break;
+      case MoveKind::Vectorise: verdict = vectorise(draft, move, target_); break;
+      case MoveKind::Parallelise: verdict = parallelise(draft, move); break;
+      case MoveKind::Bind: verdict = bind(draft, move, target_); break;
+      case MoveKind::Stream: verdict = stream(draft, move); break;
+      case MoveKind::Pack: verdict = pack(draft, move, target_); break;
+      case MoveKind::Accumulate: verdict = accumulate(draft, move); break;
+      case MoveKind::Inline:
+      case MoveKind::FuseAt: throw InternalError("a graph move in the loop moves");
+    }
+    if (!verdict.empty()) return verdict;
+    draft.moves.push_back(move);
+    replace(kernel, finished(std::move(draft), {kernel}));
+    return {};
+  }
+
+  Verdict inline_everywhere(const Move& move) {
+    const int stage = stage_of_name(move.names[0]);
+    const KernelPlanRef producer = owner_of(move.names[0]);
+    if (!producer) return fmt::format("no kernel computes {}", move.names[0]);
+    const lower::Stage& info = program_.stages[stage];
+    // The producer must still have its own canonical nest, to be dropped.
+    Draft rest = draft_of(program_, *producer);
+    size_t dropped = 0;
+    if (!info.is_output) {
+      for (size_t i = 0; i < rest.body.size();) {
+        size_t stores = 0, own = 0;
+        ast::Block one;
+        one.push_back(rest.body[i]);
+        for_each_store(one, [&](ast::Store& store, const auto&) {
+          ++stores;
+          own += store.buffer->id == info.buffer->id;
+        });
+        if (own == stores && stores > 0) {
+          rest.body.erase(rest.body.begin() + static_cast<long>(i));
+          ++dropped;
+        } else if (own) {
+          return fmt::format("{} is fused with other stages", move.names[0]);
+        } else {
+          ++i;
+        }
+      }
+      if (dropped != info.nests.size()) return fmt::format("{} is not at the top level of its kernel", move.names[0]);
+      std::erase(rest.stages, stage);
+    }
+    // Every kernel that reads it.
+    std::vector<std::pair<KernelPlanRef, Draft>> changed;
+    for (const KernelPlanRef& kernel : plan_.kernels) {
+      const bool self = kernel == producer;
+      if (!self && !std::binary_search(kernel->reads.begin(), kernel->reads.end(), stage)) continue;
+      Draft draft = self ? rest : draft_of(program_, *kernel);
+      if (self && draft.stages.empty()) {
+        changed.emplace_back(kernel, std::move(draft));
+        continue;
+      }
+      if (auto verdict = inline_stage(draft, stage); !verdict.empty()) return verdict;
+      for (int s : producer->inlined) draft.inlined.push_back(s);  // what the value itself computes on the spot
+      draft.moves.push_back(move);
+      changed.emplace_back(kernel, std::move(draft));
+    }
+    if (changed.empty() || (changed.size() == 1 && changed[0].first == producer && info.is_output && producer->stages.size() == 1))
+      return fmt::format("nothing reads {}", move.names[0]);
+    replace_all(std::move(changed));
+    return {};
+  }
+
+  /// Replaces several kernels that may read each other's stages.
+  void replace_all(std::vector<std::pair<KernelPlanRef, Draft>> changed) {
+    std::vector<KernelPlanRef> old;
+    std::vector<std::vector<int>> loads;
+    for (auto& [kernel, draft] : changed) {
+      old.push_back(kernel);
+      std::vector<int>& reads = loads.emplace_back();
+      for_each_load(draft.body, [&](const ast::Value& value) {
+        const int s = stage_of_name(std::get<ast::LoadAttr>(value.attr).buffer->name);
+        if (s >= 0) reads.push_back(s);
+      });
+    }
+    std::vector<KernelPlanRef> made(changed.size());
+    for (size_t i = 0; i < changed.size(); ++i) {
+      if (changed[i].second.stages.empty()) continue;
+      made[i] = finish(std::move(changed[i].second), [&](int stage) {
+        for (size_t j = 0; j < changed.size(); ++j)
+          if (j != i && std::find(loads[j].begin(), loads[j].end(), stage) != loads[j].end()) return true;
+        return is_external(stage, old);
+      });
+    }
+    for (size_t i = 0; i < changed.size(); ++i) replace(old[i], made[i]);
+  }
+
+  Verdict fuse(const Move& move) {
+    const int stage = stage_of_name(move.names[0]);
+    const KernelPlanRef producer = owner_of(move.names[0]);
+    if (!producer) return fmt::format("no kernel computes {}", move.names[0]);
+    const std::string& where = move.names[1];
+    const bool beside = where == "root" || where.find('.') == std::string::npos;
+    KernelPlanRef consumer;
+    if (where == "root") {
+      for (const KernelPlanRef& kernel : plan_.kernels)
+        if (kernel != producer && std::binary_search(kernel->reads.begin(), kernel->reads.end(), stage)) {
+          consumer = kernel;
+          break;
+        }
+      if (!consumer) return fmt::format("no other kernel reads {}", move.names[0]);
+    } else {
+      consumer = owner_of(where);
+      if (!consumer) return fmt::format("no kernel computes {}", where);
+    }
+    if (beside && consumer == producer) return fmt::format("{} is in the same kernel already", move.names[0]);
+    if (!beside && program_.stages[stage].is_output) return fmt::format("{} is an output: it needs its whole buffer", move.names[0]);
+    if (!beside)
+      for (const KernelPlanRef& kernel : plan_.kernels)
+        if (kernel != producer && kernel != consumer && std::binary_search(kernel->reads.begin(), kernel->reads.end(), stage))
+          return fmt::format("{} is also read by another kernel", move.names[0]);
+
+    Draft merged = draft_of(program_, *consumer);
+    if (consumer == producer) {
+      if (auto verdict = fuse_at_loop(merged, merged.body, stage, where, move.names[2]); !verdict.empty()) return verdict;
+      merged.moves.push_back(move);
+      replace(consumer, finished(std::move(merged), {consumer}));
+      return {};
+    }
+    if (between(producer, consumer)) return fmt::format("a third kernel lies between those of {} and {}", move.names[0], where);
+    Draft first = draft_of(program_, *producer);
+    if (!beside)
+      if (auto verdict = fuse_at_loop(merged, first.body, stage, where, move.names[2]); !verdict.empty()) return verdict;
+    const bool consumer_first = reaches(consumer, producer);
+    if (consumer_first) std::swap(first, merged);
+    Draft both{&program_, first.stages, first.inlined, first.moves, std::move(first.body)};
+    for (int s : merged.stages) both.stages.push_back(s);
+    for (int s : merged.inlined) both.inlined.push_back(s);
+    for (const Move& m : merged.moves) both.moves.push_back(m);
+    both.moves.push_back(move);
+    for (ast::Stmt& stmt : merged.body) both.body.push_back(std::move(stmt));
+    KernelPlanRef made = finished(std::move(both), {producer, consumer});
+    // It takes the place of the later one: everything that either needs is before that.
+    const auto position = [&](const KernelPlanRef& k) { return std::find(plan_.kernels.begin(), plan_.kernels.end(), k); };
+    const KernelPlanRef& later = position(producer) < position(consumer) ? consumer : producer;
+    const KernelPlanRef& earlier = later == consumer ? producer : consumer;
+    replace(earlier, nullptr);
+    replace(later, std::move(made));
+    return {};
+  }
+
+  /// `to` reads, directly or not, something that `from` computes.
+  bool reaches(const KernelPlanRef& from, const KernelPlanRef& to, bool directly_counts = true) const {
+    std::vector<KernelPlanRef> queue{to};
+    std::set<const KernelPlan*> seen;
+    while (!queue.empty()) {
+      const KernelPlanRef at = queue.back();
+      queue.pop_back();
+      for (int s : at->reads) {
+        const KernelPlanRef& source = owner_.at(s);
+        if (source == from) {
+          if (directly_counts || at != to) return true;
+          continue;
+        }
+        if (seen.insert(source.get()).second) queue.push_back(source);
+      }
+    }
+    return false;
+  }
+  bool between(const KernelPlanRef& a, const KernelPlanRef& b) const { return reaches(a, b, false) || reaches(b, a, false); }
+
+  Plan plan_;
+  const Target& target_;
+  const lower::Program& program_;
+  std::map<int, KernelPlanRef> owner_;
+};
+
+}  // namespace
+
+Plan initial_plan(std::shared_ptr<const lower::Program> program) {
+  Plan plan;
+  plan.program = program;
+  plan.kernels.reserve(program->stages.size());
+  for (const lower::Stage& stage : program->stages)
+    plan.kernels.push_back(finish(draft_of_stage(*program, stage.id), [&](int s) {
+      return program->stages[s].is_output || !program->stages[s].users.empty();
+    }));
+  return plan;
+}
+
+Applied apply(const Plan& plan, const std::vector<Move>& moves, const Target& target) {
+  Editor editor(plan, target);
+  for (const Move& move : moves)
+    if (Verdict verdict = editor.apply(move); !verdict.empty()) return {{}, to_string(move) + ": " + verdict};
+  return {editor.take(), {}};
+}
+
+Applied apply(const Plan& plan, const Move& move, const Target& target) { return apply(plan, std::vector<Move>{move}, target); }
+
+Plan replay(std::shared_ptr<const lower::Program> program, const std::vector<Move>& moves, const Target& target) {
+  Applied applied = apply(initial_plan(std::move(program)), moves, target);
+  if (!applied.plan) throw Error(ErrorKind::Schedule, applied.reason);
+  return std::move(*applied.plan);
+}
+
+KernelPlanRef unscheduled(const lower::Program& program, const KernelPlan& scheduled) {
+  Draft draft{&program, scheduled.stages, {}, {}, {}};
+  for (int s : scheduled.stages)
+    for (ast::Stmt& stmt : draft_of_stage(program, s).body) draft.body.push_back(std::move(stmt));
+  // From users to producers: what an inlined stage reads may itself be inlined.
+  for (auto s = scheduled.inlined.rbegin(); s != scheduled.inlined.rend(); ++s)
+    if (auto verdict = inline_stage(draft, *s); !verdict.empty())
+      throw InternalError("an inlined stage can't be inlined: " + verdict);
+  std::set<std::string> written;
+  for (const ast::Param& p : scheduled.kernel.params)
+    if (p.written) written.insert(p.buffer->name);
+  return finish(std::move(draft), [&](int stage) { return written.contains(program.stages[stage].buffer->name); });
+}
+
+}  // namespace lathe::search
