@@ -1,0 +1,59 @@
+// The interpreter's machine: untyped slots and one function per instruction.
+#pragma once
+#include <vector>
+
+#include "ast/ast.hpp"
+
+namespace lathe::ast::machine {
+
+/// f16, bf16 and f32 live in `s` (already rounded), f64 in `f`, integers and bool in `i` (extended from their
+/// width).
+union Slot {
+  int64_t i;
+  double f;
+  float s;
+};
+
+struct BufferState {
+  const Buffer* buffer = nullptr;
+  uint8_t* data = nullptr;
+  int64_t elements = 0;
+  std::vector<int> shape;       // registers that hold the extents
+  std::vector<uint8_t> storage; // of Allocs
+};
+
+/// How a Load or Store finds its element.
+struct Access {
+  int buffer;
+  std::vector<int> index;  // registers, one per dimension; empty for Gather and scatter
+  std::vector<int> guards; // registers
+  const Stmt* statement;   // for messages
+};
+
+struct Frame {
+  std::vector<int64_t> registers; // loop variables and Exprs
+  std::vector<Slot> slots;        // values
+  std::vector<BufferState> buffers;
+};
+
+struct Instruction {
+  void (*run)(const Instruction&, Frame&);
+  int target = 0, a = 0, b = 0, c = 0; // slots (of Index: a is a register)
+  const Access* access = nullptr;
+  Op op = Op::Const;
+  DType dtype = DType::F32, from = DType::F32; // of the result; of the first operand
+};
+
+using Run = void (*)(const Instruction&, Frame&);
+
+Slot slot_of(const Scalar& value);
+/// The function for an elementwise op whose result is `dtype` and whose last operand is `from`.
+Run elementwise(Op op, DType dtype, DType from);
+Run from_register(DType dtype);
+Run load_element(DType dtype);
+Run gather_element(DType dtype);
+/// Writes slot a into the element; a plain store ignores op, a combining one folds with it.
+Run store_element(DType dtype, bool combines);
+Run scatter_element(DType dtype, bool combines);
+
+} // namespace lathe::ast::machine
