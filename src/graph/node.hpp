@@ -4,7 +4,10 @@
 // Shapes of sources are equal for elementwise ops: broadcasting is made explicit by View nodes when the user's
 // op is built. A View's source is any node; adjacent Views are composed into one where one linear view exists.
 #pragma once
+#include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -29,7 +32,8 @@ struct IotaAttr { int axis; };                          // value = index along t
 struct ReduceAttr { Op combine; std::vector<int> axes; };  // axes ascending; they stay in the shape as size 1
 struct ScatterAttr { std::optional<Op> combine; };      // none: the last write in row-major order of the index stays
 
-/// Const: Scalar or Expr. Input: InputAttr. View: View. The rest: none.
+/// Const: Scalar or Expr. Input: InputAttr. Iota: IotaAttr. View: View. Reduce: ReduceAttr. Scatter: ScatterAttr.
+/// The rest: none.
 using Attr = std::variant<std::monostate, Scalar, Expr, InputAttr, IotaAttr, View, ReduceAttr, ScatterAttr>;
 
 /// Gather(source [N], index S) -> S.  Scatter(base [N], index S, source S) -> [N].
@@ -39,10 +43,21 @@ struct Node : Interned<Node> {
   Shape shape;
   std::vector<NodeRef> sources;
   Attr attr;
+  /// Set once a Tensor has realised this value: graphs built from it earlier then read the buffer, too. No part of the
+  /// node's identity; see realise.hpp.
+  mutable NodeRef realised_as;
 
   size_t hash_value() const;
   bool equal(const Node&) const;
+  template <class F> void for_each_source(F&& f) {
+    for (NodeRef& s : sources) f(s);
+  }
 };
+
+/// What a Const holds, if it is a number (not an Expr).
+const Scalar* const_scalar(const NodeRef& node);
+/// The identity of a named input.
+uint64_t named_input_id(std::string_view name, DType dtype, const Shape& shape);
 
 // Builders: infer shape and dtype, check, canonicalise (constant folding of scalars, View composition) and intern.
 // They throw Error naming `Op`; the public Tensor functions check first, so as to name the user's function.
@@ -61,12 +76,20 @@ NodeRef view(NodeRef a, const View& v);          // v is over a's row-major elem
 NodeRef gather(NodeRef source, NodeRef index);
 NodeRef scatter(NodeRef base, NodeRef index, NodeRef source, std::optional<Op> combine);
 NodeRef contiguous(NodeRef a);
+/// The same op and attribute over other sources, through the builders. Views and elementwise ops take the new shape.
+NodeRef with_sources(const NodeRef& node, std::vector<NodeRef> sources);
+
+/// Throws Error(Shape) for a size that may be below 1, Error(Limit) if the bytes don't fit 2^60. `op` begins the message.
+void check_shape(std::string_view op, const Shape& shape, DType dtype);
 
 /// All nodes reachable from `outputs`, each once, sources before users; the order is deterministic: Kahn's
 /// algorithm, ties by the order of discovery. Iterative.
 std::vector<NodeRef> topological_order(const std::vector<NodeRef>& outputs);
 /// Kahn generations counted from the output: generation 0 is what nothing else uses; for a+b the sizes are 1, 2.
 std::vector<std::vector<NodeRef>> generations(const std::vector<NodeRef>& outputs);
+/// Rebuilds a graph bottom up: `replace` is given each node with its sources already rebuilt, and returns it or another.
+std::vector<NodeRef> rebuild(const std::vector<NodeRef>& outputs,
+                             const std::function<NodeRef(const NodeRef& original, NodeRef rebuilt)>& replace);
 
 /// One node a line, "%3 = Add(%1, %2) : f32[n, 64]"; parses back to the same nodes (realised inputs by `bind`).
 std::string print(const std::vector<NodeRef>& outputs);

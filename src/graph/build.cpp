@@ -1,0 +1,281 @@
+// Builders: inference, checks and the canonical form that every node has from birth.
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "graph/node.hpp"
+#include "lathe/error.hpp"
+
+namespace lathe::graph {
+namespace {
+
+NodeRef make(Op op, DType dtype, Shape shape, std::vector<NodeRef> sources, Attr attr = {}) {
+  Node n;
+  n.op = op;
+  n.dtype = dtype;
+  n.shape = std::move(shape);
+  n.sources = std::move(sources);
+  n.attr = std::move(attr);
+  return intern(std::move(n));
+}
+
+void check_class(Op op, DType dtype) {
+  static constexpr const char* kWanted[] = {"any dtype", "a number", "a float", "an integer",
+                                            "an integer or bool"};
+  const DTypeClass cls = info(op).dtypes;
+  if (!accepts(cls, dtype))
+    throw Error(ErrorKind::DType, fmt::format("{}: dtype {}, expected {}", to_string(op), to_string(dtype),
+                                              kWanted[static_cast<int>(cls)]));
+}
+
+void check_same_shape(Op op, const NodeRef& a, const NodeRef& b) {
+  if (a->shape != b->shape)
+    throw Error(ErrorKind::Shape, fmt::format("{}: shapes {} and {}, expected equal ones", to_string(op),
+                                              to_string(a->shape), to_string(b->shape)));
+}
+
+void check_same_dtype(Op op, const NodeRef& a, const NodeRef& b) {
+  if (a->dtype != b->dtype)
+    throw Error(ErrorKind::DType, fmt::format("{}: dtypes {} and {}, expected equal ones", to_string(op),
+                                              to_string(a->dtype), to_string(b->dtype)));
+}
+
+bool is_exact_reciprocal(const Scalar& s) {
+  const double v = s.as_float();
+  if (v == 0 || !std::isfinite(v)) return true;
+  int exponent;
+  return std::fabs(std::frexp(v, &exponent)) == 0.5;
+}
+
+// Folds an elementwise op over numbers. The reciprocal of a number that has no exact one stays, so that x / 3
+// can become a division that rounds once.
+std::optional<Scalar> fold(Op op, DType result, const std::vector<NodeRef>& sources) {
+  Scalar args[3];
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const Scalar* s = const_scalar(sources[i]);
+    if (!s) return std::nullopt;
+    args[i] = *s;
+  }
+  if (op == Op::Recip && !is_exact_reciprocal(args[0])) return std::nullopt;
+  if (op == Op::Cast) return args[0].cast(result);
+  if (op == Op::Bitcast) {
+    unsigned char bytes[8] = {};
+    args[0].to_memory(bytes);
+    return Scalar::from_memory(result, bytes);
+  }
+  return evaluate(op, result, std::span<const Scalar>(args, sources.size()));
+}
+
+NodeRef elementwise(Op op, DType result, std::vector<NodeRef> sources) {
+  Shape shape = sources.back()->shape;
+  if (auto value = fold(op, result, sources)) return constant(*value, std::move(shape));
+  return make(op, result, std::move(shape), std::move(sources));
+}
+
+bool is_identifier(std::string_view s) {
+  if (s.empty() || (s[0] >= '0' && s[0] <= '9')) return false;
+  return std::all_of(s.begin(), s.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  });
+}
+
+} // namespace
+
+void check_shape(std::string_view op, const Shape& shape, DType dtype) {
+  constexpr int64_t kLimit = int64_t{1} << 60;
+  int64_t bytes = size_of(dtype);
+  for (Expr e : shape)
+    if (e.lo() < 1)
+      throw Error(ErrorKind::Shape,
+                  fmt::format("{}: shape {}, expected every size to be at least 1", op, to_string(shape)));
+  for (Expr e : shape)
+    if (__builtin_mul_overflow(bytes, e.hi(), &bytes) || bytes > kLimit)
+      throw Error(ErrorKind::Limit,
+                  fmt::format("{}: shape {} of {} is too large, expected at most 2^60 bytes", op,
+                              to_string(shape), to_string(dtype)));
+}
+
+NodeRef constant(Scalar value, Shape shape) {
+  check_shape("Const", shape, value.dtype());
+  return make(Op::Const, value.dtype(), std::move(shape), {}, value);
+}
+
+NodeRef constant(Expr value, DType dtype, Shape shape) {
+  if (value.is_const()) return constant(Scalar::of_int(dtype, value.value()), std::move(shape));
+  check_shape("Const", shape, dtype);
+  return make(Op::Const, dtype, std::move(shape), {}, value);
+}
+
+NodeRef input(std::string name, DType dtype, Shape shape) {
+  if (!is_identifier(name))
+    throw Error(ErrorKind::Name,
+                fmt::format("Input: name '{}', expected an identifier of letters, digits and _", name));
+  check_shape("Input", shape, dtype);
+  const uint64_t id = named_input_id(name, dtype, shape);
+  return make(Op::Input, dtype, std::move(shape), {}, InputAttr{id, std::move(name), nullptr});
+}
+
+NodeRef realised(StorageRef data, DType dtype, Shape shape) {
+  static std::atomic<uint64_t> next{1};
+  if (!data) throw InternalError("realised: no storage");
+  if (!is_static(shape)) throw InternalError("realised: symbolic shape " + to_string(shape));
+  check_shape("Input", shape, dtype);
+  if (data->bytes() < static_cast<size_t>(num_elements(shape).value()) * size_of(dtype))
+    throw InternalError("realised: storage smaller than its shape " + to_string(shape));
+  return make(Op::Input, dtype, std::move(shape), {}, InputAttr{next.fetch_add(1), "", std::move(data)});
+}
+
+NodeRef iota(int axis, DType dtype, Shape shape) {
+  check_class(Op::Iota, dtype);
+  if (axis < 0 || axis >= static_cast<int>(shape.size()))
+    throw Error(ErrorKind::Axis, fmt::format("Iota: axis {} of shape {}, expected one in [0, {})", axis,
+                                             to_string(shape), shape.size()));
+  check_shape("Iota", shape, dtype);
+  if (shape[axis].is_const(1)) return constant(Scalar::zero(dtype), std::move(shape));
+  return make(Op::Iota, dtype, std::move(shape), {}, IotaAttr{axis});
+}
+
+NodeRef unary(Op op, NodeRef a) {
+  if (info(op).kind != OpKind::Unary || op == Op::Cast || op == Op::Bitcast)
+    throw InternalError(fmt::format("unary: {} is not a unary op", to_string(op)));
+  check_class(op, a->dtype);
+  const DType result = result_dtype(op, a->dtype);
+  return elementwise(op, result, {std::move(a)});
+}
+
+NodeRef cast(NodeRef a, DType to) {
+  if (a->dtype == to) return a;
+  return elementwise(Op::Cast, to, {std::move(a)});
+}
+
+NodeRef bitcast(NodeRef a, DType to) {
+  if (a->dtype == to) return a;
+  if (size_of(a->dtype) != size_of(to) || to == DType::Bool || a->dtype == DType::Bool)
+    throw Error(ErrorKind::DType,
+                fmt::format("Bitcast: {} to {}, expected dtypes of the same width other than bool",
+                            to_string(a->dtype), to_string(to)));
+  return elementwise(Op::Bitcast, to, {std::move(a)});
+}
+
+NodeRef binary(Op op, NodeRef a, NodeRef b) {
+  if (info(op).kind != OpKind::Binary)
+    throw InternalError(fmt::format("binary: {} is not a binary op", to_string(op)));
+  check_same_dtype(op, a, b);
+  check_class(op, a->dtype);
+  check_same_shape(op, a, b);
+  const DType result = result_dtype(op, a->dtype);
+  return elementwise(op, result, {std::move(a), std::move(b)});
+}
+
+NodeRef where(NodeRef condition, NodeRef a, NodeRef b) {
+  if (condition->dtype != DType::Bool)
+    throw Error(ErrorKind::DType,
+                fmt::format("Where: condition of dtype {}, expected bool", to_string(condition->dtype)));
+  check_same_dtype(Op::Where, a, b);
+  check_same_shape(Op::Where, a, b);
+  check_same_shape(Op::Where, condition, a);
+  const DType result = a->dtype;
+  return elementwise(Op::Where, result, {std::move(condition), std::move(a), std::move(b)});
+}
+
+NodeRef reduce(Op combine, NodeRef a, std::vector<int> axes) {
+  const bool bits = combine == Op::Or || combine == Op::And;
+  if (!bits && combine != Op::Add && combine != Op::Mul && combine != Op::Max)
+    throw InternalError(fmt::format("reduce: {} does not combine", to_string(combine)));
+  check_class(combine, a->dtype);
+  std::sort(axes.begin(), axes.end());
+  const int rank = static_cast<int>(a->shape.size());
+  for (size_t i = 0; i < axes.size(); ++i)
+    if (axes[i] < 0 || axes[i] >= rank || (i > 0 && axes[i] == axes[i - 1]))
+      throw Error(ErrorKind::Axis,
+                  fmt::format("Reduce: axes [{}] of shape {}, expected distinct ones in [0, {})",
+                              fmt::join(axes, ", "), to_string(a->shape), rank));
+  // An axis of size 1 has nothing to combine.
+  std::erase_if(axes, [&](int axis) { return a->shape[axis].is_const(1); });
+  if (axes.empty()) return a;
+  Shape shape = a->shape;
+  for (int axis : axes) shape[axis] = 1;
+  const DType dtype = a->dtype;
+  return make(Op::Reduce, dtype, std::move(shape), {std::move(a)}, ReduceAttr{combine, std::move(axes)});
+}
+
+NodeRef view(NodeRef a, const View& v) {
+  check_shape("View", v.shape(), a->dtype);
+  if (v.is_contiguous() && v.shape() == a->shape) return a;
+  if (a->op == Op::Const) {
+    const Scalar* s = const_scalar(a);
+    if (s && (!v.has_mask() || *s == Scalar::zero(s->dtype()))) return constant(*s, v.shape());
+    if (!s && !v.has_mask()) return constant(std::get<Expr>(a->attr), a->dtype, v.shape());
+  }
+  if (a->op == Op::View) {
+    if (auto both = compose(std::get<View>(a->attr), v)) return view(a->sources[0], *both);
+  }
+  const DType dtype = a->dtype;
+  return make(Op::View, dtype, v.shape(), {std::move(a)}, v);
+}
+
+NodeRef gather(NodeRef source, NodeRef index) {
+  if (source->shape.size() != 1)
+    throw Error(ErrorKind::Shape,
+                fmt::format("Gather: source of shape {}, expected one axis", to_string(source->shape)));
+  if (!is_integer(index->dtype))
+    throw Error(ErrorKind::DType,
+                fmt::format("Gather: index of dtype {}, expected an integer", to_string(index->dtype)));
+  check_shape("Gather", index->shape, source->dtype);
+  const DType dtype = source->dtype;
+  Shape shape = index->shape;
+  return make(Op::Gather, dtype, std::move(shape), {std::move(source), std::move(index)});
+}
+
+NodeRef scatter(NodeRef base, NodeRef index, NodeRef source, std::optional<Op> combine) {
+  if (base->shape.size() != 1)
+    throw Error(ErrorKind::Shape,
+                fmt::format("Scatter: base of shape {}, expected one axis", to_string(base->shape)));
+  if (!is_integer(index->dtype))
+    throw Error(ErrorKind::DType,
+                fmt::format("Scatter: index of dtype {}, expected an integer", to_string(index->dtype)));
+  check_same_dtype(Op::Scatter, base, source);
+  check_same_shape(Op::Scatter, index, source);
+  if (combine) check_class(*combine, base->dtype);
+  const DType dtype = base->dtype;
+  Shape shape = base->shape;
+  return make(Op::Scatter, dtype, std::move(shape), {std::move(base), std::move(index), std::move(source)},
+              ScatterAttr{combine});
+}
+
+NodeRef contiguous(NodeRef a) {
+  if (a->op == Op::Contiguous) return a;
+  const DType dtype = a->dtype;
+  Shape shape = a->shape;
+  return make(Op::Contiguous, dtype, std::move(shape), {std::move(a)});
+}
+
+NodeRef with_sources(const NodeRef& node, std::vector<NodeRef> s) {
+  if (s == node->sources) return node;
+  switch (node->op) {
+  case Op::Const:
+  case Op::Input:
+  case Op::Iota: return node;
+  case Op::Cast: return cast(std::move(s[0]), node->dtype);
+  case Op::Bitcast: return bitcast(std::move(s[0]), node->dtype);
+  case Op::Where: return where(std::move(s[0]), std::move(s[1]), std::move(s[2]));
+  case Op::Reduce: {
+    const auto& a = std::get<ReduceAttr>(node->attr);
+    return reduce(a.combine, std::move(s[0]), a.axes);
+  }
+  case Op::View: return view(std::move(s[0]), std::get<View>(node->attr));
+  case Op::Gather: return gather(std::move(s[0]), std::move(s[1]));
+  case Op::Scatter:
+    return scatter(std::move(s[0]), std::move(s[1]), std::move(s[2]),
+                   std::get<ScatterAttr>(node->attr).combine);
+  case Op::Contiguous: return contiguous(std::move(s[0]));
+  default:
+    if (s.size() == 1) return unary(node->op, std::move(s[0]));
+    return binary(node->op, std::move(s[0]), std::move(s[1]));
+  }
+}
+
+} // namespace lathe::graph

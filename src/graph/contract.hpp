@@ -1,0 +1,11 @@
+// The one form in which every product with a sum is built, so that lowering and search see one pattern.
+#pragma once
+#include "lathe/tensor.hpp"
+
+namespace lathe::graph {
+
+/// Sum over `axes` of a * b, of equal shapes; the axes stay as size 1. Of bools: any of both. Half precision
+/// accumulates in f32.
+Tensor contract(const Tensor& a, const Tensor& b, const std::vector<int>& axes);
+
+} // namespace lathe::graph

@@ -1,0 +1,26 @@
+// From a lazy tensor to its data. Compiling lives on a higher floor, which registers itself here when the
+// library loads.
+#pragma once
+#include <vector>
+
+#include "graph/node.hpp"
+
+namespace lathe::graph {
+
+/// Computes the (static) values of nodes that hold no named input, row-major, in new storage. Called from
+/// several threads.
+using Realiser = std::vector<StorageRef> (*)(const std::vector<NodeRef>&);
+void set_realiser(Realiser realiser);
+
+/// The node of a buffer that holds `node`'s value. What is there already is only read: a realised input, a
+/// contiguous part of one, a constant. `op` begins the message of Error(Name) for a named input left,
+/// Error(Shape) for a symbolic shape.
+NodeRef realise(std::string_view op, const NodeRef& node);
+
+/// The same program with every node that some Tensor has realised replaced by its buffer.
+std::vector<NodeRef> with_realised(const std::vector<NodeRef>& outputs);
+/// The program with realised inputs made into named ones ("in0", "in1", ...), so that keeping it keeps no
+/// data.
+NodeRef without_data(const NodeRef& node);
+
+} // namespace lathe::graph

@@ -1,0 +1,172 @@
+// Tensor: representation, creation and reading values.
+#include "lathe/tensor.hpp"
+
+#include <cstring>
+#include <ostream>
+
+#include "graph/realise.hpp"
+#include "graph/tensor_impl.hpp"
+
+namespace lathe {
+using namespace graph;
+
+NodeRef Tensor::Impl::node() const {
+  std::lock_guard lock(mutex_);
+  return node_;
+}
+
+NodeRef Tensor::Impl::origin() const {
+  std::lock_guard lock(mutex_);
+  return origin_ ? origin_ : node_;
+}
+
+NodeRef Tensor::Impl::realise(std::string_view op) {
+  std::lock_guard lock(mutex_);
+  NodeRef made = graph::realise(op, node_);
+  if (made == node_) return made;
+  origin_ = without_data(node_);
+  return node_ = std::move(made);
+}
+
+Tensor::Tensor() : Tensor(full({}, 0.0f)) {}
+
+const Shape& Tensor::shape() const { return impl_->shape; }
+int Tensor::rank() const { return static_cast<int>(impl_->shape.size()); }
+DType Tensor::dtype() const { return impl_->dtype; }
+Expr Tensor::size(int axis) const { return impl_->shape[resolve_axis("size", axis, rank())]; }
+
+// ---- creation ----
+
+Tensor Tensor::from_memory(const void* values, size_t count, DType dtype, const Shape& shape) {
+  check_shape("from", shape, dtype);
+  if (!is_static(shape))
+    fail(ErrorKind::Shape, "from: shape {} has variables, expected a static one", to_string(shape));
+  const int64_t expected = num_elements(shape).value();
+  if (static_cast<int64_t>(count) != expected)
+    fail(ErrorKind::Shape, "from: {} values for shape {}, expected {}", count, to_string(shape), expected);
+  StorageRef data = Storage::allocate(count * size_of(dtype));
+  std::memcpy(data->data(), values, count * size_of(dtype));
+  return wrap(realised(std::move(data), dtype, shape));
+}
+
+Tensor Tensor::input(const std::string& name, const Shape& shape, DType dtype) {
+  check_shape("input", shape, dtype);
+  try {
+    return wrap(graph::input(name, dtype, shape));
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::Name) throw;
+    fail(ErrorKind::Name, "input: name '{}', expected an identifier of letters, digits and _", name);
+  }
+}
+
+Tensor Tensor::full(const Shape& shape, Scalar value) {
+  check_shape("full", shape, value.dtype());
+  return wrap(constant(value, shape));
+}
+
+Tensor Tensor::zeros(const Shape& shape, DType dtype) {
+  check_shape("zeros", shape, dtype);
+  return wrap(constant(Scalar::zero(dtype), shape));
+}
+
+Tensor Tensor::ones(const Shape& shape, DType dtype) {
+  check_shape("ones", shape, dtype);
+  return wrap(constant(Scalar::of_int(dtype, 1), shape));
+}
+
+Tensor Tensor::arange(int64_t start, int64_t stop, int64_t step, DType dtype) {
+  if (step == 0) fail(ErrorKind::Value, "arange: step 0, expected another");
+  if (dtype == DType::Bool) fail(ErrorKind::DType, "arange: dtype bool, expected a number");
+  const __int128 distance = static_cast<__int128>(stop) - start;
+  const __int128 count = step > 0 ? (distance + step - 1) / step : (distance + step + 1) / step;
+  if (count < 1)
+    fail(ErrorKind::Value, "arange: no values from {} to {} by {}, expected at least one", start, stop, step);
+  if (count > INT64_MAX)
+    fail(ErrorKind::Limit, "arange: from {} to {} by {}, expected fewer than 2^63 values", start, stop, step);
+  const Shape shape{Expr(static_cast<int64_t>(count))};
+  check_shape("arange", shape, dtype);
+  if (is_float(dtype))
+    return (index_along(0, shape) * number(static_cast<double>(step), DType::F64) +
+            number(static_cast<double>(start), DType::F64))
+        .cast(dtype);
+  return (index_along(0, shape) * full({}, step) + full({}, start)).cast(dtype);
+}
+
+Tensor Tensor::linspace(double start, double stop, int64_t count, DType dtype) {
+  if (count < 1) fail(ErrorKind::Value, "linspace: {} values, expected at least one", count);
+  if (dtype == DType::Bool) fail(ErrorKind::DType, "linspace: dtype bool, expected a number");
+  const Shape shape{Expr(count)};
+  check_shape("linspace", shape, dtype);
+  if (count == 1) return full(shape, Scalar::of_float(dtype, start));
+  const Tensor i = index_along(0, shape, DType::F64);
+  const double step = (stop - start) / static_cast<double>(count - 1);
+  // The last value is `stop` itself, not what rounding makes of it.
+  return lathe::where(i == number(static_cast<double>(count - 1), DType::F64), number(stop, DType::F64),
+                      i * number(step, DType::F64) + number(start, DType::F64))
+      .cast(dtype);
+}
+
+Tensor Tensor::eye(int64_t rows, int64_t columns, DType dtype) {
+  const Shape shape{Expr(rows), Expr(columns == -1 ? rows : columns)};
+  check_shape("eye", shape, dtype);
+  return (index_along(0, shape) == index_along(1, shape)).cast(dtype);
+}
+
+Tensor Tensor::tri(int64_t rows, int64_t columns, int64_t diagonal, DType dtype) {
+  const Shape shape{Expr(rows), Expr(columns)};
+  check_shape("tri", shape, dtype);
+  return (index_along(1, shape) <= index_along(0, shape) + full({}, diagonal)).cast(dtype);
+}
+
+// ---- values ----
+
+const Tensor& Tensor::realise() const {
+  impl_->realise("realise");
+  return *this;
+}
+
+int64_t Tensor::element_count() const {
+  if (!is_static(shape()))
+    fail(ErrorKind::Shape, "element_count: shape {} has variables, expected a static one",
+         to_string(shape()));
+  return num_elements(shape()).value();
+}
+
+Scalar Tensor::item_scalar() const {
+  if (!num_elements(shape()).is_const(1))
+    fail(ErrorKind::Shape, "item: shape {}, expected one element", to_string(shape()));
+  const NodeRef node = impl_->realise("item");
+  return Scalar::from_memory(dtype(), std::get<InputAttr>(node->attr).data->data());
+}
+
+void Tensor::read(void* out, DType as) const {
+  if (as != dtype())
+    fail(ErrorKind::DType, "read: dtype {} as {}, expected {}", to_string(dtype()), to_string(as),
+         to_string(dtype()));
+  const NodeRef node = impl_->realise("read");
+  std::memcpy(out, std::get<InputAttr>(node->attr).data->data(),
+              static_cast<size_t>(element_count()) * size_of(as));
+}
+
+std::ostream& operator<<(std::ostream& out, const Tensor& t) {
+  const NodeRef node = t.impl()->realise("operator<<");
+  const auto* element = static_cast<const unsigned char*>(std::get<InputAttr>(node->attr).data->data());
+  const std::vector<int64_t> sizes = static_sizes(t.shape());
+  const int64_t columns = sizes.empty() ? 1 : sizes.back();
+  const int64_t rows = sizes.size() < 2 ? 1 : sizes[sizes.size() - 2];
+  const int64_t count = t.element_count();
+  std::string line;
+  for (int64_t i = 0; i < count; ++i, element += size_of(t.dtype())) {
+    if (i > 0) line += i % columns ? " " : i % (rows * columns) ? "\n" : "\n\n";
+    const Scalar s = Scalar::from_memory(t.dtype(), element);
+    if (is_float(t.dtype()))
+      fmt::format_to(std::back_inserter(line), "{:.6g}", s.as_float());
+    else if (t.dtype() == DType::U64)
+      fmt::format_to(std::back_inserter(line), "{}", s.bits());
+    else
+      fmt::format_to(std::back_inserter(line), "{}", s.as_int());
+  }
+  return out << line;
+}
+
+} // namespace lathe

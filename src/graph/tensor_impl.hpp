@@ -1,0 +1,83 @@
+// What the files of the public Tensor share: its representation, and the checks that name the user's
+// function.
+#pragma once
+#include <mutex>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "graph/node.hpp"
+#include "lathe/tensor.hpp"
+
+namespace lathe {
+
+struct Tensor::Impl {
+  explicit Impl(graph::NodeRef n) : shape(n->shape), dtype(n->dtype), node_(std::move(n)) {}
+  const Shape shape; // kept here, as the node may be replaced while a caller holds a reference
+  const DType dtype;
+
+  graph::NodeRef node() const;
+  /// The program that made a realised tensor, without its data; else the node itself. For emit().
+  graph::NodeRef origin() const;
+  graph::NodeRef realise(std::string_view op);
+
+private:
+  mutable std::mutex mutex_;
+  graph::NodeRef node_;
+  graph::NodeRef origin_;
+};
+
+namespace graph {
+
+inline Tensor wrap(NodeRef node) { return Tensor(std::make_shared<Tensor::Impl>(std::move(node))); }
+inline NodeRef node_of(const Tensor& t) { return t.impl()->node(); }
+
+template <class... Args>
+[[noreturn]] void fail(ErrorKind kind, fmt::format_string<Args...> format, Args&&... args) {
+  throw Error(kind, fmt::format(format, std::forward<Args>(args)...));
+}
+inline std::string text(const Tensor& t) {
+  return fmt::format("{}{}", to_string(t.dtype()), to_string(t.shape()));
+}
+
+/// In [0, rank). Error(Axis).
+int resolve_axis(std::string_view op, int axis, int rank);
+/// Ascending and distinct; all axes if none is given. Error(Axis).
+std::vector<int> resolve_axes(std::string_view op, const Axes& axes, int rank);
+
+/// NumPy's broadcasting. Error(Shape) naming all shapes.
+Shape broadcast_shape(std::string_view op, const std::vector<Shape>& shapes);
+Tensor broadcast_to(const Tensor& t, const Shape& shape); // of a shape known to fit
+
+/// The same dtype, by promote(), and shape.
+std::pair<Tensor, Tensor> match(std::string_view op, const Tensor& a, const Tensor& b);
+Tensor binary_op(std::string_view name, Op op, const Tensor& a, const Tensor& b);
+Tensor unary_op(Op op, const Tensor& a);
+Tensor reduce_op(Op combine, const Tensor& a, const std::vector<int>& axes); // keeps the axes as size 1
+Tensor view_op(const Tensor& a, const View& v);
+Tensor drop_axes(const Tensor& a, const std::vector<int>& axes); // of size 1
+
+/// What a function of real numbers computes an integer in: f32 if it has at most 16 bits, else f64. Floats
+/// stay.
+DType float_dtype(DType dtype);
+/// Where half-precision values are computed: f32. The others stay.
+inline DType wide(DType dtype) { return dtype == DType::F16 || dtype == DType::BF16 ? DType::F32 : dtype; }
+/// Applies a composed function of floats in f32 where x is half precision, so as to round once.
+template <class F> Tensor in_wide(const Tensor& x, F&& f) {
+  const DType d = float_dtype(x.dtype());
+  return f(x.cast(wide(d))).cast(d);
+}
+/// A tensor's index along `axis` as i64, of its shape.
+Tensor index_along(int axis, const Shape& shape, DType dtype = DType::I64);
+/// An integer of shape variables, of no axes.
+Tensor size_scalar(Expr size, DType dtype = DType::I64);
+Tensor number(double value, DType dtype);
+/// Pads with zero by symbolic amounts.
+Tensor pad_zero(const Tensor& a, const std::vector<Expr>& before, const std::vector<Expr>& after);
+Tensor shrink_to(const Tensor& a, const std::vector<Expr>& begin, const std::vector<Expr>& end);
+/// What Max over no elements is: -infinity or the lowest integer.
+inline Tensor lowest(DType dtype) { return Tensor::full({}, identity(Op::Max, dtype)); }
+
+} // namespace graph
+} // namespace lathe

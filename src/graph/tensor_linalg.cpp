@@ -1,0 +1,44 @@
+// Products that are contracted: matmul and einsum, both as expand, Mul, Reduce.
+#include "graph/contract.hpp"
+#include "graph/tensor_impl.hpp"
+
+namespace lathe::graph {
+
+// Products of half precision are formed and summed in f32.
+Tensor contract(const Tensor& a, const Tensor& b, const std::vector<int>& axes) {
+  const DType d = promote(a.dtype(), b.dtype());
+  if (d == DType::Bool) return reduce_op(Op::Or, a & b, axes);
+  return reduce_op(Op::Add, a.cast(wide(d)) * b.cast(wide(d)), axes).cast(d);
+}
+
+} // namespace lathe::graph
+
+namespace lathe {
+using namespace graph;
+
+Tensor Tensor::matmul(const Tensor& other) const {
+  if (rank() == 0 || other.rank() == 0)
+    fail(ErrorKind::Shape, "matmul: {} x {}, expected at least one axis each", to_string(shape()),
+         to_string(other.shape()));
+  const Tensor a = rank() == 1 ? unsqueeze(0) : *this;
+  const Tensor b = other.rank() == 1 ? other.unsqueeze(1) : other;
+  if (a.size(-1) != b.size(-2))
+    fail(ErrorKind::Shape, "matmul: inner sizes differ: {} x {}, expected {} == {}", to_string(shape()),
+         to_string(other.shape()), to_string(a.size(-1)), to_string(b.size(-2)));
+  const Shape batch = broadcast_shape("matmul", {Shape(a.shape().begin(), a.shape().end() - 2),
+                                                 Shape(b.shape().begin(), b.shape().end() - 2)});
+  const Expr m = a.size(-2), n = b.size(-1), k = a.size(-1);
+  Shape full = batch;
+  full.insert(full.end(), {m, n, k});
+  check_shape("matmul", full, promote(dtype(), other.dtype()));
+  // [..., m, 1, k] * [..., 1, n, k], summed over k.
+  const Tensor left = broadcast_to(a.unsqueeze(-2), full);
+  const Tensor right = broadcast_to(b.transpose().unsqueeze(-3), full);
+  const int last = static_cast<int>(full.size()) - 1;
+  std::vector<int> gone{last};
+  if (rank() == 1) gone.push_back(last - 2);
+  if (other.rank() == 1) gone.push_back(last - 1);
+  return drop_axes(contract(left, right, {last}), gone);
+}
+
+} // namespace lathe

@@ -1,0 +1,223 @@
+// Elementwise functions of one tensor, composed of the primitives. Integers are computed as float_dtype()
+// says; half precision in f32, rounded once.
+//
+// Accuracy, for f32 (f64 alike with its own unit) beyond that of the primitives:
+//   exp, pow       relative error grows with the exponent, |x| * 6e-8, as one product with log2(e) carries it
+//   cos            sin(x + pi/2): absolute error |x| * 6e-8
+//   erf            see erf() in tensor_erf.cpp
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "graph/tensor_impl.hpp"
+
+namespace lathe {
+using namespace graph;
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+void check_real(std::string_view op, const Tensor& x) {
+  if (x.dtype() == DType::Bool) fail(ErrorKind::DType, "{}: dtype bool, expected a number", op);
+}
+
+Tensor constant_like(const Tensor& x, double value) { return number(value, x.dtype()); }
+Tensor times(const Tensor& x, double factor) { return x * constant_like(x, factor); }
+Tensor plus(const Tensor& x, double term) { return x + constant_like(x, term); }
+
+Tensor float_unary(Op op, const Tensor& x) {
+  return in_wide(x, [&](const Tensor& v) { return unary_op(op, v); });
+}
+
+// (e^x - 1) for small x by its series, where e^x - 1 would cancel; the number of terms leaves the dtype's
+// rounding.
+Tensor expm1_wide(const Tensor& x) {
+  const int terms = x.dtype() == DType::F64 ? 14 : 8;
+  Tensor series = times(x, 1.0 / terms);
+  for (int i = terms - 1; i >= 2; --i) series = times(x, 1.0 / i) * plus(series, 1);
+  series = x * plus(series, 1);
+  return where(x.abs() < constant_like(x, 0.35), series, plus(x.exp(), -1));
+}
+
+// Of a float: the nearest whole number above or below `t`, its truncation, on condition.
+Tensor step_where(const Tensor& condition, const Tensor& t, double by) {
+  return where(condition, plus(t, by), t);
+}
+
+} // namespace
+
+Tensor Tensor::neg() const {
+  check_real("neg", *this);
+  return unary_op(Op::Neg, *this);
+}
+
+Tensor Tensor::abs() const {
+  if (dtype() == DType::Bool || is_unsigned(dtype())) return *this;
+  const Tensor zero = zeros({}, dtype());
+  // 0 - x and not -x, so that -0 gives +0.
+  return lathe::where(zero < *this, *this, is_float(dtype()) ? zero - *this : neg());
+}
+
+Tensor Tensor::sign() const {
+  check_real("sign", *this);
+  const Tensor zero = zeros({}, dtype()), one = ones({}, dtype());
+  const Tensor positive = lathe::where(zero < *this, one, *this); // zeros and NaN stay
+  return is_unsigned(dtype())
+             ? positive
+             : lathe::where(*this < zero, Tensor::full({}, Scalar::of_int(dtype(), -1)), positive);
+}
+
+Tensor Tensor::square() const { return *this * *this; }
+Tensor Tensor::sqrt() const { return float_unary(Op::Sqrt, *this); }
+Tensor Tensor::reciprocal() const { return float_unary(Op::Recip, *this); }
+Tensor Tensor::exp2() const { return float_unary(Op::Exp2, *this); }
+Tensor Tensor::log2() const { return float_unary(Op::Log2, *this); }
+Tensor Tensor::sin() const { return float_unary(Op::Sin, *this); }
+
+Tensor Tensor::rsqrt() const {
+  return in_wide(*this, [](const Tensor& x) { return x.sqrt().reciprocal(); });
+}
+Tensor Tensor::exp() const {
+  return in_wide(*this, [](const Tensor& x) { return times(x, std::numbers::log2e).exp2(); });
+}
+Tensor Tensor::log() const {
+  return in_wide(*this, [](const Tensor& x) { return times(x.log2(), std::numbers::ln2); });
+}
+Tensor Tensor::log10() const {
+  return in_wide(*this,
+                 [](const Tensor& x) { return times(x.log2(), std::numbers::ln2 / std::numbers::ln10); });
+}
+Tensor Tensor::log1p() const {
+  // With u = 1 + x rounded, log(u) * x / (u - 1) corrects for the rounding (Kahan).
+  return in_wide(*this, [](const Tensor& x) {
+    const Tensor u = plus(x, 1), one = constant_like(x, 1);
+    const Tensor as_is = (u == one) | (u == constant_like(x, kInfinity));
+    return where(as_is, x, u.log() * x / plus(u, -1));
+  });
+}
+Tensor Tensor::expm1() const { return in_wide(*this, expm1_wide); }
+
+Tensor Tensor::cos() const {
+  return in_wide(*this, [](const Tensor& x) { return plus(x, std::numbers::pi / 2).sin(); });
+}
+Tensor Tensor::tan() const {
+  return in_wide(*this, [](const Tensor& x) { return x.sin() / x.cos(); });
+}
+Tensor Tensor::sinh() const {
+  return in_wide(*this, [](const Tensor& x) {
+    const Tensor a = x.abs(), e = expm1_wide(a);
+    // (e + e / (e + 1)) / 2 keeps small values; the quotient is 1 where e is infinite.
+    const Tensor half =
+        times(e + (e == constant_like(x, kInfinity)).logical_not().cast(x.dtype()) * (e / plus(e, 1)), 0.5);
+    return where(x < constant_like(x, 0), -half, half);
+  });
+}
+Tensor Tensor::cosh() const {
+  return in_wide(*this, [](const Tensor& x) { return times(x.exp() + (-x).exp(), 0.5); });
+}
+Tensor Tensor::tanh() const {
+  return in_wide(*this, [](const Tensor& x) {
+    const Tensor e = expm1_wide(times(x.abs(), -2)); // in (-1, 0]
+    const Tensor t = e / plus(e, 2);                 // -tanh(|x|)
+    return where(x < constant_like(x, 0), t, -t);
+  });
+}
+
+Tensor Tensor::trunc() const { return is_float(dtype()) ? float_unary(Op::Trunc, *this) : *this; }
+Tensor Tensor::floor() const {
+  if (!is_float(dtype())) return *this;
+  return in_wide(*this, [](const Tensor& x) {
+    const Tensor t = x.trunc();
+    return step_where(x < t, t, -1);
+  });
+}
+Tensor Tensor::ceil() const {
+  if (!is_float(dtype())) return *this;
+  return in_wide(*this, [](const Tensor& x) {
+    const Tensor t = x.trunc();
+    return step_where(t < x, t, 1);
+  });
+}
+Tensor Tensor::round() const {
+  if (!is_float(dtype())) return *this;
+  return in_wide(*this, [](const Tensor& x) {
+    const Tensor t = x.trunc(), half_t = times(t, 0.5);
+    const Tensor distance = (x - t).abs(), half = constant_like(x, 0.5);
+    const Tensor odd = half_t.trunc() != half_t;
+    const Tensor away = (half < distance) | ((distance == half) & odd);
+    return where(away, where(x < constant_like(x, 0), plus(t, -1), plus(t, 1)), t);
+  });
+}
+
+Tensor Tensor::relu() const {
+  check_real("relu", *this);
+  return maximum(*this, zeros({}, dtype()));
+}
+Tensor Tensor::leaky_relu(double slope) const {
+  return in_wide(*this, [&](const Tensor& x) { return where(x < constant_like(x, 0), times(x, slope), x); });
+}
+Tensor Tensor::elu(double alpha) const {
+  return in_wide(*this, [&](const Tensor& x) {
+    return where(x < constant_like(x, 0), times(minimum(x, constant_like(x, 0)).expm1(), alpha), x);
+  });
+}
+Tensor Tensor::sigmoid() const {
+  return in_wide(*this, [](const Tensor& x) { return plus((-x).exp(), 1).reciprocal(); });
+}
+Tensor Tensor::silu() const {
+  return in_wide(*this, [](const Tensor& x) { return x * x.sigmoid(); });
+}
+Tensor Tensor::softplus() const {
+  return in_wide(*this, [](const Tensor& x) { return x.relu() + (-x.abs()).exp().log1p(); });
+}
+Tensor Tensor::hardswish() const {
+  return in_wide(*this, [](const Tensor& x) { return x * times(plus(x, 3).clamp(0, 6), 1.0 / 6); });
+}
+Tensor Tensor::gelu(bool tanh_approximation) const {
+  return in_wide(*this, [&](const Tensor& x) {
+    if (!tanh_approximation) return times(x, 0.5) * plus(times(x, std::numbers::sqrt2 / 2).erf(), 1);
+    const Tensor inner = times(x + times(x * x * x, 0.044715), std::sqrt(2 / std::numbers::pi));
+    return times(x, 0.5) * plus(inner.tanh(), 1);
+  });
+}
+
+Tensor Tensor::isnan() const { return is_float(dtype()) ? *this != *this : full(shape(), false); }
+Tensor Tensor::isinf() const {
+  return is_float(dtype()) ? abs() == number(kInfinity, dtype()) : full(shape(), false);
+}
+Tensor Tensor::isfinite() const {
+  return is_float(dtype()) ? abs() < number(kInfinity, dtype()) : full(shape(), true);
+}
+Tensor Tensor::logical_not() const {
+  return binary_op("logical_not", Op::Xor, cast(DType::Bool), full({}, true));
+}
+Tensor Tensor::bitwise_not() const {
+  if (is_float(dtype()))
+    fail(ErrorKind::DType, "bitwise_not: dtype {}, expected an integer or bool", to_string(dtype()));
+  return binary_op("bitwise_not", Op::Xor, *this, full({}, Scalar::of_int(dtype(), -1)));
+}
+
+Tensor Tensor::clamp(std::optional<double> low, std::optional<double> high) const {
+  check_real("clamp", *this);
+  if (!low && !high) fail(ErrorKind::Value, "clamp: no bounds, expected at least one");
+  if ((low && std::isnan(*low)) || (high && std::isnan(*high)))
+    fail(ErrorKind::Value, "clamp: a bound is NaN, expected a number");
+  if (low && high && *low > *high)
+    fail(ErrorKind::Value, "clamp: bounds {} and {}, expected the lower one first", *low, *high);
+  // Bounds that an integer dtype can't hold saturate, and so bound nothing.
+  Tensor result = *this;
+  if (low) result = maximum(result, number(is_float(dtype()) ? *low : std::ceil(*low), dtype()));
+  if (high) result = minimum(result, number(is_float(dtype()) ? *high : std::floor(*high), dtype()));
+  return result;
+}
+
+Tensor Tensor::cast(DType to) const { return to == dtype() ? *this : wrap(graph::cast(node_of(*this), to)); }
+Tensor Tensor::bitcast(DType to) const {
+  if (size_of(to) != size_of(dtype()) || ((to == DType::Bool) != (dtype() == DType::Bool)))
+    fail(ErrorKind::DType, "bitcast: {} to {}, expected dtypes of the same width other than bool",
+         to_string(dtype()), to_string(to));
+  return wrap(graph::bitcast(node_of(*this), to));
+}
+Tensor Tensor::contiguous() const { return wrap(graph::contiguous(node_of(*this))); }
+
+} // namespace lathe

@@ -1,0 +1,166 @@
+// Reductions and what is made of them along one axis.
+#include <cmath>
+
+#include "graph/tensor_impl.hpp"
+
+namespace lathe {
+using namespace graph;
+namespace {
+
+// What sums and products of small integers are held in, as NumPy.
+DType accumulator(DType d) {
+  if (d == DType::Bool || is_signed(d)) return DType::I64;
+  return is_unsigned(d) ? DType::U64 : d;
+}
+
+Tensor finish(const Tensor& reduced, const std::vector<int>& axes, bool keepdim) {
+  return keepdim ? reduced : drop_axes(reduced, axes);
+}
+
+Tensor reduce_numbers(std::string_view name, Op combine, const Tensor& x, const Axes& axes, bool keepdim) {
+  const std::vector<int> which = resolve_axes(name, axes, x.rank());
+  const DType d = accumulator(x.dtype());
+  // Half precision is summed in f32 and rounded once.
+  return finish(reduce_op(combine, x.cast(wide(d)), which), which, keepdim).cast(d);
+}
+
+Expr count_along(const Tensor& x, const std::vector<int>& axes) {
+  Expr count = 1;
+  for (int axis : axes) count = count * x.shape()[axis];
+  return count;
+}
+
+// Floats stay; integers are averaged in f64.
+DType mean_dtype(DType d) { return is_float(d) ? d : DType::F64; }
+
+Tensor mean_wide(const Tensor& x, const std::vector<int>& axes) {
+  return reduce_op(Op::Add, x, axes) / size_scalar(count_along(x, axes), x.dtype());
+}
+
+Tensor var_wide(const Tensor& x, const std::vector<int>& axes, int64_t correction) {
+  const Tensor squares = reduce_op(Op::Add, (x - mean_wide(x, axes)).square(), axes);
+  return squares / size_scalar(count_along(x, axes) - correction, x.dtype());
+}
+
+Tensor arg_extreme(std::string_view name, const Tensor& input, std::optional<int> axis, bool keepdim,
+                   bool largest) {
+  const Tensor flat = axis ? input : input.reshape({num_elements(input.shape())});
+  const int which = axis ? resolve_axis(name, *axis, input.rank()) : 0;
+  const Tensor x = flat.dtype() == DType::Bool ? flat.cast(DType::U8) : flat;
+  const Axes axes{which};
+  const Tensor extreme = largest ? x.max(axes, true) : x.min(axes, true);
+  Tensor found = x == extreme;
+  if (is_float(x.dtype())) found = found | x.isnan(); // with a NaN the extreme is NaN, and equals nothing
+  // The largest of counted-down positions is the first of those found.
+  const Tensor last = size_scalar(x.shape()[which] - 1);
+  const Tensor countdown = last - index_along(which, x.shape());
+  const Tensor best = reduce_op(Op::Max, where(found, countdown, Tensor::full({}, int64_t{-1})), axes);
+  const Tensor result = last - best;
+  if (axis) return finish(result, axes, keepdim);
+  return keepdim ? result.reshape(Shape(input.shape().size(), Expr(1))) : result.reshape({});
+}
+
+} // namespace
+
+Tensor Tensor::sum(const Axes& axes, bool keepdim) const {
+  return reduce_numbers("sum", Op::Add, *this, axes, keepdim);
+}
+Tensor Tensor::prod(const Axes& axes, bool keepdim) const {
+  return reduce_numbers("prod", Op::Mul, *this, axes, keepdim);
+}
+
+Tensor Tensor::max(const Axes& axes, bool keepdim) const {
+  const std::vector<int> which = resolve_axes("max", axes, rank());
+  return finish(reduce_op(dtype() == DType::Bool ? Op::Or : Op::Max, *this, which), which, keepdim);
+}
+
+Tensor Tensor::min(const Axes& axes, bool keepdim) const {
+  const std::vector<int> which = resolve_axes("min", axes, rank());
+  if (dtype() == DType::Bool) return finish(reduce_op(Op::And, *this, which), which, keepdim);
+  if (is_integer(dtype())) // the lowest integer has no negative
+    return finish(reduce_op(Op::Max, bitwise_not(), which).bitwise_not(), which, keepdim);
+  return finish(reduce_op(Op::Max, neg(), which).neg(), which, keepdim);
+}
+
+Tensor Tensor::mean(const Axes& axes, bool keepdim) const {
+  const std::vector<int> which = resolve_axes("mean", axes, rank());
+  const DType d = mean_dtype(dtype());
+  return finish(mean_wide(cast(wide(d)), which).cast(d), which, keepdim);
+}
+
+Tensor Tensor::var(const Axes& axes, int64_t correction, bool keepdim) const {
+  const std::vector<int> which = resolve_axes("var", axes, rank());
+  if (const Expr n = count_along(*this, which); n.lo() - correction < 1)
+    fail(ErrorKind::Value, "var: correction {} of {} elements, expected fewer than there are elements",
+         correction, to_string(n));
+  const DType d = mean_dtype(dtype());
+  return finish(var_wide(cast(wide(d)), which, correction).cast(d), which, keepdim);
+}
+
+Tensor Tensor::std(const Axes& axes, int64_t correction, bool keepdim) const {
+  const std::vector<int> which = resolve_axes("std", axes, rank());
+  if (const Expr n = count_along(*this, which); n.lo() - correction < 1)
+    fail(ErrorKind::Value, "std: correction {} of {} elements, expected fewer than there are elements",
+         correction, to_string(n));
+  const DType d = mean_dtype(dtype());
+  return finish(var_wide(cast(wide(d)), which, correction).sqrt().cast(d), which, keepdim);
+}
+
+Tensor Tensor::any(const Axes& axes, bool keepdim) const {
+  const std::vector<int> which = resolve_axes("any", axes, rank());
+  return finish(reduce_op(Op::Or, cast(DType::Bool), which), which, keepdim);
+}
+Tensor Tensor::all(const Axes& axes, bool keepdim) const {
+  const std::vector<int> which = resolve_axes("all", axes, rank());
+  return finish(reduce_op(Op::And, cast(DType::Bool), which), which, keepdim);
+}
+
+Tensor Tensor::argmax(std::optional<int> axis, bool keepdim) const {
+  return arg_extreme("argmax", *this, axis, keepdim, true);
+}
+Tensor Tensor::argmin(std::optional<int> axis, bool keepdim) const {
+  return arg_extreme("argmin", *this, axis, keepdim, false);
+}
+
+Tensor Tensor::logsumexp(const Axes& axes, bool keepdim) const {
+  const std::vector<int> which = resolve_axes("logsumexp", axes, rank());
+  return in_wide(*this, [&](const Tensor& x) {
+    const Tensor largest = reduce_op(Op::Max, x, which);
+    // An infinite maximum must not be subtracted from itself.
+    const Tensor shift = where(largest.isfinite(), largest, zeros({}, x.dtype()));
+    return finish(reduce_op(Op::Add, (x - shift).exp(), which).log() + shift, which, keepdim);
+  });
+}
+
+Tensor Tensor::softmax(int axis) const {
+  const std::vector<int> which{resolve_axis("softmax", axis, rank())};
+  return in_wide(*this, [&](const Tensor& x) {
+    const Tensor e = (x - reduce_op(Op::Max, x, which)).exp();
+    return e / reduce_op(Op::Add, e, which);
+  });
+}
+
+Tensor Tensor::log_softmax(int axis) const {
+  const std::vector<int> which{resolve_axis("log_softmax", axis, rank())};
+  return in_wide(*this, [&](const Tensor& x) {
+    const Tensor shifted = x - reduce_op(Op::Max, x, which);
+    return shifted - reduce_op(Op::Add, shifted.exp(), which).log();
+  });
+}
+
+// Sums over the last 1, 2, 4 ... elements, each from the one before: log2(n) steps.
+Tensor Tensor::cumsum(int axis) const {
+  const int which = resolve_axis("cumsum", axis, rank());
+  const DType d = accumulator(dtype());
+  Tensor sum = cast(wide(d));
+  const Expr size = shape()[which];
+  const std::vector<Expr> none(shape().size(), Expr(0));
+  for (int64_t step = 1; step < size.hi(); step *= 2) {
+    std::vector<Expr> before = none;
+    before[which] = step;
+    sum = sum + shrink_to(pad_zero(sum, before, none), none, shape());
+  }
+  return sum.cast(d);
+}
+
+} // namespace lathe
