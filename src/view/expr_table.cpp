@@ -1,0 +1,277 @@
+// The table of all Expr nodes, and how a node's bounds, hash and variables follow from its parts.
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "core/hash.hpp"
+#include "lathe/error.hpp"
+#include "view/expr_node.hpp"
+#include "view/growing_set.hpp"
+
+namespace lathe {
+namespace {
+
+struct Memo {
+  ExprKind op;
+  const ExprNode *a, *b, *result;
+  size_t hash;
+};
+
+constexpr int64_t kSmallLeast = -256, kSmallMost = 1024;
+
+/// Immortal, and reachable through one static pointer.
+struct Tables {
+  GrowingSet<ExprNode> nodes;
+  GrowingSet<Memo> memos;
+  const ExprNode* small[kSmallMost - kSmallLeast + 1];
+  Tables();
+};
+
+Tables& tables() {
+  static Tables* t = new Tables;
+  return *t;
+}
+
+template <class T> std::span<const T> keep(std::span<const T> list) {
+  if (list.empty()) return {};
+  T* copy = new T[list.size()];
+  std::copy(list.begin(), list.end(), copy);
+  return {copy, list.size()};
+}
+
+size_t begin_hash(ExprKind kind) { return mix(0x6C617468, static_cast<uint64_t>(kind)); }
+
+void set_vars(ExprNode* n, std::span<const ExprNode* const> parts) {
+  SmallList<const ExprNode*> vars;
+  for (const ExprNode* part : parts) {
+    n->depth = std::max(n->depth, part->depth);
+    for (const ExprNode* v : part->vars)
+      if (std::find(vars.begin(), vars.end(), v) == vars.end()) vars.push(v);
+  }
+  for (const ExprNode* part : parts) // mostly one part has all variables: share its list
+    if (std::equal(vars.begin(), vars.end(), part->vars.begin(), part->vars.end())) {
+      n->vars = part->vars;
+      return;
+    }
+  n->vars = keep(std::span<const ExprNode* const>(vars.begin(), vars.size()));
+}
+
+/// Makes n a term, and a factor, of itself.
+void set_atom(ExprNode* n) {
+  n->terms = keep(std::span<const Term>(std::initializer_list<Term>{{n, 1}}));
+  n->factors = keep(std::span<const ExprNode* const>(std::initializer_list<const ExprNode*>{n}));
+}
+
+void scale_bounds(ExprNode* n, int64_t lo, int64_t hi) {
+  const int64_t products[] = {bound_mul(n->lo, lo), bound_mul(n->lo, hi), bound_mul(n->hi, lo),
+                              bound_mul(n->hi, hi)};
+  n->lo = *std::min_element(products, products + 4);
+  n->hi = *std::max_element(products, products + 4);
+}
+
+void set_binary_bounds(ExprNode* n, const ExprNode* a, const ExprNode* b) {
+  switch (n->kind) {
+  case ExprKind::FloorDiv: {
+    if (b->lo < 0) { // the sign is unknown: at most as far from zero as the dividend, and floor may add one
+      const int64_t far = std::max(a->hi, a->lo == kLeast ? kMost : -a->lo);
+      n->lo = bound_add(far == kMost ? kLeast : -far, -1), n->hi = far;
+      return;
+    }
+    const int64_t least = std::max<int64_t>(b->lo, 1), most = std::max<int64_t>(b->hi, 1);
+    auto quotient = [](int64_t x, int64_t y) {
+      if (x == kLeast) return kLeast;
+      return x == kMost ? kMost : y == kMost ? (x < 0 ? int64_t{-1} : 0) : floor_quotient(x, y);
+    };
+    n->lo = quotient(a->lo, a->lo < 0 ? least : most);
+    n->hi = quotient(a->hi, a->hi < 0 ? most : least);
+    return;
+  }
+  case ExprKind::Mod:
+    n->lo = b->lo < 0 ? bound_add(b->lo, 1) : 0;
+    n->hi = b->hi == kMost ? kMost : std::max<int64_t>(b->hi - 1, 0);
+    if (b->lo >= 0 && a->lo >= 0) n->hi = std::min(n->hi, a->hi);
+    return;
+  case ExprKind::Min: n->lo = std::min(a->lo, b->lo), n->hi = std::min(a->hi, b->hi); return;
+  case ExprKind::Max: n->lo = std::max(a->lo, b->lo), n->hi = std::max(a->hi, b->hi); return;
+  default: n->lo = 0, n->hi = 1;
+  }
+}
+
+ExprNode* make_const(int64_t value, size_t hash) {
+  auto* n = new ExprNode;
+  n->constant = n->lo = n->hi = value;
+  n->hash = hash;
+  return n;
+}
+
+size_t const_hash(int64_t value) { return mix(begin_hash(ExprKind::Const), static_cast<uint64_t>(value)); }
+
+const ExprNode* find_const(Tables& t, int64_t value) {
+  const size_t hash = const_hash(value);
+  return t.nodes.find_or_make(
+      hash, [&](const ExprNode& n) { return n.kind == ExprKind::Const && n.constant == value; },
+      [&] { return make_const(value, hash); });
+}
+
+Tables::Tables() {
+  for (int64_t v = kSmallLeast; v <= kSmallMost; v++) small[v - kSmallLeast] = find_const(*this, v);
+}
+
+} // namespace
+
+const ExprNode* intern_const(int64_t value) {
+  Tables& t = tables();
+  if (value >= kSmallLeast && value <= kSmallMost) return t.small[value - kSmallLeast];
+  return find_const(t, value);
+}
+
+const ExprNode* intern_sum(std::span<const Term> terms, int64_t constant) {
+  if (terms.empty()) return intern_const(constant);
+  if (terms.size() == 1 && constant == 0) return intern_scaled(terms[0].monomial, terms[0].coefficient);
+  size_t hash = mix(begin_hash(ExprKind::Add), static_cast<uint64_t>(constant));
+  for (const Term& t : terms) hash = mix(mix(hash, t.monomial->hash), static_cast<uint64_t>(t.coefficient));
+  return tables().nodes.find_or_make(
+      hash,
+      [&](const ExprNode& n) {
+        return n.kind == ExprKind::Add && n.constant == constant && n.terms.size() == terms.size() &&
+               std::equal(terms.begin(), terms.end(), n.terms.begin());
+      },
+      [&] {
+        auto* n = new ExprNode;
+        n->kind = ExprKind::Add;
+        n->hash = hash;
+        n->lo = n->hi = n->constant = constant;
+        n->terms = keep(terms);
+        SmallList<const ExprNode*> parts;
+        for (const Term& t : terms) {
+          const ExprNode* m = t.monomial;
+          parts.push(m);
+          n->has_mod |= m->has_mod, n->has_div |= m->has_div;
+          const bool up = t.coefficient > 0;
+          n->lo = bound_add(n->lo, bound_mul(up ? m->lo : m->hi, t.coefficient));
+          n->hi = bound_add(n->hi, bound_mul(up ? m->hi : m->lo, t.coefficient));
+        }
+        set_vars(n, {parts.begin(), parts.size()});
+        return n;
+      });
+}
+
+const ExprNode* intern_scaled(const ExprNode* monomial, int64_t coefficient) {
+  if (coefficient == 1) return monomial;
+  const size_t hash = mix(mix(begin_hash(ExprKind::Mul), monomial->hash), static_cast<uint64_t>(coefficient));
+  return tables().nodes.find_or_make(
+      hash,
+      [&](const ExprNode& n) {
+        return n.kind == ExprKind::Mul && n.factors.empty() && n.terms[0] == Term{monomial, coefficient};
+      },
+      [&] {
+        auto* n = new ExprNode;
+        n->kind = ExprKind::Mul;
+        n->hash = hash;
+        n->terms = keep(std::span<const Term>(std::initializer_list<Term>{{monomial, coefficient}}));
+        n->lo = monomial->lo, n->hi = monomial->hi;
+        scale_bounds(n, coefficient, coefficient);
+        n->has_mod = monomial->has_mod, n->has_div = monomial->has_div;
+        n->depth = monomial->depth;
+        n->vars = monomial->vars;
+        return n;
+      });
+}
+
+const ExprNode* intern_product(std::span<const ExprNode* const> factors) {
+  if (factors.empty()) return intern_const(1);
+  if (factors.size() == 1) return factors[0];
+  size_t hash = begin_hash(ExprKind::Mul);
+  for (const ExprNode* f : factors) hash = mix(hash, f->hash);
+  hash = mix(hash, factors.size());
+  return tables().nodes.find_or_make(
+      hash,
+      [&](const ExprNode& n) {
+        return n.kind == ExprKind::Mul && n.factors.size() == factors.size() &&
+               std::equal(factors.begin(), factors.end(), n.factors.begin());
+      },
+      [&] {
+        auto* n = new ExprNode;
+        n->kind = ExprKind::Mul;
+        n->hash = hash;
+        n->factors = keep(factors);
+        n->terms = keep(std::span<const Term>(std::initializer_list<Term>{{n, 1}}));
+        n->lo = n->hi = 1;
+        for (const ExprNode* f : factors) {
+          scale_bounds(n, f->lo, f->hi);
+          n->has_mod |= f->has_mod, n->has_div |= f->has_div;
+        }
+        set_vars(n, factors);
+        return n;
+      });
+}
+
+const ExprNode* intern_binary(ExprKind kind, const ExprNode* a, const ExprNode* b) {
+  const size_t hash = mix(mix(begin_hash(kind), a->hash), b->hash);
+  return tables().nodes.find_or_make(
+      hash,
+      [&](const ExprNode& n) {
+        return n.kind == kind && n.lhs.load(std::memory_order_relaxed) == a &&
+               n.rhs.load(std::memory_order_relaxed) == b;
+      },
+      [&] {
+        if (std::max(a->depth, b->depth) >= kMaxDepth)
+          throw Error(
+              ErrorKind::Limit,
+              fmt::format("index expression is nested too deep, expected at most {} levels", kMaxDepth));
+        auto* n = new ExprNode;
+        n->kind = kind;
+        n->hash = hash;
+        n->lhs = a, n->rhs = b;
+        n->has_mod = kind == ExprKind::Mod;
+        n->has_div = kind == ExprKind::Mod || kind == ExprKind::FloorDiv;
+        set_binary_bounds(n, a, b);
+        const ExprNode* parts[] = {a, b};
+        set_vars(n, parts);
+        n->depth++;
+        set_atom(n);
+        return n;
+      });
+}
+
+const ExprNode* intern_var(std::string_view name, int id, int64_t lo, int64_t hi, const ExprNode* extent) {
+  size_t hash = mix(mix(begin_hash(ExprKind::Var), hash_text(name)), static_cast<uint64_t>(id));
+  hash =
+      extent ? mix(hash, extent->hash) : mix(mix(hash, static_cast<uint64_t>(lo)), static_cast<uint64_t>(hi));
+  return tables().nodes.find_or_make(
+      hash,
+      [&](const ExprNode& n) {
+        return n.kind == ExprKind::Var && n.id == id && n.lo == lo && n.hi == hi && n.extent == extent &&
+               n.name == name;
+      },
+      [&] {
+        auto* n = new ExprNode;
+        n->kind = ExprKind::Var;
+        n->hash = hash;
+        n->name = name;
+        n->id = id;
+        n->lo = lo, n->hi = hi;
+        n->extent = extent;
+        set_atom(n);
+        n->vars = n->factors;
+        return n;
+      });
+}
+
+const ExprNode* recall(ExprKind op, const ExprNode* a, const ExprNode* b) {
+  const size_t hash = mix(mix(static_cast<uint64_t>(op), a->hash), b->hash);
+  const Memo* m =
+      tables().memos.find(hash, [&](const Memo& m) { return m.op == op && m.a == a && m.b == b; });
+  return m ? m->result : nullptr;
+}
+
+void remember(ExprKind op, const ExprNode* a, const ExprNode* b, const ExprNode* result) {
+  const size_t hash = mix(mix(static_cast<uint64_t>(op), a->hash), b->hash);
+  tables().memos.find_or_make(
+      hash, [&](const Memo& m) { return m.op == op && m.a == a && m.b == b; },
+      [&] {
+        return new Memo{op, a, b, result, hash};
+      });
+}
+
+} // namespace lathe
