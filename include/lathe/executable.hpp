@@ -69,8 +69,8 @@ struct TuneOptions {
   int beam = 8;
   uint64_t seed = 1;
   bool measure = true;                     ///< off: rank by the model alone; deterministic
-  std::string log;                         ///< JSON lines are appended to this file; empty: none
-  std::function<void(const TuneProgress&)> progress;
+  std::string log{};                       ///< JSON lines are appended to this file; empty: none
+  std::function<void(const TuneProgress&)> progress{};
 };
 
 struct CompileOptions {
@@ -79,7 +79,7 @@ struct CompileOptions {
   std::string cpu = "native";              ///< or x86-64, x86-64-v2, x86-64-v3, x86-64-v4
   const TuneOptions* tune = nullptr;       ///< search with measurements; null: by the model, or what the database holds
   bool use_database = true;
-  std::vector<std::string> moves;          ///< if not empty: apply exactly these, no search
+  std::vector<std::string> moves{};        ///< if not empty: apply exactly these, no search
 };
 
 using NamedTensors = std::map<std::string, Tensor>;
@@ -124,7 +124,7 @@ std::string default_device();
 
 struct EmitOptions {
   std::string target = "c";   ///< c, opencl, llvm, asm, ast, graph, dot or moves
-  CompileOptions compile;
+  CompileOptions compile{};
   bool simplify_graph = true;
 };
 /// Source of a whole program as one file. C: `void lathe_program(const T* in..., T* out..., int64_t var...)`, self-contained C11.

@@ -1,0 +1,13 @@
+# Runs PROGRAM; fails unless it exits with 0 and prints every part of EXPECTED (separated by |).
+execute_process(COMMAND ${PROGRAM} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE errors)
+if(NOT status EQUAL 0)
+  message(FATAL_ERROR "${PROGRAM} ended with ${status}\n${output}\n${errors}")
+endif()
+string(REPLACE "|" ";" parts "${EXPECTED}")
+foreach(part IN LISTS parts)
+  string(REPLACE "\\n" "\n" part "${part}")
+  string(FIND "${output}" "${part}" at)
+  if(at EQUAL -1)
+    message(FATAL_ERROR "${PROGRAM} did not print '${part}':\n${output}")
+  endif()
+endforeach()
