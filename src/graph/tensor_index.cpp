@@ -1,0 +1,188 @@
+// Indexing: slices are views; indices that are tensors are gathers and scatters over the flattened tensor.
+#include <algorithm>
+
+#include "graph/tensor_impl.hpp"
+
+namespace lathe {
+using namespace graph;
+namespace {
+
+struct Range {
+  Expr begin, end; // never empty
+  int64_t step;
+};
+
+// Python's slice of an axis. Bounds of a symbolic axis may be open, from the start, or from the end, if they
+// lie inside for every size.
+Range resolve_slice(const Slice& s, Expr size, int axis, const Shape& shape) {
+  if (s.step == 0) fail(ErrorKind::Value, "index: step 0 at axis {}, expected another", axis);
+  const bool backwards = s.step < 0;
+  const auto bound = [&](std::optional<int64_t> at, Expr open) {
+    if (!at) return open;
+    if (size.is_const()) {
+      const int64_t n = size.value(), v = *at < 0 ? std::max(*at, -n - 1) + n : *at;
+      return backwards ? Expr(std::clamp<int64_t>(v, -1, n - 1)) : Expr(std::clamp<int64_t>(v, 0, n));
+    }
+    const Expr v = *at < 0 ? size + *at : Expr(*at);
+    if (!proves_le(0, v) || !proves_le(v, size))
+      fail(ErrorKind::Shape, "index: {} in axis {} of {}, expected a bound inside for every size", *at, axis,
+           to_string(shape));
+    return v;
+  };
+  const Expr first = bound(s.start, backwards ? size - 1 : Expr(0));
+  const Expr last = bound(s.stop, backwards ? Expr(-1) : size);
+  Range r = backwards ? Range{last + 1, first + 1, s.step} : Range{first, last, s.step};
+  if (!proves_lt(r.begin, r.end))
+    fail(ErrorKind::Value, "index: [{}, {}) of axis {} of {}, expected a part that is not empty",
+         to_string(r.begin), to_string(r.end), axis, to_string(shape));
+  return r;
+}
+
+// Indices along an axis of `size`: negative ones count from the end; those outside become -1 when flattened.
+struct Position {
+  Tensor value, inside;
+};
+Position wrap_negative(const Tensor& index, Expr size) {
+  const Tensor i = index.cast(DType::I64), n = size_scalar(size), zero = Tensor::full({}, int64_t{0});
+  const Tensor value = is_unsigned(index.dtype()) ? i : where(i < zero, i + n, i);
+  return {value, (zero <= value) & (value < n)};
+}
+
+void check_index(std::string_view op, const Tensor& index) {
+  if (!is_integer(index.dtype()))
+    fail(ErrorKind::DType, "{}: index of dtype {}, expected an integer", op, to_string(index.dtype()));
+}
+
+// Flat positions in `shape` of torch.gather's index: its own place along every axis but one.
+Tensor flat_position(std::string_view op, const Shape& shape, int axis, const Tensor& index) {
+  check_index(op, index);
+  bool fits = index.shape().size() == shape.size();
+  for (size_t i = 0; fits && i < shape.size(); ++i)
+    fits =
+        static_cast<int>(i) == axis || index.shape()[i] == shape[i] || proves_le(index.shape()[i], shape[i]);
+  if (!fits)
+    fail(ErrorKind::Shape,
+         "{}: index of shape {} for {}, expected as many axes and no larger size but along axis {}", op,
+         to_string(index.shape()), to_string(shape), axis);
+  const std::vector<Expr> strides = row_major_strides(shape);
+  const Position at = wrap_negative(index, shape[axis]);
+  Tensor flat = at.value * size_scalar(strides[axis]);
+  for (int i = 0; i < static_cast<int>(shape.size()); ++i)
+    if (i != axis && !index.shape()[i].is_const(1))
+      flat = flat + index_along(i, index.shape()) * size_scalar(strides[i]);
+  return where(at.inside, flat, Tensor::full({}, int64_t{-1}));
+}
+
+Tensor flat(const Tensor& t) { return view_op(t, View::contiguous({num_elements(t.shape())})); }
+
+Tensor scatter_into(std::string_view op, const Tensor& base, int axis, const Tensor& index,
+                    const Tensor& source, std::optional<Op> combine) {
+  if (base.rank() == 0) fail(ErrorKind::Shape, "{}: into a scalar, expected at least one axis", op);
+  const int which = resolve_axis(op, axis, base.rank());
+  if (source.shape() != index.shape())
+    fail(ErrorKind::Shape, "{}: index {} and source {}, expected equal shapes", op, to_string(index.shape()),
+         to_string(source.shape()));
+  if (source.dtype() != base.dtype())
+    fail(ErrorKind::DType, "{}: source of dtype {} into {}, expected the same", op, to_string(source.dtype()),
+         to_string(base.dtype()));
+  if (combine && base.dtype() == DType::Bool) fail(ErrorKind::DType, "{}: dtype bool, expected a number", op);
+  const Tensor position = flat_position(op, base.shape(), which, index);
+  const DType d = combine ? wide(base.dtype()) : base.dtype(); // half precision adds up in f32
+  const NodeRef made =
+      scatter(node_of(flat(base.cast(d))), node_of(position), node_of(source.cast(d)), combine);
+  return view_op(wrap(made), View::contiguous(base.shape())).cast(base.dtype());
+}
+
+} // namespace
+
+Tensor Tensor::index(const std::vector<IndexItem>& items) const {
+  int used = 0, dots = 0;
+  for (const IndexItem& item : items) {
+    used += item.kind == IndexItem::Kind::Position || item.kind == IndexItem::Kind::Slice;
+    dots += item.kind == IndexItem::Kind::Ellipsis;
+  }
+  if (dots > 1) fail(ErrorKind::Value, "index: {} ellipses, expected at most one", dots);
+  if (used > rank())
+    fail(ErrorKind::Axis, "index: {} items for shape {}, expected at most {}", used, to_string(shape()),
+         rank());
+
+  std::vector<Expr> begin(shape().size(), Expr(0)), end = shape();
+  std::vector<int64_t> steps(shape().size(), 1);
+  std::vector<bool> reversed(shape().size());
+  std::vector<int> layout; // the result's axes: one of ours, or -1 for a new one
+  int axis = 0;
+  const auto keep = [&](int count) {
+    for (; count > 0; --count) layout.push_back(axis++);
+  };
+  for (const IndexItem& item : items) {
+    switch (item.kind) {
+    case IndexItem::Kind::NewAxis: layout.push_back(-1); break;
+    case IndexItem::Kind::Ellipsis: keep(rank() - used); break;
+    case IndexItem::Kind::Position: {
+      const Expr size = shape()[axis];
+      const int64_t p = item.position;
+      if (p >= size.lo() || p < -size.lo())
+        fail(ErrorKind::Value, "index: position {} in axis {} of {}, expected one in [{}, {})", p, axis,
+             to_string(shape()), -size.lo(), size.lo());
+      begin[axis] = p < 0 ? size + p : Expr(p);
+      end[axis] = begin[axis] + 1;
+      ++axis;
+      break;
+    }
+    case IndexItem::Kind::Slice: {
+      const Range r = resolve_slice(item.slice, shape()[axis], axis, shape());
+      begin[axis] = r.begin;
+      end[axis] = r.end;
+      reversed[axis] = r.step < 0;
+      steps[axis] = r.step < 0 ? -r.step : r.step;
+      layout.push_back(axis++);
+      break;
+    }
+    }
+  }
+  keep(rank() - axis);
+  const View part = View::contiguous(shape()).shrink(begin, end).flip(reversed).stride(steps);
+  Shape target;
+  for (int i : layout) target.push_back(i < 0 ? Expr(1) : part.shape()[i]);
+  return view_op(view_op(*this, part), View::contiguous(target));
+}
+
+Tensor Tensor::gather(int axis, const Tensor& index) const {
+  if (rank() == 0) fail(ErrorKind::Shape, "gather: from a scalar, expected at least one axis");
+  const int which = resolve_axis("gather", axis, rank());
+  const Tensor position = flat_position("gather", shape(), which, index);
+  return wrap(graph::gather(node_of(flat(*this)), node_of(position)));
+}
+
+Tensor Tensor::take(const Tensor& index, int axis) const {
+  if (rank() == 0) fail(ErrorKind::Shape, "take: from a scalar, expected at least one axis");
+  const int which = resolve_axis("take", axis, rank());
+  check_index("take", index);
+  // [before..., index..., after...]
+  Shape result(shape().begin(), shape().begin() + which);
+  result.insert(result.end(), index.shape().begin(), index.shape().end());
+  result.insert(result.end(), shape().begin() + which + 1, shape().end());
+  check_shape("take", result, dtype());
+  Shape spread(result.size(), Expr(1));
+  std::copy(index.shape().begin(), index.shape().end(), spread.begin() + which);
+  const std::vector<Expr> strides = row_major_strides(shape());
+  const Position at =
+      wrap_negative(broadcast_to(view_op(index, View::contiguous(spread)), result), shape()[which]);
+  Tensor position = at.value * size_scalar(strides[which]);
+  const int shift = index.rank() - 1;
+  for (int i = 0; i < rank(); ++i)
+    if (i != which)
+      position = position + index_along(i < which ? i : i + shift, result) * size_scalar(strides[i]);
+  position = lathe::where(at.inside, position, full({}, int64_t{-1}));
+  return wrap(graph::gather(node_of(flat(*this)), node_of(position)));
+}
+
+Tensor Tensor::scatter_add(int axis, const Tensor& index, const Tensor& source) const {
+  return scatter_into("scatter_add", *this, axis, index, source, Op::Add);
+}
+
+Tensor Tensor::scatter(int axis, const Tensor& index, const Tensor& source) const {
+  return scatter_into("scatter", *this, axis, index, source, std::nullopt);
+}
+
+} // namespace lathe

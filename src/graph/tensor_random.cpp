@@ -1,0 +1,81 @@
+// Random numbers as a function of seed and position: the counter-based generator "Squares" (B. Widynski,
+// "Squares: A Fast Counter-Based RNG", arXiv:2004.06278), five rounds, 64 bits a draw. The graph computes
+// them on the device, in integers up to the last step, so every device draws the same.
+#include <numbers>
+
+#include "graph/tensor_impl.hpp"
+
+namespace lathe {
+using namespace graph;
+namespace {
+
+Tensor u64(uint64_t value) {
+  return Tensor::full({}, Scalar::of_int(DType::U64, static_cast<int64_t>(value)));
+}
+
+// Spreads a seed over 64 bits (the finaliser of SplitMix64); the generator wants an odd key without pattern.
+uint64_t key_of(uint64_t seed) {
+  uint64_t z = seed + 0x9E3779B97F4A7C15ull;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+  return (z ^ (z >> 31)) | 1;
+}
+
+// 64 random bits for each element.
+Tensor draw(const Shape& shape, uint64_t seed) {
+  const Shape flat{num_elements(shape)};
+  const Tensor key = u64(key_of(seed));
+  const auto swap_halves = [](const Tensor& x) { return (x >> u64(32)) | (x << u64(32)); };
+  const Tensor y = index_along(0, flat).cast(DType::U64) * key;
+  const Tensor z = y + key;
+  Tensor x = swap_halves(y * y + y);
+  x = swap_halves(x * x + z);
+  x = swap_halves(x * x + y);
+  const Tensor t = x * x + z;
+  x = swap_halves(t);
+  return view_op(t ^ ((x * x + y) >> u64(32)), View::contiguous(shape));
+}
+
+// As many leading bits as the dtype's significand holds, so that rounding never gives 1.
+Tensor uniform(const Tensor& bits, DType dtype) {
+  const int digits = dtype == DType::F64 ? 53 : dtype == DType::F16 ? 11 : dtype == DType::BF16 ? 8 : 24;
+  const DType d = wide(dtype);
+  return ((bits >> u64(64 - digits)).cast(d) * number(1.0 / static_cast<double>(uint64_t{1} << digits), d))
+      .cast(dtype);
+}
+
+void check_float(std::string_view op, DType dtype) {
+  if (!is_float(dtype)) fail(ErrorKind::DType, "{}: dtype {}, expected a float", op, to_string(dtype));
+}
+
+} // namespace
+
+Tensor Tensor::rand(const Shape& shape, uint64_t seed, DType dtype) {
+  check_float("rand", dtype);
+  check_shape("rand", shape, DType::U64);
+  return uniform(draw(shape, seed), dtype);
+}
+
+Tensor Tensor::randn(const Shape& shape, uint64_t seed, DType dtype) {
+  check_float("randn", dtype);
+  check_shape("randn", shape, DType::U64);
+  // Box and Muller: a radius from the high half of the bits, an angle from the low one.
+  const DType d = wide(dtype);
+  const Tensor bits = draw(shape, seed), one = number(1, d);
+  const Tensor u = uniform(bits, d), v = uniform(bits << u64(32), d);
+  const Tensor radius = ((one - u).log() * number(-2, d)).sqrt();
+  return (radius * (v * number(2 * std::numbers::pi, d)).cos()).cast(dtype);
+}
+
+Tensor Tensor::randint(int64_t low, int64_t high, const Shape& shape, uint64_t seed, DType dtype) {
+  if (!is_integer(dtype)) fail(ErrorKind::DType, "randint: dtype {}, expected an integer", to_string(dtype));
+  check_shape("randint", shape, DType::U64);
+  const uint64_t range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
+  if (low >= high || range > (uint64_t{1} << 32))
+    fail(ErrorKind::Value, "randint: from {} to {}, expected 1 to 2^32 different values", low, high);
+  // 32 random bits scaled to the range: a value's chance is off by at most range / 2^32.
+  const Tensor scaled = ((draw(shape, seed) >> u64(32)) * u64(range)) >> u64(32);
+  return (scaled.cast(DType::I64) + full({}, low)).cast(dtype);
+}
+
+} // namespace lathe
