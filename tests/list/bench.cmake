@@ -1,5 +1,15 @@
 # Tests of the house as a whole: the floors, and (further down) what stands on the public API only.
 lathe_test(unit/floors_test core)
-if(TARGET unit_floors_test)
-  target_compile_definitions(unit_floors_test PRIVATE LATHE_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+lathe_test(golden/ops_page_test core)
+foreach(target unit_floors_test golden_ops_page_test)
+  target_compile_definitions(${target} PRIVATE LATHE_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+endforeach()
+
+if(LATHE_HAS_LLVM)
+  set(default_device cpu)
+else()
+  set(default_device c)
+endif()
+if(NOT LATHE_SANITIZE)
+  add_test(NAME install/find_package COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/install/install_test.sh ${CMAKE_BINARY_DIR} ${default_device})
 endif()

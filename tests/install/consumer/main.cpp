@@ -1,0 +1,9 @@
+#include <iostream>
+#include <lathe/lathe.hpp>
+
+int main() {
+  lathe::Tensor a = lathe::Tensor::from({3.f, 4.f});
+  std::cout << lathe::default_device() << " " << a.square().sum().sqrt().item<float>() << "\n"; // 5
+  for (const lathe::DeviceInfo& d : lathe::devices())
+    std::cout << d.name << (d.available ? ": available, " : ": absent, ") << d.detail << "\n";
+}
