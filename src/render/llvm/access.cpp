@@ -1,0 +1,284 @@
+// Loads and stores of buffers: addresses by loop level, and vectors by the stride of the lane.
+#include "lathe/error.hpp"
+#include "render/llvm/emitter.hpp"
+
+namespace lathe::render {
+namespace {
+
+using llvm::Value;
+
+constexpr uint32_t kAddress = 0x2000, kGuardedAddress = 0x2001;
+
+std::vector<int> reversed(int lanes) {
+  std::vector<int> order(lanes);
+  for (int i = 0; i < lanes; i++) order[i] = lanes - 1 - i;
+  return order;
+}
+
+} // namespace
+
+Value* FunctionEmitter::base_of(const ast::Buffer& buffer) {
+  Value*& base = bases_[buffer.id];
+  if (base) return base;
+  const auto& params = state_.kernel.params;
+  for (size_t i = 0; i < params.size(); i++) {
+    if (params[i].buffer->id != buffer.id) continue;
+    return base = at_entry([&] {
+             Value* slot = b_.CreateConstGEP1_64(b_.getPtrTy(), function_->getArg(arguments_.buffers), i);
+             return b_.CreateAlignedLoad(b_.getPtrTy(), slot, llvm::Align(8), buffer.name);
+           });
+  }
+  throw InternalError("llvm: buffer " + buffer.name + " is not reachable from a parallel loop");
+}
+
+Expr FunctionEmitter::flat_index(const ast::Buffer& buffer, const std::vector<Expr>& index) const {
+  Expr flat = 0, stride = 1;
+  for (size_t d = buffer.shape.size(); d-- > 0;) {
+    flat = flat + index[d] * stride;
+    stride = stride * buffer.shape[d];
+  }
+  return flat;
+}
+
+/// The base plus the terms of each loop level in turn, so that an inner loop adds only what changes in it.
+Value* FunctionEmitter::address(const ast::Buffer& buffer, Expr flat) {
+  std::map<std::pair<int, bool>, Expr> parts; // by level; a constant comes last, to fold into the instruction
+  auto split = [&](auto&& self, Expr e) -> void {
+    if (e.kind() == ExprKind::Add) {
+      self(self, e.lhs());
+      self(self, e.rhs());
+    } else {
+      const std::pair where = e.is_const() ? std::pair(depth() + 1, true) : std::pair(level_of(e), false);
+      parts[where] = parts[where] + e;
+    }
+  };
+  split(split, flat);
+  llvm::Type* type = memory_type(state_.context, buffer.dtype, 0);
+  Value* at_here = base_of(buffer);
+  int reached = 0;
+  for (const auto& [where, part] : parts) {
+    if (part.is_const(0)) continue;
+    if (!where.second) reached = where.first;
+    Value *from = at_here, *offset = expr(part);
+    at_here = once(reached, kAddress, type, {from, offset}, [&] { return b_.CreateGEP(type, from, offset); });
+  }
+  return at_here;
+}
+
+FunctionEmitter::Lanes FunctionEmitter::lanes_of(Expr flat) const {
+  auto stride = stride_of(flat, lane_);
+  const Expr base = stride ? substitute(flat, {{lane_, Expr(0)}}) : flat;
+  return {base, stride, std::max(level_of(base), stride ? level_of(*stride) : 0)};
+}
+
+Value* FunctionEmitter::lane_addresses(const ast::Buffer& buffer, const Lanes& lanes) {
+  llvm::Type* type = memory_type(state_.context, buffer.dtype, 0);
+  Value* base = lanes.stride ? address(buffer, lanes.base) : base_of(buffer);
+  Value* offsets = nullptr;
+  if (!lanes.stride) {
+    offsets = vector_expr(lanes.base, 64);
+  } else if (lanes.stride->is_const()) {
+    llvm::Constant* step = llvm::ConstantInt::getSigned(b_.getInt64Ty(), lanes.stride->value());
+    offsets = b_.CreateMul(lane_numbers(b_.getInt64Ty(), lanes_), splat(b_, step, lanes_));
+  } else {
+    Value* step = widened({expr(*lanes.stride), level_of(*lanes.stride)});
+    offsets = b_.CreateMul(lane_numbers(b_.getInt64Ty(), lanes_), step);
+  }
+  return b_.CreateGEP(type, base, offsets);
+}
+
+/// The outermost level, at least `least`, in which a load may stand: nothing below it writes the buffer or may not run.
+int FunctionEmitter::load_level(const ast::Buffer& buffer, int least) const {
+  for (int level = depth(); level > least; level--)
+    if (!levels_[level].nonempty || levels_[level].written.count(buffer.id)) return level;
+  return least;
+}
+
+FunctionEmitter::Guard FunctionEmitter::guard_of(const std::vector<Expr>& guards) {
+  Guard out;
+  for (Expr guard : guards) {
+    if (guard.is_const()) {
+      out.never |= guard.value() == 0;
+      continue;
+    }
+    const int level = level_of(guard);
+    const bool per_lane = lanes_ && depends_on(guard, lane_);
+    Value* next = per_lane ? vector_condition(guard) : condition(guard);
+    Value*& all = per_lane ? out.lanes : out.scalar;
+    out.level = std::max(out.level, level);
+    Value* so_far = all;
+    all = so_far ? once(out.level, static_cast<uint32_t>(Op::And), next->getType(), {so_far, next},
+                        [&] { return b_.CreateAnd(so_far, next); })
+                 : next;
+  }
+  return out;
+}
+
+Value* FunctionEmitter::read_scalar(const ast::Buffer& buffer, Value* from, Value* guard) {
+  if (guard) from = b_.CreateSelect(guard, from, state_.zeros);
+  return from_memory(
+      b_, b_.CreateAlignedLoad(memory_type(state_.context, buffer.dtype, 0), from, alignment(buffer)), buffer.dtype);
+}
+
+Value* FunctionEmitter::read_lanes(const ast::Buffer& buffer, const Lanes& lanes, Value* mask, Value* guard) {
+  llvm::Type* type = memory_type(state_.context, buffer.dtype, lanes_);
+  const llvm::Align align = alignment(buffer);
+  const bool in_registers = buffer.scope == ast::Scope::Register;
+  auto finish = [&](Value* raw) { return from_memory(b_, raw, buffer.dtype); };
+  const bool unit = lanes.stride && (lanes.stride->is_const(1) || lanes.stride->is_const(-1));
+  if (unit) {
+    const bool forward = lanes.stride->is_const(1);
+    Value* from = address(buffer, forward ? lanes.base : lanes.base - (lanes_ - 1));
+    if (guard) from = b_.CreateSelect(guard, from, state_.zeros);
+    if (mask && !forward) mask = b_.CreateShuffleVector(mask, reversed(lanes_));
+    Value* zero = llvm::Constant::getNullValue(type);
+    Value* raw = nullptr;
+    if (mask && in_registers) // whole vectors may be read there, and only such reads let it stay in registers
+      raw = b_.CreateSelect(mask, b_.CreateAlignedLoad(type, from, align), zero);
+    else if (mask)
+      raw = b_.CreateMaskedLoad(type, from, align, mask, zero);
+    else
+      raw = b_.CreateAlignedLoad(type, from, align);
+    return finish(forward ? raw : b_.CreateShuffleVector(raw, reversed(lanes_)));
+  }
+  if (in_registers && lanes.stride && lanes.stride->is_const() && lanes.base.is_const() && !mask && !guard) {
+    Value* raw = llvm::PoisonValue::get(type);
+    for (int i = 0; i < lanes_; i++) {
+      Value* from = address(buffer, lanes.base + *lanes.stride * i);
+      raw = b_.CreateInsertElement(raw, b_.CreateAlignedLoad(type->getScalarType(), from, align), i);
+    }
+    return finish(raw);
+  }
+  if (lanes.stride && lanes.stride->is_const(2) && !mask) {
+    // Two loads that touch nothing past the last element, and a shuffle.
+    Value *low = address(buffer, lanes.base), *high = address(buffer, lanes.base + (lanes_ - 1));
+    if (guard) {
+      low = b_.CreateSelect(guard, low, state_.zeros);
+      high = b_.CreateSelect(guard, high, state_.zeros);
+    }
+    std::vector<int> pick;
+    for (int i = 0; i < lanes_; i++) pick.push_back(2 * i < lanes_ ? 2 * i : 2 * i + 1);
+    return finish(b_.CreateShuffleVector(b_.CreateAlignedLoad(type, low, align),
+                                         b_.CreateAlignedLoad(type, high, align), pick));
+  }
+  if (guard) mask = both(mask, splat(b_, guard, lanes_));
+  if (!mask) mask = llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(b_.getInt1Ty(), lanes_));
+  return finish(b_.CreateMaskedGather(type, lane_addresses(buffer, lanes), align, mask,
+                                      llvm::Constant::getNullValue(type)));
+}
+
+void FunctionEmitter::write_lanes(const ast::Buffer& buffer, const Lanes& lanes, Value* value, bool streaming) {
+  value = to_memory(b_, value, buffer.dtype);
+  llvm::Type* type = value->getType();
+  const llvm::Align align = alignment(buffer);
+  const bool in_registers = buffer.scope == ast::Scope::Register;
+  Value* mask = mask_;
+  if (lanes.stride && (lanes.stride->is_const(1) || lanes.stride->is_const(-1))) {
+    const bool forward = lanes.stride->is_const(1);
+    Value* to = address(buffer, forward ? lanes.base : lanes.base - (lanes_ - 1));
+    if (!forward) value = b_.CreateShuffleVector(value, reversed(lanes_));
+    if (mask && !forward) mask = b_.CreateShuffleVector(mask, reversed(lanes_));
+    if (mask && in_registers) value = b_.CreateSelect(mask, value, b_.CreateAlignedLoad(type, to, align));
+    if (mask && !in_registers) {
+      b_.CreateMaskedStore(value, to, align, mask);
+      return;
+    }
+    const uint64_t bytes = static_cast<uint64_t>(lanes_) * size_of(buffer.dtype);
+    llvm::StoreInst* made = b_.CreateAlignedStore(value, to, streaming ? llvm::Align(bytes) : align);
+    if (streaming)
+      made->setMetadata(llvm::LLVMContext::MD_nontemporal,
+                        llvm::MDNode::get(state_.context, llvm::ConstantAsMetadata::get(b_.getInt32(1))));
+    return;
+  }
+  if (in_registers && lanes.stride && lanes.stride->is_const() && lanes.base.is_const() && !mask) {
+    for (int i = 0; i < lanes_; i++)
+      b_.CreateAlignedStore(b_.CreateExtractElement(value, i), address(buffer, lanes.base + *lanes.stride * i), align);
+    return;
+  }
+  b_.CreateMaskedScatter(value, lane_addresses(buffer, lanes), align, mask);
+}
+
+Placed FunctionEmitter::load(const ast::LoadAttr& attr) {
+  const ast::Buffer& buffer = *attr.buffer;
+  const Expr flat = flat_index(buffer, attr.index);
+  const Guard guard = guard_of(attr.guards);
+  const bool per_lane = lanes_ && depends_on(flat, lane_);
+  if (guard.never) {
+    const int width = per_lane || guard.lanes ? lanes_ : 0;
+    return {llvm::Constant::getNullValue(value_type(state_.context, buffer.dtype, width)), 0};
+  }
+  if (!per_lane && !guard.lanes) {
+    const int level = load_level(buffer, std::max(guard.level, level_of(flat)));
+    Value* from = address(buffer, flat);
+    Value*& known = levels_[level].loads[buffer.id][{flat.node(), nullptr, nullptr, guard.scalar, 0}];
+    if (!known) known = at(level, [&] { return read_scalar(buffer, from, guard.scalar); });
+    return {known, level};
+  }
+  const Lanes lanes = lanes_of(flat);
+  Value* mask = both(mask_, guard.lanes);
+  const int level = load_level(buffer, std::max({guard.level, lanes.level, mask_ ? mask_level_ : 0}));
+  Value*& known = levels_[level].loads[buffer.id][{lanes.base.node(), lanes.stride ? lanes.stride->node() : nullptr, mask,
+                                                   guard.scalar, lanes_}];
+  if (known) return {known, level};
+  if (per_lane) {
+    known = at(level, [&] { return read_lanes(buffer, lanes, mask, guard.scalar); });
+  } else { // one element, wanted in some lanes: read it if any does
+    Value* from = address(buffer, flat);
+    known = at(level, [&] {
+      Value* any = b_.CreateOrReduce(mask);
+      if (guard.scalar) any = b_.CreateAnd(any, guard.scalar);
+      Value* one = splat(b_, read_scalar(buffer, from, any), lanes_);
+      return b_.CreateSelect(mask, one, llvm::Constant::getNullValue(one->getType()));
+    });
+  }
+  return {known, level};
+}
+
+/// Whether `index` is that of an element; makes it an i64 (or leaves an i32, which gathers better).
+Value* FunctionEmitter::in_range(const ast::Buffer& buffer, Value*& index, DType dtype) {
+  const Expr count = num_elements(buffer.shape);
+  const bool narrow = dtype == DType::I32 && count.hi() <= INT32_MAX;
+  if (!narrow) index = op(Op::Cast, DType::I64, dtype, {index});
+  Value* limit = expr(count);
+  if (narrow) limit = b_.CreateTrunc(limit, b_.getInt32Ty());
+  if (index->getType()->isVectorTy()) limit = splat(b_, limit, lanes_);
+  return b_.CreateICmpULT(index, limit); // negative ones are large
+}
+
+Placed FunctionEmitter::gather(const ast::Value& value, Placed index) {
+  const auto& attr = std::get<ast::LoadAttr>(value.attr);
+  const ast::Buffer& buffer = *attr.buffer;
+  const Guard guard = guard_of(attr.guards);
+  const bool vector = index.value->getType()->isVectorTy() || guard.lanes;
+  if (guard.never) return {llvm::Constant::getNullValue(value_type(state_.context, value.dtype, vector ? lanes_ : 0)), 0};
+  const int least = std::max({index.level, guard.level, vector && mask_ ? mask_level_ : 0});
+  const int level = load_level(buffer, least);
+  Value* mask = vector ? both(mask_, guard.lanes) : nullptr;
+  Value* where = vector ? widened(index) : index.value;
+  Value* base = base_of(buffer);
+  expr(num_elements(buffer.shape));
+  llvm::Type* type = memory_type(state_.context, buffer.dtype, 0);
+  auto make = [&]() -> Value* {
+    Value* place = where;
+    Value* valid = in_range(buffer, place, value.sources[0]->dtype);
+    if (guard.scalar) valid = b_.CreateAnd(valid, vector ? splat(b_, guard.scalar, lanes_) : guard.scalar);
+    Value* addresses = b_.CreateGEP(type, base, place);
+    if (!vector) return read_scalar(buffer, addresses, valid);
+    llvm::Type* wide = memory_type(state_.context, buffer.dtype, lanes_);
+    if (mask) valid = b_.CreateAnd(valid, mask);
+    return from_memory(b_,
+                       b_.CreateMaskedGather(wide, addresses, alignment(buffer), valid,
+                                             llvm::Constant::getNullValue(wide)),
+                       buffer.dtype);
+  };
+  if (mask) return {at(level, make), level};
+  Value*& known = levels_[level].loads[buffer.id][{nullptr, nullptr, where, guard.scalar, vector ? lanes_ : 0}];
+  if (!known) known = at(level, make);
+  return {known, level};
+}
+
+void FunctionEmitter::forget(int buffer) {
+  for (Level& level : levels_) level.loads.erase(buffer);
+}
+
+} // namespace lathe::render

@@ -1,0 +1,174 @@
+// One LLVM function under construction: the statements of a kernel, or of the body of a parallel loop.
+//
+// Everything is placed where it belongs as it is made, so that no optimisation pass is needed afterwards: the emitter
+// has a level per open loop, each with the values already computed there, and code that does not change in a loop is
+// inserted before that loop. Equal operations of one level are made once (value numbering); loads are forgotten when
+// their buffer is written.
+#pragma once
+#include <array>
+#include <map>
+#include <set>
+#include <span>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "render/llvm/module.hpp"
+#include "render/llvm/ops.hpp"
+
+namespace lathe::render {
+
+/// What the functions of one module share.
+struct ModuleState {
+  llvm::LLVMContext& context;
+  llvm::Module& module;
+  const ast::Kernel& kernel;
+  const std::map<int, size_t>& scratch_offset;
+  const LlvmTarget& target;
+  llvm::GlobalVariable* zeros;  // kZeroBytes of zeros: where a guarded load goes when its guard fails
+  int functions = 0;
+};
+inline constexpr int kZeroBytes = 1024;  // the widest vector: 128 lanes of 8 bytes
+
+llvm::Function* make_function(ModuleState& state, const std::string& name, std::span<llvm::Type* const> parameters,
+                              llvm::GlobalValue::LinkageTypes linkage);
+
+/// A value and the innermost level it depends on: it stands in the code of that level.
+struct Placed {
+  llvm::Value* value = nullptr;
+  int level = 0;
+};
+
+class FunctionEmitter {
+public:
+  /// Arguments of `function` by their place; -1 where it has none.
+  struct Arguments {
+    int index = -1, buffers = 0, vars = 1, outer = -1, scratch = 2, env = 3;
+  };
+  /// `outer` are buffers that live in the caller's scratch.
+  FunctionEmitter(ModuleState& state, llvm::Function* function, const Arguments& arguments, std::set<int> outer);
+  /// Emits the whole function. `index` is the variable of the parallel loop, if this is the body of one.
+  void run(const ast::Block& body, std::optional<Expr> index);
+
+private:
+  using Statements = std::span<const ast::Stmt>;
+  using OpKey = std::tuple<uint32_t, llvm::Type*, std::array<llvm::Value*, 3>>;
+  // base, stride, mask, guard, lanes
+  using LoadKey = std::tuple<const ExprNode*, const ExprNode*, llvm::Value*, llvm::Value*, int>;
+  /// The code of one loop's body (level 0: the function's), outside any deeper loop.
+  struct Level {
+    llvm::BasicBlock* preheader = nullptr;  // where the next deeper level was entered from
+    std::set<int> written;                  // buffers written anywhere in this level
+    bool nonempty = true;                   // runs whenever the code before it does
+    std::map<std::pair<const ExprNode*, int>, llvm::Value*> exprs;  // by lanes * 64 + bits; 0: a scalar
+    std::map<OpKey, llvm::Value*> ops;
+    std::map<int, std::map<LoadKey, llvm::Value*>> loads;  // by buffer
+  };
+  struct Var {
+    llvm::Value* value;
+    int level;
+  };
+  int depth() const { return static_cast<int>(levels_.size()) - 1; }
+  /// Runs f with the builder inserting at the code of `level`.
+  template <class F> auto at(int level, F&& f) {
+    if (level == depth()) return f();
+    llvm::IRBuilderBase::InsertPointGuard guard(b_);
+    b_.SetInsertPoint(levels_[level].preheader->getTerminator());
+    return f();
+  }
+  template <class F> auto at_entry(F&& f) {
+    llvm::IRBuilderBase::InsertPointGuard guard(b_);
+    b_.SetInsertPoint(entry_->getTerminator());
+    return f();
+  }
+  /// f's result, made once per level; `code` and the operands say what it is.
+  template <class F> llvm::Value* once(int level, uint32_t code, llvm::Type* type, std::array<llvm::Value*, 3> args, F&& f) {
+    llvm::Value*& known = levels_[level].ops[{code, type, args}];
+    if (!known) known = at(level, f);
+    return known;
+  }
+  void enter(llvm::BasicBlock* body, const std::set<int>& written, bool nonempty);
+  void leave(llvm::BasicBlock* after);
+
+  // statements.cpp
+  void block(Statements body);
+  void nests(Statements body);
+  void serial_loop(const ast::For& loop);
+  void parallel_loop(const ast::For& loop);
+  void vector_loop(const ast::For& loop);
+  bool is_vectorisable(const ast::For& loop) const;
+  void alloc(const ast::Alloc& alloc);
+  const std::set<int>& written_in(Statements body);
+  bool can_stream(const ast::Store& store, const ast::For& loop) const;
+  llvm::Value* streams_are_aligned(Statements body);
+
+  // index.cpp: index expressions
+  int level_of(Expr e) const;                       // ignores the lane
+  llvm::Value* expr(Expr e);                        // i64
+  llvm::Value* condition(Expr e);                   // i1
+  llvm::Value* vector_expr(Expr e, int bits);       // <lanes x i32 or i64>
+  llvm::Value* vector_condition(Expr e);            // <lanes x i1>
+  llvm::Value* compare_lanes(Expr bound, bool below);
+  llvm::Value* combine_kinds(Expr e, llvm::Value* x, llvm::Value* y);
+  Placed index_number(Expr e, DType dtype);
+
+  // access.cpp: buffers
+  struct Guard {                                    // of a load: null where it always holds
+    llvm::Value* scalar = nullptr;                  // the part that is the same in all lanes
+    llvm::Value* lanes = nullptr;
+    int level = 0;
+    bool never = false;
+  };
+  struct Lanes {                                    // where the lanes of an access lie
+    Expr base;
+    std::optional<Expr> stride;                     // else `base` is still a function of the lane
+    int level = 0;
+  };
+  Guard guard_of(const std::vector<Expr>& guards);
+  Lanes lanes_of(Expr flat) const;
+  llvm::Value* base_of(const ast::Buffer& buffer);
+  Expr flat_index(const ast::Buffer& buffer, const std::vector<Expr>& index) const;
+  llvm::Value* address(const ast::Buffer& buffer, Expr flat);
+  llvm::Value* lane_addresses(const ast::Buffer& buffer, const Lanes& lanes);
+  int load_level(const ast::Buffer& buffer, int least) const;
+  Placed load(const ast::LoadAttr& attr);
+  Placed gather(const ast::Value& value, Placed index);
+  llvm::Value* read_scalar(const ast::Buffer& buffer, llvm::Value* address, llvm::Value* guard);
+  llvm::Value* read_lanes(const ast::Buffer& buffer, const Lanes& lanes, llvm::Value* mask, llvm::Value* guard);
+  void write_lanes(const ast::Buffer& buffer, const Lanes& lanes, llvm::Value* value, bool streaming);
+  llvm::Value* in_range(const ast::Buffer& buffer, llvm::Value*& index, DType dtype);
+  void forget(int buffer);
+
+  // values.cpp: values and stores
+  Placed value_of(const ast::ValueRef& value);
+  Placed operation(const ast::Value& value, std::span<const Placed> sources);
+  void store(const ast::Store& store);
+  void reduce_lanes(const ast::Store& store, Expr flat, Placed value);
+  void scatter(const ast::Store& store, Placed value);
+  llvm::Value* op(Op op, DType result, DType operand, llvm::ArrayRef<llvm::Value*> args);
+  llvm::Value* widened(Placed value);               // splat if it is a scalar
+  llvm::Value* both(llvm::Value* x, llvm::Value* y); // of masks, null: all
+
+  llvm::Align alignment(const ast::Buffer& buffer) const {
+    return llvm::Align(size_of(buffer.dtype));
+  }
+
+  ModuleState& state_;
+  llvm::Function* function_;
+  Arguments arguments_;
+  std::set<int> outer_;
+  llvm::IRBuilder<> b_;
+  llvm::BasicBlock* entry_ = nullptr;
+  std::vector<Level> levels_;
+  std::map<int, Var> loop_vars_;
+  std::map<int, llvm::Value*> bases_;               // by buffer id
+  std::map<std::pair<const ast::Stmt*, size_t>, std::set<int>> written_;
+  // Of the open vector loop:
+  int lanes_ = 0;                                   // 0: none is open
+  Expr lane_;
+  llvm::Value* mask_ = nullptr;                     // null: all lanes
+  int mask_level_ = 0;
+  bool streaming_ = false;                          // bases of streamed buffers are known to be aligned
+};
+
+} // namespace lathe::render

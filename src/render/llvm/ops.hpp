@@ -1,0 +1,30 @@
+// The scalar ops of the op table as LLVM instructions, on scalars and on vectors alike.
+//
+// As values, bool is i1, f16 and bf16 are their bits in an i16, and every other dtype is LLVM's own. In memory bool is
+// a byte.
+#pragma once
+#include <span>
+
+#include <llvm/IR/IRBuilder.h>
+
+#include "core/op.hpp"
+
+namespace lathe::render {
+
+/// `lanes` 0 is a scalar.
+llvm::Type* value_type(llvm::LLVMContext& context, DType dtype, int lanes);
+llvm::Type* memory_type(llvm::LLVMContext& context, DType dtype, int lanes);
+llvm::Value* to_memory(llvm::IRBuilderBase& b, llvm::Value* value, DType dtype);
+llvm::Value* from_memory(llvm::IRBuilderBase& b, llvm::Value* value, DType dtype);
+
+llvm::Constant* scalar_constant(llvm::LLVMContext& context, const Scalar& value);
+llvm::Value* splat(llvm::IRBuilderBase& b, llvm::Value* scalar, int lanes);
+/// <0, 1, ... lanes - 1> of an integer type.
+llvm::Constant* lane_numbers(llvm::Type* element, int lanes);
+
+/// An elementwise op. `operand` is the dtype of the sources (of Where: of the last two). All sources are scalars, or all
+/// are vectors. `has_f16c`: the target converts half precision in hardware.
+llvm::Value* emit_op(llvm::IRBuilderBase& b, Op op, DType result, DType operand,
+                     llvm::ArrayRef<llvm::Value*> args, bool has_f16c);
+
+} // namespace lathe::render

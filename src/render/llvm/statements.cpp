@@ -1,0 +1,325 @@
+// Loops, allocations and functions.
+#include <bit>
+#include <fmt/core.h>
+#include <llvm/IR/IntrinsicsX86.h>
+
+#include "lathe/error.hpp"
+#include "render/llvm/emitter.hpp"
+
+namespace lathe::render {
+namespace {
+
+using llvm::BasicBlock;
+using llvm::Type;
+using llvm::Value;
+
+constexpr int kWidestLanes = 128;
+
+/// Calls f on the stores of a block that are not in a parallel loop, with their innermost loop.
+template <class F> void for_each_store(std::span<const ast::Stmt> body, const ast::For* inner, F&& f) {
+  for (const ast::Stmt& stmt : body) {
+    if (const auto* store = std::get_if<ast::Store>(&stmt.node)) f(*store, inner);
+    if (const auto* alloc = std::get_if<ast::Alloc>(&stmt.node)) for_each_store(alloc->body, inner, f);
+    if (const auto* loop = std::get_if<ast::For>(&stmt.node)) for_each_store(loop->body, loop, f);
+  }
+}
+
+[[noreturn]] void not_for_cpu(const char* what) {
+  throw Error(ErrorKind::Device, fmt::format("cpu: {} only OpenCL has, expected serial, parallel and vector loops", what));
+}
+
+} // namespace
+
+llvm::Function* make_function(ModuleState& state, const std::string& name, std::span<Type* const> parameters,
+                              llvm::GlobalValue::LinkageTypes linkage) {
+  auto* type = llvm::FunctionType::get(Type::getVoidTy(state.context), {parameters.data(), parameters.size()}, false);
+  auto* function = llvm::Function::Create(type, linkage, name, state.module);
+  function->addFnAttr(llvm::Attribute::NoUnwind);
+  function->addFnAttr("target-cpu", state.target.cpu);
+  if (!state.target.features.empty()) function->addFnAttr("target-features", state.target.features);
+  function->addFnAttr("prefer-vector-width", "512");
+  function->addFnAttr("min-legal-vector-width", "0");
+  return function;
+}
+
+FunctionEmitter::FunctionEmitter(ModuleState& state, llvm::Function* function, const Arguments& arguments,
+                                 std::set<int> outer)
+    : state_(state), function_(function), arguments_(arguments), outer_(std::move(outer)), b_(state.context) {}
+
+void FunctionEmitter::run(const ast::Block& body, std::optional<Expr> index) {
+  entry_ = BasicBlock::Create(state_.context, "entry", function_);
+  auto* start = BasicBlock::Create(state_.context, "start", function_);
+  b_.SetInsertPoint(entry_);
+  b_.CreateBr(start);
+  b_.SetInsertPoint(start);
+  levels_.emplace_back();
+  levels_[0].written = written_in(body);
+  if (index) loop_vars_[index->id()] = {function_->getArg(arguments_.index), 0};
+  for (int id : outer_)
+    bases_[id] = at_entry([&] {
+      return b_.CreateConstGEP1_64(b_.getInt8Ty(), function_->getArg(arguments_.outer), state_.scratch_offset.at(id));
+    });
+  nests(body);
+  b_.CreateRetVoid();
+}
+
+void FunctionEmitter::enter(BasicBlock* body, const std::set<int>& written, bool nonempty) {
+  levels_[depth()].preheader = b_.GetInsertBlock();
+  levels_.emplace_back();
+  levels_.back().written = written;
+  levels_.back().nonempty = nonempty;
+  b_.SetInsertPoint(body);
+}
+
+void FunctionEmitter::leave(BasicBlock* after) {
+  levels_.pop_back();
+  b_.SetInsertPoint(after);
+}
+
+const std::set<int>& FunctionEmitter::written_in(Statements body) {
+  auto [place, fresh] = written_.try_emplace({body.data(), body.size()});
+  std::set<int>& out = place->second;
+  if (!fresh) return out;
+  for (const ast::Stmt& stmt : body) {
+    if (const auto* store = std::get_if<ast::Store>(&stmt.node)) out.insert(store->buffer->id);
+    const ast::Block* inner = nullptr;
+    if (const auto* loop = std::get_if<ast::For>(&stmt.node)) inner = &loop->body;
+    if (const auto* alloc = std::get_if<ast::Alloc>(&stmt.node)) {
+      inner = &alloc->body;
+      out.insert(alloc->buffer->id); // its contents begin here
+    }
+    if (inner) {
+      const std::set<int>& more = written_in(*inner);
+      out.insert(more.begin(), more.end());
+    }
+  }
+  return out;
+}
+
+bool FunctionEmitter::can_stream(const ast::Store& store, const ast::For& loop) const {
+  if (!store.streaming || store.combine || store.scatter || loop.kind != ast::LoopKind::Vector) return false;
+  if (!loop.extent.is_const(loop.width) || !std::has_single_bit(static_cast<unsigned>(loop.width))) return false;
+  if (loop.width * size_of(store.buffer->dtype) < 16) return false;
+  const Expr flat = flat_index(*store.buffer, store.index);
+  const auto stride = stride_of(flat, loop.var);
+  return stride && stride->is_const(1) && mod(substitute(flat, {{loop.var, Expr(0)}}), loop.width).is_const(0);
+}
+
+/// Whether the bases of all buffers streamed to in `body` are aligned for it; null if nothing is.
+Value* FunctionEmitter::streams_are_aligned(Statements body) {
+  std::map<int, std::pair<const ast::Buffer*, int64_t>> streamed;
+  for_each_store(body, nullptr, [&](const ast::Store& store, const ast::For* loop) {
+    if (!loop || !can_stream(store, *loop)) return;
+    auto& [buffer, bytes] = streamed[store.buffer->id];
+    buffer = store.buffer.get();
+    bytes = std::max<int64_t>(bytes, loop->width * size_of(buffer->dtype));
+  });
+  Value* wrong = nullptr;
+  for (const auto& [id, need] : streamed) {
+    Value* low = b_.CreateAnd(b_.CreatePtrToInt(base_of(*need.first), b_.getInt64Ty()), b_.getInt64(need.second - 1));
+    wrong = wrong ? b_.CreateOr(wrong, low) : low;
+  }
+  return wrong ? b_.CreateICmpEQ(wrong, b_.getInt64(0)) : nullptr;
+}
+
+/// The statements of a function. Where some can stream, there are two copies: what is stored past the caches must be
+/// aligned, and only the run knows whether it is.
+void FunctionEmitter::nests(Statements body) {
+  const bool top = arguments_.index < 0;
+  for (const ast::Stmt& stmt : body) {
+    const auto* loop = std::get_if<ast::For>(&stmt.node);
+    const Statements one(&stmt, 1);
+    Value* aligned = top && loop && loop->kind == ast::LoopKind::Parallel ? nullptr : streams_are_aligned(one);
+    if (!aligned) {
+      block(one);
+      continue;
+    }
+    auto* stream = BasicBlock::Create(state_.context, "stream", function_);
+    auto* plain = BasicBlock::Create(state_.context, "plain", function_);
+    auto* after = BasicBlock::Create(state_.context, "after", function_);
+    b_.CreateCondBr(aligned, stream, plain);
+    BasicBlock* const before = b_.GetInsertBlock();
+    for (bool streaming : {true, false}) {
+      b_.SetInsertPoint(before);
+      enter(streaming ? stream : plain, written_in(one), true);
+      streaming_ = streaming;
+      block(one);
+      streaming_ = false;
+#if defined(__x86_64__) || defined(__i386__)
+      if (streaming) b_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
+#else
+      if (streaming) b_.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent);
+#endif
+      b_.CreateBr(after);
+      leave(after);
+    }
+  }
+}
+
+void FunctionEmitter::block(Statements body) {
+  for (const ast::Stmt& stmt : body) {
+    if (const auto* store = std::get_if<ast::Store>(&stmt.node)) {
+      this->store(*store);
+    } else if (const auto* alloc = std::get_if<ast::Alloc>(&stmt.node)) {
+      this->alloc(*alloc);
+    } else if (const auto* loop = std::get_if<ast::For>(&stmt.node)) {
+      switch (loop->kind) {
+      case ast::LoopKind::Serial:
+      case ast::LoopKind::Unroll: serial_loop(*loop); break;
+      case ast::LoopKind::Vector: vector_loop(*loop); break;
+      case ast::LoopKind::Parallel: parallel_loop(*loop); break;
+      case ast::LoopKind::Group:
+      case ast::LoopKind::Local: not_for_cpu("group and local loops");
+      }
+    } else {
+      not_for_cpu("barriers");
+    }
+  }
+}
+
+void FunctionEmitter::alloc(const ast::Alloc& alloc) {
+  const ast::Buffer& buffer = *alloc.buffer;
+  if (buffer.scope == ast::Scope::Local) not_for_cpu("work-group memory");
+  if (buffer.scope == ast::Scope::Register) {
+    int64_t count = kWidestLanes; // past the end: whole vectors are read and written there
+    const Expr elements = num_elements(buffer.shape);
+    count += elements.hi();
+    auto* type = llvm::ArrayType::get(memory_type(state_.context, buffer.dtype, 0), count);
+    bases_[buffer.id] = at_entry([&] {
+      auto* memory = b_.CreateAlloca(type, nullptr, buffer.name);
+      memory->setAlignment(llvm::Align(64));
+      return memory;
+    });
+  } else {
+    const uint64_t offset = state_.scratch_offset.at(buffer.id);
+    bases_[buffer.id] = at_entry(
+        [&] { return b_.CreateConstGEP1_64(b_.getInt8Ty(), function_->getArg(arguments_.scratch), offset, buffer.name); });
+  }
+  block(alloc.body);
+  forget(buffer.id);
+  bases_.erase(buffer.id);
+}
+
+void FunctionEmitter::serial_loop(const ast::For& loop) {
+  if (loop.extent.hi() <= 0) return;
+  if (loop.extent.is_const(1)) {
+    loop_vars_[loop.var.id()] = {b_.getInt64(0), 0};
+    block(loop.body);
+    loop_vars_.erase(loop.var.id());
+    return;
+  }
+  Value* extent = expr(loop.extent);
+  auto* body = BasicBlock::Create(state_.context, loop.var.name(), function_);
+  auto* after = BasicBlock::Create(state_.context, "after", function_);
+  BasicBlock* before = b_.GetInsertBlock();
+  const bool nonempty = loop.extent.lo() >= 1;
+  if (nonempty)
+    b_.CreateBr(body);
+  else
+    b_.CreateCondBr(b_.CreateICmpSGT(extent, b_.getInt64(0)), body, after);
+  enter(body, written_in(loop.body), nonempty);
+  auto* counter = b_.CreatePHI(b_.getInt64Ty(), 2, loop.var.name());
+  counter->addIncoming(b_.getInt64(0), before);
+  loop_vars_[loop.var.id()] = {counter, depth()};
+  block(loop.body);
+  loop_vars_.erase(loop.var.id());
+  Value* next = b_.CreateAdd(counter, b_.getInt64(1), "", true, true);
+  counter->addIncoming(next, b_.GetInsertBlock());
+  b_.CreateCondBr(b_.CreateICmpSLT(next, extent), body, after);
+  leave(after);
+}
+
+void FunctionEmitter::parallel_loop(const ast::For& loop) {
+  if (!loop_vars_.empty() || arguments_.index >= 0) return serial_loop(loop);
+  Type *pointer = b_.getPtrTy(), *i64 = b_.getInt64Ty();
+  Type* parameters[] = {i64, pointer, pointer, pointer, pointer, pointer};
+  auto* function = make_function(state_, fmt::format("parallel_{}", state_.functions++), parameters,
+                                 llvm::GlobalValue::InternalLinkage);
+  std::set<int> outer;
+  for (const auto& [id, base] : bases_)
+    if (base && state_.scratch_offset.count(id)) outer.insert(id);
+  FunctionEmitter(state_, function, {0, 1, 2, 3, 4, 5}, std::move(outer)).run(loop.body, loop.var);
+  // KernelEnv begins with parallel_for.
+  Value* env = function_->getArg(arguments_.env);
+  Value* call = b_.CreateAlignedLoad(pointer, env, llvm::Align(8));
+  Type* call_parameters[] = {pointer, i64, pointer, pointer, pointer, pointer};
+  b_.CreateCall(llvm::FunctionType::get(b_.getVoidTy(), call_parameters, false), call,
+                {env, expr(loop.extent), function, function_->getArg(arguments_.buffers),
+                 function_->getArg(arguments_.vars), function_->getArg(arguments_.scratch)});
+  for (int id : written_in(loop.body)) forget(id);
+}
+
+/// Whether the lanes of every store may be written at once.
+bool FunctionEmitter::is_vectorisable(const ast::For& loop) const {
+  if (loop.width < 2 || loop.width > kWidestLanes || !std::has_single_bit(static_cast<unsigned>(loop.width))) return false;
+  for (const ast::Stmt& stmt : loop.body) {
+    const auto* store = std::get_if<ast::Store>(&stmt.node);
+    if (!store || store->scatter) return false; // lanes may meet at one element
+    const Expr flat = flat_index(*store->buffer, store->index);
+    const auto stride = stride_of(flat, loop.var);
+    if (store->combine) {
+      if (!stride) return false;
+      if (!stride->is_const(0) && stride->lo() < 1 && stride->hi() > -1) return false;
+    } else if (stride && stride->lo() <= 0 && stride->hi() >= 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void FunctionEmitter::vector_loop(const ast::For& loop) {
+  if (loop.extent.hi() <= 0) return;
+  if (!is_vectorisable(loop)) return serial_loop(loop);
+  const bool nonempty = loop.extent.lo() >= 1;
+  BasicBlock* after = nullptr;
+  if (!nonempty) {
+    auto* body = BasicBlock::Create(state_.context, "lanes", function_);
+    after = BasicBlock::Create(state_.context, "after", function_);
+    b_.CreateCondBr(b_.CreateICmpSGT(expr(loop.extent), b_.getInt64(0)), body, after);
+    enter(body, written_in(loop.body), false);
+  }
+  lanes_ = loop.width;
+  lane_ = loop.var;
+  if (!loop.extent.is_const(loop.width)) {
+    mask_ = compare_lanes(loop.extent, true);
+    mask_level_ = level_of(loop.extent);
+  }
+  const bool allowed = streaming_;
+  for (const ast::Stmt& stmt : loop.body) {
+    const auto& store = std::get<ast::Store>(stmt.node);
+    streaming_ = allowed && can_stream(store, loop);
+    this->store(store);
+  }
+  streaming_ = allowed;
+  lanes_ = 0;
+  mask_ = nullptr;
+  mask_level_ = 0;
+  if (after) {
+    b_.CreateBr(after);
+    leave(after);
+  }
+}
+
+std::unique_ptr<llvm::Module> build_llvm_module(llvm::LLVMContext& context, const ast::Kernel& kernel,
+                                                const std::map<int, size_t>& scratch_offset, const LlvmTarget& target) {
+  auto module = std::make_unique<llvm::Module>(kernel.name, context);
+#if LLVM_VERSION_MAJOR >= 21
+  module->setTargetTriple(llvm::Triple(target.triple));
+#else
+  module->setTargetTriple(target.triple);
+#endif
+  module->setDataLayout(target.data_layout);
+  auto* bytes = llvm::ArrayType::get(Type::getInt8Ty(context), kZeroBytes);
+  auto* zeros = new llvm::GlobalVariable(*module, bytes, true, llvm::GlobalValue::PrivateLinkage,
+                                         llvm::ConstantAggregateZero::get(bytes), "zeros");
+  zeros->setAlignment(llvm::Align(64));
+  ModuleState state{context, *module, kernel, scratch_offset, target, zeros};
+  Type* pointer = llvm::PointerType::getUnqual(context);
+  Type* parameters[] = {pointer, pointer, pointer, pointer};
+  auto* function = make_function(state, kLlvmEntry, parameters, llvm::GlobalValue::ExternalLinkage);
+  FunctionEmitter(state, function, {}, {}).run(kernel.body, {});
+  if (zeros->use_empty()) zeros->eraseFromParent();
+  return module;
+}
+
+} // namespace lathe::render

@@ -1,0 +1,135 @@
+// Values and the stores that use them.
+#include <unordered_map>
+
+#include "lathe/error.hpp"
+#include "render/llvm/emitter.hpp"
+
+namespace lathe::render {
+
+using llvm::Value;
+
+Value* FunctionEmitter::op(Op op, DType result, DType operand, llvm::ArrayRef<Value*> args) {
+  return emit_op(b_, op, result, operand, args, state_.target.has_f16c);
+}
+
+Value* FunctionEmitter::widened(Placed value) {
+  if (!lanes_ || value.value->getType()->isVectorTy()) return value.value;
+  constexpr uint32_t kWiden = 0x3000;
+  return once(value.level, kWiden, value.value->getType(), {value.value, b_.getInt32(lanes_)},
+              [&] { return splat(b_, value.value, lanes_); });
+}
+
+Value* FunctionEmitter::both(Value* x, Value* y) {
+  if (!x || !y) return x ? x : y;
+  return once(depth(), static_cast<uint32_t>(Op::And), x->getType(), {x, y}, [&] { return b_.CreateAnd(x, y); });
+}
+
+Placed FunctionEmitter::operation(const ast::Value& value, std::span<const Placed> sources) {
+  bool vector = false;
+  int level = 0;
+  for (const Placed& source : sources) {
+    vector |= source.value->getType()->isVectorTy();
+    level = std::max(level, source.level);
+  }
+  std::array<Value*, 3> args{};
+  for (size_t i = 0; i < sources.size(); i++) args[i] = vector ? widened(sources[i]) : sources[i].value;
+  const DType operand = value.sources.back()->dtype;
+  const uint32_t code = static_cast<uint32_t>(value.op) | static_cast<uint32_t>(value.dtype) << 16 |
+                        static_cast<uint32_t>(operand) << 20;
+  return {once(level, code, nullptr, args,
+               [&] { return op(value.op, value.dtype, operand, llvm::ArrayRef(args.data(), sources.size())); }),
+          level};
+}
+
+Placed FunctionEmitter::value_of(const ast::ValueRef& root) {
+  std::unordered_map<const ast::Value*, Placed> done;
+  ast::visit(root, [&](const ast::ValueRef& value) {
+    Placed& out = done[value.get()];
+    switch (value->op) {
+    case Op::Const: out = {scalar_constant(state_.context, std::get<Scalar>(value->attr)), 0}; break;
+    case Op::Index: out = index_number(std::get<Expr>(value->attr), value->dtype); break;
+    case Op::Load: out = load(std::get<ast::LoadAttr>(value->attr)); break;
+    case Op::Gather: out = gather(*value, done.at(value->sources[0].get())); break;
+    default: {
+      std::vector<Placed> sources;
+      for (const auto& source : value->sources) sources.push_back(done.at(source.get()));
+      out = operation(*value, sources);
+    }
+    }
+  });
+  return done.at(root.get());
+}
+
+void FunctionEmitter::store(const ast::Store& store) {
+  const ast::Buffer& buffer = *store.buffer;
+  const Placed value = value_of(store.value);
+  if (store.scatter) {
+    scatter(store, value);
+    forget(buffer.id);
+    return;
+  }
+  const Expr flat = flat_index(buffer, store.index);
+  if (lanes_ && !depends_on(flat, lane_)) {
+    reduce_lanes(store, flat, value);
+    forget(buffer.id);
+    return;
+  }
+  if (!lanes_) {
+    Value *to = address(buffer, flat), *result = value.value;
+    if (store.combine) result = op(*store.combine, buffer.dtype, buffer.dtype, {read_scalar(buffer, to, nullptr), result});
+    b_.CreateAlignedStore(to_memory(b_, result, buffer.dtype), to, alignment(buffer));
+    forget(buffer.id);
+    levels_[depth()].loads[buffer.id][{flat.node(), nullptr, nullptr, nullptr, 0}] = result;
+    return;
+  }
+  const Lanes lanes = lanes_of(flat);
+  Value* result = widened(value);
+  if (store.combine)
+    result = op(*store.combine, buffer.dtype, buffer.dtype, {read_lanes(buffer, lanes, mask_, nullptr), result});
+  write_lanes(buffer, lanes, result, store.streaming && streaming_);
+  forget(buffer.id);
+  if (!mask_ && lanes.stride)
+    levels_[depth()].loads[buffer.id][{lanes.base.node(), lanes.stride->node(), nullptr, nullptr, lanes_}] = result;
+}
+
+/// All lanes into one element: a tree of pairs, in an order that does not depend on the target.
+void FunctionEmitter::reduce_lanes(const ast::Store& store, Expr flat, Placed value) {
+  const DType dtype = store.buffer->dtype;
+  Value* lanes = widened(value);
+  if (mask_) {
+    Scalar neutral = identity(*store.combine, dtype);
+    if (*store.combine == Op::Add && is_float(dtype)) neutral = Scalar::of_float(dtype, -0.0); // leaves -0 as it is
+    lanes = b_.CreateSelect(mask_, lanes, splat(b_, scalar_constant(state_.context, neutral), lanes_));
+  }
+  for (int width = lanes_; width > 1; width /= 2) {
+    std::vector<int> low, high;
+    for (int i = 0; i < width / 2; i++) {
+      low.push_back(i);
+      high.push_back(i + width / 2);
+    }
+    Value *x = b_.CreateShuffleVector(lanes, low), *y = b_.CreateShuffleVector(lanes, high);
+    lanes = op(*store.combine, dtype, dtype, {x, y});
+  }
+  Value* to = address(*store.buffer, flat);
+  Value* old = read_scalar(*store.buffer, to, nullptr);
+  Value* result = op(*store.combine, dtype, dtype, {old, b_.CreateExtractElement(lanes, uint64_t{0})});
+  b_.CreateAlignedStore(to_memory(b_, result, dtype), to, alignment(*store.buffer));
+}
+
+void FunctionEmitter::scatter(const ast::Store& store, Placed value) {
+  const ast::Buffer& buffer = *store.buffer;
+  Value* index = value_of(store.scatter).value;
+  Value* valid = in_range(buffer, index, store.scatter->dtype);
+  Value* to = b_.CreateGEP(memory_type(state_.context, buffer.dtype, 0), base_of(buffer), index);
+  auto* write = llvm::BasicBlock::Create(state_.context, "write", function_);
+  auto* after = llvm::BasicBlock::Create(state_.context, "after", function_);
+  b_.CreateCondBr(valid, write, after);
+  b_.SetInsertPoint(write);
+  Value* result = value.value;
+  if (store.combine) result = op(*store.combine, buffer.dtype, buffer.dtype, {read_scalar(buffer, to, nullptr), result});
+  b_.CreateAlignedStore(to_memory(b_, result, buffer.dtype), to, alignment(buffer));
+  b_.CreateBr(after);
+  b_.SetInsertPoint(after);
+}
+
+} // namespace lathe::render

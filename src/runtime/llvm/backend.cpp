@@ -1,0 +1,132 @@
+// The LLVM backend: objects linked into the process by ORC, each kernel in a JITDylib of its own so that its code can go.
+#include <atomic>
+#include <cmath>
+#include <cstring>
+
+#include <fmt/core.h>
+#include <llvm/ExecutionEngine/Orc/Core.h>
+#include <llvm/ExecutionEngine/Orc/ExecutorProcessControl.h>
+#include <llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h>
+#include <llvm/Support/MemoryBuffer.h>
+
+#include "lathe/error.hpp"
+#include "render/llvm/module.hpp"
+#include "runtime/llvm/codegen.hpp"
+#include "runtime/llvm/object_cache.hpp"
+#include "runtime/llvm_backend.hpp"
+
+namespace lathe::runtime {
+namespace {
+
+namespace orc = llvm::orc;
+
+template <class T> T checked(llvm::Expected<T> value, const char* doing) {
+  if (!value) throw InternalError(fmt::format("llvm: {}: {}", doing, llvm::toString(value.takeError())));
+  return std::move(*value);
+}
+void check(llvm::Error error, const char* doing) {
+  if (error) throw InternalError(fmt::format("llvm: {}: {}", doing, llvm::toString(std::move(error))));
+}
+
+/// The linker's session; shared by the backend and all code that is still held.
+class Linker {
+public:
+  Linker()
+      : session_(checked(orc::SelfExecutorProcessControl::Create(nullptr, std::make_unique<orc::InPlaceTaskDispatcher>()),
+                         "starting the linker")),
+        layer_(session_), library_(session_.createBareJITDylib("library")) {
+    session_.setErrorReporter([](llvm::Error error) { llvm::consumeError(std::move(error)); }); // we throw instead
+    orc::SymbolMap symbols;
+    auto add = [&](const char* name, void* address) {
+#if LLVM_VERSION_MAJOR >= 17
+      symbols[session_.intern(name)] = {orc::ExecutorAddr::fromPtr(address), llvm::JITSymbolFlags::Exported};
+#else
+      symbols[session_.intern(name)] = llvm::JITEvaluatedSymbol::fromPointer(static_cast<char*>(address));
+#endif
+    };
+    // All that generated code may call; a closed list, whatever else the process holds.
+    auto of = [](auto* function) { return reinterpret_cast<void*>(function); };
+    using Float = float(float);
+    using Double = double(double);
+    add("exp2f", of(static_cast<Float*>(::exp2f)));
+    add("log2f", of(static_cast<Float*>(::log2f)));
+    add("sinf", of(static_cast<Float*>(::sinf)));
+    add("truncf", of(static_cast<Float*>(::truncf)));
+    add("exp2", of(static_cast<Double*>(::exp2)));
+    add("log2", of(static_cast<Double*>(::log2)));
+    add("sin", of(static_cast<Double*>(::sin)));
+    add("trunc", of(static_cast<Double*>(::trunc)));
+    add("fmaf", of(static_cast<float (*)(float, float, float)>(::fmaf)));
+    add("fma", of(static_cast<double (*)(double, double, double)>(::fma)));
+    add("memcpy", of(static_cast<void* (*)(void*, const void*, size_t)>(std::memcpy)));
+    add("memmove", of(static_cast<void* (*)(void*, const void*, size_t)>(std::memmove)));
+    add("memset", of(static_cast<void* (*)(void*, int, size_t)>(std::memset)));
+    check(library_.define(orc::absoluteSymbols(std::move(symbols))), "naming the library's functions");
+  }
+  ~Linker() { llvm::consumeError(session_.endSession()); }
+
+  orc::JITDylib& link(const std::string& object, KernelFunction& function) {
+    orc::JITDylib& dylib = session_.createBareJITDylib(fmt::format("kernel_{}", kernels_++));
+    try {
+      dylib.addToLinkOrder(library_);
+      check(layer_.add(dylib, llvm::MemoryBuffer::getMemBufferCopy(object, dylib.getName())), "reading an object");
+      auto symbol = checked(session_.lookup({&dylib}, session_.intern(render::kLlvmEntry)), "linking");
+#if LLVM_VERSION_MAJOR >= 17
+      function = symbol.getAddress().toPtr<KernelFunction>();
+#else
+      function = reinterpret_cast<KernelFunction>(symbol.getAddress());
+#endif
+    } catch (...) {
+      unlink(dylib);
+      throw;
+    }
+    return dylib;
+  }
+  void unlink(orc::JITDylib& dylib) { llvm::consumeError(session_.removeJITDylib(dylib)); }
+
+private:
+  orc::ExecutionSession session_;
+  orc::ObjectLinkingLayer layer_;
+  orc::JITDylib& library_;
+  std::atomic<int> kernels_{0};
+};
+
+class Backend : public LlvmBackend {
+public:
+  Code compile(const ast::Kernel& kernel, const CompileFlags& flags) override {
+    require_host_runs(flags.cpu);
+    std::optional<std::string> object;
+    std::string key;
+    if (!flags.candidate) {
+      key = codegen_identity(flags.cpu) + "\n" + ast::print(kernel);
+      object = find_object(key);
+    }
+    const bool known = object.has_value();
+    if (!known) object = generate(kernel, flags.cpu, CodeFile::Object);
+    Code code;
+    orc::JITDylib* dylib = &linker_->link(*object, code.function);
+    code.owner = std::shared_ptr<void>(dylib, [linker = linker_](void* held) {
+      linker->unlink(*static_cast<orc::JITDylib*>(held));
+    });
+    if (!known && !flags.candidate) keep_object(key, *object);
+    return code;
+  }
+  std::string ir_text(const ast::Kernel& kernel, const CompileFlags& flags) override {
+    return generate(kernel, flags.cpu, CodeFile::Ir);
+  }
+  std::string assembly(const ast::Kernel& kernel, const CompileFlags& flags) override {
+    return generate(kernel, flags.cpu, CodeFile::Assembly);
+  }
+  std::string host_description() override { return codegen_description(); }
+  int vector_bytes(const std::string& cpu) override { return vector_bytes_of(cpu); }
+
+private:
+  std::shared_ptr<Linker> linker_ = std::make_shared<Linker>();
+};
+
+} // namespace
+} // namespace lathe::runtime
+
+extern "C" __attribute__((visibility("default"))) lathe::runtime::LlvmBackend* lathe_make_llvm_backend() {
+  return new lathe::runtime::Backend;
+}

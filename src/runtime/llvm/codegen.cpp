@@ -1,0 +1,208 @@
+#include "runtime/llvm/codegen.hpp"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+#include <fmt/core.h>
+#include <llvm/Analysis/AssumptionCache.h>
+#include <llvm/Analysis/TargetTransformInfo.h>
+#include <llvm/IR/Dominators.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/PassInstrumentation.h>
+#include <llvm/IR/PassManager.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/MC/MCSubtargetInfo.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Target/TargetMachine.h>
+#include <llvm/Transforms/Scalar/SROA.h>
+#if __has_include(<llvm/TargetParser/Host.h>)
+#include <llvm/TargetParser/Host.h>
+#else
+#include <llvm/Support/Host.h>
+#endif
+
+#include "lathe/error.hpp"
+#include "render/llvm/module.hpp"
+#include "runtime/kernel_abi.hpp"
+
+namespace lathe::runtime {
+namespace {
+
+constexpr int kCodegenVersion = 1; // of the emitter: raise it when the same kernel gives other code
+
+#if LLVM_VERSION_MAJOR >= 18
+constexpr auto kOptLevel = llvm::CodeGenOptLevel::Default;
+constexpr auto kObjectFile = llvm::CodeGenFileType::ObjectFile;
+constexpr auto kAssemblyFile = llvm::CodeGenFileType::AssemblyFile;
+#else
+constexpr auto kOptLevel = llvm::CodeGenOpt::Default;
+constexpr auto kObjectFile = llvm::CGFT_ObjectFile;
+constexpr auto kAssemblyFile = llvm::CGFT_AssemblyFile;
+#endif
+
+std::string host_features() {
+#if LLVM_VERSION_MAJOR >= 19
+  const auto features = llvm::sys::getHostCPUFeatures();
+#else
+  llvm::StringMap<bool> features;
+  llvm::sys::getHostCPUFeatures(features);
+#endif
+  std::vector<std::string> names; // the map's order is not that of another run
+  for (const auto& feature : features) names.push_back((feature.second ? "+" : "-") + feature.first().str());
+  std::sort(names.begin(), names.end());
+  std::string out;
+  for (const std::string& name : names) out += (out.empty() ? "" : ",") + name;
+  return out;
+}
+
+/// One CPU to generate for, with idle TargetMachines: one serves one thread at a time.
+class Cpu {
+public:
+  explicit Cpu(const std::string& name) {
+    target.triple = llvm::sys::getProcessTriple();
+    const bool native = name == "native";
+    target.cpu = native ? llvm::sys::getHostCPUName().str() : name;
+    if (native) target.features = host_features();
+    std::string why;
+    target_ = llvm::TargetRegistry::lookupTarget(target.triple, why);
+    if (!target_) throw Error(ErrorKind::Device, "cpu: LLVM has no code generator for this machine: " + why);
+    auto machine = take();
+    target.data_layout = machine->createDataLayout().getStringRepresentation();
+    const bool x86 = llvm::StringRef(target.triple).contains("86");
+    const auto& info = *machine->getMCSubtargetInfo();
+    auto has = [&](const char* feature) { return x86 && info.checkFeatures(feature); };
+    target.has_f16c = has("+f16c");
+    vector_bytes = has("+avx512f") && has("+avx512vl") ? 64 : has("+avx2") && has("+fma") ? 32 : 16;
+    give(std::move(machine));
+  }
+
+  std::unique_ptr<llvm::TargetMachine> take() {
+    {
+      std::lock_guard lock(mutex_);
+      if (!idle_.empty()) {
+        auto machine = std::move(idle_.back());
+        idle_.pop_back();
+        return machine;
+      }
+    }
+    llvm::TargetOptions options;
+    options.AllowFPOpFusion = llvm::FPOpFusion::Strict; // only what the kernel calls Fma is fused
+#if LLVM_VERSION_MAJOR >= 21
+    const llvm::Triple triple(target.triple);
+#else
+    const std::string& triple = target.triple;
+#endif
+    std::unique_ptr<llvm::TargetMachine> machine(target_->createTargetMachine(
+        triple, target.cpu, target.features, options, llvm::Reloc::PIC_, llvm::CodeModel::Small, kOptLevel));
+    if (!machine) throw Error(ErrorKind::Device, "cpu: LLVM can't generate code for " + target.cpu);
+    return machine;
+  }
+  void give(std::unique_ptr<llvm::TargetMachine> machine) {
+    std::lock_guard lock(mutex_);
+    idle_.push_back(std::move(machine));
+  }
+
+  render::LlvmTarget target;
+  int vector_bytes = 16;
+
+private:
+  const llvm::Target* target_ = nullptr;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<llvm::TargetMachine>> idle_;
+};
+
+Cpu& cpu_of(const std::string& name) {
+  constexpr const char* kNames[] = {"native", "x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"};
+  if (std::find(std::begin(kNames), std::end(kNames), name) == std::end(kNames))
+    throw Error(ErrorKind::Device, fmt::format("cpu: CPU '{}' is unknown, expected native, x86-64, x86-64-v2, "
+                                               "x86-64-v3 or x86-64-v4", name));
+  static std::mutex mutex;
+  static auto* cpus = new std::map<std::string, Cpu>; // kept: code may be generated till the process ends
+  std::lock_guard lock(mutex);
+  if (cpus->empty()) {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+  }
+  return cpus->try_emplace(name, name).first->second;
+}
+
+/// Register buffers become registers; everything else is already where it belongs.
+void promote_registers(llvm::Module& module) {
+  llvm::FunctionAnalysisManager analyses;
+  analyses.registerPass([] { return llvm::DominatorTreeAnalysis(); });
+  analyses.registerPass([] { return llvm::AssumptionAnalysis(); });
+  analyses.registerPass([] { return llvm::TargetIRAnalysis(); });
+  analyses.registerPass([] { return llvm::PassInstrumentationAnalysis(); });
+  for (llvm::Function& function : module) {
+    if (function.empty() || !llvm::isa<llvm::AllocaInst>(function.getEntryBlock().front())) continue;
+    llvm::SROAPass(llvm::SROAOptions::PreserveCFG).run(function, analyses);
+  }
+}
+
+void verify_module(const llvm::Module& module) {
+  std::string complaint;
+  llvm::raw_string_ostream out(complaint);
+  if (llvm::verifyModule(module, &out)) throw InternalError("llvm: " + out.str());
+}
+
+} // namespace
+
+std::string generate(const ast::Kernel& kernel, const std::string& cpu_name, CodeFile file) {
+  Cpu& cpu = cpu_of(cpu_name);
+  llvm::LLVMContext context;
+  const ScratchLayout layout = layout_scratch(kernel);
+  auto module = render::build_llvm_module(context, kernel, layout.offset_of, cpu.target);
+#ifdef NDEBUG
+  if (file != CodeFile::Object)
+#endif
+    verify_module(*module);
+  promote_registers(*module);
+  if (file == CodeFile::Ir) {
+    std::string text;
+    llvm::raw_string_ostream out(text);
+    module->print(out, nullptr);
+    return out.str();
+  }
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream out(bytes);
+  auto machine = cpu.take();
+  {
+    llvm::legacy::PassManager passes;
+    if (machine->addPassesToEmitFile(passes, out, nullptr, file == CodeFile::Object ? kObjectFile : kAssemblyFile))
+      throw InternalError("llvm: no object files for " + cpu.target.triple);
+    passes.run(*module);
+  }
+  cpu.give(std::move(machine));
+  return std::string(bytes.data(), bytes.size());
+}
+
+int vector_bytes_of(const std::string& cpu) { return cpu_of(cpu).vector_bytes; }
+
+void require_host_runs(const std::string& cpu) {
+  if (cpu == "native") return;
+  auto machine = cpu_of(cpu).take();
+  auto host = cpu_of("native").take();
+  const bool runs = (machine->getMCSubtargetInfo()->getFeatureBits() & host->getMCSubtargetInfo()->getFeatureBits()) ==
+                    machine->getMCSubtargetInfo()->getFeatureBits();
+  cpu_of(cpu).give(std::move(machine));
+  cpu_of("native").give(std::move(host));
+  if (!runs)
+    throw Error(ErrorKind::Device, fmt::format("cpu: this machine can't run code for {}, expected native", cpu));
+}
+
+std::string codegen_identity(const std::string& cpu) {
+  const Cpu& of = cpu_of(cpu);
+  return fmt::format("lathe {} LLVM {} {} {} {}", kCodegenVersion, LLVM_VERSION_STRING, of.target.triple, of.target.cpu,
+                     of.target.features);
+}
+
+std::string codegen_description() {
+  const Cpu& host = cpu_of("native");
+  return fmt::format("LLVM {}, {}, {}-bit vectors", LLVM_VERSION_STRING, host.target.cpu, host.vector_bytes * 8);
+}
+
+} // namespace lathe::runtime
