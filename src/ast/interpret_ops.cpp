@@ -141,6 +141,8 @@ template <DType D> Run float_op(Op op) {
   }
 }
 
+#undef LATHE_CASE
+
 template <DType D, Op O> void run_integer(const Instruction& in, Frame& frame) {
   using T = native<D>;
   auto& slots = frame.slots;
@@ -170,6 +172,11 @@ template <DType D, Op O> void run_integer(const Instruction& in, Frame& frame) {
   else
     out.i = a != b;
 }
+#define LATHE_CASE(name)                                                                                     \
+  case Op::name: return run_integer<D, Op::name>;
+#undef LATHE_CASE
+#define LATHE_CASE(name)                                                                                     \
+  case Op::name: return run_integer<D, Op::name>;
 template <DType D> Run integer_op(Op op) {
   switch (op) {
     LATHE_CASE(Neg)
