@@ -1,6 +1,10 @@
 // Renderers: a verified kernel, after partition_tails, expand_unrolled and expand_math, to source text.
 #pragma once
+#include <cstddef>
+#include <cstdint>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "ast/ast.hpp"
 
@@ -9,12 +13,18 @@ namespace lathe::render {
 struct COptions {
   int vector_bytes = 64;       // widest vector type used (GCC/Clang vector extensions); 0: scalar loops only
   bool standalone = false;     // plain function with typed parameters and serial loops, instead of the kernel ABI
+  /// With the kernel ABI: where each Packed and Global Alloc lies in scratch, by buffer id (runtime::layout_scratch).
+  /// Standalone source has scratch of its own and ignores this.
+  std::map<int, size_t> scratch_offsets;
 };
 /// C11. With the kernel ABI: `void <name>(void* const*, const int64_t*, char*, const struct lathe_env*)`. Standalone: a function
-/// `<name>(const T* in, ..., T* out, int64_t var, ...)`.
+/// `<name>(const T* in, ..., T* out, int64_t var, ...)`, <name> being function_name(kernel). Group and Local loops are
+/// serial; throws Error(Device) for a Barrier. c_prelude() must stand before it.
 std::string render_c(const ast::Kernel& kernel, const COptions& options);
 /// Helper definitions (op semantics with no C operator, vector types) that the kernels in a file need, once.
 std::string c_prelude();
+/// The kernel's name as an identifier of C and OpenCL C.
+std::string function_name(const ast::Kernel& kernel);
 
 struct OpenClLaunch {          // sizes of the NDRange as Exprs of the shape variables
   Expr global[3]{1, 1, 1}, local[3]{1, 1, 1};

@@ -1,0 +1,127 @@
+// The C dialect: GCC's and Clang's vector extensions, and helpers of the prelude.
+#include "render/c_dialect.hpp"
+
+#include <fmt/format.h>
+
+#include "lathe/error.hpp"
+
+namespace lathe::render {
+
+std::string helper(const char* what, DType dtype) {
+  return fmt::format("lathe_{}_{}", what, to_string(dtype));
+}
+
+DType unsigned_of(int bytes) {
+  return bytes == 1 ? DType::U8 : bytes == 2 ? DType::U16 : bytes == 4 ? DType::U32 : DType::U64;
+}
+DType signed_of(int bytes) {
+  return bytes == 1 ? DType::I8 : bytes == 2 ? DType::I16 : bytes == 4 ? DType::I32 : DType::I64;
+}
+
+namespace {
+
+const char* scalar_name(DType dtype) {
+  constexpr const char* names[kDTypeCount] = {"uint8_t", "int8_t",   "int16_t",  "int32_t",  "int64_t",
+                                              "uint8_t", "uint16_t", "uint32_t", "uint64_t", "float",
+                                              "float",   "float",    "double"};
+  return names[static_cast<int>(dtype)];
+}
+
+class CDialect : public Dialect {
+public:
+  explicit CDialect(int vector_bytes) : vector_bytes_(vector_bytes) {}
+
+  std::string type(DType dtype, int lanes) const override {
+    if (lanes == 1) return scalar_name(dtype);
+    return fmt::format("lathe_{}x{}", to_string(dtype == DType::Bool ? DType::U8 : dtype), lanes);
+  }
+  std::string storage_type(DType dtype) const override {
+    return dtype == DType::F16 || dtype == DType::BF16 ? "uint16_t" : scalar_name(dtype);
+  }
+  std::string index_type() const override { return "int64_t"; }
+  std::string integer_suffix(DType dtype) const override { return dtype == DType::U64 ? "ULL" : "LL"; }
+  std::string infinity(DType dtype) const override {
+    return dtype == DType::F64 ? "__builtin_inf()" : "__builtin_inff()";
+  }
+  std::string nan(DType dtype) const override {
+    return dtype == DType::F64 ? "__builtin_nan(\"\")" : "__builtin_nanf(\"\")";
+  }
+
+  std::string splat(const std::string& scalar, DType dtype, int lanes) const override {
+    return from_lanes(std::vector<std::string>(lanes, scalar), dtype);
+  }
+  std::string from_lanes(const std::vector<std::string>& scalars, DType dtype) const override {
+    return fmt::format("({}){{{}}}", type(dtype, static_cast<int>(scalars.size())), fmt::join(scalars, ", "));
+  }
+  std::string lane(const std::string& vector, int index) const override {
+    return fmt::format("{}[{}]", vector, index);
+  }
+  std::string convert(const std::string& value, DType to, int lanes) const override {
+    if (lanes == 1) return fmt::format("({}){}", type(to, 1), value);
+    return fmt::format("__builtin_convertvector({}, {})", value, type(to, lanes));
+  }
+  std::string reinterpret(const std::string& value, DType from, DType to, int lanes) const override {
+    if (lanes > 1 || (!is_float(from) && !is_float(to)))
+      return fmt::format("({})({})", type(to, lanes), value);
+    const bool from_half = size_of(from) == 2 && is_float(from), to_half = size_of(to) == 2 && is_float(to);
+    if (from_half || to_half) { // the bits of a half are those of its storage
+      const std::string bits =
+          from_half ? fmt::format("{}({})", helper("bits", from), value) : "(uint16_t)" + value;
+      return to_half ? fmt::format("{}({})", helper("value", to), bits)
+                     : fmt::format("({}){}", type(to, 1), bits);
+    }
+    return fmt::format("lathe_bits_{}_to_{}({})", to_string(from), to_string(to), value);
+  }
+  std::string select(const std::string& mask, const std::string& a, const std::string& b, DType dtype,
+                     int lanes) const override {
+    // gcc has ?: on vectors in C++ only.
+    const std::string bits = type(signed_of(size_of(dtype)), lanes);
+    return fmt::format("({0})(({1} & ({2}){3}) | (~{1} & ({2}){4}))", type(dtype, lanes), mask, bits, a, b);
+  }
+  std::string fma(const std::string& a, const std::string& b, const std::string& c, DType dtype,
+                  int lanes) const override {
+    const std::string name =
+        lanes == 1 ? helper("fma", dtype) : fmt::format("lathe_fma_{}x{}", to_string(dtype), lanes);
+    return fmt::format("{}({}, {}, {})", name, a, b, c);
+  }
+  std::string function(Op op, const std::string& a, DType dtype, int lanes) const override {
+    const char* name = op == Op::Sqrt    ? "sqrt"
+                       : op == Op::Trunc ? "trunc"
+                       : op == Op::Exp2  ? "exp2"
+                       : op == Op::Log2  ? "log2"
+                       : op == Op::Sin   ? "sin"
+                                         : nullptr;
+    if (!name) throw InternalError(fmt::format("C renderer: no function for {}", to_string(op)));
+    if (lanes > 1) return fmt::format("lathe_{}_{}x{}({})", name, to_string(dtype), lanes, a);
+    return fmt::format("__builtin_{}{}({})", name, dtype == DType::F64 ? "" : "f", a);
+  }
+  bool has_vector_function(Op op) const override { return op == Op::Sqrt || op == Op::Trunc; }
+
+  std::string vector_load(const std::string& pointer, DType dtype, int lanes) const override {
+    return fmt::format("*(const {}_u*)({})", type(dtype, lanes), pointer);
+  }
+  std::string vector_store(const std::string& pointer, const std::string& value, DType dtype, int lanes,
+                           bool streaming) const override {
+    const int bytes = size_of(dtype) * lanes;
+    if (streaming && (bytes == 16 || bytes == 32 || bytes == 64))
+      return fmt::format("lathe_stream{}({}, {}, {});", bytes, type(dtype, lanes), pointer, value);
+    return fmt::format("*({}_u*)({}) = {};", type(dtype, lanes), pointer, value);
+  }
+  std::string half_load(const std::string& buffer, const std::string& index, DType dtype) const override {
+    return fmt::format("{}({}[{}])", helper("value", dtype), buffer, index);
+  }
+  std::string half_store(const std::string& buffer, const std::string& index, const std::string& value,
+                         DType dtype) const override {
+    return fmt::format("{}[{}] = {}({});", buffer, index, helper("bits", dtype), value);
+  }
+  int vector_bytes() const override { return vector_bytes_; }
+
+private:
+  int vector_bytes_;
+};
+
+} // namespace
+
+std::unique_ptr<Dialect> make_c_dialect(int vector_bytes) { return std::make_unique<CDialect>(vector_bytes); }
+
+} // namespace lathe::render

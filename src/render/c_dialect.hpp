@@ -1,0 +1,62 @@
+// What differs between C with vector extensions and OpenCL C in types and expressions; the printers are
+// shared.
+//
+// A value of `lanes` 1 is a scalar. f16 and bf16 values are floats, rounded after every op; only memory holds
+// their bits. A bool is 0 or 1 as a scalar; as a vector it is a mask: signed integers of some width, 0 or -1.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/op.hpp"
+#include "lathe/dtype.hpp"
+
+namespace lathe::render {
+
+class Dialect {
+public:
+  virtual ~Dialect() = default;
+
+  virtual std::string type(DType dtype, int lanes) const = 0; // of a value in a local
+  virtual std::string storage_type(DType dtype) const = 0;    // of an element in memory
+  virtual std::string index_type() const = 0;                 // 64 bits, signed
+  virtual std::string integer_suffix(DType dtype) const = 0;  // of a literal of 64 bits
+  virtual std::string infinity(DType dtype) const = 0;
+  virtual std::string nan(DType dtype) const = 0;
+
+  virtual std::string splat(const std::string& scalar, DType dtype, int lanes) const = 0;
+  virtual std::string from_lanes(const std::vector<std::string>& scalars, DType dtype) const = 0;
+  virtual std::string lane(const std::string& vector, int index) const = 0;
+  virtual std::string convert(const std::string& value, DType to, int lanes) const = 0; // in range of `to`
+  virtual std::string reinterpret(const std::string& value, DType from, DType to, int lanes) const = 0;
+  /// By a mask as wide as the elements.
+  virtual std::string select(const std::string& mask, const std::string& a, const std::string& b, DType dtype,
+                             int lanes) const = 0;
+  virtual std::string fma(const std::string& a, const std::string& b, const std::string& c, DType dtype,
+                          int lanes) const = 0;
+  /// Sqrt, Trunc, Exp2, Log2, Sin; with lanes only where has_vector_function.
+  virtual std::string function(Op op, const std::string& a, DType dtype, int lanes) const = 0;
+  virtual bool has_vector_function(Op op) const = 0;
+
+  /// `pointer` is an address of elements of storage_type.
+  virtual std::string vector_load(const std::string& pointer, DType dtype, int lanes) const = 0;
+  virtual std::string vector_store(const std::string& pointer, const std::string& value, DType dtype,
+                                   int lanes, bool streaming) const = 0;
+  /// f16 and bf16: element `buffer[index]` as a float, and the statement that stores one.
+  virtual std::string half_load(const std::string& buffer, const std::string& index, DType dtype) const = 0;
+  virtual std::string half_store(const std::string& buffer, const std::string& index,
+                                 const std::string& value, DType dtype) const = 0;
+  /// Widest vector in bytes; the lane counts that exist.
+  virtual int vector_bytes() const = 0;
+};
+
+/// Name of lathe's own helper for a dtype: lathe_<what>_<dtype>.
+std::string helper(const char* what, DType dtype);
+/// The unsigned (signed) integer dtype of `bytes`.
+DType unsigned_of(int bytes);
+DType signed_of(int bytes);
+
+std::unique_ptr<Dialect> make_c_dialect(int vector_bytes);
+std::unique_ptr<Dialect> make_opencl_dialect();
+
+} // namespace lathe::render

@@ -1,0 +1,120 @@
+#include "render/c_family.hpp"
+
+#include <fmt/format.h>
+
+#include "lathe/error.hpp"
+
+namespace lathe::render {
+namespace {
+template <class... F> struct Overloaded : F... { using F::operator()...; };
+template <class... F> Overloaded(F...) -> Overloaded<F...>;
+} // namespace
+
+CFamily::CFamily(const Dialect& dialect)
+    : dialect_(dialect), ops_(dialect, [this](const std::string& type, const std::string& expression) {
+        return local(type, expression);
+      }) {}
+
+void CFamily::add(const std::string& text) {
+  text_.append(static_cast<size_t>(2 * indent_), ' ');
+  text_ += text;
+  text_ += '\n';
+}
+
+std::string CFamily::local(const std::string& type, const std::string& expression) {
+  const std::string name = names_.fresh_value();
+  add(fmt::format("const {} {} = {};", type, name, expression));
+  return name;
+}
+
+std::string CFamily::expr(Expr e) {
+  const auto binary = [&](const char* op) {
+    return fmt::format("({} {} {})", expr(e.lhs()), op, expr(e.rhs()));
+  };
+  const auto call = [&](const char* function) {
+    return fmt::format("{}({}, {})", function, expr(e.lhs()), expr(e.rhs()));
+  };
+  switch (e.kind()) {
+  case ExprKind::Const: return e.value() < 0 ? fmt::format("({})", e.value()) : fmt::format("{}", e.value());
+  case ExprKind::Var:
+    if (e.id() < 0) used_shape_vars_.insert(e.name());
+    return names_.variable(e);
+  case ExprKind::Add: return binary("+");
+  case ExprKind::Mul: return binary("*");
+  case ExprKind::FloorDiv:
+  case ExprKind::Mod: {
+    const bool div = e.kind() == ExprKind::FloorDiv;
+    if (e.lhs().lo() >= 0 && e.rhs().lo() > 0) return binary(div ? "/" : "%");
+    return call(div ? "lathe_floordiv" : "lathe_floormod");
+  }
+  case ExprKind::Min: return call("lathe_min");
+  case ExprKind::Max: return call("lathe_max");
+  case ExprKind::Lt: return binary("<");
+  case ExprKind::Le: return binary("<=");
+  case ExprKind::Eq: return binary("==");
+  case ExprKind::And: return binary("&&");
+  }
+  throw InternalError("renderer: unknown Expr");
+}
+
+void CFamily::block(const ast::Block& body) {
+  for (const ast::Stmt& stmt : body)
+    std::visit(Overloaded{[&](const ast::For& f) { loop(f); }, [&](const ast::Alloc& a) { alloc(a); },
+                          [&](const ast::Store& s) { store(s, nullptr); },
+                          [&](const ast::Barrier&) { barrier(); }},
+               stmt.node);
+}
+
+void CFamily::loop(const ast::For& loop) {
+  switch (loop.kind) {
+  case ast::LoopKind::Serial:
+  case ast::LoopKind::Unroll: return serial_loop(loop);
+  case ast::LoopKind::Vector: return vector_loop(loop);
+  case ast::LoopKind::Parallel:
+  case ast::LoopKind::Group:
+  case ast::LoopKind::Local: return special_loop(loop);
+  }
+}
+
+void CFamily::serial_loop(const ast::For& loop) {
+  const std::string var = names_.variable(loop.var);
+  add(fmt::format("for ({0} {1} = 0; {1} < {2}; ++{1}) {{", dialect_.index_type(), var, expr(loop.extent)));
+  ++indent_;
+  block(loop.body);
+  --indent_;
+  add("}");
+}
+
+void CFamily::vector_loop(const ast::For& loop) {
+  const int lanes = chunk_lanes(loop, dialect_);
+  if (lanes == 0) return serial_loop(loop);
+  for (int first = 0; first < loop.width; first += lanes) {
+    const Chunk chunk{loop.var, first, lanes};
+    for (const ast::Stmt& stmt : loop.body) store(std::get<ast::Store>(stmt.node), &chunk);
+  }
+}
+
+void CFamily::register_alloc(const ast::Alloc& alloc) {
+  const ast::Buffer& buffer = *alloc.buffer;
+  const std::string name = names_.buffer(buffer);
+  add("{");
+  ++indent_;
+  if (const auto pieces = register_slices(alloc, dialect_)) {
+    Slices slices;
+    for (const auto& [first, lanes] : *pieces) {
+      Slice slice{names_.fresh(fmt::format("{}_{}", name, first)), lanes};
+      add(fmt::format("{} {};", dialect_.type(buffer.dtype, lanes), slice.name));
+      slices.emplace(first, std::move(slice));
+    }
+    slices_[buffer.id] = std::move(slices);
+  } else {
+    slices_.erase(buffer.id);
+    add(fmt::format("{} {}[{}] __attribute__((aligned(64)));", dialect_.storage_type(buffer.dtype), name,
+                    std::max<int64_t>(1, num_elements(buffer.shape).hi())));
+  }
+  block(alloc.body);
+  --indent_;
+  add("}");
+}
+
+} // namespace lathe::render

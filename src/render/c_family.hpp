@@ -1,0 +1,101 @@
+// The printer of statements and values that C and OpenCL C share. A subclass says how functions begin and
+// what the loops mean that only its target has.
+//
+// Each distinct value of a statement becomes a local constant, once. A Vector loop of constant extent is
+// written without a loop, in chunks of as many lanes as fit the dialect's vectors; where something in it has
+// no vector form, it is written as a scalar loop over its lanes.
+#pragma once
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "ast/ast.hpp"
+#include "render/c_names.hpp"
+#include "render/c_ops.hpp"
+
+namespace lathe::render {
+
+/// The lanes of a Vector loop that one statement covers: first .. first + lanes - 1 of `var`.
+struct Chunk {
+  Expr var;
+  int first, lanes;
+};
+
+/// Lanes per chunk for a Vector loop: a divisor of its width; 0 if it must be a scalar loop.
+int chunk_lanes(const ast::For& loop, const Dialect& dialect);
+Expr flat_index(const ast::Buffer& buffer, const std::vector<Expr>& index);
+
+/// A register buffer that is only ever touched at constant places, in pieces that don't overlap: each piece
+/// is a variable.
+struct Slice {
+  std::string name;
+  int lanes;
+};
+using Slices = std::map<int64_t, Slice>; // by first element
+/// The pieces without names; nothing if the buffer has to be an array.
+std::optional<std::map<int64_t, int>> register_slices(const ast::Alloc& alloc, const Dialect& dialect);
+
+class CFamily {
+public:
+  explicit CFamily(const Dialect& dialect);
+  virtual ~CFamily() = default;
+
+protected:
+  // ---- statements (c_family.cpp) ----
+  void block(const ast::Block& body);
+  void loop(const ast::For& loop);
+  void serial_loop(const ast::For& loop);
+  void vector_loop(const ast::For& loop);
+  void register_alloc(const ast::Alloc& alloc);
+  virtual void alloc(const ast::Alloc& alloc) = 0;
+  virtual void special_loop(const ast::For& loop) = 0; // Parallel, Group, Local
+  virtual void barrier() = 0;
+  virtual void store(const ast::Store& store, const Chunk* chunk);
+  void add(const std::string& text); // one line at the current indentation
+  std::string expr(Expr e);          // notes the shape variables used
+
+  // ---- values (c_values.cpp) ----
+  Operand value(const ast::ValueRef& value, const Chunk* chunk);
+  std::string local(const std::string& type, const std::string& expression);
+
+  const Dialect& dialect_;
+  Names names_;
+  OpPrinter ops_;
+  // What the function being written uses, so that it declares no more than that.
+  std::string text_;
+  int indent_ = 1;
+  std::map<int, ast::BufferRef> used_buffers_;
+  std::set<std::string> used_shape_vars_;
+  bool streams_ = false;
+
+private:
+  void store_scatter(const ast::Store& store);
+  void store_scalar(const ast::Store& store, Expr flat);
+  void store_vector(const ast::Store& store, Expr flat, const Chunk& chunk);
+  void store_horizontal(const ast::Store& store, Expr flat, const Chunk& chunk);
+  void write_element(const ast::BufferRef& buffer, Expr flat, const std::string& value);
+  /// old combined with value; a product that is summed is fused.
+  Operand combined(const ast::Store& store, const Operand& old, const Chunk* chunk);
+
+  using Memo = std::unordered_map<const ast::Value*, Operand>;
+  Operand leaf_or_op(const ast::ValueRef& value, const Chunk* chunk, const Memo& memo);
+  Operand load(const ast::Value& value, const Chunk* chunk);
+  Operand load_lanes(const ast::BufferRef& buffer, Expr flat, const std::vector<Expr>& guards,
+                     const Chunk& chunk);
+  Operand load_contiguous(const ast::BufferRef& buffer, Expr flat, const std::vector<Expr>& guards,
+                          const Chunk& chunk);
+  Operand gather(const ast::Value& value, const Operand& index);
+  Operand index_number(Expr e, DType dtype, const Chunk* chunk);
+  std::string element(const ast::BufferRef& buffer, Expr flat); // an expression
+  std::string element_at(const ast::BufferRef& buffer, const std::string& index);
+  std::string conjunction(const std::vector<Expr>& guards);
+  const std::string& pointer(const ast::BufferRef& buffer);
+  const Slices* slices_of(const ast::BufferRef& buffer) const;
+
+  std::map<int, Slices> slices_;
+};
+
+} // namespace lathe::render

@@ -1,0 +1,81 @@
+#include "render/c_names.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "render/render.hpp"
+
+namespace lathe::render {
+namespace {
+
+constexpr std::string_view kReserved[] = {
+    // C
+    "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern",
+    "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return", "short",
+    "signed", "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void", "volatile",
+    "while", "asm", "main", "bool", "true", "false", "linux", "unix", "NULL", "INFINITY", "NAN",
+    // parameters of emitted functions
+    "buffers", "vars", "scratch", "outer", "env",
+    // OpenCL C words, types and functions that the renderer uses
+    "kernel", "global", "local", "constant", "private", "half", "uchar", "ushort", "uint", "ulong", "size_t",
+    "fma", "sqrt", "exp2", "log2", "sin", "trunc", "select", "barrier", "floor", "ceil", "exp", "log", "cos",
+    "pow", "sqrtf", "exp2f", "log2f", "sinf", "truncf", "fmaf", "y0", "y1", "yn", "j0", "j1", "jn", "gamma",
+    "index", "vload_half", "vstore_half_rte", "get_group_id", "get_local_id", "get_global_id", "read_only",
+    "write_only", "read_write", "pipe", "sampler_t", "image2d_t", "event_t"};
+
+bool is_word(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+bool is_type_with_width(std::string_view s) { // float16, int32_t, as_uint4, convert_int8 ...
+  constexpr std::string_view stems[] = {"float", "double", "int",    "uint",    "long",
+                                        "ulong", "short",  "ushort", "char",    "uchar",
+                                        "vload", "vstore", "half",   "convert", "as"};
+  return std::any_of(std::begin(stems), std::end(stems), [&](std::string_view stem) {
+    return s.size() > stem.size() && s.starts_with(stem) &&
+           (is_digit(s[stem.size()]) || s[stem.size()] == '_');
+  });
+}
+
+} // namespace
+
+std::string identifier(std::string_view name) {
+  std::string s;
+  for (char c : name) s += is_word(c) ? c : '_';
+  if (s.empty() || is_digit(s[0])) s = "t" + s;
+  while (s.starts_with('_')) s = "t" + s; // leading underscores belong to the compiler
+  const bool is_value_name = s[0] == 'v' && s.size() > 1 && std::all_of(s.begin() + 1, s.end(), is_digit);
+  if (is_value_name || s.starts_with("lathe_") || s.starts_with("LATHE_") || is_type_with_width(s) ||
+      std::find(std::begin(kReserved), std::end(kReserved), s) != std::end(kReserved))
+    s += "_";
+  return s;
+}
+
+std::string function_name(const ast::Kernel& kernel) { return identifier(kernel.name); }
+
+std::string Names::fresh(std::string_view name) {
+  const std::string base = identifier(name);
+  std::string candidate = base;
+  for (int i = 1; !taken_.insert(candidate).second; ++i) candidate = base + "_" + std::to_string(i);
+  return candidate;
+}
+
+const std::string& Names::buffer(const ast::Buffer& buffer) {
+  auto it = buffers_.find(buffer.id);
+  if (it == buffers_.end()) it = buffers_.emplace(buffer.id, fresh(buffer.name)).first;
+  return it->second;
+}
+
+const std::string& Names::variable(Expr var) {
+  if (var.id() < 0) {
+    auto it = shape_vars_.find(var.name());
+    if (it == shape_vars_.end()) it = shape_vars_.emplace(var.name(), fresh(var.name())).first;
+    return it->second;
+  }
+  auto it = loops_.find(var.id());
+  if (it == loops_.end()) it = loops_.emplace(var.id(), fresh(var.name())).first;
+  return it->second;
+}
+
+} // namespace lathe::render

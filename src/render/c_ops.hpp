@@ -1,0 +1,54 @@
+// How one elementwise op is written, on scalars and on vectors: the op table's spelling, with cases only
+// where C has no operator or its operator means something else (wrapping, shifts, division by zero, NaN,
+// saturation).
+#pragma once
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "render/c_dialect.hpp"
+
+namespace lathe::render {
+
+struct Operand {
+  std::string text; // an expression that may stand as an operand of any operator
+  DType dtype = DType::F32;
+  int lanes = 1;
+  int mask_bytes = 0;               // of a Bool with lanes: width of the mask's integers
+  std::optional<Scalar> constant{}; // its value where it is known; then it is a scalar
+};
+
+std::string literal(const Dialect& dialect, const Scalar& value);
+
+class OpPrinter {
+public:
+  /// `local(type, expression)` declares a constant in the source and returns its name.
+  using Local = std::function<std::string(const std::string& type, const std::string& expression)>;
+  OpPrinter(const Dialect& dialect, Local local) : dialect_(dialect), local_(std::move(local)) {}
+
+  /// Scalars among the arguments are repeated where another has lanes.
+  Operand apply(Op op, DType result, std::vector<Operand> args) const;
+  /// `value` with `lanes` lanes, and as a mask of `mask_bytes` if it is a Bool.
+  Operand widen(const Operand& value, int lanes, int mask_bytes) const;
+  std::string type_of(const Operand& value) const;
+
+  /// Whether `op` has a form on vectors.
+  static bool has_vector_form(const Dialect& dialect, Op op);
+
+private:
+  Operand scalar(Op op, DType result, const std::vector<Operand>& args) const;
+  Operand scalar_cast(DType to, const Operand& from) const;
+  Operand vector(Op op, DType result, const std::vector<Operand>& args, int lanes) const;
+  Operand vector_bool(Op op, const std::vector<Operand>& args, int lanes) const;
+  Operand vector_cast(DType to, const Operand& from) const;
+  Operand vector_shift(Op op, const Operand& value, const Operand& count) const;
+  Operand saturate(DType to, const Operand& from) const;
+  Operand wrapping(Op op, DType result, const std::vector<Operand>& args, int lanes) const;
+  Operand make_local(Operand value) const;
+
+  const Dialect& dialect_;
+  Local local_;
+};
+
+} // namespace lathe::render

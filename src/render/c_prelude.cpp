@@ -1,0 +1,238 @@
+// The helpers that emitted C needs: op semantics that C has no operator for, vector types, and what a vector
+// operation without an operator (fused multiply-add, square root, truncation, non-temporal store) is on this
+// target.
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "render/render.hpp"
+
+namespace lathe::render {
+namespace {
+
+constexpr const char* kHead = R"(#include <stdint.h>
+#include <string.h>
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#endif
+#define LATHE_FN static inline __attribute__((unused, always_inline))
+
+struct lathe_env;
+typedef void (*lathe_body)(int64_t, void* const*, const int64_t*, char*, char*, const struct lathe_env*);
+struct lathe_env {
+  void (*parallel_for)(const struct lathe_env*, int64_t, lathe_body, void* const*, const int64_t*, char*);
+  size_t scratch_bytes;
+  int threads;
+};
+
+LATHE_FN int64_t lathe_min(int64_t a, int64_t b) { return a < b ? a : b; }
+LATHE_FN int64_t lathe_max(int64_t a, int64_t b) { return a > b ? a : b; }
+LATHE_FN int64_t lathe_floordiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+LATHE_FN int64_t lathe_floormod(int64_t a, int64_t b) { return a - lathe_floordiv(a, b) * b; }
+
+/* Integers wrap; division by zero gives 0; a shift by the width or more gives 0, or -1 for a negative value. */
+#define LATHE_DIVIDE(name, T, U, SIGNED) \
+  LATHE_FN T lathe_idiv_##name(T a, T b) { return b == 0 ? 0 : SIGNED && b == (T)-1 ? (T)(0u - (U)a) : (T)(a / b); } \
+  LATHE_FN T lathe_mod_##name(T a, T b) { return b == 0 || (SIGNED && b == (T)-1) ? 0 : (T)(a % b); }
+#define LATHE_INTEGER(name, T, U, SIGNED) \
+  LATHE_DIVIDE(name, T, U, SIGNED) \
+  LATHE_FN T lathe_shl_##name(T a, T b) { return (U)b < 8 * sizeof(T) ? (T)((U)a << (U)b) : 0; } \
+  LATHE_FN T lathe_shr_##name(T a, T b) { \
+    return (U)b < 8 * sizeof(T) ? (T)(a >> (U)b) : SIGNED && a < (T)1 && a != 0 ? (T)-1 : 0; \
+  } \
+  typedef T lathe_##T##_a __attribute__((may_alias));
+LATHE_INTEGER(i8, int8_t, uint8_t, 1)
+LATHE_INTEGER(i16, int16_t, uint16_t, 1)
+LATHE_INTEGER(i32, int32_t, uint32_t, 1)
+LATHE_INTEGER(i64, int64_t, uint64_t, 1)
+LATHE_INTEGER(u8, uint8_t, uint8_t, 0)
+LATHE_INTEGER(u16, uint16_t, uint16_t, 0)
+LATHE_INTEGER(u32, uint32_t, uint32_t, 0)
+LATHE_INTEGER(u64, uint64_t, uint64_t, 0)
+typedef float lathe_float_a __attribute__((may_alias));
+typedef double lathe_double_a __attribute__((may_alias));
+
+/* Float to integer truncates, saturates and maps NaN to 0. `above` is the first float out of range. */
+#define LATHE_SATURATE(to, T, least, above, greatest) \
+  LATHE_FN T lathe_f32_to_##to(float x) { return x >= above##f ? greatest : x > (float)(least) ? (T)x : x != x ? 0 : least; } \
+  LATHE_FN T lathe_f64_to_##to(double x) { return x >= above ? greatest : x > (double)(least) ? (T)x : x != x ? 0 : least; }
+LATHE_SATURATE(i8, int8_t, INT8_MIN, 128.0, INT8_MAX)
+LATHE_SATURATE(i16, int16_t, INT16_MIN, 32768.0, INT16_MAX)
+LATHE_SATURATE(i32, int32_t, INT32_MIN, 2147483648.0, INT32_MAX)
+LATHE_SATURATE(i64, int64_t, INT64_MIN, 9223372036854775808.0, INT64_MAX)
+LATHE_SATURATE(u8, uint8_t, 0, 256.0, UINT8_MAX)
+LATHE_SATURATE(u16, uint16_t, 0, 65536.0, UINT16_MAX)
+LATHE_SATURATE(u32, uint32_t, 0, 4294967296.0, UINT32_MAX)
+LATHE_SATURATE(u64, uint64_t, 0, 18446744073709551616.0, UINT64_MAX)
+
+#define LATHE_BITS(from, F, to, T) \
+  LATHE_FN T lathe_bits_##from##_to_##to(F x) { T y; memcpy(&y, &x, sizeof y); return y; }
+LATHE_BITS(f32, float, i32, int32_t)
+LATHE_BITS(f32, float, u32, uint32_t)
+LATHE_BITS(i32, int32_t, f32, float)
+LATHE_BITS(u32, uint32_t, f32, float)
+LATHE_BITS(f64, double, i64, int64_t)
+LATHE_BITS(f64, double, u64, uint64_t)
+LATHE_BITS(i64, int64_t, f64, double)
+LATHE_BITS(u64, uint64_t, f64, double)
+
+/* f16 and bf16 are computed in f32 and rounded to nearest even after every operation. */
+LATHE_FN float lathe_value_bf16(uint16_t bits) { return lathe_bits_u32_to_f32((uint32_t)bits << 16); }
+LATHE_FN uint16_t lathe_bits_bf16(float x) {
+  const uint32_t bits = lathe_bits_f32_to_u32(x);
+  if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return (uint16_t)(bits >> 16 | 0x40u);
+  return (uint16_t)((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
+}
+#if defined(__F16C__)
+typedef float lathe_half_f32x4 __attribute__((vector_size(16)));
+typedef short lathe_half_i16x8 __attribute__((vector_size(16)));
+LATHE_FN float lathe_value_f16(uint16_t bits) {
+  return __builtin_ia32_vcvtph2ps((lathe_half_i16x8){(short)bits, 0, 0, 0, 0, 0, 0, 0})[0];
+}
+LATHE_FN uint16_t lathe_bits_f16(float x) {
+  return (uint16_t)__builtin_ia32_vcvtps2ph((lathe_half_f32x4){x, 0, 0, 0}, 0)[0];
+}
+#else
+LATHE_FN float lathe_value_f16(uint16_t bits) {
+  const uint32_t sign = (uint32_t)(bits & 0x8000u) << 16, exponent = (bits >> 10) & 31u, mantissa = bits & 0x3FFu;
+  if (exponent == 31) return lathe_bits_u32_to_f32(sign | 0x7F800000u | mantissa << 13);
+  if (exponent == 0) return (sign ? -0x1p-24f : 0x1p-24f) * (float)mantissa;
+  return lathe_bits_u32_to_f32(sign | (exponent + 112) << 23 | mantissa << 13);
+}
+LATHE_FN uint16_t lathe_bits_f16(float x) {
+  const uint32_t bits = lathe_bits_f32_to_u32(x), sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7FFFFFFFu;
+  if (magnitude > 0x7F800000u) return (uint16_t)(sign | 0x7E00u | ((magnitude >> 13) & 0x3FFu));
+  if (magnitude >= 0x477FF000u) return (uint16_t)(sign | 0x7C00u);
+  if (magnitude < 0x38800000u)
+    return (uint16_t)(sign | (lathe_bits_f32_to_u32(lathe_bits_u32_to_f32(magnitude) + 0.5f) - 0x3F000000u));
+  return (uint16_t)(sign | ((magnitude + 0xFFFu + ((magnitude >> 13) & 1u) - 0x38000000u) >> 13));
+}
+#endif
+LATHE_FN float lathe_round_f16(float x) { return lathe_value_f16(lathe_bits_f16(x)); }
+LATHE_FN float lathe_round_bf16(float x) { return lathe_value_bf16(lathe_bits_bf16(x)); }
+
+/* Where the target has no fused multiply-add, the product is rounded: a library call would be far slower. */
+#if defined(__FMA__) || defined(__FP_FAST_FMAF) || defined(__ARM_FEATURE_FMA)
+#define lathe_fma_f32(a, b, c) __builtin_fmaf(a, b, c)
+#define lathe_fma_f64(a, b, c) __builtin_fma(a, b, c)
+#else
+#define lathe_fma_f32(a, b, c) ((a) * (b) + (c))
+#define lathe_fma_f64(a, b, c) ((a) * (b) + (c))
+#endif
+
+/* Vectors; those ending in _u lie at any address and may alias anything. */
+#define LATHE_VECTOR(name, T, n) \
+  typedef T lathe_##name##x##n __attribute__((vector_size(n * sizeof(T)))); \
+  typedef T lathe_##name##x##n##_u __attribute__((vector_size(n * sizeof(T)), aligned(sizeof(T)), may_alias));
+#define LATHE_VECTORS(name, T) LATHE_VECTOR(name, T, 2) LATHE_VECTOR(name, T, 4) LATHE_VECTOR(name, T, 8) LATHE_VECTOR(name, T, 16)
+LATHE_VECTORS(i8, int8_t) LATHE_VECTORS(i16, int16_t) LATHE_VECTORS(i32, int32_t) LATHE_VECTORS(i64, int64_t)
+LATHE_VECTORS(u8, uint8_t) LATHE_VECTORS(u16, uint16_t) LATHE_VECTORS(u32, uint32_t) LATHE_VECTORS(u64, uint64_t)
+LATHE_VECTORS(f32, float) LATHE_VECTORS(f64, double)
+)";
+
+constexpr const char* kX86 = R"(
+#if defined(__AVX512F__)
+#define lathe_fma_f32x16(a, b, c) ((lathe_f32x16)__builtin_ia32_vfmaddps512_mask(a, b, c, 0xFFFF, 4))
+#define lathe_fma_f64x8(a, b, c) ((lathe_f64x8)__builtin_ia32_vfmaddpd512_mask(a, b, c, 0xFF, 4))
+#define lathe_trunc_f32x16(a) ((lathe_f32x16)__builtin_ia32_rndscaleps_mask(a, 11, a, 0xFFFF, 4))
+#define lathe_trunc_f64x8(a) ((lathe_f64x8)__builtin_ia32_rndscalepd_mask(a, 11, a, 0xFF, 4))
+#if defined(__clang__)
+#define lathe_sqrt_f32x16(a) ((lathe_f32x16)__builtin_ia32_sqrtps512(a, 4))
+#define lathe_sqrt_f64x8(a) ((lathe_f64x8)__builtin_ia32_sqrtpd512(a, 4))
+#else
+#define lathe_sqrt_f32x16(a) ((lathe_f32x16)__builtin_ia32_sqrtps512_mask(a, a, 0xFFFF, 4))
+#define lathe_sqrt_f64x8(a) ((lathe_f64x8)__builtin_ia32_sqrtpd512_mask(a, a, 0xFF, 4))
+#endif
+#endif
+#if defined(__FMA__)
+#define lathe_fma_f32x8(a, b, c) ((lathe_f32x8)__builtin_ia32_vfmaddps256(a, b, c))
+#define lathe_fma_f32x4(a, b, c) ((lathe_f32x4)__builtin_ia32_vfmaddps(a, b, c))
+#define lathe_fma_f64x4(a, b, c) ((lathe_f64x4)__builtin_ia32_vfmaddpd256(a, b, c))
+#define lathe_fma_f64x2(a, b, c) ((lathe_f64x2)__builtin_ia32_vfmaddpd(a, b, c))
+#endif
+#if defined(__AVX__)
+#define lathe_trunc_f32x8(a) ((lathe_f32x8)__builtin_ia32_roundps256(a, 11))
+#define lathe_trunc_f64x4(a) ((lathe_f64x4)__builtin_ia32_roundpd256(a, 11))
+#define lathe_sqrt_f32x8(a) ((lathe_f32x8)__builtin_ia32_sqrtps256(a))
+#define lathe_sqrt_f64x4(a) ((lathe_f64x4)__builtin_ia32_sqrtpd256(a))
+#endif
+#if defined(__SSE4_1__)
+#define lathe_trunc_f32x4(a) ((lathe_f32x4)__builtin_ia32_roundps(a, 11))
+#define lathe_trunc_f64x2(a) ((lathe_f64x2)__builtin_ia32_roundpd(a, 11))
+#endif
+#if defined(__SSE2__)
+#define lathe_sqrt_f32x4(a) ((lathe_f32x4)__builtin_ia32_sqrtps(a))
+#define lathe_sqrt_f64x2(a) ((lathe_f64x2)__builtin_ia32_sqrtpd(a))
+#endif
+
+/* Stores past the caches, where the address allows it and the target can. */
+#define lathe_stream64(T, p, v) *(T##_u*)(p) = (v)
+#define lathe_stream32(T, p, v) *(T##_u*)(p) = (v)
+#define lathe_stream16(T, p, v) *(T##_u*)(p) = (v)
+#if defined(__x86_64__)
+#define lathe_stream_fence() __builtin_ia32_sfence()
+#else
+#define lathe_stream_fence() ((void)0)
+#endif
+#define LATHE_STREAM_IF(bytes, T, p, v, fast) \
+  do { void* lathe_p = (p); if (((uintptr_t)lathe_p & (bytes - 1)) == 0) fast; else *(T##_u*)lathe_p = (v); } while (0)
+#if defined(__AVX512F__)
+#undef lathe_stream64
+#if defined(__clang__)
+#define lathe_stream64(T, p, v) LATHE_STREAM_IF(64, T, p, v, __builtin_nontemporal_store(v, (T*)lathe_p))
+#else
+#define lathe_stream64(T, p, v) LATHE_STREAM_IF(64, T, p, v, __builtin_ia32_movntps512((float*)lathe_p, (lathe_f32x16)(v)))
+#endif
+#endif
+#if defined(__AVX__)
+#undef lathe_stream32
+#if defined(__clang__)
+#define lathe_stream32(T, p, v) LATHE_STREAM_IF(32, T, p, v, __builtin_nontemporal_store(v, (T*)lathe_p))
+#else
+#define lathe_stream32(T, p, v) LATHE_STREAM_IF(32, T, p, v, __builtin_ia32_movntps256((float*)lathe_p, (lathe_f32x8)(v)))
+#endif
+#endif
+)";
+
+/// name(a[0], b[0]), name(a[1], b[1]) ...: for targets without a builtin of their own.
+std::string lane_fallback(const char* function, const char* params, std::vector<const char*> args,
+                          const char* dtype, int lanes, const char* scalar) {
+  std::string list;
+  for (int i = 0; i < lanes; ++i) {
+    std::string call;
+    for (const char* a : args) call += fmt::format("{}({})[{}]", call.empty() ? "" : ", ", a, i);
+    list += fmt::format("{}{}({})", i ? ", " : "", scalar, call);
+  }
+  const std::string name = fmt::format("lathe_{}_{}x{}", function, dtype, lanes);
+  return fmt::format("#ifndef {0}\n#define {0}({1}) ((lathe_{2}x{3}){{{4}}})\n#endif\n", name, params, dtype,
+                     lanes, list);
+}
+
+std::string make_prelude() {
+  std::string out = std::string(kHead) + kX86;
+  for (const char* dtype : {"f32", "f64"}) {
+    const bool is_double = dtype[1] == '6';
+    for (int lanes : {2, 4, 8, 16}) {
+      out += lane_fallback("fma", "a, b, c", {"a", "b", "c"}, dtype, lanes,
+                           is_double ? "lathe_fma_f64" : "lathe_fma_f32");
+      out +=
+          lane_fallback("sqrt", "a", {"a"}, dtype, lanes, is_double ? "__builtin_sqrt" : "__builtin_sqrtf");
+      out += lane_fallback("trunc", "a", {"a"}, dtype, lanes,
+                           is_double ? "__builtin_trunc" : "__builtin_truncf");
+    }
+  }
+  return out + "\n";
+}
+
+} // namespace
+
+std::string c_prelude() {
+  static const std::string text = make_prelude();
+  return text;
+}
+
+} // namespace lathe::render

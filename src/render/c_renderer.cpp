@@ -1,0 +1,146 @@
+// C11 from a kernel: functions, parameters, scratch and parallel loops.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "lathe/error.hpp"
+#include "render/c_family.hpp"
+#include "render/render.hpp"
+
+namespace lathe::render {
+namespace {
+
+constexpr const char* kParameters =
+    "void* const* buffers, const int64_t* vars, char* scratch, const struct lathe_env* env";
+constexpr const char* kBodyParameters = "int64_t {}, void* const* buffers, const int64_t* vars, char* outer, "
+                                        "char* scratch, const struct lathe_env* env";
+
+class CRenderer : public CFamily {
+public:
+  CRenderer(const ast::Kernel& kernel, const COptions& options, const Dialect& dialect)
+      : CFamily(dialect), kernel_(kernel), options_(options), function_(names_.fresh(kernel.name)) {
+    for (const ast::Param& p : kernel.params) names_.buffer(*p.buffer);
+    for (Expr v : kernel.shape_vars) names_.variable(v);
+  }
+
+  std::string render() {
+    block(kernel_.body);
+    const std::string body = finish_body({});
+    const std::string head =
+        options_.standalone ? standalone_head() : fmt::format("void {}({})", function_, kParameters);
+    return fmt::format("{}{} {{\n{}}}\n", functions_, head, body);
+  }
+
+private:
+  std::string standalone_head() {
+    std::vector<std::string> params;
+    for (const ast::Param& p : kernel_.params)
+      params.push_back(fmt::format("{}{}* {}", p.written ? "" : "const ",
+                                   dialect_.storage_type(p.buffer->dtype), names_.buffer(*p.buffer)));
+    for (Expr v : kernel_.shape_vars) params.push_back("int64_t " + names_.variable(v));
+    return fmt::format("void {}({})", function_,
+                       params.empty() ? "void" : fmt::format("{}", fmt::join(params, ", ")));
+  }
+
+  /// Declarations of what the text written so far uses, then that text. `own_scratch`: buffers in the
+  /// function's scratch.
+  std::string finish_body(const std::set<int>& inside_parallel) {
+    std::string out;
+    const auto declare = [&](const std::string& line) { out += "  " + line + "\n"; };
+    if (options_.standalone) {
+      const auto scratch = std::any_of(used_buffers_.begin(), used_buffers_.end(),
+                                       [&](const auto& b) { return own_offsets_.count(b.first) > 0; });
+      if (scratch)
+        declare(
+            fmt::format("static _Thread_local char scratch[{}] __attribute__((aligned(128)));", own_bytes_));
+    } else {
+      for (size_t i = 0; i < kernel_.params.size(); ++i) {
+        const ast::Param& p = kernel_.params[i];
+        if (!used_buffers_.count(p.buffer->id)) continue;
+        const std::string type = (p.written ? "" : "const ") + dialect_.storage_type(p.buffer->dtype);
+        declare(fmt::format("{0}* const {1} = ({0}*)buffers[{2}];", type, names_.buffer(*p.buffer), i));
+      }
+      for (size_t i = 0; i < kernel_.shape_vars.size(); ++i)
+        if (used_shape_vars_.count(kernel_.shape_vars[i].name()))
+          declare(fmt::format("const int64_t {} = vars[{}];", names_.variable(kernel_.shape_vars[i]), i));
+    }
+    for (const auto& [id, buffer] : used_buffers_) {
+      const auto offset = scratch_offset(id);
+      if (!offset) continue;
+      const bool outer = in_parallel_ && !inside_parallel.count(id);
+      declare(fmt::format("{0}* const {1} = ({0}*)({2} + {3});", scratch_type(buffer->dtype),
+                          names_.buffer(*buffer), outer ? "outer" : "scratch", *offset));
+    }
+    out += text_;
+    if (streams_) out += "  lathe_stream_fence();\n";
+    return out;
+  }
+
+  /// Scratch is shared by buffers of different dtypes.
+  std::string scratch_type(DType dtype) const { return "lathe_" + dialect_.storage_type(dtype) + "_a"; }
+
+  std::optional<size_t> scratch_offset(int id) const {
+    const auto& offsets = options_.standalone ? own_offsets_ : options_.scratch_offsets;
+    const auto it = offsets.find(id);
+    return it == offsets.end() ? std::nullopt : std::optional(it->second);
+  }
+
+  void alloc(const ast::Alloc& a) override {
+    if (a.buffer->scope == ast::Scope::Register) return register_alloc(a);
+    const int id = a.buffer->id;
+    if (options_.standalone) {
+      const size_t bytes = static_cast<size_t>(num_elements(a.buffer->shape).hi()) * size_of(a.buffer->dtype);
+      if (own_offsets_.emplace(id, own_bytes_).second) own_bytes_ += (bytes + 127) / 128 * 128;
+    } else if (!scratch_offset(id)) {
+      throw InternalError(fmt::format("C renderer: no scratch offset for buffer {}", a.buffer->name));
+    }
+    if (in_parallel_) allocated_inside_.insert(id);
+    block(a.body);
+  }
+
+  void special_loop(const ast::For& loop) override {
+    const bool outermost = indent_ == 1 && !in_parallel_;
+    if (loop.kind != ast::LoopKind::Parallel || options_.standalone || !outermost) return serial_loop(loop);
+    const std::string name = names_.fresh(fmt::format("{}_body{}", function_, bodies_++));
+    std::string outside = std::exchange(text_, {});
+    auto buffers = std::exchange(used_buffers_, {});
+    auto vars = std::exchange(used_shape_vars_, {});
+    const bool streams = std::exchange(streams_, false);
+    in_parallel_ = true;
+    allocated_inside_.clear();
+    block(loop.body);
+    const std::string body = finish_body(allocated_inside_);
+    in_parallel_ = false;
+    functions_ += fmt::format("static void {}({}) {{\n{}}}\n", name,
+                              fmt::format(fmt::runtime(kBodyParameters), names_.variable(loop.var)), body);
+    text_ = std::move(outside);
+    used_buffers_ = std::move(buffers);
+    used_shape_vars_ = std::move(vars);
+    streams_ = streams;
+    add(fmt::format("env->parallel_for(env, {}, {}, buffers, vars, scratch);", expr(loop.extent), name));
+  }
+
+  void barrier() override {
+    throw Error(ErrorKind::Device,
+                fmt::format("c: kernel '{}' has a barrier, expected one without", kernel_.name));
+  }
+
+  const ast::Kernel& kernel_;
+  const COptions& options_;
+  std::string function_;
+  std::string functions_; // the bodies of parallel loops
+  int bodies_ = 0;
+  bool in_parallel_ = false;
+  std::set<int> allocated_inside_;
+  std::map<int, size_t> own_offsets_;
+  size_t own_bytes_ = 0;
+};
+
+} // namespace
+
+std::string render_c(const ast::Kernel& kernel, const COptions& options) {
+  const auto dialect = make_c_dialect(std::min(options.vector_bytes, 64));
+  return CRenderer(kernel, options, *dialect).render();
+}
+
+} // namespace lathe::render

@@ -1,0 +1,134 @@
+// Stores of the C family: plain, combining, scattering, and over lanes.
+#include <fmt/format.h>
+
+#include "lathe/error.hpp"
+#include "render/c_family.hpp"
+
+namespace lathe::render {
+namespace {
+bool is_half(DType d) { return d == DType::F16 || d == DType::BF16; }
+Expr at_lane(Expr e, const Chunk& chunk, int lane) {
+  return substitute(e, {{chunk.var, Expr(chunk.first + lane)}});
+}
+} // namespace
+
+void CFamily::store(const ast::Store& store, const Chunk* chunk) {
+  if (store.scatter) return store_scatter(store);
+  const Expr flat = flat_index(*store.buffer, store.index);
+  if (!chunk) return store_scalar(store, flat);
+  if (depends_on(flat, chunk->var)) return store_vector(store, flat, *chunk);
+  store_horizontal(store, flat, *chunk);
+}
+
+Operand CFamily::combined(const ast::Store& store, const Operand& old, const Chunk* chunk) {
+  const ast::Value& v = *store.value;
+  if (*store.combine == Op::Add && v.op == Op::Mul && (v.dtype == DType::F32 || v.dtype == DType::F64)) {
+    // Accumulating a product rounds once.
+    const Operand a = value(v.sources[0], chunk), b = value(v.sources[1], chunk);
+    return ops_.apply(Op::Fma, v.dtype, {a, b, old});
+  }
+  return ops_.apply(*store.combine, v.dtype, {old, value(store.value, chunk)});
+}
+
+void CFamily::write_element(const ast::BufferRef& buffer, Expr flat, const std::string& value) {
+  if (slices_of(buffer)) return add(fmt::format("{} = {};", element(buffer, flat), value));
+  const std::string& name = pointer(buffer);
+  if (is_half(buffer->dtype)) return add(dialect_.half_store(name, expr(flat), value, buffer->dtype));
+  add(fmt::format("{}[{}] = {};", name, expr(flat), value));
+}
+
+void CFamily::store_scalar(const ast::Store& store, Expr flat) {
+  Operand v;
+  if (store.combine) {
+    const Operand old{element(store.buffer, flat), store.buffer->dtype};
+    v = combined(store, old, nullptr);
+  } else {
+    v = value(store.value, nullptr);
+  }
+  write_element(store.buffer, flat, v.text);
+}
+
+void CFamily::store_scatter(const ast::Store& store) {
+  const std::string type = dialect_.index_type();
+  const Operand index = value(store.scatter, nullptr);
+  const std::string at = local(type, fmt::format("({}){}", type, index.text));
+  const Operand v = value(store.value, nullptr);
+  add(fmt::format("if ({0} >= 0 && {0} < {1}) {{", at, expr(num_elements(store.buffer->shape))));
+  ++indent_;
+  Operand result = v;
+  if (store.combine)
+    result = ops_.apply(*store.combine, v.dtype, {{element_at(store.buffer, at), v.dtype}, v});
+  const std::string& name = pointer(store.buffer);
+  add(is_half(v.dtype) ? dialect_.half_store(name, at, result.text, v.dtype)
+                       : fmt::format("{}[{}] = {};", name, at, result.text));
+  --indent_;
+  add("}");
+}
+
+void CFamily::store_vector(const ast::Store& store, Expr flat, const Chunk& chunk) {
+  const ast::BufferRef& buffer = store.buffer;
+  const DType dtype = buffer->dtype;
+  const auto stride = stride_of(flat, chunk.var);
+  const bool contiguous = stride && stride->is_const(1);
+  const Slices* slices = slices_of(buffer);
+  Operand v;
+  if (store.combine) {
+    ast::ValueRef old = ast::load(buffer, store.index);
+    v = combined(store, value(old, &chunk), &chunk);
+  } else {
+    v = value(store.value, &chunk);
+  }
+  if (contiguous && slices)
+    return add(fmt::format("{} = {};", slices->at(at_lane(flat, chunk, 0).value()).name,
+                           ops_.widen(v, chunk.lanes, 0).text));
+  Operand wide = ops_.widen(v, chunk.lanes, 1);
+  if (dtype == DType::Bool) { // a mask of bytes becomes 0 and 1
+    wide.text = fmt::format("({} & {})", wide.text, dialect_.splat("1", DType::I8, chunk.lanes));
+    wide.text = dialect_.reinterpret(wide.text, DType::I8, DType::U8, chunk.lanes);
+    wide.text = local(dialect_.type(DType::U8, chunk.lanes), wide.text);
+  } else if (wide.text != v.text || v.text[0] == '(') {
+    wide.text = local(dialect_.type(dtype, chunk.lanes), wide.text);
+  }
+  if (contiguous) {
+    const std::string address = fmt::format("{} + {}", pointer(buffer), expr(at_lane(flat, chunk, 0)));
+    streams_ |= store.streaming;
+    return add(dialect_.vector_store(address, wide.text, dtype, chunk.lanes, store.streaming));
+  }
+  for (int i = 0; i < chunk.lanes; ++i)
+    write_element(buffer, at_lane(flat, chunk, i), dialect_.lane(wide.text, i));
+}
+
+/// All lanes go to one element: they are combined in pairs, halving the vector till one is left.
+void CFamily::store_horizontal(const ast::Store& store, Expr flat, const Chunk& chunk) {
+  Operand v = value(store.value, &chunk);
+  if (!store.combine) {
+    if (v.lanes == 1) return write_element(store.buffer, flat, v.text);
+    const std::string last = dialect_.lane(v.text, chunk.lanes - 1);
+    return write_element(store.buffer, flat, v.dtype == DType::Bool ? "(" + last + " != 0)" : last);
+  }
+  v = ops_.widen(v, chunk.lanes, v.mask_bytes ? v.mask_bytes : 1);
+  v.text = local(ops_.type_of(v), v.text);
+  const DType piece = v.dtype == DType::Bool ? signed_of(v.mask_bytes) : v.dtype;
+  while (v.lanes > 2) {
+    const int half = v.lanes / 2;
+    Operand part[2];
+    for (int p = 0; p < 2; ++p) {
+      std::vector<std::string> lanes;
+      for (int i = 0; i < half; ++i) lanes.push_back(dialect_.lane(v.text, p * half + i));
+      part[p] = Operand{local(dialect_.type(piece, half), dialect_.from_lanes(lanes, piece)), v.dtype, half,
+                        v.mask_bytes};
+    }
+    v = ops_.apply(*store.combine, v.dtype, {part[0], part[1]});
+    v.text = local(ops_.type_of(v), v.text);
+  }
+  const auto scalar_lane = [&](int i) {
+    const std::string text = dialect_.lane(v.text, i);
+    return Operand{v.dtype == DType::Bool ? "(" + text + " != 0)" : text, v.dtype};
+  };
+  Operand sum = ops_.apply(*store.combine, v.dtype, {scalar_lane(0), scalar_lane(1)});
+  sum.text = local(dialect_.type(v.dtype, 1), sum.text);
+  const Operand old{element(store.buffer, flat), v.dtype};
+  write_element(store.buffer, flat, ops_.apply(*store.combine, v.dtype, {old, sum}).text);
+}
+
+} // namespace lathe::render

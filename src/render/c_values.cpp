@@ -1,0 +1,202 @@
+// Values of the C family: leaves (constants, loads, gathers, indices) and the walk over a statement's DAG.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "lathe/error.hpp"
+#include "render/c_family.hpp"
+
+namespace lathe::render {
+namespace {
+bool is_half(DType d) { return d == DType::F16 || d == DType::BF16; }
+Expr at_lane(Expr e, const Chunk& chunk, int lane) {
+  return substitute(e, {{chunk.var, Expr(chunk.first + lane)}});
+}
+} // namespace
+
+Expr flat_index(const ast::Buffer& buffer, const std::vector<Expr>& index) {
+  Expr flat = 0;
+  for (size_t d = 0; d < index.size(); ++d) flat = flat * buffer.shape[d] + index[d];
+  return flat;
+}
+
+const std::string& CFamily::pointer(const ast::BufferRef& buffer) {
+  used_buffers_.emplace(buffer->id, buffer);
+  return names_.buffer(*buffer);
+}
+
+const Slices* CFamily::slices_of(const ast::BufferRef& buffer) const {
+  const auto it = slices_.find(buffer->id);
+  return it == slices_.end() ? nullptr : &it->second;
+}
+
+std::string CFamily::element_at(const ast::BufferRef& buffer, const std::string& index) {
+  const std::string& name = pointer(buffer);
+  if (is_half(buffer->dtype)) return dialect_.half_load(name, index, buffer->dtype);
+  const std::string text = fmt::format("{}[{}]", name, index);
+  return buffer->dtype == DType::Bool ? "(" + text + " != 0)" : text;
+}
+
+std::string CFamily::element(const ast::BufferRef& buffer, Expr flat) {
+  if (const Slices* slices = slices_of(buffer)) {
+    const auto slice = std::prev(slices->upper_bound(flat.value()));
+    return slice->second.lanes == 1
+               ? slice->second.name
+               : dialect_.lane(slice->second.name, static_cast<int>(flat.value() - slice->first));
+  }
+  return element_at(buffer, expr(flat));
+}
+
+std::string CFamily::conjunction(const std::vector<Expr>& guards) {
+  std::string out;
+  for (Expr g : guards) out += (out.empty() ? "" : " && ") + expr(g);
+  return out;
+}
+
+Operand CFamily::value(const ast::ValueRef& root, const Chunk* chunk) {
+  Memo memo;
+  ast::visit(root, [&](const ast::ValueRef& v) {
+    Operand operand = leaf_or_op(v, chunk, memo);
+    if (!operand.constant && is_elementwise(v->op)) operand.text = local(ops_.type_of(operand), operand.text);
+    memo.emplace(v.get(), std::move(operand));
+  });
+  return memo.at(root.get());
+}
+
+Operand CFamily::leaf_or_op(const ast::ValueRef& v, const Chunk* chunk, const Memo& memo) {
+  switch (v->op) {
+  case Op::Const: {
+    const Scalar& s = std::get<Scalar>(v->attr);
+    return {literal(dialect_, s), v->dtype, 1, 0, s};
+  }
+  case Op::Index: return index_number(std::get<Expr>(v->attr), v->dtype, chunk);
+  case Op::Load: return load(*v, chunk);
+  case Op::Gather: return gather(*v, memo.at(v->sources[0].get()));
+  default: break;
+  }
+  std::vector<Operand> args;
+  for (const ast::ValueRef& s : v->sources) args.push_back(memo.at(s.get()));
+  return ops_.apply(v->op, v->dtype, std::move(args));
+}
+
+Operand CFamily::index_number(Expr e, DType dtype, const Chunk* chunk) {
+  const auto number = [&](Expr at) {
+    const std::string text = fmt::format("(({}){})", dialect_.type(dtype, 1), expr(at));
+    if (dtype == DType::Bool) return "(" + expr(at) + " != 0)";
+    return is_half(dtype) ? fmt::format("{}({})", helper("round", dtype), text) : text;
+  };
+  if (!chunk || !depends_on(e, chunk->var)) return {local(dialect_.type(dtype, 1), number(e)), dtype};
+  std::vector<std::string> lanes;
+  for (int i = 0; i < chunk->lanes; ++i) lanes.push_back(number(at_lane(e, *chunk, i)));
+  Operand out{"", dtype, chunk->lanes};
+  out.text = local(ops_.type_of(out), dialect_.from_lanes(lanes, dtype));
+  return out;
+}
+
+Operand CFamily::load(const ast::Value& v, const Chunk* chunk) {
+  const auto& attr = std::get<ast::LoadAttr>(v.attr);
+  const Expr flat = flat_index(*attr.buffer, attr.index);
+  const auto varies = [&](Expr e) { return chunk && depends_on(e, chunk->var); };
+  if (!varies(flat) && std::none_of(attr.guards.begin(), attr.guards.end(), varies)) {
+    Operand out{"", v.dtype, 1};
+    if (attr.guards.empty() && slices_of(attr.buffer)) {
+      out.text = element(attr.buffer, flat);
+      return out;
+    }
+    std::string text = element(attr.buffer, flat);
+    if (!attr.guards.empty())
+      text = fmt::format("({}) ? {} : {}", conjunction(attr.guards), text,
+                         literal(dialect_, Scalar::zero(v.dtype)));
+    out.text = local(dialect_.type(v.dtype, 1), text);
+    return out;
+  }
+  const auto stride = varies(flat) ? stride_of(flat, chunk->var) : std::nullopt;
+  if (stride && stride->is_const(1)) return load_contiguous(attr.buffer, flat, attr.guards, *chunk);
+  return load_lanes(attr.buffer, flat, attr.guards, *chunk);
+}
+
+/// One scalar load per lane.
+Operand CFamily::load_lanes(const ast::BufferRef& buffer, Expr flat, const std::vector<Expr>& guards,
+                            const Chunk& chunk) {
+  Operand out{"", buffer->dtype, chunk.lanes};
+  std::vector<std::string> lanes;
+  for (int i = 0; i < chunk.lanes; ++i) {
+    std::vector<Expr> here;
+    for (Expr g : guards) here.push_back(at_lane(g, chunk, i));
+    std::string text = element(buffer, at_lane(flat, chunk, i));
+    if (!here.empty())
+      text = fmt::format("({}) ? {} : {}", conjunction(here), text,
+                         literal(dialect_, Scalar::zero(buffer->dtype)));
+    lanes.push_back(buffer->dtype == DType::Bool ? fmt::format("({}) ? -1 : 0", text) : text);
+  }
+  const DType stored = buffer->dtype == DType::Bool ? DType::I8 : buffer->dtype;
+  if (buffer->dtype == DType::Bool) out.mask_bytes = 1;
+  out.text = local(ops_.type_of(out), dialect_.from_lanes(lanes, stored));
+  return out;
+}
+
+Operand CFamily::load_contiguous(const ast::BufferRef& buffer, Expr flat, const std::vector<Expr>& guards,
+                                 const Chunk& chunk) {
+  Operand out{"", buffer->dtype, chunk.lanes};
+  const Expr start = at_lane(flat, chunk, 0);
+  if (const Slices* slices = slices_of(buffer); slices && guards.empty()) {
+    out.text = slices->at(start.value()).name;
+    return out;
+  }
+  std::string vector =
+      dialect_.vector_load(fmt::format("{} + {}", pointer(buffer), expr(start)), buffer->dtype, chunk.lanes);
+  if (buffer->dtype == DType::Bool) {
+    out.mask_bytes = 1;
+    vector =
+        dialect_.reinterpret(fmt::format("{} != {}", vector, dialect_.splat("0", DType::U8, chunk.lanes)),
+                             DType::I8, DType::I8, chunk.lanes);
+  }
+  if (guards.empty()) {
+    out.text = local(ops_.type_of(out), vector);
+    return out;
+  }
+  // Guards are intervals: where one holds at the first and the last lane, it holds at all of them.
+  std::vector<Expr> all;
+  bool varying = false;
+  for (Expr g : guards) {
+    all.push_back(at_lane(g, chunk, 0));
+    if (!depends_on(g, chunk.var)) continue;
+    varying = true;
+    const bool interval = (g.kind() == ExprKind::Lt || g.kind() == ExprKind::Le) &&
+                          stride_of(g.lhs(), chunk.var) && stride_of(g.rhs(), chunk.var);
+    if (!interval) return load_lanes(buffer, flat, guards, chunk);
+    all.push_back(at_lane(g, chunk, chunk.lanes - 1));
+  }
+  const std::string type = ops_.type_of(out);
+  const DType stored = buffer->dtype == DType::Bool ? DType::I8 : buffer->dtype;
+  out.text = names_.fresh_value();
+  add(fmt::format("{} {} = {};", type, out.text,
+                  dialect_.splat(literal(dialect_, Scalar::zero(stored)), stored, chunk.lanes)));
+  add(fmt::format("if ({}) {{", conjunction(all)));
+  ++indent_;
+  add(fmt::format("{} = {};", out.text, vector));
+  --indent_;
+  if (varying) {
+    add("} else {");
+    ++indent_;
+    const Operand lanes = load_lanes(buffer, flat, guards, chunk);
+    add(fmt::format("{} = {};", out.text, lanes.text));
+    --indent_;
+  }
+  add("}");
+  return out;
+}
+
+Operand CFamily::gather(const ast::Value& v, const Operand& index) {
+  const auto& attr = std::get<ast::LoadAttr>(v.attr);
+  if (index.lanes > 1) throw InternalError("renderer: a gather with lanes");
+  const std::string at =
+      local(dialect_.index_type(), fmt::format("({}){}", dialect_.index_type(), index.text));
+  std::string condition = fmt::format("{0} >= 0 && {0} < {1}", at, expr(num_elements(attr.buffer->shape)));
+  if (!attr.guards.empty()) condition = conjunction(attr.guards) + " && " + condition;
+  const std::string text = fmt::format("({}) ? {} : {}", condition, element_at(attr.buffer, at),
+                                       literal(dialect_, Scalar::zero(v.dtype)));
+  return {local(dialect_.type(v.dtype, 1), text), v.dtype};
+}
+
+} // namespace lathe::render

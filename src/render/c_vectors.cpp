@@ -1,0 +1,147 @@
+// What of a kernel can be written with vectors, and which register buffers can be variables.
+#include <algorithm>
+#include <unordered_set>
+
+#include "render/c_family.hpp"
+
+namespace lathe::render {
+namespace {
+
+bool is_half(DType d) { return d == DType::F16 || d == DType::BF16; }
+
+/// Whether a value of the body depends on the lane, and whether all that do have vector forms.
+class VectorCheck {
+public:
+  VectorCheck(const ast::For& loop, const Dialect& dialect) : loop_(loop), dialect_(dialect) {}
+
+  bool store(const ast::Store& s) {
+    if (s.scatter || is_half(s.buffer->dtype)) return false;
+    widest_ = std::max(widest_, size_of(s.buffer->dtype));
+    stored_.push_back(&s);
+    bool good = true;
+    ast::visit(s.value, [&](const ast::ValueRef& v) { good = good && value(*v); });
+    return good;
+  }
+  /// A load that may see what another lane's store wrote, or is to write, ties the lanes to their order.
+  bool independent() const {
+    for (const ast::LoadAttr* load : loads_)
+      for (const ast::Store* s : stored_)
+        if (load->buffer->id == s->buffer->id && load->index != s->index) return false;
+    return true;
+  }
+  int widest() const { return widest_; }
+
+private:
+  bool value(const ast::Value& v) {
+    bool varies = false;
+    for (const ast::ValueRef& s : v.sources) varies |= varying_.count(s.get()) > 0;
+    if (v.op == Op::Load) {
+      const auto& attr = std::get<ast::LoadAttr>(v.attr);
+      loads_.push_back(&attr);
+      const auto depends = [&](Expr e) { return depends_on(e, loop_.var); };
+      varies = std::any_of(attr.index.begin(), attr.index.end(), depends) ||
+               std::any_of(attr.guards.begin(), attr.guards.end(), depends);
+    } else if (v.op == Op::Index) {
+      varies = depends_on(std::get<Expr>(v.attr), loop_.var);
+    } else if (v.op == Op::Gather) {
+      const auto& guards = std::get<ast::LoadAttr>(v.attr).guards;
+      varies |= std::any_of(guards.begin(), guards.end(), [&](Expr e) { return depends_on(e, loop_.var); });
+    }
+    if (!varies) return true;
+    varying_.insert(&v);
+    if (is_half(v.dtype) || v.op == Op::Gather) return false;
+    if (v.op == Op::Index && v.dtype == DType::Bool) return false;
+    widest_ = std::max(widest_, size_of(v.dtype));
+    return !is_elementwise(v.op) || OpPrinter::has_vector_form(dialect_, v.op);
+  }
+
+  const ast::For& loop_;
+  const Dialect& dialect_;
+  std::unordered_set<const ast::Value*> varying_;
+  std::vector<const ast::LoadAttr*> loads_;
+  std::vector<const ast::Store*> stored_;
+  int widest_ = 1;
+};
+
+} // namespace
+
+int chunk_lanes(const ast::For& loop, const Dialect& dialect) {
+  if (!loop.extent.is_const(loop.width)) return 0;
+  VectorCheck check(loop, dialect);
+  for (const ast::Stmt& stmt : loop.body) {
+    const auto* store = std::get_if<ast::Store>(&stmt.node);
+    if (!store || !check.store(*store)) return 0;
+  }
+  if (!check.independent()) return 0;
+  const int most = std::min(loop.width, dialect.vector_bytes() / check.widest());
+  int lanes = 1;
+  while (2 * lanes <= std::min(most, 16) && loop.width % (2 * lanes) == 0) lanes *= 2;
+  return lanes < 2 ? 0 : lanes;
+}
+
+std::optional<std::map<int64_t, int>> register_slices(const ast::Alloc& alloc, const Dialect& dialect) {
+  constexpr size_t kMostSlices = 256;
+  const ast::Buffer& buffer = *alloc.buffer;
+  if (is_half(buffer.dtype) || buffer.dtype == DType::Bool) return {};
+  std::map<int64_t, int> slices;
+  std::vector<int64_t> elements; // touched one at a time
+  bool good = true;
+  const auto access = [&](const std::vector<Expr>& index, const std::vector<Expr>* guards,
+                          const ast::For* vector, int lanes) {
+    const Expr flat = flat_index(buffer, index);
+    if (!vector || !depends_on(flat, vector->var)) {
+      good = good && flat.is_const();
+      if (good) elements.push_back(flat.value());
+      return;
+    }
+    if (guards && !guards->empty()) good = false;
+    const auto stride = stride_of(flat, vector->var);
+    for (int first = 0; good && first < vector->width; first += lanes) {
+      const Expr start = substitute(flat, {{vector->var, Expr(first)}});
+      if (!start.is_const() || !stride || !stride->is_const(1))
+        good = false;
+      else if (const auto [it, made] = slices.emplace(start.value(), lanes); !made && it->second != lanes)
+        good = false;
+    }
+  };
+  ast::visit(alloc.body, [&](const ast::Stmt& stmt, const std::vector<const ast::For*>& loops) {
+    const auto* store = std::get_if<ast::Store>(&stmt.node);
+    if (!store || !good) return;
+    const ast::For* vector =
+        loops.empty() || loops.back()->kind != ast::LoopKind::Vector ? nullptr : loops.back();
+    const int lanes = vector ? chunk_lanes(*vector, dialect) : 0;
+    if (lanes == 0) vector = nullptr;
+    const auto values = [&](const ast::ValueRef& root) {
+      ast::visit(root, [&](const ast::ValueRef& v) {
+        const auto* attr = std::get_if<ast::LoadAttr>(&v->attr);
+        if (!attr || attr->buffer->id != buffer.id) return;
+        if (v->op == Op::Gather)
+          good = false;
+        else
+          access(attr->index, &attr->guards, vector, lanes);
+      });
+    };
+    values(store->value);
+    if (store->scatter) values(store->scatter);
+    if (store->buffer->id != buffer.id) return;
+    if (store->scatter)
+      good = false;
+    else
+      access(store->index, nullptr, vector, lanes);
+  });
+  if (!good) return {};
+  int64_t end = 0;
+  for (const auto& [first, lanes] : slices) {
+    if (first < end) return {};
+    end = first + lanes;
+  }
+  for (int64_t e : elements) {
+    const auto after = slices.upper_bound(e);
+    const bool inside = after != slices.begin() && e < std::prev(after)->first + std::prev(after)->second;
+    if (!inside) slices.emplace(e, 1);
+  }
+  if (slices.size() > kMostSlices) return {};
+  return slices;
+}
+
+} // namespace lathe::render

@@ -1,0 +1,207 @@
+#include "runtime/c_compiler.hpp"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "core/hash.hpp"
+#include "lathe/error.hpp"
+
+extern char** environ;
+
+namespace lathe::runtime {
+namespace fs = std::filesystem;
+namespace {
+
+/// A private folder, removed with what is in it.
+class TemporaryDir {
+public:
+  TemporaryDir() {
+    std::error_code error;
+    path_ = (fs::temp_directory_path(error) / "lathe-XXXXXX").string();
+    if (error || !mkdtemp(path_.data()))
+      throw Error(ErrorKind::Device,
+                  fmt::format("c: no temporary folder at {} ({}), expected one that can be written", path_,
+                              std::strerror(errno)));
+  }
+  ~TemporaryDir() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  TemporaryDir(const TemporaryDir&) = delete;
+  TemporaryDir& operator=(const TemporaryDir&) = delete;
+  std::string file(const char* name) const { return path_ + "/" + name; }
+  const std::string& path() const { return path_; }
+
+private:
+  std::string path_;
+};
+
+std::string read_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// Runs a program without a shell, its output into `log`. False if it can't be started or fails.
+bool run(const std::vector<std::string>& command, const std::string& log) {
+  std::vector<char*> argv;
+  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  posix_spawn_file_actions_adddup2(&actions, 1, 2);
+  pid_t child = 0;
+  const int failed = posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (failed) return false;
+  int status = 0;
+  pid_t waited = 0;
+  do waited = waitpid(child, &status, 0);
+  while (waited < 0 && errno == EINTR);
+  return waited == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+std::vector<std::string> split_words(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> words;
+  for (std::string word; in >> word;) words.push_back(word);
+  return words;
+}
+
+std::string cache_dir() {
+  if (const char* dir = std::getenv("LATHE_CACHE_DIR"); dir && *dir) return std::string(dir) + "/c";
+  if (const char* home = std::getenv("HOME"); home && *home) return std::string(home) + "/.cache/lathe/c";
+  return {};
+}
+
+/// What follows the object's bytes in the cache. A truncated object would be a bus error at its first call.
+struct Seal {
+  char magic[8] = {'l', 'a', 't', 'h', 'e', 's', 'o', '1'};
+  uint64_t bytes = 0, hash = 0;
+};
+
+bool is_sound(const std::string& path) {
+  const std::string content = read_file(path);
+  Seal seal;
+  if (content.size() < sizeof seal) return false;
+  const std::string_view object(content.data(), content.size() - sizeof seal);
+  std::memcpy(&seal, content.data() + object.size(), sizeof seal);
+  return std::memcmp(seal.magic, Seal{}.magic, sizeof seal.magic) == 0 && seal.bytes == object.size() &&
+         seal.hash == hash_text(object);
+}
+
+/// Puts a sealed copy of `object` in place in one step. False if that can't be done.
+bool store_in_cache(const std::string& object, const std::string& path) {
+  std::error_code error;
+  fs::create_directories(fs::path(path).parent_path(), error);
+  if (error) return false;
+  std::string unfinished = path + ".XXXXXX";
+  const int fd = mkstemp(unfinished.data());
+  if (fd < 0) return false;
+  close(fd);
+  std::string content = read_file(object);
+  Seal seal;
+  seal.bytes = content.size();
+  seal.hash = hash_text(content);
+  content.append(reinterpret_cast<const char*>(&seal), sizeof seal);
+  std::ofstream out(unfinished, std::ios::binary | std::ios::trunc);
+  out << content;
+  out.close();
+  if (out) fs::rename(unfinished, path, error);
+  if (out && !error) return true;
+  fs::remove(unfinished, error);
+  return false;
+}
+
+std::shared_ptr<SharedObject> open(const std::string& path) {
+  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  return handle ? std::make_shared<SharedObject>(handle) : nullptr;
+}
+
+/// The lines that say what is wrong, at most five.
+std::string complaints(const std::string& log) {
+  std::istringstream in(log);
+  std::string all, errors;
+  int all_lines = 0, error_lines = 0;
+  for (std::string line; std::getline(in, line);) {
+    if (all_lines++ < 5) all += "\n  " + line;
+    if (line.find("error") != std::string::npos && error_lines++ < 5) errors += "\n  " + line;
+  }
+  return errors.empty() ? all : errors;
+}
+
+} // namespace
+
+SharedObject::~SharedObject() { dlclose(handle_); }
+void* SharedObject::symbol(const std::string& name) const { return dlsym(handle_, name.c_str()); }
+
+CCompiler CCompiler::find() {
+  std::vector<std::vector<std::string>> candidates;
+  if (const char* cc = std::getenv("CC"); cc && *cc)
+    candidates.push_back(split_words(cc));
+  else
+    candidates = {{"cc"}, {"gcc"}, {"clang"}};
+  const TemporaryDir dir;
+  for (std::vector<std::string>& command : candidates) {
+    if (command.empty()) continue;
+    std::vector<std::string> ask = command;
+    ask.push_back("--version");
+    if (!run(ask, dir.file("log"))) continue;
+    const std::string answer = read_file(dir.file("log"));
+    return {std::move(command), answer.substr(0, answer.find('\n'))};
+  }
+  throw Error(ErrorKind::Device,
+              fmt::format("c: no C compiler runs ({}), expected $CC, cc, gcc or clang on the path",
+                          candidates.size() == 1 ? std::string("$CC is ") + std::getenv("CC")
+                                                 : "tried cc, gcc and clang"));
+}
+
+std::string CCompiler::compile(const std::string& dir, const std::string& source,
+                               const std::vector<std::string>& flags) const {
+  const std::string input = dir + "/kernel.c", output = dir + "/kernel.so", log = dir + "/log";
+  std::ofstream(input) << source;
+  std::vector<std::string> command = command_;
+  command.insert(command.end(), flags.begin(), flags.end());
+  for (const std::string& word : {std::string("-o"), output, input, std::string("-lm")})
+    command.push_back(word);
+  if (!run(command, log))
+    throw Error(ErrorKind::Device, fmt::format("c: {} failed on a kernel, expected it to compile:{}",
+                                               version_, complaints(read_file(log))));
+  return output;
+}
+
+std::shared_ptr<SharedObject> CCompiler::build(const std::string& source,
+                                               const std::vector<std::string>& flags) const {
+  std::string key =
+      fmt::format("{}\n{}\n{}\n", fmt::join(command_, " "), version_, fmt::join(flags, " ")) + source;
+  const uint64_t first = hash_text(key);
+  const uint64_t second = hash_text(key += '.');
+  const std::string folder = cache_dir();
+  const std::string cached = folder.empty() ? "" : fmt::format("{}/{:016x}{:016x}.so", folder, first, second);
+  if (!cached.empty() && is_sound(cached))
+    if (auto object = open(cached)) return object;
+  const TemporaryDir dir;
+  const std::string made = compile(dir.path(), source, flags);
+  if (!cached.empty() && store_in_cache(made, cached))
+    if (auto object = open(cached)) return object;
+  if (auto object = open(made)) return object;
+  const char* why = dlerror();
+  throw Error(
+      ErrorKind::Device,
+      fmt::format("c: a compiled kernel can't be loaded ({}), expected a shared object", why ? why : ""));
+}
+
+} // namespace lathe::runtime

@@ -1,0 +1,1 @@
+lathe_test(unit/c_device_test core view ast render runtime)

@@ -1,0 +1,100 @@
+// Kernels that apply every elementwise op to a dtype, once in a serial loop and once in a vector loop.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "ast/ast.hpp"
+
+namespace lathe::test {
+
+class OpKernel {
+public:
+  /// `width` 0: a serial loop over `size` elements; else vector loops of that width.
+  OpKernel(std::string name, int size, int width) : size_(size) {
+    kernel_.name = std::move(name);
+    if (width == 0) {
+      inner_ = loop_var(0, "i", size);
+      at_ = inner_;
+      loop_ = {inner_, size, ast::LoopKind::Serial, 0, {}};
+    } else {
+      outer_ = loop_var(1, "i", size / width);
+      inner_ = loop_var(0, "l", width);
+      at_ = outer_ * width + inner_;
+      loop_ = {inner_, width, ast::LoopKind::Vector, width, {}};
+    }
+    width_ = width;
+  }
+  ast::ValueRef input(DType dtype) { return ast::load(add(dtype, false), {at_}); }
+  void output(const ast::ValueRef&
+                  value) { // a nest of its own for each, so that one that has no vector form spoils no other
+    ast::For loop = loop_;
+    ast::Store store;
+    store.buffer = add(value->dtype, true);
+    store.index = {at_};
+    store.value = value;
+    loop.body.push_back({store});
+    if (width_ == 0) {
+      kernel_.body.push_back({loop});
+    } else {
+      ast::For outer{outer_, size_ / width_, ast::LoopKind::Serial, 0, {}};
+      outer.body.push_back({loop});
+      kernel_.body.push_back({outer});
+    }
+  }
+  const ast::Kernel& kernel() const { return kernel_; }
+
+private:
+  ast::BufferRef add(DType dtype, bool written) {
+    const int id = static_cast<int>(kernel_.params.size());
+    auto buffer = std::make_shared<const ast::Buffer>(ast::Buffer{
+        id, (written ? "out" : "in") + std::to_string(id), dtype, {Expr(size_)}, ast::Scope::Global});
+    kernel_.params.push_back({buffer, written});
+    return buffer;
+  }
+  ast::Kernel kernel_;
+  int size_, width_ = 0;
+  Expr outer_, inner_, at_;
+  ast::For loop_;
+};
+
+inline bool is_approximate(Op op) { return op == Op::Exp2 || op == Op::Log2 || op == Op::Sin; }
+
+/// All exact ops that take `dtype`, but for casts.
+inline ast::Kernel arithmetic_kernel(DType dtype, int width) {
+  OpKernel k("ops", 128, width);
+  const ast::ValueRef a = k.input(dtype), b = k.input(dtype), c = k.input(dtype),
+                      condition = k.input(DType::Bool);
+  for (int i = 0; i < op_count(); ++i) {
+    const Op op = static_cast<Op>(i);
+    if (!is_elementwise(op) || op == Op::Cast || op == Op::Bitcast || is_approximate(op) ||
+        !accepts(info(op).dtypes, dtype))
+      continue;
+    const DType result = result_dtype(op, dtype);
+    if (op == Op::Where)
+      k.output(ast::make(op, result, {condition, a, b}));
+    else if (info(op).arity == 1)
+      k.output(ast::make(op, result, a));
+    else if (info(op).arity == 2)
+      k.output(ast::make(op, result, {a, b}));
+    else
+      k.output(ast::make(op, result, {a, b, c}));
+  }
+  if (is_integer(dtype))
+    for (int64_t count : {0, 1, 3, 7, 31, 64})
+      for (Op op : {Op::Shl, Op::Shr})
+        k.output(ast::make(op, dtype, {a, ast::constant(Scalar::of_int(dtype, count))}));
+  return k.kernel();
+}
+
+inline ast::Kernel cast_kernel(DType from, int width) {
+  OpKernel k("casts", 128, width);
+  const ast::ValueRef a = k.input(from);
+  for (int i = 0; i < kDTypeCount; ++i) {
+    const auto to = static_cast<DType>(i);
+    k.output(ast::make(Op::Cast, to, a));
+    if (size_of(to) == size_of(from)) k.output(ast::make(Op::Bitcast, to, a));
+  }
+  return k.kernel();
+}
+
+} // namespace lathe::test
