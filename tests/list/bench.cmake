@@ -1,4 +1,4 @@
-# Tests of the house as a whole: the floors, and (further down) what stands on the public API only.
+# Tests of the house as a whole: its floors, its pages, its package, and what it promises of whole programs.
 lathe_test(unit/floors_test core)
 lathe_test(golden/ops_page_test core)
 foreach(target unit_floors_test golden_ops_page_test)
@@ -13,3 +13,6 @@ endif()
 if(NOT LATHE_SANITIZE)
   add_test(NAME install/find_package COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/install/install_test.sh ${CMAKE_BINARY_DIR} ${default_device})
 endif()
+
+lathe_test(unit/seed_test)
+lathe_test(golden/emit_test)

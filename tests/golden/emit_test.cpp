@@ -1,0 +1,149 @@
+// Emitted C is one file that compiles alone under -std=c11 -Wall -Werror, and, linked with a five-line
+// driver, gives the numbers that the interpreter gives. Emitted OpenCL names no header.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "lathe/lathe.hpp"
+
+using namespace lathe;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// A folder of this test's own, removed at the end.
+struct Scratch {
+  fs::path path;
+  Scratch() {
+    std::string name = (fs::temp_directory_path() / "lathe-emit-XXXXXX").string();
+    REQUIRE(mkdtemp(name.data()) != nullptr);
+    path = name;
+  }
+  ~Scratch() { fs::remove_all(path); }
+};
+
+void write(const fs::path& file, const void* data, size_t bytes) {
+  std::ofstream(file, std::ios::binary)
+      .write(static_cast<const char*>(data), static_cast<std::streamsize>(bytes));
+}
+
+void run(const std::string& command) {
+  INFO(command);
+  REQUIRE(std::system(command.c_str()) == 0);
+}
+
+int64_t count(const KernelParam& param, int64_t var) {
+  int64_t n = 1;
+  for (Expr size : param.shape) n *= evaluate(size, [&](Expr) { return var; });
+  return n;
+}
+
+/// Reads every input from stdin, calls the program, writes every output to stdout. All of f32.
+std::string driver(const Executable& f, int64_t var) {
+  std::string types, memory, calls, read, written;
+  auto add = [&](const KernelParam& p, bool input) {
+    types += fmt::format("{}float*, ", input ? "const " : "");
+    memory += fmt::format("static float {}_[{}];\n", p.name, count(p, var));
+    calls += (calls.empty() ? "" : ", ") + p.name + "_";
+    if (input)
+      read += fmt::format("if (fread({0}_, sizeof {0}_, 1, stdin) != 1) return 1; ", p.name);
+    else
+      written += fmt::format("fwrite({0}_, sizeof {0}_, 1, stdout); ", p.name);
+  };
+  for (const KernelParam& p : f.inputs()) add(p, true);
+  for (const KernelParam& p : f.outputs()) add(p, false);
+  types.resize(types.size() - 2);
+  if (var) types += ", int64_t", calls += fmt::format(", {}", var);
+  return fmt::format("#include <stdint.h>\n#include <stdio.h>\nvoid lathe_program({});\n{}int main(void) {{ "
+                     "{}lathe_program({}); {}return 0; }}\n",
+                     types, memory, read, calls, written);
+}
+
+/// Emits, compiles and runs; compares with the interpreter. `var` is the value of the one shape variable, if
+/// there is one.
+void check_emitted(const NamedTensors& program, const NamedTensors& inputs, int64_t var = 0) {
+  CompileOptions options;
+  options.device = "interp";
+  options.use_database = false;
+  Executable reference = compile(program, options);
+  EmitOptions emit_options;
+  emit_options.target = "c";
+  emit_options.compile.use_database = false;
+  emit_options.compile.device = "c";
+
+  Scratch scratch;
+  std::string source = emit(program, emit_options), main = driver(reference, var), in;
+  write(scratch.path / "program.c", source.data(), source.size());
+  write(scratch.path / "driver.c", main.data(), main.size());
+  for (const KernelParam& p : reference.inputs()) {
+    std::vector<float> values = inputs.at(p.name).to_vector<float>();
+    in.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+  }
+  write(scratch.path / "in", in.data(), in.size());
+  std::string cd = "cd '" + scratch.path.string() + "' && ";
+  run(cd + "cc -std=c11 -Wall -Werror -O2 -c program.c");
+  run(cd + "cc -std=c11 -Wall -Werror -O2 -o program driver.c program.o -lm && ./program < in > out");
+
+  NamedTensors want = reference(inputs);
+  std::ifstream out(scratch.path / "out", std::ios::binary);
+  for (const KernelParam& p : reference.outputs()) {
+    std::vector<float> expected = want.at(p.name).to_vector<float>(), got(expected.size());
+    REQUIRE(out.read(reinterpret_cast<char*>(got.data()),
+                     static_cast<std::streamsize>(got.size() * sizeof(float))));
+    double worst = 0;
+    for (size_t i = 0; i < got.size(); ++i)
+      worst = std::max(worst,
+                       std::abs(double(got[i]) - expected[i]) / std::max(1.0, std::abs(double(expected[i]))));
+    CHECK(worst < 1e-5);
+  }
+  CHECK(out.peek() == EOF);
+}
+
+Tensor in(const char* name, const Shape& shape) { return Tensor::input(name, shape); }
+
+} // namespace
+
+TEST_CASE("elementwise") {
+  Tensor a = in("a", {1000}), b = in("b", {1000});
+  check_emitted({{"y", (a * b + 1).relu() / (b.square() + 1)}},
+                {{"a", Tensor::randn({1000}, 1)}, {"b", Tensor::randn({1000}, 2)}});
+}
+
+TEST_CASE("a matrix product of odd sizes with bias and gelu") {
+  check_emitted(
+      {{"y", (in("x", {37, 65}).matmul(in("w", {65, 33})) + in("b", {33})).gelu()}},
+      {{"x", Tensor::randn({37, 65}, 1)}, {"w", Tensor::randn({65, 33}, 2)}, {"b", Tensor::randn({33}, 3)}});
+}
+
+TEST_CASE("softmax, and a second output") {
+  Tensor x = in("x", {13, 70});
+  check_emitted({{"probs", x.softmax(-1)}, {"sum", x.sum()}}, {{"x", Tensor::randn({13, 70}, 1)}});
+}
+
+TEST_CASE("a convolution with padding") {
+  ConvOptions padded;
+  padded.padding = {1};
+  check_emitted({{"y", in("x", {1, 3, 9, 11}).conv2d(in("w", {4, 3, 3, 3}), {}, padded)}},
+                {{"x", Tensor::randn({1, 3, 9, 11}, 1)}, {"w", Tensor::randn({4, 3, 3, 3}, 2)}});
+}
+
+TEST_CASE("a symbolic size") {
+  Var n("n", 1, 100);
+  check_emitted({{"y", in("x", {n, 24}).matmul(in("w", {24, 5})).softmax(-1)}},
+                {{"x", Tensor::randn({17, 24}, 1)}, {"w", Tensor::randn({24, 5}, 2)}}, 17);
+}
+
+TEST_CASE("emitted OpenCL stands alone") {
+  EmitOptions options;
+  options.target = "opencl";
+  options.compile.use_database = false;
+  std::string source = emit(in("x", {64, 64}).softmax(-1), options);
+  CHECK(source.find("__kernel void") != std::string::npos);
+  CHECK(source.find("#include") == std::string::npos);
+}

@@ -1,0 +1,70 @@
+// The seed case, and how many kernels programs become when the cost model alone decides.
+#include <doctest/doctest.h>
+
+#include "lathe/lathe.hpp"
+
+using namespace lathe;
+
+namespace {
+
+CompileOptions on(const std::string& device) {
+  CompileOptions options;
+  options.device = device;
+  options.threads = 1;
+  options.use_database = false;
+  return options;
+}
+
+Executable compiled(const Tensor& y, const std::string& device = default_device()) {
+  return compile({{"y", y}}, on(device));
+}
+size_t kernels(const Tensor& y) { return compiled(y).kernel_count(); }
+Tensor in(const char* name, const Shape& shape) { return Tensor::input(name, shape); }
+
+std::vector<std::string> available() {
+  std::vector<std::string> names;
+  for (const DeviceInfo& device : devices())
+    if (device.available) names.push_back(device.name);
+  return names;
+}
+
+} // namespace
+
+TEST_CASE("relu((A + B) * C) + D is right and one kernel on every device") {
+  const std::vector<float> seed{-1, 4, -2, 5, 1, 5, 7, 9}, want{1, 36, 6, 55, 3, 55, 105, 171};
+  Tensor y = ((in("A", {8}) + in("B", {8})) * in("C", {8})).relu() + in("D", {8});
+  NamedTensors inputs;
+  for (const char* name : {"A", "B", "C", "D"}) inputs.emplace(name, Tensor::from(seed));
+  CHECK(available().size() >= 2); // c and interp are always there
+  for (const std::string& device : available()) {
+    CAPTURE(device);
+    Executable f = compiled(y, device);
+    CHECK(f.kernel_count() == 1);
+    CHECK(f(inputs).at("y").to_vector<float>() == want);
+  }
+}
+
+TEST_CASE("softmax over rows is one kernel with no matrix between") {
+  for (const std::string& device : available()) {
+    CAPTURE(device);
+    Executable f = compiled(in("x", {4096, 1024}).softmax(-1), device);
+    CHECK(f.kernel_count() == 1);
+    CHECK(f.arena_bytes() == 0);
+  }
+}
+
+TEST_CASE("a matrix product with bias and gelu is one kernel") {
+  CHECK(kernels((in("x", {128, 64}).matmul(in("w", {64, 96})) + in("b", {96})).gelu()) == 1);
+}
+
+TEST_CASE("movement ops add no kernel") {
+  Tensor x = in("x", {24, 32});
+  CHECK(kernels(x.transpose() * 2) == 1);
+  CHECK(kernels(x.flip({0, 1}) * 2) == 1);
+  CHECK(kernels(in("r", {32}).expand({24, 32}) * x) == 1);
+  CHECK(kernels(x.pad({{1, 1}, {2, 0}}) + 1) == 1);
+  CHECK(kernels(x.reshape({32, 24}).transpose().shrink({{2, 20}, {4, 30}}).exp()) == 1);
+  // Two matrix products stay as many with movement before, between and behind.
+  Tensor square = in("q", {32, 32});
+  CHECK(kernels(square.transpose().matmul(square).flip({1}) + 1) == kernels(square.matmul(square) + 1));
+}
