@@ -91,6 +91,7 @@ private:
     if (at_ == begin || is_digit(text_[begin])) fail("expected a name");
     return text_.substr(begin, at_ - begin);
   }
+  /// A keyword, unless it is a buffer of that name.
   bool accept_word(std::string_view wanted) {
     const char first = peek();
     const size_t begin = at_;
@@ -169,8 +170,7 @@ private:
   }
   Expr shape_var() {
     const auto name = word();
-    if (!accept_word("in")) fail("expected 'in'");
-    if (peek() != '[') fail("expected '['");
+    if (word() != "in") fail("expected 'in'");
     expect("[");
     const int64_t lo = number();
     expect(",");

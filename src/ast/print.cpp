@@ -86,7 +86,8 @@ public:
     case Op::Load:
     case Op::Gather: {
       const auto& attr = std::get<LoadAttr>(v->attr);
-      const std::string place = v->op == Op::Load ? list(attr.index, ", ") : "@" + text(v->sources[0], 0);
+      const std::string place =
+          v->op == Op::Load ? list(attr.index, ", ") : fmt::format("@{}", text(v->sources[0], 0));
       return fmt::format("{}[{}{}{}]", attr.buffer->name, place, attr.guards.empty() ? "" : "; ",
                          list(attr.guards, "; "));
     }
@@ -100,7 +101,7 @@ public:
       const int left = op.level + (op.level == 4 ? 1 : 0);
       const std::string out =
           fmt::format("{} {} {}", text(v->sources[0], left), op.text, text(v->sources[1], op.level + 1));
-      return op.level < level ? "(" + out + ")" : out;
+      return op.level < level ? fmt::format("({})", out) : out;
     }
     std::string arguments;
     for (const ValueRef& source : v->sources) arguments += (arguments.empty() ? "" : ", ") + text(source, 0);
@@ -146,7 +147,8 @@ std::string combine_text(const std::optional<Op>& combine) {
   return (op.text ? op.text : lower_case(to_string(*combine))) + std::string("=");
 }
 std::string store_text(const Store& store, const ValuePrinter& values) {
-  const std::string place = store.scatter ? "@" + values.text(store.scatter, 0) : list(store.index, ", ");
+  const std::string place =
+      store.scatter ? fmt::format("@{}", values.text(store.scatter, 0)) : list(store.index, ", ");
   return fmt::format("{}{}[{}] {} {}", store.streaming ? "stream " : "", store.buffer->name, place,
                      combine_text(store.combine), values.text(store.value, 0));
 }

@@ -7,6 +7,7 @@
 
 #include "ast/ast.hpp"
 #include "ast/value_rules.hpp"
+#include "ast/verify.hpp"
 #include "core/hash.hpp"
 #include "lathe/error.hpp"
 
@@ -67,33 +68,38 @@ bool tidy_guards(const std::vector<Expr>& guards, std::vector<Expr>& out) {
   return true;
 }
 
-void check_operands(Op op, DType dtype, const std::vector<ValueRef>& sources) {
-  const auto fail = [&](const char* what) {
-    std::string operands;
-    for (const ValueRef& s : sources) operands += fmt::format(" {}", s ? to_string(s->dtype) : "null");
-    throw InternalError(
-        fmt::format("value {} of {} with operands{}: {}", to_string(op), to_string(dtype), operands, what));
-  };
-  if (!is_elementwise(op)) fail("expected an elementwise op");
-  if (static_cast<int>(sources.size()) != info(op).arity) fail("wrong number of operands");
-  for (const ValueRef& s : sources)
-    if (!s) fail("an operand is null");
-  if (op == Op::Cast) return;
-  if (op == Op::Bitcast) {
-    if (size_of(dtype) != size_of(sources[0]->dtype)) fail("a bitcast keeps the width");
-    return;
-  }
-  const size_t first = op == Op::Where ? 1 : 0;
-  if (op == Op::Where && sources[0]->dtype != DType::Bool) fail("the condition must be bool");
-  for (size_t i = first + 1; i < sources.size(); ++i)
-    if (sources[i]->dtype != sources[first]->dtype) fail("operands of different dtypes");
-  if (!accepts(info(op).dtypes, sources[first]->dtype)) fail("the op does not take this dtype");
-  if (dtype != result_dtype(op, sources[first]->dtype)) fail("the result's dtype is another");
-}
-
 bool commutes(Op op) {
   return op == Op::Add || op == Op::Mul || op == Op::Max || op == Op::And || op == Op::Or || op == Op::Xor ||
          op == Op::CmpNe;
+}
+
+} // namespace
+
+std::string operand_fault(Op op, DType dtype, const std::vector<ValueRef>& sources) {
+  if (!is_elementwise(op)) return "expected an elementwise op";
+  if (static_cast<int>(sources.size()) != info(op).arity) return "wrong number of operands";
+  for (const ValueRef& s : sources)
+    if (!s) return "an operand is null";
+  if (op == Op::Cast) return "";
+  if (op == Op::Bitcast)
+    return size_of(dtype) == size_of(sources[0]->dtype) ? "" : "a bitcast keeps the width";
+  const size_t first = op == Op::Where ? 1 : 0;
+  if (op == Op::Where && sources[0]->dtype != DType::Bool) return "the condition must be bool";
+  for (size_t i = first + 1; i < sources.size(); ++i)
+    if (sources[i]->dtype != sources[first]->dtype) return "operands of different dtypes";
+  if (!accepts(info(op).dtypes, sources[first]->dtype)) return "the op does not take this dtype";
+  return dtype == result_dtype(op, sources[first]->dtype) ? "" : "the result's dtype is another";
+}
+
+namespace {
+
+void check_operands(Op op, DType dtype, const std::vector<ValueRef>& sources) {
+  const std::string fault = operand_fault(op, dtype, sources);
+  if (fault.empty()) return;
+  std::string operands;
+  for (const ValueRef& s : sources) operands += fmt::format(" {}", s ? to_string(s->dtype) : "null");
+  throw InternalError(
+      fmt::format("value {} of {} with operands{}: {}", to_string(op), to_string(dtype), operands, fault));
 }
 
 } // namespace

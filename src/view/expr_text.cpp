@@ -206,7 +206,9 @@ private:
       return e;
     }
     const size_t begin = at_;
-    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_'))
+    // Loops have dots in their names: "t3.i0".
+    while (at_ < text_.size() &&
+           (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_' || text_[at_] == '.'))
       at_++;
     const std::string_view name = text_.substr(begin, at_ - begin);
     if (name.empty()) fail("a number, a variable, min, max or '('");

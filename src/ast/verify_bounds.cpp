@@ -1,0 +1,96 @@
+// Proof that an access is in bounds. Loop extents are known to Expr; what a Load's guards add is used in two
+// ways: as linear facts (a guard g <= 0 proves t <= 0 if t <= m * g for a positive m), and by giving the
+// guarded expression a name of its own with the guards' range, which also serves indices that divide it.
+#include <algorithm>
+
+#include "ast/verify.hpp"
+
+namespace lathe::ast {
+namespace {
+
+bool in_range(Expr index, Expr extent) { return proves_le(0, index) && proves_lt(index, extent); }
+
+/// The Exprs that are <= 0 where the guard holds.
+void add_facts(Expr guard, std::vector<Expr>& facts) {
+  switch (guard.kind()) {
+  case ExprKind::Lt: facts.push_back(guard.lhs() - guard.rhs() + 1); break;
+  case ExprKind::Le: facts.push_back(guard.lhs() - guard.rhs()); break;
+  case ExprKind::Eq:
+    facts.push_back(guard.lhs() - guard.rhs());
+    facts.push_back(guard.rhs() - guard.lhs());
+    break;
+  case ExprKind::And:
+    add_facts(guard.lhs(), facts);
+    add_facts(guard.rhs(), facts);
+    break;
+  default: break;
+  }
+}
+
+/// Multipliers m for which m * fact may cancel a variable of t.
+std::vector<int64_t> multipliers(Expr t, Expr fact) {
+  std::vector<int64_t> out{1};
+  std::vector<Expr> vars;
+  collect_vars(fact, vars);
+  for (Expr var : vars) {
+    const auto a = stride_of(t, var), b = stride_of(fact, var);
+    if (!a || !b || !a->is_const() || !b->is_const() || b->is_const(0)) continue;
+    const int64_t m = a->value() / b->value();
+    if (m > 1 && m * b->value() == a->value() && std::find(out.begin(), out.end(), m) == out.end())
+      out.push_back(m);
+  }
+  return out;
+}
+
+bool nonpositive(Expr t, const std::vector<Expr>& facts, size_t from, int depth) {
+  if (proves_le(t, 0)) return true;
+  if (depth == 0) return false;
+  for (size_t i = from; i < facts.size(); ++i)
+    for (int64_t m : multipliers(t, facts[i]))
+      if (nonpositive(t - facts[i] * m, facts, i + 1, depth - 1)) return true;
+  return false;
+}
+
+/// Replaces a variable so that the linear expression of a fact becomes a loop variable over the range that
+/// the facts leave it.
+bool proves_by_naming(Expr index, Expr extent, const std::vector<Expr>& facts) {
+  for (size_t k = 0; k < facts.size(); ++k) {
+    std::vector<Expr> vars;
+    collect_vars(facts[k], vars);
+    for (Expr var : vars) {
+      const auto stride = stride_of(facts[k], var);
+      if (!stride || !(stride->is_const(1) || stride->is_const(-1))) continue;
+      // form = facts[k] without its constant and with var's sign positive: low <= form <= high.
+      Substitution zeros;
+      for (Expr v : vars) zeros.emplace_back(v, 0);
+      Expr form = stride->is_const(1) ? facts[k] : -facts[k];
+      form = form - lathe::substitute(form, zeros);
+      std::optional<Expr> low, high;
+      for (Expr fact : facts) {
+        if (const Expr rest = fact - form; !depends_on(rest, var)) high = high ? min(*high, -rest) : -rest;
+        if (const Expr rest = fact + form; !depends_on(rest, var)) low = low ? max(*low, rest) : rest;
+      }
+      if (!high && form.hi() != INT64_MAX) high = form.hi();
+      if (!low && form.lo() != INT64_MIN) low = form.lo();
+      if (!low || !high) continue;
+      if (proves_lt(*high, *low)) return true; // the guards never hold
+      const Expr named = loop_var(1 << 30, "fact", *high - *low + 1);
+      const Expr value = named + *low - (form - var);
+      if (in_range(lathe::substitute(index, {{var, value}}), extent)) return true;
+    }
+  }
+  return false;
+}
+
+} // namespace
+
+bool proves_in_bounds(Expr index, Expr extent, const std::vector<Expr>& guards) {
+  if (in_range(index, extent)) return true;
+  std::vector<Expr> facts;
+  for (Expr guard : guards) add_facts(guard, facts);
+  if (facts.empty()) return false;
+  if (nonpositive(-index, facts, 0, 2) && nonpositive(index - extent + 1, facts, 0, 2)) return true;
+  return proves_by_naming(index, extent, facts);
+}
+
+} // namespace lathe::ast

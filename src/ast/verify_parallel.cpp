@@ -1,0 +1,153 @@
+// Independence of the iterations of parallel loops. An index is read as a number in mixed radix: with the
+// variables around the loop fixed, it is base + a * p + (digits of the loops inside). If some dimension of
+// every access to a written buffer tells p apart from all other digits, in the same way, no two iterations
+// can meet.
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "ast/verify.hpp"
+
+namespace lathe::ast {
+namespace {
+
+/// How one index depends on the parallel variable p: index = base + stride * p + small + big, where small is
+/// in [low, high] and big is a multiple of `modulus` (0: there is no big).
+struct Decoded {
+  int64_t stride = 0;
+  Expr base;
+  int64_t low = 0, high = 0;
+  int64_t modulus = 0;
+};
+
+std::optional<Decoded> decode(Expr index, Expr p, const std::vector<Expr>& inner) {
+  const auto stride = stride_of(index, p);
+  if (!stride || !stride->is_const() || stride->is_const(0)) return {};
+  Decoded out;
+  out.stride = stride->value();
+  Substitution zeros{{p, 0}};
+  for (Expr v : inner) {
+    if (!depends_on(index, v)) continue;
+    const auto step = stride_of(index, v);
+    if (!step || !step->is_const()) return {};
+    zeros.emplace_back(v, 0);
+    const int64_t c = step->value();
+    if (std::abs(c) >= std::abs(out.stride)) {
+      out.modulus = std::gcd(out.modulus, std::abs(c));
+    } else {
+      int64_t reach;
+      if (__builtin_mul_overflow(c, v.hi(), &reach)) return {};
+      (c > 0 ? out.high : out.low) += reach;
+    }
+  }
+  out.base = lathe::substitute(index, zeros);
+  return out;
+}
+
+/// Whether both indices being equal forces p to be equal.
+bool same_iteration(const Decoded& a, const Decoded& b, Expr p) {
+  if (a.stride != b.stride) return false;
+  const Expr shift = b.base - a.base;
+  if (!shift.is_const()) return false;
+  const int64_t stride = std::abs(a.stride), s = shift.value();
+  // a.stride * (p' - p) = small - small' - s + multiple of modulus
+  const int64_t low = a.low - b.high - s, high = a.high - b.low - s;
+  if (low <= -stride || high >= stride) return false;
+  const int64_t modulus = std::gcd(a.modulus, b.modulus);
+  if (modulus == 0) return true;
+  int64_t span;
+  if (__builtin_mul_overflow(stride, p.hi(), &span)) return false;
+  return span + std::max(-low, high) < modulus;
+}
+
+struct Touch {
+  const Stmt* statement;
+  std::vector<Expr> index;
+  bool writes;
+  bool computed; // at an index known only at run time
+  bool combines;
+};
+
+struct Touched {
+  BufferRef buffer;
+  std::vector<Touch> touches;
+};
+
+Touched& entry(std::vector<Touched>& all, const BufferRef& buffer) {
+  for (Touched& t : all)
+    if (t.buffer == buffer) return t;
+  all.push_back({buffer, {}});
+  return all.back();
+}
+
+void collect_loads(const ValueRef& root, const Stmt& stmt, std::vector<Touched>& out) {
+  visit(root, [&](const ValueRef& v) {
+    if (v->op != Op::Load && v->op != Op::Gather) return;
+    const auto& attr = std::get<LoadAttr>(v->attr);
+    entry(out, attr.buffer).touches.push_back({&stmt, attr.index, false, v->op == Op::Gather, false});
+  });
+}
+
+/// A sum over the lanes: every touch is this combine at the same place, without the loop's variable.
+bool is_horizontal(const Touched& t, Expr p) {
+  return t.touches.size() == 1 && t.touches[0].combines && !t.touches[0].computed &&
+         std::none_of(t.touches[0].index.begin(), t.touches[0].index.end(),
+                      [&](Expr e) { return depends_on(e, p); });
+}
+
+bool independent(const Touched& t, Expr p, const std::vector<Expr>& inner, const Stmt** statement) {
+  for (const Touch& a : t.touches) {
+    if (!a.writes) continue;
+    for (const Touch& b : t.touches) {
+      bool apart = false;
+      for (size_t d = 0; !apart && d < a.index.size() && d < b.index.size(); ++d) {
+        const auto x = decode(a.index[d], p, inner), y = decode(b.index[d], p, inner);
+        apart = x && y && same_iteration(*x, *y, p);
+      }
+      if (apart) continue;
+      *statement = b.statement;
+      return false;
+    }
+  }
+  return true;
+}
+
+} // namespace
+
+std::string find_race(const For& loop, const Stmt** statement) {
+  if (loop.extent.hi() <= 1) return "";
+  std::vector<Expr> inner;
+  std::vector<Touched> touched;
+  std::set<const Buffer*> own;
+  visit(loop.body, [&](const Stmt& stmt, const std::vector<const For*>&) {
+    if (const auto* nested = std::get_if<For>(&stmt.node)) inner.push_back(nested->var);
+    if (const auto* alloc = std::get_if<Alloc>(&stmt.node)) own.insert(alloc->buffer.get());
+    const auto* store = std::get_if<Store>(&stmt.node);
+    if (!store) return;
+    entry(touched, store->buffer)
+        .touches.push_back(
+            {&stmt, store->index, true, static_cast<bool>(store->scatter), store->combine.has_value()});
+    collect_loads(store->value, stmt, touched);
+    if (store->scatter) collect_loads(store->scatter, stmt, touched);
+  });
+  for (const Touched& t : touched) {
+    if (own.count(t.buffer.get())) continue;
+    const bool written =
+        std::any_of(t.touches.begin(), t.touches.end(), [](const Touch& x) { return x.writes; });
+    if (!written) continue;
+    for (const Touch& touch : t.touches) {
+      *statement = touch.statement;
+      if (touch.computed)
+        return fmt::format("iterations of {} may meet at a computed index of {}", loop.var.name(),
+                           t.buffer->name);
+    }
+    if (loop.kind == LoopKind::Vector && is_horizontal(t, loop.var)) continue;
+    if (!independent(t, loop.var, inner, statement))
+      return fmt::format("iterations of {} may meet at an element of {}", loop.var.name(), t.buffer->name);
+  }
+  return "";
+}
+
+} // namespace lathe::ast

@@ -1,0 +1,5 @@
+lathe_test(unit/ast_test core view ast)
+lathe_test(rules/value_rules_test core view ast)
+lathe_test(golden/ast_test core view ast)
+lathe_test(property/ast_passes_test core view ast)
+lathe_test(error/ast_errors_test core view ast)
