@@ -1,8 +1,9 @@
-// The graph: interned immutable nodes {op, dtype, shape, sources, attribute}. Building the same expression twice gives
-// the same node; what has an identity (an Input) carries a unique id and never merges.
+// The graph: interned immutable nodes {op, dtype, shape, sources, attribute}. Building the same expression
+// twice gives the same node; what has an identity (an Input) carries a unique id and never merges.
 //
-// Shapes of sources are equal for elementwise ops: broadcasting is made explicit by View nodes when the user's
-// op is built. A View's source is any node; adjacent Views are composed into one where one linear view exists.
+// Shapes of sources are equal for elementwise ops: broadcasting is made explicit by View nodes when the
+// user's op is built. A View's source is any node; adjacent Views are composed into one where one linear view
+// exists.
 #pragma once
 #include <functional>
 #include <optional>
@@ -22,18 +23,26 @@ struct Node;
 using NodeRef = Ref<Node>;
 
 /// Input: a buffer bound by name at each call (`data` is null), or a realised tensor (`name` is empty).
-/// Equal ids are the same input. A named input's id is a hash of name, dtype and shape: the same declaration twice is one input.
+/// Equal ids are the same input. A named input's id is a hash of name, dtype and shape: the same declaration
+/// twice is one input.
 struct InputAttr {
   uint64_t id;
   std::string name;
   StorageRef data;
 };
-struct IotaAttr { int axis; };                          // value = index along this axis of the node's shape
-struct ReduceAttr { Op combine; std::vector<int> axes; };  // axes ascending; they stay in the shape as size 1
-struct ScatterAttr { std::optional<Op> combine; };      // none: the last write in row-major order of the index stays
+struct IotaAttr {
+  int axis;
+}; // value = index along this axis of the node's shape
+struct ReduceAttr {
+  Op combine;
+  std::vector<int> axes;
+}; // axes ascending; they stay in the shape as size 1
+struct ScatterAttr {
+  std::optional<Op> combine;
+}; // none: the last write in row-major order of the index stays
 
-/// Const: Scalar or Expr. Input: InputAttr. Iota: IotaAttr. View: View. Reduce: ReduceAttr. Scatter: ScatterAttr.
-/// The rest: none.
+/// Const: Scalar or Expr. Input: InputAttr. Iota: IotaAttr. View: View. Reduce: ReduceAttr. Scatter:
+/// ScatterAttr. The rest: none.
 using Attr = std::variant<std::monostate, Scalar, Expr, InputAttr, IotaAttr, View, ReduceAttr, ScatterAttr>;
 
 /// Gather(source [N], index S) -> S.  Scatter(base [N], index S, source S) -> [N].
@@ -43,8 +52,8 @@ struct Node : Interned<Node> {
   Shape shape;
   std::vector<NodeRef> sources;
   Attr attr;
-  /// Set once a Tensor has realised this value: graphs built from it earlier then read the buffer, too. No part of the
-  /// node's identity; see realise.hpp.
+  /// Set once a Tensor has realised this value: graphs built from it earlier then read the buffer, too. No
+  /// part of the node's identity; see realise.hpp.
   mutable NodeRef realised_as;
 
   size_t hash_value() const;
@@ -59,44 +68,56 @@ const Scalar* const_scalar(const NodeRef& node);
 /// The identity of a named input.
 uint64_t named_input_id(std::string_view name, DType dtype, const Shape& shape);
 
-// Builders: infer shape and dtype, check, canonicalise (constant folding of scalars, View composition) and intern.
-// They throw Error naming `Op`; the public Tensor functions check first, so as to name the user's function.
+// Builders: infer shape and dtype, check, canonicalise (constant folding of scalars, View composition) and
+// intern. They throw Error naming `Op`; the public Tensor functions check first, so as to name the user's
+// function.
 NodeRef constant(Scalar value, Shape shape);
 NodeRef constant(Expr value, DType dtype, Shape shape);
-NodeRef input(std::string name, DType dtype, Shape shape);             // bound at each call
-NodeRef realised(StorageRef data, DType dtype, Shape static_shape);    // a fresh identity each time
+NodeRef input(std::string name, DType dtype, Shape shape);          // bound at each call
+NodeRef realised(StorageRef data, DType dtype, Shape static_shape); // a fresh identity each time
 NodeRef iota(int axis, DType dtype, Shape shape);
 NodeRef unary(Op op, NodeRef a);
 NodeRef cast(NodeRef a, DType to);
 NodeRef bitcast(NodeRef a, DType to);
-NodeRef binary(Op op, NodeRef a, NodeRef b);     // equal shapes and dtypes
+NodeRef binary(Op op, NodeRef a, NodeRef b); // equal shapes and dtypes
 NodeRef where(NodeRef condition, NodeRef a, NodeRef b);
 NodeRef reduce(Op combine, NodeRef a, std::vector<int> axes);
-NodeRef view(NodeRef a, const View& v);          // v is over a's row-major elements
+NodeRef view(NodeRef a, const View& v); // v is over a's row-major elements
 NodeRef gather(NodeRef source, NodeRef index);
 NodeRef scatter(NodeRef base, NodeRef index, NodeRef source, std::optional<Op> combine);
 NodeRef contiguous(NodeRef a);
-/// The same op and attribute over other sources, through the builders. Views and elementwise ops take the new shape.
+/// The same op and attribute over other sources, through the builders. Views and elementwise ops take the new
+/// shape.
 NodeRef with_sources(const NodeRef& node, std::vector<NodeRef> sources);
 
-/// Throws Error(Shape) for a size that may be below 1, Error(Limit) if the bytes don't fit 2^60. `op` begins the message.
+/// Throws Error(Shape) for a size that may be below 1, Error(Limit) if the bytes don't fit 2^60. `op` begins
+/// the message.
 void check_shape(std::string_view op, const Shape& shape, DType dtype);
 
 /// All nodes reachable from `outputs`, each once, sources before users; the order is deterministic: Kahn's
 /// algorithm, ties by the order of discovery. Iterative.
 std::vector<NodeRef> topological_order(const std::vector<NodeRef>& outputs);
-/// Kahn generations counted from the output: generation 0 is what nothing else uses; for a+b the sizes are 1, 2.
+/// Kahn generations counted from the output: generation 0 is what nothing else uses; for a+b the sizes are
+/// 1, 2.
 std::vector<std::vector<NodeRef>> generations(const std::vector<NodeRef>& outputs);
-/// Rebuilds a graph bottom up: `replace` is given each node with its sources already rebuilt, and returns it or another.
+/// Rebuilds a graph bottom up: `replace` is given each node with its sources already rebuilt, and returns it
+/// or another.
 std::vector<NodeRef> rebuild(const std::vector<NodeRef>& outputs,
                              const std::function<NodeRef(const NodeRef& original, NodeRef rebuilt)>& replace);
 
-/// One node a line, "%3 = Add(%1, %2) : f32[n, 64]"; parses back to the same nodes (realised inputs by `bind`).
+/// One node a line, "%3 = Add(%1, %2) : f32[n, 64]"; parses back to the same nodes (realised inputs by
+/// `bind`).
 std::string print(const std::vector<NodeRef>& outputs);
-std::vector<NodeRef> parse(std::string_view text, const std::function<NodeRef(uint64_t id)>& realised_input = {});
+std::vector<NodeRef> parse(std::string_view text,
+                           const std::function<NodeRef(uint64_t id)>& realised_input = {});
 std::string to_graphviz(const std::vector<NodeRef>& outputs);
 
-/// Named rewrite rules to a fixed point (identities, constant propagation, views of views ...).
-std::vector<NodeRef> simplify(const std::vector<NodeRef>& outputs);
+/// What a rewrite did: the rule's name, and the node before and after.
+using RewriteTrace = std::function<void(std::string_view rule, const NodeRef& before, const NodeRef& after)>;
+/// Named rewrite rules to a fixed point (identities, constant propagation, chains of casts ...); see
+/// rules.hpp.
+std::vector<NodeRef> simplify(const std::vector<NodeRef>& outputs, const RewriteTrace& trace = {});
+/// How often each rule was applied in this process, in the order of the tables.
+std::vector<std::pair<std::string_view, uint64_t>> simplify_hits();
 
-}  // namespace lathe::graph
+} // namespace lathe::graph

@@ -1,0 +1,184 @@
+#include "graph/rules.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace lathe::graph {
+
+NodeRef GraphTraits::make(Op op, DType dtype, std::vector<NodeRef> s, const NodeRef&) {
+  if (op == Op::Cast) return cast(std::move(s[0]), dtype);
+  if (op == Op::Bitcast) return bitcast(std::move(s[0]), dtype);
+  if (op == Op::Where) return graph::where(std::move(s[0]), std::move(s[1]), std::move(s[2]));
+  if (s.size() == 2) return binary(op, std::move(s[0]), std::move(s[1]));
+  return unary(op, std::move(s[0]));
+}
+
+namespace {
+
+using Match = RuleMatch<GraphTraits>;
+
+bool is_minus_zero(const NodeRef&, const Match& m) {
+  const double v = const_scalar(m['A'])->as_float();
+  return v == 0 && std::signbit(v);
+}
+
+bool is_all_ones(const NodeRef&, const Match& m) {
+  const Scalar* s = const_scalar(m['A']);
+  return *s == identity(Op::And, s->dtype());
+}
+
+int significand(DType d) {
+  switch (d) {
+  case DType::F16: return 11;
+  case DType::BF16: return 8;
+  case DType::F32: return 24;
+  default: return 53;
+  }
+}
+
+// Whether every value of `from` is one of `to`.
+bool is_exact(DType from, DType to) {
+  if (from == to || from == DType::Bool) return true;
+  if (to == DType::Bool) return false;
+  const int bits = size_of(from) * 8 - is_signed(from);
+  if (is_float(from)) return is_float(to) && (to == DType::F64 || (to == DType::F32 && size_of(from) == 2));
+  if (is_float(to)) return bits <= significand(to);
+  return bits <= size_of(to) * 8 - is_signed(to) && (is_unsigned(from) || is_signed(to));
+}
+
+// Cast(Cast(a)) through a dtype that holds every value of a's. Not integer -> float -> integer: a float
+// saturates where an integer wraps.
+bool inner_cast_is_exact(const NodeRef& root, const Match& m) {
+  const DType from = m['a']->dtype, through = root->sources[0]->dtype;
+  if (!is_exact(from, through)) return false;
+  return !(is_integer(from) && is_float(through) && is_integer(root->dtype)) || is_exact(from, root->dtype);
+}
+
+// Integers only, narrowed to what the inner cast kept.
+bool inner_cast_keeps_low_bits(const NodeRef& root, const Match& m) {
+  const DType through = root->sources[0]->dtype;
+  return is_integer(m['a']->dtype) && is_integer(through) && is_integer(root->dtype) &&
+         size_of(through) >= size_of(root->dtype);
+}
+
+constexpr RuleDomain kAny = RuleDomain::Any, kInteger = RuleDomain::Integer, kBool = RuleDomain::Bool,
+                     kFloat = RuleDomain::Float;
+
+constexpr GraphRule kRules[] = {
+    // integers
+    {"add-zero", kInteger, "Add(a, 0)", "a"},
+    {"add-negated", kInteger, "Add(a, Neg(a))", "0"},
+    {"add-constants", kInteger, "Add(Add(a, A), B)", "Add(a, Add(A, B))"},
+    {"mul-zero", kInteger, "Mul(a, 0)", "0"},
+    {"mul-one", kInteger, "Mul(a, 1)", "a"},
+    {"mul-constants", kInteger, "Mul(Mul(a, A), B)", "Mul(a, Mul(A, B))"},
+    {"mul-neg-constant", kInteger, "Mul(Neg(a), A)", "Mul(a, Neg(A))"},
+    {"max-constants", kInteger, "Max(Max(a, A), B)", "Max(a, Max(A, B))"},
+    {"idiv-one", kInteger, "IDiv(a, 1)", "a"},
+    {"mod-one", kInteger, "Mod(a, 1)", "0"},
+    {"shl-zero", kInteger, "Shl(a, 0)", "a"},
+    {"shr-zero", kInteger, "Shr(a, 0)", "a"},
+    {"ne-self-integer", kInteger, "CmpNe(a, a)", "0"},
+    {"and-self-integer", kInteger, "And(a, a)", "a"},
+    {"or-self-integer", kInteger, "Or(a, a)", "a"},
+    {"xor-self-integer", kInteger, "Xor(a, a)", "0"},
+    {"and-zero-integer", kInteger, "And(a, 0)", "0"},
+    {"or-zero-integer", kInteger, "Or(a, 0)", "a"},
+    {"xor-zero-integer", kInteger, "Xor(a, 0)", "a"},
+    {"and-ones", kInteger, "And(a, A)", "a", &is_all_ones},
+    {"or-ones", kInteger, "Or(a, A)", "A", &is_all_ones},
+    {"xor-constants", kInteger, "Xor(Xor(a, A), B)", "Xor(a, Xor(A, B))"},
+    // bool
+    {"ne-self", kBool, "CmpNe(a, a)", "0"},
+    {"and-self", kBool, "And(a, a)", "a"},
+    {"or-self", kBool, "Or(a, a)", "a"},
+    {"xor-self", kBool, "Xor(a, a)", "0"},
+    {"and-false", kBool, "And(a, 0)", "0"},
+    {"and-true", kBool, "And(a, 1)", "a"},
+    {"or-false", kBool, "Or(a, 0)", "a"},
+    {"or-true", kBool, "Or(a, 1)", "1"},
+    {"xor-false", kBool, "Xor(a, 0)", "a"},
+    {"not-not", kBool, "Xor(Xor(a, 1), 1)", "a"},
+    {"ne-false", kBool, "CmpNe(a, 0)", "a"},
+    {"where-as-bool", kBool, "Where(c, 1, 0)", "c"},
+    // floats
+    {"add-minus-zero", kFloat, "Add(a, A)", "a", &is_minus_zero},
+    {"mul-one-float", kFloat, "Mul(a, 1)", "a"},
+    {"mul-neg-constant-float", kFloat, "Mul(Neg(a), A)", "Mul(a, Neg(A))"},
+    {"neg-mul-constant", kFloat, "Neg(Mul(a, A))", "Mul(a, Neg(A))"},
+    {"mul-neg-neg", kFloat, "Mul(Neg(a), Neg(b))", "Mul(a, b)"},
+    {"trunc-trunc", kFloat, "Trunc(Trunc(a))", "Trunc(a)"},
+    // all
+    {"neg-neg", kAny, "Neg(Neg(a))", "a"},
+    {"max-self", kAny, "Max(a, a)", "a"},
+    {"lt-self", kAny, "CmpLt(a, a)", "0"},
+    {"where-true", kAny, "Where(1, a, b)", "a"},
+    {"where-false", kAny, "Where(0, a, b)", "b"},
+    {"where-same", kAny, "Where(c, a, a)", "a"},
+    {"where-not", kAny, "Where(Xor(c, 1), a, b)", "Where(c, b, a)"},
+    {"where-inside-true", kAny, "Where(c, Where(c, a, b), d)", "Where(c, a, d)"},
+    {"where-inside-false", kAny, "Where(c, a, Where(c, b, d))", "Where(c, a, d)"},
+    {"cast-exact", kAny, "Cast(Cast(a))", "Cast(a)", &inner_cast_is_exact},
+    {"cast-low-bits", kAny, "Cast(Cast(a))", "Cast(a)", &inner_cast_keeps_low_bits},
+    {"bitcast-bitcast", kAny, "Bitcast(Bitcast(a))", "Bitcast(a)"},
+};
+
+// Order doesn't matter to these, to the bit; nor to sums and products of integers.
+bool is_order_free(Op combine, DType dtype) {
+  return !is_float(dtype) || (combine != Op::Add && combine != Op::Mul);
+}
+bool is_idempotent(Op combine) { return combine == Op::Max || combine == Op::Or || combine == Op::And; }
+
+NodeRef merge_reductions(const NodeRef& n) {
+  const NodeRef& inner = n->sources[0];
+  if (inner->op != Op::Reduce) return {};
+  const auto &outer_attr = std::get<ReduceAttr>(n->attr), &inner_attr = std::get<ReduceAttr>(inner->attr);
+  if (outer_attr.combine != inner_attr.combine || !is_order_free(outer_attr.combine, n->dtype)) return {};
+  std::vector<int> axes = inner_attr.axes;
+  axes.insert(axes.end(), outer_attr.axes.begin(), outer_attr.axes.end());
+  return reduce(outer_attr.combine, inner->sources[0], std::move(axes));
+}
+
+NodeRef reduce_constant(const NodeRef& n) {
+  const Scalar* s = GraphTraits::constant(n->sources[0]);
+  return s && is_idempotent(std::get<ReduceAttr>(n->attr).combine) ? constant(*s, n->shape) : NodeRef{};
+}
+
+// The largest of copies is one of them: axes that a view only repeats are not reduced.
+NodeRef reduce_repeated(const NodeRef& n) {
+  const auto& attr = std::get<ReduceAttr>(n->attr);
+  const NodeRef& source = n->sources[0];
+  if (source->op != Op::View || !is_idempotent(attr.combine)) return {};
+  const View& v = std::get<View>(source->attr);
+  std::vector<Expr> begin(v.shape().size(), Expr(0)), end = v.shape();
+  std::vector<int> axes;
+  for (int axis : attr.axes) {
+    const bool whole = v.mask().empty() || v.mask()[axis] == Interval{0, v.shape()[axis]};
+    if (v.strides()[axis] == Expr(0) && whole)
+      end[axis] = 1;
+    else
+      axes.push_back(axis);
+  }
+  if (axes.size() == attr.axes.size()) return {};
+  return reduce(attr.combine, view(source, View::contiguous(v.shape()).shrink(begin, end)), std::move(axes));
+}
+
+NodeRef contiguous_of_computed(const NodeRef& n) {
+  // What has a nest of its own is stored row-major anyway.
+  const Op op = n->sources[0]->op;
+  return op == Op::Reduce || op == Op::Scatter || op == Op::Gather ? n->sources[0] : NodeRef{};
+}
+
+constexpr StructuralRule kStructural[] = {
+    {"reduce-reduce", Op::Reduce, &merge_reductions},
+    {"reduce-constant", Op::Reduce, &reduce_constant},
+    {"reduce-repeated", Op::Reduce, &reduce_repeated},
+    {"contiguous-computed", Op::Contiguous, &contiguous_of_computed},
+};
+
+} // namespace
+
+std::span<const GraphRule> graph_rules() { return kRules; }
+std::span<const StructuralRule> structural_rules() { return kStructural; }
+
+} // namespace lathe::graph
