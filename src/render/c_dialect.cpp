@@ -11,6 +11,8 @@ std::string helper(const char* what, DType dtype) {
   return fmt::format("lathe_{}_{}", what, to_string(dtype));
 }
 
+std::string parens(const std::string& text) { return fmt::format("({})", text); }
+
 DType unsigned_of(int bytes) {
   return bytes == 1 ? DType::U8 : bytes == 2 ? DType::U16 : bytes == 4 ? DType::U32 : DType::U64;
 }
@@ -51,7 +53,8 @@ public:
     return from_lanes(std::vector<std::string>(lanes, scalar), dtype);
   }
   std::string from_lanes(const std::vector<std::string>& scalars, DType dtype) const override {
-    return fmt::format("({}){{{}}}", type(dtype, static_cast<int>(scalars.size())), fmt::join(scalars, ", "));
+    return fmt::format("(({}){{{}}})", type(dtype, static_cast<int>(scalars.size())),
+                       fmt::join(scalars, ", "));
   }
   std::string lane(const std::string& vector, int index) const override {
     return fmt::format("{}[{}]", vector, index);
@@ -62,13 +65,13 @@ public:
   }
   std::string reinterpret(const std::string& value, DType from, DType to, int lanes) const override {
     if (lanes > 1 || (!is_float(from) && !is_float(to)))
-      return fmt::format("({})({})", type(to, lanes), value);
+      return fmt::format("(({})({}))", type(to, lanes), value);
     const bool from_half = size_of(from) == 2 && is_float(from), to_half = size_of(to) == 2 && is_float(to);
     if (from_half || to_half) { // the bits of a half are those of its storage
       const std::string bits =
-          from_half ? fmt::format("{}({})", helper("bits", from), value) : "(uint16_t)" + value;
+          from_half ? fmt::format("{}({})", helper("bits", from), value) : fmt::format("(uint16_t){}", value);
       return to_half ? fmt::format("{}({})", helper("value", to), bits)
-                     : fmt::format("({}){}", type(to, 1), bits);
+                     : fmt::format("(({}){})", type(to, 1), bits);
     }
     return fmt::format("lathe_bits_{}_to_{}({})", to_string(from), to_string(to), value);
   }

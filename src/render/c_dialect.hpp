@@ -28,6 +28,7 @@ public:
   virtual std::string from_lanes(const std::vector<std::string>& scalars, DType dtype) const = 0;
   virtual std::string lane(const std::string& vector, int index) const = 0;
   virtual std::string convert(const std::string& value, DType to, int lanes) const = 0; // in range of `to`
+  /// The same bits, in parentheses.
   virtual std::string reinterpret(const std::string& value, DType from, DType to, int lanes) const = 0;
   /// By a mask as wide as the elements.
   virtual std::string select(const std::string& mask, const std::string& a, const std::string& b, DType dtype,
@@ -52,6 +53,7 @@ public:
 
 /// Name of lathe's own helper for a dtype: lathe_<what>_<dtype>.
 std::string helper(const char* what, DType dtype);
+std::string parens(const std::string& text);
 /// The unsigned (signed) integer dtype of `bytes`.
 DType unsigned_of(int bytes);
 DType signed_of(int bytes);

@@ -1,7 +1,8 @@
 #include "render/c_names.hpp"
 
 #include <algorithm>
-#include <array>
+
+#include <fmt/format.h>
 
 #include "render/render.hpp"
 
@@ -43,8 +44,8 @@ bool is_type_with_width(std::string_view s) { // float16, int32_t, as_uint4, con
 std::string identifier(std::string_view name) {
   std::string s;
   for (char c : name) s += is_word(c) ? c : '_';
-  if (s.empty() || is_digit(s[0])) s = "t" + s;
-  while (s.starts_with('_')) s = "t" + s; // leading underscores belong to the compiler
+  if (s.empty() || is_digit(s[0]) || s[0] == '_')
+    s.insert(0, 1, 't'); // leading underscores belong to the compiler
   const bool is_value_name = s[0] == 'v' && s.size() > 1 && std::all_of(s.begin() + 1, s.end(), is_digit);
   if (is_value_name || s.starts_with("lathe_") || s.starts_with("LATHE_") || is_type_with_width(s) ||
       std::find(std::begin(kReserved), std::end(kReserved), s) != std::end(kReserved))
@@ -60,6 +61,8 @@ std::string Names::fresh(std::string_view name) {
   for (int i = 1; !taken_.insert(candidate).second; ++i) candidate = base + "_" + std::to_string(i);
   return candidate;
 }
+
+std::string Names::fresh_value() { return fmt::format("v{}", values_++); }
 
 const std::string& Names::buffer(const ast::Buffer& buffer) {
   auto it = buffers_.find(buffer.id);

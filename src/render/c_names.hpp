@@ -19,7 +19,7 @@ public:
   const std::string& buffer(const ast::Buffer& buffer);
   const std::string& variable(Expr var); // loop and shape variables
   std::string fresh(std::string_view name);
-  std::string fresh_value() { return "v" + std::to_string(values_++); }
+  std::string fresh_value(); // v0, v1, ...
 
 private:
   std::set<std::string> taken_;

@@ -23,7 +23,7 @@ std::string spell(Op op, const std::vector<std::string>& args) {
     else
       out += pattern[i];
   }
-  return "(" + out + ")";
+  return parens(out);
 }
 
 std::vector<std::string> texts(const std::vector<Operand>& args) {
@@ -36,12 +36,12 @@ std::string float_literal(const Dialect& dialect, double value, bool is_double) 
   if (std::isnan(value)) return dialect.nan(is_double ? DType::F64 : DType::F32);
   if (std::isinf(value)) {
     const std::string text = dialect.infinity(is_double ? DType::F64 : DType::F32);
-    return value < 0 ? "(-" + text + ")" : text;
+    return value < 0 ? fmt::format("(-{})", text) : text;
   }
   std::string text = is_double ? fmt::format("{}", value) : fmt::format("{}", static_cast<float>(value));
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
   if (!is_double) text += "f";
-  return std::signbit(value) ? "(" + text + ")" : text;
+  return std::signbit(value) ? parens(text) : text;
 }
 
 } // namespace
@@ -110,10 +110,9 @@ Operand OpPrinter::wrapping(Op op, DType result, const std::vector<Operand>& arg
   const DType computed = unsigned_of(lanes == 1 ? std::max(size_of(result), 4) : size_of(result));
   std::vector<std::string> operands;
   for (const Operand& a : args)
-    operands.push_back(
-        result == computed ? a.text : "(" + dialect_.reinterpret(a.text, result, computed, lanes) + ")");
+    operands.push_back(result == computed ? a.text : dialect_.reinterpret(a.text, result, computed, lanes));
   std::string text = spell(op, operands);
-  if (result != computed) text = "(" + dialect_.reinterpret(text, computed, result, lanes) + ")";
+  if (result != computed) text = dialect_.reinterpret(text, computed, result, lanes);
   return {text, result, lanes};
 }
 
@@ -124,7 +123,7 @@ Operand OpPrinter::scalar(Op op, DType result, const std::vector<Operand>& args)
   case Op::Cast: return scalar_cast(result, a);
   case Op::Bitcast:
     if (result == DType::Bool || a.dtype == DType::Bool) return scalar_cast(result, a);
-    out.text = "(" + dialect_.reinterpret(a.text, a.dtype, result, 1) + ")";
+    out.text = dialect_.reinterpret(a.text, a.dtype, result, 1);
     return out;
   case Op::CmpLt:
   case Op::CmpNe:
@@ -160,7 +159,7 @@ Operand OpPrinter::scalar_cast(DType to, const Operand& from) const {
   Operand out{"", to, 1};
   if (to == from.dtype) return from;
   if (to == DType::Bool)
-    out.text = "(" + from.text + " != 0)";
+    out.text = fmt::format("({} != 0)", from.text);
   else if (is_half(to))
     out.text = fmt::format("{}((float){})", helper("round", to), from.text);
   else if (is_float(to) || !is_float(from.dtype))
@@ -175,7 +174,7 @@ Operand OpPrinter::vector(Op op, DType result, const std::vector<Operand>& scala
   if (op == Op::Cast || op == Op::Bitcast) {
     const Operand& a = scalars_too[0];
     if (op == Op::Cast || result == DType::Bool || a.dtype == DType::Bool) return vector_cast(result, a);
-    return {"(" + dialect_.reinterpret(a.text, a.dtype, result, lanes) + ")", result, lanes};
+    return {dialect_.reinterpret(a.text, a.dtype, result, lanes), result, lanes};
   }
   if ((op == Op::Shl || op == Op::Shr) && scalars_too[1].constant && scalars_too[0].lanes == lanes)
     return vector_shift(op, scalars_too[0], scalars_too[1]);
@@ -191,7 +190,7 @@ Operand OpPrinter::vector(Op op, DType result, const std::vector<Operand>& scala
   case Op::CmpLt:
   case Op::CmpNe:
     out.mask_bytes = size_of(operand);
-    out.text = "(" + dialect_.reinterpret(spell(op, texts(args)), mask, mask, lanes) + ")";
+    out.text = dialect_.reinterpret(spell(op, texts(args)), mask, mask, lanes);
     return out;
   case Op::Where: out.text = dialect_.select(a.text, args[1].text, args[2].text, result, lanes); return out;
   case Op::Max: {
@@ -251,7 +250,7 @@ Operand OpPrinter::vector_shift(Op op, const Operand& value, const Operand& coun
   const int lanes = value.lanes, width = 8 * size_of(d);
   Operand out{"", d, lanes};
   const auto as = [&](const std::string& text, DType from, DType to) {
-    return from == to ? text : "(" + dialect_.reinterpret(text, from, to, lanes) + ")";
+    return from == to ? text : dialect_.reinterpret(text, from, to, lanes);
   };
   if (count.constant) {
     const auto bits = static_cast<uint64_t>(count.constant->as_int());
@@ -285,8 +284,7 @@ Operand OpPrinter::vector_shift(Op op, const Operand& value, const Operand& coun
       local_(dialect_.type(u, lanes), fmt::format("({} & {})", bits, splat_u(width - 1)));
   const std::string shifted = local_(dialect_.type(u, lanes), fmt::format("({} {} {})", as(value.text, d, u),
                                                                           op == Op::Shl ? "<<" : ">>", kept));
-  out.text =
-      as(fmt::format("({} & {})", shifted, "(" + dialect_.reinterpret(in_range, mask, u, lanes) + ")"), u, d);
+  out.text = as(fmt::format("({} & {})", shifted, dialect_.reinterpret(in_range, mask, u, lanes)), u, d);
   return out;
 }
 
@@ -298,8 +296,7 @@ Operand OpPrinter::vector_cast(DType to, const Operand& from) const {
     const DType mask = signed_of(size_of(from.dtype));
     out.mask_bytes = size_of(from.dtype);
     const std::string zero = dialect_.splat(literal(dialect_, Scalar::zero(from.dtype)), from.dtype, lanes);
-    out.text =
-        "(" + dialect_.reinterpret(fmt::format("({} != {})", from.text, zero), mask, mask, lanes) + ")";
+    out.text = dialect_.reinterpret(fmt::format("({} != {})", from.text, zero), mask, mask, lanes);
     return out;
   }
   if (from.dtype == DType::Bool) { // -1 becomes 1
@@ -308,7 +305,7 @@ Operand OpPrinter::vector_cast(DType to, const Operand& from) const {
     out.text = fmt::format("({} & {})", mask.text, dialect_.splat("1", integer, lanes));
     if (to != integer)
       out.text = is_float(to) ? dialect_.convert(out.text, to, lanes)
-                              : "(" + dialect_.reinterpret(out.text, integer, to, lanes) + ")";
+                              : dialect_.reinterpret(out.text, integer, to, lanes);
     return out;
   }
   if (is_float(from.dtype) && !is_float(to)) return saturate(to, from);
@@ -331,7 +328,7 @@ Operand OpPrinter::saturate(DType to, const Operand& from) const {
   const std::string high = mask_local(fmt::format("({} >= {})", x.text, float_splat(above)));
   const std::string low = mask_local(fmt::format("({} < {})", x.text, float_splat(least)));
   const std::string kept = mask_local(fmt::format("(({0} == {0}) & ~({1} | {2}))", x.text, high, low));
-  const std::string bits = "(" + dialect_.reinterpret(x.text, f, mask, lanes) + ")";
+  const std::string bits = dialect_.reinterpret(x.text, f, mask, lanes);
   const std::string in_range = local_(
       dialect_.type(f, lanes), dialect_.reinterpret(fmt::format("({} & {})", bits, kept), mask, f, lanes));
   const std::string converted = local_(dialect_.type(to, lanes), dialect_.convert(in_range, to, lanes));

@@ -37,7 +37,7 @@ private:
     for (const ast::Param& p : kernel_.params)
       params.push_back(fmt::format("{}{}* {}", p.written ? "" : "const ",
                                    dialect_.storage_type(p.buffer->dtype), names_.buffer(*p.buffer)));
-    for (Expr v : kernel_.shape_vars) params.push_back("int64_t " + names_.variable(v));
+    for (Expr v : kernel_.shape_vars) params.push_back(fmt::format("int64_t {}", names_.variable(v)));
     return fmt::format("void {}({})", function_,
                        params.empty() ? "void" : fmt::format("{}", fmt::join(params, ", ")));
   }
@@ -77,7 +77,9 @@ private:
   }
 
   /// Scratch is shared by buffers of different dtypes.
-  std::string scratch_type(DType dtype) const { return "lathe_" + dialect_.storage_type(dtype) + "_a"; }
+  std::string scratch_type(DType dtype) const {
+    return fmt::format("lathe_{}_a", dialect_.storage_type(dtype));
+  }
 
   std::optional<size_t> scratch_offset(int id) const {
     const auto& offsets = options_.standalone ? own_offsets_ : options_.scratch_offsets;

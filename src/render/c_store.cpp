@@ -104,7 +104,7 @@ void CFamily::store_horizontal(const ast::Store& store, Expr flat, const Chunk& 
   if (!store.combine) {
     if (v.lanes == 1) return write_element(store.buffer, flat, v.text);
     const std::string last = dialect_.lane(v.text, chunk.lanes - 1);
-    return write_element(store.buffer, flat, v.dtype == DType::Bool ? "(" + last + " != 0)" : last);
+    return write_element(store.buffer, flat, v.dtype == DType::Bool ? fmt::format("({} != 0)", last) : last);
   }
   v = ops_.widen(v, chunk.lanes, v.mask_bytes ? v.mask_bytes : 1);
   v.text = local(ops_.type_of(v), v.text);
@@ -123,7 +123,7 @@ void CFamily::store_horizontal(const ast::Store& store, Expr flat, const Chunk& 
   }
   const auto scalar_lane = [&](int i) {
     const std::string text = dialect_.lane(v.text, i);
-    return Operand{v.dtype == DType::Bool ? "(" + text + " != 0)" : text, v.dtype};
+    return Operand{v.dtype == DType::Bool ? fmt::format("({} != 0)", text) : text, v.dtype};
   };
   Operand sum = ops_.apply(*store.combine, v.dtype, {scalar_lane(0), scalar_lane(1)});
   sum.text = local(dialect_.type(v.dtype, 1), sum.text);

@@ -34,7 +34,7 @@ std::string CFamily::element_at(const ast::BufferRef& buffer, const std::string&
   const std::string& name = pointer(buffer);
   if (is_half(buffer->dtype)) return dialect_.half_load(name, index, buffer->dtype);
   const std::string text = fmt::format("{}[{}]", name, index);
-  return buffer->dtype == DType::Bool ? "(" + text + " != 0)" : text;
+  return buffer->dtype == DType::Bool ? fmt::format("({} != 0)", text) : text;
 }
 
 std::string CFamily::element(const ast::BufferRef& buffer, Expr flat) {
@@ -82,7 +82,7 @@ Operand CFamily::leaf_or_op(const ast::ValueRef& v, const Chunk* chunk, const Me
 Operand CFamily::index_number(Expr e, DType dtype, const Chunk* chunk) {
   const auto number = [&](Expr at) {
     const std::string text = fmt::format("(({}){})", dialect_.type(dtype, 1), expr(at));
-    if (dtype == DType::Bool) return "(" + expr(at) + " != 0)";
+    if (dtype == DType::Bool) return fmt::format("({} != 0)", expr(at));
     return is_half(dtype) ? fmt::format("{}({})", helper("round", dtype), text) : text;
   };
   if (!chunk || !depends_on(e, chunk->var)) return {local(dialect_.type(dtype, 1), number(e)), dtype};

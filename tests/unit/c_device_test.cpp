@@ -3,6 +3,7 @@
 
 #include "support/kernel_check.hpp"
 #include "support/op_kernels.hpp"
+#include "support/sample_kernels.hpp"
 
 using namespace lathe;
 using namespace lathe::test;
@@ -30,5 +31,13 @@ TEST_CASE("every cast and bitcast, scalars and vectors") {
       CAPTURE(to_string(static_cast<DType>(i)));
       CAPTURE(width);
       CHECK(compare(c(), cast_kernel(static_cast<DType>(i), width), {}, 0, true) == "");
+    }
+}
+
+TEST_CASE("loops as schedules make them") {
+  for (const SampleKernel& sample : sample_kernels())
+    for (const auto& values : sample.shape_values) {
+      CAPTURE(sample.name);
+      CHECK(compare(c(), ast::parse(sample.text), values, sample.tolerance) == "");
     }
 }

@@ -1,0 +1,167 @@
+// Kernels in the shapes that schedules make, as text: what every device has to get right.
+#pragma once
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace lathe::test {
+
+struct SampleKernel {
+  std::string name;
+  std::string text;
+  std::vector<std::vector<int64_t>> shape_values = {{}}; // each is tried
+  double tolerance = 0;
+};
+
+/// C = A B with an mr x nr tile in registers, its loops unrolled, and ragged rows and columns in nests of
+/// their own.
+inline std::string matmul_text(int m, int n, int k, int mr, int nr, int width, bool parallel) {
+  std::string t = fmt::format(
+      "kernel matmul(A: f32[{0}, {2}] in, B: f32[{2}, {1}] in, C: f32[{0}, {1}] out) {{\n", m, n, k);
+  const int rows = m / mr, columns = n / nr;
+  const auto tile = [&](const auto& statement) {
+    for (int r = 0; r < mr; ++r)
+      for (int c = 0; c < nr; c += width)
+        t += fmt::format("for l in {0} vector({0}) {{ {1} }}\n", width, statement(r, c));
+  };
+  t += fmt::format("for i in {}{} {{ for j in {} {{ alloc acc: f32[{}, {}] register {{\n", rows,
+                   parallel ? " parallel" : "", columns, mr, nr);
+  tile([&](int r, int c) { return fmt::format("acc[{}, {} + l] = 0:f32", r, c); });
+  t += fmt::format("for k in {} {{\n", k);
+  tile([&](int r, int c) {
+    return fmt::format("acc[{0}, {1} + l] += A[i*{2} + {0}, k] * B[k, j*{3} + {1} + l]", r, c, mr, nr);
+  });
+  t += "}\n";
+  tile([&](int r, int c) {
+    return fmt::format("C[i*{2} + {0}, j*{3} + {1} + l] = acc[{0}, {1} + l]", r, c, mr, nr);
+  });
+  t += "} } }\n";
+  const auto rest = [&](int i0, int i_count, int j0, int j_count) {
+    if (i_count == 0 || j_count == 0) return;
+    t += fmt::format("for i in {} {{ for j in {} {{ C[{} + i, {} + j] = 0:f32 }} }}\n", i_count, j_count, i0,
+                     j0);
+    t += fmt::format("for i in {0} {{ for k in {4} {{ for j in {1} {{ C[{2} + i, {3} + j] += A[{2} + i, k] * "
+                     "B[k, {3} + j] }} }} }}\n",
+                     i_count, j_count, i0, j0, k);
+  };
+  rest(rows * mr, m - rows * mr, 0, n);
+  rest(0, rows * mr, columns * nr, n - columns * nr);
+  return t + "}\n";
+}
+
+/// Run by every device.
+inline std::vector<SampleKernel> sample_kernels() {
+  constexpr double few_ulps = 1e-5; // of sums of at most a few hundred terms near 1
+  return {
+      {"matmul", matmul_text(13, 37, 21, 3, 16, 16, false), {{}}, few_ulps},
+      {"matmul parallel", matmul_text(24, 64, 9, 4, 32, 16, true), {{}}, few_ulps},
+      {"matmul narrow", matmul_text(5, 11, 7, 2, 4, 4, true), {{}}, few_ulps},
+      {"padding", "kernel pad(A: f32[32] in, O: f32[36] out, P: f32[36] out, Q: f32[2, 16] out) {\n"
+                  "for i in 36 { O[i] = A[i - 2; 2 <= i; i < 34] }\n"
+                  "for i in 2 { for l in 16 vector(16) { P[i*16 + l] = A[i*16 + l - 2; 2 <= i*16 + l; i*16 + "
+                  "l < 34] } }\n"
+                  "for i in 4 { P[32 + i] = 7:f32 }\n"
+                  "for i in 2 { for l in 16 vector(16) { Q[i, l] = A[l; i < 1] } }\n}"},
+      {"ragged vectors",
+       "kernel tails(A: f32[n] in, O: f32[n] out; n in [1, 1000]) {\n"
+       "for o in (n + 15)//16 { for l in min(16, n - o*16) vector(16) { O[o*16 + l] = A[o*16 + l] * 2:f32 } "
+       "}\n}",
+       {{1}, {15}, {16}, {17}, {64}, {1000}}},
+      {"peeled tail",
+       "kernel peeled(A: f32[n] in, O: f32[n] out; n in [1, 1000]) {\n"
+       "for o in n//16 parallel { for l in 16 vector(16) { O[o*16 + l] = max(A[o*16 + l], 0:f32) } }\n"
+       "for l in n%16 { O[n//16*16 + l] = max(A[n//16*16 + l], 0:f32) }\n}",
+       {{1}, {16}, {33}, {1000}}},
+      {"strided lanes",
+       "kernel strided(A: f32[16, 24] in, O: f32[24, 16] out, R: f32[16] out, S: f32[16, 24] out) {\n"
+       "for i in 24 { for l in 16 vector(16) { O[i, l] = A[l, i] } }\n"
+       "for l in 16 vector(16) { R[l] = A[3, 15 - l] }\n"
+       "for i in 24 { for l in 16 vector(16) { S[l, i] = A[l, i] + A[0, i] } }\n}"},
+      {"lane reductions",
+       "kernel reduce(A: f32[5, 32] in, B: bool[5, 16] in, I: i32[5, 16] in, S: f32[5] out, M: f32[5] out, "
+       "O: bool[5] out, T: i32[5] out, L: f32[5] out) {\n"
+       "for i in 5 { S[i] = 0:f32 }\n"
+       "for i in 5 { for l in 32 vector(32) { S[i] += A[i, l] * A[i, l] } }\n"
+       "for i in 5 { M[i] = A[i, 0] }\n"
+       "for i in 5 { for l in 32 vector(32) { M[i] max= A[i, l] } }\n"
+       "for i in 5 { O[i] = 0:bool }\n"
+       "for i in 5 { for l in 16 vector(16) { O[i] |= B[i, l] } }\n"
+       "for i in 5 { T[i] = 1:i32 }\n"
+       "for i in 5 { for l in 16 vector(16) { T[i] *= I[i, l] + 1:i32 } }\n"
+       "for i in 5 { L[i] = 0:f32 }\n"
+       "for i in 5 { for l in 16 vector(16) { L[i] += A[i, 3] } }\n}",
+       {{}},
+       few_ulps},
+      {"partial sums in registers",
+       "kernel partial(A: f32[7, 160] in, S: f32[7] out) {\n"
+       "for i in 7 parallel { alloc acc: f32[16] register {\n"
+       "for l in 16 vector(16) { acc[l] = 0:f32 }\n"
+       "for o in 10 { for l in 16 vector(16) { acc[l] += A[i, o*16 + l] } }\n"
+       "S[i] = 0:f32\n"
+       "for l in 16 vector(16) { S[i] += acc[l] } } }\n}",
+       {{}},
+       few_ulps},
+      {"gather and scatter",
+       "kernel gather(A: f32[9] in, I: i32[40] in, G: f32[40] out, C: f32[6] out, D: i64[5] out) {\n"
+       "for i in 40 { G[i] = A[@I[i] - 1:i32] }\n"
+       "for i in 6 { C[i] = 0:f32 }\n"
+       "for i in 40 { C[@I[i]] += 1:f32 }\n"
+       "for i in 5 { D[i] = -1:i64 }\n"
+       "for i in 40 { D[@I[i] - 1:i32] = i64(i) }\n}"},
+      {"packed scratch", "kernel packed(A: f32[6, 32] in, O: f32[6, 32] out) {\n"
+                         "alloc whole: f32[32] packed {\n"
+                         "for j in 32 { whole[j] = A[0, j] * 2:f32 }\n"
+                         "for i in 6 parallel { alloc row: f32[32] packed { alloc bits: i32[32] packed {\n"
+                         "for l in 32 vector(32) { row[l] = A[i, l] + whole[l] }\n"
+                         "for l in 32 vector(32) { bits[l] = bitcast_i32(row[l]) ^ -2147483648:i32 }\n"
+                         "for l in 32 vector(32) { O[i, l] = row[31 - l] * bitcast_f32(bits[l]) }\n"
+                         "} } } }\n}"},
+      {"temporaries of the kernel",
+       "kernel temporaries(A: f32[n, 8] in, O: f32[n, 8] out; n in [1, 64]) {\n"
+       "alloc sums: f32[n] global {\n"
+       "for i in n parallel { sums[i] = 0:f32 }\n"
+       "for i in n parallel { for j in 8 { sums[i] += A[i, j] } }\n"
+       "for i in n parallel { for j in 8 vector(8) { O[i, j] = A[i, j] / sums[i] } } }\n}",
+       {{1}, {7}, {64}},
+       few_ulps},
+      {"mixed widths",
+       "kernel mixed(A: i8[32] in, B: f64[32] in, C: u16[32] in, M: bool[32] in, O: f32[32] out, P: f64[32] "
+       "out, Q: bool[32] out, R: i64[32] out) {\n"
+       "for i in 2 { for l in 16 vector(16) { O[i*16 + l] = cast_f32(A[i*16 + l]) * 0.5:f32 } }\n"
+       "for i in 2 { for l in 16 vector(16) { P[i*16 + l] = where(M[i*16 + l], B[i*16 + l], cast_f64(C[i*16 "
+       "+ l])) } }\n"
+       "for i in 2 { for l in 16 vector(16) { Q[i*16 + l] = (B[i*16 + l] < 1:f64) & (C[i*16 + l] != 3:u16) | "
+       "M[i*16 + l] } }\n"
+       "for i in 2 { for l in 16 vector(16) { R[i*16 + l] = i64(i*16 + l) + cast_i64(M[i*16 + l]) } }\n}"},
+      {"rounding every op",
+       "kernel halves(A: f16[32] in, B: bf16[32] in, O: f16[32] out, P: bf16[32] out, S: f16[1] out) {\n"
+       "for i in 32 { O[i] = A[i] * A[i] + cast_f16(B[i]) }\n"
+       "for i in 2 { for l in 16 vector(16) { P[i*16 + l] = B[i*16 + l] * cast_bf16(A[i*16 + l]) } }\n"
+       "S[0] = 0:f16\n"
+       "for i in 32 { S[0] += A[i] }\n}"},
+      {"one buffer at two places", "kernel shifted(A: f32[17] in, O: f32[17] out) {\n"
+                                   "for i in 17 { O[i] = A[i] }\n"
+                                   "for l in 16 vector(16) { O[l] = O[l] + O[16] }\n}"},
+      {"streaming",
+       "kernel stream(A: f32[67] in, O: f32[67] out) {\n"
+       "for i in 4 parallel { for l in 16 vector(16) { stream O[3 + i*16 + l] = A[3 + i*16 + l] } }\n"
+       "for i in 3 { stream O[i] = A[i] }\n}"},
+      {"names that mean something",
+       "kernel exp2(double: f32[8] in, v1: f32[8] in, t3.i0: f32[8] in, scratch: f32[8] out, for_: f32[8] "
+       "out; buffers in [1, 8]) {\n"
+       "for int in buffers { scratch[int] = double[int] + v1[int] * t3.i0[int] }\n"
+       "for int in 8 - buffers { scratch[buffers + int] = 1:f32 }\n"
+       "for env in 8 { for_[env] = v1[env] - double[env] }\n}",
+       {{3}, {8}},
+       few_ulps},
+      {"index arithmetic",
+       "kernel index(A: f32[5, 7] in, O: f32[35] out, P: i32[35] out, B: bool[35] out; n in [1, 9]) {\n"
+       "for i in 35 { O[i] = A[i//7, i%7] }\n"
+       "for i in 35 { P[i] = i32((i - 17)//n + (i - 17)%n) }\n"
+       "for i in 35 { B[i] = bool(i < n) }\n}",
+       {{1}, {4}, {9}}},
+  };
+}
+
+} // namespace lathe::test
