@@ -6,6 +6,8 @@
 #include <iostream>
 #include <random>
 
+#include <fmt/core.h>
+
 #include "view/view.hpp"
 
 using namespace lathe;
@@ -163,7 +165,7 @@ void compare(const Shape& shape, const std::function<Access(const std::vector<Ex
   REQUIRE_MESSAGE(values_of(shape, env) == expected.shape, what);
   std::vector<Expr> loops;
   for (size_t k = 0; k < shape.size(); k++)
-    loops.push_back(loop_var(static_cast<int>(k), "i" + std::to_string(k), shape[k]));
+    loops.push_back(loop_var(static_cast<int>(k), fmt::format("i{}", k), shape[k]));
   const Access a = access(loops);
   const size_t first = env.size();
   for (Expr loop : loops) env.emplace_back(loop, 0);
