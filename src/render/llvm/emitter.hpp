@@ -143,8 +143,10 @@ private:
   Placed value_of(const ast::ValueRef& value);
   Placed operation(const ast::Value& value, std::span<const Placed> sources);
   void store(const ast::Store& store);
-  void reduce_lanes(const ast::Store& store, Expr flat, Placed value);
-  void scatter(const ast::Store& store, Placed value);
+  bool accumulates_product(const ast::Store& store) const;
+  llvm::Value* combined(const ast::Store& store, llvm::Value* old);
+  void reduce_lanes(const ast::Store& store, Expr flat);
+  void scatter(const ast::Store& store);
   llvm::Value* op(Op op, DType result, DType operand, llvm::ArrayRef<llvm::Value*> args);
   llvm::Value* widened(Placed value);               // splat if it is a scalar
   llvm::Value* both(llvm::Value* x, llvm::Value* y); // of masks, null: all

@@ -13,7 +13,7 @@ namespace lathe::render {
 struct LlvmTarget {
   std::string triple, data_layout;
   std::string cpu, features;   // as LLVM names them: "sapphirerapids", "+avx512f,..."
-  bool has_f16c = false;
+  bool has_f16c = false, has_fma = false;
 };
 
 inline constexpr const char* kLlvmEntry = "lathe_kernel";  // the symbol of the kernel's function

@@ -60,32 +60,47 @@ Placed FunctionEmitter::value_of(const ast::ValueRef& root) {
   return done.at(root.get());
 }
 
+/// Accumulating a product rounds once, where the target can.
+bool FunctionEmitter::accumulates_product(const ast::Store& store) const {
+  const ast::Value& value = *store.value;
+  return state_.target.has_fma && store.combine == Op::Add && value.op == Op::Mul &&
+         (value.dtype == DType::F32 || value.dtype == DType::F64);
+}
+
+Value* FunctionEmitter::combined(const ast::Store& store, Value* old) {
+  const DType dtype = store.buffer->dtype;
+  auto fitting = [&](const ast::ValueRef& part) {
+    const Placed placed = value_of(part);
+    return old->getType()->isVectorTy() ? widened(placed) : placed.value;
+  };
+  if (!accumulates_product(store)) return op(*store.combine, dtype, dtype, {old, fitting(store.value)});
+  Value *a = fitting(store.value->sources[0]), *b = fitting(store.value->sources[1]);
+  return op(Op::Fma, dtype, dtype, {a, b, old});
+}
+
 void FunctionEmitter::store(const ast::Store& store) {
   const ast::Buffer& buffer = *store.buffer;
-  const Placed value = value_of(store.value);
   if (store.scatter) {
-    scatter(store, value);
+    scatter(store);
     forget(buffer.id);
     return;
   }
   const Expr flat = flat_index(buffer, store.index);
   if (lanes_ && !depends_on(flat, lane_)) {
-    reduce_lanes(store, flat, value);
+    reduce_lanes(store, flat);
     forget(buffer.id);
     return;
   }
   if (!lanes_) {
-    Value *to = address(buffer, flat), *result = value.value;
-    if (store.combine) result = op(*store.combine, buffer.dtype, buffer.dtype, {read_scalar(buffer, to, nullptr), result});
+    Value* to = address(buffer, flat);
+    Value* result = store.combine ? combined(store, read_scalar(buffer, to, nullptr)) : value_of(store.value).value;
     b_.CreateAlignedStore(to_memory(b_, result, buffer.dtype), to, alignment(buffer));
     forget(buffer.id);
     levels_[depth()].loads[buffer.id][{flat.node(), nullptr, nullptr, nullptr, 0}] = result;
     return;
   }
   const Lanes lanes = lanes_of(flat);
-  Value* result = widened(value);
-  if (store.combine)
-    result = op(*store.combine, buffer.dtype, buffer.dtype, {read_lanes(buffer, lanes, mask_, nullptr), result});
+  Value* result = store.combine ? combined(store, read_lanes(buffer, lanes, mask_, nullptr)) : widened(value_of(store.value));
   write_lanes(buffer, lanes, result, store.streaming && streaming_);
   forget(buffer.id);
   if (!mask_ && lanes.stride)
@@ -93,9 +108,9 @@ void FunctionEmitter::store(const ast::Store& store) {
 }
 
 /// All lanes into one element: a tree of pairs, in an order that does not depend on the target.
-void FunctionEmitter::reduce_lanes(const ast::Store& store, Expr flat, Placed value) {
+void FunctionEmitter::reduce_lanes(const ast::Store& store, Expr flat) {
   const DType dtype = store.buffer->dtype;
-  Value* lanes = widened(value);
+  Value* lanes = widened(value_of(store.value));
   if (mask_) {
     Scalar neutral = identity(*store.combine, dtype);
     if (*store.combine == Op::Add && is_float(dtype)) neutral = Scalar::of_float(dtype, -0.0); // leaves -0 as it is
@@ -116,8 +131,9 @@ void FunctionEmitter::reduce_lanes(const ast::Store& store, Expr flat, Placed va
   b_.CreateAlignedStore(to_memory(b_, result, dtype), to, alignment(*store.buffer));
 }
 
-void FunctionEmitter::scatter(const ast::Store& store, Placed value) {
+void FunctionEmitter::scatter(const ast::Store& store) {
   const ast::Buffer& buffer = *store.buffer;
+  const Placed value = value_of(store.value);
   Value* index = value_of(store.scatter).value;
   Value* valid = in_range(buffer, index, store.scatter->dtype);
   Value* to = b_.CreateGEP(memory_type(state_.context, buffer.dtype, 0), base_of(buffer), index);

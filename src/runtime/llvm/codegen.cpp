@@ -76,6 +76,7 @@ public:
     const auto& info = *machine->getMCSubtargetInfo();
     auto has = [&](const char* feature) { return x86 && info.checkFeatures(feature); };
     target.has_f16c = has("+f16c");
+    target.has_fma = has("+fma");
     vector_bytes = has("+avx512f") && has("+avx512vl") ? 64 : has("+avx2") && has("+fma") ? 32 : 16;
     give(std::move(machine));
   }
@@ -138,7 +139,9 @@ void promote_registers(llvm::Module& module) {
   analyses.registerPass([] { return llvm::TargetIRAnalysis(); });
   analyses.registerPass([] { return llvm::PassInstrumentationAnalysis(); });
   for (llvm::Function& function : module) {
-    if (function.empty() || !llvm::isa<llvm::AllocaInst>(function.getEntryBlock().front())) continue;
+    if (function.empty()) continue;
+    const auto is_alloca = [](const llvm::Instruction& i) { return llvm::isa<llvm::AllocaInst>(i); };
+    if (llvm::none_of(function.getEntryBlock(), is_alloca)) continue;
     llvm::SROAPass(llvm::SROAOptions::PreserveCFG).run(function, analyses);
   }
 }
