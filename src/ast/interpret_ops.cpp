@@ -135,9 +135,9 @@ template <DType D> Run float_op(Op op) {
 #define LATHE_CASE(name)                                                                                     \
   case Op::name: return run_float<D, Op::name>;
     LATHE_CASE(Neg)
-    LATHE_CASE(Recip) LATHE_CASE(Sqrt) LATHE_CASE(Trunc) LATHE_CASE(Add) LATHE_CASE(Sub) LATHE_CASE(Mul)
-        LATHE_CASE(Div) LATHE_CASE(Max) LATHE_CASE(Fma) LATHE_CASE(CmpLt) LATHE_CASE(CmpNe) default
-        : return run_evaluate;
+    LATHE_CASE(Recip)
+    LATHE_CASE(Sqrt) LATHE_CASE(Trunc) LATHE_CASE(Add) LATHE_CASE(Sub) LATHE_CASE(Mul) LATHE_CASE(Div)
+        LATHE_CASE(Max) LATHE_CASE(Fma) LATHE_CASE(CmpLt) LATHE_CASE(CmpNe) default : return run_evaluate;
   }
 }
 
@@ -173,15 +173,17 @@ template <DType D, Op O> void run_integer(const Instruction& in, Frame& frame) {
     out.i = a != b;
 }
 #define LATHE_CASE(name)                                                                                     \
-  case Op::name: return run_integer<D, Op::name>;
+  case Op::name:                                                                                             \
+    return run_integer<D, Op::name>;
 #undef LATHE_CASE
 #define LATHE_CASE(name)                                                                                     \
   case Op::name: return run_integer<D, Op::name>;
 template <DType D> Run integer_op(Op op) {
   switch (op) {
     LATHE_CASE(Neg)
-    LATHE_CASE(Add) LATHE_CASE(Sub) LATHE_CASE(Mul) LATHE_CASE(Max) LATHE_CASE(And) LATHE_CASE(Or)
-        LATHE_CASE(Xor) LATHE_CASE(Shl) LATHE_CASE(CmpLt) LATHE_CASE(CmpNe)
+    LATHE_CASE(Add)
+    LATHE_CASE(Sub) LATHE_CASE(Mul) LATHE_CASE(Max) LATHE_CASE(And) LATHE_CASE(Or) LATHE_CASE(Xor)
+        LATHE_CASE(Shl) LATHE_CASE(CmpLt) LATHE_CASE(CmpNe)
 #undef LATHE_CASE
             default : return run_evaluate;
   }
@@ -191,8 +193,8 @@ template <DType D> Run integer_op(Op op) {
 Run bool_op(Op op) {
   switch (op) {
     LATHE_CASE(Max)
-    LATHE_CASE(And) LATHE_CASE(Or) LATHE_CASE(Xor) LATHE_CASE(CmpLt) LATHE_CASE(CmpNe) default
-        : return run_evaluate;
+    LATHE_CASE(And)
+    LATHE_CASE(Or) LATHE_CASE(Xor) LATHE_CASE(CmpLt) LATHE_CASE(CmpNe) default : return run_evaluate;
   }
 }
 #undef LATHE_CASE
@@ -203,8 +205,9 @@ template <class F> auto with_dtype(DType dtype, F&& f) {
 #define LATHE_CASE(name)                                                                                     \
   case DType::name: return f.template operator()<DType::name>();
     LATHE_CASE(Bool)
-    LATHE_CASE(I8) LATHE_CASE(I16) LATHE_CASE(I32) LATHE_CASE(I64) LATHE_CASE(U8) LATHE_CASE(U16)
-        LATHE_CASE(U32) LATHE_CASE(U64) LATHE_CASE(F16) LATHE_CASE(BF16) LATHE_CASE(F32) LATHE_CASE(F64)
+    LATHE_CASE(I8)
+    LATHE_CASE(I16) LATHE_CASE(I32) LATHE_CASE(I64) LATHE_CASE(U8) LATHE_CASE(U16) LATHE_CASE(U32)
+        LATHE_CASE(U64) LATHE_CASE(F16) LATHE_CASE(BF16) LATHE_CASE(F32) LATHE_CASE(F64)
 #undef LATHE_CASE
   }
   throw InternalError("unknown dtype");

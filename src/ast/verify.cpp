@@ -78,9 +78,11 @@ private:
     if (index.size() != buffer->shape.size())
       fail(fmt::format("{} indices of {}, expected {}", index.size(), buffer->name, buffer->shape.size()));
     for (Expr e : guards) in_scope(e);
+    std::vector<Expr> facts = guards;
+    facts.insert(facts.end(), conditions_.begin(), conditions_.end());
     for (size_t d = 0; d < index.size(); ++d) {
       in_scope(index[d]);
-      if (!proves_in_bounds(index[d], buffer->shape[d], guards))
+      if (!proves_in_bounds(index[d], buffer->shape[d], facts))
         fail(fmt::format("index {} of dimension {} of {} is not provably in [0, {})", to_string(index[d]), d,
                          buffer->name, to_string(buffer->shape[d])));
     }
@@ -159,9 +161,14 @@ private:
     const auto hidden = outside_parallel_;
     if (loop.kind == LoopKind::Parallel || loop.kind == LoopKind::Group)
       outside_parallel_.insert(buffers_.begin(), buffers_.end());
+    // A loop over a condition runs once where it holds.
+    const bool condition = loop.extent.kind() == ExprKind::Lt || loop.extent.kind() == ExprKind::Le ||
+                           loop.extent.kind() == ExprKind::Eq || loop.extent.kind() == ExprKind::And;
     scope_.push_back(loop.var);
     loops_.push_back(&loop);
+    if (condition) conditions_.push_back(loop.extent);
     block(loop.body);
+    if (condition) conditions_.pop_back();
     loops_.pop_back();
     scope_.pop_back();
     outside_parallel_ = hidden;
@@ -198,7 +205,7 @@ private:
 
   const Kernel& kernel_;
   const Stmt* statement_ = nullptr;
-  std::vector<Expr> scope_;
+  std::vector<Expr> scope_, conditions_;
   std::vector<const For*> loops_;
   std::vector<const Buffer*> buffers_;
   std::set<int> buffer_ids_, loop_ids_;

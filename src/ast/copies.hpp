@@ -1,0 +1,22 @@
+// Copies of statements inside one kernel: loops and scratch buffers of a copy get ids (and buffers names) of
+// their own.
+#pragma once
+#include <set>
+
+#include "ast/ast.hpp"
+
+namespace lathe::ast {
+
+class Copier {
+public:
+  explicit Copier(const Kernel& kernel);
+  /// A copy of `block` with `vars` replaced.
+  Block copy(const Block& block, const Substitution& vars);
+  int fresh_loop_id() { return next_loop_++; }
+
+private:
+  int next_loop_ = 0, next_buffer_ = 0;
+  std::set<std::string> names_;
+};
+
+} // namespace lathe::ast
