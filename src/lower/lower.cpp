@@ -50,6 +50,8 @@ public:
       roots.push_back(is_propagated(output.node->op) ? copy_of(output.node) : output.node);
     const std::vector<NodeRef> order = graph::topological_order(roots);
     collect_shape_vars(order);
+    program_.stages.reserve(order.size());
+    stage_of_.reserve(order.size());
     for (const NodeRef& node : order) {
       if (node->op == Op::Input) {
         add_input(node);

@@ -1,0 +1,20 @@
+// All that lathe prints, to stderr and only where the environment variable LATHE_DEBUG asks for it
+// (core/debug.hpp says what its levels are).
+#pragma once
+#include <span>
+
+#include "compile/kernel_impl.hpp"
+
+namespace lathe::pipeline {
+
+/// Level 1: launches, waits and prints the time, GFLOP/s and GB/s.
+void launch_with_report(const Kernel::Impl& kernel, const lower::Program& program, runtime::Device& device,
+                        std::span<const runtime::BufferSlice> slices, std::span<const int64_t> shape_values);
+/// Level 2: the schedule of a compiled kernel. Level 3: its source.
+void report_kernel(const Kernel::Impl& kernel);
+
+/// Arithmetic ops that the stages of a kernel take at given values of the program's shape variables.
+double arithmetic_ops(const search::KernelPlan& kernel, const lower::Program& program,
+                      const std::vector<Expr>& vars, std::span<const int64_t> values);
+
+} // namespace lathe::pipeline

@@ -1,0 +1,102 @@
+// Programs as text: source for the targets, or what stands before it (graph, loop AST, moves).
+#include <algorithm>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "compile/assemble.hpp"
+#include "compile/emit_c.hpp"
+#include "compile/inputs.hpp"
+#include "compile/target.hpp"
+#include "graph/tensor_impl.hpp"
+#include "lathe/error.hpp"
+#include "render/render.hpp"
+#include "runtime/llvm_backend.hpp"
+
+namespace lathe {
+namespace pipeline {
+
+std::string emit_kernel(const ast::Kernel& finalised, const std::string& target,
+                        const CompileOptions& options) {
+  const runtime::CompileFlags flags{thread_count(options), options.cpu, false};
+  if (target == "c") return render::render_c(finalised, {vector_bytes_of(options.cpu), true, {}});
+  if (target == "opencl") return render::render_opencl(finalised).text;
+  if (target == "llvm") return runtime::llvm_backend().ir_text(finalised, flags);
+  if (target == "asm") return runtime::llvm_backend().assembly(finalised, flags);
+  throw Error(
+      ErrorKind::Name,
+      fmt::format("emit: target \"{}\" is unknown, expected c, opencl, llvm, asm, ast, graph, dot or moves",
+                  target));
+}
+
+namespace {
+
+std::string emit_nodes(const std::vector<lower::NamedOutput>& outputs, const std::string& target) {
+  std::vector<graph::NodeRef> nodes;
+  for (const lower::NamedOutput& output : outputs) nodes.push_back(output.node);
+  return target == "dot" ? graph::to_graphviz(nodes) : graph::print(nodes);
+}
+
+/// The order of launches and what each is given, as comments.
+std::string launch_notes(const search::Plan& plan, const char* comment) {
+  std::string out;
+  for (const search::KernelPlanRef& kernel : plan.kernels) {
+    std::string params;
+    for (const ast::Param& p : kernel->kernel.params)
+      params += fmt::format("{}{}{} {}{}", params.empty() ? "" : ", ", p.written ? "" : "const ",
+                            to_string(p.buffer->dtype), p.buffer->name, to_string(p.buffer->shape));
+    out += fmt::format("{} launch {}({})\n", comment, kernel->kernel.name, params);
+  }
+  for (const lower::OutputBuffer& output : plan.program->outputs)
+    out += fmt::format("{} output {} is {}\n", comment, output.name,
+                       plan.program->stages[static_cast<size_t>(output.stage)].buffer->name);
+  return out;
+}
+
+std::string emit_outputs(std::vector<lower::NamedOutput> outputs, const EmitOptions& options) {
+  const std::string& target = options.target;
+  constexpr std::string_view known[] = {"c", "opencl", "llvm", "asm", "ast", "graph", "dot", "moves"};
+  if (std::find(std::begin(known), std::end(known), target) == std::end(known))
+    throw Error(
+        ErrorKind::Name,
+        fmt::format("emit: target \"{}\" is unknown, expected c, opencl, llvm, asm, ast, graph, dot or moves",
+                    target));
+  const std::vector<KernelParam> inputs = declared_inputs(outputs);
+  if (options.simplify_graph) outputs = simplify(outputs);
+  if (target == "graph" || target == "dot") return emit_nodes(outputs, target);
+
+  CompileOptions compile = options.compile;
+  if (target == "opencl") compile.device = "opencl"; // a schedule for work-groups
+  const search::Plan plan =
+      schedule(std::make_shared<const lower::Program>(lower::lower(outputs)), compile).plan;
+  if (target == "c") return emit_c(plan, inputs, compile);
+  std::string out;
+  if (target == "moves") {
+    for (const search::Move& move : plan.moves()) out += to_string(move) + "\n";
+    return out;
+  }
+  if (target == "opencl") out = launch_notes(plan, "//");
+  if (target == "llvm") out = launch_notes(plan, ";");
+  if (target == "asm") out = launch_notes(plan, "#");
+  for (const search::KernelPlanRef& kernel : plan.kernels) {
+    if (!out.empty()) out += "\n";
+    out +=
+        target == "ast" ? ast::print(kernel->kernel) : emit_kernel(finalise(kernel->kernel), target, compile);
+  }
+  return out;
+}
+
+} // namespace
+} // namespace pipeline
+
+std::string emit(const NamedTensors& outputs, const EmitOptions& options) {
+  std::vector<lower::NamedOutput> named;
+  for (const auto& [name, tensor] : outputs) named.push_back({name, outputs.size() == 1 ? tensor.impl()->origin() : graph::node_of(tensor)});
+  return pipeline::emit_outputs(std::move(named), options);
+}
+
+std::string emit(const Tensor& output, const EmitOptions& options) {
+  return emit(NamedTensors{{"out", output}}, options);
+}
+
+} // namespace lathe

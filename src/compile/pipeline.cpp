@@ -1,0 +1,48 @@
+// The whole pipeline on one screen.
+#include "compile/pipeline.hpp"
+
+#include <map>
+
+#include "compile/assemble.hpp"
+#include "compile/inputs.hpp"
+#include "graph/realise.hpp"
+#include "graph/tensor_impl.hpp"
+#include "lathe/error.hpp"
+
+namespace lathe {
+namespace pipeline {
+
+std::vector<lower::NamedOutput> simplify(const std::vector<lower::NamedOutput>& outputs) {
+  std::vector<graph::NodeRef> nodes;
+  for (const lower::NamedOutput& output : outputs) nodes.push_back(output.node);
+  nodes = graph::simplify(graph::with_realised(nodes));
+  std::vector<lower::NamedOutput> simple;
+  for (size_t k = 0; k < outputs.size(); ++k) simple.push_back({outputs[k].name, nodes[k]});
+  return simple;
+}
+
+ast::Kernel finalise(const ast::Kernel& scheduled) {
+  ast::Kernel kernel = ast::expand_math(ast::expand_unrolled(ast::partition_tails(scheduled)));
+#ifndef NDEBUG
+  ast::verify(kernel);
+#endif
+  return kernel;
+}
+
+Executable build(const search::Plan& plan, const CompileOptions& options) {
+  return assemble(plan, {options, {}, false});
+}
+
+} // namespace pipeline
+
+Executable compile(const NamedTensors& outputs, const CompileOptions& options) {
+  runtime::device(options.device); // says why if it is absent, before any work
+  std::vector<lower::NamedOutput> named;
+  for (const auto& [name, tensor] : outputs) named.push_back({name, graph::node_of(tensor)});
+  const std::vector<KernelParam> inputs = pipeline::declared_inputs(named);
+  auto program = std::make_shared<const lower::Program>(lower::lower(pipeline::simplify(named)));
+  const search::SearchResult found = pipeline::schedule(program, options);
+  return pipeline::assemble(found.plan, {options, inputs, found.measured_seconds > 0});
+}
+
+} // namespace lathe

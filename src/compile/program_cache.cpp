@@ -1,0 +1,75 @@
+#include "compile/program_cache.hpp"
+
+#include <list>
+#include <mutex>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "ast/canonical.hpp"
+#include "compile/pipeline.hpp"
+
+namespace lathe::pipeline {
+namespace {
+
+/// The last `limit` entries used, by key.
+template <class V> class Recent {
+public:
+  explicit Recent(size_t limit) : limit_(limit) {}
+  std::optional<V> find(const std::string& key) {
+    std::lock_guard lock(mutex_);
+    const auto it = by_key_.find(key);
+    if (it == by_key_.end()) return {};
+    entries_.splice(entries_.begin(), entries_, it->second);
+    return it->second->second;
+  }
+  void put(const std::string& key, V value) {
+    std::list<std::pair<std::string, V>> dropped; // destroyed without the lock
+    std::lock_guard lock(mutex_);
+    if (by_key_.count(key)) return;
+    entries_.emplace_front(key, std::move(value));
+    by_key_[key] = entries_.begin();
+    if (entries_.size() <= limit_) return;
+    by_key_.erase(entries_.back().first);
+    dropped.splice(dropped.begin(), entries_, std::prev(entries_.end()));
+  }
+
+private:
+  const size_t limit_;
+  std::mutex mutex_;
+  std::list<std::pair<std::string, V>> entries_;
+  std::unordered_map<std::string, typename std::list<std::pair<std::string, V>>::iterator> by_key_;
+};
+
+using ProgramRef = std::shared_ptr<const runtime::Program>;
+
+// Never destroyed: devices aren't either, and code may run till the process ends.
+Recent<ProgramRef>& programs() {
+  static auto* cache = new Recent<ProgramRef>(256);
+  return *cache;
+}
+Recent<std::vector<search::Move>>& schedules() {
+  static auto* cache = new Recent<std::vector<search::Move>>(1024);
+  return *cache;
+}
+
+} // namespace
+
+ProgramRef compile_cached(runtime::Device& device, const ast::Kernel& scheduled,
+                          const runtime::CompileFlags& flags) {
+  const std::string key = fmt::format("{} {} {} {}\n{}", device.name(), flags.threads, flags.cpu,
+                                      flags.candidate, ast::print(ast::canonical(scheduled, false)));
+  if (auto known = programs().find(key)) return *known;
+  ProgramRef made = device.compile(finalise(scheduled), flags);
+  programs().put(key, made);
+  return made;
+}
+
+std::optional<std::vector<search::Move>> remembered_moves(const std::string& key) {
+  return schedules().find(key);
+}
+void remember_moves(const std::string& key, std::vector<search::Move> moves) {
+  schedules().put(key, std::move(moves));
+}
+
+} // namespace lathe::pipeline

@@ -1,0 +1,23 @@
+// Compiled kernels and schedules of this process, so that compiling the same program again costs little.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/device.hpp"
+#include "search/move.hpp"
+
+namespace lathe::pipeline {
+
+/// The device's program for a scheduled kernel. Kernels that differ in names only are compiled once, as long
+/// as the program is in use or among those used last.
+std::shared_ptr<const runtime::Program> compile_cached(runtime::Device& device, const ast::Kernel& scheduled,
+                                                       const runtime::CompileFlags& flags);
+
+/// Moves that an earlier search by the model alone found for a program of this hash. Two programs may share a
+/// hash: moves that are not legal are to be searched anew, and legal ones are right for any program.
+std::optional<std::vector<search::Move>> remembered_moves(const std::string& key);
+void remember_moves(const std::string& key, std::vector<search::Move> moves);
+
+} // namespace lathe::pipeline

@@ -1,0 +1,38 @@
+// Lazy tensors get their values by compiling their graph for the default device and running it once.
+#include "graph/realise.hpp"
+
+#include <fmt/format.h>
+
+#include "compile/assemble.hpp"
+#include "compile/executable_impl.hpp"
+
+namespace lathe::pipeline {
+namespace {
+
+std::vector<StorageRef> realise(const std::vector<graph::NodeRef>& nodes) {
+  std::vector<lower::NamedOutput> named;
+  for (size_t k = 0; k < nodes.size(); ++k) named.push_back({fmt::format("out{}", k), nodes[k]});
+  CompileOptions options;
+  options.device = default_device();
+  auto program = std::make_shared<const lower::Program>(lower::lower(simplify(named)));
+  const Executable executable = build(schedule(program, options).plan, options);
+
+  std::vector<StorageRef> values;
+  std::map<std::string, void*> outputs;
+  for (size_t k = 0; k < nodes.size(); ++k) {
+    const auto count = static_cast<size_t>(num_elements(nodes[k]->shape).value());
+    values.push_back(Storage::allocate(count * static_cast<size_t>(size_of(nodes[k]->dtype))));
+    outputs[named[k].name] = values[k]->data();
+  }
+  executable.run({}, outputs);
+  return values;
+}
+
+/// The library's own objects are always linked as a whole, so this runs when it is loaded.
+[[maybe_unused]] const bool registered = [] {
+  graph::set_realiser(realise);
+  return true;
+}();
+
+} // namespace
+} // namespace lathe::pipeline

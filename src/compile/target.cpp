@@ -1,0 +1,53 @@
+#include "compile/target.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "compile/assemble.hpp"
+#include "lathe/error.hpp"
+
+namespace lathe::pipeline {
+namespace {
+
+int native_vector_bytes() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq"))
+    return 64;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return 32;
+#endif
+  return 16;
+}
+
+} // namespace
+
+int vector_bytes_of(const std::string& cpu) {
+  if (cpu == "native") return native_vector_bytes();
+  if (cpu == "x86-64" || cpu == "x86-64-v2") return 16;
+  if (cpu == "x86-64-v3") return 32;
+  if (cpu == "x86-64-v4") return 64;
+  throw Error(
+      ErrorKind::Value,
+      fmt::format(
+          "compile: cpu \"{}\" is unknown, expected native, x86-64, x86-64-v2, x86-64-v3 or x86-64-v4", cpu));
+}
+
+search::Target target_for(const CompileOptions& options) {
+  search::Target target;
+  constexpr std::string_view known[] = {"cpu", "c", "opencl", "interp"};
+  if (std::find(std::begin(known), std::end(known), options.device) == std::end(known))
+    throw Error(
+        ErrorKind::Device,
+        fmt::format("compile: device \"{}\" is unknown, expected cpu, c, opencl or interp", options.device));
+  target.device = options.device;
+  target.vector_bytes = vector_bytes_of(options.cpu);
+  target.vector_registers = target.vector_bytes == 64 ? 32 : 16;
+  target.threads = thread_count(options);
+  target.groups = options.device == "opencl";
+  return target;
+}
+
+} // namespace lathe::pipeline
