@@ -294,6 +294,18 @@ Verdict check_block(const Block& block, std::vector<const For*>& stack) {
 
 }  // namespace
 
+Verdict may_hold_local_memory(const LoopSite& site, const Target& target) {
+  if (!target.groups) return fmt::format("{} has no local memory", target.device);
+  bool in_group = site.loop().kind == LoopKind::Group;
+  bool in_local = site.loop().kind == LoopKind::Local;
+  for (const For* f : site.enclosing) {
+    in_group |= f->kind == LoopKind::Group;
+    in_local |= f->kind == LoopKind::Local;
+  }
+  if (!in_group || in_local) return fmt::format("{} is not a place between group and local loops", site.loop().var.name());
+  return {};
+}
+
 Verdict check_structure(const Block& body) {
   std::vector<const For*> stack;
   return check_block(body, stack);

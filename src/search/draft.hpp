@@ -48,6 +48,9 @@ void for_each_load(const ast::Block& body, const std::function<void(const ast::V
 /// that, so that a variable's own extent is always that of its loop.
 void rename(ast::Block& body, Substitution vars);
 
+/// Work-group memory is filled by all work-items together: its loop must be a group loop or lie between group and local loops.
+Verdict may_hold_local_memory(const LoopSite& site, const Target& target);
+
 /// Fresh ids and names, unique in the kernel and deterministic. They belong to a stage: "t3.a0".
 int fresh_loop_id(const ast::Block& body, int stage);
 int fresh_buffer_id(const ast::Block& body, int stage);
@@ -71,6 +74,6 @@ Verdict accumulate(Draft&, const Move&);
 /// Every load of the stage's buffer computes it on the spot.
 Verdict inline_stage(Draft&, int stage);
 /// The nests of `stage` stand at the top level of `producer`: they are taken out of it and put under the loop.
-Verdict fuse_at_loop(Draft& consumer, ast::Block& producer, int stage, std::string_view loop, std::string_view scope);
+Verdict fuse_at_loop(Draft& consumer, ast::Block& producer, int stage, const Move&, const Target&);
 
 }  // namespace lathe::search

@@ -104,7 +104,8 @@ Verdict inline_stage(Draft& draft, int stage_id) {
   return {};
 }
 
-Verdict fuse_at_loop(Draft& draft, Block& producer, int stage_id, std::string_view loop_name, std::string_view scope_name) {
+Verdict fuse_at_loop(Draft& draft, Block& producer, int stage_id, const Move& move, const Target& target) {
+  const std::string &loop_name = move.names[1], &scope_name = move.names[2];
   const lower::Stage& stage = draft.program->stages[stage_id];
   const std::string& name = stage.buffer->name;
   Scope scope;
@@ -132,6 +133,8 @@ Verdict fuse_at_loop(Draft& draft, Block& producer, int stage_id, std::string_vi
   if (!site) return fmt::format("there is no loop {}", loop_name);
   For& loop = site.loop();
   if (loop.kind == LoopKind::Vector) return fmt::format("{} is a vector loop", loop_name);
+  if (scope == Scope::Local)
+    if (auto v = may_hold_local_memory(site, target); !v.empty()) return v;
 
   // What one iteration reads: per dimension a start that is fixed in it, and an extent.
   size_t loads_inside = 0, loads_everywhere = 0;

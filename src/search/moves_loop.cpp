@@ -35,9 +35,25 @@ void allocated_in(const Block& body, std::set<int>& ids) {
   }
 }
 
+/// Scratch that one thread or work-item keeps for itself can't be read by another: what the loop uses of it, it must make.
+Verdict keeps_private_scratch(For& loop) {
+  std::set<int> own;
+  allocated_in(loop.body, own);
+  Verdict verdict;
+  const auto check = [&](const Buffer& buffer) {
+    const bool is_private = buffer.scope == Scope::Packed || buffer.scope == Scope::Register;
+    if (is_private && !own.contains(buffer.id))
+      verdict = fmt::format("{} is made outside {} and is private to a thread", buffer.name, loop.var.name());
+  };
+  for_each_store(loop.body, [&](Store& store, const auto&) { check(*store.buffer); });
+  for_each_load(loop.body, [&](const Value& value) { check(*std::get<LoadAttr>(value.attr).buffer); });
+  return verdict;
+}
+
 /// Iterations of the loop touch different elements: every buffer stored in it is either its own or indexed by it.
 Verdict independent(For& loop) {
   if (holds_scatter(loop.body)) return "a scatter's iterations depend on each other";
+  if (auto verdict = keeps_private_scratch(loop); !verdict.empty()) return verdict;
   std::set<int> own;
   allocated_in(loop.body, own);
   Verdict verdict;
@@ -192,17 +208,7 @@ Verdict bind(Draft& draft, const Move& move, const Target& target) {
   if (site.enclosing.empty() || site.enclosing.front()->kind != LoopKind::Group)
     return fmt::format("{} is not inside a group loop", move.names[0]);
   loop.kind = LoopKind::Local;
-  // What one work-item keeps for itself can't be read by another: scratch declared outside must be local memory.
-  std::set<int> own;
-  allocated_in(loop.body, own);
-  Verdict verdict;
-  const auto check = [&](const Buffer& buffer) {
-    const bool is_private = buffer.scope == Scope::Packed || buffer.scope == Scope::Register;
-    if (is_private && !own.contains(buffer.id)) verdict = fmt::format("{} is shared by the work-items of {} but is not local memory", buffer.name, move.names[0]);
-  };
-  for_each_store(loop.body, [&](Store& store, const auto&) { check(*store.buffer); });
-  for_each_load(loop.body, [&](const Value& value) { check(*std::get<LoadAttr>(value.attr).buffer); });
-  return verdict.empty() ? check_structure(draft.body) : verdict;
+  return check_structure(draft.body);
 }
 
 Verdict stream(Draft& draft, const Move& move) {

@@ -105,12 +105,14 @@ Verdict pack(Draft& draft, const Move& move, const Target& target) {
   const int stage = stage_of_name(stage_name);
   const auto scope = parse_scope(move.names[3]);
   if (!scope) return fmt::format("{} is no scope: packed, register or local", move.names[3]);
-  if (*scope == Scope::Local && !target.groups) return fmt::format("{} has no local memory", target.device);
   if (stage < 0) return fmt::format("{} is no stage", stage_name);
   const LoopSite site = find_loop(draft.body, loop_name);
   if (!site) return fmt::format("there is no loop {}", loop_name);
   For& loop = site.loop();
   if (loop.kind == LoopKind::Vector) return fmt::format("{} is a vector loop", loop_name);
+
+  if (*scope == Scope::Local)
+    if (auto v = may_hold_local_memory(site, target); !v.empty()) return v;
 
   // The one load of the operand in the nest of the stage, and the loops between.
   ValueRef packed;

@@ -142,7 +142,9 @@ class Editor {
         continue;
       }
       if (auto verdict = inline_stage(draft, stage); !verdict.empty()) return verdict;
-      for (int s : producer->inlined) draft.inlined.push_back(s);  // what the value itself computes on the spot
+      // The value is the canonical one: what was inlined into the producer is inlined again, from users to producers.
+      for (auto s = producer->inlined.rbegin(); s != producer->inlined.rend(); ++s)
+        if (auto verdict = inline_stage(draft, *s); !verdict.empty()) return verdict;
       draft.moves.push_back(move);
       changed.emplace_back(kernel, std::move(draft));
     }
@@ -203,7 +205,7 @@ class Editor {
 
     Draft merged = draft_of(program_, *consumer);
     if (consumer == producer) {
-      if (auto verdict = fuse_at_loop(merged, merged.body, stage, where, move.names[2]); !verdict.empty()) return verdict;
+      if (auto verdict = fuse_at_loop(merged, merged.body, stage, move, target_); !verdict.empty()) return verdict;
       merged.moves.push_back(move);
       replace(consumer, finished(std::move(merged), {consumer}));
       return {};
@@ -211,7 +213,7 @@ class Editor {
     if (between(producer, consumer)) return fmt::format("a third kernel lies between those of {} and {}", move.names[0], where);
     Draft first = draft_of(program_, *producer);
     if (!beside)
-      if (auto verdict = fuse_at_loop(merged, first.body, stage, where, move.names[2]); !verdict.empty()) return verdict;
+      if (auto verdict = fuse_at_loop(merged, first.body, stage, move, target_); !verdict.empty()) return verdict;
     const bool consumer_first = reaches(consumer, producer);
     if (consumer_first) std::swap(first, merged);
     Draft both{&program_, first.stages, first.inlined, first.moves, std::move(first.body)};
@@ -221,13 +223,31 @@ class Editor {
     both.moves.push_back(move);
     for (ast::Stmt& stmt : merged.body) both.body.push_back(std::move(stmt));
     KernelPlanRef made = finished(std::move(both), {producer, consumer});
-    // It takes the place of the later one: everything that either needs is before that.
     const auto position = [&](const KernelPlanRef& k) { return std::find(plan_.kernels.begin(), plan_.kernels.end(), k); };
-    const KernelPlanRef& later = position(producer) < position(consumer) ? consumer : producer;
-    const KernelPlanRef& earlier = later == consumer ? producer : consumer;
+    const bool producer_first = position(producer) < position(consumer);
+    const KernelPlanRef& earlier = producer_first ? producer : consumer;
+    const KernelPlanRef& later = producer_first ? consumer : producer;
+    postpone_dependents(earlier, later, made);
     replace(earlier, nullptr);
     replace(later, std::move(made));
     return {};
+  }
+
+  /// The merged kernel takes the later place. Kernels between the two that read `earlier` are moved behind it.
+  void postpone_dependents(const KernelPlanRef& earlier, const KernelPlanRef& later, const KernelPlanRef& made) {
+    auto& kernels = plan_.kernels;
+    auto first = std::find(kernels.begin(), kernels.end(), earlier) + 1;
+    const auto last = std::find(kernels.begin(), kernels.end(), later);
+    std::set<int> ready_later(made->stages.begin(), made->stages.end());
+    std::vector<KernelPlanRef> stay, move_behind;
+    for (auto k = first; k != last; ++k) {
+      const bool depends = std::any_of((*k)->reads.begin(), (*k)->reads.end(), [&](int s) { return ready_later.contains(s); });
+      if (depends) ready_later.insert((*k)->stages.begin(), (*k)->stages.end());
+      (depends ? move_behind : stay).push_back(*k);
+    }
+    auto out = std::copy(stay.begin(), stay.end(), first);
+    *out++ = KernelPlanRef(later);
+    std::copy(move_behind.begin(), move_behind.end(), out);
   }
 
   /// `to` reads, directly or not, something that `from` computes.

@@ -10,6 +10,8 @@
 
 namespace lathe::search {
 
+struct Features;
+
 /// What `lathe-bench machine` measures, once per machine; defaults are typical of a recent x86 server.
 struct MachineProfile {
   double flops_per_second[3] = {45e9, 96e9, 179e9};  // f32 FMA on one core with 128, 256, 512-bit vectors
@@ -21,8 +23,14 @@ struct MachineProfile {
   int cores = 1;
   std::string fingerprint;                           // CPU model, features, caches, lathe version
 };
-/// Measured and stored for this machine, else the defaults.
+/// Measured and stored for this machine, else the defaults with this machine's cache sizes. Read once a process.
 MachineProfile machine_profile();
+/// Where it is stored: machine.json beside the database. A damaged file counts as none.
+std::string machine_profile_path();
+/// For later processes. Throws Error(File) if it can't be written.
+void store_machine_profile(const MachineProfile& profile);
+/// CPU model, features, caches, cores and lathe's version, as text.
+std::string machine_fingerprint();
 
 /// A term of the cost: seconds and what it is.
 struct CostTerm { std::string name; double seconds; };
@@ -51,9 +59,22 @@ struct Proposal {
   std::vector<Move> moves;
   std::string why;
 };
-/// Proposes; never applies, scores or prunes.
-using Suggester = std::vector<Proposal> (*)(const Plan& plan, const Target& target);
-struct NamedSuggester { const char* name; Suggester suggest; };
+/// What a suggester looks at: one kernel of a plan, and what it is made for.
+struct SuggestContext {
+  const Plan& plan;
+  const KernelPlan& kernel;
+  const Features& features;           // of `kernel`
+  const Target& target;
+  const MachineProfile& machine;
+  bool thorough = false;              // tuning: more parameters than an untuned compile has time for
+};
+/// Proposes; never applies, scores or prunes. Reads the structure of the loops, never names of workloads.
+using Suggester = std::vector<Proposal> (*)(const SuggestContext& context);
+struct NamedSuggester {
+  const char* name;
+  Suggester suggest;
+  bool graph;                         // changes which kernels there are, not only the loops of one
+};
 const std::vector<NamedSuggester>& suggesters();
 
 /// Compiles and times one kernel of a plan, and checks its outputs against the unscheduled kernel's. Given by compile/.
@@ -65,7 +86,7 @@ struct Measurement {
 using Measure = std::function<Measurement(const KernelPlanRef& kernel, double time_limit_seconds)>;
 
 struct SearchOptions {
-  int beam = 4;
+  int beam = 4;                       // wider ones also try more parameters of each move
   int rounds = 12;
   double budget_seconds = 0;          // 0: no clock, stop when a round brings nothing
   uint64_t seed = 1;

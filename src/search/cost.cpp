@@ -1,0 +1,257 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <mutex>
+#include <unordered_map>
+
+#include "search/joint_search.hpp"
+#include "search/traffic.hpp"
+
+namespace lathe::search {
+namespace {
+
+constexpr double kLoopInstructions = 2;      // increment, compare and branch
+constexpr double kLoopEntryCycles = 6;
+constexpr double kMispredictCycles = 14;     // at the end of a loop too long for the predictor to count
+constexpr double kPredictedTrips = 24;
+constexpr double kFrontEnd = 6;              // instructions a cycle
+constexpr double kDecoded = 1500;            // instructions the front end keeps; beyond, it decodes again
+constexpr double kSpillCycles = 2;
+constexpr double kParallelCallCycles = 25;   // the call of a parallel loop's body
+constexpr double kGroupCycles = 300;         // starting a work-group on a CPU's OpenCL
+constexpr double kOpenClLaunch = 12e-6;
+constexpr double kGpuLaunch = 8e-6;
+constexpr double kBandwidthCores = 8;        // about here main memory is saturated
+constexpr double kNotOverlapped = 0.15;      // share of the hidden terms that shows nevertheless
+constexpr double kPage = 4096, kFirstTlb = 96, kSecondTlb = 2048;
+constexpr double kFirstTlbMiss = 1e-9, kSecondTlbMiss = 9e-9;
+
+double cycles_per_iteration(const Work& w, const Target& target) {
+  if (w.empty()) return 0;
+  const double instructions = w.arithmetic + w.loads + w.stores + w.other;
+  double cycles = std::max({w.arithmetic / 2, w.loads / 2, w.stores, instructions / kFrontEnd, w.divider, w.chain});
+  if (instructions > kDecoded) cycles = std::max(cycles, instructions / 4);
+  return cycles + kSpillCycles * std::max(0.0, w.registers - target.vector_registers);
+}
+
+struct Compute { double total = 0, latency = 0, spills = 0, overhead = 0; };
+
+/// Cycles of a loop over all its iterations, added to `sum` `times` over.
+void add_cycles(const Features& f, int index, double times, const Target& target, Compute& sum) {
+  const LoopInfo& l = f.loops[index];
+  const bool straight = l.loop->kind == ast::LoopKind::Unroll || l.loop->kind == ast::LoopKind::Vector;
+  const double iterations = times * l.extent;
+  Work body = l.body;
+  bool has_children = false;
+  for (int child = index + 1; child < l.end; child = f.loops[child].end) {
+    add_cycles(f, child, iterations, target, sum);
+    has_children = true;
+  }
+  // The loops of a straight-line body were counted with the loop around them.
+  if (straight && body.empty()) return;
+  double overhead = 0;
+  if (!straight) {
+    body.other += kLoopInstructions;
+    overhead = kLoopEntryCycles + (l.extent > kPredictedTrips ? kMispredictCycles : 0);
+  }
+  const double calls = l.loop->kind == ast::LoopKind::Parallel ? kParallelCallCycles
+                       : l.loop->kind == ast::LoopKind::Group  ? kGroupCycles
+                                                               : 0;
+  const double cycles = std::max(has_children ? 2.0 : 1.0, cycles_per_iteration(body, target));
+  const double throughput = cycles_per_iteration([&] { Work w = body; w.chain = 0; w.registers = 0; return w; }(), target);
+  const double spills = kSpillCycles * std::max(0.0, body.registers - target.vector_registers);
+  sum.total += iterations * (cycles + calls) + times * overhead;
+  sum.latency += iterations * std::max(0.0, cycles - spills - std::max(1.0, throughput));
+  sum.spills += iterations * spills;
+  sum.overhead += iterations * calls + times * overhead;
+}
+
+/// How many times faster the parallel loops of a nest make it: whole chunks on each thread.
+double parallelism(const Features& f, int nest, const Target& target) {
+  double units = 1, locals = 1;
+  for (int l = nest; l < f.loops[nest].end; ++l) {
+    const auto kind = f.loops[l].loop->kind;
+    if (kind == ast::LoopKind::Parallel || kind == ast::LoopKind::Group) units = std::max(units, 1.0) * std::max(1.0, f.loops[l].extent);
+    if (kind == ast::LoopKind::Local) locals *= std::max(1.0, f.loops[l].extent);
+  }
+  if (target.gpu) return std::max(1.0, std::min(units, 256.0) * std::min(locals, 256.0));
+  const double threads = target.threads;
+  return units <= 1 || threads <= 1 ? 1 : units / std::ceil(units / threads);
+}
+
+bool has_parallel(const Features& f, int nest) {
+  for (int l = nest; l < f.loops[nest].end; ++l)
+    if (f.loops[l].loop->kind == ast::LoopKind::Parallel) return true;
+  return false;
+}
+
+/// Terms in a fixed order, so that costing a kernel needs no strings.
+enum Term { kArithmetic, kLatency, kSpills, kLoops, kHidden, kFromL2, kFromL3, kFromMemory, kPages, kFork, kLaunch, kBarriers, kTerms };
+constexpr const char* kNames[kTerms] = {"arithmetic", "latency", "spills", "loops", "not overlapped", "from L2", "from L3",
+                                        "from memory", "pages", "fork", "launch", "barriers"};
+using Terms = std::array<double, kTerms>;
+
+struct Workspace {
+  Features features;
+  std::vector<std::vector<Traffic>> links;
+  std::vector<Traffic> near_pages, far_pages;
+};
+
+double link_seconds(const Traffic& t, const MachineProfile& machine, size_t level, bool last) {
+  const double read = machine.levels[level].read_bytes_per_second;
+  // Short runs come without the prefetcher's help, which costs most where latency is longest.
+  const double scattered = t.scattered * (level >= 2 ? 1.0 : 0.3);
+  const double written = last ? t.written / machine.write_bytes_per_second : 2 * t.written / read;
+  const double streamed = last ? t.streamed / machine.streaming_write_bytes_per_second : 0;
+  // A line that is both read and written is fetched once.
+  const double fetched = last ? std::max(0.0, t.read) : t.read;
+  return (fetched + scattered) / read + written + streamed;
+}
+
+Terms terms_of(const ast::Kernel& kernel, const Target& target, const MachineProfile& machine) {
+  static thread_local Workspace space;
+  Features& f = space.features;
+  read_features(kernel, target, f);
+  const size_t levels = machine.levels.size();
+  space.links.resize(levels);
+  for (size_t i = 0; i + 1 < levels; ++i)
+    traffic(f, cache_shape(machine.levels[i].bytes, i + 2 < levels), space.links[i]);
+  traffic(f, {kFirstTlb * kPage, kPage, 0, 0}, space.near_pages);
+  traffic(f, {kSecondTlb * kPage, kPage, 0, 0}, space.far_pages);
+
+  const int width = target.vector_bytes >= 64 ? 2 : target.vector_bytes >= 32 ? 1 : 0;
+  const double cycle = 4.0 * (4 << width) / machine.flops_per_second[width];
+  Terms terms{};
+  terms[kArithmetic] = cycle * cycles_per_iteration(f.top, target);
+  size_t nest = 0, nests = 0;
+  for (int l = 0; l < static_cast<int>(f.loops.size()); l = f.loops[l].end, ++nest) {
+    ++nests;
+    Compute compute;
+    add_cycles(f, l, 1, target, compute);
+    const double ways = parallelism(f, l, target);
+    const double memory_ways = std::min({ways, static_cast<double>(machine.cores), kBandwidthCores});
+    const double seconds = compute.total * cycle / ways;
+    double link[3] = {0, 0, 0}, longest = seconds, all = seconds;
+    for (size_t i = 0; i + 1 < levels; ++i) {
+      const bool last = i + 2 == levels;
+      const double s = link_seconds(space.links[i][nest], machine, i + 1, last) / (last ? memory_ways : ways);
+      const size_t slot = last ? 2 : std::min<size_t>(i, 1);
+      link[slot] += s;
+    }
+    for (double s : link) {
+      longest = std::max(longest, s);
+      all += s;
+    }
+    const Traffic& near = space.near_pages[nest];
+    const Traffic& far = space.far_pages[nest];
+    const double pages = ((near.scattered / kPage) * kFirstTlbMiss + (far.scattered / kPage) * kSecondTlbMiss) / ways;
+    // The longest of the overlapping terms counts in full and the rest as far as they don't hide behind it.
+    const double hidden = kNotOverlapped * (all - longest);
+    terms[kPages] += pages;
+    terms[kHidden] += hidden;
+    if (longest == seconds) {
+      terms[kLatency] += compute.latency * cycle / ways;
+      terms[kSpills] += compute.spills * cycle / ways;
+      terms[kLoops] += compute.overhead * cycle / ways;
+      terms[kArithmetic] += (compute.total - compute.latency - compute.spills - compute.overhead) * cycle / ways;
+    } else {
+      const size_t slot = static_cast<size_t>(std::max_element(link, link + 3) - link);
+      terms[kFromL2 + slot] += longest;
+    }
+    if (has_parallel(f, l) && target.threads > 1) terms[kFork] += machine.fork_seconds;
+  }
+  terms[kLaunch] = target.gpu      ? kGpuLaunch * static_cast<double>(std::max<size_t>(1, nests))
+                   : target.groups ? kOpenClLaunch * static_cast<double>(std::max<size_t>(1, nests))
+                                   : machine.launch_seconds;
+  terms[kBarriers] = f.barriers * machine.barrier_seconds / std::max(1, target.threads);
+  return terms;
+}
+
+}  // namespace
+
+Cost cost(const KernelPlan& kernel, const Target& target, const MachineProfile& machine) {
+  const Terms terms = terms_of(kernel.kernel, target, machine);
+  Cost out;
+  for (int i = 0; i < kTerms; ++i) {
+    out.seconds += terms[i];
+    if (terms[i] > 0) out.terms.push_back({kNames[i], terms[i]});
+  }
+  return out;
+}
+
+double lower_bound(const ast::Kernel& kernel, const Target& target, const MachineProfile& machine) {
+  static thread_local Features f;
+  read_features(kernel, target, f);
+  double operations = f.top.operations;
+  for (size_t i = 0; i < f.loops.size(); ++i) {
+    if (f.loops[i].body.operations == 0) continue;
+    double executions = 1;
+    for (int l = static_cast<int>(i); l >= 0; l = f.loops[l].parent) executions *= f.loops[l].extent;
+    operations += executions * f.loops[i].body.operations;
+  }
+  // Of a large buffer a slice may be all that is touched: no more than the accesses can reach.
+  double bytes = 0;
+  for (size_t i = 0; i < f.buffers.size(); ++i) {
+    const BufferInfo& b = f.buffers[i];
+    if (std::none_of(kernel.params.begin(), kernel.params.end(), [&](const ast::Param& p) { return p.buffer.get() == b.buffer; }))
+      continue;
+    double reached = 0;
+    for (const AccessInfo& a : f.accesses) {
+      if (a.buffer != static_cast<int>(i)) continue;
+      double elements = 1;
+      for (int l = a.loop; l >= 0; l = f.loops[l].parent)
+        if (f.stride(a, l) != 0) elements *= std::max(1.0, f.loops[l].extent);
+      reached = std::max(reached, a.random ? 1 : elements);
+    }
+    bytes += std::min(b.elements, reached) * b.element_bytes;
+  }
+  const int width = target.vector_bytes >= 64 ? 2 : target.vector_bytes >= 32 ? 1 : 0;
+  const double ways = target.gpu ? 256.0 : std::max(1, target.threads);
+  const double arithmetic = operations / machine.flops_per_second[width] / ways;
+  // The innermost level that holds everything sets the rate.
+  size_t level = 0;
+  while (level + 1 < machine.levels.size() && bytes > static_cast<double>(machine.levels[level].bytes)) ++level;
+  const double rate = level + 1 == machine.levels.size()
+                          ? std::max(machine.levels[level].read_bytes_per_second, machine.streaming_write_bytes_per_second)
+                          : machine.levels[level].read_bytes_per_second;
+  const double moved = bytes / rate / std::min(ways, kBandwidthCores);
+  return 0.9 * std::max(arithmetic, moved) + (target.gpu || target.groups ? 0 : machine.launch_seconds);
+}
+
+struct CostModel::State {
+  Target target;
+  MachineProfile machine;
+  std::mutex mutex;
+  std::unordered_map<uint64_t, double> known;
+};
+
+CostModel::CostModel(Target target, MachineProfile machine)
+    : state_(std::make_unique<State>()) {
+  state_->target = std::move(target);
+  state_->machine = std::move(machine);
+}
+CostModel::~CostModel() = default;
+
+double CostModel::seconds(const KernelPlanRef& kernel) {
+  {
+    std::lock_guard lock(state_->mutex);
+    if (auto it = state_->known.find(kernel->hash); it != state_->known.end()) return it->second;
+  }
+  const Terms terms = terms_of(kernel->kernel, state_->target, state_->machine);
+  double seconds = 0;
+  for (double t : terms) seconds += t;
+  std::lock_guard lock(state_->mutex);
+  state_->known.emplace(kernel->hash, seconds);
+  return seconds;
+}
+
+double CostModel::seconds(const Plan& plan) {
+  double sum = 0;
+  for (const auto& kernel : plan.kernels) sum += seconds(kernel);
+  return sum;
+}
+
+const Target& CostModel::target() const { return state_->target; }
+const MachineProfile& CostModel::machine() const { return state_->machine; }
+
+}  // namespace lathe::search

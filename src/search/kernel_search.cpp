@@ -1,0 +1,109 @@
+#include "search/kernel_search.hpp"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "search/draft.hpp"
+#include "search/features.hpp"
+
+namespace lathe::search {
+namespace {
+
+constexpr double kWorthwhile = 0.99;  // a round must bring one per cent
+constexpr size_t kKept = 64;          // schedules remembered for measuring
+
+bool touches(const std::vector<int>& stages, const std::vector<int>& reads) {
+  return std::any_of(reads.begin(), reads.end(), [&](int s) { return std::binary_search(stages.begin(), stages.end(), s); });
+}
+
+}  // namespace
+
+/// The kernel with those that read it (they decide which of its buffers are visible outside), the kernel first.
+Plan KernelSearch::alone(const Plan& plan, size_t k) const {
+  Plan small;
+  small.program = plan.program;
+  small.kernels.push_back(plan.kernels[k]);
+  for (size_t i = 0; i < plan.kernels.size(); ++i)
+    if (i != k && touches(plan.kernels[k]->stages, plan.kernels[i]->reads)) small.kernels.push_back(plan.kernels[i]);
+  return small;
+}
+
+std::vector<Schedule> KernelSearch::expand(const Plan& small, const Schedule& from) {
+  static thread_local Features features;
+  Plan here = small;
+  here.kernels[0] = from.kernel;
+  read_features(from.kernel->kernel, model_.target(), features);
+  const SuggestContext context{here, *from.kernel, features, model_.target(), model_.machine(), thorough_};
+  std::vector<Proposal> proposals;
+  for (const NamedSuggester& s : suggesters()) {
+    if (s.graph) continue;
+    for (Proposal& p : s.suggest(context)) proposals.push_back(std::move(p));
+  }
+  std::vector<Schedule> made;
+  for (Proposal& p : proposals) {
+    ++proposed_;
+    Applied applied = apply(here, p.moves, model_.target());
+    if (!applied.plan) {
+      ++rejected_;
+      continue;
+    }
+    Schedule next{applied.plan->kernels[0], from.moves, 0};
+    for (Move& m : p.moves) next.moves.push_back(std::move(m));
+    next.seconds = model_.seconds(next.kernel);
+    made.push_back(std::move(next));
+  }
+  return made;
+}
+
+const std::vector<Schedule>& KernelSearch::schedules(const Plan& plan, size_t k) {
+  const KernelPlanRef& kernel = plan.kernels[k];
+  if (auto it = known_.find(kernel->hash); it != known_.end()) return it->second.schedules;
+  const Plan small = alone(plan, k);
+  std::vector<Schedule> all{{kernel, {}, model_.seconds(kernel)}};
+  std::unordered_set<uint64_t> seen{kernel->hash};
+  std::vector<Schedule> frontier = all;
+  double best = all[0].seconds;
+  const auto by_cost = [](const Schedule& a, const Schedule& b) {
+    return a.seconds != b.seconds ? a.seconds < b.seconds : a.moves.size() < b.moves.size();
+  };
+  for (int round = 0; round < rounds_ && !frontier.empty(); ++round) {
+    std::vector<Schedule> next;
+    for (const Schedule& from : frontier)
+      for (Schedule& s : expand(small, from))
+        if (seen.insert(s.kernel->hash).second) next.push_back(std::move(s));
+    std::stable_sort(next.begin(), next.end(), by_cost);
+    all.insert(all.end(), next.begin(), next.end());
+    if (next.empty() || next[0].seconds > best * kWorthwhile) break;
+    best = next[0].seconds;
+    if (next.size() > static_cast<size_t>(beam_)) next.resize(beam_);
+    frontier = std::move(next);
+  }
+  std::stable_sort(all.begin(), all.end(), by_cost);
+  if (all.size() > kKept) all.resize(kKept);
+  return known_.emplace(kernel->hash, Known{kernel, std::move(all)}).first->second.schedules;
+}
+
+std::vector<Schedule> KernelSearch::neighbours(const Plan& plan, size_t k, const Schedule& from) {
+  return expand(alone(plan, k), from);
+}
+
+std::vector<Move> KernelSearch::renamed(const std::vector<Move>& moves, const KernelPlan& from, const KernelPlan& to) {
+  if (from.stages == to.stages) return moves;
+  std::vector<Move> out = moves;
+  const auto other = [&](const std::string& name) -> std::string {
+    for (size_t i = 0; i < from.kernel.params.size() && i < to.kernel.params.size(); ++i)
+      if (from.kernel.params[i].buffer->name == name) return to.kernel.params[i].buffer->name;
+    const int stage = stage_of_name(name);
+    for (size_t i = 0; i < from.stages.size() && i < to.stages.size(); ++i)
+      if (from.stages[i] == stage) {
+        const size_t dot = name.find('.');
+        return "t" + std::to_string(to.stages[i]) + (dot == std::string::npos ? "" : name.substr(dot));
+      }
+    return name;
+  };
+  for (Move& m : out)
+    for (std::string& name : m.names) name = other(name);
+  return out;
+}
+
+}  // namespace lathe::search

@@ -1,0 +1,56 @@
+#include "search/leaf.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+
+#include "search/draft.hpp"
+
+namespace lathe::search {
+
+std::vector<Leaf> leaves_of(const Features& f) {
+  std::vector<Leaf> leaves;
+  int first = 0;
+  for (int a = 0; a < static_cast<int>(f.accesses.size()); ++a) {
+    const AccessInfo& store = f.accesses[a];
+    if (!store.store) continue;
+    Leaf leaf{a, first, {}, 0, -1, f.buffers[store.buffer].buffer->name, store.combine, store.random, false};
+    for (int l = store.loop; l >= 0; l = f.loops[l].parent) {
+      leaf.loops.insert(leaf.loops.begin(), l);
+      leaf.vectorised |= kind_of(f, l) == ast::LoopKind::Vector;
+    }
+    leaf.own = leaf.loops.size();
+    while (leaf.own > 0) {
+      const LoopInfo& l = f.loops[leaf.loops[leaf.own - 1]];
+      const bool alone = l.first_access == first && l.end_access == a + 1;
+      const bool innermost = leaf.own == leaf.loops.size();
+      const bool perfect = innermost || (l.loop->body.size() == 1 && std::holds_alternative<ast::For>(l.loop->body[0].node));
+      if (!alone || !perfect) break;
+      --leaf.own;
+    }
+    leaf.stage = stage_of_name(leaf.buffer);
+    leaves.push_back(std::move(leaf));
+    first = a + 1;
+  }
+  return leaves;
+}
+
+int lanes_of(const Features& f, const Leaf& leaf, const Target& target) {
+  int bytes = 1;
+  for (int a = leaf.first; a <= leaf.store; ++a) bytes = std::max(bytes, f.buffers[f.accesses[a].buffer].element_bytes);
+  const int narrow = f.buffers[f.accesses[leaf.store].buffer].element_bytes;
+  return std::max(1, target.vector_bytes / std::max(bytes, narrow));
+}
+
+int next_scratch(const ast::Kernel& kernel, int stage) {
+  const std::string prefix = "t" + std::to_string(stage) + ".";
+  int next = 0;
+  ast::visit(kernel.body, [&](const ast::Stmt& stmt, const auto&) {
+    const auto* alloc = std::get_if<ast::Alloc>(&stmt.node);
+    if (!alloc || alloc->buffer->name.compare(0, prefix.size(), prefix) != 0) return;
+    next = std::max(next, std::atoi(alloc->buffer->name.c_str() + prefix.size() + 1) + 1);
+  });
+  return next;
+}
+
+}  // namespace lathe::search

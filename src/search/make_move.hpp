@@ -1,0 +1,29 @@
+// Moves by name of what they do, for the suggesters.
+#pragma once
+#include "search/move.hpp"
+
+namespace lathe::search {
+
+inline Move move_inline(std::string stage) { return {MoveKind::Inline, {std::move(stage)}, {}}; }
+inline Move move_fuse_at(std::string stage, std::string loop, std::string scope) {
+  return {MoveKind::FuseAt, {std::move(stage), std::move(loop), std::move(scope)}, {}};
+}
+inline Move move_split(std::string loop, int64_t factor) { return {MoveKind::Split, {std::move(loop)}, {factor}}; }
+inline Move move_reorder(std::vector<std::string> loops) { return {MoveKind::Reorder, std::move(loops), {}}; }
+inline Move move_unroll(std::string loop) { return {MoveKind::Unroll, {std::move(loop)}, {}}; }
+inline Move move_vectorise(std::string loop) { return {MoveKind::Vectorise, {std::move(loop)}, {}}; }
+inline Move move_parallelise(std::string loop) { return {MoveKind::Parallelise, {std::move(loop)}, {}}; }
+inline Move move_pack(std::string stage, std::string buffer, std::string loop, std::string scope) {
+  return {MoveKind::Pack, {std::move(stage), std::move(buffer), std::move(loop), std::move(scope)}, {}};
+}
+inline Move move_bind(std::string loop, std::string level, int axis) {
+  return {MoveKind::Bind, {std::move(loop), std::move(level)}, {axis}};
+}
+inline Move move_accumulate(std::string stage, std::string loop, std::vector<std::string> partial = {}) {
+  Move m{MoveKind::Accumulate, {std::move(stage), std::move(loop)}, {}};
+  for (auto& p : partial) m.names.push_back(std::move(p));
+  return m;
+}
+inline Move move_stream(std::string stage) { return {MoveKind::Stream, {std::move(stage)}, {}}; }
+
+}  // namespace lathe::search

@@ -1,0 +1,213 @@
+#include "search/measured_search.hpp"
+
+#include <algorithm>
+#include <random>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "search/log.hpp"
+
+namespace lathe::search {
+namespace {
+
+constexpr double kFirstLimit = 10;         // seconds for a kernel of which nothing is known yet
+constexpr size_t kSurprises = 5;           // one candidate in so many is drawn at random
+
+/// The kernel of one or more partitions that computes certain stages, with its variants.
+struct Slot {
+  std::vector<Variant> open;               // not measured yet, best predicted last
+  std::unordered_set<uint64_t> known;      // hashes of all that were ever open
+  std::optional<Variant> best;
+  double best_seconds = 0;
+  size_t tried = 0, since_better = 0;
+};
+
+class Measurer {
+ public:
+  Measurer(JointSearch& search, const Plan& start, const std::vector<Partition>& partitions, CostModel& model,
+           const SearchOptions& options, std::chrono::steady_clock::time_point began)
+      : search_(search), start_(start), partitions_(partitions), model_(model), options_(options), began_(began),
+        random_(options.seed) {
+    program_ = options.log.empty() ? 0 : program_hash(*start.program);
+    for (auto& [key, variants] : search.variants(partitions)) {
+      Slot& slot = slots_[key];
+      slot.open.assign(variants.rbegin(), variants.rend());
+      for (const Variant& v : variants) slot.known.insert(v.kernel->hash);
+    }
+  }
+
+  Measured run() {
+    // Every kernel of the most promising partition first, then of the others: a whole plan is known as early as can be.
+    for (const Partition& p : partitions_)
+      for (const auto& kernel : p.plan.kernels)
+        for (Slot& slot = slots_.at(search_.key_of(p.plan, *kernel)); !slot.best && !slot.open.empty() && !over();) try_next(slot);
+    while (!over()) {
+      Slot* slot = most_promising();
+      if (!slot) break;
+      try_next(*slot);
+    }
+    return finish();
+  }
+
+ private:
+  double elapsed() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count(); }
+  bool over() const { return options_.budget_seconds > 0 && elapsed() >= options_.budget_seconds; }
+
+  /// Where most time is spent and improvement is still likely.
+  Slot* most_promising() {
+    Slot* best = nullptr;
+    double most = 0;
+    for (auto& [key, slot] : slots_) {
+      if (slot.open.empty() || !slot.best) continue;
+      const double weight = slot.best_seconds * uses_of(key) / (4.0 + static_cast<double>(slot.since_better));
+      if (!best || weight > most) {
+        best = &slot;
+        most = weight;
+      }
+    }
+    return best;
+  }
+
+  /// How often the best partition launches it; little if only another partition does.
+  double uses_of(const VariantKey& key) {
+    if (uses_.empty())
+      for (size_t i = 0; i < partitions_.size(); ++i)
+        for (const auto& kernel : partitions_[i].plan.kernels) {
+          double& u = uses_[search_.key_of(partitions_[i].plan, *kernel)];
+          u = std::max(u, i == 0 ? 1.0 : 0.3);
+        }
+    return uses_[key];
+  }
+
+  void try_next(Slot& slot) {
+    size_t pick = slot.open.size() - 1;
+    if (++slot.tried % kSurprises == 0) pick = random_() % slot.open.size();
+    Variant variant = std::move(slot.open[pick]);
+    slot.open.erase(slot.open.begin() + static_cast<long>(pick));
+    const double limit = slot.best ? 4 * slot.best_seconds + 1e-3 : kFirstLimit;
+    const Measurement result = measure(variant, limit);
+    ++slot.since_better;
+    if (result.ok && (!slot.best || result.seconds < slot.best_seconds)) {
+      if (!slot.best || result.seconds < 0.99 * slot.best_seconds) slot.since_better = 0;
+      slot.best = variant;
+      slot.best_seconds = result.seconds;
+      add_neighbours(slot, variant);
+    }
+    report();
+  }
+
+  Measurement measure(const Variant& variant, double limit) {
+    if (auto it = results_.find(variant.kernel->hash); it != results_.end()) return it->second;
+    const Measurement result = options_.measure(variant.kernel, limit);
+    ++(result.ok ? measured_ : rejected_);
+    results_.emplace(variant.kernel->hash, result);
+    if (!options_.log.empty()) {
+      LogRecord record{LogRecord::Kind::Candidate, program_,           variant.kernel->hash,
+                       model_.machine().fingerprint, model_.target().device, variant.kernel->moves,
+                       variant.predicted,        result.ok ? result.seconds : 0, result.ok ? "" : result.error};
+      append_log(options_.log, record);
+    }
+    return result;
+  }
+
+  void add_neighbours(Slot& slot, const Variant& of) {
+    Plan small = start_;
+    small.kernels.assign(1, of.kernel);
+    // Kernels that read this one's results keep its buffers visible.
+    for (const Partition& p : partitions_)
+      for (const auto& k : p.plan.kernels)
+        if (k->stages == of.kernel->stages) {
+          small.kernels.clear();
+          small.kernels.push_back(of.kernel);
+          for (const auto& other : p.plan.kernels)
+            if (other != k) small.kernels.push_back(other);
+        }
+    for (Schedule& s : search_.kernels().neighbours(small, 0, {of.kernel, of.moves, of.predicted})) {
+      if (!slot.known.insert(s.kernel->hash).second) continue;
+      Variant v{s.kernel, std::move(s.moves), s.seconds};
+      const auto at = std::upper_bound(slot.open.begin(), slot.open.end(), v, [](const Variant& a, const Variant& b) {
+        return a.predicted > b.predicted;
+      });
+      slot.open.insert(at, std::move(v));
+    }
+  }
+
+  void report() const {
+    if (!options_.progress) return;
+    TuneProgress p;
+    p.round = static_cast<int>(measured_ + rejected_);
+    p.proposed = search_.proposed();
+    p.measured = measured_;
+    p.rejected = rejected_ + search_.rejected();
+    for (const Partition& partition : partitions_) {
+      const double seconds = seconds_of(partition);
+      if (seconds > 0 && (p.best_seconds == 0 || seconds < p.best_seconds)) p.best_seconds = seconds;
+    }
+    p.elapsed_seconds = elapsed();
+    p.budget_seconds = options_.budget_seconds;
+    options_.progress(p);
+  }
+
+  /// Sum of the best measured kernels; 0 if one of them has none.
+  double seconds_of(const Partition& p) const {
+    double sum = 0;
+    for (const auto& kernel : p.plan.kernels) {
+      const Slot& slot = slots_.at(search_.key_of(p.plan, *kernel));
+      if (!slot.best) return 0;
+      sum += slot.best_seconds;
+    }
+    return sum;
+  }
+
+  /// The partition's inlining, then each kernel's moves: they name only what belongs to that kernel.
+  std::optional<Plan> assemble(const Partition& p) const {
+    std::vector<Move> moves;
+    for (const Move& m : search_.moves_since_start(p.plan))
+      if (m.kind == MoveKind::Inline) moves.push_back(m);
+    for (const auto& kernel : p.plan.kernels) {
+      const Slot& slot = slots_.at(search_.key_of(p.plan, *kernel));
+      moves.insert(moves.end(), slot.best->moves.begin(), slot.best->moves.end());
+    }
+    return apply(start_, moves, model_.target()).plan;
+  }
+
+  Measured finish() {
+    Measured out;
+    out.measured = measured_;
+    out.rejected = rejected_;
+    std::vector<std::pair<double, const Partition*>> ranked;
+    for (const Partition& p : partitions_)
+      if (const double s = seconds_of(p); s > 0) ranked.emplace_back(s, &p);
+    std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (const auto& [seconds, partition] : ranked)
+      if (auto plan = assemble(*partition)) {
+        out.plan = std::move(*plan);
+        out.seconds = seconds;
+        return out;
+      }
+    out.plan = search_.schedule(partitions_.front());
+    return out;
+  }
+
+  JointSearch& search_;
+  const Plan& start_;
+  const std::vector<Partition>& partitions_;
+  CostModel& model_;
+  const SearchOptions& options_;
+  std::chrono::steady_clock::time_point began_;
+  std::mt19937_64 random_;
+  uint64_t program_ = 0;
+  std::map<VariantKey, Slot> slots_;
+  std::map<VariantKey, double> uses_;
+  std::unordered_map<uint64_t, Measurement> results_;
+  int64_t measured_ = 0, rejected_ = 0;
+};
+
+}  // namespace
+
+Measured measure_variants(JointSearch& search, const Plan& start, const std::vector<Partition>& partitions, CostModel& model,
+                          const SearchOptions& options, std::chrono::steady_clock::time_point began) {
+  return Measurer(search, start, partitions, model, options, began).run();
+}
+
+}  // namespace lathe::search

@@ -1,0 +1,154 @@
+#include <sys/utsname.h>
+
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <thread>
+
+#include "core/hash.hpp"
+#include "search/cache_dir.hpp"
+#include "search/search.hpp"
+
+namespace lathe::search {
+namespace {
+
+constexpr const char* kVersion = "0.1.0";
+// A shared last-level cache as large as a server's says little about what one tenant gets.
+constexpr int64_t kLastLevelPerCore = int64_t{16} << 20;
+
+std::string read_word(const std::string& path) {
+  std::ifstream in(path);
+  std::string word;
+  in >> word;
+  return word;
+}
+
+int64_t parse_size(const std::string& text) {
+  if (text.empty()) return 0;
+  const int64_t value = std::atoll(text.c_str());
+  switch (text.back()) {
+    case 'K': return value << 10;
+    case 'M': return value << 20;
+    case 'G': return value << 30;
+    default: return value;
+  }
+}
+
+/// Sizes of the data caches, innermost first; 0 where the system doesn't say.
+std::vector<int64_t> cache_sizes() {
+  std::map<int, int64_t> by_level;
+  for (int i = 0; i < 8; ++i) {
+    const std::string dir = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(i);
+    const std::string type = read_word(dir + "/type");
+    if (type.empty()) break;
+    if (type != "Instruction") by_level[std::atoi(read_word(dir + "/level").c_str())] = parse_size(read_word(dir + "/size"));
+  }
+  std::vector<int64_t> sizes;
+  for (const auto& [level, bytes] : by_level) sizes.push_back(bytes);
+  return sizes;
+}
+
+std::string cpu_field(const std::string& cpuinfo, const std::string& key) {
+  const size_t at = cpuinfo.find(key + "\t");
+  if (at == std::string::npos) return "";
+  const size_t colon = cpuinfo.find(':', at), end = cpuinfo.find('\n', at);
+  return colon < end ? cpuinfo.substr(std::min(colon + 2, end), end - std::min(colon + 2, end)) : "";
+}
+
+MachineProfile defaults() {
+  MachineProfile p;
+  p.cores = std::max(1u, std::thread::hardware_concurrency());
+  p.fingerprint = machine_fingerprint();
+  const std::vector<int64_t> sizes = cache_sizes();
+  for (size_t i = 0; i < sizes.size() && i + 1 < p.levels.size(); ++i)
+    if (sizes[i] > 0) p.levels[i].bytes = sizes[i];
+  if (p.levels.size() == 4) p.levels[2].bytes = std::min(p.levels[2].bytes, kLastLevelPerCore * p.cores);
+  return p;
+}
+
+nlohmann::json to_json(const MachineProfile& p) {
+  nlohmann::json levels = nlohmann::json::array();
+  for (const auto& level : p.levels)
+    levels.push_back({{"bytes", level.bytes}, {"read_bytes_per_second", level.read_bytes_per_second}});
+  return {{"fingerprint", p.fingerprint},
+          {"cores", p.cores},
+          {"flops_per_second", p.flops_per_second},
+          {"levels", levels},
+          {"write_bytes_per_second", p.write_bytes_per_second},
+          {"streaming_write_bytes_per_second", p.streaming_write_bytes_per_second},
+          {"launch_seconds", p.launch_seconds},
+          {"fork_seconds", p.fork_seconds},
+          {"barrier_seconds", p.barrier_seconds}};
+}
+
+double positive(const nlohmann::json& value) {
+  const double v = value.get<double>();
+  if (!(v > 0) || v > 1e18) throw Error(ErrorKind::Value, "machine profile: a rate is not positive");
+  return v;
+}
+
+MachineProfile from_json(const nlohmann::json& object) {
+  MachineProfile p;
+  p.fingerprint = object.at("fingerprint").get<std::string>();
+  p.cores = std::max(1, object.at("cores").get<int>());
+  for (int i = 0; i < 3; ++i) p.flops_per_second[i] = positive(object.at("flops_per_second").at(i));
+  p.levels.clear();
+  for (const auto& level : object.at("levels"))
+    p.levels.push_back({level.at("bytes").get<int64_t>(), positive(level.at("read_bytes_per_second"))});
+  if (p.levels.size() < 2) throw Error(ErrorKind::Value, "machine profile: expected at least two memory levels");
+  p.write_bytes_per_second = positive(object.at("write_bytes_per_second"));
+  p.streaming_write_bytes_per_second = positive(object.at("streaming_write_bytes_per_second"));
+  p.launch_seconds = positive(object.at("launch_seconds"));
+  p.fork_seconds = positive(object.at("fork_seconds"));
+  p.barrier_seconds = positive(object.at("barrier_seconds"));
+  return p;
+}
+
+}  // namespace
+
+std::string machine_fingerprint() {
+  std::ifstream in("/proc/cpuinfo");
+  std::stringstream text;
+  text << in.rdbuf();
+  const std::string cpuinfo = text.str();
+  uint64_t features = hash_text(cpu_field(cpuinfo, "flags"));
+  if (cpuinfo.empty()) {
+    utsname system{};
+    if (uname(&system) == 0) features = hash_text(system.machine);
+  }
+  std::ostringstream out;
+  out << cpu_field(cpuinfo, "model name") << " " << cpu_field(cpuinfo, "cpu family") << "."
+      << cpu_field(cpuinfo, "model") << "." << cpu_field(cpuinfo, "stepping") << " features " << std::hex << features
+      << std::dec << " caches";
+  for (int64_t bytes : cache_sizes()) out << " " << (bytes >> 10) << "K";
+  out << " cores " << std::max(1u, std::thread::hardware_concurrency()) << " lathe " << kVersion;
+  return out.str();
+}
+
+std::string machine_profile_path() { return cache_dir() + "/machine.json"; }
+
+void store_machine_profile(const MachineProfile& profile) {
+  write_atomically(machine_profile_path(), to_json(profile).dump(2) + "\n");
+}
+
+MachineProfile machine_profile() {
+  static std::mutex mutex;
+  static std::map<std::string, MachineProfile> known;  // by path: the environment may change between calls
+  const std::string path = machine_profile_path();
+  std::lock_guard lock(mutex);
+  if (auto it = known.find(path); it != known.end()) return it->second;
+  MachineProfile profile = defaults();
+  if (std::ifstream in(path); in) {
+    try {
+      MachineProfile stored = from_json(nlohmann::json::parse(in));
+      if (stored.fingerprint == profile.fingerprint) profile = stored;
+    } catch (const std::exception&) {
+      // A damaged profile costs only accuracy: the defaults stand until the machine is measured again.
+    }
+  }
+  return known.emplace(path, profile).first->second;
+}
+
+}  // namespace lathe::search

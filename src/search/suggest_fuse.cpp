@@ -1,0 +1,107 @@
+// A producer's nests under a loop of its consumer: one at a time at every loop, and whole chains of row-wise stages at once.
+#include <algorithm>
+#include <set>
+
+#include "search/suggest.hpp"
+
+namespace lathe::search {
+namespace {
+
+constexpr double kRegisterElements = 64;
+
+struct Readers {
+  const KernelPlan* owner = nullptr;
+  std::vector<const KernelPlan*> kernels;
+};
+
+Readers readers_of(const Plan& plan, int stage) {
+  Readers r;
+  for (const auto& k : plan.kernels) {
+    if (std::binary_search(k->stages.begin(), k->stages.end(), stage)) r.owner = k.get();
+    if (std::binary_search(k->reads.begin(), k->reads.end(), stage)) r.kernels.push_back(k.get());
+  }
+  return r;
+}
+
+/// Elements of the buffer that one iteration of the loop reads.
+double needed_in(const Features& f, const AccessInfo& access, int loop) {
+  double n = 1;
+  for (int l = access.loop; l != loop && l >= 0; l = f.loops[l].parent)
+    if (f.stride(access, l) != 0) n *= std::max(1.0, f.loops[l].extent);
+  return n;
+}
+
+void at_each_loop(const SuggestContext& c, int stage, std::vector<Proposal>& out) {
+  const Features& f = c.features;
+  const std::string& name = c.plan.program->stages[stage].buffer->name;
+  const int id = c.plan.program->stages[stage].buffer->id;
+  std::vector<int> reads;
+  for (int a = 0; a < static_cast<int>(f.accesses.size()); ++a)
+    if (f.buffers[f.accesses[a].buffer].buffer->id == id) reads.push_back(a);
+  if (reads.empty()) return;
+  // The loops around all reads.
+  for (int l = f.accesses[reads[0]].loop; l >= 0; l = f.loops[l].parent) {
+    const bool around_all = std::all_of(reads.begin(), reads.end(), [&](int a) {
+      return a >= f.loops[l].first_access && a < f.loops[l].end_access;
+    });
+    const auto kind = kind_of(f, l);
+    if (!around_all || kind == ast::LoopKind::Vector || kind == ast::LoopKind::Unroll) continue;
+    const double elements = needed_in(f, f.accesses[reads[0]], l);
+    out.push_back({{move_fuse_at(name, loop_name(f, l), elements <= kRegisterElements ? "register" : "packed")},
+                   "compute " + name + " as " + loop_name(f, l) + " needs it"});
+  }
+}
+
+/// Every stage upstream whose leading axes are the consumer's outer loops goes under the innermost of those.
+void row_chain(const SuggestContext& c, size_t depth, std::vector<Proposal>& out) {
+  const Features& f = c.features;
+  const lower::Program& program = *c.plan.program;
+  const std::vector<Leaf> leaves = leaves_of(f);
+  if (leaves.empty() || leaves.back().loops.size() <= depth) return;
+  const int at = leaves.back().loops[depth];
+  if (!is_serial(f, at)) return;
+  std::vector<double> outer;
+  for (size_t d = 0; d <= depth; ++d) outer.push_back(f.loops[leaves.back().loops[d]].extent);
+  std::set<const KernelPlan*> merged{&c.kernel};
+  std::set<int, std::greater<>> open(c.kernel.reads.begin(), c.kernel.reads.end());
+  Proposal chain{{}, "rows of " + loop_name(f, at) + " in one pass"};
+  while (!open.empty()) {
+    const int stage = *open.begin();
+    open.erase(open.begin());
+    const lower::Stage& info = program.stages[stage];
+    const Readers readers = readers_of(c.plan, stage);
+    if (!readers.owner || merged.contains(readers.owner) || info.is_output || info.is_scatter) continue;
+    if (readers.owner->stages.size() != 1) continue;
+    if (!std::all_of(readers.kernels.begin(), readers.kernels.end(), [&](const KernelPlan* k) { return merged.contains(k); }))
+      continue;
+    // Axes of size 1 have no loop.
+    std::vector<double> axes;
+    double rest = 1;
+    for (const Expr& e : info.buffer->shape) {
+      if (e.is_const(1)) continue;
+      if (axes.size() < outer.size()) axes.push_back(estimate(e));
+      else rest *= estimate(e);
+    }
+    if (axes != outer) continue;
+    merged.insert(readers.owner);
+    chain.moves.push_back(move_fuse_at(info.buffer->name, loop_name(f, at), rest <= kRegisterElements ? "register" : "packed"));
+    for (int s : readers.owner->reads) open.insert(s);
+  }
+  if (chain.moves.size() > 1) out.push_back(std::move(chain));
+}
+
+}  // namespace
+
+std::vector<Proposal> suggest_fuse(const SuggestContext& c) {
+  std::vector<Proposal> proposals;
+  for (size_t depth = 0; depth < 3; ++depth) row_chain(c, depth, proposals);
+  for (int stage : c.kernel.reads) {
+    const lower::Stage& info = c.plan.program->stages[stage];
+    const Readers readers = readers_of(c.plan, stage);
+    if (info.is_output || info.is_scatter || readers.kernels.size() != 1 || !readers.owner) continue;
+    at_each_loop(c, stage, proposals);
+  }
+  return proposals;
+}
+
+}  // namespace lathe::search

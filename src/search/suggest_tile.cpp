@@ -1,0 +1,69 @@
+// Register tiles for a reduction with output axes: alone in its kernel, or fused under the tile loops of its consumer.
+#include <algorithm>
+
+#include "search/tile.hpp"
+
+namespace lathe::search {
+
+std::vector<Proposal> suggest_tile(const SuggestContext& c) {
+  TileProblem problem;
+  if (!read_tile_problem(c.features, c.kernel.kernel, c.target, problem) || problem.lanes < 2) return {};
+  std::vector<Proposal> proposals;
+  for (const TileChoice& choice : tile_choices(problem, c)) {
+    Proposal p = tile_moves(problem, choice);
+    if (!p.moves.empty()) proposals.push_back(std::move(p));
+  }
+  return proposals;
+}
+
+std::vector<Proposal> suggest_fused_tile(const SuggestContext& c) {
+  // The consumer: one plain store, its loops as they were made.
+  const Features& f = c.features;
+  const std::vector<Leaf> leaves = leaves_of(f);
+  if (leaves.size() != 1 || leaves[0].combine || leaves[0].random || leaves[0].own != 0 || leaves[0].loops.empty()) return {};
+  const Leaf& leaf = leaves[0];
+  for (int l : leaf.loops)
+    if (!is_serial(f, l)) return {};
+  std::vector<Proposal> proposals;
+  for (int stage : c.kernel.reads) {
+    const lower::Stage& info = c.plan.program->stages[stage];
+    if (!info.is_reduction || info.is_output) continue;
+    const KernelPlan* producer = nullptr;
+    int readers = 0;
+    for (const auto& k : c.plan.kernels) {
+      if (std::binary_search(k->stages.begin(), k->stages.end(), stage)) producer = k.get();
+      readers += std::binary_search(k->reads.begin(), k->reads.end(), stage);
+    }
+    if (!producer || producer->stages.size() != 1 || readers != 1) continue;
+    Features pf;
+    read_features(producer->kernel, c.target, pf);
+    TileProblem problem;
+    if (!read_tile_problem(pf, producer->kernel, c.target, problem)) continue;
+    problem.lanes = std::min(problem.lanes, lanes_of(f, leaf, c.target));
+    // Each of its axes must be one of the consumer's loops.
+    bool aligned = problem.lanes >= 2;
+    int reads = 0;
+    for (int a = leaf.first; a < leaf.store && aligned; ++a) {
+      const AccessInfo& access = f.accesses[a];
+      if (f.buffers[access.buffer].buffer->id != info.buffer->id) continue;
+      ++reads;
+      for (auto& axis : problem.out) {
+        for (int l : leaf.loops)
+          if (f.stride(access, l) == axis.store_stride && longest(f, l) == axis.extent && axis.around.empty())
+            axis.around = loop_name(f, l);
+        aligned &= !axis.around.empty();
+      }
+      double moving = 0;
+      for (int l : leaf.loops) moving += f.stride(access, l) != 0;
+      aligned &= moving == static_cast<double>(problem.out.size()) && leaf.loops.size() == problem.out.size();
+    }
+    if (!aligned || reads != 1) continue;
+    for (const TileChoice& choice : tile_choices(problem, c)) {
+      Proposal p = tile_moves(problem, choice);
+      if (!p.moves.empty()) proposals.push_back(std::move(p));
+    }
+  }
+  return proposals;
+}
+
+}  // namespace lathe::search

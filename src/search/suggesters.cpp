@@ -1,0 +1,16 @@
+#include "search/suggest.hpp"
+
+namespace lathe::search {
+
+const std::vector<NamedSuggester>& suggesters() {
+  static const std::vector<NamedSuggester> list = {
+      {"inline", suggest_inline, true},         {"fuse", suggest_fuse, true},
+      {"fused-tile", suggest_fused_tile, true}, {"tile", suggest_tile, false},
+      {"vectorise", suggest_vectorise, false},  {"reorder", suggest_reorder, false},
+      {"unroll", suggest_unroll, false},        {"parallel", suggest_parallel, false},
+      {"stream", suggest_stream, false},        {"opencl", suggest_opencl, false},
+  };
+  return list;
+}
+
+}  // namespace lathe::search

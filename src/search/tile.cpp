@@ -1,0 +1,344 @@
+#include "search/tile.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace lathe::search {
+namespace {
+
+/// A loop after splitting: outer part (may be empty), inner part.
+struct Parts {
+  std::string outer, inner;
+};
+
+class Builder {
+ public:
+  Builder(const TileProblem& p, const TileChoice& c) : p_(p), c_(c) {}
+
+  Proposal build() {
+    const TileProblem::Loop& n = p_.out[c_.vector];
+    const int64_t width = int64_t{p_.lanes} * c_.vectors;
+    // The loops that are cut: the consumer's, if there is one.
+    std::string n_rest = nest_name(n);
+    if (c_.vector_block > 0) {
+      const Parts b = split(n_rest, n.extent, c_.vector_block);
+      block_ = b.outer;
+      n_rest = b.inner;
+    }
+    const Parts n_tile = split(n_rest, c_.vector_block > 0 ? c_.vector_block : n.extent, width);
+    const Parts n_vector = split(n_tile.inner, std::min(n.extent, width), p_.lanes);
+    Parts m_tile;
+    if (c_.rows >= 0) m_tile = split(nest_name(p_.out[c_.rows]), p_.out[c_.rows].extent, c_.height);
+    if (c_.rows >= 0 && c_.height == 1) m_tile = {nest_name(p_.out[c_.rows]), ""};
+
+    std::vector<std::string> reduce_outer, reduce;
+    int longest = 0;
+    for (size_t i = 0; i < p_.reduce.size(); ++i)
+      if (p_.reduce[i].extent > p_.reduce[longest].extent) longest = static_cast<int>(i);
+    for (size_t i = 0; i < p_.reduce.size(); ++i) {
+      std::string name = p_.reduce[i].name;
+      if (c_.reduce_block > 0 && static_cast<int>(i) == longest && !p_.fused()) {
+        const Parts r = split(name, p_.reduce[i].extent, c_.reduce_block);
+        if (!r.outer.empty()) reduce_outer.push_back(r.outer);
+        name = r.inner;
+      }
+      reduce.push_back(name);
+    }
+
+    // Outside the tile: batch axes, blocks of the reduction and of the columns, then the two tile loops.
+    std::vector<std::string> outside;
+    for (size_t i = 0; i < p_.out.size(); ++i)
+      if (static_cast<int>(i) != c_.vector && static_cast<int>(i) != c_.rows) outside.push_back(nest_name(p_.out[i]));
+    for (auto& r : reduce_outer) outside.push_back(r);
+    add(outside, block_);
+    const size_t vector_pack = outside.size() + (c_.rows_outside || c_.vector_block > 0 ? 0 : 1);
+    add(outside, c_.rows_outside || c_.vector_block > 0 ? m_tile.outer : n_tile.outer);
+    const bool has_first = outside.size() > 0;
+    add(outside, c_.rows_outside || c_.vector_block > 0 ? n_tile.outer : m_tile.outer);
+    std::vector<std::string> tile;
+    add(tile, m_tile.inner);
+    add(tile, n_vector.outer);
+    tile.push_back(n_vector.inner);
+
+    if (p_.fused()) return fused(outside, tile, n, reduce, vector_pack, m_tile, has_first);
+
+    std::vector<std::string> order = outside;
+    order.insert(order.end(), reduce.begin(), reduce.end());
+    order.insert(order.end(), tile.begin(), tile.end());
+    if (order.size() > 1) moves_.push_back(move_reorder(order));
+    pack(outside, vector_pack, m_tile.outer);
+    moves_.push_back(move_accumulate(p_.stage, reduce.front()));
+    const std::string copy = p_.stage + ".a" + std::to_string(scratch_);
+    finish_tile(tile);
+    std::vector<std::string> clear, write;
+    for (size_t d = 0; d < tile.size(); ++d) {
+      clear.push_back(copy + ".z" + std::to_string(d));
+      write.push_back(copy + ".w" + std::to_string(d));
+    }
+    finish_tile(clear);
+    finish_tile(write);
+    return {std::move(moves_), describe()};
+  }
+
+ private:
+  std::string nest_name(const TileProblem::Loop& l) const { return l.around.empty() ? l.name : l.around; }
+  static void add(std::vector<std::string>& to, const std::string& name) {
+    if (!name.empty()) to.push_back(name);
+  }
+
+  Parts split(const std::string& name, int64_t extent, int64_t factor) {
+    if (factor <= 1) return {name, ""};
+    if (extent <= factor) return {"", name};
+    moves_.push_back(move_split(name, factor));
+    return {name + ".o", name + ".i"};
+  }
+
+  /// The last loop is the vector, the others are copies of it.
+  void finish_tile(const std::vector<std::string>& tile) {
+    moves_.push_back(move_vectorise(tile.back()));
+    for (size_t i = 0; i + 1 < tile.size(); ++i) moves_.push_back(move_unroll(tile[i]));
+  }
+
+  /// Copies of the operands, as far outside as they are reused from. `vector_at` loops of `outside` lie around the place where
+  /// the operand along the lanes is wanted again and again.
+  void pack(const std::vector<std::string>& outside, size_t vector_at, const std::string& rows_outer) {
+    for (const auto& operand : p_.operands) {
+      if (!operand.packable) continue;
+      const bool along_vector = operand.out_strides[c_.vector] != 0;
+      const bool along_rows = c_.rows >= 0 && operand.out_strides[c_.rows] != 0;
+      if (along_vector && !along_rows && c_.pack_vector && vector_at > 0) {
+        moves_.push_back(move_pack(p_.stage, operand.buffer, outside[vector_at - 1], "packed"));
+        // Its last loop runs along the lanes: the copy is made with vectors too.
+        moves_.push_back(move_vectorise(p_.stage + ".p" + std::to_string(p_.scratch + packs_) + ".c" +
+                                        std::to_string(pack_dimensions(operand, outside, vector_at) - 1)));
+        ++packs_;
+        ++scratch_;
+      } else if (along_rows && !along_vector && c_.pack_rows && !rows_outer.empty() && c_.rows_outside) {
+        moves_.push_back(move_pack(p_.stage, operand.buffer, rows_outer, "packed"));
+        ++packs_;
+        ++scratch_;
+      }
+    }
+  }
+
+  /// Loops inside outside[at - 1] along which the operand moves.
+  size_t pack_dimensions(const TileProblem::Operand& operand, const std::vector<std::string>& outside, size_t at) const {
+    size_t n = 0;
+    const auto belongs = [](const std::string& part, const std::string& whole) {
+      return part.size() >= whole.size() && part.compare(0, whole.size(), whole) == 0 &&
+             (part.size() == whole.size() || part[whole.size()] == '.');
+    };
+    for (size_t i = at; i < outside.size(); ++i) {
+      for (size_t j = 0; j < p_.out.size(); ++j) n += belongs(outside[i], nest_name(p_.out[j])) && operand.out_strides[j] != 0;
+      for (size_t j = 0; j < p_.reduce.size(); ++j) n += belongs(outside[i], p_.reduce[j].name) && operand.reduce_strides[j] != 0;
+    }
+    for (double s : operand.reduce_strides) n += s != 0;
+    n += 1 + (c_.vectors > 1 && p_.out[c_.vector].extent > p_.lanes ? 1 : 0);
+    return n;
+  }
+
+  Proposal fused(std::vector<std::string>& outside, const std::vector<std::string>& tile, const TileProblem::Loop& n,
+                 const std::vector<std::string>& reduce, size_t vector_pack, const Parts& m_tile, bool has_first) {
+    if (!has_first || outside.empty()) return {};
+    std::vector<std::string> order = outside;
+    order.insert(order.end(), tile.begin(), tile.end());
+    if (order.size() > 1) moves_.push_back(move_reorder(order));
+    moves_.push_back(move_fuse_at(p_.stage, outside.back(), "register"));
+    // Under the loop the reduction has loops of its own over the tile: cut and order them alike.
+    const auto inner_tile = [&](const std::string& n_name, const std::string& m_name, const std::vector<std::string>& reducing) {
+      std::vector<std::string> own;
+      if (!m_tile.inner.empty()) own.push_back(m_name);
+      const Parts v = split(n_name, std::min<int64_t>(n.extent, int64_t{p_.lanes} * c_.vectors), p_.lanes);
+      add(own, v.outer);
+      own.push_back(v.inner);
+      if (!reducing.empty()) {
+        std::vector<std::string> all = reducing;
+        all.insert(all.end(), own.begin(), own.end());
+        moves_.push_back(move_reorder(all));
+      }
+      return own;
+    };
+    const std::string m_name = c_.rows >= 0 ? p_.out[c_.rows].name : "";
+    const std::vector<std::string> update = inner_tile(n.name, m_name, reduce);
+    const std::vector<std::string> clear = inner_tile(clear_name(n.name), m_name.empty() ? "" : clear_name(m_name), {});
+    pack(outside, vector_pack, m_tile.outer);
+    finish_tile(update);
+    finish_tile(clear);
+    finish_tile(tile);
+    return {std::move(moves_), describe()};
+  }
+
+  static std::string clear_name(std::string name) {  // "t3.i1" -> "t3.z1"
+    name[name.find('.') + 1] = 'z';
+    return name;
+  }
+
+  std::string describe() const {
+    return "tile of " + std::to_string(c_.height) + " x " + std::to_string(c_.vectors) + " vectors" +
+           (c_.pack_vector ? ", packed" : "") + (c_.pack_rows ? ", rows packed" : "") +
+           (c_.vector_block ? ", blocks of " + std::to_string(c_.vector_block) : "") +
+           (c_.reduce_block ? ", reduction by " + std::to_string(c_.reduce_block) : "");
+  }
+
+  const TileProblem& p_;
+  const TileChoice& c_;
+  std::vector<Move> moves_;
+  std::string block_;
+  int packs_ = 0;
+  int scratch_ = p_.scratch;
+};
+
+/// Loops fit for the lanes, best first.
+std::vector<int> vector_loops(const TileProblem& p) {
+  std::vector<std::pair<double, int>> ranked;
+  for (size_t i = 0; i < p.out.size(); ++i) {
+    if (p.out[i].extent < 2) continue;
+    double contiguous = std::abs(p.out[i].store_stride) == 1 ? 0.5 : 0, strided = 0;
+    for (const auto& o : p.operands) {
+      const double s = std::abs(o.out_strides[i]);
+      if (s == 1) contiguous += 1;
+      else if (s != 0) strided += 1;
+    }
+    const double filled = std::min(1.0, p.out[i].average / p.lanes);
+    ranked.emplace_back(-(contiguous - strided + filled), static_cast<int>(i));
+  }
+  std::sort(ranked.begin(), ranked.end());
+  std::vector<int> loops;
+  for (const auto& [score, i] : ranked) loops.push_back(i);
+  return loops;
+}
+
+/// Loops along which the operand on the lanes is reused, longest first.
+std::vector<int> row_loops(const TileProblem& p, int vector) {
+  std::vector<std::pair<double, int>> ranked;
+  for (size_t i = 0; i < p.out.size(); ++i) {
+    if (static_cast<int>(i) == vector || p.out[i].extent < 2) continue;
+    bool reused = false;
+    for (const auto& o : p.operands) reused |= o.out_strides[vector] != 0 && o.out_strides[i] == 0;
+    if (reused) ranked.emplace_back(-p.out[i].average, static_cast<int>(i));
+  }
+  std::sort(ranked.begin(), ranked.end());
+  std::vector<int> loops;
+  for (const auto& [extent, i] : ranked) loops.push_back(i);
+  if (loops.empty()) loops.push_back(-1);
+  return loops;
+}
+
+/// Heights that fill the registers with little left over at the end of the loop.
+std::vector<int> heights(int most, double extent, size_t count) {
+  std::vector<std::pair<double, int>> ranked;
+  const int largest = static_cast<int>(std::min<double>(most, std::ceil(extent)));
+  for (int h = std::max(1, largest / 2); h <= largest; ++h) {
+    const double tiles = std::ceil(extent / h);
+    const double wasted = tiles * h / extent - 1 + (std::fmod(extent, h) != 0 ? 0.03 : 0);
+    ranked.emplace_back(wasted + 0.5 / h, h);
+  }
+  std::sort(ranked.begin(), ranked.end());
+  std::vector<int> out;
+  for (size_t i = 0; i < ranked.size() && i < count; ++i) out.push_back(ranked[i].second);
+  return out;
+}
+
+}  // namespace
+
+std::vector<TileChoice> tile_choices(const TileProblem& p, const SuggestContext& context) {
+  std::vector<TileChoice> choices;
+  double reduce_extent = 1, longest = 1;
+  for (const auto& r : p.reduce) {
+    reduce_extent *= r.average;
+    longest = std::max(longest, r.average);
+  }
+  std::vector<int> vectors_along = vector_loops(p);
+  if (vectors_along.size() > 2) vectors_along.resize(2);
+  const int registers = context.target.vector_registers;
+  for (int n : vectors_along) {
+    std::vector<int> rows_along = row_loops(p, n);
+    if (rows_along.size() > (context.thorough ? 2u : 1u)) rows_along.resize(context.thorough ? 2 : 1);
+    for (int m : rows_along) {
+      for (int vectors = 1; vectors <= 4; ++vectors) {
+        if (vectors > 1 && (vectors - 1) * p.lanes >= p.out[n].extent) break;
+        const int most = std::max(1, (registers - vectors - 1) / vectors);
+        const std::vector<int> tall = m < 0 ? std::vector<int>{1} : heights(most, p.out[m].average, context.thorough ? 4 : 2);
+        for (int height : tall) {
+          TileChoice c;
+          c.vector = n;
+          c.rows = m;
+          c.vectors = vectors;
+          c.height = height;
+          const int64_t width = int64_t{vectors} * p.lanes;
+          const auto with_blocks = [&](TileChoice choice) {
+            choices.push_back(choice);
+            if (!choice.pack_vector || choice.rows_outside) return;
+            const std::vector<int64_t> panels = context.thorough ? std::vector<int64_t>{2, 4, 8} : std::vector<int64_t>{4};
+            std::vector<int64_t> depths{0};
+            if (!p.fused() && longest >= 512)
+              for (int64_t k : context.thorough ? std::vector<int64_t>{256, 512, 1024} : std::vector<int64_t>{512})
+                if (longest > static_cast<double>(k)) depths.push_back(k);
+            for (int64_t depth : depths) {
+              choice.reduce_block = depth;
+              choice.vector_block = 0;
+              if (depth) choices.push_back(choice);
+              for (int64_t panel : panels) {
+                if (panel * width >= p.out[n].extent) break;
+                choice.vector_block = panel * width;
+                choices.push_back(choice);
+              }
+            }
+          };
+          choices.push_back(c);
+          c.rows_outside = true;
+          if (m >= 0) {
+            choices.push_back(c);
+            c.pack_rows = true;
+            if (context.thorough) choices.push_back(c);
+            c.pack_rows = false;
+            c.rows_outside = false;
+            c.pack_vector = true;
+            with_blocks(c);
+          }
+        }
+      }
+    }
+  }
+  return choices;
+}
+
+Proposal tile_moves(const TileProblem& problem, const TileChoice& choice) { return Builder(problem, choice).build(); }
+
+bool read_tile_problem(const Features& f, const ast::Kernel& kernel, const Target& target, TileProblem& out) {
+  const Leaf* update = nullptr;
+  const std::vector<Leaf> leaves = leaves_of(f);
+  for (const Leaf& leaf : leaves) {
+    if (!leaf.combine) continue;
+    if (update) return false;
+    update = &leaf;
+  }
+  if (!update || update->random || update->stage < 0 || update->own != 0) return false;
+  out = {};
+  out.stage = update->buffer;
+  out.lanes = lanes_of(f, *update, target);
+  out.scratch = next_scratch(kernel, update->stage);
+  const AccessInfo& store = f.accesses[update->store];
+  std::vector<int> out_loops, reduce_loops;
+  for (int l : update->loops) {
+    if (!is_serial(f, l)) return false;
+    const double stride = f.stride(store, l);
+    (stride != 0 ? out_loops : reduce_loops).push_back(l);
+    (stride != 0 ? out.out : out.reduce)
+        .push_back({loop_name(f, l), "", longest(f, l), std::max(1.0, f.loops[l].extent), stride});
+  }
+  if (out.out.empty() || out.reduce.empty()) return false;
+  for (int a = update->first; a < update->store; ++a) {
+    const AccessInfo& access = f.accesses[a];
+    TileProblem::Operand operand{f.buffers[access.buffer].buffer->name, !access.random, {}, {}};
+    for (int l : out_loops) operand.out_strides.push_back(f.stride(access, l));
+    for (int l : reduce_loops) operand.reduce_strides.push_back(f.stride(access, l));
+    // A buffer that is read at two places has no single copy.
+    for (auto& other : out.operands)
+      if (other.buffer == operand.buffer) other.packable = operand.packable = false;
+    out.operands.push_back(std::move(operand));
+  }
+  return true;
+}
+
+}  // namespace lathe::search

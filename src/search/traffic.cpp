@@ -1,0 +1,224 @@
+#include "search/traffic.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace lathe::search {
+namespace {
+
+constexpr double kUsable = 0.8;          // of a cache: the rest is lost to other data and imperfect replacement
+constexpr double kPrefetchedRun = 256;   // bytes in a row from which the prefetcher helps
+
+/// What one access touches while some loops run.
+struct Footprint {
+  double bytes = 0;       // in whole lines
+  double run = 0;         // contiguous bytes
+  bool conflicts = false; // more lines than the sets they map to can hold
+};
+
+/// A kernel's accesses against one cache. Reused between kernels.
+class Model {
+ public:
+  void run(const Features& f, const CacheShape& cache, std::vector<Traffic>& nests) {
+    f_ = &f;
+    cache_ = cache;
+    nests.clear();
+    best_.assign(f.buffers.size(), {});
+    compute_footprints();
+    const bool whole_fits = fits(0, static_cast<int>(f.accesses.size()), -1);
+    for (int l = 0; l < static_cast<int>(f.loops.size()); l = f.loops[l].end) {
+      Traffic t;
+      if (whole_fits) stream_only(l, t);
+      else add_traffic(l, 1, t);
+      nests.push_back(t);
+    }
+  }
+
+ private:
+  struct Merged {
+    double bytes = 0, run = 0;
+    bool read = false, written = false, streamed = false;
+    uint32_t stamp = 0;
+  };
+
+  // The footprint of access a over the loops of depth >= d is footprints_[first_[a] + d].
+  const Footprint& footprint(int access, int depth) const {
+    const AccessInfo& a = f_->accesses[access];
+    const int inner = a.loop < 0 ? 0 : f_->loops[a.loop].depth + 1;
+    return footprints_[first_[access] + std::min(depth, inner)];
+  }
+
+  void compute_footprints() {
+    footprints_.clear();
+    first_.clear();
+    for (const AccessInfo& a : f_->accesses) {
+      first_.push_back(footprints_.size());
+      const int depth = a.loop < 0 ? 0 : f_->loops[a.loop].depth + 1;
+      // The enclosing loops by ascending stride.
+      steps_.clear();
+      for (int l = a.loop; l >= 0; l = f_->loops[l].parent) {
+        const double stride = std::abs(f_->stride(a, l));
+        if (stride > 0 || a.random) steps_.push_back({stride, f_->loops[l].extent, f_->loops[l].depth});
+      }
+      std::sort(steps_.begin(), steps_.end(), [](const Step& x, const Step& y) { return x.stride < y.stride; });
+      for (int d = 0; d <= depth; ++d) footprints_.push_back(over_loops_from(a, d));
+    }
+  }
+
+  Footprint over_loops_from(const AccessInfo& a, int depth) const {
+    const BufferInfo& buffer = f_->buffers[a.buffer];
+    Footprint out;
+    if (buffer.buffer->scope == ast::Scope::Register) return out;
+    const double element = buffer.element_bytes, whole = buffer.elements * element;
+    if (a.random) {
+      double count = 1;
+      for (const Step& s : steps_)
+        if (s.depth >= depth) count *= std::max(1.0, s.extent);
+      out.bytes = std::min(std::ceil(whole / cache_.line) * cache_.line, count * cache_.line);
+      out.run = element;
+      return out;
+    }
+    double run = element, rows = 1, covered_sets = 1;
+    double stride = 0, count = 1;  // of the level being merged
+    const auto close_level = [&] {
+      if (count <= 1) return;
+      rows *= count;
+      if (cache_.sets > 0) {
+        const double lines = std::max(1.0, std::floor(stride / cache_.line));
+        const double shared = std::bit_floor(static_cast<uint64_t>(lines) & (~static_cast<uint64_t>(lines) + 1));
+        covered_sets *= std::min(count, std::max(1.0, cache_.sets / shared));
+      }
+    };
+    for (const Step& s : steps_) {
+      if (s.depth < depth || s.extent <= 1) continue;
+      const double step = s.stride * element;
+      if (count <= 1 && step <= std::max(run, cache_.line)) {
+        run += step * (s.extent - 1);
+      } else if (count > 1 && step < stride * count) {
+        count += step / stride * (s.extent - 1);
+      } else {
+        close_level();
+        stride = step;
+        count = s.extent;
+      }
+    }
+    close_level();
+    const double lines_a_row = std::max(1.0, std::ceil(run / cache_.line - 1e-9));
+    const double lines = std::min(rows * lines_a_row, std::ceil(whole / cache_.line));
+    out.bytes = lines * cache_.line;
+    out.run = run;
+    if (cache_.sets > 0)
+      out.conflicts = lines > std::min(cache_.sets, covered_sets * lines_a_row) * cache_.ways;
+    return out;
+  }
+
+  /// The union of accesses [first, end) over the loops of depth >= d: the same buffer counts once.
+  template <class F> void merge(int first, int end, int depth, F&& each) {
+    ++stamp_;
+    touched_.clear();
+    for (int a = first; a < end; ++a) {
+      const AccessInfo& access = f_->accesses[a];
+      const Footprint& fp = footprint(a, depth);
+      if (fp.bytes == 0) continue;
+      Merged& m = best_[access.buffer];
+      if (m.stamp != stamp_) {
+        m = {0, 0, false, false, false, stamp_};
+        touched_.push_back(access.buffer);
+      }
+      if (fp.bytes > m.bytes) {
+        m.bytes = fp.bytes;
+        m.run = fp.run;
+      }
+      m.read |= !access.store || access.combine;
+      m.written |= access.store;
+      m.streamed |= access.store && access.streaming;
+    }
+    for (int b : touched_) each(best_[b]);
+  }
+
+  bool fits(int first, int end, int loop) {
+    const int depth = loop < 0 ? 0 : f_->loops[loop].depth;
+    return fits_from(first, end, depth);
+  }
+
+  bool fits_from(int first, int end, int depth) {
+    for (int a = first; a < end; ++a)
+      if (footprint(a, depth).conflicts) return false;
+    double total = 0;
+    merge(first, end, depth, [&](const Merged& m) { total += m.streamed && !m.read ? 0 : m.bytes; });
+    return total <= kUsable * cache_.bytes;
+  }
+
+  void add_footprint(int first, int end, int depth, double times, Traffic& t) {
+    merge(first, end, depth, [&](const Merged& m) {
+      const double bytes = m.bytes * times;
+      if (m.read) t.read += bytes;
+      if (m.written) (m.streamed ? t.streamed : t.written) += bytes;
+      if (m.run < kPrefetchedRun) t.scattered += bytes * (1 - m.run / kPrefetchedRun);
+    });
+  }
+
+  void add_traffic(int loop, double times, Traffic& t) {
+    const LoopInfo& l = f_->loops[loop];
+    if (l.first_access == l.end_access) return;
+    if (loop + 1 == l.end || fits_from(l.first_access, l.end_access, l.depth) ||
+        fits_from(l.first_access, l.end_access, l.depth + 1)) {
+      add_footprint(l.first_access, l.end_access, l.depth, times, t);
+      return;
+    }
+    const double inner = times * std::max(1.0, l.extent);
+    int access = l.first_access;
+    for (int child = loop + 1; child < l.end; child = f_->loops[child].end) {
+      if (access < f_->loops[child].first_access)
+        add_footprint(access, f_->loops[child].first_access, l.depth + 1, inner, t);
+      add_traffic(child, inner, t);
+      access = f_->loops[child].end_access;
+    }
+    if (access < l.end_access) add_footprint(access, l.end_access, l.depth + 1, inner, t);
+  }
+
+  // Streaming stores leave the caches even when everything would fit.
+  void stream_only(int loop, Traffic& t) {
+    const LoopInfo& l = f_->loops[loop];
+    merge(l.first_access, l.end_access, l.depth, [&](const Merged& m) {
+      if (!m.streamed) return;
+      t.streamed += m.bytes;
+      t.read += m.bytes;  // whoever reads it next has to fetch it
+    });
+  }
+
+  struct Step { double stride, extent; int depth; };
+
+  const Features* f_ = nullptr;
+  CacheShape cache_{};
+  std::vector<Footprint> footprints_;
+  std::vector<size_t> first_;
+  std::vector<Step> steps_;
+  std::vector<Merged> best_;
+  std::vector<int> touched_;
+  uint32_t stamp_ = 0;
+};
+
+}  // namespace
+
+CacheShape cache_shape(int64_t bytes, bool conflicts) {
+  CacheShape c{static_cast<double>(bytes), 64, 0, 0};
+  if (!conflicts) return c;
+  for (int64_t ways : {12, 16, 8}) {
+    const int64_t sets = bytes / 64 / ways;
+    if (sets > 0 && std::has_single_bit(static_cast<uint64_t>(sets)) && sets * ways * 64 == bytes) {
+      c.sets = static_cast<double>(sets);
+      c.ways = static_cast<double>(ways);
+      break;
+    }
+  }
+  return c;
+}
+
+void traffic(const Features& features, const CacheShape& cache, std::vector<Traffic>& nests) {
+  static thread_local Model model;
+  model.run(features, cache, nests);
+}
+
+}  // namespace lathe::search
