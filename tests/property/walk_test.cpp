@@ -1,0 +1,87 @@
+// Any plan that moves can reach computes what the unscheduled kernels compute in the interpreter.
+//   walk_test [doctest options] ; the number of plans and the device come from LATHE_WALKS and LATHE_WALK_DEVICE.
+#include <cstdlib>
+#include <iostream>
+
+#include <doctest/doctest.h>
+
+#include "graph/tensor_impl.hpp"
+#include "support/programs.hpp"
+#include "support/run_plan.hpp"
+#include "support/walk.hpp"
+
+using namespace lathe;
+
+namespace {
+
+std::string describe(const std::vector<search::Move>& moves) {
+  std::string text;
+  for (const auto& move : moves) text += "  " + to_string(move) + "\n";
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("random walks agree with the interpreter") {
+  const char* device_name = std::getenv("LATHE_WALK_DEVICE");
+  const char* walks = std::getenv("LATHE_WALKS");
+  const std::string name = device_name ? device_name : "interp";
+  const int plans = walks ? std::atoi(walks) : 500;
+  runtime::Device* device = nullptr;
+  try {
+    device = &runtime::device(name);
+  } catch (const Error& error) {
+    MESSAGE("skipped: " << error.what());
+    return;
+  }
+  search::Target target;
+  target.device = name;
+  target.threads = 2;
+  target.groups = name == "opencl";
+
+  struct Case {
+    std::string name;
+    search::Plan start;
+    test::Memory inputs, expected;
+    int64_t reduction_length;
+  };
+  std::vector<Case> cases;
+  for (const auto& program : test::small_programs()) {
+    std::vector<lower::NamedOutput> outputs;
+    for (const auto& [label, tensor] : program.outputs) outputs.push_back({label, graph::node_of(tensor)});
+    auto lowered = std::make_shared<const lower::Program>(lower::lower(outputs));
+    Case c{program.name, search::initial_plan(lowered), test::random_inputs(*lowered, 7), {}, program.reduction_length};
+    c.expected = c.inputs;
+    test::run_plan(c.start, c.expected, nullptr);
+    cases.push_back(std::move(c));
+  }
+
+  int64_t moves = 0;
+  for (int i = 0; i < plans; ++i) {
+    const Case& c = cases[static_cast<size_t>(i) % cases.size()];
+    test::Walker walker(static_cast<uint64_t>(i), target);
+    const search::Plan plan = walker.walk(c.start, 60);
+    moves += static_cast<int64_t>(plan.moves().size());
+    test::Memory memory = c.inputs;
+    std::string failure;
+    try {
+      test::run_plan(plan, memory, device);
+      failure = test::difference(*plan.program, memory, c.expected, c.reduction_length);
+    } catch (const std::exception& error) {
+      failure = error.what();
+    }
+    if (!failure.empty()) {
+      std::string kernels;
+      for (const auto& k : plan.kernels) kernels += ast::print(k->kernel);
+      FAIL_CHECK("plan " << i << " of " << c.name << ": " << failure << "\n" << describe(plan.moves()) << kernels);
+    }
+    // The list of moves rebuilds the plan, also from its text.
+    std::vector<search::Move> parsed;
+    for (const auto& move : plan.moves()) parsed.push_back(search::parse_move(to_string(move)));
+    const search::Plan again = search::replay(plan.program, parsed, target);
+    REQUIRE(again.kernels.size() == plan.kernels.size());
+    for (size_t k = 0; k < plan.kernels.size(); ++k) CHECK(again.kernels[k]->hash == plan.kernels[k]->hash);
+  }
+  MESSAGE(plans << " plans, " << moves << " moves on " << name);
+  CHECK(moves > plans);  // the walks do walk
+}

@@ -1,0 +1,97 @@
+// Runs a plan kernel by kernel on any device, below Executable: fresh random inputs, poisoned outputs and intermediates.
+#pragma once
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "ast/ast.hpp"
+#include "runtime/device.hpp"
+#include "search/move.hpp"
+
+namespace lathe::test {
+
+using Memory = std::map<std::string, std::vector<unsigned char>>;  // by buffer name
+
+inline size_t bytes_of(const ast::Buffer& buffer) {
+  int64_t n = size_of(buffer.dtype);
+  for (Expr e : buffer.shape) n *= e.value();
+  return static_cast<size_t>(n);
+}
+
+inline Memory random_inputs(const lower::Program& program, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::uniform_real_distribution<double> real(-1, 1);
+  Memory memory;
+  for (const auto& input : program.inputs) {
+    auto& bytes = memory[input.buffer->name];
+    bytes.resize(bytes_of(*input.buffer));
+    const DType dtype = input.buffer->dtype;
+    for (size_t i = 0; i < bytes.size(); i += size_of(dtype)) {
+      const Scalar value = is_float(dtype) ? Scalar::of_float(dtype, real(random)) : Scalar::of_int(dtype, static_cast<int64_t>(random() % 6));
+      value.to_memory(&bytes[i]);
+    }
+  }
+  return memory;
+}
+
+inline ast::Kernel finalised(const ast::Kernel& kernel) {
+  ast::Kernel k = ast::expand_math(ast::expand_unrolled(ast::partition_tails(kernel)));
+  ast::verify(k);
+  return k;
+}
+
+/// Runs all kernels; device null: interprets the kernels as they stand, before any pass.
+inline void run_plan(const search::Plan& plan, Memory& memory, runtime::Device* device) {
+  for (const auto& kernel_plan : plan.kernels) {
+    const ast::Kernel& kernel = kernel_plan->kernel;
+    for (const ast::Param& param : kernel.params)
+      if (param.written) memory[param.buffer->name].assign(bytes_of(*param.buffer), 0xA5);
+    if (!device) {
+      std::vector<ast::Bytes> buffers;
+      for (const ast::Param& p : kernel.params) buffers.push_back({memory.at(p.buffer->name).data(), memory.at(p.buffer->name).size()});
+      ast::interpret(kernel, buffers, {});
+      continue;
+    }
+    const auto program = device->compile(finalised(kernel), {.threads = 2});
+    std::vector<std::unique_ptr<runtime::DeviceBuffer>> owned;
+    std::vector<runtime::BufferSlice> slices;
+    for (const ast::Param& p : kernel.params) {
+      auto& bytes = memory.at(p.buffer->name);
+      owned.push_back(device->allocate(bytes.size()));
+      owned.back()->upload(0, bytes.data(), bytes.size());
+      slices.push_back({owned.back().get(), 0, bytes.size()});
+    }
+    program->launch(slices, {});
+    device->finish();
+    for (size_t i = 0; i < kernel.params.size(); ++i) {
+      auto& bytes = memory.at(kernel.params[i].buffer->name);
+      if (kernel.params[i].written) owned[i]->download(0, bytes.data(), bytes.size());
+    }
+  }
+}
+
+/// Empty if every output agrees: integers exactly, floats within a few ulps per term of the longest sum.
+inline std::string difference(const lower::Program& program, const Memory& got, const Memory& want, int64_t reduction_length) {
+  for (const auto& output : program.outputs) {
+    const ast::Buffer& buffer = *program.stages[output.stage].buffer;
+    const auto &g = got.at(buffer.name), &w = want.at(buffer.name);
+    double largest = 0;
+    for (size_t i = 0; i < w.size(); i += size_of(buffer.dtype))
+      if (is_float(buffer.dtype)) largest = std::max(largest, std::abs(Scalar::from_memory(buffer.dtype, &w[i]).as_float()));
+    const double epsilon = buffer.dtype == DType::F64 ? 2.3e-16 : buffer.dtype == DType::F16 ? 1e-3 : buffer.dtype == DType::BF16 ? 8e-3 : 1.2e-7;
+    for (size_t i = 0; i < w.size(); i += size_of(buffer.dtype)) {
+      const Scalar a = Scalar::from_memory(buffer.dtype, &g[i]), b = Scalar::from_memory(buffer.dtype, &w[i]);
+      const double x = a.as_float(), y = b.as_float();
+      const bool same = a == b || (is_float(buffer.dtype) && ((std::isnan(x) && std::isnan(y)) ||
+                                   std::abs(x - y) <= epsilon * static_cast<double>(4 + reduction_length) * std::max(1.0, largest)));
+      if (!same)
+        return output.name + "[" + std::to_string(i / size_of(buffer.dtype)) + "] is " + to_string(a) + ", expected " + to_string(b);
+    }
+  }
+  return {};
+}
+
+}  // namespace lathe::test

@@ -1,0 +1,85 @@
+// Random walks: plans that search could reach, made by trying random moves and keeping the legal ones.
+#pragma once
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "search/move.hpp"
+
+namespace lathe::test {
+
+using search::Move;
+using search::MoveKind;
+
+struct LoopNames {
+  std::vector<std::string> all;                  // every loop of the plan
+  std::vector<std::vector<std::string>> chains;  // loops of perfect nests, outermost first
+};
+
+inline void collect_loops(const ast::Block& block, LoopNames& out, std::vector<std::string> chain = {}) {
+  for (const ast::Stmt& stmt : block) {
+    if (auto* alloc = std::get_if<ast::Alloc>(&stmt.node)) {
+      collect_loops(alloc->body, out);
+    } else if (auto* loop = std::get_if<ast::For>(&stmt.node)) {
+      out.all.push_back(loop->var.name());
+      std::vector<std::string> longer = block.size() == 1 ? chain : std::vector<std::string>{};
+      longer.push_back(loop->var.name());
+      if (longer.size() > 1) out.chains.push_back(longer);
+      collect_loops(loop->body, out, longer);
+    }
+  }
+}
+
+class Walker {
+ public:
+  Walker(uint64_t seed, const search::Target& target) : random_(seed), target_(target) {}
+
+  /// Tries `attempts` random moves on the plan, and keeps those that are legal.
+  search::Plan walk(search::Plan plan, int attempts) {
+    for (int i = 0; i < attempts; ++i)
+      if (auto applied = search::apply(plan, propose(plan), target_); applied.plan) plan = std::move(*applied.plan);
+    return plan;
+  }
+
+ private:
+  template <class T> const T& pick(const std::vector<T>& from) { return from[random_() % from.size()]; }
+
+  Move propose(const search::Plan& plan) {
+    LoopNames loops;
+    std::vector<std::string> stages, buffers;
+    for (const auto& kernel : plan.kernels) {
+      collect_loops(kernel->kernel.body, loops);
+      for (int s : kernel->stages) stages.push_back("t" + std::to_string(s));
+      for (const auto& param : kernel->kernel.params) buffers.push_back(param.buffer->name);
+    }
+    if (loops.all.empty()) loops.all.push_back("t0.i0");
+    static const std::vector<int64_t> factors{2, 3, 4, 5, 7, 8, 16, 32, 64};
+    static const std::vector<std::string> scopes{"packed", "packed", "register", "local"};
+    switch (random_() % (target_.groups ? 22 : 19)) {
+      case 0: case 1: case 2: return {MoveKind::Inline, {pick(stages)}, {}};
+      case 3: case 4: case 5: return {MoveKind::FuseAt, {pick(stages), random_() % 6 ? pick(loops.all) : "root", pick(scopes)}, {}};
+      case 6: case 7: case 8: return {MoveKind::Split, {pick(loops.all)}, {pick(factors)}};
+      case 9: case 10: {
+        if (loops.chains.empty()) return {MoveKind::Unroll, {pick(loops.all)}, {}};
+        std::vector<std::string> names = pick(loops.chains);
+        std::shuffle(names.begin(), names.end(), random_);
+        return {MoveKind::Reorder, names, {}};
+      }
+      case 11: return {MoveKind::Unroll, {pick(loops.all)}, {}};
+      case 12: case 13: return {MoveKind::Vectorise, {pick(loops.all)}, {}};
+      case 14: return {MoveKind::Parallelise, {pick(loops.all)}, {}};
+      case 15: return {MoveKind::Pack, {pick(stages), pick(buffers), pick(loops.all), pick(scopes)}, {}};
+      case 16: return {MoveKind::Accumulate, {pick(stages), pick(loops.all)}, {}};
+      case 17: return {MoveKind::Accumulate, {pick(stages), pick(loops.all), pick(loops.all)}, {}};
+      case 18: return {MoveKind::Stream, {pick(stages)}, {}};
+      case 19: return {MoveKind::Bind, {pick(loops.all), "local"}, {static_cast<int64_t>(random_() % 3)}};
+      default: return {MoveKind::Bind, {pick(loops.all), "group"}, {static_cast<int64_t>(random_() % 3)}};
+    }
+  }
+
+  std::mt19937_64 random_;
+  search::Target target_;
+};
+
+}  // namespace lathe::test
