@@ -23,6 +23,7 @@ struct ExprNode {
   ExprKind kind = ExprKind::Const;
   bool has_mod = false; // some term has a Mod among its factors
   bool has_div = false; // some term has a FloorDiv or a Mod among its factors
+  uint16_t nesting = 0; // of a loop Var: more than that of every variable in its extent
   uint16_t depth = 0;   // nesting; a sum or product is as deep as its deepest part
   int id = -1;          // of a Var
   int64_t constant = 0;

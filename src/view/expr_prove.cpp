@@ -69,14 +69,6 @@ Trend trend_of(Expr e, Expr var) {
   }
 }
 
-/// Loops inside of loops: 0 for a shape variable, else more than every variable in its extent.
-int nesting(Expr var) {
-  if (!var.extent()) return 0;
-  int most = 0;
-  for (const ExprNode* v : var.extent()->node()->vars) most = std::max(most, nesting(Expr(v)));
-  return most + 1;
-}
-
 class Prover {
 public:
   bool prove(Expr d) {
@@ -95,7 +87,7 @@ public:
     std::vector<Expr> vars;
     collect_vars(d, vars);
     std::vector<std::pair<int, Expr>> order;
-    for (Expr v : vars) order.emplace_back(nesting(v), v);
+    for (Expr v : vars) order.emplace_back(v.node()->nesting, v);
     std::stable_sort(order.begin(), order.end(),
                      [](const auto& a, const auto& b) { return a.first > b.first; });
     for (auto [level, v] : order)

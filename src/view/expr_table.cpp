@@ -252,6 +252,10 @@ const ExprNode* intern_var(std::string_view name, int id, int64_t lo, int64_t hi
         n->id = id;
         n->lo = lo, n->hi = hi;
         n->extent = extent;
+        if (extent) {
+          n->nesting = 1;
+          for (const ExprNode* v : extent->vars) n->nesting = std::max<uint16_t>(n->nesting, v->nesting + 1);
+        }
         set_atom(n);
         n->vars = n->factors;
         return n;

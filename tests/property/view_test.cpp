@@ -188,11 +188,11 @@ std::string describe(const std::vector<Move>& moves) {
   static const char* names[] = {"reshape", "permute", "expand", "pad", "shrink", "flip", "stride", "window"};
   std::string out;
   for (const Move& m : moves) {
-    out += std::string(out.empty() ? "" : ", ") + names[static_cast<int>(m.kind)] + "(";
-    for (int a : m.axes) out += std::to_string(a) + " ";
+    out += fmt::format("{}{}(", out.empty() ? "" : ", ", names[static_cast<int>(m.kind)]);
+    for (int a : m.axes) out += fmt::format("{} ", a);
     if (!m.sizes.empty()) out += to_string(m.sizes);
     if (!m.more.empty()) out += to_string(m.more);
-    for (int64_t n : m.numbers) out += " " + std::to_string(n);
+    for (int64_t n : m.numbers) out += fmt::format(" {}", n);
     out += ")";
   }
   return out;
