@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "render/c_helpers.hpp"
 #include "render/render.hpp"
 
 namespace lathe::render {
@@ -29,46 +30,7 @@ struct lathe_env {
   int threads;
 };
 
-LATHE_FN int64_t lathe_min(int64_t a, int64_t b) { return a < b ? a : b; }
-LATHE_FN int64_t lathe_max(int64_t a, int64_t b) { return a > b ? a : b; }
-LATHE_FN int64_t lathe_floordiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
-LATHE_FN int64_t lathe_floormod(int64_t a, int64_t b) { return a - lathe_floordiv(a, b) * b; }
-
-/* Integers wrap; division by zero gives 0; a shift by the width or more gives 0, or -1 for a negative value. */
-#define LATHE_DIVIDE(name, T, U, SIGNED) \
-  LATHE_FN T lathe_idiv_##name(T a, T b) { return b == 0 ? 0 : SIGNED && b == (T)-1 ? (T)(0u - (U)a) : (T)(a / b); } \
-  LATHE_FN T lathe_mod_##name(T a, T b) { return b == 0 || (SIGNED && b == (T)-1) ? 0 : (T)(a % b); }
-#define LATHE_INTEGER(name, T, U, SIGNED) \
-  LATHE_DIVIDE(name, T, U, SIGNED) \
-  LATHE_FN T lathe_shl_##name(T a, T b) { return (U)b < 8 * sizeof(T) ? (T)((U)a << (U)b) : 0; } \
-  LATHE_FN T lathe_shr_##name(T a, T b) { \
-    return (U)b < 8 * sizeof(T) ? (T)(a >> (U)b) : SIGNED && a < (T)1 && a != 0 ? (T)-1 : 0; \
-  } \
-  typedef T lathe_##T##_a __attribute__((may_alias));
-LATHE_INTEGER(i8, int8_t, uint8_t, 1)
-LATHE_INTEGER(i16, int16_t, uint16_t, 1)
-LATHE_INTEGER(i32, int32_t, uint32_t, 1)
-LATHE_INTEGER(i64, int64_t, uint64_t, 1)
-LATHE_INTEGER(u8, uint8_t, uint8_t, 0)
-LATHE_INTEGER(u16, uint16_t, uint16_t, 0)
-LATHE_INTEGER(u32, uint32_t, uint32_t, 0)
-LATHE_INTEGER(u64, uint64_t, uint64_t, 0)
-typedef float lathe_float_a __attribute__((may_alias));
-typedef double lathe_double_a __attribute__((may_alias));
-
-/* Float to integer truncates, saturates and maps NaN to 0. `above` is the first float out of range. */
-#define LATHE_SATURATE(to, T, least, above, greatest) \
-  LATHE_FN T lathe_f32_to_##to(float x) { return x >= above##f ? greatest : x > (float)(least) ? (T)x : x != x ? 0 : least; } \
-  LATHE_FN T lathe_f64_to_##to(double x) { return x >= above ? greatest : x > (double)(least) ? (T)x : x != x ? 0 : least; }
-LATHE_SATURATE(i8, int8_t, INT8_MIN, 128.0, INT8_MAX)
-LATHE_SATURATE(i16, int16_t, INT16_MIN, 32768.0, INT16_MAX)
-LATHE_SATURATE(i32, int32_t, INT32_MIN, 2147483648.0, INT32_MAX)
-LATHE_SATURATE(i64, int64_t, INT64_MIN, 9223372036854775808.0, INT64_MAX)
-LATHE_SATURATE(u8, uint8_t, 0, 256.0, UINT8_MAX)
-LATHE_SATURATE(u16, uint16_t, 0, 65536.0, UINT16_MAX)
-LATHE_SATURATE(u32, uint32_t, 0, 4294967296.0, UINT32_MAX)
-LATHE_SATURATE(u64, uint64_t, 0, 18446744073709551616.0, UINT64_MAX)
-
+#define LATHE_HAS_F64
 #define LATHE_BITS(from, F, to, T) \
   LATHE_FN T lathe_bits_##from##_to_##to(F x) { T y; memcpy(&y, &x, sizeof y); return y; }
 LATHE_BITS(f32, float, i32, int32_t)
@@ -79,15 +41,8 @@ LATHE_BITS(f64, double, i64, int64_t)
 LATHE_BITS(f64, double, u64, uint64_t)
 LATHE_BITS(i64, int64_t, f64, double)
 LATHE_BITS(u64, uint64_t, f64, double)
-
-/* f16 and bf16 are computed in f32 and rounded to nearest even after every operation. */
-LATHE_FN float lathe_value_bf16(uint16_t bits) { return lathe_bits_u32_to_f32((uint32_t)bits << 16); }
-LATHE_FN uint16_t lathe_bits_bf16(float x) {
-  const uint32_t bits = lathe_bits_f32_to_u32(x);
-  if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return (uint16_t)(bits >> 16 | 0x40u);
-  return (uint16_t)((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
-}
 #if defined(__F16C__)
+#define LATHE_HARDWARE_F16
 typedef float lathe_half_f32x4 __attribute__((vector_size(16)));
 typedef short lathe_half_i16x8 __attribute__((vector_size(16)));
 LATHE_FN float lathe_value_f16(uint16_t bits) {
@@ -96,24 +51,15 @@ LATHE_FN float lathe_value_f16(uint16_t bits) {
 LATHE_FN uint16_t lathe_bits_f16(float x) {
   return (uint16_t)__builtin_ia32_vcvtps2ph((lathe_half_f32x4){x, 0, 0, 0}, 0)[0];
 }
-#else
-LATHE_FN float lathe_value_f16(uint16_t bits) {
-  const uint32_t sign = (uint32_t)(bits & 0x8000u) << 16, exponent = (bits >> 10) & 31u, mantissa = bits & 0x3FFu;
-  if (exponent == 31) return lathe_bits_u32_to_f32(sign | 0x7F800000u | mantissa << 13);
-  if (exponent == 0) return (sign ? -0x1p-24f : 0x1p-24f) * (float)mantissa;
-  return lathe_bits_u32_to_f32(sign | (exponent + 112) << 23 | mantissa << 13);
-}
-LATHE_FN uint16_t lathe_bits_f16(float x) {
-  const uint32_t bits = lathe_bits_f32_to_u32(x), sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7FFFFFFFu;
-  if (magnitude > 0x7F800000u) return (uint16_t)(sign | 0x7E00u | ((magnitude >> 13) & 0x3FFu));
-  if (magnitude >= 0x477FF000u) return (uint16_t)(sign | 0x7C00u);
-  if (magnitude < 0x38800000u)
-    return (uint16_t)(sign | (lathe_bits_f32_to_u32(lathe_bits_u32_to_f32(magnitude) + 0.5f) - 0x3F000000u));
-  return (uint16_t)(sign | ((magnitude + 0xFFFu + ((magnitude >> 13) & 1u) - 0x38000000u) >> 13));
-}
 #endif
-LATHE_FN float lathe_round_f16(float x) { return lathe_value_f16(lathe_bits_f16(x)); }
-LATHE_FN float lathe_round_bf16(float x) { return lathe_value_bf16(lathe_bits_bf16(x)); }
+)";
+
+constexpr const char* kVectors = R"(
+/* Scratch is used for one dtype after another. */
+#define LATHE_ALIASING(T) typedef T lathe_##T##_a __attribute__((may_alias));
+LATHE_ALIASING(int8_t) LATHE_ALIASING(int16_t) LATHE_ALIASING(int32_t) LATHE_ALIASING(int64_t)
+LATHE_ALIASING(uint8_t) LATHE_ALIASING(uint16_t) LATHE_ALIASING(uint32_t) LATHE_ALIASING(uint64_t)
+LATHE_ALIASING(float) LATHE_ALIASING(double)
 
 /* Where the target has no fused multiply-add, the product is rounded: a library call would be far slower. */
 #if defined(__FMA__) || defined(__FP_FAST_FMAF) || defined(__ARM_FEATURE_FMA)
@@ -213,7 +159,7 @@ std::string lane_fallback(const char* function, const char* params, std::vector<
 }
 
 std::string make_prelude() {
-  std::string out = std::string(kHead) + kX86;
+  std::string out = fmt::format("{}{}{}{}", kHead, common_helpers(), kVectors, kX86);
   for (const char* dtype : {"f32", "f64"}) {
     const bool is_double = dtype[1] == '6';
     for (int lanes : {2, 4, 8, 16}) {

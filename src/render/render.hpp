@@ -26,17 +26,22 @@ std::string c_prelude();
 /// The kernel's name as an identifier of C and OpenCL C.
 std::string function_name(const ast::Kernel& kernel);
 
-struct OpenClLaunch {          // sizes of the NDRange as Exprs of the shape variables
+struct OpenClLaunch {          // the NDRange in work-items, as Exprs of the shape variables; local sizes are constants
   Expr global[3]{1, 1, 1}, local[3]{1, 1, 1};
 };
-/// OpenCL C 1.2. Arguments: buffers in order, then shape variables as long. A kernel's nests at top level become one
-/// kernel function each (name, name_1, ...), launched in order: nests of one kernel may depend on each other.
+/// OpenCL C 1.2. A kernel's nests at top level become one kernel function each (name, name_1, ...), launched in order: nests
+/// of one kernel may depend on each other. Arguments of each function: the params' buffers in order, the temporaries, the
+/// shape variables as long, and for each param a long: the element of its buffer at which it begins.
+/// A nest without group loops whose outermost loop is Parallel has its iterations as work-groups. Throws Error(Device) for private
+/// scratch that OpenCL has no place for.
 struct OpenClSource {
   std::string text;
   std::vector<OpenClLaunch> launches;
   std::vector<std::string> functions;
-  struct Temporary { int buffer_id; int64_t bytes; };  // Allocs at kernel level: passed as further global arguments, after the params
+  struct Temporary { int buffer_id; int64_t bytes; };  // Allocs at kernel level
   std::vector<Temporary> temporaries;
+  int64_t local_bytes = 0;     // of local memory, the most that a function needs
+  bool needs_f64 = false;
 };
 OpenClSource render_opencl(const ast::Kernel& kernel);
 

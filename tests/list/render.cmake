@@ -1,1 +1,2 @@
 lathe_test(unit/c_device_test core view ast render runtime)
+lathe_test(unit/opencl_device_test core view ast render runtime)

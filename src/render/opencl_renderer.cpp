@@ -1,0 +1,401 @@
+// OpenCL C from a kernel: one kernel function per nest, work-groups and work-items, local memory and
+// barriers.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "lathe/error.hpp"
+#include "render/c_family.hpp"
+#include "render/c_helpers.hpp"
+#include "render/opencl_sync.hpp"
+#include "render/render.hpp"
+
+namespace lathe::render {
+namespace {
+
+constexpr int64_t kMostPrivateBytes = 4096;
+
+constexpr const char* kHead = R"(#pragma OPENCL FP_CONTRACT OFF
+typedef char int8_t; typedef short int16_t; typedef int int32_t; typedef long int64_t;
+typedef uchar uint8_t; typedef ushort uint16_t; typedef uint uint32_t; typedef ulong uint64_t;
+#define LATHE_FN static inline
+#define lathe_bits_f32_to_u32(x) as_uint(x)
+#define lathe_bits_u32_to_f32(x) as_float(x)
+)";
+
+int64_t bytes_of(const ast::Buffer& buffer) {
+  return num_elements(buffer.shape).hi() * size_of(buffer.dtype);
+}
+
+bool uses_f64(const ast::Kernel& kernel) {
+  bool found = std::any_of(kernel.params.begin(), kernel.params.end(),
+                           [](const ast::Param& p) { return p.buffer->dtype == DType::F64; });
+  ast::visit(kernel.body, [&](const ast::Stmt& stmt, const auto&) {
+    const auto* store = std::get_if<ast::Store>(&stmt.node);
+    if (!store || found) return;
+    const auto check = [&](const ast::ValueRef& v) { found |= v->dtype == DType::F64; };
+    ast::visit(store->value, check);
+    if (store->scatter) ast::visit(store->scatter, check);
+  });
+  return found;
+}
+
+class OpenClRenderer : public CFamily {
+public:
+  OpenClRenderer(const ast::Kernel& kernel, const Dialect& dialect)
+      : CFamily(dialect), kernel_(kernel), name_(names_.fresh(kernel.name)) {
+    for (const ast::Param& p : kernel.params) names_.buffer(*p.buffer);
+    for (Expr v : kernel.shape_vars) names_.variable(v);
+  }
+
+  OpenClSource render() {
+    std::vector<const ast::Stmt*> nests;
+    find_nests(kernel_.body, nests);
+    out_.needs_f64 = uses_f64(kernel_);
+    if (out_.needs_f64) out_.text += "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n#define LATHE_HAS_F64\n";
+    out_.text += kHead;
+    out_.text += common_helpers();
+    for (const ast::Stmt* nest : nests) {
+      nest_ = {*nest};
+      function(nest_[0]);
+    }
+    return std::move(out_);
+  }
+
+private:
+  /// What is allocated for the whole kernel outlives a function: it becomes an argument of them all.
+  void find_nests(const ast::Block& body, std::vector<const ast::Stmt*>& nests) {
+    for (const ast::Stmt& stmt : body) {
+      if (std::holds_alternative<ast::Barrier>(stmt.node)) continue; // functions run one after the other
+      const auto* alloc = std::get_if<ast::Alloc>(&stmt.node);
+      if (!alloc || alloc->buffer->scope == ast::Scope::Register ||
+          alloc->buffer->scope == ast::Scope::Local) {
+        nests.push_back(&stmt);
+        continue;
+      }
+      temporaries_.push_back(alloc->buffer);
+      out_.temporaries.push_back({alloc->buffer->id, std::max<int64_t>(1, bytes_of(*alloc->buffer))});
+      find_nests(alloc->body, nests);
+    }
+  }
+
+  // ---- one function ----
+  void function(const ast::Stmt& nest) {
+    text_.clear();
+    used_buffers_.clear();
+    local_arrays_.clear();
+    local_names_.clear();
+    local_bytes_ = 0;
+    pending_.clear();
+    uniform_.clear();
+    axes_.clear();
+    parallel_as_group_ = nullptr;
+    const std::string name =
+        out_.functions.empty() ? name_ : names_.fresh(fmt::format("{}_{}", name_, out_.functions.size()));
+    const OpenClLaunch launch = measure(nest);
+    shares_ = has_local_loop(nest);
+    if (shares_)
+      group_block(nest_);
+    else
+      block(nest_);
+    std::vector<std::string> args;
+    for (const ast::Param& p : kernel_.params)
+      args.push_back(fmt::format("__global {}{}* {}", p.written ? "" : "const ",
+                                 dialect_.storage_type(p.buffer->dtype), names_.buffer(*p.buffer)));
+    for (const ast::BufferRef& t : temporaries_)
+      args.push_back(fmt::format("__global {}* {}", dialect_.storage_type(t->dtype), names_.buffer(*t)));
+    for (Expr v : kernel_.shape_vars) args.push_back(fmt::format("const long {}", names_.variable(v)));
+    std::string starts;
+    for (size_t i = 0; i < kernel_.params.size(); ++i) {
+      args.push_back(fmt::format("const long lathe_begin{}", i));
+      const ast::Buffer& buffer = *kernel_.params[i].buffer;
+      if (used_buffers_.count(buffer.id))
+        starts += fmt::format("  {} += lathe_begin{};\n", names_.buffer(buffer), i);
+    }
+    out_.text += fmt::format(
+        "\n__kernel __attribute__((reqd_work_group_size({}, {}, {})))\nvoid {}({}) {{\n{}{}{}}}\n",
+        launch.local[0].value(), launch.local[1].value(), launch.local[2].value(), name,
+        fmt::join(args, ", "), local_arrays_, starts, text_);
+    out_.functions.push_back(name);
+    out_.launches.push_back(launch);
+    out_.local_bytes = std::max(out_.local_bytes, local_bytes_);
+  }
+
+  /// Extents of the group and local loops; the axes along which there are several work-items.
+  OpenClLaunch measure(const ast::Stmt& nest) {
+    std::vector<const ast::For*> groups, locals;
+    ast::visit(nest_, [&](const ast::Stmt& stmt, const auto&) {
+      const auto* f = std::get_if<ast::For>(&stmt.node);
+      if (f && f->kind == ast::LoopKind::Group) groups.push_back(f);
+      if (f && f->kind == ast::LoopKind::Local) locals.push_back(f);
+    });
+    OpenClLaunch launch;
+    for (Expr& g : group_sizes_) g = 1;
+    for (int64_t& l : local_sizes_) l = 1;
+    const auto add_group = [&](int axis, Expr extent) {
+      std::vector<Expr> vars;
+      collect_vars(extent, vars);
+      if (std::any_of(vars.begin(), vars.end(), [](Expr v) { return v.id() >= 0; })) extent = extent.hi();
+      group_sizes_[axis] = max(group_sizes_[axis], extent);
+    };
+    const auto* outermost = std::get_if<ast::For>(&nest.node);
+    if (groups.empty() && outermost && outermost->kind == ast::LoopKind::Parallel) {
+      parallel_as_group_ = outermost;
+      add_group(0, outermost->extent);
+    }
+    for (const ast::For* f : groups) add_group(f->width, f->extent);
+    for (const ast::For* f : locals)
+      local_sizes_[f->width] = std::max(local_sizes_[f->width], f->extent.hi());
+    for (int axis = 0; axis < 3; ++axis) {
+      if (local_sizes_[axis] > 1) axes_.push_back(axis);
+      launch.local[axis] = local_sizes_[axis];
+      launch.global[axis] = group_sizes_[axis] * local_sizes_[axis];
+    }
+    return launch;
+  }
+
+  // ---- code that all work-items of a group run, where there are several ----
+  void group_block(const ast::Block& body) {
+    for (size_t i = 0; i < body.size(); ++i) {
+      const ast::Stmt& stmt = body[i];
+      if (std::holds_alternative<ast::Barrier>(stmt.node)) {
+        emit_barrier();
+      } else if (has_local_loop(stmt)) {
+        shared_statement(stmt);
+      } else if (share_out(stmt)) {
+        continue;
+      } else { // by one work-item, up to the next statement that is not
+        ast::Block alone;
+        std::vector<GroupAccess> accesses;
+        for (; i < body.size() && !has_local_loop(body[i]) &&
+               !std::holds_alternative<ast::Barrier>(body[i].node);
+             ++i) {
+          const auto more = group_accesses(body[i]);
+          accesses.insert(accesses.end(), more.begin(), more.end());
+          alone.push_back(body[i]);
+        }
+        --i;
+        synchronise(accesses);
+        std::string first;
+        for (int axis : axes_)
+          first += fmt::format("{}get_local_id({}) == 0", first.empty() ? "" : " && ", axis);
+        add(first.empty() ? "{" : fmt::format("if ({}) {{", first));
+        ++indent_;
+        block(alone);
+        --indent_;
+        add("}");
+      }
+    }
+  }
+
+  void shared_statement(const ast::Stmt& stmt) {
+    if (const auto* alloc = std::get_if<ast::Alloc>(&stmt.node)) {
+      if (alloc->buffer->scope != ast::Scope::Local)
+        throw Error(
+            ErrorKind::Device,
+            fmt::format(
+                "opencl: buffer {} of kernel '{}' is shared by work-items, expected it in local memory",
+                alloc->buffer->name, kernel_.name));
+      declare_local(*alloc->buffer);
+      return group_block(alloc->body);
+    }
+    const auto& loop = std::get<ast::For>(stmt.node);
+    const std::vector<GroupAccess> before = pending_;
+    if (loop.kind == ast::LoopKind::Local) {
+      synchronise(group_accesses(stmt));
+      return special_loop(loop);
+    }
+    if (loop.kind == ast::LoopKind::Group) {
+      open_bound(loop, "get_group_id", group_sizes_[loop.width]);
+      uniform_.push_back(loop.var);
+      group_block(loop.body);
+      uniform_.pop_back();
+      close_bound();
+    } else {
+      const auto carried = tail_accesses(loop.body);
+      pending_.insert(pending_.end(), carried.begin(), carried.end());
+      const std::string var = names_.variable(loop.var);
+      add(fmt::format("for (long {0} = 0; {0} < {1}; ++{0}) {{", var, expr(loop.extent)));
+      ++indent_;
+      group_block(loop.body);
+      --indent_;
+      add("}");
+    }
+    pending_.insert(pending_.end(), before.begin(), before.end()); // the loop may not have run
+  }
+
+  /// What the end of a loop's body touches after its last barrier: the next iteration meets it.
+  static std::vector<GroupAccess> tail_accesses(const ast::Block& body) {
+    std::vector<GroupAccess> out;
+    for (auto stmt = body.rbegin(); stmt != body.rend(); ++stmt) {
+      if (std::holds_alternative<ast::Barrier>(stmt->node)) break;
+      const auto* alloc = std::get_if<ast::Alloc>(&stmt->node);
+      const auto more = alloc ? tail_accesses(alloc->body) : group_accesses(*stmt);
+      out.insert(out.end(), more.begin(), more.end());
+      if (alloc && std::any_of(alloc->body.begin(), alloc->body.end(), [](const ast::Stmt& s) {
+            return std::holds_alternative<ast::Barrier>(s.node);
+          }))
+        break;
+    }
+    return out;
+  }
+
+  /// A nest of serial loops that fills a buffer, each element once, is shared out among the work-items.
+  bool share_out(const ast::Stmt& stmt) {
+    std::vector<const ast::For*> loops;
+    const ast::Stmt* at = &stmt;
+    while (const auto* f = std::get_if<ast::For>(&at->node)) {
+      if (f->kind != ast::LoopKind::Serial || f->body.size() != 1) break;
+      loops.push_back(f);
+      at = &f->body[0];
+    }
+    const ast::Stmt* innermost = at;
+    if (const auto* f = std::get_if<ast::For>(&at->node);
+        f && f->kind == ast::LoopKind::Vector && f->body.size() == 1)
+      at = &f->body[0];
+    const auto* store = std::get_if<ast::Store>(&at->node);
+    if (loops.empty() || axes_.empty() || !store || store->combine || store->scatter) return false;
+    for (const ast::For* f : loops)
+      if (std::find(store->index.begin(), store->index.end(), f->var) == store->index.end()) return false;
+    bool reads_itself = false;
+    ast::visit(store->value, [&](const ast::ValueRef& v) {
+      const auto* attr = std::get_if<ast::LoadAttr>(&v->attr);
+      reads_itself |= attr && attr->buffer->id == store->buffer->id;
+    });
+    if (reads_itself || store->buffer->scope == ast::Scope::Register ||
+        store->buffer->scope == ast::Scope::Packed)
+      return false;
+
+    synchronise(group_accesses(stmt));
+    const size_t shared = std::min(axes_.size(), loops.size());
+    std::string first; // axes without a loop: one work-item of them
+    for (size_t a = shared; a < axes_.size(); ++a)
+      first += fmt::format("{}get_local_id({}) == 0", first.empty() ? "" : " && ", axes_[a]);
+    if (!first.empty()) add(fmt::format("if ({})", first));
+    for (size_t i = 0; i < loops.size(); ++i) {
+      const std::string var = names_.variable(loops[i]->var), extent = expr(loops[i]->extent);
+      const size_t from_inside = loops.size() - 1 - i;
+      if (from_inside < shared)
+        add(fmt::format("for (long {0} = get_local_id({2}); {0} < {1}; {0} += {3}) {{", var, extent,
+                        axes_[from_inside], local_sizes_[axes_[from_inside]]));
+      else
+        add(fmt::format("for (long {0} = 0; {0} < {1}; ++{0}) {{", var, extent));
+      ++indent_;
+    }
+    block(ast::Block{*innermost});
+    for (size_t i = 0; i < loops.size(); ++i) {
+      --indent_;
+      add("}");
+    }
+    return true;
+  }
+
+  void synchronise(const std::vector<GroupAccess>& accesses) {
+    if (may_meet(pending_, accesses, axes_, uniform_)) emit_barrier();
+    pending_.insert(pending_.end(), accesses.begin(), accesses.end());
+  }
+  void emit_barrier() {
+    pending_.clear();
+    if (!axes_.empty()) add("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);");
+  }
+
+  // ---- loops and buffers of one work-item ----
+  void open_bound(const ast::For& loop, const char* id, Expr size, int axis) {
+    const std::string var = names_.variable(loop.var);
+    add("{");
+    ++indent_;
+    add(fmt::format("const long {} = {}({});", var, id, axis));
+    if (loop.extent == size) {
+      add("{");
+    } else {
+      add(fmt::format("if ({} < {}) {{", var, expr(loop.extent)));
+    }
+    ++indent_;
+  }
+  void open_bound(const ast::For& loop, const char* id, Expr size) { open_bound(loop, id, size, loop.width); }
+  void close_bound() {
+    --indent_;
+    add("}");
+    --indent_;
+    add("}");
+  }
+
+  void special_loop(const ast::For& loop) override {
+    if (loop.kind == ast::LoopKind::Parallel) {
+      if (!parallel_as_group_ || loop.var != parallel_as_group_->var) return serial_loop(loop);
+      open_bound(loop, "get_group_id", group_sizes_[0], 0);
+    } else if (loop.kind == ast::LoopKind::Group) {
+      open_bound(loop, "get_group_id", group_sizes_[loop.width]);
+    } else {
+      open_bound(loop, "get_local_id", local_sizes_[loop.width]);
+    }
+    block(loop.body);
+    close_bound();
+  }
+
+  void barrier() override {
+    if (shares_)
+      throw InternalError(
+          fmt::format("OpenCL renderer: a barrier inside a local loop of kernel '{}'", kernel_.name));
+  }
+
+  void alloc(const ast::Alloc& alloc) override {
+    const ast::Buffer& buffer = *alloc.buffer;
+    if (buffer.scope == ast::Scope::Register) return register_alloc(alloc);
+    if (buffer.scope != ast::Scope::Local && bytes_of(buffer) <= kMostPrivateBytes) {
+      add("{");
+      ++indent_;
+      add(fmt::format("{} {}[{}] __attribute__((aligned(64)));", dialect_.storage_type(buffer.dtype),
+                      names_.buffer(buffer), elements(buffer)));
+      block(alloc.body);
+      --indent_;
+      return add("}");
+    }
+    if (shares_ && buffer.scope != ast::Scope::Local)
+      throw Error(
+          ErrorKind::Device,
+          fmt::format(
+              "opencl: buffer {} of kernel '{}' takes {} bytes of each work-item, expected at most {}",
+              buffer.name, kernel_.name, bytes_of(buffer), kMostPrivateBytes));
+    declare_local(buffer); // a group of one work-item: its local memory is private
+    block(alloc.body);
+  }
+
+  static int64_t elements(const ast::Buffer& buffer) {
+    return std::max<int64_t>(1, num_elements(buffer.shape).hi());
+  }
+
+  void declare_local(const ast::Buffer& buffer) {
+    const std::string& name = names_.buffer(buffer);
+    if (!local_names_.insert(name).second) return;
+    local_arrays_ += fmt::format("  __local {} {}[{}] __attribute__((aligned(64)));\n",
+                                 dialect_.storage_type(buffer.dtype), name, elements(buffer));
+    local_bytes_ += (elements(buffer) * size_of(buffer.dtype) + 63) / 64 * 64;
+  }
+
+  const ast::Kernel& kernel_;
+  std::string name_;
+  OpenClSource out_;
+  std::vector<ast::BufferRef> temporaries_;
+  // of the function being written
+  ast::Block nest_; // the one statement
+  Expr group_sizes_[3]{1, 1, 1};
+  int64_t local_sizes_[3]{1, 1, 1};
+  std::vector<int> axes_; // with more than one work-item
+  bool shares_ = false;   // there are local loops
+  const ast::For* parallel_as_group_ = nullptr;
+  std::string local_arrays_;
+  std::set<std::string> local_names_;
+  int64_t local_bytes_ = 0;
+  std::vector<GroupAccess> pending_; // since the last barrier
+  std::vector<Expr> uniform_;        // variables of the group loops around
+};
+
+} // namespace
+
+OpenClSource render_opencl(const ast::Kernel& kernel) {
+  const auto dialect = make_opencl_dialect();
+  return OpenClRenderer(kernel, *dialect).render();
+}
+
+} // namespace lathe::render

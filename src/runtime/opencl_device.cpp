@@ -1,0 +1,283 @@
+// The device "opencl": the first GPU that the ICD loader finds, else the first CPU.
+//
+// One context and one in-order queue for the process. Launches are asynchronous; upload and download wait
+// their turn in the queue. Thread-safe: a kernel's arguments are set and enqueued under a lock of its
+// program.
+#include "runtime/device.hpp"
+
+#include "lathe/error.hpp"
+
+#ifndef LATHE_HAS_OPENCL
+
+namespace lathe::runtime {
+std::unique_ptr<Device> make_opencl_device() {
+  throw Error(ErrorKind::Device,
+              "opencl: built without OpenCL, expected its headers and loader when lathe was configured");
+}
+} // namespace lathe::runtime
+
+#else
+
+#include <algorithm>
+#include <mutex>
+
+#include <fmt/format.h>
+
+#include "render/render.hpp"
+#include "runtime/opencl_handle.hpp"
+
+namespace lathe::runtime {
+namespace {
+
+std::string device_text(cl_device_id device, cl_device_info what) {
+  size_t bytes = 0;
+  clGetDeviceInfo(device, what, 0, nullptr, &bytes);
+  std::string text(bytes, '\0');
+  if (bytes) clGetDeviceInfo(device, what, bytes, text.data(), nullptr);
+  while (!text.empty() && text.back() == '\0') text.pop_back();
+  return text;
+}
+template <class T> T device_number(cl_device_id device, cl_device_info what) {
+  T value{};
+  check(clGetDeviceInfo(device, what, sizeof value, &value, nullptr), "clGetDeviceInfo");
+  return value;
+}
+
+cl_device_id choose_device() {
+  cl_uint count = 0;
+  std::vector<cl_platform_id> platforms;
+  if (clGetPlatformIDs(0, nullptr, &count) == CL_SUCCESS && count) {
+    platforms.resize(count);
+    check(clGetPlatformIDs(count, platforms.data(), nullptr), "clGetPlatformIDs");
+  }
+  for (cl_device_type type :
+       std::initializer_list<cl_device_type>{CL_DEVICE_TYPE_GPU, CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_ALL})
+    for (cl_platform_id platform : platforms) {
+      cl_device_id device = nullptr;
+      if (clGetDeviceIDs(platform, type, 1, &device, nullptr) == CL_SUCCESS && device) return device;
+    }
+  throw Error(
+      ErrorKind::Device,
+      fmt::format("opencl: {} platforms and no device, expected a GPU or a CPU driver such as PoCL", count));
+}
+
+struct Limits {
+  size_t group_size = 1, item_sizes[3] = {1, 1, 1};
+  int64_t local_bytes = 0;
+  bool has_f64 = false;
+};
+
+/// What programs and buffers need of the device; they may outlive it.
+struct Queue {
+  cl_device_id device = nullptr;
+  Handle<cl_context> context;
+  Handle<cl_command_queue> queue;
+  Limits limits;
+  std::mutex build; // drivers' compilers are not all thread-safe
+};
+using QueueRef = std::shared_ptr<Queue>;
+
+class OpenClBuffer : public DeviceBuffer {
+public:
+  OpenClBuffer(QueueRef queue, size_t bytes) : queue_(std::move(queue)), bytes_(bytes) {
+    cl_int error = 0;
+    memory_ = Handle<cl_mem>(
+        clCreateBuffer(queue_->context, CL_MEM_READ_WRITE, std::max<size_t>(bytes, 1), nullptr, &error));
+    if (error)
+      throw Error(ErrorKind::Limit,
+                  fmt::format("opencl: a buffer of {} bytes can't be had ({}), expected fewer", bytes,
+                              error_name(error)));
+  }
+  size_t bytes() const override { return bytes_; }
+  void* host() override { return nullptr; }
+  void upload(size_t offset, const void* from, size_t bytes) override {
+    within(offset, bytes);
+    if (bytes)
+      check(clEnqueueWriteBuffer(queue_->queue, memory_, CL_TRUE, offset, bytes, from, 0, nullptr, nullptr),
+            "clEnqueueWriteBuffer");
+  }
+  void download(size_t offset, void* to, size_t bytes) override {
+    within(offset, bytes);
+    if (bytes)
+      check(clEnqueueReadBuffer(queue_->queue, memory_, CL_TRUE, offset, bytes, to, 0, nullptr, nullptr),
+            "clEnqueueReadBuffer");
+  }
+  cl_mem memory() const { return memory_; }
+
+private:
+  void within(size_t offset, size_t bytes) const {
+    if (offset > bytes_ || bytes > bytes_ - offset)
+      throw InternalError(
+          fmt::format("opencl: bytes {} to {} of a buffer of {}", offset, offset + bytes, bytes_));
+  }
+  QueueRef queue_;
+  size_t bytes_;
+  Handle<cl_mem> memory_;
+};
+
+class OpenClProgram : public Program {
+public:
+  OpenClProgram(QueueRef queue, const ast::Kernel& kernel)
+      : queue_(std::move(queue)), kernel_(kernel.params, kernel.shape_vars), name_(kernel.name),
+        source_(render::render_opencl(kernel)) {
+    check_limits();
+    build();
+    for (const auto& t : source_.temporaries) temporaries_.emplace_back(queue_, static_cast<size_t>(t.bytes));
+  }
+
+  void launch(std::span<const BufferSlice> buffers, std::span<const int64_t> shape_values) const override {
+    const auto value_of = [&](Expr var) {
+      for (size_t i = 0; i < kernel_.shape_vars.size(); ++i)
+        if (kernel_.shape_vars[i] == var) return shape_values[i];
+      throw InternalError(fmt::format("opencl: no value for {}", var.name()));
+    };
+    const std::lock_guard lock(arguments_);
+    for (size_t f = 0; f < functions_.size(); ++f) {
+      set_arguments(functions_[f], buffers, shape_values);
+      size_t global[3], local[3];
+      for (int axis = 0; axis < 3; ++axis) {
+        global[axis] = static_cast<size_t>(evaluate(source_.launches[f].global[axis], value_of));
+        local[axis] = static_cast<size_t>(source_.launches[f].local[axis].value());
+      }
+      check(clEnqueueNDRangeKernel(queue_->queue, functions_[f], 3, nullptr, global, local, 0, nullptr,
+                                   nullptr),
+            "clEnqueueNDRangeKernel");
+    }
+    check(clFlush(queue_->queue), "clFlush");
+  }
+  const std::string& source() const override { return source_.text; }
+
+private:
+  [[noreturn]] void too_much(const std::string& what) const {
+    throw Error(ErrorKind::Device, fmt::format("opencl: kernel '{}' needs {}", name_, what));
+  }
+
+  /// A driver may end the process over what it can't do, so nothing is left to it.
+  void check_limits() const {
+    const Limits& limits = queue_->limits;
+    if (source_.needs_f64 && !limits.has_f64) too_much("f64, expected a device with cl_khr_fp64");
+    if (source_.local_bytes > limits.local_bytes)
+      too_much(fmt::format("{} bytes of local memory, expected at most {}", source_.local_bytes,
+                           limits.local_bytes));
+    for (const render::OpenClLaunch& launch : source_.launches) {
+      size_t items = 1;
+      for (int axis = 0; axis < 3; ++axis) {
+        const auto size = static_cast<size_t>(launch.local[axis].value());
+        if (size > limits.item_sizes[axis])
+          too_much(fmt::format("{} work-items on axis {}, expected at most {}", size, axis,
+                               limits.item_sizes[axis]));
+        items *= size;
+      }
+      if (items > limits.group_size)
+        too_much(fmt::format("{} work-items in a group, expected at most {}", items, limits.group_size));
+    }
+  }
+
+  void build() {
+    const std::lock_guard lock(queue_->build);
+    const char* text = source_.text.c_str();
+    cl_int error = 0;
+    program_ = Handle<cl_program>(clCreateProgramWithSource(queue_->context, 1, &text, nullptr, &error));
+    check(error, "clCreateProgramWithSource");
+    if (clBuildProgram(program_, 1, &queue_->device, "", nullptr, nullptr) != CL_SUCCESS) {
+      size_t bytes = 0;
+      clGetProgramBuildInfo(program_, queue_->device, CL_PROGRAM_BUILD_LOG, 0, nullptr, &bytes);
+      std::string log(bytes, '\0');
+      clGetProgramBuildInfo(program_, queue_->device, CL_PROGRAM_BUILD_LOG, bytes, log.data(), nullptr);
+      throw Error(ErrorKind::Device, fmt::format("opencl: kernel '{}' does not build, expected it to:\n{}",
+                                                 name_, log.substr(0, 1000).c_str()));
+    }
+    for (const std::string& name : source_.functions) {
+      functions_.push_back(Handle<cl_kernel>(clCreateKernel(program_, name.c_str(), &error)));
+      check(error, "clCreateKernel");
+    }
+  }
+
+  void set_arguments(cl_kernel function, std::span<const BufferSlice> buffers,
+                     std::span<const int64_t> shape_values) const {
+    cl_uint at = 0;
+    const auto set_memory = [&](cl_mem memory) {
+      check(clSetKernelArg(function, at++, sizeof memory, &memory), "clSetKernelArg");
+    };
+    const auto set_number = [&](cl_long number) {
+      check(clSetKernelArg(function, at++, sizeof number, &number), "clSetKernelArg");
+    };
+    for (const BufferSlice& slice : buffers) {
+      const auto* buffer = dynamic_cast<const OpenClBuffer*>(slice.buffer);
+      if (!buffer) throw InternalError("opencl: a buffer of another device");
+      set_memory(buffer->memory());
+    }
+    for (const OpenClBuffer& t : temporaries_) set_memory(t.memory());
+    for (int64_t v : shape_values) set_number(v);
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      const auto element = static_cast<size_t>(size_of(kernel_.params[i].buffer->dtype));
+      if (buffers[i].offset % element) throw InternalError("opencl: a slice that begins inside an element");
+      set_number(static_cast<cl_long>(buffers[i].offset / element));
+    }
+  }
+
+  struct Signature {
+    Signature(std::vector<ast::Param> p, std::vector<Expr> v)
+        : params(std::move(p)), shape_vars(std::move(v)) {}
+    std::vector<ast::Param> params;
+    std::vector<Expr> shape_vars;
+  };
+  QueueRef queue_;
+  Signature kernel_;
+  std::string name_;
+  render::OpenClSource source_;
+  Handle<cl_program> program_;
+  std::vector<Handle<cl_kernel>> functions_;
+  std::vector<OpenClBuffer> temporaries_; // of one launch at a time: the queue is in order
+  mutable std::mutex arguments_;
+};
+
+class OpenClDevice : public Device {
+public:
+  OpenClDevice() : queue_(std::make_shared<Queue>()) {
+    const cl_device_id device = choose_device();
+    queue_->device = device;
+    cl_int error = 0;
+    queue_->context = Handle<cl_context>(clCreateContext(nullptr, 1, &device, nullptr, nullptr, &error));
+    check(error, "clCreateContext");
+    queue_->queue = Handle<cl_command_queue>(clCreateCommandQueue(queue_->context, device, 0, &error));
+    check(error, "clCreateCommandQueue");
+    Limits& limits = queue_->limits;
+    limits.group_size = device_number<size_t>(device, CL_DEVICE_MAX_WORK_GROUP_SIZE);
+    limits.local_bytes = static_cast<int64_t>(device_number<cl_ulong>(device, CL_DEVICE_LOCAL_MEM_SIZE));
+    limits.has_f64 = device_text(device, CL_DEVICE_EXTENSIONS).find("cl_khr_fp64") != std::string::npos;
+    size_t sizes[8] = {};
+    const auto dimensions =
+        std::min<cl_uint>(8, device_number<cl_uint>(device, CL_DEVICE_MAX_WORK_ITEM_DIMENSIONS));
+    check(clGetDeviceInfo(device, CL_DEVICE_MAX_WORK_ITEM_SIZES, dimensions * sizeof(size_t), sizes, nullptr),
+          "clGetDeviceInfo");
+    std::copy(sizes, sizes + 3, limits.item_sizes);
+    description_ =
+        fmt::format("{}, {}", device_text(device, CL_DEVICE_NAME), device_text(device, CL_DEVICE_VERSION));
+    finish_before_exit(queue_->queue);
+  }
+
+  const std::string& name() const override { return name_; }
+  std::string description() const override { return description_; }
+  std::unique_ptr<Program> compile(const ast::Kernel& kernel, const CompileFlags&) override {
+    return std::make_unique<OpenClProgram>(queue_, kernel);
+  }
+  std::unique_ptr<DeviceBuffer> allocate(size_t bytes) override {
+    return std::make_unique<OpenClBuffer>(queue_, bytes);
+  }
+  std::unique_ptr<DeviceBuffer> wrap(void*, size_t) override { return nullptr; }
+  void finish() override { check(clFinish(queue_->queue), "clFinish"); }
+  bool is_host() const override { return false; }
+
+private:
+  std::string name_ = "opencl", description_;
+  QueueRef queue_;
+};
+
+} // namespace
+
+std::unique_ptr<Device> make_opencl_device() { return std::make_unique<OpenClDevice>(); }
+
+} // namespace lathe::runtime
+
+#endif
