@@ -177,13 +177,43 @@ Partition JointSearch::combined(const Partition& from, const std::vector<Step>& 
   return taken > 1 ? out : from;
 }
 
+/// Where the search starts: the program as it is, and with its cheap stages inlined by one macro-move. A quick search looks at the
+/// former only if there is nothing to inline: scheduling a kernel per stage takes longer than everything that follows.
+std::vector<Partition> JointSearch::seeds() {
+  std::vector<Partition> out;
+  for (const Proposal& p : proposals_for(start_, 0)) {
+    const bool inlines = std::all_of(p.moves.begin(), p.moves.end(), [](const Move& m) { return m.kind == MoveKind::Inline; });
+    if (!inlines || p.moves.size() < 2) continue;
+    ++proposed_;
+    if (Applied applied = apply(start_, p.moves, model_.target()); applied.plan)
+      out.push_back({std::move(*applied.plan), 0, 0});
+    else
+      ++rejected_;
+  }
+  if (out.empty() || thorough_) out.push_back({start_, 0, 0});
+  double best = -1;
+  std::vector<Partition> kept;
+  for (Partition& p : out) {
+    double least = 0;
+    for (const auto& kernel : p.plan.kernels) least += bound(kernel);
+    if (best >= 0 && least > best * (thorough_ ? 1.2 : 1.02)) continue;
+    p.seconds = seconds_of(p.plan);
+    p.identity = identity_of(p.plan);
+    if (options_.measure)
+      for (size_t k = 0; k < p.plan.kernels.size(); ++k) remember(p.plan, k);
+    if (best < 0 || p.seconds < best) best = p.seconds;
+    kept.push_back(std::move(p));
+  }
+  std::stable_sort(kept.begin(), kept.end(), [](const Partition& a, const Partition& b) { return a.seconds < b.seconds; });
+  return kept;
+}
+
 std::vector<Partition> JointSearch::run() {
   const size_t width = thorough_ ? std::max(2, options_.beam) : std::min(2, options_.beam);
-  Partition first{start_, seconds_of(start_), identity_of(start_)};
-  std::vector<Partition> beam{first}, frontier{first};
-  std::unordered_set<uint64_t> seen{first.identity};
-  if (options_.measure)
-    for (size_t k = 0; k < start_.kernels.size(); ++k) remember(start_, k);
+  std::vector<Partition> beam = seeds();
+  std::vector<Partition> frontier = beam;
+  std::unordered_set<uint64_t> seen;
+  for (const Partition& p : beam) seen.insert(p.identity);
   for (int round = 0; round < options_.rounds && !frontier.empty(); ++round) {
     std::vector<Partition> next;
     for (const Partition& from : frontier) {

@@ -52,6 +52,7 @@ class JointSearch {
     uint64_t identity = 0;
     std::vector<int> touched;      // stages of the kernels it changes
   };
+  std::vector<Partition> seeds();
   std::vector<Step> steps_from(const Partition& from, double best);
   std::vector<Proposal> proposals_for(const Plan& plan, size_t k) const;
   Partition combined(const Partition& from, const std::vector<Step>& steps);

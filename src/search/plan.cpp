@@ -36,6 +36,7 @@ class Editor {
 
   Verdict apply(const Move& move) {
     Verdict verdict;
+    if (move.kind == MoveKind::Inline || move.kind == MoveKind::FuseAt) close();
     if (move.kind == MoveKind::Inline) verdict = inline_everywhere(move);
     else if (move.kind == MoveKind::FuseAt) verdict = fuse(move);
     else verdict = edit(move);
@@ -43,7 +44,10 @@ class Editor {
     return verdict;
   }
 
-  Plan take() { return std::move(plan_); }
+  Plan take() {
+    close();
+    return std::move(plan_);
+  }
 
  private:
   // Someone else than `kernel` (old and new form: those that are about to be replaced) reads the stage's buffer.
@@ -81,7 +85,12 @@ class Editor {
     for (const std::string& name : move.names)
       if (stage_of_name(name) >= 0 && name.find('.') != std::string::npos && owner_of(name) != kernel)
         return fmt::format("{} and {} are not in one kernel", move.names[0], name);
-    Draft draft = draft_of(program_, *kernel);
+    if (open_kernel_ != kernel) {
+      close();
+      open_ = draft_of(program_, *kernel);
+      open_kernel_ = kernel;
+    }
+    Draft& draft = *open_;
     Verdict verdict;
     switch (move.kind) {
       case MoveKind::Split: verdict = split(draft, move); break;
@@ -96,10 +105,16 @@ class Editor {
       case MoveKind::Inline:
       case MoveKind::FuseAt: throw InternalError("a graph move in the loop moves");
     }
-    if (!verdict.empty()) return verdict;
-    draft.moves.push_back(move);
-    replace(kernel, finished(std::move(draft), {kernel}));
-    return {};
+    if (verdict.empty()) draft.moves.push_back(move);
+    return verdict;
+  }
+
+  /// Loop moves on one kernel edit one draft; it becomes a kernel when something else is looked at.
+  void close() {
+    if (!open_) return;
+    replace(open_kernel_, finished(std::move(*open_), {open_kernel_}));
+    open_.reset();
+    open_kernel_.reset();
   }
 
   Verdict inline_everywhere(const Move& move) {
@@ -274,6 +289,8 @@ class Editor {
   const Target& target_;
   const lower::Program& program_;
   std::map<int, KernelPlanRef> owner_;
+  std::optional<Draft> open_;
+  KernelPlanRef open_kernel_;
 };
 
 }  // namespace
