@@ -17,17 +17,9 @@ public:
   bool store(const ast::Store& s) {
     if (s.scatter || is_half(s.buffer->dtype)) return false;
     widest_ = std::max(widest_, size_of(s.buffer->dtype));
-    stored_.push_back(&s);
     bool good = true;
     ast::visit(s.value, [&](const ast::ValueRef& v) { good = good && value(*v); });
     return good;
-  }
-  /// A load that may see what another lane's store wrote, or is to write, ties the lanes to their order.
-  bool independent() const {
-    for (const ast::LoadAttr* load : loads_)
-      for (const ast::Store* s : stored_)
-        if (load->buffer->id == s->buffer->id && load->index != s->index) return false;
-    return true;
   }
   int widest() const { return widest_; }
 
@@ -37,7 +29,6 @@ private:
     for (const ast::ValueRef& s : v.sources) varies |= varying_.count(s.get()) > 0;
     if (v.op == Op::Load) {
       const auto& attr = std::get<ast::LoadAttr>(v.attr);
-      loads_.push_back(&attr);
       const auto depends = [&](Expr e) { return depends_on(e, loop_.var); };
       varies = std::any_of(attr.index.begin(), attr.index.end(), depends) ||
                std::any_of(attr.guards.begin(), attr.guards.end(), depends);
@@ -58,8 +49,6 @@ private:
   const ast::For& loop_;
   const Dialect& dialect_;
   std::unordered_set<const ast::Value*> varying_;
-  std::vector<const ast::LoadAttr*> loads_;
-  std::vector<const ast::Store*> stored_;
   int widest_ = 1;
 };
 
@@ -72,7 +61,6 @@ int chunk_lanes(const ast::For& loop, const Dialect& dialect) {
     const auto* store = std::get_if<ast::Store>(&stmt.node);
     if (!store || !check.store(*store)) return 0;
   }
-  if (!check.independent()) return 0;
   const int most = std::min(loop.width, dialect.vector_bytes() / check.widest());
   int lanes = 1;
   while (2 * lanes <= std::min(most, 16) && loop.width % (2 * lanes) == 0) lanes *= 2;

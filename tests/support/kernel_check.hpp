@@ -127,6 +127,7 @@ inline std::string first_difference(const ast::Kernel& kernel, const Contents& g
 inline std::string compare(runtime::Device& device, const ast::Kernel& kernel,
                            const std::vector<int64_t>& shape_values = {}, double tolerance = 0,
                            bool edges = false, int threads = 2) {
+  ast::verify(kernel);
   const auto program = device.compile(kernel, {.threads = threads});
   Contents want = sample_contents(kernel, shape_values, edges, 1), got = want;
   interpret(kernel, want, shape_values);

@@ -25,25 +25,35 @@ public:
     width_ = width;
   }
   ast::ValueRef input(DType dtype) { return ast::load(add(dtype, false), {at_}); }
-  void output(const ast::ValueRef&
-                  value) { // a nest of its own for each, so that one that has no vector form spoils no other
-    ast::For loop = loop_;
+  /// Into the nest of all outputs, or into one of its own: what has no vector form would make a scalar loop
+  /// of the others'.
+  void output(const ast::ValueRef& value, bool apart = false) {
     ast::Store store;
     store.buffer = add(value->dtype, true);
     store.index = {at_};
     store.value = value;
-    loop.body.push_back({store});
-    if (width_ == 0) {
-      kernel_.body.push_back({loop});
-    } else {
-      ast::For outer{outer_, size_ / width_, ast::LoopKind::Serial, 0, {}};
-      outer.body.push_back({loop});
-      kernel_.body.push_back({outer});
-    }
+    if (!apart) return void(together_.push_back({store}));
+    const Expr inner = loop_var(next_loop_++, "m", width_ ? width_ : size_);
+    const Expr outer = width_ ? loop_var(next_loop_++, "j", size_ / width_) : Expr(0);
+    const Substitution vars{{inner_, inner}, {outer_, outer}};
+    kernel_.body.push_back(nest(ast::substitute(ast::Block{{store}}, vars), outer, inner));
   }
-  const ast::Kernel& kernel() const { return kernel_; }
+  ast::Kernel kernel() const {
+    ast::Kernel k = kernel_;
+    k.body.push_back(nest(together_, outer_, inner_));
+    return k;
+  }
 
 private:
+  ast::Stmt nest(ast::Block body, Expr outer_var, Expr inner_var) const {
+    ast::For loop = loop_;
+    loop.var = inner_var;
+    loop.body = std::move(body);
+    if (width_ == 0) return {loop};
+    ast::For outer{outer_var, size_ / width_, ast::LoopKind::Serial, 0, {}};
+    outer.body.push_back({loop});
+    return {outer};
+  }
   ast::BufferRef add(DType dtype, bool written) {
     const int id = static_cast<int>(kernel_.params.size());
     auto buffer = std::make_shared<const ast::Buffer>(ast::Buffer{
@@ -52,7 +62,8 @@ private:
     return buffer;
   }
   ast::Kernel kernel_;
-  int size_, width_ = 0;
+  ast::Block together_;
+  int size_, width_ = 0, next_loop_ = 2;
   Expr outer_, inner_, at_;
   ast::For loop_;
 };
@@ -75,7 +86,7 @@ inline ast::Kernel arithmetic_kernel(DType dtype, int width) {
     else if (info(op).arity == 1)
       k.output(ast::make(op, result, a));
     else if (info(op).arity == 2)
-      k.output(ast::make(op, result, {a, b}));
+      k.output(ast::make(op, result, {a, b}), op == Op::IDiv || op == Op::Mod);
     else
       k.output(ast::make(op, result, {a, b, c}));
   }
@@ -91,8 +102,9 @@ inline ast::Kernel cast_kernel(DType from, int width) {
   const ast::ValueRef a = k.input(from);
   for (int i = 0; i < kDTypeCount; ++i) {
     const auto to = static_cast<DType>(i);
-    k.output(ast::make(Op::Cast, to, a));
-    if (size_of(to) == size_of(from)) k.output(ast::make(Op::Bitcast, to, a));
+    const bool apart = to == DType::F16 || to == DType::BF16;
+    k.output(ast::make(Op::Cast, to, a), apart);
+    if (size_of(to) == size_of(from)) k.output(ast::make(Op::Bitcast, to, a), apart);
   }
   return k.kernel();
 }

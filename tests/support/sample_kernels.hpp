@@ -110,7 +110,7 @@ inline std::vector<SampleKernel> sample_kernels() {
        "for i in 5 { D[i] = -1:i64 }\n"
        "for i in 40 { D[@I[i] - 1:i32] = i64(i) }\n}"},
       {"packed scratch", "kernel packed(A: f32[6, 32] in, O: f32[6, 32] out) {\n"
-                         "alloc whole: f32[32] packed {\n"
+                         "alloc whole: f32[32] global {\n"
                          "for j in 32 { whole[j] = A[0, j] * 2:f32 }\n"
                          "for i in 6 parallel { alloc row: f32[32] packed { alloc bits: i32[32] packed {\n"
                          "for l in 32 vector(32) { row[l] = A[i, l] + whole[l] }\n"
@@ -140,9 +140,6 @@ inline std::vector<SampleKernel> sample_kernels() {
        "for i in 2 { for l in 16 vector(16) { P[i*16 + l] = B[i*16 + l] * cast_bf16(A[i*16 + l]) } }\n"
        "S[0] = 0:f16\n"
        "for i in 32 { S[0] += A[i] }\n}"},
-      {"one buffer at two places", "kernel shifted(A: f32[17] in, O: f32[17] out) {\n"
-                                   "for i in 17 { O[i] = A[i] }\n"
-                                   "for l in 16 vector(16) { O[l] = O[l] + O[16] }\n}"},
       {"streaming",
        "kernel stream(A: f32[67] in, O: f32[67] out) {\n"
        "for i in 4 parallel { for l in 16 vector(16) { stream O[3 + i*16 + l] = A[3 + i*16 + l] } }\n"
@@ -161,6 +158,61 @@ inline std::vector<SampleKernel> sample_kernels() {
        "for i in 35 { P[i] = i32((i - 17)//n + (i - 17)%n) }\n"
        "for i in 35 { B[i] = bool(i < n) }\n}",
        {{1}, {4}, {9}}},
+  };
+}
+
+/// For devices with work-groups.
+inline std::vector<SampleKernel> group_kernels() {
+  const auto staged = [](int m, int n, int k) {
+    const std::string rows = fmt::format("min(8, {} - i*8)", m), columns = fmt::format("min(8, {} - j*8)", n);
+    std::string t = fmt::format(
+        "kernel staged(A: f32[{0}, {2}] in, B: f32[{2}, {1}] in, C: f32[{0}, {1}] out) {{\n", m, n, k);
+    t += fmt::format("for i in {} group(1) {{ for j in {} group(0) {{\n", (m + 7) / 8, (n + 7) / 8);
+    t += fmt::format("for a in {} local(1) {{ for b in {} local(0) {{ C[i*8 + a, j*8 + b] = 0:f32 }} }}\n",
+                     rows, columns);
+    t += fmt::format("for k in {} {{ alloc ta: f32[8, 8] local {{ alloc tb: f32[8, 8] local {{\n", k / 8);
+    t += fmt::format("for a in {} {{ for c in 8 {{ ta[a, c] = A[i*8 + a, k*8 + c] }} }}\n", rows);
+    t += fmt::format("for c in 8 {{ for b in {} {{ tb[c, b] = B[k*8 + c, j*8 + b] }} }}\n", columns);
+    t += "barrier\n";
+    t += fmt::format("for a in {} local(1) {{ for b in {} local(0) {{ for c in 8 {{ C[i*8 + a, j*8 + b] += "
+                     "ta[a, c] * tb[c, b] }} }} }}\n",
+                     rows, columns);
+    return t + "barrier } } } } } }";
+  };
+  return {
+      {"local tiles", staged(16, 24, 32), {{}}, 1e-5},
+      {"ragged local tiles", staged(13, 21, 16), {{}}, 1e-5},
+      {"written by one, read by all",
+       "kernel broadcast(A: f32[3, 5] in, B: f32[13] in, O: f32[5, 13] out) {\n"
+       "for g in 5 group(0) { alloc s: f32[1] local {\n"
+       "for l in 13 local(0) { O[g, l] = 0:f32 }\n"
+       "for r in 3 {\n"
+       "s[0] = A[r, g] + 1:f32\n"
+       "for l in 13 local(0) { O[g, l] += s[0] * B[l] } } } } }",
+       {{}},
+       1e-5},
+      {"work-items that meet", "kernel reverse(A: f32[64] in, O: f32[64] out) {\n"
+                               "for g in 4 group(0) { alloc t: f32[16] local {\n"
+                               "for l in 16 local(0) { t[l] = A[g*16 + l] }\n"
+                               "for m in 16 local(0) { O[g*16 + m] = t[15 - m] } } } }"},
+      {"ragged groups",
+       "kernel groups(A: f32[n] in, O: f32[n] out; n in [1, 100]) {\n"
+       "for g in (n + 15)//16 group(0) { for l in min(16, n - g*16) local(0) { O[g*16 + l] = A[g*16 + l] * "
+       "3:f32 } } }",
+       {{1}, {16}, {97}}},
+      {"groups of one with private scratch",
+       "kernel panels(A: f32[8, 2048] in, O: f32[8, 2048] out) {\n"
+       "for g in 8 group(0) { alloc p: f32[2048] packed {\n"
+       "for j in 128 { for l in 16 vector(16) { p[j*16 + l] = A[g, j*16 + l] + 1:f32 } }\n"
+       "for j in 2048 { O[g, j] = p[2047 - j] } } } }"},
+      {"two nests",
+       "kernel nests(A: f32[6, 32] in, O: f32[6, 32] out) {\n"
+       "alloc sums: f32[6] global {\n"
+       "for i in 6 group(0) { sums[i] = 0:f32 }\n"
+       "for i in 6 group(0) { for j in 32 { sums[i] += A[i, j] } }\n"
+       "for i in 6 group(0) { for j in 32 local(0) { O[i, j] = A[i, j] - sums[i] } } } }",
+       {{}},
+       1e-5},
   };
 }
 

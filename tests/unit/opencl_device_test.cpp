@@ -52,3 +52,12 @@ TEST_CASE("loops as schedules make them") {
       CHECK(compare(*cl(), ast::parse(sample.text), values, sample.tolerance) == "");
     }
 }
+
+TEST_CASE("work-groups, work-items and local memory") {
+  if (!cl()) return;
+  for (const SampleKernel& sample : group_kernels())
+    for (const auto& values : sample.shape_values) {
+      CAPTURE(sample.name);
+      CHECK(compare(*cl(), ast::parse(sample.text), values, sample.tolerance) == "");
+    }
+}
