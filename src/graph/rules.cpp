@@ -68,12 +68,12 @@ constexpr GraphRule kRules[] = {
     // integers
     {"add-zero", kInteger, "Add(a, 0)", "a"},
     {"add-negated", kInteger, "Add(a, Neg(a))", "0"},
-    {"add-constants", kInteger, "Add(Add(a, A), B)", "Add(a, Add(A, B))"},
+    {"add-constants", kInteger, "Add(Add(x, A), B)", "Add(x, Add(A, B))"},
     {"mul-zero", kInteger, "Mul(a, 0)", "0"},
     {"mul-one", kInteger, "Mul(a, 1)", "a"},
-    {"mul-constants", kInteger, "Mul(Mul(a, A), B)", "Mul(a, Mul(A, B))"},
-    {"mul-neg-constant", kInteger, "Mul(Neg(a), A)", "Mul(a, Neg(A))"},
-    {"max-constants", kInteger, "Max(Max(a, A), B)", "Max(a, Max(A, B))"},
+    {"mul-constants", kInteger, "Mul(Mul(x, A), B)", "Mul(x, Mul(A, B))"},
+    {"mul-neg-constant", kInteger, "Mul(Neg(x), A)", "Mul(x, Neg(A))"},
+    {"max-constants", kInteger, "Max(Max(x, A), B)", "Max(x, Max(A, B))"},
     {"idiv-one", kInteger, "IDiv(a, 1)", "a"},
     {"mod-one", kInteger, "Mod(a, 1)", "0"},
     {"shl-zero", kInteger, "Shl(a, 0)", "a"},
@@ -85,9 +85,9 @@ constexpr GraphRule kRules[] = {
     {"and-zero-integer", kInteger, "And(a, 0)", "0"},
     {"or-zero-integer", kInteger, "Or(a, 0)", "a"},
     {"xor-zero-integer", kInteger, "Xor(a, 0)", "a"},
-    {"and-ones", kInteger, "And(a, A)", "a", &is_all_ones},
-    {"or-ones", kInteger, "Or(a, A)", "A", &is_all_ones},
-    {"xor-constants", kInteger, "Xor(Xor(a, A), B)", "Xor(a, Xor(A, B))"},
+    {"and-ones", kInteger, "And(x, A)", "x", &is_all_ones},
+    {"or-ones", kInteger, "Or(x, A)", "A", &is_all_ones},
+    {"xor-constants", kInteger, "Xor(Xor(x, A), B)", "Xor(x, Xor(A, B))"},
     // bool
     {"ne-self", kBool, "CmpNe(a, a)", "0"},
     {"and-self", kBool, "And(a, a)", "a"},
@@ -102,10 +102,10 @@ constexpr GraphRule kRules[] = {
     {"ne-false", kBool, "CmpNe(a, 0)", "a"},
     {"where-as-bool", kBool, "Where(c, 1, 0)", "c"},
     // floats
-    {"add-minus-zero", kFloat, "Add(a, A)", "a", &is_minus_zero},
+    {"add-minus-zero", kFloat, "Add(x, A)", "x", &is_minus_zero},
     {"mul-one-float", kFloat, "Mul(a, 1)", "a"},
-    {"mul-neg-constant-float", kFloat, "Mul(Neg(a), A)", "Mul(a, Neg(A))"},
-    {"neg-mul-constant", kFloat, "Neg(Mul(a, A))", "Mul(a, Neg(A))"},
+    {"mul-neg-constant-float", kFloat, "Mul(Neg(x), A)", "Mul(x, Neg(A))"},
+    {"neg-mul-constant", kFloat, "Neg(Mul(x, A))", "Mul(x, Neg(A))"},
     {"mul-neg-neg", kFloat, "Mul(Neg(a), Neg(b))", "Mul(a, b)"},
     {"trunc-trunc", kFloat, "Trunc(Trunc(a))", "Trunc(a)"},
     // all
@@ -130,8 +130,8 @@ bool is_order_free(Op combine, DType dtype) {
 bool is_idempotent(Op combine) { return combine == Op::Max || combine == Op::Or || combine == Op::And; }
 
 NodeRef merge_reductions(const NodeRef& n) {
+  if (n->op != Op::Reduce || n->sources[0]->op != Op::Reduce) return {};
   const NodeRef& inner = n->sources[0];
-  if (inner->op != Op::Reduce) return {};
   const auto &outer_attr = std::get<ReduceAttr>(n->attr), &inner_attr = std::get<ReduceAttr>(inner->attr);
   if (outer_attr.combine != inner_attr.combine || !is_order_free(outer_attr.combine, n->dtype)) return {};
   std::vector<int> axes = inner_attr.axes;
@@ -140,12 +140,14 @@ NodeRef merge_reductions(const NodeRef& n) {
 }
 
 NodeRef reduce_constant(const NodeRef& n) {
+  if (n->op != Op::Reduce) return {};
   const Scalar* s = GraphTraits::constant(n->sources[0]);
   return s && is_idempotent(std::get<ReduceAttr>(n->attr).combine) ? constant(*s, n->shape) : NodeRef{};
 }
 
 // The largest of copies is one of them: axes that a view only repeats are not reduced.
 NodeRef reduce_repeated(const NodeRef& n) {
+  if (n->op != Op::Reduce) return {};
   const auto& attr = std::get<ReduceAttr>(n->attr);
   const NodeRef& source = n->sources[0];
   if (source->op != Op::View || !is_idempotent(attr.combine)) return {};
@@ -163,17 +165,47 @@ NodeRef reduce_repeated(const NodeRef& n) {
   return reduce(attr.combine, view(source, View::contiguous(v.shape()).shrink(begin, end)), std::move(axes));
 }
 
+// Axes of a node along which all its elements are the same, because a view only repeats them.
+std::vector<bool> repeated_axes(const NodeRef& n) {
+  std::vector<bool> repeated(n->shape.size(), n->op == Op::Const);
+  if (n->op != Op::View) return repeated;
+  const View& v = std::get<View>(n->attr);
+  for (size_t k = 0; k < repeated.size(); ++k)
+    repeated[k] = v.strides()[k] == Expr(0) && (!v.has_mask() || v.mask()[k] == Interval{0, v.shape()[k]});
+  return repeated;
+}
+
+// Compute, then repeat: an elementwise op whose sources are all repeated along an axis is done once along it.
+NodeRef repeat_afterwards(const NodeRef& n) {
+  if (!is_elementwise(n->op)) return {};
+  std::vector<bool> repeated(n->shape.size(), true);
+  for (const NodeRef& s : n->sources) {
+    const std::vector<bool> r = repeated_axes(s);
+    for (size_t k = 0; k < r.size(); ++k) repeated[k] = repeated[k] && r[k];
+  }
+  std::vector<Expr> begin(n->shape.size(), Expr(0)), end = n->shape;
+  for (size_t k = 0; k < end.size(); ++k)
+    if (repeated[k]) end[k] = 1;
+  if (end == n->shape) return {};
+  const View once = View::contiguous(n->shape).shrink(begin, end);
+  std::vector<NodeRef> sources;
+  for (const NodeRef& s : n->sources) sources.push_back(view(s, once));
+  return view(with_sources(n, std::move(sources)), View::contiguous(end).expand(n->shape));
+}
+
 NodeRef contiguous_of_computed(const NodeRef& n) {
   // What has a nest of its own is stored row-major anyway.
+  if (n->op != Op::Contiguous) return {};
   const Op op = n->sources[0]->op;
   return op == Op::Reduce || op == Op::Scatter || op == Op::Gather ? n->sources[0] : NodeRef{};
 }
 
 constexpr StructuralRule kStructural[] = {
-    {"reduce-reduce", Op::Reduce, &merge_reductions},
-    {"reduce-constant", Op::Reduce, &reduce_constant},
-    {"reduce-repeated", Op::Reduce, &reduce_repeated},
-    {"contiguous-computed", Op::Contiguous, &contiguous_of_computed},
+    {"reduce-reduce", &merge_reductions},
+    {"reduce-constant", &reduce_constant},
+    {"reduce-repeated", &reduce_repeated},
+    {"repeat-afterwards", &repeat_afterwards},
+    {"contiguous-computed", &contiguous_of_computed},
 };
 
 } // namespace

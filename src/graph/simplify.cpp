@@ -24,7 +24,6 @@ std::array<std::atomic<uint64_t>, kMostStructural> structural_hits;
 NodeRef apply_structural(const NodeRef& node, const RewriteTrace& trace) {
   const auto rules = structural_rules();
   for (size_t i = 0; i < rules.size(); ++i) {
-    if (rules[i].root != node->op) continue;
     NodeRef after = rules[i].apply(node);
     if (!after || after == node) continue;
     structural_hits[i].fetch_add(1, std::memory_order_relaxed);

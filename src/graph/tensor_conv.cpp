@@ -87,8 +87,7 @@ Tensor correlate(std::string_view op, const Tensor& x, const Tensor& weight, con
   check_shape(op, full, promote(x.dtype(), weight.dtype()));
   Axes reduced;
   for (int i = 0; i <= n; ++i) reduced.push_back(3 + n + i);
-  const Tensor sum = contract(broadcast_to(data, full),
-                              broadcast_to(view_op(weight, View::contiguous(spread)), full), reduced);
+  const Tensor sum = contract(data, view_op(weight, View::contiguous(spread)), full, reduced);
   Shape result{full[0], weight.shape()[0]};
   result.insert(result.end(), full.begin() + 3, full.begin() + 3 + n);
   return view_op(sum, View::contiguous(result));

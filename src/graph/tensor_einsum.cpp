@@ -125,7 +125,7 @@ Operand multiply(const Operand& a, const Operand& b, const Labels& kept) {
   const Shape full = broadcast_shape("einsum", {x.shape(), y.shape()});
   check_shape("einsum", full, promote(x.dtype(), y.dtype()));
   const std::vector<int> axes = tail(order.size(), all.size());
-  return {drop_axes(contract(broadcast_to(x, full), broadcast_to(y, full), axes), axes), order};
+  return {drop_axes(contract(x, y, full, axes), axes), order};
 }
 
 struct Equation {

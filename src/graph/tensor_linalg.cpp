@@ -4,11 +4,11 @@
 
 namespace lathe::graph {
 
-// Products of half precision are formed and summed in f32.
-Tensor contract(const Tensor& a, const Tensor& b, const std::vector<int>& axes) {
+Tensor contract(const Tensor& a, const Tensor& b, const Shape& full, const std::vector<int>& axes) {
   const DType d = promote(a.dtype(), b.dtype());
-  if (d == DType::Bool) return reduce_op(Op::Or, a & b, axes);
-  return reduce_op(Op::Add, a.cast(wide(d)) * b.cast(wide(d)), axes).cast(d);
+  const Tensor x = broadcast_to(a.cast(wide(d)), full), y = broadcast_to(b.cast(wide(d)), full);
+  if (d == DType::Bool) return reduce_op(Op::Or, x & y, axes);
+  return reduce_op(Op::Add, x * y, axes).cast(d);
 }
 
 } // namespace lathe::graph
@@ -32,13 +32,12 @@ Tensor Tensor::matmul(const Tensor& other) const {
   full.insert(full.end(), {m, n, k});
   check_shape("matmul", full, promote(dtype(), other.dtype()));
   // [..., m, 1, k] * [..., 1, n, k], summed over k.
-  const Tensor left = broadcast_to(a.unsqueeze(-2), full);
-  const Tensor right = broadcast_to(b.transpose().unsqueeze(-3), full);
+  const Tensor left = a.unsqueeze(-2), right = b.transpose().unsqueeze(-3);
   const int last = static_cast<int>(full.size()) - 1;
   std::vector<int> gone{last};
   if (rank() == 1) gone.push_back(last - 2);
   if (other.rank() == 1) gone.push_back(last - 1);
-  return drop_axes(contract(left, right, {last}), gone);
+  return drop_axes(contract(left, right, full, {last}), gone);
 }
 
 } // namespace lathe

@@ -105,10 +105,10 @@ Tensor Tensor::tan() const {
 }
 Tensor Tensor::sinh() const {
   return in_wide(*this, [](const Tensor& x) {
-    const Tensor a = x.abs(), e = expm1_wide(a);
+    const Tensor e = expm1_wide(x.abs()), one = constant_like(x, 1);
     // (e + e / (e + 1)) / 2 keeps small values; the quotient is 1 where e is infinite.
-    const Tensor half =
-        times(e + (e == constant_like(x, kInfinity)).logical_not().cast(x.dtype()) * (e / plus(e, 1)), 0.5);
+    const Tensor quotient = where(e == constant_like(x, kInfinity), one, e / (e + one));
+    const Tensor half = times(e + quotient, 0.5);
     return where(x < constant_like(x, 0), -half, half);
   });
 }

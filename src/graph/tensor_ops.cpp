@@ -74,20 +74,18 @@ Tensor operator+(const Tensor& a, const Tensor& b) {
 }
 Tensor operator-(const Tensor& a, const Tensor& b) {
   check_numbers("operator-", a, b);
-  auto [x, y] = match("operator-", a, b);
-  return binary_op("operator-", Op::Add, x, unary_op(Op::Neg, y));
+  // Negated before it is broadcast: once an element, not once a use.
+  const DType d = promote(a.dtype(), b.dtype());
+  return binary_op("operator-", Op::Add, a.cast(d), unary_op(Op::Neg, b.cast(d)));
 }
 Tensor operator*(const Tensor& a, const Tensor& b) {
   if (promote(a.dtype(), b.dtype()) == DType::Bool) return binary_op("operator*", Op::And, a, b);
   return binary_op("operator*", Op::Mul, a, b);
 }
 Tensor operator/(const Tensor& a, const Tensor& b) {
-  auto [x, y] = match("operator/", a, b);
-  const DType d = float_dtype(x.dtype());
-  // One rounding for half precision.
-  const Tensor quotient =
-      binary_op("operator/", Op::Mul, x.cast(wide(d)), unary_op(Op::Recip, y.cast(wide(d))));
-  return quotient.cast(d);
+  const DType d = float_dtype(promote(a.dtype(), b.dtype()));
+  const Tensor inverse = unary_op(Op::Recip, b.cast(wide(d)));
+  return binary_op("operator/", Op::Mul, a.cast(wide(d)), inverse).cast(d);
 }
 Tensor operator%(const Tensor& a, const Tensor& b) {
   check_numbers("operator%", a, b);

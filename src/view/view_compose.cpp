@@ -80,7 +80,9 @@ std::optional<Interval> solve(Interval mask, Expr constant, Expr stride) {
 
 std::optional<View> compose(const View& inner, const View& outer) {
   if (inner.is_contiguous()) return outer;
-  if (outer.is_contiguous()) return inner.reshape(outer.shape());
+  // Row-major over fewer elements is a prefix, not a reshape.
+  if (outer.is_contiguous() && num_elements(outer.shape()) == num_elements(inner.shape()))
+    return inner.reshape(outer.shape());
   const Shape& shape = outer.shape();
   std::vector<Expr> vars; // of the axes that move, over their valid part
   std::vector<size_t> axis_of;

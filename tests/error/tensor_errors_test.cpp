@@ -1,5 +1,5 @@
-// Bad calls of the Tensor functions: each is a typed error whose message begins with the function's name and says what was
-// expected.
+// Bad calls of the Tensor functions: each is a typed error whose message begins with the function's name and
+// says what was expected.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -36,14 +36,18 @@ void check(const std::vector<BadCall>& calls) {
 }
 
 const Tensor a = Tensor::input("a", {3, 4}), b = Tensor::input("b", {5, 6}), v = Tensor::input("v", {4});
-const Tensor i32 = Tensor::input("i32", {3, 4}, DType::I32), flags = Tensor::input("flags", {3, 4}, DType::Bool);
+const Tensor i32 = Tensor::input("i32", {3, 4}, DType::I32),
+             flags = Tensor::input("flags", {3, 4}, DType::Bool);
 const Tensor scalar = Tensor::scalar(1.0f);
 
-}  // namespace
+} // namespace
 
 TEST_CASE("creation") {
   check({
-      {ErrorKind::Shape, "from", [] { Tensor::from(std::vector<float>{1, 2, 3}, {2, 2}); }},
+      {ErrorKind::Shape, "from",
+       [] {
+         Tensor::from(std::vector<float>{1, 2, 3}, {2, 2});
+       }},
       {ErrorKind::Shape, "from", [] { Tensor::from(std::vector<float>{}, {0}); }},
       {ErrorKind::Shape, "from", [] { Tensor::from(std::vector<float>{1}, {Var("n", 1, 4)}); }},
       {ErrorKind::Name, "input", [] { Tensor::input("", {2}); }},
@@ -51,11 +55,23 @@ TEST_CASE("creation") {
       {ErrorKind::Name, "input", [] { Tensor::input("2x", {2}); }},
       {ErrorKind::Shape, "input", [] { Tensor::input("x", {-3}); }},
       {ErrorKind::Shape, "input", [] { Tensor::input("x", {Var("n", 0, 4)}); }},
-      {ErrorKind::Limit, "input", [] { Tensor::input("x", {kHuge, kHuge}); }},
-      {ErrorKind::Limit, "input", [] { Tensor::input("x", {Var("n", 1, kHuge), kHuge}); }},
-      {ErrorKind::Limit, "full", [] { Tensor::full({INT64_MAX, 2}, 1.0f); }},
+      {ErrorKind::Limit, "input",
+       [] {
+         Tensor::input("x", {kHuge, kHuge});
+       }},
+      {ErrorKind::Limit, "input",
+       [] {
+         Tensor::input("x", {Var("n", 1, kHuge), kHuge});
+       }},
+      {ErrorKind::Limit, "full",
+       [] {
+         Tensor::full({INT64_MAX, 2}, 1.0f);
+       }},
       {ErrorKind::Limit, "zeros", [] { Tensor::zeros({INT64_MAX}); }},
-      {ErrorKind::Shape, "ones", [] { Tensor::ones({2, 0}); }},
+      {ErrorKind::Shape, "ones",
+       [] {
+         Tensor::ones({2, 0});
+       }},
       {ErrorKind::Value, "arange", [] { Tensor::arange(0, 5, 0); }},
       {ErrorKind::Value, "arange", [] { Tensor::arange(5, 0); }},
       {ErrorKind::DType, "arange", [] { Tensor::arange(0, 5, 1, DType::Bool); }},
@@ -73,7 +89,7 @@ TEST_CASE("elementwise") {
   check({
       {ErrorKind::Shape, "operator+", [] { a + b; }},
       {ErrorKind::Shape, "operator<", [] { a < b; }},
-      {ErrorKind::Shape, "operator*", [] { a * Tensor::input("c", {3}); }},
+      {ErrorKind::Shape, "operator*", [] { a* Tensor::input("c", {3}); }},
       {ErrorKind::DType, "operator&", [] { a& a; }},
       {ErrorKind::DType, "operator<<", [] { a << a; }},
       {ErrorKind::DType, "operator-", [] { flags - flags; }},
@@ -89,7 +105,10 @@ TEST_CASE("elementwise") {
       {ErrorKind::Value, "clamp", [] { a.clamp(0, NAN); }},
       {ErrorKind::Value, "clamp", [] { a.clamp(2, 1); }},
       {ErrorKind::Value, "clamp", [] { a.clamp({}, {}); }},
-      {ErrorKind::Limit, "operator+", [] { Tensor::input("r", {kHuge, 1}) + Tensor::input("c", {1, kHuge}); }},
+      {ErrorKind::Limit, "operator+",
+       [] {
+         Tensor::input("r", {kHuge, 1}) + Tensor::input("c", {1, kHuge});
+       }},
   });
 }
 
@@ -97,8 +116,14 @@ TEST_CASE("reductions") {
   check({
       {ErrorKind::Axis, "sum", [] { a.sum(2); }},
       {ErrorKind::Axis, "sum", [] { a.sum(-3); }},
-      {ErrorKind::Axis, "max", [] { a.max({0, 0}); }},
-      {ErrorKind::Axis, "min", [] { a.min({1, -1}); }},
+      {ErrorKind::Axis, "max",
+       [] {
+         a.max({0, 0});
+       }},
+      {ErrorKind::Axis, "min",
+       [] {
+         a.min({1, -1});
+       }},
       {ErrorKind::Axis, "mean", [] { scalar.mean(0); }},
       {ErrorKind::Axis, "prod", [] { a.prod({5}); }},
       {ErrorKind::Axis, "any", [] { a.any({7}); }},
@@ -121,50 +146,131 @@ TEST_CASE("movement") {
   const Var n("n", 1, 16);
   check({
       {ErrorKind::Axis, "size", [] { a.size(2); }},
-      {ErrorKind::Shape, "reshape", [] { a.reshape({5, 2}); }},
-      {ErrorKind::Shape, "reshape", [] { a.reshape({-1, -1}); }},
-      {ErrorKind::Shape, "reshape", [] { a.reshape({5, -1}); }},
-      {ErrorKind::Shape, "reshape", [] { a.reshape({-2, -6}); }},
-      {ErrorKind::Limit, "reshape", [] { a.reshape({INT64_MAX, INT64_MAX}); }},
-      {ErrorKind::Shape, "reshape", [&] { Tensor::input("x", {n, 4}).reshape({n}); }},
+      {ErrorKind::Shape, "reshape",
+       [] {
+         a.reshape({5, 2});
+       }},
+      {ErrorKind::Shape, "reshape",
+       [] {
+         a.reshape({-1, -1});
+       }},
+      {ErrorKind::Shape, "reshape",
+       [] {
+         a.reshape({5, -1});
+       }},
+      {ErrorKind::Shape, "reshape",
+       [] {
+         a.reshape({-2, -6});
+       }},
+      {ErrorKind::Limit, "reshape",
+       [] {
+         a.reshape({INT64_MAX, INT64_MAX});
+       }},
+      {ErrorKind::Shape, "reshape",
+       [&] {
+         Tensor::input("x", {n, 4}).reshape({n});
+       }},
       {ErrorKind::Axis, "flatten", [] { a.flatten(0, 4); }},
       {ErrorKind::Axis, "flatten", [] { a.flatten(1, 0); }},
       {ErrorKind::Axis, "permute", [] { a.permute({0}); }},
-      {ErrorKind::Axis, "permute", [] { a.permute({0, 0}); }},
+      {ErrorKind::Axis, "permute",
+       [] {
+         a.permute({0, 0});
+       }},
       {ErrorKind::Axis, "transpose", [] { v.transpose(); }},
-      {ErrorKind::Shape, "expand", [] { a.expand({3, 5}); }},
+      {ErrorKind::Shape, "expand",
+       [] {
+         a.expand({3, 5});
+       }},
       {ErrorKind::Shape, "expand", [] { a.expand({4}); }},
-      {ErrorKind::Shape, "expand", [] { a.expand({-1, 3, 4}); }},
-      {ErrorKind::Limit, "expand", [] { scalar.expand({kHuge, kHuge}); }},
+      {ErrorKind::Shape, "expand",
+       [] {
+         a.expand({-1, 3, 4});
+       }},
+      {ErrorKind::Limit, "expand",
+       [] {
+         scalar.expand({kHuge, kHuge});
+       }},
       {ErrorKind::Shape, "squeeze", [] { a.squeeze(0); }},
       {ErrorKind::Axis, "unsqueeze", [] { a.unsqueeze(4); }},
-      {ErrorKind::Shape, "pad", [] { a.pad({{1, 1}}); }},
-      {ErrorKind::Value, "pad", [] { a.pad({{1, 1}, {-1, 0}}); }},
-      {ErrorKind::Limit, "pad", [] { a.pad({{INT64_MAX, 1}, {0, 0}}); }},
-      {ErrorKind::Value, "shrink", [] { a.shrink({{0, 3}, {2, 2}}); }},
-      {ErrorKind::Value, "shrink", [] { a.shrink({{0, 4}, {0, 4}}); }},
+      {ErrorKind::Shape, "pad",
+       [] {
+         a.pad({{1, 1}});
+       }},
+      {ErrorKind::Value, "pad",
+       [] {
+         a.pad({{1, 1}, {-1, 0}});
+       }},
+      {ErrorKind::Limit, "pad",
+       [] {
+         a.pad({{INT64_MAX, 1}, {0, 0}});
+       }},
+      {ErrorKind::Value, "shrink",
+       [] {
+         a.shrink({{0, 3}, {2, 2}});
+       }},
+      {ErrorKind::Value, "shrink",
+       [] {
+         a.shrink({{0, 4}, {0, 4}});
+       }},
       {ErrorKind::Axis, "flip", [] { a.flip({2}); }},
       {ErrorKind::Axis, "roll", [] { a.roll(1, 2); }},
-      {ErrorKind::Value, "repeat", [] { a.repeat({2, 0}); }},
+      {ErrorKind::Value, "repeat",
+       [] {
+         a.repeat({2, 0});
+       }},
       {ErrorKind::Value, "index", [] { a.index({3}); }},
       {ErrorKind::Value, "index", [] { a.index({-4}); }},
-      {ErrorKind::Axis, "index", [] { a.index({0, 0, 0}); }},
-      {ErrorKind::Value, "index", [] { a.index({Slice{0, 2, 0}}); }},
-      {ErrorKind::Value, "index", [] { a.index({Slice{2, 2}}); }},
-      {ErrorKind::Value, "index", [] { a.index({Ellipsis{}, Ellipsis{}}); }},
-      {ErrorKind::Shape, "index", [&] { Tensor::input("x", {n}).index({Slice{0, 9}}); }},
+      {ErrorKind::Axis, "index",
+       [] {
+         a.index({0, 0, 0});
+       }},
+      {ErrorKind::Value, "index",
+       [] {
+         a.index({Slice{0, 2, 0}});
+       }},
+      {ErrorKind::Value, "index",
+       [] {
+         a.index({Slice{2, 2}});
+       }},
+      {ErrorKind::Value, "index",
+       [] {
+         a.index({Ellipsis{}, Ellipsis{}});
+       }},
+      {ErrorKind::Shape, "index",
+       [&] {
+         Tensor::input("x", {n}).index({Slice{0, 9}});
+       }},
       {ErrorKind::Shape, "window", [] { v.window(0, 5); }},
       {ErrorKind::Value, "window", [] { v.window(0, 2, 0); }},
-      {ErrorKind::Shape, "split", [] { a.split({1, 1}, 0); }},
-      {ErrorKind::Value, "split", [] { a.split(std::vector<int64_t>{4, -1}, 0); }},
+      {ErrorKind::Shape, "split",
+       [] {
+         a.split({1, 1}, 0);
+       }},
+      {ErrorKind::Value, "split",
+       [] {
+         a.split(std::vector<int64_t>{4, -1}, 0);
+       }},
       {ErrorKind::Value, "split", [] { a.split(0, 0); }},
-      {ErrorKind::Shape, "concat", [] { concat({a, b}); }},
+      {ErrorKind::Shape, "concat",
+       [] {
+         concat({a, b});
+       }},
       {ErrorKind::Value, "concat", [] { concat({}); }},
-      {ErrorKind::Axis, "concat", [] { concat({a, a}, 2); }},
-      {ErrorKind::Shape, "stack", [] { stack({a, b}); }},
+      {ErrorKind::Axis, "concat",
+       [] {
+         concat({a, a}, 2);
+       }},
+      {ErrorKind::Shape, "stack",
+       [] {
+         stack({a, b});
+       }},
       {ErrorKind::DType, "gather", [] { a.gather(0, a); }},
       {ErrorKind::Shape, "gather", [] { a.gather(0, Tensor::input("i", {3}, DType::I64)); }},
-      {ErrorKind::Shape, "gather", [] { a.gather(0, Tensor::input("i", {3, 9}, DType::I64)); }},
+      {ErrorKind::Shape, "gather",
+       [] {
+         a.gather(0, Tensor::input("i", {3, 9}, DType::I64));
+       }},
       {ErrorKind::DType, "take", [] { a.take(v); }},
       {ErrorKind::Shape, "take", [] { scalar.take(i32); }},
       {ErrorKind::Shape, "scatter_add", [] { a.scatter_add(0, i32, b); }},
@@ -178,12 +284,24 @@ TEST_CASE("linear algebra and layers") {
   check({
       {ErrorKind::Shape, "matmul", [] { a.matmul(b); }},
       {ErrorKind::Shape, "matmul", [] { a.matmul(scalar); }},
-      {ErrorKind::Shape, "matmul", [] { Tensor::input("x", {2, 3, 4}).matmul(Tensor::input("y", {3, 4, 5})); }},
-      {ErrorKind::Limit, "matmul", [] { Tensor::input("x", {kHuge, 4}).matmul(Tensor::input("y", {4, kHuge})); }},
-      {ErrorKind::Value, "einsum", [] { einsum("ij", {a, a}); }},
+      {ErrorKind::Shape, "matmul",
+       [] {
+         Tensor::input("x", {2, 3, 4}).matmul(Tensor::input("y", {3, 4, 5}));
+       }},
+      {ErrorKind::Limit, "matmul",
+       [] {
+         Tensor::input("x", {kHuge, 4}).matmul(Tensor::input("y", {4, kHuge}));
+       }},
+      {ErrorKind::Value, "einsum",
+       [] {
+         einsum("ij", {a, a});
+       }},
       {ErrorKind::Value, "einsum", [] { einsum("", {}); }},
       {ErrorKind::Shape, "einsum", [] { einsum("ijk->i", {a}); }},
-      {ErrorKind::Shape, "einsum", [] { einsum("ij,jk->ik", {a, b}); }},
+      {ErrorKind::Shape, "einsum",
+       [] {
+         einsum("ij,jk->ik", {a, b});
+       }},
       {ErrorKind::Shape, "einsum", [] { einsum("ii->i", {a}); }},
       {ErrorKind::Syntax, "einsum", [] { einsum("i!->i", {a}); }},
       {ErrorKind::Value, "einsum", [] { einsum("ij->ik", {a}); }},
@@ -195,20 +313,34 @@ TEST_CASE("linear algebra and layers") {
       {ErrorKind::Shape, "batch_norm", [] { v.batch_norm(v, v); }},
       {ErrorKind::Value, "group_norm", [&] { image.group_norm(3); }},
       {ErrorKind::Shape, "conv2d", [&] { image.conv2d(a); }},
-      {ErrorKind::Shape, "conv2d", [&] { image.conv2d(Tensor::input("k", {6, 3, 3, 3})); }},
-      {ErrorKind::Shape, "conv2d", [&] { image.conv2d(Tensor::input("k", {6, 4, 9, 9})); }},
+      {ErrorKind::Shape, "conv2d",
+       [&] {
+         image.conv2d(Tensor::input("k", {6, 3, 3, 3}));
+       }},
+      {ErrorKind::Shape, "conv2d",
+       [&] {
+         image.conv2d(Tensor::input("k", {6, 4, 9, 9}));
+       }},
       {ErrorKind::Shape, "conv2d", [&] { image.conv2d(kernel, v); }},
       {ErrorKind::Value, "conv2d", [&] { image.conv2d(kernel, {}, {.stride = {0}}); }},
-      {ErrorKind::Value, "conv2d", [&] { image.conv2d(kernel, {}, {.padding = {1, 1, 1}}); }},
+      {ErrorKind::Value, "conv2d",
+       [&] {
+         image.conv2d(kernel, {}, {.padding = {1, 1, 1}});
+       }},
       {ErrorKind::Shape, "conv2d", [&] { image.conv2d(kernel, {}, {.groups = 2}); }},
       {ErrorKind::Shape, "conv1d", [&] { image.conv1d(kernel); }},
       {ErrorKind::Shape, "conv3d", [&] { image.conv3d(kernel); }},
       {ErrorKind::Shape, "conv_transpose2d", [&] { image.conv_transpose2d(kernel); }},
       {ErrorKind::Value, "conv_transpose2d",
-       [&] { image.conv_transpose2d(Tensor::input("k", {4, 6, 3, 3}), {}, {.output_padding = {1}}); }},
+       [&] {
+         image.conv_transpose2d(Tensor::input("k", {4, 6, 3, 3}), {}, {.output_padding = {1}});
+       }},
       {ErrorKind::Shape, "max_pool2d", [] { a.max_pool2d({2}); }},
       {ErrorKind::Value, "max_pool2d", [&] { image.max_pool2d({2}, {.padding = {2}}); }},
-      {ErrorKind::Value, "avg_pool2d", [&] { image.avg_pool2d({2, 2, 2}); }},
+      {ErrorKind::Value, "avg_pool2d",
+       [&] {
+         image.avg_pool2d({2, 2, 2});
+       }},
       {ErrorKind::Shape, "avg_pool2d", [&] { image.avg_pool2d({9}); }},
       {ErrorKind::Shape, "scaled_dot_product_attention", [] { scaled_dot_product_attention(a, b, b); }},
       {ErrorKind::DType, "scaled_dot_product_attention", [] { scaled_dot_product_attention(i32, i32, i32); }},
@@ -218,8 +350,14 @@ TEST_CASE("linear algebra and layers") {
 
 TEST_CASE("values") {
   check({
-      {ErrorKind::Shape, "item", [] { Tensor::from({1.f, 2.f}).item<float>(); }},
-      {ErrorKind::DType, "read", [] { Tensor::from({1.f, 2.f}).to_vector<double>(); }},
+      {ErrorKind::Shape, "item",
+       [] {
+         Tensor::from({1.f, 2.f}).item<float>();
+       }},
+      {ErrorKind::DType, "read",
+       [] {
+         Tensor::from({1.f, 2.f}).to_vector<double>();
+       }},
       {ErrorKind::Name, "realise", [] { a.realise(); }},
       {ErrorKind::Name, "item", [] { a.sum().item<float>(); }},
       {ErrorKind::Shape, "realise", [] { Tensor::input("x", {Var("n", 1, 4)}).realise(); }},

@@ -37,7 +37,7 @@ std::string syntax_error(std::string_view text) {
   return "";
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("one node a line") {
   const Tensor a = Tensor::input("a", {2, 3}), b = Tensor::input("b", {2, 3});
@@ -67,9 +67,11 @@ TEST_CASE("printed graphs parse back to the same nodes") {
   check_round_trip({a.transpose().reshape({35}).flip({0}).pad({{1, 2}}, 3)});
   check_round_trip({a.gelu(), a.tanh(), a.round(), a.cumsum(1), a.sort(0), a.argmax(1)});
   check_round_trip({a.gather(0, i), a.scatter_add(1, i, a), a.scatter(1, i, a), a.take(i, 0)});
-  check_round_trip({a.cast(DType::F16), a.bitcast(DType::U32), a.isnan(), a.contiguous(), a.clamp(-1, INFINITY)});
+  check_round_trip(
+      {a.cast(DType::F16), a.bitcast(DType::U32), a.isnan(), a.contiguous(), a.clamp(-1, INFINITY)});
   check_round_trip({Tensor::from({1, 2, 3}) + Tensor::arange(3).cast(DType::I32), Tensor::randn({3, 5}, 7)});
-  check_round_trip({a.reshape({1, 5, 7}).unsqueeze(0).conv2d(Tensor::input("k", {2, 1, 3, 3}), {}, {.padding = {1}})});
+  check_round_trip(
+      {a.reshape({1, 5, 7}).unsqueeze(0).conv2d(Tensor::input("k", {2, 1, 3, 3}), {}, {.padding = {1}})});
 }
 
 TEST_CASE("text that is no graph is an error that names the line") {
@@ -78,18 +80,20 @@ TEST_CASE("text that is no graph is an error that names the line") {
   CHECK(syntax_error("%0 = Input(a) : f32[2]\nreturn %1").rfind("graph text: line 2", 0) == 0);
   CHECK(syntax_error("%1 = Input(a) : f32[2]\nreturn %1").rfind("graph text: line 1", 0) == 0);
   CHECK(syntax_error("%0 = Input(#3) : f32[2]\nreturn %0").find("realised") != std::string::npos);
-  for (const char* text : {"%0 = Nothing(a) : f32[2]", "%0 = Load() : f32[2]", "%0 = Input(a) : f99[2]", "%0 = Input(a) f32[2]",
-                           "%0 = Input(a) : f32[m]", "%0 = Input() : f32[2]", "%0 = Const(x) : f32[2]", "%0 = Iota(0) : i32[2]",
-                           "var n in [3]", "var n [1, 3]", "var n in [5, 1]", "nonsense", "%0 = Input(a) : f32"})
+  for (const char* text :
+       {"%0 = Nothing(a) : f32[2]", "%0 = Load() : f32[2]", "%0 = Input(a) : f99[2]", "%0 = Input(a) f32[2]",
+        "%0 = Input(a) : f32[m]", "%0 = Input() : f32[2]", "%0 = Const(x) : f32[2]", "%0 = Iota(0) : i32[2]",
+        "var n in [3]", "var n [1, 3]", "var n in [5, 1]", "nonsense", "%0 = Input(a) : f32"})
     CHECK_MESSAGE(!syntax_error(std::string(text) + "\nreturn %0").empty(), text);
   const std::string head = "%0 = Input(a) : f32[2]\n";
-  for (const char* line : {"%1 = Add(%0) : f32[2]", "%1 = Add(%0, %0) : f32[3]", "%1 = Add(%0, %0) : f64[2]", "%1 = Add(%0, %7) : f32[2]",
-                           "%1 = Reduce(%0, Sin, axes [0]) : f32[1]", "%1 = Reduce(%0, Add, axes [9]) : f32[1]",
-                           "%1 = View(%0, view([3], strides [1], offset 0)) : f32[3]",
-                           "%1 = View(%0, view([2], strides [1], offset 1)) : f32[2]",
-                           "%1 = View(%0, view([2], strides [-1], offset 0)) : f32[2]",
-                           "%1 = View(%0, view([2], strides [1], offset 99999999999999)) : f32[2]",
-                           "%1 = View(%0, nonsense) : f32[2]"})
+  for (const char* line :
+       {"%1 = Add(%0) : f32[2]", "%1 = Add(%0, %0) : f32[3]", "%1 = Add(%0, %0) : f64[2]",
+        "%1 = Add(%0, %7) : f32[2]", "%1 = Reduce(%0, Sin, axes [0]) : f32[1]",
+        "%1 = Reduce(%0, Add, axes [9]) : f32[1]", "%1 = View(%0, view([3], strides [1], offset 0)) : f32[3]",
+        "%1 = View(%0, view([2], strides [1], offset 1)) : f32[2]",
+        "%1 = View(%0, view([2], strides [-1], offset 0)) : f32[2]",
+        "%1 = View(%0, view([2], strides [1], offset 99999999999999)) : f32[2]",
+        "%1 = View(%0, nonsense) : f32[2]"})
     CHECK_MESSAGE(!syntax_error(head + line + "\nreturn %1").empty(), line);
 }
 

@@ -1,9 +1,9 @@
-// An evaluator of graphs for tests: every node element by element, by the meaning in the op table and the definition of
-// View. It shares nothing with lowering, so that it is an independent oracle for everything below the graph.
+// An evaluator of graphs for tests: every node element by element, by the meaning in the op table and the
+// definition of View. It shares nothing with lowering, so that it is an independent oracle for everything
+// below the graph.
 //
-//   lathe::graph::set_realiser(lathe::test::realise_by_evaluation);   // tensors now compute without a compiler
-//   Bindings b; b.sizes["n"] = 7; b.bind("x", values);
-//   StorageRef y = evaluate_graph({node}, b)[0];
+//   lathe::graph::set_realiser(lathe::test::realise_by_evaluation);   // tensors now compute without a
+//   compiler Bindings b; b.sizes["n"] = 7; b.bind("x", values); StorageRef y = evaluate_graph({node}, b)[0];
 #pragma once
 #include <cstring>
 #include <map>
@@ -28,7 +28,7 @@ struct Bindings {
 };
 
 class GraphEvaluator {
- public:
+public:
   explicit GraphEvaluator(const Bindings& bindings) : bindings_(bindings) {}
 
   std::vector<StorageRef> run(const std::vector<graph::NodeRef>& outputs) {
@@ -38,7 +38,7 @@ class GraphEvaluator {
     return result;
   }
 
- private:
+private:
   int64_t at(Expr e) const {
     return evaluate(e, [&](Expr var) { return bindings_.sizes.at(var.name()); });
   }
@@ -81,53 +81,55 @@ class GraphEvaluator {
     if (n.op == Op::Input) return input(n);
     StorageRef out = Storage::allocate(static_cast<size_t>(count(n)) * size_of(n.dtype));
     switch (n.op) {
-      case Op::Const: {
-        const auto* s = std::get_if<Scalar>(&n.attr);
-        const Scalar v = s ? *s : Scalar::of_int(n.dtype, at(std::get<Expr>(n.attr)));
-        for (int64_t i = 0; i < count(n); ++i) set(*out, i, v);
-        break;
+    case Op::Const: {
+      const auto* s = std::get_if<Scalar>(&n.attr);
+      const Scalar v = s ? *s : Scalar::of_int(n.dtype, at(std::get<Expr>(n.attr)));
+      for (int64_t i = 0; i < count(n); ++i) set(*out, i, v);
+      break;
+    }
+    case Op::Iota: {
+      const int axis = std::get<graph::IotaAttr>(n.attr).axis;
+      for_each(at(n.shape), [&](int64_t flat, const std::vector<int64_t>& index) {
+        set(*out, flat, Scalar::of_int(n.dtype, index[axis]));
+      });
+      break;
+    }
+    case Op::Cast:
+      for (int64_t i = 0; i < count(n); ++i) set(*out, i, source(n, 0, i).cast(n.dtype));
+      break;
+    case Op::Bitcast:
+    case Op::Contiguous:
+      std::memcpy(out->data(), values_.at(n.sources[0].get())->data(), out->bytes());
+      break;
+    case Op::View: view(n, *out); break;
+    case Op::Reduce: reduce(n, *out); break;
+    case Op::Gather: {
+      const int64_t limit = count(*n.sources[0]);
+      for (int64_t i = 0; i < count(n); ++i) {
+        const int64_t k = position(n, i);
+        set(*out, i, k >= 0 && k < limit ? source(n, 0, k) : Scalar::zero(n.dtype));
       }
-      case Op::Iota: {
-        const int axis = std::get<graph::IotaAttr>(n.attr).axis;
-        for_each(at(n.shape), [&](int64_t flat, const std::vector<int64_t>& index) {
-          set(*out, flat, Scalar::of_int(n.dtype, index[axis]));
-        });
-        break;
+      break;
+    }
+    case Op::Scatter: {
+      std::memcpy(out->data(), values_.at(n.sources[0].get())->data(), out->bytes());
+      const auto combine = std::get<graph::ScatterAttr>(n.attr).combine;
+      for (int64_t i = 0; i < count(*n.sources[1]); ++i) {
+        const int64_t k = position(n, i);
+        if (k < 0 || k >= count(n)) continue;
+        const Scalar v = source(n, 2, i);
+        const Scalar args[] = {get(*out, n.dtype, k), v};
+        set(*out, k, combine ? evaluate(*combine, n.dtype, args) : v);
       }
-      case Op::Cast:
-        for (int64_t i = 0; i < count(n); ++i) set(*out, i, source(n, 0, i).cast(n.dtype));
-        break;
-      case Op::Bitcast:
-      case Op::Contiguous: std::memcpy(out->data(), values_.at(n.sources[0].get())->data(), out->bytes()); break;
-      case Op::View: view(n, *out); break;
-      case Op::Reduce: reduce(n, *out); break;
-      case Op::Gather: {
-        const int64_t limit = count(*n.sources[0]);
-        for (int64_t i = 0; i < count(n); ++i) {
-          const int64_t k = position(n, i);
-          set(*out, i, k >= 0 && k < limit ? source(n, 0, k) : Scalar::zero(n.dtype));
-        }
-        break;
+      break;
+    }
+    default: {
+      Scalar args[3];
+      for (int64_t i = 0; i < count(n); ++i) {
+        for (size_t k = 0; k < n.sources.size(); ++k) args[k] = source(n, k, i);
+        set(*out, i, evaluate(n.op, n.dtype, std::span<const Scalar>(args, n.sources.size())));
       }
-      case Op::Scatter: {
-        std::memcpy(out->data(), values_.at(n.sources[0].get())->data(), out->bytes());
-        const auto combine = std::get<graph::ScatterAttr>(n.attr).combine;
-        for (int64_t i = 0; i < count(*n.sources[1]); ++i) {
-          const int64_t k = position(n, i);
-          if (k < 0 || k >= count(n)) continue;
-          const Scalar v = source(n, 2, i);
-          const Scalar args[] = {get(*out, n.dtype, k), v};
-          set(*out, k, combine ? evaluate(*combine, n.dtype, args) : v);
-        }
-        break;
-      }
-      default: {
-        Scalar args[3];
-        for (int64_t i = 0; i < count(n); ++i) {
-          for (size_t k = 0; k < n.sources.size(); ++k) args[k] = source(n, k, i);
-          set(*out, i, evaluate(n.op, n.dtype, std::span<const Scalar>(args, n.sources.size())));
-        }
-      }
+    }
     }
     return out;
   }
@@ -160,7 +162,8 @@ class GraphEvaluator {
         where += index[k] * strides[k];
         if (!mask.empty()) inside = inside && index[k] >= mask[k].first && index[k] < mask[k].second;
       }
-      if (inside && (where < 0 || where >= limit)) throw InternalError("graph_eval: a view reaches outside its source");
+      if (inside && (where < 0 || where >= limit))
+        throw InternalError("graph_eval: a view reaches outside its source");
       set(out, flat, inside ? source(n, 0, where) : Scalar::zero(n.dtype));
     });
   }
@@ -181,7 +184,8 @@ class GraphEvaluator {
   std::unordered_map<const graph::Node*, StorageRef> values_;
 };
 
-inline std::vector<StorageRef> evaluate_graph(const std::vector<graph::NodeRef>& outputs, const Bindings& bindings = {}) {
+inline std::vector<StorageRef> evaluate_graph(const std::vector<graph::NodeRef>& outputs,
+                                              const Bindings& bindings = {}) {
   return GraphEvaluator(bindings).run(outputs);
 }
 
@@ -189,4 +193,4 @@ inline std::vector<StorageRef> realise_by_evaluation(const std::vector<graph::No
   return evaluate_graph(outputs);
 }
 
-}  // namespace lathe::test
+} // namespace lathe::test

@@ -12,8 +12,12 @@ using namespace lathe::graph;
 
 namespace {
 
-NodeRef f32_input(const std::string& name, Shape shape = {4}) { return input(name, DType::F32, std::move(shape)); }
-NodeRef number(double v, Shape shape = {4}) { return constant(Scalar::of_float(DType::F32, v), std::move(shape)); }
+NodeRef f32_input(const std::string& name, Shape shape = {4}) {
+  return input(name, DType::F32, std::move(shape));
+}
+NodeRef number(double v, Shape shape = {4}) {
+  return constant(Scalar::of_float(DType::F32, v), std::move(shape));
+}
 
 template <class F> void check_error(ErrorKind kind, const char* begins, F&& f) {
   try {
@@ -31,7 +35,7 @@ std::vector<size_t> sizes(const std::vector<std::vector<NodeRef>>& generations) 
   return s;
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("equal expressions are one node") {
   const NodeRef a = f32_input("a"), b = f32_input("b");
@@ -111,7 +115,8 @@ TEST_CASE("a view of a number is a number, unless it pads") {
   CHECK(view(two, View::contiguous({1, 3}).pad({0, 1}, {0, 1}))->op == Op::View);
   CHECK(view(number(0, {3}), View::contiguous({3}).pad({1}, {1})) == number(0, {5}));
   const Var n("n", 1, 9);
-  CHECK(view(constant(Expr(n), DType::I64, {1}), View::contiguous({1}).expand({4})) == constant(Expr(n), DType::I64, {4}));
+  CHECK(view(constant(Expr(n), DType::I64, {1}), View::contiguous({1}).expand({4})) ==
+        constant(Expr(n), DType::I64, {4}));
 }
 
 TEST_CASE("a constant expression is a number") {
@@ -137,7 +142,8 @@ TEST_CASE("builders report what does not fit") {
   check_error(ErrorKind::DType, "Sqrt:", [&] { unary(Op::Sqrt, i); });
   check_error(ErrorKind::DType, "Bitcast:", [&] { bitcast(a, DType::I64); });
   check_error(ErrorKind::DType, "Where:", [&] { where(a, a, a); });
-  check_error(ErrorKind::Shape, "Where:", [&] { where(constant(Scalar::of_int(DType::Bool, 1), {5}), a, a); });
+  check_error(ErrorKind::Shape,
+              "Where:", [&] { where(constant(Scalar::of_int(DType::Bool, 1), {5}), a, a); });
   check_error(ErrorKind::Axis, "Reduce:", [&] { reduce(Op::Add, a, {1}); });
   check_error(ErrorKind::Axis, "Reduce:", [&] { reduce(Op::Add, a, {0, 0}); });
   check_error(ErrorKind::Axis, "Iota:", [&] { iota(2, DType::I32, {4}); });
@@ -153,7 +159,8 @@ TEST_CASE("builders report what does not fit") {
 TEST_CASE("generations are counted from the output") {
   const NodeRef a = f32_input("a"), b = f32_input("b"), c = f32_input("c"), d = f32_input("d");
   CHECK(sizes(generations({binary(Op::Add, a, b)})) == std::vector<size_t>{1, 2});
-  CHECK(sizes(generations({binary(Op::Mul, binary(Op::Add, a, b), binary(Op::Add, c, d))})) == std::vector<size_t>{1, 2, 4});
+  CHECK(sizes(generations({binary(Op::Mul, binary(Op::Add, a, b), binary(Op::Add, c, d))})) ==
+        std::vector<size_t>{1, 2, 4});
   // An output that another output uses is not in generation 0.
   const NodeRef sum = binary(Op::Add, a, b), twice = binary(Op::Mul, sum, sum);
   CHECK(sizes(generations({sum, twice})) == std::vector<size_t>{1, 1, 2});
@@ -161,7 +168,8 @@ TEST_CASE("generations are counted from the output") {
 
 TEST_CASE("topological order: each node once, sources first, the same every time") {
   const NodeRef a = f32_input("a"), b = f32_input("b");
-  const NodeRef sum = binary(Op::Add, a, b), product = binary(Op::Mul, sum, a), last = binary(Op::Max, product, sum);
+  const NodeRef sum = binary(Op::Add, a, b), product = binary(Op::Mul, sum, a),
+                last = binary(Op::Max, product, sum);
   const auto order = topological_order({last, product});
   CHECK(order.size() == 5);
   std::set<const Node*> seen;
