@@ -51,7 +51,8 @@ class Builder {
       if (static_cast<int>(i) != c_.vector && static_cast<int>(i) != c_.rows) outside.push_back(nest_name(p_.out[i]));
     for (auto& r : reduce_outer) outside.push_back(r);
     add(outside, block_);
-    const size_t vector_pack = outside.size() + (c_.rows_outside || c_.vector_block > 0 ? 0 : 1);
+    const bool inside_vectors = !c_.rows_outside && c_.vector_block <= 0 && !n_tile.outer.empty();
+    const size_t vector_pack = outside.size() + (inside_vectors ? 1 : 0);
     add(outside, c_.rows_outside || c_.vector_block > 0 ? m_tile.outer : n_tile.outer);
     const bool has_first = outside.size() > 0;
     add(outside, c_.rows_outside || c_.vector_block > 0 ? n_tile.outer : m_tile.outer);
@@ -257,8 +258,10 @@ std::vector<TileChoice> tile_choices(const TileProblem& p, const SuggestContext&
     for (int m : rows_along) {
       for (int vectors = 1; vectors <= 4; ++vectors) {
         if (vectors > 1 && (vectors - 1) * p.lanes >= p.out[n].extent) break;
+        // One vector a row leaves most loads unshared: only worth a try where there is no second one.
+        if (!context.thorough && m >= 0 && vectors == 1 && p.out[n].extent > 2 * p.lanes) continue;
         const int most = std::max(1, (registers - vectors - 1) / vectors);
-        const std::vector<int> tall = m < 0 ? std::vector<int>{1} : heights(most, p.out[m].average, context.thorough ? 4 : 2);
+        const std::vector<int> tall = m < 0 ? std::vector<int>{1} : heights(most, p.out[m].average, context.thorough ? 4 : 1);
         for (int height : tall) {
           TileChoice c;
           c.vector = n;
