@@ -130,18 +130,17 @@ template <DType D, Op O> void run_float(const Instruction& in, Frame& frame) {
   else
     out.i = a != b;
 }
+// clang-format off
 template <DType D> Run float_op(Op op) {
   switch (op) {
-#define LATHE_CASE(name)                                                                                     \
-  case Op::name: return run_float<D, Op::name>;
-    LATHE_CASE(Neg)
-    LATHE_CASE(Recip)
-    LATHE_CASE(Sqrt) LATHE_CASE(Trunc) LATHE_CASE(Add) LATHE_CASE(Sub) LATHE_CASE(Mul) LATHE_CASE(Div)
-        LATHE_CASE(Max) LATHE_CASE(Fma) LATHE_CASE(CmpLt) LATHE_CASE(CmpNe) default : return run_evaluate;
+#define LATHE_CASE(name) case Op::name: return run_float<D, Op::name>;
+    LATHE_CASE(Neg) LATHE_CASE(Recip) LATHE_CASE(Sqrt) LATHE_CASE(Trunc) LATHE_CASE(Add) LATHE_CASE(Sub)
+    LATHE_CASE(Mul) LATHE_CASE(Div) LATHE_CASE(Max) LATHE_CASE(Fma) LATHE_CASE(CmpLt) LATHE_CASE(CmpNe)
+#undef LATHE_CASE
+  default: return run_evaluate;
   }
 }
-
-#undef LATHE_CASE
+// clang-format on
 
 template <DType D, Op O> void run_integer(const Instruction& in, Frame& frame) {
   using T = native<D>;
@@ -172,46 +171,36 @@ template <DType D, Op O> void run_integer(const Instruction& in, Frame& frame) {
   else
     out.i = a != b;
 }
-#define LATHE_CASE(name)                                                                                     \
-  case Op::name:                                                                                             \
-    return run_integer<D, Op::name>;
-#undef LATHE_CASE
-#define LATHE_CASE(name)                                                                                     \
-  case Op::name: return run_integer<D, Op::name>;
+// clang-format off
 template <DType D> Run integer_op(Op op) {
   switch (op) {
-    LATHE_CASE(Neg)
-    LATHE_CASE(Add)
-    LATHE_CASE(Sub) LATHE_CASE(Mul) LATHE_CASE(Max) LATHE_CASE(And) LATHE_CASE(Or) LATHE_CASE(Xor)
-        LATHE_CASE(Shl) LATHE_CASE(CmpLt) LATHE_CASE(CmpNe)
+#define LATHE_CASE(name) case Op::name: return run_integer<D, Op::name>;
+    LATHE_CASE(Neg) LATHE_CASE(Add) LATHE_CASE(Sub) LATHE_CASE(Mul) LATHE_CASE(Max) LATHE_CASE(And)
+    LATHE_CASE(Or) LATHE_CASE(Xor) LATHE_CASE(Shl) LATHE_CASE(CmpLt) LATHE_CASE(CmpNe)
 #undef LATHE_CASE
-            default : return run_evaluate;
+  default: return run_evaluate;
   }
 }
-#define LATHE_CASE(name)                                                                                     \
-  case Op::name: return run_integer<DType::Bool, Op::name>;
 Run bool_op(Op op) {
   switch (op) {
-    LATHE_CASE(Max)
-    LATHE_CASE(And)
-    LATHE_CASE(Or) LATHE_CASE(Xor) LATHE_CASE(CmpLt) LATHE_CASE(CmpNe) default : return run_evaluate;
+#define LATHE_CASE(name) case Op::name: return run_integer<DType::Bool, Op::name>;
+    LATHE_CASE(Max) LATHE_CASE(And) LATHE_CASE(Or) LATHE_CASE(Xor) LATHE_CASE(CmpLt) LATHE_CASE(CmpNe)
+#undef LATHE_CASE
+  default: return run_evaluate;
   }
 }
-#undef LATHE_CASE
 
 /// Calls f<D>() for the dtype.
 template <class F> auto with_dtype(DType dtype, F&& f) {
   switch (dtype) {
-#define LATHE_CASE(name)                                                                                     \
-  case DType::name: return f.template operator()<DType::name>();
-    LATHE_CASE(Bool)
-    LATHE_CASE(I8)
-    LATHE_CASE(I16) LATHE_CASE(I32) LATHE_CASE(I64) LATHE_CASE(U8) LATHE_CASE(U16) LATHE_CASE(U32)
-        LATHE_CASE(U64) LATHE_CASE(F16) LATHE_CASE(BF16) LATHE_CASE(F32) LATHE_CASE(F64)
+#define LATHE_CASE(name) case DType::name: return f.template operator()<DType::name>();
+    LATHE_CASE(Bool) LATHE_CASE(I8) LATHE_CASE(I16) LATHE_CASE(I32) LATHE_CASE(I64) LATHE_CASE(U8) LATHE_CASE(U16)
+    LATHE_CASE(U32) LATHE_CASE(U64) LATHE_CASE(F16) LATHE_CASE(BF16) LATHE_CASE(F32) LATHE_CASE(F64)
 #undef LATHE_CASE
   }
   throw InternalError("unknown dtype");
 }
+// clang-format on
 
 Run conversion(DType to, DType from) {
   using enum DType;

@@ -62,6 +62,11 @@ std::optional<Expr> split_point(const For& loop) {
   if (!at_most(end, loop.extent, 0)) end = min(end, loop.extent);
   if (!proves_le(0, end)) end = max(end, 0);
   if (end.is_const(0) || proves_le(loop.extent, end)) return {};
+  // An end that moves with an outer loop is that loop's raggedness: it is constant once the outer loop is
+  // split.
+  std::vector<Expr> vars;
+  collect_vars(end, vars);
+  if (std::any_of(vars.begin(), vars.end(), [](Expr v) { return v.id() >= 0; })) return {};
   return end;
 }
 
