@@ -98,9 +98,31 @@ private:
   void vector_loop(const ast::For& loop);
   bool is_vectorisable(const ast::For& loop) const;
   void alloc(const ast::Alloc& alloc);
-  const std::set<int>& written_in(Statements body);
+  void open_lanes(const ast::For& loop);
+  void close_lanes();
   bool can_stream(const ast::Store& store, const ast::For& loop) const;
   llvm::Value* streams_are_aligned(Statements body);
+
+  // accumulate.cpp: reductions
+  struct Effects {
+    std::set<int> written;                          // buffer ids
+    std::map<int, std::optional<Op>> combines;      // buffers used; how, if all that is done is to combine into them
+  };
+  struct Accumulator {
+    const ast::Store* store;
+    const ast::For* lanes;                          // its vector loop, if any
+    Expr flat;
+    bool horizontal;                                // all lanes meet in one element
+    llvm::Value* slot;
+  };
+  const Effects& effects_of(Statements body);
+  void find_accumulators(Statements body, const Effects& effects, std::vector<Expr>& vars, const ast::For* lanes,
+                         std::vector<Accumulator>& out) const;
+  std::vector<Accumulator> open_accumulators(const ast::For& loop);
+  void accumulate(const ast::Store& store, llvm::Value* slot);
+  void close_accumulators(const std::vector<Accumulator>& all);
+  llvm::Constant* neutral(Op combine, DType dtype) const;
+  llvm::Value* across_lanes(Op combine, DType dtype, llvm::Value* lanes);
 
   // index.cpp: index expressions
   int level_of(Expr e) const;                       // ignores the lane
@@ -164,7 +186,8 @@ private:
   std::vector<Level> levels_;
   std::map<int, Var> loop_vars_;
   std::map<int, llvm::Value*> bases_;               // by buffer id
-  std::map<std::pair<const ast::Stmt*, size_t>, std::set<int>> written_;
+  std::map<std::pair<const ast::Stmt*, size_t>, Effects> effects_;
+  std::map<const ast::Store*, llvm::Value*> accumulators_;
   // Of the open vector loop:
   int lanes_ = 0;                                   // 0: none is open
   Expr lane_;

@@ -53,7 +53,7 @@ void FunctionEmitter::run(const ast::Block& body, std::optional<Expr> index) {
   b_.CreateBr(start);
   b_.SetInsertPoint(start);
   levels_.emplace_back();
-  levels_[0].written = written_in(body);
+  levels_[0].written = effects_of(body).written;
   if (index) loop_vars_[index->id()] = {function_->getArg(arguments_.index), 0};
   for (int id : outer_)
     bases_[id] = at_entry([&] {
@@ -74,26 +74,6 @@ void FunctionEmitter::enter(BasicBlock* body, const std::set<int>& written, bool
 void FunctionEmitter::leave(BasicBlock* after) {
   levels_.pop_back();
   b_.SetInsertPoint(after);
-}
-
-const std::set<int>& FunctionEmitter::written_in(Statements body) {
-  auto [place, fresh] = written_.try_emplace({body.data(), body.size()});
-  std::set<int>& out = place->second;
-  if (!fresh) return out;
-  for (const ast::Stmt& stmt : body) {
-    if (const auto* store = std::get_if<ast::Store>(&stmt.node)) out.insert(store->buffer->id);
-    const ast::Block* inner = nullptr;
-    if (const auto* loop = std::get_if<ast::For>(&stmt.node)) inner = &loop->body;
-    if (const auto* alloc = std::get_if<ast::Alloc>(&stmt.node)) {
-      inner = &alloc->body;
-      out.insert(alloc->buffer->id); // its contents begin here
-    }
-    if (inner) {
-      const std::set<int>& more = written_in(*inner);
-      out.insert(more.begin(), more.end());
-    }
-  }
-  return out;
 }
 
 bool FunctionEmitter::can_stream(const ast::Store& store, const ast::For& loop) const {
@@ -141,7 +121,7 @@ void FunctionEmitter::nests(Statements body) {
     BasicBlock* const before = b_.GetInsertBlock();
     for (bool streaming : {true, false}) {
       b_.SetInsertPoint(before);
-      enter(streaming ? stream : plain, written_in(one), true);
+      enter(streaming ? stream : plain, effects_of(one).written, true);
       streaming_ = streaming;
       block(one);
       streaming_ = false;
@@ -212,12 +192,13 @@ void FunctionEmitter::serial_loop(const ast::For& loop) {
   auto* body = BasicBlock::Create(state_.context, loop.var.name(), function_);
   auto* after = BasicBlock::Create(state_.context, "after", function_);
   BasicBlock* before = b_.GetInsertBlock();
+  const auto accumulators = open_accumulators(loop);
   const bool nonempty = loop.extent.lo() >= 1;
   if (nonempty)
     b_.CreateBr(body);
   else
     b_.CreateCondBr(b_.CreateICmpSGT(extent, b_.getInt64(0)), body, after);
-  enter(body, written_in(loop.body), nonempty);
+  enter(body, effects_of(loop.body).written, nonempty);
   auto* counter = b_.CreatePHI(b_.getInt64Ty(), 2, loop.var.name());
   counter->addIncoming(b_.getInt64(0), before);
   loop_vars_[loop.var.id()] = {counter, depth()};
@@ -225,7 +206,14 @@ void FunctionEmitter::serial_loop(const ast::For& loop) {
   loop_vars_.erase(loop.var.id());
   Value* next = b_.CreateAdd(counter, b_.getInt64(1), "", true, true);
   counter->addIncoming(next, b_.GetInsertBlock());
-  b_.CreateCondBr(b_.CreateICmpSLT(next, extent), body, after);
+  BasicBlock* done = accumulators.empty() ? after : BasicBlock::Create(state_.context, "done", function_);
+  b_.CreateCondBr(b_.CreateICmpSLT(next, extent), body, done);
+  leave(after);
+  if (accumulators.empty()) return;
+  b_.SetInsertPoint(before); // reached only if the loop ran: a level of its own
+  enter(done, effects_of(loop.body).written, nonempty);
+  close_accumulators(accumulators);
+  b_.CreateBr(after);
   leave(after);
 }
 
@@ -246,7 +234,7 @@ void FunctionEmitter::parallel_loop(const ast::For& loop) {
   b_.CreateCall(llvm::FunctionType::get(b_.getVoidTy(), call_parameters, false), call,
                 {env, expr(loop.extent), function, function_->getArg(arguments_.buffers),
                  function_->getArg(arguments_.vars), function_->getArg(arguments_.scratch)});
-  for (int id : written_in(loop.body)) forget(id);
+  for (int id : effects_of(loop.body).written) forget(id);
 }
 
 /// Whether the lanes of every store may be written at once.
@@ -267,6 +255,20 @@ bool FunctionEmitter::is_vectorisable(const ast::For& loop) const {
   return true;
 }
 
+void FunctionEmitter::open_lanes(const ast::For& loop) {
+  lanes_ = loop.width;
+  lane_ = loop.var;
+  if (loop.extent.is_const(loop.width)) return;
+  mask_ = compare_lanes(loop.extent, true);
+  mask_level_ = level_of(loop.extent);
+}
+
+void FunctionEmitter::close_lanes() {
+  lanes_ = 0;
+  mask_ = nullptr;
+  mask_level_ = 0;
+}
+
 void FunctionEmitter::vector_loop(const ast::For& loop) {
   if (loop.extent.hi() <= 0) return;
   if (!is_vectorisable(loop)) return serial_loop(loop);
@@ -276,14 +278,9 @@ void FunctionEmitter::vector_loop(const ast::For& loop) {
     auto* body = BasicBlock::Create(state_.context, "lanes", function_);
     after = BasicBlock::Create(state_.context, "after", function_);
     b_.CreateCondBr(b_.CreateICmpSGT(expr(loop.extent), b_.getInt64(0)), body, after);
-    enter(body, written_in(loop.body), false);
+    enter(body, effects_of(loop.body).written, false);
   }
-  lanes_ = loop.width;
-  lane_ = loop.var;
-  if (!loop.extent.is_const(loop.width)) {
-    mask_ = compare_lanes(loop.extent, true);
-    mask_level_ = level_of(loop.extent);
-  }
+  open_lanes(loop);
   const bool allowed = streaming_;
   for (const ast::Stmt& stmt : loop.body) {
     const auto& store = std::get<ast::Store>(stmt.node);
@@ -291,9 +288,7 @@ void FunctionEmitter::vector_loop(const ast::For& loop) {
     this->store(store);
   }
   streaming_ = allowed;
-  lanes_ = 0;
-  mask_ = nullptr;
-  mask_level_ = 0;
+  close_lanes();
   if (after) {
     b_.CreateBr(after);
     leave(after);

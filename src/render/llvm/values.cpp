@@ -80,6 +80,7 @@ Value* FunctionEmitter::combined(const ast::Store& store, Value* old) {
 
 void FunctionEmitter::store(const ast::Store& store) {
   const ast::Buffer& buffer = *store.buffer;
+  if (auto kept = accumulators_.find(&store); kept != accumulators_.end()) return accumulate(store, kept->second);
   if (store.scatter) {
     scatter(store);
     forget(buffer.id);
@@ -107,27 +108,13 @@ void FunctionEmitter::store(const ast::Store& store) {
     levels_[depth()].loads[buffer.id][{lanes.base.node(), lanes.stride->node(), nullptr, nullptr, lanes_}] = result;
 }
 
-/// All lanes into one element: a tree of pairs, in an order that does not depend on the target.
 void FunctionEmitter::reduce_lanes(const ast::Store& store, Expr flat) {
   const DType dtype = store.buffer->dtype;
   Value* lanes = widened(value_of(store.value));
-  if (mask_) {
-    Scalar neutral = identity(*store.combine, dtype);
-    if (*store.combine == Op::Add && is_float(dtype)) neutral = Scalar::of_float(dtype, -0.0); // leaves -0 as it is
-    lanes = b_.CreateSelect(mask_, lanes, splat(b_, scalar_constant(state_.context, neutral), lanes_));
-  }
-  for (int width = lanes_; width > 1; width /= 2) {
-    std::vector<int> low, high;
-    for (int i = 0; i < width / 2; i++) {
-      low.push_back(i);
-      high.push_back(i + width / 2);
-    }
-    Value *x = b_.CreateShuffleVector(lanes, low), *y = b_.CreateShuffleVector(lanes, high);
-    lanes = op(*store.combine, dtype, dtype, {x, y});
-  }
+  if (mask_) lanes = b_.CreateSelect(mask_, lanes, splat(b_, neutral(*store.combine, dtype), lanes_));
   Value* to = address(*store.buffer, flat);
   Value* old = read_scalar(*store.buffer, to, nullptr);
-  Value* result = op(*store.combine, dtype, dtype, {old, b_.CreateExtractElement(lanes, uint64_t{0})});
+  Value* result = op(*store.combine, dtype, dtype, {old, across_lanes(*store.combine, dtype, lanes)});
   b_.CreateAlignedStore(to_memory(b_, result, dtype), to, alignment(*store.buffer));
 }
 
