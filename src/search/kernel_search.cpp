@@ -10,6 +10,7 @@ namespace lathe::search {
 namespace {
 
 constexpr double kWorthwhile = 0.99;  // a round must bring one per cent
+constexpr double kAsGood = 1.01;       // what is this near to the best wins if it takes fewer moves: less code, sooner compiled
 constexpr size_t kKept = 64;          // schedules remembered for measuring
 
 bool touches(const std::vector<int>& stages, const std::vector<int>& reads) {
@@ -79,6 +80,10 @@ const std::vector<Schedule>& KernelSearch::schedules(const Plan& plan, size_t k)
     frontier = std::move(next);
   }
   std::stable_sort(all.begin(), all.end(), by_cost);
+  size_t simplest = 0;
+  for (size_t i = 1; i < all.size() && all[i].seconds <= all[0].seconds * kAsGood; ++i)
+    if (all[i].moves.size() < all[simplest].moves.size()) simplest = i;
+  std::rotate(all.begin(), all.begin() + static_cast<long>(simplest), all.begin() + static_cast<long>(simplest) + 1);
   if (all.size() > kKept) all.resize(kKept);
   return known_.emplace(kernel->hash, Known{kernel, std::move(all)}).first->second.schedules;
 }
