@@ -1,0 +1,415 @@
+// Programs compiled and run as a whole, without leaning on the search for anything but legal plans.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <numeric>
+#include <thread>
+
+#include "compile/measure.hpp"
+#include "compile/pipeline.hpp"
+#include "compile/test_data.hpp"
+#include "graph/tensor_impl.hpp"
+#include "lathe/lathe.hpp"
+
+using namespace lathe;
+
+namespace {
+
+std::vector<float> ramp(int64_t n, float start = 1) {
+  std::vector<float> v(static_cast<size_t>(n));
+  std::iota(v.begin(), v.end(), start);
+  return v;
+}
+
+bool has_device(const std::string& name) {
+  for (const DeviceInfo& d : devices())
+    if (d.name == name) return d.available;
+  return false;
+}
+std::vector<std::string> present_devices() {
+  std::vector<std::string> names;
+  for (const DeviceInfo& d : devices())
+    if (d.available) names.push_back(d.name);
+  return names;
+}
+
+CompileOptions on(const std::string& device) {
+  CompileOptions options;
+  options.device = device;
+  options.use_database = false;
+  options.threads = 2;
+  return options;
+}
+
+/// The plan with one kernel per stage: what the pipeline does without any search.
+Executable unscheduled(const NamedTensors& outputs, const CompileOptions& options) {
+  std::vector<lower::NamedOutput> named;
+  for (const auto& [name, tensor] : outputs) named.push_back({name, graph::node_of(tensor)});
+  auto program = std::make_shared<const lower::Program>(lower::lower(pipeline::simplify(named)));
+  return pipeline::build(search::initial_plan(program), options);
+}
+
+template <class F> std::optional<ErrorKind> kind_of(F&& f, std::string_view mentions = "") {
+  try {
+    f();
+  } catch (const Error& e) {
+    CHECK_MESSAGE(std::string(e.what()).find(mentions) != std::string::npos, e.what());
+    return e.kind();
+  }
+  return {};
+}
+
+} // namespace
+
+TEST_CASE("the seed case on every device") {
+  const std::vector<float> v{-1, 4, -2, 5, 1, 5, 7, 9};
+  const Tensor a = Tensor::input("a", {8}), b = Tensor::input("b", {8}), c = Tensor::input("c", {8}),
+               d = Tensor::input("d", {8});
+  for (const std::string& device : present_devices()) {
+    CAPTURE(device);
+    const Executable f = compile({{"y", ((a + b) * c).relu() + d}}, on(device));
+    CHECK(f.kernel_count() == 1);
+    const Tensor x = Tensor::from(v);
+    CHECK(f({{"a", x}, {"b", x}, {"c", x}, {"d", x}}).at("y").to_vector<float>() ==
+          std::vector<float>{1, 36, 6, 55, 3, 55, 105, 171});
+  }
+}
+
+TEST_CASE("intermediates live in an arena that is reused") {
+  const Tensor x = Tensor::input("x", {64});
+  Tensor y = x;
+  for (int k = 0; k < 10; ++k) y = (y + 1).contiguous();
+  const Executable f = unscheduled({{"y", y}}, on("interp"));
+  CHECK(f.kernel_count() > 5);
+  CHECK(f.arena_bytes() == 2 * 256);
+  CHECK(f.naive_bytes() > f.arena_bytes());
+  CHECK(f({{"x", Tensor::from(ramp(64))}}).at("y").to_vector<float>()[63] == 74);
+  const std::string text = f.print();
+  CHECK(text.find("allocate arena, 512 bytes\n") == 0);
+  CHECK(text.find("launch ") != std::string::npos);
+  CHECK(text.find("free arena") != std::string::npos);
+}
+
+TEST_CASE("several outputs, the same one twice, and one that later kernels read") {
+  const Tensor x = Tensor::input("x", {2, 3});
+  const Tensor s = x.sum(1, true);
+  for (const std::string& device : present_devices()) {
+    CAPTURE(device);
+    const Executable f = compile({{"sum", s}, {"again", s}, {"share", x / s}, {"x", x}}, on(device));
+    const NamedTensors out = f({{"x", Tensor::from(ramp(6), {2, 3})}});
+    CHECK(out.at("sum").to_vector<float>() == std::vector<float>{6, 15});
+    CHECK(out.at("again").to_vector<float>() == std::vector<float>{6, 15});
+    CHECK(out.at("share").to_vector<float>()[5] == doctest::Approx(0.4));
+    CHECK(out.at("x").to_vector<float>() == ramp(6));
+  }
+}
+
+TEST_CASE("run: the caller's memory, no copies; wrong names and null are refused") {
+  const Tensor x = Tensor::input("x", {4}), y = Tensor::input("y", {4});
+  const Executable f = compile({{"z", x * y}}, on("interp"));
+  const std::vector<float> a = ramp(4), b = ramp(4, 2);
+  std::vector<float> z(4);
+  f.run({{"x", a.data()}, {"y", b.data()}}, {{"z", z.data()}});
+  CHECK(z == std::vector<float>{2, 6, 12, 20});
+  CHECK(kind_of([&] { f.run({{"x", a.data()}}, {{"z", z.data()}}); }, "\"y\" is missing") == ErrorKind::Name);
+  CHECK(kind_of(
+            [&] {
+              f.run({{"x", a.data()}, {"y", b.data()}, {"w", b.data()}}, {{"z", z.data()}});
+            },
+            "\"w\"") == ErrorKind::Name);
+  CHECK(kind_of(
+            [&] {
+              f.run({{"x", a.data()}, {"xx", b.data()}, {"y", b.data()}}, {{"z", z.data()}});
+            },
+            "\"xx\"") == ErrorKind::Name);
+  CHECK(kind_of([&] { f.run({{"x", a.data()}, {"y", b.data()}}, {}); }, "\"z\"") == ErrorKind::Name);
+  CHECK(kind_of(
+            [&] {
+              f.run({{"x", a.data()}, {"y", nullptr}}, {{"z", z.data()}});
+            },
+            "null") == ErrorKind::Value);
+  CHECK(kind_of(
+            [&] {
+              f.run({{"x", a.data()}, {"y", b.data()}}, {{"z", z.data()}}, {{"n", 3}});
+            },
+            "n") == ErrorKind::Name);
+}
+
+TEST_CASE("a call checks names, dtypes and shapes") {
+  const Var n("n", 2, 8);
+  const Tensor x = Tensor::input("x", {n, 2}), y = Tensor::input("y", {n * 2});
+  const Executable f = compile({{"z", x.reshape({n * 2}) + y}}, on("interp"));
+  const auto f32 = [](int64_t count, const Shape& shape) { return Tensor::from(ramp(count), shape); };
+  CHECK(f({{"x", f32(6, {3, 2})}, {"y", f32(6, {6})}}).at("z").to_vector<float>() ==
+        std::vector<float>{2, 4, 6, 8, 10, 12});
+  CHECK(kind_of([&] { f({{"x", f32(6, {3, 2})}}); }, "\"y\" is missing") == ErrorKind::Name);
+  CHECK(kind_of([&] { f({{"x", f32(6, {3, 2})}, {"z", f32(6, {6})}}); }, "\"y\"") == ErrorKind::Name);
+  CHECK(kind_of([&] { f({{"x", f32(6, {3, 2})}, {"y", f32(5, {5})}}); }, "input \"y\"") == ErrorKind::Shape);
+  CHECK(kind_of([&] { f({{"x", f32(6, {6})}, {"y", f32(6, {6})}}); }, "input \"x\"") == ErrorKind::Shape);
+  CHECK(kind_of([&] { f({{"x", f32(6, {2, 3})}, {"y", f32(4, {4})}}); }, "input \"x\"") == ErrorKind::Shape);
+  CHECK(kind_of(
+            [&] {
+              f({{"x", f32(2, {1, 2})}, {"y", f32(2, {2})}});
+            },
+            "out of bounds") == ErrorKind::Value);
+  CHECK(kind_of(
+            [&] {
+              f({{"x", f32(18, {9, 2})}, {"y", f32(18, {18})}});
+            },
+            "expected 2 to 8") == ErrorKind::Value);
+  CHECK(kind_of(
+            [&] {
+              f({{"x", f32(6, {3, 2}).cast(DType::I32)}, {"y", f32(6, {6})}});
+            },
+            "dtype i32") == ErrorKind::DType);
+  const Tensor w = Tensor::input("w", {n});
+  const Executable g = compile({{"z", x.sum(1) + w}}, on("interp"));
+  CHECK(kind_of(
+            [&] {
+              g({{"x", f32(6, {3, 2})}, {"w", f32(4, {4})}});
+            },
+            "expected one value") == ErrorKind::Shape);
+  std::vector<float> memory(64);
+  CHECK(kind_of(
+            [&] {
+              g.run({{"x", memory.data()}, {"w", memory.data()}}, {{"z", memory.data()}});
+            },
+            "n has no value") == ErrorKind::Name);
+  CHECK(kind_of(
+            [&] {
+              g.run({{"x", memory.data()}, {"w", memory.data()}}, {{"z", memory.data()}}, {{"n", 9}});
+            },
+            "expected 2 to 8") == ErrorKind::Value);
+}
+
+TEST_CASE("an input that simplification drops is still an input") {
+  const Tensor x = Tensor::input("x", {4}), unused = Tensor::input("unused", {3});
+  const Executable f = compile({{"y", x + 1}, {"n", (unused - unused).cast(DType::I32) * 0}}, on("interp"));
+  CHECK(f.inputs().size() == 2);
+  CHECK(f({{"x", Tensor::from(ramp(4))}, {"unused", Tensor::from(ramp(3))}}).at("n").to_vector<int32_t>() ==
+        std::vector<int32_t>{0, 0, 0});
+  CHECK(kind_of([&] { f({{"x", Tensor::from(ramp(4))}}); }) == ErrorKind::Name);
+}
+
+TEST_CASE("one executable serves every size, on every device, in any order") {
+  const Var n("n", 1, 64);
+  const Tensor x = Tensor::input("x", {n, 8}), w = Tensor::input("w", {8, 5});
+  for (const std::string& device : present_devices()) {
+    CAPTURE(device);
+    const Executable f = compile({{"p", x.matmul(w).softmax(-1)}}, on(device));
+    for (const int rows : {1, 64, 7, 7, 33}) {
+      const auto out = f({{"x", Tensor::randn({rows, 8}, 1)}, {"w", Tensor::randn({8, 5}, 2)}});
+      CHECK(out.at("p").shape() == Shape{rows, 5});
+      const std::vector<float> p = out.at("p").to_vector<float>();
+      CHECK(std::accumulate(p.begin(), p.end(), 0.0) == doctest::Approx(rows));
+    }
+  }
+}
+
+TEST_CASE("realised tensors are bound without being inputs") {
+  const Tensor w = Tensor::from(ramp(4)), x = Tensor::input("x", {4});
+  for (const std::string& device : present_devices()) {
+    const Executable f = compile({{"y", x * w}}, on(device));
+    CHECK(f.inputs().size() == 1);
+    CHECK(f({{"x", Tensor::from(ramp(4))}}).at("y").to_vector<float>() == std::vector<float>{1, 4, 9, 16});
+  }
+}
+
+TEST_CASE("a kernel launches on memory bound by name") {
+  const Var n("n", 1, 100);
+  const Tensor x = Tensor::input("x", {n});
+  for (const std::string& device : present_devices()) {
+    CAPTURE(device);
+    const Executable f = compile({{"y", x * 3}}, on(device));
+    const Kernel k = f.kernels().at(0);
+    REQUIRE(k.params().size() == 2);
+    CHECK(!k.name().empty());
+    CHECK(!k.source().empty());
+    CHECK(k.ast().find("for") != std::string::npos);
+    REQUIRE(k.shape_vars().size() == 1);
+    const std::string in = k.params()[0].name, out = k.params()[1].name;
+    const std::vector<float> from = ramp(5);
+    std::vector<float> to(5);
+    const size_t bytes = 20;
+    const void* data = from.data();
+    k.launch(Query().bind(in, data, bytes).bind(out, to.data(), bytes).set("n", 5));
+    CHECK(to == std::vector<float>{3, 6, 9, 12, 15});
+    CHECK(kind_of([&] { k.launch(Query().bind(in, data, bytes).set("n", 5)); }, "not bound") ==
+          ErrorKind::Name);
+    CHECK(kind_of([&] { k.launch(Query().bind(in, data, bytes).bind(in, data, bytes).set("n", 5)); },
+                  "twice") == ErrorKind::Name);
+    CHECK(kind_of([&] { k.launch(Query().bind("no", data, bytes).set("n", 5)); }, "no parameter no") ==
+          ErrorKind::Name);
+    CHECK(kind_of([&] { k.launch(Query().bind(in, data, bytes).bind(out, to.data(), bytes)); },
+                  "n has no value") == ErrorKind::Name);
+    CHECK(kind_of([&] { k.launch(Query().bind(in, data, bytes).bind(out, to.data(), bytes).set("m", 5)); },
+                  "m") == ErrorKind::Name);
+    CHECK(kind_of(
+              [&] {
+                k.launch(Query().bind(in, data, bytes).bind(out, to.data(), bytes).set("n", 5).set("n", 5));
+              },
+              "twice") == ErrorKind::Name);
+    CHECK(kind_of([&] { k.launch(Query().bind(in, data, bytes).bind(out, to.data(), bytes).set("n", 500)); },
+                  "expected 1 to 100") == ErrorKind::Value);
+    CHECK(kind_of([&] { k.launch(Query().bind(in, data, bytes).bind(out, to.data(), bytes).set("n", 4)); },
+                  "20 bytes, expected 16") == ErrorKind::Value);
+    CHECK(kind_of([&] { k.launch(Query().bind(in, data, bytes).bind(out, data, bytes).set("n", 5)); },
+                  "const memory") == ErrorKind::Value);
+    CHECK(kind_of(
+              [&] {
+                k.launch(
+                    Query().bind(in, data, bytes).bind(out, static_cast<void*>(nullptr), bytes).set("n", 5));
+              },
+              "null") == ErrorKind::Value);
+  }
+}
+
+TEST_CASE("options that make no sense are refused") {
+  const Tensor y = Tensor::input("x", {4}) + 1;
+  const auto with = [&](auto&& change) {
+    CompileOptions options = on("interp");
+    change(options);
+    return kind_of([&] { compile({{"y", y}}, options); });
+  };
+  CHECK(with([](CompileOptions& o) { o.device = "tpu"; }) == ErrorKind::Device);
+  CHECK(with([](CompileOptions& o) { o.threads = -1; }) == ErrorKind::Value);
+  CHECK(with([](CompileOptions& o) { o.cpu = "z80"; }) == ErrorKind::Value);
+  CHECK(with([](CompileOptions& o) { o.moves = {"jump(t0)"}; }) == ErrorKind::Syntax);
+  CHECK(with([](CompileOptions& o) { o.moves = {"split(t9.i0, 4)"}; }) == ErrorKind::Schedule);
+  TuneOptions tune;
+  tune.beam = 0;
+  CHECK(with([&](CompileOptions& o) { o.tune = &tune; }) == ErrorKind::Value);
+  tune = {};
+  tune.budget_seconds = std::nan("");
+  CHECK(with([&](CompileOptions& o) { o.tune = &tune; }) == ErrorKind::Value);
+  CHECK(kind_of([] { compile({}, {}); }) == ErrorKind::Value);
+  CHECK(kind_of([&] { emit(y, {.target = "cobol"}); }, "cobol") == ErrorKind::Name);
+  CHECK(kind_of([] { set_default_device("abacus"); }) == ErrorKind::Device);
+}
+
+TEST_CASE("the moves of an executable rebuild it") {
+  const Tensor x = Tensor::input("x", {32, 48}), w = Tensor::input("w", {48, 16});
+  const Tensor y = x.matmul(w).relu();
+  const Executable f = compile({{"y", y}}, on("interp"));
+  CompileOptions again = on("interp");
+  again.moves = f.moves();
+  REQUIRE(!again.moves.empty());
+  const Executable g = compile({{"y", y}}, again);
+  REQUIRE(f.kernel_count() == g.kernel_count());
+  for (size_t k = 0; k < f.kernel_count(); ++k) CHECK(f.kernels()[k].ast() == g.kernels()[k].ast());
+}
+
+TEST_CASE("measuring: a right candidate is timed, a wrong one is found out") {
+  const Tensor x = Tensor::input("x", {64}), y = Tensor::input("y", {64});
+  auto program = std::make_shared<const lower::Program>(lower::lower({{"z", graph::node_of(x * y)}}));
+  const search::Plan plan = search::initial_plan(program);
+  const search::Measure measure = pipeline::make_measure(program, on("interp"));
+  const search::Measurement right = measure(plan.kernels[0], 10);
+  CHECK_MESSAGE(right.ok, right.error);
+  CHECK(right.seconds > 0);
+
+  search::KernelPlan wrong = *plan.kernels[0];
+  ast::Rewriter add_for_mul;
+  add_for_mul.on_value = [](const ast::ValueRef& v) {
+    return v->op == Op::Mul ? ast::make(Op::Add, v->dtype, v->sources) : v;
+  };
+  wrong.kernel.body = ast::rewrite(wrong.kernel.body, add_for_mul);
+  const search::Measurement found = measure(std::make_shared<const search::KernelPlan>(wrong), 10);
+  CHECK(!found.ok);
+  CHECK(found.error.find("wrong result in t0") == 0);
+
+  wrong.kernel.body.clear(); // writes nothing: the poison must show
+  CHECK(!measure(std::make_shared<const search::KernelPlan>(wrong), 10).ok);
+}
+
+TEST_CASE("results are compared by dtype") {
+  const auto bytes = [](auto value) {
+    std::vector<unsigned char> b(sizeof value);
+    std::memcpy(b.data(), &value, sizeof value);
+    return b;
+  };
+  const auto same = [&](DType d, auto a, auto b, double length = 1) {
+    return pipeline::compare_values(d, bytes(a), bytes(b), length).empty();
+  };
+  CHECK(same(DType::I32, int32_t{5}, int32_t{5}));
+  CHECK(!same(DType::I32, int32_t{5}, int32_t{6}));
+  CHECK(same(DType::F32, 1.0f, 1.0f + 0x1p-22f));
+  CHECK(!same(DType::F32, 1.0f, 1.001f));
+  CHECK(same(DType::F32, 1.0f, 1.001f, 1e5));
+  CHECK(same(DType::F32, NAN, -NAN));
+  CHECK(!same(DType::F32, 1.0f, NAN));
+  CHECK(!same(DType::F32, INFINITY, 1.0f));
+  CHECK(!same(DType::F32, INFINITY, -INFINITY));
+  CHECK(same(DType::F64, 1.0, 1.0 + 0x1p-50));
+  CHECK(!same(DType::F64, 1.0, 1.0 + 1e-9));
+}
+
+TEST_CASE("emit: one text per target") {
+  const Tensor x = Tensor::input("x", {4, 4}), w = Tensor::from(ramp(4));
+  const Tensor y = (x * w).sum(1);
+  const auto text = [&](const char* target) { return emit(y, {.target = target, .compile = on("interp")}); };
+  CHECK(text("c").find("void lathe_program(const float* x, float* out)") != std::string::npos);
+  CHECK(text("ast").find("for ") != std::string::npos);
+  CHECK(text("graph").find("Reduce") != std::string::npos);
+  CHECK(text("dot").find("digraph") != std::string::npos);
+  CHECK(text("opencl").find("__kernel") != std::string::npos);
+  text("moves");
+  if (has_device("cpu")) {
+    CHECK(text("llvm").find("define") != std::string::npos);
+    CHECK(!text("asm").empty());
+  }
+}
+
+TEST_CASE("emitted C compiles alone and computes the same") {
+  if (!has_device("c")) return;
+  const Var n("n", 1, 16);
+  const Tensor x = Tensor::input("x", {n, 4}), w = Tensor::from(ramp(12, -3), {4, 3}),
+               m = Tensor::from(std::vector<int64_t>{1, -2, 3});
+  const Tensor y = x.matmul(w).contiguous(), s = (y.softmax(-1) * 100).cast(DType::I64) + m;
+  const std::string source = emit({{"y", y}, {"s", s}, {"y2", y}}, {.target = "c", .compile = on("c")});
+  const std::string dir = std::string(P_tmpdir) + "/lathe_emit_" +
+                          std::to_string(std::hash<std::thread::id>{}(std::this_thread::get_id())) +
+                          std::to_string(std::rand());
+  REQUIRE(std::system(("mkdir -p " + dir).c_str()) == 0);
+  std::ofstream(dir + "/p.c") << source;
+  std::ofstream(dir + "/main.c") << R"(#include <stdint.h>
+#include <stdio.h>
+void lathe_program(const float* x, int64_t* s, float* y, float* y2, int64_t n);
+int main(void) {
+  float x[20], y[15], y2[15]; int64_t s[15];
+  for (int i = 0; i < 20; ++i) x[i] = (float)(i % 7) - 3;
+  lathe_program(x, s, y, y2, 5);
+  for (int i = 0; i < 15; ++i) printf("%g %g %lld\n", y[i], y2[i], (long long)s[i]);
+  return 0;
+})";
+  REQUIRE(
+      std::system(("cd " + dir + " && cc -std=c11 -O2 -Wall -Werror p.c main.c -lm -o p 2> log && ./p > out")
+                      .c_str()) == 0);
+  std::ifstream out(dir + "/out");
+  std::vector<float> input(20);
+  for (int i = 0; i < 20; ++i) input[static_cast<size_t>(i)] = static_cast<float>(i % 7) - 3;
+  const auto expected = compile({{"y", y}, {"s", s}}, on("interp"))({{"x", Tensor::from(input, {5, 4})}});
+  const auto ey = expected.at("y").to_vector<float>();
+  const auto es = expected.at("s").to_vector<int64_t>();
+  for (size_t k = 0; k < 15; ++k) {
+    float a = 0, b = 0;
+    long long c = 0;
+    out >> a >> b >> c;
+    CHECK(a == doctest::Approx(ey[k]));
+    CHECK(a == b);
+    CHECK(c == es[k]);
+  }
+  std::system(("rm -rf " + dir).c_str());
+}
+
+TEST_CASE("the default device can be chosen, and tensors realise on it") {
+  const std::string before = default_device();
+  set_default_device("interp");
+  CHECK(default_device() == "interp");
+  const Tensor a = Tensor::from({-1.f, 4.f});
+  CHECK(((a + a) * a).relu().to_vector<float>() == std::vector<float>{2, 32});
+  set_default_device(before);
+  CHECK((a * 3).sum().item<float>() == 9);
+}
