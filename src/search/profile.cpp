@@ -57,17 +57,6 @@ std::string cpu_field(const std::string& cpuinfo, const std::string& key) {
   return colon < end ? cpuinfo.substr(std::min(colon + 2, end), end - std::min(colon + 2, end)) : "";
 }
 
-MachineProfile defaults() {
-  MachineProfile p;
-  p.cores = std::max(1u, std::thread::hardware_concurrency());
-  p.fingerprint = machine_fingerprint();
-  const std::vector<int64_t> sizes = cache_sizes();
-  for (size_t i = 0; i < sizes.size() && i + 1 < p.levels.size(); ++i)
-    if (sizes[i] > 0) p.levels[i].bytes = sizes[i];
-  if (p.levels.size() == 4) p.levels[2].bytes = std::min(p.levels[2].bytes, kLastLevelPerCore * p.cores);
-  return p;
-}
-
 nlohmann::json to_json(const MachineProfile& p) {
   nlohmann::json levels = nlohmann::json::array();
   for (const auto& level : p.levels)
@@ -127,6 +116,17 @@ std::string machine_fingerprint() {
   return out.str();
 }
 
+MachineProfile default_machine_profile() {
+  MachineProfile p;
+  p.cores = std::max(1u, std::thread::hardware_concurrency());
+  p.fingerprint = machine_fingerprint();
+  const std::vector<int64_t> sizes = cache_sizes();
+  for (size_t i = 0; i < sizes.size() && i + 1 < p.levels.size(); ++i)
+    if (sizes[i] > 0) p.levels[i].bytes = sizes[i];
+  if (p.levels.size() == 4) p.levels[2].bytes = std::min(p.levels[2].bytes, kLastLevelPerCore * p.cores);
+  return p;
+}
+
 std::string machine_profile_path() { return cache_dir() + "/machine.json"; }
 
 void store_machine_profile(const MachineProfile& profile) {
@@ -139,7 +139,7 @@ MachineProfile machine_profile() {
   const std::string path = machine_profile_path();
   std::lock_guard lock(mutex);
   if (auto it = known.find(path); it != known.end()) return it->second;
-  MachineProfile profile = defaults();
+  MachineProfile profile = default_machine_profile();
   if (std::ifstream in(path); in) {
     try {
       MachineProfile stored = from_json(nlohmann::json::parse(in));

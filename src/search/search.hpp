@@ -25,6 +25,8 @@ struct MachineProfile {
 };
 /// Measured and stored for this machine, else the defaults with this machine's cache sizes. Read once a process.
 MachineProfile machine_profile();
+/// The defaults with this machine's cache sizes, cores and fingerprint.
+MachineProfile default_machine_profile();
 /// Where it is stored: machine.json beside the database. A damaged file counts as none.
 std::string machine_profile_path();
 /// For later processes. Throws Error(File) if it can't be written.
