@@ -71,6 +71,20 @@ template <class T> struct InternTable {
     return *table;
   }
   Shard& shard(size_t hash) { return shards[(hash >> 7) % kShards]; }
+  /// Gives up a reference; true, and the node is no longer in the table, if it was the last. Only under the lock can no
+  /// one find it again.
+  bool drop(const T* node) {
+    Shard& s = shard(node->hash_);
+    std::lock_guard lock(s.mutex);
+    if (node->references_.fetch_sub(1, std::memory_order_acq_rel) != 1) return false;
+    auto [first, last] = s.nodes.equal_range(node->hash_);
+    for (auto it = first; it != last; ++it)
+      if (it->second == node) {
+        s.nodes.erase(it);
+        break;
+      }
+    return true;
+  }
 };
 
 /// The node equal to `node`, made if there is none.
@@ -93,32 +107,22 @@ template <class U> Ref<U> intern(U&& node) {
 }
 
 template <class T> void Ref<T>::release(const T* node) {
-  // Sources of a dying node are queued, not released in place: destruction must not recurse.
-  thread_local std::vector<const T*> queue;
-  thread_local bool draining = false;
-  queue.push_back(node);
-  if (draining) return;
-  draining = true;
-  while (!queue.empty()) {
-    const T* n = queue.back();
+  size_t count = node->references_.load(std::memory_order_relaxed);
+  while (count > 1)
+    if (node->references_.compare_exchange_weak(count, count - 1, std::memory_order_acq_rel)) return;
+  // Perhaps the last. Sources of a dying node are queued, not released in place: destruction must not recurse. The
+  // queue lives in the outermost call, so that a static Ref may go after the thread's own objects have gone.
+  thread_local std::vector<const T*>* pending = nullptr;
+  if (pending) return pending->push_back(node);
+  std::vector<const T*> queue;
+  pending = &queue;
+  for (const T* n = node;;) {
+    if (InternTable<T>::instance().drop(n)) delete n;  // its sources' destructors push onto the queue and return
+    if (queue.empty()) break;
+    n = queue.back();
     queue.pop_back();
-    size_t count = n->references_.load(std::memory_order_relaxed);
-    bool dropped = false;
-    while (count > 1 && !dropped)
-      dropped = n->references_.compare_exchange_weak(count, count - 1, std::memory_order_acq_rel);
-    if (dropped) continue;
-    // Perhaps the last: only under the shard's lock can no one find it again.
-    auto& shard = InternTable<T>::instance().shard(n->hash_);
-    {
-      std::lock_guard lock(shard.mutex);
-      if (n->references_.fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
-      auto [first, last] = shard.nodes.equal_range(n->hash_);
-      for (auto it = first; it != last; ++it)
-        if (it->second == n) { shard.nodes.erase(it); break; }
-    }
-    delete n;  // its sources' destructors push onto the queue and return
   }
-  draining = false;
+  pending = nullptr;
 }
 
 }  // namespace lathe

@@ -37,7 +37,7 @@ namespace lathe {
 
 /// Which node each letter stands for in a match.
 template <class Traits> struct RuleMatch {
-  std::array<std::optional<typename Traits::Node>, kLetterCount> letters;
+  std::array<const typename Traits::Node*, kLetterCount> letters{}; // sources of the root, which outlives this
   const typename Traits::Node& operator[](char letter) const { return *letters[letter_slot(letter)]; }
 };
 
@@ -142,7 +142,7 @@ private:
     case RuleTerm::Any: {
       auto& bound = match.letters[t.letter];
       if (bound) return *bound == node;
-      bound = node;
+      bound = &node;
       return true;
     }
     case RuleTerm::Apply: break;
