@@ -1,9 +1,11 @@
 // Matmul 127x65x33 under every split of every loop, alone and with the inner loop vectorised or unrolled, on every device.
 #include <Eigen/Dense>
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "graph/tensor_impl.hpp"
 #include "support/run_plan.hpp"
+#include "support/walk.hpp"
 
 using namespace lathe;
 
@@ -28,6 +30,9 @@ TEST_CASE("matmul 127x65x33 agrees with Eigen under every split of every loop") 
   for (const auto& stage : program->stages)
     if (!stage.is_reduction && !stage.is_output)
       if (auto applied = search::apply(fused, {search::MoveKind::Inline, {stage.buffer->name}, {}}, target); applied.plan) fused = *applied.plan;
+  for (const auto& stage : program->stages)
+    if (stage.is_reduction && !stage.is_output)
+      if (auto applied = search::apply(fused, {search::MoveKind::FuseAt, {stage.buffer->name, "root", "packed"}, {}}, target); applied.plan) fused = *applied.plan;
   REQUIRE(fused.kernels.size() == 1);
 
   int checked = 0;
@@ -39,13 +44,14 @@ TEST_CASE("matmul 127x65x33 agrees with Eigen under every split of every loop") 
       MESSAGE("skipped: " << error.what());
       continue;
     }
-    const int stage = program->outputs[0].stage;
-    for (const char* axis : {"i0", "i1", "r2"})
+    // Every loop of the plan: those that initialise, multiply and add, and write the result.
+    test::LoopNames loops;
+    for (const auto& kernel : fused.kernels) test::collect_loops(kernel->kernel.body, loops);
+    for (const std::string& loop : loops.all)
       for (int64_t factor : {2, 3, 4, 5, 7, 8, 16, 32, 64}) {
-        const std::string loop = "t" + std::to_string(stage) + "." + axis;
-        // Moves must find the loop by whatever axis number the reduction has.
-        std::vector<std::vector<search::Move>> variants{{{search::MoveKind::Split, {loop}, {factor}}}};
-        if (factor <= 16) variants.push_back({{search::MoveKind::Split, {loop}, {factor}}, {search::MoveKind::Vectorise, {loop + ".i"}, {}}});
+        const search::Move split{search::MoveKind::Split, {loop}, {factor}};
+        std::vector<std::vector<search::Move>> variants{{split}};
+        if (factor <= 16) variants.push_back({split, {search::MoveKind::Vectorise, {fmt::format("{}.i", loop)}, {}}});
         for (const auto& moves : variants) {
           const auto applied = search::apply(fused, moves, target);
           if (!applied.plan) {
@@ -57,7 +63,7 @@ TEST_CASE("matmul 127x65x33 agrees with Eigen under every split of every loop") 
           }
           test::Memory memory = inputs;
           test::run_plan(*applied.plan, memory, device);
-          const auto* got = reinterpret_cast<const float*>(memory.at("t" + std::to_string(stage)).data());
+          const auto* got = reinterpret_cast<const float*>(memory.at(program->stages[program->outputs[0].stage].buffer->name).data());
           const double error = (Eigen::Map<const Matrix>(got, kM, kN) - expected).cwiseAbs().maxCoeff();
           CHECK_MESSAGE(error <= 1.2e-7 * kK * 2, name << " " << to_string(moves[0]) << ": error " << error);
           ++checked;

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "search/move.hpp"
 
 namespace lathe::test {
@@ -50,7 +52,7 @@ class Walker {
     std::vector<std::string> stages, buffers;
     for (const auto& kernel : plan.kernels) {
       collect_loops(kernel->kernel.body, loops);
-      for (int s : kernel->stages) stages.push_back("t" + std::to_string(s));
+      for (int s : kernel->stages) stages.push_back(fmt::format("t{}", s));
       for (const auto& param : kernel->kernel.params) buffers.push_back(param.buffer->name);
     }
     if (loops.all.empty()) loops.all.push_back("t0.i0");
