@@ -1,6 +1,8 @@
 #include "search/kernel_search.hpp"
 
 #include <algorithm>
+
+#include <fmt/format.h>
 #include <unordered_set>
 
 #include "search/draft.hpp"
@@ -102,7 +104,7 @@ std::vector<Move> KernelSearch::renamed(const std::vector<Move>& moves, const Ke
     for (size_t i = 0; i < from.stages.size() && i < to.stages.size(); ++i)
       if (from.stages[i] == stage) {
         const size_t dot = name.find('.');
-        return "t" + std::to_string(to.stages[i]) + (dot == std::string::npos ? "" : name.substr(dot));
+        return fmt::format("t{}{}", to.stages[i], dot == std::string::npos ? "" : name.substr(dot));
       }
     return name;
   };

@@ -50,12 +50,14 @@ constexpr int kAccumulators = 12;  // latency 4 on two units needs 8; the narrow
 template <class V> inline __attribute__((always_inline)) void multiply_add(int64_t rounds) {
   LATHE_CONTRACT
   V acc[kAccumulators];
+#pragma GCC unroll 12
   for (int i = 0; i < kAccumulators; ++i) acc[i] = V{} + static_cast<float>(i);  // different, or one would do for all
   const V a = V{} + 0.999f, b = V{} + 1e-3f;
   for (int64_t r = 0; r < rounds; ++r)
 #pragma GCC unroll 12
     for (int i = 0; i < kAccumulators; ++i) acc[i] = acc[i] * a + b;
   V sum = acc[0];
+#pragma GCC unroll 12
   for (int i = 1; i < kAccumulators; ++i) sum += acc[i];
   sink = sum[0];
 }
@@ -104,9 +106,9 @@ Widths supported() {
 }
 
 void measure_arithmetic(MachineProfile& profile, const Widths& widths) {
-  constexpr int64_t rounds = 2'000'000;
+  constexpr int64_t rounds = 100'000;  // a fraction of a millisecond: some run is not interrupted
   const auto rate = [&](void (*run)(int64_t), int lanes) {
-    return 2.0 * kAccumulators * lanes * rounds / shortest(5, [&] { run(rounds); });
+    return 2.0 * kAccumulators * lanes * rounds / shortest(200, [&] { run(rounds); });
   };
   profile.flops_per_second[0] = rate(widths.fma ? multiply_add_16_fma : multiply_add_16, 4);
   profile.flops_per_second[1] = widths.fma ? rate(multiply_add_32, 8) : profile.flops_per_second[0];
