@@ -136,7 +136,7 @@ private:
                        bound ? to_string(*bound) : "nothing"));
     switch (loop.kind) {
     case LoopKind::Vector:
-      if (loop.width < 1 || loop.extent.hi() > loop.width)
+      if (loop.width < 1 || !proves_le(loop.extent, loop.width))
         fail(fmt::format("a vector loop of up to {} iterations has width {}", loop.extent.hi(), loop.width));
       for (const Stmt& stmt : loop.body)
         if (!std::holds_alternative<Store>(stmt.node)) fail("a vector loop holds more than Stores");

@@ -9,6 +9,13 @@ using llvm::Value;
 
 constexpr uint32_t kAddress = 0x2000, kGuardedAddress = 0x2001;
 
+/// Whole vectors may be read and written in a register buffer, as far as it reaches (see alloc()), and only such
+/// accesses let it stay in registers.
+bool reaches_whole(const ast::Buffer& buffer, Expr first, int lanes) {
+  return buffer.scope == ast::Scope::Register && first.lo() >= 0 &&
+         first.hi() + lanes <= num_elements(buffer.shape).hi() + kWidestLanes;
+}
+
 std::vector<int> reversed(int lanes) {
   std::vector<int> order(lanes);
   for (int i = 0; i < lanes; i++) order[i] = lanes - 1 - i;
@@ -128,12 +135,13 @@ Value* FunctionEmitter::read_lanes(const ast::Buffer& buffer, const Lanes& lanes
   const bool unit = lanes.stride && (lanes.stride->is_const(1) || lanes.stride->is_const(-1));
   if (unit) {
     const bool forward = lanes.stride->is_const(1);
-    Value* from = address(buffer, forward ? lanes.base : lanes.base - (lanes_ - 1));
+    const Expr first = forward ? lanes.base : lanes.base - (lanes_ - 1);
+    Value* from = address(buffer, first);
     if (guard) from = b_.CreateSelect(guard, from, state_.zeros);
     if (mask && !forward) mask = b_.CreateShuffleVector(mask, reversed(lanes_));
     Value* zero = llvm::Constant::getNullValue(type);
     Value* raw = nullptr;
-    if (mask && in_registers) // whole vectors may be read there, and only such reads let it stay in registers
+    if (mask && reaches_whole(buffer, first, lanes_))
       raw = b_.CreateSelect(mask, b_.CreateAlignedLoad(type, from, align), zero);
     else if (mask)
       raw = b_.CreateMaskedLoad(type, from, align, mask, zero);
@@ -175,14 +183,15 @@ void FunctionEmitter::write_lanes(const ast::Buffer& buffer, const Lanes& lanes,
   Value* mask = mask_;
   if (lanes.stride && (lanes.stride->is_const(1) || lanes.stride->is_const(-1))) {
     const bool forward = lanes.stride->is_const(1);
-    Value* to = address(buffer, forward ? lanes.base : lanes.base - (lanes_ - 1));
+    const Expr first = forward ? lanes.base : lanes.base - (lanes_ - 1);
+    Value* to = address(buffer, first);
     if (!forward) value = b_.CreateShuffleVector(value, reversed(lanes_));
     if (mask && !forward) mask = b_.CreateShuffleVector(mask, reversed(lanes_));
-    if (mask && in_registers) value = b_.CreateSelect(mask, value, b_.CreateAlignedLoad(type, to, align));
-    if (mask && !in_registers) {
+    if (mask && !reaches_whole(buffer, first, lanes_)) {
       b_.CreateMaskedStore(value, to, align, mask);
       return;
     }
+    if (mask) value = b_.CreateSelect(mask, value, b_.CreateAlignedLoad(type, to, align));
     const uint64_t bytes = static_cast<uint64_t>(lanes_) * size_of(buffer.dtype);
     llvm::StoreInst* made = b_.CreateAlignedStore(value, to, streaming ? llvm::Align(bytes) : align);
     if (streaming)

@@ -28,7 +28,8 @@ struct ModuleState {
   llvm::GlobalVariable* zeros;  // kZeroBytes of zeros: where a guarded load goes when its guard fails
   int functions = 0;
 };
-inline constexpr int kZeroBytes = 1024;  // the widest vector: 128 lanes of 8 bytes
+inline constexpr int kWidestLanes = 128;
+inline constexpr int kZeroBytes = kWidestLanes * 8;
 
 llvm::Function* make_function(ModuleState& state, const std::string& name, std::span<llvm::Type* const> parameters,
                               llvm::GlobalValue::LinkageTypes linkage);
@@ -94,6 +95,7 @@ private:
   void block(Statements body);
   void nests(Statements body);
   void serial_loop(const ast::For& loop);
+  void once_or_never(const ast::For& loop);
   void parallel_loop(const ast::For& loop);
   void vector_loop(const ast::For& loop);
   bool is_vectorisable(const ast::For& loop) const;

@@ -13,8 +13,6 @@ using llvm::BasicBlock;
 using llvm::Type;
 using llvm::Value;
 
-constexpr int kWidestLanes = 128;
-
 /// Calls f on the stores of a block that are not in a parallel loop, with their innermost loop.
 template <class F> void for_each_store(std::span<const ast::Stmt> body, const ast::For* inner, F&& f) {
   for (const ast::Stmt& stmt : body) {
@@ -180,14 +178,26 @@ void FunctionEmitter::alloc(const ast::Alloc& alloc) {
   bases_.erase(buffer.id);
 }
 
+/// A loop of at most one iteration: a condition.
+void FunctionEmitter::once_or_never(const ast::For& loop) {
+  loop_vars_[loop.var.id()] = {b_.getInt64(0), 0};
+  if (loop.extent.lo() >= 1) {
+    block(loop.body);
+  } else {
+    auto* body = BasicBlock::Create(state_.context, loop.var.name(), function_);
+    auto* after = BasicBlock::Create(state_.context, "after", function_);
+    b_.CreateCondBr(b_.CreateICmpSGT(expr(loop.extent), b_.getInt64(0)), body, after);
+    enter(body, effects_of(loop.body).written, false);
+    block(loop.body);
+    b_.CreateBr(after);
+    leave(after);
+  }
+  loop_vars_.erase(loop.var.id());
+}
+
 void FunctionEmitter::serial_loop(const ast::For& loop) {
   if (loop.extent.hi() <= 0) return;
-  if (loop.extent.is_const(1)) {
-    loop_vars_[loop.var.id()] = {b_.getInt64(0), 0};
-    block(loop.body);
-    loop_vars_.erase(loop.var.id());
-    return;
-  }
+  if (loop.extent.hi() == 1) return once_or_never(loop);
   Value* extent = expr(loop.extent);
   auto* body = BasicBlock::Create(state_.context, loop.var.name(), function_);
   auto* after = BasicBlock::Create(state_.context, "after", function_);

@@ -186,12 +186,14 @@ std::string generate(const ast::Kernel& kernel, const std::string& cpu_name, Cod
 int vector_bytes_of(const std::string& cpu) { return cpu_of(cpu).vector_bytes; }
 
 void require_host_runs(const std::string& cpu) {
-  if (cpu == "native") return;
-  auto machine = cpu_of(cpu).take();
+  cpu_of(cpu); // the name is known
+  std::string needed;
+  if (cpu == "x86-64-v2") needed = "+sse4.2,+popcnt,+cx16";
+  if (cpu == "x86-64-v3") needed = "+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+movbe";
+  if (cpu == "x86-64-v4") needed = "+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+movbe,+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl";
+  if (needed.empty()) return;
   auto host = cpu_of("native").take();
-  const bool runs = (machine->getMCSubtargetInfo()->getFeatureBits() & host->getMCSubtargetInfo()->getFeatureBits()) ==
-                    machine->getMCSubtargetInfo()->getFeatureBits();
-  cpu_of(cpu).give(std::move(machine));
+  const bool runs = host->getMCSubtargetInfo()->checkFeatures(needed);
   cpu_of("native").give(std::move(host));
   if (!runs)
     throw Error(ErrorKind::Device, fmt::format("cpu: this machine can't run code for {}, expected native", cpu));

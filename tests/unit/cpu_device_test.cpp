@@ -1,0 +1,153 @@
+// The cpu device: programs that come and go, on several threads, and the objects it keeps on disk.
+#include <doctest/doctest.h>
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "support/kernel_check.hpp"
+#include "support/sample_kernels.hpp"
+
+using namespace lathe;
+using namespace lathe::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+runtime::Device& cpu() {
+  static const auto device = runtime::make_cpu_device();
+  return *device;
+}
+
+/// A cache of this test's own.
+struct CacheDir {
+  fs::path path = fs::temp_directory_path() / ("lathe-cpu-test-" + std::to_string(getpid()));
+  CacheDir() { setenv("LATHE_CACHE_DIR", path.c_str(), 1); }
+  ~CacheDir() {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+  }
+  std::vector<fs::path> objects() const {
+    std::vector<fs::path> out;
+    if (fs::exists(path / "objects"))
+      for (const auto& entry : fs::directory_iterator(path / "objects")) out.push_back(entry.path());
+    return out;
+  }
+};
+
+ast::Kernel scaled(int by) {
+  return ast::parse("kernel k(A: f32[100] in, O: f32[100] out) { for i in 100 { O[i] = A[i] * " + std::to_string(by) +
+                    ":f32 } }");
+}
+
+std::string difference(const ast::Kernel& kernel, const runtime::CompileFlags& flags) {
+  const auto program = cpu().compile(kernel, flags);
+  Contents want = sample_contents(kernel, {}, false, 3), got = want;
+  interpret(kernel, want, {});
+  run_on(cpu(), *program, got, {});
+  return first_difference(kernel, got, want, 1e-5);
+}
+
+} // namespace
+
+TEST_CASE("objects are kept on disk, and a damaged one is made anew") {
+  CacheDir cache;
+  const ast::Kernel kernel = scaled(3);
+  CHECK(difference(kernel, {}) == "");
+  REQUIRE(cache.objects().size() == 1);
+  const fs::path object = cache.objects()[0];
+  const auto size = fs::file_size(object);
+  const auto written = fs::last_write_time(object);
+  CHECK(difference(kernel, {}) == "");
+  CHECK(fs::last_write_time(object) == written); // found, not made again
+  for (int damage = 0; damage < 4; damage++) {
+    CAPTURE(damage);
+    if (damage == 0) fs::resize_file(object, size / 2);
+    if (damage == 1) fs::resize_file(object, 0);
+    if (damage == 2) fs::resize_file(object, size + 100);
+    if (damage == 3) {
+      std::fstream file(object, std::ios::in | std::ios::out | std::ios::binary);
+      file.seekp(static_cast<std::streamoff>(size - 200));
+      file.put('#');
+    }
+    CHECK(difference(kernel, {}) == "");
+    CHECK(fs::file_size(object) == size);
+  }
+  CHECK(difference(scaled(5), {}) == "");
+  CHECK(cache.objects().size() == 2);
+  CHECK(difference(scaled(7), {.candidate = true}) == ""); // candidates are many: not kept
+  CHECK(cache.objects().size() == 2);
+}
+
+TEST_CASE("a cache that can't be written is none") {
+  CacheDir cache;
+  setenv("LATHE_CACHE_DIR", "/dev/null/nowhere", 1);
+  CHECK(difference(scaled(11), {}) == "");
+}
+
+TEST_CASE("eight threads compile, run and drop programs at once") {
+  CacheDir cache;
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; t++)
+    threads.emplace_back([&wrong, t] {
+      for (int i = 0; i < 6; i++) {
+        const auto text = i % 2 ? matmul_text(12 + t, 32, 5, 4, 16, 16, true) : "";
+        const ast::Kernel kernel = i % 2 ? ast::parse(text) : scaled(100 * t + i);
+        if (!difference(kernel, {.threads = 2, .candidate = i % 3 == 0}).empty()) wrong++;
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("one program runs on several threads, and gives the same bits with any number of workers") {
+  CacheDir cache;
+  const ast::Kernel kernel = ast::parse(matmul_text(24, 64, 33, 4, 32, 16, true));
+  Contents first;
+  for (int workers : {1, 2, 4}) {
+    const auto program = cpu().compile(kernel, {.threads = workers});
+    std::vector<Contents> results(4, sample_contents(kernel, {}, false, 9));
+    std::vector<std::thread> threads;
+    for (Contents& result : results) threads.emplace_back([&] { run_on(cpu(), *program, result, {}); });
+    for (auto& thread : threads) thread.join();
+    for (const Contents& result : results) {
+      if (first.empty()) first = result;
+      CHECK(result == first);
+    }
+  }
+}
+
+TEST_CASE("a dropped program's memory is given back") {
+  CacheDir cache;
+  auto mapped = [] { // pages of this process
+    std::ifstream in("/proc/self/statm");
+    long pages = 0;
+    in >> pages;
+    return pages;
+  };
+  const auto compile = [](int i) { cpu().compile(scaled(i), {.candidate = true}); };
+  for (int i = 0; i < 50; i++) compile(i);
+  const long before = mapped();
+  for (int i = 0; i < 200; i++) compile(1000 + i);
+  CHECK(mapped() - before < 200); // a kernel takes at least two pages of its own
+}
+
+TEST_CASE("a program shows its source and takes many buffers") {
+  CacheDir cache;
+  std::string text = "kernel sum(";
+  std::string value;
+  for (int i = 0; i < 40; i++) {
+    text += "a" + std::to_string(i) + ": i32[5] in, ";
+    value += (i ? " + a" : "a") + std::to_string(i) + "[i]";
+  }
+  const ast::Kernel kernel = ast::parse(text + "out: i32[5] out) { for i in 5 { out[i] = " + value + " } }");
+  CHECK(difference(kernel, {}) == "");
+  CHECK(cpu().compile(kernel, {})->source().find("define void @lathe_kernel") != std::string::npos);
+  CHECK(cpu().name() == "cpu");
+  CHECK(cpu().description().find("LLVM") == 0);
+}
