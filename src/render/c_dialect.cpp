@@ -50,7 +50,7 @@ public:
   }
 
   std::string splat(const std::string& scalar, DType dtype, int lanes) const override {
-    return from_lanes(std::vector<std::string>(lanes, scalar), dtype);
+    return fmt::format("lathe_splat{}({}, {})", lanes, type(dtype, lanes), scalar);
   }
   std::string from_lanes(const std::vector<std::string>& scalars, DType dtype) const override {
     return fmt::format("(({}){{{}}})", type(dtype, static_cast<int>(scalars.size())),

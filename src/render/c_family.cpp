@@ -27,9 +27,15 @@ std::string CFamily::local(const std::string& type, const std::string& expressio
   return name;
 }
 
-std::string CFamily::expr(Expr e) {
-  const auto binary = [&](const char* op) {
-    return fmt::format("({} {} {})", expr(e.lhs()), op, expr(e.rhs()));
+std::string CFamily::expr(Expr e, Level level) {
+  const auto binary = [&](const char* op, Level own, Level right) {
+    const std::string text = fmt::format("{} {} {}", expr(e.lhs(), own), op, expr(e.rhs(), right));
+    return own < level ? parens(text) : text;
+  };
+  const auto compare = [&](const char* op) {
+    const std::string text =
+        fmt::format("{} {} {}", expr(e.lhs(), Level::Sum), op, expr(e.rhs(), Level::Sum));
+    return level > Level::Comparison ? parens(text) : text;
   };
   const auto call = [&](const char* function) {
     return fmt::format("{}({}, {})", function, expr(e.lhs()), expr(e.rhs()));
@@ -39,20 +45,20 @@ std::string CFamily::expr(Expr e) {
   case ExprKind::Var:
     if (e.id() < 0) used_shape_vars_.insert(e.name());
     return names_.variable(e);
-  case ExprKind::Add: return binary("+");
-  case ExprKind::Mul: return binary("*");
+  case ExprKind::Add: return binary("+", Level::Sum, Level::Sum);
+  case ExprKind::Mul: return binary("*", Level::Product, Level::Primary);
   case ExprKind::FloorDiv:
   case ExprKind::Mod: {
     const bool div = e.kind() == ExprKind::FloorDiv;
-    if (e.lhs().lo() >= 0 && e.rhs().lo() > 0) return binary(div ? "/" : "%");
+    if (e.lhs().lo() >= 0 && e.rhs().lo() > 0) return binary(div ? "/" : "%", Level::Product, Level::Primary);
     return call(div ? "lathe_floordiv" : "lathe_floormod");
   }
   case ExprKind::Min: return call("lathe_min");
   case ExprKind::Max: return call("lathe_max");
-  case ExprKind::Lt: return binary("<");
-  case ExprKind::Le: return binary("<=");
-  case ExprKind::Eq: return binary("==");
-  case ExprKind::And: return binary("&&");
+  case ExprKind::Lt: return compare("<");
+  case ExprKind::Le: return compare("<=");
+  case ExprKind::Eq: return compare("==");
+  case ExprKind::And: return binary("&&", Level::Any, Level::Comparison);
   }
   throw InternalError("renderer: unknown Expr");
 }
@@ -78,7 +84,8 @@ void CFamily::loop(const ast::For& loop) {
 
 void CFamily::serial_loop(const ast::For& loop) {
   const std::string var = names_.variable(loop.var);
-  add(fmt::format("for ({0} {1} = 0; {1} < {2}; ++{1}) {{", dialect_.index_type(), var, expr(loop.extent)));
+  add(fmt::format("for ({0} {1} = 0; {1} < {2}; ++{1}) {{", dialect_.index_type(), var,
+                  expr(loop.extent, Level::Sum)));
   ++indent_;
   block(loop.body);
   --indent_;

@@ -55,7 +55,9 @@ protected:
   virtual void barrier() = 0;
   virtual void store(const ast::Store& store, const Chunk* chunk);
   void add(const std::string& text); // one line at the current indentation
-  std::string expr(Expr e);          // notes the shape variables used
+  enum class Level { Any, Comparison, Sum, Product, Primary };
+  /// In parentheses if it binds more weakly than `level`. Notes the shape variables used.
+  std::string expr(Expr e, Level level = Level::Any);
 
   // ---- values (c_values.cpp) ----
   Operand value(const ast::ValueRef& value, const Chunk* chunk);

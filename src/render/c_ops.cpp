@@ -78,7 +78,9 @@ std::string OpPrinter::type_of(const Operand& value) const {
   return dialect_.type(value.dtype, value.lanes);
 }
 
+/// A name for what is used more than once.
 Operand OpPrinter::make_local(Operand value) const {
+  if (value.text.find_first_of("([ ") == std::string::npos) return value;
   value.text = local_(type_of(value), value.text);
   return value;
 }
@@ -258,11 +260,11 @@ Operand OpPrinter::vector_shift(Op op, const Operand& value, const Operand& coun
       if (bits < static_cast<uint64_t>(width) || is_signed(d))
         out.text = fmt::format("({} >> {})", value.text, std::min<uint64_t>(bits, width - 1));
       else
-        out.text = dialect_.splat("0", d, lanes);
+        out.text = fmt::format("({0} ^ {0})", value.text);
     } else {
       out.text = bits < static_cast<uint64_t>(width)
                      ? as(fmt::format("({} << {})", as(value.text, d, u), bits), u, d)
-                     : dialect_.splat("0", d, lanes);
+                     : fmt::format("({0} ^ {0})", value.text);
     }
     return out;
   }

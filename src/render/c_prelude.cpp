@@ -158,8 +158,14 @@ std::string lane_fallback(const char* function, const char* params, std::vector<
                      lanes, list);
 }
 
+std::string splat(int lanes) {
+  return fmt::format("#define lathe_splat{}(T, x) ((T){{{}}})\n", lanes,
+                     fmt::join(std::vector<const char*>(lanes, "x"), ", "));
+}
+
 std::string make_prelude() {
   std::string out = fmt::format("{}{}{}{}", kHead, common_helpers(), kVectors, kX86);
+  for (int lanes : {2, 4, 8, 16}) out += splat(lanes);
   for (const char* dtype : {"f32", "f64"}) {
     const bool is_double = dtype[1] == '6';
     for (int lanes : {2, 4, 8, 16}) {

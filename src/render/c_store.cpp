@@ -53,7 +53,7 @@ void CFamily::store_scatter(const ast::Store& store) {
   const Operand index = value(store.scatter, nullptr);
   const std::string at = local(type, fmt::format("({}){}", type, index.text));
   const Operand v = value(store.value, nullptr);
-  add(fmt::format("if ({0} >= 0 && {0} < {1}) {{", at, expr(num_elements(store.buffer->shape))));
+  add(fmt::format("if ({0} >= 0 && {0} < {1}) {{", at, expr(num_elements(store.buffer->shape), Level::Sum)));
   ++indent_;
   Operand result = v;
   if (store.combine)
@@ -90,7 +90,8 @@ void CFamily::store_vector(const ast::Store& store, Expr flat, const Chunk& chun
     wide.text = local(dialect_.type(dtype, chunk.lanes), wide.text);
   }
   if (contiguous) {
-    const std::string address = fmt::format("{} + {}", pointer(buffer), expr(at_lane(flat, chunk, 0)));
+    const std::string address =
+        fmt::format("{} + {}", pointer(buffer), expr(at_lane(flat, chunk, 0), Level::Sum));
     streams_ |= store.streaming;
     return add(dialect_.vector_store(address, wide.text, dtype, chunk.lanes, store.streaming));
   }

@@ -49,7 +49,7 @@ std::string CFamily::element(const ast::BufferRef& buffer, Expr flat) {
 
 std::string CFamily::conjunction(const std::vector<Expr>& guards) {
   std::string out;
-  for (Expr g : guards) out += (out.empty() ? "" : " && ") + expr(g);
+  for (Expr g : guards) out += (out.empty() ? "" : " && ") + expr(g, Level::Comparison);
   return out;
 }
 
@@ -81,8 +81,8 @@ Operand CFamily::leaf_or_op(const ast::ValueRef& v, const Chunk* chunk, const Me
 
 Operand CFamily::index_number(Expr e, DType dtype, const Chunk* chunk) {
   const auto number = [&](Expr at) {
-    const std::string text = fmt::format("(({}){})", dialect_.type(dtype, 1), expr(at));
-    if (dtype == DType::Bool) return fmt::format("({} != 0)", expr(at));
+    const std::string text = fmt::format("(({}){})", dialect_.type(dtype, 1), expr(at, Level::Primary));
+    if (dtype == DType::Bool) return fmt::format("({} != 0)", expr(at, Level::Primary));
     return is_half(dtype) ? fmt::format("{}({})", helper("round", dtype), text) : text;
   };
   if (!chunk || !depends_on(e, chunk->var)) return {local(dialect_.type(dtype, 1), number(e)), dtype};
@@ -143,8 +143,8 @@ Operand CFamily::load_contiguous(const ast::BufferRef& buffer, Expr flat, const 
     out.text = slices->at(start.value()).name;
     return out;
   }
-  std::string vector =
-      dialect_.vector_load(fmt::format("{} + {}", pointer(buffer), expr(start)), buffer->dtype, chunk.lanes);
+  std::string vector = dialect_.vector_load(fmt::format("{} + {}", pointer(buffer), expr(start, Level::Sum)),
+                                            buffer->dtype, chunk.lanes);
   if (buffer->dtype == DType::Bool) {
     out.mask_bytes = 1;
     vector =
@@ -192,7 +192,8 @@ Operand CFamily::gather(const ast::Value& v, const Operand& index) {
   if (index.lanes > 1) throw InternalError("renderer: a gather with lanes");
   const std::string at =
       local(dialect_.index_type(), fmt::format("({}){}", dialect_.index_type(), index.text));
-  std::string condition = fmt::format("{0} >= 0 && {0} < {1}", at, expr(num_elements(attr.buffer->shape)));
+  std::string condition =
+      fmt::format("{0} >= 0 && {0} < {1}", at, expr(num_elements(attr.buffer->shape), Level::Sum));
   if (!attr.guards.empty()) condition = conjunction(attr.guards) + " && " + condition;
   const std::string text = fmt::format("({}) ? {} : {}", condition, element_at(attr.buffer, at),
                                        literal(dialect_, Scalar::zero(v.dtype)));

@@ -206,7 +206,7 @@ private:
       return special_loop(loop);
     }
     if (loop.kind == ast::LoopKind::Group) {
-      open_bound(loop, "get_group_id", group_sizes_[loop.width]);
+      open_bound(loop, "get_group_id", group_sizes_[loop.width], loop.width);
       uniform_.push_back(loop.var);
       group_block(loop.body);
       uniform_.pop_back();
@@ -215,7 +215,7 @@ private:
       const auto carried = tail_accesses(loop.body);
       pending_.insert(pending_.end(), carried.begin(), carried.end());
       const std::string var = names_.variable(loop.var);
-      add(fmt::format("for (long {0} = 0; {0} < {1}; ++{0}) {{", var, expr(loop.extent)));
+      add(fmt::format("for (long {0} = 0; {0} < {1}; ++{0}) {{", var, expr(loop.extent, Level::Sum)));
       ++indent_;
       group_block(loop.body);
       --indent_;
@@ -273,7 +273,7 @@ private:
       first += fmt::format("{}get_local_id({}) == 0", first.empty() ? "" : " && ", axes_[a]);
     if (!first.empty()) add(fmt::format("if ({})", first));
     for (size_t i = 0; i < loops.size(); ++i) {
-      const std::string var = names_.variable(loops[i]->var), extent = expr(loops[i]->extent);
+      const std::string var = names_.variable(loops[i]->var), extent = expr(loops[i]->extent, Level::Sum);
       const size_t from_inside = loops.size() - 1 - i;
       if (from_inside < shared)
         add(fmt::format("for (long {0} = get_local_id({2}); {0} < {1}; {0} += {3}) {{", var, extent,
@@ -300,24 +300,23 @@ private:
   }
 
   // ---- loops and buffers of one work-item ----
+  /// The loop's one iteration of this group or work-item; `size`: how many of them there are.
   void open_bound(const ast::For& loop, const char* id, Expr size, int axis) {
     const std::string var = names_.variable(loop.var);
     add("{");
     ++indent_;
     add(fmt::format("const long {} = {}({});", var, id, axis));
-    if (loop.extent == size) {
-      add("{");
-    } else {
-      add(fmt::format("if ({} < {}) {{", var, expr(loop.extent)));
-    }
+    bounded_.push_back(loop.extent != size);
+    if (!bounded_.back()) return;
+    add(fmt::format("if ({} < {}) {{", var, expr(loop.extent, Level::Sum)));
     ++indent_;
   }
-  void open_bound(const ast::For& loop, const char* id, Expr size) { open_bound(loop, id, size, loop.width); }
   void close_bound() {
-    --indent_;
-    add("}");
-    --indent_;
-    add("}");
+    for (int braces = bounded_.back() ? 2 : 1; braces > 0; --braces) {
+      --indent_;
+      add("}");
+    }
+    bounded_.pop_back();
   }
 
   void special_loop(const ast::For& loop) override {
@@ -325,9 +324,9 @@ private:
       if (!parallel_as_group_ || loop.var != parallel_as_group_->var) return serial_loop(loop);
       open_bound(loop, "get_group_id", group_sizes_[0], 0);
     } else if (loop.kind == ast::LoopKind::Group) {
-      open_bound(loop, "get_group_id", group_sizes_[loop.width]);
+      open_bound(loop, "get_group_id", group_sizes_[loop.width], loop.width);
     } else {
-      open_bound(loop, "get_local_id", local_sizes_[loop.width]);
+      open_bound(loop, "get_local_id", local_sizes_[loop.width], loop.width);
     }
     block(loop.body);
     close_bound();
@@ -387,6 +386,7 @@ private:
   std::string local_arrays_;
   std::set<std::string> local_names_;
   int64_t local_bytes_ = 0;
+  std::vector<bool> bounded_; // of the open groups and work-items: whether they stand under a condition
   std::vector<GroupAccess> pending_; // since the last barrier
   std::vector<Expr> uniform_;        // variables of the group loops around
 };

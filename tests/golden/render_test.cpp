@@ -1,0 +1,146 @@
+// The text of emitted source, of kernels small enough to read.
+#include <doctest/doctest.h>
+
+#include "ast/ast.hpp"
+#include "render/render.hpp"
+
+using namespace lathe;
+
+namespace {
+
+const ast::Kernel& tile() {
+  static const ast::Kernel kernel = ast::parse(R"(kernel tile(A: f32[32, n] in, B: f32[n, 16] in, C: f32[32, 16] out; n in [1, 64]) {
+for i in 16 parallel { alloc acc: f32[2, 16] register {
+for l in 16 vector(16) { acc[0, l] = 0:f32 }
+for l in 16 vector(16) { acc[1, l] = 0:f32 }
+for k in n {
+for l in 16 vector(16) { acc[0, l] += A[i*2, k] * B[k, l] }
+for l in 16 vector(16) { acc[1, l] += A[i*2 + 1, k] * B[k, l] } }
+for l in 16 vector(16) { C[i*2, l] = max(acc[0, l], 0:f32) }
+for l in 16 vector(16) { C[i*2 + 1, l] = max(acc[1, l], 0:f32) } } }
+})");
+  return kernel;
+}
+
+} // namespace
+
+TEST_CASE("C with the kernel ABI") { CHECK(render::render_c(tile(), {}) == R"(static void tile_body0(int64_t i, void* const* buffers, const int64_t* vars, char* outer, char* scratch, const struct lathe_env* env) {
+  const float* const A = (const float*)buffers[0];
+  const float* const B = (const float*)buffers[1];
+  float* const C = (float*)buffers[2];
+  const int64_t n = vars[0];
+  {
+    lathe_f32x16 acc_0;
+    lathe_f32x16 acc_16;
+    acc_0 = lathe_splat16(lathe_f32x16, 0.0f);
+    acc_16 = lathe_splat16(lathe_f32x16, 0.0f);
+    for (int64_t k = 0; k < n; ++k) {
+      const float v0 = A[i * n * 2 + k];
+      const lathe_f32x16 v1 = *(const lathe_f32x16_u*)(B + k * 16);
+      acc_0 = lathe_fma_f32x16(lathe_splat16(lathe_f32x16, v0), v1, acc_0);
+      const float v2 = A[i * n * 2 + k + n];
+      const lathe_f32x16 v3 = *(const lathe_f32x16_u*)(B + k * 16);
+      acc_16 = lathe_fma_f32x16(lathe_splat16(lathe_f32x16, v2), v3, acc_16);
+    }
+    const lathe_f32x16 v4 = lathe_splat16(lathe_f32x16, 0.0f);
+    const lathe_i32x16 v5 = ((lathe_i32x16)(((acc_0 > v4) | (acc_0 != acc_0))));
+    const lathe_f32x16 v6 = (lathe_f32x16)((v5 & (lathe_i32x16)acc_0) | (~v5 & (lathe_i32x16)v4));
+    *(lathe_f32x16_u*)(C + i * 32) = v6;
+    const lathe_f32x16 v7 = lathe_splat16(lathe_f32x16, 0.0f);
+    const lathe_i32x16 v8 = ((lathe_i32x16)(((acc_16 > v7) | (acc_16 != acc_16))));
+    const lathe_f32x16 v9 = (lathe_f32x16)((v8 & (lathe_i32x16)acc_16) | (~v8 & (lathe_i32x16)v7));
+    *(lathe_f32x16_u*)(C + i * 32 + 16) = v9;
+  }
+}
+void tile(void* const* buffers, const int64_t* vars, char* scratch, const struct lathe_env* env) {
+  env->parallel_for(env, 16, tile_body0, buffers, vars, scratch);
+}
+)"); }
+
+TEST_CASE("standalone C") {
+  CHECK(render::render_c(tile(), {.vector_bytes = 32, .standalone = true, .scratch_offsets = {}}) == R"(void tile(const float* A, const float* B, float* C, int64_t n) {
+  for (int64_t i = 0; i < 16; ++i) {
+    {
+      lathe_f32x8 acc_0;
+      lathe_f32x8 acc_8;
+      lathe_f32x8 acc_16;
+      lathe_f32x8 acc_24;
+      acc_0 = lathe_splat8(lathe_f32x8, 0.0f);
+      acc_8 = lathe_splat8(lathe_f32x8, 0.0f);
+      acc_16 = lathe_splat8(lathe_f32x8, 0.0f);
+      acc_24 = lathe_splat8(lathe_f32x8, 0.0f);
+      for (int64_t k = 0; k < n; ++k) {
+        const float v0 = A[i * n * 2 + k];
+        const lathe_f32x8 v1 = *(const lathe_f32x8_u*)(B + k * 16);
+        acc_0 = lathe_fma_f32x8(lathe_splat8(lathe_f32x8, v0), v1, acc_0);
+        const float v2 = A[i * n * 2 + k];
+        const lathe_f32x8 v3 = *(const lathe_f32x8_u*)(B + k * 16 + 8);
+        acc_8 = lathe_fma_f32x8(lathe_splat8(lathe_f32x8, v2), v3, acc_8);
+        const float v4 = A[i * n * 2 + k + n];
+        const lathe_f32x8 v5 = *(const lathe_f32x8_u*)(B + k * 16);
+        acc_16 = lathe_fma_f32x8(lathe_splat8(lathe_f32x8, v4), v5, acc_16);
+        const float v6 = A[i * n * 2 + k + n];
+        const lathe_f32x8 v7 = *(const lathe_f32x8_u*)(B + k * 16 + 8);
+        acc_24 = lathe_fma_f32x8(lathe_splat8(lathe_f32x8, v6), v7, acc_24);
+      }
+      const lathe_f32x8 v8 = lathe_splat8(lathe_f32x8, 0.0f);
+      const lathe_i32x8 v9 = ((lathe_i32x8)(((acc_0 > v8) | (acc_0 != acc_0))));
+      const lathe_f32x8 v10 = (lathe_f32x8)((v9 & (lathe_i32x8)acc_0) | (~v9 & (lathe_i32x8)v8));
+      *(lathe_f32x8_u*)(C + i * 32) = v10;
+      const lathe_f32x8 v11 = lathe_splat8(lathe_f32x8, 0.0f);
+      const lathe_i32x8 v12 = ((lathe_i32x8)(((acc_8 > v11) | (acc_8 != acc_8))));
+      const lathe_f32x8 v13 = (lathe_f32x8)((v12 & (lathe_i32x8)acc_8) | (~v12 & (lathe_i32x8)v11));
+      *(lathe_f32x8_u*)(C + i * 32 + 8) = v13;
+      const lathe_f32x8 v14 = lathe_splat8(lathe_f32x8, 0.0f);
+      const lathe_i32x8 v15 = ((lathe_i32x8)(((acc_16 > v14) | (acc_16 != acc_16))));
+      const lathe_f32x8 v16 = (lathe_f32x8)((v15 & (lathe_i32x8)acc_16) | (~v15 & (lathe_i32x8)v14));
+      *(lathe_f32x8_u*)(C + i * 32 + 16) = v16;
+      const lathe_f32x8 v17 = lathe_splat8(lathe_f32x8, 0.0f);
+      const lathe_i32x8 v18 = ((lathe_i32x8)(((acc_24 > v17) | (acc_24 != acc_24))));
+      const lathe_f32x8 v19 = (lathe_f32x8)((v18 & (lathe_i32x8)acc_24) | (~v18 & (lathe_i32x8)v17));
+      *(lathe_f32x8_u*)(C + i * 32 + 24) = v19;
+    }
+  }
+}
+)");
+}
+
+TEST_CASE("OpenCL C") {
+  const render::OpenClSource source = render::render_opencl(tile());
+  CHECK(source.functions == std::vector<std::string>{"tile"});
+  REQUIRE(source.launches.size() == 1);
+  CHECK(source.launches[0].global[0] == Expr(16));
+  CHECK(source.text.substr(source.text.find("\n__kernel")) == R"(
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void tile(__global const float* A, __global const float* B, __global float* C, const long n, const long lathe_begin0, const long lathe_begin1, const long lathe_begin2) {
+  A += lathe_begin0;
+  B += lathe_begin1;
+  C += lathe_begin2;
+  {
+    const long i = get_group_id(0);
+    {
+      float16 acc_0;
+      float16 acc_16;
+      acc_0 = ((float16)(0.0f));
+      acc_16 = ((float16)(0.0f));
+      for (long k = 0; k < n; ++k) {
+        const float v0 = A[i * n * 2 + k];
+        const float16 v1 = vload16(0, B + k * 16);
+        acc_0 = fma(((float16)(v0)), v1, acc_0);
+        const float v2 = A[i * n * 2 + k + n];
+        const float16 v3 = vload16(0, B + k * 16);
+        acc_16 = fma(((float16)(v2)), v3, acc_16);
+      }
+      const float16 v4 = ((float16)(0.0f));
+      const int16 v5 = as_int16(((acc_0 > v4) | (acc_0 != acc_0)));
+      const float16 v6 = select(v4, acc_0, v5);
+      vstore16(v6, 0, C + i * 32);
+      const float16 v7 = ((float16)(0.0f));
+      const int16 v8 = as_int16(((acc_16 > v7) | (acc_16 != acc_16)));
+      const float16 v9 = select(v7, acc_16, v8);
+      vstore16(v9, 0, C + i * 32 + 16);
+    }
+  }
+}
+)");
+}
