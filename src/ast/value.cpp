@@ -68,11 +68,6 @@ bool tidy_guards(const std::vector<Expr>& guards, std::vector<Expr>& out) {
   return true;
 }
 
-bool commutes(Op op) {
-  return op == Op::Add || op == Op::Mul || op == Op::Max || op == Op::And || op == Op::Or || op == Op::Xor ||
-         op == Op::CmpNe;
-}
-
 } // namespace
 
 std::string operand_fault(Op op, DType dtype, const std::vector<ValueRef>& sources) {
@@ -148,13 +143,8 @@ ValueRef make(Op op, DType dtype, std::vector<ValueRef> sources) {
     for (size_t i = 0; i < sources.size(); ++i) args[i] = std::get<Scalar>(sources[i]->attr);
     return constant(evaluate(op, dtype, std::span(args.data(), sources.size())));
   }
-  if (commutes(op) && is_constant(sources[0])) std::swap(sources[0], sources[1]);
-  Value root;
-  root.op = op;
-  root.dtype = dtype;
-  root.sources = std::move(sources);
-  if (ValueRef simpler = apply_value_rules(root)) return simpler;
-  return intern(std::move(root));
+  if (is_commutative(op) && is_constant(sources[0])) std::swap(sources[0], sources[1]);
+  return value_rules().rewrite(node(op, dtype, std::move(sources), std::monostate{}));
 }
 
 } // namespace lathe::ast

@@ -1,7 +1,11 @@
 #include "ast/value_rules.hpp"
 
+#include <cmath>
+
 namespace lathe::ast {
 namespace {
+
+using Match = RuleMatch<ValueTraits>;
 
 /// Whether every value of `from` is a value of `to` of the same kind, so that a cast between them loses
 /// nothing.
@@ -13,208 +17,105 @@ bool widens(DType from, DType to) {
   return is_unsigned(to) ? size_of(to) >= size_of(from) : size_of(to) > size_of(from);
 }
 
-bool same_dtype(const Value& root) { return root.dtype == root.sources[0]->dtype; }
+bool same_dtype(const ValueRef& root, const Match&) { return root->dtype == root->sources[0]->dtype; }
 
 /// Cast(Cast(a)): the inner cast is exact. A float in between would saturate what an integer wraps.
-bool inner_cast_widens(const Value& root) {
-  const Value& inner = *root.sources[0];
-  return widens(inner.sources[0]->dtype, inner.dtype);
+bool inner_widens(const ValueRef& root, const Match& match) {
+  return widens(match['a']->dtype, root->sources[0]->dtype);
 }
 
-using enum RuleClass;
+/// f16 and bf16 are rounded after every op, so that only these may be fused.
+bool fusable(const ValueRef& root, const Match&) {
+  return root->dtype == DType::F32 || root->dtype == DType::F64;
+}
 
-constexpr Rule kIntegerRules[] = {
-    {Integer, "Add(a, 0)", "a"},
-    {Integer, "Add(Add(a, A), B)", "Add(a, Add(A, B))"},
-    {Integer, "Add(Sub(a, b), b)", "a"},
-    {Integer, "Sub(a, a)", "0"},
-    {Integer, "Sub(a, 0)", "a"},
-    {Integer, "Sub(Add(a, b), b)", "a"},
-    {Integer, "Neg(Sub(a, b))", "Sub(b, a)"},
-    {Integer, "Mul(a, 0)", "0"},
-    {Integer, "Mul(Mul(a, A), B)", "Mul(a, Mul(A, B))"},
-    {Integer, "IDiv(a, 1)", "a"},
-    {Integer, "Mod(a, 1)", "0"},
-    {Integer, "Max(Max(a, A), B)", "Max(a, Max(A, B))"},
-    {Integer, "Shl(a, 0)", "a"},
-    {Integer, "Shr(a, 0)", "a"},
-    {Integer, "CmpNe(a, a)", "0"},
-    {Integer, "And(a, 0)", "0"},
-    {Integer, "And(a, -1)", "a"},
-    {Integer, "And(a, a)", "a"},
-    {Integer, "Or(a, 0)", "a"},
-    {Integer, "Or(a, -1)", "-1"},
-    {Integer, "Or(a, a)", "a"},
-    {Integer, "Xor(a, 0)", "a"},
-    {Integer, "Xor(a, a)", "0"},
+bool is_minus_zero(const ValueRef&, const Match& match) {
+  const double value = std::get<Scalar>(match['A']->attr).as_float();
+  return value == 0 && std::signbit(value);
+}
+
+using enum RuleDomain;
+
+constexpr ValueRule kRules[] = {
+    {"add-0", Integer, "Add(a, 0)", "a"},
+    {"add-constants", Integer, "Add(Add(a, A), B)", "Add(a, Add(A, B))"},
+    {"add-to-sub", Integer, "Add(Sub(a, b), b)", "a"},
+    {"sub-self", Integer, "Sub(a, a)", "0"},
+    {"sub-0", Integer, "Sub(a, 0)", "a"},
+    {"sub-of-add", Integer, "Sub(Add(a, b), b)", "a"},
+    {"neg-sub", Integer, "Neg(Sub(a, b))", "Sub(b, a)"},
+    {"mul-0", Integer, "Mul(a, 0)", "0"},
+    {"mul-constants", Integer, "Mul(Mul(a, A), B)", "Mul(a, Mul(A, B))"},
+    {"idiv-1", Integer, "IDiv(a, 1)", "a"},
+    {"mod-1", Integer, "Mod(a, 1)", "0"},
+    {"max-constants", Integer, "Max(Max(a, A), B)", "Max(a, Max(A, B))"},
+    {"shl-0", Integer, "Shl(a, 0)", "a"},
+    {"shr-0", Integer, "Shr(a, 0)", "a"},
+    {"ne-self", Integer, "CmpNe(a, a)", "0"},
+    {"and-0", Integer, "And(a, 0)", "0"},
+    {"and-ones", Integer, "And(a, -1)", "a"},
+    {"and-self", Integer, "And(a, a)", "a"},
+    {"or-0", Integer, "Or(a, 0)", "a"},
+    {"or-ones", Integer, "Or(a, -1)", "-1"},
+    {"or-self", Integer, "Or(a, a)", "a"},
+    {"xor-0", Integer, "Xor(a, 0)", "a"},
+    {"xor-self", Integer, "Xor(a, a)", "0"},
+
+    {"and-false", Bool, "And(a, 0)", "0"},
+    {"and-true", Bool, "And(a, 1)", "a"},
+    {"and-same", Bool, "And(a, a)", "a"},
+    {"or-false", Bool, "Or(a, 0)", "a"},
+    {"or-true", Bool, "Or(a, 1)", "1"},
+    {"or-same", Bool, "Or(a, a)", "a"},
+    {"xor-false", Bool, "Xor(a, 0)", "a"},
+    {"xor-same", Bool, "Xor(a, a)", "0"},
+    {"not-not", Bool, "Xor(Xor(a, 1), 1)", "a"},
+    {"ne-false", Bool, "CmpNe(a, 0)", "a"},
+    {"ne-true", Bool, "CmpNe(a, 1)", "Xor(a, 1)"},
+    {"ne-same", Bool, "CmpNe(a, a)", "0"},
+    {"false-lt", Bool, "CmpLt(0, a)", "a"},
+    {"max-of-bools", Bool, "Max(a, b)", "Or(a, b)"},
+    {"where-true-false", Bool, "Where(a, 1, 0)", "a"},
+    {"where-false-true", Bool, "Where(a, 0, 1)", "Xor(a, 1)"},
+
+    // No rule of floats may change a result that is not a NaN, not even the sign of a zero; but for the four
+    // that round once where the ops rounded twice.
+    {"add-minus-0", Float, "Add(a, A)", "a", is_minus_zero},
+    {"sub-plus-0", Float, "Sub(a, 0)", "a"},
+    {"div-1", Float, "Div(a, 1)", "a"},
+    {"div-minus-1", Float, "Div(a, -1)", "Neg(a)"},
+    {"mul-minus-1", Float, "Mul(a, -1)", "Neg(a)"},
+    {"round-div", Float, "Mul(a, Recip(b))", "Div(a, b)"},
+    {"round-fma", Float, "Add(Mul(a, b), c)", "Fma(a, b, c)", fusable},
+    {"round-fma-minus", Float, "Sub(Mul(a, b), c)", "Fma(a, b, Neg(c))", fusable},
+    {"round-fma-from", Float, "Sub(c, Mul(a, b))", "Fma(Neg(a), b, c)", fusable},
+
+    {"neg-neg", Any, "Neg(Neg(a))", "a"},
+    {"add-neg", Any, "Add(a, Neg(b))", "Sub(a, b)"},
+    {"sub-neg", Any, "Sub(a, Neg(b))", "Add(a, b)"},
+    {"mul-1", Any, "Mul(a, 1)", "a"},
+    {"mul-neg-constant", Any, "Mul(Neg(a), A)", "Mul(a, Neg(A))"},
+    {"mul-neg", Any, "Mul(Neg(a), b)", "Neg(Mul(a, b))"},
+    {"max-self", Any, "Max(a, a)", "a"},
+    {"max-max", Any, "Max(Max(a, b), b)", "Max(a, b)"},
+    {"lt-self", Any, "CmpLt(a, a)", "0"},
+    {"where-true", Any, "Where(1, a, b)", "a"},
+    {"where-false", Any, "Where(0, a, b)", "b"},
+    {"where-same", Any, "Where(c, a, a)", "a"},
+    {"where-not", Any, "Where(Xor(c, 1), a, b)", "Where(c, b, a)"},
+    {"where-then-where", Any, "Where(c, Where(c, a, b), d)", "Where(c, a, d)"},
+    {"where-else-where", Any, "Where(c, a, Where(c, b, d))", "Where(c, a, d)"},
+    {"cast-to-same", Any, "Cast(a)", "a", same_dtype},
+    {"cast-of-wider", Any, "Cast(Cast(a))", "Cast(a)", inner_widens},
+    {"bitcast-to-same", Any, "Bitcast(a)", "a", same_dtype},
+    {"bitcast-of-bitcast", Any, "Bitcast(Bitcast(a))", "Bitcast(a)"},
 };
-
-constexpr Rule kBoolRules[] = {
-    {Bool, "And(a, 0)", "0"},
-    {Bool, "And(a, 1)", "a"},
-    {Bool, "And(a, a)", "a"},
-    {Bool, "Or(a, 0)", "a"},
-    {Bool, "Or(a, 1)", "1"},
-    {Bool, "Or(a, a)", "a"},
-    {Bool, "Xor(a, 0)", "a"},
-    {Bool, "Xor(a, a)", "0"},
-    {Bool, "Xor(Xor(a, 1), 1)", "a"},
-    {Bool, "CmpNe(a, 0)", "a"},
-    {Bool, "CmpNe(a, 1)", "Xor(a, 1)"},
-    {Bool, "CmpNe(a, a)", "0"},
-    {Bool, "CmpLt(0, a)", "a"},
-    {Bool, "Max(a, b)", "Or(a, b)"},
-    {Bool, "Where(a, 1, 0)", "a"},
-    {Bool, "Where(a, 0, 1)", "Xor(a, 1)"},
-};
-
-// No rule here may change a result that is not a NaN, not even the sign of a zero; but for the last table,
-// which rounds once where the ops rounded twice.
-constexpr Rule kFloatRules[] = {
-    {Float, "Add(a, -0)", "a"},      {Float, "Sub(a, 0)", "a"},       {Float, "Div(a, 1)", "a"},
-    {Float, "Mul(a, -1)", "Neg(a)"}, {Float, "Div(a, -1)", "Neg(a)"},
-};
-
-constexpr Rule kRoundingRules[] = {
-    {Float, "Mul(a, Recip(b))", "Div(a, b)"},
-    {Fusable, "Add(Mul(a, b), c)", "Fma(a, b, c)"},
-    {Fusable, "Sub(Mul(a, b), c)", "Fma(a, b, Neg(c))"},
-    {Fusable, "Sub(c, Mul(a, b))", "Fma(Neg(a), b, c)"},
-};
-
-constexpr Rule kAnyRules[] = {
-    {Any, "Neg(Neg(a))", "a"},
-    {Any, "Add(a, Neg(b))", "Sub(a, b)"},
-    {Any, "Sub(a, Neg(b))", "Add(a, b)"},
-    {Any, "Mul(a, 1)", "a"},
-    {Any, "Mul(Neg(a), A)", "Mul(a, Neg(A))"},
-    {Any, "Mul(Neg(a), b)", "Neg(Mul(a, b))"},
-    {Any, "Max(a, a)", "a"},
-    {Any, "Max(Max(a, b), a)", "Max(a, b)"},
-    {Any, "Max(Max(a, b), b)", "Max(a, b)"},
-    {Any, "CmpLt(a, a)", "0"},
-    {Any, "Where(1, a, b)", "a"},
-    {Any, "Where(0, a, b)", "b"},
-    {Any, "Where(c, a, a)", "a"},
-    {Any, "Where(Xor(c, 1), a, b)", "Where(c, b, a)"},
-    {Any, "Where(c, Where(c, a, b), d)", "Where(c, a, d)"},
-    {Any, "Where(c, a, Where(c, b, d))", "Where(c, a, d)"},
-    {Any, "Cast(a)", "a", same_dtype},
-    {Any, "Cast(Cast(a))", "Cast(a)", inner_cast_widens},
-    {Any, "Bitcast(a)", "a", same_dtype},
-    {Any, "Bitcast(Bitcast(a))", "Bitcast(a)"},
-};
-
-constexpr std::span<const Rule> kTables[] = {kIntegerRules, kBoolRules, kFloatRules, kRoundingRules,
-                                             kAnyRules};
-
-struct RuleIndex {
-  std::vector<Rule> rules;
-  std::vector<const Rule*> by_root[256];
-  RuleIndex() {
-    for (auto table : kTables) rules.insert(rules.end(), table.begin(), table.end());
-    for (const Rule& rule : rules) by_root[static_cast<int>(rule.left.terms[0].op)].push_back(&rule);
-  }
-};
-const RuleIndex& rule_index() {
-  static const RuleIndex index;
-  return index;
-}
-
-bool commutes(Op op) {
-  switch (op) {
-  case Op::Add:
-  case Op::Mul:
-  case Op::Max:
-  case Op::And:
-  case Op::Or:
-  case Op::Xor:
-  case Op::CmpNe: return true;
-  default: return false;
-  }
-}
-
-Scalar literal(const Term& term, DType dtype) {
-  return term.minus_zero ? Scalar::of_float(dtype, -0.0) : Scalar::of_int(dtype, term.literal);
-}
-
-using Bindings = std::array<const ValueRef*, 2 * kRuleSlots>;
-
-bool match_operands(const Side& side, int at, const Value& value, Bindings& bound);
-
-bool match(const Side& side, int at, const ValueRef& value, Bindings& bound) {
-  const Term& term = side.terms[at];
-  switch (term.kind) {
-  case Term::Constant:
-    if (value->op != Op::Const) return false;
-    [[fallthrough]];
-  case Term::Any:
-    if (!bound[term.slot]) bound[term.slot] = &value;
-    return *bound[term.slot] == value;
-  case Term::Literal:
-    if (value->op != Op::Const) return false;
-    if (term.minus_zero && !is_float(value->dtype)) return false;
-    return std::get<Scalar>(value->attr) == literal(term, value->dtype);
-  case Term::Apply: return value->op == term.op && match_operands(side, at, *value, bound);
-  }
-  return false;
-}
-
-bool match_operands(const Side& side, int at, const Value& value, Bindings& bound) {
-  const int first = at + 1;
-  const Bindings before = bound;
-  int operand = first;
-  bool all = true;
-  for (size_t i = 0; all && i < value.sources.size(); ++i) {
-    all = match(side, operand, value.sources[i], bound);
-    operand += side.terms[operand].size;
-  }
-  if (all || !commutes(value.op)) return all;
-  bound = before;
-  const int second = first + side.terms[first].size;
-  return match(side, first, value.sources[1], bound) && match(side, second, value.sources[0], bound);
-}
-
-ValueRef build(const Side& side, int at, const Bindings& bound, DType dtype) {
-  const Term& term = side.terms[at];
-  switch (term.kind) {
-  case Term::Any:
-  case Term::Constant: return *bound[term.slot];
-  case Term::Literal: return constant(literal(term, dtype));
-  case Term::Apply: break;
-  }
-  std::vector<ValueRef> sources;
-  for (int operand = at + 1; operand < at + term.size; operand += side.terms[operand].size)
-    sources.push_back(build(side, operand, bound, dtype));
-  const bool converts = term.op == Op::Cast || term.op == Op::Bitcast;
-  const DType result = converts ? dtype : result_dtype(term.op, sources.back()->dtype);
-  return make(term.op, result, std::move(sources));
-}
 
 } // namespace
 
-std::span<const Rule> value_rules() { return rule_index().rules; }
-
-bool rule_applies(RuleClass cls, DType dtype) {
-  switch (cls) {
-  case RuleClass::Any: return true;
-  case RuleClass::Integer: return is_integer(dtype);
-  case RuleClass::Bool: return dtype == DType::Bool;
-  case RuleClass::Float: return is_float(dtype);
-  case RuleClass::Fusable: return dtype == DType::F32 || dtype == DType::F64;
-  }
-  return false;
-}
-
-ValueRef apply_value_rules(const Value& root) {
-  for (const Rule* rule : rule_index().by_root[static_cast<int>(root.op)]) {
-    if (!rule_applies(rule->cls, root.sources.back()->dtype)) continue;
-    Bindings bound{};
-    if (!match_operands(rule->left, 0, root, bound)) continue;
-    if (rule->when && !rule->when(root)) continue;
-    return build(rule->right, 0, bound, root.dtype);
-  }
-  return {};
+const RuleEngine<ValueTraits>& value_rules() {
+  static const RuleEngine<ValueTraits> engine("value", kRules);
+  return engine;
 }
 
 } // namespace lathe::ast

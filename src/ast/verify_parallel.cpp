@@ -28,6 +28,7 @@ std::optional<Decoded> decode(Expr index, Expr p, const std::vector<Expr>& inner
   Decoded out;
   out.stride = stride->value();
   Substitution zeros{{p, 0}};
+  Expr small = 0;
   for (Expr v : inner) {
     if (!depends_on(index, v)) continue;
     const auto step = stride_of(index, v);
@@ -40,7 +41,14 @@ std::optional<Decoded> decode(Expr index, Expr p, const std::vector<Expr>& inner
       int64_t reach;
       if (__builtin_mul_overflow(c, v.hi(), &reach)) return {};
       (c > 0 ? out.high : out.low) += reach;
+      small = small + v * c;
     }
+  }
+  // Nested splits bound the digits together, not each by itself.
+  const int64_t a = std::abs(out.stride);
+  if (out.high - out.low >= a && proves_le(0, small) && proves_lt(small, a)) {
+    out.low = 0;
+    out.high = a - 1;
   }
   out.base = lathe::substitute(index, zeros);
   return out;
