@@ -1,0 +1,59 @@
+// lathe-bench machine: measures the limits that the cost model computes with, and stores them.
+#include <fmt/format.h>
+
+#include "commands.hpp"
+#include "search/measure_machine.hpp"
+
+namespace lathe::bench {
+
+namespace {
+std::string size(int64_t bytes) {
+  if (bytes >= int64_t{1} << 40) return "memory";
+  if (bytes >= 1 << 20) return fmt::format("{} MiB", bytes >> 20);
+  return fmt::format("{} KiB", bytes >> 10);
+}
+
+std::string text(const search::MachineProfile& machine) {
+  std::string out = machine.fingerprint + "\n";
+  for (int i = 0; i < 3; ++i)
+    out += fmt::format("f32 FMA peak, {} bits     {:8.1f} GFLOP/s\n", 128 << i,
+                       machine.flops_per_second[i] * 1e-9);
+  for (const search::MachineProfile::Level& level : machine.levels)
+    out += fmt::format("read, up to {:<14} {:8.1f} GB/s\n", size(level.bytes),
+                       level.read_bytes_per_second * 1e-9);
+  out += fmt::format("write to memory            {:8.1f} GB/s\n", machine.write_bytes_per_second * 1e-9);
+  out += fmt::format("streaming write to memory  {:8.1f} GB/s\n",
+                     machine.streaming_write_bytes_per_second * 1e-9);
+  out += fmt::format("launch {:.2f} us, fork {:.2f} us, barrier {:.2f} us, {} cores\n",
+                     machine.launch_seconds * 1e6, machine.fork_seconds * 1e6, machine.barrier_seconds * 1e6,
+                     machine.cores);
+  return out + "stored in " + search::machine_profile_path() + "\n";
+}
+
+Json json(const search::MachineProfile& machine) {
+  Json levels = Json::array();
+  for (const search::MachineProfile::Level& level : machine.levels)
+    levels.push_back({{"bytes", level.bytes}, {"read_gbs", level.read_bytes_per_second * 1e-9}});
+  return {{"fingerprint", machine.fingerprint},
+          {"cores", machine.cores},
+          {"gflops_128", machine.flops_per_second[0] * 1e-9},
+          {"gflops_256", machine.flops_per_second[1] * 1e-9},
+          {"gflops_512", machine.flops_per_second[2] * 1e-9},
+          {"levels", levels},
+          {"write_gbs", machine.write_bytes_per_second * 1e-9},
+          {"streaming_write_gbs", machine.streaming_write_bytes_per_second * 1e-9},
+          {"launch_us", machine.launch_seconds * 1e6},
+          {"fork_us", machine.fork_seconds * 1e6},
+          {"barrier_us", machine.barrier_seconds * 1e6},
+          {"stored", search::machine_profile_path()}};
+}
+} // namespace
+
+int machine_command(const Options& options) {
+  search::MachineProfile machine = search::measure_machine();
+  search::store_machine_profile(machine);
+  fmt::print("{}", options.json ? json(machine).dump(2) + "\n" : text(machine));
+  return 0;
+}
+
+} // namespace lathe::bench

@@ -1,0 +1,51 @@
+#include "compiled.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace lathe::bench {
+
+Compiled::Compiled(const Case& c, const CompileOptions& options) : Compiled(c, compile(c.program, options)) {}
+
+Compiled::Compiled(const Case& c, Executable executable) : executable_(std::move(executable)) {
+  for (const auto& [name, tensor] : c.inputs) inputs_[name] = tensor.data();
+  for (const KernelParam& output : executable_.outputs()) {
+    Sizes sizes;
+    for (const Expr& size : output.shape) sizes.push_back(size.value());
+    auto [place, added] = memory_.emplace(output.name, HostTensor(output.dtype, sizes));
+    outputs_[output.name] = place->second.data();
+  }
+}
+
+double Compiled::verify(const Reference& want) {
+  for (auto& [name, tensor] : memory_) tensor.poison();
+  run();
+  return max_error(memory_, want);
+}
+
+double max_error(const HostTensors& got, const Reference& want) {
+  double worst = 0;
+  for (const auto& [name, values] : want) {
+    auto found = got.find(name);
+    worst = std::max(worst, found == got.end() ? std::numeric_limits<double>::infinity()
+                                               : max_error(found->second, values));
+  }
+  return worst;
+}
+
+Row start_row(const Case& c, const CompileOptions& options, const Executable& executable) {
+  Row row;
+  row.workload = c.workload;
+  row.shape = c.shape;
+  row.dtype = c.dtype;
+  row.device = options.device;
+  row.threads = options.threads;
+  row.tuned = executable.tuned();
+  row.kernels = executable.kernel_count();
+  row.flops = c.flops;
+  row.bytes = c.bytes_read + c.bytes_written;
+  row.limit = machine_limit(c, options.threads);
+  return row;
+}
+
+} // namespace lathe::bench

@@ -1,0 +1,139 @@
+// The command line of lathe-bench.
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "commands.hpp"
+#include "digits.hpp"
+
+using namespace lathe::bench;
+
+namespace {
+
+using Command = int (*)(const Options&);
+
+void add_case(CLI::App& command, Options& options, bool many) {
+  command
+      .add_option("workload", options.workload,
+                  many ? "a workload, or all (see `lathe-bench list`)"
+                       : "a workload (see `lathe-bench list`)")
+      ->required();
+  command.add_option("--shape", options.shape,
+                     "its numbers, such as 512x512x512 (the order is in `lathe-bench list`)");
+  command.add_option("--dtype", options.dtype, "element type: f32, f64, f16, bf16, i32 or i64")
+      ->capture_default_str();
+}
+
+void add_device(CLI::App& command, Options& options) {
+  command.add_option(
+      "--device", options.device,
+      "cpu (LLVM), c (the system's C compiler), opencl or interp; the best there is if left out");
+  command.add_option("--threads", options.threads, "threads of parallel loops")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
+}
+
+void add_search(CLI::App& command, Options& options) {
+  command.add_option("--budget", options.budget, "time for the search: 30s, 500ms, 2m")
+      ->capture_default_str();
+  command.add_option("--beam", options.beam, "plans kept from round to round")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 4096));
+  command.add_option("--seed", options.seed, "of the search's own choices")->capture_default_str();
+  command.add_option("--log", options.log,
+                     "append every candidate and the winner to this file, as JSON lines");
+}
+
+std::string one_line(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  for (size_t at; (at = text.find('\n')) != std::string::npos;) text.replace(at, 1, "; ");
+  return text;
+}
+
+int fail(int status, const std::string& message) {
+  fmt::print(stderr, "lathe-bench: {}\n", one_line(message));
+  return status;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app{"Runs, tunes, compares and prints tensor programs compiled by lathe.", "lathe-bench"};
+  app.require_subcommand(1);
+  app.footer("Start with:  lathe-bench list\n"
+             "             lathe-bench run matmul --shape 512x512x512\n"
+             "             lathe-bench tune matmul --shape 512x512x512 --budget 20s\n"
+             "             lathe-bench emit matmul --target c --tuned\n"
+             "Times are medians of results that were verified against a plain computation in f64.\n"
+             "Exit status: 0, 1 if a result is wrong, 2 for bad arguments.");
+
+  Command chosen = nullptr;
+  auto add = [&](const char* name, const char* summary, Command command) -> CLI::App& {
+    CLI::App* sub = app.add_subcommand(name, summary);
+    sub->add_flag("--json", options.json, "print JSON instead of text");
+    sub->callback([&chosen, command] { chosen = command; });
+    return *sub;
+  };
+
+  add("list", "the workloads and their parameters", list_command);
+
+  CLI::App& run = add("run", "compile without searching, verify and time", run_command);
+  add_case(run, options, true);
+  add_device(run, options);
+  run.add_flag("--untuned", options.untuned, "ignore what an earlier `tune` has stored");
+
+  CLI::App& tune =
+      add("tune", "search for a schedule, store it, and compare it with the untuned one", tune_command);
+  add_case(tune, options, true);
+  add_device(tune, options);
+  add_search(tune, options);
+  tune.add_flag("--no-measure", options.no_measure, "rank by the cost model alone; deterministic for a seed");
+  tune.add_option("--replay", options.replay, "apply the best plan in this log, with no search");
+
+  CLI::App& emit = add("emit", "print a program's source", emit_command);
+  add_case(emit, options, false);
+  add_device(emit, options);
+  emit.add_option("--target", options.target, "c, opencl, llvm, asm, ast, graph, dot or moves")
+      ->capture_default_str();
+  emit.add_flag("--tuned", options.tuned, "with the schedule that an earlier `tune` has stored");
+
+  add("machine", "measure this machine's limits and store them for the cost model", machine_command);
+
+  CLI::App& compare = add("compare", "time lathe and its peers alternately in one process", compare_command);
+  add_case(compare, options, true);
+  add_device(compare, options);
+  compare.add_option("--peers", options.peers,
+                     "some of eigen,onednn,openblas; all that were found if left out");
+  compare.add_option("--tune", options.tune_budget, "first tune each case for so long, such as 20s");
+
+  CLI::App& joint =
+      add("joint", "what searching graph and loops together gains over one after the other", joint_command);
+  joint.add_option("--beam", options.beam, "plans kept from round to round")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 4096));
+  joint.add_option("--seed", options.seed, "of the search's own choices")->capture_default_str();
+
+  CLI::App& demo =
+      add("demo", "classify real handwritten digits with one tuned tensor program", demo_command);
+  add_device(demo, options);
+  add_search(demo, options);
+  demo.add_option("--data", options.data, "the digits, if not those of the repository");
+
+  if (argc > 1 && argv[1][0] != '-' && !app.get_subcommand_no_throw(argv[1]))
+    return fail(
+        2, fmt::format(
+               "'{}' is no command, expected one of list, run, tune, emit, machine, compare, joint, demo",
+               argv[1]));
+  try {
+    app.parse(argc, argv);
+    if (!options.data.empty()) set_digits_path(options.data);
+    return chosen(options);
+  } catch (const CLI::ParseError& e) {
+    if (e.get_exit_code() == 0) return app.exit(e); // --help
+    return fail(2, std::string(e.what()) + " (see lathe-bench --help)");
+  } catch (const lathe::Error& e) {
+    return fail(2, e.what());
+  } catch (const std::exception& e) {
+    return fail(1, e.what());
+  }
+}

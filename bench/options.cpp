@@ -1,0 +1,46 @@
+#include "options.hpp"
+
+#include <charconv>
+#include <cmath>
+
+namespace lathe::bench {
+
+double parse_seconds(const std::string& option, const std::string& text) {
+  double value = 0;
+  auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  std::string unit(stop, text.data() + text.size());
+  double scale = unit.empty() || unit == "s" ? 1 : unit == "ms" ? 1e-3 : unit == "m" ? 60 : 0;
+  if (error != std::errc() || scale == 0 || !(value > 0) || value * scale > 86400)
+    throw Error(ErrorKind::Value, option + " " + text + " is no duration, expected such as 30s, 500ms or 2m");
+  return value * scale;
+}
+
+std::vector<Selection> select(const Options& options) {
+  std::vector<Selection> selected;
+  if (options.workload != "all") {
+    const Workload& workload = find_workload(options.workload);
+    return {{&workload, parse_shape(workload, options.shape)}};
+  }
+  if (!options.shape.empty())
+    throw Error(ErrorKind::Value, "--shape with all has no meaning, expected one workload");
+  for (const Workload& workload : workloads())
+    for (const Sizes& shape : workload.shapes) selected.push_back({&workload, shape});
+  return selected;
+}
+
+CompileOptions compile_options(const Options& options) {
+  CompileOptions compile;
+  compile.device = options.device.empty() ? default_device() : options.device;
+  compile.threads = options.threads;
+  std::string known;
+  for (const DeviceInfo& device : devices()) {
+    known += (known.empty() ? "" : ", ") + device.name;
+    if (device.name != compile.device) continue;
+    if (!device.available)
+      throw Error(ErrorKind::Device, "--device " + device.name + " is absent: " + device.detail);
+    return compile;
+  }
+  throw Error(ErrorKind::Device, "--device " + compile.device + " is unknown, expected one of " + known);
+}
+
+} // namespace lathe::bench

@@ -1,0 +1,44 @@
+// What the commands take from the command line, checked.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "workloads.hpp"
+
+namespace lathe::bench {
+
+struct Options {
+  std::string workload; ///< a name, or "all"
+  std::string shape;    ///< empty: the default
+  std::string device;   ///< empty: the default device
+  std::string dtype = "f32";
+  int threads = 1;
+  bool json = false;
+
+  bool untuned = false; ///< run: ignore stored schedules
+  std::string budget = "30s";
+  int beam = 8;
+  uint64_t seed = 1;
+  std::string log, replay;
+  bool no_measure = false;
+  std::string peers;        ///< empty: all that are available
+  std::string tune_budget;  ///< compare: tune first for so long; empty: don't
+  std::string target = "c"; ///< emit
+  bool tuned = false;       ///< emit: the stored schedule
+  std::string data;         ///< another file of digits
+};
+
+/// "30s", "500ms", "2m" or a number of seconds. Error(Value).
+double parse_seconds(const std::string& option, const std::string& text);
+
+/// One case to do, or all of them if the workload is "all".
+struct Selection {
+  const Workload* workload;
+  Sizes shape;
+};
+std::vector<Selection> select(const Options& options);
+
+/// Device, threads; Error(Device) if the device is unknown or absent, saying why.
+CompileOptions compile_options(const Options& options);
+
+} // namespace lathe::bench

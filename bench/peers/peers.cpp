@@ -1,0 +1,46 @@
+#include "peers/peers.hpp"
+
+#include <algorithm>
+
+namespace lathe::bench {
+
+#ifndef LATHE_PEER_OPENBLAS
+Peer openblas_peer() { return {"openblas", false, "not found when lathe-bench was configured", nullptr}; }
+#endif
+#ifndef LATHE_PEER_ONEDNN
+Peer onednn_peer() { return {"onednn", false, "not found when lathe-bench was configured", nullptr}; }
+#endif
+
+const std::vector<Peer>& peers() {
+  static const std::vector<Peer> all{eigen_peer(), onednn_peer(), openblas_peer()};
+  return all;
+}
+
+std::vector<Peer> select_peers(const std::string& names) {
+  std::vector<Peer> selected;
+  if (names.empty()) {
+    std::copy_if(peers().begin(), peers().end(), std::back_inserter(selected),
+                 [](const Peer& p) { return p.available; });
+    return selected;
+  }
+  for (size_t begin = 0; begin <= names.size();) {
+    size_t end = std::min(names.find(',', begin), names.size());
+    std::string name = names.substr(begin, end - begin);
+    auto found = std::find_if(peers().begin(), peers().end(), [&](const Peer& p) { return p.name == name; });
+    if (found == peers().end())
+      throw Error(ErrorKind::Name,
+                  "--peers: '" + name + "' is unknown, expected some of eigen,onednn,openblas");
+    if (!found->available) throw Error(ErrorKind::Name, "--peers: " + name + " is absent, " + found->detail);
+    selected.push_back(*found);
+    begin = end + 1;
+  }
+  return selected;
+}
+
+std::shared_ptr<HostTensors> make_outputs(std::initializer_list<std::pair<std::string, Sizes>> outputs) {
+  auto tensors = std::make_shared<HostTensors>();
+  for (const auto& [name, sizes] : outputs) tensors->emplace(name, HostTensor(DType::F32, sizes));
+  return tensors;
+}
+
+} // namespace lathe::bench

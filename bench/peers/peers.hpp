@@ -1,0 +1,41 @@
+// Peers: the libraries that lathe is compared with, each found or not at configure time. A peer computes a
+// case into memory of its own, so that its result is verified like lathe's.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "workloads.hpp"
+
+namespace lathe::bench {
+
+/// One way in which a peer computes a case; some have several (weights packed or not).
+struct Contender {
+  std::string name;
+  std::function<void()> run;            ///< timed
+  std::function<void()> finish;         ///< not timed: brings the result into `outputs`; may be null
+  std::shared_ptr<HostTensors> outputs; ///< named as the case's program; a part of them may do
+};
+
+struct Peer {
+  std::string name;
+  bool available;
+  std::string detail; ///< its version, or why it is absent
+  /// Ways to compute the case with so many threads; none if the peer has no such function. The case outlives
+  /// them.
+  std::vector<Contender> (*contenders)(const Case& c, int threads);
+};
+const std::vector<Peer>& peers();
+
+/// Peers by name, "eigen,onednn"; all that are available if empty. Error(Name) for an unknown or absent one.
+std::vector<Peer> select_peers(const std::string& names);
+
+Peer eigen_peer();
+Peer openblas_peer();
+Peer onednn_peer();
+
+/// Outputs of a contender: f32 tensors by name.
+std::shared_ptr<HostTensors> make_outputs(std::initializer_list<std::pair<std::string, Sizes>> outputs);
+
+} // namespace lathe::bench

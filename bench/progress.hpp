@@ -1,0 +1,30 @@
+// A live line about a search: redrawn in place on a terminal, plain lines elsewhere. On standard error.
+#pragma once
+#include <functional>
+#include <string>
+
+#include "lathe/executable.hpp"
+
+namespace lathe::bench {
+
+class Progress {
+public:
+  explicit Progress(std::string title);
+  ~Progress(); ///< ends the line
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void show(const TuneProgress& progress);
+  const TuneProgress& last() const { return last_; }
+
+private:
+  void draw();
+
+  std::string title_;
+  TuneProgress last_;
+  bool terminal_, drawn_ = false;
+  double drawn_at_ = -1;
+  int drawn_round_ = -1;
+};
+
+} // namespace lathe::bench

@@ -1,0 +1,115 @@
+#include "report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "search/search.hpp"
+
+namespace lathe::bench {
+
+Limit machine_limit(const Case& c, int threads) {
+  const search::MachineProfile machine = search::machine_profile();
+  double cores = std::min(threads, std::max(machine.cores, 1));
+  double peak =
+      *std::max_element(std::begin(machine.flops_per_second), std::end(machine.flops_per_second)) * cores;
+  if (size_of(c.dtype) == 8) peak /= 2;
+  double total = c.bytes_read + c.bytes_written;
+  size_t level = 0;
+  while (level + 1 < machine.levels.size() && static_cast<double>(machine.levels[level].bytes) < total)
+    ++level;
+  double read = machine.levels[level].read_bytes_per_second * cores;
+  bool memory = level + 1 == machine.levels.size();
+  double write =
+      memory ? std::max(machine.write_bytes_per_second, machine.streaming_write_bytes_per_second) * cores
+             : read;
+  double traffic = c.bytes_read / read + c.bytes_written / write, arithmetic = c.flops / peak;
+  return arithmetic > traffic ? Limit{"compute", arithmetic} : Limit{"bandwidth", traffic};
+}
+
+Json to_json(const Row& row) {
+  Json peers = Json::object();
+  for (const PeerTime& peer : row.peers)
+    peers[peer.name] = {{"ms", peer.seconds * 1e3}, {"ratio", peer.seconds / row.seconds}};
+  Json json = {{"workload", row.workload},
+               {"shape", to_string(row.shape)},
+               {"dtype", lathe::to_string(row.dtype)},
+               {"device", row.device},
+               {"threads", row.threads},
+               {"tuned", row.tuned},
+               {"verified", row.verified},
+               {"max_error", row.max_error},
+               {"kernels", row.kernels},
+               {"ms", row.seconds * 1e3},
+               {"gflops", row.flops / row.seconds * 1e-9},
+               {"gbs", row.bytes / row.seconds * 1e-9},
+               {"limit", row.limit.kind},
+               {"limit_share", row.limit.seconds / row.seconds},
+               {"peers", peers}};
+  json.update(row.extra);
+  return json;
+}
+
+std::string duration(double seconds) {
+  const char* unit = "s";
+  if (seconds < 1e-3)
+    seconds *= 1e6, unit = "us";
+  else if (seconds < 1)
+    seconds *= 1e3, unit = "ms";
+  return fmt::format("{:.{}f} {}", seconds, seconds < 10 ? 2 : seconds < 100 ? 1 : 0, unit);
+}
+
+namespace {
+/// Columns as wide as their widest cell; the first `left` to the left, the rest to the right.
+std::string aligned(const std::vector<std::vector<std::string>>& lines, size_t left) {
+  std::vector<size_t> widths(lines.front().size());
+  for (const auto& line : lines)
+    for (size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
+  std::string text;
+  for (const auto& line : lines) {
+    std::string row;
+    for (size_t i = 0; i < line.size(); ++i) {
+      if (i) row += "  ";
+      row += i < left ? fmt::format("{:<{}}", line[i], widths[i]) : fmt::format("{:>{}}", line[i], widths[i]);
+    }
+    row.erase(row.find_last_not_of(' ') + 1);
+    text += row + "\n";
+  }
+  return text;
+}
+} // namespace
+
+std::string table(const std::vector<Row>& rows) {
+  std::vector<std::string> peers;
+  for (const Row& row : rows)
+    for (const PeerTime& peer : row.peers)
+      if (std::find(peers.begin(), peers.end(), peer.name) == peers.end()) peers.push_back(peer.name);
+  std::vector<std::vector<std::string>> lines{
+      {"workload", "shape", "schedule", "result", "kernels", "time", "GFLOP/s", "GB/s", "of limit"}};
+  for (const std::string& peer : peers) lines[0].push_back(peer);
+  for (const Row& row : rows) {
+    std::vector<std::string> line{
+        row.workload,
+        to_string(row.shape),
+        row.tuned ? "tuned" : "untuned",
+        row.verified ? "verified" : "WRONG",
+        std::to_string(row.kernels),
+        duration(row.seconds),
+        fmt::format("{:.1f}", row.flops / row.seconds * 1e-9),
+        fmt::format("{:.1f}", row.bytes / row.seconds * 1e-9),
+        fmt::format("{:.0f} % {}", 100 * row.limit.seconds / row.seconds, row.limit.kind)};
+    for (const std::string& name : peers) {
+      auto peer =
+          std::find_if(row.peers.begin(), row.peers.end(), [&](const PeerTime& p) { return p.name == name; });
+      line.push_back(peer == row.peers.end()
+                         ? ""
+                         : fmt::format("{} {:.2f}x", duration(peer->seconds), peer->seconds / row.seconds));
+    }
+    lines.push_back(line);
+  }
+  std::string text = aligned(lines, 4);
+  if (!peers.empty()) text += "(x: the peer's time divided by lathe's; above 1 lathe is faster)\n";
+  return text;
+}
+
+} // namespace lathe::bench

@@ -1,0 +1,49 @@
+#include "timing.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+namespace lathe::bench {
+
+namespace {
+double seconds_of(const std::function<void()>& call, int repeats) {
+  auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < repeats; ++i) call();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / repeats;
+}
+
+double median(std::vector<double> samples) {
+  size_t middle = samples.size() / 2;
+  std::nth_element(samples.begin(), samples.begin() + static_cast<long>(middle), samples.end());
+  double upper = samples[middle];
+  if (samples.size() % 2) return upper;
+  return (upper + *std::max_element(samples.begin(), samples.begin() + static_cast<long>(middle))) / 2;
+}
+} // namespace
+
+std::vector<double> median_seconds(const std::vector<std::function<void()>>& contenders,
+                                   const TimingOptions& options) {
+  std::vector<int> repeats(contenders.size()), rounds(contenders.size());
+  std::vector<std::vector<double>> samples(contenders.size());
+  for (size_t i = 0; i < contenders.size(); ++i) {
+    contenders[i]();
+    double once = std::max(seconds_of(contenders[i], 1), 1e-7);
+    repeats[i] = static_cast<int>(std::clamp(std::ceil(options.sample_seconds / once), 1.0, 10000.0));
+    double sample = once * (repeats[i] + 1); // and the warm-up call
+    rounds[i] =
+        static_cast<int>(std::clamp(options.seconds / sample, double(options.least), double(options.most)));
+  }
+  int most = contenders.empty() ? 0 : *std::max_element(rounds.begin(), rounds.end());
+  for (int round = 0; round < most; ++round)
+    for (size_t i = 0; i < contenders.size(); ++i) {
+      if (round >= rounds[i]) continue;
+      contenders[i]();
+      samples[i].push_back(seconds_of(contenders[i], repeats[i]));
+    }
+  std::vector<double> medians;
+  for (auto& s : samples) medians.push_back(median(std::move(s)));
+  return medians;
+}
+
+} // namespace lathe::bench

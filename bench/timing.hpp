@@ -1,0 +1,19 @@
+// Timing: medians of contenders that run alternately, so that a drift of the machine meets all of them alike.
+#pragma once
+#include <functional>
+#include <vector>
+
+namespace lathe::bench {
+
+struct TimingOptions {
+  double seconds = 0.6;           ///< of samples per contender
+  int least = 5, most = 200;      ///< number of samples
+  double sample_seconds = 400e-6; ///< a call shorter than this is repeated within a sample
+};
+
+/// Median seconds a call of each contender. Every sample begins with a call that is not timed, so that a
+/// contender finds its data as warm as its own last call leaves it, not its rival's.
+std::vector<double> median_seconds(const std::vector<std::function<void()>>& contenders,
+                                   const TimingOptions& options = {});
+
+} // namespace lathe::bench

@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# The command line of lathe-bench: bad arguments end with status 2 and one clear line, good ones give the fields promised.
+# usage: bench_cli.sh path/to/lathe-bench
+set -euo pipefail
+bench=$1
+export LATHE_CACHE_DIR
+LATHE_CACHE_DIR=$(mktemp -d)
+trap 'rm -rf "$LATHE_CACHE_DIR"' EXIT
+failures=0
+
+complain() {
+  echo "FAIL: $*"
+  failures=$((failures + 1))
+}
+
+# refused 'words the message must hold' arguments...
+refused() {
+  local words=$1 status=0
+  shift
+  "$bench" "$@" >"$LATHE_CACHE_DIR/out" 2>"$LATHE_CACHE_DIR/err" || status=$?
+  [ "$status" -eq 2 ] || complain "lathe-bench $*: status $status, expected 2"
+  [ ! -s "$LATHE_CACHE_DIR/out" ] || complain "lathe-bench $*: prints to standard output"
+  [ "$(wc -l <"$LATHE_CACHE_DIR/err")" -eq 1 ] || complain "lathe-bench $*: not one line: $(cat "$LATHE_CACHE_DIR/err")"
+  grep -qF -- "$words" "$LATHE_CACHE_DIR/err" || complain "lathe-bench $*: no '$words' in: $(cat "$LATHE_CACHE_DIR/err")"
+}
+
+# accepted 'words the output must hold' arguments...
+accepted() {
+  local words=$1
+  shift
+  "$bench" "$@" >"$LATHE_CACHE_DIR/out" 2>"$LATHE_CACHE_DIR/err" || complain "lathe-bench $*: status $?: $(cat "$LATHE_CACHE_DIR/err")"
+  grep -qF -- "$words" "$LATHE_CACHE_DIR/out" || complain "lathe-bench $*: no '$words' in: $(head -c 2000 "$LATHE_CACHE_DIR/out")"
+}
+
+refused 'subcommand'
+refused "'frobnicate' is no command, expected one of list, run" frobnicate
+refused 'workload' run
+refused "workload 'matmull' is unknown, expected one of elementwise" run matmull
+refused '--bogus' run matmul --bogus
+refused '--shape 5x5 does not fit matmul, expected MxNxK' run matmul --shape 5x5
+refused '--shape 5x5x5x5' run matmul --shape 5x5x5x5
+refused '--shape 5x0x5' run matmul --shape 5x0x5
+refused '--shape 5x-1x5' run matmul --shape 5x-1x5
+refused '--shape axbxc' run matmul --shape axbxc
+refused '--shape 99999999999999999999x1x1' run matmul --shape 99999999999999999999x1x1
+refused '--shape' run all --shape 4x4
+refused 'f33' run matmul --dtype f33
+refused 'softmax has no meaning for --dtype i32' run softmax --dtype i32
+refused '--device tpu is unknown' run matmul --device tpu
+refused 'threads' run matmul --threads 0
+refused 'threads' run matmul --threads many
+refused '--budget soon is no duration' tune matmul --budget soon
+refused '--budget -3s' tune matmul --budget=-3s
+refused 'beam' tune matmul --beam 0
+refused '/nonexistent/log' tune matmul --shape 16x16x16 --replay /nonexistent/log
+refused '--target fortran is unknown' emit matmul --target fortran
+refused 'no schedule is stored' emit matmul --shape 17x17x17 --tuned
+refused "--peers: 'mkl' is unknown" compare matmul --peers mkl
+refused '12 heads' run encoder-block --shape 8x16x12x16
+refused '/nonexistent/digits' demo --data /nonexistent/digits
+
+accepted 'lathe-bench list' --help
+for command in list run tune emit machine compare joint demo; do accepted '--json' $command --help; done
+accepted 'MxNxK' list
+accepted '"default": "512x512x512"' list --json
+for target in c opencl llvm asm ast graph dot moves; do
+  accepted '' emit softmax --shape 4x8 --target $target
+done
+
+fields() {
+  local field
+  for field in workload shape dtype device threads tuned verified max_error kernels ms gflops gbs limit limit_share peers; do
+    grep -qF "\"$field\":" "$LATHE_CACHE_DIR/out" || complain "lathe-bench $*: no field $field"
+  done
+}
+accepted '"tuned": false' run matmul --shape 33x17x9 --json
+fields run
+accepted '"ratio":' compare matmul --shape 33x17x9 --peers eigen --json
+fields compare
+log=$LATHE_CACHE_DIR/log.jsonl
+accepted '"speedup":' tune matmul --shape 33x17x9 --budget 1s --log "$log" --json
+fields tune
+accepted '"tuned": true' run matmul --shape 33x17x9 --json
+accepted '"tuned": false' run matmul --shape 33x17x9 --untuned --json
+accepted '"verified": true' tune matmul --shape 33x17x9 --replay "$log" --json
+refused 'has no plan for matmul 9x9x9' tune matmul --shape 9x9x9 --replay "$log"
+
+[ "$failures" -eq 0 ] || exit 1
+echo "all as promised"
