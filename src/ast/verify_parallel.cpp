@@ -29,6 +29,7 @@ std::optional<Decoded> decode(Expr index, Expr p, const std::vector<Expr>& inner
   out.stride = stride->value();
   Substitution zeros{{p, 0}};
   Expr small = 0;
+  int64_t step_of_small = 0;
   for (Expr v : inner) {
     if (!depends_on(index, v)) continue;
     const auto step = stride_of(index, v);
@@ -42,13 +43,14 @@ std::optional<Decoded> decode(Expr index, Expr p, const std::vector<Expr>& inner
       if (__builtin_mul_overflow(c, v.hi(), &reach)) return {};
       (c > 0 ? out.high : out.low) += reach;
       small = small + v * c;
+      step_of_small = std::gcd(step_of_small, std::abs(c));
     }
   }
   // Nested splits bound the digits together, not each by itself.
   const int64_t a = std::abs(out.stride);
   if (out.high - out.low >= a && proves_le(0, small) && proves_lt(small, a)) {
     out.low = 0;
-    out.high = a - 1;
+    out.high = (a - 1) / step_of_small * step_of_small;
   }
   out.base = lathe::substitute(index, zeros);
   return out;

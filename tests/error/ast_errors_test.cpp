@@ -164,6 +164,8 @@ TEST_CASE("races") {
   accepts("for i in 8 parallel {\n alloc t: f32[2] packed {\n t[0] = x[i]\n y[i] = t[0]\n }\n}");
   accepts("for o in 2 parallel {\n for m in 2 {\n for i in min(3, 4 - m * 3) {\n y[o * 4 + m * 3 + i] = "
           "x[0]\n }\n }\n}");
+  accepts("for o in 2 parallel {\n for m in 2 {\n for i in 2 - m {\n y[o * 4 + m * 2 + i * 2] = x[0]\n"
+          "y[o * 4 + m * 2 + i * 2 + 1] = x[0]\n }\n }\n}");
   accepts("for i in 8 parallel {\n y[7 - i] = x[i]\n}");
 }
 
