@@ -132,7 +132,7 @@ struct Rewriter {
 };
 Block rewrite(const Block&, const Rewriter&);
 ValueRef rewrite(const ValueRef&, const Rewriter&);
-/// Variables replaced in all indices, guards, extents and Index values (not in For::var).
+/// Variables replaced in indices, guards, extents and Index values; a For::var whose extent changes is renewed with it.
 Block substitute(const Block&, const Substitution&);
 ValueRef substitute(const ValueRef&, const Substitution&);
 
