@@ -5,7 +5,7 @@
 //   - Indices are Exprs over loop variables, one per buffer dimension, so that every pass and the cost model can take
 //     an access's stride along a loop. Buffers are row-major over their shape.
 //   - A loop runs over [0, extent). Extents may depend on outer loop variables: a split with a tail gives the inner
-//     loop the extent min(factor, n - outer * factor), so no guard is ever needed around a store.
+//     loop the extent min(factor, n - outer * factor): no store needs a guard. An extent that is a condition (lt, le, eq, land) is an if.
 //   - A Load's or a Const's out-of-range part is said by its guards: the load happens only if all hold, else it is 0.
 //   - A reduction is a Store with a combine op; the loops whose variable is not in its index are the reducing loops.
 //     Its initialisation is a nest of its own, before it. Combines are associative and commutative to every pass
