@@ -50,7 +50,9 @@ public:
     return std::make_unique<CpuProgram>(kernel, flags);
   }
   std::unique_ptr<DeviceBuffer> allocate(size_t bytes) override { return make_host_buffer(bytes); }
-  std::unique_ptr<DeviceBuffer> wrap(void* host, size_t bytes) override { return wrap_host_memory(host, bytes); }
+  std::unique_ptr<DeviceBuffer> wrap(void* host, size_t bytes) override {
+    return wrap_host_memory(host, bytes);
+  }
 
 private:
   std::string name_ = "cpu", description_;

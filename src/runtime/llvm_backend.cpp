@@ -28,11 +28,13 @@ LlvmBackend* load() {
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     const char* why = dlerror();
-    throw Error(ErrorKind::Device, std::string("cpu: the LLVM backend can't be loaded (") + (why ? why : "unknown") +
+    throw Error(ErrorKind::Device, std::string("cpu: the LLVM backend can't be loaded (") +
+                                       (why ? why : "unknown") +
                                        "), expected liblathe-llvm.so beside liblathe.so");
   }
   auto make = reinterpret_cast<MakeLlvmBackend>(dlsym(library, "lathe_make_llvm_backend"));
-  if (!make) throw Error(ErrorKind::Device, "cpu: " + path + " is of another version, expected that of liblathe.so");
+  if (!make)
+    throw Error(ErrorKind::Device, "cpu: " + path + " is of another version, expected that of liblathe.so");
   return make();
 }
 
@@ -44,7 +46,8 @@ LlvmBackend& llvm_backend() {
 }
 #else
 LlvmBackend& llvm_backend() {
-  throw Error(ErrorKind::Device, "cpu: built without LLVM, expected a build with LLVM 16 or later found by CMake");
+  throw Error(ErrorKind::Device,
+              "cpu: built without LLVM, expected a build with LLVM 16 or later found by CMake");
 }
 #endif
 

@@ -40,8 +40,8 @@ struct CacheDir {
 };
 
 ast::Kernel scaled(int by) {
-  return ast::parse("kernel k(A: f32[100] in, O: f32[100] out) { for i in 100 { O[i] = A[i] * " + std::to_string(by) +
-                    ":f32 } }");
+  return ast::parse("kernel k(A: f32[100] in, O: f32[100] out) { for i in 100 { O[i] = A[i] * " +
+                    std::to_string(by) + ":f32 } }");
 }
 
 std::string difference(const ast::Kernel& kernel, const runtime::CompileFlags& flags) {

@@ -1,4 +1,5 @@
-// The LLVM backend against the interpreter: every op on every dtype, and the shapes of loops that schedules make.
+// The LLVM backend against the interpreter: every op on every dtype, and the shapes of loops that schedules
+// make.
 #include <doctest/doctest.h>
 
 #include "runtime/llvm_backend.hpp"
@@ -47,8 +48,8 @@ namespace {
 
 constexpr double kFewUlps = 1e-5;
 
-/// What this backend does beyond one instruction per op: it keeps reductions in registers, moves what does not change
-/// in front of loops, and picks an access by its stride.
+/// What this backend does beyond one instruction per op: it keeps reductions in registers, moves what does
+/// not change in front of loops, and picks an access by its stride.
 std::vector<SampleKernel> backend_kernels() {
   return {
       {"a reduction goes through two loops",
@@ -61,7 +62,8 @@ std::vector<SampleKernel> backend_kernels() {
       {"a ragged reduction",
        "kernel k(A: f32[5, n] in, S: f32[5] out, P: f32[5] out, N: i64[5] out; n in [1, 200]) {\n"
        "for i in 5 { S[i] = 0:f32\n P[i] = 1:f32\n N[i] = 7:i64\n"
-       "for o in (n + 15)//16 { for l in min(16, n - o*16) vector(16) { S[i] += A[i, o*16 + l] * A[i, o*16 + l]\n"
+       "for o in (n + 15)//16 { for l in min(16, n - o*16) vector(16) { S[i] += A[i, o*16 + l] * A[i, o*16 + "
+       "l]\n"
        "P[i] max= A[i, o*16 + l]\n N[i] += i64(o*16 + l) } } }\n}",
        {{1}, {16}, {33}, {200}},
        kFewUlps},
@@ -77,7 +79,8 @@ std::vector<SampleKernel> backend_kernels() {
        "kernel k(A: i32[8, 64] in, S: i32[8] out; n in [0, 64]) {\n"
        "for i in 8 { S[i] = i32(i) }\n"
        "for i in 8 { for j in n { S[i] += A[i, j] } }\n"
-       "for i in 8 { for o in (n + 15)//16 { for l in min(16, n - o*16) vector(16) { S[i] += A[i, o*16 + l] } } }\n}",
+       "for i in 8 { for o in (n + 15)//16 { for l in min(16, n - o*16) vector(16) { S[i] += A[i, o*16 + l] "
+       "} } }\n}",
        {{0}, {1}, {17}, {64}}},
       {"vectors stay over the reducing loop",
        "kernel k(A: f32[7, 33] in, B: f32[33, 40] in, C: f32[7, 40] out) {\n"
@@ -87,7 +90,8 @@ std::vector<SampleKernel> backend_kernels() {
        {{}},
        kFewUlps},
       {"logical reductions",
-       "kernel k(A: bool[12, 32] in, B: u8[12, 32] in, S: bool[1] out, R: bool[1] out, T: u8[1] out, U: u8[1] out, V: u8[1] out) {\n"
+       "kernel k(A: bool[12, 32] in, B: u8[12, 32] in, S: bool[1] out, R: bool[1] out, T: u8[1] out, U: "
+       "u8[1] out, V: u8[1] out) {\n"
        "S[0] = 0:bool\n R[0] = 1:bool\n T[0] = 0:u8\n U[0] = 255:u8\n V[0] = 1:u8\n"
        "for i in 12 { for l in 32 vector(32) { S[0] |= A[i, l]\n R[0] &= A[i, l] | (B[i, l] != 3:u8)\n"
        "T[0] max= B[i, l]\n U[0] &= B[i, l] | 8:u8\n V[0] *= B[i, l] | 1:u8 } }\n}"},
@@ -105,17 +109,21 @@ std::vector<SampleKernel> backend_kernels() {
        "for i in 6 { alloc row: i32[16] packed { for l in 16 vector(16) { row[l] = A[i, l] }\n"
        "for j in 16 { O[i, j] = row[15 - j] + row[0] } } }\n}"},
       {"guards per lane",
-       "kernel k(A: f32[40] in, B: f32[3, 9] in, O: f32[64] out, P: f32[64] out, Q: f32[64] out, R: f32[64] out, "
+       "kernel k(A: f32[40] in, B: f32[3, 9] in, O: f32[64] out, P: f32[64] out, Q: f32[64] out, R: f32[64] "
+       "out, "
        "S: f32[64] out; n in [1, 40]) {\n"
        "for o in 4 { for l in 16 vector(16) { O[o*16 + l] = A[o*16 + l; o*16 + l < n] } }\n"
        "for o in 4 { for l in 16 vector(16) { P[o*16 + l] = A[n - 1 - o*16 - l; o*16 + l < n] } }\n"
-       "for o in 4 { for l in 16 vector(16) { Q[o*16 + l] = A[o*32 + l*2 - 5; 5 <= o*32 + l*2; o*32 + l*2 - 5 < 40] } }\n"
+       "for o in 4 { for l in 16 vector(16) { Q[o*16 + l] = A[o*32 + l*2 - 5; 5 <= o*32 + l*2; o*32 + l*2 - "
+       "5 < 40] } }\n"
        "for o in 4 { for l in 16 vector(16) { R[o*16 + l] = A[0; (o*16 + l)%3 < 1] } }\n"
-       "for o in 4 { for l in 16 vector(16) { S[o*16 + l] = B[(o*16 + l)//9%3, (o*16 + l)%9; (o*16 + l)%9 < 7] } }\n}",
+       "for o in 4 { for l in 16 vector(16) { S[o*16 + l] = B[(o*16 + l)//9%3, (o*16 + l)%9; (o*16 + l)%9 < "
+       "7] } }\n}",
        {{1}, {16}, {23}, {40}}},
       {"guards of whole vectors",
        "kernel k(A: f32[32] in, O: f32[5, 16] out, P: f32[5, 16] out; n in [1, 4]) {\n"
-       "for i in 5 { for l in 16 vector(16) { O[i, l] = A[i*16 + l; i < 2] + A[i*16 - 16 + l; 1 <= i; i < n; i < 3] } }\n"
+       "for i in 5 { for l in 16 vector(16) { O[i, l] = A[i*16 + l; i < 2] + A[i*16 - 16 + l; 1 <= i; i < n; "
+       "i < 3] } }\n"
        "for i in 5 { for l in 16 vector(16) { P[i, l] = A[i*2 + l*2; i < 1] } }\n}",
        {{1}, {2}, {4}}},
       {"lanes backwards and far apart",
@@ -124,43 +132,46 @@ std::vector<SampleKernel> backend_kernels() {
        "for j in 20 { for l in 16 vector(16) { P[l, j] = A[l*n + j; j < n] } }\n"
        "for o in 3 { for l in min(16, 40 - o*16) vector(16) { Q[39 - o*16 - l] = A[79 - o*32 - l*2] } }\n}",
        {{3}, {20}}},
-      {"lanes that do not divide",
-       "kernel k(A: i64[13] in, O: i64[13] out, P: u8[40] out) {\n"
-       "for l in 13 vector(16) { O[l] = A[12 - l] + i64(l) }\n"
-       "for l in 40 vector(64) { P[l] = u8(l*3) }\n}"},
+      {"lanes that do not divide", "kernel k(A: i64[13] in, O: i64[13] out, P: u8[40] out) {\n"
+                                   "for l in 13 vector(16) { O[l] = A[12 - l] + i64(l) }\n"
+                                   "for l in 40 vector(64) { P[l] = u8(l*3) }\n}"},
       {"an index as a number",
-       "kernel k(O: f32[4, 16] out, P: u8[4, 16] out, Q: bool[4, 16] out, R: i64[4, 16] out, T: f16[4, 16] out; n in [1, 1000]) {\n"
+       "kernel k(O: f32[4, 16] out, P: u8[4, 16] out, Q: bool[4, 16] out, R: i64[4, 16] out, T: f16[4, 16] "
+       "out; n in [1, 1000]) {\n"
        "for i in 4 { for l in 16 vector(16) { O[i, l] = f32(i*100 - l*n)\n P[i, l] = u8(i*100 - l*n)\n"
        "Q[i, l] = bool(i*4 < l)\n R[i, l] = i64((i*16 + l)//5 - (l*n)%7)\n T[i, l] = f16(l*n) } }\n}",
        {{1}, {1000}}},
       {"gathers by lane",
-       "kernel k(A: f32[37] in, I: i32[48] in, J: u64[48] in, K: i8[48] in, O: f32[48] out, P: f32[48] out, Q: f32[48] out, R: bool[48] out, B: bool[5] in) {\n"
+       "kernel k(A: f32[37] in, I: i32[48] in, J: u64[48] in, K: i8[48] in, O: f32[48] out, P: f32[48] out, "
+       "Q: f32[48] out, R: bool[48] out, B: bool[5] in) {\n"
        "for o in 3 { for l in 16 vector(16) { O[o*16 + l] = A[@I[o*16 + l]*7:i32 - 3:i32] } }\n"
-       "for o in 3 { for l in 16 vector(16) { P[o*16 + l] = A[@J[o*16 + l]*7:u64 - 3:u64; o*16 + l < 40] } }\n"
+       "for o in 3 { for l in 16 vector(16) { P[o*16 + l] = A[@J[o*16 + l]*7:u64 - 3:u64; o*16 + l < 40] } "
+       "}\n"
        "for o in 4 { for l in min(13, 48 - o*13) vector(16) { Q[o*13 + l] = A[@K[o*13 + l]*50:i8] } }\n"
        "for o in 3 { for l in 16 vector(16) { R[o*16 + l] = B[@I[o*16 + l] - 1:i32] } }\n}"},
-      {"a triangle",
-       "kernel k(A: i32[20, 20] in, S: i32[20] out) {\n"
-       "for i in 20 { S[i] = 0:i32\n for j in i { S[i] += A[i, j] } }\n"
-       "for i in 20 { for l in min(16, i) vector(16) { S[i] += A[i, l] } }\n}"},
+      {"a triangle", "kernel k(A: i32[20, 20] in, S: i32[20] out) {\n"
+                     "for i in 20 { S[i] = 0:i32\n for j in i { S[i] += A[i, j] } }\n"
+                     "for i in 20 { for l in min(16, i) vector(16) { S[i] += A[i, l] } }\n}"},
       {"tiles whose rows are ragged",
        "kernel k(A: f32[10, 7] in, B: f32[7, 20] in, C: f32[10, 20] out) {\n"
        "for io in 3 parallel { for jo in 2 { alloc acc: f32[4, 16] register {\n"
        "for i in min(4, 10 - io*4) { for l in min(16, 20 - jo*16) vector(16) { acc[i, l] = 0:f32 } }\n"
        "for k in 7 { for i in min(4, 10 - io*4) { for l in min(16, 20 - jo*16) vector(16) {\n"
        "acc[i, l] += A[io*4 + i, k] * B[k, jo*16 + l] } } }\n"
-       "for i in min(4, 10 - io*4) { for l in min(16, 20 - jo*16) vector(16) { C[io*4 + i, jo*16 + l] = acc[i, l] } } } } }\n}",
+       "for i in min(4, 10 - io*4) { for l in min(16, 20 - jo*16) vector(16) { C[io*4 + i, jo*16 + l] = "
+       "acc[i, l] } } } } }\n}",
        {{}},
        kFewUlps},
       {"streams in a loop of rows",
        "kernel k(A: f32[9, 64] in, O: f32[9, 64] out, P: f32[9, 60] out) {\n"
-       "for i in 9 parallel { for o in 4 { for l in 16 vector(16) { stream O[i, o*16 + l] = A[i, o*16 + l] + 1:f32 } } }\n"
+       "for i in 9 parallel { for o in 4 { for l in 16 vector(16) { stream O[i, o*16 + l] = A[i, o*16 + l] + "
+       "1:f32 } } }\n"
        "for i in 9 { for o in 3 { for l in 16 vector(16) { stream P[i, o*16 + l] = A[i, o*16 + l] } }\n"
        "for j in 12 { P[i, 48 + j] = 2:f32 } }\n}"},
-      {"f64 functions",
-       "kernel k(A: f64[16] in, O: f64[16] out, P: f64[16] out, Q: f64[3] out) {\n"
-       "for o in 2 { for l in 8 vector(8) { O[o*8 + l] = exp2(A[o*8 + l])\n P[o*8 + l] = sin(A[o*8 + l]) } }\n"
-       "for i in 3 { Q[i] = log2(A[i] * A[i]) }\n}"},
+      {"f64 functions", "kernel k(A: f64[16] in, O: f64[16] out, P: f64[16] out, Q: f64[3] out) {\n"
+                        "for o in 2 { for l in 8 vector(8) { O[o*8 + l] = exp2(A[o*8 + l])\n P[o*8 + l] = "
+                        "sin(A[o*8 + l]) } }\n"
+                        "for i in 3 { Q[i] = log2(A[i] * A[i]) }\n}"},
   };
 }
 
@@ -198,8 +209,8 @@ TEST_CASE("tiles after the passes, over sizes that do not divide") {
 }
 
 TEST_CASE("what a tile accumulates stays in registers") {
-  const std::string text = runtime::llvm_backend().assembly(ast::parse(matmul_text(12, 32, 64, 12, 32, 16, false)),
-                                                            {.cpu = "x86-64-v4"});
+  const std::string text = runtime::llvm_backend().assembly(
+      ast::parse(matmul_text(12, 32, 64, 12, 32, 16, false)), {.cpu = "x86-64-v4"});
   // The innermost loop is what stands between its label and the backward jump after the last product.
   const size_t first = text.find("vfmadd"), last = text.rfind("vfmadd");
   REQUIRE(first != std::string::npos);
@@ -238,10 +249,10 @@ TEST_CASE("CPUs by name") {
 }
 
 TEST_CASE("what only OpenCL has is an error that says so") {
-  for (const char* text :
-       {"kernel k(O: f32[8] out) { for i in 8 group(0) { O[i] = 0:f32 } }",
-        "kernel k(O: f32[8] out) { for i in 8 { barrier\n O[i] = 0:f32 } }",
-        "kernel k(O: f32[8] out) { alloc t: f32[8] local { for i in 8 { t[i] = 0:f32 } for i in 8 { O[i] = t[i] } } }"})
+  for (const char* text : {"kernel k(O: f32[8] out) { for i in 8 group(0) { O[i] = 0:f32 } }",
+                           "kernel k(O: f32[8] out) { for i in 8 { barrier\n O[i] = 0:f32 } }",
+                           "kernel k(O: f32[8] out) { alloc t: f32[8] local { for i in 8 { t[i] = 0:f32 } "
+                           "for i in 8 { O[i] = t[i] } } }"})
     try {
       runtime::llvm_backend().compile(ast::parse(text), {});
       FAIL(text);

@@ -7,10 +7,10 @@ namespace {
 
 using llvm::Value;
 
-constexpr uint32_t kAddress = 0x2000, kGuardedAddress = 0x2001;
+constexpr uint32_t kAddress = 0x2000; // beside the ops' codes
 
-/// Whole vectors may be read and written in a register buffer, as far as it reaches (see alloc()), and only such
-/// accesses let it stay in registers.
+/// Whole vectors may be read and written in a register buffer, as far as it reaches (see alloc()), and only
+/// such accesses let it stay in registers.
 bool reaches_whole(const ast::Buffer& buffer, Expr first, int lanes) {
   return buffer.scope == ast::Scope::Register && first.lo() >= 0 &&
          first.hi() + lanes <= num_elements(buffer.shape).hi() + kWidestLanes;
@@ -94,7 +94,8 @@ Value* FunctionEmitter::lane_addresses(const ast::Buffer& buffer, const Lanes& l
   return b_.CreateGEP(type, base, offsets);
 }
 
-/// The outermost level, at least `least`, in which a load may stand: nothing below it writes the buffer or may not run.
+/// The outermost level, at least `least`, in which a load may stand: nothing below it writes the buffer or
+/// may not run.
 int FunctionEmitter::load_level(const ast::Buffer& buffer, int least) const {
   for (int level = depth(); level > least; level--)
     if (!levels_[level].nonempty || levels_[level].written.count(buffer.id)) return level;
@@ -124,7 +125,8 @@ FunctionEmitter::Guard FunctionEmitter::guard_of(const std::vector<Expr>& guards
 Value* FunctionEmitter::read_scalar(const ast::Buffer& buffer, Value* from, Value* guard) {
   if (guard) from = b_.CreateSelect(guard, from, state_.zeros);
   return from_memory(
-      b_, b_.CreateAlignedLoad(memory_type(state_.context, buffer.dtype, 0), from, alignment(buffer)), buffer.dtype);
+      b_, b_.CreateAlignedLoad(memory_type(state_.context, buffer.dtype, 0), from, alignment(buffer)),
+      buffer.dtype);
 }
 
 Value* FunctionEmitter::read_lanes(const ast::Buffer& buffer, const Lanes& lanes, Value* mask, Value* guard) {
@@ -175,7 +177,8 @@ Value* FunctionEmitter::read_lanes(const ast::Buffer& buffer, const Lanes& lanes
                                       llvm::Constant::getNullValue(type)));
 }
 
-void FunctionEmitter::write_lanes(const ast::Buffer& buffer, const Lanes& lanes, Value* value, bool streaming) {
+void FunctionEmitter::write_lanes(const ast::Buffer& buffer, const Lanes& lanes, Value* value,
+                                  bool streaming) {
   value = to_memory(b_, value, buffer.dtype);
   llvm::Type* type = value->getType();
   const llvm::Align align = alignment(buffer);
@@ -201,7 +204,8 @@ void FunctionEmitter::write_lanes(const ast::Buffer& buffer, const Lanes& lanes,
   }
   if (in_registers && lanes.stride && lanes.stride->is_const() && lanes.base.is_const() && !mask) {
     for (int i = 0; i < lanes_; i++)
-      b_.CreateAlignedStore(b_.CreateExtractElement(value, i), address(buffer, lanes.base + *lanes.stride * i), align);
+      b_.CreateAlignedStore(b_.CreateExtractElement(value, i),
+                            address(buffer, lanes.base + *lanes.stride * i), align);
     return;
   }
   b_.CreateMaskedScatter(value, lane_addresses(buffer, lanes), align, mask);
@@ -226,8 +230,8 @@ Placed FunctionEmitter::load(const ast::LoadAttr& attr) {
   const Lanes lanes = lanes_of(flat);
   Value* mask = both(mask_, guard.lanes);
   const int level = load_level(buffer, std::max({guard.level, lanes.level, mask_ ? mask_level_ : 0}));
-  Value*& known = levels_[level].loads[buffer.id][{lanes.base.node(), lanes.stride ? lanes.stride->node() : nullptr, mask,
-                                                   guard.scalar, lanes_}];
+  Value*& known = levels_[level].loads[buffer.id][{
+      lanes.base.node(), lanes.stride ? lanes.stride->node() : nullptr, mask, guard.scalar, lanes_}];
   if (known) return {known, level};
   if (per_lane) {
     known = at(level, [&] { return read_lanes(buffer, lanes, mask, guard.scalar); });
@@ -259,7 +263,8 @@ Placed FunctionEmitter::gather(const ast::Value& value, Placed index) {
   const ast::Buffer& buffer = *attr.buffer;
   const Guard guard = guard_of(attr.guards);
   const bool vector = index.value->getType()->isVectorTy() || guard.lanes;
-  if (guard.never) return {llvm::Constant::getNullValue(value_type(state_.context, value.dtype, vector ? lanes_ : 0)), 0};
+  if (guard.never)
+    return {llvm::Constant::getNullValue(value_type(state_.context, value.dtype, vector ? lanes_ : 0)), 0};
   const int least = std::max({index.level, guard.level, vector && mask_ ? mask_level_ : 0});
   const int level = load_level(buffer, least);
   Value* mask = vector ? both(mask_, guard.lanes) : nullptr;
@@ -275,13 +280,14 @@ Placed FunctionEmitter::gather(const ast::Value& value, Placed index) {
     if (!vector) return read_scalar(buffer, addresses, valid);
     llvm::Type* wide = memory_type(state_.context, buffer.dtype, lanes_);
     if (mask) valid = b_.CreateAnd(valid, mask);
-    return from_memory(b_,
-                       b_.CreateMaskedGather(wide, addresses, alignment(buffer), valid,
-                                             llvm::Constant::getNullValue(wide)),
-                       buffer.dtype);
+    return from_memory(
+        b_,
+        b_.CreateMaskedGather(wide, addresses, alignment(buffer), valid, llvm::Constant::getNullValue(wide)),
+        buffer.dtype);
   };
   if (mask) return {at(level, make), level};
-  Value*& known = levels_[level].loads[buffer.id][{nullptr, nullptr, where, guard.scalar, vector ? lanes_ : 0}];
+  Value*& known =
+      levels_[level].loads[buffer.id][{nullptr, nullptr, where, guard.scalar, vector ? lanes_ : 0}];
   if (!known) known = at(level, make);
   return {known, level};
 }

@@ -1,6 +1,7 @@
-// Reductions in loops. A store that combines into an element which stays the same through a serial loop is kept in a
-// register over that loop, and combined into memory once, after it. Lanes of a vector loop that meet in one element are
-// kept apart till then, so that the loop has one vector operation and no sum across lanes.
+// Reductions in loops. A store that combines into an element which stays the same through a serial loop is
+// kept in a register over that loop, and combined into memory once, after it. Lanes of a vector loop that
+// meet in one element are kept apart till then, so that the loop has one vector operation and no sum across
+// lanes.
 #include <unordered_map>
 
 #include "render/llvm/emitter.hpp"
@@ -47,8 +48,8 @@ const FunctionEmitter::Effects& FunctionEmitter::effects_of(Statements body) {
   return out;
 }
 
-/// The stores in `body` that can be kept in registers over a loop of `vars`' first variable; `vars` are all loops open
-/// from there to `body`.
+/// The stores in `body` that can be kept in registers over a loop of `vars`' first variable; `vars` are all
+/// loops open from there to `body`.
 void FunctionEmitter::find_accumulators(Statements body, const Effects& effects, std::vector<Expr>& vars,
                                         const ast::For* lanes, std::vector<Accumulator>& out) const {
   for (const ast::Stmt& stmt : body) {
@@ -116,7 +117,8 @@ void FunctionEmitter::close_accumulators(const std::vector<Accumulator>& all) {
     const Op combine = *made.store->combine;
     const int width = made.lanes ? made.lanes->width : 0;
     auto kept = [&](const Accumulator& of) {
-      return from_memory(b_, b_.CreateLoad(memory_type(state_.context, buffer.dtype, width), of.slot), buffer.dtype);
+      return from_memory(b_, b_.CreateLoad(memory_type(state_.context, buffer.dtype, width), of.slot),
+                         buffer.dtype);
     };
     auto same = [&](const Accumulator& other) { // these are summed first
       return other.store->buffer->id == buffer.id && other.flat == made.flat && made.horizontal &&

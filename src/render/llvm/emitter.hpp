@@ -1,9 +1,9 @@
 // One LLVM function under construction: the statements of a kernel, or of the body of a parallel loop.
 //
-// Everything is placed where it belongs as it is made, so that no optimisation pass is needed afterwards: the emitter
-// has a level per open loop, each with the values already computed there, and code that does not change in a loop is
-// inserted before that loop. Equal operations of one level are made once (value numbering); loads are forgotten when
-// their buffer is written.
+// Everything is placed where it belongs as it is made, so that no optimisation pass is needed afterwards: the
+// emitter has a level per open loop, each with the values already computed there, and code that does not
+// change in a loop is inserted before that loop. Equal operations of one level are made once (value
+// numbering); loads are forgotten when their buffer is written.
 #pragma once
 #include <array>
 #include <map>
@@ -25,13 +25,14 @@ struct ModuleState {
   const ast::Kernel& kernel;
   const std::map<int, size_t>& scratch_offset;
   const LlvmTarget& target;
-  llvm::GlobalVariable* zeros;  // kZeroBytes of zeros: where a guarded load goes when its guard fails
+  llvm::GlobalVariable* zeros; // kZeroBytes of zeros: where a guarded load goes when its guard fails
   int functions = 0;
 };
 inline constexpr int kWidestLanes = 128;
 inline constexpr int kZeroBytes = kWidestLanes * 8;
 
-llvm::Function* make_function(ModuleState& state, const std::string& name, std::span<llvm::Type* const> parameters,
+llvm::Function* make_function(ModuleState& state, const std::string& name,
+                              std::span<llvm::Type* const> parameters,
                               llvm::GlobalValue::LinkageTypes linkage);
 
 /// A value and the innermost level it depends on: it stands in the code of that level.
@@ -47,7 +48,8 @@ public:
     int index = -1, buffers = 0, vars = 1, outer = -1, scratch = 2, env = 3;
   };
   /// `outer` are buffers that live in the caller's scratch.
-  FunctionEmitter(ModuleState& state, llvm::Function* function, const Arguments& arguments, std::set<int> outer);
+  FunctionEmitter(ModuleState& state, llvm::Function* function, const Arguments& arguments,
+                  std::set<int> outer);
   /// Emits the whole function. `index` is the variable of the parallel loop, if this is the body of one.
   void run(const ast::Block& body, std::optional<Expr> index);
 
@@ -58,12 +60,12 @@ private:
   using LoadKey = std::tuple<const ExprNode*, const ExprNode*, llvm::Value*, llvm::Value*, int>;
   /// The code of one loop's body (level 0: the function's), outside any deeper loop.
   struct Level {
-    llvm::BasicBlock* preheader = nullptr;  // where the next deeper level was entered from
-    std::set<int> written;                  // buffers written anywhere in this level
-    bool nonempty = true;                   // runs whenever the code before it does
-    std::map<std::pair<const ExprNode*, int>, llvm::Value*> exprs;  // by lanes * 64 + bits; 0: a scalar
+    llvm::BasicBlock* preheader = nullptr; // where the next deeper level was entered from
+    std::set<int> written;                 // buffers written anywhere in this level
+    bool nonempty = true;                  // runs whenever the code before it does
+    std::map<std::pair<const ExprNode*, int>, llvm::Value*> exprs; // by lanes * 64 + bits; 0: a scalar
     std::map<OpKey, llvm::Value*> ops;
-    std::map<int, std::map<LoadKey, llvm::Value*>> loads;  // by buffer
+    std::map<int, std::map<LoadKey, llvm::Value*>> loads; // by buffer
   };
   struct Var {
     llvm::Value* value;
@@ -83,7 +85,8 @@ private:
     return f();
   }
   /// f's result, made once per level; `code` and the operands say what it is.
-  template <class F> llvm::Value* once(int level, uint32_t code, llvm::Type* type, std::array<llvm::Value*, 3> args, F&& f) {
+  template <class F>
+  llvm::Value* once(int level, uint32_t code, llvm::Type* type, std::array<llvm::Value*, 3> args, F&& f) {
     llvm::Value*& known = levels_[level].ops[{code, type, args}];
     if (!known) known = at(level, f);
     return known;
@@ -107,19 +110,20 @@ private:
 
   // accumulate.cpp: reductions
   struct Effects {
-    std::set<int> written;                          // buffer ids
-    std::map<int, std::optional<Op>> combines;      // buffers used; how, if all that is done is to combine into them
+    std::set<int> written; // buffer ids
+    std::map<int, std::optional<Op>>
+        combines; // buffers used; how, if all that is done is to combine into them
   };
   struct Accumulator {
     const ast::Store* store;
-    const ast::For* lanes;                          // its vector loop, if any
+    const ast::For* lanes; // its vector loop, if any
     Expr flat;
-    bool horizontal;                                // all lanes meet in one element
+    bool horizontal; // all lanes meet in one element
     llvm::Value* slot;
   };
   const Effects& effects_of(Statements body);
-  void find_accumulators(Statements body, const Effects& effects, std::vector<Expr>& vars, const ast::For* lanes,
-                         std::vector<Accumulator>& out) const;
+  void find_accumulators(Statements body, const Effects& effects, std::vector<Expr>& vars,
+                         const ast::For* lanes, std::vector<Accumulator>& out) const;
   std::vector<Accumulator> open_accumulators(const ast::For& loop);
   void accumulate(const ast::Store& store, llvm::Value* slot);
   void close_accumulators(const std::vector<Accumulator>& all);
@@ -127,25 +131,25 @@ private:
   llvm::Value* across_lanes(Op combine, DType dtype, llvm::Value* lanes);
 
   // index.cpp: index expressions
-  int level_of(Expr e) const;                       // ignores the lane
-  llvm::Value* expr(Expr e);                        // i64
-  llvm::Value* condition(Expr e);                   // i1
-  llvm::Value* vector_expr(Expr e, int bits);       // <lanes x i32 or i64>
-  llvm::Value* vector_condition(Expr e);            // <lanes x i1>
+  int level_of(Expr e) const;                 // ignores the lane
+  llvm::Value* expr(Expr e);                  // i64
+  llvm::Value* condition(Expr e);             // i1
+  llvm::Value* vector_expr(Expr e, int bits); // <lanes x i32 or i64>
+  llvm::Value* vector_condition(Expr e);      // <lanes x i1>
   llvm::Value* compare_lanes(Expr bound, bool below);
   llvm::Value* combine_kinds(Expr e, llvm::Value* x, llvm::Value* y);
   Placed index_number(Expr e, DType dtype);
 
   // access.cpp: buffers
-  struct Guard {                                    // of a load: null where it always holds
-    llvm::Value* scalar = nullptr;                  // the part that is the same in all lanes
+  struct Guard {                   // of a load: null where it always holds
+    llvm::Value* scalar = nullptr; // the part that is the same in all lanes
     llvm::Value* lanes = nullptr;
     int level = 0;
     bool never = false;
   };
-  struct Lanes {                                    // where the lanes of an access lie
+  struct Lanes { // where the lanes of an access lie
     Expr base;
-    std::optional<Expr> stride;                     // else `base` is still a function of the lane
+    std::optional<Expr> stride; // else `base` is still a function of the lane
     int level = 0;
   };
   Guard guard_of(const std::vector<Expr>& guards);
@@ -158,7 +162,8 @@ private:
   Placed load(const ast::LoadAttr& attr);
   Placed gather(const ast::Value& value, Placed index);
   llvm::Value* read_scalar(const ast::Buffer& buffer, llvm::Value* address, llvm::Value* guard);
-  llvm::Value* read_lanes(const ast::Buffer& buffer, const Lanes& lanes, llvm::Value* mask, llvm::Value* guard);
+  llvm::Value* read_lanes(const ast::Buffer& buffer, const Lanes& lanes, llvm::Value* mask,
+                          llvm::Value* guard);
   void write_lanes(const ast::Buffer& buffer, const Lanes& lanes, llvm::Value* value, bool streaming);
   llvm::Value* in_range(const ast::Buffer& buffer, llvm::Value*& index, DType dtype);
   void forget(int buffer);
@@ -172,12 +177,10 @@ private:
   void reduce_lanes(const ast::Store& store, Expr flat);
   void scatter(const ast::Store& store);
   llvm::Value* op(Op op, DType result, DType operand, llvm::ArrayRef<llvm::Value*> args);
-  llvm::Value* widened(Placed value);               // splat if it is a scalar
+  llvm::Value* widened(Placed value);                // splat if it is a scalar
   llvm::Value* both(llvm::Value* x, llvm::Value* y); // of masks, null: all
 
-  llvm::Align alignment(const ast::Buffer& buffer) const {
-    return llvm::Align(size_of(buffer.dtype));
-  }
+  llvm::Align alignment(const ast::Buffer& buffer) const { return llvm::Align(size_of(buffer.dtype)); }
 
   ModuleState& state_;
   llvm::Function* function_;
@@ -187,15 +190,15 @@ private:
   llvm::BasicBlock* entry_ = nullptr;
   std::vector<Level> levels_;
   std::map<int, Var> loop_vars_;
-  std::map<int, llvm::Value*> bases_;               // by buffer id
+  std::map<int, llvm::Value*> bases_; // by buffer id
   std::map<std::pair<const ast::Stmt*, size_t>, Effects> effects_;
   std::map<const ast::Store*, llvm::Value*> accumulators_;
   // Of the open vector loop:
-  int lanes_ = 0;                                   // 0: none is open
+  int lanes_ = 0; // 0: none is open
   Expr lane_;
-  llvm::Value* mask_ = nullptr;                     // null: all lanes
+  llvm::Value* mask_ = nullptr; // null: all lanes
   int mask_level_ = 0;
-  bool streaming_ = false;                          // bases of streamed buffers are known to be aligned
+  bool streaming_ = false; // bases of streamed buffers are known to be aligned
 };
 
 } // namespace lathe::render

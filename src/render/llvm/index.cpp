@@ -36,7 +36,8 @@ int FunctionEmitter::level_of(Expr e) const {
   for (Expr var : vars)
     if (var.id() >= 0 && !(lanes_ && var == lane_)) {
       auto known = loop_vars_.find(var.id());
-      if (known == loop_vars_.end()) throw InternalError("llvm: " + to_string(e) + " uses a loop that is not open");
+      if (known == loop_vars_.end())
+        throw InternalError("llvm: " + to_string(e) + " uses a loop that is not open");
       level = std::max(level, known->second.level);
     }
   return level;
@@ -49,7 +50,9 @@ Value* FunctionEmitter::combine_kinds(Expr e, Value* x, Value* y) {
   const bool natural = a.lo() >= 0 && d.lo() >= 1;
   const bool shift = d.is_const() && d.value() > 0 && std::has_single_bit(static_cast<uint64_t>(d.value()));
   auto num = [&](int64_t v) { return ConstantInt::getSigned(type, v); };
-  auto safe_divisor = [&] { return d.lo() >= 1 || d.hi() <= -1 ? y : b_.CreateSelect(b_.CreateICmpEQ(y, num(0)), num(1), y); };
+  auto safe_divisor = [&] {
+    return d.lo() >= 1 || d.hi() <= -1 ? y : b_.CreateSelect(b_.CreateICmpEQ(y, num(0)), num(1), y);
+  };
   auto wrong_sign = [&](Value* remainder, Value* divisor) { // C's remainder differs from the floor's
     return b_.CreateAnd(b_.CreateICmpNE(remainder, num(0)),
                         b_.CreateICmpSLT(b_.CreateXor(remainder, divisor), num(0)));
@@ -95,7 +98,8 @@ Value* FunctionEmitter::expr(Expr e) {
     const auto place = std::find(vars.begin(), vars.end(), e);
     if (place == vars.end()) throw InternalError("llvm: shape variable " + e.name() + " is not the kernel's");
     out = at(level, [&] {
-      Value* from = b_.CreateConstGEP1_64(b_.getInt64Ty(), function_->getArg(arguments_.vars), place - vars.begin());
+      Value* from =
+          b_.CreateConstGEP1_64(b_.getInt64Ty(), function_->getArg(arguments_.vars), place - vars.begin());
       return b_.CreateAlignedLoad(b_.getInt64Ty(), from, llvm::Align(8));
     });
   } else if (e.kind() == ExprKind::Add) { // outer loops' terms first, so that inner loops add little
@@ -162,7 +166,8 @@ Value* FunctionEmitter::vector_expr(Expr e, int bits) {
   } else if (auto stride = stride_of(e, lane_)) {
     Value* steps = lane_numbers(element, lanes_);
     Value *base = spread(substitute(e, {{lane_, Expr(0)}})), *step = spread(*stride);
-    out = at(level, [&] { return b_.CreateAdd(base, stride->is_const(1) ? steps : b_.CreateMul(steps, step)); });
+    out = at(level,
+             [&] { return b_.CreateAdd(base, stride->is_const(1) ? steps : b_.CreateMul(steps, step)); });
   } else {
     Value *x = vector_expr(e.lhs(), bits), *y = vector_expr(e.rhs(), bits);
     out = at(level, [&] { return combine_kinds(e, x, y); });
@@ -189,7 +194,8 @@ Value* FunctionEmitter::vector_condition(Expr e) {
       return depends_on(side, lane_) ? vector_condition(side) : widened({condition(side), level_of(side)});
     };
     Value *x = part(e.lhs()), *y = part(e.rhs());
-    return once(level_of(e), static_cast<uint32_t>(Op::And), x->getType(), {x, y}, [&] { return b_.CreateAnd(x, y); });
+    return once(level_of(e), static_cast<uint32_t>(Op::And), x->getType(), {x, y},
+                [&] { return b_.CreateAnd(x, y); });
   }
   if (e.kind() == ExprKind::Lt || e.kind() == ExprKind::Le) {
     const Expr difference = e.lhs() - e.rhs() - (e.kind() == ExprKind::Le ? 1 : 0); // e: difference < 0
@@ -221,7 +227,8 @@ Placed FunctionEmitter::index_number(Expr e, DType dtype) {
     number = expr(e);
   }
   const auto code = static_cast<uint32_t>(Op::Cast) | static_cast<uint32_t>(dtype) << 16;
-  return {once(level, code, number->getType(), {number}, [&] { return op(Op::Cast, dtype, from, {number}); }), level};
+  return {once(level, code, number->getType(), {number}, [&] { return op(Op::Cast, dtype, from, {number}); }),
+          level};
 }
 
 } // namespace lathe::render

@@ -12,15 +12,17 @@ namespace lathe::render {
 
 struct LlvmTarget {
   std::string triple, data_layout;
-  std::string cpu, features;   // as LLVM names them: "sapphirerapids", "+avx512f,..."
+  std::string cpu, features; // as LLVM names them: "sapphirerapids", "+avx512f,..."
   bool has_f16c = false, has_fma = false;
 };
 
-inline constexpr const char* kLlvmEntry = "lathe_kernel";  // the symbol of the kernel's function
+inline constexpr const char* kLlvmEntry = "lathe_kernel"; // the symbol of the kernel's function
 
-/// The kernel has been through partition_tails, expand_unrolled and expand_math; `scratch_offset` has the bytes of
-/// every packed and whole-kernel Alloc by buffer id. Throws Error(Device) for group and local loops and barriers.
+/// The kernel has been through partition_tails, expand_unrolled and expand_math; `scratch_offset` has the
+/// bytes of every packed and whole-kernel Alloc by buffer id. Throws Error(Device) for group and local loops
+/// and barriers.
 std::unique_ptr<llvm::Module> build_llvm_module(llvm::LLVMContext& context, const ast::Kernel& kernel,
-                                                const std::map<int, size_t>& scratch_offset, const LlvmTarget& target);
+                                                const std::map<int, size_t>& scratch_offset,
+                                                const LlvmTarget& target);
 
 } // namespace lathe::render

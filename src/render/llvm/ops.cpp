@@ -181,7 +181,8 @@ struct Emit {
     case Op::Sub: return b.CreateSub(a[0], a[1]);
     case Op::Mul: return b.CreateMul(a[0], a[1]);
     case Op::Max:
-      return b.CreateSelect(is_signed ? b.CreateICmpSGT(a[0], a[1]) : b.CreateICmpUGT(a[0], a[1]), a[0], a[1]);
+      return b.CreateSelect(is_signed ? b.CreateICmpSGT(a[0], a[1]) : b.CreateICmpUGT(a[0], a[1]), a[0],
+                            a[1]);
     case Op::IDiv: return divide(a[0], a[1], false, is_signed);
     case Op::Mod: return divide(a[0], a[1], true, is_signed);
     case Op::CmpLt: return is_signed ? b.CreateICmpSLT(a[0], a[1]) : b.CreateICmpULT(a[0], a[1]);
@@ -234,7 +235,8 @@ llvm::Constant* scalar_constant(llvm::LLVMContext& context, const Scalar& value)
     value.to_memory(&bits);
     return llvm::ConstantInt::get(type, bits);
   }
-  default: return llvm::ConstantInt::get(context, llvm::APInt(64, value.bits()).trunc(type->getIntegerBitWidth()));
+  default:
+    return llvm::ConstantInt::get(context, llvm::APInt(64, value.bits()).trunc(type->getIntegerBitWidth()));
   }
 }
 
@@ -250,7 +252,8 @@ llvm::Constant* lane_numbers(Type* element, int lanes) {
   return llvm::ConstantVector::get(numbers);
 }
 
-Value* emit_op(IRBuilderBase& b, Op op, DType result, DType operand, llvm::ArrayRef<Value*> args, bool has_f16c) {
+Value* emit_op(IRBuilderBase& b, Op op, DType result, DType operand, llvm::ArrayRef<Value*> args,
+               bool has_f16c) {
   Emit emit{b, has_f16c};
   switch (op) {
   case Op::Cast: return emit.cast(args[0], result, operand);

@@ -1,7 +1,7 @@
 // The scalar ops of the op table as LLVM instructions, on scalars and on vectors alike.
 //
-// As values, bool is i1, f16 and bf16 are their bits in an i16, and every other dtype is LLVM's own. In memory bool is
-// a byte.
+// As values, bool is i1, f16 and bf16 are their bits in an i16, and every other dtype is LLVM's own. In
+// memory bool is a byte.
 #pragma once
 #include <span>
 
@@ -22,8 +22,8 @@ llvm::Value* splat(llvm::IRBuilderBase& b, llvm::Value* scalar, int lanes);
 /// <0, 1, ... lanes - 1> of an integer type.
 llvm::Constant* lane_numbers(llvm::Type* element, int lanes);
 
-/// An elementwise op. `operand` is the dtype of the sources (of Where: of the last two). All sources are scalars, or all
-/// are vectors. `has_f16c`: the target converts half precision in hardware.
+/// An elementwise op. `operand` is the dtype of the sources (of Where: of the last two). All sources are
+/// scalars, or all are vectors. `has_f16c`: the target converts half precision in hardware.
 llvm::Value* emit_op(llvm::IRBuilderBase& b, Op op, DType result, DType operand,
                      llvm::ArrayRef<llvm::Value*> args, bool has_f16c);
 

@@ -23,14 +23,16 @@ template <class F> void for_each_store(std::span<const ast::Stmt> body, const as
 }
 
 [[noreturn]] void not_for_cpu(const char* what) {
-  throw Error(ErrorKind::Device, fmt::format("cpu: {} only OpenCL has, expected serial, parallel and vector loops", what));
+  throw Error(ErrorKind::Device,
+              fmt::format("cpu: {} only OpenCL has, expected serial, parallel and vector loops", what));
 }
 
 } // namespace
 
 llvm::Function* make_function(ModuleState& state, const std::string& name, std::span<Type* const> parameters,
                               llvm::GlobalValue::LinkageTypes linkage) {
-  auto* type = llvm::FunctionType::get(Type::getVoidTy(state.context), {parameters.data(), parameters.size()}, false);
+  auto* type =
+      llvm::FunctionType::get(Type::getVoidTy(state.context), {parameters.data(), parameters.size()}, false);
   auto* function = llvm::Function::Create(type, linkage, name, state.module);
   function->addFnAttr(llvm::Attribute::NoUnwind);
   function->addFnAttr("target-cpu", state.target.cpu);
@@ -42,7 +44,8 @@ llvm::Function* make_function(ModuleState& state, const std::string& name, std::
 
 FunctionEmitter::FunctionEmitter(ModuleState& state, llvm::Function* function, const Arguments& arguments,
                                  std::set<int> outer)
-    : state_(state), function_(function), arguments_(arguments), outer_(std::move(outer)), b_(state.context) {}
+    : state_(state), function_(function), arguments_(arguments), outer_(std::move(outer)), b_(state.context) {
+}
 
 void FunctionEmitter::run(const ast::Block& body, std::optional<Expr> index) {
   entry_ = BasicBlock::Create(state_.context, "entry", function_);
@@ -55,7 +58,8 @@ void FunctionEmitter::run(const ast::Block& body, std::optional<Expr> index) {
   if (index) loop_vars_[index->id()] = {function_->getArg(arguments_.index), 0};
   for (int id : outer_)
     bases_[id] = at_entry([&] {
-      return b_.CreateConstGEP1_64(b_.getInt8Ty(), function_->getArg(arguments_.outer), state_.scratch_offset.at(id));
+      return b_.CreateConstGEP1_64(b_.getInt8Ty(), function_->getArg(arguments_.outer),
+                                   state_.scratch_offset.at(id));
     });
   nests(body);
   b_.CreateRetVoid();
@@ -76,11 +80,13 @@ void FunctionEmitter::leave(BasicBlock* after) {
 
 bool FunctionEmitter::can_stream(const ast::Store& store, const ast::For& loop) const {
   if (!store.streaming || store.combine || store.scatter || loop.kind != ast::LoopKind::Vector) return false;
-  if (!loop.extent.is_const(loop.width) || !std::has_single_bit(static_cast<unsigned>(loop.width))) return false;
+  if (!loop.extent.is_const(loop.width) || !std::has_single_bit(static_cast<unsigned>(loop.width)))
+    return false;
   if (loop.width * size_of(store.buffer->dtype) < 16) return false;
   const Expr flat = flat_index(*store.buffer, store.index);
   const auto stride = stride_of(flat, loop.var);
-  return stride && stride->is_const(1) && mod(substitute(flat, {{loop.var, Expr(0)}}), loop.width).is_const(0);
+  return stride && stride->is_const(1) &&
+         mod(substitute(flat, {{loop.var, Expr(0)}}), loop.width).is_const(0);
 }
 
 /// Whether the bases of all buffers streamed to in `body` are aligned for it; null if nothing is.
@@ -94,20 +100,22 @@ Value* FunctionEmitter::streams_are_aligned(Statements body) {
   });
   Value* wrong = nullptr;
   for (const auto& [id, need] : streamed) {
-    Value* low = b_.CreateAnd(b_.CreatePtrToInt(base_of(*need.first), b_.getInt64Ty()), b_.getInt64(need.second - 1));
+    Value* low =
+        b_.CreateAnd(b_.CreatePtrToInt(base_of(*need.first), b_.getInt64Ty()), b_.getInt64(need.second - 1));
     wrong = wrong ? b_.CreateOr(wrong, low) : low;
   }
   return wrong ? b_.CreateICmpEQ(wrong, b_.getInt64(0)) : nullptr;
 }
 
-/// The statements of a function. Where some can stream, there are two copies: what is stored past the caches must be
-/// aligned, and only the run knows whether it is.
+/// The statements of a function. Where some can stream, there are two copies: what is stored past the caches
+/// must be aligned, and only the run knows whether it is.
 void FunctionEmitter::nests(Statements body) {
   const bool top = arguments_.index < 0;
   for (const ast::Stmt& stmt : body) {
     const auto* loop = std::get_if<ast::For>(&stmt.node);
     const Statements one(&stmt, 1);
-    Value* aligned = top && loop && loop->kind == ast::LoopKind::Parallel ? nullptr : streams_are_aligned(one);
+    Value* aligned =
+        top && loop && loop->kind == ast::LoopKind::Parallel ? nullptr : streams_are_aligned(one);
     if (!aligned) {
       block(one);
       continue;
@@ -170,8 +178,10 @@ void FunctionEmitter::alloc(const ast::Alloc& alloc) {
     });
   } else {
     const uint64_t offset = state_.scratch_offset.at(buffer.id);
-    bases_[buffer.id] = at_entry(
-        [&] { return b_.CreateConstGEP1_64(b_.getInt8Ty(), function_->getArg(arguments_.scratch), offset, buffer.name); });
+    bases_[buffer.id] = at_entry([&] {
+      return b_.CreateConstGEP1_64(b_.getInt8Ty(), function_->getArg(arguments_.scratch), offset,
+                                   buffer.name);
+    });
   }
   block(alloc.body);
   forget(buffer.id);
@@ -249,7 +259,8 @@ void FunctionEmitter::parallel_loop(const ast::For& loop) {
 
 /// Whether the lanes of every store may be written at once.
 bool FunctionEmitter::is_vectorisable(const ast::For& loop) const {
-  if (loop.width < 2 || loop.width > kWidestLanes || !std::has_single_bit(static_cast<unsigned>(loop.width))) return false;
+  if (loop.width < 2 || loop.width > kWidestLanes || !std::has_single_bit(static_cast<unsigned>(loop.width)))
+    return false;
   for (const ast::Stmt& stmt : loop.body) {
     const auto* store = std::get_if<ast::Store>(&stmt.node);
     if (!store || store->scatter) return false; // lanes may meet at one element
@@ -306,7 +317,8 @@ void FunctionEmitter::vector_loop(const ast::For& loop) {
 }
 
 std::unique_ptr<llvm::Module> build_llvm_module(llvm::LLVMContext& context, const ast::Kernel& kernel,
-                                                const std::map<int, size_t>& scratch_offset, const LlvmTarget& target) {
+                                                const std::map<int, size_t>& scratch_offset,
+                                                const LlvmTarget& target) {
   auto module = std::make_unique<llvm::Module>(kernel.name, context);
 #if LLVM_VERSION_MAJOR >= 21
   module->setTargetTriple(llvm::Triple(target.triple));

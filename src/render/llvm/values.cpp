@@ -21,7 +21,8 @@ Value* FunctionEmitter::widened(Placed value) {
 
 Value* FunctionEmitter::both(Value* x, Value* y) {
   if (!x || !y) return x ? x : y;
-  return once(depth(), static_cast<uint32_t>(Op::And), x->getType(), {x, y}, [&] { return b_.CreateAnd(x, y); });
+  return once(depth(), static_cast<uint32_t>(Op::And), x->getType(), {x, y},
+              [&] { return b_.CreateAnd(x, y); });
 }
 
 Placed FunctionEmitter::operation(const ast::Value& value, std::span<const Placed> sources) {
@@ -36,9 +37,10 @@ Placed FunctionEmitter::operation(const ast::Value& value, std::span<const Place
   const DType operand = value.sources.back()->dtype;
   const uint32_t code = static_cast<uint32_t>(value.op) | static_cast<uint32_t>(value.dtype) << 16 |
                         static_cast<uint32_t>(operand) << 20;
-  return {once(level, code, nullptr, args,
-               [&] { return op(value.op, value.dtype, operand, llvm::ArrayRef(args.data(), sources.size())); }),
-          level};
+  return {
+      once(level, code, nullptr, args,
+           [&] { return op(value.op, value.dtype, operand, llvm::ArrayRef(args.data(), sources.size())); }),
+      level};
 }
 
 Placed FunctionEmitter::value_of(const ast::ValueRef& root) {
@@ -80,7 +82,8 @@ Value* FunctionEmitter::combined(const ast::Store& store, Value* old) {
 
 void FunctionEmitter::store(const ast::Store& store) {
   const ast::Buffer& buffer = *store.buffer;
-  if (auto kept = accumulators_.find(&store); kept != accumulators_.end()) return accumulate(store, kept->second);
+  if (auto kept = accumulators_.find(&store); kept != accumulators_.end())
+    return accumulate(store, kept->second);
   if (store.scatter) {
     scatter(store);
     forget(buffer.id);
@@ -94,18 +97,21 @@ void FunctionEmitter::store(const ast::Store& store) {
   }
   if (!lanes_) {
     Value* to = address(buffer, flat);
-    Value* result = store.combine ? combined(store, read_scalar(buffer, to, nullptr)) : value_of(store.value).value;
+    Value* result =
+        store.combine ? combined(store, read_scalar(buffer, to, nullptr)) : value_of(store.value).value;
     b_.CreateAlignedStore(to_memory(b_, result, buffer.dtype), to, alignment(buffer));
     forget(buffer.id);
     levels_[depth()].loads[buffer.id][{flat.node(), nullptr, nullptr, nullptr, 0}] = result;
     return;
   }
   const Lanes lanes = lanes_of(flat);
-  Value* result = store.combine ? combined(store, read_lanes(buffer, lanes, mask_, nullptr)) : widened(value_of(store.value));
+  Value* result = store.combine ? combined(store, read_lanes(buffer, lanes, mask_, nullptr))
+                                : widened(value_of(store.value));
   write_lanes(buffer, lanes, result, store.streaming && streaming_);
   forget(buffer.id);
   if (!mask_ && lanes.stride)
-    levels_[depth()].loads[buffer.id][{lanes.base.node(), lanes.stride->node(), nullptr, nullptr, lanes_}] = result;
+    levels_[depth()].loads[buffer.id][{lanes.base.node(), lanes.stride->node(), nullptr, nullptr, lanes_}] =
+        result;
 }
 
 void FunctionEmitter::reduce_lanes(const ast::Store& store, Expr flat) {
@@ -129,7 +135,8 @@ void FunctionEmitter::scatter(const ast::Store& store) {
   b_.CreateCondBr(valid, write, after);
   b_.SetInsertPoint(write);
   Value* result = value.value;
-  if (store.combine) result = op(*store.combine, buffer.dtype, buffer.dtype, {read_scalar(buffer, to, nullptr), result});
+  if (store.combine)
+    result = op(*store.combine, buffer.dtype, buffer.dtype, {read_scalar(buffer, to, nullptr), result});
   b_.CreateAlignedStore(to_memory(b_, result, buffer.dtype), to, alignment(buffer));
   b_.CreateBr(after);
   b_.SetInsertPoint(after);

@@ -1,4 +1,5 @@
-// The LLVM backend: objects linked into the process by ORC, each kernel in a JITDylib of its own so that its code can go.
+// The LLVM backend: objects linked into the process by ORC, each kernel in a JITDylib of its own so that its
+// code can go.
 #include <atomic>
 #include <cmath>
 #include <cstring>
@@ -32,10 +33,12 @@ void check(llvm::Error error, const char* doing) {
 class Linker {
 public:
   Linker()
-      : session_(checked(orc::SelfExecutorProcessControl::Create(nullptr, std::make_unique<orc::InPlaceTaskDispatcher>()),
-                         "starting the linker")),
+      : session_(checked(
+            orc::SelfExecutorProcessControl::Create(nullptr, std::make_unique<orc::InPlaceTaskDispatcher>()),
+            "starting the linker")),
         layer_(session_), library_(session_.createBareJITDylib("library")) {
-    session_.setErrorReporter([](llvm::Error error) { llvm::consumeError(std::move(error)); }); // we throw instead
+    session_.setErrorReporter(
+        [](llvm::Error error) { llvm::consumeError(std::move(error)); }); // we throw instead
     orc::SymbolMap symbols;
     auto add = [&](const char* name, void* address) {
 #if LLVM_VERSION_MAJOR >= 17
@@ -69,7 +72,8 @@ public:
     orc::JITDylib& dylib = session_.createBareJITDylib(fmt::format("kernel_{}", kernels_++));
     try {
       dylib.addToLinkOrder(library_);
-      check(layer_.add(dylib, llvm::MemoryBuffer::getMemBufferCopy(object, dylib.getName())), "reading an object");
+      check(layer_.add(dylib, llvm::MemoryBuffer::getMemBufferCopy(object, dylib.getName())),
+            "reading an object");
       auto symbol = checked(session_.lookup({&dylib}, session_.intern(render::kLlvmEntry)), "linking");
 #if LLVM_VERSION_MAJOR >= 17
       function = symbol.getAddress().toPtr<KernelFunction>();
@@ -105,9 +109,8 @@ public:
     if (!known) object = generate(kernel, flags.cpu, CodeFile::Object);
     Code code;
     orc::JITDylib* dylib = &linker_->link(*object, code.function);
-    code.owner = std::shared_ptr<void>(dylib, [linker = linker_](void* held) {
-      linker->unlink(*static_cast<orc::JITDylib*>(held));
-    });
+    code.owner = std::shared_ptr<void>(
+        dylib, [linker = linker_](void* held) { linker->unlink(*static_cast<orc::JITDylib*>(held)); });
     if (!known && !flags.candidate) keep_object(key, *object);
     return code;
   }

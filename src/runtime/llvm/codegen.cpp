@@ -119,8 +119,10 @@ private:
 Cpu& cpu_of(const std::string& name) {
   constexpr const char* kNames[] = {"native", "x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"};
   if (std::find(std::begin(kNames), std::end(kNames), name) == std::end(kNames))
-    throw Error(ErrorKind::Device, fmt::format("cpu: CPU '{}' is unknown, expected native, x86-64, x86-64-v2, "
-                                               "x86-64-v3 or x86-64-v4", name));
+    throw Error(ErrorKind::Device,
+                fmt::format("cpu: CPU '{}' is unknown, expected native, x86-64, x86-64-v2, "
+                            "x86-64-v3 or x86-64-v4",
+                            name));
   static std::mutex mutex;
   static auto* cpus = new std::map<std::string, Cpu>; // kept: code may be generated till the process ends
   std::lock_guard lock(mutex);
@@ -175,7 +177,8 @@ std::string generate(const ast::Kernel& kernel, const std::string& cpu_name, Cod
   auto machine = cpu.take();
   {
     llvm::legacy::PassManager passes;
-    if (machine->addPassesToEmitFile(passes, out, nullptr, file == CodeFile::Object ? kObjectFile : kAssemblyFile))
+    if (machine->addPassesToEmitFile(passes, out, nullptr,
+                                     file == CodeFile::Object ? kObjectFile : kAssemblyFile))
       throw InternalError("llvm: no object files for " + cpu.target.triple);
     passes.run(*module);
   }
@@ -190,24 +193,27 @@ void require_host_runs(const std::string& cpu) {
   std::string needed;
   if (cpu == "x86-64-v2") needed = "+sse4.2,+popcnt,+cx16";
   if (cpu == "x86-64-v3") needed = "+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+movbe";
-  if (cpu == "x86-64-v4") needed = "+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+movbe,+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl";
+  if (cpu == "x86-64-v4")
+    needed = "+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+movbe,+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl";
   if (needed.empty()) return;
   auto host = cpu_of("native").take();
   const bool runs = host->getMCSubtargetInfo()->checkFeatures(needed);
   cpu_of("native").give(std::move(host));
   if (!runs)
-    throw Error(ErrorKind::Device, fmt::format("cpu: this machine can't run code for {}, expected native", cpu));
+    throw Error(ErrorKind::Device,
+                fmt::format("cpu: this machine can't run code for {}, expected native", cpu));
 }
 
 std::string codegen_identity(const std::string& cpu) {
   const Cpu& of = cpu_of(cpu);
-  return fmt::format("lathe {} LLVM {} {} {} {}", kCodegenVersion, LLVM_VERSION_STRING, of.target.triple, of.target.cpu,
-                     of.target.features);
+  return fmt::format("lathe {} LLVM {} {} {} {}", kCodegenVersion, LLVM_VERSION_STRING, of.target.triple,
+                     of.target.cpu, of.target.features);
 }
 
 std::string codegen_description() {
   const Cpu& host = cpu_of("native");
-  return fmt::format("LLVM {}, {}, {}-bit vectors", LLVM_VERSION_STRING, host.target.cpu, host.vector_bytes * 8);
+  return fmt::format("LLVM {}, {}, {}-bit vectors", LLVM_VERSION_STRING, host.target.cpu,
+                     host.vector_bytes * 8);
 }
 
 } // namespace lathe::runtime

@@ -17,6 +17,6 @@ int vector_bytes_of(const std::string& cpu);
 void require_host_runs(const std::string& cpu);
 /// What tells one code generator and CPU from another: versions, name and features.
 std::string codegen_identity(const std::string& cpu);
-std::string codegen_description();  // "LLVM 19.1.7, sapphirerapids, 512-bit vectors"
+std::string codegen_description(); // "LLVM 19.1.7, sapphirerapids, 512-bit vectors"
 
 } // namespace lathe::runtime

@@ -1,6 +1,7 @@
-// Compiled objects on disk, in $LATHE_CACHE_DIR/objects or ~/.cache/lathe/objects. A file holds the whole key beside the
-// object, lengths and a checksum, so a damaged file, or one of another key, counts as absent. Files are replaced in one
-// step. Where the folder can't be written, nothing is kept and nothing fails. Thread-safe.
+// Compiled objects on disk, in $LATHE_CACHE_DIR/objects or ~/.cache/lathe/objects. A file holds the whole key
+// beside the object, lengths and a checksum, so a damaged file, or one of another key, counts as absent.
+// Files are replaced in one step. Where the folder can't be written, nothing is kept and nothing fails.
+// Thread-safe.
 #pragma once
 #include <optional>
 #include <string>
