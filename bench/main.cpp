@@ -2,6 +2,8 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "commands.hpp"
 #include "digits.hpp"
 
@@ -52,6 +54,12 @@ std::string one_line(std::string text) {
 int fail(int status, const std::string& message) {
   fmt::print(stderr, "lathe-bench: {}\n", one_line(message));
   return status;
+}
+
+bool is_command(const CLI::App& app, const std::string& name) {
+  for (const CLI::App* command : app.get_subcommands({}))
+    if (command->get_name() == name) return true;
+  return false;
 }
 
 } // namespace
@@ -119,11 +127,10 @@ int main(int argc, char** argv) {
   add_search(demo, options);
   demo.add_option("--data", options.data, "the digits, if not those of the repository");
 
-  if (argc > 1 && argv[1][0] != '-' && !app.get_subcommand_no_throw(argv[1]))
-    return fail(
-        2, fmt::format(
-               "'{}' is no command, expected one of list, run, tune, emit, machine, compare, joint, demo",
-               argv[1]));
+  std::vector<std::string> commands;
+  for (const CLI::App* command : app.get_subcommands({})) commands.push_back(command->get_name());
+  if (argc > 1 && argv[1][0] != '-' && std::find(commands.begin(), commands.end(), argv[1]) == commands.end())
+    return fail(2, fmt::format("'{}' is no command, expected one of {}", argv[1], fmt::join(commands, ", ")));
   try {
     app.parse(argc, argv);
     if (!options.data.empty()) set_digits_path(options.data);
