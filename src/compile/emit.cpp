@@ -91,7 +91,8 @@ std::string emit_outputs(std::vector<lower::NamedOutput> outputs, const EmitOpti
 
 std::string emit(const NamedTensors& outputs, const EmitOptions& options) {
   std::vector<lower::NamedOutput> named;
-  for (const auto& [name, tensor] : outputs) named.push_back({name, outputs.size() == 1 ? tensor.impl()->origin() : graph::node_of(tensor)});
+  for (const auto& [name, tensor] : outputs)
+    named.push_back({name, outputs.size() == 1 ? tensor.impl()->origin() : graph::node_of(tensor)});
   return pipeline::emit_outputs(std::move(named), options);
 }
 

@@ -5,8 +5,9 @@
 
 namespace lathe::pipeline {
 
-/// `void lathe_program(const T* in..., T* out..., int64_t var...)`: the declared inputs by name, the outputs by
-/// name, the shape variables by name. Realised tensors become constants, intermediates static memory.
-std::string emit_c(const search::Plan& plan, const std::vector<KernelParam>& declared_inputs, const CompileOptions& options);
+/// `void lathe_program(const T* in..., T* out..., int64_t var...)`: the declared inputs by name, the outputs
+/// by name, the shape variables by name. Realised tensors become constants, intermediates static memory.
+std::string emit_c(const search::Plan& plan, const std::vector<KernelParam>& declared_inputs,
+                   const CompileOptions& options);
 
-}  // namespace lathe::pipeline
+} // namespace lathe::pipeline

@@ -134,7 +134,7 @@ void Executable::run(const std::map<std::string, const void*>& inputs,
     impl.set_sizes(*frame, values.complete("run"));
   }
   const auto need = [](const auto& declared, size_t bytes, const void* data) {
-    if (!data && bytes > 0)
+    if (!data)
       throw Error(ErrorKind::Value,
                   fmt::format("run: \"{}\" is null, expected {} bytes", declared.name, bytes));
   };

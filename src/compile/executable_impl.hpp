@@ -98,7 +98,6 @@ struct Executable::Impl::Frame {
   struct Call {
     std::vector<runtime::BufferSlice> slices;
     std::vector<int64_t> vars;
-    bool skip; // nothing that it writes has any elements
   };
   std::vector<Call> calls; // one per launch
 };

@@ -67,12 +67,9 @@ void Impl::bind_memory(Frame& frame) const {
     Frame::Call& call = frame.calls[k];
     call.slices.clear();
     call.vars.clear();
-    call.skip = true;
-    const std::vector<KernelParam>& params = kernels[launch.kernel].params();
     for (size_t p = 0; p < launch.slots.size(); ++p) {
       const size_t s = launch.slots[p], bytes = frame.bytes[s];
       const Slot& slot = slots[s];
-      if (params[p].written && bytes > 0) call.skip = false;
       if (slot.home == Home::Arena) {
         call.slices.push_back({frame.arena.get(), static_cast<size_t>(plan.offsets[s]), bytes});
       } else if (slot.home == Home::Data && slot.uploaded) {
@@ -127,7 +124,7 @@ void Impl::run(Frame& frame) const {
     const auto s = static_cast<size_t>(inputs[k].slot);
     if (on_host)
       frame.views[s].point_to(const_cast<void*>(frame.inputs[k]), frame.bytes[s]);
-    else if (frame.owned[s] && frame.bytes[s])
+    else if (frame.owned[s])
       frame.owned[s]->upload(0, frame.inputs[k], frame.bytes[s]);
   }
   if (on_host)
@@ -137,7 +134,6 @@ void Impl::run(Frame& frame) const {
 
   for (size_t k = 0; k < launches.size(); ++k) {
     const Frame::Call& call = frame.calls[k];
-    if (call.skip) continue;
     const Kernel::Impl& kernel = *kernels[launches[k].kernel].impl();
     if (debug_level() == 0)
       kernel.program->launch(call.slices, call.vars);
@@ -149,7 +145,6 @@ void Impl::run(Frame& frame) const {
   for (size_t k = 0; k < outputs.size(); ++k) {
     const Output& output = outputs[k];
     const size_t bytes = frame.bytes[output.slot];
-    if (bytes == 0) continue;
     if (output.copy_of >= 0)
       std::memcpy(frame.outputs[k], frame.outputs[static_cast<size_t>(output.copy_of)], bytes);
     else if (!on_host)

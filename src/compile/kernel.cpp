@@ -83,7 +83,6 @@ void Kernel::launch(const Query& query) const {
   }
   std::vector<std::unique_ptr<runtime::DeviceBuffer>> buffers;
   std::vector<runtime::BufferSlice> slices;
-  bool writes_nothing = true;
   for (size_t p = 0; p < k.params.size(); ++p) {
     const KernelParam& param = k.params[p];
     const Query::Binding* b = bound[p];
@@ -100,15 +99,13 @@ void Kernel::launch(const Query& query) const {
       throw Error(ErrorKind::Value,
                   fmt::format("{}: parameter {} is bound to {} bytes, expected {} for {}{}", where,
                               param.name, b->bytes, bytes, to_string(param.dtype), to_string(param.shape)));
-    if (!b->data && bytes > 0)
+    if (!b->data)
       throw Error(ErrorKind::Value,
                   fmt::format("{}: parameter {} is bound to null, expected memory", where, param.name));
-    writes_nothing &= !param.written || bytes == 0;
     buffers.push_back(k.device->is_host() ? k.device->wrap(b->data, b->bytes) : k.device->allocate(b->bytes));
-    if (!k.device->is_host() && bytes > 0) buffers.back()->upload(0, b->data, b->bytes);
+    if (!k.device->is_host()) buffers.back()->upload(0, b->data, b->bytes);
     slices.push_back({buffers.back().get(), 0, b->bytes});
   }
-  if (writes_nothing) return;
   k.program->launch(slices, values.complete(where));
   if (k.device->is_host()) return;
   k.device->finish();

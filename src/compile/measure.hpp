@@ -7,4 +7,4 @@ namespace lathe::pipeline {
 /// The callback that search::search takes. Sizes with variables are measured at a representative value.
 search::Measure make_measure(std::shared_ptr<const lower::Program> program, const CompileOptions& options);
 
-}  // namespace lathe::pipeline
+} // namespace lathe::pipeline

@@ -47,6 +47,14 @@ search::Target target_for(const CompileOptions& options) {
   target.vector_registers = target.vector_bytes == 64 ? 32 : 16;
   target.threads = thread_count(options);
   target.groups = options.device == "opencl";
+  if (target.groups) {
+    try {
+      const runtime::Device& device = runtime::device(options.device);
+      target.gpu = device.is_gpu();
+      target.local_bytes = device.local_bytes();
+    } catch (const Error&) { // source can be emitted where there is no device to run it
+    }
+  }
   return target;
 }
 

@@ -9,4 +9,4 @@ namespace lathe::pipeline {
 /// Bytes of the widest vector of a CPU: "native" or an x86-64 level. Error(Value) for another name.
 int vector_bytes_of(const std::string& cpu);
 
-}  // namespace lathe::pipeline
+} // namespace lathe::pipeline

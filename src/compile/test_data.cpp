@@ -118,7 +118,8 @@ std::string compare_values(DType dtype, const std::vector<unsigned char>& expect
     const double want = at(expected, k), have = at(got, k);
     if (want == have || (std::isnan(want) && std::isnan(have))) continue;
     const bool finite_both = std::isfinite(want) && std::isfinite(have);
-    if (!finite_both || std::fabs(want - have) > tolerance * std::max(std::fabs(want), typical)) return differ(k);
+    if (!finite_both || std::fabs(want - have) > tolerance * std::max(std::fabs(want), typical))
+      return differ(k);
   }
   return {};
 }

@@ -71,7 +71,6 @@ Element resolve(graph::NodeRef node, std::vector<Expr> index) {
   }
   for (size_t d = 0; d < element.index.size(); ++d)
     if (element.node->shape[d].is_const(1)) element.index[d] = 0;
-  if (num_elements(element.node->shape).is_const(0)) element.never = true;
   return element;
 }
 

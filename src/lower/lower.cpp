@@ -13,21 +13,6 @@ namespace {
 using graph::Node;
 using graph::NodeRef;
 
-[[noreturn]] void too_large(const std::string& what, const Shape& shape) {
-  throw Error(ErrorKind::Limit,
-              fmt::format("{}: shape {} has 2^63 bytes or more, expected fewer", what, to_string(shape)));
-}
-
-void check_size(const std::string& what, const Shape& shape, DType dtype) {
-  int64_t bytes = size_of(dtype);
-  for (const Expr size : shape)
-    if (size.hi() != 0 && __builtin_mul_overflow(bytes, size.hi(), &bytes)) {
-      const bool empty = std::any_of(shape.begin(), shape.end(), [](Expr e) { return e.is_const(0); });
-      if (!empty) too_large(what, shape);
-      return;
-    }
-}
-
 /// A C identifier like `name` that isn't in `taken`, and is added to it. Names like "t3" are the stages'.
 std::string buffer_name(const std::string& name, std::unordered_set<std::string>& taken) {
   std::string clean;
@@ -35,7 +20,7 @@ std::string buffer_name(const std::string& name, std::unordered_set<std::string>
   const bool like_stage =
       clean.size() > 1 && clean[0] == 't' && clean.find_first_not_of("0123456789", 1) == std::string::npos;
   if (clean.empty() || std::isdigit(static_cast<unsigned char>(clean[0])) || like_stage)
-    clean = "in_" + clean;
+    clean.insert(0, "in_");
   std::string unique = clean;
   for (int k = 2; !taken.insert(unique).second; ++k) unique = fmt::format("{}_{}", clean, k);
   return unique;
@@ -128,7 +113,6 @@ private:
                   fmt::format("compile: input \"{}\" is declared with different shapes or dtypes, "
                               "expected one declaration",
                               attr.name));
-    check_size(attr.name.empty() ? "Input" : "input \"" + attr.name + "\"", node->shape, node->dtype);
     const std::string wanted = attr.name.empty() ? fmt::format("data{}", program_.inputs.size()) : attr.name;
     auto buffer = std::make_shared<const ast::Buffer>(
         ast::Buffer{next_buffer_++, buffer_name(wanted, names_), node->dtype, node->shape});
@@ -137,7 +121,6 @@ private:
   }
 
   void add_stage(const NodeRef& node) {
-    check_size(std::string(to_string(node->op)), node->shape, node->dtype);
     Stage stage;
     stage.id = static_cast<int>(program_.stages.size());
     stage.node = node;

@@ -68,7 +68,6 @@ public:
 
   void build() {
     const graph::Node& node = *stage_.node;
-    if (num_elements(node.shape).is_const(0)) return;
     switch (node.op) {
     case Op::Reduce: return reduce();
     case Op::Scatter: return scatter();
@@ -130,7 +129,6 @@ private:
     const auto& attr = std::get<graph::ReduceAttr>(node.attr);
     const graph::NodeRef& source = node.sources[0];
     const ValueRef start = ast::constant(identity(attr.combine, node.dtype));
-    if (num_elements(source->shape).is_const(0)) return store(loops_over(node.shape, "i"), start);
     stage_.is_reduction = true;
     store(loops_over(node.shape, "z"), start);
     Loops loops;
@@ -150,7 +148,6 @@ private:
     const graph::Node& node = *stage_.node;
     const graph::NodeRef from = flat_source(node.sources[0]);
     ValueRef position = element(node.sources[1], index, context_);
-    if (num_elements(from->shape).is_const(0)) return zero(node.dtype);
     return ast::gather(context_.read(from), std::move(position));
   }
 
@@ -159,9 +156,7 @@ private:
     stage_.is_scatter = true;
     const Loops base = loops_over(node.shape, "z");
     store(base, element(node.sources[0], base.index, context_));
-    const Shape& shape = node.sources[1]->shape;
-    if (num_elements(shape).is_const(0)) return;
-    const Loops loops = loops_over(shape, "r");
+    const Loops loops = loops_over(node.sources[1]->shape, "r");
     ast::Store update{stage_.buffer,
                       {},
                       element(node.sources[2], loops.index, context_),

@@ -50,6 +50,9 @@ class Device {
   virtual std::unique_ptr<DeviceBuffer> wrap(void* host, size_t bytes) = 0;
   virtual void finish() {}                                              // waits for all launches
   virtual bool is_host() const { return true; }
+  // What schedules for it should know.
+  virtual bool is_gpu() const { return false; }
+  virtual int64_t local_bytes() const { return 0; }                     // of work-group memory
 };
 
 /// A device by name; made on first use, kept till exit. Throws Error(Device) saying why it is absent.

@@ -254,6 +254,7 @@ public:
     std::copy(sizes, sizes + 3, limits.item_sizes);
     description_ =
         fmt::format("{}, {}", device_text(device, CL_DEVICE_NAME), device_text(device, CL_DEVICE_VERSION));
+    is_gpu_ = device_number<cl_device_type>(device, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_GPU;
     finish_before_exit(queue_->queue);
   }
 
@@ -268,9 +269,12 @@ public:
   std::unique_ptr<DeviceBuffer> wrap(void*, size_t) override { return nullptr; }
   void finish() override { check(clFinish(queue_->queue), "clFinish"); }
   bool is_host() const override { return false; }
+  bool is_gpu() const override { return is_gpu_; }
+  int64_t local_bytes() const override { return queue_->limits.local_bytes; }
 
 private:
   std::string name_ = "opencl", description_;
+  bool is_gpu_ = false;
   QueueRef queue_;
 };
 

@@ -324,6 +324,34 @@ TEST_CASE("measuring: a right candidate is timed, a wrong one is found out") {
   CHECK(!measure(std::make_shared<const search::KernelPlan>(wrong), 10).ok);
 }
 
+TEST_CASE("a tuned schedule is stored, and the next compile uses it without searching") {
+  const std::string cache = std::string(P_tmpdir) + "/lathe_tune_" + std::to_string(std::rand());
+  const char* before = std::getenv("LATHE_CACHE_DIR");
+  const std::string kept = before ? before : "";
+  setenv("LATHE_CACHE_DIR", cache.c_str(), 1);
+  const Tensor x = Tensor::input("x", {24, 40}), w = Tensor::input("w", {40, 8});
+  const Tensor y = x.matmul(w).relu();
+  CompileOptions options = on("interp");
+  options.use_database = true;
+  CHECK(!compile({{"y", y}}, options).tuned());
+  int reports = 0;
+  TuneOptions tune;
+  tune.budget_seconds = 0.5;
+  tune.progress = [&](const TuneProgress& p) { reports += p.budget_seconds == 0.5; };
+  CompileOptions tuning = options;
+  tuning.tune = &tune;
+  const Executable tuned = compile({{"y", y}}, tuning);
+  CHECK(tuned.tuned());
+  CHECK(reports > 0);
+  const Executable again = compile({{"y", y}}, options);
+  CHECK(again.tuned());
+  CHECK(again.moves() == tuned.moves());
+  options.use_database = false;
+  CHECK(!compile({{"y", y}}, options).tuned());
+  kept.empty() ? unsetenv("LATHE_CACHE_DIR") : setenv("LATHE_CACHE_DIR", kept.c_str(), 1);
+  CHECK(std::system(("rm -rf " + cache).c_str()) == 0);
+}
+
 TEST_CASE("results are compared by dtype") {
   const auto bytes = [](auto value) {
     std::vector<unsigned char> b(sizeof value);
@@ -401,7 +429,7 @@ int main(void) {
     CHECK(a == b);
     CHECK(c == es[k]);
   }
-  std::system(("rm -rf " + dir).c_str());
+  CHECK(std::system(("rm -rf " + dir).c_str()) == 0);
 }
 
 TEST_CASE("the default device can be chosen, and tensors realise on it") {
