@@ -3,15 +3,22 @@
 
 namespace lathe::search {
 
+constexpr double kNear = 1.5;
+
 SearchResult search(const Plan& start, CostModel& model, const SearchOptions& options) {
   const auto began = std::chrono::steady_clock::now();
   JointSearch joint(start, model, options);
   std::vector<Partition> partitions;
-  if (options.graph_then_loops) partitions.push_back(joint.graph_only());
-  else partitions = joint.run();
+  if (options.graph_then_loops)
+    partitions.push_back(joint.graph_only());
+  else
+    partitions = joint.run();
 
   SearchResult result;
   if (options.measure) {
+    // What the model thinks much slower is not worth compiling.
+    const double worst = kNear * partitions.front().seconds;
+    std::erase_if(partitions, [&](const Partition& p) { return p.seconds > worst; });
     Measured m = measure_variants(joint, start, partitions, model, options, began);
     result.plan = std::move(m.plan);
     result.measured_seconds = m.seconds;
@@ -24,9 +31,10 @@ SearchResult search(const Plan& start, CostModel& model, const SearchOptions& op
   result.proposed = joint.proposed();
   result.rejected += joint.rejected();
   if (!options.log.empty())
-    append_log(options.log, {LogRecord::Kind::Plan, program_hash(*start.program), 0, model.machine().fingerprint,
-                             model.target().device, result.plan.moves(), result.predicted_seconds, result.measured_seconds, ""});
+    append_log(options.log, {LogRecord::Kind::Plan, program_hash(*start.program), 0,
+                             model.machine().fingerprint, model.target().device, result.plan.moves(),
+                             result.predicted_seconds, result.measured_seconds, ""});
   return result;
 }
 
-}  // namespace lathe::search
+} // namespace lathe::search

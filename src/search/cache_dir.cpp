@@ -38,8 +38,9 @@ void write_atomically(const std::string& file, const std::string& text) {
   if (!out || error) {
     std::error_code ignored;
     fs::remove(temporary, ignored);
-    throw Error(ErrorKind::File, file + ": can't be written, expected a file in a folder with room and permission");
+    throw Error(ErrorKind::File,
+                file + ": can't be written, expected a file in a folder with room and permission");
   }
 }
 
-}  // namespace lathe::search
+} // namespace lathe::search

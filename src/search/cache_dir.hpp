@@ -11,4 +11,4 @@ void make_parent_dir(const std::string& file);
 /// Replaces `file` by `text` in one step: a reader sees the old or the new, never a part. Throws Error(File).
 void write_atomically(const std::string& file, const std::string& text);
 
-}  // namespace lathe::search
+} // namespace lathe::search

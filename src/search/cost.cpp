@@ -10,31 +10,34 @@
 namespace lathe::search {
 namespace {
 
-constexpr double kLoopInstructions = 2;      // increment, compare and branch
+constexpr double kLoopInstructions = 2; // increment, compare and branch
 constexpr double kLoopEntryCycles = 6;
-constexpr double kMispredictCycles = 14;     // at the end of a loop too long for the predictor to count
+constexpr double kMispredictCycles = 14; // at the end of a loop too long for the predictor to count
 constexpr double kPredictedTrips = 24;
-constexpr double kFrontEnd = 6;              // instructions a cycle
-constexpr double kDecoded = 1500;            // instructions the front end keeps; beyond, it decodes again
+constexpr double kFrontEnd = 6;   // instructions a cycle
+constexpr double kDecoded = 1500; // instructions the front end keeps; beyond, it decodes again
 constexpr double kSpillCycles = 2;
-constexpr double kParallelCallCycles = 25;   // the call of a parallel loop's body
-constexpr double kGroupCycles = 300;         // starting a work-group on a CPU's OpenCL
+constexpr double kParallelCallCycles = 25; // the call of a parallel loop's body
+constexpr double kGroupCycles = 300;       // starting a work-group on a CPU's OpenCL
 constexpr double kOpenClLaunch = 12e-6;
 constexpr double kGpuLaunch = 8e-6;
-constexpr double kBandwidthCores = 8;        // about here main memory is saturated
-constexpr double kNotOverlapped = 0.15;      // share of the hidden terms that shows nevertheless
+constexpr double kBandwidthCores = 8;   // about here main memory is saturated
+constexpr double kNotOverlapped = 0.15; // share of the hidden terms that shows nevertheless
 constexpr double kPage = 4096, kFirstTlb = 96, kSecondTlb = 2048;
 constexpr double kFirstTlbMiss = 1e-9, kSecondTlbMiss = 9e-9;
 
 double cycles_per_iteration(const Work& w, const Target& target) {
   if (w.empty()) return 0;
   const double instructions = w.arithmetic + w.loads + w.stores + w.other;
-  double cycles = std::max({w.arithmetic / 2, w.loads / 2, w.stores, instructions / kFrontEnd, w.divider, w.chain});
+  double cycles =
+      std::max({w.arithmetic / 2, w.loads / 2, w.stores, instructions / kFrontEnd, w.divider, w.chain});
   if (instructions > kDecoded) cycles = std::max(cycles, instructions / 4);
   return cycles + kSpillCycles * std::max(0.0, w.registers - target.vector_registers);
 }
 
-struct Compute { double total = 0, latency = 0, spills = 0, overhead = 0; };
+struct Compute {
+  double total = 0, latency = 0, spills = 0, overhead = 0;
+};
 
 /// Cycles of a loop over all its iterations, added to `sum` `times` over.
 void add_cycles(const Features& f, int index, double times, const Target& target, Compute& sum) {
@@ -58,7 +61,14 @@ void add_cycles(const Features& f, int index, double times, const Target& target
                        : l.loop->kind == ast::LoopKind::Group  ? kGroupCycles
                                                                : 0;
   const double cycles = std::max(has_children ? 2.0 : 1.0, cycles_per_iteration(body, target));
-  const double throughput = cycles_per_iteration([&] { Work w = body; w.chain = 0; w.registers = 0; return w; }(), target);
+  const double throughput = cycles_per_iteration(
+      [&] {
+        Work w = body;
+        w.chain = 0;
+        w.registers = 0;
+        return w;
+      }(),
+      target);
   const double spills = kSpillCycles * std::max(0.0, body.registers - target.vector_registers);
   sum.total += iterations * (cycles + calls) + times * overhead;
   sum.latency += iterations * std::max(0.0, cycles - spills - std::max(1.0, throughput));
@@ -71,7 +81,8 @@ double parallelism(const Features& f, int nest, const Target& target) {
   double units = 1, locals = 1;
   for (int l = nest; l < f.loops[nest].end; ++l) {
     const auto kind = f.loops[l].loop->kind;
-    if (kind == ast::LoopKind::Parallel || kind == ast::LoopKind::Group) units = std::max(units, 1.0) * std::max(1.0, f.loops[l].extent);
+    if (kind == ast::LoopKind::Parallel || kind == ast::LoopKind::Group)
+      units = std::max(units, 1.0) * std::max(1.0, f.loops[l].extent);
     if (kind == ast::LoopKind::Local) locals *= std::max(1.0, f.loops[l].extent);
   }
   if (target.gpu) return std::max(1.0, std::min(units, 256.0) * std::min(locals, 256.0));
@@ -86,9 +97,24 @@ bool has_parallel(const Features& f, int nest) {
 }
 
 /// Terms in a fixed order, so that costing a kernel needs no strings.
-enum Term { kArithmetic, kLatency, kSpills, kLoops, kHidden, kFromL2, kFromL3, kFromMemory, kPages, kFork, kLaunch, kBarriers, kTerms };
-constexpr const char* kNames[kTerms] = {"arithmetic", "latency", "spills", "loops", "not overlapped", "from L2", "from L3",
-                                        "from memory", "pages", "fork", "launch", "barriers"};
+enum Term {
+  kArithmetic,
+  kLatency,
+  kSpills,
+  kLoops,
+  kHidden,
+  kFromL2,
+  kFromL3,
+  kFromMemory,
+  kPages,
+  kFork,
+  kLaunch,
+  kBarriers,
+  kTerms
+};
+constexpr const char* kNames[kTerms] = {"arithmetic",     "latency", "spills",  "loops",
+                                        "not overlapped", "from L2", "from L3", "from memory",
+                                        "pages",          "fork",    "launch",  "barriers"};
 using Terms = std::array<double, kTerms>;
 
 struct Workspace {
@@ -144,7 +170,8 @@ Terms terms_of(const ast::Kernel& kernel, const Target& target, const MachinePro
     }
     const Traffic& near = space.near_pages[nest];
     const Traffic& far = space.far_pages[nest];
-    const double pages = ((near.scattered / kPage) * kFirstTlbMiss + (far.scattered / kPage) * kSecondTlbMiss) / ways;
+    const double pages =
+        ((near.scattered / kPage) * kFirstTlbMiss + (far.scattered / kPage) * kSecondTlbMiss) / ways;
     // The longest of the overlapping terms counts in full and the rest as far as they don't hide behind it.
     const double hidden = kNotOverlapped * (all - longest);
     terms[kPages] += pages;
@@ -153,7 +180,8 @@ Terms terms_of(const ast::Kernel& kernel, const Target& target, const MachinePro
       terms[kLatency] += compute.latency * cycle / ways;
       terms[kSpills] += compute.spills * cycle / ways;
       terms[kLoops] += compute.overhead * cycle / ways;
-      terms[kArithmetic] += (compute.total - compute.latency - compute.spills - compute.overhead) * cycle / ways;
+      terms[kArithmetic] +=
+          (compute.total - compute.latency - compute.spills - compute.overhead) * cycle / ways;
     } else {
       const size_t slot = static_cast<size_t>(std::max_element(link, link + 3) - link);
       terms[kFromL2 + slot] += longest;
@@ -167,7 +195,7 @@ Terms terms_of(const ast::Kernel& kernel, const Target& target, const MachinePro
   return terms;
 }
 
-}  // namespace
+} // namespace
 
 Cost cost(const KernelPlan& kernel, const Target& target, const MachineProfile& machine) {
   const Terms terms = terms_of(kernel.kernel, target, machine);
@@ -193,7 +221,8 @@ double lower_bound(const ast::Kernel& kernel, const Target& target, const Machin
   double bytes = 0;
   for (size_t i = 0; i < f.buffers.size(); ++i) {
     const BufferInfo& b = f.buffers[i];
-    if (std::none_of(kernel.params.begin(), kernel.params.end(), [&](const ast::Param& p) { return p.buffer.get() == b.buffer; }))
+    if (std::none_of(kernel.params.begin(), kernel.params.end(),
+                     [&](const ast::Param& p) { return p.buffer.get() == b.buffer; }))
       continue;
     double reached = 0;
     for (const AccessInfo& a : f.accesses) {
@@ -210,10 +239,12 @@ double lower_bound(const ast::Kernel& kernel, const Target& target, const Machin
   const double arithmetic = operations / machine.flops_per_second[width] / ways;
   // The innermost level that holds everything sets the rate.
   size_t level = 0;
-  while (level + 1 < machine.levels.size() && bytes > static_cast<double>(machine.levels[level].bytes)) ++level;
-  const double rate = level + 1 == machine.levels.size()
-                          ? std::max(machine.levels[level].read_bytes_per_second, machine.streaming_write_bytes_per_second)
-                          : machine.levels[level].read_bytes_per_second;
+  while (level + 1 < machine.levels.size() && bytes > static_cast<double>(machine.levels[level].bytes))
+    ++level;
+  const double rate =
+      level + 1 == machine.levels.size()
+          ? std::max(machine.levels[level].read_bytes_per_second, machine.streaming_write_bytes_per_second)
+          : machine.levels[level].read_bytes_per_second;
   const double moved = bytes / rate / std::min(ways, kBandwidthCores);
   return 0.9 * std::max(arithmetic, moved) + (target.gpu || target.groups ? 0 : machine.launch_seconds);
 }
@@ -225,8 +256,7 @@ struct CostModel::State {
   std::unordered_map<uint64_t, double> known;
 };
 
-CostModel::CostModel(Target target, MachineProfile machine)
-    : state_(std::make_unique<State>()) {
+CostModel::CostModel(Target target, MachineProfile machine) : state_(std::make_unique<State>()) {
   state_->target = std::move(target);
   state_->machine = std::move(machine);
 }
@@ -254,4 +284,4 @@ double CostModel::seconds(const Plan& plan) {
 const Target& CostModel::target() const { return state_->target; }
 const MachineProfile& CostModel::machine() const { return state_->machine; }
 
-}  // namespace lathe::search
+} // namespace lathe::search

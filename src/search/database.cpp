@@ -15,9 +15,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kCreate =
-    "CREATE TABLE IF NOT EXISTS schedules(program INTEGER NOT NULL, fingerprint TEXT NOT NULL, moves TEXT NOT NULL,"
-    " seconds REAL NOT NULL, PRIMARY KEY(program, fingerprint)) WITHOUT ROWID";
+constexpr const char* kCreate = "CREATE TABLE IF NOT EXISTS schedules(program INTEGER NOT NULL, fingerprint "
+                                "TEXT NOT NULL, moves TEXT NOT NULL,"
+                                " seconds REAL NOT NULL, PRIMARY KEY(program, fingerprint)) WITHOUT ROWID";
 constexpr const char* kFind = "SELECT moves, seconds FROM schedules WHERE program = ?1 AND fingerprint = ?2";
 constexpr const char* kStore =
     "INSERT INTO schedules(program, fingerprint, moves, seconds) VALUES(?1, ?2, ?3, ?4)"
@@ -35,7 +35,7 @@ struct SqliteError {
 
 /// Held by one process at a time; an empty path takes no lock.
 class FileLock {
- public:
+public:
   explicit FileLock(const std::string& path) {
     if (path.empty()) return;
     file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
@@ -47,12 +47,12 @@ class FileLock {
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
 
- private:
+private:
   int file_ = -1;
 };
 
 class Connection {
- public:
+public:
   Connection(const std::string& path, bool create) {
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (create ? SQLITE_OPEN_CREATE : 0);
     check(sqlite3_open_v2(path.c_str(), &db_, flags, nullptr));
@@ -79,12 +79,12 @@ class Connection {
   void run(const char* sql) const { check(sqlite3_exec(db_, sql, nullptr, nullptr, nullptr)); }
   sqlite3* get() const { return db_; }
 
- private:
+private:
   sqlite3* db_ = nullptr;
 };
 
 class Statement {
- public:
+public:
   Statement(const Connection& db, const char* sql) : db_(db) {
     db_.check(sqlite3_prepare_v2(db_.get(), sql, -1, &statement_, nullptr));
   }
@@ -108,7 +108,7 @@ class Statement {
   }
   double number(int column) const { return sqlite3_column_double(statement_, column); }
 
- private:
+private:
   const Connection& db_;
   sqlite3_stmt* statement_ = nullptr;
 };
@@ -123,7 +123,7 @@ std::vector<Move> parse_moves(const std::string& text) {
   return moves;
 }
 
-}  // namespace
+} // namespace
 
 struct Database::State {
   std::string path, damaged;
@@ -144,7 +144,8 @@ struct Database::State {
         if (!create && !fs::exists(path)) return decltype(f(*connection)){};
       } catch (const SqliteError& e) {
         connection.reset();
-        throw Error(ErrorKind::File, path + ": " + e.reason + ", expected a tuning database that can be opened");
+        throw Error(ErrorKind::File,
+                    path + ": " + e.reason + ", expected a tuning database that can be opened");
       }
     }
   }
@@ -158,8 +159,8 @@ struct Database::State {
     writable = create;
   }
 
-  // Another process may have met the same damage and put a good file in its place already: only the one who holds the lock,
-  // and still finds the file damaged, moves it.
+  // Another process may have met the same damage and put a good file in its place already: only the one who
+  // holds the lock, and still finds the file damaged, moves it.
   void set_aside(const std::string& reason) {
     const FileLock lock(path + ".lock");
     damaged = path + " was damaged (" + reason + ") and set aside as " + path + ".damaged";
@@ -245,4 +246,4 @@ void Database::store(uint64_t program, const std::string& fingerprint, const Ent
   });
 }
 
-}  // namespace lathe::search
+} // namespace lathe::search

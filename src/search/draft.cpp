@@ -261,9 +261,23 @@ int stage_of_name(std::string_view name) {
 
 namespace {
 
+/// The name of a loop inside whose iterations run on threads or work-items of their own; empty if there is none.
+std::string shared_out_inside(const Block& block) {
+  std::string found;
+  statements_in(block, [&](const Stmt& stmt) {
+    const auto* loop = std::get_if<For>(&stmt.node);
+    if (loop && (loop->kind == LoopKind::Parallel || loop->kind == LoopKind::Group || loop->kind == LoopKind::Local))
+      found = loop->var.name();
+  });
+  return found;
+}
+
 Verdict check_block(const Block& block, std::vector<const For*>& stack) {
   for (const Stmt& stmt : block) {
     if (auto* alloc = std::get_if<Alloc>(&stmt.node)) {
+      if (alloc->buffer->scope == Scope::Packed || alloc->buffer->scope == Scope::Register)
+        if (const std::string loop = shared_out_inside(alloc->body); !loop.empty())
+          return fmt::format("{} would be made outside {} and is private to a thread", alloc->buffer->name, loop);
       if (auto v = check_block(alloc->body, stack); !v.empty()) return v;
       continue;
     }

@@ -10,7 +10,7 @@ namespace lathe::search {
 namespace {
 
 constexpr double kSymbolicSize = 256;
-constexpr double kStoreForward = 5;  // cycles from a store to a load of the same address
+constexpr double kStoreForward = 5; // cycles from a store to a load of the same address
 
 double clamp_size(Expr var) {
   return std::clamp(kSymbolicSize, static_cast<double>(var.lo()), static_cast<double>(var.hi()));
@@ -18,7 +18,7 @@ double clamp_size(Expr var) {
 
 /// Distinct values of a DAG with the loops they depend on, as a bit per depth. Cleared by a new epoch.
 class DependenceMap {
- public:
+public:
   void clear() {
     ++epoch_;
     count_ = 0;
@@ -38,8 +38,11 @@ class DependenceMap {
     ++count_;
   }
 
- private:
-  struct Slot { const ast::Value* value = nullptr; uint64_t mask = 0, epoch = 0; };
+private:
+  struct Slot {
+    const ast::Value* value = nullptr;
+    uint64_t mask = 0, epoch = 0;
+  };
   size_t slot(const ast::Value* v) const {
     return (reinterpret_cast<uintptr_t>(v) * 0x9E3779B97F4A7C15ull >> 20) & (slots_.size() - 1);
   }
@@ -57,19 +60,23 @@ class DependenceMap {
 };
 
 class Reader {
- public:
+public:
   Reader(Features& out, const Target& target) : f_(out), target_(target) {}
 
   void read(const ast::Block& block) {
     for (const ast::Stmt& stmt : block) {
-      if (const auto* loop = std::get_if<ast::For>(&stmt.node)) read_loop(*loop);
-      else if (const auto* alloc = std::get_if<ast::Alloc>(&stmt.node)) read(alloc->body);
-      else if (const auto* store = std::get_if<ast::Store>(&stmt.node)) read_store(*store);
-      else f_.barriers += executions();
+      if (const auto* loop = std::get_if<ast::For>(&stmt.node))
+        read_loop(*loop);
+      else if (const auto* alloc = std::get_if<ast::Alloc>(&stmt.node))
+        read(alloc->body);
+      else if (const auto* store = std::get_if<ast::Store>(&stmt.node))
+        read_store(*store);
+      else
+        f_.barriers += executions();
     }
   }
 
- private:
+private:
   enum class At { First, Last };
 
   double executions() const {
@@ -87,25 +94,25 @@ class Reader {
   /// The value with every loop variable at its first or last iteration.
   double value(Expr e, At at) const {
     switch (e.kind()) {
-      case ExprKind::Const: return static_cast<double>(e.value());
-      case ExprKind::Var: {
-        if (e.id() < 0) return clamp_size(e);
-        const int d = depth_of(e);
-        return at == At::First || d < 0 ? 0 : std::max(0.0, std::ceil(f_.loops[stack_[d]].extent) - 1);
-      }
-      case ExprKind::Add: return value(e.lhs(), at) + value(e.rhs(), at);
-      case ExprKind::Mul: return value(e.lhs(), at) * value(e.rhs(), at);
-      case ExprKind::FloorDiv: return std::floor(value(e.lhs(), at) / std::max(1.0, value(e.rhs(), at)));
-      case ExprKind::Mod: {
-        const double b = std::max(1.0, value(e.rhs(), at)), a = value(e.lhs(), at);
-        return a - b * std::floor(a / b);
-      }
-      case ExprKind::Min: return std::min(value(e.lhs(), at), value(e.rhs(), at));
-      case ExprKind::Max: return std::max(value(e.lhs(), at), value(e.rhs(), at));
-      case ExprKind::Lt: return value(e.lhs(), at) < value(e.rhs(), at);
-      case ExprKind::Le: return value(e.lhs(), at) <= value(e.rhs(), at);
-      case ExprKind::Eq: return value(e.lhs(), at) == value(e.rhs(), at);
-      case ExprKind::And: return value(e.lhs(), at) != 0 && value(e.rhs(), at) != 0;
+    case ExprKind::Const: return static_cast<double>(e.value());
+    case ExprKind::Var: {
+      if (e.id() < 0) return clamp_size(e);
+      const int d = depth_of(e);
+      return at == At::First || d < 0 ? 0 : std::max(0.0, std::ceil(f_.loops[stack_[d]].extent) - 1);
+    }
+    case ExprKind::Add: return value(e.lhs(), at) + value(e.rhs(), at);
+    case ExprKind::Mul: return value(e.lhs(), at) * value(e.rhs(), at);
+    case ExprKind::FloorDiv: return std::floor(value(e.lhs(), at) / std::max(1.0, value(e.rhs(), at)));
+    case ExprKind::Mod: {
+      const double b = std::max(1.0, value(e.rhs(), at)), a = value(e.lhs(), at);
+      return a - b * std::floor(a / b);
+    }
+    case ExprKind::Min: return std::min(value(e.lhs(), at), value(e.rhs(), at));
+    case ExprKind::Max: return std::max(value(e.lhs(), at), value(e.rhs(), at));
+    case ExprKind::Lt: return value(e.lhs(), at) < value(e.rhs(), at);
+    case ExprKind::Le: return value(e.lhs(), at) <= value(e.rhs(), at);
+    case ExprKind::Eq: return value(e.lhs(), at) == value(e.rhs(), at);
+    case ExprKind::And: return value(e.lhs(), at) != 0 && value(e.rhs(), at) != 0;
     }
     return 0;
   }
@@ -116,29 +123,30 @@ class Reader {
     return varies(e.lhs()) || varies(e.rhs());
   }
 
-  /// Adds scale * (steps of e per step of each loop) to coefficients[depth]. Division and remainder count as their average slope.
+  /// Adds scale * (steps of e per step of each loop) to coefficients[depth]. Division and remainder count as
+  /// their average slope.
   void add_strides(Expr e, double scale, double* coefficients) const {
     switch (e.kind()) {
-      case ExprKind::Const: return;
-      case ExprKind::Var:
-        if (const int d = depth_of(e); d >= 0) coefficients[d] += scale;
-        return;
-      case ExprKind::Add:
-        add_strides(e.lhs(), scale, coefficients);
-        add_strides(e.rhs(), scale, coefficients);
-        return;
-      case ExprKind::Mul:
-        if (!varies(e.lhs())) return add_strides(e.rhs(), scale * value(e.lhs(), At::First), coefficients);
-        if (!varies(e.rhs())) return add_strides(e.lhs(), scale * value(e.rhs(), At::First), coefficients);
-        add_strides(e.lhs(), scale * std::max(1.0, value(e.rhs(), At::Last)), coefficients);
-        add_strides(e.rhs(), scale * std::max(1.0, value(e.lhs(), At::Last)), coefficients);
-        return;
-      case ExprKind::FloorDiv:
-        return add_strides(e.lhs(), scale / std::max(1.0, value(e.rhs(), At::Last)), coefficients);
-      default:
-        add_strides(e.lhs(), scale, coefficients);
-        if (e.kind() != ExprKind::Mod) add_strides(e.rhs(), scale, coefficients);
-        return;
+    case ExprKind::Const: return;
+    case ExprKind::Var:
+      if (const int d = depth_of(e); d >= 0) coefficients[d] += scale;
+      return;
+    case ExprKind::Add:
+      add_strides(e.lhs(), scale, coefficients);
+      add_strides(e.rhs(), scale, coefficients);
+      return;
+    case ExprKind::Mul:
+      if (!varies(e.lhs())) return add_strides(e.rhs(), scale * value(e.lhs(), At::First), coefficients);
+      if (!varies(e.rhs())) return add_strides(e.lhs(), scale * value(e.rhs(), At::First), coefficients);
+      add_strides(e.lhs(), scale * std::max(1.0, value(e.rhs(), At::Last)), coefficients);
+      add_strides(e.rhs(), scale * std::max(1.0, value(e.lhs(), At::Last)), coefficients);
+      return;
+    case ExprKind::FloorDiv:
+      return add_strides(e.lhs(), scale / std::max(1.0, value(e.rhs(), At::Last)), coefficients);
+    default:
+      add_strides(e.lhs(), scale, coefficients);
+      if (e.kind() != ExprKind::Mod) add_strides(e.rhs(), scale, coefficients);
+      return;
     }
   }
 
@@ -168,7 +176,8 @@ class Reader {
       }
     }
     const int accesses = static_cast<int>(f_.accesses.size());
-    f_.loops.push_back({&loop, parent, index + 1, static_cast<int>(stack_.size()), extent, tail, accesses, accesses, {}});
+    f_.loops.push_back(
+        {&loop, parent, index + 1, static_cast<int>(stack_.size()), extent, tail, accesses, accesses, {}});
     stack_.push_back(index);
     read(loop.body);
     stack_.pop_back();
@@ -205,11 +214,11 @@ class Reader {
   // ---- the straight-line body around one store ----
 
   struct Tile {
-    size_t begin = 0;          // depth of its first loop
-    uint64_t inside = 0;       // depths of its loops
-    int vector = -1;           // depth of its vector loop
+    size_t begin = 0;    // depth of its first loop
+    uint64_t inside = 0; // depths of its loops
+    int vector = -1;     // depth of its vector loop
     double lanes = 1;
-    double tail_factor = 1;    // what ragged executions add
+    double tail_factor = 1; // what ragged executions add
   };
 
   Tile tile() const {
@@ -246,10 +255,13 @@ class Reader {
     return std::max(1.0, std::ceil(t.lanes * bytes / target_.vector_bytes));
   }
 
-  struct Pressure { double accumulators = 0, operands = 0, largest = 0; };
+  struct Pressure {
+    double accumulators = 0, operands = 0, largest = 0;
+  };
 
   /// One memory access of the body: `n` copies of it.
-  void count_access(const Tile& t, const AccessInfo& access, uint64_t mask, double n, DType dtype, Work& w, double& slots) {
+  void count_access(const Tile& t, const AccessInfo& access, uint64_t mask, double n, DType dtype, Work& w,
+                    double& slots) {
     const bool vector = has(mask, t.vector);
     const double parts = registers_for(t, vector, dtype);
     if (!vector) {
@@ -262,14 +274,15 @@ class Reader {
       const double line = 64.0 / size_of(dtype);
       double crossing = 1;
       for (size_t d = 0; d < stack_.size() && crossing == 1; ++d)
-        if (static_cast<int>(d) != t.vector && std::fmod(f_.strides[access.strides + d], std::min(line, t.lanes)) != 0)
+        if (static_cast<int>(d) != t.vector &&
+            std::fmod(f_.strides[access.strides + d], std::min(line, t.lanes)) != 0)
           crossing = 1 + std::min(1.0, t.lanes / line) * 0.9;
       slots += n * parts * crossing;
       if (stride < 0) w.other += n * parts;
     } else {
       slots += n * t.lanes;
       w.other += n * t.lanes;
-      w.arithmetic += n * t.lanes * 0.5;  // inserts and extracts share a vector port
+      w.arithmetic += n * t.lanes * 0.5; // inserts and extracts share a vector port
     }
   }
 
@@ -322,7 +335,8 @@ class Reader {
     return mask ? *mask : 0;
   }
 
-  uint64_t count_values(const Tile& t, const ast::ValueRef& root, const ast::Value* fused, Work& w, Pressure& pressure) {
+  uint64_t count_values(const Tile& t, const ast::ValueRef& root, const ast::Value* fused, Work& w,
+                        Pressure& pressure) {
     pending_.assign(1, root.get());
     while (!pending_.empty()) {
       const ast::Value* v = pending_.back();
@@ -371,15 +385,18 @@ class Reader {
     const bool in_registers = stays_in_registers(t, *s.buffer, index_mask);
     const bool vector = has(index_mask, t.vector) || has(value_mask, t.vector);
     const double n = copies(t, index_mask), parts = registers_for(t, vector, s.value->dtype);
-    if (in_registers) pressure.accumulators = std::max(pressure.accumulators, n * parts);
-    else count_access(t, added, index_mask, n, s.buffer->dtype, w, w.stores);
+    if (in_registers)
+      pressure.accumulators = std::max(pressure.accumulators, n * parts);
+    else
+      count_access(t, added, index_mask, n, s.buffer->dtype, w, w.stores);
     if (s.combine) {
       const OpCost cost = op_cost(*s.combine, s.value->dtype);
-      const double steps = copies(t, index_mask | value_mask) / std::max(1.0, n);  // combines into one element, one after the other
+      const double steps = copies(t, index_mask | value_mask) /
+                           std::max(1.0, n); // combines into one element, one after the other
       w.arithmetic += n * steps * parts * cost.instructions;
       w.operations += n * steps * (vector ? t.lanes : 1);
       if (!in_registers) count_access(t, added, index_mask, n, s.buffer->dtype, w, w.loads);
-      if (has(value_mask, t.vector) && !has(index_mask, t.vector)) {  // across the lanes
+      if (has(value_mask, t.vector) && !has(index_mask, t.vector)) { // across the lanes
         const double levels = std::log2(t.lanes);
         w.arithmetic += n * steps * levels * (cost.instructions + 1);
       }
@@ -387,8 +404,10 @@ class Reader {
       if (body >= 0 && !has(index_mask, body))
         w.chain = steps * cost.latency + (in_registers ? 0 : kStoreForward);
     }
-    if (t.vector >= 0 && f_.loops[stack_[t.vector]].loop->extent != Expr(static_cast<int64_t>(t.lanes))) w.other += 2 * n;
-    w.registers = pressure.accumulators == 0 ? 0 : pressure.accumulators + pressure.operands - pressure.largest + 1;
+    if (t.vector >= 0 && f_.loops[stack_[t.vector]].loop->extent != Expr(static_cast<int64_t>(t.lanes)))
+      w.other += 2 * n;
+    w.registers =
+        pressure.accumulators == 0 ? 0 : pressure.accumulators + pressure.operands - pressure.largest + 1;
     add_work(t.begin > 0 ? f_.loops[stack_[t.begin - 1]].body : f_.top, w, t.tail_factor);
   }
 
@@ -413,7 +432,7 @@ class Reader {
 thread_local DependenceMap Reader::masks_;
 thread_local std::vector<const ast::Value*> Reader::pending_;
 
-}  // namespace
+} // namespace
 
 void read_features(const ast::Kernel& kernel, const Target& target, Features& out) {
   out.loops.clear();
@@ -433,4 +452,4 @@ double estimate(Expr e) {
   }
 }
 
-}  // namespace lathe::search
+} // namespace lathe::search

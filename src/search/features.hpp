@@ -1,9 +1,9 @@
 // Features: what the cost model and the suggesters read off a kernel's AST, flattened into arrays.
 //
-// Loops and accesses are numbered in program order, so what lies inside a loop is a range. Numbers are estimates where sizes
-// are symbolic: a shape variable counts as min(its upper bound, 256), and a ragged extent as its average over the loops
-// that decide it. A body is the straight-line code of a loop's iteration: the stores under it with only unrolled and
-// vector loops between.
+// Loops and accesses are numbered in program order, so what lies inside a loop is a range. Numbers are
+// estimates where sizes are symbolic: a shape variable counts as min(its upper bound, 256), and a ragged
+// extent as its average over the loops that decide it. A body is the straight-line code of a loop's
+// iteration: the stores under it with only unrolled and vector loops between.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -15,33 +15,33 @@ namespace lathe::search {
 
 /// Work of one iteration of a body, in machine instructions (vector or scalar alike).
 struct Work {
-  double arithmetic = 0;   // instructions on the two vector ports
+  double arithmetic = 0; // instructions on the two vector ports
   double loads = 0, stores = 0;
-  double other = 0;        // further instructions: loop control, masks, shuffles
-  double divider = 0;      // cycles of the divide and square root unit
-  double chain = 0;        // cycles from one iteration to the next along the longest reduction
-  double registers = 0;    // accumulators and operands alive at once
-  double operations = 0;   // scalar arithmetic operations that the program asked for
+  double other = 0;      // further instructions: loop control, masks, shuffles
+  double divider = 0;    // cycles of the divide and square root unit
+  double chain = 0;      // cycles from one iteration to the next along the longest reduction
+  double registers = 0;  // accumulators and operands alive at once
+  double operations = 0; // scalar arithmetic operations that the program asked for
   bool empty() const { return loads + stores + arithmetic + other + divider == 0; }
 };
 
 struct LoopInfo {
   const ast::For* loop;
-  int parent;              // -1: a nest of its own
-  int end;                 // loops [its index, end) are itself and those inside
-  int depth;               // 0: outermost
-  double extent;           // average
-  double tail;             // share of its executions that are shorter than the others
+  int parent;    // -1: a nest of its own
+  int end;       // loops [its index, end) are itself and those inside
+  int depth;     // 0: outermost
+  double extent; // average
+  double tail;   // share of its executions that are shorter than the others
   int first_access, end_access;
   Work body;
 };
 
 struct AccessInfo {
-  int loop;                // innermost loop around it, -1: none
-  int buffer;              // in Features::buffers
+  int loop;   // innermost loop around it, -1: none
+  int buffer; // in Features::buffers
   bool store, combine, streaming;
-  bool random;             // at a computed index: Gather, Scatter
-  uint32_t strides;        // strides[strides + d]: elements per step of the enclosing loop of depth d
+  bool random;      // at a computed index: Gather, Scatter
+  uint32_t strides; // strides[strides + d]: elements per step of the enclosing loop of depth d
 };
 
 struct BufferInfo {
@@ -55,8 +55,8 @@ struct Features {
   std::vector<AccessInfo> accesses;
   std::vector<BufferInfo> buffers;
   std::vector<double> strides;
-  Work top;                // stores outside of all loops
-  double barriers = 0;     // executed by one work-item, over all
+  Work top;            // stores outside of all loops
+  double barriers = 0; // executed by one work-item, over all
 
   /// Elements per step of `loop` (an index), which must enclose the access.
   double stride(const AccessInfo& a, int loop) const { return strides[a.strides + loops[loop].depth]; }
@@ -68,4 +68,4 @@ void read_features(const ast::Kernel& kernel, const Target& target, Features& ou
 /// The value taken for a symbolic size without loop variables.
 double estimate(Expr e);
 
-}  // namespace lathe::search
+} // namespace lathe::search

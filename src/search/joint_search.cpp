@@ -11,8 +11,8 @@ namespace lathe::search {
 namespace {
 
 constexpr double kWorthwhile = 0.995;
-constexpr int kQuickBeam = 4;   // wider ones also try more parameters
-constexpr size_t kVariants = 96;  // of one kernel, remembered for measuring
+constexpr int kQuickBeam = 4;    // wider ones also try more parameters
+constexpr size_t kVariants = 96; // of one kernel, remembered for measuring
 
 bool intersects(const std::vector<int>& a, const std::vector<int>& b) {
   return std::any_of(a.begin(), a.end(), [&](int s) { return std::find(b.begin(), b.end(), s) != b.end(); });
@@ -32,18 +32,18 @@ std::unordered_set<const KernelPlan*> kernels_of(const Plan& plan) {
   return set;
 }
 
-}  // namespace
+} // namespace
 
 JointSearch::JointSearch(const Plan& start, CostModel& model, const SearchOptions& options)
-    : start_(start),
-      model_(model),
-      options_(options),
+    : start_(start), model_(model), options_(options),
       thorough_(static_cast<bool>(options.measure) || options.beam > kQuickBeam),
-      kernels_(model, thorough_ ? std::max(4, options.beam) : std::min(3, options.beam), options.rounds, thorough_) {}
+      kernels_(model, thorough_ ? std::max(4, options.beam) : std::min(3, options.beam), options.rounds,
+               thorough_) {}
 
 std::vector<Move> JointSearch::moves_since_start(const Plan& plan) const {
   std::vector<Move> moves;
-  for (const History* h = plan.history.get(); h && h != start_.history.get(); h = h->earlier.get()) moves.push_back(h->move);
+  for (const History* h = plan.history.get(); h && h != start_.history.get(); h = h->earlier.get())
+    moves.push_back(h->move);
   std::reverse(moves.begin(), moves.end());
   return moves;
 }
@@ -56,7 +56,7 @@ VariantKey JointSearch::key_of(const Plan& plan, const KernelPlan& kernel) const
 }
 
 uint64_t JointSearch::identity_of(const Plan& plan) const {
-  uint64_t sum = 0;  // the order of kernels doesn't matter
+  uint64_t sum = 0; // the order of kernels doesn't matter
   for (const auto& kernel : plan.kernels) {
     uint64_t h = hash_text("kernel");
     for (int s : kernel->stages) h = mix(h, static_cast<uint64_t>(s));
@@ -92,7 +92,8 @@ double JointSearch::seconds_of(const Plan& plan) {
 std::vector<Proposal> JointSearch::proposals_for(const Plan& plan, size_t k) const {
   static thread_local Features features;
   read_features(plan.kernels[k]->kernel, model_.target(), features);
-  const SuggestContext context{plan, *plan.kernels[k], features, model_.target(), model_.machine(), thorough_};
+  const SuggestContext context{plan,     *plan.kernels[k], features, model_.target(), model_.machine(),
+                               thorough_};
   std::vector<Proposal> proposals;
   for (const NamedSuggester& s : suggesters()) {
     if (!s.graph) continue;
@@ -102,7 +103,7 @@ std::vector<Proposal> JointSearch::proposals_for(const Plan& plan, size_t k) con
 }
 
 std::vector<JointSearch::Step> JointSearch::steps_from(const Partition& from, double best) {
-  const size_t finalists = thorough_ ? 12 : 2;  // of the proposals that lead to the same partition
+  const size_t finalists = thorough_ ? 12 : 2; // of the proposals that lead to the same partition
   const auto shared = kernels_of(from.plan);
   std::vector<Step> steps;
   for (size_t k = 0; k < from.plan.kernels.size(); ++k) {
@@ -112,7 +113,9 @@ std::vector<JointSearch::Step> JointSearch::steps_from(const Partition& from, do
     const auto known = promising_.find(near);
     std::vector<std::pair<size_t, Step>> made;
     for (size_t i = 0; i < proposals.size(); ++i) {
-      if (known != promising_.end() && std::find(known->second.begin(), known->second.end(), i) == known->second.end()) continue;
+      if (known != promising_.end() &&
+          std::find(known->second.begin(), known->second.end(), i) == known->second.end())
+        continue;
       ++proposed_;
       Applied applied = apply(from.plan, proposals[i].moves, model_.target());
       if (!applied.plan) {
@@ -125,7 +128,8 @@ std::vector<JointSearch::Step> JointSearch::steps_from(const Partition& from, do
       for (size_t j = 0; j < from.plan.kernels.size(); ++j) {
         if (remaining.contains(from.plan.kernels[j].get())) continue;
         least -= kernels_.best_seconds(from.plan, j);
-        step.touched.insert(step.touched.end(), from.plan.kernels[j]->stages.begin(), from.plan.kernels[j]->stages.end());
+        step.touched.insert(step.touched.end(), from.plan.kernels[j]->stages.begin(),
+                            from.plan.kernels[j]->stages.end());
       }
       step.raw = step.seconds = least;
       for (size_t j : different(shared, step.plan)) {
@@ -137,7 +141,8 @@ std::vector<JointSearch::Step> JointSearch::steps_from(const Partition& from, do
       step.identity = identity_of(step.plan);
       made.emplace_back(i, std::move(step));
     }
-    std::stable_sort(made.begin(), made.end(), [](const auto& a, const auto& b) { return a.second.raw < b.second.raw; });
+    std::stable_sort(made.begin(), made.end(),
+                     [](const auto& a, const auto& b) { return a.second.raw < b.second.raw; });
     std::unordered_map<uint64_t, size_t> taken;
     std::vector<size_t> kept;
     for (auto& [i, step] : made) {
@@ -152,11 +157,13 @@ std::vector<JointSearch::Step> JointSearch::steps_from(const Partition& from, do
     }
     if (known == promising_.end()) promising_.emplace(near, std::move(kept));
   }
-  std::stable_sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) { return a.seconds < b.seconds; });
+  std::stable_sort(steps.begin(), steps.end(),
+                   [](const Step& a, const Step& b) { return a.seconds < b.seconds; });
   return steps;
 }
 
-/// The improving steps one after the other, as far as they concern different kernels: a program of many kernels takes few rounds.
+/// The improving steps one after the other, as far as they concern different kernels: a program of many
+/// kernels takes few rounds.
 Partition JointSearch::combined(const Partition& from, const std::vector<Step>& steps) {
   Partition out = from;
   std::vector<int> touched;
@@ -177,12 +184,14 @@ Partition JointSearch::combined(const Partition& from, const std::vector<Step>& 
   return taken > 1 ? out : from;
 }
 
-/// Where the search starts: the program as it is, and with its cheap stages inlined by one macro-move. A quick search looks at the
-/// former only if there is nothing to inline: scheduling a kernel per stage takes longer than everything that follows.
+/// Where the search starts: the program as it is, and with its cheap stages inlined by one macro-move. A
+/// quick search looks at the former only if there is nothing to inline: scheduling a kernel per stage takes
+/// longer than everything that follows.
 std::vector<Partition> JointSearch::seeds() {
   std::vector<Partition> out;
   for (const Proposal& p : proposals_for(start_, 0)) {
-    const bool inlines = std::all_of(p.moves.begin(), p.moves.end(), [](const Move& m) { return m.kind == MoveKind::Inline; });
+    const bool inlines =
+        std::all_of(p.moves.begin(), p.moves.end(), [](const Move& m) { return m.kind == MoveKind::Inline; });
     if (!inlines || p.moves.size() < 2) continue;
     ++proposed_;
     if (Applied applied = apply(start_, p.moves, model_.target()); applied.plan)
@@ -204,7 +213,8 @@ std::vector<Partition> JointSearch::seeds() {
     if (best < 0 || p.seconds < best) best = p.seconds;
     kept.push_back(std::move(p));
   }
-  std::stable_sort(kept.begin(), kept.end(), [](const Partition& a, const Partition& b) { return a.seconds < b.seconds; });
+  std::stable_sort(kept.begin(), kept.end(),
+                   [](const Partition& a, const Partition& b) { return a.seconds < b.seconds; });
   return kept;
 }
 
@@ -217,9 +227,11 @@ std::vector<Partition> JointSearch::run() {
   for (int round = 0; round < options_.rounds && !frontier.empty(); ++round) {
     std::vector<Partition> next;
     for (const Partition& from : frontier) {
-      // Pruning against the worst that could still enter the beam would keep too much: near the best is enough.
+      // Pruning against the worst that could still enter the beam would keep too much: near the best is
+      // enough.
       const std::vector<Step> steps = steps_from(from, beam.front().seconds * (thorough_ ? 1.2 : 1.02));
-      if (Partition all = combined(from, steps); seen.insert(all.identity).second) next.push_back(std::move(all));
+      if (Partition all = combined(from, steps); seen.insert(all.identity).second)
+        next.push_back(std::move(all));
       for (const Step& s : steps) {
         if (next.size() > 4 * width && s.seconds > from.seconds) break;
         if (seen.insert(s.identity).second) next.push_back({s.plan, s.seconds, s.identity});
@@ -270,7 +282,8 @@ Plan JointSearch::schedule(const Partition& partition) {
   for (size_t k = 0; k < partition.plan.kernels.size(); ++k) {
     const KernelPlanRef& kernel = partition.plan.kernels[k];
     for (const Schedule& s : kernels_.schedules(partition.plan, k)) {
-      const std::vector<Move> moves = KernelSearch::renamed(s.moves, *kernels_.original(kernel->hash), *kernel);
+      const std::vector<Move> moves =
+          KernelSearch::renamed(s.moves, *kernels_.original(kernel->hash), *kernel);
       Applied applied = apply(out, moves, model_.target());
       if (!applied.plan) continue;
       out = std::move(*applied.plan);
@@ -289,12 +302,16 @@ void JointSearch::remember(const Plan& plan, size_t k) {
       before.push_back(m);
   auto& pool = pool_[key_of(plan, *kernel)];
   for (const Schedule& s : kernels_.schedules(plan, k)) {
-    if (std::any_of(pool.begin(), pool.end(), [&](const Variant& v) { return v.kernel->hash == s.kernel->hash; })) continue;
+    if (std::any_of(pool.begin(), pool.end(),
+                    [&](const Variant& v) { return v.kernel->hash == s.kernel->hash; }))
+      continue;
     Variant v{s.kernel, before, s.seconds};
-    for (Move& m : KernelSearch::renamed(s.moves, *kernels_.original(kernel->hash), *kernel)) v.moves.push_back(std::move(m));
+    for (Move& m : KernelSearch::renamed(s.moves, *kernels_.original(kernel->hash), *kernel))
+      v.moves.push_back(std::move(m));
     pool.push_back(std::move(v));
   }
-  std::stable_sort(pool.begin(), pool.end(), [](const Variant& a, const Variant& b) { return a.predicted < b.predicted; });
+  std::stable_sort(pool.begin(), pool.end(),
+                   [](const Variant& a, const Variant& b) { return a.predicted < b.predicted; });
   if (pool.size() > kVariants) pool.resize(kVariants);
 }
 
@@ -310,4 +327,4 @@ std::map<VariantKey, std::vector<Variant>> JointSearch::variants(const std::vect
   return out;
 }
 
-}  // namespace lathe::search
+} // namespace lathe::search

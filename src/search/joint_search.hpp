@@ -1,5 +1,6 @@
-// The outer beam, over partitions of the program into kernels. A partition is worth what its kernels cost under the best
-// loop schedules that the inner search finds for them: so a fusion is judged by the loops that it allows, not by the loops it starts with.
+// The outer beam, over partitions of the program into kernels. A partition is worth what its kernels cost
+// under the best loop schedules that the inner search finds for them: so a fusion is judged by the loops that
+// it allows, not by the loops it starts with.
 #pragma once
 #include <map>
 #include <unordered_map>
@@ -12,20 +13,20 @@ namespace lathe::search {
 /// A schedule of a kernel of some partition, as moves that don't depend on the other kernels' schedules.
 struct Variant {
   KernelPlanRef kernel;
-  std::vector<Move> moves;         // all of this kernel since the start, but for the inlining
+  std::vector<Move> moves; // all of this kernel since the start, but for the inlining
   double predicted = 0;
 };
 /// Partitions that inline the same stages share the variants of kernels that compute the same stages.
 using VariantKey = std::pair<uint64_t, std::vector<int>>;
 
 struct Partition {
-  Plan plan;                       // after the graph moves
-  double seconds = 0;              // predicted, with the best schedules
-  uint64_t identity = 0;           // which stages are computed together, and which are inlined
+  Plan plan;             // after the graph moves
+  double seconds = 0;    // predicted, with the best schedules
+  uint64_t identity = 0; // which stages are computed together, and which are inlined
 };
 
 class JointSearch {
- public:
+public:
   JointSearch(const Plan& start, CostModel& model, const SearchOptions& options);
 
   /// The best partitions, best first.
@@ -44,13 +45,13 @@ class JointSearch {
   int64_t proposed() const { return proposed_ + kernels_.proposed(); }
   int64_t rejected() const { return rejected_ + kernels_.rejected(); }
 
- private:
+private:
   struct Step {
     std::vector<Move> moves;
     Plan plan;
     double raw = 0, seconds = 0;
     uint64_t identity = 0;
-    std::vector<int> touched;      // stages of the kernels it changes
+    std::vector<int> touched; // stages of the kernels it changes
   };
   std::vector<Partition> seeds();
   std::vector<Step> steps_from(const Partition& from, double best);
@@ -68,7 +69,8 @@ class JointSearch {
   bool thorough_;
   KernelSearch kernels_;
   int64_t proposed_ = 0, rejected_ = 0;
-  std::unordered_map<uint64_t, std::vector<size_t>> promising_;  // by neighbourhood: proposals that led somewhere
+  std::unordered_map<uint64_t, std::vector<size_t>>
+      promising_; // by neighbourhood: proposals that led somewhere
   std::unordered_map<uint64_t, double> bounds_;
   std::map<VariantKey, std::vector<Variant>> pool_;
 };
@@ -76,4 +78,4 @@ class JointSearch {
 /// No schedule of the kernel takes less: its arithmetic at the machine's peak, its parameters moved once.
 double lower_bound(const ast::Kernel& kernel, const Target& target, const MachineProfile& machine);
 
-}  // namespace lathe::search
+} // namespace lathe::search

@@ -11,23 +11,27 @@
 namespace lathe::search {
 namespace {
 
-constexpr double kWorthwhile = 0.99;  // a round must bring one per cent
-constexpr double kAsGood = 1.01;       // what is this near to the best wins if it takes fewer moves: less code, sooner compiled
-constexpr size_t kKept = 64;          // schedules remembered for measuring
+constexpr double kWorthwhile = 0.99; // a round must bring one per cent
+constexpr double kAsGood =
+    1.01; // what is this near to the best wins if it takes fewer moves: less code, sooner compiled
+constexpr size_t kKept = 64; // schedules remembered for measuring
 
 bool touches(const std::vector<int>& stages, const std::vector<int>& reads) {
-  return std::any_of(reads.begin(), reads.end(), [&](int s) { return std::binary_search(stages.begin(), stages.end(), s); });
+  return std::any_of(reads.begin(), reads.end(),
+                     [&](int s) { return std::binary_search(stages.begin(), stages.end(), s); });
 }
 
-}  // namespace
+} // namespace
 
-/// The kernel with those that read it (they decide which of its buffers are visible outside), the kernel first.
+/// The kernel with those that read it (they decide which of its buffers are visible outside), the kernel
+/// first.
 Plan KernelSearch::alone(const Plan& plan, size_t k) const {
   Plan small;
   small.program = plan.program;
   small.kernels.push_back(plan.kernels[k]);
   for (size_t i = 0; i < plan.kernels.size(); ++i)
-    if (i != k && touches(plan.kernels[k]->stages, plan.kernels[i]->reads)) small.kernels.push_back(plan.kernels[i]);
+    if (i != k && touches(plan.kernels[k]->stages, plan.kernels[i]->reads))
+      small.kernels.push_back(plan.kernels[i]);
   return small;
 }
 
@@ -85,7 +89,8 @@ const std::vector<Schedule>& KernelSearch::schedules(const Plan& plan, size_t k)
   size_t simplest = 0;
   for (size_t i = 1; i < all.size() && all[i].seconds <= all[0].seconds * kAsGood; ++i)
     if (all[i].moves.size() < all[simplest].moves.size()) simplest = i;
-  std::rotate(all.begin(), all.begin() + static_cast<long>(simplest), all.begin() + static_cast<long>(simplest) + 1);
+  std::rotate(all.begin(), all.begin() + static_cast<long>(simplest),
+              all.begin() + static_cast<long>(simplest) + 1);
   if (all.size() > kKept) all.resize(kKept);
   return known_.emplace(kernel->hash, Known{kernel, std::move(all)}).first->second.schedules;
 }
@@ -94,7 +99,8 @@ std::vector<Schedule> KernelSearch::neighbours(const Plan& plan, size_t k, const
   return expand(alone(plan, k), from);
 }
 
-std::vector<Move> KernelSearch::renamed(const std::vector<Move>& moves, const KernelPlan& from, const KernelPlan& to) {
+std::vector<Move> KernelSearch::renamed(const std::vector<Move>& moves, const KernelPlan& from,
+                                        const KernelPlan& to) {
   if (from.stages == to.stages) return moves;
   std::vector<Move> out = moves;
   const auto other = [&](const std::string& name) -> std::string {
@@ -113,4 +119,4 @@ std::vector<Move> KernelSearch::renamed(const std::vector<Move>& moves, const Ke
   return out;
 }
 
-}  // namespace lathe::search
+} // namespace lathe::search

@@ -1,5 +1,5 @@
-// The inner beam: schedules of one kernel by loop moves, ranked by the model and memoised by structural hash, so that
-// kernels alike in a program are scheduled once.
+// The inner beam: schedules of one kernel by loop moves, ranked by the model and memoised by structural hash,
+// so that kernels alike in a program are scheduled once.
 #pragma once
 #include <cstdint>
 #include <unordered_map>
@@ -11,12 +11,12 @@ namespace lathe::search {
 
 struct Schedule {
   KernelPlanRef kernel;
-  std::vector<Move> moves;     // from the kernel it was found for
-  double seconds = 0;          // by the model
+  std::vector<Move> moves; // from the kernel it was found for
+  double seconds = 0;      // by the model
 };
 
 class KernelSearch {
- public:
+public:
   KernelSearch(CostModel& model, int beam, int rounds, bool thorough)
       : model_(model), beam_(beam), rounds_(rounds), thorough_(thorough) {}
 
@@ -24,7 +24,8 @@ class KernelSearch {
   const std::vector<Schedule>& schedules(const Plan& plan, size_t k);
   double best_seconds(const Plan& plan, size_t k) { return schedules(plan, k).front().seconds; }
   /// The moves of `schedule`, found for a kernel of equal structure, in terms of `kernel`'s own names.
-  static std::vector<Move> renamed(const std::vector<Move>& moves, const KernelPlan& from, const KernelPlan& to);
+  static std::vector<Move> renamed(const std::vector<Move>& moves, const KernelPlan& from,
+                                   const KernelPlan& to);
   /// What one more move gives: the kernels made by every legal proposal.
   std::vector<Schedule> neighbours(const Plan& plan, size_t k, const Schedule& from);
   int64_t proposed() const { return proposed_; }
@@ -32,8 +33,11 @@ class KernelSearch {
   /// The kernel that `schedules(kernel.hash)` was computed for.
   const KernelPlanRef& original(uint64_t hash) const { return known_.at(hash).original; }
 
- private:
-  struct Known { KernelPlanRef original; std::vector<Schedule> schedules; };
+private:
+  struct Known {
+    KernelPlanRef original;
+    std::vector<Schedule> schedules;
+  };
   Plan alone(const Plan& plan, size_t k) const;
   std::vector<Schedule> expand(const Plan& small, const Schedule& from);
 
@@ -44,4 +48,4 @@ class KernelSearch {
   std::unordered_map<uint64_t, Known> known_;
 };
 
-}  // namespace lathe::search
+} // namespace lathe::search

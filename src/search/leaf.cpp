@@ -24,7 +24,8 @@ std::vector<Leaf> leaves_of(const Features& f) {
       const LoopInfo& l = f.loops[leaf.loops[leaf.own - 1]];
       const bool alone = l.first_access == first && l.end_access == a + 1;
       const bool innermost = leaf.own == leaf.loops.size();
-      const bool perfect = innermost || (l.loop->body.size() == 1 && std::holds_alternative<ast::For>(l.loop->body[0].node));
+      const bool perfect =
+          innermost || (l.loop->body.size() == 1 && std::holds_alternative<ast::For>(l.loop->body[0].node));
       if (!alone || !perfect) break;
       --leaf.own;
     }
@@ -37,7 +38,8 @@ std::vector<Leaf> leaves_of(const Features& f) {
 
 int lanes_of(const Features& f, const Leaf& leaf, const Target& target) {
   int bytes = 1;
-  for (int a = leaf.first; a <= leaf.store; ++a) bytes = std::max(bytes, f.buffers[f.accesses[a].buffer].element_bytes);
+  for (int a = leaf.first; a <= leaf.store; ++a)
+    bytes = std::max(bytes, f.buffers[f.accesses[a].buffer].element_bytes);
   const int narrow = f.buffers[f.accesses[leaf.store].buffer].element_bytes;
   return std::max(1, target.vector_bytes / std::max(bytes, narrow));
 }
@@ -53,4 +55,4 @@ int next_scratch(const ast::Kernel& kernel, int stage) {
   return next;
 }
 
-}  // namespace lathe::search
+} // namespace lathe::search

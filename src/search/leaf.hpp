@@ -8,14 +8,14 @@
 namespace lathe::search {
 
 struct Leaf {
-  int store;                 // access
-  int first;                 // its loads are accesses [first, store)
-  std::vector<int> loops;    // enclosing loops, outermost first
-  size_t own;                // loops[own..] hold nothing but this leaf, one directly in the other
-  int stage;                 // whose name its buffer has; -1: none
+  int store;              // access
+  int first;              // its loads are accesses [first, store)
+  std::vector<int> loops; // enclosing loops, outermost first
+  size_t own;             // loops[own..] hold nothing but this leaf, one directly in the other
+  int stage;              // whose name its buffer has; -1: none
   std::string buffer;
   bool combine, random;
-  bool vectorised;           // one of its loops is a vector loop
+  bool vectorised; // one of its loops is a vector loop
 };
 
 std::vector<Leaf> leaves_of(const Features& features);
@@ -31,4 +31,4 @@ int lanes_of(const Features& f, const Leaf& leaf, const Target& target);
 /// The number that the next scratch buffer of a stage gets in this kernel: "t3.a0", "t3.p1" ...
 int next_scratch(const ast::Kernel& kernel, int stage);
 
-}  // namespace lathe::search
+} // namespace lathe::search

@@ -34,7 +34,7 @@ double seconds_of(const json& object, const char* key) {
   return seconds;
 }
 
-}  // namespace
+} // namespace
 
 std::string to_json_line(const LogRecord& record) {
   json object;
@@ -64,13 +64,16 @@ LogRecord parse_log_line(const std::string& line) {
     record.kernel = parse_hex(object.at("kernel").get<std::string>());
     record.fingerprint = object.at("fingerprint").get<std::string>();
     record.device = object.at("device").get<std::string>();
+    if (!object.at("moves").is_array())
+      throw Error(ErrorKind::Syntax, "moves are not a list, expected one of texts");
     for (const json& move : object.at("moves")) record.moves.push_back(parse_move(move.get<std::string>()));
     record.predicted = seconds_of(object, "predicted");
     record.measured = seconds_of(object, "measured");
     if (object.contains("error")) record.error = object.at("error").get<std::string>();
     return record;
   } catch (const json::exception& e) {
-    throw Error(ErrorKind::Syntax, std::string("not a log record (") + e.what() + "), expected a JSON object");
+    throw Error(ErrorKind::Syntax,
+                std::string("not a log record (") + e.what() + "), expected a JSON object");
   }
 }
 
@@ -87,7 +90,8 @@ LogContents read_log(const std::string& path) {
     try {
       contents.records.push_back(parse_log_line(line));
     } catch (const Error& e) {
-      contents.damaged.push_back({number, Error(e.kind(), path + ":" + std::to_string(number) + ": " + e.what())});
+      contents.damaged.push_back(
+          {number, Error(e.kind(), path + ":" + std::to_string(number) + ": " + e.what())});
     }
   }
   return contents;
@@ -97,9 +101,11 @@ void append_log(const std::string& path, const LogRecord& record) {
   make_parent_dir(path);
   const std::string line = to_json_line(record) + "\n";
   const int file = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
-  const bool written = file >= 0 && ::write(file, line.data(), line.size()) == static_cast<ssize_t>(line.size());
+  const bool written =
+      file >= 0 && ::write(file, line.data(), line.size()) == static_cast<ssize_t>(line.size());
   if (file >= 0) ::close(file);
-  if (!written) throw Error(ErrorKind::File, path + ": can't be appended to, expected a file that can be written");
+  if (!written)
+    throw Error(ErrorKind::File, path + ": can't be appended to, expected a file that can be written");
 }
 
 std::optional<LogRecord> best_plan(const std::vector<LogRecord>& records, uint64_t program) {
@@ -114,4 +120,4 @@ std::optional<LogRecord> best_plan(const std::vector<LogRecord>& records, uint64
   return best ? std::optional(*best) : std::nullopt;
 }
 
-}  // namespace lathe::search
+} // namespace lathe::search

@@ -8,7 +8,9 @@ inline Move move_inline(std::string stage) { return {MoveKind::Inline, {std::mov
 inline Move move_fuse_at(std::string stage, std::string loop, std::string scope) {
   return {MoveKind::FuseAt, {std::move(stage), std::move(loop), std::move(scope)}, {}};
 }
-inline Move move_split(std::string loop, int64_t factor) { return {MoveKind::Split, {std::move(loop)}, {factor}}; }
+inline Move move_split(std::string loop, int64_t factor) {
+  return {MoveKind::Split, {std::move(loop)}, {factor}};
+}
 inline Move move_reorder(std::vector<std::string> loops) { return {MoveKind::Reorder, std::move(loops), {}}; }
 inline Move move_unroll(std::string loop) { return {MoveKind::Unroll, {std::move(loop)}, {}}; }
 inline Move move_vectorise(std::string loop) { return {MoveKind::Vectorise, {std::move(loop)}, {}}; }
@@ -26,4 +28,4 @@ inline Move move_accumulate(std::string stage, std::string loop, std::vector<std
 }
 inline Move move_stream(std::string stage) { return {MoveKind::Stream, {std::move(stage)}, {}}; }
 
-}  // namespace lathe::search
+} // namespace lathe::search

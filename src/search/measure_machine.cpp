@@ -8,7 +8,8 @@
 
 #include "core/storage.hpp"
 
-// The widths are compiled for their instruction sets here and chosen at run time; elsewhere only the compiler's default is measured.
+// The widths are compiled for their instruction sets here and chosen at run time; elsewhere only the
+// compiler's default is measured.
 #if defined(__x86_64__)
 #include <emmintrin.h>
 #define LATHE_TARGET(features) __attribute__((target(features)))
@@ -44,14 +45,15 @@ template <class F> double shortest(int runs, F&& f) {
 
 volatile float sink;
 
-constexpr int kAccumulators = 12;  // latency 4 on two units needs 8; the narrow widths have 16 registers
+constexpr int kAccumulators = 12; // latency 4 on two units needs 8; the narrow widths have 16 registers
 
 // A multiply and an add on each of the accumulators, `rounds` times.
 template <class V> inline __attribute__((always_inline)) void multiply_add(int64_t rounds) {
   LATHE_CONTRACT
   V acc[kAccumulators];
 #pragma GCC unroll 12
-  for (int i = 0; i < kAccumulators; ++i) acc[i] = V{} + static_cast<float>(i);  // different, or one would do for all
+  for (int i = 0; i < kAccumulators; ++i)
+    acc[i] = V{} + static_cast<float>(i); // different, or one would do for all
   const V a = V{} + 0.999f, b = V{} + 1e-3f;
   for (int64_t r = 0; r < rounds; ++r)
 #pragma GCC unroll 12
@@ -62,9 +64,13 @@ template <class V> inline __attribute__((always_inline)) void multiply_add(int64
   sink = sum[0];
 }
 LATHE_FAST void multiply_add_16(int64_t rounds) { multiply_add<Floats16>(rounds); }
-LATHE_TARGET("avx2,fma") LATHE_FAST void multiply_add_16_fma(int64_t rounds) { multiply_add<Floats16>(rounds); }
+LATHE_TARGET("avx2,fma") LATHE_FAST void multiply_add_16_fma(int64_t rounds) {
+  multiply_add<Floats16>(rounds);
+}
 LATHE_TARGET("avx2,fma") LATHE_FAST void multiply_add_32(int64_t rounds) { multiply_add<Floats32>(rounds); }
-LATHE_TARGET("avx512f,avx512vl,fma") LATHE_FAST void multiply_add_64(int64_t rounds) { multiply_add<Floats64>(rounds); }
+LATHE_TARGET("avx512f,avx512vl,fma") LATHE_FAST void multiply_add_64(int64_t rounds) {
+  multiply_add<Floats64>(rounds);
+}
 
 template <class V> inline __attribute__((always_inline)) void read_all(const float* data, int64_t floats) {
   constexpr int64_t lanes = sizeof(V) / sizeof(float);
@@ -76,8 +82,12 @@ template <class V> inline __attribute__((always_inline)) void read_all(const flo
   sink = (acc[0] + acc[1] + acc[2] + acc[3] + acc[4] + acc[5] + acc[6] + acc[7])[0];
 }
 LATHE_FAST void read_16(const float* data, int64_t floats) { read_all<Floats16>(data, floats); }
-LATHE_TARGET("avx2,fma") LATHE_FAST void read_32(const float* data, int64_t floats) { read_all<Floats32>(data, floats); }
-LATHE_TARGET("avx512f,avx512vl,fma") LATHE_FAST void read_64(const float* data, int64_t floats) { read_all<Floats64>(data, floats); }
+LATHE_TARGET("avx2,fma") LATHE_FAST void read_32(const float* data, int64_t floats) {
+  read_all<Floats32>(data, floats);
+}
+LATHE_TARGET("avx512f,avx512vl,fma") LATHE_FAST void read_64(const float* data, int64_t floats) {
+  read_all<Floats64>(data, floats);
+}
 
 LATHE_FAST void write_all(float* data, int64_t floats) {
   Floats16* to = reinterpret_cast<Floats16*>(data);
@@ -106,7 +116,7 @@ Widths supported() {
 }
 
 void measure_arithmetic(MachineProfile& profile, const Widths& widths) {
-  constexpr int64_t rounds = 100'000;  // a fraction of a millisecond: some run is not interrupted
+  constexpr int64_t rounds = 100'000; // a fraction of a millisecond: some run is not interrupted
   const auto rate = [&](void (*run)(int64_t), int lanes) {
     return 2.0 * kAccumulators * lanes * rounds / shortest(200, [&] { run(rounds); });
   };
@@ -129,20 +139,23 @@ void measure_bandwidth(MachineProfile& profile, const Widths& widths) {
     const double seconds = shortest(last ? 4 : 8, [&] {
       for (int64_t p = 0; p < passes; ++p) read(data, floats);
     });
-    profile.levels[i].read_bytes_per_second = static_cast<double>(bytes) * static_cast<double>(passes) / seconds;
+    profile.levels[i].read_bytes_per_second =
+        static_cast<double>(bytes) * static_cast<double>(passes) / seconds;
   }
   profile.write_bytes_per_second = memory / shortest(4, [&] { write_all(data, memory / 4); });
   profile.streaming_write_bytes_per_second = memory / shortest(4, [&] { stream_all(data, memory / 4); });
 }
 
-// Two threads that wait for each other by spinning: there and back is what a parallel loop costs to start and to end.
+// Two threads that wait for each other by spinning: there and back is what a parallel loop costs to start and
+// to end.
 void measure_threads(MachineProfile& profile) {
   if (profile.cores < 2) return;
   constexpr int turns = 2000;
   std::atomic<int> ball{0};
   std::thread other([&] {
     for (int i = 0; i < turns; ++i) {
-      while (ball.load(std::memory_order_acquire) != 2 * i + 1) {}
+      while (ball.load(std::memory_order_acquire) != 2 * i + 1) {
+      }
       ball.store(2 * i + 2, std::memory_order_release);
     }
   });
@@ -150,7 +163,8 @@ void measure_threads(MachineProfile& profile) {
   auto start = Clock::now();
   for (int i = 0; i < turns; ++i) {
     ball.store(2 * i + 1, std::memory_order_release);
-    while (ball.load(std::memory_order_acquire) != 2 * i + 2) {}
+    while (ball.load(std::memory_order_acquire) != 2 * i + 2) {
+    }
     if (i % 100 == 99) {
       const auto now = Clock::now();
       best = std::min(best, std::chrono::duration<double>(now - start).count() / 100);
@@ -158,11 +172,12 @@ void measure_threads(MachineProfile& profile) {
     }
   }
   other.join();
-  profile.fork_seconds = 2 * best;  // one hand-over of the work and one of its end, with the bookkeeping between
+  profile.fork_seconds =
+      2 * best; // one hand-over of the work and one of its end, with the bookkeeping between
   profile.barrier_seconds = best;
 }
 
-}  // namespace
+} // namespace
 
 MachineProfile measure_machine() {
   MachineProfile profile = default_machine_profile();
@@ -173,4 +188,4 @@ MachineProfile measure_machine() {
   return profile;
 }
 
-}  // namespace lathe::search
+} // namespace lathe::search

@@ -1,4 +1,5 @@
-// Measures what the cost model computes with: arithmetic peaks, bandwidths, the cost of starting threads. Takes about two seconds.
+// Measures what the cost model computes with: arithmetic peaks, bandwidths, the cost of starting threads.
+// Takes about two seconds.
 #pragma once
 #include "search/search.hpp"
 
@@ -7,4 +8,4 @@ namespace lathe::search {
 /// Of the machine as it is now: other load lowers the figures. Not stored: see store_machine_profile.
 MachineProfile measure_machine();
 
-}  // namespace lathe::search
+} // namespace lathe::search

@@ -10,24 +10,24 @@
 namespace lathe::search {
 namespace {
 
-constexpr double kFirstLimit = 10;         // seconds for a kernel of which nothing is known yet
-constexpr size_t kSurprises = 5;           // one candidate in so many is drawn at random
+constexpr double kFirstLimit = 10; // seconds for a kernel of which nothing is known yet
+constexpr size_t kSurprises = 5;   // one candidate in so many is drawn at random
 
 /// The kernel of one or more partitions that computes certain stages, with its variants.
 struct Slot {
-  std::vector<Variant> open;               // not measured yet, best predicted last
-  std::unordered_set<uint64_t> known;      // hashes of all that were ever open
+  std::vector<Variant> open;          // not measured yet, best predicted last
+  std::unordered_set<uint64_t> known; // hashes of all that were ever open
   std::optional<Variant> best;
   double best_seconds = 0;
   size_t tried = 0, since_better = 0;
 };
 
 class Measurer {
- public:
+public:
   Measurer(JointSearch& search, const Plan& start, const std::vector<Partition>& partitions, CostModel& model,
            const SearchOptions& options, std::chrono::steady_clock::time_point began)
-      : search_(search), start_(start), partitions_(partitions), model_(model), options_(options), began_(began),
-        random_(options.seed) {
+      : search_(search), start_(start), partitions_(partitions), model_(model), options_(options),
+        began_(began), random_(options.seed) {
     program_ = options.log.empty() ? 0 : program_hash(*start.program);
     for (auto& [key, variants] : search.variants(partitions)) {
       Slot& slot = slots_[key];
@@ -37,10 +37,13 @@ class Measurer {
   }
 
   Measured run() {
-    // Every kernel of the most promising partition first, then of the others: a whole plan is known as early as can be.
+    // Every kernel of the most promising partition first, then of the others: a whole plan is known as early
+    // as can be.
     for (const Partition& p : partitions_)
       for (const auto& kernel : p.plan.kernels)
-        for (Slot& slot = slots_.at(search_.key_of(p.plan, *kernel)); !slot.best && !slot.open.empty() && !over();) try_next(slot);
+        for (Slot& slot = slots_.at(search_.key_of(p.plan, *kernel));
+             !slot.best && !slot.open.empty() && !over();)
+          try_next(slot);
     while (!over()) {
       Slot* slot = most_promising();
       if (!slot) break;
@@ -49,8 +52,10 @@ class Measurer {
     return finish();
   }
 
- private:
-  double elapsed() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count(); }
+private:
+  double elapsed() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
+  }
   bool over() const { return options_.budget_seconds > 0 && elapsed() >= options_.budget_seconds; }
 
   /// Where most time is spent and improvement is still likely.
@@ -102,9 +107,15 @@ class Measurer {
     ++(result.ok ? measured_ : rejected_);
     results_.emplace(variant.kernel->hash, result);
     if (!options_.log.empty()) {
-      LogRecord record{LogRecord::Kind::Candidate, program_,           variant.kernel->hash,
-                       model_.machine().fingerprint, model_.target().device, variant.kernel->moves,
-                       variant.predicted,        result.ok ? result.seconds : 0, result.ok ? "" : result.error};
+      LogRecord record{LogRecord::Kind::Candidate,
+                       program_,
+                       variant.kernel->hash,
+                       model_.machine().fingerprint,
+                       model_.target().device,
+                       variant.kernel->moves,
+                       variant.predicted,
+                       result.ok ? result.seconds : 0,
+                       result.ok ? "" : result.error};
       append_log(options_.log, record);
     }
     return result;
@@ -125,9 +136,9 @@ class Measurer {
     for (Schedule& s : search_.kernels().neighbours(small, 0, {of.kernel, of.moves, of.predicted})) {
       if (!slot.known.insert(s.kernel->hash).second) continue;
       Variant v{s.kernel, std::move(s.moves), s.seconds};
-      const auto at = std::upper_bound(slot.open.begin(), slot.open.end(), v, [](const Variant& a, const Variant& b) {
-        return a.predicted > b.predicted;
-      });
+      const auto at =
+          std::upper_bound(slot.open.begin(), slot.open.end(), v,
+                           [](const Variant& a, const Variant& b) { return a.predicted > b.predicted; });
       slot.open.insert(at, std::move(v));
     }
   }
@@ -178,7 +189,8 @@ class Measurer {
     std::vector<std::pair<double, const Partition*>> ranked;
     for (const Partition& p : partitions_)
       if (const double s = seconds_of(p); s > 0) ranked.emplace_back(s, &p);
-    std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::stable_sort(ranked.begin(), ranked.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
     for (const auto& [seconds, partition] : ranked)
       if (auto plan = assemble(*partition)) {
         out.plan = std::move(*plan);
@@ -203,11 +215,12 @@ class Measurer {
   int64_t measured_ = 0, rejected_ = 0;
 };
 
-}  // namespace
+} // namespace
 
-Measured measure_variants(JointSearch& search, const Plan& start, const std::vector<Partition>& partitions, CostModel& model,
-                          const SearchOptions& options, std::chrono::steady_clock::time_point began) {
+Measured measure_variants(JointSearch& search, const Plan& start, const std::vector<Partition>& partitions,
+                          CostModel& model, const SearchOptions& options,
+                          std::chrono::steady_clock::time_point began) {
   return Measurer(search, start, partitions, model, options, began).run();
 }
 
-}  // namespace lathe::search
+} // namespace lathe::search

@@ -199,7 +199,9 @@ Verdict fuse_at_loop(Draft& draft, Block& producer, int stage_id, const Move& mo
       shrunk->shape[d] = size;
     } else {
       start[d] = max(*base[d] + lowest[d], Expr(0));
-      const Expr end = min(*base[d] + (highest[d] + 1), size);
+      // Where nothing is cut off at the front the extent has the form that a split gives, which later passes know.
+      const bool cut_in_front = start[d] != *base[d] + lowest[d];
+      const Expr end = cut_in_front ? min(*base[d] + (highest[d] + 1), size) : size;
       extent[d] = proves_le(start[d] + span, end) ? Expr(span) : min(Expr(span), end - start[d]);
       shrunk->shape[d] = span;
     }

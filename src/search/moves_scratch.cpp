@@ -188,7 +188,7 @@ Verdict pack(Draft& draft, const Move& move, const Target& target) {
   if (shared) alloc.body.push_back(Stmt{Barrier{}});
   loop.body.clear();
   loop.body.push_back(Stmt{std::move(alloc)});
-  return {};
+  return check_structure(draft.body);
 }
 
 Verdict accumulate(Draft& draft, const Move& move) {

@@ -5,11 +5,11 @@
 namespace lathe::search {
 
 struct OpCost {
-  double instructions = 1;   // on the vector ports
-  double divider = 0;        // cycles of the divide unit for a register of 16 bytes; twice that for 32 ...
-  double per_lane = 0;       // cycles for each lane, where no vector instruction exists
+  double instructions = 1; // on the vector ports
+  double divider = 0;      // cycles of the divide unit for a register of 16 bytes; twice that for 32 ...
+  double per_lane = 0;     // cycles for each lane, where no vector instruction exists
   double latency = 4;
 };
 OpCost op_cost(Op op, DType dtype);
 
-}  // namespace lathe::search
+} // namespace lathe::search

@@ -29,10 +29,10 @@ int64_t parse_size(const std::string& text) {
   if (text.empty()) return 0;
   const int64_t value = std::atoll(text.c_str());
   switch (text.back()) {
-    case 'K': return value << 10;
-    case 'M': return value << 20;
-    case 'G': return value << 30;
-    default: return value;
+  case 'K': return value << 10;
+  case 'M': return value << 20;
+  case 'G': return value << 30;
+  default: return value;
   }
 }
 
@@ -43,7 +43,8 @@ std::vector<int64_t> cache_sizes() {
     const std::string dir = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(i);
     const std::string type = read_word(dir + "/type");
     if (type.empty()) break;
-    if (type != "Instruction") by_level[std::atoi(read_word(dir + "/level").c_str())] = parse_size(read_word(dir + "/size"));
+    if (type != "Instruction")
+      by_level[std::atoi(read_word(dir + "/level").c_str())] = parse_size(read_word(dir + "/size"));
   }
   std::vector<int64_t> sizes;
   for (const auto& [level, bytes] : by_level) sizes.push_back(bytes);
@@ -86,7 +87,8 @@ MachineProfile from_json(const nlohmann::json& object) {
   p.levels.clear();
   for (const auto& level : object.at("levels"))
     p.levels.push_back({level.at("bytes").get<int64_t>(), positive(level.at("read_bytes_per_second"))});
-  if (p.levels.size() < 2) throw Error(ErrorKind::Value, "machine profile: expected at least two memory levels");
+  if (p.levels.size() < 2)
+    throw Error(ErrorKind::Value, "machine profile: expected at least two memory levels");
   p.write_bytes_per_second = positive(object.at("write_bytes_per_second"));
   p.streaming_write_bytes_per_second = positive(object.at("streaming_write_bytes_per_second"));
   p.launch_seconds = positive(object.at("launch_seconds"));
@@ -95,7 +97,7 @@ MachineProfile from_json(const nlohmann::json& object) {
   return p;
 }
 
-}  // namespace
+} // namespace
 
 std::string machine_fingerprint() {
   std::ifstream in("/proc/cpuinfo");
@@ -109,8 +111,8 @@ std::string machine_fingerprint() {
   }
   std::ostringstream out;
   out << cpu_field(cpuinfo, "model name") << " " << cpu_field(cpuinfo, "cpu family") << "."
-      << cpu_field(cpuinfo, "model") << "." << cpu_field(cpuinfo, "stepping") << " features " << std::hex << features
-      << std::dec << " caches";
+      << cpu_field(cpuinfo, "model") << "." << cpu_field(cpuinfo, "stepping") << " features " << std::hex
+      << features << std::dec << " caches";
   for (int64_t bytes : cache_sizes()) out << " " << (bytes >> 10) << "K";
   out << " cores " << std::max(1u, std::thread::hardware_concurrency()) << " lathe " << kVersion;
   return out.str();
@@ -135,7 +137,7 @@ void store_machine_profile(const MachineProfile& profile) {
 
 MachineProfile machine_profile() {
   static std::mutex mutex;
-  static std::map<std::string, MachineProfile> known;  // by path: the environment may change between calls
+  static std::map<std::string, MachineProfile> known; // by path: the environment may change between calls
   const std::string path = machine_profile_path();
   std::lock_guard lock(mutex);
   if (auto it = known.find(path); it != known.end()) return it->second;
@@ -151,4 +153,4 @@ MachineProfile machine_profile() {
   return known.emplace(path, profile).first->second;
 }
 
-}  // namespace lathe::search
+} // namespace lathe::search

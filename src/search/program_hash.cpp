@@ -4,7 +4,8 @@
 namespace lathe::search {
 
 uint64_t program_hash(const lower::Program& program) {
-  // All stages as one kernel: the structural hash then covers every nest and, by the order of buffers, every connection.
+  // All stages as one kernel: the structural hash then covers every nest and, by the order of buffers, every
+  // connection.
   ast::Kernel whole;
   uint64_t h = hash_text("program");
   // Moves name input buffers, so the same moves serve two programs only if their inputs have the same names.
@@ -24,4 +25,4 @@ uint64_t program_hash(const lower::Program& program) {
   return mix(h, ast::structural_hash(whole));
 }
 
-}  // namespace lathe::search
+} // namespace lathe::search

@@ -17,8 +17,8 @@ std::vector<Proposal> suggest_parallel(const SuggestContext&);
 std::vector<Proposal> suggest_stream(const SuggestContext&);
 std::vector<Proposal> suggest_opencl(const SuggestContext&);
 
-/// Moves that make one leaf use vectors: along the loop where its accesses are contiguous, `unroll` vectors an iteration;
-/// a reduction gets as many partial results. False if no loop of its own serves.
+/// Moves that make one leaf use vectors: along the loop where its accesses are contiguous, `unroll` vectors
+/// an iteration; a reduction gets as many partial results. False if no loop of its own serves.
 bool vectorise_leaf(const SuggestContext&, const Leaf& leaf, int unroll, int scratch, std::vector<Move>& out);
 
-}  // namespace lathe::search
+} // namespace lathe::search

@@ -1,4 +1,5 @@
-// A producer's nests under a loop of its consumer: one at a time at every loop, and whole chains of row-wise stages at once.
+// A producer's nests under a loop of its consumer: one at a time at every loop, and whole chains of row-wise
+// stages at once.
 #include <algorithm>
 #include <set>
 
@@ -47,8 +48,9 @@ void at_each_loop(const SuggestContext& c, int stage, std::vector<Proposal>& out
     const auto kind = kind_of(f, l);
     if (!around_all || kind == ast::LoopKind::Vector || kind == ast::LoopKind::Unroll) continue;
     const double elements = needed_in(f, f.accesses[reads[0]], l);
-    out.push_back({{move_fuse_at(name, loop_name(f, l), elements <= kRegisterElements ? "register" : "packed")},
-                   "compute " + name + " as " + loop_name(f, l) + " needs it"});
+    out.push_back(
+        {{move_fuse_at(name, loop_name(f, l), elements <= kRegisterElements ? "register" : "packed")},
+         "compute " + name + " as " + loop_name(f, l) + " needs it"});
   }
 }
 
@@ -72,25 +74,29 @@ void row_chain(const SuggestContext& c, size_t depth, std::vector<Proposal>& out
     const Readers readers = readers_of(c.plan, stage);
     if (!readers.owner || merged.contains(readers.owner) || info.is_output || info.is_scatter) continue;
     if (readers.owner->stages.size() != 1) continue;
-    if (!std::all_of(readers.kernels.begin(), readers.kernels.end(), [&](const KernelPlan* k) { return merged.contains(k); }))
+    if (!std::all_of(readers.kernels.begin(), readers.kernels.end(),
+                     [&](const KernelPlan* k) { return merged.contains(k); }))
       continue;
     // Axes of size 1 have no loop.
     std::vector<double> axes;
     double rest = 1;
     for (const Expr& e : info.buffer->shape) {
       if (e.is_const(1)) continue;
-      if (axes.size() < outer.size()) axes.push_back(estimate(e));
-      else rest *= estimate(e);
+      if (axes.size() < outer.size())
+        axes.push_back(estimate(e));
+      else
+        rest *= estimate(e);
     }
     if (axes != outer) continue;
     merged.insert(readers.owner);
-    chain.moves.push_back(move_fuse_at(info.buffer->name, loop_name(f, at), rest <= kRegisterElements ? "register" : "packed"));
+    chain.moves.push_back(
+        move_fuse_at(info.buffer->name, loop_name(f, at), rest <= kRegisterElements ? "register" : "packed"));
     for (int s : readers.owner->reads) open.insert(s);
   }
   if (chain.moves.size() > 1) out.push_back(std::move(chain));
 }
 
-}  // namespace
+} // namespace
 
 std::vector<Proposal> suggest_fuse(const SuggestContext& c) {
   std::vector<Proposal> proposals;
@@ -104,4 +110,4 @@ std::vector<Proposal> suggest_fuse(const SuggestContext& c) {
   return proposals;
 }
 
-}  // namespace lathe::search
+} // namespace lathe::search

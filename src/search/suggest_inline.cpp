@@ -1,4 +1,5 @@
-// Elementwise stages computed where they are used: all that cost little to compute again in one macro-move, and one by one.
+// Elementwise stages computed where they are used: all that cost little to compute again in one macro-move,
+// and one by one.
 #include <algorithm>
 
 #include "core/hash.hpp"
@@ -19,14 +20,14 @@ constexpr size_t kMostInOneKernel = 192; // values that one store may grow to
 
 struct Use {
   int stage;
-  uint64_t index;      // what it reads, as a hash of its index and guards
-  bool pointwise;      // at the user's own element
+  uint64_t index; // what it reads, as a hash of its index and guards
+  bool pointwise; // at the user's own element
 };
 
 struct StageInfo {
   bool inlinable = false;
   double elements = 1, executions = 1, instructions = 0;
-  std::vector<Use> uses;  // what its nests load
+  std::vector<Use> uses; // what its nests load
 };
 
 double size_of_shape(const Shape& shape) {
@@ -58,7 +59,7 @@ StageInfo read_stage(const lower::Stage& stage) {
       }
       use.pointwise &= attr->index.size() == store->index.size() && !store->combine && !store->scatter;
       for (const Expr& g : attr->guards) use.index = mix(use.index, g.hash());
-      if (v->op == Op::Gather) use.stage = -2 - use.stage;  // read at a computed index: must stay a buffer
+      if (v->op == Op::Gather) use.stage = -2 - use.stage; // read at a computed index: must stay a buffer
       info.uses.push_back(use);
     };
     ast::visit(store->value, see);
@@ -69,13 +70,14 @@ StageInfo read_stage(const lower::Stage& stage) {
 
 struct Limits {
   const char* why;
-  double ratio;         // executions per element
-  double cheap_ratio;   // the same for what takes at most one instruction
+  double ratio;       // executions per element
+  double cheap_ratio; // the same for what takes at most one instruction
 };
 
-Proposal inline_all(const lower::Program& program, const std::vector<StageInfo>& stages, const Limits& limits) {
+Proposal inline_all(const lower::Program& program, const std::vector<StageInfo>& stages,
+                    const Limits& limits) {
   const size_t n = stages.size();
-  std::vector<std::vector<Place>> places(n);  // where its value is computed in the end
+  std::vector<std::vector<Place>> places(n); // where its value is computed in the end
   std::vector<char> kept(n, 1), gathered(n, 0);
   std::vector<size_t> grown(n, 1);
   for (const StageInfo& s : stages)
@@ -85,7 +87,8 @@ Proposal inline_all(const lower::Program& program, const std::vector<StageInfo>&
   // Users before producers: when a stage's turn comes, every place that reads it is known.
   for (size_t i = n; i-- > 0;) {
     const StageInfo& s = stages[i];
-    bool inlined = s.inlinable && !program.stages[i].is_output && !gathered[i] && !places[i].empty() && places[i].size() < kMostPlaces;
+    bool inlined = s.inlinable && !program.stages[i].is_output && !gathered[i] && !places[i].empty() &&
+                   places[i].size() < kMostPlaces;
     if (inlined) {
       double executions = 0;
       for (const Place& p : places[i]) executions += p.executions;
@@ -106,7 +109,8 @@ Proposal inline_all(const lower::Program& program, const std::vector<StageInfo>&
       for (const Place& p : places[i]) {
         if (target.size() >= kMostPlaces) break;
         const Place place{inlined && u.pointwise ? p.signature : mix(p.signature, u.index), p.executions};
-        if (std::none_of(target.begin(), target.end(), [&](const Place& t) { return t.signature == place.signature; }))
+        if (std::none_of(target.begin(), target.end(),
+                         [&](const Place& t) { return t.signature == place.signature; }))
           target.push_back(place);
       }
       grown[u.stage] = std::max(grown[u.stage], grown[i] + 1);
@@ -115,7 +119,7 @@ Proposal inline_all(const lower::Program& program, const std::vector<StageInfo>&
   return proposal;
 }
 
-}  // namespace
+} // namespace
 
 std::vector<Proposal> suggest_inline(const SuggestContext& c) {
   const lower::Program& program = *c.plan.program;
@@ -128,15 +132,17 @@ std::vector<Proposal> suggest_inline(const SuggestContext& c) {
                                  Limits{"compute where used what is used twice or costs little", 2.01, 2.01},
                                  Limits{"compute everything where used", 4.01, 1e9}}) {
       Proposal p = inline_all(program, stages, limits);
-      const bool known = std::any_of(proposals.begin(), proposals.end(), [&](const Proposal& q) { return q.moves == p.moves; });
+      const bool known = std::any_of(proposals.begin(), proposals.end(),
+                                     [&](const Proposal& q) { return q.moves == p.moves; });
       if (!p.moves.empty() && !known) proposals.push_back(std::move(p));
     }
   }
   if (c.kernel.stages.size() != 1) return proposals;
   const lower::Stage& stage = program.stages[c.kernel.stages[0]];
   if (!stage.is_reduction && !stage.is_scatter && !stage.users.empty())
-    proposals.push_back({{move_inline(stage.buffer->name)}, "compute " + stage.buffer->name + " where it is used"});
+    proposals.push_back(
+        {{move_inline(stage.buffer->name)}, "compute " + stage.buffer->name + " where it is used"});
   return proposals;
 }
 
-}  // namespace lathe::search
+} // namespace lathe::search

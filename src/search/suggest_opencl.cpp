@@ -1,5 +1,6 @@
-// OpenCL: outer loops to work-groups, and next ones to work-items. A CPU's groups are its parallel units and its work-items hardly
-// vectorise, so groups alone over explicit vectors are proposed as well as groups of many work-items.
+// OpenCL: outer loops to work-groups, and next ones to work-items. A CPU's groups are its parallel units and
+// its work-items hardly vectorise, so groups alone over explicit vectors are proposed as well as groups of
+// many work-items.
 #include <algorithm>
 #include <cmath>
 
@@ -33,47 +34,48 @@ void bind_nest(const SuggestContext& c, int nest, Style style, std::vector<Move>
   const int next = only_child(f, nest);
   const bool two = next >= 0 && is_serial(f, next) && independent(f, next) && longest(f, next) >= 2;
   switch (style) {
-    case Style::Groups: {
-      // Enough groups to share out evenly, each with enough work to be worth starting.
-      const auto chunk = static_cast<int64_t>(std::ceil(f.loops[nest].extent / (8.0 * c.target.threads)));
-      if (!c.target.gpu && chunk >= 2 && chunk < longest(f, nest)) {
-        out.push_back(move_split(name, chunk));
-        out.push_back(move_bind(name + ".o", "group", 0));
-      } else {
-        out.push_back(move_bind(name, "group", 0));
-      }
-      return;
-    }
-    case Style::GroupsOfTwoAxes:
-      out.push_back(move_bind(name, "group", two ? 1 : 0));
-      if (two) out.push_back(move_bind(loop_name(f, next), "group", 0));
-      return;
-    case Style::GroupsAndItems: {
-      const int64_t items = c.target.gpu ? 128 : 16;
-      if (longest(f, nest) <= items) return;
-      out.push_back(move_split(name, items));
+  case Style::Groups: {
+    // Enough groups to share out evenly, each with enough work to be worth starting.
+    const auto chunk = static_cast<int64_t>(std::ceil(f.loops[nest].extent / (8.0 * c.target.threads)));
+    if (!c.target.gpu && chunk >= 2 && chunk < longest(f, nest)) {
+      out.push_back(move_split(name, chunk));
       out.push_back(move_bind(name + ".o", "group", 0));
-      out.push_back(move_bind(name + ".i", "local", 0));
-      return;
+    } else {
+      out.push_back(move_bind(name, "group", 0));
     }
-    case Style::ItemsOfTwoAxes: {
-      if (!two || longest(f, nest) <= 8 || longest(f, next) <= 8) return;
-      const std::string inner = loop_name(f, next);
-      const int64_t items = c.target.gpu ? 16 : 8;
-      if (longest(f, nest) <= items || longest(f, next) <= items) return;
-      out.push_back(move_split(name, items));
-      out.push_back(move_split(inner, items));
-      out.push_back(move_reorder({name + ".o", inner + ".o", name + ".i", inner + ".i"}));
-      out.push_back(move_bind(name + ".o", "group", 1));
-      out.push_back(move_bind(inner + ".o", "group", 0));
-      out.push_back(move_bind(name + ".i", "local", 1));
-      out.push_back(move_bind(inner + ".i", "local", 0));
-      return;
-    }
+    return;
+  }
+  case Style::GroupsOfTwoAxes:
+    out.push_back(move_bind(name, "group", two ? 1 : 0));
+    if (two) out.push_back(move_bind(loop_name(f, next), "group", 0));
+    return;
+  case Style::GroupsAndItems: {
+    const int64_t items = c.target.gpu ? 128 : 16;
+    if (longest(f, nest) <= items) return;
+    out.push_back(move_split(name, items));
+    out.push_back(move_bind(name + ".o", "group", 0));
+    out.push_back(move_bind(name + ".i", "local", 0));
+    return;
+  }
+  case Style::ItemsOfTwoAxes: {
+    if (!two || longest(f, nest) <= 8 || longest(f, next) <= 8) return;
+    const std::string inner = loop_name(f, next);
+    const int64_t items = c.target.gpu ? 16 : 8;
+    if (longest(f, nest) <= items || longest(f, next) <= items) return;
+    out.push_back(move_split(name, items));
+    out.push_back(move_split(inner, items));
+    out.push_back(move_reorder({name + ".o", inner + ".o", name + ".i", inner + ".i"}));
+    out.push_back(move_bind(name + ".o", "group", 1));
+    out.push_back(move_bind(inner + ".o", "group", 0));
+    out.push_back(move_bind(name + ".i", "local", 1));
+    out.push_back(move_bind(inner + ".i", "local", 0));
+    return;
+  }
   }
 }
 
-/// A reduction by blocks of its operands in local memory: groups over tiles of the output, the block loop, then work-items.
+/// A reduction by blocks of its operands in local memory: groups over tiles of the output, the block loop,
+/// then work-items.
 void stage_operands(const SuggestContext& c, std::vector<Proposal>& out) {
   const Features& f = c.features;
   for (const Leaf& leaf : leaves_of(f)) {
@@ -100,13 +102,14 @@ void stage_operands(const SuggestContext& c, std::vector<Proposal>& out) {
     p.moves.push_back(move_bind(jn + ".i", "local", 0));
     for (int a = leaf.first; a < leaf.store; ++a)
       if (!f.accesses[a].random)
-        p.moves.push_back(move_pack(leaf.buffer, f.buffers[f.accesses[a].buffer].buffer->name, rn + ".o", "local"));
+        p.moves.push_back(
+            move_pack(leaf.buffer, f.buffers[f.accesses[a].buffer].buffer->name, rn + ".o", "local"));
     p.moves.push_back(move_accumulate(leaf.buffer, rn + ".i"));
     out.push_back(std::move(p));
   }
 }
 
-}  // namespace
+} // namespace
 
 std::vector<Proposal> suggest_opencl(const SuggestContext& c) {
   if (!c.target.groups) return {};
@@ -114,17 +117,19 @@ std::vector<Proposal> suggest_opencl(const SuggestContext& c) {
   for (const LoopInfo& l : f.loops)
     if (l.loop->kind == ast::LoopKind::Group || l.loop->kind == ast::LoopKind::Parallel) return {};
   std::vector<Proposal> proposals;
-  const std::pair<Style, const char*> styles[] = {{Style::Groups, "work-groups over chunks"},
-                                                  {Style::GroupsOfTwoAxes, "work-groups over two axes"},
-                                                  {Style::GroupsAndItems, "work-groups and work-items"},
-                                                  {Style::ItemsOfTwoAxes, "work-groups and work-items of two axes"}};
+  const std::pair<Style, const char*> styles[] = {
+      {Style::Groups, "work-groups over chunks"},
+      {Style::GroupsOfTwoAxes, "work-groups over two axes"},
+      {Style::GroupsAndItems, "work-groups and work-items"},
+      {Style::ItemsOfTwoAxes, "work-groups and work-items of two axes"}};
   for (const auto& [style, why] : styles) {
     Proposal p{{}, why};
-    for (int nest = 0; nest < static_cast<int>(f.loops.size()); nest = f.loops[nest].end) bind_nest(c, nest, style, p.moves);
+    for (int nest = 0; nest < static_cast<int>(f.loops.size()); nest = f.loops[nest].end)
+      bind_nest(c, nest, style, p.moves);
     if (!p.moves.empty()) proposals.push_back(std::move(p));
   }
   if (c.thorough || c.target.gpu) stage_operands(c, proposals);
   return proposals;
 }
 
-}  // namespace lathe::search
+} // namespace lathe::search

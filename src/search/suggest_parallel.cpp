@@ -9,7 +9,8 @@ namespace {
 
 bool touches_parallel(const Features& f, int nest) {
   for (int l = nest; l < f.loops[nest].end; ++l)
-    if (kind_of(f, l) != ast::LoopKind::Serial && kind_of(f, l) != ast::LoopKind::Unroll && kind_of(f, l) != ast::LoopKind::Vector)
+    if (kind_of(f, l) != ast::LoopKind::Serial && kind_of(f, l) != ast::LoopKind::Unroll &&
+        kind_of(f, l) != ast::LoopKind::Vector)
       return true;
   return false;
 }
@@ -18,12 +19,14 @@ bool touches_parallel(const Features& f, int nest) {
 bool independent(const Features& f, int loop) {
   for (int a = f.loops[loop].first_access; a < f.loops[loop].end_access; ++a) {
     const AccessInfo& access = f.accesses[a];
-    if (access.store && f.buffers[access.buffer].buffer->scope == ast::Scope::Global && f.stride(access, loop) == 0) return false;
+    if (access.store && f.buffers[access.buffer].buffer->scope == ast::Scope::Global &&
+        f.stride(access, loop) == 0)
+      return false;
   }
   return true;
 }
 
-}  // namespace
+} // namespace
 
 std::vector<Proposal> suggest_parallel(const SuggestContext& c) {
   if (c.target.threads < 2 || c.target.groups) return {};
@@ -32,7 +35,9 @@ std::vector<Proposal> suggest_parallel(const SuggestContext& c) {
   // One loop of each nest: the outermost one that is independent and can be brought outermost.
   const std::vector<int> chunks = c.thorough ? std::vector<int>{0, 1, 4} : std::vector<int>{0, 2};
   for (int chunks_a_thread : chunks) {
-    Proposal p{{}, chunks_a_thread ? std::to_string(chunks_a_thread) + " chunks a thread" : "outermost loops in parallel"};
+    Proposal p{{},
+               chunks_a_thread ? std::to_string(chunks_a_thread) + " chunks a thread"
+                               : "outermost loops in parallel"};
     for (int nest = 0; nest < static_cast<int>(f.loops.size()); nest = f.loops[nest].end) {
       if (touches_parallel(f, nest)) continue;
       // Down the perfect nest to the first loop that may run in parallel.
@@ -66,4 +71,4 @@ std::vector<Proposal> suggest_parallel(const SuggestContext& c) {
   return proposals;
 }
 
-}  // namespace lathe::search
+} // namespace lathe::search

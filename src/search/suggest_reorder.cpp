@@ -1,4 +1,5 @@
-// Loop orders: the contiguous loop innermost, and square blocks where two accesses of one store are contiguous along different loops.
+// Loop orders: the contiguous loop innermost, and square blocks where two accesses of one store are
+// contiguous along different loops.
 #include <algorithm>
 #include <cmath>
 
@@ -33,7 +34,8 @@ std::vector<Proposal> suggest_reorder(const SuggestContext& c) {
       return order;
     };
     if (stored >= 0 && stored != leaf.loops.back())
-      proposals.push_back({{move_reorder(order_with_last(stored))}, "store " + leaf.buffer + " contiguously"});
+      proposals.push_back(
+          {{move_reorder(order_with_last(stored))}, "store " + leaf.buffer + " contiguously"});
     if (stored < 0 || loaded < 0) continue;
     if (leaf.combine) continue;
     const int lanes = lanes_of(f, leaf, c.target);
@@ -41,12 +43,14 @@ std::vector<Proposal> suggest_reorder(const SuggestContext& c) {
     for (int64_t across : c.thorough ? std::vector<int64_t>{8, 16, 32, 64} : std::vector<int64_t>{16, 64}) {
       if (longest(f, stored) <= lanes || longest(f, loaded) <= across || lanes < 2) continue;
       for (bool loaded_outside : {true, false}) {
-        Proposal p{{}, "blocks of " + std::to_string(across) + " x " + std::to_string(lanes) + " of " + leaf.buffer};
+        Proposal p{
+            {}, "blocks of " + std::to_string(across) + " x " + std::to_string(lanes) + " of " + leaf.buffer};
         p.moves.push_back(move_split(s, lanes));
         p.moves.push_back(move_split(l, across));
         std::vector<std::string> order;
         for (size_t i = leaf.own; i < leaf.loops.size(); ++i)
-          if (leaf.loops[i] != stored && leaf.loops[i] != loaded) order.push_back(loop_name(f, leaf.loops[i]));
+          if (leaf.loops[i] != stored && leaf.loops[i] != loaded)
+            order.push_back(loop_name(f, leaf.loops[i]));
         order.push_back(loaded_outside ? l + ".o" : s + ".o");
         order.push_back(loaded_outside ? s + ".o" : l + ".o");
         order.push_back(l + ".i");
@@ -60,4 +64,4 @@ std::vector<Proposal> suggest_reorder(const SuggestContext& c) {
   return proposals;
 }
 
-}  // namespace lathe::search
+} // namespace lathe::search

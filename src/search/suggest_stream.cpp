@@ -27,4 +27,4 @@ std::vector<Proposal> suggest_stream(const SuggestContext& c) {
   return proposals;
 }
 
-}  // namespace lathe::search
+} // namespace lathe::search

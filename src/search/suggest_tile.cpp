@@ -1,4 +1,5 @@
-// Register tiles for a reduction with output axes: alone in its kernel, or fused under the tile loops of its consumer.
+// Register tiles for a reduction with output axes: alone in its kernel, or fused under the tile loops of its
+// consumer.
 #include <algorithm>
 
 #include "search/tile.hpp"
@@ -20,7 +21,9 @@ std::vector<Proposal> suggest_fused_tile(const SuggestContext& c) {
   // The consumer: one plain store, its loops as they were made.
   const Features& f = c.features;
   const std::vector<Leaf> leaves = leaves_of(f);
-  if (leaves.size() != 1 || leaves[0].combine || leaves[0].random || leaves[0].own != 0 || leaves[0].loops.empty()) return {};
+  if (leaves.size() != 1 || leaves[0].combine || leaves[0].random || leaves[0].own != 0 ||
+      leaves[0].loops.empty())
+    return {};
   const Leaf& leaf = leaves[0];
   for (int l : leaf.loops)
     if (!is_serial(f, l)) return {};
@@ -66,4 +69,4 @@ std::vector<Proposal> suggest_fused_tile(const SuggestContext& c) {
   return proposals;
 }
 
-}  // namespace lathe::search
+} // namespace lathe::search

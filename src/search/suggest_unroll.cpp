@@ -1,4 +1,5 @@
-// Short loops whose iterations are straight-line code, unrolled in full; longer ones with little in them by a small factor.
+// Short loops whose iterations are straight-line code, unrolled in full; longer ones with little in them by a
+// small factor.
 #include <algorithm>
 
 #include "search/suggest.hpp"
@@ -6,17 +7,18 @@
 namespace lathe::search {
 namespace {
 
-constexpr double kMostInstructions = 512;  // of an unrolled body
-constexpr double kSmall = 16;              // a body of more hides the loop's own instructions
+constexpr double kMostInstructions = 512; // of an unrolled body
+constexpr double kSmall = 16;             // a body of more hides the loop's own instructions
 
 /// Nothing inside but unrolled and vector loops, and stores.
 bool is_straight(const Features& f, int loop) {
   for (int inner = loop + 1; inner < f.loops[loop].end; ++inner)
-    if (kind_of(f, inner) != ast::LoopKind::Unroll && kind_of(f, inner) != ast::LoopKind::Vector) return false;
+    if (kind_of(f, inner) != ast::LoopKind::Unroll && kind_of(f, inner) != ast::LoopKind::Vector)
+      return false;
   return !f.loops[loop].body.empty();
 }
 
-}  // namespace
+} // namespace
 
 std::vector<Proposal> suggest_unroll(const SuggestContext& c) {
   const Features& f = c.features;
@@ -29,8 +31,10 @@ std::vector<Proposal> suggest_unroll(const SuggestContext& c) {
     const std::string& name = loop_name(f, l);
     const int64_t extent = longest(f, l);
     std::vector<Move> moves;
-    if (extent <= 16 && size * static_cast<double>(extent) <= kMostInstructions) moves = {move_unroll(name)};
-    else if (extent > 4 && size <= kSmall) moves = {move_split(name, 4), move_unroll(name + ".i")};
+    if (extent <= 16 && size * static_cast<double>(extent) <= kMostInstructions)
+      moves = {move_unroll(name)};
+    else if (extent > 4 && size <= kSmall)
+      moves = {move_split(name, 4), move_unroll(name + ".i")};
     all.moves.insert(all.moves.end(), moves.begin(), moves.end());
     if (!c.thorough) continue;
     if (!moves.empty()) proposals.push_back({std::move(moves), "unroll " + name});
@@ -41,4 +45,4 @@ std::vector<Proposal> suggest_unroll(const SuggestContext& c) {
   return proposals;
 }
 
-}  // namespace lathe::search
+} // namespace lathe::search

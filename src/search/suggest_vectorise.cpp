@@ -1,4 +1,5 @@
-// Vectors along the contiguous loop of each store that has none yet; reductions along that loop keep one partial result per lane.
+// Vectors along the contiguous loop of each store that has none yet; reductions along that loop keep one
+// partial result per lane.
 #include <algorithm>
 #include <cmath>
 
@@ -14,10 +15,14 @@ double price(const Features& f, const Leaf& leaf, int loop, int lanes) {
     const AccessInfo& access = f.accesses[a];
     const double stride = std::abs(f.stride(access, loop));
     const bool scratch = f.buffers[access.buffer].buffer->scope == ast::Scope::Register;
-    if (access.random) instructions += lanes;
-    else if (stride == 0) instructions += 0.2;
-    else if (stride == 1) instructions += scratch ? 0.1 : 1;
-    else instructions += lanes;
+    if (access.random)
+      instructions += lanes;
+    else if (stride == 0)
+      instructions += 0.2;
+    else if (stride == 1)
+      instructions += scratch ? 0.1 : 1;
+    else
+      instructions += lanes;
   }
   const double filled = std::min<double>(lanes, static_cast<double>(longest(f, loop)));
   return (instructions + 1) / filled;
@@ -39,9 +44,10 @@ int best_loop(const Features& f, const Leaf& leaf, int lanes) {
   return best;
 }
 
-}  // namespace
+} // namespace
 
-bool vectorise_leaf(const SuggestContext& c, const Leaf& leaf, int unroll, int scratch, std::vector<Move>& out) {
+bool vectorise_leaf(const SuggestContext& c, const Leaf& leaf, int unroll, int scratch,
+                    std::vector<Move>& out) {
   const Features& f = c.features;
   const int lanes = lanes_of(f, leaf, c.target);
   if (leaf.vectorised || leaf.random || lanes < 2) return false;
@@ -80,7 +86,8 @@ bool vectorise_leaf(const SuggestContext& c, const Leaf& leaf, int unroll, int s
     order.push_back(vector);
     out.push_back(move_reorder(order));
   }
-  if (reducing && !outer.empty() && innermost && f.buffers[f.accesses[leaf.store].buffer].buffer->scope != ast::Scope::Register) {
+  if (reducing && !outer.empty() && innermost &&
+      f.buffers[f.accesses[leaf.store].buffer].buffer->scope != ast::Scope::Register) {
     // The reducing loops next to it, outwards, share the partial results.
     std::string around = outer;
     for (size_t i = leaf.loops.size() - 1; i-- > leaf.own;) {
@@ -114,7 +121,8 @@ std::vector<Proposal> suggest_vectorise(const SuggestContext& c) {
     Proposal all{{}, "vectors of " + std::to_string(unroll) + " in every nest"};
     std::vector<std::pair<int, int>> scratch;
     for (const Leaf& leaf : leaves) {
-      auto it = std::find_if(scratch.begin(), scratch.end(), [&](const auto& s) { return s.first == leaf.stage; });
+      auto it =
+          std::find_if(scratch.begin(), scratch.end(), [&](const auto& s) { return s.first == leaf.stage; });
       if (it == scratch.end()) {
         scratch.emplace_back(leaf.stage, leaf.stage < 0 ? 0 : next_scratch(c.kernel.kernel, leaf.stage));
         it = scratch.end() - 1;
@@ -122,17 +130,19 @@ std::vector<Proposal> suggest_vectorise(const SuggestContext& c) {
       // A reduction needs several chains to hide the latency of its combine; a plain store doesn't.
       const size_t before = all.moves.size();
       if (!vectorise_leaf(c, leaf, unroll, it->second, all.moves)) all.moves.resize(before);
-      for (size_t i = before; i < all.moves.size(); ++i) it->second += all.moves[i].kind == MoveKind::Accumulate;
+      for (size_t i = before; i < all.moves.size(); ++i)
+        it->second += all.moves[i].kind == MoveKind::Accumulate;
     }
     if (!all.moves.empty()) proposals.push_back(all);
     if (leaves.size() < 2 || !c.thorough) continue;
     for (const Leaf& leaf : leaves) {
       Proposal one{{}, "vectors of " + std::to_string(unroll) + " for " + leaf.buffer};
-      if (vectorise_leaf(c, leaf, unroll, leaf.stage < 0 ? 0 : next_scratch(c.kernel.kernel, leaf.stage), one.moves))
+      if (vectorise_leaf(c, leaf, unroll, leaf.stage < 0 ? 0 : next_scratch(c.kernel.kernel, leaf.stage),
+                         one.moves))
         proposals.push_back(std::move(one));
     }
   }
   return proposals;
 }
 
-}  // namespace lathe::search
+} // namespace lathe::search

@@ -13,4 +13,4 @@ const std::vector<NamedSuggester>& suggesters() {
   return list;
 }
 
-}  // namespace lathe::search
+} // namespace lathe::search

@@ -12,7 +12,7 @@ struct Parts {
 };
 
 class Builder {
- public:
+public:
   Builder(const TileProblem& p, const TileChoice& c) : p_(p), c_(c) {}
 
   Proposal build() {
@@ -48,7 +48,8 @@ class Builder {
     // Outside the tile: batch axes, blocks of the reduction and of the columns, then the two tile loops.
     std::vector<std::string> outside;
     for (size_t i = 0; i < p_.out.size(); ++i)
-      if (static_cast<int>(i) != c_.vector && static_cast<int>(i) != c_.rows) outside.push_back(nest_name(p_.out[i]));
+      if (static_cast<int>(i) != c_.vector && static_cast<int>(i) != c_.rows)
+        outside.push_back(nest_name(p_.out[i]));
     for (auto& r : reduce_outer) outside.push_back(r);
     add(outside, block_);
     const bool inside_vectors = !c_.rows_outside && c_.vector_block <= 0 && !n_tile.outer.empty();
@@ -81,7 +82,7 @@ class Builder {
     return {std::move(moves_), describe()};
   }
 
- private:
+private:
   std::string nest_name(const TileProblem::Loop& l) const { return l.around.empty() ? l.name : l.around; }
   static void add(std::vector<std::string>& to, const std::string& name) {
     if (!name.empty()) to.push_back(name);
@@ -100,8 +101,8 @@ class Builder {
     for (size_t i = 0; i + 1 < tile.size(); ++i) moves_.push_back(move_unroll(tile[i]));
   }
 
-  /// Copies of the operands, as far outside as they are reused from. `vector_at` loops of `outside` lie around the place where
-  /// the operand along the lanes is wanted again and again.
+  /// Copies of the operands, as far outside as they are reused from. `vector_at` loops of `outside` lie
+  /// around the place where the operand along the lanes is wanted again and again.
   void pack(const std::vector<std::string>& outside, size_t vector_at, const std::string& rows_outer) {
     for (const auto& operand : p_.operands) {
       if (!operand.packable) continue;
@@ -123,45 +124,49 @@ class Builder {
   }
 
   /// Loops inside outside[at - 1] along which the operand moves.
-  size_t pack_dimensions(const TileProblem::Operand& operand, const std::vector<std::string>& outside, size_t at) const {
+  size_t pack_dimensions(const TileProblem::Operand& operand, const std::vector<std::string>& outside,
+                         size_t at) const {
     size_t n = 0;
     const auto belongs = [](const std::string& part, const std::string& whole) {
       return part.size() >= whole.size() && part.compare(0, whole.size(), whole) == 0 &&
              (part.size() == whole.size() || part[whole.size()] == '.');
     };
     for (size_t i = at; i < outside.size(); ++i) {
-      for (size_t j = 0; j < p_.out.size(); ++j) n += belongs(outside[i], nest_name(p_.out[j])) && operand.out_strides[j] != 0;
-      for (size_t j = 0; j < p_.reduce.size(); ++j) n += belongs(outside[i], p_.reduce[j].name) && operand.reduce_strides[j] != 0;
+      for (size_t j = 0; j < p_.out.size(); ++j)
+        n += belongs(outside[i], nest_name(p_.out[j])) && operand.out_strides[j] != 0;
+      for (size_t j = 0; j < p_.reduce.size(); ++j)
+        n += belongs(outside[i], p_.reduce[j].name) && operand.reduce_strides[j] != 0;
     }
     for (double s : operand.reduce_strides) n += s != 0;
     n += 1 + (c_.vectors > 1 && p_.out[c_.vector].extent > p_.lanes ? 1 : 0);
     return n;
   }
 
-  Proposal fused(std::vector<std::string>& outside, const std::vector<std::string>& tile, const TileProblem::Loop& n,
-                 const std::vector<std::string>& reduce, size_t vector_pack, const Parts& m_tile, bool has_first) {
+  Proposal fused(std::vector<std::string>& outside, const std::vector<std::string>& tile,
+                 const TileProblem::Loop& n, const std::vector<std::string>& reduce, size_t vector_pack,
+                 const Parts& m_tile, bool has_first) {
     if (!has_first || outside.empty()) return {};
     std::vector<std::string> order = outside;
     order.insert(order.end(), tile.begin(), tile.end());
     if (order.size() > 1) moves_.push_back(move_reorder(order));
     moves_.push_back(move_fuse_at(p_.stage, outside.back(), "register"));
     // Under the loop the reduction has loops of its own over the tile: cut and order them alike.
-    const auto inner_tile = [&](const std::string& n_name, const std::string& m_name, const std::vector<std::string>& reducing) {
+    const auto inner_tile = [&](const std::string& n_name, const std::string& m_name,
+                                const std::vector<std::string>& reducing) {
       std::vector<std::string> own;
       if (!m_tile.inner.empty()) own.push_back(m_name);
       const Parts v = split(n_name, std::min<int64_t>(n.extent, int64_t{p_.lanes} * c_.vectors), p_.lanes);
       add(own, v.outer);
       own.push_back(v.inner);
-      if (!reducing.empty()) {
-        std::vector<std::string> all = reducing;
-        all.insert(all.end(), own.begin(), own.end());
-        moves_.push_back(move_reorder(all));
-      }
+      std::vector<std::string> all = reducing;
+      all.insert(all.end(), own.begin(), own.end());
+      if (all.size() > 1) moves_.push_back(move_reorder(all));
       return own;
     };
     const std::string m_name = c_.rows >= 0 ? p_.out[c_.rows].name : "";
     const std::vector<std::string> update = inner_tile(n.name, m_name, reduce);
-    const std::vector<std::string> clear = inner_tile(clear_name(n.name), m_name.empty() ? "" : clear_name(m_name), {});
+    const std::vector<std::string> clear =
+        inner_tile(clear_name(n.name), m_name.empty() ? "" : clear_name(m_name), {});
     pack(outside, vector_pack, m_tile.outer);
     finish_tile(update);
     finish_tile(clear);
@@ -169,7 +174,7 @@ class Builder {
     return {std::move(moves_), describe()};
   }
 
-  static std::string clear_name(std::string name) {  // "t3.i1" -> "t3.z1"
+  static std::string clear_name(std::string name) { // "t3.i1" -> "t3.z1"
     name[name.find('.') + 1] = 'z';
     return name;
   }
@@ -197,8 +202,10 @@ std::vector<int> vector_loops(const TileProblem& p) {
     double contiguous = std::abs(p.out[i].store_stride) == 1 ? 0.5 : 0, strided = 0;
     for (const auto& o : p.operands) {
       const double s = std::abs(o.out_strides[i]);
-      if (s == 1) contiguous += 1;
-      else if (s != 0) strided += 1;
+      if (s == 1)
+        contiguous += 1;
+      else if (s != 0)
+        strided += 1;
     }
     const double filled = std::min(1.0, p.out[i].average / p.lanes);
     ranked.emplace_back(-(contiguous - strided + filled), static_cast<int>(i));
@@ -240,7 +247,7 @@ std::vector<int> heights(int most, double extent, size_t count) {
   return out;
 }
 
-}  // namespace
+} // namespace
 
 std::vector<TileChoice> tile_choices(const TileProblem& p, const SuggestContext& context) {
   std::vector<TileChoice> choices;
@@ -261,7 +268,8 @@ std::vector<TileChoice> tile_choices(const TileProblem& p, const SuggestContext&
         // One vector a row leaves most loads unshared: only worth a try where there is no second one.
         if (!context.thorough && m >= 0 && vectors == 1 && p.out[n].extent > 2 * p.lanes) continue;
         const int most = std::max(1, (registers - vectors - 1) / vectors);
-        const std::vector<int> tall = m < 0 ? std::vector<int>{1} : heights(most, p.out[m].average, context.thorough ? 4 : 1);
+        const std::vector<int> tall =
+            m < 0 ? std::vector<int>{1} : heights(most, p.out[m].average, context.thorough ? 4 : 1);
         for (int height : tall) {
           TileChoice c;
           c.vector = n;
@@ -272,10 +280,12 @@ std::vector<TileChoice> tile_choices(const TileProblem& p, const SuggestContext&
           const auto with_blocks = [&](TileChoice choice) {
             choices.push_back(choice);
             if (!choice.pack_vector || choice.rows_outside) return;
-            const std::vector<int64_t> panels = context.thorough ? std::vector<int64_t>{2, 4, 8} : std::vector<int64_t>{4};
+            const std::vector<int64_t> panels =
+                context.thorough ? std::vector<int64_t>{2, 4, 8} : std::vector<int64_t>{4};
             std::vector<int64_t> depths{0};
             if (!p.fused() && longest >= 512)
-              for (int64_t k : context.thorough ? std::vector<int64_t>{256, 512, 1024} : std::vector<int64_t>{512})
+              for (int64_t k :
+                   context.thorough ? std::vector<int64_t>{256, 512, 1024} : std::vector<int64_t>{512})
                 if (longest > static_cast<double>(k)) depths.push_back(k);
             for (int64_t depth : depths) {
               choice.reduce_block = depth;
@@ -306,7 +316,9 @@ std::vector<TileChoice> tile_choices(const TileProblem& p, const SuggestContext&
   return choices;
 }
 
-Proposal tile_moves(const TileProblem& problem, const TileChoice& choice) { return Builder(problem, choice).build(); }
+Proposal tile_moves(const TileProblem& problem, const TileChoice& choice) {
+  return Builder(problem, choice).build();
+}
 
 bool read_tile_problem(const Features& f, const ast::Kernel& kernel, const Target& target, TileProblem& out) {
   const Leaf* update = nullptr;
@@ -344,4 +356,4 @@ bool read_tile_problem(const Features& f, const ast::Kernel& kernel, const Targe
   return true;
 }
 
-}  // namespace lathe::search
+} // namespace lathe::search

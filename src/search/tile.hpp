@@ -10,32 +10,33 @@ namespace lathe::search {
 /// A reduction's update nest as the tiler sees it.
 struct TileProblem {
   struct Loop {
-    std::string name;       // in the reduction's own nest
-    std::string around;     // the consumer's loop of the same axis, if the reduction is fused under it; else empty
-    int64_t extent;         // upper bound
+    std::string name; // in the reduction's own nest
+    std::string
+        around;     // the consumer's loop of the same axis, if the reduction is fused under it; else empty
+    int64_t extent; // upper bound
     double average;
     double store_stride;
   };
   struct Operand {
     std::string buffer;
     bool packable;
-    std::vector<double> out_strides, reduce_strides;  // along Loops below
+    std::vector<double> out_strides, reduce_strides; // along Loops below
   };
   std::string stage;
   std::vector<Loop> out, reduce;
   std::vector<Operand> operands;
   int lanes = 1;
-  int scratch = 0;          // number of the next scratch buffer
+  int scratch = 0; // number of the next scratch buffer
   bool fused() const { return !out.empty() && !out[0].around.empty(); }
 };
 
 /// One choice of everything a tiling decides.
 struct TileChoice {
-  int vector = 0;           // position in out: the loop along the lanes
-  int rows = -1;            // position in out: the other loop of the tile; -1: none
-  int vectors = 1;          // registers along the lanes
-  int height = 1;           // rows in the tile
-  bool rows_outside = false;  // order of the tile loops
+  int vector = 0;            // position in out: the loop along the lanes
+  int rows = -1;             // position in out: the other loop of the tile; -1: none
+  int vectors = 1;           // registers along the lanes
+  int height = 1;            // rows in the tile
+  bool rows_outside = false; // order of the tile loops
   bool pack_vector = false, pack_rows = false;
   int64_t vector_block = 0; // elements; 0: none
   int64_t reduce_block = 0; // along the longest reducing loop
@@ -44,7 +45,9 @@ struct TileChoice {
 std::vector<TileChoice> tile_choices(const TileProblem& problem, const SuggestContext& context);
 Proposal tile_moves(const TileProblem& problem, const TileChoice& choice);
 
-/// The update nest of a kernel that holds one reduction, untouched so far; nothing if it isn't one worth tiling.
-bool read_tile_problem(const Features& features, const ast::Kernel& kernel, const Target& target, TileProblem& out);
+/// The update nest of a kernel that holds one reduction, untouched so far; nothing if it isn't one worth
+/// tiling.
+bool read_tile_problem(const Features& features, const ast::Kernel& kernel, const Target& target,
+                       TileProblem& out);
 
-}  // namespace lathe::search
+} // namespace lathe::search

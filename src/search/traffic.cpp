@@ -7,8 +7,8 @@
 namespace lathe::search {
 namespace {
 
-constexpr double kUsable = 0.8;          // of a cache: the rest is lost to other data and imperfect replacement
-constexpr double kPrefetchedRun = 256;   // bytes in a row from which the prefetcher helps
+constexpr double kUsable = 0.8;        // of a cache: the rest is lost to other data and imperfect replacement
+constexpr double kPrefetchedRun = 256; // bytes in a row from which the prefetcher helps
 
 /// What one access touches while some loops run.
 struct Footprint {
@@ -19,7 +19,7 @@ struct Footprint {
 
 /// A kernel's accesses against one cache. Reused between kernels.
 class Model {
- public:
+public:
   void run(const Features& f, const CacheShape& cache, std::vector<Traffic>& nests) {
     f_ = &f;
     cache_ = cache;
@@ -29,13 +29,15 @@ class Model {
     const bool whole_fits = fits(0, static_cast<int>(f.accesses.size()), -1);
     for (int l = 0; l < static_cast<int>(f.loops.size()); l = f.loops[l].end) {
       Traffic t;
-      if (whole_fits) stream_only(l, t);
-      else add_traffic(l, 1, t);
+      if (whole_fits)
+        stream_only(l, t);
+      else
+        add_traffic(l, 1, t);
       nests.push_back(t);
     }
   }
 
- private:
+private:
   struct Merged {
     double bytes = 0, run = 0;
     bool read = false, written = false, streamed = false;
@@ -61,7 +63,8 @@ class Model {
         const double stride = std::abs(f_->stride(a, l));
         if (stride > 0 || a.random) steps_.push_back({stride, f_->loops[l].extent, f_->loops[l].depth});
       }
-      std::sort(steps_.begin(), steps_.end(), [](const Step& x, const Step& y) { return x.stride < y.stride; });
+      std::sort(steps_.begin(), steps_.end(),
+                [](const Step& x, const Step& y) { return x.stride < y.stride; });
       for (int d = 0; d <= depth; ++d) footprints_.push_back(over_loops_from(a, d));
     }
   }
@@ -80,13 +83,14 @@ class Model {
       return out;
     }
     double run = element, rows = 1, covered_sets = 1;
-    double stride = 0, count = 1;  // of the level being merged
+    double stride = 0, count = 1; // of the level being merged
     const auto close_level = [&] {
       if (count <= 1) return;
       rows *= count;
       if (cache_.sets > 0) {
         const double lines = std::max(1.0, std::floor(stride / cache_.line));
-        const double shared = std::bit_floor(static_cast<uint64_t>(lines) & (~static_cast<uint64_t>(lines) + 1));
+        const double shared =
+            std::bit_floor(static_cast<uint64_t>(lines) & (~static_cast<uint64_t>(lines) + 1));
         covered_sets *= std::min(count, std::max(1.0, cache_.sets / shared));
       }
     };
@@ -184,11 +188,14 @@ class Model {
     merge(l.first_access, l.end_access, l.depth, [&](const Merged& m) {
       if (!m.streamed) return;
       t.streamed += m.bytes;
-      t.read += m.bytes;  // whoever reads it next has to fetch it
+      t.read += m.bytes; // whoever reads it next has to fetch it
     });
   }
 
-  struct Step { double stride, extent; int depth; };
+  struct Step {
+    double stride, extent;
+    int depth;
+  };
 
   const Features* f_ = nullptr;
   CacheShape cache_{};
@@ -200,7 +207,7 @@ class Model {
   uint32_t stamp_ = 0;
 };
 
-}  // namespace
+} // namespace
 
 CacheShape cache_shape(int64_t bytes, bool conflicts) {
   CacheShape c{static_cast<double>(bytes), 64, 0, 0};
@@ -221,4 +228,4 @@ void traffic(const Features& features, const CacheShape& cache, std::vector<Traf
   model.run(features, cache, nests);
 }
 
-}  // namespace lathe::search
+} // namespace lathe::search

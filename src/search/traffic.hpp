@@ -1,7 +1,7 @@
 // Bytes that a kernel moves between the levels of the memory hierarchy, from the strides of its accesses.
 //
-// For a cache of some capacity: the outermost loops whose data fits are run through once, so their data moves once;
-// around them, whatever does not stay is moved again in every iteration.
+// For a cache of some capacity: the outermost loops whose data fits are run through once, so their data moves
+// once; around them, whatever does not stay is moved again in every iteration.
 #pragma once
 #include <vector>
 
@@ -13,18 +13,18 @@ namespace lathe::search {
 struct CacheShape {
   double bytes;
   double line;
-  double sets, ways;   // sets 0: never in conflict
+  double sets, ways; // sets 0: never in conflict
 };
 CacheShape cache_shape(int64_t bytes, bool conflicts);
 
 struct Traffic {
-  double read = 0, written = 0;  // bytes, in whole lines
-  double streamed = 0;           // bytes stored past the caches
-  double scattered = 0;          // of read + written, what comes in runs too short for the prefetcher
+  double read = 0, written = 0; // bytes, in whole lines
+  double streamed = 0;          // bytes stored past the caches
+  double scattered = 0;         // of read + written, what comes in runs too short for the prefetcher
 };
 
-/// Traffic into the cache, per loop nest of the kernel (`nests` are the loops without parent, in order). A kernel whose data fits
-/// as a whole moves nothing: it is run again and again.
+/// Traffic into the cache, per loop nest of the kernel (`nests` are the loops without parent, in order). A
+/// kernel whose data fits as a whole moves nothing: it is run again and again.
 void traffic(const Features& features, const CacheShape& cache, std::vector<Traffic>& nests);
 
-}  // namespace lathe::search
+} // namespace lathe::search

@@ -1,0 +1,8 @@
+lathe_test(unit/cost_test core view ast graph lower search)
+lathe_test(unit/suggesters_test core view ast graph lower search)
+lathe_test(unit/beam_test core view ast graph lower search)
+lathe_test(unit/database_test core view ast graph lower search)
+lathe_test(unit/log_test core view ast graph lower search)
+lathe_test(error/database_errors_test core view ast graph lower search)
+lathe_test(error/log_errors_test core view ast graph lower search)
+lathe_test(property/beam_test core view ast graph lower search)

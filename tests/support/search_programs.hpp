@@ -1,0 +1,71 @@
+// Programs lowered for tests of the search, without compiling anything.
+#pragma once
+#include <memory>
+
+#include "graph/tensor_impl.hpp"
+#include "lathe/lathe.hpp"
+#include "search/search.hpp"
+
+namespace lathe::test {
+
+inline std::shared_ptr<const lower::Program> lowered(const Tensor& y) {
+  return std::make_shared<const lower::Program>(
+      lower::lower({{"y", graph::simplify({graph::node_of(y)})[0]}}));
+}
+inline Tensor in(const std::string& name, const Shape& shape) { return Tensor::input(name, shape); }
+
+/// A machine and target of fixed size, so that tests mean the same everywhere.
+inline search::MachineProfile machine() {
+  search::MachineProfile m;
+  m.cores = 2;
+  m.fingerprint = "test machine";
+  return m;
+}
+inline search::Target target(int threads = 1) {
+  search::Target t;
+  t.threads = threads;
+  return t;
+}
+
+inline search::SearchResult searched(const Tensor& y, const search::SearchOptions& options = {},
+                                     int threads = 1) {
+  search::CostModel model(target(threads), machine());
+  return search::search(search::initial_plan(lowered(y)), model, options);
+}
+
+/// A directory of its own, gone at the end.
+class TemporaryDir {
+public:
+  TemporaryDir();
+  ~TemporaryDir();
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+
+private:
+  std::string path_;
+};
+
+} // namespace lathe::test
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+namespace lathe::test {
+
+inline TemporaryDir::TemporaryDir() {
+  std::random_device random;
+  path_ = (std::filesystem::temp_directory_path() /
+           ("lathe-test-" + std::to_string(random()) + std::to_string(random())))
+              .string();
+  std::filesystem::create_directories(path_);
+}
+inline TemporaryDir::~TemporaryDir() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+inline void write_file(const std::string& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+} // namespace lathe::test

@@ -1,0 +1,222 @@
+// The cost model: seconds that react to loops as the machine does.
+#include <doctest/doctest.h>
+
+#include <chrono>
+
+#include "search/features.hpp"
+#include "search/traffic.hpp"
+#include "support/search_programs.hpp"
+
+using namespace lathe;
+using namespace lathe::search;
+
+namespace {
+
+search::Cost cost_of(const std::string& text, const Target& t = test::target()) {
+  KernelPlan plan;
+  plan.kernel = ast::parse(text);
+  plan.hash = ast::structural_hash(plan.kernel);
+  return cost(plan, t, test::machine());
+}
+/// Without the launch, which says nothing about loops.
+double seconds(const std::string& text, const Target& t = test::target()) {
+  return cost_of(text, t).seconds - test::machine().launch_seconds;
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const size_t at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+const std::string kCopySmall = R"(kernel k(a: f32[4096] in, y: f32[4096] out) {
+  for i in 4096 {
+    y[i] = a[i]
+  }
+})";
+const std::string kCopySmallVector = R"(kernel k(a: f32[4096] in, y: f32[4096] out) {
+  for i in 256 {
+    for l in 16 vector(16) {
+      y[i*16 + l] = a[i*16 + l]
+    }
+  }
+})";
+const std::string kSum = R"(kernel k(a: f32[4096] in, y: f32[1] out) {
+  alloc s: f32[UNROLL, 16] register {
+    for u in UNROLL unroll {
+      for l in 16 vector(16) {
+        s[u, l] = 0:f32
+      }
+    }
+    for r in STEPS {
+      for v in UNROLL unroll {
+        for m in 16 vector(16) {
+          s[v, m] += a[r*WIDTH + v*16 + m]
+        }
+      }
+    }
+    y[0] = s[0, 0]
+  }
+})";
+
+std::string sum_with(int unroll) {
+  std::string text = kSum;
+  for (size_t at; (at = text.find("UNROLL")) != std::string::npos;)
+    text.replace(at, 6, std::to_string(unroll));
+  text = replaced(text, "STEPS", std::to_string(4096 / 16 / unroll));
+  return replaced(text, "WIDTH", std::to_string(16 * unroll));
+}
+
+std::string copy_of(int64_t n, bool streaming) {
+  std::string text = R"(kernel k(a: f32[N] in, y: f32[N] out) {
+  for i in STEPS {
+    for l in 16 vector(16) {
+      y[i*16 + l] = a[i*16 + l]
+    }
+  }
+})";
+  for (size_t at; (at = text.find('N')) != std::string::npos;) text.replace(at, 1, std::to_string(n));
+  text = replaced(text, "STEPS", std::to_string(n / 16));
+  return streaming ? replaced(text, "y[i*16 + l]", "stream y[i*16 + l]") : text;
+}
+
+} // namespace
+
+TEST_CASE("a vector does the work of its lanes") {
+  const double scalar = seconds(kCopySmall), vector = seconds(kCopySmallVector);
+  CHECK(scalar > 4 * vector);
+  CHECK(scalar < 40 * vector);
+}
+
+TEST_CASE("seconds are the sum of the terms, and all are named") {
+  for (const std::string& text : {kCopySmall, kCopySmallVector, sum_with(4), copy_of(1 << 24, true)}) {
+    const Cost c = cost_of(text);
+    double sum = 0;
+    for (const CostTerm& t : c.terms) {
+      CHECK(t.seconds > 0);
+      CHECK(!t.name.empty());
+      sum += t.seconds;
+    }
+    CHECK(c.seconds == doctest::Approx(sum));
+  }
+}
+
+TEST_CASE("one accumulator waits for its own latency, several hide it") {
+  const double one = seconds(sum_with(1)), four = seconds(sum_with(4)), eight = seconds(sum_with(8));
+  CHECK(one > 2 * four);
+  CHECK(four > eight);
+}
+
+TEST_CASE("streaming stores pay for what does not fit and cost for what does") {
+  CHECK(seconds(copy_of(1 << 24, true)) < seconds(copy_of(1 << 24, false)));
+  CHECK(seconds(copy_of(1 << 12, true)) > seconds(copy_of(1 << 12, false)));
+}
+
+TEST_CASE("large data moves at the speed of memory") {
+  const MachineProfile m = test::machine();
+  const double bytes = 4.0 * (1 << 24);
+  const double t = seconds(copy_of(1 << 24, false));
+  CHECK(t > bytes / m.levels.back().read_bytes_per_second);
+  CHECK(t < 1.5 * (bytes / m.levels.back().read_bytes_per_second + bytes / m.write_bytes_per_second));
+}
+
+TEST_CASE("threads divide the work of parallel loops, in whole chunks") {
+  const std::string serial = R"(kernel k(a: f32[8, 65536] in, y: f32[8, 65536] out) {
+  for i in 8 {
+    for j in 65536 {
+      y[i, j] = exp2(a[i, j])
+    }
+  }
+})";
+  const std::string parallel = replaced(serial, "in 8 {", "in 8 parallel {");
+  const double one = seconds(serial), two = seconds(parallel, test::target(2));
+  CHECK(two < 0.55 * one);
+  CHECK(two > 0.49 * one);
+  // Eight rows on three threads take as long as nine would.
+  CHECK(seconds(parallel, test::target(3)) == doctest::Approx(one * 3 / 8).epsilon(0.02));
+}
+
+TEST_CASE("a strided walk costs more than a contiguous one") {
+  const std::string rows = R"(kernel k(a: f32[2048, 2048] in, y: f32[2048, 2048] out) {
+  for i in 2048 {
+    for j in 2048 {
+      y[i, j] = a[i, j]
+    }
+  }
+})";
+  CHECK(seconds(replaced(rows, "a[i, j]\n", "a[j, i]\n")) > 1.5 * seconds(rows));
+}
+
+TEST_CASE("more accumulators than registers spill") {
+  const auto tile = [](int height) {
+    std::string text = R"(kernel k(a: f32[H, 256] in, b: f32[256, 32] in, y: f32[H, 32] out) {
+  alloc c: f32[H, 2, 16] register {
+    for r in 256 {
+      for i in H unroll {
+        for j in 2 unroll {
+          for l in 16 vector(16) {
+            c[i, j, l] += a[i, r] * b[r, j*16 + l]
+          }
+        }
+      }
+    }
+    for i2 in H unroll {
+      for j2 in 2 unroll {
+        for l2 in 16 vector(16) {
+          y[i2, j2*16 + l2] = c[i2, j2, l2]
+        }
+      }
+    }
+  }
+})";
+    for (size_t at; (at = text.find('H')) != std::string::npos;) text.replace(at, 1, std::to_string(height));
+    return seconds(text) / height;
+  };
+  CHECK(tile(14) < tile(3));        // three rows of two do not hide the latency
+  CHECK(tile(20) > 1.2 * tile(14)); // 40 accumulators
+  // 14 x 32 runs at the machine's peak.
+  CHECK(2.0 * 256 * 32 / tile(14) > 0.7 * test::machine().flops_per_second[2]);
+}
+
+TEST_CASE("symbolic sizes have a cost") {
+  const double t = seconds(R"(kernel k(a: f32[n] in, y: f32[n] out; n in [1, 4096]) {
+  for i in n {
+    y[i] = a[i]
+  }
+})");
+  CHECK(t > seconds(replaced(replaced(replaced(kCopySmall, "4096", "64"), "4096", "64"), "4096", "64")));
+  CHECK(t < seconds(kCopySmall));
+}
+
+TEST_CASE("traffic counts what does not stay in the cache") {
+  // b is read again for every row of a: from a small cache it comes every time.
+  const ast::Kernel k = ast::parse(R"(kernel k(a: f32[64] in, b: f32[4096] in, y: f32[64, 4096] out) {
+  for i in 64 {
+    for j in 4096 {
+      y[i, j] = a[i] * b[j]
+    }
+  }
+})");
+  Features f;
+  read_features(k, test::target(), f);
+  std::vector<Traffic> nests;
+  traffic(f, cache_shape(8 << 10, false), nests);
+  REQUIRE(nests.size() == 1);
+  CHECK(nests[0].read == doctest::Approx(64 * 4096 * 4.0).epsilon(0.1));
+  traffic(f, cache_shape(256 << 10, false), nests);
+  CHECK(nests[0].read < 2 * 4096 * 4.0);
+  CHECK(nests[0].written == doctest::Approx(64 * 4096 * 4.0).epsilon(0.1));
+  traffic(f, cache_shape(64 << 20, false), nests);
+  CHECK(nests[0].read + nests[0].written == 0);
+}
+
+TEST_CASE("the model is quick") {
+  KernelPlan plan;
+  plan.kernel = ast::parse(sum_with(8));
+  const auto start = std::chrono::steady_clock::now();
+  double sum = 0;
+  for (int i = 0; i < 5000; ++i) sum += cost(plan, test::target(), test::machine()).seconds;
+  CHECK(sum > 0);
+  // 20,000 a second, with room for a machine that is busy with something else.
+  CHECK(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < 2.5);
+}

@@ -1,0 +1,180 @@
+// Suggesters: what they propose for the kernels they are made for, mostly legal, always data.
+#include <doctest/doctest.h>
+
+#include "search/features.hpp"
+#include "search/suggest.hpp"
+#include "support/search_programs.hpp"
+
+using namespace lathe;
+using namespace lathe::search;
+
+namespace {
+
+struct Counted {
+  std::vector<Proposal> proposals;
+  size_t legal = 0;
+};
+
+Counted propose(Suggester suggest, const Plan& plan, size_t k, const Target& target, bool thorough = true) {
+  Features features;
+  read_features(plan.kernels[k]->kernel, target, features);
+  const MachineProfile machine = test::machine();
+  Counted c;
+  c.proposals = suggest({plan, *plan.kernels[k], features, target, machine, thorough});
+  for (const Proposal& p : c.proposals) {
+    CHECK(!p.moves.empty());
+    CHECK(!p.why.empty());
+    c.legal += apply(plan, p.moves, target).plan.has_value();
+    for (const Move& m : p.moves) CHECK(parse_move(to_string(m)) == m);
+  }
+  return c;
+}
+
+/// The program with every elementwise stage inlined, as one would start loop moves from.
+Plan inlined(const Tensor& y) {
+  const Plan start = initial_plan(test::lowered(y));
+  const Counted c = propose(suggest_inline, start, 0, test::target());
+  if (c.proposals.empty()) return start;
+  Applied applied = apply(start, c.proposals[0].moves, test::target());
+  REQUIRE(applied.plan);
+  return *applied.plan;
+}
+
+/// The kernel that holds the last reduction.
+size_t reduction_of(const Plan& plan) {
+  for (size_t k = plan.kernels.size(); k-- > 0;)
+    for (int s : plan.kernels[k]->stages)
+      if (plan.program->stages[s].is_reduction) return k;
+  FAIL("no reduction");
+  return 0;
+}
+
+bool uses(const Counted& c, MoveKind kind) {
+  for (const Proposal& p : c.proposals)
+    for (const Move& m : p.moves)
+      if (m.kind == kind) return true;
+  return false;
+}
+
+} // namespace
+
+TEST_CASE("inline: a chain of elementwise stages becomes one kernel in one proposal") {
+  const Tensor a = test::in("a", {64}), b = test::in("b", {64});
+  const Plan start = initial_plan(test::lowered(((a + b) * a).relu() + b));
+  REQUIRE(start.kernels.size() > 2);
+  CHECK(inlined(((a + b) * a).relu() + b).kernels.size() == 1);
+}
+
+TEST_CASE("inline: what would be computed many times over stays a kernel of its own") {
+  // gelu(x) feeds every column of the product: a macro-move that keeps it must be among the first.
+  const Tensor y = test::in("x", {64, 64}).gelu().matmul(test::in("w", {64, 64}));
+  const Plan plan = inlined(y);
+  CHECK(plan.kernels[reduction_of(plan)]->inlined.size() == 1); // the products, not the gelu
+  CHECK(plan.kernels.size() <= 3);
+}
+
+TEST_CASE("inline: a deep diamond is followed once, not once for every path") {
+  Tensor t = test::in("a", {128});
+  for (int i = 0; i < 40; ++i) t = t.sin() + t.square();
+  CHECK(inlined(t).kernels.size() <= 2);
+}
+
+TEST_CASE("inline: shifted reads don't multiply without end") {
+  Tensor t = test::in("a", {512});
+  for (int i = 0; i < 16; ++i) t = (t.shrink({{0, 512 - i - 1}}) + t.shrink({{1, 512 - i}})).sin();
+  const Plan plan = inlined(t);
+  CHECK(plan.kernels.size() >= 3); // all in one would compute 2^16 copies of the first stage
+}
+
+TEST_CASE("tile: a product gets register tiles, packed and not") {
+  const Plan plan = inlined(test::in("a", {96, 80}).matmul(test::in("b", {80, 112})));
+  const Counted c = propose(suggest_tile, plan, reduction_of(plan), test::target());
+  CHECK(c.proposals.size() > 20);
+  CHECK(c.legal * 10 >= c.proposals.size() * 8);
+  CHECK(uses(c, MoveKind::Pack));
+  CHECK(uses(c, MoveKind::Accumulate));
+  CHECK(uses(c, MoveKind::Vectorise));
+}
+
+TEST_CASE("tile: a convolution and a product of three axes too, an elementwise kernel not") {
+  const Plan conv =
+      inlined(test::in("x", {1, 8, 20, 40}).conv2d(test::in("w", {16, 8, 3, 3}), {}, {.padding = {1}}));
+  CHECK(propose(suggest_tile, conv, reduction_of(conv), test::target()).legal > 10);
+  const Plan batch = inlined(test::in("a", {4, 32, 32}).matmul(test::in("b", {4, 32, 48})));
+  CHECK(propose(suggest_tile, batch, reduction_of(batch), test::target()).legal > 10);
+  const Plan plain = initial_plan(test::lowered(test::in("a", {64, 64}) + 1.0f));
+  CHECK(propose(suggest_tile, plain, 0, test::target()).proposals.empty());
+}
+
+TEST_CASE("fused tile: the product goes under the tile loops of what follows it") {
+  const Plan plan =
+      inlined((test::in("a", {64, 48}).matmul(test::in("b", {48, 96})) + test::in("c", {96})).relu());
+  REQUIRE(plan.kernels.size() == 2);
+  const Counted c = propose(suggest_fused_tile, plan, 1, test::target());
+  CHECK(c.proposals.size() > 20);
+  CHECK(c.legal * 10 >= c.proposals.size() * 8);
+  for (const Proposal& p : c.proposals)
+    if (Applied applied = apply(plan, p.moves, test::target()); applied.plan)
+      CHECK(applied.plan->kernels.size() == 1);
+}
+
+TEST_CASE("fuse: the rows of a softmax in one pass") {
+  const Plan plan = inlined(test::in("a", {64, 80}).softmax(-1));
+  REQUIRE(plan.kernels.size() >= 2);
+  bool one = false;
+  for (size_t k = 0; k < plan.kernels.size(); ++k)
+    for (const Proposal& p : propose(suggest_fuse, plan, k, test::target()).proposals)
+      if (Applied applied = apply(plan, p.moves, test::target()); applied.plan)
+        one |= applied.plan->kernels.size() == 1;
+  CHECK(one);
+}
+
+TEST_CASE("vectorise: contiguous loops and partial results of reductions") {
+  const Plan sum = inlined(test::in("a", {32, 1000}).sum(1, true));
+  const Counted s = propose(suggest_vectorise, sum, 0, test::target());
+  CHECK(s.legal == s.proposals.size());
+  CHECK(uses(s, MoveKind::Accumulate));
+  const Plan columns = inlined(test::in("a", {1000, 64}).sum(0, true));
+  const Counted c = propose(suggest_vectorise, columns, 0, test::target());
+  CHECK(c.legal > 0);
+  CHECK(!uses(c, MoveKind::Accumulate));
+}
+
+TEST_CASE("reorder: blocks where load and store are contiguous along different loops") {
+  const Plan plan = initial_plan(test::lowered(test::in("a", {256, 256}).transpose().contiguous()));
+  const Counted c = propose(suggest_reorder, plan, 0, test::target());
+  CHECK(c.proposals.size() >= 4);
+  CHECK(c.legal == c.proposals.size());
+}
+
+TEST_CASE("parallel: only with threads, only where iterations are independent") {
+  const Plan plan = inlined(test::in("a", {64, 1000}).sum(1, true));
+  CHECK(propose(suggest_parallel, plan, 0, test::target(1)).proposals.empty());
+  const Counted c = propose(suggest_parallel, plan, 0, test::target(2));
+  CHECK(!c.proposals.empty());
+  CHECK(c.legal == c.proposals.size());
+}
+
+TEST_CASE("stream: outputs larger than the caches, and only those") {
+  const Plan large = initial_plan(test::lowered(test::in("a", {int64_t{1} << 23}) + 1.0f));
+  const Counted c = propose(suggest_stream, large, 0, test::target());
+  REQUIRE(c.proposals.size() == 1);
+  CHECK(c.legal == 1);
+  const Plan small = initial_plan(test::lowered(test::in("a", {1024}) + 1.0f));
+  CHECK(propose(suggest_stream, small, 0, test::target()).proposals.empty());
+}
+
+TEST_CASE("opencl: work-groups, work-items and local memory where the target has them") {
+  const Plan plan = inlined(test::in("a", {64, 64}).matmul(test::in("b", {64, 64})));
+  CHECK(propose(suggest_opencl, plan, 0, test::target()).proposals.empty());
+  Target target = test::target();
+  target.device = "opencl";
+  target.groups = true;
+  const Counted c = propose(suggest_opencl, plan, 0, target);
+  CHECK(c.legal >= 3);
+  bool local = false;
+  for (const Proposal& p : c.proposals)
+    for (const Move& m : p.moves)
+      local |= m.kind == MoveKind::Pack && m.names.back() == "local" && apply(plan, p.moves, target).plan;
+  CHECK(local);
+}
