@@ -87,6 +87,11 @@ public:
         lanes == 1 ? helper("fma", dtype) : fmt::format("lathe_fma_{}x{}", to_string(dtype), lanes);
     return fmt::format("{}({}, {}, {})", name, a, b, c);
   }
+  std::string extreme(bool larger, const std::string& a, const std::string& b, DType dtype,
+                      int lanes) const override {
+    if (lanes == 1) return fmt::format("({0} {2} {1} ? {0} : {1})", a, b, larger ? ">" : "<");
+    return fmt::format("lathe_{}_{}x{}({}, {})", larger ? "larger" : "lesser", to_string(dtype), lanes, a, b);
+  }
   std::string function(Op op, const std::string& a, DType dtype, int lanes) const override {
     const char* name = op == Op::Sqrt    ? "sqrt"
                        : op == Op::Trunc ? "trunc"

@@ -35,6 +35,9 @@ public:
                              int lanes) const = 0;
   virtual std::string fma(const std::string& a, const std::string& b, const std::string& c, DType dtype,
                           int lanes) const = 0;
+  /// Floats: a > b ? a : b (larger) or a < b ? a : b, so b where either is NaN.
+  virtual std::string extreme(bool larger, const std::string& a, const std::string& b, DType dtype,
+                              int lanes) const = 0;
   /// Sqrt, Trunc, Exp2, Log2, Sin; with lanes only where has_vector_function.
   virtual std::string function(Op op, const std::string& a, DType dtype, int lanes) const = 0;
   virtual bool has_vector_function(Op op) const = 0;

@@ -195,16 +195,7 @@ Operand OpPrinter::vector(Op op, DType result, const std::vector<Operand>& scala
     out.text = dialect_.reinterpret(spell(op, texts(args)), mask, mask, lanes);
     return out;
   case Op::Where: out.text = dialect_.select(a.text, args[1].text, args[2].text, result, lanes); return out;
-  case Op::Max: {
-    const Operand x = make_local(a), y = make_local(args[1]);
-    // A NaN in y fails both comparisons and y is taken; one in x is caught by x != x.
-    const std::string greater = is_float(result) ? fmt::format("(({0} > {1}) | ({0} != {0}))", x.text, y.text)
-                                                 : fmt::format("({} > {})", x.text, y.text);
-    const std::string m =
-        local_(dialect_.type(mask, lanes), dialect_.reinterpret(greater, mask, mask, lanes));
-    out.text = dialect_.select(m, x.text, y.text, result, lanes);
-    return out;
-  }
+  case Op::Max: return vector_max(a, args[1]);
   case Op::And:
   case Op::Or:
   case Op::Xor: out.text = spell(op, texts(args)); return out;
@@ -225,6 +216,28 @@ Operand OpPrinter::vector(Op op, DType result, const std::vector<Operand>& scala
     out.text = spell(op, texts(args));
     return out;
   }
+}
+
+Operand OpPrinter::extreme(bool larger, const Operand& a, const Operand& b) const {
+  const int lanes = std::max(a.lanes, b.lanes);
+  const Operand x = make_local(widen(a, lanes, 0)), y = make_local(widen(b, lanes, 0));
+  return {dialect_.extreme(larger, x.text, y.text, a.dtype, lanes), a.dtype, lanes};
+}
+
+/// Both have lanes. A NaN in either is the result.
+Operand OpPrinter::vector_max(const Operand& a, const Operand& b) const {
+  const DType d = a.dtype, mask = signed_of(size_of(d));
+  const auto is_number = [](const Operand& v) { return v.constant && !std::isnan(v.constant->as_float()); };
+  if (is_float(d) && is_number(b)) return extreme(true, b, a); // takes the second where there is a NaN
+  if (is_float(d) && is_number(a)) return extreme(true, a, b);
+  const Operand x = make_local(a), y = make_local(b);
+  const auto mask_of = [&](const char* op, const Operand& p, const Operand& q) {
+    return local_(dialect_.type(mask, a.lanes),
+                  dialect_.reinterpret(fmt::format("({} {} {})", p.text, op, q.text), mask, mask, a.lanes));
+  };
+  if (!is_float(d)) return {dialect_.select(mask_of(">", x, y), x.text, y.text, d, a.lanes), d, a.lanes};
+  const Operand larger = make_local(extreme(true, x, y));
+  return {dialect_.select(mask_of("!=", x, x), x.text, larger.text, d, a.lanes), d, a.lanes};
 }
 
 /// Ops on masks, where true is -1.

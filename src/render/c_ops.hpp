@@ -29,6 +29,8 @@ public:
 
   /// Scalars among the arguments are repeated where another has lanes.
   Operand apply(Op op, DType result, std::vector<Operand> args) const;
+  /// Of floats: a > b ? a : b (larger) or a < b ? a : b.
+  Operand extreme(bool larger, const Operand& a, const Operand& b) const;
   /// `value` with `lanes` lanes, and as a mask of `mask_bytes` if it is a Bool.
   Operand widen(const Operand& value, int lanes, int mask_bytes) const;
   std::string type_of(const Operand& value) const;
@@ -42,6 +44,7 @@ private:
   Operand vector(Op op, DType result, const std::vector<Operand>& args, int lanes) const;
   Operand vector_bool(Op op, const std::vector<Operand>& args, int lanes) const;
   Operand vector_cast(DType to, const Operand& from) const;
+  Operand vector_max(const Operand& a, const Operand& b) const;
   Operand vector_shift(Op op, const Operand& value, const Operand& count) const;
   Operand saturate(DType to, const Operand& from) const;
   Operand wrapping(Op op, DType result, const std::vector<Operand>& args, int lanes) const;

@@ -87,9 +87,17 @@ constexpr const char* kX86 = R"(
 #define lathe_trunc_f32x16(a) ((lathe_f32x16)__builtin_ia32_rndscaleps_mask(a, 11, a, 0xFFFF, 4))
 #define lathe_trunc_f64x8(a) ((lathe_f64x8)__builtin_ia32_rndscalepd_mask(a, 11, a, 0xFF, 4))
 #if defined(__clang__)
+#define lathe_larger_f32x16(a, b) ((lathe_f32x16)__builtin_ia32_maxps512(a, b, 4))
+#define lathe_larger_f64x8(a, b) ((lathe_f64x8)__builtin_ia32_maxpd512(a, b, 4))
+#define lathe_lesser_f32x16(a, b) ((lathe_f32x16)__builtin_ia32_minps512(a, b, 4))
+#define lathe_lesser_f64x8(a, b) ((lathe_f64x8)__builtin_ia32_minpd512(a, b, 4))
 #define lathe_sqrt_f32x16(a) ((lathe_f32x16)__builtin_ia32_sqrtps512(a, 4))
 #define lathe_sqrt_f64x8(a) ((lathe_f64x8)__builtin_ia32_sqrtpd512(a, 4))
 #else
+#define lathe_larger_f32x16(a, b) ((lathe_f32x16)__builtin_ia32_maxps512_mask(a, b, a, 0xFFFF, 4))
+#define lathe_larger_f64x8(a, b) ((lathe_f64x8)__builtin_ia32_maxpd512_mask(a, b, a, 0xFF, 4))
+#define lathe_lesser_f32x16(a, b) ((lathe_f32x16)__builtin_ia32_minps512_mask(a, b, a, 0xFFFF, 4))
+#define lathe_lesser_f64x8(a, b) ((lathe_f64x8)__builtin_ia32_minpd512_mask(a, b, a, 0xFF, 4))
 #define lathe_sqrt_f32x16(a) ((lathe_f32x16)__builtin_ia32_sqrtps512_mask(a, a, 0xFFFF, 4))
 #define lathe_sqrt_f64x8(a) ((lathe_f64x8)__builtin_ia32_sqrtpd512_mask(a, a, 0xFF, 4))
 #endif
@@ -101,6 +109,10 @@ constexpr const char* kX86 = R"(
 #define lathe_fma_f64x2(a, b, c) ((lathe_f64x2)__builtin_ia32_vfmaddpd(a, b, c))
 #endif
 #if defined(__AVX__)
+#define lathe_larger_f32x8(a, b) ((lathe_f32x8)__builtin_ia32_maxps256(a, b))
+#define lathe_larger_f64x4(a, b) ((lathe_f64x4)__builtin_ia32_maxpd256(a, b))
+#define lathe_lesser_f32x8(a, b) ((lathe_f32x8)__builtin_ia32_minps256(a, b))
+#define lathe_lesser_f64x4(a, b) ((lathe_f64x4)__builtin_ia32_minpd256(a, b))
 #define lathe_trunc_f32x8(a) ((lathe_f32x8)__builtin_ia32_roundps256(a, 11))
 #define lathe_trunc_f64x4(a) ((lathe_f64x4)__builtin_ia32_roundpd256(a, 11))
 #define lathe_sqrt_f32x8(a) ((lathe_f32x8)__builtin_ia32_sqrtps256(a))
@@ -111,9 +123,16 @@ constexpr const char* kX86 = R"(
 #define lathe_trunc_f64x2(a) ((lathe_f64x2)__builtin_ia32_roundpd(a, 11))
 #endif
 #if defined(__SSE2__)
+#define lathe_larger_f32x4(a, b) ((lathe_f32x4)__builtin_ia32_maxps(a, b))
+#define lathe_larger_f64x2(a, b) ((lathe_f64x2)__builtin_ia32_maxpd(a, b))
+#define lathe_lesser_f32x4(a, b) ((lathe_f32x4)__builtin_ia32_minps(a, b))
+#define lathe_lesser_f64x2(a, b) ((lathe_f64x2)__builtin_ia32_minpd(a, b))
 #define lathe_sqrt_f32x4(a) ((lathe_f32x4)__builtin_ia32_sqrtps(a))
 #define lathe_sqrt_f64x2(a) ((lathe_f64x2)__builtin_ia32_sqrtpd(a))
 #endif
+
+#define lathe_larger(a, b) ((a) > (b) ? (a) : (b))
+#define lathe_lesser(a, b) ((a) < (b) ? (a) : (b))
 
 /* Stores past the caches, where the address allows it and the target can. */
 #define lathe_stream64(T, p, v) *(T##_u*)(p) = (v)
@@ -171,6 +190,8 @@ std::string make_prelude() {
     for (int lanes : {2, 4, 8, 16}) {
       out += lane_fallback("fma", "a, b, c", {"a", "b", "c"}, dtype, lanes,
                            is_double ? "lathe_fma_f64" : "lathe_fma_f32");
+      out += lane_fallback("larger", "a, b", {"a", "b"}, dtype, lanes, "lathe_larger");
+      out += lane_fallback("lesser", "a, b", {"a", "b"}, dtype, lanes, "lathe_lesser");
       out +=
           lane_fallback("sqrt", "a", {"a"}, dtype, lanes, is_double ? "__builtin_sqrt" : "__builtin_sqrtf");
       out += lane_fallback("trunc", "a", {"a"}, dtype, lanes,

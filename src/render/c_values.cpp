@@ -1,5 +1,6 @@
 // Values of the C family: leaves (constants, loads, gathers, indices) and the walk over a statement's DAG.
 #include <algorithm>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -53,13 +54,41 @@ std::string CFamily::conjunction(const std::vector<Expr>& guards) {
   return out;
 }
 
+namespace {
+/// Where(p < q, q, p) is the larger and Where(p < q, p, q) the lesser of two floats, which have instructions.
+struct Extreme {
+  bool larger;
+  ast::ValueRef a, b; // a > b ? a : b, or a < b ? a : b
+};
+std::optional<Extreme> as_extreme(const ast::Value& v) {
+  if (v.op != Op::Where || (v.dtype != DType::F32 && v.dtype != DType::F64)) return {};
+  const ast::ValueRef& condition = v.sources[0];
+  if (condition->op != Op::CmpLt) return {};
+  const ast::ValueRef &p = condition->sources[0], &q = condition->sources[1];
+  if (v.sources[1] == q && v.sources[2] == p) return Extreme{true, q, p};
+  if (v.sources[1] == p && v.sources[2] == q) return Extreme{false, p, q};
+  return {};
+}
+} // namespace
+
 Operand CFamily::value(const ast::ValueRef& root, const Chunk* chunk) {
+  std::vector<ast::ValueRef> order;
+  ast::visit(root, [&](const ast::ValueRef& v) { order.push_back(v); });
+  std::unordered_set<const ast::Value*> needed{root.get()};
+  for (auto v = order.rbegin(); v != order.rend(); ++v) {
+    if (!needed.count(v->get())) continue;
+    if (const auto extreme = as_extreme(**v))
+      needed.insert({extreme->a.get(), extreme->b.get()});
+    else
+      for (const ast::ValueRef& s : (*v)->sources) needed.insert(s.get());
+  }
   Memo memo;
-  ast::visit(root, [&](const ast::ValueRef& v) {
+  for (const ast::ValueRef& v : order) {
+    if (!needed.count(v.get())) continue;
     Operand operand = leaf_or_op(v, chunk, memo);
     if (!operand.constant && is_elementwise(v->op)) operand.text = local(ops_.type_of(operand), operand.text);
     memo.emplace(v.get(), std::move(operand));
-  });
+  }
   return memo.at(root.get());
 }
 
@@ -74,6 +103,8 @@ Operand CFamily::leaf_or_op(const ast::ValueRef& v, const Chunk* chunk, const Me
   case Op::Gather: return gather(*v, memo.at(v->sources[0].get()));
   default: break;
   }
+  if (const auto extreme = as_extreme(*v))
+    return ops_.extreme(extreme->larger, memo.at(extreme->a.get()), memo.at(extreme->b.get()));
   std::vector<Operand> args;
   for (const ast::ValueRef& s : v->sources) args.push_back(memo.at(s.get()));
   return ops_.apply(v->op, v->dtype, std::move(args));

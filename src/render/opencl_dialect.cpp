@@ -61,6 +61,12 @@ public:
                   int) const override {
     return fmt::format("fma({}, {}, {})", a, b, c);
   }
+  std::string extreme(bool larger, const std::string& a, const std::string& b, DType,
+                      int lanes) const override {
+    const char* op = larger ? ">" : "<";
+    return lanes == 1 ? fmt::format("({0} {2} {1} ? {0} : {1})", a, b, op)
+                      : fmt::format("select({1}, {0}, {0} {2} {1})", a, b, op);
+  }
   std::string function(Op op, const std::string& a, DType, int) const override {
     switch (op) {
     case Op::Sqrt: return fmt::format("sqrt({})", a);

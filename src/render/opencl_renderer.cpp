@@ -55,6 +55,7 @@ public:
     if (out_.needs_f64) out_.text += "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n#define LATHE_HAS_F64\n";
     out_.text += kHead;
     out_.text += common_helpers();
+    out_.head = out_.text.size();
     for (const ast::Stmt* nest : nests) {
       nest_ = {*nest};
       function(nest_[0]);

@@ -43,13 +43,11 @@ TEST_CASE("C with the kernel ABI") { CHECK(render::render_c(tile(), {}) == R"(st
       acc_16 = lathe_fma_f32x16(lathe_splat16(lathe_f32x16, v2), v3, acc_16);
     }
     const lathe_f32x16 v4 = lathe_splat16(lathe_f32x16, 0.0f);
-    const lathe_i32x16 v5 = ((lathe_i32x16)(((acc_0 > v4) | (acc_0 != acc_0))));
-    const lathe_f32x16 v6 = (lathe_f32x16)((v5 & (lathe_i32x16)acc_0) | (~v5 & (lathe_i32x16)v4));
-    *(lathe_f32x16_u*)(C + i * 32) = v6;
-    const lathe_f32x16 v7 = lathe_splat16(lathe_f32x16, 0.0f);
-    const lathe_i32x16 v8 = ((lathe_i32x16)(((acc_16 > v7) | (acc_16 != acc_16))));
-    const lathe_f32x16 v9 = (lathe_f32x16)((v8 & (lathe_i32x16)acc_16) | (~v8 & (lathe_i32x16)v7));
-    *(lathe_f32x16_u*)(C + i * 32 + 16) = v9;
+    const lathe_f32x16 v5 = lathe_larger_f32x16(v4, acc_0);
+    *(lathe_f32x16_u*)(C + i * 32) = v5;
+    const lathe_f32x16 v6 = lathe_splat16(lathe_f32x16, 0.0f);
+    const lathe_f32x16 v7 = lathe_larger_f32x16(v6, acc_16);
+    *(lathe_f32x16_u*)(C + i * 32 + 16) = v7;
   }
 }
 void tile(void* const* buffers, const int64_t* vars, char* scratch, const struct lathe_env* env) {
@@ -84,21 +82,17 @@ TEST_CASE("standalone C") {
         acc_24 = lathe_fma_f32x8(lathe_splat8(lathe_f32x8, v6), v7, acc_24);
       }
       const lathe_f32x8 v8 = lathe_splat8(lathe_f32x8, 0.0f);
-      const lathe_i32x8 v9 = ((lathe_i32x8)(((acc_0 > v8) | (acc_0 != acc_0))));
-      const lathe_f32x8 v10 = (lathe_f32x8)((v9 & (lathe_i32x8)acc_0) | (~v9 & (lathe_i32x8)v8));
-      *(lathe_f32x8_u*)(C + i * 32) = v10;
-      const lathe_f32x8 v11 = lathe_splat8(lathe_f32x8, 0.0f);
-      const lathe_i32x8 v12 = ((lathe_i32x8)(((acc_8 > v11) | (acc_8 != acc_8))));
-      const lathe_f32x8 v13 = (lathe_f32x8)((v12 & (lathe_i32x8)acc_8) | (~v12 & (lathe_i32x8)v11));
-      *(lathe_f32x8_u*)(C + i * 32 + 8) = v13;
+      const lathe_f32x8 v9 = lathe_larger_f32x8(v8, acc_0);
+      *(lathe_f32x8_u*)(C + i * 32) = v9;
+      const lathe_f32x8 v10 = lathe_splat8(lathe_f32x8, 0.0f);
+      const lathe_f32x8 v11 = lathe_larger_f32x8(v10, acc_8);
+      *(lathe_f32x8_u*)(C + i * 32 + 8) = v11;
+      const lathe_f32x8 v12 = lathe_splat8(lathe_f32x8, 0.0f);
+      const lathe_f32x8 v13 = lathe_larger_f32x8(v12, acc_16);
+      *(lathe_f32x8_u*)(C + i * 32 + 16) = v13;
       const lathe_f32x8 v14 = lathe_splat8(lathe_f32x8, 0.0f);
-      const lathe_i32x8 v15 = ((lathe_i32x8)(((acc_16 > v14) | (acc_16 != acc_16))));
-      const lathe_f32x8 v16 = (lathe_f32x8)((v15 & (lathe_i32x8)acc_16) | (~v15 & (lathe_i32x8)v14));
-      *(lathe_f32x8_u*)(C + i * 32 + 16) = v16;
-      const lathe_f32x8 v17 = lathe_splat8(lathe_f32x8, 0.0f);
-      const lathe_i32x8 v18 = ((lathe_i32x8)(((acc_24 > v17) | (acc_24 != acc_24))));
-      const lathe_f32x8 v19 = (lathe_f32x8)((v18 & (lathe_i32x8)acc_24) | (~v18 & (lathe_i32x8)v17));
-      *(lathe_f32x8_u*)(C + i * 32 + 24) = v19;
+      const lathe_f32x8 v15 = lathe_larger_f32x8(v14, acc_24);
+      *(lathe_f32x8_u*)(C + i * 32 + 24) = v15;
     }
   }
 }
@@ -131,16 +125,6 @@ void tile(__global const float* A, __global const float* B, __global float* C, c
         const float16 v3 = vload16(0, B + k * 16);
         acc_16 = fma(((float16)(v2)), v3, acc_16);
       }
-      const float16 v4 = ((float16)(0.0f));
-      const int16 v5 = as_int16(((acc_0 > v4) | (acc_0 != acc_0)));
-      const float16 v6 = select(v4, acc_0, v5);
-      vstore16(v6, 0, C + i * 32);
-      const float16 v7 = ((float16)(0.0f));
-      const int16 v8 = as_int16(((acc_16 > v7) | (acc_16 != acc_16)));
-      const float16 v9 = select(v7, acc_16, v8);
-      vstore16(v9, 0, C + i * 32 + 16);
-    }
-  }
-}
+      const float16 v4
 )");
 }

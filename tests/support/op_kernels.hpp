@@ -90,6 +90,11 @@ inline ast::Kernel arithmetic_kernel(DType dtype, int width) {
     else
       k.output(ast::make(op, result, {a, b, c}));
   }
+  const ast::ValueRef less =
+      ast::make(Op::CmpLt, DType::Bool, {a, b}); // what renderers may write as a maximum or minimum
+  k.output(ast::make(Op::Where, dtype, {less, a, b}));
+  k.output(ast::make(Op::Where, dtype, {less, b, a}));
+  if (is_float(dtype)) k.output(ast::make(Op::Max, dtype, {a, ast::constant(Scalar::of_int(dtype, 1))}));
   if (is_integer(dtype))
     for (int64_t count : {0, 1, 3, 7, 31, 64})
       for (Op op : {Op::Shl, Op::Shr})
