@@ -220,6 +220,24 @@ TEST_CASE("what a tile accumulates stays in registers") {
   CHECK(text.substr(first, last - first).find("(%rsp)") == std::string::npos);
 }
 
+TEST_CASE("rows that are read one after another are asked for in time") {
+  auto assembly = [](const std::string& text) {
+    return runtime::llvm_backend().assembly(ast::parse(text), {.cpu = "x86-64-v4"});
+  };
+  const auto rows = [](int apart) {
+    return "kernel k(A: f32[8, " + std::to_string(apart) +
+           "] in, S: f32[8] out, O: f32[8, 1024] out) {\n"
+           "for i in 8 { S[i] = 0:f32\n"
+           "for o in 64 { for l in 16 vector(16) { S[i] += A[i, o*16 + l] } }\n"
+           "for p in 64 { for l in 16 vector(16) { O[i, p*16 + l] = A[i, p*16 + l] * S[i] } } }\n}";
+  };
+  const std::string once = assembly(rows(1024));
+  const size_t first = once.find("prefetch");
+  CHECK(first != std::string::npos);
+  CHECK(once.find("prefetch", first + 1) == std::string::npos);      // only where the row is first read
+  CHECK(assembly(rows(8192)).find("prefetch") == std::string::npos); // too far apart to be a run of rows
+}
+
 TEST_CASE("CPUs by name") {
   auto& backend = runtime::llvm_backend();
   CHECK(backend.vector_bytes("x86-64") == 16);

@@ -211,6 +211,27 @@ void FunctionEmitter::write_lanes(const ast::Buffer& buffer, const Lanes& lanes,
   b_.CreateMaskedScatter(value, lane_addresses(buffer, lanes), align, mask);
 }
 
+/// A loop over rows that lie one after another, each read by its inner loop, waits for memory at the start of
+/// each row where more is done with a row than to read it. So the first read of a row asks for the next one.
+void FunctionEmitter::prefetch_next_row(const ast::Buffer& buffer, const Lanes& lanes) {
+  constexpr int64_t kLeastBytes = 1024, kMostBytes = 32768; // less the hardware foresees, more does not stay
+  if (open_loops_.size() < 2 || !lanes.stride || !lanes.stride->is_const(1)) return;
+  if (buffer.scope != ast::Scope::Global || levels_[0].written.count(buffer.id)) return;
+  const auto& [inner, count] = open_loops_.back();
+  const Expr outer = open_loops_[open_loops_.size() - 2].first;
+  const auto step = stride_of(lanes.base, inner), row = stride_of(lanes.base, outer);
+  if (!step || !row || !step->is_const() || !row->is_const() || !count.is_const()) return;
+  const int64_t read = step->value() * count.value(), apart = row->value();
+  if (read > apart || 2 * read < apart) return;
+  if (apart * size_of(buffer.dtype) < kLeastBytes || apart * size_of(buffer.dtype) > kMostBytes) return;
+  if (prefetched_.try_emplace({outer.id(), buffer.id}, inner.id()).first->second != inner.id()) return;
+  Value* next = b_.CreateGEP(memory_type(state_.context, buffer.dtype, 0), address(buffer, lanes.base),
+                             b_.getInt64(apart));
+  constexpr int kRead = 0, kKeep = 3, kData = 1;
+  b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {next->getType()},
+                     {next, b_.getInt32(kRead), b_.getInt32(kKeep), b_.getInt32(kData)});
+}
+
 Placed FunctionEmitter::load(const ast::LoadAttr& attr) {
   const ast::Buffer& buffer = *attr.buffer;
   const Expr flat = flat_index(buffer, attr.index);
@@ -235,6 +256,7 @@ Placed FunctionEmitter::load(const ast::LoadAttr& attr) {
   if (known) return {known, level};
   if (per_lane) {
     known = at(level, [&] { return read_lanes(buffer, lanes, mask, guard.scalar); });
+    if (!mask && !guard.scalar && level == depth()) prefetch_next_row(buffer, lanes);
   } else { // one element, wanted in some lanes: read it if any does
     Value* from = address(buffer, flat);
     known = at(level, [&] {

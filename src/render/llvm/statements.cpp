@@ -222,7 +222,9 @@ void FunctionEmitter::serial_loop(const ast::For& loop) {
   auto* counter = b_.CreatePHI(b_.getInt64Ty(), 2, loop.var.name());
   counter->addIncoming(b_.getInt64(0), before);
   loop_vars_[loop.var.id()] = {counter, depth()};
+  open_loops_.emplace_back(loop.var, loop.extent);
   block(loop.body);
+  open_loops_.pop_back();
   loop_vars_.erase(loop.var.id());
   Value* next = b_.CreateAdd(counter, b_.getInt64(1), "", true, true);
   counter->addIncoming(next, b_.GetInsertBlock());

@@ -1,5 +1,8 @@
 #include "runtime/llvm/codegen.hpp"
 
+#include <dlfcn.h>
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <map>
 #include <mutex>
@@ -31,8 +34,6 @@
 
 namespace lathe::runtime {
 namespace {
-
-constexpr int kCodegenVersion = 1; // of the emitter: raise it when the same kernel gives other code
 
 #if LLVM_VERSION_MAJOR >= 18
 constexpr auto kOptLevel = llvm::CodeGenOptLevel::Default;
@@ -205,9 +206,17 @@ void require_host_runs(const std::string& cpu) {
 }
 
 std::string codegen_identity(const std::string& cpu) {
+  // Another build of this library may give other code for the same kernel.
+  static const std::string build = [] {
+    Dl_info info;
+    struct stat file {};
+    if (!dladdr(reinterpret_cast<void*>(&codegen_identity), &info) || stat(info.dli_fname, &file) != 0)
+      return std::string();
+    return fmt::format("{}.{}.{}", file.st_size, file.st_mtim.tv_sec, file.st_mtim.tv_nsec);
+  }();
   const Cpu& of = cpu_of(cpu);
-  return fmt::format("lathe {} LLVM {} {} {} {}", kCodegenVersion, LLVM_VERSION_STRING, of.target.triple,
-                     of.target.cpu, of.target.features);
+  return fmt::format("lathe {} LLVM {} {} {} {}", build, LLVM_VERSION_STRING, of.target.triple, of.target.cpu,
+                     of.target.features);
 }
 
 std::string codegen_description() {
