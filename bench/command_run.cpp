@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "commands.hpp"
 #include "timing.hpp"
@@ -47,11 +48,15 @@ int run_command(const Options& options) {
   std::vector<Row> rows;
   for (const Selection& chosen : select(options)) {
     Case c = make_case(*chosen.workload, chosen.shape, parse_dtype(options.dtype));
-    Compiled compiled(c, compile);
+    auto begin = std::chrono::steady_clock::now();
+    Executable executable = lathe::compile(c.program, compile);
+    double compile_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    Compiled compiled(c, std::move(executable));
     Row row = start_row(c, compile, compiled.executable());
     row.max_error = compiled.verify(c.reference(c.inputs));
     row.verified = row.max_error <= c.tolerance;
     row.seconds = median_seconds({[&] { compiled.run(); }})[0];
+    row.extra["compile_ms"] = compile_seconds * 1e3;
     row.extra["predicted_ms"] = compiled.executable().predicted_seconds() * 1e3;
     rows.push_back(std::move(row));
   }

@@ -1,6 +1,8 @@
 // lathe-bench tune: search, or replay of a log.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "commands.hpp"
 #include "lowered.hpp"
 #include "progress.hpp"
@@ -35,6 +37,8 @@ Executable search_case(const Case& c, CompileOptions compile_with, const Options
   extra["proposed"] = progress.last().proposed;
   extra["measured"] = progress.last().measured;
   extra["rejected"] = progress.last().rejected;
+  extra["measured_per_second"] =
+      static_cast<double>(progress.last().measured) / std::max(progress.last().elapsed_seconds, 1e-9);
   return executable;
 }
 

@@ -56,12 +56,6 @@ int fail(int status, const std::string& message) {
   return status;
 }
 
-bool is_command(const CLI::App& app, const std::string& name) {
-  for (const CLI::App* command : app.get_subcommands({}))
-    if (command->get_name() == name) return true;
-  return false;
-}
-
 } // namespace
 
 int main(int argc, char** argv) {

@@ -11,7 +11,7 @@
 namespace lathe::bench {
 
 namespace {
-constexpr double kRedrawSeconds = 0.05, kLineSeconds = 5;
+constexpr double kRedrawSeconds = 0.05, kLineSeconds = 2;
 
 std::string bar(double share, int width) {
   int full = static_cast<int>(std::clamp(share, 0.0, 1.0) * width);
@@ -31,7 +31,7 @@ Progress::~Progress() {
 void Progress::show(const TuneProgress& progress) {
   last_ = progress;
   double since = progress.elapsed_seconds - drawn_at_;
-  if (terminal_ ? since >= kRedrawSeconds : progress.round != drawn_round_ || since >= kLineSeconds) draw();
+  if (since >= (terminal_ ? kRedrawSeconds : kLineSeconds)) draw();
 }
 
 void Progress::draw() {
@@ -48,7 +48,6 @@ void Progress::draw() {
   std::fflush(stderr);
   drawn_ = true;
   drawn_at_ = last_.elapsed_seconds;
-  drawn_round_ = last_.round;
 }
 
 } // namespace lathe::bench

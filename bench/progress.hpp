@@ -1,4 +1,4 @@
-// A live line about a search: redrawn in place on a terminal, plain lines elsewhere. On standard error.
+// A live line about a search: redrawn in place on a terminal, a plain line now and then elsewhere. On standard error.
 #pragma once
 #include <functional>
 #include <string>
@@ -24,7 +24,6 @@ private:
   TuneProgress last_;
   bool terminal_, drawn_ = false;
   double drawn_at_ = -1;
-  int drawn_round_ = -1;
 };
 
 } // namespace lathe::bench
