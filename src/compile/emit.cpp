@@ -10,11 +10,23 @@
 #include "compile/target.hpp"
 #include "graph/tensor_impl.hpp"
 #include "lathe/error.hpp"
+#include "render/c_names.hpp"
 #include "render/render.hpp"
 #include "runtime/llvm_backend.hpp"
 
 namespace lathe {
 namespace pipeline {
+
+namespace {
+
+[[noreturn]] void unknown_target(const std::string& target) {
+  throw Error(
+      ErrorKind::Name,
+      fmt::format("emit: target \"{}\" is unknown, expected c, opencl, llvm, asm, ast, graph, dot or moves",
+                  target));
+}
+
+} // namespace
 
 std::string emit_kernel(const ast::Kernel& finalised, const std::string& target,
                         const CompileOptions& options) {
@@ -23,10 +35,7 @@ std::string emit_kernel(const ast::Kernel& finalised, const std::string& target,
   if (target == "opencl") return render::render_opencl(finalised).text;
   if (target == "llvm") return runtime::llvm_backend().ir_text(finalised, flags);
   if (target == "asm") return runtime::llvm_backend().assembly(finalised, flags);
-  throw Error(
-      ErrorKind::Name,
-      fmt::format("emit: target \"{}\" is unknown, expected c, opencl, llvm, asm, ast, graph, dot or moves",
-                  target));
+  unknown_target(target);
 }
 
 namespace {
@@ -53,14 +62,34 @@ std::string launch_notes(const search::Plan& plan, const char* comment) {
   return out;
 }
 
+/// Finalised, with names that are functions of one file.
+std::vector<ast::Kernel> kernels_of_file(const search::Plan& plan) {
+  render::Names names;
+  std::vector<ast::Kernel> kernels;
+  for (const search::KernelPlanRef& kernel : plan.kernels) {
+    kernels.push_back(finalise(kernel->kernel));
+    kernels.back().name = names.fresh(kernel->kernel.name);
+  }
+  return kernels;
+}
+
+/// All kernels' functions behind one copy of the helpers.
+std::string opencl_functions(const std::vector<ast::Kernel>& kernels) {
+  std::string head, functions;
+  bool has_f64 = false;
+  for (const ast::Kernel& kernel : kernels) {
+    const render::OpenClSource source = render::render_opencl(kernel);
+    if (head.empty() || (source.needs_f64 && !has_f64)) head = source.text.substr(0, source.head);
+    has_f64 |= source.needs_f64;
+    functions += source.text.substr(source.head);
+  }
+  return head + functions;
+}
+
 std::string emit_outputs(std::vector<lower::NamedOutput> outputs, const EmitOptions& options) {
   const std::string& target = options.target;
   constexpr std::string_view known[] = {"c", "opencl", "llvm", "asm", "ast", "graph", "dot", "moves"};
-  if (std::find(std::begin(known), std::end(known), target) == std::end(known))
-    throw Error(
-        ErrorKind::Name,
-        fmt::format("emit: target \"{}\" is unknown, expected c, opencl, llvm, asm, ast, graph, dot or moves",
-                    target));
+  if (std::find(std::begin(known), std::end(known), target) == std::end(known)) unknown_target(target);
   const std::vector<KernelParam> inputs = declared_inputs(outputs);
   if (options.simplify_graph) outputs = simplify(outputs);
   if (target == "graph" || target == "dot") return emit_nodes(outputs, target);
@@ -75,14 +104,16 @@ std::string emit_outputs(std::vector<lower::NamedOutput> outputs, const EmitOpti
     for (const search::Move& move : plan.moves()) out += to_string(move) + "\n";
     return out;
   }
-  if (target == "opencl") out = launch_notes(plan, "//");
+  if (target == "ast") {
+    for (const search::KernelPlanRef& kernel : plan.kernels)
+      out += (out.empty() ? "" : "\n") + ast::print(kernel->kernel);
+    return out;
+  }
+  const std::vector<ast::Kernel> kernels = kernels_of_file(plan);
+  if (target == "opencl") return launch_notes(plan, "//") + opencl_functions(kernels);
   if (target == "llvm") out = launch_notes(plan, ";");
   if (target == "asm") out = launch_notes(plan, "#");
-  for (const search::KernelPlanRef& kernel : plan.kernels) {
-    if (!out.empty()) out += "\n";
-    out +=
-        target == "ast" ? ast::print(kernel->kernel) : emit_kernel(finalise(kernel->kernel), target, compile);
-  }
+  for (const ast::Kernel& kernel : kernels) out += "\n" + emit_kernel(kernel, target, compile);
   return out;
 }
 

@@ -36,6 +36,7 @@ struct OpenClLaunch {          // the NDRange in work-items, as Exprs of the sha
 /// scratch that OpenCL has no place for.
 struct OpenClSource {
   std::string text;
+  size_t head = 0;             // bytes of text before the first function: helpers, which a file of several kernels needs once
   std::vector<OpenClLaunch> launches;
   std::vector<std::string> functions;
   struct Temporary { int buffer_id; int64_t bytes; };  // Allocs at kernel level

@@ -382,7 +382,17 @@ TEST_CASE("emit: one text per target") {
   CHECK(text("ast").find("for ") != std::string::npos);
   CHECK(text("graph").find("Reduce") != std::string::npos);
   CHECK(text("dot").find("digraph") != std::string::npos);
-  CHECK(text("opencl").find("__kernel") != std::string::npos);
+  // Several kernels in one file share one copy of the helpers.
+  const std::string opencl = emit({{"y", y.contiguous().sort()}, {"z", y.cast(DType::F64).exp()}},
+                                  {.target = "opencl", .compile = on("interp")});
+  const auto times = [&](std::string_view what) {
+    size_t n = 0;
+    for (size_t at = 0; (at = opencl.find(what, at)) != std::string::npos; ++at) ++n;
+    return n;
+  };
+  CHECK(times("__kernel") > 1);
+  CHECK(times("lathe_floordiv(int64_t a") == 1);
+  CHECK(times("#define LATHE_HAS_F64") == 1);
   text("moves");
   if (has_device("cpu")) {
     CHECK(text("llvm").find("define") != std::string::npos);
