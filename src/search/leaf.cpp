@@ -1,5 +1,7 @@
 #include "search/leaf.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
@@ -45,7 +47,7 @@ int lanes_of(const Features& f, const Leaf& leaf, const Target& target) {
 }
 
 int next_scratch(const ast::Kernel& kernel, int stage) {
-  const std::string prefix = "t" + std::to_string(stage) + ".";
+  const std::string prefix = fmt::format("t{}.", stage);
   int next = 0;
   ast::visit(kernel.body, [&](const ast::Stmt& stmt, const auto&) {
     const auto* alloc = std::get_if<ast::Alloc>(&stmt.node);

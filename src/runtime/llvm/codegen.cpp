@@ -8,6 +8,8 @@
 #include <mutex>
 
 #include <fmt/core.h>
+#include <fmt/format.h>
+
 #include <llvm/Analysis/AssumptionCache.h>
 #include <llvm/Analysis/TargetTransformInfo.h>
 #include <llvm/IR/Dominators.h>
@@ -53,7 +55,8 @@ std::string host_features() {
   llvm::sys::getHostCPUFeatures(features);
 #endif
   std::vector<std::string> names; // the map's order is not that of another run
-  for (const auto& feature : features) names.push_back((feature.second ? "+" : "-") + feature.first().str());
+  for (const auto& feature : features)
+    names.push_back(fmt::format("{}{}", feature.second ? "+" : "-", std::string_view(feature.first())));
   std::sort(names.begin(), names.end());
   std::string out;
   for (const std::string& name : names) out += (out.empty() ? "" : ",") + name;
