@@ -106,14 +106,14 @@ std::string emit_outputs(std::vector<lower::NamedOutput> outputs, const EmitOpti
   }
   if (target == "ast") {
     for (const search::KernelPlanRef& kernel : plan.kernels)
-      out += (out.empty() ? "" : "\n") + ast::print(kernel->kernel);
+      out.append(out.empty() ? "" : "\n").append(ast::print(kernel->kernel));
     return out;
   }
   const std::vector<ast::Kernel> kernels = kernels_of_file(plan);
   if (target == "opencl") return launch_notes(plan, "//") + opencl_functions(kernels);
   if (target == "llvm") out = launch_notes(plan, ";");
   if (target == "asm") out = launch_notes(plan, "#");
-  for (const ast::Kernel& kernel : kernels) out += "\n" + emit_kernel(kernel, target, compile);
+  for (const ast::Kernel& kernel : kernels) out.append("\n").append(emit_kernel(kernel, target, compile));
   return out;
 }
 
