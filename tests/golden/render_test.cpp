@@ -125,6 +125,14 @@ void tile(__global const float* A, __global const float* B, __global float* C, c
         const float16 v3 = vload16(0, B + k * 16);
         acc_16 = fma(((float16)(v2)), v3, acc_16);
       }
-      const float16 v4
+      const float16 v4 = ((float16)(0.0f));
+      const float16 v5 = select(acc_0, v4, v4 > acc_0);
+      vstore16(v5, 0, C + i * 32);
+      const float16 v6 = ((float16)(0.0f));
+      const float16 v7 = select(acc_16, v6, v6 > acc_16);
+      vstore16(v7, 0, C + i * 32 + 16);
+    }
+  }
+}
 )");
 }
