@@ -10,6 +10,7 @@
 
 #include "compile/assemble.hpp"
 #include "compile/shape_values.hpp"
+#include "compile/target.hpp"
 #include "compile/test_data.hpp"
 #include "lathe/error.hpp"
 
@@ -33,7 +34,7 @@ class Measurer {
 public:
   Measurer(std::shared_ptr<const lower::Program> program, const CompileOptions& options)
       : program_(std::move(program)),
-        device_(runtime::device(options.device)), flags_{thread_count(options), options.cpu, true},
+        device_(runtime::device(options.device)), target_(target_for(options)), flags_{thread_count(options), options.cpu, true},
         values_(program_->shape_vars) {
     for (const Expr var : program_->shape_vars)
       values_.bind(var, std::clamp<int64_t>(256, var.lo(), var.hi()), "measure");
@@ -120,7 +121,7 @@ private:
     if (const auto known = cases_.find(key); known != cases_.end()) return known->second;
     if (cases_.size() >= kMaxCases) cases_.clear();
 
-    const KernelPlanRef reference = search::unscheduled(*program_, kernel);
+    const KernelPlanRef reference = search::reference_kernel(*program_, kernel, target_);
     Case made;
     made.reduction_length = longest_reduction(reference->kernel, values_);
     for (const ast::Param& param : reference->kernel.params) {
@@ -141,6 +142,7 @@ private:
 
   std::shared_ptr<const lower::Program> program_;
   runtime::Device& device_;
+  search::Target target_;
   runtime::CompileFlags flags_;
   ShapeValues values_;
   std::map<std::string, Case> cases_;

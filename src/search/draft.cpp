@@ -298,6 +298,9 @@ Verdict check_block(const Block& block, std::vector<const For*>& stack) {
     if (loop->kind == LoopKind::Vector)
       for (const Stmt& inner : loop->body)
         if (!std::holds_alternative<Store>(inner.node)) return fmt::format("the vector loop {} holds more than stores", name);
+    // Every work-group runs the whole body around its loops: there must be nothing else in it.
+    if (loop->kind == LoopKind::Group && !stack.empty() && (&block != &stack.back()->body || block.size() != 1))
+      return fmt::format("the group loop {} does not stand alone in {}", name, stack.back()->var.name());
     stack.push_back(loop);
     auto v = check_block(loop->body, stack);
     stack.pop_back();

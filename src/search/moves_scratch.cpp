@@ -100,6 +100,16 @@ std::optional<Place> find_initialiser(const std::vector<Place>& path, const Stor
 
 }  // namespace
 
+int64_t local_memory(const Block& body) {
+  int64_t bytes = 0;
+  ast::visit(body, [&](const Stmt& stmt, const auto&) {
+    const auto* alloc = std::get_if<Alloc>(&stmt.node);
+    if (alloc && alloc->buffer->scope == Scope::Local)
+      bytes += num_elements(alloc->buffer->shape).hi() * size_of(alloc->buffer->dtype);
+  });
+  return bytes;
+}
+
 Verdict pack(Draft& draft, const Move& move, const Target& target) {
   const std::string &stage_name = move.names[0], &operand = move.names[1], &loop_name = move.names[2];
   const int stage = stage_of_name(stage_name);
@@ -159,7 +169,7 @@ Verdict pack(Draft& draft, const Move& move, const Target& target) {
   }
   if (*scope == Scope::Register && elements * size_of(buffer.dtype) > 2048)
     return fmt::format("the copy of {} under {} is too large for registers", operand, loop_name);
-  if (*scope == Scope::Local && elements * size_of(buffer.dtype) > target.local_bytes)
+  if (*scope == Scope::Local && elements * size_of(buffer.dtype) + local_memory(draft.body) > target.local_bytes)
     return fmt::format("the copy of {} under {} does not fit local memory", operand, loop_name);
   const auto copy = std::make_shared<const Buffer>(std::move(buffer));
 

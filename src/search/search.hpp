@@ -93,6 +93,9 @@ struct Measurement {
   double seconds = 0;
   std::string error; // why rejected: does not compile, wrong result, too slow
 };
+/// What scheduled kernels are checked against, quicker than unscheduled() is: the same sums in the same order, but with the
+/// loop along which results are contiguous innermost.
+KernelPlanRef reference_kernel(const lower::Program& program, const KernelPlan& scheduled, const Target& target);
 using Measure = std::function<Measurement(const KernelPlanRef& kernel, double time_limit_seconds)>;
 
 struct SearchOptions {
