@@ -177,14 +177,24 @@ std::vector<SampleKernel> backend_kernels() {
 
 } // namespace
 
-TEST_CASE("what this backend does of its own") {
-  for (const SampleKernel& sample : backend_kernels())
-    for (const auto& values : sample.shape_values) {
-      CAPTURE(sample.name);
-      const ast::Kernel kernel = ast::parse(sample.text);
-      CHECK_NOTHROW(runtime::llvm_backend().ir_text(kernel, {})); // verifies the module
-      CHECK(compare(cpu(), kernel, values, sample.tolerance) == "");
+TEST_CASE("what this backend does of its own, with wide, narrow and no masked vectors") {
+  for (const SampleKernel& sample : backend_kernels()) {
+    CAPTURE(sample.name);
+    const ast::Kernel kernel = ast::parse(sample.text);
+    CHECK_NOTHROW(runtime::llvm_backend().ir_text(kernel, {})); // verifies the module
+    for (const char* name : {"native", "x86-64-v3", "x86-64"}) {
+      CAPTURE(name);
+      auto& backend = runtime::llvm_backend();
+      if (backend.vector_bytes(name) > backend.vector_bytes("native")) continue;
+      const auto program = cpu().compile(kernel, {.threads = 2, .cpu = name});
+      for (const auto& values : sample.shape_values) {
+        Contents want = sample_contents(kernel, values, false, 1), got = want;
+        interpret(kernel, want, values);
+        run_on(cpu(), *program, got, values);
+        CHECK(first_difference(kernel, got, want, sample.tolerance) == "");
+      }
     }
+  }
 }
 
 TEST_CASE("tiles after the passes, over sizes that do not divide") {

@@ -9,6 +9,12 @@
 #include <llvm/ExecutionEngine/Orc/ExecutorProcessControl.h>
 #include <llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h>
 #include <llvm/Support/MemoryBuffer.h>
+#if __has_include(<llvm/ExecutionEngine/Orc/AbsoluteSymbols.h>)
+#include <llvm/ExecutionEngine/Orc/AbsoluteSymbols.h>
+#endif
+#if __has_include(<llvm/ExecutionEngine/Orc/SelfExecutorProcessControl.h>)
+#include <llvm/ExecutionEngine/Orc/SelfExecutorProcessControl.h>
+#endif
 
 #include "lathe/error.hpp"
 #include "render/llvm/module.hpp"
