@@ -50,8 +50,10 @@ void stores_in(Block& block, std::vector<For*>& stack,
 void statements_in(const Block& block, const std::function<void(const Stmt&)>& f) {
   for (const Stmt& stmt : block) {
     f(stmt);
-    if (auto* loop = std::get_if<For>(&stmt.node)) statements_in(loop->body, f);
-    else if (auto* alloc = std::get_if<Alloc>(&stmt.node)) statements_in(alloc->body, f);
+    if (auto* loop = std::get_if<For>(&stmt.node))
+      statements_in(loop->body, f);
+    else if (auto* alloc = std::get_if<Alloc>(&stmt.node))
+      statements_in(alloc->body, f);
   }
 }
 
@@ -62,7 +64,7 @@ std::string kernel_name(const std::vector<int>& written) {
   return name;
 }
 
-}  // namespace
+} // namespace
 
 Draft draft_of_stage(const lower::Program& program, int stage) {
   Draft draft{&program, {stage}, {}, {}, program.stages[stage].nests};
@@ -102,7 +104,7 @@ Draft draft_of(const lower::Program& program, const KernelPlan& plan) {
 
 KernelPlanRef finish(Draft draft, const std::function<bool(int stage)>& is_external) {
   const lower::Program& program = *draft.program;
-  std::set<int> allocated;           // buffer ids declared inside
+  std::set<int> allocated; // buffer ids declared inside
   std::map<int, BufferRef> loaded, stored;
   std::vector<Expr> vars;
   statements_in(draft.body, [&](const Stmt& stmt) {
@@ -158,7 +160,8 @@ KernelPlanRef finish(Draft draft, const std::function<bool(int stage)>& is_exter
     const auto& [id, buffer] = *it;
     if (allocated.contains(id)) continue;
     const auto stage = stage_of_buffer.find(id);
-    if (stage == stage_of_buffer.end()) throw InternalError("a kernel stores to a buffer that is not its own: " + buffer->name);
+    if (stage == stage_of_buffer.end())
+      throw InternalError("a kernel stores to a buffer that is not its own: " + buffer->name);
     if (std::find(written.begin(), written.end(), stage->second) != written.end()) continue;
     Block wrapped;
     wrapped.push_back(Stmt{Alloc{buffer, std::move(kernel.body)}});
@@ -243,7 +246,8 @@ int fresh_buffer_id(const Block& body, int stage) {
   int next = kScratchBase + stage * 64;
   statements_in(body, [&](const Stmt& stmt) {
     if (auto* alloc = std::get_if<Alloc>(&stmt.node))
-      if (alloc->buffer->id >= next && alloc->buffer->id < kScratchBase + (stage + 1) * 64) next = alloc->buffer->id + 1;
+      if (alloc->buffer->id >= next && alloc->buffer->id < kScratchBase + (stage + 1) * 64)
+        next = alloc->buffer->id + 1;
   });
   return next;
 }
@@ -261,12 +265,14 @@ int stage_of_name(std::string_view name) {
 
 namespace {
 
-/// The name of a loop inside whose iterations run on threads or work-items of their own; empty if there is none.
+/// The name of a loop inside whose iterations run on threads or work-items of their own; empty if there is
+/// none.
 std::string shared_out_inside(const Block& block) {
   std::string found;
   statements_in(block, [&](const Stmt& stmt) {
     const auto* loop = std::get_if<For>(&stmt.node);
-    if (loop && (loop->kind == LoopKind::Parallel || loop->kind == LoopKind::Group || loop->kind == LoopKind::Local))
+    if (loop &&
+        (loop->kind == LoopKind::Parallel || loop->kind == LoopKind::Group || loop->kind == LoopKind::Local))
       found = loop->var.name();
   });
   return found;
@@ -277,7 +283,12 @@ Verdict check_block(const Block& block, std::vector<const For*>& stack) {
     if (auto* alloc = std::get_if<Alloc>(&stmt.node)) {
       if (alloc->buffer->scope == Scope::Packed || alloc->buffer->scope == Scope::Register)
         if (const std::string loop = shared_out_inside(alloc->body); !loop.empty())
-          return fmt::format("{} would be made outside {} and is private to a thread", alloc->buffer->name, loop);
+          return fmt::format("{} would be made outside {} and is private to a thread", alloc->buffer->name,
+                             loop);
+      if (alloc->buffer->scope == Scope::Local)
+        for (const For* outer : stack)
+          if (outer->kind == LoopKind::Local || outer->kind == LoopKind::Vector)
+            return fmt::format("{} is filled by all work-items together, but lies inside {}", alloc->buffer->name, outer->var.name());
       if (auto v = check_block(alloc->body, stack); !v.empty()) return v;
       continue;
     }
@@ -285,21 +296,27 @@ Verdict check_block(const Block& block, std::vector<const For*>& stack) {
     if (!loop) continue;
     const std::string& name = loop->var.name();
     for (const For* outer : stack) {
-      if (outer->kind == LoopKind::Vector) return fmt::format("{} is inside the vector loop {}", name, outer->var.name());
-      if (loop->kind == LoopKind::Parallel) return fmt::format("the parallel loop {} is inside {}", name, outer->var.name());
+      if (outer->kind == LoopKind::Vector)
+        return fmt::format("{} is inside the vector loop {}", name, outer->var.name());
+      if (loop->kind == LoopKind::Parallel)
+        return fmt::format("the parallel loop {} is inside {}", name, outer->var.name());
       if (loop->kind == LoopKind::Group && outer->kind != LoopKind::Group)
-        return fmt::format("the group loop {} is inside {}, which is not a group loop", name, outer->var.name());
+        return fmt::format("the group loop {} is inside {}, which is not a group loop", name,
+                           outer->var.name());
       if ((loop->kind == LoopKind::Group || loop->kind == LoopKind::Local) && outer->kind == loop->kind &&
           outer->width == loop->width)
         return fmt::format("{} and {} are bound to the same axis", outer->var.name(), name);
-      if (loop->kind == LoopKind::Local && (outer->kind == LoopKind::Parallel || outer->kind == LoopKind::Unroll))
+      if (loop->kind == LoopKind::Local &&
+          (outer->kind == LoopKind::Parallel || outer->kind == LoopKind::Unroll))
         return fmt::format("the local loop {} is inside {}", name, outer->var.name());
     }
     if (loop->kind == LoopKind::Vector)
       for (const Stmt& inner : loop->body)
-        if (!std::holds_alternative<Store>(inner.node)) return fmt::format("the vector loop {} holds more than stores", name);
+        if (!std::holds_alternative<Store>(inner.node))
+          return fmt::format("the vector loop {} holds more than stores", name);
     // Every work-group runs the whole body around its loops: there must be nothing else in it.
-    if (loop->kind == LoopKind::Group && !stack.empty() && (&block != &stack.back()->body || block.size() != 1))
+    if (loop->kind == LoopKind::Group && !stack.empty() &&
+        (&block != &stack.back()->body || block.size() != 1))
       return fmt::format("the group loop {} does not stand alone in {}", name, stack.back()->var.name());
     stack.push_back(loop);
     auto v = check_block(loop->body, stack);
@@ -309,7 +326,7 @@ Verdict check_block(const Block& block, std::vector<const For*>& stack) {
   return {};
 }
 
-}  // namespace
+} // namespace
 
 Verdict may_hold_local_memory(const LoopSite& site, const Target& target) {
   if (!target.groups) return fmt::format("{} has no local memory", target.device);
@@ -319,7 +336,8 @@ Verdict may_hold_local_memory(const LoopSite& site, const Target& target) {
     in_group |= f->kind == LoopKind::Group;
     in_local |= f->kind == LoopKind::Local;
   }
-  if (!in_group || in_local) return fmt::format("{} is not a place between group and local loops", site.loop().var.name());
+  if (!in_group || in_local)
+    return fmt::format("{} is not a place between group and local loops", site.loop().var.name());
   return {};
 }
 
@@ -328,4 +346,4 @@ Verdict check_structure(const Block& body) {
   return check_block(body, stack);
 }
 
-}  // namespace lathe::search
+} // namespace lathe::search

@@ -58,7 +58,7 @@ class Walker {
     if (loops.all.empty()) loops.all.push_back("t0.i0");
     static const std::vector<int64_t> factors{2, 3, 4, 5, 7, 8, 16, 32, 64};
     static const std::vector<std::string> scopes{"packed", "packed", "register", "local"};
-    switch (random_() % (target_.groups ? 22 : 19)) {
+    switch (random_() % (target_.groups ? 28 : 19)) {
       case 0: case 1: case 2: return {MoveKind::Inline, {pick(stages)}, {}};
       case 3: case 4: case 5: return {MoveKind::FuseAt, {pick(stages), random_() % 6 ? pick(loops.all) : "root", pick(scopes)}, {}};
       case 6: case 7: case 8: return {MoveKind::Split, {pick(loops.all)}, {pick(factors)}};
@@ -75,8 +75,10 @@ class Walker {
       case 16: return {MoveKind::Accumulate, {pick(stages), pick(loops.all)}, {}};
       case 17: return {MoveKind::Accumulate, {pick(stages), pick(loops.all), pick(loops.all)}, {}};
       case 18: return {MoveKind::Stream, {pick(stages)}, {}};
-      case 19: return {MoveKind::Bind, {pick(loops.all), "local"}, {static_cast<int64_t>(random_() % 3)}};
-      default: return {MoveKind::Bind, {pick(loops.all), "group"}, {static_cast<int64_t>(random_() % 3)}};
+      case 19: case 20: case 21: return {MoveKind::Bind, {pick(loops.all), "group"}, {static_cast<int64_t>(random_() % 3)}};
+      case 22: return {MoveKind::Pack, {pick(stages), pick(buffers), pick(loops.all), "local"}, {}};
+      case 23: return {MoveKind::FuseAt, {pick(stages), pick(loops.all), "local"}, {}};
+      default: return {MoveKind::Bind, {pick(loops.all), "local"}, {static_cast<int64_t>(random_() % 3)}};
     }
   }
 
