@@ -10,6 +10,7 @@ namespace lathe::search {
 namespace {
 
 constexpr double kSymbolicSize = 256;
+constexpr double kMaskedForward = 24;
 constexpr double kStoreForward = 5; // cycles from a store to a load of the same address
 
 double clamp_size(Expr var) {
@@ -218,6 +219,7 @@ private:
     uint64_t inside = 0; // depths of its loops
     int vector = -1;     // depth of its vector loop
     double lanes = 1;
+    bool partial = false;   // the vector loop never fills its lanes
     double tail_factor = 1; // what ragged executions add
   };
 
@@ -232,6 +234,7 @@ private:
       if (l.loop->kind == ast::LoopKind::Vector) {
         t.vector = static_cast<int>(t.begin);
         t.lanes = std::max(1, l.loop->width);
+        t.partial = l.loop->extent.is_const() && l.loop->extent.value() < l.loop->width;
       }
       // The ragged remainder of an unrolled loop runs as a plain loop over memory.
       if (l.loop->kind == ast::LoopKind::Unroll) t.tail_factor *= 1 + 3 * l.tail;
@@ -286,8 +289,11 @@ private:
     }
   }
 
-  bool stays_in_registers(const Tile& t, const ast::Buffer& buffer, uint64_t mask) const {
-    return buffer.scope == ast::Scope::Register && (mask & ~t.inside) == 0;
+  /// A target promotes an array to registers if whole vectors of it are used, contiguous along the lanes.
+  bool stays_in_registers(const Tile& t, const ast::Buffer& buffer, const AccessInfo& access,
+                          uint64_t mask) const {
+    if (buffer.scope != ast::Scope::Register || (mask & ~t.inside) != 0) return false;
+    return !has(mask, t.vector) || (!t.partial && std::abs(f_.strides[access.strides + t.vector]) == 1);
   }
 
   void count_op(const Tile& t, const ast::Value& v, uint64_t mask, bool fused, Work& w) {
@@ -318,7 +324,7 @@ private:
     }
     const double n = copies(t, mask);
     const bool vector = has(mask, t.vector);
-    if (stays_in_registers(t, *attr.buffer, mask)) {
+    if (stays_in_registers(t, *attr.buffer, added, mask)) {
       pressure.accumulators = std::max(pressure.accumulators, n * registers_for(t, vector, v.dtype));
       return mask;
     }
@@ -382,7 +388,7 @@ private:
     index_mask |= add_access(s.buffer.get(), s.index, access);
     const AccessInfo added = f_.accesses.back();
 
-    const bool in_registers = stays_in_registers(t, *s.buffer, index_mask);
+    const bool in_registers = stays_in_registers(t, *s.buffer, added, index_mask);
     const bool vector = has(index_mask, t.vector) || has(value_mask, t.vector);
     const double n = copies(t, index_mask), parts = registers_for(t, vector, s.value->dtype);
     if (in_registers)
@@ -395,7 +401,11 @@ private:
                            std::max(1.0, n); // combines into one element, one after the other
       w.arithmetic += n * steps * parts * cost.instructions;
       w.operations += n * steps * (vector ? t.lanes : 1);
-      if (!in_registers) count_access(t, added, index_mask, n, s.buffer->dtype, w, w.loads);
+      if (!in_registers) {
+        count_access(t, added, index_mask, n, s.buffer->dtype, w, w.loads);
+        // A masked store is not forwarded to the load that follows: that one waits until it is written.
+        if (t.partial && has(index_mask, t.vector)) w.divider += n * steps * kMaskedForward;
+      }
       if (has(value_mask, t.vector) && !has(index_mask, t.vector)) { // across the lanes
         const double levels = std::log2(t.lanes);
         w.arithmetic += n * steps * levels * (cost.instructions + 1);

@@ -1,5 +1,5 @@
-// Moves that join stages: inline a producer into its users, or put its nests under a loop of its consumer with the storage
-// shrunk to what one iteration of that loop needs.
+// Moves that join stages: inline a producer into its users, or put its nests under a loop of its consumer
+// with the storage shrunk to what one iteration of that loop needs.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -13,7 +13,8 @@ using namespace ast;
 
 namespace {
 
-/// A canonical nest: loops around one Store whose index is the loops' variables (or 0 where the axis has no loop).
+/// A canonical nest: loops around one Store whose index is the loops' variables (or 0 where the axis has no
+/// loop).
 struct CanonicalNest {
   std::vector<For*> loops;
   Store* store = nullptr;
@@ -40,8 +41,10 @@ Store* innermost_store(Stmt& stmt) {
   while (true) {
     if (auto* store = std::get_if<Store>(&at->node)) return store;
     Block* body = nullptr;
-    if (auto* loop = std::get_if<For>(&at->node)) body = &loop->body;
-    else if (auto* alloc = std::get_if<Alloc>(&at->node)) body = &alloc->body;
+    if (auto* loop = std::get_if<For>(&at->node))
+      body = &loop->body;
+    else if (auto* alloc = std::get_if<Alloc>(&at->node))
+      body = &alloc->body;
     if (!body || body->empty()) return nullptr;
     at = &body->back();
   }
@@ -57,7 +60,8 @@ ValueRef guarded(const ValueRef& v, const std::vector<Expr>& guards) {
     std::vector<Expr> all = attr->guards;
     for (Expr g : guards)
       if (std::find(all.begin(), all.end(), g) == all.end()) all.push_back(g);
-    return value->op == Op::Gather ? gather(attr->buffer, value->sources[0], all) : load(attr->buffer, attr->index, all);
+    return value->op == Op::Gather ? gather(attr->buffer, value->sources[0], all)
+                                   : load(attr->buffer, attr->index, all);
   };
   const ValueRef inner = ast::rewrite(v, rewriter);
   Expr condition = guards[0];
@@ -66,17 +70,18 @@ ValueRef guarded(const ValueRef& v, const std::vector<Expr>& guards) {
               {index_value(condition, DType::Bool), inner, constant(Scalar::zero(v->dtype))});
 }
 
-}  // namespace
+} // namespace
 
 Verdict inline_stage(Draft& draft, int stage_id) {
   const lower::Stage& stage = draft.program->stages[stage_id];
   if (stage.is_reduction || stage.is_scatter) return fmt::format("{} is not elementwise", stage.buffer->name);
   Block nest = stage.nests;
   const CanonicalNest producer = canonical_nest(nest.at(0));
-  if (!producer.store || producer.store->combine) return fmt::format("{} is not elementwise", stage.buffer->name);
+  if (!producer.store || producer.store->combine)
+    return fmt::format("{} is not elementwise", stage.buffer->name);
 
   bool used = false, at_computed_index = false;
-  std::map<const Value*, ValueRef> expanded;  // equal loads are one value: expand each once
+  std::map<const Value*, ValueRef> expanded; // equal loads are one value: expand each once
   Rewriter rewriter;
   rewriter.on_value = [&](const ValueRef& value) -> ValueRef {
     const auto* attr = std::get_if<LoadAttr>(&value->attr);
@@ -109,10 +114,14 @@ Verdict fuse_at_loop(Draft& draft, Block& producer, int stage_id, const Move& mo
   const lower::Stage& stage = draft.program->stages[stage_id];
   const std::string& name = stage.buffer->name;
   Scope scope;
-  if (scope_name == "packed") scope = Scope::Packed;
-  else if (scope_name == "register") scope = Scope::Register;
-  else if (scope_name == "local") scope = Scope::Local;
-  else return fmt::format("{} is no scope: packed, register or local", scope_name);
+  if (scope_name == "packed")
+    scope = Scope::Packed;
+  else if (scope_name == "register")
+    scope = Scope::Register;
+  else if (scope_name == "local")
+    scope = Scope::Local;
+  else
+    return fmt::format("{} is no scope: packed, register or local", scope_name);
   if (stage.is_scatter) return name + " is a scatter: it needs its whole buffer";
 
   // The producer's nests, still canonical.
@@ -127,7 +136,8 @@ Verdict fuse_at_loop(Draft& draft, Block& producer, int stage_id, const Move& mo
     nests.push_back(std::move(producer[i]));
     producer.erase(producer.begin() + static_cast<long>(i));
   }
-  if (nests.size() != stage.nests.size()) return fmt::format("the nests of {} are not at the top level of its kernel", name);
+  if (nests.size() != stage.nests.size())
+    return fmt::format("the nests of {} are not at the top level of its kernel", name);
 
   const LoopSite site = find_loop(draft.body, loop_name);
   if (!site) return fmt::format("there is no loop {}", loop_name);
@@ -166,7 +176,8 @@ Verdict fuse_at_loop(Draft& draft, Block& producer, int stage_id, const Move& mo
           return;
         }
         for (Expr v : inner)
-          if (depends_on(outer, v)) verdict = fmt::format("the part of {} that {} needs is not a box", name, loop_name);
+          if (depends_on(outer, v))
+            verdict = fmt::format("the part of {} that {} needs is not a box", name, loop_name);
         lowest[d] = std::min(lowest[d], part.lo() + shift.value());
         highest[d] = std::max(highest[d], part.hi() + shift.value());
       }
@@ -180,7 +191,9 @@ Verdict fuse_at_loop(Draft& draft, Block& producer, int stage_id, const Move& mo
   if (!verdict.empty()) return verdict;
   if (loads_inside == 0) return fmt::format("nothing under {} reads {}", loop_name, name);
   const auto count = [&](const Block& block) {
-    for_each_load(block, [&](const Value& value) { loads_everywhere += std::get<LoadAttr>(value.attr).buffer->id == stage.buffer->id; });
+    for_each_load(block, [&](const Value& value) {
+      loads_everywhere += std::get<LoadAttr>(value.attr).buffer->id == stage.buffer->id;
+    });
   };
   count(draft.body);
   if (&producer != &draft.body) count(producer);
@@ -199,19 +212,22 @@ Verdict fuse_at_loop(Draft& draft, Block& producer, int stage_id, const Move& mo
       shrunk->shape[d] = size;
     } else {
       start[d] = max(*base[d] + lowest[d], Expr(0));
-      // Where nothing is cut off at the front the extent has the form that a split gives, which later passes know.
+      // Where nothing is cut off at the front the extent has the form that a split gives, which later passes
+      // know.
       const bool cut_in_front = start[d] != *base[d] + lowest[d];
       const Expr end = cut_in_front ? min(*base[d] + (highest[d] + 1), size) : size;
       extent[d] = proves_le(start[d] + span, end) ? Expr(span) : min(Expr(span), end - start[d]);
       shrunk->shape[d] = span;
     }
-    if (shrunk->shape[d].hi() > (int64_t{1} << 32) || (elements *= std::max<int64_t>(1, shrunk->shape[d].hi())) > (int64_t{1} << 32))
+    if (shrunk->shape[d].hi() > (int64_t{1} << 32) ||
+        (elements *= std::max<int64_t>(1, shrunk->shape[d].hi())) > (int64_t{1} << 32))
       return fmt::format("{} needs too much scratch", name);
   }
   const int64_t bytes = elements * size_of(stage.buffer->dtype);
   if (scope == Scope::Register) {
     if (!is_static(shrunk->shape)) return fmt::format("{} has no constant size under {}", name, loop_name);
-    if (bytes > 8192) return fmt::format("{} needs {} bytes under {}, too many for registers", name, bytes, loop_name);
+    if (bytes > 8192)
+      return fmt::format("{} needs {} bytes under {}, too many for registers", name, bytes, loop_name);
   } else if (bytes > (int64_t{1} << 26)) {
     return fmt::format("{} needs {} bytes of scratch under {}", name, bytes, loop_name);
   }
@@ -227,7 +243,8 @@ Verdict fuse_at_loop(Draft& draft, Block& producer, int stage_id, const Move& mo
     for (size_t d = 0; d < rank; ++d) index[d] = index[d] - start[d];
     return load(shrunk, std::move(index), attr->guards);
   };
-  for_each_store(loop.body, [&](Store& store, const auto&) { store.value = ast::rewrite(store.value, reads); });
+  for_each_store(loop.body,
+                 [&](Store& store, const auto&) { store.value = ast::rewrite(store.value, reads); });
 
   // ... and the producer fills it: each of its loops over an axis runs over the part that is needed.
   Alloc alloc{shrunk, {}};
@@ -274,4 +291,4 @@ Verdict fuse_at_loop(Draft& draft, Block& producer, int stage_id, const Move& mo
   return check_structure(draft.body);
 }
 
-}  // namespace lathe::search
+} // namespace lathe::search

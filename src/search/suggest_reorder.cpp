@@ -65,7 +65,8 @@ std::vector<Proposal> suggest_reorder(const SuggestContext& c) {
   return proposals;
 }
 
-KernelPlanRef reference_kernel(const lower::Program& program, const KernelPlan& scheduled, const Target& target) {
+KernelPlanRef reference_kernel(const lower::Program& program, const KernelPlan& scheduled,
+                               const Target& target) {
   const KernelPlanRef plain = unscheduled(program, scheduled);
   Plan plan;
   plan.kernels.push_back(plain);
