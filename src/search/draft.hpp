@@ -50,8 +50,9 @@ void rename(ast::Block& body, Substitution vars);
 
 /// Work-group memory is filled by all work-items together: its loop must be a group loop or lie between group and local loops.
 Verdict may_hold_local_memory(const LoopSite& site, const Target& target);
-/// Bytes of work-group memory that a kernel takes: of all its Local buffers, at the upper bounds of their sizes.
-int64_t local_memory(const ast::Block& body);
+/// Whether one more scratch buffer of `bytes` leaves the kernel's within the work-group memory of the target. On a target with
+/// groups large private scratch lies there, too.
+bool fits_local_memory(const ast::Block& body, ast::Scope scope, int64_t bytes, const Target& target);
 
 /// Fresh ids and names, unique in the kernel and deterministic. They belong to a stage: "t3.a0".
 int fresh_loop_id(const ast::Block& body, int stage);

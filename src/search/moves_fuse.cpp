@@ -231,7 +231,7 @@ Verdict fuse_at_loop(Draft& draft, Block& producer, int stage_id, const Move& mo
   } else if (bytes > (int64_t{1} << 26)) {
     return fmt::format("{} needs {} bytes of scratch under {}", name, bytes, loop_name);
   }
-  if (scope == Scope::Local && bytes + local_memory(draft.body) > target.local_bytes)
+  if (!fits_local_memory(draft.body, scope, bytes, target))
     return fmt::format("{} needs {} bytes under {}, which do not fit local memory", name, bytes, loop_name);
 
   // The consumer reads the small buffer ...

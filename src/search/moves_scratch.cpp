@@ -100,14 +100,19 @@ std::optional<Place> find_initialiser(const std::vector<Place>& path, const Stor
 
 }  // namespace
 
-int64_t local_memory(const Block& body) {
-  int64_t bytes = 0;
+bool fits_local_memory(const Block& body, Scope scope, int64_t bytes, const Target& target) {
+  constexpr int64_t kMostPrivateBytes = 4096;  // of OpenCL's private memory, as the renderer has it
+  const auto taken = [&](Scope s, int64_t size) {
+    const bool local = s == Scope::Local || (target.groups && s == Scope::Packed && size > kMostPrivateBytes);
+    return local ? (size + 63) / 64 * 64 : 0;
+  };
+  int64_t sum = taken(scope, bytes);
+  if (sum == 0) return true;
   ast::visit(body, [&](const Stmt& stmt, const auto&) {
     const auto* alloc = std::get_if<Alloc>(&stmt.node);
-    if (alloc && alloc->buffer->scope == Scope::Local)
-      bytes += num_elements(alloc->buffer->shape).hi() * size_of(alloc->buffer->dtype);
+    if (alloc) sum += taken(alloc->buffer->scope, num_elements(alloc->buffer->shape).hi() * size_of(alloc->buffer->dtype));
   });
-  return bytes;
+  return sum <= target.local_bytes;
 }
 
 Verdict pack(Draft& draft, const Move& move, const Target& target) {
@@ -169,7 +174,7 @@ Verdict pack(Draft& draft, const Move& move, const Target& target) {
   }
   if (*scope == Scope::Register && elements * size_of(buffer.dtype) > 2048)
     return fmt::format("the copy of {} under {} is too large for registers", operand, loop_name);
-  if (*scope == Scope::Local && elements * size_of(buffer.dtype) + local_memory(draft.body) > target.local_bytes)
+  if (!fits_local_memory(draft.body, *scope, elements * size_of(buffer.dtype), target))
     return fmt::format("the copy of {} under {} does not fit local memory", operand, loop_name);
   const auto copy = std::make_shared<const Buffer>(std::move(buffer));
 
