@@ -200,6 +200,8 @@ std::vector<Partition> JointSearch::seeds() {
       ++rejected_;
   }
   if (out.empty() || thorough_) out.push_back({start_, 0, 0});
+  // What deciding fusion first would choose is one more place to start from.
+  if (thorough_) out.push_back(graph_only());
   double best = -1;
   std::vector<Partition> kept;
   for (Partition& p : out) {
@@ -251,7 +253,12 @@ std::vector<Partition> JointSearch::run() {
 }
 
 Partition JointSearch::graph_only() {
-  Partition at{start_, model_.seconds(start_), identity_of(start_)};
+  const auto bytes_and_launches = [&](const Plan& plan) {
+    double sum = 0;
+    for (const auto& kernel : plan.kernels) sum += bound(kernel);
+    return sum;
+  };
+  Partition at{start_, bytes_and_launches(start_), identity_of(start_)};
   for (int round = 0; round < options_.rounds * 4; ++round) {
     Partition best = at;
     for (size_t k = 0; k < at.plan.kernels.size(); ++k)
@@ -266,7 +273,7 @@ Partition JointSearch::graph_only() {
           ++rejected_;
           continue;
         }
-        const double seconds = model_.seconds(*applied.plan);
+        const double seconds = bytes_and_launches(*applied.plan);
         if (seconds < best.seconds) best = {std::move(*applied.plan), seconds, 0};
       }
     if (best.seconds >= at.seconds * kWorthwhile) break;

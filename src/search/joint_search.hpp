@@ -33,7 +33,8 @@ public:
   std::vector<Partition> run();
   /// Partition with the best schedule of each kernel applied.
   Plan schedule(const Partition& partition);
-  /// Only the graph moves, ranked by unscheduled kernels: the first stage of the staged search.
+  /// Only the graph moves, ranked as one does who doesn't know the loops yet, by bytes moved and kernels
+  /// launched: the first stage of the staged search.
   Partition graph_only();
 
   std::vector<Move> moves_since_start(const Plan& plan) const;
