@@ -19,7 +19,7 @@ int main() {
   options.use_database = false; // else the result is kept, and the next compile() of this program finds it
   options.tune = &tune;
   lathe::Executable tuned = lathe::compile(program, options);
-  std::cout << tuned.kernel_count() << " kernel, by these moves:\n";
+  std::cout << "kernels: " << tuned.kernel_count() << ", by these moves:\n";
   for (const std::string& move : tuned.moves()) std::cout << "  " << move << "\n";
 
   // Moves are data: the same list on the same program is the same schedule, with no search.
