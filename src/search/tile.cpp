@@ -251,11 +251,8 @@ std::vector<int> heights(int most, double extent, size_t count) {
 
 std::vector<TileChoice> tile_choices(const TileProblem& p, const SuggestContext& context) {
   std::vector<TileChoice> choices;
-  double reduce_extent = 1, longest = 1;
-  for (const auto& r : p.reduce) {
-    reduce_extent *= r.average;
-    longest = std::max(longest, r.average);
-  }
+  double longest = 1;
+  for (const auto& r : p.reduce) longest = std::max(longest, r.average);
   std::vector<int> vectors_along = vector_loops(p);
   if (vectors_along.size() > 2) vectors_along.resize(2);
   const int registers = context.target.vector_registers;
