@@ -95,7 +95,7 @@ int64_t check_rule(const ValueRule& rule, DType dtype) {
     const bool max_of_zeros = rule.left.terms[0].op == Op::Max;
     if (scale >= 0 && !agree(left, right, !max_of_zeros && scale == 0, scale)) {
       std::string at;
-      for (int s : slots) at += " " + to_string(bound[s]);
+      for (int s : slots) at.append(" ").append(to_string(bound[s]));
       FAIL_CHECK(std::string(rule.name), " on ", std::string(to_string(dtype)), ":", at, ": ",
                  to_string(left), " but ", to_string(right));
       return checked;

@@ -1,5 +1,6 @@
 // The search: what it finds, that it is deterministic, and how it uses measurements.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <mutex>
 #include <set>
@@ -172,8 +173,7 @@ TEST_CASE("a program of many equal kernels is searched in about the time of one"
   // 24 layers alike: every layer gets the schedule that the first one got.
   Tensor x = test::in("x", {64, 64});
   for (int i = 0; i < 24; ++i)
-    x = (x.matmul(test::in("w" + std::to_string(i), {64, 64})) + test::in("b" + std::to_string(i), {64}))
-            .relu();
+    x = (x.matmul(test::in(fmt::format("w{}", i), {64, 64})) + test::in(fmt::format("b{}", i), {64})).relu();
   const SearchResult r = test::searched(x);
   CHECK(r.plan.kernels.size() == 24);
   std::set<uint64_t> distinct;

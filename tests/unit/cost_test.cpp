@@ -60,9 +60,7 @@ const std::string kSum = R"(kernel k(a: f32[4096] in, y: f32[1] out) {
 })";
 
 std::string sum_with(int unroll) {
-  std::string text = kSum;
-  for (size_t at; (at = text.find("UNROLL")) != std::string::npos;)
-    text.replace(at, 6, std::to_string(unroll));
+  std::string text = replaced(kSum, "UNROLL", std::to_string(unroll));
   text = replaced(text, "STEPS", std::to_string(4096 / 16 / unroll));
   return replaced(text, "WIDTH", std::to_string(16 * unroll));
 }
@@ -169,8 +167,7 @@ TEST_CASE("more accumulators than registers spill") {
     }
   }
 })";
-    for (size_t at; (at = text.find('H')) != std::string::npos;) text.replace(at, 1, std::to_string(height));
-    return seconds(text) / height;
+    return seconds(replaced(text, "H", std::to_string(height))) / height;
   };
   CHECK(tile(14) < tile(3));        // three rows of two do not hide the latency
   CHECK(tile(20) > 1.2 * tile(14)); // 40 accumulators

@@ -1,5 +1,6 @@
 // The cpu device: programs that come and go, on several threads, and the objects it keeps on disk.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -142,8 +143,8 @@ TEST_CASE("a program shows its source and takes many buffers") {
   std::string text = "kernel sum(";
   std::string value;
   for (int i = 0; i < 40; i++) {
-    text += "a" + std::to_string(i) + ": i32[5] in, ";
-    value += (i ? " + a" : "a") + std::to_string(i) + "[i]";
+    text += fmt::format("a{}: i32[5] in, ", i);
+    value += fmt::format("{}a{}[i]", i ? " + " : "", i);
   }
   const ast::Kernel kernel = ast::parse(text + "out: i32[5] out) { for i in 5 { out[i] = " + value + " } }");
   CHECK(difference(kernel, {}) == "");
