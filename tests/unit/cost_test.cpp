@@ -23,10 +23,13 @@ double seconds(const std::string& text, const Target& t = test::target()) {
   return cost_of(text, t).seconds - test::machine().launch_seconds;
 }
 
+/// Every `from`, of which there is at least one.
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  const size_t at = text.find(from);
+  size_t at = text.find(from);
   REQUIRE(at != std::string::npos);
-  return text.replace(at, from.size(), to);
+  for (; at != std::string::npos; at = text.find(from, at + to.size()))
+    text.erase(at, from.size()).insert(at, to);
+  return text;
 }
 
 const std::string kCopySmall = R"(kernel k(a: f32[4096] in, y: f32[4096] out) {
