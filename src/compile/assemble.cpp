@@ -76,16 +76,33 @@ private:
     }
   }
 
+  void add_moved(const MovedOutput& moved) {
+    Impl::Output output{moved.declared, 0, -1, moved, -1};
+    const auto& attr = std::get<graph::InputAttr>(moved.input->attr);
+    for (size_t k = 0; k < impl_->inputs.size(); ++k)
+      if (!attr.data && impl_->inputs[k].declared.name == attr.name) output.moved_input = static_cast<int>(k);
+    if (!attr.data && output.moved_input < 0)
+      throw InternalError("a moved output of an input that is not declared: " + attr.name);
+    impl_->outputs.push_back(std::move(output));
+  }
+
   void add_outputs() {
     std::vector<lower::OutputBuffer> sorted = plan_.program->outputs;
+    constexpr int kMoved = -1; // stages from here downwards are moved outputs
+    for (size_t k = 0; k < options_.moved.size(); ++k)
+      sorted.push_back({options_.moved[k].declared.name, kMoved - static_cast<int>(k)});
     std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
     std::map<int, int> first_of_stage;
     for (const lower::OutputBuffer& output : sorted) {
+      if (output.stage <= kMoved) {
+        add_moved(options_.moved[static_cast<size_t>(kMoved - output.stage)]);
+        continue;
+      }
       const ast::BufferRef& buffer = plan_.program->stages[static_cast<size_t>(output.stage)].buffer;
       const auto [it, is_first] =
           first_of_stage.emplace(output.stage, static_cast<int>(impl_->outputs.size()));
       const size_t slot = is_first ? add_slot(Impl::Home::Output, buffer) : slot_of_.at(buffer->id);
-      impl_->outputs.push_back({describe(*buffer, output.name, true), slot, is_first ? -1 : it->second});
+      impl_->outputs.push_back({describe(*buffer, output.name, true), slot, is_first ? -1 : it->second, {}, -1});
     }
   }
 

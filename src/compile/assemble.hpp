@@ -1,5 +1,6 @@
 // From a plan to an Executable: kernels compiled, buffers placed.
 #pragma once
+#include "compile/moved.hpp"
 #include "compile/pipeline.hpp"
 
 namespace lathe::pipeline {
@@ -8,6 +9,7 @@ struct AssembleOptions {
   CompileOptions compile;
   std::vector<KernelParam> declared_inputs; // the user's; the program may use fewer
   bool tuned = false;
+  std::vector<MovedOutput> moved; // outputs that need no kernel
 };
 Executable assemble(const search::Plan& plan, const AssembleOptions& options);
 

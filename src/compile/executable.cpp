@@ -55,6 +55,10 @@ void match(const char* what, const std::vector<Declared>& declared, const Map& g
               fmt::format("{}: shape {}, expected {}", where, to_string(given), to_string(declared)));
 }
 
+size_t static_bytes(const KernelParam& param) {
+  return static_cast<size_t>(num_elements(param.shape).value() * size_of(param.dtype));
+}
+
 /// Binds the variables that stand alone as a size, then checks that every size is what its declaration says.
 void bind_shapes(const Impl& impl, const NamedTensors& given, pipeline::ShapeValues& values) {
   match("input", impl.inputs, given, [&](size_t k, const Tensor& tensor) {
@@ -96,18 +100,29 @@ NamedTensors Executable::operator()(const NamedTensors& inputs) const {
   }
   std::vector<StorageRef> made;
   for (const Impl::Output& output : impl.outputs)
-    made.push_back(Storage::allocate(static_cast<size_t>(values.bytes(*impl.slots[output.slot].buffer))));
+    made.push_back(output.moved ? nullptr
+                                : Storage::allocate(static_cast<size_t>(
+                                      values.bytes(*impl.slots[output.slot].buffer))));
 
   {
     FrameLease frame(impl);
     impl.set_sizes(*frame, of_vars);
     for (size_t k = 0; k < held.size(); ++k) frame->inputs[k] = held[k]->data();
-    for (size_t k = 0; k < made.size(); ++k) frame->outputs[k] = made[k]->data();
+    for (size_t k = 0; k < made.size(); ++k) frame->outputs[k] = made[k] ? made[k]->data() : nullptr;
     impl.run(*frame);
   }
   NamedTensors results;
   for (size_t k = 0; k < made.size(); ++k) {
     const KernelParam& declared = impl.outputs[k].declared;
+    if (const auto& moved = impl.outputs[k].moved) {
+      const graph::NodeRef source =
+          impl.outputs[k].moved_input < 0
+              ? moved->input
+              : graph::realised(held[static_cast<size_t>(impl.outputs[k].moved_input)], declared.dtype,
+                                moved->input->shape);
+      results.emplace(declared.name, graph::wrap(graph::view(source, moved->view)));
+      continue;
+    }
     Shape shape;
     for (const int64_t size : values.sizes(declared.shape)) shape.push_back(size);
     results.emplace(declared.name, graph::wrap(graph::realised(made[k], declared.dtype, std::move(shape))));
@@ -140,11 +155,16 @@ void Executable::run(const std::map<std::string, const void*>& inputs,
   };
   match("input", impl.inputs, inputs, [&](size_t k, const void* data) {
     const int slot = impl.inputs[k].slot;
+    const bool moved = std::any_of(impl.outputs.begin(), impl.outputs.end(), [&](const Impl::Output& output) {
+      return output.moved_input == static_cast<int>(k);
+    });
+    if (moved) need(impl.inputs[k].declared, static_bytes(impl.inputs[k].declared), data);
     if (slot >= 0) need(impl.inputs[k].declared, frame->bytes[static_cast<size_t>(slot)], data);
     frame->inputs[k] = data;
   });
   match("output", impl.outputs, outputs, [&](size_t k, void* data) {
-    need(impl.outputs[k].declared, frame->bytes[impl.outputs[k].slot], data);
+    const Impl::Output& output = impl.outputs[k];
+    need(output.declared, output.moved ? static_bytes(output.declared) : frame->bytes[output.slot], data);
     frame->outputs[k] = data;
   });
   impl.run(*frame);
@@ -191,6 +211,10 @@ std::string Executable::print() const {
     out += fmt::format("launch {}({}) -> {}\n", kernel.name(), read, written);
   }
   for (const Impl::Output& output : impl.outputs) {
+    if (output.moved) {
+      out += fmt::format("output {} is {}\n", output.declared.name, to_string(output.moved->view));
+      continue;
+    }
     const std::string& from = impl.slots[output.slot].buffer->name;
     if (output.copy_of < 0)
       out += fmt::format("output {} is {}\n", output.declared.name, from);

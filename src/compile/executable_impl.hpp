@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compile/kernel_impl.hpp"
+#include "compile/moved.hpp"
 #include "compile/shape_values.hpp"
 #include "lathe/executable.hpp"
 
@@ -35,6 +36,8 @@ struct Executable::Impl {
     KernelParam declared;
     size_t slot;
     int copy_of; // an earlier output with the same value; -1: computed in place
+    std::optional<pipeline::MovedOutput> moved; // a view of an input, in no slot
+    int moved_input = -1;                       // which of `inputs`; -1: a realised tensor
   };
   /// The memory of one call; kept for the next one.
   struct Frame;

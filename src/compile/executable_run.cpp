@@ -129,7 +129,7 @@ void Impl::run(Frame& frame) const {
   }
   if (on_host)
     for (size_t k = 0; k < outputs.size(); ++k)
-      if (outputs[k].copy_of < 0)
+      if (outputs[k].copy_of < 0 && !outputs[k].moved)
         frame.views[outputs[k].slot].point_to(frame.outputs[k], frame.bytes[outputs[k].slot]);
 
   for (size_t k = 0; k < launches.size(); ++k) {
@@ -144,6 +144,13 @@ void Impl::run(Frame& frame) const {
   if (!on_host) device->finish();
   for (size_t k = 0; k < outputs.size(); ++k) {
     const Output& output = outputs[k];
+    if (output.moved) {
+      // operator() hands out a view of the input instead, and leaves no place for it.
+      const void* from = output.moved_input < 0 ? std::get<graph::InputAttr>(output.moved->input->attr).data->data()
+                                                : frame.inputs[static_cast<size_t>(output.moved_input)];
+      if (frame.outputs[k]) pipeline::copy_moved(*output.moved, from, frame.outputs[k]);
+      continue;
+    }
     const size_t bytes = frame.bytes[output.slot];
     if (output.copy_of >= 0)
       std::memcpy(frame.outputs[k], frame.outputs[static_cast<size_t>(output.copy_of)], bytes);

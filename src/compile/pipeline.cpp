@@ -5,6 +5,7 @@
 
 #include "compile/assemble.hpp"
 #include "compile/inputs.hpp"
+#include "compile/moved.hpp"
 #include "graph/realise.hpp"
 #include "graph/tensor_impl.hpp"
 #include "lathe/error.hpp"
@@ -30,7 +31,7 @@ ast::Kernel finalise(const ast::Kernel& scheduled) {
 }
 
 Executable build(const search::Plan& plan, const CompileOptions& options) {
-  return assemble(plan, {options, {}, false});
+  return assemble(plan, {options, {}, false, {}});
 }
 
 } // namespace pipeline
@@ -40,9 +41,15 @@ Executable compile(const NamedTensors& outputs, const CompileOptions& options) {
   std::vector<lower::NamedOutput> named;
   for (const auto& [name, tensor] : outputs) named.push_back({name, graph::node_of(tensor)});
   const std::vector<KernelParam> inputs = pipeline::declared_inputs(named);
-  auto program = std::make_shared<const lower::Program>(lower::lower(pipeline::simplify(named)));
+  named = pipeline::simplify(named);
+  std::vector<pipeline::MovedOutput> moved = pipeline::take_moved(named);
+  if (named.empty() && !moved.empty()) {
+    auto nothing = std::make_shared<const lower::Program>();
+    return pipeline::assemble(search::initial_plan(nothing), {options, inputs, false, std::move(moved)});
+  }
+  auto program = std::make_shared<const lower::Program>(lower::lower(named));
   const search::SearchResult found = pipeline::schedule(program, options);
-  return pipeline::assemble(found.plan, {options, inputs, found.measured_seconds > 0});
+  return pipeline::assemble(found.plan, {options, inputs, found.measured_seconds > 0, std::move(moved)});
 }
 
 } // namespace lathe

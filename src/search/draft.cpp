@@ -13,7 +13,7 @@ using namespace ast;
 namespace {
 
 // Ids of loops and buffers belong to stages, so that kernels can be merged without renumbering.
-constexpr int kIdsPerStage = 4096;
+constexpr int kIdsPerStage = 1024;
 
 void find_in(Block& block, std::string_view name, std::vector<For*>& stack, LoopSite& out) {
   for (size_t i = 0; i < block.size() && !out; ++i) {
@@ -288,7 +288,8 @@ Verdict check_block(const Block& block, std::vector<const For*>& stack) {
       if (alloc->buffer->scope == Scope::Local)
         for (const For* outer : stack)
           if (outer->kind == LoopKind::Local || outer->kind == LoopKind::Vector)
-            return fmt::format("{} is filled by all work-items together, but lies inside {}", alloc->buffer->name, outer->var.name());
+            return fmt::format("{} is filled by all work-items together, but lies inside {}",
+                               alloc->buffer->name, outer->var.name());
       if (auto v = check_block(alloc->body, stack); !v.empty()) return v;
       continue;
     }

@@ -1,7 +1,7 @@
 // A Draft is one kernel being edited by a move: its nests as an owned tree that may be changed in place.
 //
-// In a Draft the buffers of the kernel's stages are not declared at kernel level; finish() decides which of them are
-// parameters and which are temporaries, and declares those around the whole body.
+// In a Draft the buffers of the kernel's stages are not declared at kernel level; finish() decides which of
+// them are parameters and which are temporaries, and declares those around the whole body.
 #pragma once
 #include <map>
 #include <set>
@@ -31,27 +31,29 @@ KernelPlanRef finish(Draft draft, const std::function<bool(int stage)>& is_exter
 
 /// Where a loop stands: the statement and everything around it.
 struct LoopSite {
-  ast::Block* parent = nullptr;      // the block that holds it
+  ast::Block* parent = nullptr; // the block that holds it
   size_t position = 0;
-  std::vector<ast::For*> enclosing;  // outermost first, without the loop itself
+  std::vector<ast::For*> enclosing; // outermost first, without the loop itself
   ast::For& loop() const { return std::get<ast::For>((*parent)[position].node); }
   explicit operator bool() const { return parent != nullptr; }
 };
 LoopSite find_loop(ast::Block& body, std::string_view name);
 
 /// Calls f on every Store, with the loops around it (outermost first).
-void for_each_store(ast::Block& body, const std::function<void(ast::Store&, const std::vector<ast::For*>&)>& f);
+void for_each_store(ast::Block& body,
+                    const std::function<void(ast::Store&, const std::vector<ast::For*>&)>& f);
 /// Calls f on every Load and Gather reached from the block.
 void for_each_load(const ast::Block& body, const std::function<void(const ast::Value&)>& f);
 
-/// Replaces variables in all indices, guards, extents and values, and renews the loop variables whose extents change by
-/// that, so that a variable's own extent is always that of its loop.
+/// Replaces variables in all indices, guards, extents and values, and renews the loop variables whose extents
+/// change by that, so that a variable's own extent is always that of its loop.
 void rename(ast::Block& body, Substitution vars);
 
-/// Work-group memory is filled by all work-items together: its loop must be a group loop or lie between group and local loops.
+/// Work-group memory is filled by all work-items together: its loop must be a group loop or lie between group
+/// and local loops.
 Verdict may_hold_local_memory(const LoopSite& site, const Target& target);
-/// Whether one more scratch buffer of `bytes` leaves the kernel's within the work-group memory of the target. On a target with
-/// groups large private scratch lies there, too.
+/// Whether one more scratch buffer of `bytes` leaves the kernel's within the work-group memory of the target.
+/// On a target with groups large private scratch lies there, too.
 bool fits_local_memory(const ast::Block& body, ast::Scope scope, int64_t bytes, const Target& target);
 
 /// Fresh ids and names, unique in the kernel and deterministic. They belong to a stage: "t3.a0".
@@ -61,7 +63,8 @@ int fresh_buffer_id(const ast::Block& body, int stage);
 /// The stage that a name such as "t12.i0.o" or "t12" belongs to; -1 if it isn't one.
 int stage_of_name(std::string_view name);
 
-/// What every kernel must satisfy besides the moves' own conditions: parallel and group loops outermost, vector loops innermost...
+/// What every kernel must satisfy besides the moves' own conditions: parallel and group loops outermost,
+/// vector loops innermost...
 Verdict check_structure(const ast::Block& body);
 
 // The moves on one kernel. Each edits the draft, or leaves it unusable and says why it is not legal.
@@ -76,7 +79,8 @@ Verdict pack(Draft&, const Move&, const Target&);
 Verdict accumulate(Draft&, const Move&);
 /// Every load of the stage's buffer computes it on the spot.
 Verdict inline_stage(Draft&, int stage);
-/// The nests of `stage` stand at the top level of `producer`: they are taken out of it and put under the loop.
+/// The nests of `stage` stand at the top level of `producer`: they are taken out of it and put under the
+/// loop.
 Verdict fuse_at_loop(Draft& consumer, ast::Block& producer, int stage, const Move&, const Target&);
 
-}  // namespace lathe::search
+} // namespace lathe::search

@@ -15,11 +15,16 @@ struct Form {
   std::string_view arguments;
 };
 constexpr Form kForms[] = {
-    {MoveKind::Inline, "inline", "n"},          {MoveKind::FuseAt, "fuse_at", "nnn"},
-    {MoveKind::Split, "split", "ni"},           {MoveKind::Reorder, "reorder", "N"},
-    {MoveKind::Unroll, "unroll", "n"},          {MoveKind::Vectorise, "vectorise", "n"},
-    {MoveKind::Parallelise, "parallelise", "n"}, {MoveKind::Pack, "pack", "nnnn"},
-    {MoveKind::Bind, "bind", "nni"},            {MoveKind::Accumulate, "accumulate", "nN"},
+    {MoveKind::Inline, "inline", "n"},
+    {MoveKind::FuseAt, "fuse_at", "nnn"},
+    {MoveKind::Split, "split", "ni"},
+    {MoveKind::Reorder, "reorder", "N"},
+    {MoveKind::Unroll, "unroll", "n"},
+    {MoveKind::Vectorise, "vectorise", "n"},
+    {MoveKind::Parallelise, "parallelise", "n"},
+    {MoveKind::Pack, "pack", "nnnn"},
+    {MoveKind::Bind, "bind", "nni"},
+    {MoveKind::Accumulate, "accumulate", "nN"},
     {MoveKind::Stream, "stream", "n"},
 };
 
@@ -56,7 +61,7 @@ std::optional<int64_t> to_integer(std::string_view s) {
   return value;
 }
 
-}  // namespace
+} // namespace
 
 std::string to_string(const Move& move) {
   std::string out(form_of(move.kind).name);
@@ -81,7 +86,9 @@ Move parse_move(std::string_view text) {
   const Form* form = nullptr;
   for (const Form& f : kForms)
     if (f.name == name) form = &f;
-  if (!form) fail(whole, "one of inline, fuse_at, split, reorder, unroll, vectorise, parallelise, pack, bind, accumulate, stream");
+  if (!form)
+    fail(whole, "one of inline, fuse_at, split, reorder, unroll, vectorise, parallelise, pack, bind, "
+                "accumulate, stream");
 
   Move move{form->kind, {}, {}};
   std::string_view rest = whole.substr(open + 1, whole.size() - open - 2);
@@ -111,4 +118,4 @@ Move parse_move(std::string_view text) {
   return move;
 }
 
-}  // namespace lathe::search
+} // namespace lathe::search

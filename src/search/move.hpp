@@ -1,21 +1,27 @@
-// Moves: what the search may do to a Plan. A Move is data: printable, parseable, storable. Replaying a list of moves on
-// the same Program rebuilds the same Plan.
+// Moves: what the search may do to a Plan. A Move is data: printable, parseable, storable. Replaying a list
+// of moves on the same Program rebuilds the same Plan.
 //
-// A Plan partitions the stages of a Program into kernels. It starts with one kernel per stage. Loop moves name a loop
+// A Plan partitions the stages of a Program into kernels. It starts with one kernel per stage. Loop moves
+// name a loop
 // ("t3.i0"); graph moves name stages by their buffer ("t3").
 //
-//   inline(t3)                     every use of t3 computes it on the spot; t3's kernel goes unless t3 is an output
-//   fuse_at(t3, t5.i0.o, register) t3's nests move into t5's kernel, under that loop, storage shrunk to what one iteration needs;
-//                                  scope is packed, register or local. All uses of t3 must be under the loop. Loop "root": beside
-//                                  its first user's kernel, not under any loop; a stage's name: beside that stage's kernel
-//   split(t5.i1, 16)               t5.i1 becomes t5.i1.o over ceil(n/16) and, inside it, t5.i1.i over min(16, rest)
-//   reorder(t5.i0.i, t5.r0, ...)   the named loops, all of one perfect nest, take this order (outermost first)
-//   unroll(l)  vectorise(l)  parallelise(l)
-//   pack(t5, x, t5.i1.o, packed)   the load of buffer x in the nest of t5 is copied, at the top of the loop's body, into scratch laid out
-//                                  in the order in which the loops inside read it (scope packed; local stages through work-group memory)
+//   inline(t3)                     every use of t3 computes it on the spot; t3's kernel goes unless t3 is an
+//   output fuse_at(t3, t5.i0.o, register) t3's nests move into t5's kernel, under that loop, storage shrunk
+//   to what one iteration needs;
+//                                  scope is packed, register or local. All uses of t3 must be under the loop.
+//                                  Loop "root": beside its first user's kernel, not under any loop; a stage's
+//                                  name: beside that stage's kernel
+//   split(t5.i1, 16)               t5.i1 becomes t5.i1.o over ceil(n/16) and, inside it, t5.i1.i over min(16,
+//   rest) reorder(t5.i0.i, t5.r0, ...)   the named loops, all of one perfect nest, take this order (outermost
+//   first) unroll(l)  vectorise(l)  parallelise(l) pack(t5, x, t5.i1.o, packed)   the load of buffer x in the
+//   nest of t5 is copied, at the top of the loop's body, into scratch laid out
+//                                  in the order in which the loops inside read it (scope packed; local stages
+//                                  through work-group memory)
 //   bind(l, group, 0)              OpenCL work-group / local work-item axis 0..2
-//   accumulate(t5, l, f1, f2...)   around loop l: the combines of t5 go to a register copy, combined back after l. The loops f
-//                                  (reducing, inside l) become dimensions of the copy: partial sums, one per lane, say
+//   accumulate(t5, l, f1, f2...)   around loop l: the combines of t5 go to a register copy, combined back
+//   after l. The loops f
+//                                  (reducing, inside l) become dimensions of the copy: partial sums, one per
+//                                  lane, say
 //   stream(t5)                     t5 is stored non-temporally
 #pragma once
 #include <memory>
@@ -28,24 +34,36 @@
 
 namespace lathe::search {
 
-enum class MoveKind { Inline, FuseAt, Split, Reorder, Unroll, Vectorise, Parallelise, Pack, Bind, Accumulate, Stream };
+enum class MoveKind {
+  Inline,
+  FuseAt,
+  Split,
+  Reorder,
+  Unroll,
+  Vectorise,
+  Parallelise,
+  Pack,
+  Bind,
+  Accumulate,
+  Stream
+};
 
 struct Move {
   MoveKind kind;
-  std::vector<std::string> names;    // stages, buffers, loops, scopes, in the order of the text form
+  std::vector<std::string> names; // stages, buffers, loops, scopes, in the order of the text form
   std::vector<int64_t> numbers;
   friend bool operator==(const Move&, const Move&) = default;
 };
 std::string to_string(const Move&);
-Move parse_move(std::string_view text);  // throws Error(Syntax)
+Move parse_move(std::string_view text); // throws Error(Syntax)
 
 /// What code is made for: read by moves (vector widths, scopes allowed), suggesters and the cost model.
 struct Target {
   std::string device = "cpu";
-  int vector_bytes = 64;       // widest vector of the CPU (16, 32, 64)
+  int vector_bytes = 64; // widest vector of the CPU (16, 32, 64)
   int vector_registers = 32;
   int threads = 1;
-  bool groups = false;         // OpenCL: group and local loops, local memory
+  bool groups = false; // OpenCL: group and local loops, local memory
   bool gpu = false;
   int64_t local_bytes = 32768;
   int lanes(DType d) const { return vector_bytes / size_of(d); }
@@ -53,12 +71,12 @@ struct Target {
 
 /// One kernel of a plan. Immutable and shared between plans that don't differ in it.
 struct KernelPlan {
-  std::vector<int> stages;          // computed here, ascending (not inlined ones that vanish)
-  std::vector<int> inlined;         // stages recomputed inside this kernel
-  std::vector<Move> moves;          // all that were applied to it, in order
-  std::vector<int> reads;           // stages of other kernels whose buffers it loads, ascending
-  ast::Kernel kernel;               // the scheduled loop AST (before partition_tails and expand_*)
-  uint64_t hash;                    // structural_hash(kernel)
+  std::vector<int> stages;  // computed here, ascending (not inlined ones that vanish)
+  std::vector<int> inlined; // stages recomputed inside this kernel
+  std::vector<Move> moves;  // all that were applied to it, in order
+  std::vector<int> reads;   // stages of other kernels whose buffers it loads, ascending
+  ast::Kernel kernel;       // the scheduled loop AST (before partition_tails and expand_*)
+  uint64_t hash;            // structural_hash(kernel)
 };
 using KernelPlanRef = std::shared_ptr<const KernelPlan>;
 
@@ -68,21 +86,23 @@ struct History {
   std::shared_ptr<const History> earlier;
   History(Move m, std::shared_ptr<const History> e) : move(std::move(m)), earlier(std::move(e)) {}
   History(const History&) = delete;
-  ~History();  // iterative
+  ~History(); // iterative
 };
 
 struct Plan {
   std::shared_ptr<const lower::Program> program;
-  std::vector<KernelPlanRef> kernels;  // in an order in which every kernel comes after those whose outputs it reads
+  std::vector<KernelPlanRef>
+      kernels; // in an order in which every kernel comes after those whose outputs it reads
   std::shared_ptr<const History> history;
-  std::vector<Move> moves() const;     // oldest first: replay() of them rebuilds this plan
+  std::vector<Move> moves() const; // oldest first: replay() of them rebuilds this plan
 };
 
 /// One kernel per stage, no loop moves.
 Plan initial_plan(std::shared_ptr<const lower::Program> program);
 
-/// The kernel that computes the same stages without any loop move (what scheduled ones are checked against): the
-/// canonical nests one after the other, `inlined` stages computed on the spot. Writes the same buffers as `scheduled`.
+/// The kernel that computes the same stages without any loop move (what scheduled ones are checked against):
+/// the canonical nests one after the other, `inlined` stages computed on the spot. Writes the same buffers as
+/// `scheduled`.
 KernelPlanRef unscheduled(const lower::Program& program, const KernelPlan& scheduled);
 
 /// The new plan, or the reason why the move is not legal here.
@@ -91,8 +111,9 @@ struct Applied {
   std::string reason;
 };
 Applied apply(const Plan& plan, const Move& move, const Target& target);
-Applied apply(const Plan& plan, const std::vector<Move>& moves, const Target& target);  // all or none
+Applied apply(const Plan& plan, const std::vector<Move>& moves, const Target& target); // all or none
 /// Throws Error(Schedule) naming the move that isn't legal.
-Plan replay(std::shared_ptr<const lower::Program> program, const std::vector<Move>& moves, const Target& target);
+Plan replay(std::shared_ptr<const lower::Program> program, const std::vector<Move>& moves,
+            const Target& target);
 
-}  // namespace lathe::search
+} // namespace lathe::search

@@ -35,7 +35,8 @@ void allocated_in(const Block& body, std::set<int>& ids) {
   }
 }
 
-/// Scratch that one thread or work-item keeps for itself can't be read by another: what the loop uses of it, it must make.
+/// Scratch that one thread or work-item keeps for itself can't be read by another: what the loop uses of it,
+/// it must make.
 Verdict keeps_private_scratch(For& loop) {
   std::set<int> own;
   allocated_in(loop.body, own);
@@ -50,7 +51,8 @@ Verdict keeps_private_scratch(For& loop) {
   return verdict;
 }
 
-/// Iterations of the loop touch different elements: every buffer stored in it is either its own or indexed by it.
+/// Iterations of the loop touch different elements: every buffer stored in it is either its own or indexed by
+/// it.
 Verdict independent(For& loop) {
   if (holds_scatter(loop.body)) return "a scatter's iterations depend on each other";
   if (auto verdict = keeps_private_scratch(loop); !verdict.empty()) return verdict;
@@ -73,7 +75,7 @@ Verdict independent(For& loop) {
   return verdict;
 }
 
-}  // namespace
+} // namespace
 
 Verdict split(Draft& draft, const Move& move) {
   const LoopSite site = find_loop(draft.body, move.names[0]);
@@ -82,7 +84,8 @@ Verdict split(Draft& draft, const Move& move) {
   if (site.loop().kind != LoopKind::Serial) return not_serial(site.loop());
   if (factor < 2) return "the factor must be at least 2";
   const Expr extent = site.loop().extent;
-  if (extent.hi() <= factor) return fmt::format("the factor {} leaves nothing to split of {}", factor, to_string(extent));
+  if (extent.hi() <= factor)
+    return fmt::format("the factor {} leaves nothing to split of {}", factor, to_string(extent));
 
   const int stage = stage_of_name(move.names[0]);
   const int id = fresh_loop_id(draft.body, stage);
@@ -102,7 +105,8 @@ Verdict split(Draft& draft, const Move& move) {
 
 Verdict reorder(Draft& draft, const Move& move) {
   if (move.names.size() < 2) return "reordering needs at least two loops";
-  // The perfect nest that holds all of the loops: from the outermost named one inwards while a body is one loop.
+  // The perfect nest that holds all of the loops: from the outermost named one inwards while a body is one
+  // loop.
   std::vector<std::string> missing = move.names;
   LoopSite top;
   for (const std::string& name : move.names) {
@@ -173,7 +177,8 @@ Verdict vectorise(Draft& draft, const Move& move, const Target& target) {
   }
   const int64_t extent = loop.extent.hi();
   if (extent < 2) return fmt::format("{} has a single iteration", move.names[0]);
-  if (extent > lanes) return fmt::format("{} has {} iterations, a vector {} lanes", move.names[0], extent, lanes);
+  if (extent > lanes)
+    return fmt::format("{} has {} iterations, a vector {} lanes", move.names[0], extent, lanes);
   loop.kind = LoopKind::Vector;
   loop.width = static_cast<int>(std::bit_ceil(static_cast<uint64_t>(extent)));
   return {};
@@ -196,7 +201,8 @@ Verdict bind(Draft& draft, const Move& move, const Target& target) {
   For& loop = site.loop();
   if (loop.kind != LoopKind::Serial) return not_serial(loop);
   const std::string& level = move.names[1];
-  if (level != "group" && level != "local") return fmt::format("a loop binds to group or local, not to {}", level);
+  if (level != "group" && level != "local")
+    return fmt::format("a loop binds to group or local, not to {}", level);
   if (move.numbers[0] > 2) return "the axes are 0, 1 and 2";
   if (auto verdict = independent(loop); !verdict.empty()) return verdict;
   loop.width = static_cast<int>(move.numbers[0]);
@@ -204,7 +210,8 @@ Verdict bind(Draft& draft, const Move& move, const Target& target) {
     loop.kind = LoopKind::Group;
     return check_structure(draft.body);
   }
-  if (loop.extent.hi() > 256) return fmt::format("{} has more than 256 iterations, too many work-items", move.names[0]);
+  if (loop.extent.hi() > 256)
+    return fmt::format("{} has more than 256 iterations, too many work-items", move.names[0]);
   if (site.enclosing.empty() || site.enclosing.front()->kind != LoopKind::Group)
     return fmt::format("{} is not inside a group loop", move.names[0]);
   loop.kind = LoopKind::Local;
@@ -230,4 +237,4 @@ Verdict stream(Draft& draft, const Move& move) {
   return verdict;
 }
 
-}  // namespace lathe::search
+} // namespace lathe::search

@@ -1,4 +1,5 @@
-// Moves that add scratch to one nest: pack (an operand's copy, laid out as it is read) and accumulate (partial results).
+// Moves that add scratch to one nest: pack (an operand's copy, laid out as it is read) and accumulate
+// (partial results).
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -21,8 +22,10 @@ std::optional<Scope> parse_scope(std::string_view name) {
   return {};
 }
 
-/// New loops over the same range as `loops`, named prefix0, prefix1 ...; `vars` maps the old variables to the new ones.
-std::vector<For> fresh_loops(const std::vector<const For*>& loops, int first_id, const std::string& prefix, Substitution& vars) {
+/// New loops over the same range as `loops`, named prefix0, prefix1 ...; `vars` maps the old variables to the
+/// new ones.
+std::vector<For> fresh_loops(const std::vector<const For*>& loops, int first_id, const std::string& prefix,
+                             Substitution& vars) {
   std::vector<For> heads;
   for (const For* f : loops) {
     const Expr extent = substitute(f->extent, vars);
@@ -75,7 +78,8 @@ std::vector<Place> path_to(Block& body, std::string_view loop_name) {
   return {};
 }
 
-/// The nest that sets the result of `combine` to the identity, if no reducing loop lies between it and the end of the path.
+/// The nest that sets the result of `combine` to the identity, if no reducing loop lies between it and the
+/// end of the path.
 std::optional<Place> find_initialiser(const std::vector<Place>& path, const Store& combine) {
   for (auto place = path.rbegin(); place != path.rend(); ++place) {
     if (place != path.rbegin())
@@ -98,10 +102,10 @@ std::optional<Place> find_initialiser(const std::vector<Place>& path, const Stor
   return {};
 }
 
-}  // namespace
+} // namespace
 
 bool fits_local_memory(const Block& body, Scope scope, int64_t bytes, const Target& target) {
-  constexpr int64_t kMostPrivateBytes = 4096;  // of OpenCL's private memory, as the renderer has it
+  constexpr int64_t kMostPrivateBytes = 4096; // of OpenCL's private memory, as the renderer has it
   const auto taken = [&](Scope s, int64_t size) {
     const bool local = s == Scope::Local || (target.groups && s == Scope::Packed && size > kMostPrivateBytes);
     return local ? (size + 63) / 64 * 64 : 0;
@@ -110,7 +114,9 @@ bool fits_local_memory(const Block& body, Scope scope, int64_t bytes, const Targ
   if (sum == 0) return true;
   ast::visit(body, [&](const Stmt& stmt, const auto&) {
     const auto* alloc = std::get_if<Alloc>(&stmt.node);
-    if (alloc) sum += taken(alloc->buffer->scope, num_elements(alloc->buffer->shape).hi() * size_of(alloc->buffer->dtype));
+    if (alloc)
+      sum += taken(alloc->buffer->scope,
+                   num_elements(alloc->buffer->shape).hi() * size_of(alloc->buffer->dtype));
   });
   return sum <= target.local_bytes;
 }
@@ -138,8 +144,10 @@ Verdict pack(Draft& draft, const Move& move, const Target& target) {
     ast::visit(store.value, [&](const ValueRef& value) {
       const auto* attr = std::get_if<LoadAttr>(&value->attr);
       if (!attr || attr->buffer->name != operand) return;
-      if (value->op == Op::Gather) verdict = fmt::format("{} is read at a computed index", operand);
-      else if (packed && packed != value) verdict = fmt::format("{} is read at several places", operand);
+      if (value->op == Op::Gather)
+        verdict = fmt::format("{} is read at a computed index", operand);
+      else if (packed && packed != value)
+        verdict = fmt::format("{} is read at several places", operand);
       packed = value;
       inside = inner;
     });
@@ -231,7 +239,8 @@ Verdict accumulate(Draft& draft, const Move& move) {
   std::vector<const For*> kept, partial, dims;
   std::vector<std::string> unknown(move.names.begin() + 2, move.names.end());
   for (const For* f : inside) {
-    const bool moves_result = std::any_of(target->index.begin(), target->index.end(), [&](Expr e) { return depends_on(e, f->var); });
+    const bool moves_result = std::any_of(target->index.begin(), target->index.end(),
+                                          [&](Expr e) { return depends_on(e, f->var); });
     const auto named = std::find(unknown.begin(), unknown.end(), f->var.name());
     if (named != unknown.end()) {
       if (moves_result) return fmt::format("{} is not a reducing loop", *named);
@@ -299,7 +308,8 @@ Verdict accumulate(Draft& draft, const Move& move) {
   if (dims.empty()) copy_index = copy_index_out = {Expr(0)};
   write.value = load(copy, copy_index_out);
 
-  // If the whole reduction is under the loop, the copy holds the whole result: what initialised it is not needed.
+  // If the whole reduction is under the loop, the copy holds the whole result: what initialised it is not
+  // needed.
   Alloc alloc{copy, {}};
   alloc.body.push_back(nest(std::move(clear_heads), std::move(clear)));
   const std::vector<Place> path = path_to(draft.body, loop_name);
@@ -323,8 +333,9 @@ Verdict accumulate(Draft& draft, const Move& move) {
   alloc.body.push_back(std::move(here));
   alloc.body.push_back(nest(std::move(write_heads), std::move(write)));
   here.node = std::move(alloc);
-  if (initialiser) initialiser->block->erase(initialiser->block->begin() + static_cast<long>(initialiser->position));
+  if (initialiser)
+    initialiser->block->erase(initialiser->block->begin() + static_cast<long>(initialiser->position));
   return check_structure(draft.body);
 }
 
-}  // namespace lathe::search
+} // namespace lathe::search

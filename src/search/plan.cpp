@@ -28,7 +28,7 @@ namespace {
 
 /// A plan being changed by one or more moves: knows which kernel computes a stage and who reads it.
 class Editor {
- public:
+public:
   Editor(const Plan& plan, const Target& target) : plan_(plan), target_(target), program_(*plan.program) {
     for (size_t k = 0; k < plan_.kernels.size(); ++k)
       for (int s : plan_.kernels[k]->stages) owner_[s] = plan_.kernels[k];
@@ -37,9 +37,12 @@ class Editor {
   Verdict apply(const Move& move) {
     Verdict verdict;
     if (move.kind == MoveKind::Inline || move.kind == MoveKind::FuseAt) close();
-    if (move.kind == MoveKind::Inline) verdict = inline_everywhere(move);
-    else if (move.kind == MoveKind::FuseAt) verdict = fuse(move);
-    else verdict = edit(move);
+    if (move.kind == MoveKind::Inline)
+      verdict = inline_everywhere(move);
+    else if (move.kind == MoveKind::FuseAt)
+      verdict = fuse(move);
+    else
+      verdict = edit(move);
     if (verdict.empty()) plan_.history = std::make_shared<History>(move, plan_.history);
     return verdict;
   }
@@ -49,8 +52,9 @@ class Editor {
     return std::move(plan_);
   }
 
- private:
-  // Someone else than `kernel` (old and new form: those that are about to be replaced) reads the stage's buffer.
+private:
+  // Someone else than `kernel` (old and new form: those that are about to be replaced) reads the stage's
+  // buffer.
   bool is_external(int stage, const std::vector<KernelPlanRef>& replaced) const {
     if (program_.stages[stage].is_output) return true;
     return std::any_of(plan_.kernels.begin(), plan_.kernels.end(), [&](const KernelPlanRef& k) {
@@ -93,17 +97,17 @@ class Editor {
     Draft& draft = *open_;
     Verdict verdict;
     switch (move.kind) {
-      case MoveKind::Split: verdict = split(draft, move); break;
-      case MoveKind::Reorder: verdict = reorder(draft, move); break;
-      case MoveKind::Unroll: verdict = unroll(draft, move); break;
-      case MoveKind::Vectorise: verdict = vectorise(draft, move, target_); break;
-      case MoveKind::Parallelise: verdict = parallelise(draft, move); break;
-      case MoveKind::Bind: verdict = bind(draft, move, target_); break;
-      case MoveKind::Stream: verdict = stream(draft, move); break;
-      case MoveKind::Pack: verdict = pack(draft, move, target_); break;
-      case MoveKind::Accumulate: verdict = accumulate(draft, move); break;
-      case MoveKind::Inline:
-      case MoveKind::FuseAt: throw InternalError("a graph move in the loop moves");
+    case MoveKind::Split: verdict = split(draft, move); break;
+    case MoveKind::Reorder: verdict = reorder(draft, move); break;
+    case MoveKind::Unroll: verdict = unroll(draft, move); break;
+    case MoveKind::Vectorise: verdict = vectorise(draft, move, target_); break;
+    case MoveKind::Parallelise: verdict = parallelise(draft, move); break;
+    case MoveKind::Bind: verdict = bind(draft, move, target_); break;
+    case MoveKind::Stream: verdict = stream(draft, move); break;
+    case MoveKind::Pack: verdict = pack(draft, move, target_); break;
+    case MoveKind::Accumulate: verdict = accumulate(draft, move); break;
+    case MoveKind::Inline:
+    case MoveKind::FuseAt: throw InternalError("a graph move in the loop moves");
     }
     if (verdict.empty()) draft.moves.push_back(move);
     return verdict;
@@ -143,7 +147,8 @@ class Editor {
           ++i;
         }
       }
-      if (dropped != info.nests.size()) return fmt::format("{} is not at the top level of its kernel", move.names[0]);
+      if (dropped != info.nests.size())
+        return fmt::format("{} is not at the top level of its kernel", move.names[0]);
       std::erase(rest.stages, stage);
     }
     // Every kernel that reads it.
@@ -157,13 +162,15 @@ class Editor {
         continue;
       }
       if (auto verdict = inline_stage(draft, stage); !verdict.empty()) return verdict;
-      // The value is the canonical one: what was inlined into the producer is inlined again, from users to producers.
+      // The value is the canonical one: what was inlined into the producer is inlined again, from users to
+      // producers.
       for (auto s = producer->inlined.rbegin(); s != producer->inlined.rend(); ++s)
         if (auto verdict = inline_stage(draft, *s); !verdict.empty()) return verdict;
       draft.moves.push_back(move);
       changed.emplace_back(kernel, std::move(draft));
     }
-    if (changed.empty() || (changed.size() == 1 && changed[0].first == producer && info.is_output && producer->stages.size() == 1))
+    if (changed.empty() || (changed.size() == 1 && changed[0].first == producer && info.is_output &&
+                            producer->stages.size() == 1))
       return fmt::format("nothing reads {}", move.names[0]);
     replace_all(std::move(changed));
     return {};
@@ -212,23 +219,28 @@ class Editor {
       if (!consumer) return fmt::format("no kernel computes {}", where);
     }
     if (beside && consumer == producer) return fmt::format("{} is in the same kernel already", move.names[0]);
-    if (!beside && program_.stages[stage].is_output) return fmt::format("{} is an output: it needs its whole buffer", move.names[0]);
+    if (!beside && program_.stages[stage].is_output)
+      return fmt::format("{} is an output: it needs its whole buffer", move.names[0]);
     if (!beside)
       for (const KernelPlanRef& kernel : plan_.kernels)
-        if (kernel != producer && kernel != consumer && std::binary_search(kernel->reads.begin(), kernel->reads.end(), stage))
+        if (kernel != producer && kernel != consumer &&
+            std::binary_search(kernel->reads.begin(), kernel->reads.end(), stage))
           return fmt::format("{} is also read by another kernel", move.names[0]);
 
     Draft merged = draft_of(program_, *consumer);
     if (consumer == producer) {
-      if (auto verdict = fuse_at_loop(merged, merged.body, stage, move, target_); !verdict.empty()) return verdict;
+      if (auto verdict = fuse_at_loop(merged, merged.body, stage, move, target_); !verdict.empty())
+        return verdict;
       merged.moves.push_back(move);
       replace(consumer, finished(std::move(merged), {consumer}));
       return {};
     }
-    if (between(producer, consumer)) return fmt::format("a third kernel lies between those of {} and {}", move.names[0], where);
+    if (between(producer, consumer))
+      return fmt::format("a third kernel lies between those of {} and {}", move.names[0], where);
     Draft first = draft_of(program_, *producer);
     if (!beside)
-      if (auto verdict = fuse_at_loop(merged, first.body, stage, move, target_); !verdict.empty()) return verdict;
+      if (auto verdict = fuse_at_loop(merged, first.body, stage, move, target_); !verdict.empty())
+        return verdict;
     const bool consumer_first = reaches(consumer, producer);
     if (consumer_first) std::swap(first, merged);
     Draft both{&program_, first.stages, first.inlined, first.moves, std::move(first.body)};
@@ -238,7 +250,9 @@ class Editor {
     both.moves.push_back(move);
     for (ast::Stmt& stmt : merged.body) both.body.push_back(std::move(stmt));
     KernelPlanRef made = finished(std::move(both), {producer, consumer});
-    const auto position = [&](const KernelPlanRef& k) { return std::find(plan_.kernels.begin(), plan_.kernels.end(), k); };
+    const auto position = [&](const KernelPlanRef& k) {
+      return std::find(plan_.kernels.begin(), plan_.kernels.end(), k);
+    };
     const bool producer_first = position(producer) < position(consumer);
     const KernelPlanRef& earlier = producer_first ? producer : consumer;
     const KernelPlanRef& later = producer_first ? consumer : producer;
@@ -248,15 +262,18 @@ class Editor {
     return {};
   }
 
-  /// The merged kernel takes the later place. Kernels between the two that read `earlier` are moved behind it.
-  void postpone_dependents(const KernelPlanRef& earlier, const KernelPlanRef& later, const KernelPlanRef& made) {
+  /// The merged kernel takes the later place. Kernels between the two that read `earlier` are moved behind
+  /// it.
+  void postpone_dependents(const KernelPlanRef& earlier, const KernelPlanRef& later,
+                           const KernelPlanRef& made) {
     auto& kernels = plan_.kernels;
     auto first = std::find(kernels.begin(), kernels.end(), earlier) + 1;
     const auto last = std::find(kernels.begin(), kernels.end(), later);
     std::set<int> ready_later(made->stages.begin(), made->stages.end());
     std::vector<KernelPlanRef> stay, move_behind;
     for (auto k = first; k != last; ++k) {
-      const bool depends = std::any_of((*k)->reads.begin(), (*k)->reads.end(), [&](int s) { return ready_later.contains(s); });
+      const bool depends =
+          std::any_of((*k)->reads.begin(), (*k)->reads.end(), [&](int s) { return ready_later.contains(s); });
       if (depends) ready_later.insert((*k)->stages.begin(), (*k)->stages.end());
       (depends ? move_behind : stay).push_back(*k);
     }
@@ -283,7 +300,9 @@ class Editor {
     }
     return false;
   }
-  bool between(const KernelPlanRef& a, const KernelPlanRef& b) const { return reaches(a, b, false) || reaches(b, a, false); }
+  bool between(const KernelPlanRef& a, const KernelPlanRef& b) const {
+    return reaches(a, b, false) || reaches(b, a, false);
+  }
 
   Plan plan_;
   const Target& target_;
@@ -293,7 +312,7 @@ class Editor {
   KernelPlanRef open_kernel_;
 };
 
-}  // namespace
+} // namespace
 
 Plan initial_plan(std::shared_ptr<const lower::Program> program) {
   Plan plan;
@@ -313,9 +332,12 @@ Applied apply(const Plan& plan, const std::vector<Move>& moves, const Target& ta
   return {editor.take(), {}};
 }
 
-Applied apply(const Plan& plan, const Move& move, const Target& target) { return apply(plan, std::vector<Move>{move}, target); }
+Applied apply(const Plan& plan, const Move& move, const Target& target) {
+  return apply(plan, std::vector<Move>{move}, target);
+}
 
-Plan replay(std::shared_ptr<const lower::Program> program, const std::vector<Move>& moves, const Target& target) {
+Plan replay(std::shared_ptr<const lower::Program> program, const std::vector<Move>& moves,
+            const Target& target) {
   Applied applied = apply(initial_plan(std::move(program)), moves, target);
   if (!applied.plan) throw Error(ErrorKind::Schedule, applied.reason);
   return std::move(*applied.plan);
@@ -332,7 +354,8 @@ KernelPlanRef unscheduled(const lower::Program& program, const KernelPlan& sched
   std::set<std::string> written;
   for (const ast::Param& p : scheduled.kernel.params)
     if (p.written) written.insert(p.buffer->name);
-  return finish(std::move(draft), [&](int stage) { return written.contains(program.stages[stage].buffer->name); });
+  return finish(std::move(draft),
+                [&](int stage) { return written.contains(program.stages[stage].buffer->name); });
 }
 
-}  // namespace lathe::search
+} // namespace lathe::search

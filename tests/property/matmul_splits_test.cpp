@@ -1,4 +1,5 @@
-// Matmul 127x65x33 under every split of every loop, alone and with the inner loop vectorised or unrolled, on every device.
+// Matmul 127x65x33 under every split of every loop, alone and with the inner loop vectorised or unrolled, on
+// every device.
 #include <Eigen/Dense>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -19,7 +20,8 @@ TEST_CASE("matmul 127x65x33 agrees with Eigen under every split of every loop") 
   const auto matrix = [&](const std::string& name, int rows, int columns) {
     for (const auto& input : program->inputs)
       if (std::get<graph::InputAttr>(input.node->attr).name == name)
-        return Matrix(Eigen::Map<const Matrix>(reinterpret_cast<const float*>(inputs.at(input.buffer->name).data()), rows, columns));
+        return Matrix(Eigen::Map<const Matrix>(
+            reinterpret_cast<const float*>(inputs.at(input.buffer->name).data()), rows, columns));
     throw InternalError("no such input");
   };
   const Matrix expected = matrix("a", kM, kK) * matrix("b", kK, kN);
@@ -29,10 +31,15 @@ TEST_CASE("matmul 127x65x33 agrees with Eigen under every split of every loop") 
   search::Plan fused = search::initial_plan(program);
   for (const auto& stage : program->stages)
     if (!stage.is_reduction && !stage.is_output)
-      if (auto applied = search::apply(fused, {search::MoveKind::Inline, {stage.buffer->name}, {}}, target); applied.plan) fused = *applied.plan;
+      if (auto applied = search::apply(fused, {search::MoveKind::Inline, {stage.buffer->name}, {}}, target);
+          applied.plan)
+        fused = *applied.plan;
   for (const auto& stage : program->stages)
     if (stage.is_reduction && !stage.is_output)
-      if (auto applied = search::apply(fused, {search::MoveKind::FuseAt, {stage.buffer->name, "root", "packed"}, {}}, target); applied.plan) fused = *applied.plan;
+      if (auto applied = search::apply(
+              fused, {search::MoveKind::FuseAt, {stage.buffer->name, "root", "packed"}, {}}, target);
+          applied.plan)
+        fused = *applied.plan;
   REQUIRE(fused.kernels.size() == 1);
 
   int checked = 0;
@@ -51,7 +58,8 @@ TEST_CASE("matmul 127x65x33 agrees with Eigen under every split of every loop") 
       for (int64_t factor : {2, 3, 4, 5, 7, 8, 16, 32, 64}) {
         const search::Move split{search::MoveKind::Split, {loop}, {factor}};
         std::vector<std::vector<search::Move>> variants{{split}};
-        if (factor <= 16) variants.push_back({split, {search::MoveKind::Vectorise, {fmt::format("{}.i", loop)}, {}}});
+        if (factor <= 16)
+          variants.push_back({split, {search::MoveKind::Vectorise, {fmt::format("{}.i", loop)}, {}}});
         for (const auto& moves : variants) {
           const auto applied = search::apply(fused, moves, target);
           if (!applied.plan) {
@@ -63,7 +71,8 @@ TEST_CASE("matmul 127x65x33 agrees with Eigen under every split of every loop") 
           }
           test::Memory memory = inputs;
           test::run_plan(*applied.plan, memory, device);
-          const auto* got = reinterpret_cast<const float*>(memory.at(program->stages[program->outputs[0].stage].buffer->name).data());
+          const auto* got = reinterpret_cast<const float*>(
+              memory.at(program->stages[program->outputs[0].stage].buffer->name).data());
           const double error = (Eigen::Map<const Matrix>(got, kM, kN) - expected).cwiseAbs().maxCoeff();
           CHECK_MESSAGE(error <= 1.2e-7 * kK * 2, name << " " << to_string(moves[0]) << ": error " << error);
           ++checked;

@@ -1,5 +1,6 @@
 // Any plan that moves can reach computes what the unscheduled kernels compute in the interpreter.
-//   walk_test [doctest options] ; the number of plans and the device come from LATHE_WALKS and LATHE_WALK_DEVICE.
+//   walk_test [doctest options] ; the number of plans and the device come from LATHE_WALKS and
+//   LATHE_WALK_DEVICE.
 #include <cstdlib>
 #include <iostream>
 
@@ -21,7 +22,7 @@ std::string describe(const std::vector<search::Move>& moves) {
   return text;
 }
 
-}  // namespace
+} // namespace
 
 TEST_CASE("random walks agree with the interpreter") {
   const char* device_name = std::getenv("LATHE_WALK_DEVICE");
@@ -51,13 +52,17 @@ TEST_CASE("random walks agree with the interpreter") {
     std::vector<lower::NamedOutput> outputs;
     for (const auto& [label, tensor] : program.outputs) outputs.push_back({label, graph::node_of(tensor)});
     auto lowered = std::make_shared<const lower::Program>(lower::lower(outputs));
-    Case c{program.name, search::initial_plan(lowered), test::random_inputs(*lowered, 7), {}, program.reduction_length};
+    Case c{program.name,
+           search::initial_plan(lowered),
+           test::random_inputs(*lowered, 7),
+           {},
+           program.reduction_length};
     c.expected = c.inputs;
     test::run_plan(c.start, c.expected, nullptr);
     cases.push_back(std::move(c));
   }
 
-  std::map<std::string, int64_t> moves;  // by kind
+  std::map<std::string, int64_t> moves; // by kind
   for (int i = 0; i < plans; ++i) {
     const Case& c = cases[static_cast<size_t>(i) % cases.size()];
     test::Walker walker(static_cast<uint64_t>(i), target);
@@ -78,7 +83,8 @@ TEST_CASE("random walks agree with the interpreter") {
     if (!failure.empty()) {
       std::string kernels;
       for (const auto& k : plan.kernels) kernels += ast::print(k->kernel);
-      FAIL_CHECK("plan " << i << " of " << c.name << ": " << failure << "\n" << describe(plan.moves()) << kernels);
+      FAIL_CHECK("plan " << i << " of " << c.name << ": " << failure << "\n"
+                         << describe(plan.moves()) << kernels);
     }
     // The list of moves rebuilds the plan, also from its text.
     std::vector<search::Move> parsed;
@@ -90,5 +96,5 @@ TEST_CASE("random walks agree with the interpreter") {
   std::string counts;
   for (const auto& [kind, count] : moves) counts += fmt::format(" {} {}", kind, count);
   MESSAGE(plans << " plans on " << name << ", moves:" << counts);
-  CHECK(moves.size() >= (target.groups ? 12u : 11u));  // the walks try everything
+  CHECK(moves.size() >= (target.groups ? 12u : 11u)); // the walks try everything
 }

@@ -1,4 +1,5 @@
-// Small programs of every shape that fusion and scheduling meet, at odd sizes, for walks and cross-device comparisons.
+// Small programs of every shape that fusion and scheduling meet, at odd sizes, for walks and cross-device
+// comparisons.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,28 +11,38 @@ namespace lathe::test {
 struct NamedProgram {
   std::string name;
   NamedTensors outputs;
-  int64_t reduction_length;  // the longest chain of sums: the tolerance's unit
+  int64_t reduction_length; // the longest chain of sums: the tolerance's unit
 };
 
 inline std::vector<NamedProgram> small_programs() {
-  const auto in = [](const char* name, Shape shape, DType dtype = DType::F32) { return Tensor::input(name, shape, dtype); };
+  const auto in = [](const char* name, Shape shape, DType dtype = DType::F32) {
+    return Tensor::input(name, shape, dtype);
+  };
   std::vector<NamedProgram> out;
   {
     Tensor a = in("a", {37}), b = in("b", {37}), c = in("c", {37}), d = in("d", {37});
     out.push_back({"elementwise", {{"y", ((a + b) * c).relu() + d}}, 1});
   }
   out.push_back({"matmul", {{"y", in("a", {13, 17}).matmul(in("b", {17, 19}))}}, 17});
-  out.push_back({"matmul-bias-relu", {{"y", (in("a", {11, 16}).matmul(in("b", {16, 33})) + in("c", {33})).relu()}}, 16});
+  out.push_back({"matmul-bias-relu",
+                 {{"y", (in("a", {11, 16}).matmul(in("b", {16, 33})) + in("c", {33})).relu()}},
+                 16});
   out.push_back({"softmax", {{"y", in("a", {7, 35}).softmax(-1)}}, 35});
   out.push_back({"layernorm", {{"y", in("a", {5, 31}).layer_norm({-1}, in("w", {31}), in("b", {31}))}}, 31});
   out.push_back({"transpose", {{"y", in("a", {9, 17}).transpose().contiguous()}}, 1});
   out.push_back({"transpose-add", {{"y", in("a", {9, 17}).transpose() + in("b", {17, 9})}}, 1});
-  out.push_back({"conv2d", {{"y", in("x", {1, 3, 9, 8}).conv2d(in("w", {5, 3, 3, 3}), in("b", {5}), {.padding = {1}})}}, 27});
-  out.push_back({"max-pool", {{"y", in("x", {1, 2, 9, 9}).max_pool2d({3, 3}, {.stride = {2}, .padding = {1}})}}, 1});
-  out.push_back({"integers", {{"y", (in("a", {6, 21}, DType::I32) * 3 + in("b", {21}, DType::I32)).sum(1)}}, 21});
+  out.push_back({"conv2d",
+                 {{"y", in("x", {1, 3, 9, 8}).conv2d(in("w", {5, 3, 3, 3}), in("b", {5}), {.padding = {1}})}},
+                 27});
+  out.push_back(
+      {"max-pool", {{"y", in("x", {1, 2, 9, 9}).max_pool2d({3, 3}, {.stride = {2}, .padding = {1}})}}, 1});
+  out.push_back(
+      {"integers", {{"y", (in("a", {6, 21}, DType::I32) * 3 + in("b", {21}, DType::I32)).sum(1)}}, 21});
   out.push_back({"argmin", {{"y", in("a", {8, 23}).argmin(1)}}, 1});
   out.push_back({"take", {{"y", in("a", {10, 6}).take(in("i", {7}, DType::I64)) * 2.0}}, 1});
-  out.push_back({"scatter-add", {{"y", in("a", {9}).scatter_add(0, in("i", {12}, DType::I64), in("s", {12})) + 1.0}}, 12});
+  out.push_back({"scatter-add",
+                 {{"y", in("a", {9}).scatter_add(0, in("i", {12}, DType::I64), in("s", {12})) + 1.0}},
+                 12});
   {
     Tensor x = in("x", {6, 18});
     out.push_back({"two-outputs", {{"mean", x.mean(1)}, {"centred", x - x.mean(1, true)}}, 18});
@@ -44,4 +55,4 @@ inline std::vector<NamedProgram> small_programs() {
   return out;
 }
 
-}  // namespace lathe::test
+} // namespace lathe::test

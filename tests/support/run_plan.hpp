@@ -1,4 +1,5 @@
-// Runs a plan kernel by kernel on any device, below Executable: fresh random inputs, poisoned outputs and intermediates.
+// Runs a plan kernel by kernel on any device, below Executable: fresh random inputs, poisoned outputs and
+// intermediates.
 #pragma once
 #include <cmath>
 #include <cstring>
@@ -13,7 +14,7 @@
 
 namespace lathe::test {
 
-using Memory = std::map<std::string, std::vector<unsigned char>>;  // by buffer name
+using Memory = std::map<std::string, std::vector<unsigned char>>; // by buffer name
 
 inline size_t bytes_of(const ast::Buffer& buffer) {
   int64_t n = size_of(buffer.dtype);
@@ -30,7 +31,8 @@ inline Memory random_inputs(const lower::Program& program, uint64_t seed) {
     bytes.resize(bytes_of(*input.buffer));
     const DType dtype = input.buffer->dtype;
     for (size_t i = 0; i < bytes.size(); i += size_of(dtype)) {
-      const Scalar value = is_float(dtype) ? Scalar::of_float(dtype, real(random)) : Scalar::of_int(dtype, static_cast<int64_t>(random() % 6));
+      const Scalar value = is_float(dtype) ? Scalar::of_float(dtype, real(random))
+                                           : Scalar::of_int(dtype, static_cast<int64_t>(random() % 6));
       value.to_memory(&bytes[i]);
     }
   }
@@ -51,7 +53,8 @@ inline void run_plan(const search::Plan& plan, Memory& memory, runtime::Device* 
       if (param.written) memory[param.buffer->name].assign(bytes_of(*param.buffer), 0xA5);
     if (!device) {
       std::vector<ast::Bytes> buffers;
-      for (const ast::Param& p : kernel.params) buffers.push_back({memory.at(p.buffer->name).data(), memory.at(p.buffer->name).size()});
+      for (const ast::Param& p : kernel.params)
+        buffers.push_back({memory.at(p.buffer->name).data(), memory.at(p.buffer->name).size()});
       ast::interpret(kernel, buffers, {});
       continue;
     }
@@ -74,24 +77,33 @@ inline void run_plan(const search::Plan& plan, Memory& memory, runtime::Device* 
 }
 
 /// Empty if every output agrees: integers exactly, floats within a few ulps per term of the longest sum.
-inline std::string difference(const lower::Program& program, const Memory& got, const Memory& want, int64_t reduction_length) {
+inline std::string difference(const lower::Program& program, const Memory& got, const Memory& want,
+                              int64_t reduction_length) {
   for (const auto& output : program.outputs) {
     const ast::Buffer& buffer = *program.stages[output.stage].buffer;
     const auto &g = got.at(buffer.name), &w = want.at(buffer.name);
     double largest = 0;
     for (size_t i = 0; i < w.size(); i += size_of(buffer.dtype))
-      if (is_float(buffer.dtype)) largest = std::max(largest, std::abs(Scalar::from_memory(buffer.dtype, &w[i]).as_float()));
-    const double epsilon = buffer.dtype == DType::F64 ? 2.3e-16 : buffer.dtype == DType::F16 ? 1e-3 : buffer.dtype == DType::BF16 ? 8e-3 : 1.2e-7;
+      if (is_float(buffer.dtype))
+        largest = std::max(largest, std::abs(Scalar::from_memory(buffer.dtype, &w[i]).as_float()));
+    const double epsilon = buffer.dtype == DType::F64    ? 2.3e-16
+                           : buffer.dtype == DType::F16  ? 1e-3
+                           : buffer.dtype == DType::BF16 ? 8e-3
+                                                         : 1.2e-7;
     for (size_t i = 0; i < w.size(); i += size_of(buffer.dtype)) {
       const Scalar a = Scalar::from_memory(buffer.dtype, &g[i]), b = Scalar::from_memory(buffer.dtype, &w[i]);
       const double x = a.as_float(), y = b.as_float();
-      const bool same = a == b || (is_float(buffer.dtype) && ((std::isnan(x) && std::isnan(y)) ||
-                                   std::abs(x - y) <= epsilon * static_cast<double>(4 + reduction_length) * std::max(1.0, largest)));
+      const bool same =
+          a == b ||
+          (is_float(buffer.dtype) &&
+           ((std::isnan(x) && std::isnan(y)) ||
+            std::abs(x - y) <= epsilon * static_cast<double>(4 + reduction_length) * std::max(1.0, largest)));
       if (!same)
-        return output.name + "[" + std::to_string(i / size_of(buffer.dtype)) + "] is " + to_string(a) + ", expected " + to_string(b);
+        return output.name + "[" + std::to_string(i / size_of(buffer.dtype)) + "] is " + to_string(a) +
+               ", expected " + to_string(b);
     }
   }
   return {};
 }
 
-}  // namespace lathe::test
+} // namespace lathe::test

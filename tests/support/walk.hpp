@@ -15,8 +15,8 @@ using search::Move;
 using search::MoveKind;
 
 struct LoopNames {
-  std::vector<std::string> all;                  // every loop of the plan
-  std::vector<std::vector<std::string>> chains;  // loops of perfect nests, outermost first
+  std::vector<std::string> all;                 // every loop of the plan
+  std::vector<std::vector<std::string>> chains; // loops of perfect nests, outermost first
 };
 
 inline void collect_loops(const ast::Block& block, LoopNames& out, std::vector<std::string> chain = {}) {
@@ -34,17 +34,18 @@ inline void collect_loops(const ast::Block& block, LoopNames& out, std::vector<s
 }
 
 class Walker {
- public:
+public:
   Walker(uint64_t seed, const search::Target& target) : random_(seed), target_(target) {}
 
   /// Tries `attempts` random moves on the plan, and keeps those that are legal.
   search::Plan walk(search::Plan plan, int attempts) {
     for (int i = 0; i < attempts; ++i)
-      if (auto applied = search::apply(plan, propose(plan), target_); applied.plan) plan = std::move(*applied.plan);
+      if (auto applied = search::apply(plan, propose(plan), target_); applied.plan)
+        plan = std::move(*applied.plan);
     return plan;
   }
 
- private:
+private:
   template <class T> const T& pick(const std::vector<T>& from) { return from[random_() % from.size()]; }
 
   Move propose(const search::Plan& plan) {
@@ -59,26 +60,37 @@ class Walker {
     static const std::vector<int64_t> factors{2, 3, 4, 5, 7, 8, 16, 32, 64};
     static const std::vector<std::string> scopes{"packed", "packed", "register", "local"};
     switch (random_() % (target_.groups ? 28 : 19)) {
-      case 0: case 1: case 2: return {MoveKind::Inline, {pick(stages)}, {}};
-      case 3: case 4: case 5: return {MoveKind::FuseAt, {pick(stages), random_() % 6 ? pick(loops.all) : "root", pick(scopes)}, {}};
-      case 6: case 7: case 8: return {MoveKind::Split, {pick(loops.all)}, {pick(factors)}};
-      case 9: case 10: {
-        if (loops.chains.empty()) return {MoveKind::Unroll, {pick(loops.all)}, {}};
-        std::vector<std::string> names = pick(loops.chains);
-        std::shuffle(names.begin(), names.end(), random_);
-        return {MoveKind::Reorder, names, {}};
-      }
-      case 11: return {MoveKind::Unroll, {pick(loops.all)}, {}};
-      case 12: case 13: return {MoveKind::Vectorise, {pick(loops.all)}, {}};
-      case 14: return {MoveKind::Parallelise, {pick(loops.all)}, {}};
-      case 15: return {MoveKind::Pack, {pick(stages), pick(buffers), pick(loops.all), pick(scopes)}, {}};
-      case 16: return {MoveKind::Accumulate, {pick(stages), pick(loops.all)}, {}};
-      case 17: return {MoveKind::Accumulate, {pick(stages), pick(loops.all), pick(loops.all)}, {}};
-      case 18: return {MoveKind::Stream, {pick(stages)}, {}};
-      case 19: case 20: case 21: return {MoveKind::Bind, {pick(loops.all), "group"}, {static_cast<int64_t>(random_() % 3)}};
-      case 22: return {MoveKind::Pack, {pick(stages), pick(buffers), pick(loops.all), "local"}, {}};
-      case 23: return {MoveKind::FuseAt, {pick(stages), pick(loops.all), "local"}, {}};
-      default: return {MoveKind::Bind, {pick(loops.all), "local"}, {static_cast<int64_t>(random_() % 3)}};
+    case 0:
+    case 1:
+    case 2: return {MoveKind::Inline, {pick(stages)}, {}};
+    case 3:
+    case 4:
+    case 5:
+      return {MoveKind::FuseAt, {pick(stages), random_() % 6 ? pick(loops.all) : "root", pick(scopes)}, {}};
+    case 6:
+    case 7:
+    case 8: return {MoveKind::Split, {pick(loops.all)}, {pick(factors)}};
+    case 9:
+    case 10: {
+      if (loops.chains.empty()) return {MoveKind::Unroll, {pick(loops.all)}, {}};
+      std::vector<std::string> names = pick(loops.chains);
+      std::shuffle(names.begin(), names.end(), random_);
+      return {MoveKind::Reorder, names, {}};
+    }
+    case 11: return {MoveKind::Unroll, {pick(loops.all)}, {}};
+    case 12:
+    case 13: return {MoveKind::Vectorise, {pick(loops.all)}, {}};
+    case 14: return {MoveKind::Parallelise, {pick(loops.all)}, {}};
+    case 15: return {MoveKind::Pack, {pick(stages), pick(buffers), pick(loops.all), pick(scopes)}, {}};
+    case 16: return {MoveKind::Accumulate, {pick(stages), pick(loops.all)}, {}};
+    case 17: return {MoveKind::Accumulate, {pick(stages), pick(loops.all), pick(loops.all)}, {}};
+    case 18: return {MoveKind::Stream, {pick(stages)}, {}};
+    case 19:
+    case 20:
+    case 21: return {MoveKind::Bind, {pick(loops.all), "group"}, {static_cast<int64_t>(random_() % 3)}};
+    case 22: return {MoveKind::Pack, {pick(stages), pick(buffers), pick(loops.all), "local"}, {}};
+    case 23: return {MoveKind::FuseAt, {pick(stages), pick(loops.all), "local"}, {}};
+    default: return {MoveKind::Bind, {pick(loops.all), "local"}, {static_cast<int64_t>(random_() % 3)}};
     }
   }
 
@@ -86,4 +98,4 @@ class Walker {
   search::Target target_;
 };
 
-}  // namespace lathe::test
+} // namespace lathe::test

@@ -68,3 +68,25 @@ TEST_CASE("movement ops add no kernel") {
   Tensor square = in("q", {32, 32});
   CHECK(kernels(square.transpose().matmul(square).transpose() + 1) == kernels(square.matmul(square) + 1));
 }
+
+TEST_CASE("a transpose, flip or expand by itself is no kernel") {
+  const std::vector<float> values{0, 1, 2, 3, 4, 5};
+  const Tensor x = Tensor::from(values, {2, 3});
+  Tensor r = in("r", {2, 3}), row = in("row", {3});
+  const auto f = lathe::compile({{"transposed", r.transpose()}, {"flipped", r.flip({1})}, {"expanded", row.expand({2, 3})},
+                                 {"padded", r.pad({{1, 0}, {0, 0}})}, {"same", r}});
+  CHECK(f.kernel_count() == 0);
+  const auto out = f({{"r", x}, {"row", Tensor::from({7.f, 8.f, 9.f})}});
+  CHECK(out.at("transposed").to_vector<float>() == std::vector<float>{0, 3, 1, 4, 2, 5});
+  CHECK(out.at("flipped").to_vector<float>() == std::vector<float>{2, 1, 0, 5, 4, 3});
+  CHECK(out.at("expanded").to_vector<float>() == std::vector<float>{7, 8, 9, 7, 8, 9});
+  CHECK(out.at("padded").to_vector<float>() == std::vector<float>{0, 0, 0, 0, 1, 2, 3, 4, 5});
+  CHECK(out.at("same").to_vector<float>() == values);
+  // Into memory of the caller's, beside an output that is computed.
+  const auto g = lathe::compile({{"a", r.transpose()}, {"b", r * 2}});
+  CHECK(g.kernel_count() == 1);
+  std::vector<float> a(6, -1.f), b(6, -1.f);
+  g.run({{"r", values.data()}}, {{"a", a.data()}, {"b", b.data()}});
+  CHECK(a == std::vector<float>{0, 3, 1, 4, 2, 5});
+  CHECK(b == std::vector<float>{0, 2, 4, 6, 8, 10});
+}

@@ -1,0 +1,23 @@
+// Outputs that are inputs seen through a view: a transpose, a flip or an expand by itself needs no kernel.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "lathe/executable.hpp"
+#include "lower/program.hpp"
+
+namespace lathe::pipeline {
+
+struct MovedOutput {
+  KernelParam declared;
+  graph::NodeRef input; // Op::Input
+  View view;            // of the input's row-major elements
+};
+
+/// Takes the outputs that are one view of an input, of constant size, out of `outputs`.
+std::vector<MovedOutput> take_moved(std::vector<lower::NamedOutput>& outputs);
+
+/// Writes the view's elements in row-major order to `to`; masked ones are 0.
+void copy_moved(const MovedOutput& moved, const void* from, void* to);
+
+} // namespace lathe::pipeline
