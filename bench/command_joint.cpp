@@ -65,8 +65,10 @@ int joint_command(const Options& options) {
   if (options.json)
     fmt::print("{}\n", json.dump(2));
   else
-    fmt::print("by the cost model, at the same beam and rounds: better on {}, worse on {} of {}\n", better,
-               worse, json.size());
+    fmt::print("by the cost model, at the same beam and rounds: better on {}, worse on {} of {}\n"
+               "(graph, then loops: first the fusions that save the most traffic and launches, then each "
+               "kernel's loops)\n",
+               better, worse, json.size());
   return worse ? 1 : 0;
 }
 
