@@ -32,6 +32,7 @@ CompileOptions compile_options(const Options& options) {
   CompileOptions compile;
   compile.device = options.device.empty() ? default_device() : options.device;
   compile.threads = options.threads;
+  if (compile.device == default_device()) return compile; // listing them all would load every driver
   std::string known;
   for (const DeviceInfo& device : devices()) {
     known += (known.empty() ? "" : ", ") + device.name;
