@@ -231,6 +231,24 @@ void rename(Block& body, Substitution vars) {
   }
 }
 
+Stmt nest(std::vector<For> loops, Store store) {
+  Stmt built{std::move(store)};
+  for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop) {
+    loop->body.push_back(std::move(built));
+    built = Stmt{std::move(*loop)};
+  }
+  return built;
+}
+
+void put_before_body(For& loop, Alloc alloc) {
+  const bool shared = alloc.buffer->scope == Scope::Local;
+  if (shared) alloc.body.push_back(Stmt{Barrier{}});
+  for (Stmt& stmt : loop.body) alloc.body.push_back(std::move(stmt));
+  if (shared) alloc.body.push_back(Stmt{Barrier{}});
+  loop.body.clear();
+  loop.body.push_back(Stmt{std::move(alloc)});
+}
+
 int fresh_loop_id(const Block& body, int stage) {
   int next = stage * kIdsPerStage;
   statements_in(body, [&](const Stmt& stmt) {

@@ -56,6 +56,12 @@ Verdict may_hold_local_memory(const LoopSite& site, const Target& target);
 /// On a target with groups large private scratch lies there, too.
 bool fits_local_memory(const ast::Block& body, ast::Scope scope, int64_t bytes, const Target& target);
 
+/// The loops, outermost first, around one store.
+ast::Stmt nest(std::vector<ast::For> loops, ast::Store store);
+/// Makes the loop's body the body of `alloc`, behind what is already there; local memory is fenced by
+/// barriers.
+void put_before_body(ast::For& loop, ast::Alloc alloc);
+
 /// Fresh ids and names, unique in the kernel and deterministic. They belong to a stage: "t3.a0".
 int fresh_loop_id(const ast::Block& body, int stage);
 int fresh_buffer_id(const ast::Block& body, int stage);

@@ -249,12 +249,12 @@ Verdict fuse_at_loop(Draft& draft, Block& producer, int stage_id, const Move& mo
   // ... and the producer fills it: each of its loops over an axis runs over the part that is needed.
   Alloc alloc{shrunk, {}};
   for (Stmt& stmt : nests) {
-    const CanonicalNest nest = canonical_nest(stmt);
-    Store store = std::move(*nest.store);
+    const CanonicalNest canonical = canonical_nest(stmt);
+    Store store = std::move(*canonical.store);
     store.buffer = shrunk;
     Substitution vars;
     std::vector<For> heads;
-    for (const For* f : nest.loops) {
+    for (const For* f : canonical.loops) {
       const auto axis = std::find(store.index.begin(), store.index.end(), f->var);
       const Expr old_extent = substitute(f->extent, vars);
       if (axis == store.index.end()) {
@@ -275,19 +275,9 @@ Verdict fuse_at_loop(Draft& draft, Block& producer, int stage_id, const Move& mo
       heads.push_back({var, extent[d], LoopKind::Serial, 0, {}});
     }
     store.value = ast::substitute(store.value, vars);
-    Stmt built{std::move(store)};
-    for (auto head = heads.rbegin(); head != heads.rend(); ++head) {
-      head->body.push_back(std::move(built));
-      built = Stmt{std::move(*head)};
-    }
-    alloc.body.push_back(std::move(built));
+    alloc.body.push_back(nest(std::move(heads), std::move(store)));
   }
-  const bool shared = scope == Scope::Local;
-  if (shared) alloc.body.push_back(Stmt{Barrier{}});
-  for (Stmt& stmt : loop.body) alloc.body.push_back(std::move(stmt));
-  if (shared) alloc.body.push_back(Stmt{Barrier{}});
-  loop.body.clear();
-  loop.body.push_back(Stmt{std::move(alloc)});
+  put_before_body(loop, std::move(alloc));
   return check_structure(draft.body);
 }
 

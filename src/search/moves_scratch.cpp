@@ -36,15 +36,6 @@ std::vector<For> fresh_loops(const std::vector<const For*>& loops, int first_id,
   return heads;
 }
 
-Stmt nest(std::vector<For> heads, Store store) {
-  Stmt built{std::move(store)};
-  for (auto head = heads.rbegin(); head != heads.rend(); ++head) {
-    head->body.push_back(std::move(built));
-    built = Stmt{std::move(*head)};
-  }
-  return built;
-}
-
 /// Every extent of `loops` depends only on variables among them or around them.
 Verdict self_contained(const std::vector<const For*>& loops, const std::vector<For*>& all_inside) {
   for (const For* f : loops)
@@ -205,12 +196,7 @@ Verdict pack(Draft& draft, const Move& move, const Target& target) {
 
   Alloc alloc{copy, {}};
   alloc.body.push_back(nest(std::move(heads), std::move(fill)));
-  const bool shared = *scope == Scope::Local;
-  if (shared) alloc.body.push_back(Stmt{Barrier{}});
-  for (Stmt& stmt : loop.body) alloc.body.push_back(std::move(stmt));
-  if (shared) alloc.body.push_back(Stmt{Barrier{}});
-  loop.body.clear();
-  loop.body.push_back(Stmt{std::move(alloc)});
+  put_before_body(loop, std::move(alloc));
   return check_structure(draft.body);
 }
 

@@ -3,9 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "runtime/llvm_backend.hpp"
-#include "support/kernel_check.hpp"
-#include "support/op_kernels.hpp"
-#include "support/sample_kernels.hpp"
+#include "support/device_suite.hpp"
 
 using namespace lathe;
 using namespace lathe::test;
@@ -17,32 +15,9 @@ runtime::Device& cpu() {
 }
 } // namespace
 
-TEST_CASE("every op on every dtype, scalars and vectors") {
-  for (int i = 0; i < kDTypeCount; ++i)
-    for (int width : {0, 16}) {
-      CAPTURE(to_string(static_cast<DType>(i)));
-      CAPTURE(width);
-      const ast::Kernel k = arithmetic_kernel(static_cast<DType>(i), width);
-      CHECK(compare(cpu(), k, {}, 0, true) == "");
-    }
-}
-
-TEST_CASE("every cast and bitcast, scalars and vectors") {
-  for (int i = 0; i < kDTypeCount; ++i)
-    for (int width : {0, 8, 16}) {
-      CAPTURE(to_string(static_cast<DType>(i)));
-      CAPTURE(width);
-      CHECK(compare(cpu(), cast_kernel(static_cast<DType>(i), width), {}, 0, true) == "");
-    }
-}
-
-TEST_CASE("loops as schedules make them") {
-  for (const SampleKernel& sample : sample_kernels())
-    for (const auto& values : sample.shape_values) {
-      CAPTURE(sample.name);
-      CHECK(compare(cpu(), ast::parse(sample.text), values, sample.tolerance) == "");
-    }
-}
+TEST_CASE("every op on every dtype, scalars and vectors") { check_ops(cpu()); }
+TEST_CASE("every cast and bitcast, scalars and vectors") { check_casts(cpu()); }
+TEST_CASE("loops as schedules make them") { check_loops(cpu()); }
 
 namespace {
 
