@@ -189,6 +189,18 @@ private:
     }
   }
 
+  static bool binds_axis(const ast::Stmt& stmt, int axis) {
+    const ast::Block* body = nullptr;
+    if (const auto* loop = std::get_if<ast::For>(&stmt.node)) {
+      if (loop->kind == ast::LoopKind::Local && loop->width == axis) return true;
+      body = &loop->body;
+    } else if (const auto* alloc = std::get_if<ast::Alloc>(&stmt.node)) {
+      body = &alloc->body;
+    }
+    return body &&
+           std::any_of(body->begin(), body->end(), [&](const ast::Stmt& s) { return binds_axis(s, axis); });
+  }
+
   void shared_statement(const ast::Stmt& stmt) {
     if (const auto* alloc = std::get_if<ast::Alloc>(&stmt.node)) {
       if (alloc->buffer->scope != ast::Scope::Local)
@@ -204,7 +216,18 @@ private:
     const std::vector<GroupAccess> before = pending_;
     if (loop.kind == ast::LoopKind::Local) {
       synchronise(group_accesses(stmt));
-      return special_loop(loop);
+      // Along an axis that none of its loops is bound to, one work-item does it: all would store the same.
+      std::string first;
+      for (int axis : axes_)
+        if (!binds_axis(stmt, axis))
+          first += fmt::format("{}get_local_id({}) == 0", first.empty() ? "" : " && ", axis);
+      if (first.empty()) return special_loop(loop);
+      add(fmt::format("if ({}) {{", first));
+      ++indent_;
+      special_loop(loop);
+      --indent_;
+      add("}");
+      return;
     }
     if (loop.kind == ast::LoopKind::Group) {
       open_bound(loop, "get_group_id", group_sizes_[loop.width], loop.width);

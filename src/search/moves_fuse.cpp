@@ -252,6 +252,7 @@ Verdict fuse_at_loop(Draft& draft, Block& producer, int stage_id, const Move& mo
     const CanonicalNest canonical = canonical_nest(stmt);
     Store store = std::move(*canonical.store);
     store.buffer = shrunk;
+    store.streaming = false; // it is read right after
     Substitution vars;
     std::vector<For> heads;
     for (const For* f : canonical.loops) {

@@ -93,6 +93,13 @@ inline std::vector<SampleKernel> sample_kernels() {
        "for i in 5 { for l in 16 vector(16) { L[i] += A[i, 3] } }\n}",
        {{}},
        few_ulps},
+      {"guarded lanes that do not move with the loop around",
+       "kernel lanes(x: f32[9, 8] in, w: f32[5, 3] in, y: f32[5] out) {\n"
+       "for z in 5 { y[z] = 0:f32 }\n"
+       "for i in 8 { for c in 5 { for k in 3 vector(4) {\n"
+       "y[c] += x[0, i + k - 1; 0 < i + k; i + k < 9] * w[c, k] } } }\n}",
+       {{}},
+       few_ulps},
       {"partial sums in registers",
        "kernel partial(A: f32[7, 160] in, S: f32[7] out) {\n"
        "for i in 7 parallel { alloc acc: f32[16] register {\n"

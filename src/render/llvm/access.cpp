@@ -171,7 +171,7 @@ Value* FunctionEmitter::read_lanes(const ast::Buffer& buffer, const Lanes& lanes
     return finish(b_.CreateShuffleVector(b_.CreateAlignedLoad(type, low, align),
                                          b_.CreateAlignedLoad(type, high, align), pick));
   }
-  if (guard) mask = both(mask, splat(b_, guard, lanes_));
+  if (guard) mask = mask ? b_.CreateAnd(mask, splat(b_, guard, lanes_)) : splat(b_, guard, lanes_);
   if (!mask) mask = llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(b_.getInt1Ty(), lanes_));
   return finish(b_.CreateMaskedGather(type, lane_addresses(buffer, lanes), align, mask,
                                       llvm::Constant::getNullValue(type)));
@@ -249,8 +249,10 @@ Placed FunctionEmitter::load(const ast::LoadAttr& attr) {
     return {known, level};
   }
   const Lanes lanes = lanes_of(flat);
-  Value* mask = both(mask_, guard.lanes);
-  const int level = load_level(buffer, std::max({guard.level, lanes.level, mask_ ? mask_level_ : 0}));
+  // The load may move out of loops that it does not depend on, and its mask with it.
+  const int mask_level = std::max(guard.level, mask_ ? mask_level_ : 0);
+  Value* mask = both(mask_, guard.lanes, mask_level);
+  const int level = load_level(buffer, std::max(mask_level, lanes.level));
   Value*& known = levels_[level].loads[buffer.id][{
       lanes.base.node(), lanes.stride ? lanes.stride->node() : nullptr, mask, guard.scalar, lanes_}];
   if (known) return {known, level};
@@ -289,7 +291,7 @@ Placed FunctionEmitter::gather(const ast::Value& value, Placed index) {
     return {llvm::Constant::getNullValue(value_type(state_.context, value.dtype, vector ? lanes_ : 0)), 0};
   const int least = std::max({index.level, guard.level, vector && mask_ ? mask_level_ : 0});
   const int level = load_level(buffer, least);
-  Value* mask = vector ? both(mask_, guard.lanes) : nullptr;
+  Value* mask = vector ? both(mask_, guard.lanes, least) : nullptr;
   Value* where = vector ? widened(index) : index.value;
   Value* base = base_of(buffer);
   expr(num_elements(buffer.shape));

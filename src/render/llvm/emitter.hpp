@@ -179,7 +179,7 @@ private:
   void scatter(const ast::Store& store);
   llvm::Value* op(Op op, DType result, DType operand, llvm::ArrayRef<llvm::Value*> args);
   llvm::Value* widened(Placed value);                // splat if it is a scalar
-  llvm::Value* both(llvm::Value* x, llvm::Value* y); // of masks, null: all
+  llvm::Value* both(llvm::Value* x, llvm::Value* y, int level); // of masks, null: all
 
   llvm::Align alignment(const ast::Buffer& buffer) const { return llvm::Align(size_of(buffer.dtype)); }
 

@@ -19,9 +19,9 @@ Value* FunctionEmitter::widened(Placed value) {
               [&] { return splat(b_, value.value, lanes_); });
 }
 
-Value* FunctionEmitter::both(Value* x, Value* y) {
+Value* FunctionEmitter::both(Value* x, Value* y, int level) {
   if (!x || !y) return x ? x : y;
-  return once(depth(), static_cast<uint32_t>(Op::And), x->getType(), {x, y},
+  return once(level, static_cast<uint32_t>(Op::And), x->getType(), {x, y},
               [&] { return b_.CreateAnd(x, y); });
 }
 

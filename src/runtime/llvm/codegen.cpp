@@ -165,10 +165,8 @@ std::string generate(const ast::Kernel& kernel, const std::string& cpu_name, Cod
   llvm::LLVMContext context;
   const ScratchLayout layout = layout_scratch(kernel);
   auto module = render::build_llvm_module(context, kernel, layout.offset_of, cpu.target);
-#ifdef NDEBUG
-  if (file != CodeFile::Object)
-#endif
-    verify_module(*module);
+  // Cheap beside code generation, and what it finds would else compute something wrong.
+  verify_module(*module);
   promote_registers(*module);
   if (file == CodeFile::Ir) {
     std::string text;
