@@ -1,4 +1,5 @@
-// A live line about a search: redrawn in place on a terminal, a plain line now and then elsewhere. On standard error.
+// A live line about a search: redrawn in place on a terminal, a plain line now and then elsewhere. On
+// standard error.
 #pragma once
 #include <functional>
 #include <string>

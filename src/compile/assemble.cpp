@@ -102,7 +102,8 @@ private:
       const auto [it, is_first] =
           first_of_stage.emplace(output.stage, static_cast<int>(impl_->outputs.size()));
       const size_t slot = is_first ? add_slot(Impl::Home::Output, buffer) : slot_of_.at(buffer->id);
-      impl_->outputs.push_back({describe(*buffer, output.name, true), slot, is_first ? -1 : it->second, {}, -1});
+      impl_->outputs.push_back(
+          {describe(*buffer, output.name, true), slot, is_first ? -1 : it->second, {}, -1});
     }
   }
 

@@ -100,9 +100,9 @@ NamedTensors Executable::operator()(const NamedTensors& inputs) const {
   }
   std::vector<StorageRef> made;
   for (const Impl::Output& output : impl.outputs)
-    made.push_back(output.moved ? nullptr
-                                : Storage::allocate(static_cast<size_t>(
-                                      values.bytes(*impl.slots[output.slot].buffer))));
+    made.push_back(
+        output.moved ? nullptr
+                     : Storage::allocate(static_cast<size_t>(values.bytes(*impl.slots[output.slot].buffer))));
 
   {
     FrameLease frame(impl);

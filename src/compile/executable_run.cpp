@@ -146,8 +146,9 @@ void Impl::run(Frame& frame) const {
     const Output& output = outputs[k];
     if (output.moved) {
       // operator() hands out a view of the input instead, and leaves no place for it.
-      const void* from = output.moved_input < 0 ? std::get<graph::InputAttr>(output.moved->input->attr).data->data()
-                                                : frame.inputs[static_cast<size_t>(output.moved_input)];
+      const void* from = output.moved_input < 0
+                             ? std::get<graph::InputAttr>(output.moved->input->attr).data->data()
+                             : frame.inputs[static_cast<size_t>(output.moved_input)];
       if (frame.outputs[k]) pipeline::copy_moved(*output.moved, from, frame.outputs[k]);
       continue;
     }

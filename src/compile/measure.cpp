@@ -33,8 +33,8 @@ struct Case {
 class Measurer {
 public:
   Measurer(std::shared_ptr<const lower::Program> program, const CompileOptions& options)
-      : program_(std::move(program)),
-        device_(runtime::device(options.device)), target_(target_for(options)), flags_{thread_count(options), options.cpu, true},
+      : program_(std::move(program)), device_(runtime::device(options.device)),
+        target_(target_for(options)), flags_{thread_count(options), options.cpu, true},
         values_(program_->shape_vars) {
     for (const Expr var : program_->shape_vars)
       values_.bind(var, std::clamp<int64_t>(256, var.lo(), var.hi()), "measure");

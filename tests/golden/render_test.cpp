@@ -9,7 +9,8 @@ using namespace lathe;
 namespace {
 
 const ast::Kernel& tile() {
-  static const ast::Kernel kernel = ast::parse(R"(kernel tile(A: f32[32, n] in, B: f32[n, 16] in, C: f32[32, 16] out; n in [1, 64]) {
+  static const ast::Kernel kernel =
+      ast::parse(R"(kernel tile(A: f32[32, n] in, B: f32[n, 16] in, C: f32[32, 16] out; n in [1, 64]) {
 for i in 16 parallel { alloc acc: f32[2, 16] register {
 for l in 16 vector(16) { acc[0, l] = 0:f32 }
 for l in 16 vector(16) { acc[1, l] = 0:f32 }
@@ -24,7 +25,10 @@ for l in 16 vector(16) { C[i*2 + 1, l] = max(acc[1, l], 0:f32) } } }
 
 } // namespace
 
-TEST_CASE("C with the kernel ABI") { CHECK(render::render_c(tile(), {}) == R"(static void tile_body0(int64_t i, void* const* buffers, const int64_t* vars, char* outer, char* scratch, const struct lathe_env* env) {
+TEST_CASE("C with the kernel ABI") {
+  CHECK(
+      render::render_c(tile(), {}) ==
+      R"(static void tile_body0(int64_t i, void* const* buffers, const int64_t* vars, char* outer, char* scratch, const struct lathe_env* env) {
   const float* const A = (const float*)buffers[0];
   const float* const B = (const float*)buffers[1];
   float* const C = (float*)buffers[2];
@@ -53,10 +57,12 @@ TEST_CASE("C with the kernel ABI") { CHECK(render::render_c(tile(), {}) == R"(st
 void tile(void* const* buffers, const int64_t* vars, char* scratch, const struct lathe_env* env) {
   env->parallel_for(env, 16, tile_body0, buffers, vars, scratch);
 }
-)"); }
+)");
+}
 
 TEST_CASE("standalone C") {
-  CHECK(render::render_c(tile(), {.vector_bytes = 32, .standalone = true, .scratch_offsets = {}}) == R"(void tile(const float* A, const float* B, float* C, int64_t n) {
+  CHECK(render::render_c(tile(), {.vector_bytes = 32, .standalone = true, .scratch_offsets = {}}) ==
+        R"(void tile(const float* A, const float* B, float* C, int64_t n) {
   for (int64_t i = 0; i < 16; ++i) {
     {
       lathe_f32x8 acc_0;

@@ -398,9 +398,9 @@ TEST_CASE("expanded functions at the edges") {
 
 TEST_CASE("f16 and bf16 are expanded by way of f32, f64 is left alone") {
   for (const char* dtype : {"f16", "bf16", "f64"}) {
-    const Kernel k = parse(fmt::format(
-        "kernel k(x: {0}[9] in, y: {0}[9] out) {{\n for i in 9 {{\n y[i] = exp2(x[i]) + log2(exp2(x[i]))\n }}\n}}",
-        dtype));
+    const Kernel k = parse(fmt::format("kernel k(x: {0}[9] in, y: {0}[9] out) {{\n for i in 9 {{\n y[i] = "
+                                       "exp2(x[i]) + log2(exp2(x[i]))\n }}\n}}",
+                                       dtype));
     const Kernel out = expand_math(k);
     verify(out);
     CHECK((structural_hash(out) == structural_hash(k)) == (std::string(dtype) == "f64"));

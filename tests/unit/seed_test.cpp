@@ -73,8 +73,11 @@ TEST_CASE("a transpose, flip or expand by itself is no kernel") {
   const std::vector<float> values{0, 1, 2, 3, 4, 5};
   const Tensor x = Tensor::from(values, {2, 3});
   Tensor r = in("r", {2, 3}), row = in("row", {3});
-  const auto f = lathe::compile({{"transposed", r.transpose()}, {"flipped", r.flip({1})}, {"expanded", row.expand({2, 3})},
-                                 {"padded", r.pad({{1, 0}, {0, 0}})}, {"same", r}});
+  const auto f = lathe::compile({{"transposed", r.transpose()},
+                                 {"flipped", r.flip({1})},
+                                 {"expanded", row.expand({2, 3})},
+                                 {"padded", r.pad({{1, 0}, {0, 0}})},
+                                 {"same", r}});
   CHECK(f.kernel_count() == 0);
   const auto out = f({{"r", x}, {"row", Tensor::from({7.f, 8.f, 9.f})}});
   CHECK(out.at("transposed").to_vector<float>() == std::vector<float>{0, 3, 1, 4, 2, 5});
