@@ -87,8 +87,10 @@ using NamedTensors = std::map<std::string, Tensor>;
 class Executable {
  public:
   /// Error(Name) for a missing or unknown input, Error(Shape) or Error(DType) where one doesn't fit its declaration.
+  /// An output that is only a view of an input, of constant size, shares that input's memory and is read lazily.
   NamedTensors operator()(const NamedTensors& inputs) const;
-  /// As above into memory of the caller's: row-major, of the outputs' sizes. No allocation, no copies on host devices.
+  /// As above into memory of the caller's: row-major, of the outputs' sizes. On host devices nothing is
+  /// allocated or copied, but for outputs that are only views of inputs: those are copied element by element.
   void run(const std::map<std::string, const void*>& inputs, const std::map<std::string, void*>& outputs,
            const std::map<std::string, int64_t>& shape_values = {}) const;
 
