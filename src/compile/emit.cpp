@@ -91,7 +91,7 @@ std::string emit_outputs(std::vector<lower::NamedOutput> outputs, const EmitOpti
   constexpr std::string_view known[] = {"c", "opencl", "llvm", "asm", "ast", "graph", "dot", "moves"};
   if (std::find(std::begin(known), std::end(known), target) == std::end(known)) unknown_target(target);
   const std::vector<KernelParam> inputs = declared_inputs(outputs);
-  if (options.simplify_graph) outputs = simplify(outputs);
+  if (options.simplify_graph) outputs = fold_constants(simplify(outputs));
   if (target == "graph" || target == "dot") return emit_nodes(outputs, target);
 
   CompileOptions compile = options.compile;

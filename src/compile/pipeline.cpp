@@ -6,6 +6,7 @@
 #include "compile/assemble.hpp"
 #include "compile/inputs.hpp"
 #include "compile/moved.hpp"
+#include "graph/constants.hpp"
 #include "graph/realise.hpp"
 #include "graph/tensor_impl.hpp"
 #include "lathe/error.hpp"
@@ -13,13 +14,29 @@
 namespace lathe {
 namespace pipeline {
 
-std::vector<lower::NamedOutput> simplify(const std::vector<lower::NamedOutput>& outputs) {
+namespace {
+
+std::vector<graph::NodeRef> nodes_of(const std::vector<lower::NamedOutput>& outputs) {
   std::vector<graph::NodeRef> nodes;
   for (const lower::NamedOutput& output : outputs) nodes.push_back(output.node);
-  nodes = graph::simplify(graph::with_realised(nodes));
-  std::vector<lower::NamedOutput> simple;
-  for (size_t k = 0; k < outputs.size(); ++k) simple.push_back({outputs[k].name, nodes[k]});
-  return simple;
+  return nodes;
+}
+
+std::vector<lower::NamedOutput> named_as(const std::vector<lower::NamedOutput>& outputs,
+                                         const std::vector<graph::NodeRef>& nodes) {
+  std::vector<lower::NamedOutput> named;
+  for (size_t k = 0; k < outputs.size(); ++k) named.push_back({outputs[k].name, nodes[k]});
+  return named;
+}
+
+} // namespace
+
+std::vector<lower::NamedOutput> simplify(const std::vector<lower::NamedOutput>& outputs) {
+  return named_as(outputs, graph::simplify(graph::with_realised(nodes_of(outputs))));
+}
+
+std::vector<lower::NamedOutput> fold_constants(const std::vector<lower::NamedOutput>& outputs) {
+  return named_as(outputs, graph::fold_constants(nodes_of(outputs)));
 }
 
 ast::Kernel finalise(const ast::Kernel& scheduled) {
@@ -41,7 +58,7 @@ Executable compile(const NamedTensors& outputs, const CompileOptions& options) {
   std::vector<lower::NamedOutput> named;
   for (const auto& [name, tensor] : outputs) named.push_back({name, graph::node_of(tensor)});
   const std::vector<KernelParam> inputs = pipeline::declared_inputs(named);
-  named = pipeline::simplify(named);
+  named = pipeline::fold_constants(pipeline::simplify(named));
   std::vector<pipeline::MovedOutput> moved = pipeline::take_moved(named);
   if (named.empty() && !moved.empty()) {
     auto nothing = std::make_shared<const lower::Program>();

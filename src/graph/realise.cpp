@@ -52,6 +52,12 @@ NodeRef read_in_place(const NodeRef& node) {
 
 void set_realiser(Realiser realiser) { registered.store(realiser); }
 
+std::vector<StorageRef> compute(const std::vector<NodeRef>& nodes) {
+  const Realiser run = registered.load();
+  if (!run) throw InternalError("no compiler has registered itself to realise tensors");
+  return run(nodes);
+}
+
 std::vector<NodeRef> with_realised(const std::vector<NodeRef>& outputs) {
   return rebuild(outputs, [](const NodeRef& original, NodeRef rebuilt) {
     NodeRef known = realised_of(original);
@@ -98,9 +104,7 @@ NodeRef realise(std::string_view op, const NodeRef& node) {
                                   "compile it and call it with their values",
                                   op, std::get<InputAttr>(n->attr).name));
       }
-      const Realiser run = registered.load();
-      if (!run) throw InternalError("no compiler has registered itself to realise tensors");
-      made = realised(run({program})[0], node->dtype, node->shape);
+      made = realised(compute({program})[0], node->dtype, node->shape);
     }
   }
   if (made == node) return made;

@@ -11,6 +11,8 @@ namespace lathe::graph {
 /// several threads.
 using Realiser = std::vector<StorageRef> (*)(const std::vector<NodeRef>&);
 void set_realiser(Realiser realiser);
+/// The registered realiser's values of nodes.
+std::vector<StorageRef> compute(const std::vector<NodeRef>& nodes);
 
 /// The node of a buffer that holds `node`'s value. What is there already is only read: a realised input, a
 /// contiguous part of one, a constant. `op` begins the message of Error(Name) for a named input left,

@@ -1,0 +1,168 @@
+#include "graph/constants.hpp"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "graph/realise.hpp"
+
+namespace lathe::graph {
+namespace {
+
+// To load one element that isn't in a near cache costs about as much as so many vectorised operations.
+constexpr double kDear = 16;
+constexpr double kAlwaysDear = 1e30;
+// Larger subgraphs are dear whatever they do, and are not remembered.
+constexpr size_t kMostNodes = 4096;
+
+bool has_variables(const View& v) {
+  const auto any = [](const std::vector<Expr>& all) {
+    return std::any_of(all.begin(), all.end(), [](Expr e) { return !e.is_const(); });
+  };
+  return any(v.shape()) || any(v.strides()) || !v.offset().is_const() ||
+         std::any_of(v.mask().begin(), v.mask().end(),
+                     [](const Interval& in) { return !in.begin.is_const() || !in.end.is_const(); });
+}
+
+/// The value is the same at every call, if those of all sources are.
+bool may_be_constant(const Node& n) {
+  if (!is_static(n.shape) || std::holds_alternative<Expr>(n.attr)) return false;
+  if (const auto* v = std::get_if<View>(&n.attr)) return !has_variables(*v);
+  if (const auto* input = std::get_if<InputAttr>(&n.attr)) return input->data != nullptr;
+  return true;
+}
+
+bool computes(const Node& n) {
+  return n.op != Op::Input && n.op != Op::Const && n.op != Op::View && n.op != Op::Iota;
+}
+
+double elements(const Node& n) { return static_cast<double>(num_elements(n.shape).value()); }
+
+/// Operations for one element, in those of an addition.
+double operations(Op op) {
+  switch (op) {
+  case Op::Exp2:
+  case Op::Log2:
+  case Op::Sin: return 16;
+  case Op::IDiv:
+  case Op::Mod: return 8;
+  case Op::Sqrt:
+  case Op::Recip: return 4;
+  default: return 1;
+  }
+}
+
+double work(const Node& n) {
+  switch (n.op) {
+  case Op::Input:
+  case Op::Const:
+  case Op::View:
+  case Op::Iota: return 0;
+  case Op::Contiguous: // asked to be in memory
+  case Op::Gather:
+  case Op::Scatter: return kAlwaysDear;
+  case Op::Reduce: return elements(*n.sources[0]);
+  default: return operations(n.op) * elements(n);
+  }
+}
+
+struct Subgraph {
+  double work = 0, source_bytes = 0;
+  bool small = true; // all of it was looked at
+};
+Subgraph look_at(const NodeRef& root) {
+  Subgraph found;
+  std::unordered_set<const Node*> seen{root.get()};
+  std::vector<const Node*> queue{root.get()};
+  while (!queue.empty()) {
+    const Node& n = *queue.back();
+    queue.pop_back();
+    found.work += work(n);
+    if (n.op == Op::Input) found.source_bytes += elements(n) * size_of(n.dtype);
+    for (const NodeRef& s : n.sources)
+      if (seen.insert(s.get()).second) queue.push_back(s.get());
+    if (seen.size() > kMostNodes) {
+      found.small = false;
+      break;
+    }
+  }
+  return found;
+}
+
+/// Values that some program holds, by the text of their subgraph: it names the tensors by their ids, which
+/// are never used again.
+class Known {
+public:
+  NodeRef find(const std::string& key, const Node& of) {
+    std::lock_guard lock(mutex_);
+    const auto it = values_.find(key);
+    const StorageRef data = it == values_.end() ? nullptr : it->second.lock();
+    return data ? realised(data, of.dtype, of.shape) : NodeRef{};
+  }
+  void put(const std::string& key, const StorageRef& data) {
+    std::lock_guard lock(mutex_);
+    std::erase_if(values_, [](const auto& entry) { return entry.second.expired(); });
+    values_[key] = data;
+  }
+
+private:
+  std::mutex mutex_;
+  std::map<std::string, std::weak_ptr<Storage>> values_;
+};
+Known& known() {
+  static auto* values = new Known;
+  return *values;
+}
+
+} // namespace
+
+std::vector<NodeRef> fold_constants(const std::vector<NodeRef>& outputs) {
+  const std::vector<NodeRef> order = topological_order(outputs);
+  std::unordered_set<const Node*> constant, needed;
+  for (const NodeRef& n : order)
+    if (may_be_constant(*n) && std::all_of(n->sources.begin(), n->sources.end(),
+                                           [&](const NodeRef& s) { return constant.contains(s.get()); }))
+      constant.insert(n.get());
+
+  // From the outputs down: what is replaced needs nothing.
+  for (const NodeRef& n : outputs) needed.insert(n.get());
+  std::unordered_map<const Node*, NodeRef> value_of;
+  std::vector<NodeRef> missing;
+  std::vector<std::string> keys;
+  for (auto n = order.rbegin(); n != order.rend(); ++n) {
+    const Node& node = **n;
+    if (!needed.contains(&node)) continue;
+    if (constant.contains(&node) && computes(node)) {
+      const Subgraph subgraph = look_at(*n);
+      const double count = elements(node);
+      if (!subgraph.small || count * size_of(node.dtype) <= subgraph.source_bytes ||
+          subgraph.work >= kDear * count) {
+        std::string key = subgraph.small ? print({*n}) : "";
+        if (NodeRef value = key.empty() ? NodeRef{} : known().find(key, node)) {
+          value_of.emplace(&node, std::move(value));
+        } else {
+          missing.push_back(*n);
+          keys.push_back(std::move(key));
+        }
+        continue;
+      }
+    }
+    for (const NodeRef& s : node.sources) needed.insert(s.get());
+  }
+  if (!missing.empty()) {
+    const std::vector<StorageRef> made = compute(missing);
+    for (size_t k = 0; k < missing.size(); ++k) {
+      value_of.emplace(missing[k].get(), realised(made[k], missing[k]->dtype, missing[k]->shape));
+      if (!keys[k].empty()) known().put(keys[k], made[k]);
+    }
+  }
+  if (value_of.empty()) return outputs;
+  return rebuild(outputs, [&](const NodeRef& original, NodeRef rebuilt) {
+    const auto value = value_of.find(original.get());
+    return value == value_of.end() ? rebuilt : value->second;
+  });
+}
+
+} // namespace lathe::graph

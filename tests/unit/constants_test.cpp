@@ -1,0 +1,151 @@
+// Which subgraphs of realised tensors are computed at compile time, and how often. A stand-in computes them.
+#include <doctest/doctest.h>
+
+#include <cstring>
+
+#include "graph/constants.hpp"
+#include "graph/realise.hpp"
+#include "graph/tensor_impl.hpp"
+
+using namespace lathe;
+using namespace lathe::graph;
+
+namespace {
+
+std::vector<NodeRef> asked; // by the pass, in order
+
+/// Registers a realiser that notes what it is asked for and fills each value with 7s.
+struct StandIn {
+  StandIn() {
+    asked.clear();
+    set_realiser([](const std::vector<NodeRef>& nodes) {
+      std::vector<StorageRef> values;
+      for (const NodeRef& n : nodes) {
+        asked.push_back(n);
+        const size_t count = static_cast<size_t>(num_elements(n->shape).value());
+        values.push_back(Storage::allocate(count * static_cast<size_t>(size_of(n->dtype))));
+        std::memset(values.back()->data(), 7, values.back()->bytes());
+      }
+      return values;
+    });
+  }
+  ~StandIn() { set_realiser(nullptr); }
+};
+
+NodeRef data(const Shape& shape, DType dtype = DType::F32) {
+  const size_t bytes = static_cast<size_t>(num_elements(shape).value() * size_of(dtype));
+  return realised(Storage::allocate(bytes), dtype, shape);
+}
+Tensor tensor(const Shape& shape, DType dtype = DType::F32) { return wrap(data(shape, dtype)); }
+
+bool is_data(const NodeRef& n) { return n->op == Op::Input && std::get<InputAttr>(n->attr).data; }
+
+/// The folded program of one output; what was computed for it is in `asked`.
+NodeRef folded(const Tensor& t) {
+  asked.clear();
+  return fold_constants(simplify({node_of(t)}))[0];
+}
+
+} // namespace
+
+TEST_CASE("the topmost constant node is computed, and the rest of the program reads it") {
+  const StandIn stand_in;
+  const Tensor x = Tensor::input("x", {4, 3}), w = tensor({4, 3}), v = tensor({4, 3});
+  const NodeRef y = folded(x * ((w + v) * w));
+  REQUIRE(asked.size() == 1);
+  CHECK(asked[0]->op == Op::Mul);
+  REQUIRE(y->op == Op::Mul);
+  CHECK((is_data(y->sources[0]) || is_data(y->sources[1])));
+  CHECK(topological_order({y}).size() == 3); // x, the value, the product
+}
+
+TEST_CASE("views alone are not computed, and stay above what is") {
+  const StandIn stand_in;
+  const Tensor x = Tensor::input("x", {3, 4}), w = tensor({4, 3});
+  const NodeRef plain = folded(x + w.transpose());
+  CHECK(asked.empty());
+  CHECK(plain == simplify({node_of(x + w.transpose())})[0]);
+  const NodeRef seen = folded(x + (w * w).transpose());
+  REQUIRE(asked.size() == 1);
+  CHECK(asked[0]->op == Op::Mul);
+  REQUIRE(seen->sources.size() == 2);
+  const NodeRef& view = seen->sources[0]->op == Op::View ? seen->sources[0] : seen->sources[1];
+  REQUIRE(view->op == Op::View);
+  CHECK(is_data(view->sources[0]));
+}
+
+TEST_CASE("a copy in another order is something computed") {
+  const StandIn stand_in;
+  const Tensor x = Tensor::input("x", {3, 4}), w = tensor({4, 3});
+  folded(x + w.transpose().contiguous());
+  CHECK(asked.size() == 1);
+}
+
+TEST_CASE("nothing that a named input or a shape variable takes part in is constant") {
+  const StandIn stand_in;
+  const Var n("n", 1, 16);
+  const Tensor w = tensor({4}), x = Tensor::input("x", {4}), s = Tensor::input("s", {n});
+  folded((w + x) * x);
+  CHECK(asked.empty());
+  folded(Tensor::full({n}, 2.0) * s + Tensor::arange(0, 1).sum());
+  CHECK(asked.empty());
+}
+
+TEST_CASE("what is larger than its sources is computed each time, unless that is dear") {
+  const StandIn stand_in;
+  const Tensor x = Tensor::input("x", {64, 64});
+  const Tensor a = tensor({64, 1}), b = tensor({1, 64});
+  folded(x * (a + b)); // 4096 from 128 elements, one addition each
+  CHECK(asked.empty());
+  const NodeRef dear = folded(x * (a + b).sin());
+  CHECK(asked.size() == 1);
+  CHECK(topological_order({dear}).size() == 3);
+  // Halves stay halves: the cast is done where they are read.
+  folded(x * tensor({64, 64}, DType::F16).cast(DType::F32));
+  CHECK(asked.empty());
+  // A sum is dear, and its result small; the cheap rest around it stays.
+  folded(Tensor::input("wide", {64, 1024}) * (tensor({64, 64}).sum(1, true) + tensor({1, 1024})));
+  REQUIRE(asked.size() == 1);
+  CHECK(asked[0]->op == Op::Reduce);
+}
+
+TEST_CASE("numbers and indices alone: a table of sines is computed once, a mask each time") {
+  const StandIn stand_in;
+  const Tensor x = Tensor::input("x", {64});
+  folded(x + Tensor::arange(0, 64).cast(DType::F32).sin());
+  CHECK(asked.size() == 1);
+  folded(where(Tensor::arange(0, 64) < 32, x, x * 2));
+  CHECK(asked.empty());
+}
+
+TEST_CASE("two programs share a value as long as one of them lives") {
+  const StandIn stand_in;
+  const Tensor x = Tensor::input("x", {8}), w = tensor({8}), v = tensor({8});
+  NodeRef first = folded(x + w * w);
+  CHECK(asked.size() == 1);
+  const NodeRef second = folded((x + w * w) * x);
+  CHECK(asked.empty());
+  const auto value = [](const NodeRef& root) {
+    StorageRef found;
+    for (const NodeRef& n : topological_order({root}))
+      if (is_data(n)) found = std::get<InputAttr>(n->attr).data;
+    return found;
+  };
+  CHECK(value(first) == value(second));
+  first = folded(x + v * v); // of the same form, but another tensor
+  CHECK(asked.size() == 1);
+  CHECK(value(first) != value(second));
+  first = {};
+  folded(x - v * v);
+  CHECK(asked.size() == 1); // no one held it
+}
+
+TEST_CASE("a long chain of constants") {
+  const StandIn stand_in;
+  const Tensor x = Tensor::input("x", {2});
+  Tensor chain = tensor({2});
+  for (int k = 0; k < 100000; ++k) chain = chain * chain + chain;
+  const NodeRef y = fold_constants({node_of(x + chain)})[0];
+  CHECK(asked.size() == 1);
+  CHECK(topological_order({y}).size() == 3);
+}
