@@ -8,7 +8,7 @@ namespace lathe::bench {
 Compiled::Compiled(const Case& c, const CompileOptions& options) : Compiled(c, compile(c.program, options)) {}
 
 Compiled::Compiled(const Case& c, Executable executable) : executable_(std::move(executable)) {
-  for (const auto& [name, tensor] : c.inputs) inputs_[name] = tensor.data();
+  for (const KernelParam& input : executable_.inputs()) inputs_[input.name] = c.inputs.at(input.name).data();
   for (const KernelParam& output : executable_.outputs()) {
     Sizes sizes;
     for (const Expr& size : output.shape) sizes.push_back(size.value());

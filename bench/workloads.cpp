@@ -5,12 +5,29 @@
 
 namespace lathe::bench {
 
+namespace {
+const std::vector<Sizes> kProducts{{512, 512, 512},    {64, 64, 64},       {128, 128, 128}, {256, 256, 256},
+                                   {1024, 1024, 1024}, {2048, 2048, 2048}, {1, 4096, 4096}, {128, 768, 768},
+                                   {128, 3072, 768},   {128, 768, 3072},   {64, 1000, 512}};
+const std::vector<Sizes> kConvolutions{{64, 56, 56, 64, 3, 3, 1},   {128, 28, 28, 128, 3, 3, 1},
+                                       {256, 14, 14, 256, 3, 3, 1}, {512, 7, 7, 512, 3, 3, 1},
+                                       {3, 224, 224, 64, 7, 7, 2},  {64, 56, 56, 256, 1, 1, 1}};
+const char *const kConvolution = "CxHxWxOCxKHxKW[xSTRIDE]", *const kDepthwise = "CxHxWxKHxKW[xSTRIDE]";
+
+/// The groups that `compare` averages.
+const char *const kMemory = "memory-bound", *const kInputs = "products",
+                  *const kWeights = "products, weights constant", *const kPlain = "convolutions, NCHW",
+                  *const kBlocked = "convolutions, blocked", *const kPrograms = "programs";
+} // namespace
+
 const std::vector<Workload>& workloads() {
   static const std::vector<Workload> all{
-      {"elementwise", "N", "relu((a + b) * c) + d", {{16777216}}, 0, true, build_elementwise},
-      {"reduce", "N", "the sum of all", {{16777216}}, 0, true, build_reduce},
-      {"softmax", "ROWSxCOLUMNS", "softmax over each row", {{4096, 1024}}, 0, false, build_softmax},
+      {"elementwise", kMemory, "N", "relu((a + b) * c) + d", {{16777216}}, 0, true, build_elementwise},
+      {"gelu", kMemory, "N", "gelu by tanh", {{16777216}}, 0, false, build_gelu},
+      {"reduce", kMemory, "N", "the sum of all", {{16777216}}, 0, true, build_reduce},
+      {"softmax", kMemory, "ROWSxCOLUMNS", "softmax over each row", {{4096, 1024}}, 0, false, build_softmax},
       {"layernorm",
+       kMemory,
        "ROWSxCOLUMNS",
        "layer norm over each row, with weight and bias",
        {{4096, 768}},
@@ -18,56 +35,70 @@ const std::vector<Workload>& workloads() {
        false,
        build_layernorm},
       {"transpose",
+       kMemory,
        "ROWSxCOLUMNS",
        "a matrix transposed into memory of its own",
        {{4096, 4096}},
        0,
        true,
        build_transpose},
-      {"matmul",
-       "MxNxK",
-       "[M, K] times [K, N]",
-       {{512, 512, 512},
-        {64, 64, 64},
-        {128, 128, 128},
-        {256, 256, 256},
-        {1024, 1024, 1024},
-        {2048, 2048, 2048},
-        {1, 4096, 4096},
-        {128, 768, 768},
-        {128, 3072, 768},
-        {128, 768, 3072},
-        {64, 1000, 512}},
+      {"column-sums",
+       kMemory,
+       "ROWSxCOLUMNS",
+       "the sum of each column",
+       {{4096, 4096}},
        0,
        true,
-       build_matmul},
+       build_column_sums},
+      {"argmax", kMemory, "ROWSxCOLUMNS", "where each row is largest", {{4096, 4096}}, 0, true, build_argmax},
+      {"cumsum",
+       kMemory,
+       "ROWSxCOLUMNS",
+       "running sums along each row",
+       {{4096, 4096}},
+       0,
+       true,
+       build_cumsum},
+      {"matmul", kInputs, "MxNxK", "[M, K] times [K, N], both inputs", kProducts, 0, true, build_matmul},
       {"batched-matmul",
+       kInputs,
        "BxMxNxK",
-       "B products of [M, K] and [K, N]",
+       "B products of [M, K] and [K, N], both inputs",
        {{96, 128, 128, 64}},
        0,
        true,
-       build_batched_matmul},
-      {"conv2d",
-       "CxHxWxOCxKHxKW[xSTRIDE]",
-       "one image [C, H, W] to OC channels, padded by half the kernel",
-       {{64, 56, 56, 64, 3, 3, 1},
-        {128, 28, 28, 128, 3, 3, 1},
-        {256, 14, 14, 256, 3, 3, 1},
-        {512, 7, 7, 512, 3, 3, 1},
-        {3, 224, 224, 64, 7, 7, 2},
-        {64, 56, 56, 256, 1, 1, 1}},
-       1,
+       build_matmul},
+      {"linear", kWeights, "MxNxK", "[M, K] times a constant [K, N]", kProducts, 0, true, build_linear},
+      {"batched-linear",
+       kWeights,
+       "BxMxNxK",
+       "B products of [M, K] and a constant [K, N]",
+       {{96, 128, 128, 64}},
+       0,
        true,
-       build_conv2d},
+       build_linear},
+      {"conv2d", kPlain, kConvolution, "one image [C, H, W] to OC channels, padded by half the kernel",
+       kConvolutions, 1, true, build_convolution},
       {"depthwise-conv2d",
-       "CxHxWxKHxKW[xSTRIDE]",
+       kPlain,
+       kDepthwise,
        "each channel of one image by a kernel of its own",
        {{32, 112, 112, 3, 3, 1}},
        1,
        true,
-       build_depthwise_conv2d},
+       build_convolution},
+      {"conv2d-blocked", kBlocked, kConvolution, "conv2d from and to [C / 16, H, W, 16], where 16 divides C",
+       kConvolutions, 1, true, build_convolution},
+      {"depthwise-conv2d-blocked",
+       kBlocked,
+       kDepthwise,
+       "depthwise-conv2d from and to [C / 16, H, W, 16], where 16 divides C",
+       {{32, 112, 112, 3, 3, 1}},
+       1,
+       true,
+       build_convolution},
       {"attention",
+       kPrograms,
        "HEADSxTOKENSxFEATURES",
        "softmax(q k^T / sqrt(FEATURES)) v",
        {{12, 128, 64}},
@@ -75,6 +106,7 @@ const std::vector<Workload>& workloads() {
        false,
        build_attention},
       {"mlp",
+       kPrograms,
        "BATCHxINxHIDDENxHIDDENxOUT",
        "three linear layers with relu between",
        {{64, 784, 512, 512, 10}},
@@ -82,13 +114,23 @@ const std::vector<Workload>& workloads() {
        false,
        build_mlp},
       {"encoder-block",
+       kPrograms,
        "TOKENSxFEATURESxHEADSxHIDDEN",
        "a transformer's encoder block: attention and gelu network, layer norm before each",
        {{128, 768, 12, 3072}},
        0,
        false,
        build_encoder_block},
+      {"resnet18",
+       kPrograms,
+       "BATCHxSIZE",
+       "ResNet-18 on [BATCH, 3, SIZE, SIZE], batch norms folded",
+       {{1, 224}},
+       0,
+       false,
+       build_resnet18},
       {"digits",
+       kPrograms,
        "REFERENCESxQUERIES",
        "nearest neighbour on 1,797 real handwritten digits: 767 of 797 right",
        {{1000, 797}},
@@ -149,14 +191,30 @@ Case make_case(const Workload& workload, const Sizes& shape, DType dtype) {
   return c;
 }
 
-Tensor Case::input(const std::string& name, Sizes sizes, uint64_t seed, double low, double high) {
+namespace {
+HostTensor drawn(DType dtype, Sizes sizes, uint64_t seed, double low, double high) {
   if (is_integer(dtype)) low = is_signed(dtype) ? -4 : 0, high = 5; // small, so that sums stay exact
-  return input(name, uniform(dtype, std::move(sizes), seed, low, high));
+  return uniform(dtype, std::move(sizes), seed, low, high);
+}
+Shape symbolic(const HostTensor& tensor) { return Shape(tensor.shape().begin(), tensor.shape().end()); }
+} // namespace
+
+Tensor Case::input(const std::string& name, Sizes sizes, uint64_t seed, double low, double high) {
+  return input(name, drawn(dtype, std::move(sizes), seed, low, high));
+}
+
+Tensor Case::constant(const std::string& name, Sizes sizes, uint64_t seed, double low, double high) {
+  HostTensor values = drawn(dtype, std::move(sizes), seed, low, high);
+  Tensor tensor =
+      Tensor::from_memory(values.data(), static_cast<size_t>(values.count()), dtype, symbolic(values));
+  bytes_read += static_cast<double>(values.bytes());
+  inputs.emplace(name, std::move(values));
+  constants.insert(name);
+  return tensor;
 }
 
 Tensor Case::input(const std::string& name, HostTensor values) {
-  Shape symbolic(values.shape().begin(), values.shape().end());
-  Tensor tensor = Tensor::input(name, symbolic, values.dtype());
+  Tensor tensor = Tensor::input(name, symbolic(values), values.dtype());
   bytes_read += static_cast<double>(values.bytes());
   inputs.emplace(name, std::move(values));
   return tensor;

@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,21 +18,25 @@ struct Case {
   std::string workload;
   Sizes shape;
   DType dtype = DType::F32;
-  HostTensors inputs;   ///< fixed seeds
-  NamedTensors program; ///< its named inputs are those of `inputs`
-  double flops = 0;     ///< floating-point operations, multiply and add apart; padded taps count
+  HostTensors inputs;              ///< by name, of fixed seeds: the program's named inputs and its constants
+  std::set<std::string> constants; ///< which of the inputs the program holds, as weights
+  NamedTensors program;
+  double flops = 0; ///< floating-point operations, multiply and add apart; padded taps count
   double bytes_read = 0, bytes_written = 0; ///< compulsory: every input once, every output once
   double tolerance = 0;                     ///< of max_error against the reference
   std::function<Reference(const HostTensors& inputs)> reference;
 
   Tensor input(const std::string& name, Sizes sizes, uint64_t seed, double low = -1, double high = 1);
   Tensor input(const std::string& name, HostTensor values);
+  /// As an input, but the program holds the values, so that they can be prepared once.
+  Tensor constant(const std::string& name, Sizes sizes, uint64_t seed, double low = -1, double high = 1);
   /// Adds an output; counts its bytes.
   void output(const std::string& name, const Tensor& value);
 };
 
 struct Workload {
   std::string name;
+  std::string group;      ///< what it is averaged with
   std::string parameters; ///< the order of the numbers in --shape: "MxNxK"
   std::string summary;
   std::vector<Sizes> shapes; ///< the first is the default; `compare all` runs them all
@@ -51,24 +56,21 @@ Case make_case(const Workload& workload, const Sizes& shape, DType dtype);
 
 // The builders, in workloads_*.cpp.
 void build_elementwise(Case& c);
+void build_gelu(Case& c);
 void build_reduce(Case& c);
+void build_column_sums(Case& c);
+void build_argmax(Case& c);
+void build_cumsum(Case& c);
 void build_softmax(Case& c);
 void build_layernorm(Case& c);
 void build_transpose(Case& c);
-void build_matmul(Case& c);
-void build_batched_matmul(Case& c);
-void build_conv2d(Case& c);
-void build_depthwise_conv2d(Case& c);
+void build_matmul(Case& c); // and batched-matmul
+void build_linear(Case& c); // and batched-linear
+void build_convolution(Case& c);
 void build_attention(Case& c);
 void build_mlp(Case& c);
 void build_encoder_block(Case& c);
+void build_resnet18(Case& c);
 void build_digits(Case& c);
-
-/// Height and width of a convolution's output, with padding of half the kernel.
-struct ConvGeometry {
-  int64_t channels, height, width, out_channels, kernel_h, kernel_w, stride, pad_h, pad_w, out_h, out_w;
-};
-ConvGeometry conv2d_geometry(const Sizes& shape);
-ConvGeometry depthwise_geometry(const Sizes& shape);
 
 } // namespace lathe::bench

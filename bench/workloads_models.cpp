@@ -27,7 +27,8 @@ namespace {
 /// [in, out] weights scaled so that activations keep their size, and a bias.
 Tensor linear(Case& c, const Tensor& x, const std::string& name, int64_t in, int64_t out, uint64_t seed) {
   double scale = std::sqrt(3.0 / static_cast<double>(in));
-  Tensor w = c.input("w_" + name, {in, out}, seed, -scale, scale), b = c.input("b_" + name, {out}, seed + 1);
+  Tensor w = c.constant("w_" + name, {in, out}, seed, -scale, scale);
+  Tensor b = c.constant("b_" + name, {out}, seed + 1);
   return x.matmul(w) + b;
 }
 
@@ -62,8 +63,8 @@ void build_encoder_block(Case& c) {
   int64_t each = d / heads;
   Tensor x = c.input("x", {tokens, d}, 1);
   auto norm = [&](const Tensor& t, const std::string& name, uint64_t seed) {
-    Tensor weight = c.input("weight_" + name, {d}, seed, 0.5, 1.5),
-           bias = c.input("bias_" + name, {d}, seed + 1);
+    Tensor weight = c.constant("weight_" + name, {d}, seed, 0.5, 1.5),
+           bias = c.constant("bias_" + name, {d}, seed + 1);
     return t.layer_norm({-1}, weight, bias);
   };
   Tensor n = norm(x, "attention", 2);

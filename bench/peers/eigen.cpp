@@ -30,6 +30,21 @@ std::function<void()> memory_bound(const Case& c, HostTensors& to) {
     return [x = in(c, "x", rows, 1), y = out(to, "y", 1, 1)]() mutable { y(0, 0) = x.sum(); };
   if (c.workload == "transpose")
     return [x = in(c, "x", rows, columns), y = out(to, "y", columns, rows)]() mutable { y = x.transpose(); };
+  if (c.workload == "gelu")
+    return [x = in(c, "x", rows, 1), y = out(to, "y", rows, 1)]() mutable {
+      auto v = x.array();
+      y = 0.5f * v * (1 + (0.7978845608f * (v + 0.044715f * v * v * v)).tanh());
+    };
+  if (c.workload == "column-sums")
+    return [x = in(c, "x", rows, columns), y = out(to, "y", 1, columns)]() mutable { y = x.colwise().sum(); };
+  if (c.workload == "argmax")
+    return [x = in(c, "x", rows, columns), y = out(to, "y", rows, 1)]() mutable {
+      for (int64_t i = 0; i < x.rows(); ++i) {
+        Eigen::Index best;
+        x.row(i).maxCoeff(&best);
+        y(i, 0) = static_cast<float>(best);
+      }
+    };
   if (c.workload == "softmax") // row by row, so that a row stays in the cache
     return [x = in(c, "x", rows, columns), y = out(to, "y", rows, columns)]() mutable {
       for (int64_t i = 0; i < x.rows(); ++i) {
@@ -48,11 +63,15 @@ std::function<void()> memory_bound(const Case& c, HostTensors& to) {
   };
 }
 
-std::function<void()> batched(const Case& c, HostTensors& to) {
-  int64_t batch = c.shape[0], m = c.shape[1], n = c.shape[2], k = c.shape[3];
+std::function<void()> product(const Case& c, HostTensors& to) {
+  int64_t m = c.shape.end()[-3], n = c.shape.end()[-2], k = c.shape.end()[-1];
+  if (c.shape.size() == 3)
+    return [a = in(c, "a", m, k), b = in(c, "b", k, n), y = out(to, "c", m, n)]() mutable {
+      y.noalias() = a * b;
+    };
   const float *a = c.inputs.at("a").as<float>(), *b = c.inputs.at("b").as<float>();
   float* y = to.at("c").as<float>();
-  return [=] {
+  return [=, batch = c.shape[0]] {
     for (int64_t i = 0; i < batch; ++i)
       Eigen::Map<MatrixF>(y + i * m * n, m, n).noalias() =
           LooseMap(a + i * m * k, m, k) * LooseMap(b + i * k * n, k, n);
@@ -124,34 +143,26 @@ std::function<void()> digits(const Case& c, HostTensors& to) {
 std::vector<Contender> contenders(const Case& c, int threads) {
   if (c.dtype != DType::F32) return {};
   Eigen::setNbThreads(threads);
-  const Sizes& s = c.shape;
-  std::shared_ptr<HostTensors> to;
-  std::function<void()> run;
-  const std::string& w = c.workload;
-  if (w == "elementwise" || w == "reduce" || w == "softmax" || w == "layernorm" || w == "transpose") {
-    to = make_outputs({{"y", w == "reduce" ? Sizes{} : w == "transpose" ? Sizes{s[1], s[0]} : s}});
-    run = memory_bound(c, *to);
-  } else if (w == "matmul") {
-    to = make_outputs({{"c", {s[0], s[1]}}});
-    run = [a = in(c, "a", s[0], s[2]), b = in(c, "b", s[2], s[1]), y = out(*to, "c", s[0], s[1])]() mutable {
-      y.noalias() = a * b;
-    };
-  } else if (w == "batched-matmul") {
-    to = make_outputs({{"c", {s[0], s[1], s[2]}}});
-    run = batched(c, *to);
-  } else if (w == "mlp") {
-    to = make_outputs({{"y", {s[0], s[4]}}});
-    run = mlp(c, *to);
-  } else if (w == "attention") {
-    to = make_outputs({{"y", s}});
-    run = attention(c, *to);
-  } else if (w == "digits") {
-    to = make_outputs({{"nearest", {s[1]}}, {"correct", {}}});
-    run = digits(c, *to);
-  } else {
-    return {};
-  }
-  return {{"eigen", run, nullptr, to}};
+  static const std::map<std::string, std::function<void()> (*)(const Case&, HostTensors&)> builders{
+      {"elementwise", memory_bound},
+      {"gelu", memory_bound},
+      {"reduce", memory_bound},
+      {"softmax", memory_bound},
+      {"layernorm", memory_bound},
+      {"transpose", memory_bound},
+      {"column-sums", memory_bound},
+      {"argmax", memory_bound},
+      {"matmul", product},
+      {"batched-matmul", product},
+      {"linear", product},
+      {"batched-linear", product},
+      {"mlp", mlp},
+      {"attention", attention},
+      {"digits", digits}};
+  auto build = builders.find(c.workload);
+  if (build == builders.end()) return {};
+  auto to = make_outputs(c);
+  return {{"eigen", build->second(c, *to), nullptr, to}};
 }
 } // namespace
 

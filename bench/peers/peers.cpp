@@ -37,9 +37,13 @@ std::vector<Peer> select_peers(const std::string& names) {
   return selected;
 }
 
-std::shared_ptr<HostTensors> make_outputs(std::initializer_list<std::pair<std::string, Sizes>> outputs) {
+std::shared_ptr<HostTensors> make_outputs(const Case& c) {
   auto tensors = std::make_shared<HostTensors>();
-  for (const auto& [name, sizes] : outputs) tensors->emplace(name, HostTensor(DType::F32, sizes));
+  for (const auto& [name, value] : c.program) {
+    Sizes sizes;
+    for (const Expr& size : value.shape()) sizes.push_back(size.value());
+    tensors->emplace(name, HostTensor(DType::F32, sizes));
+  }
   return tensors;
 }
 

@@ -35,7 +35,7 @@ Peer eigen_peer();
 Peer openblas_peer();
 Peer onednn_peer();
 
-/// Outputs of a contender: f32 tensors by name.
-std::shared_ptr<HostTensors> make_outputs(std::initializer_list<std::pair<std::string, Sizes>> outputs);
+/// f32 tensors for a contender's outputs, as the case's program has them.
+std::shared_ptr<HostTensors> make_outputs(const Case& c);
 
 } // namespace lathe::bench
