@@ -15,8 +15,8 @@
 
 #include <fmt/format.h>
 
-#include "core/hash.hpp"
 #include "lathe/error.hpp"
+#include "runtime/object_cache.hpp"
 
 extern char** environ;
 
@@ -81,51 +81,6 @@ std::vector<std::string> split_words(const std::string& text) {
   return words;
 }
 
-std::string cache_dir() {
-  if (const char* dir = std::getenv("LATHE_CACHE_DIR"); dir && *dir) return std::string(dir) + "/c";
-  if (const char* home = std::getenv("HOME"); home && *home) return std::string(home) + "/.cache/lathe/c";
-  return {};
-}
-
-/// What follows the object's bytes in the cache. A truncated object would be a bus error at its first call.
-struct Seal {
-  char magic[8] = {'l', 'a', 't', 'h', 'e', 's', 'o', '1'};
-  uint64_t bytes = 0, hash = 0;
-};
-
-bool is_sound(const std::string& path) {
-  const std::string content = read_file(path);
-  Seal seal;
-  if (content.size() < sizeof seal) return false;
-  const std::string_view object(content.data(), content.size() - sizeof seal);
-  std::memcpy(&seal, content.data() + object.size(), sizeof seal);
-  return std::memcmp(seal.magic, Seal{}.magic, sizeof seal.magic) == 0 && seal.bytes == object.size() &&
-         seal.hash == hash_text(object);
-}
-
-/// Puts a sealed copy of `object` in place in one step. False if that can't be done.
-bool store_in_cache(const std::string& object, const std::string& path) {
-  std::error_code error;
-  fs::create_directories(fs::path(path).parent_path(), error);
-  if (error) return false;
-  std::string unfinished = path + ".XXXXXX";
-  const int fd = mkstemp(unfinished.data());
-  if (fd < 0) return false;
-  close(fd);
-  std::string content = read_file(object);
-  Seal seal;
-  seal.bytes = content.size();
-  seal.hash = hash_text(content);
-  content.append(reinterpret_cast<const char*>(&seal), sizeof seal);
-  std::ofstream out(unfinished, std::ios::binary | std::ios::trunc);
-  out << content;
-  out.close();
-  if (out) fs::rename(unfinished, path, error);
-  if (out && !error) return true;
-  fs::remove(unfinished, error);
-  return false;
-}
-
 std::shared_ptr<SharedObject> open(const std::string& path) {
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   return handle ? std::make_shared<SharedObject>(handle) : nullptr;
@@ -184,19 +139,15 @@ std::string CCompiler::compile(const std::string& dir, const std::string& source
 }
 
 std::shared_ptr<SharedObject> CCompiler::build(const std::string& source,
-                                               const std::vector<std::string>& flags) const {
-  std::string key =
+                                               const std::vector<std::string>& flags, bool keep) const {
+  static const ObjectCache cache("c", ".so");
+  const std::string key =
       fmt::format("{}\n{}\n{}\n", fmt::join(command_, " "), version_, fmt::join(flags, " ")) + source;
-  const uint64_t first = hash_text(key);
-  const uint64_t second = hash_text(key += '.');
-  const std::string folder = cache_dir();
-  const std::string cached = folder.empty() ? "" : fmt::format("{}/{:016x}{:016x}.so", folder, first, second);
-  if (!cached.empty() && is_sound(cached))
-    if (auto object = open(cached)) return object;
+  if (const auto found = cache.find(key))
+    if (auto object = open(found->path)) return object;
   const TemporaryDir dir;
   const std::string made = compile(dir.path(), source, flags);
-  if (!cached.empty() && store_in_cache(made, cached))
-    if (auto object = open(cached)) return object;
+  if (keep) cache.keep(key, read_file(made));
   if (auto object = open(made)) return object;
   const char* why = dlerror();
   throw Error(

@@ -1,9 +1,7 @@
 // The system's C compiler: source text to a loaded shared object, by way of a cache on disk.
 //
-// The compiler is $CC, else the first of cc, gcc and clang on the path. Objects lie in $LATHE_CACHE_DIR/c,
-// else
-// ~/.cache/lathe/c, named by a hash of source, flags and compiler version; a damaged one is built again, and
-// where the folder can't be written there is no cache. Thread- and process-safe.
+// The compiler is $CC, else the first of cc, gcc and clang on the path. Objects lie in the cache's folder "c"
+// (see object_cache.hpp), under source, flags and compiler version. Thread- and process-safe.
 #pragma once
 #include <memory>
 #include <string>
@@ -30,7 +28,9 @@ public:
   static CCompiler find();
   const std::string& version() const { return version_; }
   /// Throws Error(Device) with the compiler's first complaints.
-  std::shared_ptr<SharedObject> build(const std::string& source, const std::vector<std::string>& flags) const;
+  /// What is built is found again on disk if `keep`.
+  std::shared_ptr<SharedObject> build(const std::string& source, const std::vector<std::string>& flags,
+                                      bool keep = true) const;
 
 private:
   CCompiler(std::vector<std::string> command, std::string version)

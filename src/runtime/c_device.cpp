@@ -78,7 +78,7 @@ public:
     options.vector_bytes = vector_bytes(flags.cpu);
     options.scratch_offsets = scratch.offset_of;
     std::string source = render::render_c(kernel, options);
-    auto object = compiler_.build(render::c_prelude() + source, compiler_flags(flags));
+    auto object = compiler_.build(render::c_prelude() + source, compiler_flags(flags), !flags.candidate);
     const std::string symbol = render::function_name(kernel);
     auto function = reinterpret_cast<KernelFunction>(object->symbol(symbol));
     if (!function) throw InternalError(fmt::format("c: compiled kernel has no function {}", symbol));

@@ -7,7 +7,7 @@
 #include <mutex>
 
 #include "lathe/error.hpp"
-#include "search/cache_dir.hpp"
+#include "core/cache_dir.hpp"
 #include "search/search.hpp"
 
 namespace lathe::search {

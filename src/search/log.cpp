@@ -7,7 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "search/cache_dir.hpp"
+#include "core/cache_dir.hpp"
 
 namespace lathe::search {
 namespace {

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "core/hash.hpp"
-#include "search/cache_dir.hpp"
+#include "core/cache_dir.hpp"
 #include "search/search.hpp"
 
 namespace lathe::search {

@@ -35,7 +35,8 @@ struct CacheDir {
   std::vector<fs::path> objects() const {
     std::vector<fs::path> out;
     if (fs::exists(path / "objects"))
-      for (const auto& entry : fs::directory_iterator(path / "objects")) out.push_back(entry.path());
+      for (const auto& entry : fs::directory_iterator(path / "objects"))
+        if (entry.path().extension() == ".o") out.push_back(entry.path());
     return out;
   }
 };

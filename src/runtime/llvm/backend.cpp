@@ -19,8 +19,8 @@
 #include "lathe/error.hpp"
 #include "render/llvm/module.hpp"
 #include "runtime/llvm/codegen.hpp"
-#include "runtime/llvm/object_cache.hpp"
 #include "runtime/llvm_backend.hpp"
+#include "runtime/object_cache.hpp"
 
 namespace lathe::runtime {
 namespace {
@@ -109,7 +109,7 @@ public:
     std::string key;
     if (!flags.candidate) {
       key = codegen_identity(flags.cpu) + "\n" + ast::print(kernel);
-      object = find_object(key);
+      if (auto found = cache_.find(key)) object = std::move(found->object);
     }
     const bool known = object.has_value();
     if (!known) object = generate(kernel, flags.cpu, CodeFile::Object);
@@ -117,7 +117,7 @@ public:
     orc::JITDylib* dylib = &linker_->link(*object, code.function);
     code.owner = std::shared_ptr<void>(
         dylib, [linker = linker_](void* held) { linker->unlink(*static_cast<orc::JITDylib*>(held)); });
-    if (!known && !flags.candidate) keep_object(key, *object);
+    if (!known && !flags.candidate) cache_.keep(key, *object);
     return code;
   }
   std::string ir_text(const ast::Kernel& kernel, const CompileFlags& flags) override {
@@ -130,6 +130,7 @@ public:
   int vector_bytes(const std::string& cpu) override { return vector_bytes_of(cpu); }
 
 private:
+  const ObjectCache cache_{"objects", ".o"};
   std::shared_ptr<Linker> linker_ = std::make_shared<Linker>();
 };
 

@@ -1,20 +1,26 @@
-#include "search/cache_dir.hpp"
+#include "core/cache_dir.hpp"
 
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include "lathe/error.hpp"
 
-namespace lathe::search {
+namespace lathe {
 namespace fs = std::filesystem;
 
-std::string cache_dir() {
+std::string private_cache_dir() {
   if (const char* dir = std::getenv("LATHE_CACHE_DIR"); dir && *dir) return dir;
   if (const char* home = std::getenv("HOME"); home && *home) return std::string(home) + "/.cache/lathe";
-  return (fs::temp_directory_path() / "lathe-cache").string();
+  return {};
+}
+
+std::string cache_dir() {
+  const std::string dir = private_cache_dir();
+  return dir.empty() ? (fs::temp_directory_path() / "lathe-cache").string() : dir;
 }
 
 void make_parent_dir(const std::string& file) {
@@ -29,7 +35,9 @@ void make_parent_dir(const std::string& file) {
 
 void write_atomically(const std::string& file, const std::string& text) {
   make_parent_dir(file);
-  const std::string temporary = file + "." + std::to_string(getpid()) + ".new";
+  static std::atomic<int> files{0};
+  const std::string temporary =
+      file + "." + std::to_string(getpid()) + "." + std::to_string(files++) + ".new";
   std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
   out << text;
   out.close();
@@ -43,4 +51,4 @@ void write_atomically(const std::string& file, const std::string& text) {
   }
 }
 
-} // namespace lathe::search
+} // namespace lathe
