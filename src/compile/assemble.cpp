@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "compile/constants.hpp"
 #include "compile/debug_output.hpp"
 #include "compile/executable_impl.hpp"
 #include "compile/program_cache.hpp"
@@ -64,15 +65,30 @@ private:
         slots[attr.name] = static_cast<int>(slot);
         continue;
       }
-      impl_->slots[slot].data = std::shared_ptr<void>(attr.data, attr.data->data());
-      if (impl_->device->is_host()) continue;
-      std::shared_ptr<runtime::DeviceBuffer> copy = impl_->device->allocate(attr.data->bytes());
-      copy->upload(0, attr.data->data(), attr.data->bytes());
-      impl_->slots[slot].uploaded = std::move(copy);
+      give_data(impl_->slots[slot], attr.data);
     }
     for (const auto& [name, param] : declared) {
       const auto slot = slots.find(name);
       impl_->inputs.push_back({param, slot == slots.end() ? -1 : slot->second});
+    }
+  }
+
+  void give_data(Impl::Slot& slot, const StorageRef& data) {
+    slot.data = std::shared_ptr<void>(data, data->data());
+    if (impl_->device->is_host()) return;
+    std::shared_ptr<runtime::DeviceBuffer> copy = impl_->device->allocate(data->bytes());
+    copy->upload(0, data->data(), data->bytes());
+    slot.uploaded = std::move(copy);
+  }
+
+  /// The copies of constants that a kernel reads: data from now on, like the constants themselves.
+  void add_constants(const search::KernelPlan& plan) {
+    for (const ast::Kernel& fill : plan.constants) {
+      const size_t slot = add_slot(Impl::Home::Data, fill.params[1].buffer);
+      for (const lower::InputBuffer& input : plan_.program->inputs)
+        if (input.buffer->id == fill.params[0].buffer->id)
+          give_data(impl_->slots[slot],
+                    laid_out_constant(fill, std::get<graph::InputAttr>(input.node->attr).data));
     }
   }
 
@@ -116,6 +132,7 @@ private:
     kernel->device = impl_->device;
     const runtime::CompileFlags flags{thread_count(options_.compile), options_.compile.cpu, false};
     kernel->program = compile_cached(*impl_->device, plan->kernel, flags);
+    add_constants(*plan);
     Impl::Launch launch{impl_->kernels.size(), {}, {}};
     const int when = static_cast<int>(impl_->launches.size());
     for (const ast::Param& param : plan->kernel.params) {

@@ -1,6 +1,7 @@
 // Programs as text: source for the targets, or what stands before it (graph, loop AST, moves).
 #include <algorithm>
 #include <iterator>
+#include <sstream>
 
 #include <fmt/format.h>
 
@@ -54,6 +55,11 @@ std::string launch_notes(const search::Plan& plan, const char* comment) {
     for (const ast::Param& p : kernel->kernel.params)
       params += fmt::format("{}{}{} {}{}", params.empty() ? "" : ", ", p.written ? "" : "const ",
                             to_string(p.buffer->dtype), p.buffer->name, to_string(p.buffer->shape));
+    for (const ast::Kernel& fill : kernel->constants) {
+      out += fmt::format("{} once, before the first launch:\n", comment);
+      std::istringstream lines(ast::print(fill));
+      for (std::string line; std::getline(lines, line);) out += fmt::format("{}   {}\n", comment, line);
+    }
     out += fmt::format("{} launch {}({})\n", comment, kernel->kernel.name, params);
   }
   for (const lower::OutputBuffer& output : plan.program->outputs)

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "compile/constants.hpp"
 #include "compile/shape_values.hpp"
 #include "compile/target.hpp"
 #include "lathe/error.hpp"
@@ -62,15 +63,25 @@ private:
       params.push_back(pointer(input.dtype, name, false));
       unused_.push_back(name);
     }
+    std::map<int, StorageRef> constants; // by buffer
     for (const lower::InputBuffer& input : program_.inputs) {
       const auto& attr = std::get<graph::InputAttr>(input.node->attr);
-      if (!attr.data) {
+      if (attr.data)
+        constants[input.buffer->id] = attr.data;
+      else
         place_[input.buffer->id] = name_of.at(attr.name);
-        continue;
+    }
+    for (const search::KernelPlanRef& plan : plan_.kernels) {
+      for (const ast::Kernel& fill : plan->constants)
+        constants[fill.params[1].buffer->id] =
+            laid_out_constant(fill, constants.at(fill.params[0].buffer->id));
+      for (const ast::Param& param : plan->kernel.params) { // of a constant only what is read is written down
+        const auto data = constants.find(param.buffer->id);
+        if (data == constants.end() || place_.count(param.buffer->id)) continue;
+        const std::string name = names_.fresh(param.buffer->name);
+        write_data(out, name, *param.buffer, *data->second);
+        place_[param.buffer->id] = name + ".values";
       }
-      const std::string name = names_.fresh(input.buffer->name);
-      write_data(out, name, *input.buffer, *attr.data);
-      place_[input.buffer->id] = name + ".values";
     }
   }
 

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "compile/assemble.hpp"
+#include "compile/constants.hpp"
 #include "compile/shape_values.hpp"
 #include "compile/target.hpp"
 #include "compile/test_data.hpp"
@@ -25,6 +26,7 @@ using Buffer = std::unique_ptr<runtime::DeviceBuffer>;
 /// One set of stages: inputs on the device, and what its outputs must be. All schedules of it share them.
 struct Case {
   std::map<int, Buffer> buffers;                      // by id: inputs filled, outputs to be written
+  std::map<uint64_t, Buffer> copies;                  // of constants, by the hash of what makes them
   std::map<int, std::vector<unsigned char>> expected; // outputs
   double reduction_length = 1;
   double best_seconds = 1e30;
@@ -54,7 +56,7 @@ private:
   Measurement measure(const KernelPlan& kernel, double limit) {
     Case& c = case_of(kernel);
     const auto program = device_.compile(finalise(kernel.kernel), flags_);
-    const Bound bound = bind(kernel.kernel, c);
+    const Bound bound = bind(kernel.kernel, c, copies_of_constants(kernel, c));
     poison(kernel.kernel, c);
     const double first = time(*program, bound);
     for (const ast::Param& param : kernel.kernel.params) {
@@ -80,12 +82,32 @@ private:
     std::vector<runtime::BufferSlice> slices;
     std::vector<int64_t> vars;
   };
-  Bound bind(const ast::Kernel& kernel, const Case& c) const {
+  using Copies = std::map<int, runtime::DeviceBuffer*>; // by id of the copy
+  Bound bind(const ast::Kernel& kernel, const Case& c, const Copies& copies = {}) const {
     Bound bound;
-    for (const ast::Param& param : kernel.params)
-      bound.slices.push_back({c.buffers.at(param.buffer->id).get(), 0, bytes(*param.buffer)});
+    for (const ast::Param& param : kernel.params) {
+      const auto copy = copies.find(param.buffer->id);
+      runtime::DeviceBuffer* buffer =
+          copy != copies.end() ? copy->second : c.buffers.at(param.buffer->id).get();
+      bound.slices.push_back({buffer, 0, bytes(*param.buffer)});
+    }
     for (const Expr var : kernel.shape_vars) bound.vars.push_back(values_.evaluate(var));
     return bound;
+  }
+  Copies copies_of_constants(const KernelPlan& kernel, Case& c) {
+    Copies copies;
+    for (const ast::Kernel& fill : kernel.constants) {
+      Buffer& made = c.copies[ast::structural_hash(fill)];
+      if (!made) {
+        std::vector<unsigned char> source(bytes(*fill.params[0].buffer)), copy(bytes(*fill.params[1].buffer));
+        c.buffers.at(fill.params[0].buffer->id)->download(0, source.data(), source.size());
+        lay_out_constant(fill, source, copy);
+        made = device_.allocate(copy.size());
+        made->upload(0, copy.data(), copy.size());
+      }
+      copies[fill.params[1].buffer->id] = made.get();
+    }
+    return copies;
   }
   double time(const runtime::Program& program, const Bound& bound) {
     const auto start = std::chrono::steady_clock::now();

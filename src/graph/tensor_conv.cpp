@@ -130,7 +130,11 @@ Tensor conv(std::string_view op, const Tensor& x, const Tensor& weight, const st
          "{}: input {} and weight {} in {} groups, expected {} input channels and outputs in whole groups",
          op, to_string(x.shape()), to_string(weight.shape()), options.groups,
          to_string(weight.shape()[1] * options.groups));
-  const Tensor y = correlate(op, pad_spatial(x, s.padding, s.padding, nullptr), weight, s, options.groups);
+  // The padded input is a value of its own: one copy of it serves every window, or none is made where the
+  // search finds reading the windows' borders cheaper.
+  const bool pads = std::any_of(s.padding.begin(), s.padding.end(), [](int64_t p) { return p > 0; });
+  const Tensor padded = pad_spatial(x, s.padding, s.padding, nullptr);
+  const Tensor y = correlate(op, pads ? padded.contiguous() : padded, weight, s, options.groups);
   return add_bias(op, y, bias);
 }
 

@@ -16,21 +16,20 @@ std::optional<int64_t> multiple_of(Expr stride, Expr unit) {
   return quotient.value();
 }
 
-} // namespace
-
-std::optional<std::vector<Expr>> index_by_dimension(const View& view, const Shape& source,
-                                                    const std::vector<Expr>& index) {
+/// Fills `moved` with one index per dimension of `source` (none of size 1). Else: the dimension that an axis
+/// leaves, or source.size() if some axis moves along none.
+std::optional<size_t> index_by_group(const View& view, const Shape& source, const std::vector<Expr>& index,
+                                     std::vector<Expr>& moved) {
   const std::vector<Expr> units = row_major_strides(source);
   const size_t rank = source.size();
-  std::vector<Expr> moved(rank), lowest(rank),
-      highest(rank);          // without the offset; bounds hold inside the mask
-  Expr first = view.offset(); // flat offset of the lowest element inside the mask
+  moved.assign(rank, Expr(0));
+  std::vector<Expr> lowest(rank), highest(rank); // without the offset; bounds hold inside the mask
+  Expr first = view.offset();                    // flat offset of the lowest element inside the mask
   for (size_t k = 0; k < index.size(); ++k) {
     const Expr stride = view.strides()[k];
     if (stride.is_const(0) || view.shape()[k].is_const(1)) continue;
     bool found = false;
     for (size_t d = 0; d < rank && !found; ++d) {
-      if (source[d].is_const(1)) continue;
       const auto steps = multiple_of(stride, units[d]);
       if (!steps) continue;
       found = true;
@@ -42,15 +41,50 @@ std::optional<std::vector<Expr>> index_by_dimension(const View& view, const Shap
       highest[d] = highest[d] + high;
       first = first + low * units[d];
     }
-    if (!found) return {};
+    if (!found) return rank;
   }
   const std::vector<Expr> start = delinearise(first, source);
-  for (size_t d = 0; d < rank; ++d) {
-    if (source[d].is_const(1)) continue;
-    if (!proves_lt(start[d] + (highest[d] - lowest[d]), source[d])) return {};
+  for (size_t d = rank; d-- > 0;) {
+    if (!proves_lt(start[d] + (highest[d] - lowest[d]), source[d])) return d;
     moved[d] = moved[d] - lowest[d] + start[d];
   }
-  return moved;
+  return {};
+}
+
+} // namespace
+
+std::optional<std::vector<Expr>> index_by_dimension(const View& view, const Shape& source,
+                                                    const std::vector<Expr>& index) {
+  // Dimensions that one axis of the view runs through together (a reshape of theirs) count as one.
+  std::vector<size_t> first_of; // each group's first dimension in `source`
+  Shape groups;
+  for (size_t d = 0; d < source.size(); ++d) {
+    if (source[d].is_const(1)) continue;
+    first_of.push_back(d);
+    groups.push_back(source[d]);
+  }
+  const Shape single = groups;
+  std::vector<size_t> members(groups.size(), 1);
+  std::vector<Expr> moved;
+  for (;;) {
+    const auto overrun = index_by_group(view, groups, index, moved);
+    if (!overrun) break;
+    if (*overrun == 0 || *overrun >= groups.size()) return {};
+    const auto at = static_cast<long>(*overrun);
+    groups[*overrun - 1] = groups[*overrun - 1] * groups[*overrun];
+    members[*overrun - 1] += members[*overrun];
+    groups.erase(groups.begin() + at);
+    members.erase(members.begin() + at);
+  }
+  std::vector<Expr> out(source.size());
+  size_t d = 0;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    const Shape inside(single.begin() + static_cast<long>(d), single.begin() + static_cast<long>(d + members[g]));
+    const std::vector<Expr> parts =
+        members[g] == 1 ? std::vector<Expr>{moved[g]} : delinearise(moved[g], inside);
+    for (const Expr part : parts) out[first_of[d++]] = part;
+  }
+  return out;
 }
 
 Element resolve(graph::NodeRef node, std::vector<Expr> index) {

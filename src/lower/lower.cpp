@@ -117,7 +117,7 @@ private:
     auto buffer = std::make_shared<const ast::Buffer>(
         ast::Buffer{next_buffer_++, buffer_name(wanted, names_), node->dtype, node->shape});
     input_of_.emplace(node.get(), program_.inputs.size());
-    program_.inputs.push_back({std::move(buffer), node});
+    program_.inputs.push_back({std::move(buffer), node, attr.data != nullptr});
   }
 
   void add_stage(const NodeRef& node) {

@@ -34,6 +34,7 @@ struct Stage {
 struct InputBuffer {
   ast::BufferRef buffer;
   graph::NodeRef node;           // Op::Input
+  bool is_constant;              // a realised tensor: its data are known before the first run
 };
 
 struct OutputBuffer {

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "core/hash.hpp"
 #include "lathe/error.hpp"
 
 namespace lathe::search {
@@ -67,7 +68,7 @@ std::string kernel_name(const std::vector<int>& written) {
 } // namespace
 
 Draft draft_of_stage(const lower::Program& program, int stage) {
-  Draft draft{&program, {stage}, {}, {}, program.stages[stage].nests};
+  Draft draft{&program, {stage}, {}, {}, program.stages[stage].nests, {}};
   // The loops' ids are the program's; give them this stage's own.
   int next = stage * kIdsPerStage;
   std::function<void(Block&, Substitution)> renumber = [&](Block& block, Substitution vars) {
@@ -91,7 +92,7 @@ Draft draft_of_stage(const lower::Program& program, int stage) {
 }
 
 Draft draft_of(const lower::Program& program, const KernelPlan& plan) {
-  Draft draft{&program, plan.stages, plan.inlined, plan.moves, plan.kernel.body};
+  Draft draft{&program, plan.stages, plan.inlined, plan.moves, plan.kernel.body, plan.constants};
   // The Allocs of stage buffers around the whole body are finish()'s.
   while (draft.body.size() == 1) {
     auto* alloc = std::get_if<Alloc>(&draft.body[0].node);
@@ -138,11 +139,17 @@ KernelPlanRef finish(Draft draft, const std::function<bool(int stage)>& is_exter
 
   for (const lower::InputBuffer& input : program.inputs)
     if (loaded.contains(input.buffer->id)) kernel.params.push_back({input.buffer, false});
+  std::erase_if(draft.constants, [&](const Kernel& c) { return !loaded.contains(c.params[1].buffer->id); });
+  std::set<int> copies;
+  for (const Kernel& c : draft.constants) {
+    copies.insert(c.params[1].buffer->id);
+    kernel.params.push_back({c.params[1].buffer, false});
+  }
   std::vector<int> written;
   for (int s : draft.stages)
     if (!allocated.contains(program.stages[s].buffer->id) && is_external(s)) written.push_back(s);
   for (const auto& [id, buffer] : loaded) {
-    if (allocated.contains(id) || stored.contains(id)) continue;
+    if (allocated.contains(id) || stored.contains(id) || copies.contains(id)) continue;
     const bool is_input = std::any_of(program.inputs.begin(), program.inputs.end(),
                                       [&, id = id](const auto& i) { return i.buffer->id == id; });
     if (is_input) continue;
@@ -181,6 +188,12 @@ KernelPlanRef finish(Draft draft, const std::function<bool(int stage)>& is_exter
   plan->inlined = std::move(draft.inlined);
   plan->moves = std::move(draft.moves);
   plan->hash = structural_hash(kernel);
+  for (size_t k = 0; k < program.inputs.size(); ++k)
+    if (program.inputs[k].is_constant)
+      for (size_t p = 0; p < kernel.params.size(); ++p)
+        if (kernel.params[p].buffer->id == program.inputs[k].buffer->id) plan->hash = mix(plan->hash, p);
+  for (const Kernel& c : draft.constants) plan->hash = mix(plan->hash, structural_hash(c));
+  plan->constants = std::move(draft.constants);
   return plan;
 }
 

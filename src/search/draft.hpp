@@ -21,6 +21,7 @@ struct Draft {
   std::vector<int> inlined;
   std::vector<Move> moves;
   ast::Block body;
+  std::vector<ast::Kernel> constants; // as KernelPlan has them
 };
 
 Draft draft_of_stage(const lower::Program& program, int stage);
@@ -66,6 +67,9 @@ void put_before_body(ast::For& loop, ast::Alloc alloc);
 int fresh_loop_id(const ast::Block& body, int stage);
 int fresh_buffer_id(const ast::Block& body, int stage);
 
+/// The constant of this name among the program's inputs; null if there is none.
+const lower::InputBuffer* find_constant(const lower::Program& program, std::string_view name);
+
 /// The stage that a name such as "t12.i0.o" or "t12" belongs to; -1 if it isn't one.
 int stage_of_name(std::string_view name);
 
@@ -82,6 +86,7 @@ Verdict parallelise(Draft&, const Move&);
 Verdict bind(Draft&, const Move&, const Target&);
 Verdict stream(Draft&, const Move&);
 Verdict pack(Draft&, const Move&, const Target&);
+Verdict prepack(Draft&, const Move&);
 Verdict accumulate(Draft&, const Move&);
 /// Every load of the stage's buffer computes it on the spot.
 Verdict inline_stage(Draft&, int stage);

@@ -18,6 +18,9 @@ inline Move move_parallelise(std::string loop) { return {MoveKind::Parallelise, 
 inline Move move_pack(std::string stage, std::string buffer, std::string loop, std::string scope) {
   return {MoveKind::Pack, {std::move(stage), std::move(buffer), std::move(loop), std::move(scope)}, {}};
 }
+inline Move move_prepack(std::string stage, std::string constant) {
+  return {MoveKind::Prepack, {std::move(stage), std::move(constant)}, {}};
+}
 inline Move move_bind(std::string loop, std::string level, int axis) {
   return {MoveKind::Bind, {std::move(loop), std::move(level)}, {axis}};
 }

@@ -23,6 +23,7 @@ constexpr Form kForms[] = {
     {MoveKind::Vectorise, "vectorise", "n"},
     {MoveKind::Parallelise, "parallelise", "n"},
     {MoveKind::Pack, "pack", "nnnn"},
+    {MoveKind::Prepack, "prepack", "nn"},
     {MoveKind::Bind, "bind", "nni"},
     {MoveKind::Accumulate, "accumulate", "nN"},
     {MoveKind::Stream, "stream", "n"},

@@ -17,6 +17,8 @@
 //   nest of t5 is copied, at the top of the loop's body, into scratch laid out
 //                                  in the order in which the loops inside read it (scope packed; local stages
 //                                  through work-group memory)
+//   prepack(t5, w)                 the load of the constant w in the nest of t5 reads a copy laid out in the
+//   order of the loops around it, which is made once, before the first run
 //   bind(l, group, 0)              OpenCL work-group / local work-item axis 0..2
 //   accumulate(t5, l, f1, f2...)   around loop l: the combines of t5 go to a register copy, combined back
 //   after l. The loops f
@@ -43,6 +45,7 @@ enum class MoveKind {
   Vectorise,
   Parallelise,
   Pack,
+  Prepack,
   Bind,
   Accumulate,
   Stream
@@ -76,7 +79,10 @@ struct KernelPlan {
   std::vector<Move> moves;  // all that were applied to it, in order
   std::vector<int> reads;   // stages of other kernels whose buffers it loads, ascending
   ast::Kernel kernel;       // the scheduled loop AST (before partition_tails and expand_*)
-  uint64_t hash;            // structural_hash(kernel)
+  /// What makes the constants' copies that it reads, once and before the first run: each reads its first
+  /// parameter, an input of the program, and writes its second, one of kernel.params.
+  std::vector<ast::Kernel> constants;
+  uint64_t hash;            // structural: of kernel and of which parameters are constants
 };
 using KernelPlanRef = std::shared_ptr<const KernelPlan>;
 

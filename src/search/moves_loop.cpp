@@ -160,6 +160,80 @@ Verdict unroll(Draft& draft, const Move& move) {
   return {};
 }
 
+namespace {
+
+/// Where an access moves along the variable, if it does in one dimension only.
+std::optional<size_t> only_dimension(const std::vector<Expr>& index, Expr var) {
+  std::optional<size_t> found;
+  for (size_t d = 0; d < index.size(); ++d)
+    if (depends_on(index[d], var)) {
+      if (found) return {};
+      found = d;
+    }
+  return found;
+}
+
+template <class T> void move_to_end(std::vector<T>& list, size_t from) {
+  std::rotate(list.begin() + static_cast<long>(from), list.begin() + static_cast<long>(from) + 1, list.end());
+}
+
+/// The dimension of a register tile that lies along the lanes becomes its last, as vectors are whole registers.
+/// If other vectors lie along its last dimension already it stays as it is.
+void lay_tiles_along_lanes(Block& body, const For& lanes) {
+  std::map<int, std::pair<BufferRef, size_t>> tiles; // by id; the dimension along the lanes
+  std::set<int> settled;
+  const auto see = [&](const BufferRef& buffer, const std::vector<Expr>& index, Expr var, bool chosen) {
+    if (buffer->scope != Scope::Register) return;
+    const auto d = only_dimension(index, var);
+    if (!d) return;
+    if (!chosen || *d + 1 == index.size())
+      settled.insert(buffer->id);
+    else
+      tiles[buffer->id] = {buffer, *d};
+  };
+  for_each_store(body, [&](Store& store, const std::vector<For*>& loops) {
+    for (const For* loop : loops) {
+      const bool chosen = loop->var == lanes.var;
+      if (!chosen && loop->kind != LoopKind::Vector) continue;
+      see(store.buffer, store.index, loop->var, chosen);
+      ast::visit(store.value, [&](const ValueRef& value) {
+        const auto* attr = std::get_if<LoadAttr>(&value->attr);
+        if (attr) see(attr->buffer, attr->index, loop->var, chosen);
+      });
+    }
+  });
+  for (int id : settled) tiles.erase(id);
+  if (tiles.empty()) return;
+  std::map<int, BufferRef> turned;
+  for (const auto& [id, tile] : tiles) {
+    Buffer buffer = *tile.first;
+    move_to_end(buffer.shape, tile.second);
+    turned[id] = std::make_shared<const Buffer>(std::move(buffer));
+  }
+  Rewriter rewriter;
+  rewriter.on_value = [&](const ValueRef& value) {
+    const auto* attr = std::get_if<LoadAttr>(&value->attr);
+    if (!attr || value->op != Op::Load || !turned.contains(attr->buffer->id)) return value;
+    std::vector<Expr> index = attr->index;
+    move_to_end(index, tiles.at(attr->buffer->id).second);
+    return load(turned.at(attr->buffer->id), std::move(index), attr->guards);
+  };
+  rewriter.on_stmt = [&](Stmt stmt) {
+    if (auto* alloc = std::get_if<Alloc>(&stmt.node)) {
+      if (turned.contains(alloc->buffer->id)) alloc->buffer = turned.at(alloc->buffer->id);
+    } else if (auto* store = std::get_if<Store>(&stmt.node); store && turned.contains(store->buffer->id)) {
+      move_to_end(store->index, tiles.at(store->buffer->id).second);
+      store->buffer = turned.at(store->buffer->id);
+    }
+    Block block;
+    block.push_back(std::move(stmt));
+    return block;
+  };
+  body = ast::rewrite(body, rewriter);
+}
+
+} // namespace
+
 Verdict vectorise(Draft& draft, const Move& move, const Target& target) {
   const LoopSite site = find_loop(draft.body, move.names[0]);
   if (!site) return no_loop(move.names[0]);
@@ -181,6 +255,8 @@ Verdict vectorise(Draft& draft, const Move& move, const Target& target) {
     return fmt::format("{} has {} iterations, a vector {} lanes", move.names[0], extent, lanes);
   loop.kind = LoopKind::Vector;
   loop.width = static_cast<int>(std::bit_ceil(static_cast<uint64_t>(extent)));
+  const For lanes_loop{loop.var, loop.extent, loop.kind, loop.width, {}};
+  lay_tiles_along_lanes(draft.body, lanes_loop);
   return {};
 }
 

@@ -105,6 +105,7 @@ private:
     case MoveKind::Bind: verdict = bind(draft, move, target_); break;
     case MoveKind::Stream: verdict = stream(draft, move); break;
     case MoveKind::Pack: verdict = pack(draft, move, target_); break;
+    case MoveKind::Prepack: verdict = prepack(draft, move); break;
     case MoveKind::Accumulate: verdict = accumulate(draft, move); break;
     case MoveKind::Inline:
     case MoveKind::FuseAt: throw InternalError("a graph move in the loop moves");
@@ -243,7 +244,9 @@ private:
         return verdict;
     const bool consumer_first = reaches(consumer, producer);
     if (consumer_first) std::swap(first, merged);
-    Draft both{&program_, first.stages, first.inlined, first.moves, std::move(first.body)};
+    Draft both{&program_,   first.stages,          first.inlined,
+               first.moves, std::move(first.body), std::move(first.constants)};
+    for (ast::Kernel& c : merged.constants) both.constants.push_back(std::move(c));
     for (int s : merged.stages) both.stages.push_back(s);
     for (int s : merged.inlined) both.inlined.push_back(s);
     for (const Move& m : merged.moves) both.moves.push_back(m);
@@ -344,7 +347,7 @@ Plan replay(std::shared_ptr<const lower::Program> program, const std::vector<Mov
 }
 
 KernelPlanRef unscheduled(const lower::Program& program, const KernelPlan& scheduled) {
-  Draft draft{&program, scheduled.stages, {}, {}, {}};
+  Draft draft{&program, scheduled.stages, {}, {}, {}, {}};
   for (int s : scheduled.stages)
     for (ast::Stmt& stmt : draft_of_stage(program, s).body) draft.body.push_back(std::move(stmt));
   // From users to producers: what an inlined stage reads may itself be inlined.

@@ -12,6 +12,7 @@ uint64_t program_hash(const lower::Program& program) {
   for (const auto& input : program.inputs) {
     whole.params.push_back({input.buffer, false});
     h = mix(h, hash_text(input.buffer->name));
+    h = mix(h, input.is_constant); // only constants can be packed beforehand
   }
   for (const auto& stage : program.stages) {
     whole.params.push_back({stage.buffer, true});

@@ -8,7 +8,7 @@ namespace lathe::search {
 
 std::vector<Proposal> suggest_tile(const SuggestContext& c) {
   TileProblem problem;
-  if (!read_tile_problem(c.features, c.kernel.kernel, c.target, problem) || problem.lanes < 2) return {};
+  if (!read_tile_problem(c.features, *c.plan.program, c.kernel.kernel, c.target, problem) || problem.lanes < 2) return {};
   std::vector<Proposal> proposals;
   for (const TileChoice& choice : tile_choices(problem, c)) {
     Proposal p = tile_moves(problem, choice);
@@ -27,9 +27,10 @@ std::vector<Proposal> suggest_fused_tile(const SuggestContext& c) {
   const Leaf& leaf = leaves[0];
   for (int l : leaf.loops)
     if (!is_serial(f, l)) return {};
+  const lower::Program& program = *c.plan.program;
   std::vector<Proposal> proposals;
   for (int stage : c.kernel.reads) {
-    const lower::Stage& info = c.plan.program->stages[stage];
+    const lower::Stage& info = program.stages[stage];
     if (!info.is_reduction || info.is_output) continue;
     const KernelPlan* producer = nullptr;
     int readers = 0;
@@ -41,7 +42,7 @@ std::vector<Proposal> suggest_fused_tile(const SuggestContext& c) {
     Features pf;
     read_features(producer->kernel, c.target, pf);
     TileProblem problem;
-    if (!read_tile_problem(pf, producer->kernel, c.target, problem)) continue;
+    if (!read_tile_problem(pf, program, producer->kernel, c.target, problem)) continue;
     problem.lanes = std::min(problem.lanes, lanes_of(f, leaf, c.target));
     // Each of its axes must be one of the consumer's loops.
     bool aligned = problem.lanes >= 2;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "search/draft.hpp"
+
 namespace lathe::search {
 namespace {
 
@@ -47,16 +49,18 @@ public:
 
     // Outside the tile: batch axes, blocks of the reduction and of the columns, then the two tile loops.
     std::vector<std::string> outside;
+    if (c_.panels_outside) add(outside, n_tile.outer);
     for (size_t i = 0; i < p_.out.size(); ++i)
       if (static_cast<int>(i) != c_.vector && static_cast<int>(i) != c_.rows)
         outside.push_back(nest_name(p_.out[i]));
     for (auto& r : reduce_outer) outside.push_back(r);
     add(outside, block_);
     const bool inside_vectors = !c_.rows_outside && c_.vector_block <= 0 && !n_tile.outer.empty();
-    const size_t vector_pack = outside.size() + (inside_vectors ? 1 : 0);
-    add(outside, c_.rows_outside || c_.vector_block > 0 ? m_tile.outer : n_tile.outer);
+    const size_t vector_pack = c_.panels_outside ? 1 : outside.size() + (inside_vectors ? 1 : 0);
+    const std::string panels = c_.panels_outside ? "" : n_tile.outer;
+    add(outside, c_.rows_outside || c_.vector_block > 0 ? m_tile.outer : panels);
     const bool has_first = outside.size() > 0;
-    add(outside, c_.rows_outside || c_.vector_block > 0 ? n_tile.outer : m_tile.outer);
+    add(outside, c_.rows_outside || c_.vector_block > 0 ? panels : m_tile.outer);
     std::vector<std::string> tile;
     add(tile, m_tile.inner);
     add(tile, n_vector.outer);
@@ -106,6 +110,10 @@ private:
   void pack(const std::vector<std::string>& outside, size_t vector_at, const std::string& rows_outer) {
     for (const auto& operand : p_.operands) {
       if (!operand.packable) continue;
+      if (operand.constant) {
+        moves_.push_back(move_prepack(p_.stage, operand.buffer));
+        continue;
+      }
       const bool along_vector = operand.out_strides[c_.vector] != 0;
       const bool along_rows = c_.rows >= 0 && operand.out_strides[c_.rows] != 0;
       if (along_vector && !along_rows && c_.pack_vector && vector_at > 0) {
@@ -181,7 +189,7 @@ private:
 
   std::string describe() const {
     return "tile of " + std::to_string(c_.height) + " x " + std::to_string(c_.vectors) + " vectors" +
-           (c_.pack_vector ? ", packed" : "") + (c_.pack_rows ? ", rows packed" : "") +
+           (c_.panels_outside ? ", panels outermost" : "") + (c_.pack_vector ? ", packed" : "") + (c_.pack_rows ? ", rows packed" : "") +
            (c_.vector_block ? ", blocks of " + std::to_string(c_.vector_block) : "") +
            (c_.reduce_block ? ", reduction by " + std::to_string(c_.reduce_block) : "");
   }
@@ -202,7 +210,7 @@ std::vector<int> vector_loops(const TileProblem& p) {
     double contiguous = std::abs(p.out[i].store_stride) == 1 ? 0.5 : 0, strided = 0;
     for (const auto& o : p.operands) {
       const double s = std::abs(o.out_strides[i]);
-      if (s == 1)
+      if (s == 1 || (s != 0 && o.constant))
         contiguous += 1;
       else if (s != 0)
         strided += 1;
@@ -218,18 +226,37 @@ std::vector<int> vector_loops(const TileProblem& p) {
 
 /// Loops along which the operand on the lanes is reused, longest first.
 std::vector<int> row_loops(const TileProblem& p, int vector) {
-  std::vector<std::pair<double, int>> ranked;
+  std::vector<std::tuple<double, double, int>> ranked; // of two as long the one that stays on fewer lines
   for (size_t i = 0; i < p.out.size(); ++i) {
     if (static_cast<int>(i) == vector || p.out[i].extent < 2) continue;
     bool reused = false;
-    for (const auto& o : p.operands) reused |= o.out_strides[vector] != 0 && o.out_strides[i] == 0;
-    if (reused) ranked.emplace_back(-p.out[i].average, static_cast<int>(i));
+    double step = std::abs(p.out[i].store_stride);
+    for (const auto& o : p.operands) {
+      reused |= o.out_strides[vector] != 0 && o.out_strides[i] == 0;
+      step += std::abs(o.out_strides[i]);
+    }
+    if (reused) ranked.emplace_back(-p.out[i].average, step, static_cast<int>(i));
   }
   std::sort(ranked.begin(), ranked.end());
   std::vector<int> loops;
-  for (const auto& [extent, i] : ranked) loops.push_back(i);
+  for (const auto& [extent, step, i] : ranked) loops.push_back(i);
   if (loops.empty()) loops.push_back(-1);
   return loops;
+}
+
+bool is_constant_along(const TileProblem& p, int vector) {
+  return std::any_of(p.operands.begin(), p.operands.end(),
+                     [&](const auto& o) { return o.constant && o.packable && o.out_strides[vector] != 0; });
+}
+
+/// Besides the tile there is an axis along which what lies on the lanes stays the same.
+bool serves_other_axes(const TileProblem& p, int vector, int rows) {
+  for (int i = 0; i < static_cast<int>(p.out.size()); ++i) {
+    if (i == vector || i == rows || p.out[i].extent < 2) continue;
+    for (const auto& o : p.operands)
+      if (o.out_strides[vector] != 0 && o.out_strides[i] == 0) return true;
+  }
+  return false;
 }
 
 /// Heights that fill the registers with little left over at the end of the loop.
@@ -295,12 +322,25 @@ std::vector<TileChoice> tile_choices(const TileProblem& p, const SuggestContext&
               }
             }
           };
-          choices.push_back(c);
+          // A constant's copy costs nothing, wherever it is read.
+          c.pack_vector = is_constant_along(p, n);
+          with_blocks(c);
+          if (serves_other_axes(p, n, m)) {
+            c.panels_outside = true;
+            choices.push_back(c);
+            if (!c.pack_vector) {
+              c.pack_vector = true;
+              choices.push_back(c);
+              c.pack_vector = false;
+            }
+            c.panels_outside = false;
+          }
           c.rows_outside = true;
           if (m >= 0) {
             choices.push_back(c);
             c.pack_rows = true;
             if (context.thorough) choices.push_back(c);
+            if (c.pack_vector) continue;
             c.pack_rows = false;
             c.rows_outside = false;
             c.pack_vector = true;
@@ -317,7 +357,8 @@ Proposal tile_moves(const TileProblem& problem, const TileChoice& choice) {
   return Builder(problem, choice).build();
 }
 
-bool read_tile_problem(const Features& f, const ast::Kernel& kernel, const Target& target, TileProblem& out) {
+bool read_tile_problem(const Features& f, const lower::Program& program, const ast::Kernel& kernel,
+                       const Target& target, TileProblem& out) {
   const Leaf* update = nullptr;
   const std::vector<Leaf> leaves = leaves_of(f);
   for (const Leaf& leaf : leaves) {
@@ -342,7 +383,8 @@ bool read_tile_problem(const Features& f, const ast::Kernel& kernel, const Targe
   if (out.out.empty() || out.reduce.empty()) return false;
   for (int a = update->first; a < update->store; ++a) {
     const AccessInfo& access = f.accesses[a];
-    TileProblem::Operand operand{f.buffers[access.buffer].buffer->name, !access.random, {}, {}};
+    const std::string& name = f.buffers[access.buffer].buffer->name;
+    TileProblem::Operand operand{name, !access.random, find_constant(program, name) != nullptr, {}, {}};
     for (int l : out_loops) operand.out_strides.push_back(f.stride(access, l));
     for (int l : reduce_loops) operand.reduce_strides.push_back(f.stride(access, l));
     // A buffer that is read at two places has no single copy.

@@ -20,6 +20,7 @@ struct TileProblem {
   struct Operand {
     std::string buffer;
     bool packable;
+    bool constant; // its copy is made once: it costs nothing, and any layout is as good as another
     std::vector<double> out_strides, reduce_strides; // along Loops below
   };
   std::string stage;
@@ -37,6 +38,7 @@ struct TileChoice {
   int vectors = 1;           // registers along the lanes
   int height = 1;            // rows in the tile
   bool rows_outside = false; // order of the tile loops
+  bool panels_outside = false; // the tiles along the lanes outermost: a panel serves all other axes at once
   bool pack_vector = false, pack_rows = false;
   int64_t vector_block = 0; // elements; 0: none
   int64_t reduce_block = 0; // along the longest reducing loop
@@ -47,7 +49,7 @@ Proposal tile_moves(const TileProblem& problem, const TileChoice& choice);
 
 /// The update nest of a kernel that holds one reduction, untouched so far; nothing if it isn't one worth
 /// tiling.
-bool read_tile_problem(const Features& features, const ast::Kernel& kernel, const Target& target,
-                       TileProblem& out);
+bool read_tile_problem(const Features& features, const lower::Program& program, const ast::Kernel& kernel,
+                       const Target& target, TileProblem& out);
 
 } // namespace lathe::search

@@ -51,6 +51,17 @@ inline std::vector<NamedProgram> small_programs() {
     Tensor q = in("q", {2, 5, 8}), k = in("k", {2, 7, 8}), v = in("v", {2, 7, 8});
     out.push_back({"attention", {{"y", scaled_dot_product_attention(q, k, v)}}, 16});
   }
+  const auto constant = [](const Shape& shape) {
+    std::vector<float> values;
+    for (int64_t i = 0; i < num_elements(shape).value(); ++i)
+      values.push_back(static_cast<float>(i * 37 % 101) / 64 - 0.75f);
+    return Tensor::from(values, shape);
+  };
+  out.push_back(
+      {"linear", {{"y", (in("a", {5, 13}).matmul(constant({13, 21})) + constant({21})).relu()}}, 13});
+  out.push_back({"conv2d of constants",
+                 {{"y", in("x", {1, 3, 7, 6}).conv2d(constant({10, 3, 3, 2}), constant({10}), {.padding = {1}})}},
+                 18});
   out.push_back({"half", {{"y", (in("a", {3, 19}, DType::F16) + in("b", {19}, DType::F16)).relu()}}, 1});
   return out;
 }

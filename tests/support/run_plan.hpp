@@ -49,6 +49,12 @@ inline ast::Kernel finalised(const ast::Kernel& kernel) {
 inline void run_plan(const search::Plan& plan, Memory& memory, runtime::Device* device) {
   for (const auto& kernel_plan : plan.kernels) {
     const ast::Kernel& kernel = kernel_plan->kernel;
+    for (const ast::Kernel& fill : kernel_plan->constants) {
+      auto &source = memory.at(fill.params[0].buffer->name), &copy = memory[fill.params[1].buffer->name];
+      copy.assign(bytes_of(*fill.params[1].buffer), 0xA5);
+      ast::verify(fill);
+      ast::interpret(fill, {{source.data(), source.size()}, {copy.data(), copy.size()}}, {});
+    }
     for (const ast::Param& param : kernel.params)
       if (param.written) memory[param.buffer->name].assign(bytes_of(*param.buffer), 0xA5);
     if (!device) {

@@ -1,0 +1,16 @@
+// Copies of constants that kernels read in another order than the user's: made once, shared by all programs.
+#pragma once
+#include <span>
+
+#include "ast/ast.hpp"
+#include "core/storage.hpp"
+
+namespace lathe::pipeline {
+
+/// Runs `fill`, one of KernelPlan::constants, on host memory. What it does not write is 0.
+void lay_out_constant(const ast::Kernel& fill, std::span<const unsigned char> source,
+                      std::span<unsigned char> copy);
+/// The same, remembered as long as someone holds the result.
+StorageRef laid_out_constant(const ast::Kernel& fill, const StorageRef& source);
+
+} // namespace lathe::pipeline
