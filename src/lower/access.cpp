@@ -79,7 +79,8 @@ std::optional<std::vector<Expr>> index_by_dimension(const View& view, const Shap
   std::vector<Expr> out(source.size());
   size_t d = 0;
   for (size_t g = 0; g < groups.size(); ++g) {
-    const Shape inside(single.begin() + static_cast<long>(d), single.begin() + static_cast<long>(d + members[g]));
+    const Shape inside(single.begin() + static_cast<long>(d),
+                       single.begin() + static_cast<long>(d + members[g]));
     const std::vector<Expr> parts =
         members[g] == 1 ? std::vector<Expr>{moved[g]} : delinearise(moved[g], inside);
     for (const Expr part : parts) out[first_of[d++]] = part;

@@ -11,7 +11,8 @@ namespace {
 
 constexpr double kSymbolicSize = 256;
 constexpr double kMaskedForward = 24;
-constexpr double kStoreForward = 5; // cycles from a store to a load of the same address
+constexpr double kStoreForward = 5;         // cycles from a store to a load of the same address
+constexpr double kDivisionInstructions = 3; // of a quotient or remainder by a constant
 
 double clamp_size(Expr var) {
   return std::clamp(kSymbolicSize, static_cast<double>(var.lo()), static_cast<double>(var.hi()));
@@ -259,7 +260,7 @@ private:
   }
 
   struct Pressure {
-    double accumulators = 0, operands = 0, largest = 0;
+    double accumulators = 0, operands = 0, largest = 0, windows = 0;
   };
 
   /// One memory access of the body: `n` copies of it.
@@ -311,6 +312,31 @@ private:
     w.divider += n * cost.per_lane * (vector ? t.lanes : 1);
   }
 
+  /// Quotients and remainders that change from one iteration of the body to the next.
+  void count_divisions(const Tile& t, Expr e, Work& w) const {
+    if (e.is_const() || e.is_var()) return;
+    const uint64_t mask = dependence(e);
+    const uint64_t innermost = t.begin > 0 ? uint64_t{1} << std::min<size_t>(t.begin - 1, 63) : 0;
+    if ((mask & (t.inside | innermost)) == 0) return;
+    if (e.kind() == ExprKind::FloorDiv || e.kind() == ExprKind::Mod)
+      w.other += kDivisionInstructions * copies(t, mask);
+    count_divisions(t, e.lhs(), w);
+    count_divisions(t, e.rhs(), w);
+  }
+
+  /// How many different elements the copies of a load read, where unrolled loops move along the same
+  /// elements. A compiler loads such a window once and keeps all of it.
+  double window_of(const Tile& t, const AccessInfo& access) const {
+    double span = 1, step = 0;
+    for (size_t d = t.begin; d < stack_.size(); ++d) {
+      const double stride = std::abs(f_.strides[access.strides + d]);
+      if (static_cast<int>(d) == t.vector || stride == 0) continue;
+      span += (f_.loops[stack_[d]].extent - 1) * stride;
+      step = step == 0 ? stride : std::min(step, stride);
+    }
+    return step == 0 ? span : 1 + (span - 1) / step;
+  }
+
   uint64_t count_load(const Tile& t, const ast::Value& v, uint64_t source_mask, Work& w, Pressure& pressure) {
     const auto& attr = std::get<ast::LoadAttr>(v.attr);
     AccessInfo access{};
@@ -324,8 +350,17 @@ private:
     }
     const double n = copies(t, mask);
     const bool vector = has(mask, t.vector);
+    // A scalar load under a condition: the conditions joined, the address chosen, the value apart from its
+    // use.
+    if (!attr.guards.empty() && !vector) w.other += 6 * n;
+    for (const Expr& e : attr.index) count_divisions(t, e, w);
     if (stays_in_registers(t, *attr.buffer, added, mask)) {
       pressure.accumulators = std::max(pressure.accumulators, n * registers_for(t, vector, v.dtype));
+      return mask;
+    }
+    if (const double window = window_of(t, added); window < n && !vector && !access.random) {
+      count_access(t, added, mask, window, v.dtype, w, w.loads);
+      pressure.windows += window;
       return mask;
     }
     count_access(t, added, mask, n, v.dtype, w, w.loads);
@@ -416,8 +451,9 @@ private:
     }
     if (t.vector >= 0 && f_.loops[stack_[t.vector]].loop->extent != Expr(static_cast<int64_t>(t.lanes)))
       w.other += 2 * n;
-    w.registers =
-        pressure.accumulators == 0 ? 0 : pressure.accumulators + pressure.operands - pressure.largest + 1;
+    w.registers = pressure.accumulators == 0
+                      ? 0
+                      : pressure.accumulators + pressure.operands - pressure.largest + pressure.windows + 1;
     add_work(t.begin > 0 ? f_.loops[stack_[t.begin - 1]].body : f_.top, w, t.tail_factor);
   }
 

@@ -192,7 +192,7 @@ std::vector<Partition> JointSearch::seeds() {
   for (const Proposal& p : proposals_for(start_, 0)) {
     const bool inlines =
         std::all_of(p.moves.begin(), p.moves.end(), [](const Move& m) { return m.kind == MoveKind::Inline; });
-    if (!inlines || p.moves.size() < 2) continue;
+    if (!inlines || p.moves.empty()) continue;
     ++proposed_;
     if (Applied applied = apply(start_, p.moves, model_.target()); applied.plan)
       out.push_back({std::move(*applied.plan), 0, 0});

@@ -81,7 +81,8 @@ Verdict prepack(Draft& draft, const Move& move) {
   for (const Kernel& c : draft.constants)
     if (const int id = c.params[1].buffer->id; id >= first && id < first + kCopiesPerStage)
       buffer.id = std::max(buffer.id, id + 1);
-  if (buffer.id == first + kCopiesPerStage) return fmt::format("{} has too many copies of constants", stage_name);
+  if (buffer.id == first + kCopiesPerStage)
+    return fmt::format("{} has too many copies of constants", stage_name);
   buffer.name = fmt::format("{}.k{}", stage_name, buffer.id - first);
   buffer.dtype = source.buffer->dtype;
   const int64_t original = num_elements(source.buffer->shape).hi();

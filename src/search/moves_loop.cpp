@@ -177,8 +177,9 @@ template <class T> void move_to_end(std::vector<T>& list, size_t from) {
   std::rotate(list.begin() + static_cast<long>(from), list.begin() + static_cast<long>(from) + 1, list.end());
 }
 
-/// The dimension of a register tile that lies along the lanes becomes its last, as vectors are whole registers.
-/// If other vectors lie along its last dimension already it stays as it is.
+/// The dimension of a register tile that lies along the lanes becomes its last, and as long as whole vectors
+/// are, so that each is a register of its own. If other vectors lie along its last dimension already the
+/// order stays as it is.
 void lay_tiles_along_lanes(Block& body, const For& lanes) {
   std::map<int, std::pair<BufferRef, size_t>> tiles; // by id; the dimension along the lanes
   std::set<int> settled;
@@ -186,7 +187,7 @@ void lay_tiles_along_lanes(Block& body, const For& lanes) {
     if (buffer->scope != Scope::Register) return;
     const auto d = only_dimension(index, var);
     if (!d) return;
-    if (!chosen || *d + 1 == index.size())
+    if (!chosen)
       settled.insert(buffer->id);
     else
       tiles[buffer->id] = {buffer, *d};
@@ -202,14 +203,17 @@ void lay_tiles_along_lanes(Block& body, const For& lanes) {
       });
     }
   });
-  for (int id : settled) tiles.erase(id);
-  if (tiles.empty()) return;
   std::map<int, BufferRef> turned;
-  for (const auto& [id, tile] : tiles) {
+  for (auto& [id, tile] : tiles) {
     Buffer buffer = *tile.first;
+    const size_t last = buffer.shape.size() - 1;
+    if (settled.contains(id) && tile.second != last) continue;
     move_to_end(buffer.shape, tile.second);
-    turned[id] = std::make_shared<const Buffer>(std::move(buffer));
+    buffer.shape[last] = ceildiv(buffer.shape[last], lanes.width) * lanes.width;
+    if (tile.second != last || buffer.shape[last] != tile.first->shape[last])
+      turned[id] = std::make_shared<const Buffer>(std::move(buffer));
   }
+  if (turned.empty()) return;
   Rewriter rewriter;
   rewriter.on_value = [&](const ValueRef& value) {
     const auto* attr = std::get_if<LoadAttr>(&value->attr);

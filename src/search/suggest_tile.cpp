@@ -8,7 +8,9 @@ namespace lathe::search {
 
 std::vector<Proposal> suggest_tile(const SuggestContext& c) {
   TileProblem problem;
-  if (!read_tile_problem(c.features, *c.plan.program, c.kernel.kernel, c.target, problem) || problem.lanes < 2) return {};
+  if (!read_tile_problem(c.features, *c.plan.program, c.kernel.kernel, c.target, problem) ||
+      problem.lanes < 2)
+    return {};
   std::vector<Proposal> proposals;
   for (const TileChoice& choice : tile_choices(problem, c)) {
     Proposal p = tile_moves(problem, choice);

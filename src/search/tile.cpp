@@ -189,7 +189,8 @@ private:
 
   std::string describe() const {
     return "tile of " + std::to_string(c_.height) + " x " + std::to_string(c_.vectors) + " vectors" +
-           (c_.panels_outside ? ", panels outermost" : "") + (c_.pack_vector ? ", packed" : "") + (c_.pack_rows ? ", rows packed" : "") +
+           (c_.panels_outside ? ", panels outermost" : "") + (c_.pack_vector ? ", packed" : "") +
+           (c_.pack_rows ? ", rows packed" : "") +
            (c_.vector_block ? ", blocks of " + std::to_string(c_.vector_block) : "") +
            (c_.reduce_block ? ", reduction by " + std::to_string(c_.reduce_block) : "");
   }
