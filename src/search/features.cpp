@@ -79,7 +79,7 @@ public:
   }
 
 private:
-  enum class At { First, Last };
+  enum class At { First, Middle, Last };
 
   double executions() const {
     double n = 1;
@@ -93,14 +93,16 @@ private:
     return -1;
   }
 
-  /// The value with every loop variable at its first or last iteration.
+  /// The value with every loop variable at its first, middle or last iteration.
   double value(Expr e, At at) const {
     switch (e.kind()) {
     case ExprKind::Const: return static_cast<double>(e.value());
     case ExprKind::Var: {
       if (e.id() < 0) return clamp_size(e);
       const int d = depth_of(e);
-      return at == At::First || d < 0 ? 0 : std::max(0.0, std::ceil(f_.loops[stack_[d]].extent) - 1);
+      if (at == At::First || d < 0) return 0;
+      const double last = std::max(0.0, std::ceil(f_.loops[stack_[d]].extent) - 1);
+      return at == At::Middle ? std::floor(last / 2) : last;
     }
     case ExprKind::Add: return value(e.lhs(), at) + value(e.rhs(), at);
     case ExprKind::Mul: return value(e.lhs(), at) * value(e.rhs(), at);
@@ -176,6 +178,9 @@ private:
         tail = 1 / deciders;
         extent = first + (last - first) * tail;
       }
+      // A region cut off at both ends of its range is whole in between.
+      if (const double middle = value(loop.extent, At::Middle); middle > std::max(first, last))
+        extent = middle;
     }
     const int accesses = static_cast<int>(f_.accesses.size());
     f_.loops.push_back(

@@ -72,13 +72,20 @@ struct Limits {
   const char* why;
   double ratio;       // executions per element
   double cheap_ratio; // the same for what takes at most one instruction
+  bool epilogues;     // also what ends a reduction, where its reader shifts or pads it: no tile fits that
 };
+
+bool ends_reduction(const lower::Program& program, const StageInfo& stage) {
+  return std::any_of(stage.uses.begin(), stage.uses.end(), [&](const Use& u) {
+    return u.stage >= 0 && u.pointwise && program.stages[u.stage].is_reduction;
+  });
+}
 
 Proposal inline_all(const lower::Program& program, const std::vector<StageInfo>& stages,
                     const Limits& limits) {
   const size_t n = stages.size();
   std::vector<std::vector<Place>> places(n); // where its value is computed in the end
-  std::vector<char> kept(n, 1), gathered(n, 0);
+  std::vector<char> kept(n, 1), gathered(n, 0), shifted(n, 0);
   std::vector<size_t> grown(n, 1);
   for (const StageInfo& s : stages)
     for (const Use& u : s.uses)
@@ -95,6 +102,7 @@ Proposal inline_all(const lower::Program& program, const std::vector<StageInfo>&
       const double ratio = executions / s.elements;
       inlined = ratio <= (s.instructions <= 1 ? limits.cheap_ratio : limits.ratio);
     }
+    if (inlined && !limits.epilogues && ends_reduction(program, stages[i]) && shifted[i]) inlined = false;
     if (inlined && grown[i] + places[i].size() > kMostInOneKernel) inlined = false;
     if (inlined) {
       kept[i] = 0;
@@ -105,6 +113,7 @@ Proposal inline_all(const lower::Program& program, const std::vector<StageInfo>&
     }
     for (const Use& u : s.uses) {
       if (u.stage < 0) continue;
+      shifted[u.stage] |= !u.pointwise || (inlined && shifted[i]);
       auto& target = places[u.stage];
       for (const Place& p : places[i]) {
         if (target.size() >= kMostPlaces) break;
@@ -128,9 +137,10 @@ std::vector<Proposal> suggest_inline(const SuggestContext& c) {
   if (untouched && &c.kernel == c.plan.kernels.front().get()) {
     std::vector<StageInfo> stages;
     for (const auto& stage : program.stages) stages.push_back(read_stage(stage));
-    for (const Limits& limits : {Limits{"compute where used what is used once", 1.01, 1.01},
-                                 Limits{"compute where used what is used twice or costs little", 2.01, 2.01},
-                                 Limits{"compute everything where used", 4.01, 1e9}}) {
+    for (const Limits& limits :
+         {Limits{"compute where used what is used once", 1.01, 1.01, false},
+          Limits{"compute where used what is used twice or costs little", 2.01, 2.01, false},
+          Limits{"compute everything where used", 4.01, 1e9, true}}) {
       Proposal p = inline_all(program, stages, limits);
       const bool known = std::any_of(proposals.begin(), proposals.end(),
                                      [&](const Proposal& q) { return q.moves == p.moves; });
