@@ -11,7 +11,7 @@ namespace lathe::search {
 namespace {
 
 constexpr double kLoopInstructions = 2; // increment, compare and branch
-constexpr double kLoopEntryCycles = 6;
+constexpr double kLoopEntryCycles = 2;
 constexpr double kMispredictCycles = 14; // at the end of a loop too long for the predictor to count
 constexpr double kPredictedTrips = 24;
 constexpr double kFrontEnd = 6;   // instructions a cycle
