@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <map>
 
 #include "search/op_cost.hpp"
 
@@ -70,7 +71,7 @@ public:
       if (const auto* loop = std::get_if<ast::For>(&stmt.node))
         read_loop(*loop);
       else if (const auto* alloc = std::get_if<ast::Alloc>(&stmt.node))
-        read(alloc->body);
+        read_alloc(*alloc);
       else if (const auto* store = std::get_if<ast::Store>(&stmt.node))
         read_store(*store);
       else
@@ -161,6 +162,11 @@ private:
       return d < 0 ? 0 : uint64_t{1} << std::min(d, 63);
     }
     return dependence(e.lhs()) | dependence(e.rhs());
+  }
+
+  void read_alloc(const ast::Alloc& alloc) {
+    made_at_[alloc.buffer->id] = stack_.size();
+    read(alloc.body);
   }
 
   void read_loop(const ast::For& loop) {
@@ -451,7 +457,10 @@ private:
         w.arithmetic += n * steps * levels * (cost.instructions + 1);
       }
       const int body = t.begin > 0 ? static_cast<int>(t.begin) - 1 : -1;
-      if (body >= 0 && !has(index_mask, body))
+      // A tile that is made anew in every iteration depends on nothing from the one before.
+      const auto made = made_at_.find(s.buffer->id);
+      const bool carried = made == made_at_.end() || static_cast<int>(made->second) <= body;
+      if (body >= 0 && !has(index_mask, body) && carried)
         w.chain = steps * cost.latency + (in_registers ? 0 : kStoreForward);
     }
     if (t.vector >= 0 && f_.loops[stack_[t.vector]].loop->extent != Expr(static_cast<int64_t>(t.lanes)))
@@ -476,6 +485,7 @@ private:
   Features& f_;
   const Target& target_;
   std::vector<int> stack_;
+  std::map<int, size_t> made_at_; // scratch buffers by id: how many loops are around where they are made
   static thread_local DependenceMap masks_;
   static thread_local std::vector<const ast::Value*> pending_;
 };
