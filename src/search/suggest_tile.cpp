@@ -5,6 +5,29 @@
 #include "search/tile.hpp"
 
 namespace lathe::search {
+namespace {
+
+/// Finds the consumer's loop that runs along an axis of the reduction, or the two loops that do so together
+/// (a reshape between them splits the axis). The number of loops found.
+size_t match_axis(const Features& f, const Leaf& leaf, const AccessInfo& access, TileProblem::Loop& axis) {
+  for (int l : leaf.loops)
+    if (f.stride(access, l) == axis.store_stride && longest(f, l) == axis.extent && axis.around.empty())
+      axis.around = loop_name(f, l);
+  if (!axis.around.empty()) return 1;
+  for (int inner : leaf.loops)
+    for (int outer : leaf.loops) {
+      if (outer == inner || f.stride(access, inner) != axis.store_stride) continue;
+      if (f.stride(access, outer) != axis.store_stride * static_cast<double>(longest(f, inner))) continue;
+      if (longest(f, outer) * longest(f, inner) != axis.extent) continue;
+      axis.around = loop_name(f, outer);
+      axis.around_inner = loop_name(f, inner);
+      axis.inner_extent = longest(f, inner);
+      return 2;
+    }
+  return 0;
+}
+
+} // namespace
 
 std::vector<Proposal> suggest_tile(const SuggestContext& c) {
   TileProblem problem;
@@ -48,20 +71,20 @@ std::vector<Proposal> suggest_fused_tile(const SuggestContext& c) {
     problem.lanes = std::min(problem.lanes, lanes_of(f, leaf, c.target));
     // Each of its axes must be one of the consumer's loops.
     bool aligned = problem.lanes >= 2;
+    size_t matched = 0;
     int reads = 0;
     for (int a = leaf.first; a < leaf.store && aligned; ++a) {
       const AccessInfo& access = f.accesses[a];
       if (f.buffers[access.buffer].buffer->id != info.buffer->id) continue;
       ++reads;
       for (auto& axis : problem.out) {
-        for (int l : leaf.loops)
-          if (f.stride(access, l) == axis.store_stride && longest(f, l) == axis.extent && axis.around.empty())
-            axis.around = loop_name(f, l);
-        aligned &= !axis.around.empty();
+        const size_t loops = match_axis(f, leaf, access, axis);
+        aligned &= loops > 0;
+        matched += loops;
       }
       double moving = 0;
       for (int l : leaf.loops) moving += f.stride(access, l) != 0;
-      aligned &= moving == static_cast<double>(problem.out.size()) && leaf.loops.size() == problem.out.size();
+      aligned &= moving == static_cast<double>(matched) && leaf.loops.size() == matched;
     }
     if (!aligned || reads != 1) continue;
     for (const TileChoice& choice : tile_choices(problem, c)) {

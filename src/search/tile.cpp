@@ -21,17 +21,36 @@ public:
     const TileProblem::Loop& n = p_.out[c_.vector];
     const int64_t width = int64_t{p_.lanes} * c_.vectors;
     // The loops that are cut: the consumer's, if there is one.
-    std::string n_rest = nest_name(n);
+    std::string n_rest = n.around_inner.empty() ? nest_name(n) : n.around_inner;
+    int64_t n_extent = n.around_inner.empty() ? n.extent : n.inner_extent;
+    std::string lanes_loop; // of its own, where the consumer's inner loop is just one vector
+    if (!n.around_inner.empty() && n_extent < width) {
+      if (n_extent != p_.lanes || c_.vector_block > 0) return {};
+      lanes_loop = n.around_inner;
+      n_rest = n.around;
+      n_extent = n.extent / n.inner_extent;
+    }
     if (c_.vector_block > 0) {
-      const Parts b = split(n_rest, n.extent, c_.vector_block);
+      const Parts b = split(n_rest, n_extent, c_.vector_block);
       block_ = b.outer;
       n_rest = b.inner;
     }
-    const Parts n_tile = split(n_rest, c_.vector_block > 0 ? c_.vector_block : n.extent, width);
-    const Parts n_vector = split(n_tile.inner, std::min(n.extent, width), p_.lanes);
+    Parts n_tile, n_vector;
+    if (lanes_loop.empty()) {
+      n_tile = split(n_rest, c_.vector_block > 0 ? c_.vector_block : n_extent, width);
+      n_vector = split(n_tile.inner, std::min(n_extent, width), p_.lanes);
+    } else {
+      n_tile = split(n_rest, n_extent, c_.vectors);
+      if (c_.vectors == 1) n_tile = {n_rest, ""};
+      n_vector = {n_tile.inner, lanes_loop};
+    }
     Parts m_tile;
-    if (c_.rows >= 0) m_tile = split(nest_name(p_.out[c_.rows]), p_.out[c_.rows].extent, c_.height);
-    if (c_.rows >= 0 && c_.height == 1) m_tile = {nest_name(p_.out[c_.rows]), ""};
+    if (c_.rows >= 0) {
+      const TileProblem::Loop& m = p_.out[c_.rows];
+      const std::string name = m.around_inner.empty() ? nest_name(m) : m.around_inner;
+      m_tile = split(name, m.around_inner.empty() ? m.extent : m.inner_extent, c_.height);
+      if (c_.height == 1) m_tile = {name, ""};
+    }
 
     std::vector<std::string> reduce_outer, reduce;
     int longest = 0;
@@ -50,9 +69,14 @@ public:
     // Outside the tile: batch axes, blocks of the reduction and of the columns, then the two tile loops.
     std::vector<std::string> outside;
     if (c_.panels_outside) add(outside, n_tile.outer);
-    for (size_t i = 0; i < p_.out.size(); ++i)
-      if (static_cast<int>(i) != c_.vector && static_cast<int>(i) != c_.rows)
-        outside.push_back(nest_name(p_.out[i]));
+    for (size_t i = 0; i < p_.out.size(); ++i) {
+      const bool in_tile = static_cast<int>(i) == c_.vector || static_cast<int>(i) == c_.rows;
+      if (in_tile && !p_.out[i].around_inner.empty() && n_rest != p_.out[i].around)
+        outside.push_back(p_.out[i].around);
+      if (in_tile) continue;
+      outside.push_back(nest_name(p_.out[i]));
+      add(outside, p_.out[i].around_inner);
+    }
     for (auto& r : reduce_outer) outside.push_back(r);
     add(outside, block_);
     const bool inside_vectors = !c_.rows_outside && c_.vector_block <= 0 && !n_tile.outer.empty();
@@ -379,7 +403,7 @@ bool read_tile_problem(const Features& f, const lower::Program& program, const a
     const double stride = f.stride(store, l);
     (stride != 0 ? out_loops : reduce_loops).push_back(l);
     (stride != 0 ? out.out : out.reduce)
-        .push_back({loop_name(f, l), "", longest(f, l), std::max(1.0, f.loops[l].extent), stride});
+        .push_back({loop_name(f, l), "", longest(f, l), std::max(1.0, f.loops[l].extent), stride, {}, 0});
   }
   if (out.out.empty() || out.reduce.empty()) return false;
   for (int a = update->first; a < update->store; ++a) {

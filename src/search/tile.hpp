@@ -16,6 +16,8 @@ struct TileProblem {
     int64_t extent; // upper bound
     double average;
     double store_stride;
+    std::string around_inner{}; // set if two of the consumer's loops make up the axis: `around` is the outer one
+    int64_t inner_extent = 0;
   };
   struct Operand {
     std::string buffer;
