@@ -1,5 +1,6 @@
 # Walks run on every device; the slow label has ten times as many plans.
 find_package(Eigen3 REQUIRED)
+lathe_test(unit/prepack_test)
 lathe_test(property/matmul_splits_test)
 if(TARGET property_matmul_splits_test)
   target_link_libraries(property_matmul_splits_test PRIVATE Eigen3::Eigen)
