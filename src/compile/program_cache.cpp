@@ -2,12 +2,15 @@
 
 #include <list>
 #include <mutex>
+#include <sstream>
 #include <unordered_map>
 
 #include <fmt/format.h>
 
 #include "ast/canonical.hpp"
 #include "compile/pipeline.hpp"
+#include "lathe/error.hpp"
+#include "runtime/object_cache.hpp"
 
 namespace lathe::pipeline {
 namespace {
@@ -53,6 +56,11 @@ Recent<std::vector<search::Move>>& schedules() {
   return *cache;
 }
 
+const runtime::ObjectCache& plans_on_disk() {
+  static const auto* cache = new runtime::ObjectCache("plans", ".moves");
+  return *cache;
+}
+
 } // namespace
 
 ProgramRef compile_cached(runtime::Device& device, const ast::Kernel& scheduled,
@@ -66,9 +74,23 @@ ProgramRef compile_cached(runtime::Device& device, const ast::Kernel& scheduled,
 }
 
 std::optional<std::vector<search::Move>> remembered_moves(const std::string& key) {
-  return schedules().find(key);
+  if (auto known = schedules().find(key)) return known;
+  const auto stored = plans_on_disk().find(key);
+  if (!stored) return {};
+  std::vector<search::Move> moves;
+  std::istringstream lines(stored->object);
+  try {
+    for (std::string line; std::getline(lines, line);) moves.push_back(search::parse_move(line));
+  } catch (const Error&) { // written by another version: as good as absent
+    return {};
+  }
+  schedules().put(key, moves);
+  return moves;
 }
 void remember_moves(const std::string& key, std::vector<search::Move> moves) {
+  std::string text;
+  for (const search::Move& move : moves) text += to_string(move) + "\n";
+  plans_on_disk().keep(key, text);
   schedules().put(key, std::move(moves));
 }
 

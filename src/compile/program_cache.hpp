@@ -15,7 +15,7 @@ namespace lathe::pipeline {
 std::shared_ptr<const runtime::Program> compile_cached(runtime::Device& device, const ast::Kernel& scheduled,
                                                        const runtime::CompileFlags& flags);
 
-/// Moves that an earlier search by the model alone found for a program of this hash. Two programs may share a
+/// Moves that an earlier search by the model alone, in this process or another, found for a program of this hash. Two programs may share a
 /// hash: moves that are not legal are to be searched anew, and legal ones are right for any program.
 std::optional<std::vector<search::Move>> remembered_moves(const std::string& key);
 void remember_moves(const std::string& key, std::vector<search::Move> moves);

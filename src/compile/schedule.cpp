@@ -102,7 +102,9 @@ search::SearchResult schedule(ProgramRef program, const CompileOptions& options)
         return result;
       }
   }
-  const std::string key = fmt::format("{:016x} {}", hash, where);
+  // What the model says of the program as it is stands for the model: another one finds other plans.
+  const double unscheduled = model.seconds(search::initial_plan(program));
+  const std::string key = fmt::format("{:016x} {} model {}", hash, where, unscheduled);
   if (const auto moves = remembered_moves(key))
     if (auto plan = try_moves(program, *moves, target)) return planned(std::move(*plan), model);
   search::SearchResult result = search::search(search::initial_plan(program), model, {});

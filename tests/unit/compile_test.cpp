@@ -9,9 +9,11 @@
 
 #include "compile/measure.hpp"
 #include "compile/pipeline.hpp"
+#include "compile/program_cache.hpp"
 #include "compile/test_data.hpp"
 #include "graph/tensor_impl.hpp"
 #include "lathe/lathe.hpp"
+#include "runtime/object_cache.hpp"
 
 using namespace lathe;
 
@@ -450,4 +452,15 @@ TEST_CASE("the default device can be chosen, and tensors realise on it") {
   CHECK(((a + a) * a).relu().to_vector<float>() == std::vector<float>{2, 32});
   set_default_device(before);
   CHECK((a * 3).sum().item<float>() == 9);
+}
+
+TEST_CASE("a plan found by the model is remembered on disk, and a damaged one forgotten") {
+  const std::vector<search::Move> moves{search::parse_move("split(t3.i0, 6)"),
+                                        search::parse_move("unroll(t3.i0.i)")};
+  pipeline::remember_moves("plan of this test", moves);
+  for (int k = 0; k < 1100; ++k)
+    pipeline::remember_moves("another " + std::to_string(k), {}); // out of memory
+  CHECK(pipeline::remembered_moves("plan of this test") == moves);
+  runtime::ObjectCache("plans", ".moves").keep("a plan of nonsense", "split(t3.i0\n");
+  CHECK_FALSE(pipeline::remembered_moves("a plan of nonsense"));
 }
