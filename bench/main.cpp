@@ -29,6 +29,10 @@ void add_device(CLI::App& command, Options& options) {
   command.add_option(
       "--device", options.device,
       "cpu (LLVM), c (the system's C compiler), opencl or interp; the best there is if left out");
+  command
+      .add_option("--cpu", options.cpu,
+                  "what the code may use: native, x86-64, x86-64-v2, x86-64-v3 or x86-64-v4")
+      ->capture_default_str();
   command.add_option("--threads", options.threads, "threads of parallel loops")
       ->capture_default_str()
       ->check(CLI::Range(1, 1024));

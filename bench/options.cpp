@@ -31,6 +31,7 @@ std::vector<Selection> select(const Options& options) {
 CompileOptions compile_options(const Options& options) {
   CompileOptions compile;
   compile.device = options.device.empty() ? default_device() : options.device;
+  compile.cpu = options.cpu;
   compile.threads = options.threads;
   if (compile.device == default_device()) return compile; // listing them all would load every driver
   std::string known;

@@ -12,6 +12,7 @@ struct Options {
   std::string shape;    ///< empty: the default
   std::string device;   ///< empty: the default device
   std::string dtype = "f32";
+  std::string cpu = "native";
   int threads = 1;
   bool json = false;
 
@@ -38,7 +39,7 @@ struct Selection {
 };
 std::vector<Selection> select(const Options& options);
 
-/// Device, threads; Error(Device) if the device is unknown or absent, saying why.
+/// Device, CPU, threads; Error(Device) if the device is unknown or absent, saying why.
 CompileOptions compile_options(const Options& options);
 
 } // namespace lathe::bench

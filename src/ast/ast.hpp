@@ -102,8 +102,14 @@ struct Store {
   bool streaming = false;        // non-temporal: not read again soon
 };
 struct Barrier {};
+/// A hint that the cache line of this element will be read before long. It changes nothing, and the element may
+/// lie outside of the buffer.
+struct Prefetch {
+  BufferRef buffer;
+  std::vector<Expr> index;
+};
 struct Stmt {
-  std::variant<For, Alloc, Store, Barrier> node;
+  std::variant<For, Alloc, Store, Barrier, Prefetch> node;
 };
 
 struct Param {
@@ -158,6 +164,9 @@ void interpret(const Kernel&, const std::vector<Bytes>& buffers, const std::vect
 Kernel partition_tails(const Kernel&);
 /// Replaces Unroll loops by copies of their body (ragged ones become Serial).
 Kernel expand_unrolled(const Kernel&);
+/// Keeps what a serial loop combines into the same element in registers, one per lane, and combines it into the
+/// element after the loop. Not in kernels with local loops.
+Kernel keep_accumulators(const Kernel&);
 /// Replaces Exp2, Log2, Sin of f32 by polynomial sequences of table ops, so that every renderer vectorises them
 /// and gives the same bits. Stated error: see ast/math.cpp.
 Kernel expand_math(const Kernel&);

@@ -101,6 +101,7 @@ private:
             store.combine,        value(store.scatter), store.streaming};
   }
   Barrier rebuild(const Barrier& barrier) { return barrier; }
+  Prefetch rebuild(const Prefetch& prefetch) { return {buffer(prefetch.buffer), exprs(prefetch.index)}; }
 
   const bool keep_;
   int next_loop_ = 0, next_buffer_ = 0;

@@ -19,6 +19,13 @@ Copier::Copier(const Kernel& kernel) {
   });
 }
 
+BufferRef Copier::fresh_buffer(const std::string& name, DType dtype, Shape shape, Scope scope) {
+  const int id = next_buffer_++;
+  std::string unique = name;
+  for (int k = id; !names_.insert(unique).second; ++k) unique = fmt::format("{}{}", name, k);
+  return std::make_shared<const Buffer>(Buffer{id, std::move(unique), dtype, std::move(shape), scope});
+}
+
 Block Copier::copy(const Block& block, const Substitution& vars) {
   Substitution all = vars;
   std::vector<std::pair<BufferRef, BufferRef>> buffers;

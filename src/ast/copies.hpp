@@ -13,6 +13,7 @@ public:
   /// A copy of `block` with `vars` replaced.
   Block copy(const Block& block, const Substitution& vars);
   int fresh_loop_id() { return next_loop_++; }
+  BufferRef fresh_buffer(const std::string& name, DType dtype, Shape shape, Scope scope);
 
 private:
   int next_loop_ = 0, next_buffer_ = 0;

@@ -35,7 +35,11 @@ uint64_t hash(uint64_t h, const Block& block) {
                           h = mix(h, store.scatter ? store.scatter.hash() : 0);
                           h = mix(h, store.streaming);
                         },
-                        [](const Barrier&) {}},
+                        [](const Barrier&) {},
+                        [&](const Prefetch& prefetch) {
+                          h = mix(h, static_cast<uint64_t>(prefetch.buffer->id));
+                          h = hash(h, prefetch.index);
+                        }},
                stmt.node);
   }
   return h;

@@ -136,7 +136,7 @@ private:
                             statement_ = &stmt;
                             out.push_back(compile(store));
                           },
-                          [](const Barrier&) {}},
+                          [](const Barrier&) {}, [](const Prefetch&) {}},
                  stmt.node);
     return out;
   }

@@ -228,6 +228,8 @@ private:
         out.push_back({alloc()});
       else if (accept_word("barrier"))
         out.push_back({Barrier{}});
+      else if (accept_word("prefetch"))
+        out.push_back({prefetch()});
       else if (accept_word("let"))
         let();
       else {
@@ -302,19 +304,32 @@ private:
     expect("=");
     lets_[id] = value(0);
   }
+  /// "buffer[i, j]", with one index per dimension.
+  std::vector<Expr> indices_of(const Buffer& buffer) {
+    std::vector<Expr> index = exprs(']');
+    expect("]");
+    if (index.size() != buffer.shape.size())
+      fail(fmt::format("{} indices of {}, expected {}", index.size(), buffer.name, buffer.shape.size()));
+    return index;
+  }
+  Prefetch prefetch() {
+    Prefetch out;
+    out.buffer = buffer(word());
+    expect("[");
+    out.index = indices_of(*out.buffer);
+    return out;
+  }
   Store store() {
     Store out;
     out.streaming = accept_word("stream");
     out.buffer = buffer(word());
     expect("[");
-    if (accept("@"))
+    if (accept("@")) {
       out.scatter = value(0);
-    else
-      out.index = exprs(']');
-    expect("]");
-    if (!out.scatter && out.index.size() != out.buffer->shape.size())
-      fail(fmt::format("{} indices of {}, expected {}", out.index.size(), out.buffer->name,
-                       out.buffer->shape.size()));
+      expect("]");
+    } else {
+      out.index = indices_of(*out.buffer);
+    }
     constexpr std::pair<std::string_view, Op> combines[] = {
         {"+=", Op::Add}, {"*=", Op::Mul}, {"max=", Op::Max}, {"|=", Op::Or}, {"&=", Op::And}};
     for (const auto& [token, op] : combines)

@@ -153,6 +153,10 @@ std::string store_text(const Store& store, const ValuePrinter& values) {
                      combine_text(store.combine), values.text(store.value, 0));
 }
 
+std::string prefetch_text(const Prefetch& prefetch) {
+  return fmt::format("prefetch {}[{}]", prefetch.buffer->name, list(prefetch.index, ", "));
+}
+
 void print_block(const Block& block, const std::string& indent, std::string& out) {
   for (const Stmt& stmt : block)
     std::visit(Overload{[&](const For& loop) {
@@ -170,7 +174,8 @@ void print_block(const Block& block, const std::string& indent, std::string& out
                           out += values.lets({store.scatter, store.value}, indent);
                           out += indent + store_text(store, values) + "\n";
                         },
-                        [&](const Barrier&) { out += indent + "barrier\n"; }},
+                        [&](const Barrier&) { out += indent + "barrier\n"; },
+                        [&](const Prefetch& prefetch) { out += indent + prefetch_text(prefetch) + "\n"; }},
                stmt.node);
 }
 
@@ -184,7 +189,8 @@ std::string print_line(const Stmt& stmt) {
                                const std::string lets = values.lets({store.scatter, store.value}, "");
                                return lets + store_text(store, values);
                              },
-                             [](const Barrier&) { return std::string("barrier"); }},
+                             [](const Barrier&) { return std::string("barrier"); },
+                             [](const Prefetch& prefetch) { return prefetch_text(prefetch); }},
                     stmt.node);
 }
 

@@ -22,7 +22,7 @@ void visit_block(const Block& block, const StmtVisitor& f, std::vector<const For
                           loops.pop_back();
                         },
                         [&](const Alloc& alloc) { visit_block(alloc.body, f, loops); }, [](const Store&) {},
-                        [](const Barrier&) {}},
+                        [](const Barrier&) {}, [](const Prefetch&) {}},
                stmt.node);
   }
 }
@@ -148,6 +148,7 @@ private:
             store.combine,        value(store.scatter), store.streaming};
   }
   Barrier rebuild(const Barrier& barrier) { return barrier; }
+  Prefetch rebuild(const Prefetch& prefetch) { return {buffer(prefetch.buffer), exprs(prefetch.index)}; }
 
   const Rewriter& r_;
   Substitution rebound_;

@@ -199,6 +199,13 @@ private:
     if (!inside(LoopKind::Group) || inside(LoopKind::Local))
       fail("a barrier stands inside a group loop, between local loops");
   }
+  void check(const Prefetch& prefetch) const {
+    in_scope(prefetch.buffer);
+    if (prefetch.index.size() != prefetch.buffer->shape.size())
+      fail(fmt::format("{} indices of {}, expected {}", prefetch.index.size(), prefetch.buffer->name,
+                       prefetch.buffer->shape.size()));
+    for (Expr e : prefetch.index) in_scope(e);
+  }
   bool inside(LoopKind kind) const {
     return std::any_of(loops_.begin(), loops_.end(), [&](const For* loop) { return loop->kind == kind; });
   }

@@ -106,7 +106,7 @@ private:
     std::vector<lower::OutputBuffer> sorted = plan_.program->outputs;
     constexpr int kMoved = -1; // stages from here downwards are moved outputs
     for (size_t k = 0; k < options_.moved.size(); ++k)
-      sorted.push_back({options_.moved[k].declared.name, kMoved - static_cast<int>(k)});
+      sorted.push_back({options_.moved[k].declared.name, kMoved - static_cast<int>(k), {}});
     std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
     std::map<int, int> first_of_stage;
     for (const lower::OutputBuffer& output : sorted) {
@@ -119,7 +119,7 @@ private:
           first_of_stage.emplace(output.stage, static_cast<int>(impl_->outputs.size()));
       const size_t slot = is_first ? add_slot(Impl::Home::Output, buffer) : slot_of_.at(buffer->id);
       impl_->outputs.push_back(
-          {describe(*buffer, output.name, true), slot, is_first ? -1 : it->second, {}, -1});
+          {{output.name, buffer->dtype, output.shape, true}, slot, is_first ? -1 : it->second, {}, -1});
     }
   }
 

@@ -40,7 +40,8 @@ std::vector<lower::NamedOutput> fold_constants(const std::vector<lower::NamedOut
 }
 
 ast::Kernel finalise(const ast::Kernel& scheduled) {
-  ast::Kernel kernel = ast::expand_math(ast::expand_unrolled(ast::partition_tails(scheduled)));
+  ast::Kernel kernel =
+      ast::expand_math(ast::keep_accumulators(ast::expand_unrolled(ast::partition_tails(scheduled))));
 #ifndef NDEBUG
   ast::verify(kernel);
 #endif

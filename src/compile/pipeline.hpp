@@ -13,7 +13,7 @@ std::vector<lower::NamedOutput> fold_constants(const std::vector<lower::NamedOut
 search::Target target_for(const CompileOptions& options);
 /// The plan by: options.moves, the database, or search (with measurements if options.tune).
 search::SearchResult schedule(std::shared_ptr<const lower::Program> program, const CompileOptions& options);
-/// partition_tails, expand_unrolled, expand_math, verify (in debug builds).
+/// partition_tails, expand_unrolled, keep_accumulators, expand_math, verify (in debug builds).
 ast::Kernel finalise(const ast::Kernel& scheduled);
 std::string emit_kernel(const ast::Kernel& finalised, const std::string& target, const CompileOptions& options);
 

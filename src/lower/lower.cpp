@@ -31,8 +31,7 @@ public:
   Program run(const std::vector<NamedOutput>& outputs) {
     if (outputs.empty()) throw Error(ErrorKind::Value, "compile: no outputs, expected at least one");
     std::vector<NodeRef> roots;
-    for (const NamedOutput& output : outputs)
-      roots.push_back(is_propagated(output.node->op) ? copy_of(output.node) : output.node);
+    for (const NamedOutput& output : outputs) roots.push_back(root_of(output.node));
     const std::vector<NodeRef> order = graph::topological_order(roots);
     collect_shape_vars(order);
     program_.stages.reserve(order.size());
@@ -58,7 +57,7 @@ public:
     for (size_t k = 0; k < outputs.size(); ++k) {
       const int stage = stage_of_.at(roots[k].get());
       program_.stages[static_cast<size_t>(stage)].is_output = true;
-      program_.outputs.push_back({outputs[k].name, stage});
+      program_.outputs.push_back({outputs[k].name, stage, outputs[k].node->shape});
     }
     return std::move(program_);
   }
@@ -71,6 +70,13 @@ private:
     node.shape = std::move(shape);
     node.sources = std::move(sources);
     return intern(std::move(node));
+  }
+  /// The node whose buffer is the output: a reshape of what is computed is that, a view with another order a
+  /// copy.
+  static NodeRef root_of(const NodeRef& node) {
+    if (!is_propagated(node->op)) return node;
+    const NodeRef flat = flat_source(node);
+    return flat && flat->op != Op::Input ? flat : copy_of(node);
   }
   static NodeRef copy_of(const NodeRef& node) {
     return make_node(Op::Contiguous, node->dtype, node->shape, {node});

@@ -39,7 +39,9 @@ struct InputBuffer {
 
 struct OutputBuffer {
   std::string name;              // the user's
-  int stage;                     // whose buffer it is; an output that is a bare input, constant or view gets a Contiguous stage
+  int stage;                     // whose buffer it is; an output that is a bare input, constant or view gets a Contiguous stage,
+                                 // but for a reshape of what a stage computes
+  Shape shape;                   // the user's: of as many elements as the stage's buffer, in the same order
 };
 
 struct Program {

@@ -115,6 +115,9 @@ public:
       return fmt::format("lathe_stream{}({}, {}, {});", bytes, type(dtype, lanes), pointer, value);
     return fmt::format("*({}_u*)({}) = {};", type(dtype, lanes), pointer, value);
   }
+  std::string prefetch(const std::string& pointer) const override {
+    return fmt::format("__builtin_prefetch({}, 0, 2);", pointer);
+  }
   std::string half_load(const std::string& buffer, const std::string& index, DType dtype) const override {
     return fmt::format("{}({}[{}])", helper("value", dtype), buffer, index);
   }

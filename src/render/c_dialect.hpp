@@ -46,6 +46,8 @@ public:
   virtual std::string vector_load(const std::string& pointer, DType dtype, int lanes) const = 0;
   virtual std::string vector_store(const std::string& pointer, const std::string& value, DType dtype,
                                    int lanes, bool streaming) const = 0;
+  /// The statement that asks for the line at `pointer`.
+  virtual std::string prefetch(const std::string& pointer) const = 0;
   /// f16 and bf16: element `buffer[index]` as a float, and the statement that stores one.
   virtual std::string half_load(const std::string& buffer, const std::string& index, DType dtype) const = 0;
   virtual std::string half_store(const std::string& buffer, const std::string& index,

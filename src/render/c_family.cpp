@@ -67,7 +67,8 @@ void CFamily::block(const ast::Block& body) {
   for (const ast::Stmt& stmt : body)
     std::visit(Overloaded{[&](const ast::For& f) { loop(f); }, [&](const ast::Alloc& a) { alloc(a); },
                           [&](const ast::Store& s) { store(s, nullptr); },
-                          [&](const ast::Barrier&) { barrier(); }},
+                          [&](const ast::Barrier&) { barrier(); },
+                          [&](const ast::Prefetch& p) { prefetch(p); }},
                stmt.node);
 }
 
@@ -99,6 +100,12 @@ void CFamily::vector_loop(const ast::For& loop) {
     const Chunk chunk{loop.var, first, lanes};
     for (const ast::Stmt& stmt : loop.body) store(std::get<ast::Store>(stmt.node), &chunk);
   }
+}
+
+void CFamily::prefetch(const ast::Prefetch& prefetch) {
+  const std::string place = fmt::format("{} + {}", pointer(prefetch.buffer),
+                                        expr(flat_index(*prefetch.buffer, prefetch.index), Level::Sum));
+  add(dialect_.prefetch(place));
 }
 
 void CFamily::register_alloc(const ast::Alloc& alloc) {

@@ -49,6 +49,7 @@ protected:
   void loop(const ast::For& loop);
   void serial_loop(const ast::For& loop);
   void vector_loop(const ast::For& loop);
+  void prefetch(const ast::Prefetch& prefetch);
   void register_alloc(const ast::Alloc& alloc);
   virtual void alloc(const ast::Alloc& alloc) = 0;
   virtual void special_loop(const ast::For& loop) = 0; // Parallel, Group, Local

@@ -86,6 +86,9 @@ public:
                            bool) const override {
     return fmt::format("vstore{}({}, 0, {});", lanes, value, pointer);
   }
+  std::string prefetch(const std::string& pointer) const override {
+    return fmt::format("prefetch({}, 1);", pointer);
+  }
   std::string half_load(const std::string& buffer, const std::string& index, DType dtype) const override {
     return fmt::format("{}({}[{}])", helper("value", dtype), buffer, index);
   }

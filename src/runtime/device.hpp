@@ -43,7 +43,7 @@ class Device {
   virtual ~Device() = default;
   virtual const std::string& name() const = 0;
   virtual std::string description() const = 0;
-  /// The kernel has been through partition_tails, expand_unrolled and expand_math. Throws Error(Device) if it can't.
+  /// The kernel has been through partition_tails, expand_unrolled, keep_accumulators and expand_math. Throws Error(Device) if it can't.
   virtual std::unique_ptr<Program> compile(const ast::Kernel& kernel, const CompileFlags& flags) = 0;
   virtual std::unique_ptr<DeviceBuffer> allocate(size_t bytes) = 0;     // aligned to 128 or the device's need
   /// Wraps host memory without a copy where the device can (host devices; null otherwise). Must outlive the buffer.

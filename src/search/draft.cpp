@@ -58,6 +58,22 @@ void statements_in(const Block& block, const std::function<void(const Stmt&)>& f
   }
 }
 
+/// A hint about what the kernel no longer loads from memory has lost its purpose.
+void drop_idle_prefetches(Block& block, const std::map<int, BufferRef>& loaded) {
+  std::erase_if(block, [&](Stmt& stmt) {
+    if (auto* loop = std::get_if<For>(&stmt.node)) {
+      const bool held_something = !loop->body.empty();
+      drop_idle_prefetches(loop->body, loaded);
+      return held_something && loop->body.empty(); // the condition around it
+    }
+    if (auto* alloc = std::get_if<Alloc>(&stmt.node)) drop_idle_prefetches(alloc->body, loaded);
+    const auto* prefetch = std::get_if<Prefetch>(&stmt.node);
+    if (!prefetch) return false;
+    const auto it = loaded.find(prefetch->buffer->id);
+    return it == loaded.end() || it->second != prefetch->buffer;
+  });
+}
+
 std::string kernel_name(const std::vector<int>& written) {
   std::string name = "k";
   for (int stage : written) name += fmt::format("_t{}", stage);
@@ -131,6 +147,8 @@ KernelPlanRef finish(Draft draft, const std::function<bool(int stage)>& is_exter
       if (store->scatter) ast::visit(store->scatter, see);
     }
   });
+
+  drop_idle_prefetches(draft.body, loaded);
 
   auto plan = std::make_shared<KernelPlan>();
   Kernel& kernel = plan->kernel;
@@ -240,6 +258,8 @@ void rename(Block& body, Substitution vars) {
       for (Expr& index : store->index) index = substitute(index, vars);
       store->value = ast::substitute(store->value, vars);
       if (store->scatter) store->scatter = ast::substitute(store->scatter, vars);
+    } else if (auto* prefetch = std::get_if<Prefetch>(&stmt.node)) {
+      for (Expr& index : prefetch->index) index = substitute(index, vars);
     }
   }
 }

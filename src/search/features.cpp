@@ -69,18 +69,32 @@ public:
   void read(const ast::Block& block) {
     for (const ast::Stmt& stmt : block) {
       if (const auto* loop = std::get_if<ast::For>(&stmt.node))
-        read_loop(*loop);
+        is_hint(*loop) ? read_hint(std::get<ast::Prefetch>(loop->body[0].node)) : read_loop(*loop);
       else if (const auto* alloc = std::get_if<ast::Alloc>(&stmt.node))
         read_alloc(*alloc);
       else if (const auto* store = std::get_if<ast::Store>(&stmt.node))
         read_store(*store);
-      else
+      else if (std::holds_alternative<ast::Barrier>(stmt.node))
         f_.barriers += executions();
+      else
+        read_hint(std::get<ast::Prefetch>(stmt.node));
     }
   }
 
 private:
   enum class At { First, Middle, Last };
+
+  /// A prefetch, or one under a condition.
+  static bool is_hint(const ast::For& loop) {
+    return loop.extent.lo() >= 0 && loop.extent.hi() <= 1 && loop.body.size() == 1 &&
+           std::holds_alternative<ast::Prefetch>(loop.body[0].node);
+  }
+  void read_hint(const ast::Prefetch& hint) {
+    Work& body = stack_.empty() ? f_.top : f_.loops[stack_.back()].body;
+    body.loads += 1;
+    body.other += 2;
+    f_.buffers[static_cast<size_t>(buffer_index(hint.buffer.get()))].prefetched = true;
+  }
 
   double executions() const {
     double n = 1;
@@ -203,7 +217,7 @@ private:
       if (f_.buffers[i].buffer == buffer) return static_cast<int>(i);
     double elements = 1;
     for (const Expr& e : buffer->shape) elements *= std::max(1.0, value(e, At::First));
-    f_.buffers.push_back({buffer, elements, size_of(buffer->dtype)});
+    f_.buffers.push_back({buffer, elements, size_of(buffer->dtype), false});
     return static_cast<int>(f_.buffers.size()) - 1;
   }
 

@@ -48,6 +48,7 @@ struct BufferInfo {
   const ast::Buffer* buffer;
   double elements;
   int element_bytes;
+  bool prefetched; // asked for before it is read
 };
 
 struct Features {

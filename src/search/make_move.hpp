@@ -29,6 +29,12 @@ inline Move move_accumulate(std::string stage, std::string loop, std::vector<std
   for (auto& p : partial) m.names.push_back(std::move(p));
   return m;
 }
+inline Move move_prefetch(std::string stage, std::string buffer, std::string ahead, std::string spread,
+                          std::string at) {
+  return {MoveKind::Prefetch,
+          {std::move(stage), std::move(buffer), std::move(ahead), std::move(spread), std::move(at)},
+          {}};
+}
 inline Move move_stream(std::string stage) { return {MoveKind::Stream, {std::move(stage)}, {}}; }
 
 } // namespace lathe::search

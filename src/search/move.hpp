@@ -25,6 +25,9 @@
 //                                  (reducing, inside l) become dimensions of the copy: partial sums, one per
 //                                  lane, say
 //   stream(t5)                     t5 is stored non-temporally
+//   prefetch(t5, x, a, s, l)       in each iteration of loop l the nest of t5 asks for a few of the cache lines of x
+//                                  that the next iteration of loop a will read in this one; the iterations of
+//                                  loop s, which lies between them, take turns
 #pragma once
 #include <memory>
 #include <optional>
@@ -48,7 +51,8 @@ enum class MoveKind {
   Prepack,
   Bind,
   Accumulate,
-  Stream
+  Stream,
+  Prefetch
 };
 
 struct Move {
@@ -78,7 +82,7 @@ struct KernelPlan {
   std::vector<int> inlined; // stages recomputed inside this kernel
   std::vector<Move> moves;  // all that were applied to it, in order
   std::vector<int> reads;   // stages of other kernels whose buffers it loads, ascending
-  ast::Kernel kernel;       // the scheduled loop AST (before partition_tails and expand_*)
+  ast::Kernel kernel;       // the scheduled loop AST (before the passes to what renderers take)
   /// What makes the constants' copies that it reads, once and before the first run: each reads its first
   /// parameter, an input of the program, and writes its second, one of kernel.params.
   std::vector<ast::Kernel> constants;

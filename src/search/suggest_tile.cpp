@@ -1,6 +1,7 @@
 // Register tiles for a reduction with output axes: alone in its kernel, or fused under the tile loops of its
 // consumer.
 #include <algorithm>
+#include <cmath>
 
 #include "search/tile.hpp"
 
@@ -29,6 +30,51 @@ size_t match_axis(const Features& f, const Leaf& leaf, const AccessInfo& access,
 
 } // namespace
 
+namespace {
+
+/// A reduction of which no operand is read twice, such as a vector times a matrix: a few of its rows at a
+/// time, from their beginning to their end, are added to the result. Each row is a stream that the hardware
+/// foresees.
+void add_rows(const TileProblem& p, bool thorough, std::vector<Proposal>& out) {
+  int along = -1, rows = 0;
+  for (size_t i = 0; i < p.out.size(); ++i)
+    if (std::abs(p.out[i].store_stride) == 1) along = static_cast<int>(i);
+  for (size_t i = 0; i < p.reduce.size(); ++i)
+    if (p.reduce[i].extent > p.reduce[rows].extent) rows = static_cast<int>(i);
+  if (along < 0 || p.fused() || p.out[along].extent <= p.lanes) return;
+  bool streamed = false;
+  for (const auto& o : p.operands) {
+    bool once = o.out_strides[along] == 1;
+    for (double s : o.out_strides) once &= s != 0;
+    for (double s : o.reduce_strides) once &= s != 0;
+    streamed |= once;
+  }
+  if (!streamed) return;
+  const std::string n = p.out[along].name, r = p.reduce[rows].name;
+  std::string clear = n;
+  clear[clear.find('.') + 1] = 'z';
+  for (int64_t at_once : thorough ? std::vector<int64_t>{4, 8, 16} : std::vector<int64_t>{8}) {
+    if (p.reduce[rows].extent <= at_once) continue;
+    Proposal made{{}, std::to_string(at_once) + " rows at a time"};
+    made.moves = {move_split(r, at_once), move_split(n, p.lanes)};
+    std::vector<std::string> order;
+    for (size_t i = 0; i < p.out.size(); ++i)
+      if (static_cast<int>(i) != along) order.push_back(p.out[i].name);
+    for (size_t i = 0; i < p.reduce.size(); ++i)
+      if (static_cast<int>(i) != rows) order.push_back(p.reduce[i].name);
+    order.insert(order.end(), {r + ".o", n + ".o", r + ".i", n + ".i"});
+    made.moves.push_back(move_reorder(order));
+    made.moves.push_back(move_accumulate(p.stage, r + ".i"));
+    const std::string copy = p.stage + ".a" + std::to_string(p.scratch);
+    made.moves.insert(made.moves.end(), {move_unroll(r + ".i"), move_vectorise(n + ".i"),
+                                         move_vectorise(copy + ".z0"), move_vectorise(copy + ".w0"),
+                                         move_split(clear, p.lanes), move_vectorise(clear + ".i")});
+    out.push_back(std::move(made));
+  }
+}
+
+} // namespace
+
 std::vector<Proposal> suggest_tile(const SuggestContext& c) {
   TileProblem problem;
   if (!read_tile_problem(c.features, *c.plan.program, c.kernel.kernel, c.target, problem) ||
@@ -39,6 +85,7 @@ std::vector<Proposal> suggest_tile(const SuggestContext& c) {
     Proposal p = tile_moves(problem, choice);
     if (!p.moves.empty()) proposals.push_back(std::move(p));
   }
+  add_rows(problem, c.thorough, proposals);
   return proposals;
 }
 

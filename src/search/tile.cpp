@@ -90,13 +90,15 @@ public:
     add(tile, n_vector.outer);
     tile.push_back(n_vector.inner);
 
-    if (p_.fused()) return fused(outside, tile, n, reduce, vector_pack, m_tile, has_first);
+    if (p_.fused()) return fused(outside, tile, n, reduce, vector_pack, m_tile, n_tile.outer, has_first);
 
     std::vector<std::string> order = outside;
     order.insert(order.end(), reduce.begin(), reduce.end());
     order.insert(order.end(), tile.begin(), tile.end());
     if (order.size() > 1) moves_.push_back(move_reorder(order));
+    prefetch(n_tile.outer, m_tile.outer, reduce.back());
     pack(outside, vector_pack, m_tile.outer);
+    if (!reduce_outer.empty()) clear_with_vectors(n);
     moves_.push_back(move_accumulate(p_.stage, reduce.front()));
     const std::string copy = p_.stage + ".a" + std::to_string(scratch_);
     finish_tile(tile);
@@ -127,6 +129,20 @@ private:
   void finish_tile(const std::vector<std::string>& tile) {
     moves_.push_back(move_vectorise(tile.back()));
     for (size_t i = 0; i + 1 < tile.size(); ++i) moves_.push_back(move_unroll(tile[i]));
+  }
+
+  /// The result begins as the identity in a nest of its own, for blocks of the reduction to add to.
+  void clear_with_vectors(const TileProblem::Loop& n) {
+    const Parts z = split(clear_name(n.name), n.extent, p_.lanes);
+    moves_.push_back(move_vectorise(z.inner));
+  }
+
+  /// What the operand along the lanes will be read at by the next tile is asked for during this one.
+  void prefetch(const std::string& ahead, const std::string& spread, const std::string& at) {
+    if (!c_.prefetch || ahead.empty() || spread.empty()) return;
+    for (const auto& operand : p_.operands)
+      if (operand.packable && !operand.constant && operand.out_strides[c_.vector] != 0)
+        moves_.push_back(move_prefetch(p_.stage, operand.buffer, ahead, spread, at));
   }
 
   /// Copies of the operands, as far outside as they are reused from. `vector_at` loops of `outside` lie
@@ -176,7 +192,7 @@ private:
 
   Proposal fused(std::vector<std::string>& outside, const std::vector<std::string>& tile,
                  const TileProblem::Loop& n, const std::vector<std::string>& reduce, size_t vector_pack,
-                 const Parts& m_tile, bool has_first) {
+                 const Parts& m_tile, const std::string& n_outer, bool has_first) {
     if (!has_first || outside.empty()) return {};
     std::vector<std::string> order = outside;
     order.insert(order.end(), tile.begin(), tile.end());
@@ -199,6 +215,7 @@ private:
     const std::vector<std::string> update = inner_tile(n.name, m_name, reduce);
     const std::vector<std::string> clear =
         inner_tile(clear_name(n.name), m_name.empty() ? "" : clear_name(m_name), {});
+    prefetch(n_outer, m_tile.outer, reduce.back());
     pack(outside, vector_pack, m_tile.outer);
     finish_tile(update);
     finish_tile(clear);
@@ -216,7 +233,8 @@ private:
            (c_.panels_outside ? ", panels outermost" : "") + (c_.pack_vector ? ", packed" : "") +
            (c_.pack_rows ? ", rows packed" : "") +
            (c_.vector_block ? ", blocks of " + std::to_string(c_.vector_block) : "") +
-           (c_.reduce_block ? ", reduction by " + std::to_string(c_.reduce_block) : "");
+           (c_.reduce_block ? ", reduction by " + std::to_string(c_.reduce_block) : "") +
+           (c_.prefetch ? ", the next one prefetched" : "");
   }
 
   const TileProblem& p_;
@@ -299,6 +317,36 @@ std::vector<int> heights(int most, double extent, size_t count) {
   return out;
 }
 
+/// `extent` in blocks of about `size`, all alike.
+int64_t even_block(double extent, double size) {
+  return static_cast<int64_t>(std::ceil(extent / std::ceil(extent / size)));
+}
+
+/// Beside each choice that reads one tile along the lanes for all rows: the reduction in blocks, so that what
+/// a block of it reads stays in the second level, and the next tile prefetched.
+void add_blocks_and_prefetches(const TileProblem& p, bool thorough, std::vector<TileChoice>& choices) {
+  double longest = 1;
+  for (const auto& r : p.reduce) longest = std::max(longest, r.average);
+  const auto one_tile = [](const TileChoice& c) {
+    return c.rows >= 0 && !c.rows_outside && !c.panels_outside && c.vector_block == 0;
+  };
+  const std::vector<double> depths = thorough ? std::vector<double>{256, 400, 800} : std::vector<double>{400};
+  for (size_t i = 0, n = choices.size(); i < n && !p.fused(); ++i) {
+    if (!one_tile(choices[i]) || choices[i].reduce_block) continue;
+    for (double depth : depths) {
+      TileChoice c = choices[i];
+      c.reduce_block = even_block(longest, depth);
+      if (static_cast<double>(c.reduce_block) < longest) choices.push_back(c);
+    }
+  }
+  if (p.reduce.size() != 1) return;
+  for (size_t i = 0, n = choices.size(); i < n; ++i) {
+    if (!one_tile(choices[i]) || is_constant_along(p, choices[i].vector)) continue;
+    choices.push_back(choices[i]);
+    choices.back().prefetch = true;
+  }
+}
+
 } // namespace
 
 std::vector<TileChoice> tile_choices(const TileProblem& p, const SuggestContext& context) {
@@ -375,6 +423,7 @@ std::vector<TileChoice> tile_choices(const TileProblem& p, const SuggestContext&
       }
     }
   }
+  add_blocks_and_prefetches(p, context.thorough, choices);
   return choices;
 }
 

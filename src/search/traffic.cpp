@@ -7,8 +7,8 @@
 namespace lathe::search {
 namespace {
 
-constexpr double kUsable = 0.8;        // of a cache: the rest is lost to other data and imperfect replacement
-constexpr double kPrefetchedRun = 256; // bytes in a row from which the prefetcher helps
+constexpr double kUsable = 0.8;   // of a cache: the rest is lost to other data and imperfect replacement
+constexpr double kRunStart = 160; // bytes that could be read while the prefetcher finds the next run
 
 /// What one access touches while some loops run.
 struct Footprint {
@@ -40,7 +40,7 @@ public:
 private:
   struct Merged {
     double bytes = 0, run = 0;
-    bool read = false, written = false, streamed = false;
+    bool read = false, written = false, streamed = false, prefetched = false;
     uint32_t stamp = 0;
   };
 
@@ -127,7 +127,7 @@ private:
       if (fp.bytes == 0) continue;
       Merged& m = best_[access.buffer];
       if (m.stamp != stamp_) {
-        m = {0, 0, false, false, false, stamp_};
+        m = {0, 0, false, false, false, f_->buffers[access.buffer].prefetched, stamp_};
         touched_.push_back(access.buffer);
       }
       if (fp.bytes > m.bytes) {
@@ -159,7 +159,7 @@ private:
       const double bytes = m.bytes * times;
       if (m.read) t.read += bytes;
       if (m.written) (m.streamed ? t.streamed : t.written) += bytes;
-      if (m.run < kPrefetchedRun) t.scattered += bytes * (1 - m.run / kPrefetchedRun);
+      if (!m.prefetched) t.scattered += bytes * std::min(1.0, kRunStart / m.run);
     });
   }
 

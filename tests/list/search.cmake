@@ -1,5 +1,6 @@
 lathe_test(unit/cost_test core view ast graph lower search)
 lathe_test(unit/suggesters_test core view ast graph lower search)
+lathe_test(unit/prefetch_test core view ast graph lower search)
 lathe_test(unit/beam_test core view ast graph lower search)
 lathe_test(unit/database_test core view ast graph lower search)
 lathe_test(unit/log_test core view ast graph lower search)

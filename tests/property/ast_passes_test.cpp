@@ -274,6 +274,65 @@ TEST_CASE("ragged unroll loops become serial") {
 )");
 }
 
+TEST_CASE("what a loop combines into one element is kept in registers over the loop") {
+  // Integers: any order of the sum gives the same bits.
+  const Kernel k =
+      parse(R"(kernel k(x: i32[n, 40] in, s: i32[n] out, most: i32[n] out, c: i32[16] out; n in [1, 9]) {
+  for i in n {
+    s[i] = 0:i32
+    most[i] = -100:i32
+    for r in 2 {
+      for l in 16 vector(16) {
+        s[i] += x[i, r * 16 + l]
+      }
+      for l in 16 vector(16) {
+        s[i] += x[i, r * 8 + l] * 3:i32
+      }
+    }
+    for r in 40 {
+      most[i] max= x[i, r]
+    }
+    for r in 3 {
+      for l in min(16, 40 - r * 16) vector(16) {
+        s[i] += x[i, r * 16 + l]
+      }
+    }
+  }
+  for l in 16 vector(16) {
+    c[l] = 1:i32
+  }
+  for i in n {
+    for l in 16 vector(16) {
+      c[l] += x[i, l]
+    }
+  }
+})");
+  const Kernel kept = keep_accumulators(k);
+  verify(kept);
+  for (int64_t n : {1, 4, 9}) CHECK(run(kept, {n}, 7) == run(k, {n}, 7));
+  size_t in_loops = 0;
+  visit(kept.body, [&](const Stmt& stmt, const std::vector<const For*>& loops) {
+    const auto* store = std::get_if<Store>(&stmt.node);
+    if (!store || !store->combine || store->buffer->scope == Scope::Register) return;
+    // Into memory once an iteration of the rows, or once in all.
+    in_loops += loops.size() - (loops.back()->kind == LoopKind::Vector);
+  });
+  CHECK(in_loops == 3); // the two sums and the maximum of a row; the columns' in none
+  CHECK(print(keep_accumulators(kept)) == print(kept));
+}
+
+TEST_CASE("what a loop also reads, or moves with it, is not kept") {
+  for (const char* text :
+       {"kernel k(x: f32[8] in, y: f32[8] out) {\nfor i in 8 {\ny[i] += x[i]\n}\n}",
+        "kernel k(x: f32[8] in, y: f32[8] out) {\nfor i in 8 {\ny[0] += x[i] + y[0]\n}\n}",
+        "kernel k(x: f32[8] in, y: f32[8] out) {\nfor i in 8 {\ny[0] += x[i]\ny[0] max= x[i]\n}\n}",
+        "kernel k(x: f32[8] in, y: f32[8] out) {\nfor g in 2 group(0) {\nfor i in 4 local(0) {\n"
+        "for r in 4 {\ny[g * 4 + i] += x[r]\n}\n}\n}\n}"}) {
+    const Kernel k = parse(text);
+    CHECK(print(keep_accumulators(k)) == print(k));
+  }
+}
+
 namespace {
 
 /// Distance in units of the last place of the result as f32 (of the smallest subnormal where that is larger).

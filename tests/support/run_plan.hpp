@@ -40,7 +40,8 @@ inline Memory random_inputs(const lower::Program& program, uint64_t seed) {
 }
 
 inline ast::Kernel finalised(const ast::Kernel& kernel) {
-  ast::Kernel k = ast::expand_math(ast::expand_unrolled(ast::partition_tails(kernel)));
+  ast::Kernel k =
+      ast::expand_math(ast::keep_accumulators(ast::expand_unrolled(ast::partition_tails(kernel))));
   ast::verify(k);
   return k;
 }

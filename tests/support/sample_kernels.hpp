@@ -151,6 +151,14 @@ inline std::vector<SampleKernel> sample_kernels() {
        "kernel stream(A: f32[67] in, O: f32[67] out) {\n"
        "for i in 4 parallel { for l in 16 vector(16) { stream O[3 + i*16 + l] = A[3 + i*16 + l] } }\n"
        "for i in 3 { stream O[i] = A[i] }\n}"},
+      {"hints, some of them past the end",
+       "kernel hints(A: f32[20, 32] in, O: f32[20] out) {\n"
+       "for i in 20 parallel { O[i] = 0:f32\n"
+       "for r in 2 { for ask in i < 19 { prefetch A[i + 1, r*16] }\n"
+       "prefetch A[i + 40, r]\n"
+       "for l in 16 vector(16) { O[i] += A[i, r*16 + l] } } }\n}",
+       {{}},
+       few_ulps},
       {"names that mean something",
        "kernel exp2(double: f32[8] in, v1: f32[8] in, t3.i0: f32[8] in, scratch: f32[8] out, for_: f32[8] "
        "out; buffers in [1, 8]) {\n"

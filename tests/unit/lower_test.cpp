@@ -259,6 +259,19 @@ TEST_CASE("two outputs of the same node share a stage") {
   CHECK(program.outputs[0].stage == program.outputs[1].stage);
 }
 
+TEST_CASE("an output that is a reshape of what is computed is that stage's buffer") {
+  const Tensor x = Tensor::from(ramp(12), {3, 4});
+  const Program sum = lowered({x.sum(1), x.sum(1, true)});
+  REQUIRE(sum.stages.size() == 1);
+  CHECK(sum.outputs[0].stage == sum.outputs[1].stage);
+  CHECK(sum.outputs[0].shape == Shape{3});
+  CHECK(sum.outputs[1].shape == Shape{3, 1});
+  CHECK(values_of<float>(run(sum)[0]) == std::vector<float>{10, 26, 42});
+  // In another order it is a copy.
+  CHECK(lowered({(x + 1).transpose()}).stages.size() == 2);
+  CHECK(lowered({(x + 1).reshape({2, 6})}).stages.size() == 1);
+}
+
 TEST_CASE("buffer names are identifiers, unique and no stage's") {
   const Program program =
       lowered({Tensor::input("t0", {4}) + Tensor::input("t0_", {4}) + Tensor::from(ramp(4))});

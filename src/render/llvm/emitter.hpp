@@ -108,25 +108,8 @@ private:
   bool can_stream(const ast::Store& store, const ast::For& loop) const;
   llvm::Value* streams_are_aligned(Statements body);
 
-  // accumulate.cpp: reductions
-  struct Effects {
-    std::set<int> written; // buffer ids
-    std::map<int, std::optional<Op>>
-        combines; // buffers used; how, if all that is done is to combine into them
-  };
-  struct Accumulator {
-    const ast::Store* store;
-    const ast::For* lanes; // its vector loop, if any
-    Expr flat;
-    bool horizontal; // all lanes meet in one element
-    llvm::Value* slot;
-  };
-  const Effects& effects_of(Statements body);
-  void find_accumulators(Statements body, const Effects& effects, std::vector<Expr>& vars,
-                         const ast::For* lanes, std::vector<Accumulator>& out) const;
-  std::vector<Accumulator> open_accumulators(const ast::For& loop);
-  void accumulate(const ast::Store& store, llvm::Value* slot);
-  void close_accumulators(const std::vector<Accumulator>& all);
+  // reduce.cpp: what blocks write, and sums across lanes
+  const std::set<int>& written_in(Statements body); // buffer ids
   llvm::Constant* neutral(Op combine, DType dtype) const;
   llvm::Value* across_lanes(Op combine, DType dtype, llvm::Value* lanes);
 
@@ -178,7 +161,7 @@ private:
   void reduce_lanes(const ast::Store& store, Expr flat);
   void scatter(const ast::Store& store);
   llvm::Value* op(Op op, DType result, DType operand, llvm::ArrayRef<llvm::Value*> args);
-  llvm::Value* widened(Placed value);                // splat if it is a scalar
+  llvm::Value* widened(Placed value);                           // splat if it is a scalar
   llvm::Value* both(llvm::Value* x, llvm::Value* y, int level); // of masks, null: all
 
   llvm::Align alignment(const ast::Buffer& buffer) const { return llvm::Align(size_of(buffer.dtype)); }
@@ -195,8 +178,7 @@ private:
       prefetched_; // by loop over rows and buffer: the loop that reads a row first
   std::map<int, Var> loop_vars_;
   std::map<int, llvm::Value*> bases_; // by buffer id
-  std::map<std::pair<const ast::Stmt*, size_t>, Effects> effects_;
-  std::map<const ast::Store*, llvm::Value*> accumulators_;
+  std::map<std::pair<const ast::Stmt*, size_t>, std::set<int>> written_;
   // Of the open vector loop:
   int lanes_ = 0; // 0: none is open
   Expr lane_;

@@ -54,7 +54,7 @@ void FunctionEmitter::run(const ast::Block& body, std::optional<Expr> index) {
   b_.CreateBr(start);
   b_.SetInsertPoint(start);
   levels_.emplace_back();
-  levels_[0].written = effects_of(body).written;
+  levels_[0].written = written_in(body);
   if (index) loop_vars_[index->id()] = {function_->getArg(arguments_.index), 0};
   for (int id : outer_)
     bases_[id] = at_entry([&] {
@@ -127,7 +127,7 @@ void FunctionEmitter::nests(Statements body) {
     BasicBlock* const before = b_.GetInsertBlock();
     for (bool streaming : {true, false}) {
       b_.SetInsertPoint(before);
-      enter(streaming ? stream : plain, effects_of(one).written, true);
+      enter(streaming ? stream : plain, written_in(one), true);
       streaming_ = streaming;
       block(one);
       streaming_ = false;
@@ -157,6 +157,12 @@ void FunctionEmitter::block(Statements body) {
       case ast::LoopKind::Group:
       case ast::LoopKind::Local: not_for_cpu("group and local loops");
       }
+    } else if (const auto* hint = std::get_if<ast::Prefetch>(&stmt.node)) {
+      Value* from = address(*hint->buffer, flat_index(*hint->buffer, hint->index));
+      // Into the second level: what is asked for so far ahead does not stay in the first.
+      constexpr int kRead = 0, kSecondLevel = 2, kData = 1;
+      b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {from->getType()},
+                         {from, b_.getInt32(kRead), b_.getInt32(kSecondLevel), b_.getInt32(kData)});
     } else {
       not_for_cpu("barriers");
     }
@@ -197,7 +203,7 @@ void FunctionEmitter::once_or_never(const ast::For& loop) {
     auto* body = BasicBlock::Create(state_.context, loop.var.name(), function_);
     auto* after = BasicBlock::Create(state_.context, "after", function_);
     b_.CreateCondBr(b_.CreateICmpSGT(expr(loop.extent), b_.getInt64(0)), body, after);
-    enter(body, effects_of(loop.body).written, false);
+    enter(body, written_in(loop.body), false);
     block(loop.body);
     b_.CreateBr(after);
     leave(after);
@@ -212,13 +218,12 @@ void FunctionEmitter::serial_loop(const ast::For& loop) {
   auto* body = BasicBlock::Create(state_.context, loop.var.name(), function_);
   auto* after = BasicBlock::Create(state_.context, "after", function_);
   BasicBlock* before = b_.GetInsertBlock();
-  const auto accumulators = open_accumulators(loop);
   const bool nonempty = loop.extent.lo() >= 1;
   if (nonempty)
     b_.CreateBr(body);
   else
     b_.CreateCondBr(b_.CreateICmpSGT(extent, b_.getInt64(0)), body, after);
-  enter(body, effects_of(loop.body).written, nonempty);
+  enter(body, written_in(loop.body), nonempty);
   auto* counter = b_.CreatePHI(b_.getInt64Ty(), 2, loop.var.name());
   counter->addIncoming(b_.getInt64(0), before);
   loop_vars_[loop.var.id()] = {counter, depth()};
@@ -228,14 +233,7 @@ void FunctionEmitter::serial_loop(const ast::For& loop) {
   loop_vars_.erase(loop.var.id());
   Value* next = b_.CreateAdd(counter, b_.getInt64(1), "", true, true);
   counter->addIncoming(next, b_.GetInsertBlock());
-  BasicBlock* done = accumulators.empty() ? after : BasicBlock::Create(state_.context, "done", function_);
-  b_.CreateCondBr(b_.CreateICmpSLT(next, extent), body, done);
-  leave(after);
-  if (accumulators.empty()) return;
-  b_.SetInsertPoint(before); // reached only if the loop ran: a level of its own
-  enter(done, effects_of(loop.body).written, nonempty);
-  close_accumulators(accumulators);
-  b_.CreateBr(after);
+  b_.CreateCondBr(b_.CreateICmpSLT(next, extent), body, after);
   leave(after);
 }
 
@@ -256,7 +254,7 @@ void FunctionEmitter::parallel_loop(const ast::For& loop) {
   b_.CreateCall(llvm::FunctionType::get(b_.getVoidTy(), call_parameters, false), call,
                 {env, expr(loop.extent), function, function_->getArg(arguments_.buffers),
                  function_->getArg(arguments_.vars), function_->getArg(arguments_.scratch)});
-  for (int id : effects_of(loop.body).written) forget(id);
+  for (int id : written_in(loop.body)) forget(id);
 }
 
 /// Whether the lanes of every store may be written at once.
@@ -301,7 +299,7 @@ void FunctionEmitter::vector_loop(const ast::For& loop) {
     auto* body = BasicBlock::Create(state_.context, "lanes", function_);
     after = BasicBlock::Create(state_.context, "after", function_);
     b_.CreateCondBr(b_.CreateICmpSGT(expr(loop.extent), b_.getInt64(0)), body, after);
-    enter(body, effects_of(loop.body).written, false);
+    enter(body, written_in(loop.body), false);
   }
   open_lanes(loop);
   const bool allowed = streaming_;

@@ -82,8 +82,6 @@ Value* FunctionEmitter::combined(const ast::Store& store, Value* old) {
 
 void FunctionEmitter::store(const ast::Store& store) {
   const ast::Buffer& buffer = *store.buffer;
-  if (auto kept = accumulators_.find(&store); kept != accumulators_.end())
-    return accumulate(store, kept->second);
   if (store.scatter) {
     scatter(store);
     forget(buffer.id);

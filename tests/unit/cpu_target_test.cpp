@@ -1,0 +1,95 @@
+// Code for a lesser CPU than this one: its registers and instructions only, and the right results.
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "lathe/lathe.hpp"
+
+using namespace lathe;
+
+namespace {
+
+struct Subject {
+  const char* name;
+  Tensor y;
+};
+std::vector<Subject> subjects() {
+  const Tensor a = Tensor::input("a", {37, 64}), b = Tensor::input("b", {64, 50});
+  return {{"product", a.matmul(b)},
+          {"softmax", a.softmax(1)},
+          {"elementwise", ((a + 1.0f) * a).relu().tanh()},
+          {"sums", a.sum(0)},
+          {"transpose", a.transpose().contiguous()}};
+}
+
+std::string assembly(const Tensor& y, const std::string& cpu) {
+  EmitOptions options;
+  options.target = "asm";
+  options.compile.cpu = cpu;
+  options.compile.threads = 1;
+  options.compile.use_database = false;
+  return emit(y, options);
+}
+
+bool mentions(const std::string& text, const char* what) { return text.find(what) != std::string::npos; }
+
+} // namespace
+
+#if defined(__x86_64__)
+TEST_CASE("code for a CPU uses the registers that it has, the widest of them too") {
+  for (const Subject& s : subjects()) {
+    CAPTURE(s.name);
+    const std::string v2 = assembly(s.y, "x86-64-v2"), v3 = assembly(s.y, "x86-64-v3"),
+                      v4 = assembly(s.y, "x86-64-v4");
+    CHECK(mentions(v2, "%xmm"));
+    CHECK(!mentions(v2, "%ymm"));
+    CHECK(!mentions(v2, "%zmm"));
+    CHECK(!mentions(v2, "vfmadd"));
+    CHECK(mentions(v3, "%ymm"));
+    CHECK(!mentions(v3, "%zmm"));
+    CHECK(!mentions(v3, "%k1"));
+    CHECK(!mentions(v3, "%xmm16"));
+    CHECK(mentions(v4, "%zmm"));
+  }
+  CHECK(mentions(assembly(subjects()[0].y, "x86-64-v3"), "vfmadd"));
+}
+
+TEST_CASE("results are the same on every CPU that this one can stand in for") {
+  std::vector<float> a(37 * 64), b(64 * 50);
+  for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(std::sin(static_cast<double>(i) * 0.7));
+  for (size_t i = 0; i < b.size(); ++i) b[i] = static_cast<float>(std::cos(static_cast<double>(i) * 0.3));
+  for (const Subject& s : subjects()) {
+    CAPTURE(s.name);
+    std::vector<float> first;
+    for (const char* cpu : {"native", "x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"}) {
+      CAPTURE(cpu);
+      CompileOptions options;
+      options.cpu = cpu;
+      options.threads = 2;
+      options.use_database = false;
+      std::vector<float> got;
+      try {
+        const Executable program = compile({{"y", s.y}}, options);
+        size_t elements = 1;
+        for (Expr e : program.outputs()[0].shape) elements *= static_cast<size_t>(e.value());
+        got.assign(elements, NAN);
+        std::map<std::string, const void*> inputs;
+        for (const KernelParam& p : program.inputs()) inputs[p.name] = p.name == "a" ? a.data() : b.data();
+        program.run(inputs, {{"y", got.data()}});
+      } catch (const Error& e) {
+        CHECK(e.kind() == ErrorKind::Device); // this machine can't run it
+        continue;
+      }
+      if (first.empty()) first = got;
+      REQUIRE(got.size() == first.size());
+      for (size_t i = 0; i < got.size(); ++i) CHECK(got[i] == doctest::Approx(first[i]).epsilon(1e-4));
+    }
+  }
+}
+#endif
+
+TEST_CASE("an unknown CPU is an error that lists the known ones") {
+  CHECK_THROWS_WITH_AS(assembly(subjects()[0].y, "pentium"),
+                       doctest::Contains("expected native, x86-64, x86-64-v2, x86-64-v3 or x86-64-v4"),
+                       Error);
+}

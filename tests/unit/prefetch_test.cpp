@@ -1,0 +1,143 @@
+// The prefetch move: what it asks for, when it is not legal, and that a hint outlives nothing it is about.
+#include <doctest/doctest.h>
+
+#include "support/run_plan.hpp"
+#include "support/search_programs.hpp"
+
+using namespace lathe;
+using namespace lathe::search;
+
+namespace {
+
+/// c[40, 96] by tiles of 8 x 32: tiles of columns outside, tiles of rows inside, then the reduction.
+Plan tiled() {
+  const Tensor c = test::in("a", {40, 50}).matmul(test::in("b", {50, 96}));
+  Plan plan = initial_plan(test::lowered(c));
+  std::vector<Move> moves;
+  for (const char* text : {"inline(t0)", "split(t1.i1, 32)", "split(t1.i1.i, 16)", "split(t1.i0, 8)",
+                           "reorder(t1.i1.o, t1.i0.o, t1.r2, t1.i0.i, t1.i1.i.o, t1.i1.i.i)"})
+    moves.push_back(parse_move(text));
+  return replay(plan.program, moves, test::target());
+}
+
+std::string why_not(const Plan& plan, const char* move) {
+  return apply(plan, parse_move(move), test::target()).reason;
+}
+
+/// How often each line of b is asked for before the tile of columns `tile` is reached, by counting.
+struct Asked {
+  const ast::Prefetch* hint = nullptr;
+  std::vector<const ast::For*> loops;
+};
+Asked find_hint(const Plan& plan) {
+  Asked out;
+  for (const auto& kernel : plan.kernels)
+    ast::visit(kernel->kernel.body, [&](const ast::Stmt& stmt, const std::vector<const ast::For*>& loops) {
+      if (const auto* p = std::get_if<ast::Prefetch>(&stmt.node)) {
+        out.hint = p;
+        out.loops = loops;
+      }
+    });
+  return out;
+}
+
+} // namespace
+
+TEST_CASE("every line that the next tile reads is asked for, once") {
+  const Plan plan = tiled();
+  const Applied applied = apply(plan, parse_move("prefetch(t1, b, t1.i1.o, t1.i0.o, t1.r2)"), test::target());
+  REQUIRE_MESSAGE(applied.plan, applied.reason);
+  const Asked asked = find_hint(*applied.plan);
+  REQUIRE(asked.hint);
+  REQUIRE(asked.loops.size() == 4); // columns, rows, reduction, and the condition
+  std::map<std::pair<int64_t, int64_t>, int> lines;
+  for (int64_t n = 0; n < 2; ++n)
+    for (int64_t m = 0; m < 5; ++m)
+      for (int64_t r = 0; r < 50; ++r) {
+        const Substitution at{{asked.loops[0]->var, n}, {asked.loops[1]->var, m}, {asked.loops[2]->var, r}};
+        if (substitute(asked.loops[3]->extent, at).is_const(0)) continue;
+        ++lines[{substitute(asked.hint->index[0], at).value(), substitute(asked.hint->index[1], at).value()}];
+      }
+  CHECK(lines.size() == 2 * 2 * 50); // two tiles of 32 columns, two lines each
+  for (const auto& [line, times] : lines) {
+    CHECK(times == 1);
+    CHECK(line.second % 16 == 0);
+    CHECK(line.second >= 32);
+    CHECK(line.second < 96);
+  }
+}
+
+TEST_CASE("a hint changes nothing and prints like any statement") {
+  Plan plan = tiled();
+  for (const char* text : {"prefetch(t1, b, t1.i1.o, t1.i0.o, t1.r2)", "pack(t1, b, t1.i1.o, packed)",
+                           "accumulate(t1, t1.r2)", "unroll(t1.i0.i)", "vectorise(t1.i1.i.i)"}) {
+    Applied applied = apply(plan, parse_move(text), test::target());
+    REQUIRE_MESSAGE(applied.plan, applied.reason);
+    plan = *applied.plan;
+  }
+  REQUIRE(find_hint(plan).hint);
+  const ast::Kernel& kernel = plan.kernels[0]->kernel;
+  ast::verify(kernel);
+  const std::string text = ast::print(kernel);
+  CHECK(text.find("prefetch b[") != std::string::npos);
+  CHECK(ast::print(ast::parse(text)) == text);
+  CHECK(ast::structural_hash(ast::parse(text)) == ast::structural_hash(kernel));
+  CHECK(find_hint({plan.program, {plan.kernels[0]}, {}}).hint->buffer->name == "b");
+
+  test::Memory want = test::random_inputs(*plan.program, 3), got = want;
+  test::run_plan(initial_plan(plan.program), want, nullptr);
+  test::run_plan(plan, got, nullptr);
+  CHECK(test::difference(*plan.program, got, want, 50) == "");
+}
+
+TEST_CASE("where a hint makes no sense the reason is given") {
+  const Plan plan = tiled();
+  CHECK(why_not(plan, "prefetch(t1, a, t1.i1.o, t1.i0.o, t1.r2)") == "a does not move along t1.i1.o");
+  CHECK(why_not(plan, "prefetch(t1, b, t1.i0.o, t1.r2, t1.i0.i)") == "b does not move along t1.i0.o");
+  CHECK(why_not(plan, "prefetch(t1, x, t1.i1.o, t1.i0.o, t1.r2)") ==
+        "the nest of t1 under t1.i1.o does not read x");
+  CHECK(why_not(plan, "prefetch(t1, b, t1.i1.o, t1.r2, t1.i0.o)") ==
+        "t1.r2 does not lie between t1.i1.o and t1.i0.o");
+  CHECK(why_not(plan, "prefetch(t1, b, t1.i9, t1.i0.o, t1.r2)") == "there is no loop t1.i9");
+  Target opencl = test::target();
+  opencl.device = "opencl";
+  opencl.groups = true;
+  CHECK(apply(plan, parse_move("prefetch(t1, b, t1.i1.o, t1.i0.o, t1.r2)"), opencl).reason ==
+        "opencl has no prefetch");
+}
+
+TEST_CASE("a hint about a buffer that is gone goes with it") {
+  // The product's second operand is computed by a stage; hints about it end when that stage is inlined.
+  const Tensor b = test::in("b", {50, 96}) + 1.0f;
+  const Tensor c = test::in("a", {40, 50}).matmul(b);
+  Plan plan = initial_plan(test::lowered(c));
+  const auto product = [](const Plan& p) {
+    for (const auto& k : p.kernels)
+      for (int s : k->stages)
+        if (p.program->stages[s].is_reduction) return s;
+    return -1;
+  }(plan);
+  const std::string t = "t" + std::to_string(product);
+  // Everything between the sum's operand and the inputs is inlined but for the stage that adds 1.
+  std::string source;
+  for (const auto& stage : plan.program->stages)
+    if (stage.node->shape.size() == 2 && !stage.is_reduction) source = stage.buffer->name;
+  REQUIRE(!source.empty());
+  for (const auto& stage : plan.program->stages) {
+    if (stage.is_output || stage.is_reduction || stage.buffer->name == source) continue;
+    if (Applied a = apply(plan, parse_move("inline(" + stage.buffer->name + ")"), test::target()); a.plan)
+      plan = *a.plan;
+  }
+  for (const std::string& text :
+       {"split(" + t + ".i1, 16)", "reorder(" + t + ".i1.o, " + t + ".i0, " + t + ".r2, " + t + ".i1.i)",
+        "prefetch(" + t + ", " + source + ", " + t + ".i1.o, " + t + ".i0, " + t + ".r2)"}) {
+    Applied a = apply(plan, parse_move(text), test::target());
+    REQUIRE_MESSAGE(a.plan, text << ": " << a.reason);
+    plan = *a.plan;
+  }
+  REQUIRE(find_hint(plan).hint);
+  Applied a = apply(plan, parse_move("inline(" + source + ")"), test::target());
+  REQUIRE_MESSAGE(a.plan, a.reason);
+  CHECK(!find_hint(*a.plan).hint);
+  for (const auto& kernel : a.plan->kernels) ast::verify(kernel->kernel);
+}
