@@ -188,6 +188,9 @@ KernelPlanRef finish(Draft draft, const std::function<bool(int stage)>& is_exter
     if (stage == stage_of_buffer.end())
       throw InternalError("a kernel stores to a buffer that is not its own: " + buffer->name);
     if (std::find(written.begin(), written.end(), stage->second) != written.end()) continue;
+    // It is read again, so it is not stored past the caches.
+    for_each_store(kernel.body,
+                   [&, id = id](Store& store, const auto&) { store.streaming &= store.buffer->id != id; });
     Block wrapped;
     wrapped.push_back(Stmt{Alloc{buffer, std::move(kernel.body)}});
     kernel.body = std::move(wrapped);

@@ -85,7 +85,7 @@ Verdict vectorise(Draft&, const Move&, const Target&);
 Verdict parallelise(Draft&, const Move&);
 Verdict bind(Draft&, const Move&, const Target&);
 Verdict stream(Draft&, const Move&);
-Verdict prefetch(Draft&, const Move&, const Target&);
+Verdict prefetch_tile(Draft&, const Move&, const Target&);
 Verdict pack(Draft&, const Move&, const Target&);
 Verdict prepack(Draft&, const Move&);
 Verdict accumulate(Draft&, const Move&);

@@ -29,9 +29,9 @@ inline Move move_accumulate(std::string stage, std::string loop, std::vector<std
   for (auto& p : partial) m.names.push_back(std::move(p));
   return m;
 }
-inline Move move_prefetch(std::string stage, std::string buffer, std::string ahead, std::string spread,
+inline Move move_prefetch_tile(std::string stage, std::string buffer, std::string ahead, std::string spread,
                           std::string at) {
-  return {MoveKind::Prefetch,
+  return {MoveKind::PrefetchTile,
           {std::move(stage), std::move(buffer), std::move(ahead), std::move(spread), std::move(at)},
           {}};
 }

@@ -27,7 +27,7 @@ constexpr Form kForms[] = {
     {MoveKind::Bind, "bind", "nni"},
     {MoveKind::Accumulate, "accumulate", "nN"},
     {MoveKind::Stream, "stream", "n"},
-    {MoveKind::Prefetch, "prefetch", "nnnnn"},
+    {MoveKind::PrefetchTile, "prefetch_tile", "nnnnn"},
 };
 
 const Form& form_of(MoveKind kind) {
@@ -90,7 +90,7 @@ Move parse_move(std::string_view text) {
     if (f.name == name) form = &f;
   if (!form)
     fail(whole, "one of inline, fuse_at, split, reorder, unroll, vectorise, parallelise, pack, bind, "
-                "accumulate, stream, prefetch");
+                "accumulate, stream, prefetch_tile");
 
   Move move{form->kind, {}, {}};
   std::string_view rest = whole.substr(open + 1, whole.size() - open - 2);

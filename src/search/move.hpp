@@ -25,7 +25,7 @@
 //                                  (reducing, inside l) become dimensions of the copy: partial sums, one per
 //                                  lane, say
 //   stream(t5)                     t5 is stored non-temporally
-//   prefetch(t5, x, a, s, l)       in each iteration of loop l the nest of t5 asks for a few of the cache lines of x
+//   prefetch_tile(t5, x, a, s, l)       in each iteration of loop l the nest of t5 asks for a few of the cache lines of x
 //                                  that the next iteration of loop a will read in this one; the iterations of
 //                                  loop s, which lies between them, take turns
 #pragma once
@@ -52,7 +52,7 @@ enum class MoveKind {
   Bind,
   Accumulate,
   Stream,
-  Prefetch
+  PrefetchTile
 };
 
 struct Move {

@@ -20,7 +20,7 @@ bool along(const LoadAttr& load, Expr var) {
 
 } // namespace
 
-Verdict prefetch(Draft& draft, const Move& move, const Target& target) {
+Verdict prefetch_tile(Draft& draft, const Move& move, const Target& target) {
   const std::string &stage_name = move.names[0], &operand = move.names[1], &ahead_name = move.names[2],
                     &spread_name = move.names[3], &host_name = move.names[4];
   if (target.groups) return fmt::format("{} has no prefetch", target.device);
@@ -61,8 +61,7 @@ Verdict prefetch(Draft& draft, const Move& move, const Target& target) {
   if ((*host)->kind != LoopKind::Serial || (*spread)->kind != LoopKind::Serial)
     return fmt::format("{} or {} is not serial", spread_name, host_name);
   if (!along(load, (*host)->var)) return fmt::format("{} does not move along {}", operand, host_name);
-  for (auto f = inside.begin(); f != host; ++f)
-    if (along(load, (*f)->var)) return fmt::format("{} moves along {}", operand, (*f)->var.name());
+  if (along(load, (*spread)->var)) return fmt::format("{} moves along {}", operand, spread_name);
 
   // Which lines of what one iteration of the host reads: one loop after the other takes its digit of the
   // number of the line.

@@ -104,7 +104,7 @@ private:
     case MoveKind::Parallelise: verdict = parallelise(draft, move); break;
     case MoveKind::Bind: verdict = bind(draft, move, target_); break;
     case MoveKind::Stream: verdict = stream(draft, move); break;
-    case MoveKind::Prefetch: verdict = prefetch(draft, move, target_); break;
+    case MoveKind::PrefetchTile: verdict = prefetch_tile(draft, move, target_); break;
     case MoveKind::Pack: verdict = pack(draft, move, target_); break;
     case MoveKind::Prepack: verdict = prepack(draft, move); break;
     case MoveKind::Accumulate: verdict = accumulate(draft, move); break;
@@ -152,6 +152,16 @@ private:
       if (dropped != info.nests.size())
         return fmt::format("{} is not at the top level of its kernel", move.names[0]);
       std::erase(rest.stages, stage);
+    } else {
+      // It stays; what it is computed from must be there for whoever computes it again.
+      Verdict hidden;
+      ast::visit(rest.body, [&](const ast::Stmt& stmt, const auto&) {
+        const auto* alloc = std::get_if<ast::Alloc>(&stmt.node);
+        if (alloc && stage_of_name(alloc->buffer->name) >= 0 &&
+            program_.stages[stage_of_name(alloc->buffer->name)].buffer->id == alloc->buffer->id)
+          hidden = fmt::format("{} is fused with {}", alloc->buffer->name, move.names[0]);
+      });
+      if (!hidden.empty()) return hidden;
     }
     // Every kernel that reads it.
     std::vector<std::pair<KernelPlanRef, Draft>> changed;

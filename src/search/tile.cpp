@@ -8,6 +8,8 @@
 namespace lathe::search {
 namespace {
 
+constexpr double kSmallOperand = 256 << 10; // bytes: stays in the second level while it is worked on
+
 /// A loop after splitting: outer part (may be empty), inner part.
 struct Parts {
   std::string outer, inner;
@@ -137,12 +139,19 @@ private:
     moves_.push_back(move_vectorise(z.inner));
   }
 
-  /// What the operand along the lanes will be read at by the next tile is asked for during this one.
+  /// What the operand along the lanes will be read at by the next tile is asked for during this one; by the
+  /// next of a batch of small operands, if there is one.
   void prefetch(const std::string& ahead, const std::string& spread, const std::string& at) {
     if (!c_.prefetch || ahead.empty() || spread.empty()) return;
-    for (const auto& operand : p_.operands)
-      if (operand.packable && !operand.constant && operand.out_strides[c_.vector] != 0)
-        moves_.push_back(move_prefetch(p_.stage, operand.buffer, ahead, spread, at));
+    for (const auto& operand : p_.operands) {
+      if (!operand.packable || operand.constant || operand.out_strides[c_.vector] == 0) continue;
+      std::string next = ahead;
+      for (size_t i = 0; i < p_.out.size(); ++i)
+        if (static_cast<int>(i) != c_.vector && static_cast<int>(i) != c_.rows &&
+            operand.out_strides[i] != 0 && std::abs(operand.out_strides[i]) * sizeof(float) <= kSmallOperand)
+          next = nest_name(p_.out[i]);
+      moves_.push_back(move_prefetch_tile(p_.stage, operand.buffer, next, spread, at));
+    }
   }
 
   /// Copies of the operands, as far outside as they are reused from. `vector_at` loops of `outside` lie

@@ -59,7 +59,7 @@ private:
     if (loops.all.empty()) loops.all.push_back("t0.i0");
     static const std::vector<int64_t> factors{2, 3, 4, 5, 7, 8, 16, 32, 64};
     static const std::vector<std::string> scopes{"packed", "packed", "register", "local"};
-    switch (random_() % (target_.groups ? 30 : 21)) {
+    switch (random_() % (target_.groups ? 35 : 26)) {
     case 0:
     case 1:
     case 2: return {MoveKind::Inline, {pick(stages)}, {}};
@@ -86,19 +86,24 @@ private:
     case 17: return {MoveKind::Accumulate, {pick(stages), pick(loops.all), pick(loops.all)}, {}};
     case 18: return {MoveKind::Stream, {pick(stages)}, {}};
     case 19: return {MoveKind::Prepack, {pick(stages), pick(buffers)}, {}};
-    case 20: { // three loops of one nest, from outside inwards
+    case 20:
+    case 21:
+    case 22:
+    case 23:
+    case 24:
+    case 25: { // three loops of one nest, from outside inwards
       if (loops.chains.empty()) return {MoveKind::Unroll, {pick(loops.all)}, {}};
       const std::vector<std::string>& chain = pick(loops.chains);
       std::vector<size_t> at{random_() % chain.size(), random_() % chain.size(), random_() % chain.size()};
       std::sort(at.begin(), at.end());
       return {
-          MoveKind::Prefetch, {pick(stages), pick(buffers), chain[at[0]], chain[at[1]], chain[at[2]]}, {}};
+          MoveKind::PrefetchTile, {pick(stages), pick(buffers), chain[at[0]], chain[at[1]], chain[at[2]]}, {}};
     }
-    case 21:
-    case 22:
-    case 23: return {MoveKind::Bind, {pick(loops.all), "group"}, {static_cast<int64_t>(random_() % 3)}};
-    case 24: return {MoveKind::Pack, {pick(stages), pick(buffers), pick(loops.all), "local"}, {}};
-    case 25: return {MoveKind::FuseAt, {pick(stages), pick(loops.all), "local"}, {}};
+    case 26:
+    case 27:
+    case 28: return {MoveKind::Bind, {pick(loops.all), "group"}, {static_cast<int64_t>(random_() % 3)}};
+    case 29: return {MoveKind::Pack, {pick(stages), pick(buffers), pick(loops.all), "local"}, {}};
+    case 30: return {MoveKind::FuseAt, {pick(stages), pick(loops.all), "local"}, {}};
     default: return {MoveKind::Bind, {pick(loops.all), "local"}, {static_cast<int64_t>(random_() % 3)}};
     }
   }

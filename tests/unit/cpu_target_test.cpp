@@ -71,7 +71,8 @@ TEST_CASE("results are the same on every CPU that this one can stand in for") {
       try {
         const Executable program = compile({{"y", s.y}}, options);
         size_t elements = 1;
-        for (Expr e : program.outputs()[0].shape) elements *= static_cast<size_t>(e.value());
+        const Shape shape = program.outputs()[0].shape;
+        for (Expr e : shape) elements *= static_cast<size_t>(e.value());
         got.assign(elements, NAN);
         std::map<std::string, const void*> inputs;
         for (const KernelParam& p : program.inputs()) inputs[p.name] = p.name == "a" ? a.data() : b.data();
