@@ -1,11 +1,12 @@
-// lathe-bench compare: lathe and its peers alternately, in one process.
+// lathe-bench compare: lathe and its peers alternately.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "commands.hpp"
-#include "peers/peers.hpp"
-#include "timing.hpp"
+#include "comparison.hpp"
+#include "lowered.hpp"
+#include "peers/python.hpp"
 
 namespace lathe::bench {
 
@@ -36,36 +37,54 @@ std::vector<Contender> verified_contenders(const Case& c, const Reference& want,
     }
   return right;
 }
+
+Row compare_case(const Case& c, const Options& options, const std::vector<Peer>& peers) {
+  CompileOptions compile = compile_options(options);
+  Reference want = c.reference(c.inputs);
+  if (!options.tune_budget.empty()) {
+    Options tune = options;
+    tune.budget = options.tune_budget;
+    tune_case(c, want, tune);
+  }
+  Compiled compiled(c, compile);
+  Row row = start_row(c, compile, compiled.executable());
+  row.ops = lowered(c.program)->stages.size();
+  row.arena_bytes = compiled.executable().arena_bytes();
+  row.max_error = compiled.verify(want);
+  row.verified = row.max_error <= c.tolerance;
+  std::vector<Contender> contenders = verified_contenders(c, want, peers, options.threads);
+  std::vector<Calls> calls{timed([&] { compiled.run(); })};
+  for (const Contender& contender : contenders)
+    calls.push_back(contender.seconds ? contender.seconds : timed(contender.run));
+  // Between threads of several libraries that spin a while when their work is done, a pause.
+  std::vector<double> times = alternate(calls, {.seconds = 0.4, .pause_seconds = options.threads > 1 ? 3e-3 : 0});
+  row.seconds = times[0];
+  for (size_t i = 0; i < contenders.size(); ++i) row.peers.push_back({contenders[i].name, times[i + 1]});
+  return row;
+}
 } // namespace
 
 int compare_command(const Options& options) {
-  CompileOptions compile = compile_options(options);
-  std::vector<Peer> chosen_peers = select_peers(options.peers);
+  compile_options(options); // a mistake is found before any process is started
+  std::vector<Peer> all = peers();
+  if (!options.python.empty())
+    for (Peer& peer : python_peers(options.python, options.threads)) all.push_back(std::move(peer));
+  std::vector<Peer> chosen = select_peers(all, options.peers);
   std::vector<Row> rows;
-  for (const Selection& chosen : select(options)) {
-    Case c = make_case(*chosen.workload, chosen.shape, parse_dtype(options.dtype));
-    Reference want = c.reference(c.inputs);
-    if (!options.tune_budget.empty()) {
-      Options tune = options;
-      tune.budget = options.tune_budget;
-      tune_case(c, want, tune);
-    }
-    Compiled compiled(c, compile);
-    Row row = start_row(c, compile, compiled.executable());
-    row.max_error = compiled.verify(want);
-    row.verified = row.max_error <= c.tolerance;
-    std::vector<Contender> contenders = verified_contenders(c, want, chosen_peers, options.threads);
-    std::vector<std::function<void()>> calls{[&] { compiled.run(); }};
-    for (const Contender& contender : contenders) calls.push_back(contender.run);
-    std::vector<double> times = median_seconds(calls);
-    row.seconds = times[0];
-    for (size_t i = 0; i < contenders.size(); ++i) row.peers.push_back({contenders[i].name, times[i + 1]});
-    if (!options.json && options.workload == "all") fmt::print(stderr, "{}", table({row}));
-    rows.push_back(std::move(row));
+  for (const Selection& selected : select(options)) {
+    Case c = make_case(*selected.workload, selected.shape, parse_dtype(options.dtype));
+    rows.push_back(compare_case(c, options, chosen));
+    if (!options.json && options.workload == "all") fmt::print(stderr, "{}", table({rows.back()}));
   }
-  if (!options.json)
-    for (const Peer& peer : chosen_peers) fmt::print("{}: {}\n", peer.name, peer.detail);
-  return report(rows, options);
+  if (options.json) {
+    fmt::print("{}\n", comparison_json(rows).dump(2));
+  } else {
+    for (const Peer& peer : all)
+      if (!peer.available) fmt::print("{}: absent, {}\n", peer.name, peer.detail);
+    for (const Peer& peer : chosen) fmt::print("{}: {}\n", peer.name, peer.detail);
+    fmt::print("\n{}", comparison_text(rows));
+  }
+  return all_verified(rows) ? 0 : 1;
 }
 
 } // namespace lathe::bench

@@ -31,6 +31,10 @@ int list_command(const Options& options) {
   return 0;
 }
 
+bool all_verified(const std::vector<Row>& rows) {
+  return std::all_of(rows.begin(), rows.end(), [](const Row& row) { return row.verified; });
+}
+
 int report(const std::vector<Row>& rows, const Options& options) {
   if (options.json) {
     Json json = Json::array();
@@ -39,7 +43,7 @@ int report(const std::vector<Row>& rows, const Options& options) {
   } else {
     fmt::print("{}", table(rows));
   }
-  return std::all_of(rows.begin(), rows.end(), [](const Row& row) { return row.verified; }) ? 0 : 1;
+  return all_verified(rows) ? 0 : 1;
 }
 
 int run_command(const Options& options) {

@@ -26,6 +26,7 @@ Tuned tune_case(const Case& c, const Reference& want, const Options& options);
 /// The kernels with their moves and predicted times, for people.
 std::string schedule_text(const Executable& executable);
 
+bool all_verified(const std::vector<Row>& rows);
 /// Prints the rows as a table or as JSON; 1 if any is wrong.
 int report(const std::vector<Row>& rows, const Options& options);
 

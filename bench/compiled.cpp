@@ -36,6 +36,7 @@ double max_error(const HostTensors& got, const Reference& want) {
 Row start_row(const Case& c, const CompileOptions& options, const Executable& executable) {
   Row row;
   row.workload = c.workload;
+  row.group = find_workload(c.workload).group;
   row.shape = c.shape;
   row.dtype = c.dtype;
   row.device = options.device;

@@ -4,7 +4,7 @@
 
 namespace lathe::bench {
 
-/// By the printed graph, which is the public API's way to it. All inputs of the tensors must be named ones.
+/// By the printed graph, which is the public API's way to it. Constants are there, but not their values.
 std::shared_ptr<const lower::Program> lowered(const NamedTensors& program);
 
 /// This machine's CPU, as the cost model sees it.

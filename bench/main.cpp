@@ -105,11 +105,15 @@ int main(int argc, char** argv) {
 
   add("machine", "measure this machine's limits and store them for the cost model", machine_command);
 
-  CLI::App& compare = add("compare", "time lathe and its peers alternately in one process", compare_command);
+  CLI::App& compare = add("compare", "time lathe and its peers alternately", compare_command);
   add_case(compare, options, true);
   add_device(compare, options);
-  compare.add_option("--peers", options.peers,
-                     "some of eigen,onednn,openblas; all that were found if left out");
+  compare.add_option(
+      "--peers", options.peers,
+      "some of eigen,onednn,openblas,libxsmm and, with --python, tinygrad,jax,onnxruntime,torch; all "
+      "that were found if left out");
+  compare.add_option("--python", options.python,
+                     "the virtual environment that tools/peers made, for Python's peers");
   compare.add_option("--tune", options.tune_budget, "first tune each case for so long, such as 20s");
 
   CLI::App& joint =

@@ -23,6 +23,7 @@ struct Options {
   std::string log, replay;
   bool no_measure = false;
   std::string peers;        ///< empty: all that are available
+  std::string python;       ///< compare: a virtual environment with further peers
   std::string tune_budget;  ///< compare: tune first for so long; empty: don't
   std::string target = "c"; ///< emit
   bool tuned = false;       ///< emit: the stored schedule

@@ -39,6 +39,7 @@ Json to_json(const Row& row) {
                {"tuned", row.tuned},
                {"verified", row.verified},
                {"max_error", row.max_error},
+               {"group", row.group},
                {"kernels", row.kernels},
                {"ms", row.seconds * 1e3},
                {"gflops", row.flops / row.seconds * 1e-9},
@@ -46,6 +47,8 @@ Json to_json(const Row& row) {
                {"limit", row.limit.kind},
                {"limit_share", row.limit.seconds / row.seconds},
                {"peers", peers}};
+  if (row.ops) json["ops"] = row.ops, json["fused_ops"] = row.ops - row.kernels;
+  if (row.arena_bytes >= 0) json["arena_bytes"] = row.arena_bytes;
   json.update(row.extra);
   return json;
 }
@@ -84,8 +87,10 @@ std::string table(const std::vector<Row>& rows) {
   for (const Row& row : rows)
     for (const PeerTime& peer : row.peers)
       if (std::find(peers.begin(), peers.end(), peer.name) == peers.end()) peers.push_back(peer.name);
+  bool arena = std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.arena_bytes > 0; });
   std::vector<std::vector<std::string>> lines{
       {"workload", "shape", "schedule", "result", "kernels", "time", "GFLOP/s", "GB/s", "of limit"}};
+  if (arena) lines[0].push_back("arena");
   for (const std::string& peer : peers) lines[0].push_back(peer);
   for (const Row& row : rows) {
     std::vector<std::string> line{
@@ -93,11 +98,12 @@ std::string table(const std::vector<Row>& rows) {
         to_string(row.shape),
         row.tuned ? "tuned" : "untuned",
         row.verified ? "verified" : "WRONG",
-        std::to_string(row.kernels),
+        row.ops ? fmt::format("{} of {} ops", row.kernels, row.ops) : std::to_string(row.kernels),
         duration(row.seconds),
         fmt::format("{:.1f}", row.flops / row.seconds * 1e-9),
         fmt::format("{:.1f}", row.bytes / row.seconds * 1e-9),
         fmt::format("{:.0f} % {}", 100 * row.limit.seconds / row.seconds, row.limit.kind)};
+    if (arena) line.push_back(row.arena_bytes > 0 ? fmt::format("{:.2f} MB", row.arena_bytes * 1e-6) : "");
     for (const std::string& name : peers) {
       auto peer =
           std::find_if(row.peers.begin(), row.peers.end(), [&](const PeerTime& p) { return p.name == name; });

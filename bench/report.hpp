@@ -25,7 +25,7 @@ struct Limit {
 Limit machine_limit(const Case& c, int threads);
 
 struct Row {
-  std::string workload;
+  std::string workload, group;
   Sizes shape;
   DType dtype;
   std::string device;
@@ -33,6 +33,8 @@ struct Row {
   bool tuned = false, verified = false;
   double max_error = 0;
   size_t kernels = 0;
+  size_t ops = 0;           ///< stages that the kernels compute; 0: not counted
+  int64_t arena_bytes = -1; ///< peak of intermediates; -1: not asked for
   double seconds = 0;
   double flops = 0, bytes = 0;
   Limit limit{"compute", 0};

@@ -3,16 +3,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <thread>
 
 namespace lathe::bench {
 
 namespace {
-double seconds_of(const std::function<void()>& call, int repeats) {
-  auto begin = std::chrono::steady_clock::now();
-  for (int i = 0; i < repeats; ++i) call();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / repeats;
-}
-
 double median(std::vector<double> samples) {
   size_t middle = samples.size() / 2;
   std::nth_element(samples.begin(), samples.begin() + static_cast<long>(middle), samples.end());
@@ -22,28 +17,44 @@ double median(std::vector<double> samples) {
 }
 } // namespace
 
-std::vector<double> median_seconds(const std::vector<std::function<void()>>& contenders,
-                                   const TimingOptions& options) {
+Calls timed(std::function<void()> call) {
+  return [call = std::move(call)](int repeats) {
+    auto begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < repeats; ++i) call();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / repeats;
+  };
+}
+
+std::vector<double> alternate(const std::vector<Calls>& contenders, const TimingOptions& options) {
   std::vector<int> repeats(contenders.size()), rounds(contenders.size());
   std::vector<std::vector<double>> samples(contenders.size());
   for (size_t i = 0; i < contenders.size(); ++i) {
-    contenders[i]();
-    double once = std::max(seconds_of(contenders[i], 1), 1e-7);
+    double first = contenders[i](1), once = first;
+    if (first < options.slow_seconds / 2) once = std::max(contenders[i](1), 1e-7);
     repeats[i] = static_cast<int>(std::clamp(std::ceil(options.sample_seconds / once), 1.0, 10000.0));
     double sample = once * (repeats[i] + 1); // and the warm-up call
-    rounds[i] =
-        static_cast<int>(std::clamp(options.seconds / sample, double(options.least), double(options.most)));
+    double least = std::min(double(options.least), std::ceil(options.slow_seconds / sample));
+    rounds[i] = static_cast<int>(std::clamp(options.seconds / sample, least, double(options.most)));
   }
   int most = contenders.empty() ? 0 : *std::max_element(rounds.begin(), rounds.end());
   for (int round = 0; round < most; ++round)
     for (size_t i = 0; i < contenders.size(); ++i) {
       if (round >= rounds[i]) continue;
-      contenders[i]();
-      samples[i].push_back(seconds_of(contenders[i], repeats[i]));
+      if (options.pause_seconds > 0)
+        std::this_thread::sleep_for(std::chrono::duration<double>(options.pause_seconds));
+      contenders[i](1);
+      samples[i].push_back(contenders[i](repeats[i]));
     }
   std::vector<double> medians;
   for (auto& s : samples) medians.push_back(median(std::move(s)));
   return medians;
+}
+
+std::vector<double> median_seconds(const std::vector<std::function<void()>>& contenders,
+                                   const TimingOptions& options) {
+  std::vector<Calls> calls;
+  for (const std::function<void()>& contender : contenders) calls.push_back(timed(contender));
+  return alternate(calls, options);
 }
 
 } // namespace lathe::bench

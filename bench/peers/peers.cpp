@@ -10,26 +10,29 @@ Peer openblas_peer() { return {"openblas", false, "not found when lathe-bench wa
 #ifndef LATHE_PEER_ONEDNN
 Peer onednn_peer() { return {"onednn", false, "not found when lathe-bench was configured", nullptr}; }
 #endif
+#ifndef LATHE_PEER_LIBXSMM
+Peer libxsmm_peer() { return {"libxsmm", false, "not found when lathe-bench was configured", nullptr}; }
+#endif
 
 const std::vector<Peer>& peers() {
-  static const std::vector<Peer> all{eigen_peer(), onednn_peer(), openblas_peer()};
+  static const std::vector<Peer> all{eigen_peer(), onednn_peer(), openblas_peer(), libxsmm_peer()};
   return all;
 }
 
-std::vector<Peer> select_peers(const std::string& names) {
+std::vector<Peer> select_peers(const std::vector<Peer>& all, const std::string& names) {
   std::vector<Peer> selected;
   if (names.empty()) {
-    std::copy_if(peers().begin(), peers().end(), std::back_inserter(selected),
+    std::copy_if(all.begin(), all.end(), std::back_inserter(selected),
                  [](const Peer& p) { return p.available; });
     return selected;
   }
   for (size_t begin = 0; begin <= names.size();) {
     size_t end = std::min(names.find(',', begin), names.size());
-    std::string name = names.substr(begin, end - begin);
-    auto found = std::find_if(peers().begin(), peers().end(), [&](const Peer& p) { return p.name == name; });
-    if (found == peers().end())
-      throw Error(ErrorKind::Name,
-                  "--peers: '" + name + "' is unknown, expected some of eigen,onednn,openblas");
+    std::string name = names.substr(begin, end - begin), known;
+    auto found = std::find_if(all.begin(), all.end(), [&](const Peer& p) { return p.name == name; });
+    for (const Peer& peer : all) known += (known.empty() ? "" : ",") + peer.name;
+    if (found == all.end())
+      throw Error(ErrorKind::Name, "--peers: '" + name + "' is unknown, expected some of " + known);
     if (!found->available) throw Error(ErrorKind::Name, "--peers: " + name + " is absent, " + found->detail);
     selected.push_back(*found);
     begin = end + 1;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "timing.hpp"
 #include "workloads.hpp"
 
 namespace lathe::bench {
@@ -16,6 +17,7 @@ struct Contender {
   std::function<void()> run;            ///< timed
   std::function<void()> finish;         ///< not timed: brings the result into `outputs`; may be null
   std::shared_ptr<HostTensors> outputs; ///< named as the case's program; a part of them may do
+  Calls seconds{};                      ///< how to time it, if not by calling `run`
 };
 
 struct Peer {
@@ -24,16 +26,19 @@ struct Peer {
   std::string detail; ///< its version, or why it is absent
   /// Ways to compute the case with so many threads; none if the peer has no such function. The case outlives
   /// them.
-  std::vector<Contender> (*contenders)(const Case& c, int threads);
+  std::function<std::vector<Contender>(const Case& c, int threads)> contenders;
 };
+/// Those of this process.
 const std::vector<Peer>& peers();
 
-/// Peers by name, "eigen,onednn"; all that are available if empty. Error(Name) for an unknown or absent one.
-std::vector<Peer> select_peers(const std::string& names);
+/// Of `all`, peers by name, "eigen,onednn"; all that are available if empty. Error(Name) for an unknown or
+/// absent one.
+std::vector<Peer> select_peers(const std::vector<Peer>& all, const std::string& names);
 
 Peer eigen_peer();
 Peer openblas_peer();
 Peer onednn_peer();
+Peer libxsmm_peer();
 
 /// f32 tensors for a contender's outputs, as the case's program has them.
 std::shared_ptr<HostTensors> make_outputs(const Case& c);

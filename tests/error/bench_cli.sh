@@ -56,6 +56,7 @@ refused '/nonexistent/log' tune matmul --shape 16x16x16 --replay /nonexistent/lo
 refused '--target fortran is unknown' emit matmul --target fortran
 refused 'no schedule is stored' emit matmul --shape 17x17x17 --tuned
 refused "--peers: 'mkl' is unknown" compare matmul --peers mkl
+refused '/nonexistent/venv: has no bin/python' compare matmul --python /nonexistent/venv
 refused '12 heads' run encoder-block --shape 8x16x12x16
 refused '/nonexistent/digits' demo --data /nonexistent/digits
 
@@ -77,12 +78,59 @@ accepted '"tuned": false' run matmul --shape 33x17x9 --json
 fields run
 accepted '"ratio":' compare matmul --shape 33x17x9 --peers eigen --json
 fields compare
+for field in group ops fused_ops arena_bytes groups ratio_to_best worst; do
+  grep -qF "\"$field\":" "$LATHE_CACHE_DIR/out" || complain "compare: no field $field"
+done
+accepted 'products: ' compare matmul --shape 33x17x9
+accepted 'on 2 threads' compare matmul --shape 33x17x9 --threads 2
+
+# A Python that answers as peer.py does: right, wrong, and not at all.
+venv=$LATHE_CACHE_DIR/venv
+mkdir -p "$venv/bin"
+cat >"$venv/bin/python" <<'FAKE'
+#!/usr/bin/env python3
+import json, struct, sys
+name = sys.argv[2]
+if name == "jax":
+    print(json.dumps({"absent": "not here"}), flush=True)
+    sys.exit()
+print(json.dumps({"version": "fake " + name}), flush=True)
+for line in sys.stdin:
+    request = json.loads(line)
+    if request["do"] == "prepare":
+        if name == "torch":
+            sys.exit()
+        n = request["shape"][0]
+        read = lambda t: struct.unpack(f"{n}f", open(request["tensors"][t]["file"], "rb").read())
+        a, b, c, d = map(read, "abcd")
+        answer = {"ready": name != "onnxruntime"}
+    elif request["do"] == "run":
+        answer = {"seconds": 1e-3}
+    else:
+        y = [max((p + q) * r, 0) + s for p, q, r, s in zip(a, b, c, d)]
+        if "wrong" in sys.argv[0]:
+            y[1] += 1
+        open(request["file"], "wb").write(struct.pack(f"{n}f", *y))
+        answer = {"done": True}
+    print(json.dumps(answer), flush=True)
+FAKE
+chmod +x "$venv/bin/python"
+accepted 'tinygrad: fake tinygrad' compare elementwise --shape 64 --python "$venv"
+grep -qF '1.00 ms' "$LATHE_CACHE_DIR/out" || complain 'compare --python: its time is missing'
+grep -qF 'jax: absent, not here' "$LATHE_CACHE_DIR/out" || complain 'compare --python: the absent one is not named'
+grep -qF 'torch: its process has ended: left out' "$LATHE_CACHE_DIR/err" || complain 'compare --python: a death is not told'
+mkdir -p "$LATHE_CACHE_DIR/wrong/bin"
+cp "$venv/bin/python" "$LATHE_CACHE_DIR/wrong/bin/python"
+accepted 'no peer' compare elementwise --shape 64 --python "$LATHE_CACHE_DIR/wrong" --peers tinygrad
+grep -qF 'tinygrad on elementwise 64 is off by' "$LATHE_CACHE_DIR/err" || complain 'compare --python: a wrong result passed'
 log=$LATHE_CACHE_DIR/log.jsonl
 accepted '"speedup":' tune matmul --shape 33x17x9 --budget 1s --log "$log" --json
 fields tune
 accepted '"tuned": true' run matmul --shape 33x17x9 --json
 accepted '"tuned": false' run matmul --shape 33x17x9 --untuned --json
 accepted '"verified": true' tune matmul --shape 33x17x9 --replay "$log" --json
+accepted '"verified": true' tune mlp --shape 3x9x8x7x5 --budget 1s --log "$log" --json # its weights are constants
+accepted '"verified": true' tune mlp --shape 3x9x8x7x5 --replay "$log" --json
 refused 'has no plan for matmul 9x9x9' tune matmul --shape 9x9x9 --replay "$log"
 
 [ "$failures" -eq 0 ] || exit 1
