@@ -12,6 +12,7 @@ double seconds_of(const std::function<void()>& call, int repeats) {
   for (int i = 0; i < repeats; ++i) call();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / repeats;
 }
+} // namespace
 
 double median(std::vector<double> samples) {
   size_t middle = samples.size() / 2;
@@ -20,7 +21,6 @@ double median(std::vector<double> samples) {
   if (samples.size() % 2) return upper;
   return (upper + *std::max_element(samples.begin(), samples.begin() + static_cast<long>(middle))) / 2;
 }
-} // namespace
 
 std::vector<double> median_seconds(const std::vector<std::function<void()>>& contenders,
                                    const TimingOptions& options) {

@@ -60,7 +60,7 @@ refused '12 heads' run encoder-block --shape 8x16x12x16
 refused '/nonexistent/digits' demo --data /nonexistent/digits
 
 accepted 'lathe-bench list' --help
-for command in list run tune emit machine compare joint demo; do accepted '--json' $command --help; done
+for command in list run tune emit machine overhead compare joint demo; do accepted '--json' $command --help; done
 accepted 'MxNxK' list
 accepted '"default": "512x512x512"' list --json
 for target in c opencl llvm asm ast graph dot moves; do
@@ -77,6 +77,7 @@ accepted '"tuned": false' run matmul --shape 33x17x9 --json
 fields run
 accepted '"ratio":' compare matmul --shape 33x17x9 --peers eigen --json
 fields compare
+accepted '"fork_join_us":' overhead --json
 log=$LATHE_CACHE_DIR/log.jsonl
 accepted '"speedup":' tune matmul --shape 33x17x9 --budget 1s --log "$log" --json
 fields tune
