@@ -59,6 +59,7 @@ bool fits_local_memory(const ast::Block& body, ast::Scope scope, int64_t bytes, 
 
 /// The loops, outermost first, around one store.
 ast::Stmt nest(std::vector<ast::For> loops, ast::Store store);
+ast::Block nest(std::vector<ast::For> loops, ast::Block body);
 /// Makes the loop's body the body of `alloc`, behind what is already there; local memory is fenced by
 /// barriers.
 void put_before_body(ast::For& loop, ast::Alloc alloc);
