@@ -213,14 +213,16 @@ NodeRef transform(NodeRef a, TransformAttr attr) {
     const SmallMatrix& m = attr.matrices[k];
     const int axis = attr.axes[k];
     if (axis < 0 || axis >= static_cast<int>(shape.size()) || (k > 0 && axis == attr.axes[k - 1]))
-      throw Error(ErrorKind::Axis, fmt::format("Transform: axis {} of shape {}, expected distinct ones in [0, {})",
-                                               axis, to_string(shape), shape.size()));
+      throw Error(ErrorKind::Axis,
+                  fmt::format("Transform: axis {} of shape {}, expected distinct ones in [0, {})", axis,
+                              to_string(shape), shape.size()));
     if (m.rows < 1 || m.rows > kMostRows || !shape[axis].is_const(m.columns) ||
         m.values.size() != static_cast<size_t>(m.rows) * static_cast<size_t>(m.columns))
-      throw Error(ErrorKind::Shape,
-                  fmt::format("Transform: a matrix of {} x {} along axis {} of {}, expected 1 to {} rows and as many "
-                              "columns as the axis has elements",
-                              m.rows, m.columns, axis, to_string(shape), kMostRows));
+      throw Error(
+          ErrorKind::Shape,
+          fmt::format("Transform: a matrix of {} x {} along axis {} of {}, expected 1 to {} rows and as many "
+                      "columns as the axis has elements",
+                      m.rows, m.columns, axis, to_string(shape), kMostRows));
     shape[axis] = m.rows;
   }
   const DType dtype = a->dtype;

@@ -100,8 +100,8 @@ Matrices matrices_for(int tile) {
             {4, 3, {1, 0, 0, 0.5, 0.5, 0.5, 0.5, -0.5, 0.5, 0, 0, 1}},
             {2, 4, {1, 1, 1, 0, 0, 1, -1, -1}}};
   if (tile != 4) throw InternalError("winograd: tiles of 2 or 4");
-  return {{6, 6, {4, 0, -5, 0,  1, 0, 0, -4, -4, 1, 1, 0, 0, 4, -4, -1, 1, 0,
-                  0, -2, -1, 2, 1, 0, 0, 2,  -1, -2, 1, 0, 0, 4, 0, -5, 0, 1}},
+  return {{6, 6, {4, 0,  -5, 0, 1, 0, 0, -4, -4, 1,  1, 0, 0, 4, -4, -1, 1, 0,
+                  0, -2, -1, 2, 1, 0, 0, 2,  -1, -2, 1, 0, 0, 4, 0,  -5, 0, 1}},
           {6,
            3,
            {1. / 4, 0, 0, -1. / 6, -1. / 6, -1. / 6, -1. / 6, 1. / 6, -1. / 6, //
@@ -148,10 +148,10 @@ NodeRef winograd(const NodeRef& sum, int tile) {
            View::contiguous({t, t, tiles, c}));
   const NodeRef v = transform(windows, {{0, 1}, {m.data, m.data}});
 
-  const NodeRef taps = strided(
-      weights.source, {kTaps, kTaps, c, o},
-      {along(weights, tap_rows), along(weights, tap_columns), along(weights, channel), along(weights, output)},
-      weights.offset);
+  const NodeRef taps = strided(weights.source, {kTaps, kTaps, c, o},
+                               {along(weights, tap_rows), along(weights, tap_columns),
+                                along(weights, channel), along(weights, output)},
+                               weights.offset);
   const NodeRef u = transform(taps, {{0, 1}, {m.weights, m.weights}});
 
   // t * t products of [tiles, c] and [c, o].

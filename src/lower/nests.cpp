@@ -212,7 +212,9 @@ private:
   static ValueRef combination(const double* coefficients, const std::vector<ValueRef>& values) {
     const DType dtype = values[0]->dtype;
     ValueRef sum;
-    const auto add = [&](const ValueRef& term) { sum = sum ? elementwise(Op::Add, dtype, {sum, term}) : term; };
+    const auto add = [&](const ValueRef& term) {
+      sum = sum ? elementwise(Op::Add, dtype, {sum, term}) : term;
+    };
     // Plain terms first: each of the others is then one multiplication and addition.
     for (size_t k = 0; k < values.size(); ++k)
       if (coefficients[k] == 1) add(values[k]);

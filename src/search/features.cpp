@@ -420,8 +420,8 @@ private:
     return mask_of(root);
   }
 
-  /// `goes_on`: it stores to the same buffer as the store before it in its body, with which it then shares the values
-  /// that both need.
+  /// `goes_on`: it stores to the same buffer as the store before it in its body, with which it then shares
+  /// the values that both need.
   void read_store(const ast::Store& s, bool goes_on) {
     const Tile t = tile();
     Work w;

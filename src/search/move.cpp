@@ -15,6 +15,7 @@ struct Form {
   std::string_view arguments;
 };
 constexpr Form kForms[] = {
+    {MoveKind::Winograd, "winograd", "ni"},
     {MoveKind::Inline, "inline", "n"},
     {MoveKind::FuseAt, "fuse_at", "nnn"},
     {MoveKind::Split, "split", "ni"},
@@ -88,7 +89,7 @@ Move parse_move(std::string_view text) {
   for (const Form& f : kForms)
     if (f.name == name) form = &f;
   if (!form)
-    fail(whole, "one of inline, fuse_at, split, reorder, unroll, vectorise, parallelise, pack, bind, "
+    fail(whole, "one of winograd, inline, fuse_at, split, reorder, unroll, vectorise, parallelise, pack, bind, "
                 "accumulate, stream");
 
   Move move{form->kind, {}, {}};

@@ -89,8 +89,7 @@ Verdict inline_stage(Draft& draft, int stage_id) {
   Block nest = stage.nests;
   const CanonicalNest producer = canonical_nest(nest.at(0));
   const Store* from = producer.single();
-  if (!from || from->combine)
-    return fmt::format("{} is not elementwise", stage.buffer->name);
+  if (!from || from->combine) return fmt::format("{} is not elementwise", stage.buffer->name);
 
   bool used = false, at_computed_index = false;
   std::map<const Value*, ValueRef> expanded; // equal loads are one value: expand each once
@@ -144,7 +143,8 @@ Verdict fuse_at_loop(Draft& draft, Block& producer, int stage_id, const Move& mo
       ++i;
       continue;
     }
-    if (canonical_nest(producer[i]).stores.empty()) return fmt::format("a loop of {} is already scheduled", name);
+    if (canonical_nest(producer[i]).stores.empty())
+      return fmt::format("a loop of {} is already scheduled", name);
     nests.push_back(std::move(producer[i]));
     producer.erase(producer.begin() + static_cast<long>(i));
   }
