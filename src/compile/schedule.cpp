@@ -9,6 +9,7 @@
 #include "compile/program_cache.hpp"
 #include "compile/target.hpp"
 #include "lathe/error.hpp"
+#include "search/form_search.hpp"
 
 namespace lathe::pipeline {
 namespace {
@@ -28,8 +29,10 @@ search::Database& database() {
 
 /// What besides the program decides a measured schedule: the machine, the device and how it is used.
 std::string fingerprint(const CompileOptions& options, const search::MachineProfile& machine) {
-  return fmt::format("{} | {} threads {} cpu {}", machine.fingerprint, options.device, thread_count(options),
-                     options.cpu);
+  std::string text = fmt::format("{} | {} threads {} cpu {}", machine.fingerprint, options.device,
+                                 thread_count(options), options.cpu);
+  if (options.winograd != CompileOptions{}.winograd) text += fmt::format(" winograd {}", options.winograd);
+  return text;
 }
 
 /// The plan that these moves make of the program, or nothing if one isn't legal.
@@ -62,11 +65,13 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
   how.seed = tune.seed;
   how.log = tune.log;
   how.progress = tune.progress;
+  search::MakeMeasure measure;
   if (tune.measure) {
     how.budget_seconds = tune.budget_seconds;
-    how.measure = make_measure(program, options);
+    measure = [&](const ProgramRef& form) { return make_measure(form, options); };
   }
-  search::SearchResult result = search::search(search::initial_plan(program), model, how);
+  search::SearchResult result =
+      search::search_forms(search::initial_plan(program), model, how, options.winograd, measure);
   if (tune.measure && options.use_database && result.measured_seconds > 0) {
     std::lock_guard lock(database_mutex);
     database().store(search::program_hash(*program), fingerprint(options, model.machine()),
@@ -78,6 +83,9 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
 } // namespace
 
 search::SearchResult schedule(ProgramRef program, const CompileOptions& options) {
+  if (options.winograd != 0 && options.winograd != 2 && options.winograd != 4)
+    throw Error(ErrorKind::Value,
+                fmt::format("compile: winograd = {}, expected tiles of at most 4 or 2, or 0", options.winograd));
   const search::Target target = target_for(options);
   search::CostModel model(target, search::machine_profile());
   if (!options.moves.empty()) {
@@ -107,7 +115,8 @@ search::SearchResult schedule(ProgramRef program, const CompileOptions& options)
   const std::string key = fmt::format("{:016x} {} model {}", hash, where, unscheduled);
   if (const auto moves = remembered_moves(key))
     if (auto plan = try_moves(program, *moves, target)) return planned(std::move(*plan), model);
-  search::SearchResult result = search::search(search::initial_plan(program), model, {});
+  search::SearchResult result =
+      search::search_forms(search::initial_plan(program), model, {}, options.winograd, {});
   remember_moves(key, result.plan.moves());
   return result;
 }

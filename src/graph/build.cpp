@@ -75,6 +75,8 @@ NodeRef elementwise(Op op, DType result, std::vector<NodeRef> sources) {
   return make(op, result, std::move(shape), std::move(sources));
 }
 
+constexpr int kMostRows = 16; // of a Transform: its results are one straight-line body
+
 bool is_identifier(std::string_view s) {
   if (s.empty() || (s[0] >= '0' && s[0] <= '9')) return false;
   return std::all_of(s.begin(), s.end(), [](char c) {
@@ -202,6 +204,32 @@ NodeRef reduce(Op combine, NodeRef a, std::vector<int> axes) {
   return make(Op::Reduce, dtype, std::move(shape), {std::move(a)}, ReduceAttr{combine, std::move(axes)});
 }
 
+NodeRef transform(NodeRef a, TransformAttr attr) {
+  check_class(Op::Transform, a->dtype);
+  Shape shape = a->shape;
+  if (attr.axes.size() != attr.matrices.size() || !std::is_sorted(attr.axes.begin(), attr.axes.end()))
+    throw InternalError("transform: one matrix per axis, axes ascending");
+  for (size_t k = 0; k < attr.axes.size(); ++k) {
+    const SmallMatrix& m = attr.matrices[k];
+    const int axis = attr.axes[k];
+    if (axis < 0 || axis >= static_cast<int>(shape.size()) || (k > 0 && axis == attr.axes[k - 1]))
+      throw Error(ErrorKind::Axis,
+                  fmt::format("Transform: axis {} of shape {}, expected distinct ones in [0, {})", axis,
+                              to_string(shape), shape.size()));
+    if (m.rows < 1 || m.rows > kMostRows || !shape[axis].is_const(m.columns) ||
+        m.values.size() != static_cast<size_t>(m.rows) * static_cast<size_t>(m.columns))
+      throw Error(
+          ErrorKind::Shape,
+          fmt::format("Transform: a matrix of {} x {} along axis {} of {}, expected 1 to {} rows and as many "
+                      "columns as the axis has elements",
+                      m.rows, m.columns, axis, to_string(shape), kMostRows));
+    shape[axis] = m.rows;
+  }
+  const DType dtype = a->dtype;
+  check_shape("Transform", shape, dtype);
+  return make(Op::Transform, dtype, std::move(shape), {std::move(a)}, std::move(attr));
+}
+
 NodeRef view(NodeRef a, const View& v) {
   check_shape("View", v.shape(), a->dtype);
   if (v.is_contiguous() && v.shape() == a->shape) return a;
@@ -266,6 +294,7 @@ NodeRef with_sources(const NodeRef& node, std::vector<NodeRef> s) {
     const auto& a = std::get<ReduceAttr>(node->attr);
     return reduce(a.combine, std::move(s[0]), a.axes);
   }
+  case Op::Transform: return transform(std::move(s[0]), std::get<TransformAttr>(node->attr));
   case Op::View: return view(std::move(s[0]), std::get<View>(node->attr));
   case Op::Gather: return gather(std::move(s[0]), std::move(s[1]));
   case Op::Scatter:

@@ -61,6 +61,7 @@ double work(const Node& n) {
   case Op::View:
   case Op::Iota: return 0;
   case Op::Contiguous: // asked to be in memory
+  case Op::Transform:
   case Op::Gather:
   case Op::Scatter: return kAlwaysDear;
   case Op::Reduce: return elements(*n.sources[0]);

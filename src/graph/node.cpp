@@ -2,6 +2,7 @@
 #include "graph/node.hpp"
 
 #include <array>
+#include <bit>
 
 #include "core/hash.hpp"
 
@@ -37,6 +38,15 @@ struct AttrHash {
     return h;
   }
   uint64_t operator()(const ScatterAttr& a) const { return mix(7, a.combine ? op_hash(*a.combine) : 0); }
+  uint64_t operator()(const TransformAttr& a) const {
+    uint64_t h = 8;
+    for (size_t k = 0; k < a.axes.size(); ++k) {
+      const SmallMatrix& m = a.matrices[k];
+      h = mix(mix(h, static_cast<uint64_t>(a.axes[k])), static_cast<uint64_t>(m.columns));
+      for (const double v : m.values) h = mix(h, std::bit_cast<uint64_t>(v));
+    }
+    return h;
+  }
 };
 
 bool same(std::monostate, std::monostate) { return true; }
@@ -47,6 +57,9 @@ bool same(const IotaAttr& a, const IotaAttr& b) { return a.axis == b.axis; }
 bool same(const View& a, const View& b) { return a == b; }
 bool same(const ReduceAttr& a, const ReduceAttr& b) { return a.combine == b.combine && a.axes == b.axes; }
 bool same(const ScatterAttr& a, const ScatterAttr& b) { return a.combine == b.combine; }
+bool same(const TransformAttr& a, const TransformAttr& b) {
+  return a.axes == b.axes && a.matrices == b.matrices;
+}
 
 bool equal_attr(const Attr& a, const Attr& b) {
   if (a.index() != b.index()) return false;

@@ -41,9 +41,22 @@ struct ScatterAttr {
   std::optional<Op> combine;
 }; // none: the last write in row-major order of the index stays
 
+/// Coefficients of a linear map along one axis: out[r] = sum over c of values[r * columns + c] * in[c].
+struct SmallMatrix {
+  int rows = 0, columns = 0;
+  std::vector<double> values; // row-major
+  friend bool operator==(const SmallMatrix&, const SmallMatrix&) = default;
+};
+/// One matrix per axis, applied in this order; each axis' size changes from the matrix' columns to its rows.
+struct TransformAttr {
+  std::vector<int> axes; // ascending
+  std::vector<SmallMatrix> matrices;
+};
+
 /// Const: Scalar or Expr. Input: InputAttr. Iota: IotaAttr. View: View. Reduce: ReduceAttr. Scatter:
-/// ScatterAttr. The rest: none.
-using Attr = std::variant<std::monostate, Scalar, Expr, InputAttr, IotaAttr, View, ReduceAttr, ScatterAttr>;
+/// ScatterAttr. Transform: TransformAttr. The rest: none.
+using Attr = std::variant<std::monostate, Scalar, Expr, InputAttr, IotaAttr, View, ReduceAttr, ScatterAttr,
+                          TransformAttr>;
 
 /// Gather(source [N], index S) -> S.  Scatter(base [N], index S, source S) -> [N].
 struct Node : Interned<Node> {
@@ -82,6 +95,7 @@ NodeRef bitcast(NodeRef a, DType to);
 NodeRef binary(Op op, NodeRef a, NodeRef b); // equal shapes and dtypes
 NodeRef where(NodeRef condition, NodeRef a, NodeRef b);
 NodeRef reduce(Op combine, NodeRef a, std::vector<int> axes);
+NodeRef transform(NodeRef a, TransformAttr attr);
 NodeRef view(NodeRef a, const View& v); // v is over a's row-major elements
 NodeRef gather(NodeRef source, NodeRef index);
 NodeRef scatter(NodeRef base, NodeRef index, NodeRef source, std::optional<Op> combine);

@@ -172,6 +172,15 @@ private:
       for (std::string_view axis : bracketed(args[2].substr(5))) axes.push_back(integer<int>(axis));
       return reduce(combine(args[1]), reference(args[0]), std::move(axes));
     }
+    case Op::Transform: {
+      want(3, 16);
+      if (!args[1].starts_with("axes ")) fail(args[1], "'axes [i, ...]'");
+      TransformAttr attr;
+      for (std::string_view axis : bracketed(args[1].substr(5))) attr.axes.push_back(integer<int>(axis));
+      want(attr.axes.size() + 2, attr.axes.size() + 2);
+      for (size_t k = 2; k < args.size(); ++k) attr.matrices.push_back(matrix(args[k]));
+      return transform(reference(args[0]), std::move(attr));
+    }
     case Op::View: {
       want(2, 2);
       const View v = parse_view(args[1], [&](std::string_view name) { return lookup(name); });
@@ -197,6 +206,17 @@ private:
       }
       fail(to_string(op), "an op of the graph");
     }
+  }
+
+  SmallMatrix matrix(std::string_view text) const {
+    SmallMatrix m;
+    for (std::string_view row : bracketed(text)) {
+      ++m.rows;
+      const auto numbers = bracketed(row);
+      m.columns = static_cast<int>(numbers.size());
+      for (std::string_view v : numbers) m.values.push_back(parse_scalar(DType::F64, v).as_float());
+    }
+    return m;
   }
 
   Op combine(std::string_view name) const {

@@ -8,7 +8,8 @@
 //   return %3
 //
 // Further forms: Input(#7) for a realised tensor, Const(expr n * 2), Iota(axis 1), View(%0, view([...],
-// ...)), Scatter(%0, %1, %2, Add).
+// ...)), Scatter(%0, %1, %2, Add),
+// Transform(%0, axes [1], [[1, 1], [1, -1]]).
 #include <algorithm>
 #include <map>
 #include <unordered_map>
@@ -32,6 +33,18 @@ struct AttrText {
   }
   std::string operator()(const ScatterAttr& a) const {
     return a.combine ? std::string(to_string(*a.combine)) : "";
+  }
+  std::string operator()(const TransformAttr& a) const {
+    std::string out = fmt::format("axes [{}]", fmt::join(a.axes, ", "));
+    for (const SmallMatrix& m : a.matrices) {
+      std::vector<std::string> rows;
+      for (int r = 0; r < m.rows; ++r) {
+        const auto row = m.values.begin() + r * m.columns;
+        rows.push_back(fmt::format("[{}]", fmt::join(row, row + m.columns, ", ")));
+      }
+      out += fmt::format(", [{}]", fmt::join(rows, ", "));
+    }
+    return out;
   }
 };
 

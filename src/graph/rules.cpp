@@ -197,7 +197,7 @@ NodeRef contiguous_of_computed(const NodeRef& n) {
   // What has a nest of its own is stored row-major anyway.
   if (n->op != Op::Contiguous) return {};
   const Op op = n->sources[0]->op;
-  return op == Op::Reduce || op == Op::Scatter || op == Op::Gather ? n->sources[0] : NodeRef{};
+  return op == Op::Reduce || op == Op::Scatter || op == Op::Gather || op == Op::Transform ? n->sources[0] : NodeRef{};
 }
 
 constexpr StructuralRule kStructural[] = {

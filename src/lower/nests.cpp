@@ -1,6 +1,7 @@
 #include "lower/nests.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "lathe/error.hpp"
 #include "lower/access.hpp"
@@ -71,6 +72,7 @@ public:
     switch (node.op) {
     case Op::Reduce: return reduce();
     case Op::Scatter: return scatter();
+    case Op::Transform: return transform();
     case Op::Gather: {
       const Loops loops = loops_over(node.shape, "i");
       return store(loops, gathered(loops.index));
@@ -108,16 +110,21 @@ private:
     return loops;
   }
 
-  void add_nest(const Loops& loops, ast::Store store) {
-    ast::Stmt nest{std::move(store)};
+  void add_nest(const Loops& loops, ast::Block body) {
     for (size_t k = loops.vars.size(); k-- > 0;) {
       ast::For loop;
       loop.var = loops.vars[k];
       loop.extent = *loops.vars[k].extent();
-      loop.body.push_back(std::move(nest));
-      nest = ast::Stmt{std::move(loop)};
+      loop.body = std::move(body);
+      body.clear();
+      body.push_back(ast::Stmt{std::move(loop)});
     }
-    stage_.nests.push_back(std::move(nest));
+    for (ast::Stmt& stmt : body) stage_.nests.push_back(std::move(stmt));
+  }
+  void add_nest(const Loops& loops, ast::Store store) {
+    ast::Block body;
+    body.push_back(ast::Stmt{std::move(store)});
+    add_nest(loops, std::move(body));
   }
 
   void store(const Loops& loops, ValueRef value) {
@@ -142,6 +149,82 @@ private:
     std::stable_partition(loops.vars.begin(), loops.vars.end(),
                           [&](Expr v) { return std::find(to.begin(), to.end(), v) != to.end(); });
     add_nest(loops, ast::Store{stage_.buffer, to, element(source, loops.index, context_), attr.combine, {}});
+  }
+
+  /// One nest over the other axes. Its body computes all results from all sources at once, so that they share
+  /// loads and partial sums.
+  void transform() {
+    const graph::Node& node = *stage_.node;
+    const auto& attr = std::get<graph::TransformAttr>(node.attr);
+    const Shape& from = node.sources[0]->shape;
+    stage_.is_transform = true;
+    Loops loops;
+    for (size_t axis = 0; axis < from.size(); ++axis) {
+      const bool transformed = std::count(attr.axes.begin(), attr.axes.end(), static_cast<int>(axis)) > 0;
+      add_loop(loops, transformed ? Expr(1) : from[axis], "i", axis);
+    }
+    // A grid over the transformed axes, the last one fastest.
+    std::vector<int64_t> sizes;
+    for (const int axis : attr.axes) sizes.push_back(from[static_cast<size_t>(axis)].value());
+    const auto for_each_place = [&](const auto& f) {
+      std::vector<int64_t> place(sizes.size(), 0);
+      size_t done = 0;
+      while (done < sizes.size()) {
+        f(place);
+        for (done = 0; done < sizes.size(); ++done) {
+          int64_t& p = place[place.size() - 1 - done];
+          if (++p < sizes[sizes.size() - 1 - done]) break;
+          p = 0;
+        }
+      }
+    };
+    const auto at = [&](const std::vector<int64_t>& place) {
+      std::vector<Expr> index = loops.index;
+      for (size_t k = 0; k < place.size(); ++k) index[static_cast<size_t>(attr.axes[k])] = place[k];
+      return index;
+    };
+    std::vector<ValueRef> grid;
+    for_each_place([&](const auto& place) { grid.push_back(element(node.sources[0], at(place), context_)); });
+    for (size_t k = 0; k < sizes.size(); ++k) {
+      int64_t inner = 1, outer = 1;
+      for (size_t j = 0; j < sizes.size(); ++j) (j < k ? outer : inner) *= j == k ? 1 : sizes[j];
+      const graph::SmallMatrix& m = attr.matrices[k];
+      std::vector<ValueRef> next(static_cast<size_t>(outer * m.rows * inner));
+      for (int64_t o = 0; o < outer; ++o)
+        for (int64_t r = 0; r < m.rows; ++r)
+          for (int64_t i = 0; i < inner; ++i) {
+            std::vector<ValueRef> terms;
+            for (int64_t c = 0; c < m.columns; ++c) terms.push_back(grid[(o * m.columns + c) * inner + i]);
+            next[(o * m.rows + r) * inner + i] = combination(&m.values[r * m.columns], terms);
+          }
+      grid = std::move(next);
+      sizes[k] = m.rows;
+    }
+    ast::Block body;
+    size_t next = 0;
+    for_each_place([&](const auto& place) {
+      body.push_back(ast::Stmt{ast::Store{stage_.buffer, at(place), grid[next++], {}, {}}});
+    });
+    add_nest(loops, std::move(body));
+  }
+
+  /// The sum of coefficient times value over the coefficients that aren't 0.
+  static ValueRef combination(const double* coefficients, const std::vector<ValueRef>& values) {
+    const DType dtype = values[0]->dtype;
+    ValueRef sum;
+    const auto add = [&](const ValueRef& term) {
+      sum = sum ? elementwise(Op::Add, dtype, {sum, term}) : term;
+    };
+    // Plain terms first: each of the others is then one multiplication and addition.
+    for (size_t k = 0; k < values.size(); ++k)
+      if (coefficients[k] == 1) add(values[k]);
+    for (size_t k = 0; k < values.size(); ++k)
+      if (coefficients[k] == -1) add(elementwise(Op::Neg, dtype, {values[k]}));
+    for (size_t k = 0; k < values.size(); ++k)
+      if (coefficients[k] != 0 && std::fabs(coefficients[k]) != 1)
+        add(elementwise(Op::Mul, dtype,
+                        {values[k], ast::constant(Scalar::of_float(dtype, coefficients[k]))}));
+    return sum ? sum : zero(dtype);
   }
 
   ValueRef gathered(const std::vector<Expr>& index) {

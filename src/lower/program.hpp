@@ -6,6 +6,7 @@
 //   elementwise   for i0 { for i1 { t3[i0, i1] = value } }
 //   Reduce        for i0 { t3[i0, 0] = identity }       (axes reduced have size 1: no loop, index 0)
 //                 for i0 { for r1 { t3[i0, 0] max= value } }
+//   Transform     for i2 { for i3 { t3[0, 0, i2, i3] = value; t3[0, 1, i2, i3] = value; ... } }
 //   Scatter       a copy of the base, then serial loops that combine at a computed index
 // Names: buffer "t<stage>", loops "t<stage>.i<axis>", "t<stage>.r<axis>" for reducing loops, and "t<stage>.z<axis>" in
 // the initialising nest. These names are what moves refer to.
@@ -28,6 +29,7 @@ struct Stage {
   std::vector<int> users;        // ids of the stages that load this one's buffer, ascending
   bool is_reduction = false;     // has an init nest and an update nest
   bool is_scatter = false;
+  bool is_transform = false;     // one nest whose body stores several elements, at constant places along the transformed axes
   bool is_output = false;
 };
 

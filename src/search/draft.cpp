@@ -267,13 +267,18 @@ void rename(Block& body, Substitution vars) {
   }
 }
 
-Stmt nest(std::vector<For> loops, Store store) {
-  Stmt built{std::move(store)};
+Block nest(std::vector<For> loops, Block body) {
   for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop) {
-    loop->body.push_back(std::move(built));
-    built = Stmt{std::move(*loop)};
+    loop->body = std::move(body);
+    body.clear();
+    body.push_back(Stmt{std::move(*loop)});
   }
-  return built;
+  return body;
+}
+Stmt nest(std::vector<For> loops, Store store) {
+  Block body;
+  body.push_back(Stmt{std::move(store)});
+  return std::move(nest(std::move(loops), std::move(body)).front());
 }
 
 void put_before_body(For& loop, Alloc alloc) {

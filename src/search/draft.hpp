@@ -57,8 +57,13 @@ Verdict may_hold_local_memory(const LoopSite& site, const Target& target);
 /// On a target with groups large private scratch lies there, too.
 bool fits_local_memory(const ast::Block& body, ast::Scope scope, int64_t bytes, const Target& target);
 
+/// A graph move: the plan of the program lowered anew from its rewritten graph. Legal as long as the plan's history
+/// holds nothing else than graph moves.
+Verdict rewrite_graph(Plan& plan, const Move& move);
+
 /// The loops, outermost first, around one store.
 ast::Stmt nest(std::vector<ast::For> loops, ast::Store store);
+ast::Block nest(std::vector<ast::For> loops, ast::Block body);
 /// Makes the loop's body the body of `alloc`, behind what is already there; local memory is fenced by
 /// barriers.
 void put_before_body(ast::For& loop, ast::Alloc alloc);

@@ -67,17 +67,20 @@ public:
   Reader(Features& out, const Target& target) : f_(out), target_(target) {}
 
   void read(const ast::Block& block) {
+    const ast::Store* before = nullptr;
     for (const ast::Stmt& stmt : block) {
+      const auto* store = std::get_if<ast::Store>(&stmt.node);
       if (const auto* loop = std::get_if<ast::For>(&stmt.node))
         is_hint(*loop) ? read_hint(std::get<ast::Prefetch>(loop->body[0].node)) : read_loop(*loop);
       else if (const auto* alloc = std::get_if<ast::Alloc>(&stmt.node))
         read_alloc(*alloc);
-      else if (const auto* store = std::get_if<ast::Store>(&stmt.node))
-        read_store(*store);
+      else if (store)
+        read_store(*store, before && !before->combine && before->buffer == store->buffer);
       else if (std::holds_alternative<ast::Barrier>(stmt.node))
         f_.barriers += executions();
       else
         read_hint(std::get<ast::Prefetch>(stmt.node));
+      before = store;
     }
   }
 
@@ -431,11 +434,13 @@ private:
     return mask_of(root);
   }
 
-  void read_store(const ast::Store& s) {
+  /// `goes_on`: it stores to the same buffer as the store before it in its body, with which it then shares
+  /// the values that both need.
+  void read_store(const ast::Store& s, bool goes_on) {
     const Tile t = tile();
     Work w;
     Pressure pressure;
-    masks_.clear();
+    if (!goes_on) masks_.clear();
     const bool fused = s.combine == Op::Add && s.value->op == Op::Mul && is_float(s.value->dtype);
     const uint64_t value_mask = count_values(t, s.value, fused ? s.value.get() : nullptr, w, pressure);
     uint64_t index_mask = 0;

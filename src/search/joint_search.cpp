@@ -62,6 +62,9 @@ uint64_t JointSearch::identity_of(const Plan& plan) const {
     for (int s : kernel->stages) h = mix(h, static_cast<uint64_t>(s));
     h = mix(h, hash_text("inlined"));
     for (int s : kernel->inlined) h = mix(h, static_cast<uint64_t>(s));
+    // Rows one by one and rows by blocks allow different loops: neither stands for the other.
+    h = mix(h, std::any_of(kernel->moves.begin(), kernel->moves.end(),
+                           [](const Move& m) { return m.kind == MoveKind::Split; }));
     sum += h;
   }
   return sum;

@@ -10,12 +10,28 @@
 
 namespace lathe::search {
 
+namespace {
+
+/// The next store belongs to the same straight-line body, and to the same stage: a transform has many.
+bool goes_on(const Features& f, int store) {
+  const AccessInfo& here = f.accesses[store];
+  for (int a = store + 1; a < static_cast<int>(f.accesses.size()); ++a) {
+    const AccessInfo& next = f.accesses[a];
+    if (next.loop != here.loop) return false;
+    if (next.store) return next.buffer == here.buffer && !next.combine && !here.combine && here.loop >= 0;
+  }
+  return false;
+}
+
+} // namespace
+
 std::vector<Leaf> leaves_of(const Features& f) {
   std::vector<Leaf> leaves;
   int first = 0;
   for (int a = 0; a < static_cast<int>(f.accesses.size()); ++a) {
     const AccessInfo& store = f.accesses[a];
     if (!store.store) continue;
+    if (a + 1 < static_cast<int>(f.accesses.size()) && goes_on(f, a)) continue;
     Leaf leaf{a, first, {}, 0, -1, f.buffers[store.buffer].buffer->name, store.combine, store.random, false};
     for (int l = store.loop; l >= 0; l = f.loops[l].parent) {
       leaf.loops.insert(leaf.loops.begin(), l);

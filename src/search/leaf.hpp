@@ -1,4 +1,5 @@
-// A leaf: one store of a kernel with the loops around it, as suggesters look at it.
+// A leaf: one store of a kernel with the loops around it, as suggesters look at it. Several plain stores of one
+// stage in one body (a transform's) are one leaf: its `store` is the last of them.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,7 +10,7 @@ namespace lathe::search {
 
 struct Leaf {
   int store;              // access
-  int first;              // its loads are accesses [first, store)
+  int first;              // its loads (and other stores) are accesses [first, store)
   std::vector<int> loops; // enclosing loops, outermost first
   size_t own;             // loops[own..] hold nothing but this leaf, one directly in the other
   int stage;              // whose name its buffer has; -1: none

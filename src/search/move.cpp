@@ -15,6 +15,7 @@ struct Form {
   std::string_view arguments;
 };
 constexpr Form kForms[] = {
+    {MoveKind::Winograd, "winograd", "ni"},
     {MoveKind::Inline, "inline", "n"},
     {MoveKind::FuseAt, "fuse_at", "nnn"},
     {MoveKind::Split, "split", "ni"},
@@ -89,7 +90,7 @@ Move parse_move(std::string_view text) {
   for (const Form& f : kForms)
     if (f.name == name) form = &f;
   if (!form)
-    fail(whole, "one of inline, fuse_at, split, reorder, unroll, vectorise, parallelise, pack, bind, "
+    fail(whole, "one of winograd, inline, fuse_at, split, reorder, unroll, vectorise, parallelise, pack, prepack, bind, "
                 "accumulate, stream, prefetch_tile");
 
   Move move{form->kind, {}, {}};

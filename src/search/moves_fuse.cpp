@@ -14,25 +14,35 @@ using namespace ast;
 namespace {
 
 /// A canonical nest: loops around one Store whose index is the loops' variables (or 0 where the axis has no
-/// loop).
+/// loop), or around several that differ in constant places along some axes.
 struct CanonicalNest {
   std::vector<For*> loops;
-  Store* store = nullptr;
+  std::vector<Store*> stores;
+  Store* single() const { return stores.size() == 1 ? stores[0] : nullptr; }
 };
 
 CanonicalNest canonical_nest(Stmt& stmt) {
   CanonicalNest nest;
   Stmt* at = &stmt;
+  Block* body = nullptr;
   while (auto* loop = std::get_if<For>(&at->node)) {
-    if (loop->kind != LoopKind::Serial || loop->body.size() != 1) return {};
+    if (loop->kind != LoopKind::Serial) return {};
     nest.loops.push_back(loop);
-    at = &loop->body[0];
+    body = &loop->body;
+    if (body->size() != 1) break;
+    at = &body->front();
   }
-  auto* store = std::get_if<Store>(&at->node);
-  if (!store || store->scatter) return {};
-  for (Expr index : store->index)
-    if (!index.is_var() && !index.is_const(0)) return {};
-  nest.store = store;
+  const auto add = [&](Stmt& one) {
+    auto* store = std::get_if<Store>(&one.node);
+    if (!store || store->scatter) return false;
+    if (!nest.stores.empty() && store->buffer != nest.stores[0]->buffer) return false;
+    nest.stores.push_back(store);
+    return std::all_of(store->index.begin(), store->index.end(),
+                       [](Expr index) { return index.is_var() || index.is_const(); });
+  };
+  if (!body || body->size() == 1) return add(*at) ? nest : CanonicalNest{};
+  for (Stmt& one : *body)
+    if (!add(one)) return {};
   return nest;
 }
 
@@ -74,11 +84,12 @@ ValueRef guarded(const ValueRef& v, const std::vector<Expr>& guards) {
 
 Verdict inline_stage(Draft& draft, int stage_id) {
   const lower::Stage& stage = draft.program->stages[stage_id];
-  if (stage.is_reduction || stage.is_scatter) return fmt::format("{} is not elementwise", stage.buffer->name);
+  if (stage.is_reduction || stage.is_scatter || stage.is_transform)
+    return fmt::format("{} is not elementwise", stage.buffer->name);
   Block nest = stage.nests;
   const CanonicalNest producer = canonical_nest(nest.at(0));
-  if (!producer.store || producer.store->combine)
-    return fmt::format("{} is not elementwise", stage.buffer->name);
+  const Store* from = producer.single();
+  if (!from || from->combine) return fmt::format("{} is not elementwise", stage.buffer->name);
 
   bool used = false, at_computed_index = false;
   std::map<const Value*, ValueRef> expanded; // equal loads are one value: expand each once
@@ -95,8 +106,8 @@ Verdict inline_stage(Draft& draft, int stage_id) {
     if (!result) {
       Substitution vars;
       for (size_t d = 0; d < attr->index.size(); ++d)
-        if (producer.store->index[d].is_var()) vars.emplace_back(producer.store->index[d], attr->index[d]);
-      result = guarded(ast::substitute(producer.store->value, vars), attr->guards);
+        if (from->index[d].is_var()) vars.emplace_back(from->index[d], attr->index[d]);
+      result = guarded(ast::substitute(from->value, vars), attr->guards);
     }
     return result;
   };
@@ -132,7 +143,8 @@ Verdict fuse_at_loop(Draft& draft, Block& producer, int stage_id, const Move& mo
       ++i;
       continue;
     }
-    if (!canonical_nest(producer[i]).store) return fmt::format("a loop of {} is already scheduled", name);
+    if (canonical_nest(producer[i]).stores.empty())
+      return fmt::format("a loop of {} is already scheduled", name);
     nests.push_back(std::move(producer[i]));
     producer.erase(producer.begin() + static_cast<long>(i));
   }
@@ -223,6 +235,12 @@ Verdict fuse_at_loop(Draft& draft, Block& producer, int stage_id, const Move& mo
         (elements *= std::max<int64_t>(1, shrunk->shape[d].hi())) > (int64_t{1} << 32))
       return fmt::format("{} needs too much scratch", name);
   }
+  // Where a nest stores at constant places along an axis, it fills the whole of it.
+  for (Stmt& stmt : nests)
+    for (const Store* store : canonical_nest(stmt).stores)
+      for (size_t d = 0; d < rank; ++d)
+        if (store->index[d].is_const() && !(start[d].is_const(0) && extent[d] == stage.buffer->shape[d]))
+          return fmt::format("{} computes all of its axis {} at once", name, d);
   const int64_t bytes = elements * size_of(stage.buffer->dtype);
   if (scope == Scope::Register) {
     if (!is_static(shrunk->shape)) return fmt::format("{} has no constant size under {}", name, loop_name);
@@ -250,33 +268,37 @@ Verdict fuse_at_loop(Draft& draft, Block& producer, int stage_id, const Move& mo
   Alloc alloc{shrunk, {}};
   for (Stmt& stmt : nests) {
     const CanonicalNest canonical = canonical_nest(stmt);
-    Store store = std::move(*canonical.store);
-    store.buffer = shrunk;
-    store.streaming = false; // it is read right after
+    std::vector<Store> stores;
+    for (Store* store : canonical.stores) {
+      stores.push_back(std::move(*store));
+      stores.back().buffer = shrunk;
+      stores.back().streaming = false; // it is read right after
+    }
+    const std::vector<Expr> places = stores[0].index;
     Substitution vars;
     std::vector<For> heads;
     for (const For* f : canonical.loops) {
-      const auto axis = std::find(store.index.begin(), store.index.end(), f->var);
+      const auto axis = std::find(places.begin(), places.end(), f->var);
       const Expr old_extent = substitute(f->extent, vars);
-      if (axis == store.index.end()) {
+      if (axis == places.end()) {
         const Expr var = loop_var(f->var.id(), f->var.name(), old_extent);
         vars.emplace_back(f->var, var);
         heads.push_back({var, old_extent, LoopKind::Serial, 0, {}});
         continue;
       }
-      const size_t d = static_cast<size_t>(axis - store.index.begin());
-      if (extent[d].is_const(1)) {
-        vars.emplace_back(f->var, start[d]);
-        *axis = 0;
-        continue;
-      }
-      const Expr var = loop_var(f->var.id(), f->var.name(), extent[d]);
+      const size_t d = static_cast<size_t>(axis - places.begin());
+      const bool once = extent[d].is_const(1);
+      const Expr var = once ? Expr(0) : loop_var(f->var.id(), f->var.name(), extent[d]);
       vars.emplace_back(f->var, start[d] + var);
-      *axis = var;
-      heads.push_back({var, extent[d], LoopKind::Serial, 0, {}});
+      for (Store& store : stores) store.index[d] = var;
+      if (!once) heads.push_back({var, extent[d], LoopKind::Serial, 0, {}});
     }
-    store.value = ast::substitute(store.value, vars);
-    alloc.body.push_back(nest(std::move(heads), std::move(store)));
+    Block body;
+    for (Store& store : stores) {
+      store.value = ast::substitute(store.value, vars);
+      body.push_back(Stmt{std::move(store)});
+    }
+    for (Stmt& made : nest(std::move(heads), std::move(body))) alloc.body.push_back(std::move(made));
   }
   put_before_body(loop, std::move(alloc));
   return check_structure(draft.body);

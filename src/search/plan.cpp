@@ -108,6 +108,7 @@ private:
     case MoveKind::Pack: verdict = pack(draft, move, target_); break;
     case MoveKind::Prepack: verdict = prepack(draft, move); break;
     case MoveKind::Accumulate: verdict = accumulate(draft, move); break;
+    case MoveKind::Winograd: verdict = "the graph is rewritten before all other moves"; break;
     case MoveKind::Inline:
     case MoveKind::FuseAt: throw InternalError("a graph move in the loop moves");
     }
@@ -340,9 +341,15 @@ Plan initial_plan(std::shared_ptr<const lower::Program> program) {
 }
 
 Applied apply(const Plan& plan, const std::vector<Move>& moves, const Target& target) {
-  Editor editor(plan, target);
-  for (const Move& move : moves)
-    if (Verdict verdict = editor.apply(move); !verdict.empty()) return {{}, to_string(move) + ": " + verdict};
+  Plan start = plan;
+  auto move = moves.begin();
+  for (; move != moves.end() && move->kind == MoveKind::Winograd; ++move)
+    if (Verdict verdict = rewrite_graph(start, *move); !verdict.empty())
+      return {{}, to_string(*move) + ": " + verdict};
+  Editor editor(start, target);
+  for (; move != moves.end(); ++move)
+    if (Verdict verdict = editor.apply(*move); !verdict.empty())
+      return {{}, to_string(*move) + ": " + verdict};
   return {editor.take(), {}};
 }
 

@@ -9,6 +9,8 @@ namespace lathe::search {
 namespace {
 
 constexpr double kRegisterElements = 64;
+constexpr double kBlockElements =
+    16384; // of one stage in a block of rows: they are to stay in the second cache
 
 struct Readers {
   const KernelPlan* owner = nullptr;
@@ -54,19 +56,28 @@ void at_each_loop(const SuggestContext& c, int stage, std::vector<Proposal>& out
   }
 }
 
-/// Every stage upstream whose leading axes are the consumer's outer loops goes under the innermost of those.
-void row_chain(const SuggestContext& c, size_t depth, std::vector<Proposal>& out) {
+/// Every stage upstream whose leading axes are the consumer's outer loops goes under the innermost of those;
+/// or, with a `block`, under a loop over so many of its iterations: products then keep rows to tile.
+void row_chain(const SuggestContext& c, size_t depth, int64_t block, std::vector<Proposal>& out) {
   const Features& f = c.features;
   const lower::Program& program = *c.plan.program;
   const std::vector<Leaf> leaves = leaves_of(f);
   if (leaves.empty() || leaves.back().loops.size() <= depth) return;
   const int at = leaves.back().loops[depth];
-  if (!is_serial(f, at)) return;
+  if (!is_serial(f, at) || (block > 1 && longest(f, at) <= block)) return;
+  std::string under = loop_name(f, at);
   std::vector<double> outer;
   for (size_t d = 0; d <= depth; ++d) outer.push_back(f.loops[leaves.back().loops[d]].extent);
   std::set<const KernelPlan*> merged{&c.kernel};
   std::set<int, std::greater<>> open(c.kernel.reads.begin(), c.kernel.reads.end());
-  Proposal chain{{}, "rows of " + loop_name(f, at) + " in one pass"};
+  Proposal chain{{}, "rows of " + under + " in one pass"};
+  if (block > 1) {
+    chain = {{move_split(under, block)},
+             "blocks of " + std::to_string(block) + " rows of " + under + " in one pass"};
+    under += ".o";
+  }
+  const size_t before = chain.moves.size();
+  bool has_product = false;
   while (!open.empty()) {
     const int stage = *open.begin();
     open.erase(open.begin());
@@ -88,19 +99,26 @@ void row_chain(const SuggestContext& c, size_t depth, std::vector<Proposal>& out
         rest *= estimate(e);
     }
     if (axes != outer) continue;
+    if (block > 1 && rest * static_cast<double>(block) > kBlockElements) return;
     merged.insert(readers.owner);
-    chain.moves.push_back(
-        move_fuse_at(info.buffer->name, loop_name(f, at), rest <= kRegisterElements ? "register" : "packed"));
+    has_product |= info.is_reduction && rest > 1;
+    const bool small = block == 1 && rest <= kRegisterElements;
+    chain.moves.push_back(move_fuse_at(info.buffer->name, under, small ? "register" : "packed"));
     for (int s : readers.owner->reads) open.insert(s);
   }
-  if (chain.moves.size() > 1) out.push_back(std::move(chain));
+  if (block > 1 && !has_product) return;
+  if (chain.moves.size() > before + 1) out.push_back(std::move(chain));
 }
 
 } // namespace
 
 std::vector<Proposal> suggest_fuse(const SuggestContext& c) {
   std::vector<Proposal> proposals;
-  for (size_t depth = 0; depth < 3; ++depth) row_chain(c, depth, proposals);
+  for (size_t depth = 0; depth < 3; ++depth) {
+    row_chain(c, depth, 1, proposals);
+    for (const int64_t block : c.thorough ? std::vector<int64_t>{8, 16, 32, 64} : std::vector<int64_t>{32})
+      row_chain(c, depth, block, proposals);
+  }
   for (int stage : c.kernel.reads) {
     const lower::Stage& info = c.plan.program->stages[stage];
     const Readers readers = readers_of(c.plan, stage);

@@ -39,7 +39,7 @@ double size_of_shape(const Shape& shape) {
 StageInfo read_stage(const lower::Stage& stage) {
   StageInfo info;
   info.elements = size_of_shape(stage.node->shape);
-  info.inlinable = !stage.is_reduction && !stage.is_scatter && stage.nests.size() == 1;
+  info.inlinable = !stage.is_reduction && !stage.is_scatter && !stage.is_transform && stage.nests.size() == 1;
   ast::visit(stage.nests, [&](const ast::Stmt& stmt, const auto& loops) {
     const auto* store = std::get_if<ast::Store>(&stmt.node);
     if (!store) return;
@@ -149,7 +149,7 @@ std::vector<Proposal> suggest_inline(const SuggestContext& c) {
   }
   if (c.kernel.stages.size() != 1) return proposals;
   const lower::Stage& stage = program.stages[c.kernel.stages[0]];
-  if (!stage.is_reduction && !stage.is_scatter && !stage.users.empty())
+  if (!stage.is_reduction && !stage.is_scatter && !stage.is_transform && !stage.users.empty())
     proposals.push_back(
         {{move_inline(stage.buffer->name)}, "compute " + stage.buffer->name + " where it is used"});
   return proposals;

@@ -76,14 +76,14 @@ void add_rows(const TileProblem& p, bool thorough, std::vector<Proposal>& out) {
 } // namespace
 
 std::vector<Proposal> suggest_tile(const SuggestContext& c) {
-  TileProblem problem;
-  if (!read_tile_problem(c.features, *c.plan.program, c.kernel.kernel, c.target, problem) ||
-      problem.lanes < 2)
-    return {};
   std::vector<Proposal> proposals;
-  for (const TileChoice& choice : tile_choices(problem, c)) {
-    Proposal p = tile_moves(problem, choice);
-    if (!p.moves.empty()) proposals.push_back(std::move(p));
+  for (const TileProblem& problem :
+       read_tile_problems(c.features, *c.plan.program, c.kernel.kernel, c.target)) {
+    if (problem.lanes < 2) continue;
+    for (const TileChoice& choice : tile_choices(problem, c)) {
+      Proposal p = tile_moves(problem, choice);
+      if (!p.moves.empty()) proposals.push_back(std::move(p));
+    }
   }
   add_rows(problem, c.thorough, proposals);
   return proposals;
@@ -113,8 +113,9 @@ std::vector<Proposal> suggest_fused_tile(const SuggestContext& c) {
     if (!producer || producer->stages.size() != 1 || readers != 1) continue;
     Features pf;
     read_features(producer->kernel, c.target, pf);
-    TileProblem problem;
-    if (!read_tile_problem(pf, program, producer->kernel, c.target, problem)) continue;
+    std::vector<TileProblem> problems = read_tile_problems(pf, program, producer->kernel, c.target);
+    if (problems.size() != 1 || !problems[0].whole) continue;
+    TileProblem& problem = problems[0];
     problem.lanes = std::min(problem.lanes, lanes_of(f, leaf, c.target));
     // Each of its axes must be one of the consumer's loops.
     bool aligned = problem.lanes >= 2;

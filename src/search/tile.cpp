@@ -440,23 +440,20 @@ Proposal tile_moves(const TileProblem& problem, const TileChoice& choice) {
   return Builder(problem, choice).build();
 }
 
-bool read_tile_problem(const Features& f, const lower::Program& program, const ast::Kernel& kernel,
-                       const Target& target, TileProblem& out) {
-  const Leaf* update = nullptr;
-  const std::vector<Leaf> leaves = leaves_of(f);
-  for (const Leaf& leaf : leaves) {
-    if (!leaf.combine) continue;
-    if (update) return false;
-    update = &leaf;
-  }
-  if (!update || update->random || update->stage < 0 || update->own != 0) return false;
+namespace {
+
+bool read_tile_problem(const Features& f, const Leaf& update, const lower::Program& program,
+                       const ast::Kernel& kernel, const Target& target, TileProblem& out) {
+  if (!update.combine || update.random || update.stage < 0) return false;
   out = {};
-  out.stage = update->buffer;
-  out.lanes = lanes_of(f, *update, target);
-  out.scratch = next_scratch(kernel, update->stage);
-  const AccessInfo& store = f.accesses[update->store];
+  out.stage = update.buffer;
+  out.lanes = lanes_of(f, update, target);
+  out.scratch = next_scratch(kernel, update.stage);
+  out.whole = update.own == 0;
+  const AccessInfo& store = f.accesses[update.store];
   std::vector<int> out_loops, reduce_loops;
-  for (int l : update->loops) {
+  for (size_t i = update.own; i < update.loops.size(); ++i) {
+    const int l = update.loops[i];
     if (!is_serial(f, l)) return false;
     const double stride = f.stride(store, l);
     (stride != 0 ? out_loops : reduce_loops).push_back(l);
@@ -464,7 +461,7 @@ bool read_tile_problem(const Features& f, const lower::Program& program, const a
         .push_back({loop_name(f, l), "", longest(f, l), std::max(1.0, f.loops[l].extent), stride, {}, 0});
   }
   if (out.out.empty() || out.reduce.empty()) return false;
-  for (int a = update->first; a < update->store; ++a) {
+  for (int a = update.first; a < update.store; ++a) {
     const AccessInfo& access = f.accesses[a];
     const std::string& name = f.buffers[access.buffer].buffer->name;
     TileProblem::Operand operand{name, !access.random, find_constant(program, name) != nullptr, {}, {}};
@@ -476,6 +473,17 @@ bool read_tile_problem(const Features& f, const lower::Program& program, const a
     out.operands.push_back(std::move(operand));
   }
   return true;
+}
+
+} // namespace
+
+std::vector<TileProblem> read_tile_problems(const Features& f, const lower::Program& program,
+                                            const ast::Kernel& kernel, const Target& target) {
+  std::vector<TileProblem> problems;
+  TileProblem problem;
+  for (const Leaf& leaf : leaves_of(f))
+    if (read_tile_problem(f, leaf, program, kernel, target, problem)) problems.push_back(std::move(problem));
+  return problems;
 }
 
 } // namespace lathe::search

@@ -30,6 +30,7 @@ struct TileProblem {
   std::vector<Operand> operands;
   int lanes = 1;
   int scratch = 0; // number of the next scratch buffer
+  bool whole = true; // the nest lies under no other loop
   bool fused() const { return !out.empty() && !out[0].around.empty(); }
 };
 
@@ -50,9 +51,9 @@ struct TileChoice {
 std::vector<TileChoice> tile_choices(const TileProblem& problem, const SuggestContext& context);
 Proposal tile_moves(const TileProblem& problem, const TileChoice& choice);
 
-/// The update nest of a kernel that holds one reduction, untouched so far; nothing if it isn't one worth
-/// tiling.
-bool read_tile_problem(const Features& features, const lower::Program& program, const ast::Kernel& kernel,
-                       const Target& target, TileProblem& out);
+/// The update nests of a kernel's reductions that are untouched so far and worth tiling: whole ones, and what lies
+/// under the loops that they share with other nests.
+std::vector<TileProblem> read_tile_problems(const Features& features, const lower::Program& program,
+                                            const ast::Kernel& kernel, const Target& target);
 
 } // namespace lathe::search

@@ -1,3 +1,6 @@
 # What depends on realised tensors alone.
 lathe_test(unit/constants_test core view graph)
 lathe_test(unit/folded_program_test)
+# Small matrices along axes, and Winograd's filtering made of them.
+lathe_test(unit/transform_test core view ast graph lower search)
+lathe_test(unit/winograd_test)

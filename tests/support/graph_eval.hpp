@@ -103,6 +103,7 @@ private:
       break;
     case Op::View: view(n, *out); break;
     case Op::Reduce: reduce(n, *out); break;
+    case Op::Transform: transform(n, *out); break;
     case Op::Gather: {
       const int64_t limit = count(*n.sources[0]);
       for (int64_t i = 0; i < count(n); ++i) {
@@ -147,6 +148,28 @@ private:
     if (bytes.size() != out->bytes()) throw Error(ErrorKind::Value, "graph_eval: size of input " + a.name);
     std::memcpy(out->data(), bytes.data(), bytes.size());
     return out;
+  }
+
+  // Straight from the definition: a sum over all places along the transformed axes.
+  void transform(const graph::Node& n, Storage& out) const {
+    const auto& attr = std::get<graph::TransformAttr>(n.attr);
+    const std::vector<int64_t> from = at(n.sources[0]->shape);
+    for (int64_t i = 0; i < count(n); ++i) set(out, i, Scalar::zero(n.dtype));
+    for_each(from, [&](int64_t flat, const std::vector<int64_t>& place) {
+      for_each(at(n.shape), [&](int64_t to, const std::vector<int64_t>& index) {
+        double factor = 1;
+        std::vector<int64_t> rest = place;
+        for (size_t k = 0; k < attr.axes.size(); ++k) {
+          const graph::SmallMatrix& m = attr.matrices[k];
+          const size_t axis = static_cast<size_t>(attr.axes[k]);
+          factor *= m.values[index[axis] * m.columns + place[axis]];
+          rest[axis] = index[axis];
+        }
+        if (rest != index || factor == 0) return;
+        const double sum = get(out, n.dtype, to).as_float() + factor * source(n, 0, flat).as_float();
+        set(out, to, Scalar::of_float(n.dtype, sum));
+      });
+    });
   }
 
   void view(const graph::Node& n, Storage& out) const {

@@ -1,0 +1,170 @@
+#include "search/form_search.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <fmt/format.h>
+#include <map>
+
+#include "graph/realise.hpp"
+#include "graph/winograd.hpp"
+#include "search/make_move.hpp"
+
+namespace lathe::search {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using graph::NodeRef;
+
+constexpr double kNear = 1.5;        // forms predicted slower than so many times the best are not measured
+constexpr double kWorthwhile = 0.95; // another rounding must bring five per cent
+constexpr double kForDeciding = 0.5; // share of the budget, where there are several convolutions
+constexpr int64_t kFewChannels = 8;  // below, the transforms cost more than the products
+
+/// Stages that Winograd's filtering may pay for.
+std::vector<int> convolutions_of(const lower::Program& program) {
+  std::vector<int> found;
+  for (const lower::Stage& stage : program.stages) {
+    const auto c = graph::read_convolution(stage.node);
+    if (c && c->channels >= kFewChannels && c->outputs >= kFewChannels) found.push_back(stage.id);
+  }
+  return found;
+}
+
+/// The convolution by itself: what its operands are computed from becomes inputs.
+NodeRef alone(const NodeRef& sum) {
+  std::vector<NodeRef> order = graph::topological_order({sum});
+  std::map<const graph::Node*, bool>
+      inside; // reached from the sum through views, copies and the product alone
+  inside[sum.get()] = true;
+  for (auto n = order.rbegin(); n != order.rend(); ++n) {
+    if (!inside[n->get()]) continue;
+    const Op op = (*n)->op;
+    if (*n != sum && op != Op::Mul && op != Op::View && op != Op::Contiguous) continue;
+    for (const NodeRef& s : (*n)->sources) inside[s.get()] = true;
+  }
+  int count = 0;
+  return graph::rebuild({sum}, [&](const NodeRef& original, NodeRef rebuilt) {
+    const Op op = original->op;
+    const bool opaque = original != sum && op != Op::Mul && op != Op::View && op != Op::Contiguous &&
+                        op != Op::Input && inside[original.get()];
+    return opaque ? graph::input(fmt::format("x{}", count++), original->dtype, original->shape) : rebuilt;
+  })[0];
+}
+
+struct Form {
+  Plan plan;
+  SearchResult by_model;
+};
+
+/// The best form of a program with one convolution.
+SearchResult decide(const Plan& start, int convolution, CostModel& model, const SearchOptions& options,
+                    int largest_tile, const MakeMeasure& make_measure) {
+  SearchOptions quick = options;
+  quick.measure = nullptr;
+  quick.budget_seconds = 0;
+  quick.log.clear();
+  quick.progress = nullptr;
+  std::vector<Form> forms{{start, search(start, model, quick)}};
+  const std::string name = start.program->stages[static_cast<size_t>(convolution)].buffer->name;
+  double best = forms[0].by_model.predicted_seconds;
+  for (int tile = largest_tile; tile >= 2; tile -= 2) {
+    Applied applied = apply(start, move_winograd(name, tile), model.target());
+    if (!applied.plan) continue;
+    SearchResult found = search(*applied.plan, model, quick);
+    best = std::min(best, found.predicted_seconds);
+    forms.push_back({std::move(*applied.plan), std::move(found)});
+  }
+  SearchResult result = std::move(forms[0].by_model);
+  if (make_measure) {
+    std::erase_if(forms, [&](const Form& f) { return f.by_model.predicted_seconds > kNear * best; });
+    SearchOptions how = options;
+    how.budget_seconds /= static_cast<double>(std::max<size_t>(1, forms.size()));
+    result.measured_seconds = 0;
+    for (const Form& form : forms) {
+      how.measure = make_measure(form.plan.program);
+      SearchResult found = search(form.plan, model, how);
+      const bool better =
+          result.measured_seconds == 0 || found.measured_seconds < kWorthwhile * result.measured_seconds;
+      found.proposed += result.proposed;
+      found.measured += result.measured;
+      found.rejected += result.rejected;
+      if (better && found.measured_seconds > 0)
+        result = std::move(found);
+      else
+        result.proposed = found.proposed, result.measured = found.measured, result.rejected = found.rejected;
+    }
+    return result;
+  }
+  for (size_t k = 1; k < forms.size(); ++k) {
+    SearchResult& found = forms[k].by_model;
+    found.proposed += result.proposed;
+    found.rejected += result.rejected;
+    if (found.predicted_seconds < kWorthwhile * result.predicted_seconds)
+      result = std::move(found);
+    else
+      result.proposed = found.proposed, result.rejected = found.rejected;
+  }
+  return result;
+}
+
+int tile_of(const SearchResult& found) {
+  const std::vector<Move> moves = found.plan.moves();
+  return !moves.empty() && moves[0].kind == MoveKind::Winograd ? static_cast<int>(moves[0].numbers[0]) : 0;
+}
+
+} // namespace
+
+SearchResult search_forms(const Plan& start, CostModel& model, const SearchOptions& options, int largest_tile,
+                          const MakeMeasure& make_measure) {
+  const auto began = Clock::now();
+  const std::vector<int> convolutions =
+      largest_tile >= 2 ? convolutions_of(*start.program) : std::vector<int>{};
+  if (convolutions.size() == 1)
+    return decide(start, convolutions[0], model, options, largest_tile, make_measure);
+
+  Plan plan = start;
+  if (!convolutions.empty()) {
+    std::map<std::string, lower::NamedOutput> distinct;
+    const auto signature = [](const NodeRef& isolated) {
+      return graph::print({graph::without_data(isolated)});
+    };
+    for (const int c : convolutions) {
+      const NodeRef isolated = alone(start.program->stages[static_cast<size_t>(c)].node);
+      distinct.emplace(signature(isolated), lower::NamedOutput{"y", isolated});
+    }
+    std::map<std::string, int> tiles;
+    SearchOptions share = options;
+    share.budget_seconds *= kForDeciding / static_cast<double>(distinct.size());
+    share.progress = nullptr;
+    for (const auto& [key, output] : distinct) {
+      const Plan by_itself = initial_plan(std::make_shared<const lower::Program>(lower::lower({output})));
+      const std::vector<int> only = convolutions_of(*by_itself.program);
+      if (only.size() == 1)
+        tiles[key] = tile_of(decide(by_itself, only[0], model, share, largest_tile, make_measure));
+    }
+    // Each rewriting numbers the stages anew: look again after each.
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (const int c : convolutions_of(*plan.program)) {
+        const lower::Stage& stage = plan.program->stages[static_cast<size_t>(c)];
+        const int tile = tiles[signature(alone(stage.node))];
+        if (tile == 0) continue;
+        Applied applied = apply(plan, move_winograd(stage.buffer->name, tile), model.target());
+        if (!applied.plan) continue;
+        plan = std::move(*applied.plan);
+        changed = true;
+        break;
+      }
+    }
+  }
+  SearchOptions how = options;
+  if (make_measure) {
+    how.measure = make_measure(plan.program);
+    const double spent = std::chrono::duration<double>(Clock::now() - began).count();
+    if (how.budget_seconds > 0)
+      how.budget_seconds = std::max(0.1 * how.budget_seconds, how.budget_seconds - spent);
+  }
+  return search(plan, model, how);
+}
+
+} // namespace lathe::search

@@ -1,0 +1,253 @@
+// Winograd's filtering: what counts as a convolution, the values against sums in f64, its error, and the
+// move.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <random>
+
+#include "compile/pipeline.hpp"
+#include "graph/tensor_impl.hpp"
+#include "graph/winograd.hpp"
+#include "lathe/lathe.hpp"
+#include "search/make_move.hpp"
+
+using namespace lathe;
+
+namespace {
+
+struct Sizes {
+  int64_t images, channels, height, width, outputs, padding;
+};
+
+std::vector<float> uniform(int64_t count, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::uniform_real_distribution<float> next(-1, 1);
+  std::vector<float> v(static_cast<size_t>(count));
+  for (float& x : v) x = next(random);
+  return v;
+}
+
+struct Problem {
+  Sizes s;
+  std::vector<float> x, w;
+  explicit Problem(const Sizes& sizes)
+      : s(sizes), x(uniform(s.images * s.channels * s.height * s.width, 1)),
+        w(uniform(s.outputs * s.channels * 9, 2)) {}
+
+  Tensor input() const { return Tensor::input("x", {s.images, s.channels, s.height, s.width}); }
+  Tensor weights() const { return Tensor::from(w, {s.outputs, s.channels, 3, 3}); }
+  Tensor result() const { return input().conv2d(weights(), {}, {.padding = {s.padding}}); }
+
+  /// The plain sums in f64.
+  std::vector<double> expected() const {
+    const int64_t oh = s.height + 2 * s.padding - 2, ow = s.width + 2 * s.padding - 2;
+    std::vector<double> y;
+    for (int64_t n = 0; n < s.images; ++n)
+      for (int64_t o = 0; o < s.outputs; ++o)
+        for (int64_t i = 0; i < oh; ++i)
+          for (int64_t j = 0; j < ow; ++j) {
+            double sum = 0;
+            for (int64_t c = 0; c < s.channels; ++c)
+              for (int64_t a = 0; a < 3; ++a)
+                for (int64_t b = 0; b < 3; ++b) {
+                  const int64_t h = i + a - s.padding, k = j + b - s.padding;
+                  if (h < 0 || h >= s.height || k < 0 || k >= s.width) continue;
+                  sum += static_cast<double>(x[((n * s.channels + c) * s.height + h) * s.width + k]) *
+                         w[(o * s.channels + c) * 9 + a * 3 + b];
+                }
+            y.push_back(sum);
+          }
+    return y;
+  }
+};
+
+std::shared_ptr<const lower::Program> lowered(const Tensor& y) {
+  return std::make_shared<const lower::Program>(
+      lower::lower(pipeline::fold_constants(pipeline::simplify({{"y", graph::node_of(y)}}))));
+}
+
+/// The name of the one convolution of a program; empty if there is none.
+std::string convolution_of(const lower::Program& program) {
+  std::string name;
+  for (const lower::Stage& stage : program.stages)
+    if (graph::read_convolution(stage.node)) name += stage.buffer->name;
+  return name;
+}
+
+CompileOptions on(const std::string& device) {
+  CompileOptions options;
+  options.device = device;
+  options.use_database = false;
+  return options;
+}
+
+bool has_device(const std::string& name) {
+  for (const DeviceInfo& d : devices())
+    if (d.name == name) return d.available;
+  return false;
+}
+
+std::vector<float> run(const Executable& f, const Problem& p, size_t count) {
+  std::vector<float> y(count);
+  f.run({{"x", p.x.data()}}, {{"y", y.data()}});
+  return y;
+}
+
+/// Largest difference over the largest result.
+double error_of(const std::vector<float>& got, const std::vector<double>& expected) {
+  double most = 0, largest = 0;
+  REQUIRE(got.size() == expected.size());
+  for (size_t k = 0; k < got.size(); ++k) {
+    most = std::max(most, std::fabs(got[k] - expected[k]));
+    largest = std::max(largest, std::fabs(expected[k]));
+  }
+  return most / largest;
+}
+
+} // namespace
+
+TEST_CASE("what is a 3 x 3 convolution of stride 1") {
+  const Tensor x = Tensor::input("x", {2, 4, 9, 7}), w = Tensor::input("w", {8, 4, 3, 3});
+  const auto sizes = [](const Tensor& y) -> std::optional<graph::Convolution> {
+    for (const lower::Stage& stage : lowered(y)->stages)
+      if (auto c = graph::read_convolution(stage.node)) return c;
+    return {};
+  };
+  const auto padded = sizes(x.conv2d(w, {}, {.padding = {1}}).relu());
+  REQUIRE(padded);
+  CHECK(padded->images == 2);
+  CHECK(padded->height == 9);
+  CHECK(padded->width == 7);
+  CHECK(padded->channels == 4);
+  CHECK(padded->outputs == 8);
+  const auto bare = sizes(x.conv2d(w));
+  REQUIRE(bare);
+  CHECK(bare->height == 7);
+  CHECK(bare->width == 5);
+  CHECK(!sizes(x.conv2d(w, {}, {.stride = {2}})));
+  CHECK(!sizes(x.conv2d(w, {}, {.dilation = {2}})));
+  CHECK(!sizes(x.conv2d(Tensor::input("w", {8, 4, 5, 5}))));
+  CHECK(!sizes(x.conv2d(Tensor::input("w", {8, 4, 1, 1}))));
+  CHECK(!sizes(x.conv2d(Tensor::input("w", {8, 2, 3, 3}), {}, {.groups = 2})));
+  CHECK(!sizes(x.max_pool2d({3}, {.stride = {1}})));
+  CHECK(!sizes(x.matmul(Tensor::input("m", {7, 3}))));
+}
+
+TEST_CASE("values on odd sizes, one and several channels, two images, with and without padding") {
+  const Sizes all[] = {{1, 3, 7, 7, 5, 1},  {2, 17, 13, 5, 3, 1}, {1, 1, 8, 8, 1, 1}, {2, 3, 13, 5, 17, 0},
+                       {1, 17, 6, 9, 1, 0}, {2, 1, 7, 7, 17, 1},  {1, 2, 4, 4, 2, 1}};
+  for (const Sizes& s : all) {
+    const Problem p(s);
+    const std::vector<double> expected = p.expected();
+    const auto program = lowered(p.result());
+    const std::string name = convolution_of(*program);
+    REQUIRE(!name.empty());
+    for (const int tile : {2, 4}) {
+      CAPTURE(s.channels);
+      CAPTURE(s.height);
+      CAPTURE(s.outputs);
+      CAPTURE(tile);
+      const auto applied =
+          search::apply(search::initial_plan(program), search::move_winograd(name, tile), {});
+      REQUIRE_MESSAGE(applied.plan, applied.reason);
+      for (const std::string device : {"interp", "c", "cpu"}) {
+        if (!has_device(device)) continue;
+        const std::vector<float> y = run(pipeline::build(*applied.plan, on(device)), p, expected.size());
+        CHECK(error_of(y, expected) < 1e-5);
+      }
+    }
+  }
+}
+
+TEST_CASE("the stated errors over 64 channels") {
+  const Problem p({1, 64, 16, 16, 8, 1});
+  const std::vector<double> expected = p.expected();
+  const auto program = lowered(p.result());
+  const std::string device = default_device();
+  const double direct =
+      error_of(run(pipeline::build(search::initial_plan(program), on(device)), p, expected.size()), expected);
+  CHECK(direct < 5e-7);
+  const auto with = [&](int tile) {
+    const auto applied = search::apply(search::initial_plan(program),
+                                       search::move_winograd(convolution_of(*program), tile), {});
+    REQUIRE_MESSAGE(applied.plan, applied.reason);
+    return error_of(run(pipeline::build(*applied.plan, on(device)), p, expected.size()), expected);
+  };
+  CHECK(with(2) < 8e-7);
+  CHECK(with(4) < 5e-6);
+}
+
+TEST_CASE("weights that are tensors are transformed at compile time, others at each call") {
+  const Problem p({1, 8, 8, 8, 8, 1});
+  const auto transforms = [](const lower::Program& program) {
+    int64_t count = 0;
+    for (const lower::Stage& stage : program.stages) count += stage.is_transform;
+    return count;
+  };
+  const auto known = lowered(p.result());
+  const auto rewritten =
+      search::apply(search::initial_plan(known), search::move_winograd(convolution_of(*known), 4), {});
+  REQUIRE(rewritten.plan);
+  CHECK(transforms(*rewritten.plan->program) == 2);
+  const auto given = lowered(p.input().conv2d(Tensor::input("w", {8, 8, 3, 3}), {}, {.padding = {1}}));
+  const auto all =
+      search::apply(search::initial_plan(given), search::move_winograd(convolution_of(*given), 4), {});
+  REQUIRE(all.plan);
+  CHECK(transforms(*all.plan->program) == 3);
+}
+
+TEST_CASE("the move comes first, replays, and says why it is not legal") {
+  const Problem p({1, 8, 9, 9, 8, 1});
+  const auto program = lowered(p.result().relu());
+  const search::Plan start = search::initial_plan(program);
+  const std::string name = convolution_of(*program);
+  const search::Target target;
+  CHECK(search::apply(start, search::move_winograd(name, 3), target).reason.find("tiles of") !=
+        std::string::npos);
+  CHECK(search::apply(start, search::move_winograd("t99", 4), target).reason.find("no stage") !=
+        std::string::npos);
+  CHECK(search::apply(start, search::move_winograd(name + ".i0", 4), target).reason.find("no stage") !=
+        std::string::npos);
+  for (const lower::Stage& stage : program->stages)
+    if (stage.buffer->name != name)
+      CHECK(search::apply(start, search::move_winograd(stage.buffer->name, 4), target)
+                .reason.find("no 3 x 3 convolution") != std::string::npos);
+  const auto late = search::apply(
+      start, {search::parse_move("split(" + name + ".i2, 4)"), search::move_winograd(name, 4)}, target);
+  CHECK(late.reason.find("before all other moves") != std::string::npos);
+
+  const auto rewritten = search::apply(start, search::move_winograd(name, 2), target);
+  REQUIRE(rewritten.plan);
+  const search::Plan again = search::replay(program, rewritten.plan->moves(), target);
+  REQUIRE(again.kernels.size() == rewritten.plan->kernels.size());
+  for (size_t k = 0; k < again.kernels.size(); ++k)
+    CHECK(again.kernels[k]->hash == rewritten.plan->kernels[k]->hash);
+  CHECK(search::to_string(search::parse_move("winograd(t3, 4)")) == "winograd(t3, 4)");
+}
+
+TEST_CASE("a compiled program replays the moves of another, Winograd's included, and the switch forbids it") {
+  if (!has_device("cpu")) return;
+  const Problem p({1, 64, 28, 28, 64, 1});
+  const NamedTensors program{{"y", p.result().relu()}};
+  const auto uses_it = [](const Executable& f) {
+    const std::vector<std::string> moves = f.moves();
+    return !moves.empty() && moves[0].rfind("winograd(", 0) == 0;
+  };
+  std::vector<double> expected = p.expected();
+  for (double& v : expected) v = std::max(v, 0.0);
+  CompileOptions options = on("cpu");
+  const Executable found = compile(program, options);
+  CHECK(uses_it(found));
+  CHECK(error_of(run(found, p, expected.size()), expected) < 5e-6);
+  options.moves = found.moves();
+  const Executable replayed = compile(program, options);
+  CHECK(replayed.moves() == found.moves());
+  CHECK(run(replayed, p, expected.size()) == run(found, p, expected.size()));
+  options.moves.clear();
+  options.winograd = 0;
+  const Executable direct = compile(program, options);
+  CHECK(!uses_it(direct));
+  CHECK(error_of(run(direct, p, expected.size()), expected) < 5e-7);
+  options.winograd = 3;
+  CHECK_THROWS_AS(compile(program, options), Error);
+}
