@@ -64,7 +64,9 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
   how.progress = tune.progress;
   if (tune.measure) {
     how.budget_seconds = tune.budget_seconds;
-    how.measure = make_measure(program, options);
+    Measuring measuring = make_measure(program, options);
+    how.measure = std::move(measuring.measure);
+    how.prepare = std::move(measuring.prepare);
   }
   search::SearchResult result = search::search(search::initial_plan(program), model, how);
   if (tune.measure && options.use_database && result.measured_seconds > 0) {

@@ -1,6 +1,7 @@
 #include "search/measured_search.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <random>
 #include <unordered_map>
 #include <unordered_set>
@@ -10,7 +11,9 @@
 namespace lathe::search {
 namespace {
 
-constexpr double kFirstLimit = 10; // seconds for a kernel of which nothing is known yet
+constexpr double kFirstLimit = 100; // times the prediction, between so many seconds
+constexpr double kFirstLimitLeast = 1, kFirstLimitMost = 10;
+constexpr size_t kAhead = 3; // candidates decided on, the one being measured included
 constexpr size_t kSurprises = 5;   // one candidate in so many is drawn at random
 
 /// The kernel of one or more partitions that computes certain stages, with its variants.
@@ -20,6 +23,11 @@ struct Slot {
   std::optional<Variant> best;
   double best_seconds = 0;
   size_t tried = 0, since_better = 0;
+};
+
+struct Chosen {
+  Slot* slot;
+  Variant variant;
 };
 
 class Measurer {
@@ -37,17 +45,16 @@ public:
   }
 
   Measured run() {
-    // Every kernel of the most promising partition first, then of the others: a whole plan is known as early
-    // as can be.
-    for (const Partition& p : partitions_)
-      for (const auto& kernel : p.plan.kernels)
-        for (Slot& slot = slots_.at(search_.key_of(p.plan, *kernel));
-             !slot.best && !slot.open.empty() && !over();)
-          try_next(slot);
     while (!over()) {
-      Slot* slot = most_promising();
-      if (!slot) break;
-      try_next(*slot);
+      while (ahead_.size() < (options_.prepare ? kAhead : 1)) {
+        Slot* slot = next_slot();
+        if (!slot) break;
+        choose(*slot);
+      }
+      if (ahead_.empty()) break;
+      const Chosen chosen = std::move(ahead_.front());
+      ahead_.pop_front();
+      try_out(chosen);
     }
     return finish();
   }
@@ -57,6 +64,16 @@ private:
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
   }
   bool over() const { return options_.budget_seconds > 0 && elapsed() >= options_.budget_seconds; }
+
+  Slot* next_slot() {
+    // Every kernel of the most promising partition first, then of the others: a whole plan is known as early
+    // as can be.
+    for (const Partition& p : partitions_)
+      for (const auto& kernel : p.plan.kernels)
+        if (Slot& slot = slots_.at(search_.key_of(p.plan, *kernel)); !slot.best && !slot.open.empty())
+          return &slot;
+    return most_promising();
+  }
 
   /// Where most time is spent and improvement is still likely.
   Slot* most_promising() {
@@ -84,12 +101,20 @@ private:
     return uses_[key];
   }
 
-  void try_next(Slot& slot) {
+  /// Decided before those ahead of it are measured, so that it can be compiled meanwhile.
+  void choose(Slot& slot) {
     size_t pick = slot.open.size() - 1;
     if (++slot.tried % kSurprises == 0) pick = random_() % slot.open.size();
-    Variant variant = std::move(slot.open[pick]);
+    ahead_.push_back({&slot, std::move(slot.open[pick])});
     slot.open.erase(slot.open.begin() + static_cast<long>(pick));
-    const double limit = slot.best ? 4 * slot.best_seconds + 1e-3 : kFirstLimit;
+    const KernelPlanRef& kernel = ahead_.back().variant.kernel;
+    if (options_.prepare && !results_.contains(kernel->hash)) options_.prepare(kernel);
+  }
+
+  void try_out(const Chosen& chosen) {
+    Slot& slot = *chosen.slot;
+    const Variant& variant = chosen.variant;
+    const double limit = slot.best ? 4 * slot.best_seconds + 1e-3 : first_limit(variant);
     const Measurement result = measure(variant, limit);
     ++slot.since_better;
     if (result.ok && (!slot.best || result.seconds < slot.best_seconds)) {
@@ -99,6 +124,11 @@ private:
       add_neighbours(slot, variant);
     }
     report();
+  }
+
+  /// For a kernel of which nothing is known yet but what the model says.
+  static double first_limit(const Variant& variant) {
+    return std::clamp(kFirstLimit * variant.predicted, kFirstLimitLeast, kFirstLimitMost);
   }
 
   Measurement measure(const Variant& variant, double limit) {
@@ -211,6 +241,7 @@ private:
   uint64_t program_ = 0;
   std::map<VariantKey, Slot> slots_;
   std::map<VariantKey, double> uses_;
+  std::deque<Chosen> ahead_;
   std::unordered_map<uint64_t, Measurement> results_;
   int64_t measured_ = 0, rejected_ = 0;
 };
