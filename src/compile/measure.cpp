@@ -51,6 +51,8 @@ public:
         if (std::optional<Measurement> result = attempt(*kernel, limit)) return *result;
       } catch (const NoWorker& e) { // as with a device that is absent: nothing can be measured
         return {false, 0, e.reason};
+      } catch (const std::exception& e) {
+        return {false, 0, e.what()};
       }
     }
   }
