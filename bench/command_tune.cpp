@@ -1,7 +1,10 @@
 // lathe-bench tune: search, or replay of a log.
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <algorithm>
+#include <atomic>
+#include <map>
 
 #include "commands.hpp"
 #include "lowered.hpp"
@@ -21,6 +24,33 @@ std::string schedule_text(const Executable& executable) {
 }
 
 namespace {
+/// Ctrl-C ends the search and keeps its best so far; a second one ends the program.
+std::atomic<bool> interrupted{false};
+
+class Interruptible {
+public:
+  Interruptible() {
+    struct sigaction action {};
+    action.sa_handler = [](int) { interrupted = true; };
+    action.sa_flags = SA_RESETHAND;
+    sigaction(SIGINT, &action, &before_);
+  }
+  ~Interruptible() { sigaction(SIGINT, &before_, nullptr); }
+  Interruptible(const Interruptible&) = delete;
+  Interruptible& operator=(const Interruptible&) = delete;
+
+private:
+  struct sigaction before_ {};
+};
+
+/// "812 not legal, 1 wrong result".
+std::string reasons_text(const std::map<std::string, int64_t>& reasons) {
+  std::string text;
+  for (const auto& [reason, count] : reasons)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, reason);
+  return text.empty() ? "none" : text;
+}
+
 Executable search_case(const Case& c, CompileOptions compile_with, const Options& options, Json& extra) {
   Progress progress("tune " + c.workload + " " + to_string(c.shape));
   TuneOptions tune;
@@ -29,14 +59,20 @@ Executable search_case(const Case& c, CompileOptions compile_with, const Options
   tune.seed = options.seed;
   tune.measure = !options.no_measure;
   tune.log = options.log;
+  tune.corrected = options.corrected;
+  tune.stop = &interrupted;
   tune.progress = [&](const TuneProgress& state) { progress.show(state); };
   compile_with.tune = &tune;
+  const Interruptible interruptible;
   Executable executable = compile(c.program, compile_with);
   extra["search_seconds"] = progress.last().elapsed_seconds;
   extra["rounds"] = progress.last().round;
   extra["proposed"] = progress.last().proposed;
   extra["measured"] = progress.last().measured;
+  extra["recalled"] = progress.last().recalled;
   extra["rejected"] = progress.last().rejected;
+  extra["rejected_by_reason"] = progress.last().reasons;
+  extra["scored_per_second"] = progress.last().scored_per_second;
   extra["measured_per_second"] =
       static_cast<double>(progress.last().measured) / std::max(progress.last().elapsed_seconds, 1e-9);
   return executable;
@@ -81,10 +117,17 @@ int tune_command(const Options& options) {
   for (const Selection& chosen : select(options)) {
     Case c = make_case(*chosen.workload, chosen.shape, parse_dtype(options.dtype));
     Tuned tuned = tune_case(c, c.reference(c.inputs), options);
-    if (!options.json)
+    if (!options.json) {
       fmt::print("{}predicted {}, measured {}, untuned {}: {:.2f}x\n", schedule_text(tuned.executable),
                  duration(tuned.executable.predicted_seconds()), duration(tuned.row.seconds),
                  duration(tuned.untuned_seconds), tuned.untuned_seconds / tuned.row.seconds);
+      if (const Json& e = tuned.row.extra; e.contains("measured_per_second"))
+        fmt::print("{} measured ({:.0f} a second), {} known from before, {:.0f} scored by the model a second\n"
+                   "rejected: {}\n",
+                   e["measured"].get<int64_t>(), e["measured_per_second"].get<double>(),
+                   e["recalled"].get<int64_t>(), e["scored_per_second"].get<double>(),
+                   reasons_text(e["rejected_by_reason"].get<std::map<std::string, int64_t>>()));
+    }
     rows.push_back(std::move(tuned.row));
   }
   return report(rows, options);

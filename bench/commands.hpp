@@ -15,6 +15,9 @@ int machine_command(const Options& options);
 int overhead_command(const Options& options);
 int joint_command(const Options& options);
 int demo_command(const Options& options);
+int explain_command(const Options& options);
+int rank_command(const Options& options);
+int db_command(const Options& options);
 
 /// A tuned case: its row, with what the search did among its extra fields, and its program.
 struct Tuned {

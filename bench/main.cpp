@@ -94,6 +94,8 @@ int main(int argc, char** argv) {
   add_device(tune, options);
   add_search(tune, options);
   tune.add_flag("--no-measure", options.no_measure, "rank by the cost model alone; deterministic for a seed");
+  tune.add_flag("--corrected", options.corrected,
+                "rank by the model with a correction fitted to what the database holds of this machine");
   tune.add_option("--replay", options.replay, "apply the best plan in this log, with no search");
 
   CLI::App& emit = add("emit", "print a program's source", emit_command);
@@ -125,6 +127,26 @@ int main(int argc, char** argv) {
       ->capture_default_str()
       ->check(CLI::Range(1, 4096));
   joint.add_option("--seed", options.seed, "of the search's own choices")->capture_default_str();
+
+  CLI::App& explain = add("explain", "each kernel's terms of the cost model, beside its measured time", explain_command);
+  add_case(explain, options, true);
+  add_device(explain, options);
+  explain.add_option("--moves", options.moves, "a file of moves, one a line, as `emit --target moves` prints them");
+
+  CLI::App& rank = add("rank", "how well the cost model orders random plans, by measuring them", rank_command);
+  add_case(rank, options, true);
+  add_device(rank, options);
+  rank.add_option("--plans", options.plans, "how many")->capture_default_str()->check(CLI::Range(2, 100000));
+  rank.add_option("--seed", options.seed, "of the random choices")->capture_default_str();
+
+  CLI::App& db = add("db", "list, show, export, import or prune what `tune` has stored", db_command);
+  db.add_option("action", options.action, "list, show KEY, export [--file F], import --file F, or prune")
+      ->required()
+      ->check(CLI::IsMember({"list", "show", "export", "import", "prune"}));
+  db.add_option("key", options.key, "show: the beginning of a program's hash, or a part of its label");
+  db.add_option("--file", options.file, "export appends to it, import reads it");
+  db.add_option("--older", options.older_days,
+                "prune: also what is older than so many days; always what is of another machine or version");
 
   CLI::App& demo =
       add("demo", "classify real handwritten digits with one tuned tensor program", demo_command);

@@ -9,6 +9,10 @@ if(TARGET lathe-llvm)
   install(TARGETS lathe-llvm LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
 
+# So is the program that measures candidates started from there.
+set_target_properties(lathe-measure PROPERTIES INSTALL_RPATH "$ORIGIN")
+install(TARGETS lathe-measure RUNTIME DESTINATION ${CMAKE_INSTALL_LIBDIR})
+
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/lathe)
 install(EXPORT lathe-targets NAMESPACE lathe:: DESTINATION ${package_dir})
 configure_package_config_file(cmake/lathe-config.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/lathe-config.cmake

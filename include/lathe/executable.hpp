@@ -5,6 +5,7 @@
 //   Executable f = compile({{"y", x.matmul(w)}}, {.device = "c"});
 //   Tensor y = f({{"x", some_tensor}, {"w", weights}}).at("y");
 #pragma once
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -62,6 +63,9 @@ struct TuneProgress {
   int round = 0;
   int64_t proposed = 0, measured = 0, rejected = 0;
   double best_seconds = 0, elapsed_seconds = 0, budget_seconds = 0;
+  int64_t recalled = 0;                    ///< measured by an earlier search of the same program, and not again
+  double scored_per_second = 0;            ///< plans made and ranked by the model
+  std::map<std::string, int64_t> reasons{};  ///< of the rejected: "not legal", "wrong result", "too slow", "crashed" ...
 };
 
 struct TuneOptions {
@@ -71,6 +75,8 @@ struct TuneOptions {
   bool measure = true;                     ///< off: rank by the model alone; deterministic
   std::string log{};                       ///< JSON lines are appended to this file; empty: none
   std::function<void(const TuneProgress&)> progress{};
+  const std::atomic<bool>* stop = nullptr;  ///< once true, the search ends with the best so far; may be set by a signal handler
+  bool corrected = false;                  ///< rank by the model with a correction fitted to what the database holds of this machine
 };
 
 struct CompileOptions {

@@ -1,18 +1,18 @@
 #include "compile/measure.hpp"
 
+#include <sched.h>
+#include <string.h>
+
 #include <algorithm>
-#include <chrono>
-#include <cmath>
-#include <cstring>
 #include <map>
+#include <unordered_map>
 
 #include <fmt/format.h>
 
 #include "compile/assemble.hpp"
-#include "compile/constants.hpp"
 #include "compile/shape_values.hpp"
 #include "compile/target.hpp"
-#include "compile/test_data.hpp"
+#include "compile/worker_process.hpp"
 #include "lathe/error.hpp"
 
 namespace lathe::pipeline {
@@ -21,160 +21,228 @@ namespace {
 using search::KernelPlan;
 using search::KernelPlanRef;
 using search::Measurement;
-using Buffer = std::unique_ptr<runtime::DeviceBuffer>;
 
-/// One set of stages: inputs on the device, and what its outputs must be. All schedules of it share them.
-struct Case {
-  std::map<int, Buffer> buffers;                      // by id: inputs filled, outputs to be written
-  std::map<uint64_t, Buffer> copies;                  // of constants, by the hash of what makes them
-  std::map<int, std::vector<unsigned char>> expected; // outputs
-  double reduction_length = 1;
-  double best_seconds = 1e30;
-};
+constexpr double kStartLimit = 60;    // seconds: the device's libraries are loaded
+constexpr double kCompileLimit = 20;
+constexpr double kReferenceLimit = 300; // the reference is no candidate, but it must end
+constexpr double kGrace = 0.5;          // ending a process costs more than waiting a little
+constexpr size_t kMaxCases = 32;
+
+/// Cores that this process may use.
+int usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
 
 class Measurer {
 public:
   Measurer(std::shared_ptr<const lower::Program> program, const CompileOptions& options)
-      : program_(std::move(program)), device_(runtime::device(options.device)),
-        target_(target_for(options)), flags_{thread_count(options), options.cpu, true},
+      : program_(std::move(program)), target_(target_for(options)), cpu_(options.cpu),
         values_(program_->shape_vars) {
     for (const Expr var : program_->shape_vars)
       values_.bind(var, std::clamp<int64_t>(256, var.lo(), var.hi()), "measure");
   }
 
-  Measurement operator()(const KernelPlanRef& kernel, double time_limit_seconds) {
-    try {
-      return measure(*kernel, time_limit_seconds);
-    } catch (const std::exception& e) { // a candidate that can't be compiled or run is no candidate
-      return {false, 0, e.what()};
+  Measurement measure(const KernelPlanRef& kernel, double limit) {
+    for (;;) {
+      if (const auto dead = dead_.find(kernel->hash); dead != dead_.end()) return {false, 0, dead->second};
+      try {
+        if (std::optional<Measurement> result = attempt(*kernel, limit)) return *result;
+      } catch (const NoWorker& e) { // as with a device that is absent: nothing can be measured
+        return {false, 0, e.reason};
+      } catch (const std::exception& e) {
+        return {false, 0, e.what()};
+      }
     }
+  }
+
+  /// Compiled while others are measured, if there is a core for it.
+  void prepare(const KernelPlanRef& kernel) {
+    if (worker_ && !dead_.contains(kernel->hash)) send_kernel(*kernel);
   }
 
 private:
-  static constexpr size_t kMaxCases = 32;
-
-  Measurement measure(const KernelPlan& kernel, double limit) {
-    Case& c = case_of(kernel);
-    const auto program = device_.compile(finalise(kernel.kernel), flags_);
-    const Bound bound = bind(kernel.kernel, c, copies_of_constants(kernel, c));
-    poison(kernel.kernel, c);
-    const double first = time(*program, bound);
-    for (const ast::Param& param : kernel.kernel.params) {
-      if (!param.written) continue;
-      const std::string wrong = compare_values(param.buffer->dtype, c.expected.at(param.buffer->id),
-                                               download(param, c), c.reduction_length);
-      if (!wrong.empty()) return {false, 0, fmt::format("wrong result in {}: {}", param.buffer->name, wrong)};
-    }
-    if (first > limit)
-      return {false, 0, fmt::format("too slow: {:.3g} s, the limit is {:.3g} s", first, limit)};
-    double best = first, total = first;
-    for (int runs = 1; runs < 1000 && (runs < 3 || total < 0.01) && total < limit; ++runs) {
-      if (best > 2 * c.best_seconds) break; // one more run can't make up for this
-      const double seconds = time(*program, bound);
-      best = std::min(best, seconds);
-      total += seconds;
-    }
-    c.best_seconds = std::min(c.best_seconds, best);
-    return {true, best, {}};
-  }
-
-  struct Bound {
-    std::vector<runtime::BufferSlice> slices;
-    std::vector<int64_t> vars;
+  struct NoWorker {
+    std::string reason;
   };
-  using Copies = std::map<int, runtime::DeviceBuffer*>; // by id of the copy
-  Bound bind(const ast::Kernel& kernel, const Case& c, const Copies& copies = {}) const {
-    Bound bound;
-    for (const ast::Param& param : kernel.params) {
-      const auto copy = copies.find(param.buffer->id);
-      runtime::DeviceBuffer* buffer =
-          copy != copies.end() ? copy->second : c.buffers.at(param.buffer->id).get();
-      bound.slices.push_back({buffer, 0, bytes(*param.buffer)});
+  struct KnownCase {
+    int64_t id;
+    std::vector<int> buffers; // of the reference's parameters, in their order
+    double best_seconds = 1e30;
+
+    int64_t place_of(int buffer) const {
+      const auto at = std::find(buffers.begin(), buffers.end(), buffer);
+      if (at == buffers.end()) throw InternalError("a candidate has a parameter that its reference has not");
+      return at - buffers.begin();
     }
-    for (const Expr var : kernel.shape_vars) bound.vars.push_back(values_.evaluate(var));
-    return bound;
-  }
-  Copies copies_of_constants(const KernelPlan& kernel, Case& c) {
-    Copies copies;
-    for (const ast::Kernel& fill : kernel.constants) {
-      Buffer& made = c.copies[ast::structural_hash(fill)];
-      if (!made) {
-        std::vector<unsigned char> source(bytes(*fill.params[0].buffer)), copy(bytes(*fill.params[1].buffer));
-        c.buffers.at(fill.params[0].buffer->id)->download(0, source.data(), source.size());
-        lay_out_constant(fill, source, copy);
-        made = device_.allocate(copy.size());
-        made->upload(0, copy.data(), copy.size());
+  };
+
+  /// Nothing if the process has ended: by this candidate's fault, or by that of one which was compiled ahead.
+  std::optional<Measurement> attempt(const KernelPlan& kernel, double limit) {
+    if (!worker_) start();
+    KnownCase* known = nullptr;
+    if (std::string error = set_case(kernel, known); !error.empty()) return Measurement{false, 0, error};
+    const int64_t id = send_kernel(kernel);
+    Message run(WorkerMessage::Run);
+    run.add(id).add(known->id).add(limit).add(known->best_seconds);
+    add_places(kernel, *known, run);
+    worker_->send(run);
+    sent_.erase(kernel.hash);
+    double wait = kCompileLimit;
+    bool running = false;
+    for (;;) {
+      std::optional<Message> message;
+      switch (worker_->wait(wait, message)) {
+      case MessageReader::State::Timeout:
+        end(kernel.hash, running ? fmt::format("never ends: stopped after {:.3g} s", wait)
+                                 : fmt::format("never compiles: stopped after {:.3g} s", wait));
+        return std::nullopt;
+      case MessageReader::State::Closed:
+        end(kernel.hash, "crashed: its process is gone");
+        return std::nullopt;
+      case MessageReader::State::Message: break;
       }
-      copies[fill.params[1].buffer->id] = made.get();
+      switch (message->kind()) {
+      case WorkerMessage::Running:
+        if (message->integer() != id) break;
+        running = true;
+        wait = limit + kGrace;
+        break;
+      case WorkerMessage::Result: {
+        if (message->integer() != id) break;
+        const bool ok = message->integer() != 0;
+        const double seconds = message->number();
+        if (ok) known->best_seconds = std::min(known->best_seconds, seconds);
+        return Measurement{ok, seconds, message->text()};
+      }
+      case WorkerMessage::Crashed: {
+        const int64_t culprit = message->integer();
+        const auto signal = static_cast<int>(message->integer());
+        uint64_t hash = kernel.hash;
+        for (const auto& [sent_hash, sent_id] : sent_)
+          if (sent_id == culprit) hash = sent_hash;
+        end(hash, fmt::format("crashed: {}", ::sigdescr_np(signal)));
+        return std::nullopt;
+      }
+      default: break;
+      }
     }
-    return copies;
   }
-  double time(const runtime::Program& program, const Bound& bound) {
-    const auto start = std::chrono::steady_clock::now();
-    program.launch(bound.slices, bound.vars);
-    device_.finish();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  }
-  size_t bytes(const ast::Buffer& buffer) const { return static_cast<size_t>(values_.bytes(buffer)); }
 
-  /// No value of a right result can be there by chance: floats are NaN, integers a pattern.
-  void poison(const ast::Kernel& kernel, const Case& c) {
-    for (const ast::Param& param : kernel.params) {
-      if (!param.written) continue;
-      const std::vector<unsigned char> junk(bytes(*param.buffer),
-                                            is_float(param.buffer->dtype) ? 0xFF : 0xA5);
-      c.buffers.at(param.buffer->id)->upload(0, junk.data(), junk.size());
+  /// Where each parameter's memory is: among the reference's, or in one of the copies of constants, which are
+  /// laid out as these kernels say.
+  static void add_places(const KernelPlan& kernel, const KnownCase& known, Message& run) {
+    run.add(static_cast<int64_t>(kernel.constants.size()));
+    for (const ast::Kernel& fill : kernel.constants)
+      run.add(known.place_of(fill.params[0].buffer->id)).add(ast::print(fill));
+    for (const ast::Param& param : kernel.kernel.params) {
+      const auto copy = std::find_if(kernel.constants.begin(), kernel.constants.end(), [&](const ast::Kernel& fill) {
+        return fill.params[1].buffer->id == param.buffer->id;
+      });
+      run.add(copy == kernel.constants.end() ? known.place_of(param.buffer->id)
+                                             : -1 - (copy - kernel.constants.begin()));
     }
   }
-  std::vector<unsigned char> download(const ast::Param& param, const Case& c) {
-    std::vector<unsigned char> out(bytes(*param.buffer));
-    c.buffers.at(param.buffer->id)->download(0, out.data(), out.size());
-    return out;
+
+  void start() {
+    try {
+      worker_ = std::make_unique<WorkerProcess>();
+    } catch (const Error& e) {
+      throw NoWorker{e.what()};
+    }
+    Message setup(WorkerMessage::Setup);
+    setup.add(target_.device).add(cpu_).add(int64_t{target_.threads});
+    setup.add(int64_t{usable_cores() > target_.threads});
+    worker_->send(setup);
+    std::optional<Message> ready;
+    const auto state = worker_->wait(kStartLimit, ready);
+    const std::string error = state != MessageReader::State::Message ? "tune: lathe-measure does not answer" : ready->text();
+    if (error.empty()) return;
+    worker_.reset();
+    throw NoWorker{error};
   }
 
-  Case& case_of(const KernelPlan& kernel) {
+  /// The process goes, and with it all that it held.
+  void end(uint64_t culprit, const std::string& reason) {
+    dead_.emplace(culprit, reason);
+    worker_.reset();
+    sent_.clear();
+    cases_.clear();
+  }
+
+  int64_t send_kernel(const KernelPlan& kernel) {
+    const auto [at, is_new] = sent_.emplace(kernel.hash, next_id_);
+    if (!is_new) return at->second;
+    Message compile(WorkerMessage::Compile);
+    compile.add(next_id_).add(ast::print(kernel.kernel));
+    worker_->send(compile);
+    return next_id_++;
+  }
+
+  /// Empty, or why candidates of this kind can't be checked.
+  std::string set_case(const KernelPlan& kernel, KnownCase*& known) {
     std::string key;
     for (const int stage : kernel.stages) key += fmt::format("{} ", stage);
     key += "| ";
     for (const int stage : kernel.inlined) key += fmt::format("{} ", stage);
     key += "| ";
     for (const ast::Param& param : kernel.kernel.params)
-      key += fmt::format("{}{} ", param.buffer->id, param.written ? "w" : "");
-    if (const auto known = cases_.find(key); known != cases_.end()) return known->second;
-    if (cases_.size() >= kMaxCases) cases_.clear();
-
-    const KernelPlanRef reference = search::reference_kernel(*program_, kernel, target_);
-    Case made;
-    made.reduction_length = longest_reduction(reference->kernel, values_);
-    for (const ast::Param& param : reference->kernel.params) {
-      const size_t size = bytes(*param.buffer);
-      Buffer& buffer = made.buffers[param.buffer->id] = device_.allocate(size);
-      if (param.written) continue;
-      const auto data = test_data(*param.buffer, size, largest_gathered(reference->kernel, values_));
-      buffer->upload(0, data.data(), data.size());
+      if (param.written) key += fmt::format("{} ", param.buffer->id);
+    if (const auto failed = failed_cases_.find(key); failed != failed_cases_.end()) return failed->second;
+    if (const auto at = cases_.find(key); at != cases_.end()) {
+      known = &at->second;
+      return {};
     }
-    poison(reference->kernel, made);
-    device_.compile(finalise(reference->kernel), flags_)
-        ->launch(bind(reference->kernel, made).slices, bind(reference->kernel, made).vars);
-    device_.finish();
-    for (const ast::Param& param : reference->kernel.params)
-      if (param.written) made.expected[param.buffer->id] = download(param, made);
-    return cases_.emplace(key, std::move(made)).first->second;
+    if (cases_.size() >= kMaxCases) {
+      cases_.clear();
+      Message forget(WorkerMessage::Forget);
+      worker_->send(forget);
+    }
+    const KernelPlanRef reference = search::reference_kernel(*program_, kernel, target_);
+    const int64_t id = next_id_++;
+    Message m(WorkerMessage::Case);
+    m.add(id).add(ast::print(reference->kernel));
+    for (const Expr var : reference->kernel.shape_vars) m.add(values_.evaluate(var));
+    worker_->send(m);
+    std::string error;
+    for (std::optional<Message> answer;;) {
+      if (worker_->wait(kReferenceLimit, answer) != MessageReader::State::Message) {
+        error = "the unscheduled kernel, which it is to be checked against, can't be run";
+        break;
+      }
+      if (answer->kind() != WorkerMessage::CaseReady || answer->integer() != id) continue;
+      error = answer->text();
+      break;
+    }
+    if (!error.empty()) {
+      failed_cases_.emplace(key, error);
+      return error;
+    }
+    known = &cases_.emplace(key, KnownCase{id, {}, 1e30}).first->second;
+    for (const ast::Param& param : reference->kernel.params) known->buffers.push_back(param.buffer->id);
+    return {};
   }
 
   std::shared_ptr<const lower::Program> program_;
-  runtime::Device& device_;
   search::Target target_;
-  runtime::CompileFlags flags_;
+  std::string cpu_;
   ShapeValues values_;
-  std::map<std::string, Case> cases_;
+  std::unique_ptr<WorkerProcess> worker_;
+  int64_t next_id_ = 0;
+  std::unordered_map<uint64_t, int64_t> sent_;       // compiled or being compiled, by hash
+  std::unordered_map<uint64_t, std::string> dead_;   // what ended a process, by hash
+  std::map<std::string, KnownCase> cases_;
+  std::map<std::string, std::string> failed_cases_;
 };
 
 } // namespace
 
-search::Measure make_measure(std::shared_ptr<const lower::Program> program, const CompileOptions& options) {
+Measuring make_measure(std::shared_ptr<const lower::Program> program, const CompileOptions& options) {
+  runtime::device(options.device);
   auto measurer = std::make_shared<Measurer>(std::move(program), options);
-  return [measurer](const KernelPlanRef& kernel, double limit) { return (*measurer)(kernel, limit); };
+  return {[measurer](const KernelPlanRef& kernel, double limit) { return measurer->measure(kernel, limit); },
+          [measurer](const KernelPlanRef& kernel) { measurer->prepare(kernel); }};
 }
 
 } // namespace lathe::pipeline

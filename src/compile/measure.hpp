@@ -1,10 +1,16 @@
-// Candidates of the search on the real device: compiled, checked against the unscheduled kernel, timed.
+// Candidates of the search on the real device: compiled, checked against the unscheduled kernel, timed, all in
+// a process of their own (docs/decisions/measuring-in-its-own-process.md).
 #pragma once
 #include "compile/pipeline.hpp"
 
 namespace lathe::pipeline {
 
-/// The callback that search::search takes. Sizes with variables are measured at a representative value.
-search::Measure make_measure(std::shared_ptr<const lower::Program> program, const CompileOptions& options);
+struct Measuring {
+  search::Measure measure;
+  search::Prepare prepare;
+};
+/// The callbacks that search::search takes; they share a measuring process, started at the first call, and are
+/// for one thread. Sizes with variables are measured at a representative value.
+Measuring make_measure(std::shared_ptr<const lower::Program> program, const CompileOptions& options);
 
 } // namespace lathe::pipeline

@@ -39,6 +39,14 @@ std::vector<lower::NamedOutput> fold_constants(const std::vector<lower::NamedOut
   return named_as(outputs, graph::fold_constants(nodes_of(outputs)));
 }
 
+std::shared_ptr<const lower::Program> lowered(const NamedTensors& outputs) {
+  std::vector<lower::NamedOutput> named;
+  for (const auto& [name, tensor] : outputs) named.push_back({name, graph::node_of(tensor)});
+  named = fold_constants(simplify(named));
+  take_moved(named);
+  return std::make_shared<const lower::Program>(lower::lower(named));
+}
+
 ast::Kernel finalise(const ast::Kernel& scheduled) {
   ast::Kernel kernel =
       ast::expand_math(ast::keep_accumulators(ast::expand_unrolled(ast::partition_tails(scheduled))));

@@ -10,6 +10,8 @@ namespace lathe::pipeline {
 std::vector<lower::NamedOutput> simplify(const std::vector<lower::NamedOutput>& outputs);
 /// What depends on realised tensors alone becomes one; see graph/constants.hpp.
 std::vector<lower::NamedOutput> fold_constants(const std::vector<lower::NamedOutput>& outputs);
+/// The stages that `compile` schedules, but for outputs that need no kernel (moved.hpp).
+std::shared_ptr<const lower::Program> lowered(const NamedTensors& outputs);
 search::Target target_for(const CompileOptions& options);
 /// The plan by: options.moves, the database, or search (with measurements if options.tune).
 search::SearchResult schedule(std::shared_ptr<const lower::Program> program, const CompileOptions& options);

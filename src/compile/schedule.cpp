@@ -1,21 +1,27 @@
 // How a program gets its plan: exactly the moves asked for, the database, or search.
 #include <map>
 #include <mutex>
+#include <unordered_map>
 
 #include <fmt/format.h>
 
 #include "compile/assemble.hpp"
+#include "compile/compare_plans.hpp"
 #include "compile/measure.hpp"
 #include "compile/program_cache.hpp"
 #include "compile/target.hpp"
 #include "lathe/error.hpp"
+#include "search/correction.hpp"
 #include "search/form_search.hpp"
+#include "search/watch.hpp"
 
 namespace lathe::pipeline {
 namespace {
 
 using search::Move;
 using ProgramRef = std::shared_ptr<const lower::Program>;
+
+constexpr size_t kMostSeeds = 4; // from elsewhere
 
 std::mutex database_mutex;
 
@@ -52,30 +58,126 @@ search::SearchResult planned(search::Plan plan, search::CostModel& model) {
   return result;
 }
 
+/// What is stored of this program's candidates, and what this search adds: written now and then, and at the end.
+class CandidateStore {
+public:
+  CandidateStore(uint64_t program, std::string where) : program_(program), where_(std::move(where)) {
+    std::lock_guard lock(database_mutex);
+    for (const auto& c : database().candidates(program_, where_))
+      known_[c.kernel] = {c.seconds > 0, c.seconds, c.error};
+  }
+  std::optional<search::Measurement> recall(uint64_t kernel) const {
+    const auto it = known_.find(kernel);
+    return it == known_.end() ? std::nullopt : std::optional(it->second);
+  }
+  void note(const search::KernelPlan& kernel, const search::Measurement& m) {
+    fresh_.push_back({kernel.hash, m.ok ? m.seconds : 0, m.error, ast::print(kernel.kernel)});
+    if (fresh_.size() >= kAtOnce) write();
+  }
+  void write() {
+    std::lock_guard lock(database_mutex);
+    database().store_candidates(program_, where_, fresh_);
+    fresh_.clear();
+  }
+
+private:
+  static constexpr size_t kAtOnce = 64;
+  uint64_t program_;
+  std::string where_;
+  std::unordered_map<uint64_t, search::Measurement> known_;
+  std::vector<search::Database::Candidate> fresh_;
+};
+
+search::SearchResult by_the_model(const ProgramRef& program, const std::string& where, const CompileOptions& options,
+                                  const search::Target& target, search::CostModel& model) {
+  // What the model says of the program as it is stands for the model: another one finds other plans.
+  const search::Plan start = search::initial_plan(program);
+  const std::string key =
+      fmt::format("{} winograd {} model {}", where, options.winograd, model.seconds(start));
+  if (const auto moves = remembered_moves(key))
+    if (auto plan = try_moves(program, *moves, target)) return planned(std::move(*plan), model);
+  search::SearchResult result = search::search_forms(start, model, {}, options.winograd, {});
+  remember_moves(key, result.plan.moves());
+  return result;
+}
+
+/// "a[512, 512] b[512, 512] -> y[512, 512]": for people who look at the database.
+std::string label_of(const lower::Program& program) {
+  constexpr size_t kMost = 120;
+  std::string text;
+  const auto add = [&](const std::string& name, const Shape& shape) {
+    text += fmt::format("{}{}{}", text.empty() ? "" : " ", name, to_string(shape));
+  };
+  for (const lower::InputBuffer& input : program.inputs) add(input.buffer->name, input.buffer->shape);
+  text += " ->";
+  for (const lower::OutputBuffer& output : program.outputs)
+    add(output.name, program.stages[static_cast<size_t>(output.stage)].buffer->shape);
+  return text.size() > kMost ? text.substr(0, kMost - 3) + "..." : text;
+}
+
+search::Correction stored_correction(const std::string& where, const search::CostModel& model) {
+  std::vector<search::Observation> observations;
+  std::lock_guard lock(database_mutex);
+  for (const auto& c : database().candidates(where))
+    observations.push_back({search::cost_terms(ast::parse(c.text), model.target(), model.machine()), c.seconds});
+  return search::fit_correction(observations);
+}
+
 search::SearchResult tune(const ProgramRef& program, const CompileOptions& options,
-                          search::CostModel& model) {
+                          search::CostModel& plain_model, uint64_t hash, const std::string& where) {
   const TuneOptions& tune = *options.tune;
   if (tune.beam < 1)
     throw Error(ErrorKind::Value, fmt::format("tune: beam = {}, expected at least 1", tune.beam));
   if (!(tune.budget_seconds > 0))
     throw Error(ErrorKind::Value,
                 fmt::format("tune: budget of {} seconds, expected more than 0", tune.budget_seconds));
+  const search::Target& target = plain_model.target();
+  search::CostModel model(target, plain_model.machine(),
+                          tune.corrected ? stored_correction(where, plain_model) : search::Correction{});
   search::SearchOptions how;
   how.beam = tune.beam;
   how.seed = tune.seed;
   how.log = tune.log;
-  how.progress = tune.progress;
-  search::MakeMeasure measure;
-  if (tune.measure) {
-    how.budget_seconds = tune.budget_seconds;
-    measure = [&](const ProgramRef& form) { return make_measure(form, options); };
-  }
-  search::SearchResult result =
-      search::search_forms(search::initial_plan(program), model, how, options.winograd, measure);
-  if (tune.measure && options.use_database && result.measured_seconds > 0) {
+  if (tune.progress)
+    how.progress = [&](TuneProgress p) { // of the whole budget, not of what is left for the search in it
+      p.budget_seconds = tune.budget_seconds;
+      tune.progress(p);
+    };
+  how.stop = tune.stop;
+  how.where = where;
+  const search::Plan start = search::initial_plan(program);
+  if (!tune.measure) return search::search_forms(start, model, how, options.winograd, {});
+
+  const search::Watch watch(tune.budget_seconds, tune.stop);
+  const search::MakeMeasure measuring = [&](const ProgramRef& form, search::SearchOptions& to) {
+    Measuring made = make_measure(form, options);
+    to.measure = std::move(made.measure);
+    to.prepare = std::move(made.prepare);
+  };
+  // The untuned plan, and what is known of this program, here or elsewhere, are where the search starts.
+  const search::SearchResult untuned =
+      by_the_model(program, fmt::format("{:016x} {}", hash, where), options, target, plain_model);
+  how.seeds.push_back(untuned.plan);
+  std::optional<CandidateStore> store;
+  if (options.use_database) {
+    store.emplace(hash, where);
+    how.recall = [&](uint64_t kernel) { return store->recall(kernel); };
+    how.note = [&](const search::KernelPlan& kernel, const search::Measurement& m) { store->note(kernel, m); };
     std::lock_guard lock(database_mutex);
-    database().store(search::program_hash(*program), fingerprint(options, model.machine()),
-                     {result.plan.moves(), result.measured_seconds});
+    std::vector<search::Database::Entry> entries = database().elsewhere(hash, where);
+    if (entries.size() > kMostSeeds) entries.resize(kMostSeeds);
+    if (auto own = database().find(hash, where)) entries.push_back(std::move(*own));
+    for (const auto& entry : entries)
+      if (auto plan = try_moves(program, entry.moves, target)) how.seeds.push_back(std::move(*plan));
+  }
+  const double reserve = seconds_to_compare(untuned.plan, untuned.predicted_seconds);
+  how.budget_seconds = std::max(0.5 * tune.budget_seconds, tune.budget_seconds - reserve - watch.elapsed());
+  search::SearchResult result = search::search_forms(start, model, how, options.winograd, measuring);
+  if (store) store->write();
+  if (result.measured_seconds > 0) keep_faster(result, untuned, options, watch);
+  if (options.use_database && result.measured_seconds > 0) {
+    std::lock_guard lock(database_mutex);
+    database().store(hash, where, {result.plan.moves(), result.measured_seconds}, label_of(*program));
   }
   return result;
 }
@@ -93,10 +195,9 @@ search::SearchResult schedule(ProgramRef program, const CompileOptions& options)
     for (const std::string& text : options.moves) moves.push_back(search::parse_move(text));
     return planned(search::replay(program, moves, target), model);
   }
-  if (options.tune) return tune(program, options, model);
-
   const uint64_t hash = search::program_hash(*program);
   const std::string where = fingerprint(options, model.machine());
+  if (options.tune) return tune(program, options, model, hash, where);
   if (options.use_database) {
     std::optional<search::Database::Entry> entry;
     {
@@ -110,15 +211,7 @@ search::SearchResult schedule(ProgramRef program, const CompileOptions& options)
         return result;
       }
   }
-  // What the model says of the program as it is stands for the model: another one finds other plans.
-  const double unscheduled = model.seconds(search::initial_plan(program));
-  const std::string key = fmt::format("{:016x} {} model {}", hash, where, unscheduled);
-  if (const auto moves = remembered_moves(key))
-    if (auto plan = try_moves(program, *moves, target)) return planned(std::move(*plan), model);
-  search::SearchResult result =
-      search::search_forms(search::initial_plan(program), model, {}, options.winograd, {});
-  remember_moves(key, result.plan.moves());
-  return result;
+  return by_the_model(program, fmt::format("{:016x} {}", hash, where), options, target, model);
 }
 
 } // namespace lathe::pipeline

@@ -6,8 +6,8 @@ namespace lathe::search {
 constexpr double kNear = 1.5;
 
 SearchResult search(const Plan& start, CostModel& model, const SearchOptions& options) {
-  const auto began = std::chrono::steady_clock::now();
-  JointSearch joint(start, model, options);
+  const Watch watch(options.budget_seconds, options.stop);
+  JointSearch joint(start, model, options, watch);
   std::vector<Partition> partitions;
   if (options.graph_then_loops)
     partitions.push_back(joint.graph_only());
@@ -19,21 +19,23 @@ SearchResult search(const Plan& start, CostModel& model, const SearchOptions& op
     // What the model thinks much slower is not worth compiling.
     const double worst = kNear * partitions.front().seconds;
     std::erase_if(partitions, [&](const Partition& p) { return p.seconds > worst; });
-    Measured m = measure_variants(joint, start, partitions, model, options, began);
+    Measured m = measure_variants(joint, start, partitions, model, options, watch);
     result.plan = std::move(m.plan);
     result.measured_seconds = m.seconds;
     result.measured = m.measured;
     result.rejected = m.rejected;
+    result.rejections = std::move(m.rejections);
   } else {
     result.plan = joint.schedule(partitions.front());
   }
   result.predicted_seconds = model.seconds(result.plan);
   result.proposed = joint.proposed();
   result.rejected += joint.rejected();
+  if (joint.rejected()) result.rejections["not legal"] += joint.rejected();
   if (!options.log.empty())
     append_log(options.log, {LogRecord::Kind::Plan, program_hash(*start.program), 0,
-                             model.machine().fingerprint, model.target().device, result.plan.moves(),
-                             result.predicted_seconds, result.measured_seconds, ""});
+                             options.where, model.target().device, result.plan.moves(),
+                             result.predicted_seconds, result.measured_seconds, "", "", result.rejections});
   return result;
 }
 

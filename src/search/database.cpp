@@ -15,14 +15,35 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kCreate = "CREATE TABLE IF NOT EXISTS schedules(program INTEGER NOT NULL, fingerprint "
-                                "TEXT NOT NULL, moves TEXT NOT NULL,"
-                                " seconds REAL NOT NULL, PRIMARY KEY(program, fingerprint)) WITHOUT ROWID";
+constexpr int kVersion = 2; // of the tables
+constexpr const char* kCreate = R"(
+CREATE TABLE IF NOT EXISTS schedules(program INTEGER NOT NULL, fingerprint TEXT NOT NULL, moves TEXT NOT NULL,
+  seconds REAL NOT NULL, label TEXT NOT NULL DEFAULT '', made INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY(program, fingerprint)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS candidates(program INTEGER NOT NULL, fingerprint TEXT NOT NULL, kernel INTEGER NOT NULL,
+  seconds REAL NOT NULL, error TEXT NOT NULL, text TEXT NOT NULL, made INTEGER NOT NULL,
+  PRIMARY KEY(program, fingerprint, kernel)) WITHOUT ROWID;)";
+// The first version had no labels, times and candidates.
+constexpr const char* kUpgrade = R"(
+ALTER TABLE schedules ADD COLUMN label TEXT NOT NULL DEFAULT '';
+ALTER TABLE schedules ADD COLUMN made INTEGER NOT NULL DEFAULT 0;)";
 constexpr const char* kFind = "SELECT moves, seconds FROM schedules WHERE program = ?1 AND fingerprint = ?2";
+constexpr const char* kElsewhere =
+    "SELECT moves, seconds, fingerprint FROM schedules WHERE program = ?1 AND fingerprint != ?2 ORDER BY made DESC, seconds";
 constexpr const char* kStore =
-    "INSERT INTO schedules(program, fingerprint, moves, seconds) VALUES(?1, ?2, ?3, ?4)"
-    " ON CONFLICT(program, fingerprint) DO UPDATE SET moves = excluded.moves, seconds = excluded.seconds"
-    " WHERE excluded.seconds < schedules.seconds";
+    "INSERT INTO schedules(program, fingerprint, moves, seconds, label, made)"
+    " VALUES(?1, ?2, ?3, ?4, ?5, unixepoch())"
+    " ON CONFLICT(program, fingerprint) DO UPDATE SET moves = excluded.moves, seconds = excluded.seconds,"
+    " label = excluded.label, made = excluded.made WHERE excluded.seconds < schedules.seconds";
+constexpr const char* kRows =
+    "SELECT moves, seconds, program, fingerprint, label, made FROM schedules ORDER BY fingerprint, label, program";
+constexpr const char* kStoreCandidate =
+    "INSERT OR REPLACE INTO candidates(program, fingerprint, kernel, seconds, error, text, made)"
+    " VALUES(?1, ?2, ?3, ?4, ?5, ?6, unixepoch())";
+constexpr const char* kCandidates =
+    "SELECT kernel, seconds, error, text FROM candidates WHERE program = ?1 AND fingerprint = ?2";
+constexpr const char* kAllCandidates =
+    "SELECT kernel, seconds, error, text FROM candidates WHERE fingerprint = ?1 AND seconds > 0";
 
 /// What SQLite says when the file is not (or no longer) one of ours.
 struct Damage {
@@ -60,7 +81,7 @@ public:
     if (create) {
       run("PRAGMA journal_mode = WAL");
       run("PRAGMA synchronous = NORMAL");
-      run(kCreate);
+      make_tables();
     }
   }
   ~Connection() { sqlite3_close_v2(db_); }
@@ -76,10 +97,34 @@ public:
       throw Damage{message};
     throw SqliteError{message};
   }
+  int version() const {
+    sqlite3_stmt* statement = nullptr;
+    check(sqlite3_prepare_v2(db_, "PRAGMA user_version", -1, &statement, nullptr));
+    const int code = sqlite3_step(statement);
+    const int version = code == SQLITE_ROW ? sqlite3_column_int(statement, 0) : 0;
+    sqlite3_finalize(statement);
+    check(code);
+    return version;
+  }
   void run(const char* sql) const { check(sqlite3_exec(db_, sql, nullptr, nullptr, nullptr)); }
   sqlite3* get() const { return db_; }
 
 private:
+  /// The caller holds the file's lock.
+  void make_tables() const {
+    if (version() < kVersion) {
+      run("BEGIN IMMEDIATE");
+      int old = 0;
+      check(sqlite3_exec(
+          db_, "SELECT 1 FROM sqlite_master WHERE name = 'schedules'",
+          [](void* found, int, char**, char**) { return *static_cast<int*>(found) = 1, 0; }, &old, nullptr));
+      if (old) run(kUpgrade);
+      run(kCreate);
+      run("PRAGMA user_version = 2");
+      run("COMMIT");
+    }
+  }
+
   sqlite3* db_ = nullptr;
 };
 
@@ -107,10 +152,29 @@ public:
     return t ? std::string(t, sqlite3_column_bytes(statement_, column)) : std::string();
   }
   double number(int column) const { return sqlite3_column_double(statement_, column); }
+  int64_t integer(int column) const { return sqlite3_column_int64(statement_, column); }
+  void again() { db_.check(sqlite3_reset(statement_)); }
 
 private:
   const Connection& db_;
   sqlite3_stmt* statement_ = nullptr;
+};
+
+/// Undone unless it is committed.
+class Transaction {
+public:
+  explicit Transaction(const Connection& db) : db_(db) { db_.run("BEGIN IMMEDIATE"); }
+  ~Transaction() {
+    if (!committed_) sqlite3_exec(db_.get(), "ROLLBACK", nullptr, nullptr, nullptr);
+  }
+  void commit() {
+    db_.run("COMMIT");
+    committed_ = true;
+  }
+
+private:
+  const Connection& db_;
+  bool committed_ = false;
 };
 
 std::vector<Move> parse_moves(const std::string& text) {
@@ -124,6 +188,12 @@ std::vector<Move> parse_moves(const std::string& text) {
 }
 
 } // namespace
+
+/// True for a file without tables: another process has just created it.
+static bool is_empty(const Connection& db) {
+  Statement tables(db, "SELECT count(*) FROM sqlite_master");
+  return tables.step() && tables.number(0) == 0;
+}
 
 struct Database::State {
   std::string path, damaged;
@@ -147,6 +217,29 @@ struct Database::State {
         throw Error(ErrorKind::File,
                     path + ": " + e.reason + ", expected a tuning database that can be opened");
       }
+    }
+  }
+
+  /// Runs `f` where there is something to read; nothing is created, but tables of an older version are renewed.
+  template <class F> auto read(F&& f) {
+    using Result = decltype(f(*connection));
+    std::error_code error;
+    if (!connection && !fs::exists(path, error)) return Result{};
+    const bool old = with(false, [](const Connection& db) { return !is_empty(db) && db.version() < kVersion; });
+    return with(old, [&](const Connection& db) { return is_empty(db) ? Result{} : f(db); });
+  }
+
+  /// From columns 0 and 1; a damaged one is dropped.
+  std::optional<Entry> entry(const Connection& db, const Statement& row, uint64_t program, const std::string& where) {
+    try {
+      return Entry{parse_moves(row.text(0)), row.number(1)};
+    } catch (const Error& e) {
+      Statement drop(db, "DELETE FROM schedules WHERE program = ?1 AND fingerprint = ?2");
+      drop.bind(1, static_cast<int64_t>(program));
+      drop.bind(2, where);
+      drop.step();
+      damaged = path + ": an entry was damaged (" + e.what() + ") and dropped";
+      return std::nullopt;
     }
   }
 
@@ -186,12 +279,6 @@ struct Database::State {
   }
 };
 
-/// True for a file without tables: another process has just created it.
-static bool is_empty(const Connection& db) {
-  Statement tables(db, "SELECT count(*) FROM sqlite_master");
-  return tables.step() && tables.number(0) == 0;
-}
-
 Database::Database(const std::string& path) : state_(std::make_unique<State>()) {
   state_->path = path;
   std::error_code error;
@@ -209,40 +296,134 @@ std::string Database::default_path() { return cache_dir() + "/tuning.db"; }
 
 const std::string& Database::damaged() const { return state_->damaged; }
 
-std::optional<Database::Entry> Database::find(uint64_t program, const std::string& fingerprint) {
+std::optional<Database::Entry> Database::find(uint64_t program, const std::string& where) {
   std::lock_guard lock(state_->mutex);
-  std::error_code error;
-  if (!state_->connection && !fs::exists(state_->path, error)) return std::nullopt;
-  return state_->with(false, [&](const Connection& db) -> std::optional<Entry> {
-    if (is_empty(db)) return std::nullopt;
+  return state_->read([&](const Connection& db) -> std::optional<Entry> {
     Statement find(db, kFind);
     find.bind(1, static_cast<int64_t>(program));
-    find.bind(2, fingerprint);
+    find.bind(2, where);
     if (!find.step()) return std::nullopt;
-    try {
-      return Entry{parse_moves(find.text(0)), find.number(1)};
-    } catch (const Error& e) {
-      Statement drop(db, "DELETE FROM schedules WHERE program = ?1 AND fingerprint = ?2");
-      drop.bind(1, static_cast<int64_t>(program));
-      drop.bind(2, fingerprint);
-      drop.step();
-      state_->damaged = state_->path + ": an entry was damaged (" + e.what() + ") and dropped";
-      return std::nullopt;
-    }
+    return state_->entry(db, find, program, where);
   });
 }
 
-void Database::store(uint64_t program, const std::string& fingerprint, const Entry& entry) {
+std::vector<Database::Entry> Database::elsewhere(uint64_t program, const std::string& where) {
+  std::lock_guard lock(state_->mutex);
+  return state_->read([&](const Connection& db) {
+    std::vector<Entry> entries;
+    Statement find(db, kElsewhere);
+    find.bind(1, static_cast<int64_t>(program));
+    find.bind(2, where);
+    while (find.step())
+      if (auto entry = state_->entry(db, find, program, find.text(2))) entries.push_back(std::move(*entry));
+    return entries;
+  });
+}
+
+std::vector<Database::Row> Database::rows() {
+  std::lock_guard lock(state_->mutex);
+  return state_->read([&](const Connection& db) {
+    std::vector<Row> rows;
+    Statement all(db, kRows);
+    while (all.step()) {
+      Row row{static_cast<uint64_t>(all.integer(2)), all.text(3), all.text(4), {}, 0, all.integer(5)};
+      auto entry = state_->entry(db, all, row.program, row.where);
+      if (!entry) continue;
+      row.moves = std::move(entry->moves);
+      row.seconds = entry->seconds;
+      rows.push_back(std::move(row));
+    }
+    return rows;
+  });
+}
+
+void Database::store(uint64_t program, const std::string& where, const Entry& entry, const std::string& label) {
   std::string text;
   for (const Move& move : entry.moves) text += to_string(move) + "\n";
   std::lock_guard lock(state_->mutex);
   state_->with(true, [&](const Connection& db) {
     Statement store(db, kStore);
     store.bind(1, static_cast<int64_t>(program));
-    store.bind(2, fingerprint);
+    store.bind(2, where);
     store.bind(3, text);
     store.bind(4, entry.seconds);
+    store.bind(5, label);
     return store.step();
+  });
+}
+
+void Database::store_candidates(uint64_t program, const std::string& where,
+                                const std::vector<Candidate>& candidates) {
+  if (candidates.empty()) return;
+  std::lock_guard lock(state_->mutex);
+  state_->with(true, [&](const Connection& db) {
+    Transaction transaction(db);
+    Statement store(db, kStoreCandidate);
+    for (const Candidate& c : candidates) {
+      store.bind(1, static_cast<int64_t>(program));
+      store.bind(2, where);
+      store.bind(3, static_cast<int64_t>(c.kernel));
+      store.bind(4, c.seconds);
+      store.bind(5, c.error);
+      store.bind(6, c.text);
+      store.step();
+      store.again();
+    }
+    transaction.commit();
+    return true;
+  });
+}
+
+static std::vector<Database::Candidate> all_of(Statement& found) {
+  std::vector<Database::Candidate> out;
+  while (found.step())
+    out.push_back({static_cast<uint64_t>(found.integer(0)), found.number(1), found.text(2), found.text(3)});
+  return out;
+}
+
+std::vector<Database::Candidate> Database::candidates(uint64_t program, const std::string& where) {
+  std::lock_guard lock(state_->mutex);
+  return state_->read([&](const Connection& db) {
+    Statement find(db, kCandidates);
+    find.bind(1, static_cast<int64_t>(program));
+    find.bind(2, where);
+    return all_of(find);
+  });
+}
+
+std::vector<Database::Candidate> Database::candidates(const std::string& where) {
+  std::lock_guard lock(state_->mutex);
+  return state_->read([&](const Connection& db) {
+    Statement find(db, kAllCandidates);
+    find.bind(1, where);
+    return all_of(find);
+  });
+}
+
+int64_t Database::candidate_count() {
+  std::lock_guard lock(state_->mutex);
+  return state_->read([&](const Connection& db) -> int64_t {
+    Statement count(db, "SELECT count(*) FROM candidates");
+    return count.step() ? count.integer(0) : 0;
+  });
+}
+
+std::pair<int64_t, int64_t> Database::prune(const std::string& keep_prefix, int64_t made_before) {
+  std::lock_guard lock(state_->mutex);
+  return state_->with(true, [&](const Connection& db) {
+    std::pair<int64_t, int64_t> gone;
+    Transaction transaction(db);
+    for (const char* table : {"schedules", "candidates"}) {
+      Statement drop(db, (std::string("DELETE FROM ") + table +
+                          " WHERE substr(fingerprint, 1, length(?1)) != ?1 OR made < ?2")
+                             .c_str());
+      drop.bind(1, keep_prefix);
+      drop.bind(2, made_before);
+      drop.step();
+      (table[0] == 's' ? gone.first : gone.second) = sqlite3_changes64(db.get());
+    }
+    transaction.commit();
+    return gone;
   });
 }
 

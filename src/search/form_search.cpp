@@ -51,6 +51,20 @@ NodeRef alone(const NodeRef& sum) {
   })[0];
 }
 
+/// Those of the seeds that are plans of this form of the program, as plans of `form`'s own program.
+std::vector<Plan> seeds_of(const Plan& form, const std::vector<Plan>& seeds, const Target& target) {
+  const std::vector<Move> first = form.moves();
+  std::vector<Plan> out;
+  for (const Plan& seed : seeds) {
+    const std::vector<Move> moves = seed.moves();
+    if (moves.size() < first.size() || !std::equal(first.begin(), first.end(), moves.begin())) continue;
+    const std::vector<Move> rest(moves.begin() + static_cast<long>(first.size()), moves.end());
+    if (std::any_of(rest.begin(), rest.end(), [](const Move& m) { return m.kind == MoveKind::Winograd; })) continue;
+    if (Applied applied = apply(form, rest, target); applied.plan) out.push_back(std::move(*applied.plan));
+  }
+  return out;
+}
+
 struct Form {
   Plan plan;
   SearchResult by_model;
@@ -61,6 +75,8 @@ SearchResult decide(const Plan& start, int convolution, CostModel& model, const 
                     int largest_tile, const MakeMeasure& make_measure) {
   SearchOptions quick = options;
   quick.measure = nullptr;
+  quick.prepare = nullptr;
+  quick.seeds.clear();
   quick.budget_seconds = 0;
   quick.log.clear();
   quick.progress = nullptr;
@@ -81,17 +97,21 @@ SearchResult decide(const Plan& start, int convolution, CostModel& model, const 
     how.budget_seconds /= static_cast<double>(std::max<size_t>(1, forms.size()));
     result.measured_seconds = 0;
     for (const Form& form : forms) {
-      how.measure = make_measure(form.plan.program);
+      make_measure(form.plan.program, how);
+      how.seeds = seeds_of(form.plan, options.seeds, model.target());
+      how.seeds.push_back(form.by_model.plan);
       SearchResult found = search(form.plan, model, how);
       const bool better =
           result.measured_seconds == 0 || found.measured_seconds < kWorthwhile * result.measured_seconds;
       found.proposed += result.proposed;
       found.measured += result.measured;
       found.rejected += result.rejected;
+      for (const auto& [why, count] : result.rejections) found.rejections[why] += count;
       if (better && found.measured_seconds > 0)
         result = std::move(found);
       else
-        result.proposed = found.proposed, result.measured = found.measured, result.rejected = found.rejected;
+        result.proposed = found.proposed, result.measured = found.measured, result.rejected = found.rejected,
+        result.rejections = std::move(found.rejections);
     }
     return result;
   }
@@ -159,7 +179,8 @@ SearchResult search_forms(const Plan& start, CostModel& model, const SearchOptio
   }
   SearchOptions how = options;
   if (make_measure) {
-    how.measure = make_measure(plan.program);
+    make_measure(plan.program, how);
+    how.seeds = seeds_of(plan, options.seeds, model.target());
     const double spent = std::chrono::duration<double>(Clock::now() - began).count();
     if (how.budget_seconds > 0)
       how.budget_seconds = std::max(0.1 * how.budget_seconds, how.budget_seconds - spent);

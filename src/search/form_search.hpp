@@ -6,8 +6,8 @@
 
 namespace lathe::search {
 
-/// What measures the kernels of one program.
-using MakeMeasure = std::function<Measure(std::shared_ptr<const lower::Program>)>;
+/// Sets what measures the kernels of one program.
+using MakeMeasure = std::function<void(const std::shared_ptr<const lower::Program>&, SearchOptions&)>;
 
 /// As search(), over all forms with tiles up to `largest_tile` (0: only the program as it is).
 /// options.measure is not used: `make_measure` gives one for each form, or is null to rank by the model

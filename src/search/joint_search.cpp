@@ -11,6 +11,7 @@ namespace lathe::search {
 namespace {
 
 constexpr double kWorthwhile = 0.995;
+constexpr double kShare = 0.4; // of the budget, before anything is measured
 constexpr int kQuickBeam = 4;    // wider ones also try more parameters
 constexpr size_t kVariants = 96; // of one kernel, remembered for measuring
 
@@ -34,8 +35,8 @@ std::unordered_set<const KernelPlan*> kernels_of(const Plan& plan) {
 
 } // namespace
 
-JointSearch::JointSearch(const Plan& start, CostModel& model, const SearchOptions& options)
-    : start_(start), model_(model), options_(options),
+JointSearch::JointSearch(const Plan& start, CostModel& model, const SearchOptions& options, const Watch& watch)
+    : start_(start), model_(model), options_(options), watch_(watch),
       thorough_(static_cast<bool>(options.measure) || options.beam > kQuickBeam),
       kernels_(model, thorough_ ? std::max(4, options.beam) : std::min(3, options.beam), options.rounds,
                thorough_) {}
@@ -45,6 +46,15 @@ std::vector<Move> JointSearch::moves_since_start(const Plan& plan) const {
   for (const History* h = plan.history.get(); h && h != start_.history.get(); h = h->earlier.get())
     moves.push_back(h->move);
   std::reverse(moves.begin(), moves.end());
+  return moves;
+}
+
+std::vector<Move> JointSearch::moves_of(const Plan& plan, const KernelPlan& kernel) const {
+  std::vector<Move> moves;
+  for (const Move& m : moves_since_start(plan))
+    if (m.kind != MoveKind::Inline &&
+        std::binary_search(kernel.stages.begin(), kernel.stages.end(), stage_of_name(m.names[0])))
+      moves.push_back(m);
   return moves;
 }
 
@@ -109,7 +119,7 @@ std::vector<JointSearch::Step> JointSearch::steps_from(const Partition& from, do
   const size_t finalists = thorough_ ? 12 : 2; // of the proposals that lead to the same partition
   const auto shared = kernels_of(from.plan);
   std::vector<Step> steps;
-  for (size_t k = 0; k < from.plan.kernels.size(); ++k) {
+  for (size_t k = 0; k < from.plan.kernels.size() && !watch_.over(kShare); ++k) {
     std::vector<Proposal> proposals = proposals_for(from.plan, k);
     if (proposals.empty()) continue;
     const uint64_t near = neighbourhood(from.plan, k);
@@ -229,7 +239,7 @@ std::vector<Partition> JointSearch::run() {
   std::vector<Partition> frontier = beam;
   std::unordered_set<uint64_t> seen;
   for (const Partition& p : beam) seen.insert(p.identity);
-  for (int round = 0; round < options_.rounds && !frontier.empty(); ++round) {
+  for (int round = 0; round < options_.rounds && !frontier.empty() && !watch_.over(kShare); ++round) {
     std::vector<Partition> next;
     for (const Partition& from : frontier) {
       // Pruning against the worst that could still enter the beam would keep too much: near the best is
@@ -305,11 +315,7 @@ Plan JointSearch::schedule(const Partition& partition) {
 
 void JointSearch::remember(const Plan& plan, size_t k) {
   const KernelPlanRef& kernel = plan.kernels[k];
-  std::vector<Move> before;
-  for (const Move& m : moves_since_start(plan))
-    if (m.kind != MoveKind::Inline &&
-        std::binary_search(kernel->stages.begin(), kernel->stages.end(), stage_of_name(m.names[0])))
-      before.push_back(m);
+  const std::vector<Move> before = moves_of(plan, *kernel);
   auto& pool = pool_[key_of(plan, *kernel)];
   for (const Schedule& s : kernels_.schedules(plan, k)) {
     if (std::any_of(pool.begin(), pool.end(),

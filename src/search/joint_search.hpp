@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "search/kernel_search.hpp"
+#include "search/watch.hpp"
 
 namespace lathe::search {
 
@@ -27,7 +28,7 @@ struct Partition {
 
 class JointSearch {
 public:
-  JointSearch(const Plan& start, CostModel& model, const SearchOptions& options);
+  JointSearch(const Plan& start, CostModel& model, const SearchOptions& options, const Watch& watch);
 
   /// The best partitions, best first.
   std::vector<Partition> run();
@@ -38,6 +39,8 @@ public:
   Partition graph_only();
 
   std::vector<Move> moves_since_start(const Plan& plan) const;
+  /// Those of one kernel, but for the inlining.
+  std::vector<Move> moves_of(const Plan& plan, const KernelPlan& kernel) const;
   VariantKey key_of(const Plan& plan, const KernelPlan& kernel) const;
   /// By kernel, best predicted first.
   std::map<VariantKey, std::vector<Variant>> variants(const std::vector<Partition>& partitions);
@@ -67,6 +70,7 @@ private:
   Plan start_;
   CostModel& model_;
   const SearchOptions& options_;
+  const Watch& watch_;
   bool thorough_;
   KernelSearch kernels_;
   int64_t proposed_ = 0, rejected_ = 0;

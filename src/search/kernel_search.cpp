@@ -1,6 +1,7 @@
 #include "search/kernel_search.hpp"
 
 #include <algorithm>
+#include <chrono>
 
 #include <fmt/format.h>
 #include <unordered_set>
@@ -47,6 +48,7 @@ std::vector<Schedule> KernelSearch::expand(const Plan& small, const Schedule& fr
     for (Proposal& p : s.suggest(context)) proposals.push_back(std::move(p));
   }
   std::vector<Schedule> made;
+  const auto start = std::chrono::steady_clock::now();
   for (Proposal& p : proposals) {
     ++proposed_;
     Applied applied = apply(here, p.moves, model_.target());
@@ -59,6 +61,8 @@ std::vector<Schedule> KernelSearch::expand(const Plan& small, const Schedule& fr
     next.seconds = model_.seconds(next.kernel);
     made.push_back(std::move(next));
   }
+  scoring_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  scored_ += static_cast<int64_t>(proposals.size());
   return made;
 }
 

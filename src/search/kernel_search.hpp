@@ -30,6 +30,10 @@ public:
   std::vector<Schedule> neighbours(const Plan& plan, size_t k, const Schedule& from);
   int64_t proposed() const { return proposed_; }
   int64_t rejected() const { return rejected_; }
+  /// Plans made by moves, their features read and their cost given.
+  double scored_per_second() const {
+    return scoring_seconds_ > 0 ? static_cast<double>(scored_) / scoring_seconds_ : 0;
+  }
   /// The kernel that `schedules(kernel.hash)` was computed for.
   const KernelPlanRef& original(uint64_t hash) const { return known_.at(hash).original; }
 
@@ -44,7 +48,8 @@ private:
   CostModel& model_;
   int beam_, rounds_;
   bool thorough_;
-  int64_t proposed_ = 0, rejected_ = 0;
+  int64_t proposed_ = 0, rejected_ = 0, scored_ = 0;
+  double scoring_seconds_ = 0;
   std::unordered_map<uint64_t, Known> known_;
 };
 

@@ -48,6 +48,8 @@ std::string to_json_line(const LogRecord& record) {
   object["predicted"] = record.predicted;
   object["measured"] = record.measured;
   if (!record.error.empty()) object["error"] = record.error;
+  if (!record.label.empty()) object["label"] = record.label;
+  if (!record.rejected.empty()) object["rejected"] = record.rejected;
   // A compiler's message may hold any bytes: replace what is not UTF-8 rather than throw.
   return object.dump(-1, ' ', false, json::error_handler_t::replace);
 }
@@ -70,6 +72,9 @@ LogRecord parse_log_line(const std::string& line) {
     record.predicted = seconds_of(object, "predicted");
     record.measured = seconds_of(object, "measured");
     if (object.contains("error")) record.error = object.at("error").get<std::string>();
+    if (object.contains("label")) record.label = object.at("label").get<std::string>();
+    if (object.contains("rejected"))
+      record.rejected = object.at("rejected").get<std::map<std::string, int64_t>>();
     return record;
   } catch (const json::exception& e) {
     throw Error(ErrorKind::Syntax,

@@ -1,6 +1,7 @@
 #include "search/measured_search.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <random>
 #include <unordered_map>
 #include <unordered_set>
@@ -10,7 +11,9 @@
 namespace lathe::search {
 namespace {
 
-constexpr double kFirstLimit = 10; // seconds for a kernel of which nothing is known yet
+constexpr double kFirstLimit = 100; // times the prediction, between so many seconds
+constexpr double kFirstLimitLeast = 1, kFirstLimitMost = 10;
+constexpr size_t kAhead = 3; // candidates decided on, the one being measured included
 constexpr size_t kSurprises = 5;   // one candidate in so many is drawn at random
 
 /// The kernel of one or more partitions that computes certain stages, with its variants.
@@ -22,41 +25,66 @@ struct Slot {
   size_t tried = 0, since_better = 0;
 };
 
+struct Chosen {
+  Slot* slot;
+  Variant variant;
+};
+
 class Measurer {
 public:
   Measurer(JointSearch& search, const Plan& start, const std::vector<Partition>& partitions, CostModel& model,
-           const SearchOptions& options, std::chrono::steady_clock::time_point began)
-      : search_(search), start_(start), partitions_(partitions), model_(model), options_(options),
-        began_(began), random_(options.seed) {
+           const SearchOptions& options, const Watch& watch)
+      : search_(search), start_(start), partitions_(partitions), model_(model), options_(options), watch_(watch),
+        random_(options.seed) {
     program_ = options.log.empty() ? 0 : program_hash(*start.program);
     for (auto& [key, variants] : search.variants(partitions)) {
       Slot& slot = slots_[key];
       slot.open.assign(variants.rbegin(), variants.rend());
       for (const Variant& v : variants) slot.known.insert(v.kernel->hash);
     }
+    for (const Plan& seed : options.seeds) add_seed(seed);
   }
 
   Measured run() {
-    // Every kernel of the most promising partition first, then of the others: a whole plan is known as early
-    // as can be.
-    for (const Partition& p : partitions_)
-      for (const auto& kernel : p.plan.kernels)
-        for (Slot& slot = slots_.at(search_.key_of(p.plan, *kernel));
-             !slot.best && !slot.open.empty() && !over();)
-          try_next(slot);
-    while (!over()) {
-      Slot* slot = most_promising();
-      if (!slot) break;
-      try_next(*slot);
+    while (!watch_.over()) {
+      while (ahead_.size() < (options_.prepare ? kAhead : 1)) {
+        Slot* slot = next_slot();
+        if (!slot) break;
+        choose(*slot);
+      }
+      if (ahead_.empty()) break;
+      const Chosen chosen = std::move(ahead_.front());
+      ahead_.pop_front();
+      try_out(chosen);
     }
     return finish();
   }
 
 private:
-  double elapsed() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
+  /// A plan from elsewhere: its kernels are the first to be measured, beside those of partitions that have the
+  /// same; else it is a partition more.
+  void add_seed(const Plan& seed) {
+    bool is_new = false;
+    for (const auto& kernel : seed.kernels) {
+      const auto [at, added] = slots_.try_emplace(search_.key_of(seed, *kernel));
+      is_new |= added;
+      Slot& slot = at->second;
+      const bool is_known = !slot.known.insert(kernel->hash).second;
+      if (is_known) std::erase_if(slot.open, [&](const Variant& v) { return v.kernel->hash == kernel->hash; });
+      slot.open.push_back({kernel, search_.moves_of(seed, *kernel), model_.seconds(kernel)});
+    }
+    if (is_new) partitions_.push_back({seed, model_.seconds(seed), 0});
   }
-  bool over() const { return options_.budget_seconds > 0 && elapsed() >= options_.budget_seconds; }
+
+  Slot* next_slot() {
+    // Every kernel of the most promising partition first, then of the others: a whole plan is known as early
+    // as can be.
+    for (const Partition& p : partitions_)
+      for (const auto& kernel : p.plan.kernels)
+        if (Slot& slot = slots_.at(search_.key_of(p.plan, *kernel)); !slot.best && !slot.open.empty())
+          return &slot;
+    return most_promising();
+  }
 
   /// Where most time is spent and improvement is still likely.
   Slot* most_promising() {
@@ -84,12 +112,20 @@ private:
     return uses_[key];
   }
 
-  void try_next(Slot& slot) {
+  /// Decided before those ahead of it are measured, so that it can be compiled meanwhile.
+  void choose(Slot& slot) {
     size_t pick = slot.open.size() - 1;
     if (++slot.tried % kSurprises == 0) pick = random_() % slot.open.size();
-    Variant variant = std::move(slot.open[pick]);
+    ahead_.push_back({&slot, std::move(slot.open[pick])});
     slot.open.erase(slot.open.begin() + static_cast<long>(pick));
-    const double limit = slot.best ? 4 * slot.best_seconds + 1e-3 : kFirstLimit;
+    const KernelPlanRef& kernel = ahead_.back().variant.kernel;
+    if (options_.prepare && !known_result(kernel->hash)) options_.prepare(kernel);
+  }
+
+  void try_out(const Chosen& chosen) {
+    Slot& slot = *chosen.slot;
+    const Variant& variant = chosen.variant;
+    const double limit = slot.best ? 4 * slot.best_seconds + 1e-3 : first_limit(variant);
     const Measurement result = measure(variant, limit);
     ++slot.since_better;
     if (result.ok && (!slot.best || result.seconds < slot.best_seconds)) {
@@ -101,24 +137,46 @@ private:
     report();
   }
 
+  /// For a kernel of which nothing is known yet but what the model says.
+  static double first_limit(const Variant& variant) {
+    return std::clamp(kFirstLimit * variant.predicted, kFirstLimitLeast, kFirstLimitMost);
+  }
+
   Measurement measure(const Variant& variant, double limit) {
-    if (auto it = results_.find(variant.kernel->hash); it != results_.end()) return it->second;
-    const Measurement result = options_.measure(variant.kernel, limit);
-    ++(result.ok ? measured_ : rejected_);
+    if (const Measurement* known = known_result(variant.kernel->hash)) return *known;
+    const Measurement result = options_.measure(variant.kernel, std::min(limit, std::max(watch_.left(), 0.1)));
+    ++measured_;
+    if (!result.ok) {
+      --measured_;
+      ++rejected_;
+      ++rejections_[reason_of(result)];
+    }
     results_.emplace(variant.kernel->hash, result);
+    if (options_.note) options_.note(*variant.kernel, result);
     if (!options_.log.empty()) {
       LogRecord record{LogRecord::Kind::Candidate,
                        program_,
                        variant.kernel->hash,
-                       model_.machine().fingerprint,
+                       options_.where,
                        model_.target().device,
                        variant.kernel->moves,
                        variant.predicted,
                        result.ok ? result.seconds : 0,
-                       result.ok ? "" : result.error};
+                       result.ok ? "" : result.error,
+                       {},
+                       {}};
       append_log(options_.log, record);
     }
     return result;
+  }
+
+  const Measurement* known_result(uint64_t hash) {
+    if (auto it = results_.find(hash); it != results_.end()) return &it->second;
+    if (!options_.recall) return nullptr;
+    const std::optional<Measurement> earlier = options_.recall(hash);
+    if (!earlier) return nullptr;
+    ++recalled_;
+    return &results_.emplace(hash, *earlier).first->second;
   }
 
   void add_neighbours(Slot& slot, const Variant& of) {
@@ -154,7 +212,11 @@ private:
       const double seconds = seconds_of(partition);
       if (seconds > 0 && (p.best_seconds == 0 || seconds < p.best_seconds)) p.best_seconds = seconds;
     }
-    p.elapsed_seconds = elapsed();
+    p.recalled = recalled_;
+    p.scored_per_second = search_.kernels().scored_per_second();
+    p.reasons = rejections_;
+    if (search_.rejected()) p.reasons["not legal"] += search_.rejected();
+    p.elapsed_seconds = watch_.elapsed();
     p.budget_seconds = options_.budget_seconds;
     options_.progress(p);
   }
@@ -186,6 +248,7 @@ private:
     Measured out;
     out.measured = measured_;
     out.rejected = rejected_;
+    out.rejections = rejections_;
     std::vector<std::pair<double, const Partition*>> ranked;
     for (const Partition& p : partitions_)
       if (const double s = seconds_of(p); s > 0) ranked.emplace_back(s, &p);
@@ -203,24 +266,31 @@ private:
 
   JointSearch& search_;
   const Plan& start_;
-  const std::vector<Partition>& partitions_;
+  std::vector<Partition> partitions_;
   CostModel& model_;
   const SearchOptions& options_;
-  std::chrono::steady_clock::time_point began_;
+  const Watch& watch_;
   std::mt19937_64 random_;
   uint64_t program_ = 0;
   std::map<VariantKey, Slot> slots_;
   std::map<VariantKey, double> uses_;
+  std::deque<Chosen> ahead_;
   std::unordered_map<uint64_t, Measurement> results_;
-  int64_t measured_ = 0, rejected_ = 0;
+  int64_t measured_ = 0, rejected_ = 0, recalled_ = 0;
+  Rejections rejections_;
 };
 
 } // namespace
 
+std::string reason_of(const Measurement& rejected) {
+  for (const char* reason : {"wrong result", "too slow", "crashed", "never ends", "never compiles"})
+    if (rejected.error.starts_with(reason)) return reason;
+  return "does not compile or run";
+}
+
 Measured measure_variants(JointSearch& search, const Plan& start, const std::vector<Partition>& partitions,
-                          CostModel& model, const SearchOptions& options,
-                          std::chrono::steady_clock::time_point began) {
-  return Measurer(search, start, partitions, model, options, began).run();
+                          CostModel& model, const SearchOptions& options, const Watch& watch) {
+  return Measurer(search, start, partitions, model, options, watch).run();
 }
 
 } // namespace lathe::search

@@ -1,6 +1,8 @@
 // Search: suggesters propose moves, the cost model ranks plans, the beam keeps the best and measures a few.
 #pragma once
+#include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -48,10 +50,20 @@ struct Cost {
   std::vector<CostTerm> terms;
 };
 Cost cost(const KernelPlan& kernel, const Target& target, const MachineProfile& machine);
+
+/// Seconds as they were measured, by a kernel's terms: a ridge regression on their shares. Without weights: none.
+struct Correction {
+  std::vector<double> weights; // of the terms in a fixed order, and of one more that is always 1
+  /// The factor by which the sum of the terms is wrong.
+  double factor(const std::vector<double>& terms) const;
+};
+/// All terms of the cost in a fixed order, zeros included.
+std::vector<double> cost_terms(const ast::Kernel& kernel, const Target& target, const MachineProfile& machine);
+const std::vector<std::string>& cost_term_names();
 /// Sum over kernels, memoised by structural hash.
 class CostModel {
 public:
-  CostModel(Target target, MachineProfile machine);
+  CostModel(Target target, MachineProfile machine, Correction correction = {});
   ~CostModel();
   double seconds(const KernelPlanRef& kernel);
   double seconds(const Plan& plan);
@@ -93,10 +105,16 @@ struct Measurement {
   double seconds = 0;
   std::string error; // why rejected: does not compile, wrong result, too slow
 };
+/// The reason for a rejected candidate in a few words, for counting: "wrong result", "too slow", "crashed" ...
+std::string reason_of(const Measurement& rejected);
+using Rejections = std::map<std::string, int64_t>;
+
 /// What scheduled kernels are checked against, quicker than unscheduled() is: the same sums in the same order, but with the
 /// loop along which results are contiguous innermost.
 KernelPlanRef reference_kernel(const lower::Program& program, const KernelPlan& scheduled, const Target& target);
 using Measure = std::function<Measurement(const KernelPlanRef& kernel, double time_limit_seconds)>;
+/// Told of kernels that will be measured soon: they may be compiled while another one is measured.
+using Prepare = std::function<void(const KernelPlanRef& kernel)>;
 
 struct SearchOptions {
   int beam = 4; // wider ones also try more parameters of each move
@@ -104,6 +122,13 @@ struct SearchOptions {
   double budget_seconds = 0; // 0: no clock, stop when a round brings nothing
   uint64_t seed = 1;
   Measure measure;               // null: rank by the model alone
+  Prepare prepare;               // may be null
+  /// What an earlier search measured of this kernel, if it did; and where new results go. Both may be null.
+  std::function<std::optional<Measurement>(uint64_t kernel_hash)> recall;
+  std::function<void(const KernelPlan& kernel, const Measurement& result)> note;
+  std::vector<Plan> seeds; // plans of the same program to begin with: none is trusted, each is measured
+  const std::atomic<bool>* stop = nullptr; // once true: end with the best so far
+  std::string where;                       // machine, device and its use, for the log
   bool graph_then_loops = false; // staged instead of joint: for comparison only
   std::string log;
   std::function<void(const TuneProgress&)> progress;
@@ -113,11 +138,13 @@ struct SearchResult {
   double predicted_seconds = 0;
   double measured_seconds = 0; // 0 if nothing was measured
   int64_t proposed = 0, measured = 0, rejected = 0;
+  Rejections rejections;
 };
 SearchResult search(const Plan& start, CostModel& model, const SearchOptions& options);
 
-/// Best known moves per kernel program, keyed by the structural hash of its unscheduled kernels and the
-/// machine.
+/// What was learnt by measuring: the best known moves of each program, and every candidate that was measured.
+/// Keyed by the structural hash of the program and `where`: the machine with its device and its use. Several
+/// processes may use one file at once. Throws Error(File) if it can't be read or written.
 class Database {
 public:
   /// Opens or creates; a damaged file is set aside as FILE.damaged, reported by damaged(), and rebuilt.
@@ -128,9 +155,36 @@ public:
     std::vector<Move> moves;
     double seconds;
   };
-  std::optional<Entry> find(uint64_t program_hash, const std::string& fingerprint);
-  void store(uint64_t program_hash, const std::string& fingerprint,
-             const Entry& entry); // keeps the faster one
+  std::optional<Entry> find(uint64_t program, const std::string& where);
+  /// Keeps the faster one. `label` is for people.
+  void store(uint64_t program, const std::string& where, const Entry& entry, const std::string& label = "");
+  /// What is known of the program elsewhere, on other machines or in other uses: a place to start from.
+  std::vector<Entry> elsewhere(uint64_t program, const std::string& where);
+
+  struct Row {
+    uint64_t program;
+    std::string where, label;
+    std::vector<Move> moves;
+    double seconds;
+    int64_t made; // seconds since 1970
+  };
+  std::vector<Row> rows();
+
+  struct Candidate {
+    uint64_t kernel; // structural hash
+    double seconds;  // 0 if it was rejected
+    std::string error;
+    std::string text; // the kernel as print() gives it
+  };
+  void store_candidates(uint64_t program, const std::string& where, const std::vector<Candidate>& candidates);
+  std::vector<Candidate> candidates(uint64_t program, const std::string& where);
+  /// Of all programs, those that were not rejected.
+  std::vector<Candidate> candidates(const std::string& where);
+  int64_t candidate_count();
+
+  /// Removes the schedules and candidates of every `where` that doesn't begin with this, and those made before
+  /// a time (seconds since 1970; 0: whenever). The number of schedules and of candidates that went.
+  std::pair<int64_t, int64_t> prune(const std::string& keep_prefix, int64_t made_before);
   const std::string& damaged() const;
 
 private:

@@ -60,8 +60,18 @@ refused '/nonexistent/venv: has no bin/python' compare matmul --python /nonexist
 refused '12 heads' run encoder-block --shape 8x16x12x16
 refused '/nonexistent/digits' demo --data /nonexistent/digits
 
+refused 'moves-nowhere: can'"'"'t be read' explain matmul --shape 16x16x16 --moves moves-nowhere
+refused 'plans' rank matmul --plans 1
+refused 'action' db
+refused 'frobnicate' db frobnicate
+refused 'which program is not said' db show
+refused "nothing is stored for 'abc'" db show abc
+refused 'no file is given' db import
+refused '/nonexistent/log' db import --file /nonexistent/log
+refused 'is no age' db prune --older -1
+
 accepted 'lathe-bench list' --help
-for command in list run tune emit machine overhead compare joint demo; do accepted '--json' $command --help; done
+for command in list run tune emit machine overhead compare joint demo explain rank db; do accepted '--json' $command --help; done
 accepted 'MxNxK' list
 accepted '"default": "512x512x512"' list --json
 for target in c opencl llvm asm ast graph dot moves; do
@@ -132,6 +142,18 @@ accepted '"tuned": false' run matmul --shape 33x17x9 --untuned --json
 accepted '"verified": true' tune matmul --shape 33x17x9 --replay "$log" --json
 accepted '"verified": true' tune mlp --shape 3x9x8x7x5 --budget 1s --log "$log" --json # its weights are constants
 accepted '"verified": true' tune mlp --shape 3x9x8x7x5 --replay "$log" --json
+accepted 'a[33, 9] b[9, 17] -> ' db list
+accepted '"moves":' db show '33' --json
+exported=$LATHE_CACHE_DIR/exported.jsonl
+accepted '' db export --file "$exported"
+accepted '"verified": true' tune matmul --shape 33x17x9 --replay "$exported" --json
+rm "$LATHE_CACHE_DIR"/tuning.db*
+refused 'nothing is stored' db show '33'
+accepted '1 schedules taken' db import --file "$exported"
+accepted '"label": "a[33, 9] b[9, 17] -> ' db list --json
+accepted '0 schedules and 0 candidates removed' db prune
+accepted '"largest":' explain matmul --shape 33x17x9 --json
+accepted 'rank correlation' rank matmul --shape 33x17x9 --plans 12
 refused 'has no plan for matmul 9x9x9' tune matmul --shape 9x9x9 --replay "$log"
 
 [ "$failures" -eq 0 ] || exit 1

@@ -4,6 +4,7 @@ lathe_test(unit/memory_plan_test core view graph ast lower)
 lathe_test(unit/runtime_test)
 lathe_test(unit/compile_test)
 lathe_test(unit/object_cache_test)
+lathe_test(unit/measure_test)
 lathe_test(property/threads_test)
 
 # All 2^32 floats take an hour.

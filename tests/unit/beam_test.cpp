@@ -169,6 +169,88 @@ TEST_CASE("the log holds every measured candidate and the plan") {
   CHECK(model.seconds(replay(program, best->moves, test::target())) == doctest::Approx(r.predicted_seconds));
 }
 
+TEST_CASE("a search resumes: what was measured is not measured again, and new candidates follow") {
+  const auto program = test::lowered(matmul(96));
+  std::map<uint64_t, Measurement> stored;
+  std::set<uint64_t> measured;
+  const std::atomic<bool>* never = nullptr;
+  std::atomic<bool> stop{false};
+  const auto run = [&](size_t most, const std::atomic<bool>* flag) {
+    measured.clear();
+    stop = false;
+    SearchOptions options;
+    options.budget_seconds = 20;
+    options.stop = flag;
+    options.recall = [&](uint64_t hash) {
+      const auto it = stored.find(hash);
+      return it == stored.end() ? std::nullopt : std::optional(it->second);
+    };
+    options.note = [&](const KernelPlan& kernel, const Measurement& m) { stored[kernel.hash] = m; };
+    options.measure = [&](const KernelPlanRef& kernel, double) {
+      CHECK(!stored.contains(kernel->hash));
+      measured.insert(kernel->hash);
+      if (measured.size() == most) stop = true;
+      return Measurement{true, 1e-5 + 1e-9 * static_cast<double>(kernel->hash % 1000), ""};
+    };
+    CostModel model(test::target(), test::machine());
+    return search::search(initial_plan(program), model, options);
+  };
+  const SearchResult first = run(10, &stop);
+  CHECK(measured.size() == 10); // the flag ended it, and the best so far is its result
+  CHECK(first.measured_seconds > 0);
+  const SearchResult second = run(15, &stop);
+  CHECK(measured.size() == 15);
+  CHECK(second.measured_seconds <= first.measured_seconds);
+  CHECK(stored.size() == 25);
+  run(0, never);
+  CHECK(stored.size() > 25);
+}
+
+TEST_CASE("plans to begin with are measured first, and win if they are best") {
+  const auto program = test::lowered(matmul(96));
+  SearchOptions options;
+  options.budget_seconds = 20;
+  CostModel model(test::target(), test::machine());
+  // What the model would never propose: the reducing loop alone is split.
+  const Plan odd = replay(program, {parse_move("split(t0.i0, 7)"), parse_move("split(t0.i1, 5)")}, test::target());
+  options.seeds = {odd};
+  std::vector<uint64_t> order;
+  options.measure = [&](const KernelPlanRef& kernel, double) {
+    order.push_back(kernel->hash);
+    return Measurement{true, kernel->hash == odd.kernels[0]->hash ? 1e-6 : 1e-3, ""};
+  };
+  const SearchResult r = search::search(initial_plan(program), model, options);
+  REQUIRE(!order.empty());
+  CHECK(order[0] == odd.kernels[0]->hash);
+  CHECK(r.plan.kernels[0]->hash == odd.kernels[0]->hash);
+  CHECK(r.measured_seconds == 1e-6);
+}
+
+TEST_CASE("rejected candidates are counted by their reason") {
+  SearchOptions options;
+  options.budget_seconds = 20;
+  int calls = 0;
+  options.measure = [&](const KernelPlanRef&, double) {
+    switch (++calls % 4) {
+    case 0: return Measurement{false, 0, "wrong result in t0: element 3 is 1, expected 2"};
+    case 1: return Measurement{false, 0, "crashed: Segmentation fault"};
+    case 2: return Measurement{false, 0, "no register is left"};
+    default: return Measurement{true, 1e-3, ""};
+    }
+  };
+  std::map<std::string, int64_t> reported;
+  options.progress = [&](const TuneProgress& p) { reported = p.reasons; };
+  const SearchResult r = test::searched(matmul(64), options);
+  CHECK(r.rejections.at("wrong result") == calls / 4);
+  CHECK(r.rejections.at("crashed") == (calls + 3) / 4);
+  CHECK(r.rejections.at("does not compile or run") == (calls + 2) / 4);
+  CHECK(r.rejections.at("not legal") > 0);
+  CHECK(reported == r.rejections);
+  int64_t sum = 0;
+  for (const auto& [reason, count] : r.rejections) sum += count;
+  CHECK(sum == r.rejected);
+}
+
 TEST_CASE("a program of many equal kernels is searched in about the time of one") {
   // 24 layers alike: every layer gets the schedule that the first one got.
   Tensor x = test::in("x", {64, 64});

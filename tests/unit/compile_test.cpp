@@ -309,7 +309,7 @@ TEST_CASE("measuring: a right candidate is timed, a wrong one is found out") {
   const Tensor x = Tensor::input("x", {64}), y = Tensor::input("y", {64});
   auto program = std::make_shared<const lower::Program>(lower::lower({{"z", graph::node_of(x * y)}}));
   const search::Plan plan = search::initial_plan(program);
-  const search::Measure measure = pipeline::make_measure(program, on("interp"));
+  const search::Measure measure = pipeline::make_measure(program, on("interp")).measure;
   const search::Measurement right = measure(plan.kernels[0], 10);
   CHECK_MESSAGE(right.ok, right.error);
   CHECK(right.seconds > 0);

@@ -1,5 +1,6 @@
 // The database of schedules: keeps the faster, survives damage, shared by threads and processes.
 #include <doctest/doctest.h>
+#include <sqlite3.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -59,11 +60,13 @@ TEST_CASE("threads and processes share one file") {
   const std::string path = dir.file("t.db");
   const auto work = [&](int who) {
     Database db(path);
-    for (int i = 0; i < 10; ++i)
+    for (int i = 0; i < 10; ++i) {
       db.store(static_cast<uint64_t>(i), "m", entry(1.0 + (who * 7 + i) % 11, 2 + who));
+      db.store_candidates(1, "m", {{static_cast<uint64_t>(who * 100 + i), 1.0, "", "text"}, {7777, 2.0, "", "text"}});
+    }
   };
   std::vector<pid_t> children;
-  for (int who = 0; who < 3; ++who) {
+  for (int who = 0; who < 4; ++who) {
     const pid_t child = fork();
     if (child == 0) {
       try {
@@ -76,7 +79,7 @@ TEST_CASE("threads and processes share one file") {
     children.push_back(child);
   }
   std::vector<std::thread> threads;
-  for (int who = 3; who < 6; ++who) threads.emplace_back(work, who);
+  for (int who = 4; who < 6; ++who) threads.emplace_back(work, who);
   for (auto& t : threads) t.join();
   for (pid_t child : children) {
     int status = 1;
@@ -91,6 +94,76 @@ TEST_CASE("threads and processes share one file") {
     REQUIRE(db.find(static_cast<uint64_t>(i), "m"));
     CHECK(db.find(static_cast<uint64_t>(i), "m")->seconds == fastest);
   }
+  CHECK(db.candidates(1, "m").size() == 6 * 10 + 1);
+}
+
+TEST_CASE("candidates are kept by program and machine, the rejected ones with their reason") {
+  test::TemporaryDir dir;
+  const std::string path = dir.file("t.db");
+  {
+    Database db(path);
+    CHECK(db.candidates(1, "m").empty());
+    db.store_candidates(1, "m", {{~uint64_t{0}, 1e-3, "", "kernel a"}, {5, 0, "wrong result in t0", "kernel b"}});
+    db.store_candidates(2, "m", {{6, 2e-3, "", "kernel c"}});
+    db.store_candidates(1, "n", {{7, 3e-3, "", "kernel d"}});
+  }
+  Database db(path);
+  CHECK(db.candidates(1, "m").size() == 2);
+  CHECK(db.candidates("m").size() == 2); // of both programs, without the rejected one
+  CHECK(db.candidate_count() == 4);
+  for (const auto& c : db.candidates(1, "m")) {
+    CHECK((c.kernel == ~uint64_t{0} || c.kernel == 5));
+    if (c.kernel == 5) CHECK(c.error == "wrong result in t0");
+    if (c.kernel != 5) CHECK(c.text == "kernel a");
+  }
+  db.store_candidates(2, "m", {{6, 1e-3, "", "kernel c"}}); // measured again: the newer one
+  CHECK(db.candidates(2, "m")[0].seconds == 1e-3);
+}
+
+TEST_CASE("what is known elsewhere is told apart, listed, and pruned") {
+  test::TemporaryDir dir;
+  Database db(dir.file("t.db"));
+  db.store(1, "this machine, one thread", entry(1e-3), "a product");
+  db.store(1, "this machine, two threads", entry(2e-3, 8));
+  db.store(1, "that machine", entry(3e-3, 4));
+  db.store(2, "that machine", entry(4e-3));
+  db.store_candidates(1, "that machine", {{1, 1.0, "", ""}});
+  const auto elsewhere = db.elsewhere(1, "this machine, one thread");
+  REQUIRE(elsewhere.size() == 2);
+  for (const auto& e : elsewhere) CHECK(e.moves != entry(0).moves);
+  const auto rows = db.rows();
+  REQUIRE(rows.size() == 4);
+  int labelled = 0;
+  for (const auto& row : rows) {
+    CHECK(row.made > 1'600'000'000);
+    labelled += row.label == "a product";
+  }
+  CHECK(labelled == 1);
+  CHECK(db.prune("this machine", 0) == std::pair<int64_t, int64_t>(2, 1));
+  CHECK(db.rows().size() == 2);
+  CHECK(db.prune("this machine", rows[0].made + 1000).first == 2); // older than the future
+  CHECK(db.rows().empty());
+}
+
+TEST_CASE("a database of the first version is renewed, with what it holds") {
+  test::TemporaryDir dir;
+  const std::string path = dir.file("t.db");
+  sqlite3* old = nullptr;
+  REQUIRE(sqlite3_open(path.c_str(), &old) == SQLITE_OK);
+  CHECK(sqlite3_exec(old,
+                     "CREATE TABLE schedules(program INTEGER NOT NULL, fingerprint TEXT NOT NULL, moves TEXT NOT NULL,"
+                     " seconds REAL NOT NULL, PRIMARY KEY(program, fingerprint)) WITHOUT ROWID;"
+                     "INSERT INTO schedules VALUES(9, 'm', 'vectorise(t0.i0)', 0.5)",
+                     nullptr, nullptr, nullptr) == SQLITE_OK);
+  sqlite3_close(old);
+  Database db(path);
+  CHECK(db.candidates(9, "m").empty());
+  REQUIRE(db.find(9, "m"));
+  CHECK(db.find(9, "m")->seconds == 0.5);
+  db.store(9, "m", entry(0.25), "new");
+  CHECK(db.rows().size() == 1);
+  CHECK(db.rows()[0].label == "new");
+  CHECK(db.damaged().empty());
 }
 
 TEST_CASE("one Database object serves several threads") {

@@ -26,7 +26,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"search", {"lathe", "core", "view", "graph", "ast", "lower", "render"}},
     {"runtime", {"lathe", "core", "view", "graph", "ast", "lower", "render"}},
     {"compile", {"lathe", "core", "view", "graph", "ast", "lower", "render", "search", "runtime"}},
-    {"bench", {"lathe", "search"}},
+    {"bench", {"lathe", "search", "compile"}},
     {"examples", {"lathe"}},
 };
 
@@ -34,6 +34,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
 const std::vector<std::pair<std::regex, std::regex>> kThirdParty = {
     {std::regex("(llvm|llvm-c)/.*"), std::regex("src/(render|runtime)/llvm.*")},
     {std::regex("CL/.*"), std::regex("src/runtime/opencl.*")},
+    {std::regex("Eigen/.*"), std::regex("src/search/correction\\.cpp|bench/.*")},
     {std::regex("sqlite3.*"), std::regex("src/search/database.*")},
     {std::regex(".*\\.pb\\.h|google/protobuf/.*"), std::regex("src/onnx/.*")},
 };

@@ -1,0 +1,363 @@
+// The measuring process's side: one thread reads what is wanted, one compiles, one runs and times.
+#include <sched.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "compile/constants.hpp"
+#include "compile/pipeline.hpp"
+#include "compile/shape_values.hpp"
+#include "compile/test_data.hpp"
+#include "compile/worker_protocol.hpp"
+#include "runtime/device.hpp"
+
+namespace lathe::pipeline {
+namespace {
+
+using Buffer = std::unique_ptr<runtime::DeviceBuffer>;
+using Clock = std::chrono::steady_clock;
+
+constexpr double kSample = 20e-6;      // shorter runs are timed several at once
+constexpr double kEnough = 10e-3;      // of timing for a candidate that may be the best
+constexpr int kRunsAtLeast = 3;
+constexpr double kHopeless = 1.5, kBehind = 1.08; // times the best: after two runs, after five
+constexpr int kSureAfter = 5;
+
+// ---- A crash is reported by the thread that crashed ----
+
+int report_to = -1;
+thread_local volatile int64_t working_on = -1;
+
+void crashed(int signal) {
+  // Nothing here may allocate or lock: the message is written by hand.
+  struct __attribute__((packed)) {
+    uint32_t length = 1 + 2 * sizeof(int64_t);
+    uint8_t kind = static_cast<uint8_t>(WorkerMessage::Crashed);
+    int64_t id = working_on, signal_number;
+  } message;
+  message.signal_number = signal;
+  [[maybe_unused]] const ssize_t sent = ::write(report_to, &message, sizeof message);
+  _exit(1);
+}
+
+/// Also where the stack has run out.
+void watch_for_crashes(std::vector<char>& stack) {
+  stack.resize(1 << 16);
+  stack_t alternate{};
+  alternate.ss_sp = stack.data();
+  alternate.ss_size = stack.size();
+  sigaltstack(&alternate, nullptr);
+  struct sigaction action {};
+  action.sa_handler = crashed;
+  action.sa_flags = SA_ONSTACK;
+  for (const int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT}) sigaction(signal, &action, nullptr);
+}
+
+// ---- Work ----
+
+/// One set of stages: inputs on the device, and what its outputs must be. All schedules of it share them.
+struct Case {
+  std::vector<int64_t> vars;
+  std::vector<Buffer> buffers; // one per parameter
+  std::vector<size_t> bytes;
+  std::vector<std::vector<unsigned char>> expected; // of the written ones
+  std::map<std::string, Buffer> copies;             // of constants, by the text of the kernel that makes them
+  double reduction_length = 1;
+};
+
+struct Compiled {
+  std::shared_ptr<const ast::Kernel> kernel;
+  std::unique_ptr<runtime::Program> program;
+  std::string error;
+};
+
+class Queue {
+public:
+  void push(Message m) {
+    std::lock_guard lock(mutex_);
+    messages_.push_back(std::move(m));
+    changed_.notify_one();
+  }
+  Message pop() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return !messages_.empty(); });
+    Message m = std::move(messages_.front());
+    messages_.pop_front();
+    return m;
+  }
+
+private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Message> messages_;
+};
+
+class Worker {
+public:
+  Worker(int socket, Message& setup) : socket_(socket), device_(runtime::device(setup.text())) {
+    flags_.cpu = setup.text();
+    flags_.threads = static_cast<int>(setup.integer());
+    flags_.candidate = true;
+    overlap_ = setup.integer() != 0;
+  }
+
+  void start() {
+    std::thread([this] { compile_all(); }).detach();
+    std::thread([this] { run_all(); }).detach();
+  }
+  void take(Message m) { (m.kind() == WorkerMessage::Compile ? to_compile_ : to_run_).push(std::move(m)); }
+  void say(Message m) {
+    std::lock_guard lock(send_mutex_);
+    send_message(socket_, m);
+  }
+
+private:
+  /// Where there is no core to spare, compiling waits for running and running for compiling.
+  std::unique_lock<std::mutex> turn() {
+    return overlap_ ? std::unique_lock<std::mutex>() : std::unique_lock(turn_);
+  }
+
+  void compile_all() {
+    std::vector<char> stack;
+    watch_for_crashes(stack);
+    for (;;) {
+      Message m = to_compile_.pop();
+      const int64_t id = m.integer();
+      Compiled made;
+      const auto mine = turn();
+      working_on = id;
+      try {
+        made.kernel = std::make_shared<const ast::Kernel>(ast::parse(m.text()));
+        made.program = device_.compile(finalise(*made.kernel), flags_);
+      } catch (const std::exception& e) {
+        made.error = e.what();
+      }
+      working_on = -1;
+      std::lock_guard lock(compiled_mutex_);
+      compiled_.emplace(id, std::move(made));
+      compiled_changed_.notify_one();
+    }
+  }
+
+  void run_all() {
+    std::vector<char> stack;
+    watch_for_crashes(stack);
+    for (;;) {
+      Message m = to_run_.pop();
+      if (m.kind() == WorkerMessage::Forget) {
+        cases_.clear();
+        continue;
+      }
+      const int64_t id = m.integer();
+      if (m.kind() == WorkerMessage::Case) {
+        Message done(WorkerMessage::CaseReady);
+        try {
+          const auto mine = turn();
+          cases_[id] = prepare(m);
+          done.add(id).add("");
+        } catch (const std::exception& e) {
+          done = Message(WorkerMessage::CaseReady);
+          done.add(id).add(e.what());
+        }
+        say(std::move(done));
+        continue;
+      }
+      Compiled candidate;
+      {
+        std::unique_lock lock(compiled_mutex_);
+        compiled_changed_.wait(lock, [&] { return compiled_.contains(id); });
+        candidate = std::move(compiled_.extract(id).mapped());
+      }
+      Message done(WorkerMessage::Result);
+      try {
+        const auto mine = turn();
+        if (!candidate.program) throw Error(ErrorKind::Device, candidate.error);
+        working_on = id;
+        Case& c = cases_.at(m.integer());
+        const double limit = m.number(), best = m.number();
+        const std::vector<Place> places = places_of(*candidate.kernel, c, m);
+        const double seconds = measure(candidate, c, places, limit, best);
+        done.add(id).add(int64_t{1}).add(seconds).add("");
+      } catch (const std::exception& e) { // a candidate that can't be compiled or run is no candidate
+        done = Message(WorkerMessage::Result);
+        done.add(id).add(int64_t{0}).add(0.0).add(e.what());
+      }
+      working_on = -1;
+      say(std::move(done));
+    }
+  }
+
+  /// Each step is waited for as long as the candidate's limit says.
+  void say_running() {
+    Message running(WorkerMessage::Running);
+    running.add(int64_t{working_on});
+    say(std::move(running));
+  }
+
+  /// The memory of a candidate's parameter.
+  struct Place {
+    runtime::DeviceBuffer* buffer;
+    size_t bytes;
+    const std::vector<unsigned char>* expected; // of a written one
+  };
+  std::vector<Place> places_of(const ast::Kernel& kernel, Case& c, Message& m) {
+    std::vector<Place> copies;
+    for (int64_t count = m.integer(); count > 0; --count) {
+      const auto source = static_cast<size_t>(m.integer());
+      copies.push_back(copy_of_constant(c, source, m.text()));
+    }
+    std::vector<Place> places;
+    for (size_t i = 0; i < kernel.params.size(); ++i) {
+      const int64_t at = m.integer();
+      if (at < 0) {
+        places.push_back(copies.at(static_cast<size_t>(-1 - at)));
+        continue;
+      }
+      const auto k = static_cast<size_t>(at);
+      places.push_back({c.buffers.at(k).get(), c.bytes[k], &c.expected[k]});
+    }
+    return places;
+  }
+  Place copy_of_constant(Case& c, size_t source, const std::string& text) {
+    const ast::Kernel fill = ast::parse(text);
+    const auto bytes = static_cast<size_t>(largest_bytes(*fill.params.at(1).buffer)); // constants have no variables
+    Buffer& made = c.copies[text];
+    if (!made) {
+      std::vector<unsigned char> copy(bytes);
+      lay_out_constant(fill, download(*c.buffers.at(source), c.bytes.at(source)), copy);
+      made = device_.allocate(bytes);
+      made->upload(0, copy.data(), bytes);
+    }
+    return {made.get(), bytes, nullptr};
+  }
+
+  double measure(const Compiled& candidate, const Case& c, const std::vector<Place>& places, double limit,
+                 double best_known) {
+    const ast::Kernel& kernel = *candidate.kernel;
+    std::vector<runtime::BufferSlice> slices;
+    for (const Place& place : places) slices.push_back({place.buffer, 0, place.bytes});
+    for (size_t i = 0; i < places.size(); ++i)
+      if (kernel.params[i].written) poison(kernel.params[i].buffer->dtype, *places[i].buffer, places[i].bytes);
+    say_running();
+    const double first = time(*candidate.program, slices, c, 1);
+    say_running();
+    for (size_t i = 0; i < kernel.params.size(); ++i) {
+      if (!kernel.params[i].written) continue;
+      const std::string wrong =
+          compare_values(kernel.params[i].buffer->dtype, *places[i].expected,
+                         download(*places[i].buffer, places[i].bytes), c.reduction_length);
+      if (!wrong.empty())
+        throw Error(ErrorKind::Value, fmt::format("wrong result in {}: {}", kernel.params[i].buffer->name, wrong));
+    }
+    if (first > limit)
+      throw Error(ErrorKind::Limit, fmt::format("too slow: {:.3g} s, the limit is {:.3g} s", first, limit));
+    say_running();
+    double best = first, total = first;
+    const int at_once = static_cast<int>(std::clamp(kSample / std::max(first, 1e-9), 1.0, 1000.0));
+    for (int runs = 1; (runs < kRunsAtLeast || total < kEnough) && total < limit + kEnough; ++runs) {
+      // What can't win any more need not be known exactly.
+      if (runs >= 2 && best > kHopeless * best_known) break;
+      if (runs >= kSureAfter && best > kBehind * best_known) break;
+      const double seconds = time(*candidate.program, slices, c, at_once);
+      best = std::min(best, seconds);
+      total += seconds * at_once;
+    }
+    return best;
+  }
+
+  double time(const runtime::Program& program, const std::vector<runtime::BufferSlice>& slices, const Case& c,
+              int times) {
+    const auto start = Clock::now();
+    for (int k = 0; k < times; ++k) program.launch(slices, c.vars);
+    device_.finish();
+    return std::chrono::duration<double>(Clock::now() - start).count() / times;
+  }
+
+  /// No value of a right result can be there by chance: floats are NaN, integers a pattern.
+  static void poison(DType dtype, runtime::DeviceBuffer& buffer, size_t bytes) {
+    const std::vector<unsigned char> junk(bytes, is_float(dtype) ? 0xFF : 0xA5);
+    buffer.upload(0, junk.data(), bytes);
+  }
+  static std::vector<unsigned char> download(runtime::DeviceBuffer& buffer, size_t bytes) {
+    std::vector<unsigned char> out(bytes);
+    buffer.download(0, out.data(), bytes);
+    return out;
+  }
+
+  Case prepare(Message& m) {
+    const ast::Kernel reference = ast::parse(m.text());
+    Case made;
+    ShapeValues values(reference.shape_vars);
+    for (const Expr var : reference.shape_vars) {
+      made.vars.push_back(m.integer());
+      values.bind(var, made.vars.back(), "measure");
+    }
+    made.reduction_length = longest_reduction(reference, values);
+    const int64_t gathered = largest_gathered(reference, values);
+    for (size_t i = 0; i < reference.params.size(); ++i) {
+      const ast::Param& param = reference.params[i];
+      made.bytes.push_back(static_cast<size_t>(values.bytes(*param.buffer)));
+      made.buffers.push_back(device_.allocate(made.bytes.back()));
+      if (param.written) {
+        poison(param.buffer->dtype, *made.buffers.back(), made.bytes.back());
+        continue;
+      }
+      const auto data = test_data(*param.buffer, made.bytes.back(), gathered);
+      made.buffers.back()->upload(0, data.data(), data.size());
+    }
+    std::vector<runtime::BufferSlice> slices;
+    for (size_t i = 0; i < made.buffers.size(); ++i) slices.push_back({made.buffers[i].get(), 0, made.bytes[i]});
+    device_.compile(finalise(reference), flags_)->launch(slices, made.vars);
+    device_.finish();
+    made.expected.resize(reference.params.size());
+    for (size_t i = 0; i < reference.params.size(); ++i)
+      if (reference.params[i].written) made.expected[i] = download(*made.buffers[i], made.bytes[i]);
+    return made;
+  }
+
+  int socket_;
+  runtime::Device& device_;
+  runtime::CompileFlags flags_;
+  bool overlap_ = false;
+  std::mutex turn_, send_mutex_, compiled_mutex_;
+  std::condition_variable compiled_changed_;
+  std::map<int64_t, Compiled> compiled_;
+  std::map<int64_t, Case> cases_; // of the running thread
+  Queue to_compile_, to_run_;
+};
+
+} // namespace
+
+int run_measuring_worker(int socket) {
+  report_to = socket;
+  signal(SIGINT, SIG_IGN); // a terminal sends it to all; the owner decides when this process ends
+  MessageReader reader(socket);
+  std::optional<Message> message;
+  if (reader.wait(-1, message) != MessageReader::State::Message || message->kind() != WorkerMessage::Setup)
+    return 2;
+  Worker* worker = nullptr;
+  Message ready(WorkerMessage::Ready);
+  try {
+    worker = new Worker(socket, *message); // never destroyed: its threads work till the process ends
+    ready.add("");
+  } catch (const std::exception& e) {
+    ready.add(e.what());
+  }
+  send_message(socket, ready);
+  if (!worker) return 1;
+  worker->start();
+  while (reader.wait(-1, message) == MessageReader::State::Message) worker->take(std::move(*message));
+  _exit(0); // even if a candidate never ends
+}
+
+} // namespace lathe::pipeline

@@ -1,0 +1,160 @@
+// Measuring in a process of its own: what a candidate does to that process costs the candidate, not the search.
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <map>
+#include <set>
+
+#include "compile/measure.hpp"
+#include "graph/tensor_impl.hpp"
+#include "lathe/lathe.hpp"
+#include "search/search.hpp"
+
+using namespace lathe;
+using search::KernelPlan;
+using search::KernelPlanRef;
+using search::Measurement;
+
+namespace {
+
+using ProgramRef = std::shared_ptr<const lower::Program>;
+
+ProgramRef product(int64_t n) {
+  const Tensor a = Tensor::input("a", {n, n}), b = Tensor::input("b", {n, n});
+  return std::make_shared<const lower::Program>(
+      lower::lower({{"y", graph::simplify({graph::node_of(a.matmul(b))})[0]}}));
+}
+
+CompileOptions compiled() {
+  CompileOptions options;
+  options.device = default_device(); // the interpreter would notice what is planted here
+  options.threads = 1;
+  return options;
+}
+
+/// The stored values go through `f`, and every index of the stores through `index`.
+template <class Value, class Index> KernelPlanRef sabotaged(const KernelPlan& kernel, Value&& value, Index&& index) {
+  KernelPlan bad = kernel;
+  ast::Rewriter change;
+  change.on_stmt = [&](ast::Stmt stmt) -> ast::Block {
+    if (auto* store = std::get_if<ast::Store>(&stmt.node)) {
+      store->value = value(store->value);
+      for (Expr& i : store->index) i = index(i);
+    }
+    return {std::move(stmt)};
+  };
+  bad.kernel.body = ast::rewrite(bad.kernel.body, change);
+  bad.hash = ast::structural_hash(bad.kernel);
+  return std::make_shared<const KernelPlan>(std::move(bad));
+}
+KernelPlanRef wrong(const KernelPlan& kernel) {
+  return sabotaged(
+      kernel, [](const ast::ValueRef& v) { return ast::make(Op::Add, v->dtype, {v, ast::constant(Scalar::of_float(v->dtype, 0.5))}); },
+      [](Expr i) { return i; });
+}
+/// Writes far outside of its buffers, which claim to be that large.
+KernelPlanRef crashing(const KernelPlan& kernel) {
+  KernelPlan bad = kernel;
+  std::map<const ast::Buffer*, ast::BufferRef> larger;
+  for (ast::Param& p : bad.kernel.params) {
+    if (!p.written) continue;
+    auto buffer = std::make_shared<ast::Buffer>(*p.buffer);
+    for (Expr& size : buffer->shape) size = Expr(int64_t{1} << 20);
+    larger[p.buffer.get()] = buffer;
+    p.buffer = buffer;
+  }
+  ast::Rewriter change;
+  change.on_buffer = [&](const ast::BufferRef& b) { return larger.contains(b.get()) ? larger.at(b.get()) : b; };
+  change.on_stmt = [&](ast::Stmt stmt) -> ast::Block {
+    if (auto* store = std::get_if<ast::Store>(&stmt.node))
+      for (Expr& i : store->index) i = i + Expr(int64_t{1} << 19);
+    return {std::move(stmt)};
+  };
+  bad.kernel.body = ast::rewrite(bad.kernel.body, change);
+  bad.hash = ast::structural_hash(bad.kernel);
+  return std::make_shared<const KernelPlan>(std::move(bad));
+}
+/// Does its work 2^50 times over.
+KernelPlanRef hanging(const KernelPlan& kernel) {
+  KernelPlan bad = kernel;
+  ast::For forever;
+  forever.var = loop_var(1 << 20, "forever", Expr(int64_t{1} << 50));
+  forever.extent = Expr(int64_t{1} << 50);
+  forever.body = std::move(bad.kernel.body);
+  bad.kernel.body.clear();
+  bad.kernel.body.push_back({std::move(forever)});
+  bad.hash = ast::structural_hash(bad.kernel);
+  return std::make_shared<const KernelPlan>(std::move(bad));
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+} // namespace
+
+TEST_CASE("a wrong, a crashing and a hanging candidate cost themselves only") {
+  const ProgramRef program = product(48);
+  const KernelPlanRef good = search::initial_plan(program).kernels[0];
+  const pipeline::Measuring measuring = pipeline::make_measure(program, compiled());
+  for (int round = 0; round < 2; ++round) {
+    const Measurement right = measuring.measure(good, 10);
+    CHECK_MESSAGE(right.ok, right.error);
+    CHECK(right.seconds > 0);
+
+    const Measurement found = measuring.measure(wrong(*good), 10);
+    CHECK(!found.ok);
+    CHECK(found.error.find("wrong result in t0") == 0);
+
+    const Measurement crashed = measuring.measure(crashing(*good), 10);
+    CHECK(!crashed.ok);
+    CHECK(crashed.error.find("crashed: ") == 0);
+
+    const auto start = std::chrono::steady_clock::now();
+    const Measurement hung = measuring.measure(hanging(*good), 0.2);
+    CHECK(!hung.ok);
+    CHECK(hung.error.find("never ends") == 0);
+    CHECK(seconds_since(start) < 5);
+  }
+}
+
+TEST_CASE("a candidate that was compiled ahead and crashes is blamed, not the one before it") {
+  const ProgramRef program = product(48);
+  const KernelPlanRef good = search::initial_plan(program).kernels[0];
+  const pipeline::Measuring measuring = pipeline::make_measure(program, compiled());
+  const KernelPlanRef bad = crashing(*good), slow = hanging(*good);
+  CHECK(measuring.measure(good, 10).ok);
+  measuring.prepare(bad);
+  measuring.prepare(slow);
+  measuring.prepare(good);
+  CHECK(!measuring.measure(bad, 10).ok);
+  CHECK(measuring.measure(good, 10).ok);
+  CHECK(!measuring.measure(slow, 0.1).ok);
+  CHECK(measuring.measure(good, 10).ok);
+}
+
+TEST_CASE("the search goes on past planted candidates, and finds a schedule") {
+  const ProgramRef program = product(48);
+  const CompileOptions options = compiled();
+  const pipeline::Measuring measuring = pipeline::make_measure(program, options);
+  search::CostModel model(pipeline::target_for(options), search::default_machine_profile());
+  int calls = 0, refused = 0;
+  std::set<uint64_t> planted;
+  search::SearchOptions how;
+  how.budget_seconds = 6;
+  how.prepare = measuring.prepare;
+  how.measure = [&](const KernelPlanRef& kernel, double limit) {
+    const int plant = ++calls;
+    if (plant != 3 && plant != 6 && plant != 9) return measuring.measure(kernel, limit);
+    planted.insert(kernel->hash);
+    const Measurement m = measuring.measure(
+        plant == 3 ? wrong(*kernel) : plant == 6 ? crashing(*kernel) : hanging(*kernel), limit);
+    refused += !m.ok;
+    return m;
+  };
+  const search::SearchResult r = search::search(search::initial_plan(program), model, how);
+  CHECK(refused == 3);
+  CHECK(r.measured > 20);
+  CHECK(r.measured_seconds > 0);
+  for (const KernelPlanRef& kernel : r.plan.kernels) CHECK(!planted.contains(kernel->hash));
+}
