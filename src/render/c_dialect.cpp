@@ -59,6 +59,10 @@ public:
   std::string lane(const std::string& vector, int index) const override {
     return fmt::format("{}[{}]", vector, index);
   }
+  std::string shuffle(const std::string& a, const std::string& b, const std::vector<int>& pick,
+                      DType) const override {
+    return fmt::format("__builtin_shufflevector({}, {}, {})", a, b, fmt::join(pick, ", "));
+  }
   std::string convert(const std::string& value, DType to, int lanes) const override {
     if (lanes == 1) return fmt::format("({}){}", type(to, 1), value);
     return fmt::format("__builtin_convertvector({}, {})", value, type(to, lanes));
@@ -114,6 +118,9 @@ public:
     if (streaming && (bytes == 16 || bytes == 32 || bytes == 64))
       return fmt::format("lathe_stream{}({}, {}, {});", bytes, type(dtype, lanes), pointer, value);
     return fmt::format("*({}_u*)({}) = {};", type(dtype, lanes), pointer, value);
+  }
+  std::string fetch(const std::string& pointer) const override {
+    return fmt::format("__builtin_prefetch({});", pointer);
   }
   std::string half_load(const std::string& buffer, const std::string& index, DType dtype) const override {
     return fmt::format("{}({}[{}])", helper("value", dtype), buffer, index);

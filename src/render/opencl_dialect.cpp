@@ -38,6 +38,11 @@ public:
   std::string lane(const std::string& vector, int index) const override {
     return fmt::format("{}.s{:x}", vector, index);
   }
+  std::string shuffle(const std::string& a, const std::string& b, const std::vector<int>& pick,
+                      DType dtype) const override {
+    const std::string mask = type(unsigned_of(size_of(dtype)), static_cast<int>(pick.size()));
+    return fmt::format("shuffle2({}, {}, ({})({}))", a, b, mask, fmt::join(pick, ", "));
+  }
   std::string convert(const std::string& value, DType to, int lanes) const override {
     return lanes == 1 ? fmt::format("({}){}", type(to, 1), value)
                       : fmt::format("convert_{}({})", type(to, lanes), value);
@@ -85,6 +90,9 @@ public:
   std::string vector_store(const std::string& pointer, const std::string& value, DType, int lanes,
                            bool) const override {
     return fmt::format("vstore{}({}, 0, {});", lanes, value, pointer);
+  }
+  std::string fetch(const std::string& pointer) const override {
+    return fmt::format("prefetch({}, 1);", pointer);
   }
   std::string half_load(const std::string& buffer, const std::string& index, DType dtype) const override {
     return fmt::format("{}({}[{}])", helper("value", dtype), buffer, index);

@@ -85,6 +85,8 @@ Verdict vectorise(Draft&, const Move&, const Target&);
 Verdict parallelise(Draft&, const Move&);
 Verdict bind(Draft&, const Move&, const Target&);
 Verdict stream(Draft&, const Move&);
+Verdict prefetch(Draft&, const Move&);
+Verdict merge(Draft&, const Move&);
 Verdict pack(Draft&, const Move&, const Target&);
 Verdict prepack(Draft&, const Move&);
 Verdict accumulate(Draft&, const Move&);

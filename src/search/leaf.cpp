@@ -10,17 +10,32 @@
 
 namespace lathe::search {
 
+namespace {
+
+/// Another store follows in the same loop, which holds nothing but stores.
+bool goes_on(const Features& f, int store) {
+  const int l = f.accesses[store].loop;
+  if (l < 0 || f.loops[l].end_access == store + 1) return false;
+  const ast::Block& body = f.loops[l].loop->body;
+  return std::all_of(body.begin(), body.end(),
+                     [](const ast::Stmt& stmt) { return std::holds_alternative<ast::Store>(stmt.node); });
+}
+
+} // namespace
+
 std::vector<Leaf> leaves_of(const Features& f) {
   std::vector<Leaf> leaves;
   int first = 0;
   for (int a = 0; a < static_cast<int>(f.accesses.size()); ++a) {
     const AccessInfo& store = f.accesses[a];
-    if (!store.store) continue;
-    Leaf leaf{a, first, {}, 0, -1, f.buffers[store.buffer].buffer->name, store.combine, store.random, false};
+    if (!store.store || goes_on(f, a)) continue;
+    Leaf leaf{a,     first, {}, 0, -1, f.buffers[store.buffer].buffer->name, store.combine, store.random,
+              false, false};
     for (int l = store.loop; l >= 0; l = f.loops[l].parent) {
       leaf.loops.insert(leaf.loops.begin(), l);
       leaf.vectorised |= kind_of(f, l) == ast::LoopKind::Vector;
     }
+    for (int before = first; before < a; ++before) leaf.merged |= f.accesses[before].store;
     leaf.own = leaf.loops.size();
     while (leaf.own > 0) {
       const LoopInfo& l = f.loops[leaf.loops[leaf.own - 1]];

@@ -1,4 +1,5 @@
-// A leaf: one store of a kernel with the loops around it, as suggesters look at it.
+// A leaf: one store of a kernel with the loops around it, as suggesters look at it. Nests that were merged are one leaf,
+// whose store is the last.
 #pragma once
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@ struct Leaf {
   std::string buffer;
   bool combine, random;
   bool vectorised; // one of its loops is a vector loop
+  bool merged;     // other stores stand before this one in its loop, among the accesses [first, store)
 };
 
 std::vector<Leaf> leaves_of(const Features& features);

@@ -27,6 +27,8 @@ constexpr Form kForms[] = {
     {MoveKind::Bind, "bind", "nni"},
     {MoveKind::Accumulate, "accumulate", "nN"},
     {MoveKind::Stream, "stream", "n"},
+    {MoveKind::Prefetch, "prefetch", "nnni"},
+    {MoveKind::Merge, "merge", "nn"},
 };
 
 const Form& form_of(MoveKind kind) {
@@ -89,7 +91,7 @@ Move parse_move(std::string_view text) {
     if (f.name == name) form = &f;
   if (!form)
     fail(whole, "one of inline, fuse_at, split, reorder, unroll, vectorise, parallelise, pack, bind, "
-                "accumulate, stream");
+                "accumulate, stream, prefetch, merge");
 
   Move move{form->kind, {}, {}};
   std::string_view rest = whole.substr(open + 1, whole.size() - open - 2);

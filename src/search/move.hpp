@@ -25,6 +25,10 @@
 //                                  (reducing, inside l) become dimensions of the copy: partial sums, one per
 //                                  lane, say
 //   stream(t5)                     t5 is stored non-temporally
+//   merge(t4, t5)                  the nest of t5 computes each element of t4 just before it reads it, for whoever
+//                                  else reads t4 later; both nests must walk through t4 in the same way
+//   prefetch(t5, x, l, n)          where the nest of t5 reads x, it asks the caches for what n iterations of loop l
+//                                  later will read
 #pragma once
 #include <memory>
 #include <optional>
@@ -48,7 +52,9 @@ enum class MoveKind {
   Prepack,
   Bind,
   Accumulate,
-  Stream
+  Stream,
+  Prefetch,
+  Merge
 };
 
 struct Move {

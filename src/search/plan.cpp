@@ -104,6 +104,8 @@ private:
     case MoveKind::Parallelise: verdict = parallelise(draft, move); break;
     case MoveKind::Bind: verdict = bind(draft, move, target_); break;
     case MoveKind::Stream: verdict = stream(draft, move); break;
+    case MoveKind::Prefetch: verdict = prefetch(draft, move); break;
+    case MoveKind::Merge: verdict = merge(draft, move); break;
     case MoveKind::Pack: verdict = pack(draft, move, target_); break;
     case MoveKind::Prepack: verdict = prepack(draft, move); break;
     case MoveKind::Accumulate: verdict = accumulate(draft, move); break;

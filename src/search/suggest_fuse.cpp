@@ -67,6 +67,7 @@ void row_chain(const SuggestContext& c, size_t depth, std::vector<Proposal>& out
   std::set<const KernelPlan*> merged{&c.kernel};
   std::set<int, std::greater<>> open(c.kernel.reads.begin(), c.kernel.reads.end());
   Proposal chain{{}, "rows of " + loop_name(f, at) + " in one pass"};
+  std::vector<Move> merges; // what is kept and read again is computed where it is read first
   while (!open.empty()) {
     const int stage = *open.begin();
     open.erase(open.begin());
@@ -91,9 +92,19 @@ void row_chain(const SuggestContext& c, size_t depth, std::vector<Proposal>& out
     merged.insert(readers.owner);
     chain.moves.push_back(
         move_fuse_at(info.buffer->name, loop_name(f, at), rest <= kRegisterElements ? "register" : "packed"));
+    if (readers.kernels.size() > 1 && rest > 1 && !info.is_reduction) {
+      const KernelPlan* first = *std::min_element(
+          readers.kernels.begin(), readers.kernels.end(),
+          [](const KernelPlan* a, const KernelPlan* b) { return a->stages[0] < b->stages[0]; });
+      merges.push_back(move_merge(info.buffer->name, program.stages[first->stages[0]].buffer->name));
+    }
     for (int s : readers.owner->reads) open.insert(s);
   }
-  if (chain.moves.size() > 1) out.push_back(std::move(chain));
+  if (chain.moves.size() > 1) out.push_back(chain);
+  if (merges.empty()) return;
+  chain.moves.insert(chain.moves.end(), merges.begin(), merges.end());
+  chain.why += ", sums with what they add up";
+  out.push_back(std::move(chain));
 }
 
 } // namespace

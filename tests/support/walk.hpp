@@ -59,7 +59,7 @@ private:
     if (loops.all.empty()) loops.all.push_back("t0.i0");
     static const std::vector<int64_t> factors{2, 3, 4, 5, 7, 8, 16, 32, 64};
     static const std::vector<std::string> scopes{"packed", "packed", "register", "local"};
-    switch (random_() % (target_.groups ? 29 : 20)) {
+    switch (random_() % (target_.groups ? 31 : 22)) {
     case 0:
     case 1:
     case 2: return {MoveKind::Inline, {pick(stages)}, {}};
@@ -86,11 +86,13 @@ private:
     case 17: return {MoveKind::Accumulate, {pick(stages), pick(loops.all), pick(loops.all)}, {}};
     case 18: return {MoveKind::Stream, {pick(stages)}, {}};
     case 19: return {MoveKind::Prepack, {pick(stages), pick(buffers)}, {}};
-    case 20:
-    case 21:
-    case 22: return {MoveKind::Bind, {pick(loops.all), "group"}, {static_cast<int64_t>(random_() % 3)}};
-    case 23: return {MoveKind::Pack, {pick(stages), pick(buffers), pick(loops.all), "local"}, {}};
-    case 24: return {MoveKind::FuseAt, {pick(stages), pick(loops.all), "local"}, {}};
+    case 20: return {MoveKind::Prefetch, {pick(stages), pick(buffers), pick(loops.all)}, {pick(factors)}};
+    case 21: return {MoveKind::Merge, {pick(stages), pick(stages)}, {}};
+    case 22:
+    case 23:
+    case 24: return {MoveKind::Bind, {pick(loops.all), "group"}, {static_cast<int64_t>(random_() % 3)}};
+    case 25: return {MoveKind::Pack, {pick(stages), pick(buffers), pick(loops.all), "local"}, {}};
+    case 26: return {MoveKind::FuseAt, {pick(stages), pick(loops.all), "local"}, {}};
     default: return {MoveKind::Bind, {pick(loops.all), "local"}, {static_cast<int64_t>(random_() % 3)}};
     }
   }
