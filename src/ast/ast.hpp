@@ -52,6 +52,7 @@ struct LoadAttr {
   BufferRef buffer;
   std::vector<Expr> index;
   std::vector<Expr> guards;  // all must be 1, else the value is 0
+  int64_t ahead = 0;         // Load: if not 0, a hint to fetch what lies this many elements further on, inside the buffer or not
 };
 
 /// Op is Const (Scalar), Index (Expr as a number of `dtype`; comparison Exprs may have dtype bool), Load, Gather, or any
@@ -68,7 +69,7 @@ struct Value : Interned<Value> {
 
 ValueRef constant(Scalar value);
 ValueRef index_value(Expr expr, DType dtype);
-ValueRef load(BufferRef buffer, std::vector<Expr> index, std::vector<Expr> guards = {});
+ValueRef load(BufferRef buffer, std::vector<Expr> index, std::vector<Expr> guards = {}, int64_t ahead = 0);
 ValueRef gather(BufferRef buffer, ValueRef flat_index, std::vector<Expr> guards = {});
 /// Folds constants and applies the value rules (a + -b -> a - b, a * recip(b) -> a / b, a * b + c -> fma for floats ...).
 ValueRef make(Op op, DType dtype, std::vector<ValueRef> sources);

@@ -424,14 +424,19 @@ private:
   ValueRef element(BufferRef from) {
     ValueRef flat;
     std::vector<Expr> index, guards;
+    int64_t ahead = 0;
     if (accept("@"))
       flat = value(0);
     else
       index = exprs(']');
-    while (accept(";")) guards.push_back(expr(until(";]")));
+    while (accept(";"))
+      if (!flat && accept("ahead:"))
+        ahead = number();
+      else
+        guards.push_back(expr(until(";]")));
     expect("]");
     return flat ? gather(std::move(from), std::move(flat), std::move(guards))
-                : load(std::move(from), std::move(index), std::move(guards));
+                : load(std::move(from), std::move(index), std::move(guards), ahead);
   }
 
   std::string_view text_;

@@ -88,8 +88,9 @@ public:
       const auto& attr = std::get<LoadAttr>(v->attr);
       const std::string place =
           v->op == Op::Load ? list(attr.index, ", ") : fmt::format("@{}", text(v->sources[0], 0));
-      return fmt::format("{}[{}{}{}]", attr.buffer->name, place, attr.guards.empty() ? "" : "; ",
-                         list(attr.guards, "; "));
+      const std::string ahead = attr.ahead ? fmt::format("; ahead: {}", attr.ahead) : "";
+      return fmt::format("{}[{}{}{}{}]", attr.buffer->name, place, attr.guards.empty() ? "" : "; ",
+                         list(attr.guards, "; "), ahead);
     }
     case Op::Cast:
     case Op::Bitcast:

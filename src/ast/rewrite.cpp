@@ -103,7 +103,7 @@ private:
     }
     case Op::Load: {
       const auto& attr = std::get<LoadAttr>(v->attr);
-      return load(buffer(attr.buffer), exprs(attr.index), exprs(attr.guards));
+      return load(buffer(attr.buffer), exprs(attr.index), exprs(attr.guards), attr.ahead);
     }
     case Op::Gather: {
       const auto& attr = std::get<LoadAttr>(v->attr);

@@ -23,6 +23,7 @@ size_t Value::hash_value() const {
     for (Expr e : load->index) h = mix(h, e.hash());
     h = mix(h, load->guards.size());
     for (Expr e : load->guards) h = mix(h, e.hash());
+    h = mix(h, static_cast<uint64_t>(load->ahead));
   }
   return h;
 }
@@ -33,7 +34,8 @@ bool Value::equal(const Value& o) const {
   if (const auto* expr = std::get_if<Expr>(&attr)) return *expr == std::get<Expr>(o.attr);
   if (const auto* load = std::get_if<LoadAttr>(&attr)) {
     const auto& other = std::get<LoadAttr>(o.attr);
-    return load->buffer == other.buffer && load->index == other.index && load->guards == other.guards;
+    return load->buffer == other.buffer && load->index == other.index && load->guards == other.guards &&
+           load->ahead == other.ahead;
   }
   return true;
 }
@@ -111,14 +113,14 @@ ValueRef index_value(Expr expr, DType dtype) {
   return node(Op::Index, dtype, {}, expr);
 }
 
-ValueRef load(BufferRef buffer, std::vector<Expr> index, std::vector<Expr> guards) {
+ValueRef load(BufferRef buffer, std::vector<Expr> index, std::vector<Expr> guards, int64_t ahead) {
   if (index.size() != buffer->shape.size())
     throw InternalError(
         fmt::format("load of {}: {} indices, expected {}", buffer->name, index.size(), buffer->shape.size()));
   const DType dtype = buffer->dtype;
   std::vector<Expr> kept;
   if (!tidy_guards(guards, kept)) return constant(Scalar::zero(dtype));
-  return node(Op::Load, dtype, {}, LoadAttr{std::move(buffer), std::move(index), std::move(kept)});
+  return node(Op::Load, dtype, {}, LoadAttr{std::move(buffer), std::move(index), std::move(kept), ahead});
 }
 
 ValueRef gather(BufferRef buffer, ValueRef flat_index, std::vector<Expr> guards) {
@@ -127,7 +129,8 @@ ValueRef gather(BufferRef buffer, ValueRef flat_index, std::vector<Expr> guards)
   const DType dtype = buffer->dtype;
   std::vector<Expr> kept;
   if (!tidy_guards(guards, kept)) return constant(Scalar::zero(dtype));
-  return node(Op::Gather, dtype, {std::move(flat_index)}, LoadAttr{std::move(buffer), {}, std::move(kept)});
+  return node(Op::Gather, dtype, {std::move(flat_index)},
+              LoadAttr{std::move(buffer), {}, std::move(kept), 0});
 }
 
 ValueRef make_exact(Op op, DType dtype, std::vector<ValueRef> sources) {

@@ -61,6 +61,10 @@ public:
   std::string lane(const std::string& vector, int index) const override {
     return fmt::format("{}[{}]", vector, index);
   }
+  std::string shuffle(const std::string& a, const std::string& b, const std::vector<int>& pick,
+                      DType) const override {
+    return fmt::format("__builtin_shufflevector({}, {}, {})", a, b, fmt::join(pick, ", "));
+  }
   std::string convert(const std::string& value, DType to, int lanes) const override {
     if (lanes == 1) return fmt::format("({}){}", type(to, 1), value);
     return fmt::format("__builtin_convertvector({}, {})", value, type(to, lanes));

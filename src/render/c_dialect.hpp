@@ -27,6 +27,9 @@ public:
   virtual std::string splat(const std::string& scalar, DType dtype, int lanes) const = 0;
   virtual std::string from_lanes(const std::vector<std::string>& scalars, DType dtype) const = 0;
   virtual std::string lane(const std::string& vector, int index) const = 0;
+  /// Lanes of a and b, numbered on from a's to b's.
+  virtual std::string shuffle(const std::string& a, const std::string& b, const std::vector<int>& pick,
+                              DType dtype) const = 0;
   virtual std::string convert(const std::string& value, DType to, int lanes) const = 0; // in range of `to`
   /// The same bits, in parentheses.
   virtual std::string reinterpret(const std::string& value, DType from, DType to, int lanes) const = 0;

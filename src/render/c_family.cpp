@@ -88,7 +88,9 @@ void CFamily::serial_loop(const ast::For& loop) {
   add(fmt::format("for ({0} {1} = 0; {1} < {2}; ++{1}) {{", dialect_.index_type(), var,
                   expr(loop.extent, Level::Sum)));
   ++indent_;
+  columns_.clear();
   block(loop.body);
+  columns_.clear();
   --indent_;
   add("}");
 }
@@ -127,6 +129,7 @@ void CFamily::register_alloc(const ast::Alloc& alloc) {
                     std::max<int64_t>(1, num_elements(buffer.shape).hi())));
   }
   block(alloc.body);
+  columns_.clear();
   --indent_;
   add("}");
 }

@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -90,6 +91,8 @@ private:
                      const Chunk& chunk);
   Operand load_contiguous(const ast::BufferRef& buffer, Expr flat, const std::vector<Expr>& guards,
                           const Chunk& chunk);
+  /// The lanes of a vector that lie one in each row of a register tile; nothing if it isn't one (c_columns.cpp).
+  std::optional<Operand> load_column(const ast::BufferRef& buffer, Expr start, Expr stride, int lanes);
   Operand gather(const ast::Value& value, const Operand& index);
   Operand index_number(Expr e, DType dtype, const Chunk* chunk);
   std::string element(const ast::BufferRef& buffer, Expr flat); // an expression
@@ -99,6 +102,8 @@ private:
   const Slices* slices_of(const ast::BufferRef& buffer) const;
 
   std::map<int, Slices> slices_;
+  // Columns already made in this block, by buffer, first element, elements from row to row and lanes.
+  std::map<std::tuple<int, int64_t, int64_t, int>, std::string> columns_;
 };
 
 } // namespace lathe::render

@@ -31,6 +31,7 @@ Operand CFamily::combined(const ast::Store& store, const Operand& old, const Chu
 }
 
 void CFamily::write_element(const ast::BufferRef& buffer, Expr flat, const std::string& value) {
+  columns_.clear();
   if (slices_of(buffer)) return add(fmt::format("{} = {};", element(buffer, flat), value));
   const std::string& name = pointer(buffer);
   if (is_half(buffer->dtype)) return add(dialect_.half_store(name, expr(flat), value, buffer->dtype));
@@ -78,6 +79,7 @@ void CFamily::store_vector(const ast::Store& store, Expr flat, const Chunk& chun
   } else {
     v = value(store.value, &chunk);
   }
+  if (slices) columns_.clear();
   if (contiguous && slices)
     return add(fmt::format("{} = {};", slices->at(at_lane(flat, chunk, 0).value()).name,
                            ops_.widen(v, chunk.lanes, 0).text));

@@ -84,6 +84,11 @@ std::optional<std::map<int64_t, int>> register_slices(const ast::Alloc& alloc, c
     }
     if (guards && !guards->empty()) good = false;
     const auto stride = stride_of(flat, vector->var);
+    const Expr first_lane = substitute(flat, {{vector->var, Expr(0)}});
+    if (good && guards && stride && stride->is_const() && stride->value() >= lanes && first_lane.is_const()) {
+      for (int i = 0; i < vector->width; ++i) elements.push_back(first_lane.value() + i * stride->value());
+      return;
+    }
     for (int first = 0; good && first < vector->width; first += lanes) {
       const Expr start = substitute(flat, {{vector->var, Expr(first)}});
       if (!start.is_const() || !stride || !stride->is_const(1))

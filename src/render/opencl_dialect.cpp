@@ -38,6 +38,11 @@ public:
   std::string lane(const std::string& vector, int index) const override {
     return fmt::format("{}.s{:x}", vector, index);
   }
+  std::string shuffle(const std::string& a, const std::string& b, const std::vector<int>& pick,
+                      DType dtype) const override {
+    const std::string mask = type(unsigned_of(size_of(dtype)), static_cast<int>(pick.size()));
+    return fmt::format("shuffle2({}, {}, ({})({}))", a, b, mask, fmt::join(pick, ", "));
+  }
   std::string convert(const std::string& value, DType to, int lanes) const override {
     return lanes == 1 ? fmt::format("({}){}", type(to, 1), value)
                       : fmt::format("convert_{}({})", type(to, lanes), value);

@@ -23,6 +23,9 @@ constexpr double kOpenClLaunch = 12e-6;
 constexpr double kGpuLaunch = 8e-6;
 constexpr double kBandwidthCores = 8;   // about here main memory is saturated
 constexpr double kNotOverlapped = 0.15; // share of the hidden terms that shows nevertheless
+constexpr double kNotForeseen = 0.6;    // and more of it where loads are issued too late, which they are from
+constexpr double kInWindow = 32;        // so many instructions for each line read on
+constexpr double kWindow = 512; // instructions in flight: nests of a longer body come one after the other
 constexpr double kPage = 4096, kFirstTlb = 96, kSecondTlb = 2048;
 constexpr double kFirstTlbMiss = 1e-9, kSecondTlbMiss = 9e-9;
 
@@ -36,18 +39,28 @@ double cycles_per_iteration(const Work& w, const Target& target) {
 }
 
 struct Compute {
-  double total = 0, latency = 0, spills = 0, overhead = 0;
+  double total = 0, latency = 0, spills = 0, overhead = 0, instructions = 0;
 };
 
-/// Cycles of a loop over all its iterations, added to `sum` `times` over.
-void add_cycles(const Features& f, int index, double times, const Target& target, Compute& sum) {
+/// A body with all its executions: what overlaps in time. One phase follows the other.
+struct Phase {
+  Compute compute;
+  std::array<Traffic, 4> links{}; // out of each level but the last
+  Traffic near_pages, far_pages;
+  double asked = 0; // bytes that come from far and were asked for ahead of time
+};
+
+/// Cycles of a loop over all its iterations, `times` over, by the loop that holds the body.
+void add_cycles(const Features& f, int index, double times, const Target& target,
+                std::vector<Phase>& phases) {
   const LoopInfo& l = f.loops[index];
+  Compute& sum = phases[index].compute;
   const bool straight = l.loop->kind == ast::LoopKind::Unroll || l.loop->kind == ast::LoopKind::Vector;
   const double iterations = times * l.extent;
   Work body = l.body;
   bool has_children = false;
   for (int child = index + 1; child < l.end; child = f.loops[child].end) {
-    add_cycles(f, child, iterations, target, sum);
+    add_cycles(f, child, iterations, target, phases);
     has_children = true;
   }
   // The loops of a straight-line body were counted with the loop around them.
@@ -74,6 +87,20 @@ void add_cycles(const Features& f, int index, double times, const Target& target
   sum.latency += iterations * std::max(0.0, cycles - spills - std::max(1.0, throughput));
   sum.spills += iterations * spills;
   sum.overhead += iterations * calls + times * overhead;
+  sum.instructions += iterations * (body.arithmetic + body.loads + body.stores + body.other);
+}
+
+/// The loop whose phase an access in `loop` belongs to: the one whose body is straight-line code, or the nest
+/// in it.
+int phase_of(const Features& f, int loop) {
+  int nest = loop;
+  while (f.loops[loop].parent >= 0 && (f.loops[loop].loop->kind == ast::LoopKind::Unroll ||
+                                       f.loops[loop].loop->kind == ast::LoopKind::Vector)) {
+    nest = loop;
+    loop = f.loops[loop].parent;
+  }
+  const Work& body = f.loops[loop].body;
+  return body.arithmetic + body.loads + body.stores + body.other > kWindow ? nest : loop;
 }
 
 /// How many times faster the parallel loops of a nest make it: whole chunks on each thread.
@@ -119,9 +146,36 @@ using Terms = std::array<double, kTerms>;
 
 struct Workspace {
   Features features;
-  std::vector<std::vector<Traffic>> links;
-  std::vector<Traffic> near_pages, far_pages;
+  std::vector<Traffic> moved; // by access
+  std::vector<Phase> phases;  // by loop
 };
+
+void add(const Traffic& from, Traffic& to) {
+  to.read += from.read;
+  to.written += from.written;
+  to.streamed += from.streamed;
+  to.scattered += from.scattered;
+}
+
+void read_phases(const MachineProfile& machine, Workspace& space) {
+  const Features& f = space.features;
+  space.phases.assign(f.loops.size(), {});
+  const auto share_out = [&](const CacheShape& cache, auto&& link) {
+    traffic(f, cache, space.moved);
+    for (size_t a = 0; a < f.accesses.size(); ++a)
+      if (f.accesses[a].loop >= 0) link(space.phases[phase_of(f, f.accesses[a].loop)], space.moved[a], a);
+  };
+  const size_t links = std::min(machine.levels.size() - 1, std::tuple_size_v<decltype(Phase::links)>);
+  for (size_t i = 0; i < links; ++i)
+    share_out(cache_shape(machine.levels[i].bytes, i + 1 < links), [&](Phase& p, const Traffic& t, size_t a) {
+      add(t, p.links[i]);
+      if (i == std::min<size_t>(1, links - 1) && f.accesses[a].ahead != 0) p.asked += t.read;
+    });
+  share_out({kFirstTlb * kPage, kPage, 0, 0},
+            [](Phase& p, const Traffic& t, size_t) { add(t, p.near_pages); });
+  share_out({kSecondTlb * kPage, kPage, 0, 0},
+            [](Phase& p, const Traffic& t, size_t) { add(t, p.far_pages); });
+}
 
 double link_seconds(const Traffic& t, const MachineProfile& machine, size_t level, bool last) {
   const double read = machine.levels[level].read_bytes_per_second;
@@ -134,59 +188,62 @@ double link_seconds(const Traffic& t, const MachineProfile& machine, size_t leve
   return (fetched + scattered) / read + written + streamed;
 }
 
+void add_phase(const Phase& phase, const MachineProfile& machine, double cycle, double ways, Terms& terms) {
+  const Compute& compute = phase.compute;
+  const double memory_ways = std::min({ways, static_cast<double>(machine.cores), kBandwidthCores});
+  const double seconds = compute.total * cycle / ways;
+  const size_t links = std::min(machine.levels.size() - 1, phase.links.size());
+  double link[3] = {0, 0, 0}, longest = seconds, all = seconds;
+  for (size_t i = 0; i < links; ++i) {
+    const bool last = i + 1 == links;
+    link[last ? 2 : std::min<size_t>(i, 1)] +=
+        link_seconds(phase.links[i], machine, i + 1, last) / (last ? memory_ways : ways);
+  }
+  for (double s : link) {
+    longest = std::max(longest, s);
+    all += s;
+  }
+  // The longest of the overlapping terms counts in full and the rest as far as they don't hide behind it.
+  double hidden = kNotOverlapped * (all - longest);
+  const double far = phase.links[std::min<size_t>(1, links - 1)].read;
+  if (far > 0) {
+    const double for_each_line = compute.instructions / (far / 64);
+    const double late = std::max(0.0, 1 - phase.asked / far) * std::min(1.0, for_each_line / kInWindow);
+    hidden += kNotForeseen * late * std::min(seconds, link[1] + link[2]);
+  }
+  terms[kHidden] += hidden;
+  terms[kPages] += ((phase.near_pages.scattered / kPage) * kFirstTlbMiss +
+                    (phase.far_pages.scattered / kPage) * kSecondTlbMiss) /
+                   ways;
+  if (longest == seconds) {
+    terms[kLatency] += compute.latency * cycle / ways;
+    terms[kSpills] += compute.spills * cycle / ways;
+    terms[kLoops] += compute.overhead * cycle / ways;
+    terms[kArithmetic] +=
+        (compute.total - compute.latency - compute.spills - compute.overhead) * cycle / ways;
+  } else {
+    const size_t slot = static_cast<size_t>(std::max_element(link, link + 3) - link);
+    terms[kFromL2 + slot] += longest;
+  }
+}
+
 Terms terms_of(const ast::Kernel& kernel, const Target& target, const MachineProfile& machine) {
   static thread_local Workspace space;
   Features& f = space.features;
   read_features(kernel, target, f);
-  const size_t levels = machine.levels.size();
-  space.links.resize(levels);
-  for (size_t i = 0; i + 1 < levels; ++i)
-    traffic(f, cache_shape(machine.levels[i].bytes, i + 2 < levels), space.links[i]);
-  traffic(f, {kFirstTlb * kPage, kPage, 0, 0}, space.near_pages);
-  traffic(f, {kSecondTlb * kPage, kPage, 0, 0}, space.far_pages);
+  read_phases(machine, space);
 
   const int width = target.vector_bytes >= 64 ? 2 : target.vector_bytes >= 32 ? 1 : 0;
   const double cycle = 4.0 * (4 << width) / machine.flops_per_second[width];
   Terms terms{};
   terms[kArithmetic] = cycle * cycles_per_iteration(f.top, target);
-  size_t nest = 0, nests = 0;
-  for (int l = 0; l < static_cast<int>(f.loops.size()); l = f.loops[l].end, ++nest) {
+  size_t nests = 0;
+  for (int nest = 0; nest < static_cast<int>(f.loops.size()); nest = f.loops[nest].end) {
     ++nests;
-    Compute compute;
-    add_cycles(f, l, 1, target, compute);
-    const double ways = parallelism(f, l, target);
-    const double memory_ways = std::min({ways, static_cast<double>(machine.cores), kBandwidthCores});
-    const double seconds = compute.total * cycle / ways;
-    double link[3] = {0, 0, 0}, longest = seconds, all = seconds;
-    for (size_t i = 0; i + 1 < levels; ++i) {
-      const bool last = i + 2 == levels;
-      const double s = link_seconds(space.links[i][nest], machine, i + 1, last) / (last ? memory_ways : ways);
-      const size_t slot = last ? 2 : std::min<size_t>(i, 1);
-      link[slot] += s;
-    }
-    for (double s : link) {
-      longest = std::max(longest, s);
-      all += s;
-    }
-    const Traffic& near = space.near_pages[nest];
-    const Traffic& far = space.far_pages[nest];
-    const double pages =
-        ((near.scattered / kPage) * kFirstTlbMiss + (far.scattered / kPage) * kSecondTlbMiss) / ways;
-    // The longest of the overlapping terms counts in full and the rest as far as they don't hide behind it.
-    const double hidden = kNotOverlapped * (all - longest);
-    terms[kPages] += pages;
-    terms[kHidden] += hidden;
-    if (longest == seconds) {
-      terms[kLatency] += compute.latency * cycle / ways;
-      terms[kSpills] += compute.spills * cycle / ways;
-      terms[kLoops] += compute.overhead * cycle / ways;
-      terms[kArithmetic] +=
-          (compute.total - compute.latency - compute.spills - compute.overhead) * cycle / ways;
-    } else {
-      const size_t slot = static_cast<size_t>(std::max_element(link, link + 3) - link);
-      terms[kFromL2 + slot] += longest;
-    }
-    if (has_parallel(f, l) && target.threads > 1) terms[kFork] += machine.fork_seconds;
+    add_cycles(f, nest, 1, target, space.phases);
+    const double ways = parallelism(f, nest, target);
+    for (int l = nest; l < f.loops[nest].end; ++l) add_phase(space.phases[l], machine, cycle, ways, terms);
+    if (has_parallel(f, nest) && target.threads > 1) terms[kFork] += machine.fork_seconds;
   }
   terms[kLaunch] = target.gpu      ? kGpuLaunch * static_cast<double>(std::max<size_t>(1, nests))
                    : target.groups ? kOpenClLaunch * static_cast<double>(std::max<size_t>(1, nests))

@@ -325,6 +325,12 @@ private:
     return !has(mask, t.vector) || (!t.partial && std::abs(f_.strides[access.strides + t.vector]) == 1);
   }
 
+  /// Elements of a register tile, one from each of as many whole vectors.
+  bool is_column(const Tile& t, const ast::Buffer& buffer, const AccessInfo& access, uint64_t mask) const {
+    if (buffer.scope != ast::Scope::Register || (mask & ~t.inside) != 0) return false;
+    return has(mask, t.vector) && !t.partial && f_.strides[access.strides + t.vector] >= t.lanes;
+  }
+
   void count_op(const Tile& t, const ast::Value& v, uint64_t mask, bool fused, Work& w) {
     const double n = copies(t, mask);
     const bool vector = has(mask, t.vector);
@@ -369,6 +375,7 @@ private:
     const auto& attr = std::get<ast::LoadAttr>(v.attr);
     AccessInfo access{};
     access.random = v.op == Op::Gather;
+    access.ahead = attr.ahead;
     uint64_t mask = source_mask | add_access(attr.buffer.get(), attr.index, access);
     const AccessInfo& added = f_.accesses.back();
     for (const Expr& guard : attr.guards) {
@@ -382,6 +389,13 @@ private:
     // use.
     if (!attr.guards.empty() && !vector) w.other += 6 * n;
     for (const Expr& e : attr.index) count_divisions(t, e, w);
+    if (is_column(t, *attr.buffer, added, mask)) { // of a tile transposed by shuffles, which have one port
+      const double parts = registers_for(t, vector, v.dtype);
+      w.arithmetic += 2 * n * parts * std::log2(t.lanes);
+      pressure.operands += n * parts;
+      pressure.largest = std::max(pressure.largest, n * parts);
+      return mask;
+    }
     if (stays_in_registers(t, *attr.buffer, added, mask)) {
       pressure.accumulators = std::max(pressure.accumulators, n * registers_for(t, vector, v.dtype));
       return mask;
@@ -391,6 +405,8 @@ private:
       pressure.windows += window;
       return mask;
     }
+    w.other += attr.ahead ? n : 0;
+    w.loads += attr.ahead ? n : 0;
     count_access(t, added, mask, n, v.dtype, w, w.loads);
     if (access.random) w.other += 3 * n;
     const double live = n * registers_for(t, vector, v.dtype);
@@ -453,7 +469,12 @@ private:
     index_mask |= add_access(s.buffer.get(), s.index, access);
     const AccessInfo added = f_.accesses.back();
 
-    const bool in_registers = stays_in_registers(t, *s.buffer, added, index_mask);
+    const int body = t.begin > 0 ? static_cast<int>(t.begin) - 1 : -1;
+    // Lanes that meet in one element are kept apart till the loop around them ends.
+    const bool across = s.combine && has(value_mask, t.vector) && !has(index_mask, t.vector);
+    const bool apart = across && target_.device == "cpu" && body >= 0 && !has(index_mask, body) &&
+                       f_.loops[stack_[body]].loop->kind == ast::LoopKind::Serial;
+    const bool in_registers = apart || stays_in_registers(t, *s.buffer, added, index_mask);
     const bool vector = has(index_mask, t.vector) || has(value_mask, t.vector);
     const double n = copies(t, index_mask), parts = registers_for(t, vector, s.value->dtype);
     if (in_registers)
@@ -471,16 +492,13 @@ private:
         // A masked store is not forwarded to the load that follows: that one waits until it is written.
         if (t.partial && has(index_mask, t.vector)) w.divider += n * steps * kMaskedForward;
       }
-      if (has(value_mask, t.vector) && !has(index_mask, t.vector)) { // across the lanes
-        const double levels = std::log2(t.lanes);
-        w.arithmetic += n * steps * levels * (cost.instructions + 1);
-      }
-      const int body = t.begin > 0 ? static_cast<int>(t.begin) - 1 : -1;
+      const double times = apart ? 1 / std::max(1.0, f_.loops[stack_[body]].extent) : steps;
+      if (across) w.arithmetic += n * times * std::log2(t.lanes) * (cost.instructions + 1);
       // A tile that is made anew in every iteration depends on nothing from the one before.
       const auto made = made_at_.find(s.buffer->id);
       const bool carried = made == made_at_.end() || static_cast<int>(made->second) <= body;
       if (body >= 0 && !has(index_mask, body) && carried)
-        w.chain = steps * cost.latency + (in_registers ? 0 : kStoreForward);
+        w.chain = (apart ? 1 : steps) * cost.latency + (in_registers ? 0 : kStoreForward);
     }
     if (t.vector >= 0 && f_.loops[stack_[t.vector]].loop->extent != Expr(static_cast<int64_t>(t.lanes)))
       w.other += 2 * n;

@@ -41,6 +41,7 @@ struct AccessInfo {
   int buffer; // in Features::buffers
   bool store, combine, streaming;
   bool random;      // at a computed index: Gather, Scatter
+  int64_t ahead;    // elements, of a load that asks for what lies there, too
   uint32_t strides; // strides[strides + d]: elements per step of the enclosing loop of depth d
 };
 

@@ -12,13 +12,19 @@ namespace lathe::search {
 
 namespace {
 
-/// The next store belongs to the same straight-line body, and to the same stage: a transform has many.
+/// Another store follows in the same straight-line body: one of the same stage (a transform has many), or the loop
+/// holds nothing but stores.
 bool goes_on(const Features& f, int store) {
   const AccessInfo& here = f.accesses[store];
+  if (here.loop < 0 || f.loops[here.loop].end_access == store + 1) return false;
+  const ast::Block& body = f.loops[here.loop].loop->body;
+  if (std::all_of(body.begin(), body.end(),
+                  [](const ast::Stmt& stmt) { return std::holds_alternative<ast::Store>(stmt.node); }))
+    return true;
   for (int a = store + 1; a < static_cast<int>(f.accesses.size()); ++a) {
     const AccessInfo& next = f.accesses[a];
     if (next.loop != here.loop) return false;
-    if (next.store) return next.buffer == here.buffer && !next.combine && !here.combine && here.loop >= 0;
+    if (next.store) return next.buffer == here.buffer && !next.combine && !here.combine;
   }
   return false;
 }
@@ -30,13 +36,14 @@ std::vector<Leaf> leaves_of(const Features& f) {
   int first = 0;
   for (int a = 0; a < static_cast<int>(f.accesses.size()); ++a) {
     const AccessInfo& store = f.accesses[a];
-    if (!store.store) continue;
-    if (a + 1 < static_cast<int>(f.accesses.size()) && goes_on(f, a)) continue;
-    Leaf leaf{a, first, {}, 0, -1, f.buffers[store.buffer].buffer->name, store.combine, store.random, false};
+    if (!store.store || goes_on(f, a)) continue;
+    Leaf leaf{a,     first, {}, 0, -1, f.buffers[store.buffer].buffer->name, store.combine, store.random,
+              false, false};
     for (int l = store.loop; l >= 0; l = f.loops[l].parent) {
       leaf.loops.insert(leaf.loops.begin(), l);
       leaf.vectorised |= kind_of(f, l) == ast::LoopKind::Vector;
     }
+    for (int before = first; before < a; ++before) leaf.merged |= f.accesses[before].store;
     leaf.own = leaf.loops.size();
     while (leaf.own > 0) {
       const LoopInfo& l = f.loops[leaf.loops[leaf.own - 1]];

@@ -1,5 +1,5 @@
-// A leaf: one store of a kernel with the loops around it, as suggesters look at it. Several plain stores of one
-// stage in one body (a transform's) are one leaf: its `store` is the last of them.
+// A leaf: one store of a kernel with the loops around it, as suggesters look at it. The stores of one straight-line body
+// (nests that were merged, or a transform's) are one leaf: its `store` is the last of them.
 #pragma once
 #include <string>
 #include <vector>
@@ -17,6 +17,7 @@ struct Leaf {
   std::string buffer;
   bool combine, random;
   bool vectorised; // one of its loops is a vector loop
+  bool merged;     // other stores stand before this one in its loop, among the accesses [first, store)
 };
 
 std::vector<Leaf> leaves_of(const Features& features);

@@ -37,5 +37,11 @@ inline Move move_prefetch_tile(std::string stage, std::string buffer, std::strin
           {}};
 }
 inline Move move_stream(std::string stage) { return {MoveKind::Stream, {std::move(stage)}, {}}; }
+inline Move move_merge(std::string stage, std::string consumer) {
+  return {MoveKind::Merge, {std::move(stage), std::move(consumer)}, {}};
+}
+inline Move move_prefetch(std::string stage, std::string buffer, std::string loop, int64_t distance) {
+  return {MoveKind::Prefetch, {std::move(stage), std::move(buffer), std::move(loop)}, {distance}};
+}
 
 } // namespace lathe::search

@@ -29,6 +29,8 @@ constexpr Form kForms[] = {
     {MoveKind::Accumulate, "accumulate", "nN"},
     {MoveKind::Stream, "stream", "n"},
     {MoveKind::PrefetchTile, "prefetch_tile", "nnnnn"},
+    {MoveKind::Prefetch, "prefetch", "nnni"},
+    {MoveKind::Merge, "merge", "nn"},
 };
 
 const Form& form_of(MoveKind kind) {
@@ -91,7 +93,7 @@ Move parse_move(std::string_view text) {
     if (f.name == name) form = &f;
   if (!form)
     fail(whole, "one of winograd, inline, fuse_at, split, reorder, unroll, vectorise, parallelise, pack, prepack, bind, "
-                "accumulate, stream, prefetch_tile");
+                "accumulate, stream, prefetch_tile, prefetch, merge");
 
   Move move{form->kind, {}, {}};
   std::string_view rest = whole.substr(open + 1, whole.size() - open - 2);

@@ -30,6 +30,10 @@
 //   prefetch_tile(t5, x, a, s, l)       in each iteration of loop l the nest of t5 asks for a few of the cache lines of x
 //                                  that the next iteration of loop a will read in this one; the iterations of
 //                                  loop s, which lies between them, take turns
+//   merge(t4, t5)                  the nest of t5 computes each element of t4 just before it reads it, for whoever
+//                                  else reads t4 later; both nests must walk through t4 in the same way
+//   prefetch(t5, x, l, n)          where the nest of t5 reads x, it asks the caches for what n iterations of loop l
+//                                  later will read
 #pragma once
 #include <memory>
 #include <optional>
@@ -55,7 +59,9 @@ enum class MoveKind {
   Accumulate,
   Stream,
   PrefetchTile,
-  Winograd
+  Winograd,
+  Prefetch,
+  Merge
 };
 
 struct Move {

@@ -71,7 +71,7 @@ ValueRef guarded(const ValueRef& v, const std::vector<Expr>& guards) {
     for (Expr g : guards)
       if (std::find(all.begin(), all.end(), g) == all.end()) all.push_back(g);
     return value->op == Op::Gather ? gather(attr->buffer, value->sources[0], all)
-                                   : load(attr->buffer, attr->index, all);
+                                   : load(attr->buffer, attr->index, all, attr->ahead);
   };
   const ValueRef inner = ast::rewrite(v, rewriter);
   Expr condition = guards[0];

@@ -1,4 +1,4 @@
-// Moves on loops: split, reorder, unroll, vectorise, parallelise, bind; and stream.
+// Moves on loops: split, reorder, unroll, vectorise, parallelise, bind.
 #include <algorithm>
 #include <bit>
 
@@ -296,25 +296,6 @@ Verdict bind(Draft& draft, const Move& move, const Target& target) {
     return fmt::format("{} is not inside a group loop", move.names[0]);
   loop.kind = LoopKind::Local;
   return check_structure(draft.body);
-}
-
-Verdict stream(Draft& draft, const Move& move) {
-  Verdict verdict = fmt::format("nothing stores {} in this kernel", move.names[0]);
-  for_each_store(draft.body, [&](Store& store, const auto&) {
-    if (store.buffer->name != move.names[0]) return;
-    if (store.combine || store.scatter || store.buffer->scope != Scope::Global) {
-      verdict = move.names[0] + " is read again: its stores can't bypass the cache";
-      return;
-    }
-    store.streaming = true;
-    verdict.clear();
-  });
-  if (!verdict.empty()) return verdict;
-  for_each_load(draft.body, [&](const Value& value) {
-    if (std::get<LoadAttr>(value.attr).buffer->name == move.names[0])
-      verdict = move.names[0] + " is read again: its stores can't bypass the cache";
-  });
-  return verdict;
 }
 
 } // namespace lathe::search

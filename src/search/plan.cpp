@@ -105,6 +105,8 @@ private:
     case MoveKind::Bind: verdict = bind(draft, move, target_); break;
     case MoveKind::Stream: verdict = stream(draft, move); break;
     case MoveKind::PrefetchTile: verdict = prefetch_tile(draft, move, target_); break;
+    case MoveKind::Prefetch: verdict = prefetch(draft, move); break;
+    case MoveKind::Merge: verdict = merge(draft, move); break;
     case MoveKind::Pack: verdict = pack(draft, move, target_); break;
     case MoveKind::Prepack: verdict = prepack(draft, move); break;
     case MoveKind::Accumulate: verdict = accumulate(draft, move); break;

@@ -14,7 +14,10 @@ std::vector<Proposal> suggest_vectorise(const SuggestContext&);
 std::vector<Proposal> suggest_reorder(const SuggestContext&);
 std::vector<Proposal> suggest_unroll(const SuggestContext&);
 std::vector<Proposal> suggest_parallel(const SuggestContext&);
+std::vector<Proposal> suggest_rows(const SuggestContext&);
+std::vector<Proposal> suggest_transpose(const SuggestContext&);
 std::vector<Proposal> suggest_stream(const SuggestContext&);
+std::vector<Proposal> suggest_prefetch(const SuggestContext&);
 std::vector<Proposal> suggest_opencl(const SuggestContext&);
 
 /// Moves that make one leaf use vectors: along the loop where its accesses are contiguous, `unroll` vectors

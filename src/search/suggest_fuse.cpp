@@ -78,6 +78,7 @@ void row_chain(const SuggestContext& c, size_t depth, int64_t block, std::vector
   }
   const size_t before = chain.moves.size();
   bool has_product = false;
+  std::vector<Move> merges; // what is kept and read again is computed where it is read first
   while (!open.empty()) {
     const int stage = *open.begin();
     open.erase(open.begin());
@@ -104,10 +105,20 @@ void row_chain(const SuggestContext& c, size_t depth, int64_t block, std::vector
     has_product |= info.is_reduction && rest > 1;
     const bool small = block == 1 && rest <= kRegisterElements;
     chain.moves.push_back(move_fuse_at(info.buffer->name, under, small ? "register" : "packed"));
+    if (block == 1 && readers.kernels.size() > 1 && rest > 1 && !info.is_reduction) {
+      const KernelPlan* first = *std::min_element(
+          readers.kernels.begin(), readers.kernels.end(),
+          [](const KernelPlan* a, const KernelPlan* b) { return a->stages[0] < b->stages[0]; });
+      merges.push_back(move_merge(info.buffer->name, program.stages[first->stages[0]].buffer->name));
+    }
     for (int s : readers.owner->reads) open.insert(s);
   }
   if (block > 1 && !has_product) return;
-  if (chain.moves.size() > before + 1) out.push_back(std::move(chain));
+  if (chain.moves.size() > before + 1) out.push_back(chain);
+  if (merges.empty()) return;
+  chain.moves.insert(chain.moves.end(), merges.begin(), merges.end());
+  chain.why += ", sums with what they add up";
+  out.push_back(std::move(chain));
 }
 
 } // namespace

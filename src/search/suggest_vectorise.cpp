@@ -35,6 +35,9 @@ int best_loop(const Features& f, const Leaf& leaf, int lanes) {
     const int l = leaf.loops[i];
     if (!is_serial(f, l) || longest(f, l) < 2) continue;
     if (!leaf.combine && f.stride(f.accesses[leaf.store], l) == 0) continue;
+    if (std::any_of(f.accesses.begin() + leaf.first, f.accesses.begin() + leaf.store,
+                    [&](const AccessInfo& a) { return a.store && f.stride(a, l) == 0; }))
+      continue;
     const double p = price(f, leaf, l, lanes);
     if (best < 0 || p < least * 0.99) {
       best = l;
@@ -86,8 +89,9 @@ bool vectorise_leaf(const SuggestContext& c, const Leaf& leaf, int unroll, int s
     order.push_back(vector);
     out.push_back(move_reorder(order));
   }
-  if (reducing && !outer.empty() && innermost &&
-      f.buffers[f.accesses[leaf.store].buffer].buffer->scope != ast::Scope::Register) {
+  if (reducing && !outer.empty() && innermost && !leaf.merged &&
+      (f.buffers[f.accesses[leaf.store].buffer].buffer->scope != ast::Scope::Register ||
+       c.target.device != "cpu")) {
     // The reducing loops next to it, outwards, share the partial results.
     std::string around = outer;
     for (size_t i = leaf.loops.size() - 1; i-- > leaf.own;) {

@@ -8,7 +8,9 @@ const std::vector<NamedSuggester>& suggesters() {
       {"fused-tile", suggest_fused_tile, true}, {"tile", suggest_tile, false},
       {"vectorise", suggest_vectorise, false},  {"reorder", suggest_reorder, false},
       {"unroll", suggest_unroll, false},        {"parallel", suggest_parallel, false},
-      {"stream", suggest_stream, false},        {"opencl", suggest_opencl, false},
+      {"rows", suggest_rows, false},            {"transpose", suggest_transpose, false},
+      {"stream", suggest_stream, false},        {"prefetch", suggest_prefetch, false},
+      {"opencl", suggest_opencl, false},
   };
   return list;
 }

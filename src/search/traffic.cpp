@@ -7,8 +7,9 @@
 namespace lathe::search {
 namespace {
 
-constexpr double kUsable = 0.8;   // of a cache: the rest is lost to other data and imperfect replacement
-constexpr double kRunStart = 160; // bytes that could be read while the prefetcher finds the next run
+constexpr double kUsable = 0.8; // of a cache: the rest is lost to other data and imperfect replacement
+constexpr double kPrefetchedRun = 2048; // bytes in a row after which the prefetcher has all its effect
+constexpr double kPageRun = 256;        // and from which a page is worth its miss
 
 /// What one access touches while some loops run.
 struct Footprint {
@@ -20,26 +21,27 @@ struct Footprint {
 /// A kernel's accesses against one cache. Reused between kernels.
 class Model {
 public:
-  void run(const Features& f, const CacheShape& cache, std::vector<Traffic>& nests) {
+  void run(const Features& f, const CacheShape& cache, std::vector<Traffic>& out) {
     f_ = &f;
     cache_ = cache;
-    nests.clear();
+    out.assign(f.accesses.size(), {});
+    out_ = &out;
     best_.assign(f.buffers.size(), {});
     compute_footprints();
     const bool whole_fits = fits(0, static_cast<int>(f.accesses.size()), -1);
     for (int l = 0; l < static_cast<int>(f.loops.size()); l = f.loops[l].end) {
-      Traffic t;
       if (whole_fits)
-        stream_only(l, t);
+        stream_only(l);
       else
-        add_traffic(l, 1, t);
-      nests.push_back(t);
+        add_traffic(l, 1);
     }
   }
 
 private:
   struct Merged {
     double bytes = 0, run = 0;
+    int reader = -1, writer = -1; // accesses
+    bool ahead = false;
     bool read = false, written = false, streamed = false, prefetched = false;
     uint32_t stamp = 0;
   };
@@ -127,15 +129,24 @@ private:
       if (fp.bytes == 0) continue;
       Merged& m = best_[access.buffer];
       if (m.stamp != stamp_) {
-        m = {0, 0, false, false, false, f_->buffers[access.buffer].prefetched, stamp_};
+        m = {};
+        m.prefetched = f_->buffers[access.buffer].prefetched;
+        m.stamp = stamp_;
         touched_.push_back(access.buffer);
       }
       if (fp.bytes > m.bytes) {
         m.bytes = fp.bytes;
         m.run = fp.run;
       }
-      m.read |= !access.store || access.combine;
-      m.written |= access.store;
+      if (!access.store || access.combine) {
+        if (m.reader < 0 || (!m.ahead && access.ahead != 0)) m.reader = a;
+        m.ahead |= access.ahead != 0;
+        m.read = true;
+      }
+      if (access.store) {
+        if (m.writer < 0) m.writer = a;
+        m.written = true;
+      }
       m.streamed |= access.store && access.streaming;
     }
     for (int b : touched_) each(best_[b]);
@@ -148,45 +159,51 @@ private:
 
   bool fits_from(int first, int end, int depth) {
     for (int a = first; a < end; ++a)
-      if (footprint(a, depth).conflicts) return false;
+      if (footprint(a, depth).conflicts && !f_->accesses[a].streaming) return false;
     double total = 0;
     merge(first, end, depth, [&](const Merged& m) { total += m.streamed && !m.read ? 0 : m.bytes; });
     return total <= kUsable * cache_.bytes;
   }
 
-  void add_footprint(int first, int end, int depth, double times, Traffic& t) {
+  void add_footprint(int first, int end, int depth, double times) {
     merge(first, end, depth, [&](const Merged& m) {
       const double bytes = m.bytes * times;
-      if (m.read) t.read += bytes;
-      if (m.written) (m.streamed ? t.streamed : t.written) += bytes;
-      if (!m.prefetched) t.scattered += bytes * std::min(1.0, kRunStart / m.run);
+      if (m.read) (*out_)[m.reader].read += bytes;
+      if (m.written) {
+        Traffic& t = (*out_)[m.writer];
+        (m.streamed ? t.streamed : t.written) += bytes;
+      }
+      const double enough = cache_.line > 64 ? kPageRun : kPrefetchedRun;
+      if (m.run < enough && !m.prefetched)
+        (*out_)[m.read ? m.reader : m.writer].scattered += bytes * (1 - m.run / enough);
     });
   }
 
-  void add_traffic(int loop, double times, Traffic& t) {
+  void add_traffic(int loop, double times) {
     const LoopInfo& l = f_->loops[loop];
     if (l.first_access == l.end_access) return;
     if (loop + 1 == l.end || fits_from(l.first_access, l.end_access, l.depth) ||
         fits_from(l.first_access, l.end_access, l.depth + 1)) {
-      add_footprint(l.first_access, l.end_access, l.depth, times, t);
+      add_footprint(l.first_access, l.end_access, l.depth, times);
       return;
     }
     const double inner = times * std::max(1.0, l.extent);
     int access = l.first_access;
     for (int child = loop + 1; child < l.end; child = f_->loops[child].end) {
       if (access < f_->loops[child].first_access)
-        add_footprint(access, f_->loops[child].first_access, l.depth + 1, inner, t);
-      add_traffic(child, inner, t);
+        add_footprint(access, f_->loops[child].first_access, l.depth + 1, inner);
+      add_traffic(child, inner);
       access = f_->loops[child].end_access;
     }
-    if (access < l.end_access) add_footprint(access, l.end_access, l.depth + 1, inner, t);
+    if (access < l.end_access) add_footprint(access, l.end_access, l.depth + 1, inner);
   }
 
   // Streaming stores leave the caches even when everything would fit.
-  void stream_only(int loop, Traffic& t) {
+  void stream_only(int loop) {
     const LoopInfo& l = f_->loops[loop];
     merge(l.first_access, l.end_access, l.depth, [&](const Merged& m) {
       if (!m.streamed) return;
+      Traffic& t = (*out_)[m.writer];
       t.streamed += m.bytes;
       t.read += m.bytes; // whoever reads it next has to fetch it
     });
@@ -199,6 +216,7 @@ private:
 
   const Features* f_ = nullptr;
   CacheShape cache_{};
+  std::vector<Traffic>* out_ = nullptr;
   std::vector<Footprint> footprints_;
   std::vector<size_t> first_;
   std::vector<Step> steps_;
@@ -223,9 +241,9 @@ CacheShape cache_shape(int64_t bytes, bool conflicts) {
   return c;
 }
 
-void traffic(const Features& features, const CacheShape& cache, std::vector<Traffic>& nests) {
+void traffic(const Features& features, const CacheShape& cache, std::vector<Traffic>& accesses) {
   static thread_local Model model;
-  model.run(features, cache, nests);
+  model.run(features, cache, accesses);
 }
 
 } // namespace lathe::search

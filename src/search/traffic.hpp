@@ -23,8 +23,8 @@ struct Traffic {
   double scattered = 0;         // of read + written, what comes in runs too short for the prefetcher
 };
 
-/// Traffic into the cache, per loop nest of the kernel (`nests` are the loops without parent, in order). A
-/// kernel whose data fits as a whole moves nothing: it is run again and again.
-void traffic(const Features& features, const CacheShape& cache, std::vector<Traffic>& nests);
+/// Traffic into the cache, by the access that causes it: of several to one buffer the first, or that which asks for it
+/// ahead of time. A kernel whose data fits as a whole moves nothing: it is run again and again.
+void traffic(const Features& features, const CacheShape& cache, std::vector<Traffic>& accesses);
 
 } // namespace lathe::search

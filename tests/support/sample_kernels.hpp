@@ -50,6 +50,30 @@ inline std::string matmul_text(int m, int n, int k, int mr, int nr, int width, b
   return t + "}\n";
 }
 
+/// Squares of `lanes` transposed by way of a tile in registers whose rows hold `squares` of them, side by
+/// side. Then one row of the tile changes, and the columns are read again.
+inline std::string transpose_text(const char* dtype, int lanes, int squares) {
+  const int columns = lanes * squares;
+  std::string t = fmt::format(
+      "kernel transpose(A: {0}[3, {1}, {2}] in, O: {0}[3, {2}, {1}] out, P: {0}[3, {2}, {1}] out) {{\n"
+      "for b in 3 {{ alloc p: {0}[{1}, {2}] register {{\n",
+      dtype, lanes, columns);
+  const auto vectors = [&](int rows, int pieces, const auto& statement) {
+    for (int r = 0; r < rows; ++r)
+      for (int v = 0; v < pieces; ++v)
+        t += fmt::format("for l in {0} vector({0}) {{ {1} }}\n", lanes, statement(r, v * lanes));
+  };
+  const auto columns_to = [&](const char* buffer) {
+    vectors(columns, 1, [&](int c, int) { return fmt::format("{0}[b, {1}, l] = p[l, {1}]", buffer, c); });
+  };
+  vectors(lanes, squares,
+          [](int r, int v) { return fmt::format("p[{0}, {1} + l] = A[b, {0}, {1} + l]", r, v); });
+  columns_to("O");
+  vectors(1, squares, [](int, int v) { return fmt::format("p[1, {0} + l] = A[b, 0, {0} + l]", v); });
+  columns_to("P");
+  return t + "} }\n}\n";
+}
+
 /// Run by every device.
 inline std::vector<SampleKernel> sample_kernels() {
   constexpr double few_ulps = 1e-5; // of sums of at most a few hundred terms near 1
@@ -159,6 +183,25 @@ inline std::vector<SampleKernel> sample_kernels() {
        "for l in 16 vector(16) { O[i] += A[i, r*16 + l] } } }\n}",
        {{}},
        few_ulps},
+      {"transpose f32", transpose_text("f32", 16, 1)},
+      {"transpose f32, wide rows", transpose_text("f32", 8, 2)},
+      {"transpose f32, short", transpose_text("f32", 2, 3)},
+      {"transpose f64", transpose_text("f64", 8, 1)},
+      {"transpose u8", transpose_text("u8", 16, 1)},
+      {"transpose f16", transpose_text("f16", 16, 1)},
+      {"transpose bool", transpose_text("bool", 4, 1)},
+      {"transpose i16", transpose_text("i16", 16, 2)},
+      {"transpose of fewer rows than lanes",
+       "kernel columns(A: f32[5, 16] in, O: f32[16, 5] out) {\n"
+       "alloc p: f32[5, 16] register { for r in 5 unroll { for l in 16 vector(16) { p[r, l] = A[r, l] } }\n"
+       "for c in 16 unroll { for l in 5 vector(8) { O[c, l] = p[l, c] * 2:f32 } } }\n}"},
+      {"reads that ask ahead",
+       "kernel ahead(A: f32[6, 32] in, M: bool[6] in, O: f32[6, 32] out; n in [1, 6]) {\n"
+       "for i in n { for o in 2 { for l in 16 vector(16) {\n"
+       "O[i, o*16 + l] = A[i, o*16 + l; ahead: 32] + A[5 - i, o*16 + l; i < 3; ahead: -100000] } } }\n"
+       "for i in 6 - n { for j in 32 { O[n + i, j] = where(M[n + i; ahead: 7], A[i, j; ahead: 1], 2:f32) } "
+       "}\n}",
+       {{1}, {6}}},
       {"names that mean something",
        "kernel exp2(double: f32[8] in, v1: f32[8] in, t3.i0: f32[8] in, scratch: f32[8] out, for_: f32[8] "
        "out; buffers in [1, 8]) {\n"

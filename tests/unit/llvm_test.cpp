@@ -206,22 +206,33 @@ TEST_CASE("what a tile accumulates stays in registers") {
   CHECK(text.substr(first, last - first).find("(%rsp)") == std::string::npos);
 }
 
-TEST_CASE("rows that are read one after another are asked for in time") {
-  auto assembly = [](const std::string& text) {
-    return runtime::llvm_backend().assembly(ast::parse(text), {.cpu = "x86-64-v4"});
+TEST_CASE("what is read ahead of time is asked for once a line, and nothing else is") {
+  auto requests = [](const std::string& text) {
+    const std::string assembly = runtime::llvm_backend().assembly(ast::parse(text), {.cpu = "x86-64-v4"});
+    size_t count = 0;
+    for (size_t at = assembly.find("prefetch"); at != std::string::npos;
+         at = assembly.find("prefetch", at + 1))
+      ++count;
+    return count;
   };
-  const auto rows = [](int apart) {
-    return "kernel k(A: f32[8, " + std::to_string(apart) +
-           "] in, S: f32[8] out, O: f32[8, 1024] out) {\n"
+  const auto rows = [](const std::string& ahead) {
+    return "kernel k(A: f32[8, 1024] in, S: f32[8] out, O: f32[8, 1024] out) {\n"
            "for i in 8 { S[i] = 0:f32\n"
-           "for o in 64 { for l in 16 vector(16) { S[i] += A[i, o*16 + l] } }\n"
+           "for o in 32 { for l in 32 vector(32) { S[i] += A[i, o*32 + l" +
+           ahead +
+           "] } }\n"
            "for p in 64 { for l in 16 vector(16) { O[i, p*16 + l] = A[i, p*16 + l] * S[i] } } }\n}";
   };
-  const std::string once = assembly(rows(1024));
-  const size_t first = once.find("prefetch");
-  CHECK(first != std::string::npos);
-  CHECK(once.find("prefetch", first + 1) == std::string::npos);      // only where the row is first read
-  CHECK(assembly(rows(8192)).find("prefetch") == std::string::npos); // too far apart to be a run of rows
+  CHECK(requests(rows("")) == 0);
+  CHECK(requests(rows("; ahead: 1024")) == 2); // a vector of two lines
+}
+
+TEST_CASE("a tile in registers is transposed by shuffles, not by way of memory") {
+  const std::string text =
+      runtime::llvm_backend().assembly(ast::parse(transpose_text("f32", 16, 1)), {.cpu = "x86-64-v4"});
+  CHECK(text.find("gather") == std::string::npos);
+  CHECK(text.find("vinsertps") == std::string::npos);
+  CHECK(text.find("(%rsp)") == std::string::npos);
 }
 
 TEST_CASE("CPUs by name") {

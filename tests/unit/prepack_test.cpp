@@ -126,7 +126,8 @@ TEST_CASE("what can't be packed beforehand says why") {
 TEST_CASE("a candidate with a packed constant is measured against the constant as it was") {
   const Product p{7, 19, 13};
   const auto program = lowered(p.result);
-  const search::Measure measure = pipeline::make_measure(program, {.threads = 1, .use_database = false});
+  const search::Measure measure =
+      pipeline::make_measure(program, {.threads = 1, .use_database = false}).measure;
   const search::Plan plan =
       search::replay(program,
                      moves({"inline(t0)", "split(t1.i1, 16)", "reorder(t1.i1.o, t1.i0, t1.r2, t1.i1.i)",

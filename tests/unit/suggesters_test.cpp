@@ -147,6 +147,39 @@ TEST_CASE("reorder: blocks where load and store are contiguous along different l
   CHECK(c.legal == c.proposals.size());
 }
 
+TEST_CASE("transpose: squares in registers where load and store are contiguous along different loops") {
+  const Plan plan = initial_plan(test::lowered(test::in("a", {200, 256}).transpose().contiguous()));
+  const Counted c = propose(suggest_transpose, plan, 0, test::target());
+  CHECK(c.proposals.size() >= 3);
+  CHECK(c.legal == c.proposals.size());
+  CHECK(uses(c, MoveKind::Pack));
+  const Plan plain = initial_plan(test::lowered(test::in("a", {256, 256}) + 1.0f));
+  CHECK(propose(suggest_transpose, plain, 0, test::target()).proposals.empty());
+}
+
+TEST_CASE("rows: sums across rows, not along them") {
+  const Plan across = inlined(test::in("a", {300, 256}).sum({0}));
+  const Counted c = propose(suggest_rows, across, reduction_of(across), test::target());
+  CHECK(c.proposals.size() >= 2);
+  CHECK(c.legal == c.proposals.size());
+  const Plan along = inlined(test::in("a", {300, 256}).sum({1}));
+  CHECK(propose(suggest_rows, along, reduction_of(along), test::target()).proposals.empty());
+}
+
+TEST_CASE("prefetch: inputs larger than the caches, rows and streams") {
+  const auto proposals = [](const Tensor& y) {
+    const Plan plan = inlined(y);
+    const size_t k = reduction_of(plan);
+    Applied vectors = apply(plan, {move_split("t0.r1", 16), move_vectorise("t0.r1.i")}, test::target());
+    REQUIRE(vectors.plan);
+    const Counted c = propose(suggest_prefetch, *vectors.plan, k, test::target());
+    CHECK(c.legal == c.proposals.size());
+    return c.proposals.size();
+  };
+  CHECK(proposals(test::in("a", {4096, 1024}).sum({1})) >= 3);
+  CHECK(proposals(test::in("a", {16, 1024}).sum({1})) == 0);
+}
+
 TEST_CASE("parallel: only with threads, only where iterations are independent") {
   const Plan plan = inlined(test::in("a", {64, 1000}).sum(1, true));
   CHECK(propose(suggest_parallel, plan, 0, test::target(1)).proposals.empty());

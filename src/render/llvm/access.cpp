@@ -1,6 +1,9 @@
 // Loads and stores of buffers: addresses by loop level, and vectors by the stride of the lane.
+#include <algorithm>
+
 #include "lathe/error.hpp"
 #include "render/llvm/emitter.hpp"
+#include "render/transpose.hpp"
 
 namespace lathe::render {
 namespace {
@@ -211,25 +214,53 @@ void FunctionEmitter::write_lanes(const ast::Buffer& buffer, const Lanes& lanes,
   b_.CreateMaskedScatter(value, lane_addresses(buffer, lanes), align, mask);
 }
 
-/// A loop over rows that lie one after another, each read by its inner loop, waits for memory at the start of
-/// each row where more is done with a row than to read it. So the first read of a row asks for the next one.
-void FunctionEmitter::prefetch_next_row(const ast::Buffer& buffer, const Lanes& lanes) {
-  constexpr int64_t kLeastBytes = 1024, kMostBytes = 32768; // less the hardware foresees, more does not stay
-  if (open_loops_.size() < 2 || !lanes.stride || !lanes.stride->is_const(1)) return;
-  if (buffer.scope != ast::Scope::Global || levels_[0].written.count(buffer.id)) return;
-  const auto& [inner, count] = open_loops_.back();
-  const Expr outer = open_loops_[open_loops_.size() - 2].first;
-  const auto step = stride_of(lanes.base, inner), row = stride_of(lanes.base, outer);
-  if (!step || !row || !step->is_const() || !row->is_const() || !count.is_const()) return;
-  const int64_t read = step->value() * count.value(), apart = row->value();
-  if (read > apart || 2 * read < apart) return;
-  if (apart * size_of(buffer.dtype) < kLeastBytes || apart * size_of(buffer.dtype) > kMostBytes) return;
-  if (prefetched_.try_emplace({outer.id(), buffer.id}, inner.id()).first->second != inner.id()) return;
-  Value* next = b_.CreateGEP(memory_type(state_.context, buffer.dtype, 0), address(buffer, lanes.base),
-                             b_.getInt64(apart));
+/// Asks the caches for what lies `ahead` elements past the vector or element at `first`, line by line.
+void FunctionEmitter::ask_for(const ast::Buffer& buffer, Expr first, int64_t ahead, int level) {
   constexpr int kRead = 0, kKeep = 3, kData = 1;
-  b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {next->getType()},
-                     {next, b_.getInt32(kRead), b_.getInt32(kKeep), b_.getInt32(kData)});
+  const int64_t line = 64 / size_of(buffer.dtype), count = std::max(1, lanes_);
+  Value* from = address(buffer, first);
+  at(level, [&]() -> Value* {
+    for (int64_t at_line = 0; at_line < count; at_line += line) {
+      Value* there =
+          b_.CreateGEP(memory_type(state_.context, buffer.dtype, 0), from, b_.getInt64(ahead + at_line));
+      b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {there->getType()},
+                         {there, b_.getInt32(kRead), b_.getInt32(kKeep), b_.getInt32(kData)});
+    }
+    return nullptr;
+  });
+}
+
+/// One lane from each row of a tile in registers: as many rows as lanes are transposed at once, and all their
+/// columns remembered as loads of this level, till the buffer is written. Null if the lanes lie otherwise.
+Value* FunctionEmitter::read_column(const ast::Buffer& buffer, const Lanes& lanes, int level) {
+  if (buffer.scope != ast::Scope::Register || buffer.dtype == DType::Bool) return nullptr;
+  if (!lanes.stride || !lanes.stride->is_const() || !lanes.base.is_const()) return nullptr;
+  const int64_t row = lanes.stride->value(), base = lanes.base.value();
+  if (row < lanes_ || base < 0) return nullptr;
+  const int64_t first = base - base % row % lanes_, elements = num_elements(buffer.shape).hi();
+  if (first % row + lanes_ > row) return nullptr;
+  const auto known = [&](int64_t start, int64_t stride) -> Value*& {
+    return levels_[level]
+        .loads[buffer.id][{Expr(start).node(), Expr(stride).node(), nullptr, nullptr, lanes_}];
+  };
+  if (Value* column = known(base, row)) return column;
+  std::vector<Value*> rows;
+  for (int64_t start = first; start < first + lanes_ * row; start += row) {
+    if (start + lanes_ > elements) { // a lane that a mask leaves out
+      rows.push_back(llvm::Constant::getNullValue(rows.at(0)->getType()));
+      continue;
+    }
+    Value*& whole = known(start, 1);
+    if (!whole) whole = at(level, [&] { return read_lanes(buffer, {start, Expr(1), 0}, nullptr, nullptr); });
+    rows.push_back(whole);
+  }
+  const auto shuffle = [&](Value* x, Value* y, const std::vector<int>& pick) {
+    return b_.CreateShuffleVector(x, y, pick);
+  };
+  const int piece = std::min(lanes_, 16 / size_of(buffer.dtype));
+  const auto columns = at(level, [&] { return transposed(std::move(rows), piece, shuffle); });
+  for (int i = 0; i < lanes_; i++) known(first + i, row) = columns[i];
+  return known(base, row);
 }
 
 Placed FunctionEmitter::load(const ast::LoadAttr& attr) {
@@ -245,7 +276,9 @@ Placed FunctionEmitter::load(const ast::LoadAttr& attr) {
     const int level = load_level(buffer, std::max(guard.level, level_of(flat)));
     Value* from = address(buffer, flat);
     Value*& known = levels_[level].loads[buffer.id][{flat.node(), nullptr, nullptr, guard.scalar, 0}];
-    if (!known) known = at(level, [&] { return read_scalar(buffer, from, guard.scalar); });
+    if (known) return {known, level};
+    if (attr.ahead) ask_for(buffer, flat, attr.ahead, level);
+    known = at(level, [&] { return read_scalar(buffer, from, guard.scalar); });
     return {known, level};
   }
   const Lanes lanes = lanes_of(flat);
@@ -257,8 +290,14 @@ Placed FunctionEmitter::load(const ast::LoadAttr& attr) {
       lanes.base.node(), lanes.stride ? lanes.stride->node() : nullptr, mask, guard.scalar, lanes_}];
   if (known) return {known, level};
   if (per_lane) {
-    known = at(level, [&] { return read_lanes(buffer, lanes, mask, guard.scalar); });
-    if (!mask && !guard.scalar && level == depth()) prefetch_next_row(buffer, lanes);
+    if (attr.ahead && lanes.stride && lanes.stride->is_const(1))
+      ask_for(buffer, lanes.base, attr.ahead, level);
+    Value* column = guard.scalar ? nullptr : read_column(buffer, lanes, level);
+    if (column && mask)
+      column = at(level, [&] {
+        return b_.CreateSelect(mask, column, llvm::Constant::getNullValue(column->getType()));
+      });
+    known = column ? column : at(level, [&] { return read_lanes(buffer, lanes, mask, guard.scalar); });
   } else { // one element, wanted in some lanes: read it if any does
     Value* from = address(buffer, flat);
     known = at(level, [&] {

@@ -147,7 +147,8 @@ private:
   llvm::Value* lane_addresses(const ast::Buffer& buffer, const Lanes& lanes);
   int load_level(const ast::Buffer& buffer, int least) const;
   Placed load(const ast::LoadAttr& attr);
-  void prefetch_next_row(const ast::Buffer& buffer, const Lanes& lanes);
+  void ask_for(const ast::Buffer& buffer, Expr first, int64_t ahead, int level);
+  llvm::Value* read_column(const ast::Buffer& buffer, const Lanes& lanes, int level);
   Placed gather(const ast::Value& value, Placed index);
   llvm::Value* read_scalar(const ast::Buffer& buffer, llvm::Value* address, llvm::Value* guard);
   llvm::Value* read_lanes(const ast::Buffer& buffer, const Lanes& lanes, llvm::Value* mask,
@@ -181,9 +182,6 @@ private:
   llvm::IRBuilder<> b_;
   llvm::BasicBlock* entry_ = nullptr;
   std::vector<Level> levels_;
-  std::vector<std::pair<Expr, Expr>> open_loops_; // serial ones: variable and extent
-  std::map<std::pair<int, int>, int>
-      prefetched_; // by loop over rows and buffer: the loop that reads a row first
   std::map<int, Var> loop_vars_;
   std::map<int, llvm::Value*> bases_; // by buffer id
   std::map<std::pair<const ast::Stmt*, size_t>, std::set<int>> written_;

@@ -1,4 +1,5 @@
 // Loops, allocations and functions.
+#include <algorithm>
 #include <bit>
 #include <fmt/core.h>
 #include <llvm/IR/IntrinsicsX86.h>
@@ -83,6 +84,10 @@ bool FunctionEmitter::can_stream(const ast::Store& store, const ast::For& loop) 
   if (!loop.extent.is_const(loop.width) || !std::has_single_bit(static_cast<unsigned>(loop.width)))
     return false;
   if (loop.width * size_of(store.buffer->dtype) < 16) return false;
+  const auto& params = state_.kernel.params; // what the kernel keeps for itself it reads again
+  if (std::none_of(params.begin(), params.end(),
+                   [&](const ast::Param& p) { return p.buffer->id == store.buffer->id; }))
+    return false;
   const Expr flat = flat_index(*store.buffer, store.index);
   const auto stride = stride_of(flat, loop.var);
   return stride && stride->is_const(1) &&
@@ -227,9 +232,7 @@ void FunctionEmitter::serial_loop(const ast::For& loop) {
   auto* counter = b_.CreatePHI(b_.getInt64Ty(), 2, loop.var.name());
   counter->addIncoming(b_.getInt64(0), before);
   loop_vars_[loop.var.id()] = {counter, depth()};
-  open_loops_.emplace_back(loop.var, loop.extent);
   block(loop.body);
-  open_loops_.pop_back();
   loop_vars_.erase(loop.var.id());
   Value* next = b_.CreateAdd(counter, b_.getInt64(1), "", true, true);
   counter->addIncoming(next, b_.GetInsertBlock());
