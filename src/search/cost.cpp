@@ -25,7 +25,7 @@ constexpr double kBandwidthCores = 8;   // about here main memory is saturated
 constexpr double kNotOverlapped = 0.15; // share of the hidden terms that shows nevertheless
 constexpr double kNotForeseen = 0.6;    // and more of it where loads are issued too late, which they are from
 constexpr double kInWindow = 32;        // so many instructions for each line read on
-constexpr double kWindow = 512; // instructions in flight: nests of a longer body come one after the other
+constexpr double kWindow = 256; // instructions that overlap: nests of a longer body come one after the other
 constexpr double kPage = 4096, kFirstTlb = 96, kSecondTlb = 2048;
 constexpr double kFirstTlbMiss = 1e-9, kSecondTlbMiss = 9e-9;
 
@@ -264,7 +264,8 @@ Cost cost(const KernelPlan& kernel, const Target& target, const MachineProfile& 
   return out;
 }
 
-std::vector<double> cost_terms(const ast::Kernel& kernel, const Target& target, const MachineProfile& machine) {
+std::vector<double> cost_terms(const ast::Kernel& kernel, const Target& target,
+                               const MachineProfile& machine) {
   const Terms terms = terms_of(kernel, target, machine);
   return {terms.begin(), terms.end()};
 }
@@ -339,8 +340,7 @@ double CostModel::seconds(const KernelPlanRef& kernel) {
   const Terms terms = terms_of(kernel->kernel, state_->target, state_->machine);
   double seconds = 0;
   for (double t : terms) seconds += t;
-  if (!state_->correction.weights.empty())
-    seconds *= state_->correction.factor({terms.begin(), terms.end()});
+  if (!state_->correction.weights.empty()) seconds *= state_->correction.factor({terms.begin(), terms.end()});
   std::lock_guard lock(state_->mutex);
   state_->known.emplace(kernel->hash, seconds);
   return seconds;

@@ -470,15 +470,21 @@ private:
     const AccessInfo added = f_.accesses.back();
 
     const int body = t.begin > 0 ? static_cast<int>(t.begin) - 1 : -1;
-    // Lanes that meet in one element are kept apart till the loop around them ends.
+    // A tile that is made anew in every iteration depends on nothing from the one before.
+    const auto made = made_at_.find(s.buffer->id);
+    const bool carried = body >= 0 && !has(index_mask, body) &&
+                         (made == made_at_.end() || static_cast<int>(made->second) <= body);
+    // Lanes that meet in one element are kept apart till the loop around them ends, and so are unrolled
+    // copies.
     const bool across = s.combine && has(value_mask, t.vector) && !has(index_mask, t.vector);
-    const bool apart = across && target_.device == "cpu" && body >= 0 && !has(index_mask, body) &&
-                       f_.loops[stack_[body]].loop->kind == ast::LoopKind::Serial;
+    const bool apart =
+        across && carried && !target_.groups && f_.loops[stack_[body]].loop->kind == ast::LoopKind::Serial;
     const bool in_registers = apart || stays_in_registers(t, *s.buffer, added, index_mask);
     const bool vector = has(index_mask, t.vector) || has(value_mask, t.vector);
     const double n = copies(t, index_mask), parts = registers_for(t, vector, s.value->dtype);
     if (in_registers)
-      pressure.accumulators = std::max(pressure.accumulators, n * parts);
+      pressure.accumulators =
+          std::max(pressure.accumulators, (apart ? copies(t, index_mask | value_mask) : n) * parts);
     else
       count_access(t, added, index_mask, n, s.buffer->dtype, w, w.stores);
     if (s.combine) {
@@ -494,11 +500,7 @@ private:
       }
       const double times = apart ? 1 / std::max(1.0, f_.loops[stack_[body]].extent) : steps;
       if (across) w.arithmetic += n * times * std::log2(t.lanes) * (cost.instructions + 1);
-      // A tile that is made anew in every iteration depends on nothing from the one before.
-      const auto made = made_at_.find(s.buffer->id);
-      const bool carried = made == made_at_.end() || static_cast<int>(made->second) <= body;
-      if (body >= 0 && !has(index_mask, body) && carried)
-        w.chain = (apart ? 1 : steps) * cost.latency + (in_registers ? 0 : kStoreForward);
+      if (carried) w.chain = (apart ? 1 : steps) * cost.latency + (in_registers ? 0 : kStoreForward);
     }
     if (t.vector >= 0 && f_.loops[stack_[t.vector]].loop->extent != Expr(static_cast<int64_t>(t.lanes)))
       w.other += 2 * n;

@@ -84,8 +84,8 @@ std::vector<Proposal> suggest_tile(const SuggestContext& c) {
       Proposal p = tile_moves(problem, choice);
       if (!p.moves.empty()) proposals.push_back(std::move(p));
     }
+    add_rows(problem, c.thorough, proposals);
   }
-  add_rows(problem, c.thorough, proposals);
   return proposals;
 }
 
