@@ -12,6 +12,7 @@ int tune_command(const Options& options);
 int compare_command(const Options& options);
 int emit_command(const Options& options);
 int machine_command(const Options& options);
+int overhead_command(const Options& options);
 int joint_command(const Options& options);
 int demo_command(const Options& options);
 

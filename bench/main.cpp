@@ -105,6 +105,9 @@ int main(int argc, char** argv) {
 
   add("machine", "measure this machine's limits and store them for the cost model", machine_command);
 
+  CLI::App& overhead = add("overhead", "what a call, a fork and a cold compile cost", overhead_command);
+  overhead.add_option("--device", options.device, "as for run");
+
   CLI::App& compare = add("compare", "time lathe and its peers alternately", compare_command);
   add_case(compare, options, true);
   add_device(compare, options);

@@ -7,7 +7,6 @@
 
 namespace lathe::bench {
 
-namespace {
 double median(std::vector<double> samples) {
   size_t middle = samples.size() / 2;
   std::nth_element(samples.begin(), samples.begin() + static_cast<long>(middle), samples.end());
@@ -15,7 +14,6 @@ double median(std::vector<double> samples) {
   if (samples.size() % 2) return upper;
   return (upper + *std::max_element(samples.begin(), samples.begin() + static_cast<long>(middle))) / 2;
 }
-} // namespace
 
 Calls timed(std::function<void()> call) {
   return [call = std::move(call)](int repeats) {

@@ -23,4 +23,7 @@ std::vector<double> alternate(const std::vector<Calls>& contenders, const Timing
 std::vector<double> median_seconds(const std::vector<std::function<void()>>& contenders,
                                    const TimingOptions& options = {});
 
+/// Of the middle two where their number is even. REQUIRES: not empty.
+double median(std::vector<double> samples);
+
 } // namespace lathe::bench

@@ -63,14 +63,14 @@ size_t static_bytes(const KernelParam& param) {
 void bind_shapes(const Impl& impl, const NamedTensors& given, pipeline::ShapeValues& values) {
   match("input", impl.inputs, given, [&](size_t k, const Tensor& tensor) {
     const KernelParam& param = impl.inputs[k].declared;
-    const std::string where = fmt::format("call: input \"{}\"", param.name);
+    const auto where = [&] { return fmt::format("call: input \"{}\"", param.name); };
     if (tensor.dtype() != param.dtype)
-      throw Error(ErrorKind::DType, fmt::format("{}: dtype {}, expected {}", where, to_string(tensor.dtype()),
-                                                to_string(param.dtype)));
+      throw Error(ErrorKind::DType, fmt::format("{}: dtype {}, expected {}", where(),
+                                                to_string(tensor.dtype()), to_string(param.dtype)));
     const Shape& shape = tensor.shape();
-    if (shape.size() != param.shape.size() || !is_static(shape)) wrong_shape(where, shape, param.shape);
+    if (shape.size() != param.shape.size() || !is_static(shape)) wrong_shape(where(), shape, param.shape);
     for (size_t d = 0; d < shape.size(); ++d)
-      if (param.shape[d].is_var()) values.bind(param.shape[d], shape[d].value(), where);
+      if (param.shape[d].is_var()) values.bind(param.shape[d], shape[d].value(), where());
   });
   for (const auto& [name, tensor] : given)
     for (const Impl::Input& input : impl.inputs) {

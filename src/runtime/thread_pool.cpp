@@ -13,7 +13,9 @@
 namespace lathe::runtime {
 namespace {
 
-constexpr auto kSpin = std::chrono::microseconds(100);
+// Waking a sleeping thread takes some 100 us on a virtual machine. So a worker waits awake for what may come
+// next, at first with the core to itself, then giving it to whoever else wants it.
+constexpr auto kSpin = std::chrono::microseconds(100), kYield = std::chrono::microseconds(1000);
 constexpr int kMaxWorkers = 255;
 thread_local bool inside_parallel_for = false;
 
@@ -82,14 +84,15 @@ private:
   }
   /// True when there is something posted, false to stop.
   bool wait() {
-    const auto give_up = std::chrono::steady_clock::now() + kSpin;
-    do {
+    const auto begin = std::chrono::steady_clock::now();
+    for (auto waited = begin - begin; waited < kYield; waited = std::chrono::steady_clock::now() - begin) {
       for (int k = 0; k < 64; ++k) {
         if (phase_.load(std::memory_order_relaxed) == kPosted) return true;
         pause();
       }
       if (stop_.load()) return false;
-    } while (std::chrono::steady_clock::now() < give_up);
+      if (waited >= kSpin) std::this_thread::yield();
+    }
     std::unique_lock lock(mutex_);
     asleep_.store(true);
     wake_.wait(lock, [this] { return phase_.load() == kPosted || stop_.load(); });

@@ -61,7 +61,7 @@ refused '12 heads' run encoder-block --shape 8x16x12x16
 refused '/nonexistent/digits' demo --data /nonexistent/digits
 
 accepted 'lathe-bench list' --help
-for command in list run tune emit machine compare joint demo; do accepted '--json' $command --help; done
+for command in list run tune emit machine overhead compare joint demo; do accepted '--json' $command --help; done
 accepted 'MxNxK' list
 accepted '"default": "512x512x512"' list --json
 for target in c opencl llvm asm ast graph dot moves; do
@@ -123,6 +123,7 @@ mkdir -p "$LATHE_CACHE_DIR/wrong/bin"
 cp "$venv/bin/python" "$LATHE_CACHE_DIR/wrong/bin/python"
 accepted 'no peer' compare elementwise --shape 64 --python "$LATHE_CACHE_DIR/wrong" --peers tinygrad
 grep -qF 'tinygrad on elementwise 64 is off by' "$LATHE_CACHE_DIR/err" || complain 'compare --python: a wrong result passed'
+accepted '"fork_join_us":' overhead --json
 log=$LATHE_CACHE_DIR/log.jsonl
 accepted '"speedup":' tune matmul --shape 33x17x9 --budget 1s --log "$log" --json
 fields tune

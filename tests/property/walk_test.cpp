@@ -62,6 +62,7 @@ TEST_CASE("random walks agree with the interpreter") {
     cases.push_back(std::move(c));
   }
 
+  test::Programs unchanged;
   std::map<std::string, int64_t> moves; // by kind
   for (int i = 0; i < plans; ++i) {
     const Case& c = cases[static_cast<size_t>(i) % cases.size()];
@@ -75,7 +76,7 @@ TEST_CASE("random walks agree with the interpreter") {
     test::Memory memory = c.inputs;
     std::string failure;
     try {
-      test::run_plan(plan, memory, device);
+      test::run_plan(plan, memory, device, &unchanged);
       failure = test::difference(*plan.program, memory, c.expected, c.reduction_length);
     } catch (const std::exception& error) {
       failure = error.what();

@@ -46,8 +46,12 @@ inline ast::Kernel finalised(const ast::Kernel& kernel) {
   return k;
 }
 
+/// Compiled kernels that no move has changed, by structural hash: the plans of a test share them.
+using Programs = std::map<uint64_t, std::unique_ptr<runtime::Program>>;
+
 /// Runs all kernels; device null: interprets the kernels as they stand, before any pass.
-inline void run_plan(const search::Plan& plan, Memory& memory, runtime::Device* device) {
+inline void run_plan(const search::Plan& plan, Memory& memory, runtime::Device* device,
+                     Programs* shared = nullptr) {
   for (const auto& kernel_plan : plan.kernels) {
     const ast::Kernel& kernel = kernel_plan->kernel;
     for (const ast::Kernel& fill : kernel_plan->constants) {
@@ -65,7 +69,9 @@ inline void run_plan(const search::Plan& plan, Memory& memory, runtime::Device* 
       ast::interpret(kernel, buffers, {});
       continue;
     }
-    const auto program = device->compile(finalised(kernel), {.threads = 2});
+    std::unique_ptr<runtime::Program> own;
+    auto& program = shared && kernel_plan->moves.empty() ? (*shared)[kernel_plan->hash] : own;
+    if (!program) program = device->compile(finalised(kernel), {.threads = 2});
     std::vector<std::unique_ptr<runtime::DeviceBuffer>> owned;
     std::vector<runtime::BufferSlice> slices;
     for (const ast::Param& p : kernel.params) {

@@ -1,6 +1,8 @@
 // Programs compiled and run as a whole, without leaning on the search for anything but legal plans.
 #include <doctest/doctest.h>
 
+#include <unistd.h>
+
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -327,7 +329,7 @@ TEST_CASE("measuring: a right candidate is timed, a wrong one is found out") {
 }
 
 TEST_CASE("a tuned schedule is stored, and the next compile uses it without searching") {
-  const std::string cache = std::string(P_tmpdir) + "/lathe_tune_" + std::to_string(std::rand());
+  const std::string cache = std::string(P_tmpdir) + "/lathe_tune_" + std::to_string(getpid());
   const char* before = std::getenv("LATHE_CACHE_DIR");
   const std::string kept = before ? before : "";
   setenv("LATHE_CACHE_DIR", cache.c_str(), 1);
@@ -411,7 +413,7 @@ TEST_CASE("emitted C compiles alone and computes the same") {
   const std::string source = emit({{"y", y}, {"s", s}, {"y2", y}}, {.target = "c", .compile = on("c")});
   const std::string dir = std::string(P_tmpdir) + "/lathe_emit_" +
                           std::to_string(std::hash<std::thread::id>{}(std::this_thread::get_id())) +
-                          std::to_string(std::rand());
+                          std::to_string(getpid());
   REQUIRE(std::system(("mkdir -p " + dir).c_str()) == 0);
   std::ofstream(dir + "/p.c") << source;
   std::ofstream(dir + "/main.c") << R"(#include <stdint.h>

@@ -91,6 +91,18 @@ TEST_CASE("a cache that can't be written is none") {
   CHECK(difference(scaled(11), {}) == "");
 }
 
+TEST_CASE("a kernel whose registers overflow the stack is refused") {
+  CacheDir cache;
+  for (const char* size : {"3000000000", "1000000"}) {
+    const auto kernel =
+        ast::parse(fmt::format("kernel k(A: f32[{0}] in, O: f32[{0}] out) {{\n"
+                               "alloc R: f32[{0}] register {{\nfor i in {0} {{ R[i] = A[i] }}\n"
+                               "for i in {0} {{ O[i] = R[{0} - 1 - i] }}\n}}\n}}",
+                               size));
+    CHECK_THROWS_WITH_AS(cpu().compile(kernel, {}), doctest::Contains("stack frame size"), Error);
+  }
+}
+
 TEST_CASE("eight threads compile, run and drop programs at once") {
   CacheDir cache;
   std::atomic<int> wrong{0};
