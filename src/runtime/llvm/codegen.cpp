@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <optional>
 
 #include <fmt/core.h>
 #include <fmt/format.h>
@@ -159,10 +160,6 @@ void verify_module(const llvm::Module& module) {
   if (llvm::verifyModule(module, &out)) throw InternalError("llvm: " + out.str());
 }
 
-} // namespace
-
-namespace {
-
 // A tile of accumulators that has left the registers is a few kilobytes; worker threads have stacks of
 // megabytes.
 constexpr const char* kMostStackBytes = "1048576";
@@ -175,7 +172,7 @@ struct Job {
   std::unique_ptr<llvm::TargetMachine> machine;
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream out{bytes};
-  llvm::legacy::PassManager passes;
+  std::optional<llvm::legacy::PassManager> passes;
 };
 
 std::string text_of(const llvm::Module& module) {
@@ -196,10 +193,12 @@ std::string run_job(Job& job, const ast::Kernel& kernel, Cpu& cpu, CodeFile file
   for (llvm::Function& function : *job.module)
     if (!function.empty()) function.addFnAttr("warn-stack-size", kMostStackBytes);
   job.machine = cpu.take();
-  if (job.machine->addPassesToEmitFile(job.passes, job.out, nullptr,
+  job.passes.emplace();
+  if (job.machine->addPassesToEmitFile(*job.passes, job.out, nullptr,
                                        file == CodeFile::Object ? kObjectFile : kAssemblyFile))
     throw InternalError("llvm: no object files for " + cpu.target.triple);
-  job.passes.run(*job.module);
+  job.passes->run(*job.module);
+  job.passes.reset(); // it refers to the machine
   cpu.give(std::move(job.machine));
   return std::string(job.bytes.data(), job.bytes.size());
 }
