@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <optional>
 
 #include <fmt/core.h>
 #include <fmt/format.h>
@@ -157,6 +158,54 @@ void verify_module(const llvm::Module& module) {
   std::string complaint;
   llvm::raw_string_ostream out(complaint);
   if (llvm::verifyModule(module, &out)) throw InternalError("llvm: " + out.str());
+}
+
+// A tile of accumulators that has left the registers is a few kilobytes; worker threads have stacks of
+// megabytes.
+constexpr const char* kMostStackBytes = "1048576";
+
+/// What code generation works on.
+struct Job {
+  std::string complaint;
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> module;
+  std::unique_ptr<llvm::TargetMachine> machine;
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream out{bytes};
+  std::optional<llvm::legacy::PassManager> passes;
+};
+
+std::string text_of(const llvm::Module& module) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  module.print(out, nullptr);
+  return out.str();
+}
+
+std::string run_job(Job& job, const ast::Kernel& kernel, Cpu& cpu, CodeFile file) {
+  const Guard guard;
+  job.context.setDiagnosticHandlerCallBack(note_diagnostic, &job.complaint);
+  job.module = render::build_llvm_module(job.context, kernel, layout_scratch(kernel).offset_of, cpu.target);
+  // Cheap beside code generation, and what it finds would else compute something wrong.
+  verify_module(*job.module);
+  promote_registers(*job.module);
+  if (file == CodeFile::Ir) return text_of(*job.module);
+  for (llvm::Function& function : *job.module)
+    if (!function.empty()) function.addFnAttr("warn-stack-size", kMostStackBytes);
+  job.machine = cpu.take();
+  job.passes.emplace();
+  if (job.machine->addPassesToEmitFile(*job.passes, job.out, nullptr,
+                                       file == CodeFile::Object ? kObjectFile : kAssemblyFile))
+    throw InternalError("llvm: no object files for " + cpu.target.triple);
+  job.passes->run(*job.module);
+  job.passes.reset(); // it refers to the machine
+  cpu.give(std::move(job.machine));
+  return std::string(job.bytes.data(), job.bytes.size());
+}
+
+[[noreturn]] void refuse(const ast::Kernel& kernel, const std::string& why) {
+  throw Error(ErrorKind::Device,
+              fmt::format("cpu: LLVM can't compile kernel '{}', expected it to: {}", kernel.name, why));
 }
 
 } // namespace
