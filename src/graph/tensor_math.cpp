@@ -1,10 +1,8 @@
 // Elementwise functions of one tensor, composed of the primitives. Integers are computed as float_dtype()
 // says; half precision in f32, rounded once.
 //
-// Accuracy, for f32 (f64 alike with its own unit) beyond that of the primitives:
-//   exp, pow       relative error grows with the exponent, |x| * 6e-8, as one product with log2(e) carries it
-//   cos            sin(x + pi/2): absolute error |x| * 6e-8
-//   erf            absolute error: see tensor_erf.cpp
+// docs/functions.md states the errors. exp, log, log10 and cos are written here in two steps, which lose
+// digits; ast/math.cpp does them in one in f32.
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -37,6 +35,25 @@ Tensor expm1_wide(const Tensor& x) {
   for (int i = terms - 1; i >= 2; --i) series = times(x, 1.0 / i) * plus(series, 1);
   series = x * plus(series, 1);
   return where(x.abs() < constant_like(x, 0.35), series, plus(x.exp(), -1));
+}
+
+// e^-|x|, which never overflows.
+Tensor exp_minus_abs(const Tensor& x) { return where(x < constant_like(x, 0), x, -x).exp(); }
+// x / (1 + e^-u), by e^-|u| so that the far negative side keeps its digits.
+Tensor times_sigmoid(const Tensor& x, const Tensor& u) {
+  const Tensor e = exp_minus_abs(u);
+  return where(u < constant_like(u, 0), x * e, x) / plus(e, 1);
+}
+
+// tanh(x) = x + x z p(z), z = x^2, for small x; p is minimax in relative error up to 0.6.
+Tensor tanh_f32(const Tensor& x) {
+  const Tensor a = x.abs(), z = a * a, one = constant_like(x, 1);
+  Tensor p = constant_like(x, -0x1.825882p-8);
+  for (double c : {0x1.54b8aap-6, -0x1.b898ep-5, 0x1.1109aep-3, -0x1.55553ep-2}) p = plus(p * z, c);
+  const Tensor small = a + a * z * p;
+  const Tensor large = one - constant_like(x, 2) / plus((a + a).exp(), 1);
+  const Tensor y = where(a < constant_like(x, 0.6), small, large);
+  return where(x < constant_like(x, 0), -y, y);
 }
 
 // Of a float: the nearest whole number above or below `t`, its truncation, on condition.
@@ -92,7 +109,7 @@ Tensor Tensor::log1p() const {
   return in_wide(*this, [](const Tensor& x) {
     const Tensor u = plus(x, 1), one = constant_like(x, 1);
     const Tensor as_is = (u == one) | (u == constant_like(x, kInfinity));
-    return where(as_is, x, u.log() * x / plus(u, -1));
+    return where(as_is, x, u.log() * (x / plus(u, -1)));
   });
 }
 Tensor Tensor::expm1() const { return in_wide(*this, expm1_wide); }
@@ -117,6 +134,7 @@ Tensor Tensor::cosh() const {
 }
 Tensor Tensor::tanh() const {
   return in_wide(*this, [](const Tensor& x) {
+    if (x.dtype() == DType::F32) return tanh_f32(x);
     const Tensor e = expm1_wide(times(x.abs(), -2)); // in (-1, 0]
     const Tensor t = e / plus(e, 2);                 // -tanh(|x|)
     return where(x < constant_like(x, 0), t, -t);
@@ -162,13 +180,13 @@ Tensor Tensor::elu(double alpha) const {
   });
 }
 Tensor Tensor::sigmoid() const {
-  return in_wide(*this, [](const Tensor& x) { return plus((-x).exp(), 1).reciprocal(); });
+  return in_wide(*this, [](const Tensor& x) { return times_sigmoid(constant_like(x, 1), x); });
 }
 Tensor Tensor::silu() const {
-  return in_wide(*this, [](const Tensor& x) { return x * x.sigmoid(); });
+  return in_wide(*this, [](const Tensor& x) { return times_sigmoid(x, x); });
 }
 Tensor Tensor::softplus() const {
-  return in_wide(*this, [](const Tensor& x) { return x.relu() + (-x.abs()).exp().log1p(); });
+  return in_wide(*this, [](const Tensor& x) { return x.relu() + exp_minus_abs(x).log1p(); });
 }
 Tensor Tensor::hardswish() const {
   return in_wide(*this, [](const Tensor& x) { return x * times(plus(x, 3).clamp(0, 6), 1.0 / 6); });
@@ -176,8 +194,9 @@ Tensor Tensor::hardswish() const {
 Tensor Tensor::gelu(bool tanh_approximation) const {
   return in_wide(*this, [&](const Tensor& x) {
     if (!tanh_approximation) return times(x, 0.5) * plus(times(x, std::numbers::sqrt2 / 2).erf(), 1);
-    const Tensor inner = times(x + times(x * x * x, 0.044715), std::sqrt(2 / std::numbers::pi));
-    return times(x, 0.5) * plus(inner.tanh(), 1);
+    // x / 2 * (1 + tanh(u / 2)) is x / (1 + e^-u).
+    const double scale = 2 * std::sqrt(2 / std::numbers::pi);
+    return times_sigmoid(x, x * plus(times(x * x, 0.044715 * scale), scale));
   });
 }
 

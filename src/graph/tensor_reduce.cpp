@@ -1,17 +1,13 @@
 // Reductions and what is made of them along one axis.
 #include <cmath>
+#include <limits>
 
+#include "graph/accumulator.hpp"
 #include "graph/tensor_impl.hpp"
 
 namespace lathe {
 using namespace graph;
 namespace {
-
-// What sums and products of small integers are held in, as NumPy.
-DType accumulator(DType d) {
-  if (d == DType::Bool || is_signed(d)) return DType::I64;
-  return is_unsigned(d) ? DType::U64 : d;
-}
 
 Tensor finish(const Tensor& reduced, const std::vector<int>& axes, bool keepdim) {
   return keepdim ? reduced : drop_axes(reduced, axes);
@@ -51,11 +47,15 @@ Tensor arg_extreme(std::string_view name, const Tensor& input, std::optional<int
   const Tensor extreme = largest ? x.max(axes, true) : x.min(axes, true);
   Tensor found = x == extreme;
   if (is_float(x.dtype())) found = found | x.isnan(); // with a NaN the extreme is NaN, and equals nothing
-  // The largest of counted-down positions is the first of those found.
-  const Tensor last = size_scalar(x.shape()[which] - 1);
-  const Tensor countdown = last - index_along(which, x.shape());
-  const Tensor best = reduce_op(Op::Max, where(found, countdown, Tensor::full({}, int64_t{-1})), axes);
-  const Tensor result = last - best;
+  // The largest of counted-down positions is the first of those found. In 32 bits, if they fit, twice as many
+  // to a vector.
+  const Expr size = x.shape()[which];
+  const DType index = size.hi() <= std::numeric_limits<int32_t>::max() ? DType::I32 : DType::I64;
+  const Tensor last = size_scalar(size - 1, index);
+  const Tensor countdown = last - index_along(which, x.shape(), index);
+  const Tensor none = Tensor::full({}, Scalar::of_int(index, -1));
+  const Tensor best = reduce_op(Op::Max, where(found, countdown, none), axes);
+  const Tensor result = (last - best).cast(DType::I64);
   if (axis) return finish(result, axes, keepdim);
   return keepdim ? result.reshape(Shape(input.shape().size(), Expr(1))) : result.reshape({});
 }
@@ -146,21 +146,6 @@ Tensor Tensor::log_softmax(int axis) const {
     const Tensor shifted = x - reduce_op(Op::Max, x, which);
     return shifted - reduce_op(Op::Add, shifted.exp(), which).log();
   });
-}
-
-// Sums over the last 1, 2, 4 ... elements, each from the one before: log2(n) steps.
-Tensor Tensor::cumsum(int axis) const {
-  const int which = resolve_axis("cumsum", axis, rank());
-  const DType d = accumulator(dtype());
-  Tensor sum = cast(wide(d));
-  const Expr size = shape()[which];
-  const std::vector<Expr> none(shape().size(), Expr(0));
-  for (int64_t step = 1; step < size.hi(); step *= 2) {
-    std::vector<Expr> before = none;
-    before[which] = step;
-    sum = sum + shrink_to(pad_zero(sum, before, none), none, shape());
-  }
-  return sum.cast(d);
 }
 
 } // namespace lathe

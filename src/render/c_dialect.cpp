@@ -1,6 +1,8 @@
 // The C dialect: GCC's and Clang's vector extensions, and helpers of the prelude.
 #include "render/c_dialect.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "lathe/error.hpp"
@@ -80,6 +82,15 @@ public:
     // gcc has ?: on vectors in C++ only.
     const std::string bits = type(signed_of(size_of(dtype)), lanes);
     return fmt::format("({0})(({1} & ({2}){3}) | (~{1} & ({2}){4}))", type(dtype, lanes), mask, bits, a, b);
+  }
+  std::string any(const std::string& mask, int bytes, int lanes) const override {
+    const DType word = unsigned_of(std::min(8, bytes * lanes));
+    const int words = bytes * lanes / size_of(word);
+    if (words == 1) return fmt::format("((({}){}) != 0)", type(word, 1), mask);
+    std::vector<std::string> parts;
+    for (int i = 0; i < words; ++i)
+      parts.push_back(fmt::format("(({})({}))[{}]", type(word, words), mask, i));
+    return fmt::format("(({}) != 0)", fmt::join(parts, " | "));
   }
   std::string fma(const std::string& a, const std::string& b, const std::string& c, DType dtype,
                   int lanes) const override {

@@ -30,6 +30,8 @@ public:
   virtual std::string convert(const std::string& value, DType to, int lanes) const = 0; // in range of `to`
   /// The same bits, in parentheses.
   virtual std::string reinterpret(const std::string& value, DType from, DType to, int lanes) const = 0;
+  /// Whether a mask of `bytes` wide integers has any lane set, as a condition of C.
+  virtual std::string any(const std::string& mask, int bytes, int lanes) const = 0;
   /// By a mask as wide as the elements.
   virtual std::string select(const std::string& mask, const std::string& a, const std::string& b, DType dtype,
                              int lanes) const = 0;

@@ -78,6 +78,10 @@ std::string OpPrinter::type_of(const Operand& value) const {
   return dialect_.type(value.dtype, value.lanes);
 }
 
+std::string OpPrinter::any(const Operand& value) const {
+  return value.lanes == 1 ? value.text : dialect_.any(value.text, value.mask_bytes, value.lanes);
+}
+
 /// A name for what is used more than once.
 Operand OpPrinter::make_local(Operand value) const {
   if (value.text.find_first_of("([ ") == std::string::npos) return value;

@@ -33,6 +33,8 @@ public:
   Operand extreme(bool larger, const Operand& a, const Operand& b) const;
   /// `value` with `lanes` lanes, and as a mask of `mask_bytes` if it is a Bool.
   Operand widen(const Operand& value, int lanes, int mask_bytes) const;
+  /// A Bool as a condition of C: whether any lane is true.
+  std::string any(const Operand& value) const;
   std::string type_of(const Operand& value) const;
 
   /// Whether `op` has a form on vectors.

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "ast/detour.hpp"
 #include "lathe/error.hpp"
 #include "render/c_family.hpp"
 
@@ -82,12 +83,43 @@ Operand CFamily::value(const ast::ValueRef& root, const Chunk* chunk) {
     else
       for (const ast::ValueRef& s : (*v)->sources) needed.insert(s.get());
   }
+  const std::vector<ast::Detour> detours = ast::find_detours(root);
+  std::unordered_map<const ast::Value*, const ast::Detour*> detour_of; // by its Where
+  std::unordered_set<const ast::Value*> aside;
+  for (const ast::Detour& detour : detours) {
+    detour_of[detour.where.get()] = &detour;
+    for (const ast::ValueRef& v : detour.values) aside.insert(v.get());
+  }
   Memo memo;
-  for (const ast::ValueRef& v : order) {
-    if (!needed.count(v.get())) continue;
+  const auto add_value = [&](const ast::ValueRef& v) {
+    if (!needed.count(v.get())) return;
     Operand operand = leaf_or_op(v, chunk, memo);
     if (!operand.constant && is_elementwise(v->op)) operand.text = local(ops_.type_of(operand), operand.text);
     memo.emplace(v.get(), std::move(operand));
+  };
+  for (const ast::ValueRef& v : order) {
+    if (aside.count(v.get())) continue;
+    const auto detour = detour_of.find(v.get());
+    if (detour == detour_of.end()) {
+      add_value(v);
+      continue;
+    }
+    // A Where whose first choice is worked out only if some lane takes it.
+    const Operand condition = memo.at(v->sources[0].get());
+    const Operand otherwise = memo.at(v->sources[2].get());
+    const int lanes = std::max(condition.lanes, otherwise.lanes);
+    Operand out = ops_.widen(otherwise, lanes, size_of(v->dtype));
+    const std::string name = names_.fresh_value();
+    add(fmt::format("{} {} = {};", ops_.type_of(out), name, out.text));
+    out = {name, v->dtype, lanes, out.mask_bytes};
+    add(fmt::format("if ({}) {{", ops_.any(condition)));
+    ++indent_;
+    for (const ast::ValueRef& inner : detour->second->values) add_value(inner);
+    const Operand chosen = memo.at(v->sources[1].get());
+    add(fmt::format("{} = {};", name, ops_.apply(Op::Where, v->dtype, {condition, chosen, out}).text));
+    --indent_;
+    add("}");
+    memo.emplace(v.get(), std::move(out));
   }
   return memo.at(root.get());
 }

@@ -57,6 +57,7 @@ public:
                      int) const override {
     return fmt::format("select({}, {}, {})", b, a, mask);
   }
+  std::string any(const std::string& mask, int, int) const override { return fmt::format("any({})", mask); }
   std::string fma(const std::string& a, const std::string& b, const std::string& c, DType,
                   int) const override {
     return fmt::format("fma({}, {}, {})", a, b, c);

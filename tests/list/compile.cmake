@@ -5,3 +5,9 @@ lathe_test(unit/runtime_test)
 lathe_test(unit/compile_test)
 lathe_test(unit/object_cache_test)
 lathe_test(property/threads_test)
+
+# All 2^32 floats take an hour.
+lathe_test(conformance/functions_test)
+add_test(NAME conformance/functions_of_all_floats COMMAND conformance_functions_test)
+set_tests_properties(conformance/functions_of_all_floats PROPERTIES LABELS slow TIMEOUT 14400
+  ENVIRONMENT "LATHE_FUNCTION_STEP=1;LATHE_CACHE_DIR=${CMAKE_BINARY_DIR}/test-cache/functions_of_all_floats")

@@ -16,6 +16,10 @@
 #include "render/llvm/module.hpp"
 #include "render/llvm/ops.hpp"
 
+namespace lathe::ast {
+struct Detour;
+}
+
 namespace lathe::render {
 
 /// What the functions of one module share.
@@ -154,7 +158,11 @@ private:
 
   // values.cpp: values and stores
   Placed value_of(const ast::ValueRef& value);
-  Placed operation(const ast::Value& value, std::span<const Placed> sources);
+  using Known = std::unordered_map<const ast::Value*, Placed>;
+  Placed one_value(const ast::Value& value, const Known& known, int least_level);
+  Placed jump(const ast::Detour& detour, Known& known);
+  /// Where it belongs, but no further out than `least_level`.
+  Placed operation(const ast::Value& value, std::span<const Placed> sources, int least_level);
   void store(const ast::Store& store);
   bool accumulates_product(const ast::Store& store) const;
   llvm::Value* combined(const ast::Store& store, llvm::Value* old);

@@ -1,6 +1,8 @@
 // Values and the stores that use them.
 #include <unordered_map>
+#include <unordered_set>
 
+#include "ast/detour.hpp"
 #include "lathe/error.hpp"
 #include "render/llvm/emitter.hpp"
 
@@ -25,9 +27,9 @@ Value* FunctionEmitter::both(Value* x, Value* y, int level) {
               [&] { return b_.CreateAnd(x, y); });
 }
 
-Placed FunctionEmitter::operation(const ast::Value& value, std::span<const Placed> sources) {
+Placed FunctionEmitter::operation(const ast::Value& value, std::span<const Placed> sources, int least_level) {
   bool vector = false;
-  int level = 0;
+  int level = least_level;
   for (const Placed& source : sources) {
     vector |= source.value->getType()->isVectorTy();
     level = std::max(level, source.level);
@@ -43,23 +45,63 @@ Placed FunctionEmitter::operation(const ast::Value& value, std::span<const Place
       level};
 }
 
+Placed FunctionEmitter::one_value(const ast::Value& value, const Known& known, int least_level) {
+  switch (value.op) {
+  case Op::Const: return {scalar_constant(state_.context, std::get<Scalar>(value.attr)), 0};
+  case Op::Index: return index_number(std::get<Expr>(value.attr), value.dtype);
+  case Op::Load: return load(std::get<ast::LoadAttr>(value.attr));
+  case Op::Gather: return gather(value, known.at(value.sources[0].get()));
+  default: {
+    std::vector<Placed> sources;
+    for (const auto& source : value.sources) sources.push_back(known.at(source.get()));
+    return operation(value, sources, least_level);
+  }
+  }
+}
+
 Placed FunctionEmitter::value_of(const ast::ValueRef& root) {
-  std::unordered_map<const ast::Value*, Placed> done;
+  const std::vector<ast::Detour> detours = ast::find_detours(root);
+  std::unordered_map<const ast::Value*, const ast::Detour*> detour_of; // by its Where
+  std::unordered_set<const ast::Value*> aside;
+  for (const ast::Detour& detour : detours) {
+    detour_of[detour.where.get()] = &detour;
+    for (const ast::ValueRef& value : detour.values) aside.insert(value.get());
+  }
+  Known known;
   ast::visit(root, [&](const ast::ValueRef& value) {
-    Placed& out = done[value.get()];
-    switch (value->op) {
-    case Op::Const: out = {scalar_constant(state_.context, std::get<Scalar>(value->attr)), 0}; break;
-    case Op::Index: out = index_number(std::get<Expr>(value->attr), value->dtype); break;
-    case Op::Load: out = load(std::get<ast::LoadAttr>(value->attr)); break;
-    case Op::Gather: out = gather(*value, done.at(value->sources[0].get())); break;
-    default: {
-      std::vector<Placed> sources;
-      for (const auto& source : value->sources) sources.push_back(done.at(source.get()));
-      out = operation(*value, sources);
-    }
-    }
+    if (aside.count(value.get())) return;
+    const auto detour = detour_of.find(value.get());
+    known[value.get()] =
+        detour == detour_of.end() ? one_value(*value, known, 0) : jump(*detour->second, known);
   });
-  return done.at(root.get());
+  return known.at(root.get());
+}
+
+/// A Where whose first choice is worked out only if some lane takes it.
+Placed FunctionEmitter::jump(const ast::Detour& detour, Known& known) {
+  const Placed condition = known.at(detour.where->sources[0].get());
+  if (condition.level != depth()) { // the same in all iterations of this loop, so the code goes before it
+    for (const ast::ValueRef& value : detour.values) known[value.get()] = one_value(*value, known, 0);
+    return one_value(*detour.where, known, 0);
+  }
+  Value* otherwise = widened(known.at(detour.where->sources[2].get()));
+  const bool vector = condition.value->getType()->isVectorTy();
+  Value* any = vector ? b_.CreateOrReduce(condition.value) : condition.value;
+  llvm::BasicBlock* before = b_.GetInsertBlock();
+  auto* body = llvm::BasicBlock::Create(state_.context, "detour", function_);
+  auto* after = llvm::BasicBlock::Create(state_.context, "after", function_);
+  b_.CreateCondBr(any, body, after);
+  enter(body, {}, false);
+  for (const ast::ValueRef& value : detour.values) known[value.get()] = one_value(*value, known, depth());
+  Value* chosen = widened(known.at(detour.where->sources[1].get()));
+  Value* mixed = b_.CreateSelect(condition.value, chosen, otherwise);
+  llvm::BasicBlock* end = b_.GetInsertBlock();
+  b_.CreateBr(after);
+  leave(after);
+  auto* result = b_.CreatePHI(otherwise->getType(), 2);
+  result->addIncoming(otherwise, before);
+  result->addIncoming(mixed, end);
+  return {result, depth()};
 }
 
 /// Accumulating a product rounds once, where the target can.

@@ -1,0 +1,67 @@
+// Values with operators, for writing functions as sequences of table ops; and the functions of math_*.cpp, of
+// f32.
+#pragma once
+#include <initializer_list>
+
+#include "ast/ast.hpp"
+
+namespace lathe::ast::math {
+
+struct V {
+  ValueRef v;
+};
+
+inline V f32(double x) { return {constant(Scalar::of_float(DType::F32, x))}; }
+inline V integer(DType dtype, uint64_t x) {
+  return {constant(Scalar::of_int(dtype, static_cast<int64_t>(x)))};
+}
+inline V i32(int64_t x) { return integer(DType::I32, static_cast<uint64_t>(x)); }
+inline V u32(uint64_t x) { return integer(DType::U32, x); }
+inline V u64(uint64_t x) { return integer(DType::U64, x); }
+
+inline V apply(Op op, V a, V b) { return {make(op, result_dtype(op, a.v->dtype), {a.v, b.v})}; }
+inline V operator+(V a, V b) { return apply(Op::Add, a, b); }
+inline V operator-(V a, V b) { return apply(Op::Sub, a, b); }
+inline V operator*(V a, V b) { return apply(Op::Mul, a, b); }
+inline V operator/(V a, V b) { return apply(Op::Div, a, b); }
+inline V operator<(V a, V b) { return apply(Op::CmpLt, a, b); }
+inline V operator&(V a, V b) { return apply(Op::And, a, b); }
+inline V operator|(V a, V b) { return apply(Op::Or, a, b); }
+inline V operator^(V a, V b) { return apply(Op::Xor, a, b); }
+inline V operator-(V a) { return {make(Op::Neg, a.v->dtype, a.v)}; }
+inline V shl(V a, V bits) { return apply(Op::Shl, a, bits); }
+inline V shr(V a, V bits) { return apply(Op::Shr, a, bits); }
+inline V shl(V a, int bits) { return shl(a, integer(a.v->dtype, static_cast<uint64_t>(bits))); }
+inline V shr(V a, int bits) { return shr(a, integer(a.v->dtype, static_cast<uint64_t>(bits))); }
+inline V fma(V a, V b, V c) { return {make(Op::Fma, a.v->dtype, {a.v, b.v, c.v})}; }
+inline V where(V c, V a, V b) { return {make(Op::Where, a.v->dtype, {c.v, a.v, b.v})}; }
+inline V cast(V a, DType to) { return {make(Op::Cast, to, a.v)}; }
+inline V bits(V a) { return {make(Op::Bitcast, DType::I32, a.v)}; }
+inline V from_bits(V a) { return {make(Op::Bitcast, DType::F32, a.v)}; }
+
+inline V abs(V x) { return from_bits(bits(x) & i32(0x7FFFFFFF)); }
+inline V sign_bit(V x) { return bits(x) & i32(-0x80000000LL); }
+/// x limited to [low, high]; a NaN stays.
+inline V clamp(V x, double low, double high) {
+  x = where(x < f32(low), f32(low), x);
+  return where(f32(high) < x, f32(high), x);
+}
+
+/// c[0] + x * (c[1] + x * (...)).
+inline V horner(V x, std::initializer_list<double> coefficients) {
+  const double* c = std::end(coefficients) - 1;
+  V sum = f32(*c);
+  while (c != std::begin(coefficients)) sum = fma(sum, x, f32(*--c));
+  return sum;
+}
+
+V exp(V x);
+V exp2(V x);
+V log(V x);
+V log2(V x);
+V log10(V x);
+V sin(V x);
+V cos(V x);
+V tan(V x);
+
+} // namespace lathe::ast::math

@@ -1,0 +1,42 @@
+// Exponentials.
+//
+// Both take a multiple n of ln 2 (or of 1) off x first, and work out e^r (or 2^r) for what is left by a
+// polynomial: minimax in relative error (Remez exchange at 140 bits, then rounded to f32). Adding 1.5 * 2^23
+// to a float rounds it to an integer in the low bits; n arrives there with the bias of the exponent that it
+// is for, so that a shift by 23 makes it a power of two.
+#include "ast/math.hpp"
+
+namespace lathe::ast::math {
+namespace {
+
+constexpr double kRound = 0x1.8p23;
+constexpr double kLn2High = 0x1.62e4p-1, kLn2Low = 0x1.7f7d1cp-20; // 16 bits: products with n are exact
+
+V power_of_two(V biased) { return from_bits(shl(biased, 23)); }
+
+/// y * 2^n, where `biased` holds n + 254 in its low bits, for n in [-152, 129]: in two factors, so that a
+/// subnormal result is rounded once.
+V scale(V y, V biased) {
+  const V half = shr(biased, 1);
+  return y * power_of_two(half) * power_of_two(biased - half);
+}
+
+} // namespace
+
+V exp(V x) {
+  x = clamp(x, -104, 89);
+  const V shift = f32(kRound + 254), shifted = fma(x, f32(0x1.715476p+0), shift), n = shifted - shift;
+  const V r = fma(n, f32(-kLn2Low), fma(n, f32(-kLn2High), x));
+  const V y = horner(r, {1, 1, 0x1p-1, 0x1.555464p-3, 0x1.5552fap-5, 0x1.125938p-7, 0x1.6ff2f6p-10});
+  return scale(y, bits(shifted));
+}
+
+V exp2(V x) {
+  x = clamp(x, -151, 129);
+  const V shift = f32(kRound + 254), shifted = x + shift, r = x - (shifted - shift);
+  const V y = horner(
+      r, {1, 0x1.62e432p-1, 0x1.ebfbep-3, 0x1.c6ae2cp-5, 0x1.3b29e4p-7, 0x1.5f88fep-10, 0x1.446c7ep-13});
+  return scale(y, bits(shifted));
+}
+
+} // namespace lathe::ast::math

@@ -1,0 +1,12 @@
+// What sums and products of small integers are held in, as NumPy.
+#pragma once
+#include "lathe/dtype.hpp"
+
+namespace lathe::graph {
+
+inline DType accumulator(DType dtype) {
+  if (dtype == DType::Bool || is_signed(dtype)) return DType::I64;
+  return is_unsigned(dtype) ? DType::U64 : dtype;
+}
+
+} // namespace lathe::graph

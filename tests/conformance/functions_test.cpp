@@ -1,0 +1,189 @@
+// Functions of f32 against the C library in double precision: over a sample of all floats on every device,
+// and over all 2^32 of them where LATHE_FUNCTION_STEP=1 asks for it. The bounds are those that
+// docs/functions.md states.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "lathe/lathe.hpp"
+
+using namespace lathe;
+
+namespace {
+
+double sigmoid(double x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); }
+
+struct Case {
+  const char* name;
+  std::function<Tensor(const Tensor&)> build;
+  double (*exact)(double);
+  double ulps;
+  double low = -INFINITY, high = INFINITY; // where the bound holds
+};
+
+const std::vector<Case>& cases() {
+  static const std::vector<Case> all = {
+      {"exp", [](const Tensor& x) { return x.exp(); }, std::exp, 1},
+      {"exp2", [](const Tensor& x) { return x.exp2(); }, std::exp2, 1},
+      {"expm1", [](const Tensor& x) { return x.expm1(); }, std::expm1, 8},
+      {"log", [](const Tensor& x) { return x.log(); }, std::log, 1},
+      {"log2", [](const Tensor& x) { return x.log2(); }, std::log2, 1},
+      {"log10", [](const Tensor& x) { return x.log10(); }, std::log10, 1},
+      {"log1p", [](const Tensor& x) { return x.log1p(); }, std::log1p, 8},
+      {"sin", [](const Tensor& x) { return x.sin(); }, std::sin, 1.25},
+      {"cos", [](const Tensor& x) { return x.cos(); }, std::cos, 1.25},
+      {"tan", [](const Tensor& x) { return x.tan(); }, std::tan, 4},
+      {"sinh", [](const Tensor& x) { return x.sinh(); }, std::sinh, 8, -88.7, 88.7},
+      {"cosh", [](const Tensor& x) { return x.cosh(); }, std::cosh, 4, -88.7, 88.7},
+      {"tanh", [](const Tensor& x) { return x.tanh(); }, std::tanh, 1.5},
+      {"erf", [](const Tensor& x) { return x.erf(); }, std::erf, 1.25},
+      {"sigmoid", [](const Tensor& x) { return x.sigmoid(); }, sigmoid, 2.5},
+      {"silu", [](const Tensor& x) { return x.silu(); }, [](double x) { return x * sigmoid(x); }, 3, -85},
+      {"softplus", [](const Tensor& x) { return x.softplus(); },
+       [](double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }, 3},
+  };
+  return all;
+}
+
+/// In units of the last place of the result as f32, of the smallest subnormal where that is larger.
+double ulps(float got, double exact) {
+  if (std::isnan(exact) || std::isnan(got)) return std::isnan(exact) && std::isnan(got) ? 0 : INFINITY;
+  if (std::isinf(got) || std::isinf(static_cast<float>(exact))) {
+    if (static_cast<float>(exact) == got) return 0;
+    // The largest float may become infinity within an ulp.
+    return std::fabs(exact) > 3.402823e38 && std::fabs(got) > 3.402823e38f ? 1 : INFINITY;
+  }
+  const int exponent = exact == 0 ? -126 : std::max(std::ilogb(exact), -126);
+  return std::fabs(got - exact) / std::ldexp(1.0, exponent - 23);
+}
+
+float from_bits(uint32_t bits) {
+  float x;
+  std::memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+uint64_t step_of(uint64_t usual) {
+  const char* step = std::getenv("LATHE_FUNCTION_STEP");
+  return step ? std::max<uint64_t>(1, std::strtoull(step, nullptr, 10)) : usual;
+}
+
+void check_device(const std::string& device, uint64_t step) {
+  constexpr int64_t kChunk = 1 << 15;
+  const Tensor x = Tensor::input("x", {Expr(kChunk)});
+  NamedTensors outputs;
+  for (const Case& c : cases()) outputs.emplace(c.name, c.build(x));
+  CompileOptions options;
+  options.device = device;
+  options.threads = 1;
+  const Executable run = compile(outputs, options);
+  std::vector<float> in(kChunk);
+  std::vector<std::vector<float>> out(cases().size(), std::vector<float>(kChunk));
+  std::map<std::string, void*> results;
+  for (size_t k = 0; k < cases().size(); ++k) results[cases()[k].name] = out[k].data();
+  std::vector<double> worst(cases().size(), 0);
+  std::vector<float> at(cases().size(), 0);
+  for (uint64_t begin = 0; begin < uint64_t{1} << 32; begin += step * kChunk) {
+    for (int64_t i = 0; i < kChunk; ++i) {
+      const uint64_t bits = begin + static_cast<uint64_t>(i) * step;
+      in[i] = from_bits(bits < uint64_t{1} << 32 ? static_cast<uint32_t>(bits) : 0);
+    }
+    run.run({{"x", in.data()}}, results);
+    for (size_t k = 0; k < cases().size(); ++k) {
+      const Case& c = cases()[k];
+      for (int64_t i = 0; i < kChunk; ++i) {
+        if (in[i] < c.low || in[i] > c.high) continue;
+        const double e = ulps(out[k][i], c.exact(in[i]));
+        if (!(e <= worst[k])) worst[k] = e, at[k] = in[i];
+      }
+    }
+  }
+  for (size_t k = 0; k < cases().size(); ++k) {
+    MESSAGE(device, ": ", cases()[k].name, " ", worst[k], " ulp at ", at[k]);
+    CHECK_MESSAGE(worst[k] <= cases()[k].ulps, cases()[k].name, " on ", device);
+  }
+}
+
+bool has_device(const std::string& name) {
+  for (const DeviceInfo& d : devices())
+    if (d.name == name) return d.available;
+  return false;
+}
+
+} // namespace
+
+TEST_CASE("functions keep their stated errors over all floats") {
+  const bool all = std::getenv("LATHE_FUNCTION_STEP") != nullptr;
+  if (has_device("cpu")) check_device("cpu", step_of(8191));
+  if (all) return;
+  for (const char* device : {"c", "opencl"})
+    if (has_device(device)) check_device(device, 65537);
+}
+
+TEST_CASE("functions at the edges") {
+  const float inf = INFINITY, least = 0x1p-149f;
+  struct Edge {
+    const char* name;
+    float x, y;
+  };
+  const Edge edges[] = {
+      {"exp", -inf, 0},
+      {"exp", inf, inf},
+      {"exp", 0, 1},
+      {"exp", 89, inf},
+      {"exp2", 127, 0x1p127f},
+      {"exp2", 128, inf},
+      {"exp2", -126, 0x1p-126f},
+      {"exp2", -149, least},
+      {"exp2", 10, 1024},
+      {"exp2", -3, 0.125f},
+      {"exp2", -inf, 0},
+      {"expm1", -inf, -1},
+      {"expm1", inf, inf},
+      {"log", 0, -inf},
+      {"log", -0.f, -inf},
+      {"log", -1, NAN},
+      {"log", inf, inf},
+      {"log", 1, 0},
+      {"log2", 8, 3},
+      {"log2", least, -149},
+      {"log2", -inf, NAN},
+      {"log10", 1, 0},
+      {"log1p", -1, -inf},
+      {"log1p", -2, NAN},
+      {"log1p", inf, inf},
+      {"log1p", 3e38f, 88.59689f},
+      {"sin", inf, NAN},
+      {"cos", -inf, NAN},
+      {"cos", 0, 1},
+      {"tan", inf, NAN},
+      {"sinh", -inf, -inf},
+      {"cosh", -inf, inf},
+      {"cosh", 0, 1},
+      {"tanh", inf, 1},
+      {"tanh", -inf, -1},
+      {"erf", inf, 1},
+      {"erf", -inf, -1},
+      {"sigmoid", inf, 1},
+      {"sigmoid", -inf, 0},
+      {"sigmoid", 0, 0.5f},
+      {"softplus", -inf, 0},
+      {"softplus", inf, inf},
+      {"silu", inf, inf},
+  };
+  for (const Case& c : cases()) {
+    std::vector<float> x, y;
+    for (const Edge& e : edges)
+      if (std::string(e.name) == c.name) x.push_back(e.x), y.push_back(e.y);
+    x.push_back(NAN), y.push_back(NAN);
+    const auto got = c.build(Tensor::from(x)).to_vector<float>();
+    for (size_t i = 0; i < x.size(); ++i)
+      CHECK_MESSAGE((std::isnan(y[i]) ? std::isnan(got[i]) : got[i] == y[i]), c.name, " of ", x[i], ": ",
+                    got[i], " for ", y[i]);
+  }
+}
