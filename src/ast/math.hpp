@@ -34,6 +34,8 @@ inline V shr(V a, V bits) { return apply(Op::Shr, a, bits); }
 inline V shl(V a, int bits) { return shl(a, integer(a.v->dtype, static_cast<uint64_t>(bits))); }
 inline V shr(V a, int bits) { return shr(a, integer(a.v->dtype, static_cast<uint64_t>(bits))); }
 inline V fma(V a, V b, V c) { return {make(Op::Fma, a.v->dtype, {a.v, b.v, c.v})}; }
+/// a * b as an operand that no sum takes in: where the rounding error is accounted for.
+inline V rounded_product(V a, V b) { return fma(a, b, f32(0)); }
 inline V where(V c, V a, V b) { return {make(Op::Where, a.v->dtype, {c.v, a.v, b.v})}; }
 inline V cast(V a, DType to) { return {make(Op::Cast, to, a.v)}; }
 inline V bits(V a) { return {make(Op::Bitcast, DType::I32, a.v)}; }

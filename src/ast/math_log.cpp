@@ -53,7 +53,8 @@ V log(V x) { return logarithm(x, natural); }
 V log2(V x) {
   constexpr double high = 0x1.715476p+0, low = 0x1.4ae0cp-26; // log2(e)
   return logarithm(x, [](V k, V f, V small) {
-    const V sum = fma(f, f32(high), k), lost = fma(f, f32(high), k - sum);
+    const V p = rounded_product(f, f32(high)), p_low = fma(f, f32(high), -p);
+    const V sum = k + p, lost = (p - (sum - k)) + p_low;
     return sum + (fma(small, f32(high), f * f32(low)) + lost);
   });
 }

@@ -21,7 +21,7 @@ Reduced near(V x) {
   constexpr double round = 0x1.8p23, part1 = 0x1.921fb4p+0, part2 = 0x1.4442d2p-24, part3 = -0x1.ee59dap-50;
   const V shifted = fma(x, f32(0x1.45f306p-1), f32(round)), q = shifted - f32(round);
   const V rest = fma(q, f32(-part1), x);
-  const V p = q * f32(part2), p_low = fma(q, f32(part2), -p);
+  const V p = rounded_product(q, f32(part2)), p_low = fma(q, f32(part2), -p);
   const V high = rest - p;
   const V low = ((rest - high) - p) - fma(q, f32(part3), p_low);
   return {high, low, bits(shifted)};
@@ -48,7 +48,7 @@ Reduced far(V x) {
   const V rest = cast(turns - shl(q, 62), DType::I64);
   const V a = cast(rest, DType::F32), b = cast(rest - cast(a, DType::I64), DType::F32);
   constexpr double unit = 0x1.921fb6p-62, unit_low = -0x1.777a5cp-87; // pi / 2^63
-  const V high = a * f32(unit);
+  const V high = rounded_product(a, f32(unit));
   const V low = fma(a, f32(unit), -high) + fma(a, f32(unit_low), b * f32(unit));
   // All of this was of |x|.
   const V sign = sign_bit(x), negative = i32(0) - shr(sign, 31);
