@@ -23,6 +23,7 @@ constexpr double kOpenClLaunch = 12e-6;
 constexpr double kGpuLaunch = 8e-6;
 constexpr double kBandwidthCores = 8;   // about here main memory is saturated
 constexpr double kNotOverlapped = 0.15; // share of the hidden terms that shows nevertheless
+constexpr double kWaitsShown = 0.5;     // of what nothing asks for before it is needed
 constexpr double kPage = 4096, kFirstTlb = 96, kSecondTlb = 2048;
 constexpr double kFirstTlbMiss = 1e-9, kSecondTlbMiss = 9e-9;
 
@@ -123,15 +124,18 @@ struct Workspace {
   std::vector<Traffic> near_pages, far_pages;
 };
 
+/// Short runs come without the prefetcher's help, which costs most where latency is longest.
+double scattered_seconds(const Traffic& t, const MachineProfile& machine, size_t level) {
+  return t.scattered * (level >= 2 ? 1.0 : 0.3) / machine.levels[level].read_bytes_per_second;
+}
+
 double link_seconds(const Traffic& t, const MachineProfile& machine, size_t level, bool last) {
   const double read = machine.levels[level].read_bytes_per_second;
-  // Short runs come without the prefetcher's help, which costs most where latency is longest.
-  const double scattered = t.scattered * (level >= 2 ? 1.0 : 0.3);
   const double written = last ? t.written / machine.write_bytes_per_second : 2 * t.written / read;
   const double streamed = last ? t.streamed / machine.streaming_write_bytes_per_second : 0;
   // A line that is both read and written is fetched once.
   const double fetched = last ? std::max(0.0, t.read) : t.read;
-  return (fetched + scattered) / read + written + streamed;
+  return fetched / read + scattered_seconds(t, machine, level) + written + streamed;
 }
 
 Terms terms_of(const ast::Kernel& kernel, const Target& target, const MachineProfile& machine) {
@@ -157,12 +161,13 @@ Terms terms_of(const ast::Kernel& kernel, const Target& target, const MachinePro
     const double ways = parallelism(f, l, target);
     const double memory_ways = std::min({ways, static_cast<double>(machine.cores), kBandwidthCores});
     const double seconds = compute.total * cycle / ways;
-    double link[3] = {0, 0, 0}, longest = seconds, all = seconds;
+    double link[3] = {0, 0, 0}, waits[3] = {0, 0, 0}, longest = seconds, all = seconds;
     for (size_t i = 0; i + 1 < levels; ++i) {
       const bool last = i + 2 == levels;
       const double s = link_seconds(space.links[i][nest], machine, i + 1, last) / (last ? memory_ways : ways);
       const size_t slot = last ? 2 : std::min<size_t>(i, 1);
       link[slot] += s;
+      waits[slot] += scattered_seconds(space.links[i][nest], machine, i + 1) / (last ? memory_ways : ways);
     }
     for (double s : link) {
       longest = std::max(longest, s);
@@ -173,7 +178,9 @@ Terms terms_of(const ast::Kernel& kernel, const Target& target, const MachinePro
     const double pages =
         ((near.scattered / kPage) * kFirstTlbMiss + (far.scattered / kPage) * kSecondTlbMiss) / ways;
     // The longest of the overlapping terms counts in full and the rest as far as they don't hide behind it.
-    const double hidden = kNotOverlapped * (all - longest);
+    double hidden = kNotOverlapped * (all - longest);
+    for (int slot = 0; slot < 3; ++slot)
+      if (link[slot] != longest) hidden += (kWaitsShown - kNotOverlapped) * waits[slot];
     terms[kPages] += pages;
     terms[kHidden] += hidden;
     if (longest == seconds) {

@@ -7,7 +7,8 @@
 namespace lathe::search {
 namespace {
 
-constexpr double kUsable = 0.8;   // of a cache: the rest is lost to other data and imperfect replacement
+constexpr double kUsable = 0.8; // of a cache: the rest is lost to other data and imperfect replacement
+constexpr double kCacheLine = 64;
 constexpr double kRunStart = 160; // bytes that could be read while the prefetcher finds the next run
 
 /// What one access touches while some loops run.
@@ -159,7 +160,9 @@ private:
       const double bytes = m.bytes * times;
       if (m.read) t.read += bytes;
       if (m.written) (m.streamed ? t.streamed : t.written) += bytes;
-      if (!m.prefetched) t.scattered += bytes * std::min(1.0, kRunStart / m.run);
+      // What is asked for beforehand comes in time, but the address of its page is still looked up at each
+      // use.
+      if (!m.prefetched || cache_.line > kCacheLine) t.scattered += bytes * std::min(1.0, kRunStart / m.run);
     });
   }
 
