@@ -11,6 +11,7 @@ namespace lathe::search {
 namespace {
 
 constexpr double kSymbolicSize = 256;
+constexpr double kSmallTile = 0.5, kPlainLoop = 3; // more than its share of the work that a tail takes
 constexpr double kMaskedForward = 24;
 constexpr double kStoreForward = 5;         // cycles from a store to a load of the same address
 constexpr double kDivisionInstructions = 3; // of a quotient or remainder by a constant
@@ -139,6 +140,13 @@ private:
     return 0;
   }
 
+  /// Without shape variables: once the loops around are partitioned it is a constant.
+  static bool is_known(Expr e) {
+    std::vector<Expr> vars;
+    collect_vars(e, vars);
+    return std::all_of(vars.begin(), vars.end(), [](Expr v) { return v.id() >= 0; });
+  }
+
   bool varies(Expr e) const {
     if (e.is_const()) return false;
     if (e.is_var()) return e.id() >= 0;
@@ -265,8 +273,10 @@ private:
         t.lanes = std::max(1, l.loop->width);
         t.partial = l.loop->extent.is_const() && l.loop->extent.value() < l.loop->width;
       }
-      // The ragged remainder of an unrolled loop runs as a plain loop over memory.
-      if (l.loop->kind == ast::LoopKind::Unroll) t.tail_factor *= 1 + 3 * l.tail;
+      // The ragged remainder of an unrolled loop is a smaller tile of its own, or, where its size is not
+      // known, a plain loop over memory.
+      if (l.loop->kind == ast::LoopKind::Unroll && l.tail > 0)
+        t.tail_factor *= 1 + (is_known(l.loop->extent) ? kSmallTile : kPlainLoop) * l.tail;
     }
     return t;
   }
