@@ -22,12 +22,13 @@ struct Options {
   uint64_t seed = 1;
   std::string log, replay;
   bool no_measure = false;
-  std::string peers;        ///< empty: all that are available
-  std::string python;       ///< compare: a virtual environment with further peers
-  std::string tune_budget;  ///< compare: tune first for so long; empty: don't
-  std::string target = "c"; ///< emit
-  bool tuned = false;       ///< emit: the stored schedule
-  std::string data;         ///< another file of digits
+  std::string peers;               ///< empty: all that are available
+  std::string python;              ///< compare: a virtual environment with further peers
+  std::string joint_budget = "5s"; ///< joint: of each search
+  std::string tune_budget;         ///< compare: tune first for so long; empty: don't
+  std::string target = "c";        ///< emit
+  bool tuned = false;              ///< emit: the stored schedule
+  std::string data;                ///< another file of digits
 };
 
 /// "30s", "500ms", "2m" or a number of seconds. Error(Value).

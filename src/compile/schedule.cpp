@@ -61,6 +61,7 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
   how.beam = tune.beam;
   how.seed = tune.seed;
   how.log = tune.log;
+  how.graph_then_loops = tune.staged;
   how.progress = tune.progress;
   if (tune.measure) {
     how.budget_seconds = tune.budget_seconds;
