@@ -127,6 +127,13 @@ int main(int argc, char** argv) {
       ->capture_default_str()
       ->check(CLI::Range(1, 4096));
   joint.add_option("--seed", options.seed, "of the search's own choices")->capture_default_str();
+  joint.add_option("--budget", options.joint_budget, "time for each search: 5s, 500ms, 2m")
+      ->capture_default_str();
+  joint.add_option("--threads", options.threads, "threads of parallel loops")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
+  joint.add_flag("--no-measure", options.no_measure,
+                 "compare by the cost model alone; deterministic for a seed");
 
   CLI::App& explain = add("explain", "each kernel's terms of the cost model, beside its measured time", explain_command);
   add_case(explain, options, true);

@@ -22,18 +22,19 @@ struct Options {
   uint64_t seed = 1;
   std::string log, replay;
   bool no_measure = false;
-  bool corrected = false; ///< tune: with the correction of the model fitted to the database
-  std::string peers;        ///< empty: all that are available
-  std::string python;       ///< compare: a virtual environment with further peers
-  std::string tune_budget;  ///< compare: tune first for so long; empty: don't
-  std::string target = "c"; ///< emit
-  bool tuned = false;       ///< emit: the stored schedule
-  std::string data;         ///< another file of digits
-  std::string moves;        ///< explain: a file of moves
-  int plans = 300;          ///< rank
-  std::string action;       ///< db: list, show, export, import or prune
-  std::string key, file;    ///< db show; db export and import
-  int64_t older_days = 0;   ///< db prune
+  bool corrected = false;          ///< tune: with the correction of the model fitted to the database
+  std::string peers;               ///< empty: all that are available
+  std::string python;              ///< compare: a virtual environment with further peers
+  std::string joint_budget = "5s"; ///< joint: of each search
+  std::string tune_budget;         ///< compare: tune first for so long; empty: don't
+  std::string target = "c";        ///< emit
+  bool tuned = false;              ///< emit: the stored schedule
+  std::string data;                ///< another file of digits
+  std::string moves;               ///< explain: a file of moves
+  int plans = 300;                 ///< rank
+  std::string action;              ///< db: list, show, export, import or prune
+  std::string key, file;           ///< db show; db export and import
+  int64_t older_days = 0;          ///< db prune
 };
 
 /// "30s", "500ms", "2m" or a number of seconds. Error(Value).

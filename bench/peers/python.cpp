@@ -54,6 +54,7 @@ public:
       int quiet = open("/dev/null", O_WRONLY);
       dup2(quiet, STDERR_FILENO);
       setenv("OMP_NUM_THREADS", count.c_str(), 1);
+      setenv("PYTHONDONTWRITEBYTECODE", "1", 1); // the scripts lie among the sources
       execl(python.c_str(), python.c_str(), script.c_str(), name.c_str(), count.c_str(), nullptr);
       _exit(127);
     }

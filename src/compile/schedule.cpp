@@ -145,6 +145,7 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
     };
   how.stop = tune.stop;
   how.where = where;
+  how.graph_then_loops = tune.staged;
   const search::Plan start = search::initial_plan(program);
   if (!tune.measure) return search::search_forms(start, model, how, options.winograd, {});
 

@@ -57,6 +57,7 @@ refused '--target fortran is unknown' emit matmul --target fortran
 refused 'no schedule is stored' emit matmul --shape 17x17x17 --tuned
 refused "--peers: 'mkl' is unknown" compare matmul --peers mkl
 refused '/nonexistent/venv: has no bin/python' compare matmul --python /nonexistent/venv
+refused '--budget never is no duration' joint --budget never
 refused '12 heads' run encoder-block --shape 8x16x12x16
 refused '/nonexistent/digits' demo --data /nonexistent/digits
 
