@@ -87,7 +87,7 @@ struct CompileOptions {
   const TuneOptions* tune = nullptr;       ///< search with measurements; null: by the model, or what the database holds
   bool use_database = true;
   /// Largest tile of Winograd's filtering that the search may choose for 3x3 convolutions of stride 1: 4, 2, or 0 for never.
-  /// Largest error, relative to the largest result: direct sums 5e-7, tiles of 2 8e-7, of 4 5e-6 (64 to 128 channels, f32).
+  /// It rounds differently from direct sums: see src/graph/winograd.hpp.
   int winograd = 4;
   std::vector<std::string> moves{};        ///< if not empty: apply exactly these, no search
 };

@@ -2,10 +2,10 @@
 // Algorithms for Convolutional Neural Networks", arXiv:1509.09308): tiles of m x m results are made from (m +
 // 2) x (m + 2) products a pair of channels, where the direct sum takes 9 m m.
 //
-// It is another way to compute the same sums, and rounds differently. Largest error relative to the largest
-// result, uniform inputs in [-1, 1), f32 against f64, over 64 and 128 channels: direct sums 5e-7, m = 2 8e-7,
-// m = 4 5e-6. An infinity or a NaN spoils the whole tile of results that reads it, not only those that a
-// direct sum would make of it.
+// It is another way to compute the same sums, and rounds differently: with tiles of 4 the largest difference from
+// direct f32 sums was 5.4e-6 of the largest result, over 64 channels of 56 x 56 (one trial);
+// tests/unit/winograd_test.cpp compares with f64. An infinity or a NaN spoils the whole tile of results that reads it,
+// not only those that a direct sum would make of it.
 #pragma once
 #include <optional>
 
