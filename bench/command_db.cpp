@@ -8,6 +8,7 @@
 
 #include "commands.hpp"
 #include "search/log.hpp"
+#include "search/search.hpp"
 
 namespace lathe::bench {
 

@@ -28,6 +28,7 @@ struct Slot {
 struct Chosen {
   Slot* slot;
   Variant variant;
+  bool prepared = false;
 };
 
 class Measurer {
@@ -53,6 +54,7 @@ public:
         choose(*slot);
       }
       if (ahead_.empty()) break;
+      prepare();
       const Chosen chosen = std::move(ahead_.front());
       ahead_.pop_front();
       try_out(chosen);
@@ -61,8 +63,8 @@ public:
   }
 
 private:
-  /// A plan from elsewhere: its kernels are the first to be measured, beside those of partitions that have the
-  /// same; else it is a partition more.
+  /// A plan from elsewhere: its kernels are the first to be measured. If they compute what no partition's kernels
+  /// do, it is a partition more.
   void add_seed(const Plan& seed) {
     bool is_new = false;
     for (const auto& kernel : seed.kernels) {
@@ -71,7 +73,7 @@ private:
       Slot& slot = at->second;
       const bool is_known = !slot.known.insert(kernel->hash).second;
       if (is_known) std::erase_if(slot.open, [&](const Variant& v) { return v.kernel->hash == kernel->hash; });
-      slot.open.push_back({kernel, search_.moves_of(seed, *kernel), model_.seconds(kernel)});
+      ahead_.push_back({&slot, {kernel, search_.moves_of(seed, *kernel), model_.seconds(kernel)}});
     }
     if (is_new) partitions_.push_back({seed, model_.seconds(seed), 0});
   }
@@ -118,8 +120,15 @@ private:
     if (++slot.tried % kSurprises == 0) pick = random_() % slot.open.size();
     ahead_.push_back({&slot, std::move(slot.open[pick])});
     slot.open.erase(slot.open.begin() + static_cast<long>(pick));
-    const KernelPlanRef& kernel = ahead_.back().variant.kernel;
-    if (options_.prepare && !known_result(kernel->hash)) options_.prepare(kernel);
+  }
+
+  void prepare() {
+    if (!options_.prepare) return;
+    for (size_t i = 0; i < std::min(kAhead, ahead_.size()); ++i) {
+      const KernelPlanRef& kernel = ahead_[i].variant.kernel;
+      if (!ahead_[i].prepared && !known_result(kernel->hash)) options_.prepare(kernel);
+      ahead_[i].prepared = true;
+    }
   }
 
   void try_out(const Chosen& chosen) {

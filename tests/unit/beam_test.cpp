@@ -215,15 +215,18 @@ TEST_CASE("plans to begin with are measured first, and win if they are best") {
   const Plan odd = replay(program, {parse_move("split(t0.i0, 7)"), parse_move("split(t0.i1, 5)")}, test::target());
   options.seeds = {odd};
   std::vector<uint64_t> order;
+  std::multiset<uint64_t> wanted, found;
+  for (const auto& kernel : odd.kernels) wanted.insert(kernel->hash);
   options.measure = [&](const KernelPlanRef& kernel, double) {
     order.push_back(kernel->hash);
-    return Measurement{true, kernel->hash == odd.kernels[0]->hash ? 1e-6 : 1e-3, ""};
+    return Measurement{true, wanted.contains(kernel->hash) ? 1e-6 : 1e-3, ""};
   };
   const SearchResult r = search::search(initial_plan(program), model, options);
-  REQUIRE(!order.empty());
-  CHECK(order[0] == odd.kernels[0]->hash);
-  CHECK(r.plan.kernels[0]->hash == odd.kernels[0]->hash);
-  CHECK(r.measured_seconds == 1e-6);
+  REQUIRE(order.size() > wanted.size());
+  for (size_t i = 0; i < wanted.size(); ++i) CHECK(wanted.contains(order[i]));
+  for (const auto& kernel : r.plan.kernels) found.insert(kernel->hash);
+  CHECK(found == wanted);
+  CHECK(r.measured_seconds == doctest::Approx(1e-6 * static_cast<double>(wanted.size())));
 }
 
 TEST_CASE("rejected candidates are counted by their reason") {
@@ -244,7 +247,6 @@ TEST_CASE("rejected candidates are counted by their reason") {
   CHECK(r.rejections.at("wrong result") == calls / 4);
   CHECK(r.rejections.at("crashed") == (calls + 3) / 4);
   CHECK(r.rejections.at("does not compile or run") == (calls + 2) / 4);
-  CHECK(r.rejections.at("not legal") > 0);
   CHECK(reported == r.rejections);
   int64_t sum = 0;
   for (const auto& [reason, count] : r.rejections) sum += count;
