@@ -179,11 +179,13 @@ void read_phases(const MachineProfile& machine, Workspace& space) {
 
 double link_seconds(const Traffic& t, const MachineProfile& machine, size_t level, bool last) {
   const double read = machine.levels[level].read_bytes_per_second;
+  // Short runs come without the prefetcher's help, which costs most where latency is longest.
+  const double scattered = t.scattered * (level >= 2 ? 1.0 : 0.3);
   const double written = last ? t.written / machine.write_bytes_per_second : 2 * t.written / read;
   const double streamed = last ? t.streamed / machine.streaming_write_bytes_per_second : 0;
   // A line that is both read and written is fetched once.
   const double fetched = last ? std::max(0.0, t.read) : t.read;
-  return fetched / read + scattered_seconds(t, machine, level) + written + streamed;
+  return (fetched + scattered) / read + written + streamed;
 }
 
 void add_phase(const Phase& phase, const MachineProfile& machine, double cycle, double ways, Terms& terms) {

@@ -38,11 +38,6 @@ public:
   }
 
 private:
-  struct Step {
-    double stride, extent;
-    int depth;
-  };
-
   struct Merged {
     double bytes = 0, run = 0;
     int reader = -1, writer = -1; // accesses
@@ -90,8 +85,6 @@ private:
       return out;
     }
     double run = element, rows = 1, covered_sets = 1;
-    double timely = element; // as `run`, but only as far as it is read in one go, beside few others
-    bool in_time = true;
     double stride = 0, count = 1; // of the level being merged
     const auto close_level = [&] {
       if (count <= 1) return;
@@ -108,10 +101,6 @@ private:
       const double step = s.stride * element;
       if (count <= 1 && step <= std::max(run, cache_.line)) {
         run += step * (s.extent - 1);
-        if (in_time && streams_inside(s) <= kStreams)
-          timely = run;
-        else
-          in_time = false;
       } else if (count > 1 && step < stride * count) {
         count += step / stride * (s.extent - 1);
       } else {
@@ -124,18 +113,10 @@ private:
     const double lines_a_row = std::max(1.0, std::ceil(run / cache_.line - 1e-9));
     const double lines = std::min(rows * lines_a_row, std::ceil(whole / cache_.line));
     out.bytes = lines * cache_.line;
-    out.run = timely;
+    out.run = run;
     if (cache_.sets > 0)
       out.conflicts = lines > std::min(cache_.sets, covered_sets * lines_a_row) * cache_.ways;
     return out;
-  }
-
-  /// How many places are read in turn, inside the loop of `s`, between two that follow each other along it.
-  double streams_inside(const Step& s) const {
-    double n = 1;
-    for (const Step& other : steps_)
-      if (other.depth > s.depth && other.stride > s.stride) n *= std::max(1.0, other.extent);
-    return n;
   }
 
   /// The union of accesses [first, end) over the loops of depth >= d: the same buffer counts once.
@@ -227,6 +208,11 @@ private:
       t.read += m.bytes; // whoever reads it next has to fetch it
     });
   }
+
+  struct Step {
+    double stride, extent;
+    int depth;
+  };
 
   const Features* f_ = nullptr;
   CacheShape cache_{};

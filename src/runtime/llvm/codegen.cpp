@@ -210,56 +210,6 @@ std::string run_job(Job& job, const ast::Kernel& kernel, Cpu& cpu, CodeFile file
 
 } // namespace
 
-namespace {
-
-// A tile of accumulators that has left the registers is a few kilobytes; worker threads have stacks of
-// megabytes.
-constexpr const char* kMostStackBytes = "1048576";
-
-/// What code generation works on.
-struct Job {
-  std::string complaint;
-  llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> module;
-  std::unique_ptr<llvm::TargetMachine> machine;
-  llvm::SmallVector<char, 0> bytes;
-  llvm::raw_svector_ostream out{bytes};
-  llvm::legacy::PassManager passes;
-};
-
-std::string text_of(const llvm::Module& module) {
-  std::string text;
-  llvm::raw_string_ostream out(text);
-  module.print(out, nullptr);
-  return out.str();
-}
-
-std::string run_job(Job& job, const ast::Kernel& kernel, Cpu& cpu, CodeFile file) {
-  const Guard guard;
-  job.context.setDiagnosticHandlerCallBack(note_diagnostic, &job.complaint);
-  job.module = render::build_llvm_module(job.context, kernel, layout_scratch(kernel).offset_of, cpu.target);
-  // Cheap beside code generation, and what it finds would else compute something wrong.
-  verify_module(*job.module);
-  promote_registers(*job.module);
-  if (file == CodeFile::Ir) return text_of(*job.module);
-  for (llvm::Function& function : *job.module)
-    if (!function.empty()) function.addFnAttr("warn-stack-size", kMostStackBytes);
-  job.machine = cpu.take();
-  if (job.machine->addPassesToEmitFile(job.passes, job.out, nullptr,
-                                       file == CodeFile::Object ? kObjectFile : kAssemblyFile))
-    throw InternalError("llvm: no object files for " + cpu.target.triple);
-  job.passes.run(*job.module);
-  cpu.give(std::move(job.machine));
-  return std::string(job.bytes.data(), job.bytes.size());
-}
-
-[[noreturn]] void refuse(const ast::Kernel& kernel, const std::string& why) {
-  throw Error(ErrorKind::Device,
-              fmt::format("cpu: LLVM can't compile kernel '{}', expected it to: {}", kernel.name, why));
-}
-
-} // namespace
-
 std::string generate(const ast::Kernel& kernel, const std::string& cpu_name, CodeFile file) {
   Cpu& cpu = cpu_of(cpu_name);
   auto job = std::make_unique<Job>();
