@@ -119,6 +119,7 @@ Duel fight(const Graph& graph, const Options& options) {
 } // namespace
 
 int joint_command(const Options& options) {
+  parse_seconds("--budget", options.joint_budget); // before anything is printed
   Json json = Json::array();
   if (!options.json)
     fmt::print("{:<34} {:>10} {:>18} {:>7} {:>6} {:>9} {:>20}\n", "graph", "joint", "graph, then loops",

@@ -209,9 +209,8 @@ private:
         tail = 1 / deciders;
         extent = first + (last - first) * tail;
       }
-      // A region cut off at both ends of its range is whole in between.
-      if (const double middle = value(loop.extent, At::Middle); middle > std::max(first, last))
-        extent = middle;
+      // A region cut off at the beginning of its range, or at both ends, is whole in between.
+      if (const double middle = value(loop.extent, At::Middle); middle > first) extent = middle;
     }
     const int accesses = static_cast<int>(f_.accesses.size());
     f_.loops.push_back(

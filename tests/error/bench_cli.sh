@@ -146,11 +146,11 @@ accepted '"verified": true' tune mlp --shape 3x9x8x7x5 --replay "$log" --json
 accepted 'a[33, 9] b[9, 17] -> ' db list
 accepted '"moves":' db show '33' --json
 exported=$LATHE_CACHE_DIR/exported.jsonl
-accepted '' db export --file "$exported"
+"$bench" db export --file "$exported" || complain "db export: status $?"
 accepted '"verified": true' tune matmul --shape 33x17x9 --replay "$exported" --json
 rm "$LATHE_CACHE_DIR"/tuning.db*
 refused 'nothing is stored' db show '33'
-accepted '1 schedules taken' db import --file "$exported"
+accepted '2 schedules taken' db import --file "$exported"
 accepted '"label": "a[33, 9] b[9, 17] -> ' db list --json
 accepted '0 schedules and 0 candidates removed' db prune
 accepted '"largest":' explain matmul --shape 33x17x9 --json

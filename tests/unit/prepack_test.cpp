@@ -112,7 +112,7 @@ TEST_CASE("what can't be packed beforehand says why") {
   const Tensor x = Tensor::input("x", {2, 3});
   CHECK(refusal(x.matmul(w), {"inline(t0)", "prepack(t1, x)"}) == "prepack(t1, x): x is no constant");
   CHECK(refusal(x.matmul(w), {"inline(t0)", "prepack(t2, data1)"}) ==
-        "prepack(t2, data1): the nest of t2 does not read data1");
+        "prepack(t2, data1): no kernel computes t2");
   const Tensor twice = w + w.permute({1, 0}).reshape({3, 4}) + Tensor::input("a", {3, 4});
   CHECK(refusal(twice, {"inline(t0)", "prepack(t1, data0)"}).find("several places") != std::string::npos);
   const Tensor taken = w.take(Tensor::input("i", {5}, DType::I64)) + 1.0;
