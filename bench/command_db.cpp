@@ -27,8 +27,12 @@ std::string date(int64_t made) {
 Json to_json(const Database::Row& row) {
   Json moves = Json::array();
   for (const search::Move& m : row.moves) moves.push_back(search::to_string(m));
-  return {{"program", program_text(row.program)}, {"label", row.label}, {"where", row.where},
-          {"seconds", row.seconds},               {"made", row.made},   {"moves", moves}};
+  return {{"program", program_text(row.program)},
+          {"label", row.label},
+          {"where", row.where},
+          {"seconds", row.seconds},
+          {"made", row.made},
+          {"moves", moves}};
 }
 
 int list(Database& db, const Options& options) {
@@ -56,7 +60,8 @@ int show(Database& db, const Options& options) {
                                   "(see `lathe-bench db list`)");
   Json json = Json::array();
   for (const Database::Row& row : db.rows()) {
-    if (!program_text(row.program).starts_with(options.key) && row.label.find(options.key) == std::string::npos)
+    if (!program_text(row.program).starts_with(options.key) &&
+        row.label.find(options.key) == std::string::npos)
       continue;
     json.push_back(to_json(row));
     if (options.json) continue;
@@ -91,7 +96,8 @@ int export_all(Database& db, const Options& options) {
 
 int import_all(Database& db, const Options& options) {
   if (options.file.empty())
-    throw Error(ErrorKind::Value, "db import: no file is given, expected one that `db export` or `tune --log` wrote");
+    throw Error(ErrorKind::Value,
+                "db import: no file is given, expected one that `db export` or `tune --log` wrote");
   const search::LogContents log = search::read_log(options.file);
   int taken = 0, left = 0;
   for (const search::LogRecord& r : log.records) {
@@ -102,18 +108,20 @@ int import_all(Database& db, const Options& options) {
     db.store(r.program, r.fingerprint, {r.moves, r.measured}, r.label);
     ++taken;
   }
-  for (const search::LogDamage& damage : log.damaged) fmt::print(stderr, "lathe-bench: {}\n", damage.error.what());
+  for (const search::LogDamage& damage : log.damaged)
+    fmt::print(stderr, "lathe-bench: {}\n", damage.error.what());
   if (options.json)
     fmt::print("{}\n", Json{{"taken", taken}, {"left", left}, {"damaged", log.damaged.size()}}.dump(2));
   else
-    fmt::print("{} schedules taken (the faster one stays), {} records are none, {} damaged lines\n", taken, left,
-               log.damaged.size());
+    fmt::print("{} schedules taken (the faster one stays), {} records are none, {} damaged lines\n", taken,
+               left, log.damaged.size());
   return 0;
 }
 
 int prune(Database& db, const Options& options) {
   if (options.older_days < 0)
-    throw Error(ErrorKind::Value, fmt::format("db prune: --older {} is no age, expected days", options.older_days));
+    throw Error(ErrorKind::Value,
+                fmt::format("db prune: --older {} is no age, expected days", options.older_days));
   const int64_t before =
       options.older_days > 0 ? static_cast<int64_t>(std::time(nullptr)) - options.older_days * 86400 : 0;
   const auto [schedules, candidates] = db.prune(search::machine_fingerprint(), before);

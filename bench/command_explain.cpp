@@ -42,7 +42,8 @@ std::string verdict(const Explained& k) {
   const search::CostTerm& term = largest(k.cost);
   const double ratio = k.cost.seconds / k.measured.seconds;
   if (ratio > kOff && term.seconds > k.measured.seconds)
-    return fmt::format("too slow by {:.2f}x: '{}' alone is more than all that was measured", ratio, term.name);
+    return fmt::format("too slow by {:.2f}x: '{}' alone is more than all that was measured", ratio,
+                       term.name);
   if (ratio > kOff) return fmt::format("too slow by {:.2f}x; '{}' is the largest term", ratio, term.name);
   if (ratio < 1 / kOff)
     return fmt::format("too fast by {:.2f}x: {} are missing; '{}' is the largest term", 1 / ratio,
@@ -69,7 +70,8 @@ int explain_command(const Options& options) {
   for (const Selection& chosen : select(options)) {
     const Case c = make_case(*chosen.workload, chosen.shape, parse_dtype(options.dtype));
     std::vector<search::Move> moves;
-    for (const std::string& text : compile(c.program, with).moves()) moves.push_back(search::parse_move(text));
+    for (const std::string& text : compile(c.program, with).moves())
+      moves.push_back(search::parse_move(text));
     const auto program = lowered(c.program);
     const search::Target target = pipeline::target_for(with);
     const search::MachineProfile machine = search::machine_profile();
@@ -83,9 +85,9 @@ int explain_command(const Options& options) {
     const auto off_by = [](const Explained& k) {
       return k.measured.ok ? std::abs(k.measured.seconds - k.cost.seconds) : 0;
     };
-    const auto worst = std::max_element(kernels.begin(), kernels.end(), [&](const Explained& a, const Explained& b) {
-      return off_by(a) < off_by(b);
-    });
+    const auto worst =
+        std::max_element(kernels.begin(), kernels.end(),
+                         [&](const Explained& a, const Explained& b) { return off_by(a) < off_by(b); });
     if (options.json) {
       for (const Explained& k : kernels) json.push_back(to_json(k));
       continue;
@@ -95,7 +97,8 @@ int explain_command(const Options& options) {
       fmt::print("{}: predicted {}, measured {}\n", k.name, duration(k.cost.seconds),
                  k.measured.ok ? duration(k.measured.seconds) : "nothing");
       for (const search::CostTerm& t : k.cost.terms)
-        fmt::print("  {:<16} {:>10} {:>5.0f} %\n", t.name, duration(t.seconds), 100 * t.seconds / k.cost.seconds);
+        fmt::print("  {:<16} {:>10} {:>5.0f} %\n", t.name, duration(t.seconds),
+                   100 * t.seconds / k.cost.seconds);
       fmt::print("  {}\n", verdict(k));
     }
     if (kernels.size() > 1)

@@ -122,11 +122,12 @@ int tune_command(const Options& options) {
                  duration(tuned.executable.predicted_seconds()), duration(tuned.row.seconds),
                  duration(tuned.untuned_seconds), tuned.untuned_seconds / tuned.row.seconds);
       if (const Json& e = tuned.row.extra; e.contains("measured_per_second"))
-        fmt::print("{} measured ({:.0f} a second), {} known from before, {:.0f} scored by the model a second\n"
-                   "rejected: {}\n",
-                   e["measured"].get<int64_t>(), e["measured_per_second"].get<double>(),
-                   e["recalled"].get<int64_t>(), e["scored_per_second"].get<double>(),
-                   reasons_text(e["rejected_by_reason"].get<std::map<std::string, int64_t>>()));
+        fmt::print(
+            "{} measured ({:.0f} a second), {} known from before, {:.0f} scored by the model a second\n"
+            "rejected: {}\n",
+            e["measured"].get<int64_t>(), e["measured_per_second"].get<double>(),
+            e["recalled"].get<int64_t>(), e["scored_per_second"].get<double>(),
+            reasons_text(e["rejected_by_reason"].get<std::map<std::string, int64_t>>()));
     }
     rows.push_back(std::move(tuned.row));
   }

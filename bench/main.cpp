@@ -135,12 +135,15 @@ int main(int argc, char** argv) {
   joint.add_flag("--no-measure", options.no_measure,
                  "compare by the cost model alone; deterministic for a seed");
 
-  CLI::App& explain = add("explain", "each kernel's terms of the cost model, beside its measured time", explain_command);
+  CLI::App& explain =
+      add("explain", "each kernel's terms of the cost model, beside its measured time", explain_command);
   add_case(explain, options, true);
   add_device(explain, options);
-  explain.add_option("--moves", options.moves, "a file of moves, one a line, as `emit --target moves` prints them");
+  explain.add_option("--moves", options.moves,
+                     "a file of moves, one a line, as `emit --target moves` prints them");
 
-  CLI::App& rank = add("rank", "how well the cost model orders random plans, by measuring them", rank_command);
+  CLI::App& rank =
+      add("rank", "how well the cost model orders random plans, by measuring them", rank_command);
   add_case(rank, options, true);
   add_device(rank, options);
   rank.add_option("--plans", options.plans, "how many")->capture_default_str()->check(CLI::Range(2, 100000));

@@ -15,8 +15,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double kCompileSeconds = 8e-3; // of one kernel, with all that belongs to it
 constexpr int kRounds = 15, kRoundsAtLeast = 5;
-constexpr double kSample = 2e-3;    // seconds; programs shorter than that are run several times at once
-constexpr double kEnough = 0.15;    // of running
+constexpr double kSample = 2e-3;     // seconds; programs shorter than that are run several times at once
+constexpr double kEnough = 0.15;     // of running
 constexpr double kMeasurable = 0.99; // of the untuned time
 
 /// Both programs on inputs of their own.
@@ -24,7 +24,8 @@ class Contest {
 public:
   Contest(const search::Plan& plan) {
     const lower::Program& program = *plan.program;
-    for (const Expr var : program.shape_vars) shape_values_[var.name()] = std::clamp<int64_t>(256, var.lo(), var.hi());
+    for (const Expr var : program.shape_vars)
+      shape_values_[var.name()] = std::clamp<int64_t>(256, var.lo(), var.hi());
     ShapeValues values(program.shape_vars);
     for (const Expr var : program.shape_vars) values.bind(var, shape_values_.at(var.name()), "measure");
     int64_t gathered = 0;
@@ -59,8 +60,9 @@ private:
 };
 
 bool same(const search::Plan& a, const search::Plan& b) {
-  return std::equal(a.kernels.begin(), a.kernels.end(), b.kernels.begin(), b.kernels.end(),
-                    [](const auto& x, const auto& y) { return x->hash == y->hash && x->stages == y->stages; });
+  return std::equal(
+      a.kernels.begin(), a.kernels.end(), b.kernels.begin(), b.kernels.end(),
+      [](const auto& x, const auto& y) { return x->hash == y->hash && x->stages == y->stages; });
 }
 
 double median(std::vector<double> v) {
@@ -77,13 +79,14 @@ double seconds_to_compare(const search::Plan& plan, double predicted_seconds) {
          2 * kRoundsAtLeast * predicted_seconds;
 }
 
-void keep_faster(search::SearchResult& tuned, const search::SearchResult& untuned, const CompileOptions& options,
-                 const search::Watch& watch) {
+void keep_faster(search::SearchResult& tuned, const search::SearchResult& untuned,
+                 const CompileOptions& options, const search::Watch& watch) {
   if (same(tuned.plan, untuned.plan)) return;
   Contest contest(tuned.plan);
   const Executable fast = build(tuned.plan, options), plain = build(untuned.plan, options);
   contest.seconds(plain);
-  const int times = static_cast<int>(std::clamp(kSample / std::max(contest.seconds(fast), 1e-9), 1.0, 10000.0));
+  const int times =
+      static_cast<int>(std::clamp(kSample / std::max(contest.seconds(fast), 1e-9), 1.0, 10000.0));
   std::vector<double> of_fast, of_plain;
   double total = 0;
   for (int round = 0; round < kRounds; ++round) {

@@ -22,7 +22,7 @@ using search::KernelPlan;
 using search::KernelPlanRef;
 using search::Measurement;
 
-constexpr double kStartLimit = 60;    // seconds: the device's libraries are loaded
+constexpr double kStartLimit = 60; // seconds: the device's libraries are loaded
 constexpr double kCompileLimit = 20;
 constexpr double kReferenceLimit = 300; // the reference is no candidate, but it must end
 constexpr double kGrace = 0.5;          // ending a process costs more than waiting a little
@@ -137,9 +137,10 @@ private:
     for (const ast::Kernel& fill : kernel.constants)
       run.add(known.place_of(fill.params[0].buffer->id)).add(ast::print(fill));
     for (const ast::Param& param : kernel.kernel.params) {
-      const auto copy = std::find_if(kernel.constants.begin(), kernel.constants.end(), [&](const ast::Kernel& fill) {
-        return fill.params[1].buffer->id == param.buffer->id;
-      });
+      const auto copy =
+          std::find_if(kernel.constants.begin(), kernel.constants.end(), [&](const ast::Kernel& fill) {
+            return fill.params[1].buffer->id == param.buffer->id;
+          });
       run.add(copy == kernel.constants.end() ? known.place_of(param.buffer->id)
                                              : -1 - (copy - kernel.constants.begin()));
     }
@@ -157,7 +158,8 @@ private:
     worker_->send(setup);
     std::optional<Message> ready;
     const auto state = worker_->wait(kStartLimit, ready);
-    const std::string error = state != MessageReader::State::Message ? "tune: lathe-measure does not answer" : ready->text();
+    const std::string error =
+        state != MessageReader::State::Message ? "tune: lathe-measure does not answer" : ready->text();
     if (error.empty()) return;
     worker_.reset();
     throw NoWorker{error};
@@ -230,8 +232,8 @@ private:
   ShapeValues values_;
   std::unique_ptr<WorkerProcess> worker_;
   int64_t next_id_ = 0;
-  std::unordered_map<uint64_t, int64_t> sent_;       // compiled or being compiled, by hash
-  std::unordered_map<uint64_t, std::string> dead_;   // what ended a process, by hash
+  std::unordered_map<uint64_t, int64_t> sent_;     // compiled or being compiled, by hash
+  std::unordered_map<uint64_t, std::string> dead_; // what ended a process, by hash
   std::map<std::string, KnownCase> cases_;
   std::map<std::string, std::string> failed_cases_;
 };
