@@ -82,7 +82,7 @@ private:
       phase_.store(kIdle, std::memory_order_release);
     }
   }
-  /// True when there is something posted, false to stop.
+  /// True when something is or was posted, which the caller may have taken back; false to stop.
   bool wait() {
     const auto begin = std::chrono::steady_clock::now();
     for (auto waited = begin - begin; waited < kYield; waited = std::chrono::steady_clock::now() - begin) {
@@ -97,7 +97,7 @@ private:
     asleep_.store(true);
     wake_.wait(lock, [this] { return phase_.load() == kPosted || stop_.load(); });
     asleep_.store(false);
-    return phase_.load() == kPosted;
+    return !stop_.load();
   }
 
   std::atomic<int> phase_{kIdle};
