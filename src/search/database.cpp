@@ -76,21 +76,21 @@ class Connection {
 public:
   Connection(const std::string& path, bool create) {
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (create ? SQLITE_OPEN_CREATE : 0);
-    check(sqlite3_open_v2(path.c_str(), &db_, flags, nullptr));
-    check(sqlite3_busy_timeout(db_, 10'000));
+    sqlite3* opened = nullptr; // to be closed even if opening fails
+    const int code = sqlite3_open_v2(path.c_str(), &opened, flags, nullptr);
+    db_.reset(opened);
+    check(code);
+    check(sqlite3_busy_timeout(get(), 10'000));
     if (create) {
       run("PRAGMA journal_mode = WAL");
       run("PRAGMA synchronous = NORMAL");
       make_tables();
     }
   }
-  ~Connection() { sqlite3_close_v2(db_); }
-  Connection(const Connection&) = delete;
-  Connection& operator=(const Connection&) = delete;
 
   void check(int code) const {
     if (code == SQLITE_OK || code == SQLITE_ROW || code == SQLITE_DONE) return;
-    const std::string message = db_ ? sqlite3_errmsg(db_) : sqlite3_errstr(code);
+    const std::string message = db_ ? sqlite3_errmsg(get()) : sqlite3_errstr(code);
     const int primary = code & 0xff;
     if (primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB || primary == SQLITE_ERROR ||
         primary == SQLITE_MISMATCH || primary == SQLITE_CONSTRAINT)
@@ -99,15 +99,15 @@ public:
   }
   int version() const {
     sqlite3_stmt* statement = nullptr;
-    check(sqlite3_prepare_v2(db_, "PRAGMA user_version", -1, &statement, nullptr));
+    check(sqlite3_prepare_v2(get(), "PRAGMA user_version", -1, &statement, nullptr));
     const int code = sqlite3_step(statement);
     const int version = code == SQLITE_ROW ? sqlite3_column_int(statement, 0) : 0;
     sqlite3_finalize(statement);
     check(code);
     return version;
   }
-  void run(const char* sql) const { check(sqlite3_exec(db_, sql, nullptr, nullptr, nullptr)); }
-  sqlite3* get() const { return db_; }
+  void run(const char* sql) const { check(sqlite3_exec(get(), sql, nullptr, nullptr, nullptr)); }
+  sqlite3* get() const { return db_.get(); }
 
 private:
   /// The caller holds the file's lock.
@@ -116,7 +116,7 @@ private:
       run("BEGIN IMMEDIATE");
       int old = 0;
       check(sqlite3_exec(
-          db_, "SELECT 1 FROM sqlite_master WHERE name = 'schedules'",
+          get(), "SELECT 1 FROM sqlite_master WHERE name = 'schedules'",
           [](void* found, int, char**, char**) { return *static_cast<int*>(found) = 1, 0; }, &old, nullptr));
       if (old) run(kUpgrade);
       run(kCreate);
@@ -125,7 +125,10 @@ private:
     }
   }
 
-  sqlite3* db_ = nullptr;
+  struct Close {
+    void operator()(sqlite3* db) const { sqlite3_close_v2(db); }
+  };
+  std::unique_ptr<sqlite3, Close> db_; // closed also where the constructor throws, and its transaction with it
 };
 
 class Statement {
