@@ -82,7 +82,9 @@ private:
   std::optional<Measurement> attempt(const KernelPlan& kernel, double limit) {
     if (!worker_) start();
     KnownCase* known = nullptr;
-    if (std::string error = set_case(kernel, known); !error.empty()) return Measurement{false, 0, error};
+    const std::optional<std::string> error = set_case(kernel, known);
+    if (!error) return std::nullopt;
+    if (!error->empty()) return Measurement{false, 0, *error};
     const int64_t id = send_kernel(kernel);
     Message run(WorkerMessage::Run);
     run.add(id).add(known->id).add(limit).add(known->best_seconds);
@@ -116,15 +118,9 @@ private:
         if (ok) known->best_seconds = std::min(known->best_seconds, seconds);
         return Measurement{ok, seconds, message->text()};
       }
-      case WorkerMessage::Crashed: {
-        const int64_t culprit = message->integer();
-        const auto signal = static_cast<int>(message->integer());
-        uint64_t hash = kernel.hash;
-        for (const auto& [sent_hash, sent_id] : sent_)
-          if (sent_id == culprit) hash = sent_hash;
-        end(hash, fmt::format("crashed: {}", ::sigdescr_np(signal)));
+      case WorkerMessage::Crashed:
+        if (!end_if_compiled_ahead(*message)) end(kernel.hash, crash_of(*message));
         return std::nullopt;
-      }
       default: break;
       }
     }
@@ -168,9 +164,24 @@ private:
   /// The process goes, and with it all that it held.
   void end(uint64_t culprit, const std::string& reason) {
     dead_.emplace(culprit, reason);
+    end();
+  }
+  void end() {
     worker_.reset();
     sent_.clear();
     cases_.clear();
+  }
+  static std::string crash_of(Message& rest) {
+    return fmt::format("crashed: {}", ::sigdescr_np(static_cast<int>(rest.integer())));
+  }
+  /// True, and the process is ended, if the crash is that of a candidate in `sent_`.
+  bool end_if_compiled_ahead(Message& crash) {
+    const int64_t culprit = crash.integer();
+    const auto at =
+        std::find_if(sent_.begin(), sent_.end(), [&](const auto& s) { return s.second == culprit; });
+    if (at == sent_.end()) return false;
+    end(uint64_t{at->first}, crash_of(crash));
+    return true;
   }
 
   int64_t send_kernel(const KernelPlan& kernel) {
@@ -182,8 +193,9 @@ private:
     return next_id_++;
   }
 
-  /// Empty, or why candidates of this kind can't be checked.
-  std::string set_case(const KernelPlan& kernel, KnownCase*& known) {
+  /// Empty, or why candidates of this kind can't be checked; nothing if the process has ended by the fault of
+  /// a candidate which was compiled ahead.
+  std::optional<std::string> set_case(const KernelPlan& kernel, KnownCase*& known) {
     std::string key;
     for (const int stage : kernel.stages) key += fmt::format("{} ", stage);
     key += "| ";
@@ -194,7 +206,7 @@ private:
     if (const auto failed = failed_cases_.find(key); failed != failed_cases_.end()) return failed->second;
     if (const auto at = cases_.find(key); at != cases_.end()) {
       known = &at->second;
-      return {};
+      return "";
     }
     if (cases_.size() >= kMaxCases) {
       cases_.clear();
@@ -209,8 +221,12 @@ private:
     worker_->send(m);
     std::string error;
     for (std::optional<Message> answer;;) {
-      if (worker_->wait(kReferenceLimit, answer) != MessageReader::State::Message) {
+      const auto state = worker_->wait(kReferenceLimit, answer);
+      const bool crashed = state == MessageReader::State::Message && answer->kind() == WorkerMessage::Crashed;
+      if (crashed && end_if_compiled_ahead(*answer)) return std::nullopt;
+      if (crashed || state != MessageReader::State::Message) {
         error = "the unscheduled kernel, which it is to be checked against, can't be run";
+        end(); // it may still be at it: the next candidate is not to wait for that
         break;
       }
       if (answer->kind() != WorkerMessage::CaseReady || answer->integer() != id) continue;
@@ -223,7 +239,7 @@ private:
     }
     known = &cases_.emplace(key, KnownCase{id, {}, 1e30}).first->second;
     for (const ast::Param& param : reference->kernel.params) known->buffers.push_back(param.buffer->id);
-    return {};
+    return "";
   }
 
   std::shared_ptr<const lower::Program> program_;
