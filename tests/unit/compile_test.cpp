@@ -16,6 +16,7 @@
 #include "graph/tensor_impl.hpp"
 #include "lathe/lathe.hpp"
 #include "runtime/object_cache.hpp"
+#include "support/patience.hpp"
 
 using namespace lathe;
 
@@ -340,8 +341,8 @@ TEST_CASE("a tuned schedule is stored, and the next compile uses it without sear
   CHECK(!compile({{"y", y}}, options).tuned());
   int reports = 0;
   TuneOptions tune;
-  tune.budget_seconds = 0.5;
-  tune.progress = [&](const TuneProgress& p) { reports += p.budget_seconds == 0.5; };
+  tune.budget_seconds = 0.5 * kPatience;
+  tune.progress = [&](const TuneProgress& p) { reports += p.budget_seconds == tune.budget_seconds; };
   CompileOptions tuning = options;
   tuning.tune = &tune;
   const Executable tuned = compile({{"y", y}}, tuning);
