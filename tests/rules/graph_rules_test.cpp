@@ -32,7 +32,7 @@ std::vector<Scalar> samples(DType d) {
 
 // The dtype of each letter of a side whose last operand at the root is of `d`: the first operand of Where is
 // bool, and so are the operands of a Where's condition.
-void letter_types(const RuleSide& side, int at, DType d, std::array<DType, 26>& types) {
+void letter_types(const RuleSide& side, int at, DType d, std::array<DType, kLetterCount>& types) {
   const RuleTerm& t = side.terms[at];
   if (t.kind == RuleTerm::Any || t.kind == RuleTerm::Constant) types[t.letter] = d;
   if (t.kind != RuleTerm::Apply) return;
@@ -44,8 +44,8 @@ void letter_types(const RuleSide& side, int at, DType d, std::array<DType, 26>& 
 }
 
 struct Letters {
-  std::array<NodeRef, 26> node;
-  std::array<DType, 26> type{};
+  std::array<NodeRef, kLetterCount> node;
+  std::array<DType, kLetterCount> type{};
 };
 
 NodeRef build(const RuleSide& side, int at, DType d, const Letters& letters, DType inner_cast,
@@ -78,7 +78,7 @@ int try_rule(const GraphRule& rule, DType d, DType inner, DType outer) {
   Letters letters;
   letter_types(rule.left, 0, d, letters.type);
   std::vector<int> used;
-  std::vector<bool> is_constant(26);
+  std::vector<bool> is_constant(kLetterCount);
   for (int i = 0; i < rule.left.count; ++i) {
     const RuleTerm& t = rule.left.terms[i];
     if (t.kind != RuleTerm::Any && t.kind != RuleTerm::Constant) continue;
