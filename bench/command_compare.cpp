@@ -51,7 +51,7 @@ Row compare_case(const Case& c, const Options& options, const std::vector<Peer>&
   row.ops = lowered(c.program)->stages.size();
   row.arena_bytes = compiled.executable().arena_bytes();
   row.max_error = compiled.verify(want);
-  row.verified = row.max_error <= c.tolerance;
+  row.verified = row.max_error <= compiled.tolerance();
   std::vector<Contender> contenders = verified_contenders(c, want, peers, options.threads);
   std::vector<Calls> calls{timed([&] { compiled.run(); })};
   for (const Contender& contender : contenders)

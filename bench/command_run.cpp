@@ -64,7 +64,7 @@ int run_command(const Options& options) {
     Compiled compiled(c, std::move(executable));
     Row row = start_row(c, compile, compiled.executable());
     row.max_error = compiled.verify(c.reference(c.inputs));
-    row.verified = row.max_error <= c.tolerance;
+    row.verified = row.max_error <= compiled.tolerance();
     row.seconds = median_seconds({[&] { compiled.run(); }})[0];
     row.extra["compile_ms"] = compile_seconds * 1e3;
     row.extra["predicted_ms"] = compiled.executable().predicted_seconds() * 1e3;

@@ -101,7 +101,7 @@ Tuned tune_case(const Case& c, const Reference& want, const Options& options) {
   Row row = start_row(c, with, tuned.executable());
   row.tuned = true; // by a replay too
   row.max_error = tuned.verify(want);
-  row.verified = row.max_error <= c.tolerance && untuned.verify(want) <= c.tolerance;
+  row.verified = row.max_error <= tuned.tolerance() && untuned.verify(want) <= untuned.tolerance();
   std::vector<double> times = median_seconds({[&] { tuned.run(); }, [&] { untuned.run(); }});
   row.seconds = times[0];
   row.extra = {{"predicted_ms", tuned.executable().predicted_seconds() * 1e3},

@@ -4,10 +4,23 @@
 #include <limits>
 
 namespace lathe::bench {
+namespace {
+
+/// How much more than direct sums tiles of 4 by 4 round (12 times in tests/unit/winograd_test.cpp).
+constexpr double kWinogradRounding = 16;
+
+bool uses_winograd(const Executable& executable) {
+  const std::vector<std::string> moves = executable.moves();
+  return std::any_of(moves.begin(), moves.end(), [](const std::string& m) { return m.starts_with("winograd("); });
+}
+
+} // namespace
 
 Compiled::Compiled(const Case& c, const CompileOptions& options) : Compiled(c, compile(c.program, options)) {}
 
-Compiled::Compiled(const Case& c, Executable executable) : executable_(std::move(executable)) {
+Compiled::Compiled(const Case& c, Executable executable)
+    : executable_(std::move(executable)),
+      tolerance_(c.tolerance * (uses_winograd(executable_) ? kWinogradRounding : 1)) {
   for (const KernelParam& input : executable_.inputs()) inputs_[input.name] = c.inputs.at(input.name).data();
   for (const KernelParam& output : executable_.outputs()) {
     Sizes sizes;

@@ -15,9 +15,12 @@ public:
   const HostTensors& outputs() const { return memory_; }
   /// Poisons the outputs, runs, and gives the largest error against the reference.
   double verify(const Reference& want);
+  /// What that error may be: the case's, and more where Winograd's filtering was chosen, which rounds more.
+  double tolerance() const { return tolerance_; }
 
 private:
   Executable executable_;
+  double tolerance_;
   HostTensors memory_;
   std::map<std::string, const void*> inputs_;
   std::map<std::string, void*> outputs_;

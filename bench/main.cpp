@@ -36,6 +36,11 @@ void add_device(CLI::App& command, Options& options) {
   command.add_option("--threads", options.threads, "threads of parallel loops")
       ->capture_default_str()
       ->check(CLI::Range(1, 1024));
+  command
+      .add_option("--winograd", options.winograd,
+                  "largest tile of Winograd's filtering for 3x3 convolutions: 4, 2, or 0 for never")
+      ->capture_default_str()
+      ->check(CLI::IsMember({0, 2, 4}));
 }
 
 void add_search(CLI::App& command, Options& options) {

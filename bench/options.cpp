@@ -33,6 +33,7 @@ CompileOptions compile_options(const Options& options) {
   compile.device = options.device.empty() ? default_device() : options.device;
   compile.cpu = options.cpu;
   compile.threads = options.threads;
+  compile.winograd = options.winograd;
   if (compile.device == default_device()) return compile; // listing them all would load every driver
   std::string known;
   for (const DeviceInfo& device : devices()) {

@@ -14,6 +14,7 @@ struct Options {
   std::string dtype = "f32";
   std::string cpu = "native";
   int threads = 1;
+  int winograd = CompileOptions{}.winograd;
   bool json = false;
 
   bool untuned = false; ///< run: ignore stored schedules

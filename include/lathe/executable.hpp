@@ -88,7 +88,7 @@ struct CompileOptions {
   bool use_database = true;
   /// Largest tile of Winograd's filtering that the search may choose for 3x3 convolutions of stride 1: 4, 2, or 0 for never.
   /// It rounds differently from direct sums: see src/graph/winograd.hpp.
-  int winograd = 0;
+  int winograd = 4;
   std::vector<std::string> moves{};        ///< if not empty: apply exactly these, no search
 };
 
