@@ -11,7 +11,8 @@ constexpr double kWinogradRounding = 16;
 
 bool uses_winograd(const Executable& executable) {
   const std::vector<std::string> moves = executable.moves();
-  return std::any_of(moves.begin(), moves.end(), [](const std::string& m) { return m.starts_with("winograd("); });
+  return std::any_of(moves.begin(), moves.end(),
+                     [](const std::string& m) { return m.starts_with("winograd("); });
 }
 
 } // namespace

@@ -69,7 +69,6 @@ private:
   struct KnownCase {
     int64_t id;
     std::vector<int> buffers; // of the reference's parameters, in their order
-    double best_seconds = 1e30;
 
     int64_t place_of(int buffer) const {
       const auto at = std::find(buffers.begin(), buffers.end(), buffer);
@@ -87,7 +86,7 @@ private:
     if (!error->empty()) return Measurement{false, 0, *error};
     const int64_t id = send_kernel(kernel);
     Message run(WorkerMessage::Run);
-    run.add(id).add(known->id).add(limit).add(known->best_seconds);
+    run.add(id).add(known->id).add(limit);
     add_places(kernel, *known, run);
     worker_->send(run);
     sent_.erase(kernel.hash);
@@ -115,7 +114,6 @@ private:
         if (message->integer() != id) break;
         const bool ok = message->integer() != 0;
         const double seconds = message->number();
-        if (ok) known->best_seconds = std::min(known->best_seconds, seconds);
         return Measurement{ok, seconds, message->text()};
       }
       case WorkerMessage::Crashed:
@@ -237,7 +235,7 @@ private:
       failed_cases_.emplace(key, error);
       return error;
     }
-    known = &cases_.emplace(key, KnownCase{id, {}, 1e30}).first->second;
+    known = &cases_.emplace(key, KnownCase{id, {}}).first->second;
     for (const ast::Param& param : reference->kernel.params) known->buffers.push_back(param.buffer->id);
     return "";
   }

@@ -27,11 +27,14 @@ namespace {
 using Buffer = std::unique_ptr<runtime::DeviceBuffer>;
 using Clock = std::chrono::steady_clock;
 
-constexpr double kSample = 20e-6;      // shorter runs are timed several at once
-constexpr double kEnough = 10e-3;      // of timing for a candidate that may be the best
-constexpr int kRunsAtLeast = 3;
-constexpr double kHopeless = 1.5, kBehind = 1.08; // times the best: after two runs, after five
-constexpr int kSureAfter = 5;
+constexpr double kSample = 20e-6;         // shorter runs are timed several at once
+constexpr double kEnough = 10e-3;         // of timing for a candidate that may be the best
+constexpr double kEnoughToBeSure = 20e-3; // for one that looks better than the best
+constexpr size_t kPairsAtLeast = 3, kPairsToBeSure = 7;
+constexpr double kBetter = 0.99;                  // times the champion
+constexpr double kHopeless = 1.5, kBehind = 1.08; // times the champion: after two pairs of runs, after five
+constexpr size_t kSureAfter = 5;
+constexpr double kFarBehind = 3; // times the champion in the first run: not worth running that beside it
 
 // ---- A crash is reported by the thread that crashed ----
 
@@ -65,6 +68,26 @@ void watch_for_crashes(std::vector<char>& stack) {
 
 // ---- Work ----
 
+struct Compiled {
+  std::shared_ptr<const ast::Kernel> kernel;
+  std::shared_ptr<runtime::Program> program;
+  std::string error;
+};
+
+/// The memory of a candidate's parameter.
+struct Place {
+  runtime::DeviceBuffer* buffer;
+  size_t bytes;
+  const std::vector<unsigned char>* expected; // of a written one
+};
+
+/// A candidate ready to be run beside others.
+struct Contender {
+  std::shared_ptr<runtime::Program> program;
+  std::vector<runtime::BufferSlice> slices;
+  double seconds = 0;
+};
+
 /// One set of stages: inputs on the device, and what its outputs must be. All schedules of it share them.
 struct Case {
   std::vector<int64_t> vars;
@@ -73,12 +96,7 @@ struct Case {
   std::vector<std::vector<unsigned char>> expected; // of the written ones
   std::map<std::string, Buffer> copies;             // of constants, by the text of the kernel that makes them
   double reduction_length = 1;
-};
-
-struct Compiled {
-  std::shared_ptr<const ast::Kernel> kernel;
-  std::unique_ptr<runtime::Program> program;
-  std::string error;
+  Contender first, champion; // what all times refer to, and the fastest so far
 };
 
 class Queue {
@@ -184,9 +202,9 @@ private:
         if (!candidate.program) throw Error(ErrorKind::Device, candidate.error);
         working_on = id;
         Case& c = cases_.at(m.integer());
-        const double limit = m.number(), best = m.number();
+        const double limit = m.number();
         const std::vector<Place> places = places_of(*candidate.kernel, c, m);
-        const double seconds = measure(candidate, c, places, limit, best);
+        const double seconds = measure(candidate, c, places, limit);
         done.add(id).add(int64_t{1}).add(seconds).add("");
       } catch (const std::exception& e) { // a candidate that can't be compiled or run is no candidate
         done = Message(WorkerMessage::Result);
@@ -204,12 +222,6 @@ private:
     say(std::move(running));
   }
 
-  /// The memory of a candidate's parameter.
-  struct Place {
-    runtime::DeviceBuffer* buffer;
-    size_t bytes;
-    const std::vector<unsigned char>* expected; // of a written one
-  };
   std::vector<Place> places_of(const ast::Kernel& kernel, Case& c, Message& m) {
     std::vector<Place> copies;
     for (int64_t count = m.integer(); count > 0; --count) {
@@ -230,7 +242,8 @@ private:
   }
   Place copy_of_constant(Case& c, size_t source, const std::string& text) {
     const ast::Kernel fill = ast::parse(text);
-    const auto bytes = static_cast<size_t>(largest_bytes(*fill.params.at(1).buffer)); // constants have no variables
+    const auto bytes =
+        static_cast<size_t>(largest_bytes(*fill.params.at(1).buffer)); // constants have no variables
     Buffer& made = c.copies[text];
     if (!made) {
       std::vector<unsigned char> copy(bytes);
@@ -241,13 +254,16 @@ private:
     return {made.get(), bytes, nullptr};
   }
 
-  double measure(const Compiled& candidate, const Case& c, const std::vector<Place>& places, double limit,
-                 double best_known) {
+  /// Seconds under the conditions in which the first candidate of the case was timed: the machine's speed
+  /// drifts by more than candidates differ, so each is timed in turns with the fastest so far, and the ratio
+  /// counts.
+  double measure(const Compiled& candidate, Case& c, const std::vector<Place>& places, double limit) {
     const ast::Kernel& kernel = *candidate.kernel;
     std::vector<runtime::BufferSlice> slices;
     for (const Place& place : places) slices.push_back({place.buffer, 0, place.bytes});
     for (size_t i = 0; i < places.size(); ++i)
-      if (kernel.params[i].written) poison(kernel.params[i].buffer->dtype, *places[i].buffer, places[i].bytes);
+      if (kernel.params[i].written)
+        poison(kernel.params[i].buffer->dtype, *places[i].buffer, places[i].bytes);
     say_running();
     const double first = time(*candidate.program, slices, c, 1);
     say_running();
@@ -257,22 +273,61 @@ private:
           compare_values(kernel.params[i].buffer->dtype, *places[i].expected,
                          download(*places[i].buffer, places[i].bytes), c.reduction_length);
       if (!wrong.empty())
-        throw Error(ErrorKind::Value, fmt::format("wrong result in {}: {}", kernel.params[i].buffer->name, wrong));
+        throw Error(ErrorKind::Value,
+                    fmt::format("wrong result in {}: {}", kernel.params[i].buffer->name, wrong));
     }
     if (first > limit)
       throw Error(ErrorKind::Limit, fmt::format("too slow: {:.3g} s, the limit is {:.3g} s", first, limit));
     say_running();
-    double best = first, total = first;
     const int at_once = static_cast<int>(std::clamp(kSample / std::max(first, 1e-9), 1.0, 1000.0));
-    for (int runs = 1; (runs < kRunsAtLeast || total < kEnough) && total < limit + kEnough; ++runs) {
-      // What can't win any more need not be known exactly.
-      if (runs >= 2 && best > kHopeless * best_known) break;
-      if (runs >= kSureAfter && best > kBehind * best_known) break;
-      const double seconds = time(*candidate.program, slices, c, at_once);
-      best = std::min(best, seconds);
-      total += seconds * at_once;
+    Contender& champion = c.champion;
+    if (!champion.program) {
+      double best = first, total = first;
+      for (size_t runs = 1; (runs < kPairsAtLeast || total < kEnough) && total < limit + kEnough; ++runs) {
+        const double seconds = time(*candidate.program, slices, c, at_once);
+        best = std::min(best, seconds);
+        total += seconds * at_once;
+      }
+      c.first = champion = {candidate.program, std::move(slices), best};
+      return best;
     }
-    return best;
+    double again = first; // the first run was cold
+    if (first > kFarBehind * champion.seconds) again = time(*candidate.program, slices, c, 1);
+    if (again > kFarBehind * champion.seconds) return again;
+    const Contender challenger{candidate.program, std::move(slices)};
+    const double ratio = ratio_to(champion, challenger, c, at_once, kPairsAtLeast, kEnough);
+    if (ratio >= kBetter) return std::max(1.0, ratio) * champion.seconds;
+    // One of many looks better by luck, and such luck would add up: a second opinion, always of the same.
+    const double seconds =
+        c.first.seconds * ratio_to(c.first, challenger, c, at_once, kPairsToBeSure, kEnoughToBeSure);
+    if (seconds >= champion.seconds) return champion.seconds;
+    champion = challenger;
+    champion.seconds = seconds;
+    return seconds;
+  }
+
+  /// Over pairs of runs, one right after the other: the median of their ratios or the ratio of the fastest
+  /// runs, whichever speaks more for what is known.
+  double ratio_to(const Contender& known, const Contender& challenger, const Case& c, int at_once,
+                  size_t pairs, double enough) {
+    std::vector<double> ratios;
+    double total = 0, least_known = 1e30, least = 1e30;
+    const auto ratio = [&] {
+      std::nth_element(ratios.begin(), ratios.begin() + static_cast<long>(ratios.size() / 2), ratios.end());
+      return std::max(ratios[ratios.size() / 2], least / least_known);
+    };
+    while (ratios.size() < pairs || total < enough) {
+      const double beside = time(*known.program, known.slices, c, at_once);
+      const double seconds = time(*challenger.program, challenger.slices, c, at_once);
+      ratios.push_back(seconds / beside);
+      least_known = std::min(least_known, beside);
+      least = std::min(least, seconds);
+      total += seconds * at_once;
+      // What can't win any more need not be known exactly.
+      if (ratios.size() == 2 && std::min(ratios[0], ratios[1]) > kHopeless) break;
+      if (ratios.size() == kSureAfter && ratio() > kBehind) break;
+    }
+    return ratio();
   }
 
   double time(const runtime::Program& program, const std::vector<runtime::BufferSlice>& slices, const Case& c,
@@ -316,7 +371,8 @@ private:
       made.buffers.back()->upload(0, data.data(), data.size());
     }
     std::vector<runtime::BufferSlice> slices;
-    for (size_t i = 0; i < made.buffers.size(); ++i) slices.push_back({made.buffers[i].get(), 0, made.bytes[i]});
+    for (size_t i = 0; i < made.buffers.size(); ++i)
+      slices.push_back({made.buffers[i].get(), 0, made.bytes[i]});
     device_.compile(finalise(reference), flags_)->launch(slices, made.vars);
     device_.finish();
     made.expected.resize(reference.params.size());

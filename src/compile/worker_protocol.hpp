@@ -15,7 +15,7 @@ enum class WorkerMessage : uint8_t {
   Case,    // id, reference kernel, shape values: what candidates are checked against
   Forget,  // all cases
   Compile, // id, kernel
-  Run,     // id, case, time limit, best time known of the case, the places of its parameters
+  Run,     // id, case, time limit, the places of its parameters
   // From the worker.
   Ready,     // error
   CaseReady, // id, error

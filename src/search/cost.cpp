@@ -14,8 +14,10 @@ constexpr double kLoopInstructions = 2; // increment, compare and branch
 constexpr double kLoopEntryCycles = 2;
 constexpr double kMispredictCycles = 14; // at the end of a loop too long for the predictor to count
 constexpr double kPredictedTrips = 24;
-constexpr double kFrontEnd = 6;   // instructions a cycle
-constexpr double kDecoded = 1500; // instructions the front end keeps; beyond, it decodes again
+constexpr double kFrontEnd = 6;        // instructions a cycle
+constexpr double kLoadsPerCycle = 1.7; // of two, sustained
+constexpr double kLoadsShow = 0.15;    // share of loads and arithmetic that doesn't run side by side
+constexpr double kDecoded = 1500;      // instructions the front end keeps; beyond, it decodes again
 constexpr double kSpillCycles = 2;
 constexpr double kParallelCallCycles = 25; // the call of a parallel loop's body
 constexpr double kGroupCycles = 300;       // starting a work-group on a CPU's OpenCL
@@ -24,6 +26,7 @@ constexpr double kGpuLaunch = 8e-6;
 constexpr double kBandwidthCores = 8;   // about here main memory is saturated
 constexpr double kNotOverlapped = 0.15; // share of the hidden terms that shows nevertheless
 constexpr double kNotForeseen = 0.6;    // and more of it where loads are issued too late, which they are from
+constexpr double kNearLine = 0.6e-9;    // seconds, of a line from the second level that no prefetcher foresaw
 constexpr double kInWindow = 32;        // so many instructions for each line read on
 constexpr double kWindow = 256; // instructions that overlap: nests of a longer body come one after the other
 constexpr double kPage = 4096, kFirstTlb = 96, kSecondTlb = 2048;
@@ -32,8 +35,9 @@ constexpr double kFirstTlbMiss = 1e-9, kSecondTlbMiss = 9e-9;
 double cycles_per_iteration(const Work& w, const Target& target) {
   if (w.empty()) return 0;
   const double instructions = w.arithmetic + w.loads + w.stores + w.other;
-  double cycles =
-      std::max({w.arithmetic / 2, w.loads / 2, w.stores, instructions / kFrontEnd, w.divider, w.chain});
+  double cycles = std::max(
+      {w.arithmetic / 2, w.loads / kLoadsPerCycle, w.stores, instructions / kFrontEnd, w.divider, w.chain});
+  cycles += kLoadsShow * std::min(w.arithmetic, w.loads) / 2;
   if (instructions > kDecoded) cycles = std::max(cycles, instructions / 4);
   return cycles + kSpillCycles * std::max(0.0, w.registers - target.vector_registers);
 }
@@ -166,11 +170,14 @@ void read_phases(const MachineProfile& machine, Workspace& space) {
       if (f.accesses[a].loop >= 0) link(space.phases[phase_of(f, f.accesses[a].loop)], space.moved[a], a);
   };
   const size_t links = std::min(machine.levels.size() - 1, std::tuple_size_v<decltype(Phase::links)>);
-  for (size_t i = 0; i < links; ++i)
-    share_out(cache_shape(machine.levels[i].bytes, i + 1 < links), [&](Phase& p, const Traffic& t, size_t a) {
+  for (size_t i = 0; i < links; ++i) {
+    CacheShape cache = cache_shape(machine.levels[i].bytes, i + 1 < links);
+    cache.nearest = i == 0;
+    share_out(cache, [&](Phase& p, const Traffic& t, size_t a) {
       add(t, p.links[i]);
       if (i == std::min<size_t>(1, links - 1) && f.accesses[a].ahead != 0) p.asked += t.read;
     });
+  }
   share_out({kFirstTlb * kPage, kPage, 0, 0},
             [](Phase& p, const Traffic& t, size_t) { add(t, p.near_pages); });
   share_out({kSecondTlb * kPage, kPage, 0, 0},
@@ -204,7 +211,7 @@ void add_phase(const Phase& phase, const MachineProfile& machine, double cycle, 
     all += s;
   }
   // The longest of the overlapping terms counts in full and the rest as far as they don't hide behind it.
-  double hidden = kNotOverlapped * (all - longest);
+  double hidden = kNotOverlapped * (all - longest) + kNearLine * phase.links[0].scattered / 64 / ways;
   const double far = phase.links[std::min<size_t>(1, links - 1)].read;
   if (far > 0) {
     const double for_each_line = compute.instructions / (far / 64);

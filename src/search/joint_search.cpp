@@ -13,7 +13,7 @@ namespace {
 constexpr double kWorthwhile = 0.995;
 constexpr double kShare = 0.4; // of the budget, before anything is measured
 constexpr int kQuickBeam = 4;    // wider ones also try more parameters
-constexpr size_t kVariants = 96; // of one kernel, remembered for measuring
+constexpr size_t kVariants = 512; // of one kernel, remembered for measuring
 
 bool intersects(const std::vector<int>& a, const std::vector<int>& b) {
   return std::any_of(a.begin(), a.end(), [&](int s) { return std::find(b.begin(), b.end(), s) != b.end(); });

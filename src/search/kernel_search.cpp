@@ -15,7 +15,7 @@ namespace {
 constexpr double kWorthwhile = 0.99; // a round must bring one per cent
 constexpr double kAsGood =
     1.01; // what is this near to the best wins if it takes fewer moves: less code, sooner compiled
-constexpr size_t kKept = 64; // schedules remembered for measuring
+constexpr size_t kKept = 64, kKeptForTuning = 512; // schedules remembered for measuring
 
 bool touches(const std::vector<int>& stages, const std::vector<int>& reads) {
   return std::any_of(reads.begin(), reads.end(),
@@ -95,7 +95,7 @@ const std::vector<Schedule>& KernelSearch::schedules(const Plan& plan, size_t k)
     if (all[i].moves.size() < all[simplest].moves.size()) simplest = i;
   std::rotate(all.begin(), all.begin() + static_cast<long>(simplest),
               all.begin() + static_cast<long>(simplest) + 1);
-  if (all.size() > kKept) all.resize(kKept);
+  if (const size_t kept = thorough_ ? kKeptForTuning : kKept; all.size() > kept) all.resize(kept);
   return known_.emplace(kernel->hash, Known{kernel, std::move(all)}).first->second.schedules;
 }
 

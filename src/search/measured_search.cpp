@@ -13,13 +13,16 @@ namespace {
 
 constexpr double kFirstLimit = 100; // times the prediction, between so many seconds
 constexpr double kFirstLimitLeast = 1, kFirstLimitMost = 10;
-constexpr size_t kAhead = 3; // candidates decided on, the one being measured included
-constexpr size_t kSurprises = 5;   // one candidate in so many is drawn at random
+constexpr size_t kAhead = 3;      // candidates decided on, the one being measured included
+constexpr size_t kSurprises = 5;  // one candidate in so many is drawn at random
+constexpr double kNearBest = 1.1; // variants this near to the best have their neighbours tried, too
+constexpr size_t kPatience = 400; // variants of one kernel without a better one, after which it is left alone
 
 /// The kernel of one or more partitions that computes certain stages, with its variants.
 struct Slot {
-  std::vector<Variant> open;          // not measured yet, best predicted last
-  std::unordered_set<uint64_t> known; // hashes of all that were ever open
+  std::vector<Variant> open;                 // not measured yet, best predicted last
+  std::unordered_set<uint64_t> known;        // hashes of all that were ever open
+  std::multimap<double, Variant> unexpanded; // measured, their neighbours not proposed yet; by seconds
   std::optional<Variant> best;
   double best_seconds = 0;
   size_t tried = 0, since_better = 0;
@@ -35,8 +38,8 @@ class Measurer {
 public:
   Measurer(JointSearch& search, const Plan& start, const std::vector<Partition>& partitions, CostModel& model,
            const SearchOptions& options, const Watch& watch)
-      : search_(search), start_(start), partitions_(partitions), model_(model), options_(options), watch_(watch),
-        random_(options.seed) {
+      : search_(search), start_(start), partitions_(partitions), model_(model), options_(options),
+        watch_(watch), random_(options.seed) {
     program_ = options.log.empty() ? 0 : program_hash(*start.program);
     for (auto& [key, variants] : search.variants(partitions)) {
       Slot& slot = slots_[key];
@@ -63,8 +66,8 @@ public:
   }
 
 private:
-  /// A plan from elsewhere: its kernels are the first to be measured. If they compute what no partition's kernels
-  /// do, it is a partition more.
+  /// A plan from elsewhere: its kernels are the first to be measured. If they compute what no partition's
+  /// kernels do, it is a partition more.
   void add_seed(const Plan& seed) {
     bool is_new = false;
     for (const auto& kernel : seed.kernels) {
@@ -72,7 +75,8 @@ private:
       is_new |= added;
       Slot& slot = at->second;
       const bool is_known = !slot.known.insert(kernel->hash).second;
-      if (is_known) std::erase_if(slot.open, [&](const Variant& v) { return v.kernel->hash == kernel->hash; });
+      if (is_known)
+        std::erase_if(slot.open, [&](const Variant& v) { return v.kernel->hash == kernel->hash; });
       ahead_.push_back({&slot, {kernel, search_.moves_of(seed, *kernel), model_.seconds(kernel)}});
     }
     if (is_new) partitions_.push_back({seed, model_.seconds(seed), 0});
@@ -88,12 +92,23 @@ private:
     return most_promising();
   }
 
+  /// When all is measured, what surrounds the next best is tried.
+  bool has_open(Slot& slot) {
+    while (slot.open.empty() && !slot.unexpanded.empty() &&
+           slot.unexpanded.begin()->first < kNearBest * slot.best_seconds) {
+      const Variant from = std::move(slot.unexpanded.begin()->second);
+      slot.unexpanded.erase(slot.unexpanded.begin());
+      add_neighbours(slot, from);
+    }
+    return !slot.open.empty();
+  }
+
   /// Where most time is spent and improvement is still likely.
   Slot* most_promising() {
     Slot* best = nullptr;
     double most = 0;
     for (auto& [key, slot] : slots_) {
-      if (slot.open.empty() || !slot.best) continue;
+      if (!slot.best || slot.since_better >= kPatience || !has_open(slot)) continue;
       const double weight = slot.best_seconds * uses_of(key) / (4.0 + static_cast<double>(slot.since_better));
       if (!best || weight > most) {
         best = &slot;
@@ -142,6 +157,8 @@ private:
       slot.best = variant;
       slot.best_seconds = result.seconds;
       add_neighbours(slot, variant);
+    } else if (result.ok && result.seconds < kNearBest * slot.best_seconds) {
+      slot.unexpanded.emplace(result.seconds, variant);
     }
     report();
   }
@@ -153,7 +170,8 @@ private:
 
   Measurement measure(const Variant& variant, double limit) {
     if (const Measurement* known = known_result(variant.kernel->hash)) return *known;
-    const Measurement result = options_.measure(variant.kernel, std::min(limit, std::max(watch_.left(), 0.1)));
+    const Measurement result =
+        options_.measure(variant.kernel, std::min(limit, std::max(watch_.left(), 0.1)));
     ++measured_;
     if (!result.ok) {
       --measured_;

@@ -10,11 +10,12 @@ namespace {
 constexpr double kUsable = 0.8; // of a cache: the rest is lost to other data and imperfect replacement
 constexpr double kPrefetchedRun = 2048; // bytes in a row after which the prefetcher has all its effect
 constexpr double kPageRun = 256;        // and from which a page is worth its miss
+constexpr double kStreams = 16, kNearStreams = 4; // runs that a prefetcher follows side by side
 
 /// What one access touches while some loops run.
 struct Footprint {
   double bytes = 0;       // in whole lines
-  double run = 0;         // contiguous bytes
+  double run = 0;         // contiguous bytes that are touched one after the other
   bool conflicts = false; // more lines than the sets they map to can hold
 };
 
@@ -85,6 +86,7 @@ private:
       return out;
     }
     double run = element, rows = 1, covered_sets = 1;
+    double reach = element;       // as `run`, if loops that are shorter now and then never were
     double stride = 0, count = 1; // of the level being merged
     const auto close_level = [&] {
       if (count <= 1) return;
@@ -99,8 +101,9 @@ private:
     for (const Step& s : steps_) {
       if (s.depth < depth || s.extent <= 1) continue;
       const double step = s.stride * element;
-      if (count <= 1 && step <= std::max(run, cache_.line)) {
+      if (count <= 1 && step <= std::max(reach, cache_.line)) {
         run += step * (s.extent - 1);
+        reach += step * (std::ceil(s.extent) - 1);
       } else if (count > 1 && step < stride * count) {
         count += step / stride * (s.extent - 1);
       } else {
@@ -113,10 +116,27 @@ private:
     const double lines_a_row = std::max(1.0, std::ceil(run / cache_.line - 1e-9));
     const double lines = std::min(rows * lines_a_row, std::ceil(whole / cache_.line));
     out.bytes = lines * cache_.line;
-    out.run = run;
+    out.run = run_from(a, depth);
     if (cache_.sets > 0)
       out.conflicts = lines > std::min(cache_.sets, covered_sets * lines_a_row) * cache_.ways;
     return out;
+  }
+
+  /// From the innermost loop outwards, as far as what comes next adjoins; a few such runs may take turns.
+  double run_from(const AccessInfo& a, int depth) const {
+    const double element = f_->buffers[a.buffer].element_bytes;
+    double run = element, reach = element, streams = 1;
+    for (int l = a.loop; l >= 0 && f_->loops[l].depth >= depth; l = f_->loops[l].parent) {
+      const double step = std::abs(f_->stride(a, l)) * element, extent = f_->loops[l].extent;
+      if (step == 0 || extent <= 1) continue;
+      if (step > std::max(reach, cache_.line)) {
+        streams *= extent;
+      } else if (streams <= (cache_.nearest ? kNearStreams : kStreams)) {
+        run += step * (extent - 1);
+        reach += step * (std::ceil(extent) - 1);
+      }
+    }
+    return run;
   }
 
   /// The union of accesses [first, end) over the loops of depth >= d: the same buffer counts once.
@@ -174,7 +194,7 @@ private:
         (m.streamed ? t.streamed : t.written) += bytes;
       }
       const double enough = cache_.line > 64 ? kPageRun : kPrefetchedRun;
-      if (m.run < enough && !m.prefetched)
+      if (m.run < enough && (cache_.nearest || !m.prefetched))
         (*out_)[m.read ? m.reader : m.writer].scattered += bytes * (1 - m.run / enough);
     });
   }

@@ -14,6 +14,7 @@ struct CacheShape {
   double bytes;
   double line;
   double sets, ways; // sets 0: never in conflict
+  bool nearest = false; // what was asked for a tile ahead is gone again when it is read
 };
 CacheShape cache_shape(int64_t bytes, bool conflicts);
 
