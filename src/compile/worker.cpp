@@ -34,6 +34,7 @@ constexpr size_t kPairsAtLeast = 3, kPairsToBeSure = 7;
 constexpr double kBetter = 0.99;                  // times the champion
 constexpr double kHopeless = 1.5, kBehind = 1.08; // times the champion: after two pairs of runs, after five
 constexpr size_t kSureAfter = 5;
+constexpr double kWorthSaying = 1e-3; // seconds of a pair: its step is over
 constexpr double kFarBehind = 3; // times the champion in the first run: not worth running that beside it
 
 // ---- A crash is reported by the thread that crashed ----
@@ -319,12 +320,13 @@ private:
     while (ratios.size() < pairs || total < enough) {
       const double beside = time(*known.program, known.slices, c, at_once);
       const double seconds = time(*challenger.program, challenger.slices, c, at_once);
+      if (beside + seconds > kWorthSaying) say_running();
       ratios.push_back(seconds / beside);
       least_known = std::min(least_known, beside);
       least = std::min(least, seconds);
       total += seconds * at_once;
       // What can't win any more need not be known exactly.
-      if (ratios.size() == 2 && std::min(ratios[0], ratios[1]) > kHopeless) break;
+      if (ratios.size() == 2 && std::min(ratios[0], ratios[1]) > (total > enough ? kBehind : kHopeless)) break;
       if (ratios.size() == kSureAfter && ratio() > kBehind) break;
     }
     return ratio();

@@ -13,8 +13,9 @@ namespace {
 
 constexpr double kFirstLimit = 100; // times the prediction, between so many seconds
 constexpr double kFirstLimitLeast = 1, kFirstLimitMost = 10;
-constexpr size_t kAhead = 3;      // candidates decided on, the one being measured included
-constexpr size_t kSurprises = 5;  // one candidate in so many is drawn at random
+constexpr size_t kAhead = 3;     // candidates decided on, the one being measured included
+constexpr size_t kSurprises = 5; // one candidate in so many is drawn at random
+constexpr double kPlausible = 3; // from those that the model calls so many times slower than the next at most
 constexpr double kNearBest = 1.1; // variants this near to the best have their neighbours tried, too
 constexpr size_t kPatience = 400; // variants of one kernel without a better one, after which it is left alone
 
@@ -132,7 +133,12 @@ private:
   /// Decided before those ahead of it are measured, so that it can be compiled meanwhile.
   void choose(Slot& slot) {
     size_t pick = slot.open.size() - 1;
-    if (++slot.tried % kSurprises == 0) pick = random_() % slot.open.size();
+    if (++slot.tried % kSurprises == 0) {
+      const auto plausible = std::partition_point(slot.open.begin(), slot.open.end(), [&](const Variant& v) {
+        return v.predicted > kPlausible * slot.open.back().predicted;
+      });
+      pick -= random_() % static_cast<size_t>(slot.open.end() - plausible);
+    }
     ahead_.push_back({&slot, std::move(slot.open[pick])});
     slot.open.erase(slot.open.begin() + static_cast<long>(pick));
   }
