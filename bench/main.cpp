@@ -25,6 +25,19 @@ void add_case(CLI::App& command, Options& options, bool many) {
       ->capture_default_str();
 }
 
+void add_threads(CLI::App& command, Options& options) {
+  command.add_option("--threads", options.threads, "threads of parallel loops")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
+}
+
+void add_beam(CLI::App& command, Options& options) {
+  command.add_option("--beam", options.beam, "plans kept from round to round")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 4096));
+  command.add_option("--seed", options.seed, "of the search's own choices")->capture_default_str();
+}
+
 void add_device(CLI::App& command, Options& options) {
   command.add_option(
       "--device", options.device,
@@ -33,9 +46,7 @@ void add_device(CLI::App& command, Options& options) {
       .add_option("--cpu", options.cpu,
                   "what the code may use: native, x86-64, x86-64-v2, x86-64-v3 or x86-64-v4")
       ->capture_default_str();
-  command.add_option("--threads", options.threads, "threads of parallel loops")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1024));
+  add_threads(command, options);
   command
       .add_option("--winograd", options.winograd,
                   "largest tile of Winograd's filtering for 3x3 convolutions: 4, 2, or 0 for never")
@@ -46,10 +57,7 @@ void add_device(CLI::App& command, Options& options) {
 void add_search(CLI::App& command, Options& options) {
   command.add_option("--budget", options.budget, "time for the search: 30s, 500ms, 2m")
       ->capture_default_str();
-  command.add_option("--beam", options.beam, "plans kept from round to round")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 4096));
-  command.add_option("--seed", options.seed, "of the search's own choices")->capture_default_str();
+  add_beam(command, options);
   command.add_option("--log", options.log,
                      "append every candidate and the winner to this file, as JSON lines");
 }
@@ -128,15 +136,10 @@ int main(int argc, char** argv) {
 
   CLI::App& joint =
       add("joint", "what searching graph and loops together gains over one after the other", joint_command);
-  joint.add_option("--beam", options.beam, "plans kept from round to round")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 4096));
-  joint.add_option("--seed", options.seed, "of the search's own choices")->capture_default_str();
+  add_beam(joint, options);
   joint.add_option("--budget", options.joint_budget, "time for each search: 5s, 500ms, 2m")
       ->capture_default_str();
-  joint.add_option("--threads", options.threads, "threads of parallel loops")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1024));
+  add_threads(joint, options);
   joint.add_flag("--no-measure", options.no_measure,
                  "compare by the cost model alone; deterministic for a seed");
 

@@ -22,6 +22,7 @@ constexpr int size_of(DType d) {              // bytes
   return sizes[static_cast<int>(d)];
 }
 constexpr bool is_float(DType d) { return d >= DType::F16; }
+constexpr bool is_half(DType d) { return d == DType::F16 || d == DType::BF16; }
 constexpr bool is_signed(DType d) { return d >= DType::I8 && d <= DType::I64; }
 constexpr bool is_unsigned(DType d) { return d >= DType::U8 && d <= DType::U64; }
 constexpr bool is_integer(DType d) { return is_signed(d) || is_unsigned(d); }

@@ -53,7 +53,7 @@ template <DType D> void set(Slot& slot, native<D> value) {
 
 template <DType D> Slot read(const uint8_t* p) {
   Slot slot{};
-  if constexpr (D == DType::F16 || D == DType::BF16) {
+  if constexpr (is_half(D)) {
     uint16_t bits;
     std::memcpy(&bits, p, 2);
     slot.s = D == DType::F16 ? f16_to_f32(bits) : bf16_to_f32(bits);
@@ -66,7 +66,7 @@ template <DType D> Slot read(const uint8_t* p) {
   return slot;
 }
 template <DType D> void write(uint8_t* p, const Slot& slot) {
-  if constexpr (D == DType::F16 || D == DType::BF16) {
+  if constexpr (is_half(D)) {
     const uint16_t bits = D == DType::F16 ? f32_to_f16(slot.s) : f32_to_bf16(slot.s);
     std::memcpy(p, &bits, 2);
   } else {

@@ -62,7 +62,7 @@ Tensor drop_axes(const Tensor& a, const std::vector<int>& axes); // of size 1
 /// stay.
 DType float_dtype(DType dtype);
 /// Where half-precision values are computed: f32. The others stay.
-inline DType wide(DType dtype) { return dtype == DType::F16 || dtype == DType::BF16 ? DType::F32 : dtype; }
+inline DType wide(DType dtype) { return is_half(dtype) ? DType::F32 : dtype; }
 /// Applies a composed function of floats in f32 where x is half precision, so as to round once.
 template <class F> Tensor in_wide(const Tensor& x, F&& f) {
   const DType d = float_dtype(x.dtype());

@@ -11,8 +11,6 @@ namespace {
 
 using ast::ValueRef;
 
-bool is_half(DType d) { return d == DType::F16 || d == DType::BF16; }
-
 /// f16 and bf16 are computed in f32 and rounded to the storage dtype after each op.
 ValueRef elementwise(Op op, DType dtype, std::vector<ValueRef> args) {
   const bool moves_bits = op == Op::Where || op == Op::Cast || op == Op::Bitcast;

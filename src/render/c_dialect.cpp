@@ -40,7 +40,7 @@ public:
     return fmt::format("lathe_{}x{}", to_string(dtype == DType::Bool ? DType::U8 : dtype), lanes);
   }
   std::string storage_type(DType dtype) const override {
-    return dtype == DType::F16 || dtype == DType::BF16 ? "uint16_t" : scalar_name(dtype);
+    return is_half(dtype) ? "uint16_t" : scalar_name(dtype);
   }
   std::string index_type() const override { return "int64_t"; }
   std::string integer_suffix(DType dtype) const override { return dtype == DType::U64 ? "ULL" : "LL"; }

@@ -27,6 +27,7 @@ struct Chunk {
 
 /// Lanes per chunk for a Vector loop: a divisor of its width; 0 if it must be a scalar loop.
 int chunk_lanes(const ast::For& loop, const Dialect& dialect);
+Expr at_lane(Expr e, const Chunk& chunk, int lane);
 Expr flat_index(const ast::Buffer& buffer, const std::vector<Expr>& index);
 
 /// A register buffer that is only ever touched at constant places, in pieces that don't overlap: each piece

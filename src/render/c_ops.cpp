@@ -10,8 +10,6 @@
 namespace lathe::render {
 namespace {
 
-bool is_half(DType d) { return d == DType::F16 || d == DType::BF16; }
-
 /// The op table's spelling with $0, $1, $2 replaced.
 std::string spell(Op op, const std::vector<std::string>& args) {
   std::string out;

@@ -5,13 +5,6 @@
 #include "render/c_family.hpp"
 
 namespace lathe::render {
-namespace {
-bool is_half(DType d) { return d == DType::F16 || d == DType::BF16; }
-Expr at_lane(Expr e, const Chunk& chunk, int lane) {
-  return substitute(e, {{chunk.var, Expr(chunk.first + lane)}});
-}
-} // namespace
-
 void CFamily::store(const ast::Store& store, const Chunk* chunk) {
   if (store.scatter) return store_scatter(store);
   const Expr flat = flat_index(*store.buffer, store.index);

@@ -9,12 +9,9 @@
 #include "render/c_family.hpp"
 
 namespace lathe::render {
-namespace {
-bool is_half(DType d) { return d == DType::F16 || d == DType::BF16; }
 Expr at_lane(Expr e, const Chunk& chunk, int lane) {
   return substitute(e, {{chunk.var, Expr(chunk.first + lane)}});
 }
-} // namespace
 
 Expr flat_index(const ast::Buffer& buffer, const std::vector<Expr>& index) {
   Expr flat = 0;

@@ -7,8 +7,6 @@
 namespace lathe::render {
 namespace {
 
-bool is_half(DType d) { return d == DType::F16 || d == DType::BF16; }
-
 /// Whether a value of the body depends on the lane, and whether all that do have vector forms.
 class VectorCheck {
 public:

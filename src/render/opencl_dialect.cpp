@@ -20,7 +20,7 @@ public:
     return lanes == 1 ? scalar_name(dtype) : fmt::format("{}{}", scalar_name(dtype), lanes);
   }
   std::string storage_type(DType dtype) const override {
-    return dtype == DType::F16 || dtype == DType::BF16 ? "ushort" : scalar_name(dtype);
+    return is_half(dtype) ? "ushort" : scalar_name(dtype);
   }
   std::string index_type() const override { return "long"; }
   std::string integer_suffix(DType dtype) const override { return dtype == DType::U64 ? "UL" : "L"; }

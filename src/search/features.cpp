@@ -1,10 +1,10 @@
 #include "search/features.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <map>
 
+#include "search/dependence_map.hpp"
 #include "search/op_cost.hpp"
 
 namespace lathe::search {
@@ -19,49 +19,6 @@ constexpr double kDivisionInstructions = 3; // of a quotient or remainder by a c
 double clamp_size(Expr var) {
   return std::clamp(kSymbolicSize, static_cast<double>(var.lo()), static_cast<double>(var.hi()));
 }
-
-/// Distinct values of a DAG with the loops they depend on, as a bit per depth. Cleared by a new epoch.
-class DependenceMap {
-public:
-  void clear() {
-    ++epoch_;
-    count_ = 0;
-  }
-  uint64_t* find(const ast::Value* v) {
-    if (slots_.empty()) return nullptr;
-    for (size_t i = slot(v);; i = (i + 1) & (slots_.size() - 1)) {
-      if (slots_[i].epoch != epoch_) return nullptr;
-      if (slots_[i].value == v) return &slots_[i].mask;
-    }
-  }
-  void insert(const ast::Value* v, uint64_t mask) {
-    if (2 * (count_ + 1) > slots_.size()) grow();
-    size_t i = slot(v);
-    while (slots_[i].epoch == epoch_) i = (i + 1) & (slots_.size() - 1);
-    slots_[i] = {v, mask, epoch_};
-    ++count_;
-  }
-
-private:
-  struct Slot {
-    const ast::Value* value = nullptr;
-    uint64_t mask = 0, epoch = 0;
-  };
-  size_t slot(const ast::Value* v) const {
-    return (reinterpret_cast<uintptr_t>(v) * 0x9E3779B97F4A7C15ull >> 20) & (slots_.size() - 1);
-  }
-  void grow() {
-    std::vector<Slot> old = std::move(slots_);
-    slots_.assign(std::max<size_t>(64, old.size() * 2), {});
-    const size_t count = count_;
-    for (const Slot& s : old)
-      if (s.epoch == epoch_) insert(s.value, s.mask);
-    count_ = count;
-  }
-  std::vector<Slot> slots_;
-  size_t count_ = 0;
-  uint64_t epoch_ = 1;
-};
 
 class Reader {
 public:

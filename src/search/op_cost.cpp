@@ -5,7 +5,7 @@ namespace lathe::search {
 // Instruction counts of the expanded functions are those of ast/math.cpp's polynomials; the rest are the
 // published figures of recent x86 cores.
 OpCost op_cost(Op op, DType dtype) {
-  const bool half = dtype == DType::F16 || dtype == DType::BF16;
+  const bool half = is_half(dtype);
   const bool wide = size_of(dtype) == 8;
   OpCost cost;
   switch (op) {

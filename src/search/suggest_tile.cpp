@@ -34,7 +34,7 @@ namespace {
 
 /// A reduction of which no operand is read twice, such as a vector times a matrix: a few of its rows at a
 /// time, from their beginning to their end, are added to the result. Each row is a stream that the hardware
-/// foresees.
+/// foresees; the more of it is read in one go, the better.
 void add_rows(const TileProblem& p, bool thorough, std::vector<Proposal>& out) {
   int along = -1, rows = 0;
   for (size_t i = 0; i < p.out.size(); ++i)
@@ -53,22 +53,36 @@ void add_rows(const TileProblem& p, bool thorough, std::vector<Proposal>& out) {
   const std::string n = p.out[along].name, r = p.reduce[rows].name;
   std::string clear = n;
   clear[clear.find('.') + 1] = 'z';
-  for (int64_t at_once : thorough ? std::vector<int64_t>{4, 8, 16} : std::vector<int64_t>{8}) {
-    if (p.reduce[rows].extent <= at_once) continue;
-    Proposal made{{}, std::to_string(at_once) + " rows at a time"};
-    made.moves = {move_split(r, at_once), move_split(n, p.lanes)};
+  struct Block {
+    int64_t rows, vectors;
+  };
+  const std::vector<Block> few{{16, 8}},
+      many{{4, 1}, {8, 1}, {16, 1}, {4, 8}, {8, 8}, {16, 8}, {32, 8}, {8, 4}, {16, 4}, {8, 16}};
+  for (const auto [at_once, vectors] : thorough ? many : few) {
+    if (p.reduce[rows].extent <= at_once || p.out[along].extent < p.lanes * vectors) continue;
+    Proposal made{
+        {}, std::to_string(at_once) + " rows at a time, " + std::to_string(vectors) + " vectors of each"};
+    made.moves = {move_split(r, at_once), move_split(n, p.lanes * vectors)};
+    if (vectors > 1) made.moves.push_back(move_split(n + ".i", p.lanes));
     std::vector<std::string> order;
     for (size_t i = 0; i < p.out.size(); ++i)
       if (static_cast<int>(i) != along) order.push_back(p.out[i].name);
     for (size_t i = 0; i < p.reduce.size(); ++i)
       if (static_cast<int>(i) != rows) order.push_back(p.reduce[i].name);
-    order.insert(order.end(), {r + ".o", n + ".o", r + ".i", n + ".i"});
+    order.insert(order.end(), {r + ".o", n + ".o", r + ".i"});
+    if (vectors > 1) order.push_back(n + ".i.o");
+    const std::string lanes = vectors > 1 ? n + ".i.i" : n + ".i";
+    order.push_back(lanes);
     made.moves.push_back(move_reorder(order));
     made.moves.push_back(move_accumulate(p.stage, r + ".i"));
+    made.moves.push_back(move_unroll(vectors > 1 ? n + ".i.o" : r + ".i"));
+    made.moves.push_back(move_vectorise(lanes));
     const std::string copy = p.stage + ".a" + std::to_string(p.scratch);
-    made.moves.insert(made.moves.end(), {move_unroll(r + ".i"), move_vectorise(n + ".i"),
-                                         move_vectorise(copy + ".z0"), move_vectorise(copy + ".w0"),
-                                         move_split(clear, p.lanes), move_vectorise(clear + ".i")});
+    for (const std::string& nest : {copy + ".z", copy + ".w"}) {
+      if (vectors > 1) made.moves.push_back(move_unroll(nest + "0"));
+      made.moves.push_back(move_vectorise(nest + (vectors > 1 ? "1" : "0")));
+    }
+    made.moves.insert(made.moves.end(), {move_split(clear, p.lanes), move_vectorise(clear + ".i")});
     out.push_back(std::move(made));
   }
 }

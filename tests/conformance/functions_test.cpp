@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "lathe/lathe.hpp"
+#include "support/devices.hpp"
 
 using namespace lathe;
 
@@ -113,12 +113,6 @@ void check_device(const std::string& device, uint64_t step) {
     MESSAGE(device, ": ", std::string(cases()[k].name), " ", worst[k], " ulp at ", at[k]);
     CHECK_MESSAGE(worst[k] <= cases()[k].ulps, std::string(cases()[k].name), " on ", device);
   }
-}
-
-bool has_device(const std::string& name) {
-  for (const DeviceInfo& d : devices())
-    if (d.name == name) return d.available;
-  return false;
 }
 
 } // namespace

@@ -5,18 +5,11 @@
 #include <cstring>
 #include <thread>
 
-#include "lathe/lathe.hpp"
+#include "support/devices.hpp"
 
 using namespace lathe;
 
 namespace {
-
-std::vector<std::string> present_devices() {
-  std::vector<std::string> names;
-  for (const DeviceInfo& d : devices())
-    if (d.available) names.push_back(d.name);
-  return names;
-}
 
 std::vector<float> reference(int rows, int inner, int columns, uint64_t seed) {
   const auto x = Tensor::randn({rows, inner}, seed).to_vector<float>();

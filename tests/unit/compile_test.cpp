@@ -16,6 +16,7 @@
 #include "graph/tensor_impl.hpp"
 #include "lathe/lathe.hpp"
 #include "runtime/object_cache.hpp"
+#include "support/devices.hpp"
 #include "support/patience.hpp"
 
 using namespace lathe;
@@ -26,26 +27,6 @@ std::vector<float> ramp(int64_t n, float start = 1) {
   std::vector<float> v(static_cast<size_t>(n));
   std::iota(v.begin(), v.end(), start);
   return v;
-}
-
-bool has_device(const std::string& name) {
-  for (const DeviceInfo& d : devices())
-    if (d.name == name) return d.available;
-  return false;
-}
-std::vector<std::string> present_devices() {
-  std::vector<std::string> names;
-  for (const DeviceInfo& d : devices())
-    if (d.available) names.push_back(d.name);
-  return names;
-}
-
-CompileOptions on(const std::string& device) {
-  CompileOptions options;
-  options.device = device;
-  options.use_database = false;
-  options.threads = 2;
-  return options;
 }
 
 /// The plan with one kernel per stage: what the pipeline does without any search.

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "lathe/lathe.hpp"
+#include "support/devices.hpp"
 
 using namespace lathe;
 
@@ -13,20 +13,6 @@ std::vector<float> waves(int64_t n, float step) {
   std::vector<float> v(static_cast<size_t>(n));
   for (size_t k = 0; k < v.size(); ++k) v[k] = std::sin(step * static_cast<float>(k));
   return v;
-}
-
-std::vector<std::string> present_devices() {
-  std::vector<std::string> names;
-  for (const DeviceInfo& d : devices())
-    if (d.available) names.push_back(d.name);
-  return names;
-}
-
-CompileOptions on(const std::string& device) {
-  CompileOptions options;
-  options.device = device;
-  options.use_database = false;
-  return options;
 }
 
 } // namespace

@@ -7,8 +7,8 @@
 #include "compile/measure.hpp"
 #include "compile/pipeline.hpp"
 #include "graph/tensor_impl.hpp"
-#include "lathe/lathe.hpp"
 #include "search/search.hpp"
+#include "support/devices.hpp"
 
 using namespace lathe;
 
@@ -78,9 +78,7 @@ TEST_CASE("a search by the model alone packs a product's constant, on every devi
 TEST_CASE("the copy holds the elements in the order of the loops, whatever cuts them") {
   const Product p{5, 23, 11};
   for (const char* device : {"interp", "cpu", "c", "opencl"}) {
-    bool available = false;
-    for (const DeviceInfo& d : devices()) available |= d.name == device && d.available;
-    if (!available) continue;
+    if (!has_device(device)) continue;
     const search::Plan plan =
         search::replay(lowered(p.result),
                        moves({"inline(t0)", "split(t1.i1, 8)", "split(t1.r2, 3)",

@@ -1,32 +1,17 @@
 // The seed case, and how many kernels programs become when the cost model alone decides.
 #include <doctest/doctest.h>
 
-#include "lathe/lathe.hpp"
+#include "support/devices.hpp"
 
 using namespace lathe;
 
 namespace {
 
-CompileOptions on(const std::string& device) {
-  CompileOptions options;
-  options.device = device;
-  options.threads = 1;
-  options.use_database = false;
-  return options;
-}
-
 Executable compiled(const Tensor& y, const std::string& device = default_device()) {
-  return compile({{"y", y}}, on(device));
+  return compile({{"y", y}}, on(device, 1));
 }
 size_t kernels(const Tensor& y) { return compiled(y).kernel_count(); }
 Tensor in(const char* name, const Shape& shape) { return Tensor::input(name, shape); }
-
-std::vector<std::string> available() {
-  std::vector<std::string> names;
-  for (const DeviceInfo& device : devices())
-    if (device.available) names.push_back(device.name);
-  return names;
-}
 
 } // namespace
 
@@ -35,8 +20,8 @@ TEST_CASE("relu((A + B) * C) + D is right and one kernel on every device") {
   Tensor y = ((in("A", {8}) + in("B", {8})) * in("C", {8})).relu() + in("D", {8});
   NamedTensors inputs;
   for (const char* name : {"A", "B", "C", "D"}) inputs.emplace(name, Tensor::from(seed));
-  CHECK(available().size() >= 2); // c and interp are always there
-  for (const std::string& device : available()) {
+  CHECK(present_devices().size() >= 2); // c and interp are always there
+  for (const std::string& device : present_devices()) {
     CAPTURE(device);
     Executable f = compiled(y, device);
     CHECK(f.kernel_count() == 1);
@@ -45,7 +30,7 @@ TEST_CASE("relu((A + B) * C) + D is right and one kernel on every device") {
 }
 
 TEST_CASE("softmax over rows is one kernel with no matrix between") {
-  for (const std::string& device : available()) {
+  for (const std::string& device : present_devices()) {
     CAPTURE(device);
     Executable f = compiled(in("x", {4096, 1024}).softmax(-1), device);
     CHECK(f.kernel_count() == 1);

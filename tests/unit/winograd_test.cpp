@@ -8,8 +8,8 @@
 #include "compile/pipeline.hpp"
 #include "graph/tensor_impl.hpp"
 #include "graph/winograd.hpp"
-#include "lathe/lathe.hpp"
 #include "search/make_move.hpp"
+#include "support/devices.hpp"
 
 using namespace lathe;
 
@@ -72,19 +72,6 @@ std::string convolution_of(const lower::Program& program) {
   for (const lower::Stage& stage : program.stages)
     if (graph::read_convolution(stage.node)) name += stage.buffer->name;
   return name;
-}
-
-CompileOptions on(const std::string& device) {
-  CompileOptions options;
-  options.device = device;
-  options.use_database = false;
-  return options;
-}
-
-bool has_device(const std::string& name) {
-  for (const DeviceInfo& d : devices())
-    if (d.name == name) return d.available;
-  return false;
 }
 
 std::vector<float> run(const Executable& f, const Problem& p, size_t count) {

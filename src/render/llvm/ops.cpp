@@ -20,8 +20,6 @@ Type* scalar_type(llvm::LLVMContext& c, DType dtype) {
   }
 }
 
-bool is_half(DType dtype) { return dtype == DType::F16 || dtype == DType::BF16; }
-
 /// The type of `like` with another element.
 Type* shaped(Type* element, Value* like) {
   auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(like->getType());
