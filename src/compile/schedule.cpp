@@ -155,12 +155,13 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
     to.measure = std::move(made.measure);
     to.prepare = std::move(made.prepare);
   };
-  // The untuned plan, and what is known of this program, here or elsewhere, are where the search starts.
+  // The untuned plan, and what is known of this program, here or elsewhere, are where the search starts. All of it was
+  // found by searching graph and loops together, so a search of one after the other has to do without.
   const search::SearchResult untuned =
       by_the_model(program, fmt::format("{:016x} {}", hash, where), options, target, plain_model);
-  how.seeds.push_back(untuned.plan);
+  if (!tune.staged) how.seeds.push_back(untuned.plan);
   std::optional<CandidateStore> store;
-  if (options.use_database) {
+  if (options.use_database && !tune.staged) {
     store.emplace(hash, where);
     how.recall = [&](uint64_t kernel) { return store->recall(kernel); };
     how.note = [&](const search::KernelPlan& kernel, const search::Measurement& m) { store->note(kernel, m); };
@@ -171,12 +172,18 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
     for (const auto& entry : entries)
       if (auto plan = try_moves(program, entry.moves, target)) how.seeds.push_back(std::move(*plan));
   }
-  const double reserve = seconds_to_compare(untuned.plan, untuned.predicted_seconds);
+  const double reserve = 2 * seconds_to_compare(untuned.plan, untuned.predicted_seconds);
   how.budget_seconds = std::max(0.5 * tune.budget_seconds, tune.budget_seconds - reserve - watch.elapsed());
   search::SearchResult result = search::search_forms(start, model, how, options.winograd, measuring);
   if (store) store->write();
-  if (result.measured_seconds > 0) keep_faster(result, untuned, options, watch);
-  if (options.use_database && result.measured_seconds > 0) {
+  for (const search::Plan& rival : result.rivals) {
+    search::SearchResult challenger = planned(rival, model);
+    keep_faster(challenger, result, options, watch);
+    result.plan = std::move(challenger.plan);
+    result.predicted_seconds = challenger.predicted_seconds;
+  }
+  if (result.measured_seconds > 0 && !tune.staged) keep_faster(result, untuned, options, watch);
+  if (options.use_database && !tune.staged && result.measured_seconds > 0) {
     std::lock_guard lock(database_mutex);
     database().store(hash, where, {result.plan.moves(), result.measured_seconds}, label_of(*program));
   }

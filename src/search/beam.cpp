@@ -22,6 +22,7 @@ SearchResult search(const Plan& start, CostModel& model, const SearchOptions& op
     Measured m = measure_variants(joint, start, partitions, model, options, watch);
     result.plan = std::move(m.plan);
     result.measured_seconds = m.seconds;
+    result.rivals = std::move(m.rivals);
     result.measured = m.measured;
     result.rejected = m.rejected;
     result.rejections = std::move(m.rejections);
@@ -33,9 +34,9 @@ SearchResult search(const Plan& start, CostModel& model, const SearchOptions& op
   result.rejected += joint.rejected();
   if (joint.rejected()) result.rejections["not legal"] += joint.rejected();
   if (!options.log.empty())
-    append_log(options.log, {LogRecord::Kind::Plan, program_hash(*start.program), 0,
-                             options.where, model.target().device, result.plan.moves(),
-                             result.predicted_seconds, result.measured_seconds, "", "", result.rejections});
+    append_log(options.log, {LogRecord::Kind::Plan, program_hash(*start.program), 0, options.where,
+                             model.target().device, result.plan.moves(), result.predicted_seconds,
+                             result.measured_seconds, "", "", result.rejections});
   return result;
 }
 

@@ -59,7 +59,8 @@ std::vector<Plan> seeds_of(const Plan& form, const std::vector<Plan>& seeds, con
     const std::vector<Move> moves = seed.moves();
     if (moves.size() < first.size() || !std::equal(first.begin(), first.end(), moves.begin())) continue;
     const std::vector<Move> rest(moves.begin() + static_cast<long>(first.size()), moves.end());
-    if (std::any_of(rest.begin(), rest.end(), [](const Move& m) { return m.kind == MoveKind::Winograd; })) continue;
+    if (std::any_of(rest.begin(), rest.end(), [](const Move& m) { return m.kind == MoveKind::Winograd; }))
+      continue;
     if (Applied applied = apply(form, rest, target); applied.plan) out.push_back(std::move(*applied.plan));
   }
   return out;
@@ -107,11 +108,14 @@ SearchResult decide(const Plan& start, int convolution, CostModel& model, const 
       found.measured += result.measured;
       found.rejected += result.rejected;
       for (const auto& [why, count] : result.rejections) found.rejections[why] += count;
-      if (better && found.measured_seconds > 0)
+      if (better && found.measured_seconds > 0) {
+        if (result.measured_seconds > 0) found.rivals.push_back(std::move(result.plan));
         result = std::move(found);
-      else
+      } else {
         result.proposed = found.proposed, result.measured = found.measured, result.rejected = found.rejected,
         result.rejections = std::move(found.rejections);
+        if (found.measured_seconds > 0) result.rivals.push_back(std::move(found.plan));
+      }
     }
     return result;
   }

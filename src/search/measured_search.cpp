@@ -18,6 +18,8 @@ constexpr size_t kSurprises = 5; // one candidate in so many is drawn at random
 constexpr double kPlausible = 3; // from those that the model calls so many times slower than the next at most
 constexpr double kNearBest = 1.1; // variants this near to the best have their neighbours tried, too
 constexpr size_t kPatience = 400; // variants of one kernel without a better one, after which it is left alone
+constexpr double kRival = 1.5;    // sums of kernels timed at different moments are no nearer than that
+constexpr size_t kRivals = 2;
 
 /// The kernel of one or more partitions that computes certain stages, with its variants.
 struct Slot {
@@ -287,13 +289,18 @@ private:
       if (const double s = seconds_of(p); s > 0) ranked.emplace_back(s, &p);
     std::stable_sort(ranked.begin(), ranked.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
-    for (const auto& [seconds, partition] : ranked)
-      if (auto plan = assemble(*partition)) {
-        out.plan = std::move(*plan);
-        out.seconds = seconds;
-        return out;
+    for (const auto& [seconds, partition] : ranked) {
+      if (out.seconds > 0 && (seconds > kRival * out.seconds || out.rivals.size() == kRivals)) break;
+      auto plan = assemble(*partition);
+      if (!plan) continue;
+      if (out.seconds > 0) {
+        out.rivals.push_back(std::move(*plan));
+        continue;
       }
-    out.plan = search_.schedule(partitions_.front());
+      out.plan = std::move(*plan);
+      out.seconds = seconds;
+    }
+    if (out.seconds == 0) out.plan = search_.schedule(partitions_.front());
     return out;
   }
 

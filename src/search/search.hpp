@@ -137,6 +137,7 @@ struct SearchResult {
   Plan plan;
   double predicted_seconds = 0;
   double measured_seconds = 0; // 0 if nothing was measured
+  std::vector<Plan> rivals;    // of other kernels, measured as nearly as fast: only whole programs tell them apart
   int64_t proposed = 0, measured = 0, rejected = 0;
   Rejections rejections;
 };

@@ -56,7 +56,7 @@ void add_rows(const TileProblem& p, bool thorough, std::vector<Proposal>& out) {
   struct Block {
     int64_t rows, vectors;
   };
-  const std::vector<Block> few{{16, 8}},
+  const std::vector<Block> few{{8, 1}, {16, 8}},
       many{{4, 1}, {8, 1}, {16, 1}, {4, 8}, {8, 8}, {16, 8}, {32, 8}, {8, 4}, {16, 4}, {8, 16}};
   for (const auto [at_once, vectors] : thorough ? many : few) {
     if (p.reduce[rows].extent <= at_once || p.out[along].extent < p.lanes * vectors) continue;
