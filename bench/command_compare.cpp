@@ -58,7 +58,7 @@ Row compare_case(const Case& c, const Options& options, const std::vector<Peer>&
     calls.push_back(contender.seconds ? contender.seconds : timed(contender.run));
   // Between threads of several libraries that spin a while when their work is done, a pause.
   std::vector<double> times =
-      alternate(calls, {.seconds = 0.4, .pause_seconds = options.threads > 1 ? 3e-3 : 0});
+      alternate(calls, {.seconds = 0.4, .pause_seconds = options.threads > 1 ? 25e-3 : 0});
   row.seconds = times[0];
   for (size_t i = 0; i < contenders.size(); ++i) row.peers.push_back({contenders[i].name, times[i + 1]});
   return row;

@@ -406,8 +406,7 @@ std::vector<TileChoice> tile_choices(const TileProblem& p, const SuggestContext&
           };
           // A constant's copy costs nothing, wherever it is read.
           c.pack_vector = is_constant_along(p, n);
-          with_blocks(c);
-          if (serves_other_axes(p, n, m)) {
+          if (serves_other_axes(p, n, m)) { // first: of equals by the model, it is the faster
             c.panels_outside = true;
             choices.push_back(c);
             if (!c.pack_vector) {
@@ -417,6 +416,7 @@ std::vector<TileChoice> tile_choices(const TileProblem& p, const SuggestContext&
             }
             c.panels_outside = false;
           }
+          with_blocks(c);
           c.rows_outside = true;
           if (m >= 0) {
             choices.push_back(c);
