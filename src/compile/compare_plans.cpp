@@ -17,7 +17,7 @@ constexpr double kCompileSeconds = 8e-3; // of one kernel, with all that belongs
 constexpr int kRounds = 15, kRoundsAtLeast = 5;
 constexpr double kSample = 2e-3;     // seconds; programs shorter than that are run several times at once
 constexpr double kEnough = 0.15;     // of running
-constexpr double kMeasurable = 0.99; // of the untuned time
+constexpr double kMeasurable = 0.99; // of the known plan's time
 
 /// Both programs on inputs of their own.
 class Contest {
@@ -79,11 +79,11 @@ double seconds_to_compare(const search::Plan& plan, double predicted_seconds) {
          2 * kRoundsAtLeast * predicted_seconds;
 }
 
-void keep_faster(search::SearchResult& tuned, const search::SearchResult& untuned,
+void keep_faster(search::SearchResult& challenger, const search::SearchResult& known,
                  const CompileOptions& options, const search::Watch& watch) {
-  if (same(tuned.plan, untuned.plan)) return;
-  Contest contest(tuned.plan);
-  const Executable fast = build(tuned.plan, options), plain = build(untuned.plan, options);
+  if (same(challenger.plan, known.plan)) return;
+  Contest contest(challenger.plan);
+  const Executable fast = build(challenger.plan, options), plain = build(known.plan, options);
   contest.seconds(plain);
   const int times =
       static_cast<int>(std::clamp(kSample / std::max(contest.seconds(fast), 1e-9), 1.0, 10000.0));
@@ -100,11 +100,11 @@ void keep_faster(search::SearchResult& tuned, const search::SearchResult& untune
     if (round + 1 >= kRoundsAtLeast && total > kEnough) break;
     if (watch.over() && round > 1) break;
   }
-  tuned.measured_seconds = median(of_fast);
-  if (tuned.measured_seconds < kMeasurable * median(of_plain)) return;
-  tuned.measured_seconds = median(of_plain);
-  tuned.plan = untuned.plan;
-  tuned.predicted_seconds = untuned.predicted_seconds;
+  challenger.measured_seconds = median(of_fast);
+  if (challenger.measured_seconds < kMeasurable * median(of_plain)) return;
+  challenger.measured_seconds = median(of_plain);
+  challenger.plan = known.plan;
+  challenger.predicted_seconds = known.predicted_seconds;
 }
 
 } // namespace lathe::pipeline

@@ -58,7 +58,8 @@ search::SearchResult planned(search::Plan plan, search::CostModel& model) {
   return result;
 }
 
-/// What is stored of this program's candidates, and what this search adds: written now and then, and at the end.
+/// What is stored of this program's candidates, and what this search adds: written now and then, and at the
+/// end.
 class CandidateStore {
 public:
   CandidateStore(uint64_t program, std::string where) : program_(program), where_(std::move(where)) {
@@ -88,8 +89,9 @@ private:
   std::vector<search::Database::Candidate> fresh_;
 };
 
-search::SearchResult by_the_model(const ProgramRef& program, const std::string& where, const CompileOptions& options,
-                                  const search::Target& target, search::CostModel& model) {
+search::SearchResult by_the_model(const ProgramRef& program, const std::string& where,
+                                  const CompileOptions& options, const search::Target& target,
+                                  search::CostModel& model) {
   // What the model says of the program as it is stands for the model: another one finds other plans.
   const search::Plan start = search::initial_plan(program);
   const std::string key =
@@ -119,7 +121,8 @@ search::Correction stored_correction(const std::string& where, const search::Cos
   std::vector<search::Observation> observations;
   std::lock_guard lock(database_mutex);
   for (const auto& c : database().candidates(where))
-    observations.push_back({search::cost_terms(ast::parse(c.text), model.target(), model.machine()), c.seconds});
+    observations.push_back(
+        {search::cost_terms(ast::parse(c.text), model.target(), model.machine()), c.seconds});
   return search::fit_correction(observations);
 }
 
@@ -155,8 +158,9 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
     to.measure = std::move(made.measure);
     to.prepare = std::move(made.prepare);
   };
-  // The untuned plan, and what is known of this program, here or elsewhere, are where the search starts. All of it was
-  // found by searching graph and loops together, so a search of one after the other has to do without.
+  // The untuned plan, and what is known of this program, here or elsewhere, are where the search starts. All
+  // of it was found by searching graph and loops together, so a search of one after the other has to do
+  // without.
   const search::SearchResult untuned =
       by_the_model(program, fmt::format("{:016x} {}", hash, where), options, target, plain_model);
   if (!tune.staged) how.seeds.push_back(untuned.plan);
@@ -164,7 +168,9 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
   if (options.use_database && !tune.staged) {
     store.emplace(hash, where);
     how.recall = [&](uint64_t kernel) { return store->recall(kernel); };
-    how.note = [&](const search::KernelPlan& kernel, const search::Measurement& m) { store->note(kernel, m); };
+    how.note = [&](const search::KernelPlan& kernel, const search::Measurement& m) {
+      store->note(kernel, m);
+    };
     std::lock_guard lock(database_mutex);
     std::vector<search::Database::Entry> entries = database().elsewhere(hash, where);
     if (entries.size() > kMostSeeds) entries.resize(kMostSeeds);
@@ -194,8 +200,9 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
 
 search::SearchResult schedule(ProgramRef program, const CompileOptions& options) {
   if (options.winograd != 0 && options.winograd != 2 && options.winograd != 4)
-    throw Error(ErrorKind::Value,
-                fmt::format("compile: winograd = {}, expected tiles of at most 4 or 2, or 0", options.winograd));
+    throw Error(
+        ErrorKind::Value,
+        fmt::format("compile: winograd = {}, expected tiles of at most 4 or 2, or 0", options.winograd));
   const search::Target target = target_for(options);
   search::CostModel model(target, search::machine_profile());
   if (!options.moves.empty()) {

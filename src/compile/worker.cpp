@@ -35,7 +35,7 @@ constexpr double kBetter = 0.99;                  // times the champion
 constexpr double kHopeless = 1.5, kBehind = 1.08; // times the champion: after two pairs of runs, after five
 constexpr size_t kSureAfter = 5;
 constexpr double kWorthSaying = 1e-3; // seconds of a pair: its step is over
-constexpr double kFarBehind = 3; // times the champion in the first run: not worth running that beside it
+constexpr double kFarBehind = 3;      // times the champion in the first run: not worth running that beside it
 
 // ---- A crash is reported by the thread that crashed ----
 
@@ -325,8 +325,9 @@ private:
       least_known = std::min(least_known, beside);
       least = std::min(least, seconds);
       total += seconds * at_once;
-      // What can't win any more need not be known exactly.
-      if (ratios.size() == 2 && std::min(ratios[0], ratios[1]) > (total > enough ? kBehind : kHopeless)) break;
+      // What can't win any more need not be known exactly; long runs are steady enough after two pairs.
+      if (ratios.size() == 2 && std::min(ratios[0], ratios[1]) > (total > enough ? kBehind : kHopeless))
+        break;
       if (ratios.size() == kSureAfter && ratio() > kBehind) break;
     }
     return ratio();

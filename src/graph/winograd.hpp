@@ -2,10 +2,10 @@
 // Algorithms for Convolutional Neural Networks", arXiv:1509.09308): tiles of m x m results are made from (m +
 // 2) x (m + 2) products a pair of channels, where the direct sum takes 9 m m.
 //
-// It is another way to compute the same sums, and rounds differently: with tiles of 4 the largest difference from
-// direct f32 sums was 5.4e-6 of the largest result, over 64 channels of 56 x 56 (one trial);
-// tests/unit/winograd_test.cpp compares with f64. An infinity or a NaN spoils the whole tile of results that reads it,
-// not only those that a direct sum would make of it.
+// It is another way to compute the same sums, and rounds differently: with tiles of 4 the largest difference
+// from direct f32 sums was 5.4e-6 of the largest result, over 64 channels of 56 x 56 (one trial);
+// tests/unit/winograd_test.cpp compares with f64. An infinity or a NaN spoils the whole tile of results that
+// reads it, not only those that a direct sum would make of it.
 #pragma once
 #include <optional>
 

@@ -92,7 +92,8 @@ private:
                      const Chunk& chunk);
   Operand load_contiguous(const ast::BufferRef& buffer, Expr flat, const std::vector<Expr>& guards,
                           const Chunk& chunk);
-  /// The lanes of a vector that lie one in each row of a register tile; nothing if it isn't one (c_columns.cpp).
+  /// The lanes of a vector that lie one in each row of a register tile; nothing if it isn't one
+  /// (c_columns.cpp).
   std::optional<Operand> load_column(const ast::BufferRef& buffer, Expr start, Expr stride, int lanes);
   Operand gather(const ast::Value& value, const Operand& index);
   Operand index_number(Expr e, DType dtype, const Chunk* chunk);

@@ -160,7 +160,8 @@ Operand CFamily::load(const ast::Value& v, const Chunk* chunk) {
   if (!varies(flat) && std::none_of(attr.guards.begin(), attr.guards.end(), varies)) {
     Operand out{"", v.dtype, 1};
     if (attr.ahead)
-      add(dialect_.prefetch(fmt::format("{} + {}", pointer(attr.buffer), expr(flat + attr.ahead, Level::Sum))));
+      add(dialect_.prefetch(
+          fmt::format("{} + {}", pointer(attr.buffer), expr(flat + attr.ahead, Level::Sum))));
     if (attr.guards.empty() && slices_of(attr.buffer)) {
       out.text = element(attr.buffer, flat);
       return out;
@@ -175,7 +176,7 @@ Operand CFamily::load(const ast::Value& v, const Chunk* chunk) {
   const auto stride = varies(flat) ? stride_of(flat, chunk->var) : std::nullopt;
   if (attr.ahead && stride && stride->is_const(1))
     add(dialect_.prefetch(fmt::format("{} + {}", pointer(attr.buffer),
-                                   expr(at_lane(flat, *chunk, 0) + attr.ahead, Level::Sum))));
+                                      expr(at_lane(flat, *chunk, 0) + attr.ahead, Level::Sum))));
   if (stride && stride->is_const(1)) return load_contiguous(attr.buffer, flat, attr.guards, *chunk);
   if (stride && attr.guards.empty())
     if (auto column = load_column(attr.buffer, at_lane(flat, *chunk, 0), *stride, chunk->lanes))

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <mutex>
 
-#include "lathe/error.hpp"
 #include "core/cache_dir.hpp"
+#include "lathe/error.hpp"
 #include "search/search.hpp"
 
 namespace lathe::search {
@@ -28,15 +28,15 @@ constexpr const char* kUpgrade = R"(
 ALTER TABLE schedules ADD COLUMN label TEXT NOT NULL DEFAULT '';
 ALTER TABLE schedules ADD COLUMN made INTEGER NOT NULL DEFAULT 0;)";
 constexpr const char* kFind = "SELECT moves, seconds FROM schedules WHERE program = ?1 AND fingerprint = ?2";
-constexpr const char* kElsewhere =
-    "SELECT moves, seconds, fingerprint FROM schedules WHERE program = ?1 AND fingerprint != ?2 ORDER BY made DESC, seconds";
+constexpr const char* kElsewhere = "SELECT moves, seconds, fingerprint FROM schedules WHERE program = ?1 AND "
+                                   "fingerprint != ?2 ORDER BY made DESC, seconds";
 constexpr const char* kStore =
     "INSERT INTO schedules(program, fingerprint, moves, seconds, label, made)"
     " VALUES(?1, ?2, ?3, ?4, ?5, unixepoch())"
     " ON CONFLICT(program, fingerprint) DO UPDATE SET moves = excluded.moves, seconds = excluded.seconds,"
     " label = excluded.label, made = excluded.made WHERE excluded.seconds < schedules.seconds";
-constexpr const char* kRows =
-    "SELECT moves, seconds, program, fingerprint, label, made FROM schedules ORDER BY fingerprint, label, program";
+constexpr const char* kRows = "SELECT moves, seconds, program, fingerprint, label, made FROM schedules ORDER "
+                              "BY fingerprint, label, program";
 constexpr const char* kStoreCandidate =
     "INSERT OR REPLACE INTO candidates(program, fingerprint, kernel, seconds, error, text, made)"
     " VALUES(?1, ?2, ?3, ?4, ?5, ?6, unixepoch())";
@@ -128,7 +128,8 @@ private:
   struct Close {
     void operator()(sqlite3* db) const { sqlite3_close_v2(db); }
   };
-  std::unique_ptr<sqlite3, Close> db_; // closed also where the constructor throws, and its transaction with it
+  std::unique_ptr<sqlite3, Close>
+      db_; // closed also where the constructor throws, and its transaction with it
 };
 
 class Statement {
@@ -223,17 +224,20 @@ struct Database::State {
     }
   }
 
-  /// Runs `f` where there is something to read; nothing is created, but tables of an older version are renewed.
+  /// Runs `f` where there is something to read; nothing is created, but tables of an older version are
+  /// renewed.
   template <class F> auto read(F&& f) {
     using Result = decltype(f(*connection));
     std::error_code error;
     if (!connection && !fs::exists(path, error)) return Result{};
-    const bool old = with(false, [](const Connection& db) { return !is_empty(db) && db.version() < kVersion; });
+    const bool old =
+        with(false, [](const Connection& db) { return !is_empty(db) && db.version() < kVersion; });
     return with(old, [&](const Connection& db) { return is_empty(db) ? Result{} : f(db); });
   }
 
   /// From columns 0 and 1; a damaged one is dropped.
-  std::optional<Entry> entry(const Connection& db, const Statement& row, uint64_t program, const std::string& where) {
+  std::optional<Entry> entry(const Connection& db, const Statement& row, uint64_t program,
+                             const std::string& where) {
     try {
       return Entry{parse_moves(row.text(0)), row.number(1)};
     } catch (const Error& e) {
@@ -340,7 +344,8 @@ std::vector<Database::Row> Database::rows() {
   });
 }
 
-void Database::store(uint64_t program, const std::string& where, const Entry& entry, const std::string& label) {
+void Database::store(uint64_t program, const std::string& where, const Entry& entry,
+                     const std::string& label) {
   std::string text;
   for (const Move& move : entry.moves) text += to_string(move) + "\n";
   std::lock_guard lock(state_->mutex);

@@ -1,5 +1,5 @@
-// A map from values of an AST to the loops that they depend on, made to be cleared for each store: reading features is
-// what the search spends its time on.
+// A map from values of an AST to the loops that they depend on, made to be cleared for each store: reading
+// features is what the search spends its time on.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -109,12 +109,12 @@ SearchResult decide(const Plan& start, int convolution, CostModel& model, const 
       found.rejected += result.rejected;
       for (const auto& [why, count] : result.rejections) found.rejections[why] += count;
       if (better && found.measured_seconds > 0) {
+        // Not the other way round: a form that rounds differently has to win clearly.
         if (result.measured_seconds > 0) found.rivals.push_back(std::move(result.plan));
         result = std::move(found);
       } else {
         result.proposed = found.proposed, result.measured = found.measured, result.rejected = found.rejected,
         result.rejections = std::move(found.rejections);
-        if (found.measured_seconds > 0) result.rivals.push_back(std::move(found.plan));
       }
     }
     return result;

@@ -11,8 +11,8 @@ namespace lathe::search {
 namespace {
 
 constexpr double kWorthwhile = 0.995;
-constexpr double kShare = 0.4; // of the budget, before anything is measured
-constexpr int kQuickBeam = 4;    // wider ones also try more parameters
+constexpr double kShare = 0.4;    // of the budget, before anything is measured
+constexpr int kQuickBeam = 4;     // wider ones also try more parameters
 constexpr size_t kVariants = 512; // of one kernel, remembered for measuring
 
 bool intersects(const std::vector<int>& a, const std::vector<int>& b) {
@@ -35,7 +35,8 @@ std::unordered_set<const KernelPlan*> kernels_of(const Plan& plan) {
 
 } // namespace
 
-JointSearch::JointSearch(const Plan& start, CostModel& model, const SearchOptions& options, const Watch& watch)
+JointSearch::JointSearch(const Plan& start, CostModel& model, const SearchOptions& options,
+                         const Watch& watch)
     : start_(start), model_(model), options_(options), watch_(watch),
       thorough_(static_cast<bool>(options.measure) || options.beam > kQuickBeam),
       kernels_(model, thorough_ ? std::max(4, options.beam) : std::min(3, options.beam), options.rounds,

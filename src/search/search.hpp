@@ -51,14 +51,16 @@ struct Cost {
 };
 Cost cost(const KernelPlan& kernel, const Target& target, const MachineProfile& machine);
 
-/// Seconds as they were measured, by a kernel's terms: a ridge regression on their shares. Without weights: none.
+/// Seconds as they were measured, by a kernel's terms: a ridge regression on their shares. Without weights:
+/// none.
 struct Correction {
   std::vector<double> weights; // of the terms in a fixed order, and of one more that is always 1
   /// The factor by which the sum of the terms is wrong.
   double factor(const std::vector<double>& terms) const;
 };
 /// All terms of the cost in a fixed order, zeros included.
-std::vector<double> cost_terms(const ast::Kernel& kernel, const Target& target, const MachineProfile& machine);
+std::vector<double> cost_terms(const ast::Kernel& kernel, const Target& target,
+                               const MachineProfile& machine);
 const std::vector<std::string>& cost_term_names();
 /// Sum over kernels, memoised by structural hash.
 class CostModel {
@@ -105,13 +107,15 @@ struct Measurement {
   double seconds = 0;
   std::string error; // why rejected: does not compile, wrong result, too slow
 };
-/// The reason for a rejected candidate in a few words, for counting: "wrong result", "too slow", "crashed" ...
+/// The reason for a rejected candidate in a few words, for counting: "wrong result", "too slow", "crashed"
+/// ...
 std::string reason_of(const Measurement& rejected);
 using Rejections = std::map<std::string, int64_t>;
 
-/// What scheduled kernels are checked against, quicker than unscheduled() is: the same sums in the same order, but with the
-/// loop along which results are contiguous innermost.
-KernelPlanRef reference_kernel(const lower::Program& program, const KernelPlan& scheduled, const Target& target);
+/// What scheduled kernels are checked against, quicker than unscheduled() is: the same sums in the same
+/// order, but with the loop along which results are contiguous innermost.
+KernelPlanRef reference_kernel(const lower::Program& program, const KernelPlan& scheduled,
+                               const Target& target);
 using Measure = std::function<Measurement(const KernelPlanRef& kernel, double time_limit_seconds)>;
 /// Told of kernels that will be measured soon: they may be compiled while another one is measured.
 using Prepare = std::function<void(const KernelPlanRef& kernel)>;
@@ -121,15 +125,15 @@ struct SearchOptions {
   int rounds = 12;
   double budget_seconds = 0; // 0: no clock, stop when a round brings nothing
   uint64_t seed = 1;
-  Measure measure;               // null: rank by the model alone
-  Prepare prepare;               // may be null
+  Measure measure; // null: rank by the model alone
+  Prepare prepare; // may be null
   /// What an earlier search measured of this kernel, if it did; and where new results go. Both may be null.
   std::function<std::optional<Measurement>(uint64_t kernel_hash)> recall;
   std::function<void(const KernelPlan& kernel, const Measurement& result)> note;
   std::vector<Plan> seeds; // plans of the same program to begin with: none is trusted, each is measured
   const std::atomic<bool>* stop = nullptr; // once true: end with the best so far
   std::string where;                       // machine, device and its use, for the log
-  bool graph_then_loops = false; // staged instead of joint: for comparison only
+  bool graph_then_loops = false;           // staged instead of joint: for comparison only
   std::string log;
   std::function<void(const TuneProgress&)> progress;
 };
@@ -137,7 +141,8 @@ struct SearchResult {
   Plan plan;
   double predicted_seconds = 0;
   double measured_seconds = 0; // 0 if nothing was measured
-  std::vector<Plan> rivals;    // of other kernels, measured as nearly as fast: only whole programs tell them apart
+  std::vector<Plan> rivals;    // of other kernels or another form, measured at other moments: only whole
+                               // programs tell them apart
   int64_t proposed = 0, measured = 0, rejected = 0;
   Rejections rejections;
 };
@@ -183,8 +188,8 @@ public:
   std::vector<Candidate> candidates(const std::string& where);
   int64_t candidate_count();
 
-  /// Removes the schedules and candidates of every `where` that doesn't begin with this, and those made before
-  /// a time (seconds since 1970; 0: whenever). The number of schedules and of candidates that went.
+  /// Removes the schedules and candidates of every `where` that doesn't begin with this, and those made
+  /// before a time (seconds since 1970; 0: whenever). The number of schedules and of candidates that went.
   std::pair<int64_t, int64_t> prune(const std::string& keep_prefix, int64_t made_before);
   const std::string& damaged() const;
 
