@@ -87,10 +87,16 @@ class Tensor {
   static Tensor full(const Shape& shape, Scalar value);
   static Tensor zeros(const Shape& shape, DType dtype = DType::F32);
   static Tensor ones(const Shape& shape, DType dtype = DType::F32);
-  template <class T> static Tensor scalar(T value) { return full({}, value); }
+  template <class T> requires(!std::is_convertible_v<T, Expr> || std::is_arithmetic_v<T>) static Tensor scalar(T value) {
+    return full({}, value);
+  }
+  /// What an integer of shape variables is at each call: `x.sum(0) / Tensor::scalar(n)`. Error(DType) unless an integer dtype.
+  static Tensor scalar(Expr value, DType dtype = DType::I64);
   /// start, start + step, ... before stop. Error(Value) if that is nothing.
   static Tensor arange(int64_t start, int64_t stop, int64_t step = 1, DType dtype = DType::I64);
   static Tensor arange(int64_t stop) { return arange(0, stop); }
+  /// Each element's own index along an axis. Along the only axis of {n} it is arange of a symbolic n. Error(DType) for bool.
+  static Tensor iota(const Shape& shape, int axis, DType dtype = DType::I64);
   /// `count` values from start to stop, both included.
   static Tensor linspace(double start, double stop, int64_t count, DType dtype = DType::F32);
   /// 1 where row == column; tri: 1 where column <= row + diagonal. Else 0.
@@ -108,6 +114,8 @@ class Tensor {
   Expr size(int axis) const;
   int rank() const;
   DType dtype() const;
+  /// Names of the inputs that the value depends on, sorted; with none, it can be realised.
+  std::vector<std::string> inputs() const;
 
   // ---- values (run on the default device; shapes must be static and no named input may be left) ----
   const Tensor& realise() const;
@@ -176,7 +184,8 @@ class Tensor {
   Tensor squeeze(std::optional<int> axis = {}) const;
   Tensor unsqueeze(int axis) const;
   Tensor pad(const std::vector<std::pair<int64_t, int64_t>>& before_after, double value = 0) const;
-  Tensor shrink(const std::vector<std::pair<int64_t, int64_t>>& begin_end) const;
+  /// The part from begin up to end of each axis; with variables, one that is there and not empty for all of their values.
+  Tensor shrink(const std::vector<std::pair<Expr, Expr>>& begin_end) const;
   Tensor flip(const Axes& axes) const;
   Tensor roll(int64_t shift, int axis) const;
   Tensor repeat(const std::vector<int64_t>& counts) const;   // tiles the whole, as NumPy's tile

@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <ostream>
+#include <set>
 
 #include "graph/realise.hpp"
 #include "graph/tensor_impl.hpp"
@@ -34,6 +35,13 @@ const Shape& Tensor::shape() const { return impl_->shape; }
 int Tensor::rank() const { return static_cast<int>(impl_->shape.size()); }
 DType Tensor::dtype() const { return impl_->dtype; }
 Expr Tensor::size(int axis) const { return impl_->shape[resolve_axis("size", axis, rank())]; }
+
+std::vector<std::string> Tensor::inputs() const {
+  std::set<std::string> names;
+  for (const NodeRef& node : topological_order({impl_->node()}))
+    if (const auto* input = std::get_if<InputAttr>(&node->attr); input && !input->data) names.insert(input->name);
+  return {names.begin(), names.end()};
+}
 
 // ---- creation ----
 
@@ -90,6 +98,18 @@ Tensor Tensor::arange(int64_t start, int64_t stop, int64_t step, DType dtype) {
             number(static_cast<double>(start), DType::F64))
         .cast(dtype);
   return (index_along(0, shape) * full({}, step) + full({}, start)).cast(dtype);
+}
+
+Tensor Tensor::scalar(Expr value, DType dtype) {
+  if (!is_integer(dtype))
+    fail(ErrorKind::DType, "scalar: {} as {}, expected an integer dtype", to_string(value), to_string(dtype));
+  return size_scalar(value, dtype);
+}
+
+Tensor Tensor::iota(const Shape& shape, int axis, DType dtype) {
+  check_shape("iota", shape, dtype);
+  if (dtype == DType::Bool) fail(ErrorKind::DType, "iota: dtype bool, expected a number");
+  return index_along(resolve_axis("iota", axis, static_cast<int>(shape.size())), shape, dtype);
 }
 
 Tensor Tensor::linspace(double start, double stop, int64_t count, DType dtype) {

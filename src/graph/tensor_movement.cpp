@@ -134,16 +134,16 @@ Tensor Tensor::pad(const std::vector<std::pair<int64_t, int64_t>>& amounts, doub
   return lathe::where(pad_zero(ones(shape(), DType::Bool), before, after), padded, full({}, fill));
 }
 
-Tensor Tensor::shrink(const std::vector<std::pair<int64_t, int64_t>>& ranges) const {
+Tensor Tensor::shrink(const std::vector<std::pair<Expr, Expr>>& ranges) const {
   if (ranges.size() != shape().size())
     fail(ErrorKind::Shape, "shrink: {} ranges for shape {}, expected {}", ranges.size(), to_string(shape()),
          rank());
   std::vector<Expr> begin, end;
   for (size_t i = 0; i < ranges.size(); ++i) {
-    const auto [b, e] = ranges[i];
-    if (b < 0 || b >= e || e > shape()[i].lo())
-      fail(ErrorKind::Value, "shrink: [{}, {}) of axis {} of {}, expected a part that is not empty", b, e, i,
-           to_string(shape()));
+    const auto& [b, e] = ranges[i];
+    if (!proves_le(0, b) || !proves_lt(b, e) || !proves_le(e, shape()[i]))
+      fail(ErrorKind::Value, "shrink: [{}, {}) of axis {} of {}, expected a part that is not empty",
+           to_string(b), to_string(e), i, to_string(shape()));
     begin.push_back(b);
     end.push_back(e);
   }

@@ -213,6 +213,12 @@ TEST_CASE("movement") {
        [] {
          a.shrink({{0, 4}, {0, 4}});
        }},
+      {ErrorKind::Axis, "iota",
+       [] {
+         Tensor::iota({2, 3}, 2);
+       }},
+      {ErrorKind::DType, "iota", [] { Tensor::iota({2}, 0, DType::Bool); }},
+      {ErrorKind::DType, "scalar", [] { Tensor::scalar(Expr(3), DType::F32); }},
       {ErrorKind::Axis, "flip", [] { a.flip({2}); }},
       {ErrorKind::Axis, "roll", [] { a.roll(1, 2); }},
       {ErrorKind::Value, "repeat",

@@ -2,6 +2,7 @@
 // evaluator.
 #include <doctest/doctest.h>
 
+#include <numeric>
 #include <sstream>
 #include <thread>
 
@@ -234,6 +235,36 @@ TEST_CASE("programs with variables compute for every size") {
       for (int64_t r = 0; r < rows; ++r) CHECK(sorted[r * 3 + c] == column[r]);
     }
   }
+}
+
+TEST_CASE("indices, sizes and parts of symbolic shapes") {
+  const Var n("n", 2, 9);
+  const Tensor x = Tensor::input("x", {n, 2}, DType::I64);
+  const std::vector<graph::NodeRef> program{
+      graph::node_of(Tensor::iota({n}, 0)), graph::node_of(Tensor::iota({n, 2}, -1, DType::I32)),
+      graph::node_of(Tensor::scalar(Expr(n) * 3)), graph::node_of(x.shrink({{1, n}, {0, 1}}))};
+  CHECK(program[3]->shape == Shape{Expr(n) - 1, 1});
+  for (int64_t rows : {2, 5, 9}) {
+    test::Bindings b;
+    b.sizes["n"] = rows;
+    std::vector<int64_t> values(rows * 2);
+    std::iota(values.begin(), values.end(), 100);
+    b.bind("x", values);
+    const auto result = test::evaluate_graph(program, b);
+    CHECK(*static_cast<const int64_t*>(result[2]->data()) == rows * 3);
+    for (int64_t r = 0; r < rows; ++r) {
+      CHECK(static_cast<const int64_t*>(result[0]->data())[r] == r);
+      CHECK(static_cast<const int32_t*>(result[1]->data())[r * 2] == 0);
+      CHECK(static_cast<const int32_t*>(result[1]->data())[r * 2 + 1] == 1);
+      if (r > 0) CHECK(static_cast<const int64_t*>(result[3]->data())[r - 1] == 100 + r * 2);
+    }
+  }
+  CHECK(Tensor::scalar(n).dtype() == DType::I64);
+  CHECK(Tensor::scalar(Expr(7), DType::I8).dtype() == DType::I8);
+  CHECK(Tensor::scalar(7).dtype() == DType::I32);
+  CHECK_THROWS_AS(x.shrink({{0, 3}, {0, 2}}), Error);           // there may be two rows
+  CHECK_THROWS_AS(x.shrink({{0, Expr(n) + 1}, {0, 2}}), Error); // one too many
+  CHECK_THROWS_AS(x.shrink({{2, n}, {0, 2}}), Error);           // may be none
 }
 
 TEST_CASE("movement is views alone") {
