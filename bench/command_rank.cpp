@@ -17,8 +17,8 @@
 namespace lathe::bench {
 
 namespace {
-constexpr double kTimeLimit = 2;  // seconds, of a run of one kernel
-constexpr int kMostSteps = 10;    // of a walk
+constexpr double kTimeLimit = 2; // seconds, of a run of one kernel
+constexpr int kMostSteps = 10;   // of a walk
 constexpr size_t kTop = 8;
 
 struct Ranked {
@@ -26,8 +26,8 @@ struct Ranked {
   double predicted = 0, measured = 0;
 };
 
-/// Walks from the plan without moves, by proposals of the suggesters: first which suggester, then which of its
-/// proposals, so that none is drowned by those of another.
+/// Walks from the plan without moves, by proposals of the suggesters: first which suggester, then which of
+/// its proposals, so that none is drowned by those of another.
 class Walker {
 public:
   Walker(search::Plan start, const search::CostModel& model, uint64_t seed)
@@ -41,7 +41,8 @@ public:
       for (const auto& kernel : plan.kernels) {
         read_features(kernel->kernel, model_.target(), features_);
         for (const search::NamedSuggester& s : search::suggesters())
-          if (auto p = s.suggest({plan, *kernel, features_, model_.target(), model_.machine(), true}); !p.empty())
+          if (auto p = s.suggest({plan, *kernel, features_, model_.target(), model_.machine(), true});
+              !p.empty())
             by_suggester.push_back(std::move(p));
       }
       if (by_suggester.empty()) break;
@@ -99,9 +100,11 @@ Summary summarise(const std::vector<Ranked>& plans) {
   s.best = *std::min_element(measured.begin(), measured.end());
   std::vector<size_t> order(plans.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return predicted[a] < predicted[b]; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return predicted[a] < predicted[b]; });
   s.best_of_top = measured[order[0]];
-  for (size_t i = 1; i < std::min(kTop, order.size()); ++i) s.best_of_top = std::min(s.best_of_top, measured[order[i]]);
+  for (size_t i = 1; i < std::min(kTop, order.size()); ++i)
+    s.best_of_top = std::min(s.best_of_top, measured[order[i]]);
   return s;
 }
 } // namespace
@@ -123,7 +126,8 @@ int rank_command(const Options& options) {
       if (auto it = known.find(kernel->hash); it != known.end()) return it->second;
       const search::Measurement m = measuring.measure(kernel, kTimeLimit);
       if (m.ok)
-        observations.push_back({search::cost_terms(kernel->kernel, model.target(), model.machine()), m.seconds});
+        observations.push_back(
+            {search::cost_terms(kernel->kernel, model.target(), model.machine()), m.seconds});
       else
         ++rejected[search::reason_of(m)];
       return known.emplace(kernel->hash, m).first->second;
@@ -131,7 +135,8 @@ int rank_command(const Options& options) {
 
     std::vector<Ranked> plans;
     std::unordered_set<uint64_t> seen;
-    for (int walks = 0; walks < 20 * options.plans && static_cast<int>(plans.size()) < options.plans; ++walks) {
+    for (int walks = 0; walks < 20 * options.plans && static_cast<int>(plans.size()) < options.plans;
+         ++walks) {
       Ranked r;
       r.plan = walker.walk();
       uint64_t identity = 0; // the order of kernels doesn't matter
@@ -147,7 +152,8 @@ int rank_command(const Options& options) {
       if (all) plans.push_back(std::move(r));
     }
     if (plans.empty())
-      throw Error(ErrorKind::Device, c.workload + ": no plan could be measured, expected a device that runs it");
+      throw Error(ErrorKind::Device,
+                  c.workload + ": no plan could be measured, expected a device that runs it");
     const Summary s = summarise(plans);
     const search::CorrectionError error = search::leave_one_out(observations);
     if (options.json) {
@@ -158,7 +164,8 @@ int rank_command(const Options& options) {
         for (const auto& kernel : p.plan.kernels)
           for (const auto& t : search::cost(*kernel, model.target(), model.machine()).terms)
             terms[t.name] = terms.value(t.name, 0.0) + t.seconds;
-        all.push_back({{"predicted", p.predicted}, {"measured", p.measured}, {"terms", terms}, {"moves", moves}});
+        all.push_back(
+            {{"predicted", p.predicted}, {"measured", p.measured}, {"terms", terms}, {"moves", moves}});
       }
       json.push_back({{"workload", c.workload},
                       {"shape", to_string(c.shape)},
@@ -171,10 +178,12 @@ int rank_command(const Options& options) {
                       {"plans", all}});
       continue;
     }
-    fmt::print("{} {}: {} plans, rank correlation {:.3f}; best of the model's {} first {}, best of all {} ({:+.0f} %)\n"
+    fmt::print("{} {}: {} plans, rank correlation {:.3f}; best of the model's {} first {}, best of all {} "
+               "({:+.0f} %)\n"
                "  typical error {:.2f}x; with a correction fitted to all others {:.2f}x ({} kernels)\n",
                c.workload, to_string(c.shape), plans.size(), s.correlation, kTop, duration(s.best_of_top),
-               duration(s.best), 100 * (s.best_of_top / s.best - 1), error.without, error.with, observations.size());
+               duration(s.best), 100 * (s.best_of_top / s.best - 1), error.without, error.with,
+               observations.size());
     for (const auto& [reason, count] : rejected) fmt::print("  rejected: {} {}\n", count, reason);
     std::fflush(stdout);
   }

@@ -1,14 +1,13 @@
 // lathe-bench tune: search, or replay of a log.
 #include <fmt/format.h>
-#include <signal.h>
 
 #include <algorithm>
-#include <atomic>
 #include <map>
 
+#include "cli/interrupt.hpp"
+#include "cli/progress.hpp"
 #include "commands.hpp"
 #include "lowered.hpp"
-#include "progress.hpp"
 #include "search/log.hpp"
 #include "timing.hpp"
 
@@ -24,25 +23,6 @@ std::string schedule_text(const Executable& executable) {
 }
 
 namespace {
-/// Ctrl-C ends the search and keeps its best so far; a second one ends the program.
-std::atomic<bool> interrupted{false};
-
-class Interruptible {
-public:
-  Interruptible() {
-    struct sigaction action {};
-    action.sa_handler = [](int) { interrupted = true; };
-    action.sa_flags = SA_RESETHAND;
-    sigaction(SIGINT, &action, &before_);
-  }
-  ~Interruptible() { sigaction(SIGINT, &before_, nullptr); }
-  Interruptible(const Interruptible&) = delete;
-  Interruptible& operator=(const Interruptible&) = delete;
-
-private:
-  struct sigaction before_ {};
-};
-
 /// "812 not legal, 1 wrong result".
 std::string reasons_text(const std::map<std::string, int64_t>& reasons) {
   std::string text;
@@ -52,7 +32,7 @@ std::string reasons_text(const std::map<std::string, int64_t>& reasons) {
 }
 
 Executable search_case(const Case& c, CompileOptions compile_with, const Options& options, Json& extra) {
-  Progress progress("tune " + c.workload + " " + to_string(c.shape));
+  cli::Progress progress("tune " + c.workload + " " + to_string(c.shape));
   TuneOptions tune;
   tune.budget_seconds = parse_seconds("--budget", options.budget);
   tune.beam = options.beam;
@@ -60,10 +40,10 @@ Executable search_case(const Case& c, CompileOptions compile_with, const Options
   tune.measure = !options.no_measure;
   tune.log = options.log;
   tune.corrected = options.corrected;
-  tune.stop = &interrupted;
+  tune.stop = &cli::interrupted();
   tune.progress = [&](const TuneProgress& state) { progress.show(state); };
   compile_with.tune = &tune;
-  const Interruptible interruptible;
+  const cli::Interruptible interruptible;
   Executable executable = compile(c.program, compile_with);
   extra["search_seconds"] = progress.last().elapsed_seconds;
   extra["rounds"] = progress.last().round;

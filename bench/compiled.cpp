@@ -60,7 +60,8 @@ Row start_row(const Case& c, const CompileOptions& options, const Executable& ex
   row.kernels = executable.kernel_count();
   row.flops = c.flops;
   row.bytes = c.bytes_read + c.bytes_written;
-  row.limit = machine_limit(c, options.threads);
+  row.limit = search::machine_limit(search::machine_profile(), options.threads, size_of(c.dtype), c.flops,
+                                    {c.bytes_read, c.bytes_written});
   return row;
 }
 

@@ -1,19 +1,6 @@
 #include "options.hpp"
 
-#include <charconv>
-#include <cmath>
-
 namespace lathe::bench {
-
-double parse_seconds(const std::string& option, const std::string& text) {
-  double value = 0;
-  auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  std::string unit(stop, text.data() + text.size());
-  double scale = unit.empty() || unit == "s" ? 1 : unit == "ms" ? 1e-3 : unit == "m" ? 60 : 0;
-  if (error != std::errc() || scale == 0 || !(value > 0) || value * scale > 86400)
-    throw Error(ErrorKind::Value, option + " " + text + " is no duration, expected such as 30s, 500ms or 2m");
-  return value * scale;
-}
 
 std::vector<Selection> select(const Options& options) {
   std::vector<Selection> selected;

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/duration.hpp"
 #include "workloads.hpp"
 
 namespace lathe::bench {
@@ -39,7 +40,7 @@ struct Options {
 };
 
 /// "30s", "500ms", "2m" or a number of seconds. Error(Value).
-double parse_seconds(const std::string& option, const std::string& text);
+using cli::parse_seconds;
 
 /// One case to do, or all of them if the workload is "all".
 struct Selection {

@@ -8,25 +8,6 @@
 
 namespace lathe::bench {
 
-Limit machine_limit(const Case& c, int threads) {
-  const search::MachineProfile machine = search::machine_profile();
-  double cores = std::min(threads, std::max(machine.cores, 1));
-  double peak =
-      *std::max_element(std::begin(machine.flops_per_second), std::end(machine.flops_per_second)) * cores;
-  if (size_of(c.dtype) == 8) peak /= 2;
-  double total = c.bytes_read + c.bytes_written;
-  size_t level = 0;
-  while (level + 1 < machine.levels.size() && static_cast<double>(machine.levels[level].bytes) < total)
-    ++level;
-  double read = machine.levels[level].read_bytes_per_second * cores;
-  bool memory = level + 1 == machine.levels.size();
-  double write =
-      memory ? std::max(machine.write_bytes_per_second, machine.streaming_write_bytes_per_second) * cores
-             : read;
-  double traffic = c.bytes_read / read + c.bytes_written / write, arithmetic = c.flops / peak;
-  return arithmetic > traffic ? Limit{"compute", arithmetic} : Limit{"bandwidth", traffic};
-}
-
 Json to_json(const Row& row) {
   Json peers = Json::object();
   for (const PeerTime& peer : row.peers)
@@ -51,15 +32,6 @@ Json to_json(const Row& row) {
   if (row.arena_bytes >= 0) json["arena_bytes"] = row.arena_bytes;
   json.update(row.extra);
   return json;
-}
-
-std::string duration(double seconds) {
-  const char* unit = "s";
-  if (seconds < 1e-3)
-    seconds *= 1e6, unit = "us";
-  else if (seconds < 1)
-    seconds *= 1e3, unit = "ms";
-  return fmt::format("{:.{}f} {}", seconds, seconds < 10 ? 2 : seconds < 100 ? 1 : 0, unit);
 }
 
 namespace {

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/duration.hpp"
+#include "search/search.hpp"
 #include "workloads.hpp"
 
 namespace lathe::bench {
@@ -15,14 +17,6 @@ struct PeerTime {
   std::string name;
   double seconds;
 };
-
-/// What the machine allows for a case, by its measured profile: the larger of arithmetic at the FMA peak and
-/// compulsory traffic at the bandwidth of the innermost cache level that holds it all, or of main memory.
-struct Limit {
-  const char* kind; ///< "compute" or "bandwidth"
-  double seconds;
-};
-Limit machine_limit(const Case& c, int threads);
 
 struct Row {
   std::string workload, group;
@@ -37,7 +31,7 @@ struct Row {
   int64_t arena_bytes = -1; ///< peak of intermediates; -1: not asked for
   double seconds = 0;
   double flops = 0, bytes = 0;
-  Limit limit{"compute", 0};
+  search::Limit limit{"compute", 0};
   std::vector<PeerTime> peers;
   Json extra = Json::object(); ///< further fields of a command
 };
@@ -45,7 +39,6 @@ struct Row {
 Json to_json(const Row& row);
 /// A table with one line a row, and a column for each peer that any row has.
 std::string table(const std::vector<Row>& rows);
-/// Three significant digits with a unit: "1.24 ms", "890 us".
-std::string duration(double seconds);
+using cli::duration;
 
 } // namespace lathe::bench

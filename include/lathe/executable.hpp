@@ -117,6 +117,7 @@ class Executable {
 
   struct Impl;
   explicit Executable(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+  const std::shared_ptr<const Impl>& impl() const { return impl_; }
 
  private:
   std::shared_ptr<const Impl> impl_;

@@ -30,7 +30,10 @@ public:
 
   Executable run() {
     impl_->program = plan_.program;
-    impl_->moves = plan_.moves();
+    impl_->options = options_.compile;
+    impl_->options.tune = nullptr; // which may not outlive the call
+    impl_->moves = options_.graph_moves;
+    for (search::Move& move : plan_.moves()) impl_->moves.push_back(std::move(move));
     impl_->tuned = options_.tuned;
     impl_->is_static = plan_.program->shape_vars.empty();
     impl_->device = &runtime::device(options_.compile.device);
@@ -87,8 +90,9 @@ private:
       const size_t slot = add_slot(Impl::Home::Data, fill.params[1].buffer);
       for (const lower::InputBuffer& input : plan_.program->inputs)
         if (input.buffer->id == fill.params[0].buffer->id)
-          give_data(impl_->slots[slot],
-                    laid_out_constant(fill, std::get<graph::InputAttr>(input.node->attr).data));
+          give_data(
+              impl_->slots[slot],
+              laid_out_constant(fill, std::get<graph::InputAttr>(input.node->attr).data, options_.objects));
     }
   }
 
@@ -129,9 +133,10 @@ private:
     kernel->shape_vars = plan->kernel.shape_vars;
     kernel->plan = plan;
     kernel->predicted_seconds = model_.seconds(plan);
+    kernel->threads = thread_count(options_.compile);
     kernel->device = impl_->device;
     const runtime::CompileFlags flags{thread_count(options_.compile), options_.compile.cpu, false};
-    kernel->program = compile_cached(*impl_->device, plan->kernel, flags);
+    kernel->program = compile_cached(*impl_->device, plan->kernel, flags, options_.objects);
     add_constants(*plan);
     Impl::Launch launch{impl_->kernels.size(), {}, {}};
     const int when = static_cast<int>(impl_->launches.size());

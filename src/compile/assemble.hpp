@@ -2,6 +2,7 @@
 #pragma once
 #include "compile/moved.hpp"
 #include "compile/pipeline.hpp"
+#include "compile/saved_objects.hpp"
 
 namespace lathe::pipeline {
 
@@ -9,7 +10,9 @@ struct AssembleOptions {
   CompileOptions compile;
   std::vector<KernelParam> declared_inputs; // the user's; the program may use fewer
   bool tuned = false;
-  std::vector<MovedOutput> moved; // outputs that need no kernel
+  std::vector<MovedOutput> moved;          // outputs that need no kernel
+  std::vector<search::Move> graph_moves{}; // that made the plan's program, of a program that was saved
+  const SavedObjects* objects = nullptr;   // what need not be compiled
 };
 Executable assemble(const search::Plan& plan, const AssembleOptions& options);
 

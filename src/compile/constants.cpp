@@ -23,7 +23,8 @@ std::map<Key, Known>& known_copies() {
   return *known;
 }
 
-/// Where loops over host memory run fastest.
+} // namespace
+
 runtime::Device& host_device() {
   for (const char* name : {"cpu", "c"}) {
     try {
@@ -34,20 +35,18 @@ runtime::Device& host_device() {
   return runtime::device("interp");
 }
 
-} // namespace
-
 void lay_out_constant(const ast::Kernel& fill, std::span<const unsigned char> source,
-                      std::span<unsigned char> copy) {
+                      std::span<unsigned char> copy, const SavedObjects* saved) {
   std::memset(copy.data(), 0, copy.size());
   runtime::Device& device = host_device();
   const auto from = runtime::wrap_host_memory(const_cast<unsigned char*>(source.data()), source.size());
   const auto to = runtime::wrap_host_memory(copy.data(), copy.size());
   const runtime::BufferSlice slices[] = {{from.get(), 0, source.size()}, {to.get(), 0, copy.size()}};
-  compile_cached(device, fill, {})->launch(slices, {});
+  compile_cached(device, fill, {}, saved)->launch(slices, {});
   device.finish();
 }
 
-StorageRef laid_out_constant(const ast::Kernel& fill, const StorageRef& source) {
+StorageRef laid_out_constant(const ast::Kernel& fill, const StorageRef& source, const SavedObjects* saved) {
   const Key key{source.get(), ast::structural_hash(fill)};
   {
     std::lock_guard lock(known_mutex);
@@ -59,7 +58,7 @@ StorageRef laid_out_constant(const ast::Kernel& fill, const StorageRef& source) 
   const auto bytes = static_cast<size_t>(num_elements(buffer.shape).value() * size_of(buffer.dtype));
   const StorageRef copy = Storage::allocate(bytes);
   const auto* from = static_cast<const unsigned char*>(source->data());
-  lay_out_constant(fill, {from, source->bytes()}, {static_cast<unsigned char*>(copy->data()), bytes});
+  lay_out_constant(fill, {from, source->bytes()}, {static_cast<unsigned char*>(copy->data()), bytes}, saved);
   std::lock_guard lock(known_mutex);
   std::erase_if(known_copies(), [](const auto& entry) { return entry.second.copy.expired(); });
   known_copies()[key] = {source, copy};

@@ -3,14 +3,18 @@
 #include <span>
 
 #include "ast/ast.hpp"
+#include "compile/saved_objects.hpp"
 #include "core/storage.hpp"
 
 namespace lathe::pipeline {
 
 /// Runs `fill`, one of KernelPlan::constants, on host memory. What it does not write is 0.
 void lay_out_constant(const ast::Kernel& fill, std::span<const unsigned char> source,
-                      std::span<unsigned char> copy);
+                      std::span<unsigned char> copy, const SavedObjects* saved = nullptr);
 /// The same, remembered as long as someone holds the result.
-StorageRef laid_out_constant(const ast::Kernel& fill, const StorageRef& source);
+StorageRef laid_out_constant(const ast::Kernel& fill, const StorageRef& source,
+                             const SavedObjects* saved = nullptr);
+/// Where `fill` runs: the host device whose loops are fastest.
+runtime::Device& host_device();
 
 } // namespace lathe::pipeline

@@ -1,10 +1,12 @@
 #include "compile/debug_output.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <fmt/format.h>
 
 #include "core/debug.hpp"
+#include "search/search.hpp"
 
 namespace lathe::pipeline {
 namespace {
@@ -44,18 +46,32 @@ double arithmetic_ops(const search::KernelPlan& kernel, const lower::Program& pr
   return total;
 }
 
-void launch_with_report(const Kernel::Impl& kernel, const lower::Program& program, runtime::Device& device,
+LaunchTime timed_launch(const Kernel::Impl& kernel, const lower::Program& program, runtime::Device& device,
                         std::span<const runtime::BufferSlice> slices, std::span<const int64_t> shape_values) {
   device.finish();
+  LaunchTime launch{.kernel = kernel.name};
+  if (const Profile* profile = Profile::current()) launch.start = profile->now();
   const auto start = std::chrono::steady_clock::now();
   kernel.program->launch(slices, shape_values);
   device.finish();
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  double bytes = 0;
-  for (const runtime::BufferSlice& slice : slices) bytes += static_cast<double>(slice.bytes);
-  const double ops = arithmetic_ops(*kernel.plan, program, kernel.shape_vars, shape_values);
-  fmt::print(stderr, "lathe: {:<24} {:10.3f} us {:9.2f} GFLOP/s {:8.2f} GB/s\n", kernel.name, seconds * 1e6,
-             ops / seconds * 1e-9, bytes / seconds * 1e-9);
+  launch.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  search::CompulsoryTraffic traffic;
+  int width = 4;
+  for (size_t p = 0; p < slices.size(); ++p) {
+    (kernel.params[p].written ? traffic.written : traffic.read) += static_cast<double>(slices[p].bytes);
+    if (is_float(kernel.params[p].dtype)) width = std::max(width, size_of(kernel.params[p].dtype));
+  }
+  launch.bytes = traffic.read + traffic.written;
+  launch.flops = arithmetic_ops(*kernel.plan, program, kernel.shape_vars, shape_values);
+  launch.limit_seconds =
+      search::machine_limit(search::machine_profile(), kernel.threads, width, launch.flops, traffic).seconds;
+  return launch;
+}
+
+void report_launch(const LaunchTime& launch) {
+  fmt::print(stderr, "lathe: {:<24} {:10.3f} us {:9.2f} GFLOP/s {:8.2f} GB/s\n", launch.kernel,
+             launch.seconds * 1e6, launch.flops / launch.seconds * 1e-9,
+             launch.bytes / launch.seconds * 1e-9);
 }
 
 void report_kernel(const Kernel::Impl& kernel) {

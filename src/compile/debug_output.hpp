@@ -4,12 +4,15 @@
 #include <span>
 
 #include "compile/kernel_impl.hpp"
+#include "lathe/profile.hpp"
 
 namespace lathe::pipeline {
 
-/// Level 1: launches, waits and prints the time, GFLOP/s and GB/s.
-void launch_with_report(const Kernel::Impl& kernel, const lower::Program& program, runtime::Device& device,
+/// Launches, waits and says what it took.
+LaunchTime timed_launch(const Kernel::Impl& kernel, const lower::Program& program, runtime::Device& device,
                         std::span<const runtime::BufferSlice> slices, std::span<const int64_t> shape_values);
+/// Level 1: the time, GFLOP/s and GB/s of a launch.
+void report_launch(const LaunchTime& launch);
 /// Level 2: the schedule of a compiled kernel. Level 3: its source.
 void report_kernel(const Kernel::Impl& kernel);
 

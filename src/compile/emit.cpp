@@ -81,15 +81,9 @@ std::vector<ast::Kernel> kernels_of_file(const search::Plan& plan) {
 
 /// All kernels' functions behind one copy of the helpers.
 std::string opencl_functions(const std::vector<ast::Kernel>& kernels) {
-  std::string head, functions;
-  bool has_f64 = false;
-  for (const ast::Kernel& kernel : kernels) {
-    const render::OpenClSource source = render::render_opencl(kernel);
-    if (head.empty() || (source.needs_f64 && !has_f64)) head = source.text.substr(0, source.head);
-    has_f64 |= source.needs_f64;
-    functions += source.text.substr(source.head);
-  }
-  return head + functions;
+  std::vector<render::OpenClSource> sources;
+  for (const ast::Kernel& kernel : kernels) sources.push_back(render::render_opencl(kernel));
+  return render::join_opencl(sources);
 }
 
 std::string emit_outputs(std::vector<lower::NamedOutput> outputs, const EmitOptions& options) {

@@ -43,6 +43,7 @@ struct Executable::Impl {
   struct Frame;
 
   std::shared_ptr<const lower::Program> program;
+  CompileOptions options;
   std::vector<search::Move> moves;
   runtime::Device* device = nullptr;
   std::vector<Kernel> kernels;

@@ -132,13 +132,18 @@ void Impl::run(Frame& frame) const {
       if (outputs[k].copy_of < 0 && !outputs[k].moved)
         frame.views[outputs[k].slot].point_to(frame.outputs[k], frame.bytes[outputs[k].slot]);
 
+  Profile* const profile = Profile::current();
+  const bool timed = profile || debug_level() > 0;
   for (size_t k = 0; k < launches.size(); ++k) {
     const Frame::Call& call = frame.calls[k];
     const Kernel::Impl& kernel = *kernels[launches[k].kernel].impl();
-    if (debug_level() == 0)
+    if (!timed) {
       kernel.program->launch(call.slices, call.vars);
-    else
-      pipeline::launch_with_report(kernel, *program, *device, call.slices, call.vars);
+      continue;
+    }
+    LaunchTime launch = pipeline::timed_launch(kernel, *program, *device, call.slices, call.vars);
+    if (debug_level() > 0) pipeline::report_launch(launch);
+    if (profile) profile->record(std::move(launch));
   }
 
   if (!on_host) device->finish();

@@ -12,6 +12,7 @@ struct Kernel::Impl {
   std::vector<Expr> shape_vars;
   search::KernelPlanRef plan;
   double predicted_seconds = 0;
+  int threads = 1; // of its parallel loops
   runtime::Device* device = nullptr;
   std::shared_ptr<const runtime::Program> program;
 };

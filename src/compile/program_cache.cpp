@@ -64,11 +64,15 @@ const runtime::ObjectCache& plans_on_disk() {
 } // namespace
 
 ProgramRef compile_cached(runtime::Device& device, const ast::Kernel& scheduled,
-                          const runtime::CompileFlags& flags) {
+                          const runtime::CompileFlags& flags, const SavedObjects* saved) {
   const std::string key = fmt::format("{} {} {} {}\n{}", device.name(), flags.threads, flags.cpu,
                                       flags.candidate, ast::print(ast::canonical(scheduled, false)));
   if (auto known = programs().find(key)) return *known;
-  ProgramRef made = device.compile(finalise(scheduled), flags);
+  const ast::Kernel finalised = finalise(scheduled);
+  const auto object =
+      saved ? saved->find(object_id(device, finalised, flags)) : SavedObjects::const_iterator();
+  ProgramRef made = saved && object != saved->end() ? device.link(finalised, flags, object->second)
+                                                    : device.compile(finalised, flags);
   programs().put(key, made);
   return made;
 }

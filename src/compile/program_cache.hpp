@@ -5,18 +5,21 @@
 #include <string>
 #include <vector>
 
+#include "compile/saved_objects.hpp"
 #include "runtime/device.hpp"
 #include "search/move.hpp"
 
 namespace lathe::pipeline {
 
 /// The device's program for a scheduled kernel. Kernels that differ in names only are compiled once, as long
-/// as the program is in use or among those used last.
+/// as the program is in use or among those used last. What is among the `saved` objects is not compiled.
 std::shared_ptr<const runtime::Program> compile_cached(runtime::Device& device, const ast::Kernel& scheduled,
-                                                       const runtime::CompileFlags& flags);
+                                                       const runtime::CompileFlags& flags,
+                                                       const SavedObjects* saved = nullptr);
 
-/// Moves that an earlier search by the model alone, in this process or another, found for a program of this hash. Two programs may share a
-/// hash: moves that are not legal are to be searched anew, and legal ones are right for any program.
+/// Moves that an earlier search by the model alone, in this process or another, found for a program of this
+/// hash. Two programs may share a hash: moves that are not legal are to be searched anew, and legal ones are
+/// right for any program.
 std::optional<std::vector<search::Move>> remembered_moves(const std::string& key);
 void remember_moves(const std::string& key, std::vector<search::Move> moves);
 

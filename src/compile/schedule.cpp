@@ -7,6 +7,7 @@
 
 #include "compile/assemble.hpp"
 #include "compile/compare_plans.hpp"
+#include "compile/kernel_order.hpp"
 #include "compile/measure.hpp"
 #include "compile/program_cache.hpp"
 #include "compile/target.hpp"
@@ -196,9 +197,7 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
   return result;
 }
 
-} // namespace
-
-search::SearchResult schedule(ProgramRef program, const CompileOptions& options) {
+search::SearchResult find_schedule(ProgramRef program, const CompileOptions& options) {
   if (options.winograd != 0 && options.winograd != 2 && options.winograd != 4)
     throw Error(
         ErrorKind::Value,
@@ -227,6 +226,14 @@ search::SearchResult schedule(ProgramRef program, const CompileOptions& options)
       }
   }
   return by_the_model(program, fmt::format("{:016x} {}", hash, where), options, target, model);
+}
+
+} // namespace
+
+search::SearchResult schedule(ProgramRef program, const CompileOptions& options) {
+  search::SearchResult found = find_schedule(std::move(program), options);
+  found.plan = in_memory_order(std::move(found.plan));
+  return found;
 }
 
 } // namespace lathe::pipeline

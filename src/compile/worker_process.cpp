@@ -37,8 +37,9 @@ WorkerProcess::WorkerProcess() : WorkerProcess(start()) {}
 WorkerProcess::Started WorkerProcess::start() {
   const std::string path = program_path();
   const auto fail = [&](int error) {
-    throw Error(ErrorKind::Device, fmt::format("tune: {} can't be started ({}), expected it beside liblathe.so", path,
-                                               std::strerror(error)));
+    throw Error(ErrorKind::Device,
+                fmt::format("tune: {} can't be started ({}), expected it beside liblathe.so", path,
+                            std::strerror(error)));
   };
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) fail(errno);

@@ -34,12 +34,16 @@ void make_parent_dir(const std::string& file) {
 }
 
 void write_atomically(const std::string& file, const std::string& text) {
+  write_atomically(file, [&](std::ostream& out) { out << text; });
+}
+
+void write_atomically(const std::string& file, const std::function<void(std::ostream&)>& write) {
   make_parent_dir(file);
   static std::atomic<int> files{0};
   const std::string temporary =
       file + "." + std::to_string(getpid()) + "." + std::to_string(files++) + ".new";
   std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
-  out << text;
+  write(out);
   out.close();
   std::error_code error;
   if (out) fs::rename(temporary, file, error);

@@ -1,6 +1,8 @@
 // Where lathe keeps what it learnt about this machine and what it compiled: $LATHE_CACHE_DIR, else
 // ~/.cache/lathe.
 #pragma once
+#include <functional>
+#include <iosfwd>
 #include <string>
 
 namespace lathe {
@@ -14,5 +16,7 @@ std::string cache_dir();
 void make_parent_dir(const std::string& file);
 /// Replaces `file` by `text` in one step: a reader sees the old or the new, never a part. Throws Error(File).
 void write_atomically(const std::string& file, const std::string& text);
+/// The same of what `write` writes.
+void write_atomically(const std::string& file, const std::function<void(std::ostream&)>& write);
 
 } // namespace lathe

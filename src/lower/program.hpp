@@ -44,6 +44,7 @@ struct OutputBuffer {
   int stage;                     // whose buffer it is; an output that is a bare input, constant or view gets a Contiguous stage,
                                  // but for a reshape of what a stage computes
   Shape shape;                   // the user's: of as many elements as the stage's buffer, in the same order
+  graph::NodeRef node{};         // as it was given to lower()
 };
 
 struct Program {

@@ -44,12 +44,8 @@ public:
   }
   std::string index_type() const override { return "int64_t"; }
   std::string integer_suffix(DType dtype) const override { return dtype == DType::U64 ? "ULL" : "LL"; }
-  std::string infinity(DType dtype) const override {
-    return dtype == DType::F64 ? "__builtin_inf()" : "__builtin_inff()";
-  }
-  std::string nan(DType dtype) const override {
-    return dtype == DType::F64 ? "__builtin_nan(\"\")" : "__builtin_nanf(\"\")";
-  }
+  std::string infinity(DType dtype) const override { return helper("infinity", dtype); }
+  std::string nan(DType dtype) const override { return helper("nan", dtype); }
 
   std::string splat(const std::string& scalar, DType dtype, int lanes) const override {
     return fmt::format("lathe_splat{}({}, {})", lanes, type(dtype, lanes), scalar);
@@ -116,7 +112,7 @@ public:
                                          : nullptr;
     if (!name) throw InternalError(fmt::format("C renderer: no function for {}", to_string(op)));
     if (lanes > 1) return fmt::format("lathe_{}_{}x{}({})", name, to_string(dtype), lanes, a);
-    return fmt::format("__builtin_{}{}({})", name, dtype == DType::F64 ? "" : "f", a);
+    return fmt::format("{}({})", helper(name, dtype), a);
   }
   bool has_vector_function(Op op) const override { return op == Op::Sqrt || op == Op::Trunc; }
 
@@ -131,7 +127,7 @@ public:
     return fmt::format("*({}_u*)({}) = {};", type(dtype, lanes), pointer, value);
   }
   std::string prefetch(const std::string& pointer) const override {
-    return fmt::format("__builtin_prefetch({}, 0, 2);", pointer);
+    return fmt::format("lathe_prefetch({});", pointer);
   }
   std::string half_load(const std::string& buffer, const std::string& index, DType dtype) const override {
     return fmt::format("{}({}[{}])", helper("value", dtype), buffer, index);
@@ -140,6 +136,7 @@ public:
                          DType dtype) const override {
     return fmt::format("{}[{}] = {}({});", buffer, index, helper("bits", dtype), value);
   }
+  bool loads_between() const override { return true; }
   int vector_bytes() const override { return vector_bytes_; }
 
 private:

@@ -57,6 +57,8 @@ public:
   virtual std::string half_load(const std::string& buffer, const std::string& index, DType dtype) const = 0;
   virtual std::string half_store(const std::string& buffer, const std::string& index,
                                  const std::string& value, DType dtype) const = 0;
+  /// Whether elements between those that are read may be loaded with them: they may never have been written.
+  virtual bool loads_between() const { return false; }
   /// Widest vector in bytes; the lane counts that exist.
   virtual int vector_bytes() const = 0;
 };

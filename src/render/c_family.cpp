@@ -125,7 +125,7 @@ void CFamily::register_alloc(const ast::Alloc& alloc) {
     slices_[buffer.id] = std::move(slices);
   } else {
     slices_.erase(buffer.id);
-    add(fmt::format("{} {}[{}] __attribute__((aligned(64)));", dialect_.storage_type(buffer.dtype), name,
+    add(fmt::format("LATHE_ALIGNED(64) {} {}[{}];", dialect_.storage_type(buffer.dtype), name,
                     std::max<int64_t>(1, num_elements(buffer.shape).hi())));
   }
   block(alloc.body);

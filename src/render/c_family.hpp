@@ -5,6 +5,7 @@
 // written without a loop, in chunks of as many lanes as fit the dialect's vectors; where something in it has
 // no vector form, it is written as a scalar loop over its lanes.
 #pragma once
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -90,6 +91,11 @@ private:
   Operand load(const ast::Value& value, const Chunk* chunk);
   Operand load_lanes(const ast::BufferRef& buffer, Expr flat, const std::vector<Expr>& guards,
                      const Chunk& chunk);
+  std::string lanes_of(const ast::BufferRef& buffer, Expr flat, const std::vector<Expr>& guards,
+                       const Chunk& chunk); // an expression
+  static bool are_intervals(const std::vector<Expr>& guards, const Chunk& chunk);
+  Operand guarded(Operand out, const std::vector<Expr>& guards, const Chunk& chunk,
+                  const std::function<std::string()>& whole, const std::function<std::string()>& lanes);
   Operand load_contiguous(const ast::BufferRef& buffer, Expr flat, const std::vector<Expr>& guards,
                           const Chunk& chunk);
   /// The lanes of a vector that lie one in each row of a register tile; nothing if it isn't one
@@ -97,6 +103,7 @@ private:
   std::optional<Operand> load_column(const ast::BufferRef& buffer, Expr start, Expr stride, int lanes);
   Operand gather(const ast::Value& value, const Operand& index);
   Operand index_number(Expr e, DType dtype, const Chunk* chunk);
+  Operand index_condition(Expr e, const Chunk& chunk);
   std::string element(const ast::BufferRef& buffer, Expr flat); // an expression
   std::string element_at(const ast::BufferRef& buffer, const std::string& index);
   std::string conjunction(const std::vector<Expr>& guards);

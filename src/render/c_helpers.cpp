@@ -55,7 +55,7 @@ LATHE_FN uint16_t lathe_bits_bf16(float x) {
 LATHE_FN float lathe_value_f16(uint16_t bits) {
   const uint32_t sign = (uint32_t)(bits & 0x8000u) << 16, exponent = (bits >> 10) & 31u, mantissa = bits & 0x3FFu;
   if (exponent == 31) return lathe_bits_u32_to_f32(sign | 0x7F800000u | mantissa << 13);
-  if (exponent == 0) return (sign ? -0x1p-24f : 0x1p-24f) * (float)mantissa;
+  if (exponent == 0) return (sign ? -5.9604644775390625e-8f : 5.9604644775390625e-8f) * (float)mantissa;
   return lathe_bits_u32_to_f32(sign | (exponent + 112) << 23 | mantissa << 13);
 }
 LATHE_FN uint16_t lathe_bits_f16(float x) {

@@ -17,6 +17,11 @@ constexpr std::string_view kReserved[] = {
     "while", "asm", "main", "bool", "true", "false", "linux", "unix", "NULL", "INFINITY", "NAN",
     // parameters of emitted functions
     "buffers", "vars", "scratch", "outer", "env",
+    // C++, as which emitted C may be compiled, and what it calls
+    "alignas", "and", "catch", "class", "compl", "constexpr", "decltype", "delete", "explicit", "export",
+    "friend", "mutable", "namespace", "new", "noexcept", "not", "nullptr", "operator", "or", "protected",
+    "public", "template", "this", "throw", "try", "typeid", "typename", "using", "virtual", "xor", "free",
+    "malloc", "memcmp", "memcpy",
     // OpenCL C words, types and functions that the renderer uses
     "kernel", "global", "local", "constant", "private", "half", "uchar", "ushort", "uint", "ulong", "size_t",
     "fma", "sqrt", "exp2", "log2", "sin", "trunc", "select", "barrier", "floor", "ceil", "exp", "log", "cos",

@@ -42,6 +42,8 @@ std::string float_literal(const Dialect& dialect, double value, bool is_double) 
   return std::signbit(value) ? parens(text) : text;
 }
 
+bool is_number(const Operand& v) { return v.constant && !std::isnan(v.constant->as_float()); }
+
 } // namespace
 
 std::string literal(const Dialect& dialect, const Scalar& value) {
@@ -133,8 +135,11 @@ Operand OpPrinter::scalar(Op op, DType result, const std::vector<Operand>& args)
   case Op::CmpNe:
   case Op::Where: out.text = spell(op, texts(args)); return out;
   case Op::Max:
-    out.text = is_float(result) ? fmt::format("(({0} > {1} || {0} != {0}) ? {0} : {1})", a.text, args[1].text)
-                                : fmt::format("({0} > {1} ? {0} : {1})", a.text, args[1].text);
+    if (is_float(result) && is_number(args[1]))
+      return extreme(true, args[1], a); // takes the second where there is a NaN
+    out.text = is_float(result)
+                   ? fmt::format("({0} != {0} ? {0} : ({0} > {1} ? {0} : {1}))", a.text, args[1].text)
+                   : fmt::format("({0} > {1} ? {0} : {1})", a.text, args[1].text);
     return out;
   case Op::And:
   case Op::Or:
@@ -229,7 +234,6 @@ Operand OpPrinter::extreme(bool larger, const Operand& a, const Operand& b) cons
 /// Both have lanes. A NaN in either is the result.
 Operand OpPrinter::vector_max(const Operand& a, const Operand& b) const {
   const DType d = a.dtype, mask = signed_of(size_of(d));
-  const auto is_number = [](const Operand& v) { return v.constant && !std::isnan(v.constant->as_float()); };
   if (is_float(d) && is_number(b)) return extreme(true, b, a); // takes the second where there is a NaN
   if (is_float(d) && is_number(a)) return extreme(true, a, b);
   const Operand x = make_local(a), y = make_local(b);

@@ -11,17 +11,72 @@
 namespace lathe::render {
 namespace {
 
+// With GCC's and Clang's extensions.
 constexpr const char* kHead = R"(#include <stdint.h>
 #include <string.h>
 
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wunused-but-set-variable"
 #endif
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
+#pragma clang diagnostic ignored "-Wunused-but-set-variable"
 #endif
 #define LATHE_FN static inline __attribute__((unused, always_inline))
+#define LATHE_ALIGNED(n) __attribute__((aligned(n)))
+#define LATHE_RESTRICT __restrict__
+#define LATHE_MAY_ALIAS __attribute__((may_alias))
+#define lathe_prefetch(p) __builtin_prefetch(p, 0, 2)
+#define lathe_infinity_f32 __builtin_inff()
+#define lathe_infinity_f64 __builtin_inf()
+#define lathe_nan_f32 __builtin_nanf("")
+#define lathe_nan_f64 __builtin_nan("")
+#define LATHE_MATH(name) __builtin_##name
+)";
 
+// In plain C11 or C++11.
+constexpr const char* kPortableHead = R"(#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wunused-but-set-variable"
+#endif
+#define LATHE_FN static inline
+#if defined(__cplusplus)
+#define LATHE_ALIGNED(n) alignas(n)
+#define LATHE_RESTRICT
+#else
+#define LATHE_ALIGNED(n) _Alignas(n)
+#define LATHE_RESTRICT restrict
+#endif
+#if defined(__GNUC__)
+#define LATHE_MAY_ALIAS __attribute__((may_alias))
+#else
+#define LATHE_MAY_ALIAS
+#endif
+#define lathe_prefetch(p) ((void)0)
+#define lathe_infinity_f32 ((float)INFINITY)
+#define lathe_infinity_f64 ((double)INFINITY)
+#define lathe_nan_f32 ((float)NAN)
+#define lathe_nan_f64 ((double)NAN)
+#define LATHE_MATH(name) name
+#if defined(FP_FAST_FMAF)
+#define lathe_fma_f32(a, b, c) fmaf(a, b, c)
+#else
+#define lathe_fma_f32(a, b, c) ((a) * (b) + (c))
+#endif
+#if defined(FP_FAST_FMA)
+#define lathe_fma_f64(a, b, c) fma(a, b, c)
+#else
+#define lathe_fma_f64(a, b, c) ((a) * (b) + (c))
+#endif
+#define lathe_stream_fence() ((void)0)
+)";
+
+constexpr const char* kScalars = R"(
 struct lathe_env;
 typedef void (*lathe_body)(int64_t, void* const*, const int64_t*, char*, char*, const struct lathe_env*);
 struct lathe_env {
@@ -29,6 +84,23 @@ struct lathe_env {
   size_t scratch_bytes;
   int threads;
 };
+
+#define lathe_sqrt_f32(a) LATHE_MATH(sqrtf)(a)
+#define lathe_sqrt_f64(a) LATHE_MATH(sqrt)(a)
+#define lathe_trunc_f32(a) LATHE_MATH(truncf)(a)
+#define lathe_trunc_f64(a) LATHE_MATH(trunc)(a)
+#define lathe_exp2_f32(a) LATHE_MATH(exp2f)(a)
+#define lathe_exp2_f64(a) LATHE_MATH(exp2)(a)
+#define lathe_log2_f32(a) LATHE_MATH(log2f)(a)
+#define lathe_log2_f64(a) LATHE_MATH(log2)(a)
+#define lathe_sin_f32(a) LATHE_MATH(sinf)(a)
+#define lathe_sin_f64(a) LATHE_MATH(sin)(a)
+
+/* Scratch is used for one dtype after another. */
+#define LATHE_ALIASING(T) typedef T LATHE_MAY_ALIAS lathe_##T##_a;
+LATHE_ALIASING(int8_t) LATHE_ALIASING(int16_t) LATHE_ALIASING(int32_t) LATHE_ALIASING(int64_t)
+LATHE_ALIASING(uint8_t) LATHE_ALIASING(uint16_t) LATHE_ALIASING(uint32_t) LATHE_ALIASING(uint64_t)
+LATHE_ALIASING(float) LATHE_ALIASING(double)
 
 #define LATHE_HAS_F64
 #define LATHE_BITS(from, F, to, T) \
@@ -41,7 +113,9 @@ LATHE_BITS(f64, double, i64, int64_t)
 LATHE_BITS(f64, double, u64, uint64_t)
 LATHE_BITS(i64, int64_t, f64, double)
 LATHE_BITS(u64, uint64_t, f64, double)
-#if defined(__F16C__)
+)";
+
+constexpr const char* kHalves = R"(#if defined(__F16C__)
 #define LATHE_HARDWARE_F16
 typedef float lathe_half_f32x4 __attribute__((vector_size(16)));
 typedef short lathe_half_i16x8 __attribute__((vector_size(16)));
@@ -55,12 +129,6 @@ LATHE_FN uint16_t lathe_bits_f16(float x) {
 )";
 
 constexpr const char* kVectors = R"(
-/* Scratch is used for one dtype after another. */
-#define LATHE_ALIASING(T) typedef T lathe_##T##_a __attribute__((may_alias));
-LATHE_ALIASING(int8_t) LATHE_ALIASING(int16_t) LATHE_ALIASING(int32_t) LATHE_ALIASING(int64_t)
-LATHE_ALIASING(uint8_t) LATHE_ALIASING(uint16_t) LATHE_ALIASING(uint32_t) LATHE_ALIASING(uint64_t)
-LATHE_ALIASING(float) LATHE_ALIASING(double)
-
 /* Where the target has no fused multiply-add, the product is rounded: a library call would be far slower. */
 #if defined(__FMA__) || defined(__FP_FAST_FMAF) || defined(__ARM_FEATURE_FMA)
 #define lathe_fma_f32(a, b, c) __builtin_fmaf(a, b, c)
@@ -183,7 +251,7 @@ std::string splat(int lanes) {
 }
 
 std::string make_prelude() {
-  std::string out = fmt::format("{}{}{}{}", kHead, common_helpers(), kVectors, kX86);
+  std::string out = fmt::format("{}{}{}{}{}{}", kHead, kScalars, kHalves, common_helpers(), kVectors, kX86);
   for (int lanes : {2, 4, 8, 16}) out += splat(lanes);
   for (const char* dtype : {"f32", "f64"}) {
     const bool is_double = dtype[1] == '6';
@@ -206,6 +274,10 @@ std::string make_prelude() {
 std::string c_prelude() {
   static const std::string text = make_prelude();
   return text;
+}
+
+std::string c_portable_prelude() {
+  return fmt::format("{}{}{}\n", kPortableHead, kScalars, common_helpers());
 }
 
 } // namespace lathe::render

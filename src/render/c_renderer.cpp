@@ -35,10 +35,14 @@ private:
   std::string standalone_head() {
     std::vector<std::string> params;
     for (const ast::Param& p : kernel_.params)
-      params.push_back(fmt::format("{}{}* {}", p.written ? "" : "const ",
-                                   dialect_.storage_type(p.buffer->dtype), names_.buffer(*p.buffer)));
+      params.push_back(
+          fmt::format("{}{}* {}{}", p.written ? "" : "const ", dialect_.storage_type(p.buffer->dtype),
+                      options_.scratch_is_given ? "LATHE_RESTRICT " : "", names_.buffer(*p.buffer)));
     for (Expr v : kernel_.shape_vars) params.push_back(fmt::format("int64_t {}", names_.variable(v)));
-    return fmt::format("void {}({})", function_,
+    if (options_.scratch_is_given && (options_.parallel || !options_.scratch_offsets.empty()))
+      params.push_back("char* scratch");
+    if (options_.parallel) params.push_back("const struct lathe_env* env");
+    return fmt::format("{}void {}({})", options_.scratch_is_given ? "static " : "", function_,
                        params.empty() ? "void" : fmt::format("{}", fmt::join(params, ", ")));
   }
 
@@ -47,13 +51,14 @@ private:
   std::string finish_body(const std::set<int>& inside_parallel) {
     std::string out;
     const auto declare = [&](const std::string& line) { out += "  " + line + "\n"; };
-    if (options_.standalone) {
+    if (options_.scratch_is_given) silence_unused(declare);
+    if (has_own_scratch()) {
       const auto scratch = std::any_of(used_buffers_.begin(), used_buffers_.end(),
                                        [&](const auto& b) { return own_offsets_.count(b.first) > 0; });
       if (scratch)
         declare(
             fmt::format("static _Thread_local char scratch[{}] __attribute__((aligned(128)));", own_bytes_));
-    } else {
+    } else if (!options_.standalone || in_parallel_) {
       for (size_t i = 0; i < kernel_.params.size(); ++i) {
         const ast::Param& p = kernel_.params[i];
         if (!used_buffers_.count(p.buffer->id)) continue;
@@ -76,13 +81,45 @@ private:
     return out;
   }
 
+  /// Parameters that a function has for the sake of the others like it.
+  template <class Declare> void silence_unused(const Declare& declare) {
+    if (in_parallel_) {
+      for (const char* name : {"buffers", "vars", "outer", "scratch", "env"})
+        declare(fmt::format("(void){};", name));
+      return;
+    }
+    for (const ast::Param& p : kernel_.params)
+      if (!used_buffers_.count(p.buffer->id)) declare(fmt::format("(void){};", names_.buffer(*p.buffer)));
+    for (Expr v : kernel_.shape_vars)
+      if (!used_shape_vars_.count(v.name())) declare(fmt::format("(void){};", names_.variable(v)));
+    if (options_.parallel) declare("(void)scratch;"), declare("(void)env;");
+  }
+
+  /// Calls the body of a parallel loop from a function with typed parameters.
+  void call_body(const std::string& extent, const std::string& body) {
+    std::vector<std::string> buffers, vars;
+    for (const ast::Param& p : kernel_.params)
+      buffers.push_back(fmt::format("(void*){}", names_.buffer(*p.buffer)));
+    for (Expr v : kernel_.shape_vars) vars.push_back(names_.variable(v));
+    if (vars.empty()) vars.push_back("0"); // C has no empty arrays
+    add("{");
+    ++indent_;
+    add(fmt::format("void* const buffers[] = {{{}}};", fmt::join(buffers, ", ")));
+    add(fmt::format("const int64_t vars[] = {{{}}};", fmt::join(vars, ", ")));
+    add(fmt::format("env->parallel_for(env, {}, {}, buffers, vars, scratch);", extent, body));
+    --indent_;
+    add("}");
+  }
+
   /// Scratch is shared by buffers of different dtypes.
   std::string scratch_type(DType dtype) const {
     return fmt::format("lathe_{}_a", dialect_.storage_type(dtype));
   }
 
+  bool has_own_scratch() const { return options_.standalone && !options_.scratch_is_given; }
+
   std::optional<size_t> scratch_offset(int id) const {
-    const auto& offsets = options_.standalone ? own_offsets_ : options_.scratch_offsets;
+    const auto& offsets = has_own_scratch() ? own_offsets_ : options_.scratch_offsets;
     const auto it = offsets.find(id);
     return it == offsets.end() ? std::nullopt : std::optional(it->second);
   }
@@ -90,7 +127,7 @@ private:
   void alloc(const ast::Alloc& a) override {
     if (a.buffer->scope == ast::Scope::Register) return register_alloc(a);
     const int id = a.buffer->id;
-    if (options_.standalone) {
+    if (has_own_scratch()) {
       const size_t bytes = static_cast<size_t>(num_elements(a.buffer->shape).hi()) * size_of(a.buffer->dtype);
       if (own_offsets_.emplace(id, own_bytes_).second) own_bytes_ += (bytes + 127) / 128 * 128;
     } else if (!scratch_offset(id)) {
@@ -102,7 +139,8 @@ private:
 
   void special_loop(const ast::For& loop) override {
     const bool outermost = indent_ == 1 && !in_parallel_;
-    if (loop.kind != ast::LoopKind::Parallel || options_.standalone || !outermost) return serial_loop(loop);
+    const bool calls_back = !options_.standalone || options_.parallel;
+    if (loop.kind != ast::LoopKind::Parallel || !calls_back || !outermost) return serial_loop(loop);
     const std::string name = names_.fresh(fmt::format("{}_body{}", function_, bodies_++));
     std::string outside = std::exchange(text_, {});
     auto buffers = std::exchange(used_buffers_, {});
@@ -119,6 +157,11 @@ private:
     used_buffers_ = std::move(buffers);
     used_shape_vars_ = std::move(vars);
     streams_ = streams;
+    if (options_.standalone) {
+      for (const ast::Param& p : kernel_.params) used_buffers_.emplace(p.buffer->id, p.buffer);
+      for (Expr v : kernel_.shape_vars) used_shape_vars_.insert(v.name());
+      return call_body(expr(loop.extent), name);
+    }
     add(fmt::format("env->parallel_for(env, {}, {}, buffers, vars, scratch);", expr(loop.extent), name));
   }
 

@@ -1,5 +1,6 @@
 // Values of the C family: leaves (constants, loads, gathers, indices) and the walk over a statement's DAG.
 #include <algorithm>
+#include <limits>
 #include <unordered_set>
 
 #include <fmt/format.h>
@@ -139,6 +140,12 @@ Operand CFamily::leaf_or_op(const ast::ValueRef& v, const Chunk* chunk, const Me
   return ops_.apply(v->op, v->dtype, std::move(args));
 }
 
+namespace {
+bool fits_in_i32(Expr e) {
+  return e.lo() >= std::numeric_limits<int32_t>::min() && e.hi() <= std::numeric_limits<int32_t>::max();
+}
+} // namespace
+
 Operand CFamily::index_number(Expr e, DType dtype, const Chunk* chunk) {
   const auto number = [&](Expr at) {
     const std::string text = fmt::format("(({}){})", dialect_.type(dtype, 1), expr(at, Level::Primary));
@@ -146,10 +153,43 @@ Operand CFamily::index_number(Expr e, DType dtype, const Chunk* chunk) {
     return is_half(dtype) ? fmt::format("{}({})", helper("round", dtype), text) : text;
   };
   if (!chunk || !depends_on(e, chunk->var)) return {local(dialect_.type(dtype, 1), number(e)), dtype};
-  std::vector<std::string> lanes;
-  for (int i = 0; i < chunk->lanes; ++i) lanes.push_back(number(at_lane(e, *chunk, i)));
+  if (dtype == DType::Bool) return index_condition(e, *chunk);
   Operand out{"", dtype, chunk->lanes};
-  out.text = local(ops_.type_of(out), dialect_.from_lanes(lanes, dtype));
+  std::vector<std::string> lanes;
+  const auto stride = stride_of(e, chunk->var);
+  if (stride && stride->is_const() && (dtype == DType::I64 || (dtype == DType::I32 && fits_in_i32(e)))) {
+    const Operand first{number(at_lane(e, *chunk, 0)), dtype};
+    for (int i = 0; i < chunk->lanes; ++i)
+      lanes.push_back(literal(dialect_, Scalar::of_int(dtype, i * stride->value())));
+    out.text =
+        fmt::format("{} + {}", ops_.widen(first, chunk->lanes, 0).text, dialect_.from_lanes(lanes, dtype));
+  } else {
+    for (int i = 0; i < chunk->lanes; ++i) lanes.push_back(number(at_lane(e, *chunk, i)));
+    out.text = dialect_.from_lanes(lanes, dtype);
+  }
+  out.text = local(ops_.type_of(out), out.text);
+  return out;
+}
+
+/// A condition on the position, as a mask.
+Operand CFamily::index_condition(Expr e, const Chunk& chunk) {
+  Operand out{"", DType::Bool, chunk.lanes, 1};
+  if (e.kind() == ExprKind::Lt || e.kind() == ExprKind::Le) {
+    const Expr a = e.lhs(), b = e.kind() == ExprKind::Le ? e.rhs() + 1 : e.rhs();
+    const DType dtype = fits_in_i32(a) && fits_in_i32(b) ? DType::I32 : DType::I64;
+    out =
+        ops_.apply(Op::CmpLt, DType::Bool, {index_number(a, dtype, &chunk), index_number(b, dtype, &chunk)});
+  } else if (e.kind() == ExprKind::And) {
+    out =
+        ops_.apply(Op::And, DType::Bool,
+                   {index_number(e.lhs(), DType::Bool, &chunk), index_number(e.rhs(), DType::Bool, &chunk)});
+  } else {
+    std::vector<std::string> lanes;
+    for (int i = 0; i < chunk.lanes; ++i)
+      lanes.push_back(fmt::format("({}) != 0 ? -1 : 0", expr(at_lane(e, chunk, i))));
+    out.text = dialect_.from_lanes(lanes, DType::I8);
+  }
+  out.text = local(ops_.type_of(out), out.text);
   return out;
 }
 
@@ -188,6 +228,33 @@ Operand CFamily::load(const ast::Value& v, const Chunk* chunk) {
 Operand CFamily::load_lanes(const ast::BufferRef& buffer, Expr flat, const std::vector<Expr>& guards,
                             const Chunk& chunk) {
   Operand out{"", buffer->dtype, chunk.lanes};
+  if (buffer->dtype == DType::Bool) out.mask_bytes = 1;
+  if (guards.empty() || !are_intervals(guards, chunk)) {
+    out.text = local(ops_.type_of(out), lanes_of(buffer, flat, guards, chunk));
+    return out;
+  }
+  return guarded(
+      out, guards, chunk, [&] { return lanes_of(buffer, flat, {}, chunk); },
+      [&] { return lanes_of(buffer, flat, guards, chunk); });
+}
+
+std::string CFamily::lanes_of(const ast::BufferRef& buffer, Expr flat, const std::vector<Expr>& guards,
+                              const Chunk& chunk) {
+  const auto stride = stride_of(flat, chunk.var);
+  if (guards.empty() && stride && stride->is_const(2) && chunk.lanes > 2 && dialect_.loads_between() &&
+      buffer->dtype != DType::Bool && !slices_of(buffer)) {
+    // Two loads that touch nothing past the last element, and a shuffle.
+    std::string halves[2];
+    std::vector<int> pick;
+    for (int h = 0; h < 2; ++h) {
+      const Expr start = at_lane(flat, chunk, 0) + h * (chunk.lanes - 1);
+      const std::string address = fmt::format("{} + {}", pointer(buffer), expr(start, Level::Sum));
+      halves[h] = local(dialect_.type(buffer->dtype, chunk.lanes),
+                        dialect_.vector_load(address, buffer->dtype, chunk.lanes));
+    }
+    for (int i = 0; i < chunk.lanes; ++i) pick.push_back(2 * i < chunk.lanes ? 2 * i : 2 * i + 1);
+    return dialect_.shuffle(halves[0], halves[1], pick, buffer->dtype);
+  }
   std::vector<std::string> lanes;
   for (int i = 0; i < chunk.lanes; ++i) {
     std::vector<Expr> here;
@@ -198,9 +265,50 @@ Operand CFamily::load_lanes(const ast::BufferRef& buffer, Expr flat, const std::
                          literal(dialect_, Scalar::zero(buffer->dtype)));
     lanes.push_back(buffer->dtype == DType::Bool ? fmt::format("({}) ? -1 : 0", text) : text);
   }
-  const DType stored = buffer->dtype == DType::Bool ? DType::I8 : buffer->dtype;
-  if (buffer->dtype == DType::Bool) out.mask_bytes = 1;
-  out.text = local(ops_.type_of(out), dialect_.from_lanes(lanes, stored));
+  return dialect_.from_lanes(lanes, buffer->dtype == DType::Bool ? DType::I8 : buffer->dtype);
+}
+
+/// Guards that are intervals hold at all lanes where they hold at the first and the last, and at none where
+/// one fails at both.
+bool CFamily::are_intervals(const std::vector<Expr>& guards, const Chunk& chunk) {
+  return std::all_of(guards.begin(), guards.end(), [&](Expr g) {
+    return !depends_on(g, chunk.var) || ((g.kind() == ExprKind::Lt || g.kind() == ExprKind::Le) &&
+                                         stride_of(g.lhs(), chunk.var) && stride_of(g.rhs(), chunk.var));
+  });
+}
+
+/// `whole` where the guards hold at all lanes, 0 where at none, else `lanes`: expressions, written where they
+/// are.
+Operand CFamily::guarded(Operand out, const std::vector<Expr>& guards, const Chunk& chunk,
+                         const std::function<std::string()>& whole,
+                         const std::function<std::string()>& lanes) {
+  std::vector<Expr> all;
+  std::string some;
+  for (Expr g : guards) {
+    const Expr first = at_lane(g, chunk, 0), last = at_lane(g, chunk, chunk.lanes - 1);
+    all.push_back(first);
+    if (!depends_on(g, chunk.var)) {
+      some += fmt::format("{}({})", some.empty() ? "" : " && ", expr(first));
+      continue;
+    }
+    all.push_back(last);
+    some += fmt::format("{}({} || {})", some.empty() ? "" : " && ", expr(first, Level::Comparison),
+                        expr(last, Level::Comparison));
+  }
+  const bool varying = all.size() > guards.size();
+  const DType stored = out.dtype == DType::Bool ? DType::I8 : out.dtype;
+  out.text = names_.fresh_value();
+  add(fmt::format("{} {} = {};", ops_.type_of(out), out.text,
+                  dialect_.splat(literal(dialect_, Scalar::zero(stored)), stored, out.lanes)));
+  const auto branch = [&](const std::string& head, const std::function<std::string()>& value) {
+    add(head);
+    ++indent_;
+    add(fmt::format("{} = {};", out.text, value()));
+    --indent_;
+  };
+  branch(fmt::format("if ({}) {{", conjunction(all)), whole);
+  if (varying) branch(fmt::format("}} else if ({}) {{", some), lanes);
+  add("}");
   return out;
 }
 
@@ -224,36 +332,9 @@ Operand CFamily::load_contiguous(const ast::BufferRef& buffer, Expr flat, const 
     out.text = local(ops_.type_of(out), vector);
     return out;
   }
-  // Guards are intervals: where one holds at the first and the last lane, it holds at all of them.
-  std::vector<Expr> all;
-  bool varying = false;
-  for (Expr g : guards) {
-    all.push_back(at_lane(g, chunk, 0));
-    if (!depends_on(g, chunk.var)) continue;
-    varying = true;
-    const bool interval = (g.kind() == ExprKind::Lt || g.kind() == ExprKind::Le) &&
-                          stride_of(g.lhs(), chunk.var) && stride_of(g.rhs(), chunk.var);
-    if (!interval) return load_lanes(buffer, flat, guards, chunk);
-    all.push_back(at_lane(g, chunk, chunk.lanes - 1));
-  }
-  const std::string type = ops_.type_of(out);
-  const DType stored = buffer->dtype == DType::Bool ? DType::I8 : buffer->dtype;
-  out.text = names_.fresh_value();
-  add(fmt::format("{} {} = {};", type, out.text,
-                  dialect_.splat(literal(dialect_, Scalar::zero(stored)), stored, chunk.lanes)));
-  add(fmt::format("if ({}) {{", conjunction(all)));
-  ++indent_;
-  add(fmt::format("{} = {};", out.text, vector));
-  --indent_;
-  if (varying) {
-    add("} else {");
-    ++indent_;
-    const Operand lanes = load_lanes(buffer, flat, guards, chunk);
-    add(fmt::format("{} = {};", out.text, lanes.text));
-    --indent_;
-  }
-  add("}");
-  return out;
+  if (!are_intervals(guards, chunk)) return load_lanes(buffer, flat, guards, chunk);
+  return guarded(
+      out, guards, chunk, [&] { return vector; }, [&] { return lanes_of(buffer, flat, guards, chunk); });
 }
 
 Operand CFamily::gather(const ast::Value& v, const Operand& index) {

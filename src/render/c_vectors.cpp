@@ -39,14 +39,27 @@ private:
     if (!varies) return true;
     varying_.insert(&v);
     if (is_half(v.dtype) || v.op == Op::Gather) return false;
-    if (v.op == Op::Index && v.dtype == DType::Bool) return false;
-    widest_ = std::max(widest_, size_of(v.dtype));
+    if (is_about_position(v))
+      positions_.insert(&v);
+    else
+      widest_ = std::max(widest_, size_of(v.dtype));
     return !is_elementwise(v.op) || OpPrinter::has_vector_form(dialect_, v.op);
+  }
+
+  /// What follows from the loop's variable alone: 64 bits for form's sake, and seldom more than a comparison,
+  /// so that it has no say in how many lanes there are.
+  bool is_about_position(const ast::Value& v) const {
+    if (v.dtype != DType::I64 && v.dtype != DType::Bool) return false;
+    if (v.op == Op::Index) return true;
+    return is_elementwise(v.op) &&
+           std::all_of(v.sources.begin(), v.sources.end(), [&](const ast::ValueRef& s) {
+             return varying_.count(s.get()) == 0 || positions_.count(s.get()) > 0;
+           });
   }
 
   const ast::For& loop_;
   const Dialect& dialect_;
-  std::unordered_set<const ast::Value*> varying_;
+  std::unordered_set<const ast::Value*> varying_, positions_;
   int widest_ = 1;
 };
 

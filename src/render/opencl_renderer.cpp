@@ -19,6 +19,7 @@ constexpr const char* kHead = R"(#pragma OPENCL FP_CONTRACT OFF
 typedef char int8_t; typedef short int16_t; typedef int int32_t; typedef long int64_t;
 typedef uchar uint8_t; typedef ushort uint16_t; typedef uint uint32_t; typedef ulong uint64_t;
 #define LATHE_FN static inline
+#define LATHE_ALIGNED(n) __attribute__((aligned(n)))
 #define lathe_bits_f32_to_u32(x) as_uint(x)
 #define lathe_bits_u32_to_f32(x) as_float(x)
 )";
@@ -420,6 +421,17 @@ private:
 OpenClSource render_opencl(const ast::Kernel& kernel) {
   const auto dialect = make_opencl_dialect();
   return OpenClRenderer(kernel, *dialect).render();
+}
+
+std::string join_opencl(const std::vector<OpenClSource>& sources) {
+  std::string head, functions;
+  bool has_f64 = false;
+  for (const OpenClSource& source : sources) {
+    if (head.empty() || (source.needs_f64 && !has_f64)) head = source.text.substr(0, source.head);
+    has_f64 |= source.needs_f64;
+    functions += source.text.substr(source.head);
+  }
+  return head + functions;
 }
 
 } // namespace lathe::render

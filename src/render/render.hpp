@@ -11,11 +11,16 @@
 namespace lathe::render {
 
 struct COptions {
-  int vector_bytes = 64;       // widest vector type used (GCC/Clang vector extensions); 0: scalar loops only
+  int vector_bytes = 64;       // widest vector type used (GCC/Clang vector extensions); 0: plain C, scalar loops only
   bool standalone = false;     // plain function with typed parameters and serial loops, instead of the kernel ABI
   /// With the kernel ABI: where each Packed and Global Alloc lies in scratch, by buffer id (runtime::layout_scratch).
-  /// Standalone source has scratch of its own and ignores this.
+  /// Standalone source has scratch of its own and ignores this, unless `scratch_is_given`.
   std::map<int, size_t> scratch_offsets;
+  /// Standalone, a static function of a file that looks after memory and threads: pointers that don't overlap (LATHE_RESTRICT), then `char* scratch` if
+  /// the kernel has any in scratch_offsets.
+  bool scratch_is_given = false;
+  /// With `scratch_is_given`: always with `char* scratch, const struct lathe_env* env`, which runs parallel loops.
+  bool parallel = false;
 };
 /// C11. With the kernel ABI: `void <name>(void* const*, const int64_t*, char*, const struct lathe_env*)`. Standalone: a function
 /// `<name>(const T* in, ..., T* out, int64_t var, ...)`, <name> being function_name(kernel). Group and Local loops are
@@ -23,6 +28,8 @@ struct COptions {
 std::string render_c(const ast::Kernel& kernel, const COptions& options);
 /// Helper definitions (op semantics with no C operator, vector types) that the kernels in a file need, once.
 std::string c_prelude();
+/// The same for kernels rendered with vector_bytes = 0: C11 or C++11 with <math.h>, and nothing of any compiler's own.
+std::string c_portable_prelude();
 /// The kernel's name as an identifier of C and OpenCL C.
 std::string function_name(const ast::Kernel& kernel);
 
@@ -45,5 +52,7 @@ struct OpenClSource {
   bool needs_f64 = false;
 };
 OpenClSource render_opencl(const ast::Kernel& kernel);
+/// Kernels of different names as one file: all functions behind one copy of the helpers.
+std::string join_opencl(const std::vector<OpenClSource>& sources);
 
 }  // namespace lathe::render

@@ -86,6 +86,19 @@ std::shared_ptr<SharedObject> open(const std::string& path) {
   return handle ? std::make_shared<SharedObject>(handle) : nullptr;
 }
 
+std::shared_ptr<SharedObject> open_or_throw(const std::string& path) {
+  if (auto object = open(path)) return object;
+  const char* why = dlerror();
+  throw Error(
+      ErrorKind::Device,
+      fmt::format("c: a compiled kernel can't be loaded ({}), expected a shared object", why ? why : ""));
+}
+
+const ObjectCache& cache() {
+  static const ObjectCache objects("c", ".so");
+  return objects;
+}
+
 /// The lines that say what is wrong, at most five.
 std::string complaints(const std::string& log) {
   std::istringstream in(log);
@@ -138,21 +151,35 @@ std::string CCompiler::compile(const std::string& dir, const std::string& source
   return output;
 }
 
+std::string CCompiler::object_name(const std::string& source, const std::vector<std::string>& flags) const {
+  return fmt::format("{}\n{}\n{}\n", fmt::join(command_, " "), version_, fmt::join(flags, " ")) + source;
+}
+
+std::string CCompiler::object(const std::string& source, const std::vector<std::string>& flags) const {
+  const std::string name = object_name(source, flags);
+  if (auto found = cache().find(name)) return std::move(found->object);
+  const TemporaryDir dir;
+  std::string made = read_file(compile(dir.path(), source, flags));
+  cache().keep(name, made);
+  return made;
+}
+
 std::shared_ptr<SharedObject> CCompiler::build(const std::string& source,
                                                const std::vector<std::string>& flags, bool keep) const {
-  static const ObjectCache cache("c", ".so");
-  const std::string key =
-      fmt::format("{}\n{}\n{}\n", fmt::join(command_, " "), version_, fmt::join(flags, " ")) + source;
-  if (const auto found = cache.find(key))
+  const std::string name = object_name(source, flags);
+  if (const auto found = cache().find(name))
     if (auto object = open(found->path)) return object;
   const TemporaryDir dir;
   const std::string made = compile(dir.path(), source, flags);
-  if (keep) cache.keep(key, read_file(made));
-  if (auto object = open(made)) return object;
-  const char* why = dlerror();
-  throw Error(
-      ErrorKind::Device,
-      fmt::format("c: a compiled kernel can't be loaded ({}), expected a shared object", why ? why : ""));
+  if (keep) cache().keep(name, read_file(made));
+  return open_or_throw(made);
+}
+
+std::shared_ptr<SharedObject> load_object(const std::string& object) {
+  const TemporaryDir dir;
+  const std::string path = dir.file("kernel.so");
+  std::ofstream(path, std::ios::binary) << object;
+  return open_or_throw(path);
 }
 
 } // namespace lathe::runtime

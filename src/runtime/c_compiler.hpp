@@ -22,6 +22,9 @@ private:
   void* handle_;
 };
 
+/// A shared object that object() gave, loaded into the process. Throws Error(Device) if it can't be.
+std::shared_ptr<SharedObject> load_object(const std::string& object);
+
 class CCompiler {
 public:
   /// Throws Error(Device) if there is none.
@@ -31,6 +34,9 @@ public:
   /// What is built is found again on disk if `keep`.
   std::shared_ptr<SharedObject> build(const std::string& source, const std::vector<std::string>& flags,
                                       bool keep = true) const;
+  /// The shared object's bytes, from the cache or compiled; and what names them: compiler, flags and source.
+  std::string object(const std::string& source, const std::vector<std::string>& flags) const;
+  std::string object_name(const std::string& source, const std::vector<std::string>& flags) const;
 
 private:
   CCompiler(std::vector<std::string> command, std::string version)

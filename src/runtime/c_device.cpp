@@ -73,17 +73,19 @@ public:
   std::string description() const override { return "C through " + compiler_.version(); }
 
   std::unique_ptr<Program> compile(const ast::Kernel& kernel, const CompileFlags& flags) override {
-    const ScratchLayout scratch = layout_scratch(kernel);
-    render::COptions options;
-    options.vector_bytes = vector_bytes(flags.cpu);
-    options.scratch_offsets = scratch.offset_of;
-    std::string source = render::render_c(kernel, options);
-    auto object = compiler_.build(render::c_prelude() + source, compiler_flags(flags), !flags.candidate);
-    const std::string symbol = render::function_name(kernel);
-    auto function = reinterpret_cast<KernelFunction>(object->symbol(symbol));
-    if (!function) throw InternalError(fmt::format("c: compiled kernel has no function {}", symbol));
-    return std::make_unique<CProgram>(std::move(object), function, scratch.bytes, flags.threads,
-                                      std::move(source));
+    const std::string source = source_of(kernel, flags);
+    return program(kernel, flags, source,
+                   compiler_.build(render::c_prelude() + source, compiler_flags(flags), !flags.candidate));
+  }
+  std::string object_name(const ast::Kernel& kernel, const CompileFlags& flags) const override {
+    return compiler_.object_name(render::c_prelude() + source_of(kernel, flags), compiler_flags(flags));
+  }
+  std::string object(const ast::Kernel& kernel, const CompileFlags& flags) override {
+    return compiler_.object(render::c_prelude() + source_of(kernel, flags), compiler_flags(flags));
+  }
+  std::unique_ptr<Program> link(const ast::Kernel& kernel, const CompileFlags& flags,
+                                const std::string& object) override {
+    return program(kernel, flags, source_of(kernel, flags), load_object(object));
   }
   std::unique_ptr<DeviceBuffer> allocate(size_t bytes) override { return make_host_buffer(bytes); }
   std::unique_ptr<DeviceBuffer> wrap(void* host, size_t bytes) override {
@@ -91,6 +93,21 @@ public:
   }
 
 private:
+  static std::string source_of(const ast::Kernel& kernel, const CompileFlags& flags) {
+    render::COptions options;
+    options.vector_bytes = vector_bytes(flags.cpu);
+    options.scratch_offsets = layout_scratch(kernel).offset_of;
+    return render::render_c(kernel, options);
+  }
+  static std::unique_ptr<Program> program(const ast::Kernel& kernel, const CompileFlags& flags,
+                                          const std::string& source, std::shared_ptr<SharedObject> object) {
+    const std::string symbol = render::function_name(kernel);
+    auto function = reinterpret_cast<KernelFunction>(object->symbol(symbol));
+    if (!function) throw InternalError(fmt::format("c: compiled kernel has no function {}", symbol));
+    return std::make_unique<CProgram>(std::move(object), function, layout_scratch(kernel).bytes,
+                                      flags.threads, source);
+  }
+
   std::string name_ = "c";
   CCompiler compiler_;
 };

@@ -9,9 +9,9 @@ namespace {
 
 class CpuProgram : public Program {
 public:
-  CpuProgram(const ast::Kernel& kernel, const CompileFlags& flags)
-      : code_(llvm_backend().compile(kernel, flags)), kernel_(kernel), flags_(flags),
-        scratch_bytes_(layout_scratch(kernel).bytes) {}
+  CpuProgram(LlvmBackend::Code code, const ast::Kernel& kernel, const CompileFlags& flags)
+      : code_(std::move(code)), kernel_(kernel), flags_(flags), scratch_bytes_(layout_scratch(kernel).bytes) {
+  }
 
   void launch(std::span<const BufferSlice> buffers, std::span<const int64_t> shape_values) const override {
     constexpr size_t kFew = 16; // without an allocation
@@ -47,7 +47,17 @@ public:
   const std::string& name() const override { return name_; }
   std::string description() const override { return description_; }
   std::unique_ptr<Program> compile(const ast::Kernel& kernel, const CompileFlags& flags) override {
-    return std::make_unique<CpuProgram>(kernel, flags);
+    return std::make_unique<CpuProgram>(llvm_backend().compile(kernel, flags), kernel, flags);
+  }
+  std::string object_name(const ast::Kernel& kernel, const CompileFlags& flags) const override {
+    return llvm_backend().object_name(kernel, flags);
+  }
+  std::string object(const ast::Kernel& kernel, const CompileFlags& flags) override {
+    return llvm_backend().object(kernel, flags);
+  }
+  std::unique_ptr<Program> link(const ast::Kernel& kernel, const CompileFlags& flags,
+                                const std::string& object) override {
+    return std::make_unique<CpuProgram>(llvm_backend().link(object, flags), kernel, flags);
   }
   std::unique_ptr<DeviceBuffer> allocate(size_t bytes) override { return make_host_buffer(bytes); }
   std::unique_ptr<DeviceBuffer> wrap(void* host, size_t bytes) override {

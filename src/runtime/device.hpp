@@ -45,6 +45,13 @@ class Device {
   virtual std::string description() const = 0;
   /// The kernel has been through partition_tails, expand_unrolled, keep_accumulators and expand_math. Throws Error(Device) if it can't.
   virtual std::unique_ptr<Program> compile(const ast::Kernel& kernel, const CompileFlags& flags) = 0;
+  // Compiled code that can be kept outside the process, of devices that have such: what object() gives, link() makes a program
+  // of, as compile() would. The name is equal for equal code on one machine, and empty if there is none.
+  virtual std::string object_name(const ast::Kernel&, const CompileFlags&) const { return {}; }
+  virtual std::string object(const ast::Kernel&, const CompileFlags&) { return {}; }
+  virtual std::unique_ptr<Program> link(const ast::Kernel& kernel, const CompileFlags& flags, const std::string& /*object*/) {
+    return compile(kernel, flags);
+  }
   virtual std::unique_ptr<DeviceBuffer> allocate(size_t bytes) = 0;     // aligned to 128 or the device's need
   /// Wraps host memory without a copy where the device can (host devices; null otherwise). Must outlive the buffer.
   virtual std::unique_ptr<DeviceBuffer> wrap(void* host, size_t bytes) = 0;

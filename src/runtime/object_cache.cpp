@@ -16,7 +16,7 @@
 #include <fmt/core.h>
 
 #include "core/cache_dir.hpp"
-#include "core/hash.hpp"
+#include "core/checksum.hpp"
 #include "lathe/error.hpp"
 
 namespace lathe::runtime {
@@ -28,17 +28,6 @@ struct Seal {
   char magic[8] = {'l', 'a', 't', 'h', 'e', 'o', 'b', '2'};
   uint64_t object_bytes = 0, key_bytes = 0, checksum = 0;
 };
-
-uint64_t checksum(std::string_view bytes) {
-  uint64_t sum = bytes.size();
-  size_t i = 0;
-  for (; i + 8 <= bytes.size(); i += 8) {
-    uint64_t word;
-    std::memcpy(&word, bytes.data() + i, 8);
-    sum = mix(sum, word);
-  }
-  return mix(sum, hash_text(bytes.substr(i)));
-}
 
 int64_t limit_bytes() {
   constexpr int64_t kDefault = 512, kMost = int64_t{1} << 32;

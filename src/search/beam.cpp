@@ -1,11 +1,14 @@
 #include "search/log.hpp"
 #include "search/measured_search.hpp"
+#include "search/region_search.hpp"
 
 namespace lathe::search {
 
 constexpr double kNear = 1.5;
 
-SearchResult search(const Plan& start, CostModel& model, const SearchOptions& options) {
+namespace {
+
+SearchResult search_whole(const Plan& start, CostModel& model, const SearchOptions& options) {
   const Watch watch(options.budget_seconds, options.stop);
   JointSearch joint(start, model, options, watch);
   std::vector<Partition> partitions;
@@ -29,10 +32,20 @@ SearchResult search(const Plan& start, CostModel& model, const SearchOptions& op
   } else {
     result.plan = joint.schedule(partitions.front());
   }
-  result.predicted_seconds = model.seconds(result.plan);
   result.proposed = joint.proposed();
   result.rejected += joint.rejected();
   if (joint.rejected()) result.rejections["not legal"] += joint.rejected();
+  return result;
+}
+
+} // namespace
+
+SearchResult search(const Plan& start, CostModel& model, const SearchOptions& options) {
+  std::optional<SearchResult> by_regions;
+  if (!options.measure && !options.graph_then_loops && has_regions(*start.program))
+    by_regions = search_regions(start, model, options);
+  SearchResult result = by_regions ? std::move(*by_regions) : search_whole(start, model, options);
+  result.predicted_seconds = model.seconds(result.plan);
   if (!options.log.empty())
     append_log(options.log, {LogRecord::Kind::Plan, program_hash(*start.program), 0, options.where,
                              model.target().device, result.plan.moves(), result.predicted_seconds,

@@ -8,6 +8,7 @@
 #include "graph/realise.hpp"
 #include "graph/winograd.hpp"
 #include "search/make_move.hpp"
+#include "search/unused_name.hpp"
 
 namespace lathe::search {
 namespace {
@@ -42,12 +43,14 @@ NodeRef alone(const NodeRef& sum) {
     if (*n != sum && op != Op::Mul && op != Op::View && op != Op::Contiguous) continue;
     for (const NodeRef& s : (*n)->sources) inside[s.get()] = true;
   }
+  const std::string prefix = unused_prefix("operand", order);
   int count = 0;
   return graph::rebuild({sum}, [&](const NodeRef& original, NodeRef rebuilt) {
     const Op op = original->op;
     const bool opaque = original != sum && op != Op::Mul && op != Op::View && op != Op::Contiguous &&
                         op != Op::Input && inside[original.get()];
-    return opaque ? graph::input(fmt::format("x{}", count++), original->dtype, original->shape) : rebuilt;
+    return opaque ? graph::input(fmt::format("{}{}", prefix, count++), original->dtype, original->shape)
+                  : rebuilt;
   })[0];
 }
 
@@ -85,7 +88,7 @@ SearchResult decide(const Plan& start, int convolution, CostModel& model, const 
   const std::string name = start.program->stages[static_cast<size_t>(convolution)].buffer->name;
   double best = forms[0].by_model.predicted_seconds;
   for (int tile = largest_tile; tile >= 2; tile -= 2) {
-    Applied applied = apply(start, move_winograd(name, tile), model.target());
+    Applied applied = apply(start, move_winograd({name}, tile), model.target());
     if (!applied.plan) continue;
     SearchResult found = search(*applied.plan, model, quick);
     best = std::min(best, found.predicted_seconds);
@@ -166,19 +169,16 @@ SearchResult search_forms(const Plan& start, CostModel& model, const SearchOptio
       if (only.size() == 1)
         tiles[key] = tile_of(decide(by_itself, only[0], model, share, largest_tile, make_measure));
     }
-    // Each rewriting numbers the stages anew: look again after each.
-    for (bool changed = true; changed;) {
-      changed = false;
+    // One move for each size of tile: it numbers the stages anew.
+    for (int tile = largest_tile; tile >= 2; tile -= 2) {
+      std::vector<std::string> stages;
       for (const int c : convolutions_of(*plan.program)) {
         const lower::Stage& stage = plan.program->stages[static_cast<size_t>(c)];
-        const int tile = tiles[signature(alone(stage.node))];
-        if (tile == 0) continue;
-        Applied applied = apply(plan, move_winograd(stage.buffer->name, tile), model.target());
-        if (!applied.plan) continue;
-        plan = std::move(*applied.plan);
-        changed = true;
-        break;
+        if (tiles[signature(alone(stage.node))] == tile) stages.push_back(stage.buffer->name);
       }
+      if (stages.empty()) continue;
+      if (Applied applied = apply(plan, move_winograd(std::move(stages), tile), model.target()); applied.plan)
+        plan = std::move(*applied.plan);
     }
   }
   SearchOptions how = options;

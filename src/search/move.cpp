@@ -15,7 +15,7 @@ struct Form {
   std::string_view arguments;
 };
 constexpr Form kForms[] = {
-    {MoveKind::Winograd, "winograd", "ni"},
+    {MoveKind::Winograd, "winograd", "Ni"},
     {MoveKind::Inline, "inline", "n"},
     {MoveKind::FuseAt, "fuse_at", "nnn"},
     {MoveKind::Split, "split", "ni"},
@@ -106,11 +106,13 @@ Move parse_move(std::string_view text) {
   }
   // accumulate(t, l) and accumulate(t, l, f...) are both "nN"; fuse_at's "root" is a name like any other.
   const std::string_view wants = form->arguments;
-  const bool open_ended = wants.back() == 'N';
+  const size_t many = wants.find('N');
+  const bool open_ended = many != std::string_view::npos;
   if (arguments.size() < wants.size() || (!open_ended && arguments.size() != wants.size()))
     fail(whole, fmt::format("{}{} arguments", open_ended ? "at least " : "", wants.size()));
   for (size_t i = 0; i < arguments.size(); ++i) {
-    const char want = i < wants.size() ? wants[i] : 'N';
+    const size_t further = arguments.size() - wants.size(); // names beyond the first of N
+    const char want = i <= many ? wants[i] : i <= many + further ? 'N' : wants[i - further];
     if (want == 'i') {
       const auto value = to_integer(arguments[i]);
       if (!value) fail(whole, fmt::format("a number as argument {}", i + 1));

@@ -5,7 +5,7 @@
 // name a loop
 // ("t3.i0"); graph moves name stages by their buffer ("t3").
 //
-//   winograd(t3, 4)                the convolution t3 by Winograd's filtering with tiles of 4 x 4 (or 2) results. The
+//   winograd(t3, t9, 4)            the convolutions t3 and t9 by Winograd's filtering with tiles of 4 x 4 (or 2) results. The
 //   program is lowered anew with its graph rewritten: stages get new numbers, and only other such moves may come before
 //   inline(t3)                     every use of t3 computes it on the spot; t3's kernel goes unless t3 is an
 //   output fuse_at(t3, t5.i0.o, register) t3's nests move into t5's kernel, under that loop, storage shrunk

@@ -1,6 +1,7 @@
 #include "search/move.hpp"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include <fmt/format.h>
 
@@ -26,12 +27,16 @@ std::vector<Move> Plan::moves() const {
 
 namespace {
 
+/// Kernels are joined up to here: each move looks at all of a kernel, and a larger one is no faster.
+constexpr size_t kMostStages = 24;
+
 /// A plan being changed by one or more moves: knows which kernel computes a stage and who reads it.
 class Editor {
 public:
   Editor(const Plan& plan, const Target& target) : plan_(plan), target_(target), program_(*plan.program) {
-    for (size_t k = 0; k < plan_.kernels.size(); ++k)
-      for (int s : plan_.kernels[k]->stages) owner_[s] = plan_.kernels[k];
+    owner_.resize(program_.stages.size());
+    readers_.resize(program_.stages.size());
+    for (const KernelPlanRef& kernel : plan_.kernels) add(kernel, static_cast<double>(order_.size()));
   }
 
   Verdict apply(const Move& move) {
@@ -57,9 +62,9 @@ private:
   // buffer.
   bool is_external(int stage, const std::vector<KernelPlanRef>& replaced) const {
     if (program_.stages[stage].is_output) return true;
-    return std::any_of(plan_.kernels.begin(), plan_.kernels.end(), [&](const KernelPlanRef& k) {
-      return std::find(replaced.begin(), replaced.end(), k) == replaced.end() &&
-             std::binary_search(k->reads.begin(), k->reads.end(), stage);
+    const std::vector<KernelPlanRef>& readers = readers_[static_cast<size_t>(stage)];
+    return std::any_of(readers.begin(), readers.end(), [&](const KernelPlanRef& k) {
+      return std::find(replaced.begin(), replaced.end(), k) == replaced.end();
     });
   }
 
@@ -67,20 +72,40 @@ private:
     return finish(std::move(draft), [&](int stage) { return is_external(stage, replaced); });
   }
 
+  void add(const KernelPlanRef& kernel, double order) {
+    order_[kernel.get()] = order;
+    for (int s : kernel->stages) owner_[static_cast<size_t>(s)] = kernel;
+    for (int s : kernel->reads) readers_[static_cast<size_t>(s)].push_back(kernel);
+  }
+
   void replace(const KernelPlanRef& old, KernelPlanRef made) {
     auto it = std::find(plan_.kernels.begin(), plan_.kernels.end(), old);
-    for (int s : old->stages) owner_.erase(s);
+    const double order = order_.at(old.get());
+    order_.erase(old.get());
+    for (int s : old->stages)
+      if (owner_[static_cast<size_t>(s)] == old) owner_[static_cast<size_t>(s)] = nullptr;
+    for (int s : old->reads) std::erase(readers_[static_cast<size_t>(s)], old);
     if (!made) {
       plan_.kernels.erase(it);
       return;
     }
-    for (int s : made->stages) owner_[s] = made;
+    add(made, order);
     *it = std::move(made);
   }
 
+  /// The kernels that read a stage, in the order in which they run.
+  std::vector<KernelPlanRef> readers_of(int stage) const {
+    std::vector<KernelPlanRef> readers = readers_[static_cast<size_t>(stage)];
+    std::sort(readers.begin(), readers.end(), [&](const KernelPlanRef& a, const KernelPlanRef& b) {
+      return order_.at(a.get()) < order_.at(b.get());
+    });
+    return readers;
+  }
+
   KernelPlanRef owner_of(std::string_view name) const {
-    const auto it = owner_.find(stage_of_name(name));
-    return it == owner_.end() ? nullptr : it->second;
+    const int stage = stage_of_name(name);
+    return stage < 0 || stage >= static_cast<int>(owner_.size()) ? nullptr
+                                                                 : owner_[static_cast<size_t>(stage)];
   }
 
   Verdict edit(const Move& move) {
@@ -168,9 +193,11 @@ private:
     }
     // Every kernel that reads it.
     std::vector<std::pair<KernelPlanRef, Draft>> changed;
-    for (const KernelPlanRef& kernel : plan_.kernels) {
+    std::vector<KernelPlanRef> concerned = readers_of(stage);
+    if (std::find(concerned.begin(), concerned.end(), producer) == concerned.end())
+      concerned.insert(concerned.begin(), producer);
+    for (const KernelPlanRef& kernel : concerned) {
       const bool self = kernel == producer;
-      if (!self && !std::binary_search(kernel->reads.begin(), kernel->reads.end(), stage)) continue;
       Draft draft = self ? rest : draft_of(program_, *kernel);
       if (self && draft.stages.empty()) {
         changed.emplace_back(kernel, std::move(draft));
@@ -223,11 +250,8 @@ private:
     const bool beside = where == "root" || where.find('.') == std::string::npos;
     KernelPlanRef consumer;
     if (where == "root") {
-      for (const KernelPlanRef& kernel : plan_.kernels)
-        if (kernel != producer && std::binary_search(kernel->reads.begin(), kernel->reads.end(), stage)) {
-          consumer = kernel;
-          break;
-        }
+      for (const KernelPlanRef& kernel : readers_of(stage))
+        if (kernel != producer && !consumer) consumer = kernel;
       if (!consumer) return fmt::format("no other kernel reads {}", move.names[0]);
     } else {
       consumer = owner_of(where);
@@ -237,9 +261,8 @@ private:
     if (!beside && program_.stages[stage].is_output)
       return fmt::format("{} is an output: it needs its whole buffer", move.names[0]);
     if (!beside)
-      for (const KernelPlanRef& kernel : plan_.kernels)
-        if (kernel != producer && kernel != consumer &&
-            std::binary_search(kernel->reads.begin(), kernel->reads.end(), stage))
+      for (const KernelPlanRef& kernel : readers_of(stage))
+        if (kernel != producer && kernel != consumer)
           return fmt::format("{} is also read by another kernel", move.names[0]);
 
     Draft merged = draft_of(program_, *consumer);
@@ -250,6 +273,8 @@ private:
       replace(consumer, finished(std::move(merged), {consumer}));
       return {};
     }
+    if (producer->stages.size() + consumer->stages.size() > kMostStages)
+      return fmt::format("a kernel of more than {} stages", kMostStages);
     if (between(producer, consumer))
       return fmt::format("a third kernel lies between those of {} and {}", move.names[0], where);
     Draft first = draft_of(program_, *producer);
@@ -297,17 +322,27 @@ private:
     auto out = std::copy(stay.begin(), stay.end(), first);
     *out++ = KernelPlanRef(later);
     std::copy(move_behind.begin(), move_behind.end(), out);
+    // Behind the later one, before what follows it.
+    const auto behind =
+        std::find(kernels.begin(), kernels.end(), later) + 1 + static_cast<long>(move_behind.size());
+    const double at = order_.at(later.get());
+    const double gap = (behind == kernels.end() ? 1.0 : order_.at(behind->get()) - at) /
+                       static_cast<double>(move_behind.size() + 1);
+    for (size_t k = 0; k < move_behind.size(); ++k)
+      order_[move_behind[k].get()] = at + gap * static_cast<double>(k + 1);
   }
 
   /// `to` reads, directly or not, something that `from` computes.
   bool reaches(const KernelPlanRef& from, const KernelPlanRef& to, bool directly_counts = true) const {
+    const double earliest = order_.at(from.get());
     std::vector<KernelPlanRef> queue{to};
     std::set<const KernelPlan*> seen;
     while (!queue.empty()) {
       const KernelPlanRef at = queue.back();
       queue.pop_back();
       for (int s : at->reads) {
-        const KernelPlanRef& source = owner_.at(s);
+        const KernelPlanRef& source = owner_[static_cast<size_t>(s)];
+        if (order_.at(source.get()) < earliest) continue; // it runs before, and can't wait for `from`
         if (source == from) {
           if (directly_counts || at != to) return true;
           continue;
@@ -324,7 +359,9 @@ private:
   Plan plan_;
   const Target& target_;
   const lower::Program& program_;
-  std::map<int, KernelPlanRef> owner_;
+  std::vector<KernelPlanRef> owner_;                    // by stage; null: inlined
+  std::vector<std::vector<KernelPlanRef>> readers_;     // by stage
+  std::unordered_map<const KernelPlan*, double> order_; // grows along plan_.kernels
   std::optional<Draft> open_;
   KernelPlanRef open_kernel_;
 };

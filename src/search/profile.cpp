@@ -1,5 +1,6 @@
 #include <sys/utsname.h>
 
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <mutex>
@@ -7,8 +8,8 @@
 #include <sstream>
 #include <thread>
 
-#include "core/hash.hpp"
 #include "core/cache_dir.hpp"
+#include "core/hash.hpp"
 #include "search/search.hpp"
 
 namespace lathe::search {
@@ -151,6 +152,25 @@ MachineProfile machine_profile() {
     }
   }
   return known.emplace(path, profile).first->second;
+}
+
+Limit machine_limit(const MachineProfile& machine, int threads, int element_bytes, double flops,
+                    const CompulsoryTraffic& traffic) {
+  const double cores = std::min(threads, std::max(machine.cores, 1));
+  double peak =
+      *std::max_element(std::begin(machine.flops_per_second), std::end(machine.flops_per_second)) * cores;
+  if (element_bytes == 8) peak /= 2;
+  const double total = traffic.read + traffic.written;
+  size_t level = 0;
+  while (level + 1 < machine.levels.size() && static_cast<double>(machine.levels[level].bytes) < total)
+    ++level;
+  const double read = machine.levels[level].read_bytes_per_second * cores;
+  const bool memory = level + 1 == machine.levels.size();
+  const double write =
+      memory ? std::max(machine.write_bytes_per_second, machine.streaming_write_bytes_per_second) * cores
+             : read;
+  const double moved = traffic.read / read + traffic.written / write, arithmetic = flops / peak;
+  return arithmetic > moved ? Limit{"compute", arithmetic} : Limit{"bandwidth", moved};
 }
 
 } // namespace lathe::search

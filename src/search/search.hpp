@@ -40,6 +40,18 @@ void store_machine_profile(const MachineProfile& profile);
 /// CPU model, features, caches, cores and lathe's version, as text.
 std::string machine_fingerprint();
 
+/// Bytes that a computation has to read and write at least.
+struct CompulsoryTraffic {
+  double read = 0, written = 0;
+};
+/// What the machine allows: the larger of arithmetic at the FMA peak (of elements this wide) and compulsory traffic at the
+/// bandwidth of the innermost cache level that holds it all, or of main memory.
+struct Limit {
+  const char* kind; ///< "compute" or "bandwidth"
+  double seconds;
+};
+Limit machine_limit(const MachineProfile& machine, int threads, int element_bytes, double flops, const CompulsoryTraffic& traffic);
+
 /// A term of the cost: seconds and what it is.
 struct CostTerm {
   std::string name;

@@ -3,9 +3,12 @@ lathe_test(unit/lower_test core view graph ast lower)
 lathe_test(unit/memory_plan_test core view graph ast lower)
 lathe_test(unit/runtime_test)
 lathe_test(unit/compile_test)
+lathe_test(unit/kernel_order_test)
 lathe_test(unit/object_cache_test)
+lathe_test(unit/program_file_test)
 lathe_test(unit/measure_test)
 lathe_test(property/threads_test)
+lathe_test(conformance/export_test)
 
 # All 2^32 floats take an hour.
 lathe_test(conformance/functions_test)

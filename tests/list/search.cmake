@@ -1,6 +1,7 @@
 lathe_test(unit/cost_test core view ast graph lower search)
 lathe_test(unit/suggesters_test core view ast graph lower search)
 lathe_test(unit/prefetch_test core view ast graph lower search)
+lathe_test(unit/region_test)
 lathe_test(unit/beam_test core view ast graph lower search)
 lathe_test(unit/database_test core view ast graph lower search)
 lathe_test(unit/correction_test core view ast graph lower search)

@@ -136,7 +136,7 @@ TEST_CASE("values on odd sizes, one and several channels, two images, with and w
       CAPTURE(s.outputs);
       CAPTURE(tile);
       const auto applied =
-          search::apply(search::initial_plan(program), search::move_winograd(name, tile), {});
+          search::apply(search::initial_plan(program), search::move_winograd({name}, tile), {});
       REQUIRE_MESSAGE(applied.plan, applied.reason);
       for (const std::string device : {"interp", "c", "cpu"}) {
         if (!has_device(device)) continue;
@@ -157,7 +157,7 @@ TEST_CASE("the stated errors over 64 channels") {
   CHECK(direct < 1.5e-6);
   const auto with = [&](int tile) {
     const auto applied = search::apply(search::initial_plan(program),
-                                       search::move_winograd(convolution_of(*program), tile), {});
+                                       search::move_winograd({convolution_of(*program)}, tile), {});
     REQUIRE_MESSAGE(applied.plan, applied.reason);
     return error_of(run(pipeline::build(*applied.plan, on(device)), p, expected.size()), expected);
   };
@@ -174,12 +174,12 @@ TEST_CASE("weights that are tensors are transformed at compile time, others at e
   };
   const auto known = lowered(p.result());
   const auto rewritten =
-      search::apply(search::initial_plan(known), search::move_winograd(convolution_of(*known), 4), {});
+      search::apply(search::initial_plan(known), search::move_winograd({convolution_of(*known)}, 4), {});
   REQUIRE(rewritten.plan);
   CHECK(transforms(*rewritten.plan->program) == 2);
   const auto given = lowered(p.input().conv2d(Tensor::input("w", {8, 8, 3, 3}), {}, {.padding = {1}}));
   const auto all =
-      search::apply(search::initial_plan(given), search::move_winograd(convolution_of(*given), 4), {});
+      search::apply(search::initial_plan(given), search::move_winograd({convolution_of(*given)}, 4), {});
   REQUIRE(all.plan);
   CHECK(transforms(*all.plan->program) == 3);
 }
@@ -190,21 +190,21 @@ TEST_CASE("the move comes first, replays, and says why it is not legal") {
   const search::Plan start = search::initial_plan(program);
   const std::string name = convolution_of(*program);
   const search::Target target;
-  const std::string odd = search::apply(start, search::move_winograd(name, 3), target).reason;
+  const std::string odd = search::apply(start, search::move_winograd({name}, 3), target).reason;
   CHECK_MESSAGE(odd.find("tile") != std::string::npos, odd);
-  CHECK(search::apply(start, search::move_winograd("t99", 4), target).reason.find("no stage") !=
+  CHECK(search::apply(start, search::move_winograd({"t99"}, 4), target).reason.find("no stage") !=
         std::string::npos);
-  CHECK(search::apply(start, search::move_winograd(name + ".i0", 4), target).reason.find("no stage") !=
+  CHECK(search::apply(start, search::move_winograd({name + ".i0"}, 4), target).reason.find("no stage") !=
         std::string::npos);
   for (const lower::Stage& stage : program->stages)
     if (stage.buffer->name != name)
-      CHECK(search::apply(start, search::move_winograd(stage.buffer->name, 4), target)
+      CHECK(search::apply(start, search::move_winograd({stage.buffer->name}, 4), target)
                 .reason.find("no 3 x 3 convolution") != std::string::npos);
   const auto late = search::apply(
-      start, {search::parse_move("split(" + name + ".i2, 4)"), search::move_winograd(name, 4)}, target);
+      start, {search::parse_move("split(" + name + ".i2, 4)"), search::move_winograd({name}, 4)}, target);
   CHECK(late.reason.find("before all other moves") != std::string::npos);
 
-  const auto rewritten = search::apply(start, search::move_winograd(name, 2), target);
+  const auto rewritten = search::apply(start, search::move_winograd({name}, 2), target);
   REQUIRE(rewritten.plan);
   const search::Plan again = search::replay(program, rewritten.plan->moves(), target);
   REQUIRE(again.kernels.size() == rewritten.plan->kernels.size());

@@ -104,20 +104,25 @@ private:
 class Backend : public LlvmBackend {
 public:
   Code compile(const ast::Kernel& kernel, const CompileFlags& flags) override {
+    return link(flags.candidate ? generate(kernel, flags.cpu, CodeFile::Object) : object(kernel, flags),
+                flags);
+  }
+  std::string object_name(const ast::Kernel& kernel, const CompileFlags& flags) override {
+    return codegen_identity(flags.cpu) + "\n" + ast::print(kernel);
+  }
+  std::string object(const ast::Kernel& kernel, const CompileFlags& flags) override {
+    const std::string name = object_name(kernel, flags);
+    if (auto found = cache_.find(name)) return std::move(found->object);
+    std::string made = generate(kernel, flags.cpu, CodeFile::Object);
+    cache_.keep(name, made);
+    return made;
+  }
+  Code link(const std::string& object, const CompileFlags& flags) override {
     require_host_runs(flags.cpu);
-    std::optional<std::string> object;
-    std::string key;
-    if (!flags.candidate) {
-      key = codegen_identity(flags.cpu) + "\n" + ast::print(kernel);
-      if (auto found = cache_.find(key)) object = std::move(found->object);
-    }
-    const bool known = object.has_value();
-    if (!known) object = generate(kernel, flags.cpu, CodeFile::Object);
     Code code;
-    orc::JITDylib* dylib = &linker_->link(*object, code.function);
+    orc::JITDylib* dylib = &linker_->link(object, code.function);
     code.owner = std::shared_ptr<void>(
         dylib, [linker = linker_](void* held) { linker->unlink(*static_cast<orc::JITDylib*>(held)); });
-    if (!known && !flags.candidate) cache_.keep(key, *object);
     return code;
   }
   std::string ir_text(const ast::Kernel& kernel, const CompileFlags& flags) override {

@@ -6,7 +6,7 @@
 
 #include "lathe/executable.hpp"
 
-namespace lathe::bench {
+namespace lathe::cli {
 
 class Progress {
 public:
@@ -27,4 +27,4 @@ private:
   double drawn_at_ = -1;
 };
 
-} // namespace lathe::bench
+} // namespace lathe::cli

@@ -1,4 +1,4 @@
-#include "progress.hpp"
+#include "cli/progress.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "report.hpp"
+#include "cli/duration.hpp"
 
-namespace lathe::bench {
+namespace lathe::cli {
 
 namespace {
 constexpr double kRedrawSeconds = 0.05, kLineSeconds = 2;
@@ -50,4 +50,4 @@ void Progress::draw() {
   drawn_at_ = last_.elapsed_seconds;
 }
 
-} // namespace lathe::bench
+} // namespace lathe::cli

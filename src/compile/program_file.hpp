@@ -1,0 +1,36 @@
+// The format of saved programs: a header (magic, version, lengths, checksum), the manifest, and the blobs
+// that it lists, each with a checksum, one after the other. Numbers are little-endian; texts have their
+// length in front. Knows nothing of what the parts mean.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "compile/saved_objects.hpp"
+#include "core/storage.hpp"
+#include "lathe/executable.hpp"
+
+namespace lathe::pipeline {
+
+struct ProgramFile {
+  CompileOptions options; // device, threads, cpu and winograd
+  bool tuned = false;
+  /// Printed; returns the outputs, by name, and then all declared inputs. Constants are realised inputs.
+  std::string graph;
+  std::vector<std::string> outputs;
+  struct Constant {
+    uint64_t id; // in the text
+    DType dtype;
+    std::vector<int64_t> sizes;
+    StorageRef data;
+  };
+  std::vector<Constant> constants;
+  /// Graph moves, which are done in the graph already, and those of the plan.
+  std::vector<std::string> graph_moves, moves;
+  SavedObjects objects;
+};
+
+/// Both throw Error(File) naming the path.
+void write_program_file(const ProgramFile& file, const std::string& path);
+ProgramFile read_program_file(const std::string& path);
+
+} // namespace lathe::pipeline

@@ -1,0 +1,188 @@
+// Executables to files and back. A plan is saved as the graph of its program and its moves, which are lowered
+// and replayed when it is loaded: they make the very kernels that the object code is of.
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "ast/canonical.hpp"
+#include "compile/assemble.hpp"
+#include "compile/constants.hpp"
+#include "compile/executable_impl.hpp"
+#include "compile/program_file.hpp"
+#include "lathe/error.hpp"
+#include "lathe/program_file.hpp"
+
+namespace lathe {
+namespace pipeline {
+namespace {
+
+using Impl = Executable::Impl;
+
+/// The outputs by name, and the program's graph without what only the user's had.
+std::vector<lower::NamedOutput> outputs_of(const Impl& impl) {
+  std::map<std::string, graph::NodeRef> nodes;
+  for (const lower::OutputBuffer& output : impl.program->outputs) nodes.emplace(output.name, output.node);
+  for (const Impl::Output& output : impl.outputs)
+    if (output.moved)
+      nodes.emplace(output.declared.name, graph::view(output.moved->input, output.moved->view));
+  std::vector<lower::NamedOutput> outputs;
+  for (auto& [name, node] : nodes) outputs.push_back({name, node});
+  return outputs;
+}
+
+/// Ids of realised tensors count up in a process. In a file they count its constants, so that the same
+/// program always makes the same file.
+std::string renumbered(const std::string& graph, const std::map<uint64_t, uint64_t>& numbers) {
+  constexpr std::string_view kInput = "Input(#";
+  std::string out;
+  size_t done = 0;
+  for (size_t at; (at = graph.find(kInput, done)) != std::string::npos;) {
+    at += kInput.size();
+    const size_t end = graph.find(')', at);
+    out += graph.substr(done, at - done);
+    out += std::to_string(numbers.at(std::stoull(graph.substr(at, end - at))));
+    done = end;
+  }
+  return out + graph.substr(done);
+}
+
+void add_graph(const Impl& impl, ProgramFile& file) {
+  std::vector<graph::NodeRef> nodes;
+  for (const lower::NamedOutput& output : outputs_of(impl)) {
+    file.outputs.push_back(output.name);
+    nodes.push_back(output.node);
+  }
+  std::map<uint64_t, uint64_t> numbers;
+  for (const graph::NodeRef& node : graph::topological_order(nodes)) {
+    const auto* input = std::get_if<graph::InputAttr>(&node->attr);
+    if (!input || !input->data) continue;
+    const uint64_t number = file.constants.size();
+    numbers.emplace(input->id, number);
+    file.constants.push_back({number, node->dtype, static_sizes(node->shape), input->data});
+  }
+  for (const Impl::Input& input : impl.inputs)
+    nodes.push_back(graph::input(input.declared.name, input.declared.dtype, input.declared.shape));
+  file.graph = renumbered(graph::print(nodes), numbers);
+}
+
+/// Kernels that differ in names only share the code of the first, as they do when they are compiled.
+class ObjectCollector {
+public:
+  explicit ObjectCollector(SavedObjects& objects) : objects_(objects) {}
+  void add(runtime::Device& device, const ast::Kernel& scheduled, const runtime::CompileFlags& flags) {
+    if (!seen_.insert(device.name() + ast::print(ast::canonical(scheduled, false))).second) return;
+    const ast::Kernel kernel = finalise(scheduled);
+    if (const uint64_t id = object_id(device, kernel, flags))
+      objects_.emplace(id, device.object(kernel, flags));
+  }
+
+private:
+  SavedObjects& objects_;
+  std::set<std::string> seen_;
+};
+
+ProgramFile to_file(const Impl& impl) {
+  ProgramFile file;
+  file.options = impl.options;
+  file.tuned = impl.tuned;
+  add_graph(impl, file);
+  for (const search::Move& move : impl.moves)
+    (move.kind == search::MoveKind::Winograd ? file.graph_moves : file.moves).push_back(to_string(move));
+  ObjectCollector objects(file.objects);
+  const runtime::CompileFlags flags{thread_count(impl.options), impl.options.cpu, false};
+  for (const Kernel& kernel : impl.kernels) {
+    const search::KernelPlan& plan = *kernel.impl()->plan;
+    objects.add(*impl.device, plan.kernel, flags);
+    for (const ast::Kernel& fill : plan.constants) objects.add(host_device(), fill, {});
+  }
+  return file;
+}
+
+std::vector<search::Move> parse_moves(const std::vector<std::string>& texts) {
+  std::vector<search::Move> moves;
+  for (const std::string& text : texts) moves.push_back(search::parse_move(text));
+  return moves;
+}
+
+struct Parsed {
+  std::vector<lower::NamedOutput> outputs;
+  std::vector<KernelParam> inputs;
+};
+
+Parsed parse_graph(const ProgramFile& file) {
+  std::map<uint64_t, graph::NodeRef> constants;
+  for (const ProgramFile::Constant& constant : file.constants) {
+    const Shape shape(constant.sizes.begin(), constant.sizes.end());
+    graph::check_shape("constant", shape, constant.dtype);
+    if (static_cast<int64_t>(constant.data->bytes()) != num_elements(shape).value() * size_of(constant.dtype))
+      throw Error(ErrorKind::Shape,
+                  fmt::format("a constant of {} bytes, expected {}{}", constant.data->bytes(),
+                              to_string(constant.dtype), to_string(shape)));
+    constants.emplace(constant.id, graph::realised(constant.data, constant.dtype, shape));
+  }
+  const std::vector<graph::NodeRef> nodes = graph::parse(file.graph, [&](uint64_t id) {
+    const auto found = constants.find(id);
+    return found == constants.end() ? graph::NodeRef() : found->second;
+  });
+  if (nodes.size() < file.outputs.size())
+    throw Error(ErrorKind::Syntax, "a graph of fewer outputs than it names");
+  Parsed parsed;
+  for (size_t k = 0; k < nodes.size(); ++k) {
+    if (k < file.outputs.size()) {
+      parsed.outputs.push_back({file.outputs[k], nodes[k]});
+      continue;
+    }
+    const auto* input = std::get_if<graph::InputAttr>(&nodes[k]->attr);
+    if (!input || input->data) throw Error(ErrorKind::Syntax, "an input that is none");
+    parsed.inputs.push_back({input->name, nodes[k]->dtype, nodes[k]->shape, false});
+  }
+  return parsed;
+}
+
+/// The saved plan; where the moves don't suit this machine or this version of lathe, the plan that a compile
+/// would find.
+search::Plan plan_of(const std::shared_ptr<const lower::Program>& program, const ProgramFile& file,
+                     const std::vector<search::Move>& moves, AssembleOptions& how) {
+  try {
+    return search::replay(program, moves, target_for(file.options));
+  } catch (const Error&) {
+    search::SearchResult found = schedule(program, file.options);
+    how.tuned = found.measured_seconds > 0;
+    return std::move(found.plan);
+  }
+}
+
+Executable from_file(const ProgramFile& file, const std::string& path) {
+  runtime::device(file.options.device); // says why if it is absent, before any work
+  Parsed parsed;
+  std::vector<search::Move> graph_moves, moves;
+  try {
+    parsed = parse_graph(file);
+    graph_moves = parse_moves(file.graph_moves), moves = parse_moves(file.moves);
+  } catch (const Error& error) {
+    throw Error(ErrorKind::File,
+                fmt::format("{}: {}, expected a program of this version of lathe", path, error.what()));
+  }
+  AssembleOptions how{
+      file.options, std::move(parsed.inputs), file.tuned, take_moved(parsed.outputs), std::move(graph_moves),
+      &file.objects};
+  if (parsed.outputs.empty())
+    return assemble(search::initial_plan(std::make_shared<const lower::Program>()), how);
+  const auto program = std::make_shared<const lower::Program>(lower::lower(parsed.outputs));
+  const search::Plan plan = plan_of(program, file, moves, how);
+  return assemble(plan, how);
+}
+
+} // namespace
+} // namespace pipeline
+
+void save(const Executable& executable, const std::string& path) {
+  pipeline::write_program_file(pipeline::to_file(*executable.impl()), path);
+}
+
+Executable load_executable(const std::string& path) {
+  return pipeline::from_file(pipeline::read_program_file(path), path);
+}
+
+} // namespace lathe

@@ -1,0 +1,264 @@
+// An exported program, built by each compiler there is and run, gives the numbers of the interpreter; twice
+// exported it is the same; weights that are not its own are refused.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "lathe/export.hpp"
+#include "lathe/lathe.hpp"
+
+using namespace lathe;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kWarnings = "-Wall -Wextra -Werror";
+
+struct Compiler {
+  std::string name, command, runner;
+};
+
+bool runs(const std::string& command) { return std::system((command + " >/dev/null 2>&1").c_str()) == 0; }
+
+/// Optimised by none of them: the point is what the source says.
+std::vector<Compiler> compilers() {
+  std::vector<Compiler> all = {{"C11", "cc -std=c11 -O1", ""},
+                               {"C11 for this machine", "cc -std=c11 -O1 -march=native", ""},
+                               {"plain C11", "cc -std=c11 -O1 -pedantic -DLATHE_PORTABLE", ""},
+                               {"C++", "g++ -x c++ -O1", ""},
+                               {"plain C++", "g++ -x c++ -std=c++11 -O1 -pedantic -DLATHE_PORTABLE", ""}};
+  if (runs("arm-linux-gnueabihf-gcc --version") && runs("qemu-arm --version")) {
+    const std::string run = "qemu-arm -L /usr/arm-linux-gnueabihf ";
+    all.push_back({"32-bit ARM", "arm-linux-gnueabihf-gcc -std=c11 -O1", run});
+    all.push_back({"32-bit ARM with NEON", "arm-linux-gnueabihf-gcc -std=c11 -O1 -mfpu=neon-vfpv4", run});
+    all.push_back({"plain, 32-bit ARM", "arm-linux-gnueabihf-gcc -std=c11 -O1 -DLATHE_PORTABLE", run});
+  } else {
+    MESSAGE("skipped for ARM: no arm-linux-gnueabihf-gcc or qemu-arm");
+  }
+  return all;
+}
+
+/// A folder of this test's own, removed at the end.
+struct Scratch {
+  fs::path path;
+  Scratch() {
+    std::string name = (fs::temp_directory_path() / "lathe-export-XXXXXX").string();
+    REQUIRE(mkdtemp(name.data()) != nullptr);
+    path = name;
+  }
+  ~Scratch() { fs::remove_all(path); }
+  void write(const std::string& name, const std::string& bytes) const {
+    std::ofstream(path / name, std::ios::binary)
+        .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  }
+  std::string read(const std::string& name) const {
+    std::ifstream in(path / name, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  int run(const std::string& command) const {
+    const int status =
+        std::system(fmt::format("cd '{}' && {{ {}; }} >out 2>err", path.string(), command).c_str());
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+};
+
+ExportOptions options_for(const std::string& arena) {
+  ExportOptions options;
+  options.name = "net";
+  options.arena = arena;
+  options.compile.use_database = false;
+  options.compile.threads = 1;
+  options.compile.device = default_device();
+  return options;
+}
+
+/// Convolution, pooling and a product: constants that are laid out anew, intermediates, and scratch.
+NamedTensors small_network() {
+  const Tensor x = Tensor::input("data", {1, 3, 20, 20});
+  ConvOptions padded;
+  padded.padding = {1};
+  const Tensor kernel = (Tensor::randn({16, 3, 3, 3}, 1) * 0.2f).realise();
+  const Tensor matrix = (Tensor::randn({16 * 10 * 10, 10}, 2) * 0.05f).realise();
+  const Tensor bias = Tensor::randn({10}, 3).realise();
+  const Tensor pooled = x.conv2d(kernel, {}, padded).relu().max_pool2d({2}, {});
+  const Tensor scores = pooled.reshape({1, 16 * 10 * 10}).matmul(matrix) + bias;
+  return {{"probs", scores.softmax(-1)}, {"most", scores.max()}};
+}
+
+std::string raw(const Tensor& tensor) {
+  const std::vector<float> values = tensor.to_vector<float>();
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
+}
+
+std::vector<double> expected(const NamedTensors& program, const NamedTensors& inputs) {
+  CompileOptions options;
+  options.device = "interp";
+  options.use_database = false;
+  std::vector<double> all;
+  for (const auto& [name, tensor] : compile(program, options)(inputs))
+    for (float value : tensor.to_vector<float>()) all.push_back(value);
+  return all;
+}
+
+void write_files(const Scratch& folder, const std::vector<ExportedFile>& files) {
+  for (const ExportedFile& file : files) folder.write(file.name, file.bytes);
+}
+
+void check_output(const Scratch& folder, const std::vector<double>& want) {
+  std::istringstream out(folder.read("out"));
+  std::vector<double> got;
+  for (double value = 0; out >> value;) got.push_back(value);
+  REQUIRE(got.size() == want.size());
+  double worst = 0;
+  for (size_t k = 0; k < got.size(); ++k)
+    worst = std::max(worst, std::abs(got[k] - want[k]) / std::max(1.0, std::abs(want[k])));
+  CHECK(worst < 1e-5);
+}
+
+/// Memory is full of rubbish: what is printed has been computed, from nothing that was not.
+constexpr const char* kPoison = "MALLOC_PERTURB_=165";
+
+void check_with(const Compiler& compiler, const Scratch& folder, const std::string& arguments,
+                const std::vector<double>& want, const std::string& libraries = "-lm") {
+  INFO(compiler.name);
+  const int built =
+      folder.run(fmt::format("{} {} net.c main.c -o net {}", compiler.command, kWarnings, libraries));
+  INFO(folder.read("err"));
+  REQUIRE(built == 0);
+  const int ran = folder.run(fmt::format("{} {}./net net.weights {}", kPoison, compiler.runner, arguments));
+  INFO(folder.read("err"));
+  REQUIRE(ran == 0);
+  check_output(folder, want);
+}
+
+} // namespace
+
+TEST_CASE("a small network, on every compiler") {
+  const NamedTensors network = small_network();
+  const Tensor data = Tensor::randn({1, 3, 20, 20}, 4);
+  const std::vector<double> want = expected(network, {{"data", data}});
+  const Scratch folder;
+  folder.write("data.raw", raw(data));
+  write_files(folder, export_program(network, options_for("static")));
+  for (const Compiler& compiler : compilers()) check_with(compiler, folder, "data.raw", want);
+}
+
+TEST_CASE("arenas and threads") {
+  const NamedTensors network = small_network();
+  const Tensor data = Tensor::randn({1, 3, 20, 20}, 5);
+  const std::vector<double> want = expected(network, {{"data", data}});
+  const std::vector<Compiler> all = compilers();
+  for (const char* arena : {"static", "caller", "malloc"})
+    for (int threads : {1, 3}) {
+      if (threads == 1 && arena == std::string("static")) continue; // as above
+      INFO(arena, " ", threads);
+      ExportOptions options = options_for(arena);
+      options.compile.threads = threads;
+      const Scratch folder;
+      folder.write("data.raw", raw(data));
+      write_files(folder, export_program(network, options));
+      check_with(all[1], folder, "data.raw", want, "-lm -lpthread");
+      if (threads == 3) check_with(all[4], folder, "data.raw", want, "-lm -lpthread");
+    }
+}
+
+TEST_CASE("a size that each call says") {
+  const Var n("n", 1, 40);
+  const Tensor matrix = Tensor::randn({24, 5}, 6).realise();
+  const NamedTensors program = {{"y", (Tensor::input("x", {n, 24}).matmul(matrix)).softmax(-1)}};
+  const Tensor x = Tensor::randn({17, 24}, 7);
+  for (const char* arena : {"caller", "malloc"}) {
+    const Scratch folder;
+    folder.write("x.raw", raw(x));
+    write_files(folder, export_program(program, options_for(arena)));
+    check_with(compilers()[0], folder, "17 x.raw", expected(program, {{"x", x}}));
+    CHECK(folder.run("./net net.weights 41") != 0);
+    CHECK(folder.read("err").find("error 6") != std::string::npos);
+  }
+}
+
+TEST_CASE("two exports are the same") {
+  for (const char* target : {"c", "opencl"}) {
+    ExportOptions options = options_for("caller");
+    options.target = target;
+    const auto once = export_program(small_network(), options),
+               again = export_program(small_network(), options);
+    REQUIRE(once.size() == again.size());
+    for (size_t k = 0; k < once.size(); ++k) {
+      CHECK(once[k].name == again[k].name);
+      CHECK(once[k].bytes == again[k].bytes);
+    }
+  }
+}
+
+TEST_CASE("weights that are damaged, cut or another program's are refused") {
+  const Scratch folder;
+  const auto files = export_program(small_network(), options_for("static"));
+  write_files(folder, files);
+  REQUIRE(folder.run("cc -std=c11 -O0 net.c main.c -o net -lm") == 0);
+  REQUIRE(folder.run("./net net.weights") == 0);
+  const std::string good = folder.read("net.weights");
+  const auto refused = [&](const std::string& bytes, const char* code) {
+    folder.write("bad.weights", bytes);
+    CHECK(folder.run("./net bad.weights") == 1);
+    CHECK(folder.read("out").empty());
+    INFO(folder.read("err"));
+    CHECK(folder.read("err").find(fmt::format("({})", code)) != std::string::npos);
+  };
+  for (size_t at : {size_t{0}, size_t{7}}) {
+    std::string bad = good;
+    bad[at] ^= 1;
+    refused(bad, "1");
+  }
+  for (size_t at : {size_t{8}, size_t{20}, size_t{100}}) {
+    std::string bad = good;
+    bad[at] ^= 1;
+    refused(bad, "2");
+  }
+  for (size_t at : {size_t{128}, good.size() / 2, good.size() - 1}) {
+    std::string bad = good;
+    bad[at] ^= 1;
+    refused(bad, "3");
+  }
+  refused(good.substr(0, good.size() - 128), "3");
+  refused(good + std::string(128, '\0'), "3");
+  refused("", "1");
+  const Tensor x = Tensor::input("x", {8});
+  for (const ExportedFile& file :
+       export_program({{"y", x * Tensor::randn({8}, 8).realise()}}, options_for("static")))
+    if (file.name == "net.weights") refused(file.bytes, "2");
+}
+
+TEST_CASE("OpenCL, with its host") {
+  bool is_there = false;
+  for (const DeviceInfo& device : devices()) is_there |= device.name == "opencl" && device.available;
+  if (!is_there) {
+    MESSAGE("skipped: no OpenCL device");
+    return;
+  }
+  const NamedTensors network = small_network();
+  const Tensor data = Tensor::randn({1, 3, 20, 20}, 9);
+  const Scratch folder;
+  folder.write("data.raw", raw(data));
+  ExportOptions options = options_for("static");
+  options.target = "opencl";
+  write_files(folder, export_program(network, options));
+  check_with({"C11", "cc -std=c11 -O1", ""}, folder, "data.raw", expected(network, {{"data", data}}),
+             "-lOpenCL");
+  CHECK(folder.run(fmt::format("g++ -x c++ {} -fsyntax-only net.c main.c", kWarnings)) == 0);
+}
+
+TEST_CASE("what can't be exported is said") {
+  ExportOptions options = options_for("static");
+  options.target = "fortran";
+  CHECK_THROWS_WITH_AS(export_program(small_network(), options),
+                       "export: target \"fortran\" is unknown, expected c or opencl", Error);
+  options = options_for("heap");
+  CHECK_THROWS_WITH_AS(export_program(small_network(), options),
+                       "export: arena \"heap\" is unknown, expected static, caller or malloc", Error);
+}

@@ -1,0 +1,96 @@
+// Large programs searched region by region: what a region is, and that the moves found in one are those of
+// the whole.
+#include <doctest/doctest.h>
+
+#include <set>
+
+#include "search/region_search.hpp"
+#include "support/run_plan.hpp"
+#include "support/search_programs.hpp"
+
+using namespace lathe;
+using namespace lathe::search;
+
+namespace {
+
+/// Layers of product, bias, tanh and, every third, a sum with what went in three before.
+Tensor layers(int count) {
+  Tensor x = test::in("x", {4, 24}), kept = x;
+  for (int k = 0; k < count; ++k) {
+    const std::string n = std::to_string(k % 5);
+    x = (x.matmul(test::in("w" + n, {24, 24})) + test::in("b" + n, {24})).tanh();
+    if (k % 3 == 2) x = kept = (x + kept).relu();
+  }
+  return x;
+}
+
+/// Whether a way from one stage of the region to another leaves it.
+bool is_convex(const lower::Program& program, const std::vector<int>& region) {
+  const std::set<int> inside(region.begin(), region.end());
+  std::set<int> after; // stages outside that wait for one inside
+  for (const lower::Stage& stage : program.stages) {
+    bool waits = false, waits_outside = false;
+    for (const int source : stage.reads) {
+      waits |= inside.count(source) > 0 || after.count(source) > 0;
+      waits_outside |= after.count(source) > 0;
+    }
+    if (inside.count(stage.id)) {
+      if (waits_outside) return false;
+    } else if (waits) {
+      after.insert(stage.id);
+    }
+  }
+  return true;
+}
+
+} // namespace
+
+TEST_CASE("regions hold every stage once, are convex and of bounded size") {
+  for (const int count : {70, 111}) {
+    const auto program = test::lowered(layers(count));
+    REQUIRE(has_regions(*program));
+    std::set<int> seen;
+    for (const std::vector<int>& region : regions_of(*program)) {
+      CHECK(region.size() <= 64);
+      CHECK(is_convex(*program, region));
+      for (const int stage : region) CHECK(seen.insert(stage).second);
+    }
+    CHECK(seen.size() == program->stages.size());
+  }
+}
+
+TEST_CASE("a small program has none") { CHECK(!has_regions(*test::lowered(layers(5)))); }
+
+TEST_CASE("the plan made of regions computes what the unscheduled program does, and replays from its moves") {
+  const auto program = test::lowered(layers(70));
+  CostModel model(test::target(), test::machine());
+  const Plan start = initial_plan(program);
+  const std::optional<SearchResult> found = search_regions(start, model, {});
+  REQUIRE(found);
+  CHECK(found->plan.kernels.size() < program->stages.size() / 4); // it was fused
+  CHECK(model.seconds(found->plan) < 0.2 * model.seconds(start));
+  test::Memory expected = test::random_inputs(*program, 11), got = expected;
+  test::run_plan(start, expected, nullptr);
+  test::run_plan(found->plan, got, nullptr);
+  CHECK(test::difference(*program, got, expected, 24 * 70) == "");
+  const Plan again = replay(program, found->plan.moves(), test::target());
+  REQUIRE(again.kernels.size() == found->plan.kernels.size());
+  for (size_t k = 0; k < again.kernels.size(); ++k)
+    CHECK(again.kernels[k]->hash == found->plan.kernels[k]->hash);
+}
+
+TEST_CASE("a program whose inputs are called as the search would call what flows between regions") {
+  Tensor x = test::in("flow0", {4, 24});
+  for (int k = 0; k < 70; ++k) x = (x.matmul(test::in("flow1", {24, 24})) + test::in("flow_", {24})).tanh();
+  CostModel model(test::target(), test::machine());
+  CHECK(search_regions(initial_plan(test::lowered(x)), model, {}));
+}
+
+TEST_CASE("equal regions are searched once") {
+  CostModel model(test::target(), test::machine());
+  const auto proposed = [&](int count) {
+    return search_regions(initial_plan(test::lowered(layers(count))), model, {})->proposed;
+  };
+  // Four times the layers: were each region searched, four times the proposals.
+  CHECK(proposed(240) < 2 * proposed(60));
+}
