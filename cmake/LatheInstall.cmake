@@ -13,6 +13,11 @@ endif()
 set_target_properties(lathe-measure PROPERTIES INSTALL_RPATH "$ORIGIN")
 install(TARGETS lathe-measure RUNTIME DESTINATION ${CMAKE_INSTALL_LIBDIR})
 
+if(TARGET lathe-onnx)
+  set_target_properties(lathe-onnx PROPERTIES INSTALL_RPATH "$ORIGIN")
+  install(TARGETS lathe-onnx EXPORT lathe-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
+
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/lathe)
 install(EXPORT lathe-targets NAMESPACE lathe:: DESTINATION ${package_dir})
 configure_package_config_file(cmake/lathe-config.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/lathe-config.cmake

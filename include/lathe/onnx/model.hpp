@@ -1,0 +1,118 @@
+// Model: an ONNX file, read and checked. Program: a model made into kernels.
+//
+// Every op becomes a few primitive tensor ops, so that fusion and search see the whole model. Opsets 6 to 17 of ONNX's own domain;
+// docs/onnx.md lists the ops. Handles are cheap to copy; a Program may be called from several threads.
+//
+//   onnx::Model model = onnx::load("resnet50.onnx");
+//   onnx::Program program = model.compile();
+//   onnx::NamedValues out = program({{"data", image}});
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lathe/executable.hpp"
+#include "lathe/onnx/op.hpp"
+#include "lathe/onnx/value.hpp"
+
+namespace lathe::onnx {
+
+/// An input or output as the model declares it.
+struct Port {
+  std::string name;
+  Value::Kind kind = Value::Kind::Tensor;
+  bool optional = false;
+  DType dtype = DType::F32;           ///< of the tensor, or of the sequence's tensors
+  std::optional<Shape> shape{};       ///< of a tensor; sizes that the model names are Vars; nothing if it does not say
+  std::string text;                   ///< "f32[1, 3, n, 224]", "seq(f32)"
+};
+
+/// A node, or part of one, that can't be imported.
+struct Problem {
+  std::string node, op, domain;
+  int opset = 0;
+  std::string message;
+};
+
+/// A value at a node, with its type where that follows from the model's inputs.
+struct Operand {
+  std::string name;
+  std::optional<DType> dtype{};
+  std::optional<Shape> shape{};
+};
+
+/// A node as it stands in the model. Nodes of bodies follow the node that has them, one deeper.
+struct Layer {
+  std::string node, op;
+  int depth = 0;
+  std::vector<Operand> inputs{}, outputs{};
+  double flops = 0;   ///< additions and multiplications; elementwise ops count one an element, movement nothing; 0 where sizes aren't known
+  double bytes = 0;   ///< of inputs and outputs, each once
+};
+
+using NamedValues = std::map<std::string, Value>;
+
+struct ImportOptions {
+  CompileOptions compile{};
+  std::map<std::string, int64_t> sizes{};  ///< fixes sizes that the model names
+};
+
+class Program;
+
+class Model {
+ public:
+  const std::vector<Port>& inputs() const;       ///< those without an initialiser, in order
+  const std::vector<Port>& outputs() const;
+  const std::map<std::string, std::string>& metadata() const;  ///< producer, versions and the model's own properties
+  const std::map<std::string, int>& opsets() const;
+  size_t node_count() const;                     ///< of the graph and all bodies in it
+  int64_t parameter_count() const;               ///< elements of all initialisers
+  /// Every node whose op is not there, all at once. Attributes that are not supported show when the model is compiled.
+  std::vector<Problem> problems() const;
+  /// All nodes, with the shapes that follow from the inputs'.
+  std::vector<Layer> layers(const ImportOptions& options = {}) const;
+  /// The outputs as tensors of inputs that bear the model's names (what is no identifier in them as `_`): to go on with, to emit, to export.
+  /// Error(Value) for a model whose shapes depend on what it is fed, or whose inputs or outputs are not all tensors.
+  NamedTensors tensors(const ImportOptions& options = {}) const;
+  /// Error naming node, op, opset and domain for what can't be imported.
+  Program compile(const ImportOptions& options = {}) const;
+
+  struct Impl;
+  explicit Model(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+  const std::shared_ptr<const Impl>& impl() const { return impl_; }
+
+ private:
+  std::shared_ptr<const Impl> impl_;
+};
+
+/// One node a line: %conv1_1[1, 96, 54, 54] = Conv(%data_0[1, 3, 224, 224], %conv1_w_0[96, 3, 11, 11], %conv1_b_0[96])
+std::string listing(const std::vector<Layer>& layers);
+
+/// Error(File) that begins with the path and says what is wrong with the file.
+Model load(const std::string& path);
+/// The same from memory; weights in files of their own are looked for in `folder`, and nowhere outside it.
+Model load(const void* bytes, size_t size, const std::string& folder = "");
+/// One tensor (or sequence, or optional) from a file or memory as ONNX's test data has them.
+Value load_value(const std::string& path, const Port& port);
+
+/// Where all shapes follow from the model, it is one Executable. Where a value decides a shape or a way to go (a target shape fed at run
+/// time, the condition of an If, how many elements are not zero), the program is a tree: run a segment, look at the value, go on with the
+/// segment made for what was seen. Segments are made when they are first needed and kept.
+class Program {
+ public:
+  /// By name. Error(Name) for a missing or unknown input, Error(Shape) or Error(DType) where one does not fit.
+  NamedValues operator()(const NamedValues& inputs) const;
+  /// The segments there are so far, the whole model's first.
+  std::vector<Executable> segments() const;
+  /// The program as instructions: launches, looks and jumps.
+  std::string print() const;
+
+  struct Impl;
+  explicit Program(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+ private:
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace lathe::onnx

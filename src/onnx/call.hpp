@@ -1,0 +1,20 @@
+// What a Call handle points to.
+#pragma once
+#include "onnx/tracer.hpp"
+
+namespace lathe::onnx {
+
+struct Call::Impl {
+  Tracer& tracer;
+  Frame& frame;
+  const NodeDef& node;
+  int opset;
+  mutable std::set<std::string, std::less<>> asked{};
+
+  /// The attribute with references to the function's own resolved; null if it is not given.
+  const Attribute* attribute(std::string_view name) const;
+  /// Error unless every attribute of the node was asked for.
+  void check_all_asked(const Call& call) const;
+};
+
+} // namespace lathe::onnx

@@ -1,0 +1,136 @@
+// Activations.
+#include "onnx/ops/broadcast.hpp"
+#include "onnx/ops/tables.hpp"
+
+namespace lathe::onnx {
+namespace {
+
+template <class Function> std::vector<Value> activation(Call& call, Function&& function) {
+  call.ignore("consumed_inputs"); // of opset 1
+  const Value x = call.value(0);
+  return {elementwise(call, {x}, x.dtype(),
+                      [&](const std::vector<Tensor>& t) { return in_single(t[0], function); })};
+}
+
+template <Tensor (Tensor::*function)() const> std::vector<Value> member(Call& call) {
+  return activation(call, [](const Tensor& x) { return (x.*function)(); });
+}
+
+std::vector<Value> leaky_relu(Call& call) {
+  const double alpha = call.number("alpha", 0.01);
+  return activation(call, [&](const Tensor& x) { return x.leaky_relu(alpha); });
+}
+
+std::vector<Value> prelu(Call& call) {
+  call.ignore("consumed_inputs"); // of opset 1
+  const Value x = call.value(0);
+  Value slope = call.value(1);
+  // Before opset 7 a slope of several elements is one for each channel.
+  if (call.opset() < 7 && slope.rank() == 1 && !slope.shape()[0].is_const(1) && x.rank() > 1)
+    slope = along_axis(slope.tensor(), 1, x.rank());
+  return {elementwise(call, {x, slope}, x.dtype(), [](const std::vector<Tensor>& t) {
+    return where(t[0] < weak(int64_t{0}, t[0].dtype()), t[0] * t[1], t[0]);
+  })};
+}
+
+std::vector<Value> elu(Call& call) {
+  const double alpha = call.number("alpha", 1.0);
+  return activation(call, [&](const Tensor& x) { return x.elu(alpha); });
+}
+
+std::vector<Value> selu(Call& call) {
+  const bool rounded = call.opset() < 6;
+  const double alpha = call.number("alpha", rounded ? 1.6732 : 1.67326319217681884765625);
+  const double gamma = call.number("gamma", rounded ? 1.0507 : 1.05070102214813232421875);
+  return activation(call, [&](const Tensor& x) { return gamma * x.elu(alpha); });
+}
+
+std::vector<Value> celu(Call& call) {
+  const double alpha = call.number("alpha", 1.0);
+  return activation(call, [&](const Tensor& x) { return where(x < 0.0, alpha * (x / alpha).expm1(), x); });
+}
+
+Tensor ramp(const Tensor& x, double slope, double offset) { return (slope * x + offset).clamp(0.0, 1.0); }
+
+std::vector<Value> hard_sigmoid(Call& call) {
+  const double alpha = call.number("alpha", 0.2), beta = call.number("beta", 0.5);
+  return activation(call, [&](const Tensor& x) { return ramp(x, alpha, beta); });
+}
+
+std::vector<Value> softsign(Call& call) {
+  return activation(call, [](const Tensor& x) { return x / (1.0 + x.abs()); });
+}
+
+std::vector<Value> thresholded_relu(Call& call) {
+  const double alpha = call.number("alpha", 1.0);
+  return activation(call, [&](const Tensor& x) { return where(x > alpha, x, weak(0.0, x.dtype())); });
+}
+
+std::vector<Value> shrink(Call& call) {
+  const double lambda = call.number("lambd", 0.5), bias = call.number("bias", 0.0);
+  return activation(call, [&](const Tensor& x) {
+    // Integers are compared and moved as floats.
+    const Tensor v = is_float(x.dtype()) ? x : x.cast(DType::F64);
+    const Tensor zero = weak(0.0, v.dtype());
+    return where(v < -lambda, v + bias, where(v > lambda, v - bias, zero)).cast(x.dtype());
+  });
+}
+
+std::vector<Value> gelu(Call& call) {
+  const std::string approximation = call.text("approximate", "none");
+  if (approximation != "none" && approximation != "tanh")
+    call.fail(ErrorKind::Value, "approximate \"" + approximation + "\", expected \"none\" or \"tanh\"");
+  return activation(call, [&](const Tensor& x) { return x.gelu(approximation == "tanh"); });
+}
+
+// The upper bound is applied last, and so wins over a lower one above it.
+Tensor clip_to(Tensor x, const std::optional<Tensor>& low, const std::optional<Tensor>& high) {
+  if (low) x = maximum(x, *low);
+  if (high) x = minimum(x, *high);
+  return x;
+}
+
+std::vector<Value> clip_by_attributes(Call& call) {
+  call.ignore("consumed_inputs"); // of opset 1
+  const Value x = call.value(0);
+  const auto bound = [&](const char* name) -> std::optional<Tensor> {
+    if (!call.has_attribute(name)) return {};
+    return weak(call.number(name), x.dtype());
+  };
+  const std::optional<Tensor> low = bound("min"), high = bound("max");
+  return {elementwise(call, {x}, x.dtype(),
+                      [&](const std::vector<Tensor>& t) { return clip_to(t[0], low, high); })};
+}
+
+std::vector<Value> clip(Call& call) {
+  const Value x = call.value(0);
+  const std::optional<Tensor> low = call.optional_tensor(1), high = call.optional_tensor(2);
+  return {elementwise(call, {x}, x.dtype(),
+                      [&](const std::vector<Tensor>& t) { return clip_to(t[0], low, high); })};
+}
+
+const OpRow rows[] = {
+    {"Relu", 1, member<&Tensor::relu>},
+    {"LeakyRelu", 1, leaky_relu},
+    {"PRelu", 1, prelu},
+    {"Elu", 1, elu},
+    {"Selu", 1, selu},
+    {"Celu", 12, celu},
+    {"Sigmoid", 1, member<&Tensor::sigmoid>},
+    {"HardSigmoid", 1, hard_sigmoid},
+    {"HardSwish", 14, member<&Tensor::hardswish>},
+    {"Softplus", 1, member<&Tensor::softplus>},
+    {"Softsign", 1, softsign},
+    {"ThresholdedRelu", 1, thresholded_relu},
+    {"Shrink", 9, shrink},
+    {"Gelu", 20, gelu},
+    {"Gelu", 1, gelu, "com.microsoft"},
+    {"Clip", 1, clip_by_attributes},
+    {"Clip", 11, clip},
+};
+
+} // namespace
+
+OpTable activation_ops() { return rows; }
+
+} // namespace lathe::onnx

@@ -1,0 +1,30 @@
+// What elementwise ops share: broadcasting as old and new models ask for it, and tensors without elements.
+#pragma once
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "lathe/onnx/op.hpp"
+
+namespace lathe::onnx {
+
+/// Inputs 0 and 1. Before opset 7 the attribute `axis` says along which axes of the first the second lies.
+std::pair<Value, Value> broadcast_operands(Call& call);
+
+using TensorFunction = std::function<Tensor(const std::vector<Tensor>&)>;
+
+/// A function of each element, which broadcasts as NumPy does. `result` is its dtype. Where there are no
+/// elements it is not called.
+Value elementwise(const Call& call, const std::vector<Value>& operands, DType result,
+                  const TensorFunction& function);
+
+/// Half precision is computed in f32 and rounded once.
+template <class Function> Tensor in_single(const Tensor& x, Function&& function) {
+  const DType dtype = x.dtype();
+  return function(is_half(dtype) ? x.cast(DType::F32) : x).cast(dtype);
+}
+
+/// [C] as [1, C, 1, ...], to lie along `axis` of a tensor of `rank` axes.
+Tensor along_axis(const Tensor& parameter, int axis, int rank);
+
+} // namespace lathe::onnx

@@ -1,0 +1,270 @@
+// If, Loop, Scan and SequenceMap. Bodies are unrolled: a condition or a trip count that is not known is
+// looked at when the program runs, and the way taken becomes part of the program made for it.
+#include <algorithm>
+#include <limits>
+
+#include "lathe/onnx/model.hpp"
+#include "onnx/ops/attributes.hpp"
+#include "onnx/ops/tables.hpp"
+#include "onnx/ops/values.hpp"
+
+namespace lathe::onnx {
+namespace {
+
+std::vector<Value> if_op(Call& call) {
+  const bool condition = call.integer_at(0) != 0;
+  call.ignore(condition ? "else_branch" : "then_branch");
+  return call.run_body(condition ? "then_branch" : "else_branch", {});
+}
+
+/// What the iterations of a body made: the last state, and for each scan output its parts in order.
+struct Unrolled {
+  std::vector<Value> state;
+  std::vector<std::vector<Value>> scanned;
+};
+
+/// Takes a body's outputs from `first` on: the new state, then one part of each scan output.
+void collect(const std::vector<Value>& outputs, size_t first, Unrolled& unrolled) {
+  const size_t states = unrolled.state.size();
+  for (size_t i = 0; i < states; ++i) unrolled.state[i] = outputs[first + i];
+  for (size_t i = 0; i < unrolled.scanned.size(); ++i)
+    unrolled.scanned[i].push_back(outputs[first + states + i]);
+}
+
+/// Whether a loop goes on. A look may cost a run of the program so far, whose results are then kept.
+bool look_at_condition(Call& call, const Value& condition, Unrolled& unrolled) {
+  std::vector<Value> kept = unrolled.state;
+  for (const auto& parts : unrolled.scanned) kept.insert(kept.end(), parts.begin(), parts.end());
+  const bool goes_on = integer_of(call, condition, &kept) != 0;
+  auto next = kept.begin();
+  for (Value& value : unrolled.state) value = *next++;
+  for (auto& parts : unrolled.scanned)
+    for (Value& part : parts) part = *next++;
+  return goes_on;
+}
+
+/// A scan output of no parts, where each part would be of this dtype and shape.
+Value empty_scan(DType dtype, Shape shape, int axis) {
+  shape.insert(shape.begin() + axis, Expr(0));
+  return Value::empty(dtype, shape);
+}
+
+/// Whether the body says of what dtype and fixed shape an output is.
+bool is_declared(const Port& port) {
+  return port.kind == Value::Kind::Tensor && port.shape && is_static(*port.shape);
+}
+
+std::vector<Value> loop_arguments(int64_t iteration, const std::vector<Value>& state) {
+  // The body only runs while the condition holds, which spares it another look.
+  std::vector<Value> arguments{known_integer(iteration), known_integer(1, DType::Bool)};
+  arguments.insert(arguments.end(), state.begin(), state.end());
+  return arguments;
+}
+
+std::vector<Value> loop(Call& call) {
+  Unrolled unrolled;
+  for (size_t i = 2; i < call.input_count(); ++i) unrolled.state.push_back(call.value(i));
+  const std::vector<Value> initial = unrolled.state;
+  const size_t outputs = call.body_output_count("body");
+  if (outputs < 1 + initial.size())
+    call.fail(ErrorKind::Value, "a body of " + std::to_string(outputs) + " outputs, expected at least " +
+                                    std::to_string(1 + initial.size()));
+  unrolled.scanned.resize(outputs - 1 - initial.size());
+
+  const int64_t trips = call.has(0) ? call.integer_at(0) : std::numeric_limits<int64_t>::max();
+  bool condition = trips <= 0 || !call.has(1) || call.integer_at(1) != 0;
+  for (int64_t i = 0; i < trips && condition; ++i) {
+    if (i == kMaxUnrolled)
+      call.fail(ErrorKind::Limit, "still runs after " + std::to_string(i) + " iterations, expected an end");
+    const std::vector<Value> made = call.run_body("body", loop_arguments(i, unrolled.state));
+    collect(made, 1, unrolled);
+    if (i + 1 < trips) condition = look_at_condition(call, made[0], unrolled);
+  }
+
+  std::vector<Value> results = unrolled.state;
+  if (unrolled.scanned.empty()) return results;
+  if (unrolled.scanned[0].empty()) {
+    // What the body would make tells the shapes of nothing, where it does not declare them.
+    std::vector<Value> made;
+    for (size_t i = 1 + initial.size(); i < outputs; ++i) {
+      const Port& port = call.body_output("body", i);
+      if (!is_declared(port) && made.empty()) made = call.run_body("body", loop_arguments(0, initial));
+      results.push_back(is_declared(port) ? empty_scan(port.dtype, *port.shape, 0)
+                                          : empty_scan(made[i].dtype(), made[i].shape(), 0));
+    }
+    return results;
+  }
+  for (const auto& parts : unrolled.scanned) results.push_back(stack_values(call, parts, 0));
+  return results;
+}
+
+Value part_of(const Value& value, int axis, int64_t position) {
+  if (!value.is_empty()) return slice_at(value.tensor(), axis, position);
+  Shape shape = value.shape();
+  shape.erase(shape.begin() + axis);
+  return Value::empty(value.dtype(), shape);
+}
+
+/// One entry for each of `count`; all 0 where the attribute is left out.
+std::vector<int64_t> per_scan(const Call& call, const char* attribute, size_t count) {
+  const std::vector<int64_t> values = call.integers(attribute, std::vector<int64_t>(count, 0));
+  if (values.size() != count)
+    call.fail(ErrorKind::Value, std::string(attribute) + " has " + std::to_string(values.size()) +
+                                    " entries, expected " + std::to_string(count));
+  return values;
+}
+
+struct ScanCounts {
+  size_t states, inputs, outputs;
+};
+
+/// `given`: the node's inputs but for Scan-8's lengths.
+ScanCounts scan_counts(const Call& call, size_t given) {
+  const int64_t inputs = call.integer("num_scan_inputs");
+  if (inputs < 1 || static_cast<size_t>(inputs) > given)
+    call.fail(ErrorKind::Value,
+              "num_scan_inputs " + std::to_string(inputs) + ", expected 1 to " + std::to_string(given));
+  const size_t states = given - static_cast<size_t>(inputs), made = call.body_output_count("body");
+  if (made < states)
+    call.fail(ErrorKind::Value,
+              "a body of " + std::to_string(made) + " outputs, expected at least " + std::to_string(states));
+  return {states, static_cast<size_t>(inputs), made - states};
+}
+
+struct ScanInput {
+  Value value;
+  int axis;
+  bool backward;
+};
+
+/// Runs the body over the first `length` positions of the scan inputs.
+Unrolled scan_over(Call& call, std::vector<Value> state, const std::vector<ScanInput>& inputs, int64_t length,
+                   size_t outputs) {
+  Unrolled unrolled{std::move(state), std::vector<std::vector<Value>>(outputs)};
+  for (int64_t i = 0; i < length; ++i) {
+    std::vector<Value> arguments = unrolled.state;
+    for (const ScanInput& input : inputs)
+      arguments.push_back(part_of(input.value, input.axis, input.backward ? length - 1 - i : i));
+    collect(call.run_body("body", arguments), 0, unrolled);
+  }
+  return unrolled;
+}
+
+std::vector<Value> scan(Call& call) {
+  const ScanCounts counts = scan_counts(call, call.input_count());
+  const auto input_axes = per_scan(call, "scan_input_axes", counts.inputs);
+  const auto input_directions = per_scan(call, "scan_input_directions", counts.inputs);
+  const auto output_axes = per_scan(call, "scan_output_axes", counts.outputs);
+  const auto output_directions = per_scan(call, "scan_output_directions", counts.outputs);
+
+  std::vector<Value> state;
+  for (size_t i = 0; i < counts.states; ++i) state.push_back(call.value(i));
+  std::vector<ScanInput> inputs;
+  for (size_t i = 0; i < counts.inputs; ++i) {
+    const Value value = call.value(counts.states + i);
+    inputs.push_back({value, normalise_axis(call, input_axes[i], value.rank()), input_directions[i] != 0});
+  }
+  const int64_t length = unrolled_size(call, inputs[0].value, inputs[0].axis);
+  for (const ScanInput& input : inputs)
+    if (fixed_size(call, input.value, input.axis) != length)
+      call.fail(ErrorKind::Shape, "a scan input of " + to_string(input.value.shape()) + ", expected " +
+                                      std::to_string(length) + " in axis " + std::to_string(input.axis));
+  if (length == 0) {
+    for (size_t i = 0; i < counts.outputs; ++i) {
+      const Port& port = call.body_output("body", counts.states + i);
+      if (!is_declared(port))
+        call.fail(ErrorKind::Shape,
+                  "scan inputs of no elements, expected a step or a body that declares its outputs' shapes");
+      const int rank = static_cast<int>(port.shape->size());
+      state.push_back(empty_scan(port.dtype, *port.shape, normalise_axis(call, output_axes[i], rank + 1)));
+    }
+    return state;
+  }
+
+  Unrolled unrolled = scan_over(call, std::move(state), inputs, length, counts.outputs);
+  std::vector<Value> results = std::move(unrolled.state);
+  for (size_t i = 0; i < counts.outputs; ++i) {
+    std::vector<Value>& parts = unrolled.scanned[i];
+    if (output_directions[i] != 0) std::reverse(parts.begin(), parts.end());
+    results.push_back(stack_values(call, parts, normalise_axis(call, output_axes[i], parts[0].rank() + 1)));
+  }
+  return results;
+}
+
+/// Sequences shorter than the longest end in zeros.
+Value pad_steps(Value steps, int64_t length) {
+  const int64_t missing = length - steps.shape()[0].value();
+  if (missing == 0 || steps.is_empty()) return steps;
+  std::vector<std::pair<int64_t, int64_t>> padding(steps.rank(), {0, 0});
+  padding[0].second = missing;
+  return steps.tensor().pad(padding);
+}
+
+/// Opset 8 scans each sequence of a batch by itself: lengths, states [batch, ...], scan inputs [batch, steps,
+/// ...].
+std::vector<Value> scan_batches(Call& call) {
+  const ScanCounts counts = scan_counts(call, call.input_count() - 1);
+  const auto directions = per_scan(call, "directions", counts.inputs);
+  const Value first_scanned = call.value(1 + counts.states);
+  const int64_t batch = unrolled_size(call, first_scanned, 0), steps = unrolled_size(call, first_scanned, 1);
+  const std::vector<int64_t> lengths = call.has(0) ? call.integers(0) : std::vector<int64_t>(batch, steps);
+  if (static_cast<int64_t>(lengths.size()) != batch ||
+      std::any_of(lengths.begin(), lengths.end(), [&](int64_t n) { return n < 1 || n > steps; }))
+    call.fail(ErrorKind::Value, "sequence_lens, expected " + std::to_string(batch) + " numbers from 1 to " +
+                                    std::to_string(steps));
+
+  std::vector<std::vector<Value>> batches(counts.states + counts.outputs);
+  for (int64_t b = 0; b < batch; ++b) {
+    std::vector<Value> state;
+    for (size_t i = 0; i < counts.states; ++i) state.push_back(part_of(call.value(1 + i), 0, b));
+    std::vector<ScanInput> inputs;
+    for (size_t i = 0; i < counts.inputs; ++i)
+      inputs.push_back({part_of(call.value(1 + counts.states + i), 0, b), 0, directions[i] != 0});
+    const Unrolled unrolled = scan_over(call, std::move(state), inputs, lengths[b], counts.outputs);
+    for (size_t i = 0; i < counts.states; ++i) batches[i].push_back(unrolled.state[i]);
+    for (size_t i = 0; i < counts.outputs; ++i)
+      batches[counts.states + i].push_back(pad_steps(stack_values(call, unrolled.scanned[i], 0), steps));
+  }
+  std::vector<Value> results;
+  for (const auto& parts : batches) results.push_back(stack_values(call, parts, 0));
+  return results;
+}
+
+std::vector<Value> sequence_map(Call& call) {
+  const size_t count = call.value(0).elements().size();
+  for (size_t i = 1; i < call.input_count(); ++i)
+    if (call.value(i).is_sequence() && call.value(i).elements().size() != count)
+      call.fail(ErrorKind::Value, "sequences of " + std::to_string(count) + " and " +
+                                      std::to_string(call.value(i).elements().size()) +
+                                      " elements, expected equally many");
+  std::vector<std::vector<Value>> made(call.body_output_count("body"));
+  for (size_t at = 0; at < count; ++at) {
+    std::vector<Value> arguments;
+    for (size_t i = 0; i < call.input_count(); ++i) {
+      const Value input = call.value(i);
+      arguments.push_back(input.is_sequence() ? input.elements()[at] : input);
+    }
+    const std::vector<Value> outputs = call.run_body("body", arguments);
+    for (size_t i = 0; i < made.size(); ++i) made[i].push_back(outputs[i]);
+  }
+  std::vector<Value> results;
+  for (auto& elements : made) {
+    const DType dtype = elements.empty() ? call.value(0).dtype() : elements[0].dtype();
+    results.push_back(Value::sequence(dtype, std::move(elements)));
+  }
+  return results;
+}
+
+const OpRow rows[] = {
+    {"If", 1, if_op},
+    {"Loop", 1, loop},
+    {"Scan", 8, scan_batches},
+    {"Scan", 9, scan},
+    {"SequenceMap", 17, sequence_map},
+};
+
+} // namespace
+
+OpTable control_flow_ops() { return rows; }
+
+} // namespace lathe::onnx

@@ -1,0 +1,163 @@
+// Gather and scatter in every form.
+#include <algorithm>
+
+#include "onnx/ops/attributes.hpp"
+#include "onnx/ops/tables.hpp"
+#include "onnx/ops/values.hpp"
+
+namespace lathe::onnx {
+namespace {
+
+std::vector<Value> gather(Call& call) {
+  const Value data = call.value(0), indices = call.value(1);
+  const int axis = axis_attribute(call, 0, data.rank());
+  if (data.is_empty() || indices.is_empty()) {
+    Shape shape(data.shape().begin(), data.shape().begin() + axis);
+    shape.insert(shape.end(), indices.shape().begin(), indices.shape().end());
+    shape.insert(shape.end(), data.shape().begin() + axis + 1, data.shape().end());
+    return {Value::empty(data.dtype(), shape)};
+  }
+  const auto& known = indices.integers();
+  if (indices.rank() == 0 && known && known->at(0).is_const()) // a view, not a gather
+    return {slice_at(data.tensor(), axis, known->at(0).value())};
+  return {data.tensor().take(indices.tensor(), axis)};
+}
+
+std::vector<Value> gather_elements(Call& call) {
+  const Value data = call.value(0), indices = call.value(1);
+  const int axis = axis_attribute(call, 0, data.rank());
+  if (indices.is_empty()) return {Value::empty(data.dtype(), indices.shape())};
+  return {call.tensor(0).gather(axis, indices.tensor())};
+}
+
+/// The axes from `first` on that an index tuple of `depth` numbers goes through, as positions in them all
+/// joined into one. The tuples are the last axis of `indices`.
+Tensor joined_positions(const Call& call, const Tensor& data, int first, const Tensor& indices) {
+  const Expr depth = indices.size(-1);
+  if (!depth.is_const() || first + depth.value() > data.rank())
+    call.fail(ErrorKind::Shape, "indices " + to_string(indices.shape()) + " into " + to_string(data.shape()) +
+                                    ", expected no more numbers in the last axis than there are axes");
+  Tensor position = Tensor::zeros({}, DType::I64);
+  for (int k = 0; k < static_cast<int>(depth.value()); ++k) {
+    const Expr size = data.size(first + k);
+    if (!size.is_const())
+      call.fail(ErrorKind::Shape, "indices into " + to_string(data.shape()) +
+                                      ", expected fixed sizes of the axes they go through");
+    const Tensor index = slice_at(indices, indices.rank() - 1, k).cast(DType::I64);
+    position = position * size.value() + where(index < 0, index + size.value(), index);
+  }
+  return position;
+}
+
+std::vector<Value> gather_nd(Call& call) {
+  const Value given = call.value(0), tuples = call.value(1);
+  const int batch = static_cast<int>(call.integer("batch_dims", 0));
+  const Expr depth = tuples.rank() > 0 ? tuples.shape().back() : Expr(0);
+  if (batch < 0 || batch >= tuples.rank() || !depth.is_const() || batch + depth.value() > given.rank())
+    call.fail(ErrorKind::Shape, "indices " + to_string(tuples.shape()) + " into " + to_string(given.shape()) +
+                                    " behind " + std::to_string(batch) +
+                                    " batch axes, expected tuples of its other axes");
+  const int last = batch + static_cast<int>(depth.value()); // of the axes that the tuples go through
+  Shape result(tuples.shape().begin(), tuples.shape().end() - 1);
+  result.insert(result.end(), given.shape().begin() + last, given.shape().end());
+  if (has_no_elements(result)) return {Value::empty(given.dtype(), result)};
+  const Tensor data = call.tensor(0), indices = call.tensor(1);
+  const Expr batches = elements_between(data.shape(), 0, batch),
+             inner = elements_between(data.shape(), batch, last);
+  const Expr rest = elements_between(data.shape(), last, data.rank());
+  Tensor position = joined_positions(call, data, batch, indices).reshape({batches, -1});
+  if (batch > 0) {
+    if (!inner.is_const())
+      call.fail(ErrorKind::Shape, "shape " + to_string(data.shape()) + ", expected fixed sizes");
+    position = position + Tensor::iota(position.shape(), 0) * inner.value();
+  }
+  return {data.reshape({batches * inner, rest}).take(position.reshape({-1}), 0).reshape(result)};
+}
+
+enum class Reduction { None, Add, Mul, Max, Min };
+
+Reduction reduction_attribute(const Call& call) {
+  const std::string name = call.text("reduction", "none");
+  if (name == "none") return Reduction::None;
+  if (name == "add") return Reduction::Add;
+  if (name == "mul") return Reduction::Mul;
+  if (name == "max") return Reduction::Max;
+  if (name == "min") return Reduction::Min;
+  call.fail(ErrorKind::Value, "reduction " + name + ", expected none, add, mul, max or min");
+}
+
+/// The updates that fall on each place of the axis, combined with what is there: every place looks at all
+/// updates, so that none has to wait for another. Along the other axes data is no larger than indices.
+Tensor combine(const Tensor& data, int axis, const Tensor& indices, const Tensor& updates,
+               Reduction reduction) {
+  // [..., place, ..., update]
+  const auto updates_last = [&](const Tensor& t) { return t.unsqueeze(-1).transpose(axis, -1); };
+  const Tensor size = weak(data.size(axis).value(), DType::I64), index = indices.cast(DType::I64);
+  const Tensor place = Tensor::iota(data.shape(), axis).unsqueeze(-1);
+  const Tensor here = updates_last(where(index < 0, index + size, index)) == place;
+  const Tensor update = updates_last(updates), own = data.unsqueeze(-1);
+  if (reduction == Reduction::Max) return maximum(data, where(here, update, own).max(-1));
+  if (reduction == Reduction::Min) return minimum(data, where(here, update, own).min(-1));
+  return data * where(here, update, Tensor::ones({}, data.dtype())).prod({-1}).cast(data.dtype());
+}
+
+/// The same where data is larger than indices along other axes: its rest stays as it is.
+Tensor combine_part(Call& call, const Tensor& data, int axis, const Tensor& indices, const Tensor& updates,
+                    Reduction reduction) {
+  const std::vector<int64_t> whole = call.fixed_shape(data), sizes = call.fixed_shape(indices);
+  std::vector<std::pair<Expr, Expr>> kept;
+  std::vector<std::pair<int64_t, int64_t>> rest;
+  for (size_t i = 0; i < whole.size(); ++i) {
+    const int64_t size = static_cast<int>(i) == axis ? whole[i] : sizes[i];
+    kept.emplace_back(0, size);
+    rest.emplace_back(0, whole[i] - size);
+  }
+  const Tensor combined = combine(data.shrink(kept), axis, indices, updates, reduction);
+  if (combined.shape() == data.shape()) return combined;
+  return where(Tensor::ones(combined.shape(), DType::Bool).pad(rest), combined.pad(rest), data);
+}
+
+Tensor scatter_along(Call& call, const Tensor& data, int axis, const Tensor& indices, const Tensor& updates,
+                     Reduction reduction) {
+  if (reduction == Reduction::None) return data.scatter(axis, indices, updates);
+  if (reduction == Reduction::Add) return data.scatter_add(axis, indices, updates);
+  return combine_part(call, data, axis, indices, updates, reduction);
+}
+
+std::vector<Value> scatter_elements(Call& call) {
+  const Value data = call.value(0);
+  const int axis = axis_attribute(call, 0, data.rank());
+  const Reduction reduction = reduction_attribute(call);
+  if (call.value(1).is_empty()) return {data};
+  return {scatter_along(call, call.tensor(0), axis, call.tensor(1), call.tensor(2), reduction)};
+}
+
+std::vector<Value> scatter_nd(Call& call) {
+  const Reduction reduction = reduction_attribute(call);
+  if (call.value(1).is_empty()) return {call.value(0)};
+  const Tensor data = call.tensor(0), indices = call.tensor(1), updates = call.tensor(2);
+  if (indices.rank() == 0)
+    call.fail(ErrorKind::Shape, "indices without axes, expected tuples in the last one");
+  const Tensor position = joined_positions(call, data, 0, indices);
+  const int depth = static_cast<int>(indices.size(-1).value());
+  const Expr places = elements_between(data.shape(), 0, depth),
+             rest = elements_between(data.shape(), depth, data.rank());
+  const Expr count = elements_between(indices.shape(), 0, indices.rank() - 1);
+  const Tensor rows = position.reshape({count, 1}).expand({count, rest});
+  return {
+      scatter_along(call, data.reshape({places, rest}), 0, rows, updates.reshape({count, rest}), reduction)
+          .reshape(data.shape())};
+}
+
+const OpRow rows[] = {{"Gather", 1, gather},
+                      {"GatherElements", 11, gather_elements},
+                      {"GatherND", 11, gather_nd},
+                      {"Scatter", 9, scatter_elements},
+                      {"ScatterElements", 11, scatter_elements},
+                      {"ScatterND", 11, scatter_nd}};
+
+} // namespace
+
+OpTable gather_ops() { return rows; }
+
+} // namespace lathe::onnx

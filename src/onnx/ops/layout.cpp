@@ -1,0 +1,133 @@
+// Ops that move elements by what they are asked for at run time: padding, triangles, sequences of given
+// lengths, dropout.
+#include <algorithm>
+
+#include "onnx/ops/attributes.hpp"
+#include "onnx/ops/tables.hpp"
+#include "onnx/ops/values.hpp"
+
+namespace lathe::onnx {
+namespace {
+
+struct Amounts {
+  int64_t before, after;
+};
+
+/// Cuts what negative amounts ask for.
+Value cut(Value x, int axis, Amounts by) {
+  const int64_t before = std::max<int64_t>(-by.before, 0), after = std::max<int64_t>(-by.after, 0);
+  if (before == 0 && after == 0) return x;
+  return slices(x, axis, before, x.shape()[axis] - before - after);
+}
+
+/// An axis longer by elements that are already there: its border, or what a mirror at the border shows.
+Tensor extend(const Call& call, const Tensor& x, int axis, Amounts by, bool reflect) {
+  const Expr size = x.size(axis);
+  const int64_t most = std::max(by.before, by.after);
+  if (reflect && size.lo() <= most)
+    call.fail(ErrorKind::Value, "reflecting " + std::to_string(most) + " elements of axis " +
+                                    std::to_string(axis) + " of " + to_string(x.shape()) +
+                                    ", expected fewer than there are");
+  const auto border = [&](Expr first, int64_t count) {
+    Shape repeated = x.shape();
+    repeated[axis] = count;
+    return slices(x, axis, first, 1).tensor().expand(repeated);
+  };
+  const auto mirrored = [&](Expr first, int64_t count) {
+    return slices(x, axis, first, count).tensor().flip({axis});
+  };
+  std::vector<Tensor> parts;
+  if (by.before > 0) parts.push_back(reflect ? mirrored(1, by.before) : border(0, by.before));
+  parts.push_back(x);
+  if (by.after > 0)
+    parts.push_back(reflect ? mirrored(size - 1 - by.after, by.after) : border(size - 1, by.after));
+  return parts.size() == 1 ? x : concat(parts, axis);
+}
+
+Value pad_constant(const Value& x, const std::vector<Amounts>& amounts, double value) {
+  if (x.is_empty()) {
+    Shape shape = x.shape();
+    for (size_t i = 0; i < shape.size(); ++i) shape[i] = shape[i] + amounts[i].before + amounts[i].after;
+    if (has_no_elements(shape)) return Value::empty(x.dtype(), shape);
+    return Tensor::full({}, value).cast(x.dtype()).expand(shape);
+  }
+  std::vector<std::pair<int64_t, int64_t>> positive;
+  for (const Amounts& by : amounts) positive.emplace_back(by.before, by.after);
+  return x.tensor().pad(positive, value);
+}
+
+std::vector<Value> pad(Call& call) {
+  const bool attributes = call.opset() < 11;
+  const std::vector<int64_t> pads = attributes ? call.integers("pads") : call.integers(1);
+  const double value = attributes ? call.number("value", 0.0) : call.has(2) ? call.number_at(2) : 0.0;
+  const std::string mode = call.text("mode", "constant");
+  Value x = call.value(0);
+  const size_t rank = x.shape().size();
+  if (pads.size() != 2 * rank)
+    call.fail(ErrorKind::Value,
+              std::to_string(pads.size()) + " pads of " + to_string(x.shape()) + ", expected two an axis");
+  std::vector<Amounts> amounts;
+  for (size_t i = 0; i < rank; ++i) {
+    x = cut(x, static_cast<int>(i), {pads[i], pads[rank + i]});
+    amounts.push_back({std::max<int64_t>(pads[i], 0), std::max<int64_t>(pads[rank + i], 0)});
+  }
+  if (mode == "constant") return {pad_constant(x, amounts, value)};
+  if (mode != "reflect" && mode != "edge")
+    call.fail(ErrorKind::Value, "mode " + mode + ", expected constant, reflect or edge");
+  Tensor result = x.tensor();
+  for (size_t i = 0; i < rank; ++i)
+    result = extend(call, result, static_cast<int>(i), amounts[i], mode == "reflect");
+  return {result};
+}
+
+std::vector<Value> trilu(Call& call) {
+  const Value x = call.value(0);
+  const bool upper = call.integer("upper", 1) != 0;
+  if (x.is_empty()) return {x};
+  if (x.rank() < 2)
+    call.fail(ErrorKind::Shape, "input of shape " + to_string(x.shape()) + ", expected at least two axes");
+  const Shape matrix(x.shape().end() - 2, x.shape().end());
+  const Tensor diagonal = Tensor::iota(matrix, 1) - Tensor::iota(matrix, 0);
+  const Tensor limit = call.has(1) ? call.tensor(1).reshape({}) : weak(int64_t{0}, DType::I64);
+  return {where(upper ? diagonal >= limit : diagonal <= limit, x.tensor(), Tensor::zeros({}, x.dtype()))};
+}
+
+std::vector<Value> reverse_sequence(Call& call) {
+  const Tensor x = call.tensor(0), lengths = call.tensor(1);
+  const int batch = normalise_axis(call, call.integer("batch_axis", 1), x.rank());
+  const int time = normalise_axis(call, call.integer("time_axis", 0), x.rank());
+  Shape spread(x.shape().size(), Expr(1));
+  spread[batch] = x.size(batch);
+  const Tensor length = lengths.cast(DType::I64).reshape(spread), step = Tensor::iota(x.shape(), time);
+  return {x.gather(time, where(step < length, length - 1 - step, step))};
+}
+
+std::vector<Value> dropout(Call& call) {
+  call.ignore("is_test"); // programs here infer, but for training_mode
+  call.ignore("ratio");   // which has no bearing then
+  const int64_t seed = call.integer("seed", 0);
+  const bool training = call.has(2) && call.integer_at(2) != 0;
+  const Value x = call.value(0);
+  const DType mask_dtype = call.opset() < 10 ? x.dtype() : DType::Bool;
+  if (!training) {
+    if (!call.wants(1)) return {x};
+    return {x,
+            x.is_empty() ? Value::empty(mask_dtype, x.shape()) : Value(Tensor::ones(x.shape(), mask_dtype))};
+  }
+  const Tensor ratio = call.has(1) ? call.tensor(1).reshape({}).cast(DType::F32) : Tensor::full({}, 0.5f);
+  const Tensor mask = Tensor::rand(x.shape(), static_cast<uint64_t>(seed)) >= ratio;
+  const Tensor kept =
+      where(mask, x.tensor() * (1.0 / (1.0 - ratio)).cast(x.dtype()), Tensor::zeros({}, x.dtype()));
+  return {kept, mask};
+}
+
+const OpRow rows[] = {{"Pad", 1, pad},
+                      {"Trilu", 14, trilu},
+                      {"ReverseSequence", 10, reverse_sequence},
+                      {"Dropout", 1, dropout}};
+
+} // namespace
+
+OpTable layout_ops() { return rows; }
+
+} // namespace lathe::onnx

@@ -1,0 +1,270 @@
+// RNN, GRU and LSTM, unrolled over their steps. What depends on the inputs alone is one product for all
+// steps.
+#include <algorithm>
+#include <functional>
+
+#include "onnx/ops/tables.hpp"
+#include "onnx/ops/values.hpp"
+
+namespace lathe::onnx {
+namespace {
+
+/// Longer sequences are beyond what can be compiled: a step becomes kernels of its own.
+constexpr int64_t kMaxSteps = 4096;
+
+using Activation = std::function<Tensor(const Tensor&)>;
+
+struct ActivationRow {
+  const char* name;
+  double alpha, beta;
+  bool has_alpha, has_beta;
+  Tensor (*apply)(const Tensor& x, double alpha, double beta);
+};
+
+const ActivationRow activation_rows[] = {
+    {"relu", 0, 0, false, false, [](const Tensor& x, double, double) { return x.relu(); }},
+    {"tanh", 0, 0, false, false, [](const Tensor& x, double, double) { return x.tanh(); }},
+    {"sigmoid", 0, 0, false, false, [](const Tensor& x, double, double) { return x.sigmoid(); }},
+    {"softsign", 0, 0, false, false, [](const Tensor& x, double, double) { return x / (x.abs() + 1); }},
+    {"softplus", 0, 0, false, false, [](const Tensor& x, double, double) { return x.softplus(); }},
+    {"affine", 1, 0, true, true, [](const Tensor& x, double a, double b) { return x * a + b; }},
+    {"leakyrelu", 0.01, 0, true, false, [](const Tensor& x, double a, double) { return x.leaky_relu(a); }},
+    {"elu", 1, 0, true, false, [](const Tensor& x, double a, double) { return x.elu(a); }},
+    {"thresholdedrelu", 1, 0, true, false,
+     [](const Tensor& x, double a, double) { return where(x > a, x, weak(0.0, x.dtype())); }},
+    {"scaledtanh", 1, 1, true, true, [](const Tensor& x, double a, double b) { return (x * b).tanh() * a; }},
+    {"hardsigmoid", 0.2, 0.5, true, true,
+     [](const Tensor& x, double a, double b) { return (x * a + b).clamp(0, 1); }},
+};
+
+const ActivationRow& find_activation(const Call& call, std::string name) {
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+  for (const ActivationRow& row : activation_rows)
+    if (name == row.name) return row;
+  call.fail(ErrorKind::Value, "activation \"" + name + "\", expected one of ONNX's recurrent activations");
+}
+
+/// One for each function of each direction. The lists of alphas and betas hold entries only for functions
+/// that take them.
+std::vector<Activation> activations(const Call& call, size_t directions,
+                                    const std::vector<std::string>& defaults) {
+  std::vector<std::string> names;
+  for (size_t d = 0; d < directions; ++d) names.insert(names.end(), defaults.begin(), defaults.end());
+  const size_t count = names.size();
+  names = call.texts("activations", names);
+  if (names.size() != count)
+    call.fail(ErrorKind::Value,
+              std::to_string(names.size()) + " activations, expected " + std::to_string(count));
+  const std::vector<double> alphas = call.numbers("activation_alpha"),
+                            betas = call.numbers("activation_beta");
+  size_t next_alpha = 0, next_beta = 0;
+  std::vector<Activation> functions;
+  for (const std::string& name : names) {
+    const ActivationRow& row = find_activation(call, name);
+    const double alpha = row.has_alpha && next_alpha < alphas.size() ? alphas[next_alpha++] : row.alpha;
+    const double beta = row.has_beta && next_beta < betas.size() ? betas[next_beta++] : row.beta;
+    functions.push_back([&row, alpha, beta](const Tensor& x) { return row.apply(x, alpha, beta); });
+  }
+  return functions;
+}
+
+/// What passes from one step to the next: each [batch, hidden].
+struct State {
+  Tensor hidden, cell;
+};
+
+/// One direction's parameters, and what a cell does with them.
+struct Direction {
+  Tensor recurrence;                                 // [gates * hidden, hidden]
+  std::optional<Tensor> input_bias, recurrence_bias; // [gates * hidden]
+  std::optional<Tensor> peephole;                    // [3 * hidden]
+  std::vector<Activation> functions;
+  std::optional<double> clip;
+  int64_t hidden = 0;
+  bool flag = false; // GRU: linear_before_reset; LSTM: input_forget
+
+  Tensor activate(size_t function, const Tensor& x) const {
+    return functions[function](clip ? x.clamp(-*clip, *clip) : x);
+  }
+  /// The columns of `count` gates from `gate` on.
+  Tensor gates(const Tensor& x, int64_t gate, int64_t count = 1) const {
+    return x.index({Ellipsis{}, Slice{gate * hidden, (gate + count) * hidden}});
+  }
+  /// The recurrent share of `count` gates.
+  Tensor recur(const Tensor& h, int64_t gate, int64_t count) const {
+    const Tensor weight = recurrence.index({Slice{gate * hidden, (gate + count) * hidden}});
+    const Tensor product = h.matmul(weight.transpose());
+    return recurrence_bias ? product + gates(*recurrence_bias, gate, count) : product;
+  }
+};
+
+/// `inputs`: the share of this step's input in all gates, [batch, gates * hidden].
+using Cell = State (*)(const Direction&, const Tensor& inputs, const State&);
+
+State rnn_cell(const Direction& d, const Tensor& inputs, const State& state) {
+  return {d.activate(0, inputs + d.recur(state.hidden, 0, 1)), state.cell};
+}
+
+/// Gates: update, reset, candidate.
+State gru_cell(const Direction& d, const Tensor& inputs, const State& state) {
+  const Tensor both = d.activate(0, d.gates(inputs, 0, 2) + d.recur(state.hidden, 0, 2));
+  const Tensor update = d.gates(both, 0), reset = d.gates(both, 1);
+  const Tensor recurred = d.flag ? reset * d.recur(state.hidden, 2, 1) : d.recur(reset * state.hidden, 2, 1);
+  const Tensor candidate = d.activate(1, d.gates(inputs, 2) + recurred);
+  return {(1 - update) * candidate + update * state.hidden, state.cell};
+}
+
+/// Gates: input, output, forget, candidate. Peepholes: input, output, forget.
+State lstm_cell(const Direction& d, const Tensor& inputs, const State& state) {
+  const Tensor all = inputs + d.recur(state.hidden, 0, 4);
+  const Tensor without_peepholes = d.activate(0, d.gates(all, 0, 3));
+  const auto gate = [&](int64_t which, const Tensor& cell) {
+    if (!d.peephole) return d.gates(without_peepholes, which);
+    return d.activate(0, d.gates(all, which) + d.gates(*d.peephole, which) * cell);
+  };
+  const Tensor input = gate(0, state.cell);
+  const Tensor forget = d.flag ? 1 - input : gate(2, state.cell);
+  const Tensor cell = forget * state.cell + input * d.activate(1, d.gates(all, 3));
+  // Clipping is of the gates' sums alone, as in ONNX Runtime: the cell is left as it is.
+  return {gate(1, cell) * d.functions[2](cell), cell};
+}
+
+/// The layer's inputs with the sequence in front, whatever the node's layout.
+struct Layer {
+  Tensor x;                      // [steps, batch, features]
+  std::optional<Tensor> lengths; // [batch, 1]
+  int64_t steps, hidden;
+  Cell cell;
+};
+
+struct DirectionResult {
+  std::vector<Tensor> outputs; // by step, each [batch, hidden]
+  State last;
+};
+
+DirectionResult run_direction(const Layer& layer, const Direction& d, const Tensor& weight, State state,
+                              bool backward) {
+  Tensor projected = layer.x.matmul(weight.transpose());
+  if (d.input_bias) projected = projected + *d.input_bias;
+  std::vector<Tensor> outputs(layer.steps);
+  for (int64_t i = 0; i < layer.steps; ++i) {
+    const int64_t step = backward ? layer.steps - 1 - i : i;
+    State next = layer.cell(d, slice_at(projected, 0, step), state);
+    // Read by every later step: without a place of its own it would be computed anew by each reader.
+    next = {next.hidden.contiguous(), next.cell.contiguous()};
+    outputs[step] = next.hidden;
+    if (layer.lengths) {
+      // Past its end a sequence puts out zeros and keeps its state; backwards it so begins at its own last
+      // step.
+      const Tensor inside = *layer.lengths > step;
+      outputs[step] = where(inside, next.hidden, weak(0.0, next.hidden.dtype()));
+      next = {where(inside, next.hidden, state.hidden), where(inside, next.cell, state.cell)};
+    }
+    state = next;
+  }
+  return {std::move(outputs), state};
+}
+
+struct Form {
+  int64_t gates;
+  Cell cell;
+  std::vector<std::string> activations;
+  const char* flag; // the attribute of Direction::flag, if any
+};
+
+std::vector<bool> directions_of(const Call& call) {
+  const std::string direction = call.text("direction", "forward");
+  if (direction == "forward") return {false};
+  if (direction == "reverse") return {true};
+  if (direction == "bidirectional") return {false, true};
+  call.fail(ErrorKind::Value, "direction \"" + direction + "\", expected forward, reverse or bidirectional");
+}
+
+/// An initial state of one direction, [batch, hidden].
+Tensor initial_state(const Call& call, size_t input, int64_t direction, bool batch_first,
+                     const Layer& layer) {
+  const auto given = call.optional_tensor(input);
+  if (!given) return Tensor::zeros({layer.x.size(1), layer.hidden}, layer.x.dtype());
+  return slice_at(*given, batch_first ? 1 : 0, direction);
+}
+
+Direction direction_of(const Call& call, const Form& form, int64_t which, int64_t hidden) {
+  Direction d;
+  d.hidden = hidden;
+  d.recurrence = slice_at(call.tensor(2), 0, which);
+  if (const auto bias = call.optional_tensor(3)) {
+    const Tensor row = slice_at(*bias, 0, which);
+    d.input_bias = d.gates(row, 0, form.gates);
+    d.recurrence_bias = d.gates(row, form.gates, form.gates);
+  }
+  if (form.gates == 4)
+    if (const auto peephole = call.optional_tensor(7)) d.peephole = slice_at(*peephole, 0, which);
+  if (call.has_attribute("clip")) d.clip = call.number("clip");
+  if (form.flag) d.flag = call.integer(form.flag, 0) != 0;
+  return d;
+}
+
+Layer layer_of(const Call& call, const Form& form, bool batch_first) {
+  const Tensor x = call.tensor(0);
+  if (x.rank() != 3)
+    call.fail(ErrorKind::Shape, "input of " + to_string(x.shape()) + ", expected three axes");
+  const int64_t steps = unrolled_size(call, x, batch_first ? 1 : 0, kMaxSteps);
+  const int64_t hidden = fixed_size(call, call.tensor(2), 2);
+  if (call.integer("hidden_size", hidden) != hidden)
+    call.fail(ErrorKind::Shape, "hidden_size " + std::to_string(call.integer("hidden_size")) +
+                                    ", expected that of the recurrence weights, " + std::to_string(hidden));
+  std::optional<Tensor> lengths = call.optional_tensor(4);
+  if (lengths) lengths = lengths->unsqueeze(1);
+  return {batch_first ? x.transpose(0, 1) : x, lengths, steps, hidden, form.cell};
+}
+
+std::vector<Value> recurrent(Call& call, const Form& form) {
+  const bool batch_first = call.integer("layout", 0) != 0;
+  if (call.has_attribute("output_sequence"))
+    call.ignore("output_sequence"); // an output is wanted if it is named
+  const std::vector<bool> directions = directions_of(call);
+  const Layer layer = layer_of(call, form, batch_first);
+  const std::vector<Activation> functions = activations(call, directions.size(), form.activations);
+
+  std::vector<std::vector<Tensor>> outputs(layer.steps); // by step, then by direction
+  std::vector<Tensor> hidden, cell;
+  for (size_t which = 0; which < directions.size(); ++which) {
+    const int64_t w = static_cast<int64_t>(which);
+    Direction d = direction_of(call, form, w, layer.hidden);
+    const auto first = functions.begin() + w * static_cast<int64_t>(form.activations.size());
+    d.functions.assign(first, first + static_cast<int64_t>(form.activations.size()));
+    const Tensor start = initial_state(call, 5, w, batch_first, layer);
+    const State state{start, form.gates == 4 ? initial_state(call, 6, w, batch_first, layer) : start};
+    DirectionResult result =
+        run_direction(layer, d, slice_at(call.tensor(1), 0, w), state, directions[which]);
+    for (int64_t step = 0; step < layer.steps; ++step) outputs[step].push_back(result.outputs[step]);
+    hidden.push_back(result.last.hidden);
+    cell.push_back(result.last.cell);
+  }
+
+  const int direction_axis = batch_first ? 1 : 0;
+  std::vector<Value> results{Value(), stack(hidden, direction_axis)};
+  if (call.wants(0)) {
+    std::vector<Value> steps;
+    for (const auto& step : outputs) steps.emplace_back(stack(step, direction_axis));
+    results[0] = stack_values(call, steps, batch_first ? 1 : 0);
+  }
+  if (form.gates == 4) results.emplace_back(stack(cell, direction_axis));
+  return results;
+}
+
+std::vector<Value> rnn(Call& call) { return recurrent(call, {1, rnn_cell, {"Tanh"}, nullptr}); }
+std::vector<Value> gru(Call& call) {
+  return recurrent(call, {3, gru_cell, {"Sigmoid", "Tanh"}, "linear_before_reset"});
+}
+std::vector<Value> lstm(Call& call) {
+  return recurrent(call, {4, lstm_cell, {"Sigmoid", "Tanh", "Tanh"}, "input_forget"});
+}
+
+const OpRow rows[] = {{"RNN", 1, rnn}, {"GRU", 1, gru}, {"LSTM", 1, lstm}};
+
+} // namespace
+
+OpTable recurrent_ops() { return rows; }
+
+} // namespace lathe::onnx

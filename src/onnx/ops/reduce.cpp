@@ -1,0 +1,161 @@
+// Reductions, arg max and min, cumulative sums.
+#include <limits>
+
+#include "onnx/ops/attributes.hpp"
+#include "onnx/ops/broadcast.hpp"
+#include "onnx/ops/tables.hpp"
+#include "onnx/ops/values.hpp"
+
+namespace lathe::onnx {
+namespace {
+
+struct Reduction {
+  std::vector<int> axes; // none: all
+  bool keepdims;
+};
+
+/// The result's shape for an input of `shape`.
+Shape reduced_shape(const Reduction& reduction, const Shape& shape) {
+  std::vector<bool> reduced(shape.size(), reduction.axes.empty());
+  for (int axis : reduction.axes) reduced[static_cast<size_t>(axis)] = true;
+  Shape result;
+  for (size_t i = 0; i < shape.size(); ++i)
+    if (!reduced[i])
+      result.push_back(shape[i]);
+    else if (reduction.keepdims)
+      result.push_back(1);
+  return result;
+}
+
+/// A reduction of no elements: `of_nothing`, repeated.
+Value reduce_nothing(Call& call, const Value& x, const Reduction& reduction,
+                     std::optional<double> of_nothing) {
+  const Shape shape = reduced_shape(reduction, x.shape());
+  if (has_no_elements(shape)) return Value::empty(x.dtype(), shape);
+  if (!of_nothing) call.fail(ErrorKind::Shape, "no elements along a reduced axis, expected at least one");
+  return Tensor::full(shape, Scalar::of_float(x.dtype(), *of_nothing));
+}
+
+using ReduceFunction = Tensor (*)(const Tensor& x, const std::vector<int>& axes, bool keepdims);
+
+std::vector<Value> reduce(Call& call, ReduceFunction function, std::optional<double> of_nothing = {}) {
+  const Value x = call.value(0);
+  const std::optional<std::vector<int64_t>> axes = axes_operand(call, 1);
+  const bool keepdims = call.integer("keepdims", 1) != 0;
+  const bool keep_all = call.integer("noop_with_empty_axes", 0) != 0;
+  if ((!axes || axes->empty()) && keep_all) return {x};
+  const Reduction reduction{normalise_axes(call, axes.value_or(std::vector<int64_t>{}), x.rank()), keepdims};
+  if (x.is_empty()) return {reduce_nothing(call, x, reduction, of_nothing)};
+  return {in_single(x.tensor(),
+                    [&](const Tensor& t) { return function(t, reduction.axes, keepdims).cast(x.dtype()); })};
+}
+
+std::vector<Value> reduce_sum(Call& call) {
+  return reduce(
+      call, [](const Tensor& x, const Axes& axes, bool keepdims) { return x.sum(axes, keepdims); }, 0);
+}
+std::vector<Value> reduce_prod(Call& call) {
+  return reduce(
+      call, [](const Tensor& x, const Axes& axes, bool keepdims) { return x.prod(axes, keepdims); }, 1);
+}
+std::vector<Value> reduce_max(Call& call) {
+  return reduce(call, [](const Tensor& x, const Axes& axes, bool keepdims) { return x.max(axes, keepdims); });
+}
+std::vector<Value> reduce_min(Call& call) {
+  return reduce(call, [](const Tensor& x, const Axes& axes, bool keepdims) { return x.min(axes, keepdims); });
+}
+std::vector<Value> reduce_mean(Call& call) {
+  return reduce(call,
+                [](const Tensor& x, const Axes& axes, bool keepdims) { return x.mean(axes, keepdims); });
+}
+std::vector<Value> reduce_l1(Call& call) {
+  return reduce(
+      call, [](const Tensor& x, const Axes& axes, bool keepdims) { return x.abs().sum(axes, keepdims); }, 0);
+}
+std::vector<Value> reduce_l2(Call& call) {
+  return reduce(
+      call,
+      [](const Tensor& x, const Axes& axes, bool keepdims) {
+        const Tensor v = is_float(x.dtype()) ? x : x.cast(DType::F64); // squares of integers wrap
+        return v.square().sum(axes, keepdims).sqrt();
+      },
+      0);
+}
+std::vector<Value> reduce_sum_square(Call& call) {
+  return reduce(
+      call, [](const Tensor& x, const Axes& axes, bool keepdims) { return x.square().sum(axes, keepdims); },
+      0);
+}
+std::vector<Value> reduce_log_sum(Call& call) {
+  return reduce(
+      call, [](const Tensor& x, const Axes& axes, bool keepdims) { return x.sum(axes, keepdims).log(); },
+      -std::numeric_limits<double>::infinity());
+}
+std::vector<Value> reduce_log_sum_exp(Call& call) {
+  return reduce(
+      call, [](const Tensor& x, const Axes& axes, bool keepdims) { return x.logsumexp(axes, keepdims); },
+      -std::numeric_limits<double>::infinity());
+}
+
+// ---- places ----
+
+using ArgFunction = Tensor (Tensor::*)(std::optional<int>, bool) const;
+
+std::vector<Value> arg_extreme(Call& call, ArgFunction extreme) {
+  const Tensor x = call.tensor(0);
+  const int axis = axis_attribute(call, 0, x.rank());
+  const bool keepdims = call.integer("keepdims", 1) != 0;
+  if (call.integer("select_last_index", 0) == 0) return {(x.*extreme)(axis, keepdims)};
+  return {known_integer(x.size(axis) - 1).tensor() - (x.flip({axis}).*extreme)(axis, keepdims)};
+}
+
+std::vector<Value> arg_max(Call& call) { return arg_extreme(call, &Tensor::argmax); }
+std::vector<Value> arg_min(Call& call) { return arg_extreme(call, &Tensor::argmin); }
+
+// ---- cumulative sums ----
+
+/// One place later along the axis, 0 at the first. Subtracting x from its sums would lose digits, and
+/// infinities.
+Tensor delay(const Tensor& x, int axis) {
+  std::vector<std::pair<int64_t, int64_t>> amounts(x.shape().size());
+  amounts[static_cast<size_t>(axis)] = {1, 0};
+  std::vector<IndexItem> items(static_cast<size_t>(axis), Slice{});
+  items.push_back(Slice{{}, -1});
+  items.push_back(Ellipsis{});
+  return x.pad(amounts).index(items);
+}
+
+std::vector<Value> cumulative_sum(Call& call) {
+  const bool exclusive = call.integer("exclusive", 0) != 0, reverse = call.integer("reverse", 0) != 0;
+  const Value value = call.value(0);
+  const int axis = normalise_axis(call, call.integer_at(1), value.rank());
+  if (value.is_empty()) return {value};
+  Tensor x = value.tensor();
+  if (reverse) x = x.flip({axis});
+  if (exclusive) x = delay(x, axis);
+  Tensor sums = x.cumsum(axis).cast(x.dtype());
+  if (reverse) sums = sums.flip({axis});
+  return {sums};
+}
+
+const OpRow rows[] = {
+    {"ReduceSum", 1, reduce_sum},
+    {"ReduceProd", 1, reduce_prod},
+    {"ReduceMax", 1, reduce_max},
+    {"ReduceMin", 1, reduce_min},
+    {"ReduceMean", 1, reduce_mean},
+    {"ReduceL1", 1, reduce_l1},
+    {"ReduceL2", 1, reduce_l2},
+    {"ReduceSumSquare", 1, reduce_sum_square},
+    {"ReduceLogSum", 1, reduce_log_sum},
+    {"ReduceLogSumExp", 1, reduce_log_sum_exp},
+    {"ArgMax", 1, arg_max},
+    {"ArgMin", 1, arg_min},
+    {"CumSum", 11, cumulative_sum},
+};
+
+} // namespace
+
+OpTable reduce_ops() { return rows; }
+
+} // namespace lathe::onnx

@@ -1,0 +1,214 @@
+// Fourier transforms, as products with constant matrices, and windows.
+#include <cmath>
+#include <numbers>
+
+#include "onnx/ops/attributes.hpp"
+#include "onnx/ops/tables.hpp"
+#include "onnx/ops/values.hpp"
+
+namespace lathe::onnx {
+namespace {
+
+/// Longer transforms are made of two shorter ones, where their length has factors.
+constexpr int64_t kDirectLength = 512;
+/// Of a table of waves, whose numbers become constants of the program.
+constexpr int64_t kMaxWaves = int64_t{1} << 24;
+
+/// Numbers of one shape; without an imaginary part they are real.
+struct Complex {
+  Tensor real;
+  std::optional<Tensor> imaginary;
+};
+
+/// e to the sign * 2 pi i * row * column / length: [rows, columns].
+Complex waves(int64_t rows, int64_t columns, int64_t length, int sign, DType dtype) {
+  if (rows > kMaxWaves / columns)
+    throw Error(ErrorKind::Limit, "a transform of length " + std::to_string(length) + " needs " +
+                                      std::to_string(rows) + " x " + std::to_string(columns) +
+                                      " waves, expected at most " + std::to_string(kMaxWaves));
+  std::vector<double> cosines, sines;
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t column = 0; column < columns; ++column) {
+      // Whole turns are taken off as integers, which keeps large products exact.
+      const double turn = static_cast<double>(row * column % length) / static_cast<double>(length);
+      cosines.push_back(std::cos(2 * std::numbers::pi * turn));
+      sines.push_back(sign * std::sin(2 * std::numbers::pi * turn));
+    }
+  const Shape shape{rows, columns};
+  return {Tensor::from(cosines, shape).cast(dtype), Tensor::from(sines, shape).cast(dtype)};
+}
+
+/// a times b, where `times` multiplies tensors: elements or matrices.
+template <class Times> Complex multiply(const Complex& a, const Complex& b, Times times) {
+  const Tensor real = times(a.real, b.real), imaginary = times(a.real, *b.imaginary);
+  if (!a.imaginary) return {real, imaginary};
+  return {real - times(*a.imaginary, *b.imaginary), imaginary + times(*a.imaginary, b.real)};
+}
+
+template <class Change> Complex map_parts(const Complex& x, Change change) {
+  return {change(x.real), x.imaginary ? std::optional(change(*x.imaginary)) : std::nullopt};
+}
+
+int64_t largest_factor_below_root(int64_t length) {
+  int64_t factor = static_cast<int64_t>(std::sqrt(static_cast<double>(length)));
+  while (length % factor != 0) --factor;
+  return factor;
+}
+
+/// The first `bins` sums along the last axis, of size `length`.
+Complex fourier(const Complex& x, int64_t length, int64_t bins, int sign) {
+  const DType dtype = x.real.dtype();
+  const int64_t outer = length > kDirectLength ? largest_factor_below_root(length) : 1;
+  if (outer == 1)
+    return multiply(x, waves(length, bins, length, sign, dtype),
+                    [](const Tensor& a, const Tensor& b) { return a.matmul(b); });
+  // Point inner * i + j and bin k + outer * l: sums over i for each j, a turn by j * k, sums over j for each
+  // k.
+  const int64_t inner = length / outer;
+  const auto reshape_last = [](const Tensor& t, const Shape& last) {
+    Shape shape(t.shape().begin(), t.shape().end() - 1);
+    shape.insert(shape.end(), last.begin(), last.end());
+    return t.reshape(shape);
+  };
+  const auto swap = [](const Tensor& t) { return t.transpose(); };
+  Complex parts = map_parts(x, [&](const Tensor& t) { return reshape_last(t, {outer, inner}).transpose(); });
+  parts = fourier(parts, outer, outer, sign);
+  parts = multiply(parts, waves(inner, outer, length, sign, dtype),
+                   [](const Tensor& a, const Tensor& b) { return a * b; });
+  parts = fourier(map_parts(parts, swap), inner, inner, sign);
+  return map_parts(parts, [&](const Tensor& t) {
+    const Tensor swapped = t.transpose();
+    Shape flat(swapped.shape().begin(), swapped.shape().end() - 2);
+    flat.emplace_back(length);
+    return swapped.reshape(flat).index({Ellipsis{}, Slice{0, bins}});
+  });
+}
+
+struct Transform {
+  bool inverse = false, onesided = false;
+};
+
+/// Of [..., length, 1 or 2] along its axis before the last: [..., bins, 2]. The last axis holds real and
+/// imaginary parts; a real signal has no second one.
+Tensor fourier_of(const Call& call, const Tensor& signal, const Transform& transform) {
+  const int parts = signal.rank() - 1;
+  const int64_t length = fixed_size(call, signal, parts - 1), part_count = fixed_size(call, signal, parts);
+  if (part_count != 1 && part_count != 2)
+    call.fail(ErrorKind::Shape,
+              "shape " + to_string(signal.shape()) + ", expected 1 or 2 parts of a number in the last axis");
+  Complex x{slice_at(signal, parts, 0), {}};
+  if (part_count == 2) x.imaginary = slice_at(signal, parts, 1);
+  const int64_t bins = transform.onesided ? length / 2 + 1 : length;
+  const Complex sums = fourier(x, length, bins, transform.inverse ? 1 : -1);
+  const Tensor both = stack({sums.real, *sums.imaginary}, parts);
+  return transform.inverse ? both * (1.0 / static_cast<double>(length)) : both;
+}
+
+/// Cut or filled with zeros to `length`.
+Tensor fit_axis(const Tensor& x, int axis, int64_t size, int64_t length) {
+  if (length < size) return slices(x, axis, 0, length).tensor();
+  std::vector<std::pair<int64_t, int64_t>> padding(x.rank(), {0, 0});
+  padding[axis].second = length - size;
+  return x.pad(padding);
+}
+
+std::vector<Value> dft(Call& call) {
+  Tensor x = call.tensor(0);
+  if (x.rank() < 2)
+    call.fail(ErrorKind::Shape,
+              "shape " + to_string(x.shape()) + ", expected a signal's axis and one of parts");
+  const Transform transform{call.integer("inverse", 0) != 0, call.integer("onesided", 0) != 0};
+  if (transform.inverse && transform.onesided)
+    call.fail(ErrorKind::Value, "inverse and onesided, expected one of them");
+  const int axis = normalise_axis(call, call.integer("axis", 1), x.rank()), along = x.rank() - 2;
+  if (axis > along)
+    call.fail(ErrorKind::Axis,
+              "axis " + std::to_string(axis) + " holds a number's parts, expected one before");
+  if (call.has(1)) {
+    const int64_t length = call.integer_at(1);
+    if (length < 1)
+      call.fail(ErrorKind::Value, "dft_length " + std::to_string(length) + ", expected at least 1");
+    x = fit_axis(x, axis, fixed_size(call, x, axis), length);
+  }
+  if (axis == along) return {fourier_of(call, x, transform)};
+  return {fourier_of(call, x.transpose(axis, along), transform).transpose(axis, along)};
+}
+
+std::vector<Value> stft(Call& call) {
+  const Tensor signal = call.tensor(0);
+  const int64_t step = call.integer_at(1);
+  const auto window = call.optional_tensor(2);
+  if (signal.rank() != 3 && signal.rank() != 2)
+    call.fail(ErrorKind::Shape,
+              "signal of " + to_string(signal.shape()) + ", expected [batch, length, parts]");
+  if (!window && !call.has(3)) call.fail(ErrorKind::Value, "expected a window or a frame_length");
+  const int64_t length = call.has(3) ? call.integer_at(3) : fixed_size(call, *window, 0);
+  if (step < 1 || length < 1)
+    call.fail(ErrorKind::Value, "frame_step " + std::to_string(step) + ", frame_length " +
+                                    std::to_string(length) + ", expected at least 1 each");
+  // [batch, frames, parts, length] for the windows, then the parts last.
+  const Tensor whole = signal.rank() == 2 ? signal.unsqueeze(2) : signal;
+  Tensor frames = whole.window(1, length, step).transpose();
+  if (window) frames = frames * window->unsqueeze(1);
+  return {fourier_of(call, frames, {.inverse = false, .onesided = call.integer("onesided", 1) != 0})};
+}
+
+/// a0 - a1 cos(t) + a2 cos(2 t), where t goes round once in the window.
+std::vector<Value> cosine_window(Call& call, double a0, double a1, double a2) {
+  const DType dtype = call.dtype("output_datatype", DType::F32);
+  const bool periodic = call.integer("periodic", 1) != 0;
+  const int64_t size = call.integer_at(0), period = periodic ? size : size - 1;
+  if (size < 1) call.fail(ErrorKind::Value, "size " + std::to_string(size) + ", expected at least 1");
+  if (period == 0) return {Tensor::ones({1}, dtype)};
+  const Tensor t =
+      Tensor::arange(size).cast(DType::F64) * (2 * std::numbers::pi / static_cast<double>(period));
+  return {(t.cos() * -a1 + (t * 2.0).cos() * a2 + a0).cast(dtype)};
+}
+
+std::vector<Value> hann(Call& call) { return cosine_window(call, 0.5, 0.5, 0); }
+std::vector<Value> hamming(Call& call) { return cosine_window(call, 25.0 / 46, 21.0 / 46, 0); }
+std::vector<Value> blackman(Call& call) { return cosine_window(call, 0.42, 0.5, 0.08); }
+
+/// Triangles over a spectrum's bins, their corners spread evenly over the mel scale: [bins, triangles].
+std::vector<Value> mel_weight_matrix(Call& call) {
+  const DType dtype = call.dtype("output_datatype", DType::F32);
+  const int64_t triangles = call.integer_at(0);
+  const auto scalar = [&](size_t input) { return call.tensor(input).reshape({}).cast(DType::F64); };
+  const int64_t spectrum = call.integer_at(1) / 2 + 1;
+  if (triangles < 1 || spectrum < 1)
+    call.fail(ErrorKind::Value, "num_mel_bins " + std::to_string(triangles) + " of a spectrum of " +
+                                    std::to_string(spectrum) + ", expected at least 1 each");
+
+  const auto mel_of = [](const Tensor& hertz) { return (hertz / 700.0 + 1.0).log10() * 2595.0; };
+  const Tensor low = mel_of(scalar(3)), high = mel_of(scalar(4));
+  const Tensor mel =
+      Tensor::arange(triangles + 2).cast(DType::F64) * ((high - low) / static_cast<double>(triangles + 2)) +
+      low;
+  const Tensor hertz = (pow(Tensor::scalar(10.0), mel / 2595.0) - 1.0) * 700.0;
+  const Tensor corners = ((scalar(1) + 1.0) * hertz / scalar(2)).floor();
+  const Tensor left = corners.index({Slice{0, triangles}}), peak = corners.index({Slice{1, triangles + 1}}),
+               right = corners.index({Slice{2, triangles + 2}});
+
+  const Tensor bin = Tensor::arange(spectrum).cast(DType::F64).unsqueeze(1);
+  // Bins may be so wide that a side falls on its peak: then the peak alone is 1.
+  const Tensor rising = where(peak == left, Tensor::scalar(1.0), (bin - left) / (peak - left));
+  const Tensor falling = (right - bin) / (right - peak);
+  const Tensor zero = Tensor::scalar(0.0);
+  const Tensor before = where(logical_and(left <= bin, bin <= peak), rising, zero);
+  return {where(logical_and(peak <= bin, bin < right), falling, before).cast(dtype)};
+}
+
+const OpRow rows[] = {
+    {"DFT", 17, dft},
+    {"STFT", 17, stft},
+    {"HannWindow", 17, hann},
+    {"HammingWindow", 17, hamming},
+    {"BlackmanWindow", 17, blackman},
+    {"MelWeightMatrix", 17, mel_weight_matrix},
+};
+
+} // namespace
+
+OpTable signal_ops() { return rows; }
+
+} // namespace lathe::onnx

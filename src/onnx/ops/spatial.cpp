@@ -1,0 +1,127 @@
+#include "onnx/ops/spatial.hpp"
+
+#include <algorithm>
+
+namespace lathe::onnx {
+namespace {
+
+std::vector<int64_t> per_axis(const Call& call, std::string_view name, size_t count, int64_t otherwise) {
+  const std::vector<int64_t> values = call.integers(name, std::vector<int64_t>(count, otherwise));
+  if (values.size() != count)
+    call.fail(ErrorKind::Value, std::string(name) + " has " + std::to_string(values.size()) +
+                                    " numbers, expected " + std::to_string(count));
+  if (std::any_of(values.begin(), values.end(), [](int64_t v) { return v < 1; }))
+    call.fail(ErrorKind::Value, std::string(name) + " has a number below 1, expected at least 1");
+  return values;
+}
+
+/// Such that the output has ceil(size / stride) elements. A symbolic size will do where windows don't step
+/// over elements.
+int64_t same_padding(const Call& call, Expr size, int64_t reach, int64_t stride) {
+  if (stride == 1) return reach - 1;
+  if (!size.is_const())
+    call.fail(ErrorKind::Shape,
+              "auto_pad with strides over an axis of size " + to_string(size) + ", expected a fixed size");
+  const int64_t outputs = (size.value() + stride - 1) / stride;
+  return std::max<int64_t>((outputs - 1) * stride + reach - size.value(), 0);
+}
+
+} // namespace
+
+Windows read_windows(const Call& call, const Shape& input, const std::vector<int64_t>& kernel) {
+  if (input.size() < 3)
+    call.fail(ErrorKind::Shape, "input of shape " + to_string(input) + ", expected [N, C, ...]");
+  const size_t count = input.size() - 2;
+  if (kernel.empty() && !call.has_attribute("kernel_shape"))
+    call.fail(ErrorKind::Value, "no kernel_shape, expected it");
+  Windows w;
+  w.kernel = kernel.empty() || call.has_attribute("kernel_shape") ? per_axis(call, "kernel_shape", count, 1)
+                                                                  : kernel;
+  if (w.kernel.size() != count || (!kernel.empty() && kernel != w.kernel))
+    call.fail(ErrorKind::Shape, "kernel_shape and weight differ for input " + to_string(input) +
+                                    ", expected the weight's spatial sizes, one per spatial axis");
+  w.stride = per_axis(call, "strides", count, 1);
+  w.dilation = per_axis(call, "dilations", count, 1);
+  w.before = w.after = std::vector<int64_t>(count, 0);
+  return w;
+}
+
+void read_padding(const Call& call, const Shape& input, Windows& w) {
+  const std::string automatic = call.text("auto_pad", "NOTSET");
+  const std::vector<int64_t> pads = call.integers("pads", std::vector<int64_t>(2 * w.axes(), 0));
+  if (automatic == "VALID") return;
+  if (automatic == "SAME_UPPER" || automatic == "SAME_LOWER") {
+    for (size_t i = 0; i < w.axes(); ++i) {
+      const int64_t total = same_padding(call, input[2 + i], w.reach(i), w.stride[i]), less = total / 2;
+      w.before[i] = automatic == "SAME_UPPER" ? less : total - less;
+      w.after[i] = total - w.before[i];
+    }
+    return;
+  }
+  if (automatic != "NOTSET")
+    call.fail(ErrorKind::Value,
+              "auto_pad " + automatic + ", expected NOTSET, VALID, SAME_UPPER or SAME_LOWER");
+  if (pads.size() != 2 * w.axes() || std::any_of(pads.begin(), pads.end(), [](int64_t p) { return p < 0; }))
+    call.fail(ErrorKind::Value, "pads has " + std::to_string(pads.size()) + " numbers, expected " +
+                                    std::to_string(2 * w.axes()) + " of at least 0");
+  const auto middle = pads.begin() + static_cast<std::ptrdiff_t>(w.axes());
+  w.before.assign(pads.begin(), middle);
+  w.after.assign(middle, pads.end());
+}
+
+void pad_to_ceiling(const Call& call, const Shape& input, Windows& w) {
+  for (size_t i = 0; i < w.axes(); ++i) {
+    const Expr size = input[2 + i];
+    if (w.stride[i] == 1) continue;
+    if (!size.is_const())
+      call.fail(ErrorKind::Shape,
+                "ceil_mode over an axis of size " + to_string(size) + ", expected a fixed size");
+    const int64_t span = size.value() + w.before[i] + w.after[i] - w.reach(i);
+    const int64_t last = (span + w.stride[i] - 1) / w.stride[i] * w.stride[i];
+    // A window that begins behind the input sees padding only.
+    if (last < size.value() + w.before[i]) w.after[i] += std::max<int64_t>(last - span, 0);
+  }
+}
+
+Tensor pad_spatial(const Tensor& x, const Windows& w, double value) {
+  std::vector<std::pair<int64_t, int64_t>> amounts(2, {0, 0});
+  for (size_t i = 0; i < w.axes(); ++i) amounts.emplace_back(w.before[i], w.after[i]);
+  const bool pads = std::any_of(amounts.begin(), amounts.end(), [](auto p) { return p.first || p.second; });
+  return pads ? x.pad(amounts, value) : x;
+}
+
+Tensor spatial_windows(const Call& call, Tensor x, const Windows& w) {
+  for (size_t i = 0; i < w.axes(); ++i) {
+    const int axis = 2 + static_cast<int>(i);
+    if (w.reach(i) > x.size(axis).lo())
+      call.fail(ErrorKind::Shape, "a window of " + std::to_string(w.reach(i)) + " in " +
+                                      to_string(x.size(axis)) + " padded elements, expected it to fit");
+    x = x.window(axis, w.kernel[i], w.stride[i], w.dilation[i]);
+  }
+  return x;
+}
+
+Tensor correlate(const Tensor& x, const Tensor& weight, const std::optional<Tensor>& bias, const Windows& w,
+                 int64_t groups) {
+  ConvOptions options{.stride = w.stride, .dilation = w.dilation, .groups = groups};
+  const bool symmetric = w.before == w.after;
+  if (symmetric) options.padding = w.before;
+  // One copy of the padded input serves every window, as where the convolution pads by itself.
+  const Tensor input = symmetric ? x : pad_spatial(x, w, 0).contiguous();
+  if (w.axes() == 1) return input.conv1d(weight, bias, options);
+  if (w.axes() == 2) return input.conv2d(weight, bias, options);
+  return input.conv3d(weight, bias, options);
+}
+
+Tensor convolve(const Call& call, const Tensor& x, const Tensor& weight, const std::optional<Tensor>& bias) {
+  if (weight.rank() != x.rank() || x.rank() < 3 || x.rank() > 5)
+    call.fail(ErrorKind::Shape,
+              "input " + to_string(x.shape()) + " and weight " + to_string(weight.shape()) +
+                  ", expected [N, C, ...] and [M, C / group, ...] with 1 to 3 spatial axes");
+  const std::vector<int64_t> sizes = call.fixed_shape(weight);
+  Windows w = read_windows(call, x.shape(), {sizes.begin() + 2, sizes.end()});
+  read_padding(call, x.shape(), w);
+  return correlate(x, weight, bias, w, call.integer("group", 1));
+}
+
+} // namespace lathe::onnx

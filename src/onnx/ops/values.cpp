@@ -1,0 +1,135 @@
+#include "onnx/ops/values.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace lathe::onnx {
+namespace {
+
+Tensor tensor_of(const std::vector<Expr>& values, const Shape& shape, DType dtype) {
+  const bool fixed = std::all_of(values.begin(), values.end(), [](Expr e) { return e.is_const(); });
+  if (fixed) {
+    std::vector<int64_t> numbers;
+    for (Expr e : values) numbers.push_back(e.value());
+    return Tensor::from(numbers, shape).cast(dtype);
+  }
+  std::vector<Tensor> scalars;
+  for (Expr e : values) scalars.push_back(Tensor::scalar(e).cast(dtype));
+  return stack(scalars).reshape(shape);
+}
+
+Shape with_size(Shape shape, int axis, const Expr& size) {
+  shape[axis] = size;
+  return shape;
+}
+
+/// A concatenation chooses between its parts, so that a kernel with very many would be long. They are joined
+/// by the group.
+Tensor concat_groups(std::vector<Tensor> parts, int axis) {
+  constexpr size_t kGroup = 8;
+  while (parts.size() > kGroup) {
+    std::vector<Tensor> groups;
+    for (size_t begin = 0; begin < parts.size(); begin += kGroup) {
+      const auto end = std::min(begin + kGroup, parts.size());
+      groups.push_back(concat({parts.begin() + begin, parts.begin() + end}, axis).contiguous());
+    }
+    parts = std::move(groups);
+  }
+  return concat(parts, axis);
+}
+
+} // namespace
+
+Value known_integers(const std::vector<Expr>& values, const Shape& shape, DType dtype) {
+  if (values.empty()) return Value::empty(dtype, shape).with_integers({});
+  return Value(tensor_of(values, shape, dtype)).with_integers(values);
+}
+
+Value known_integer(const Expr& value, DType dtype) { return known_integers({value}, {}, dtype); }
+
+int64_t integer_of(Call& call, const Value& value, std::vector<Value>* kept) {
+  const auto& known = value.integers();
+  if (known && known->size() == 1 && known->front().is_const()) return known->front().value();
+  const std::vector<int64_t> seen = call.look(value.tensor(), kept);
+  if (seen.size() != 1)
+    call.fail(ErrorKind::Shape, "shape " + to_string(value.shape()) + ", expected one element");
+  return seen.front();
+}
+
+double lowest(DType dtype) {
+  if (is_float(dtype)) return -std::numeric_limits<double>::infinity();
+  return is_signed(dtype) ? -std::ldexp(1.0, size_of(dtype) * 8 - 1) : 0.0;
+}
+
+bool has_no_elements(const Shape& shape) {
+  return std::any_of(shape.begin(), shape.end(), [](Expr size) { return size.is_const(0); });
+}
+
+Expr elements_between(const Shape& shape, int first, int last) {
+  Expr product = 1;
+  for (int axis = first; axis < last; ++axis) product = product * shape[axis];
+  return product;
+}
+
+int64_t fixed_size(const Call& call, const Value& value, int axis) {
+  const Expr size = value.shape().at(axis);
+  if (!size.is_const())
+    call.fail(ErrorKind::Shape,
+              "axis " + std::to_string(axis) + " of " + to_string(value.shape()) + ", expected a fixed size");
+  return size.value();
+}
+
+int64_t unrolled_size(const Call& call, const Value& value, int axis, int64_t most) {
+  const int64_t size = fixed_size(call, value, axis);
+  if (size > most)
+    call.fail(ErrorKind::Limit, "axis " + std::to_string(axis) + " of " + to_string(value.shape()) +
+                                    " is taken apart, expected a size of at most " + std::to_string(most));
+  return size;
+}
+
+Tensor slice_at(const Tensor& tensor, int axis, int64_t position) {
+  std::vector<IndexItem> items(axis, IndexItem(Slice{}));
+  items.emplace_back(position);
+  items.emplace_back(Ellipsis{});
+  return tensor.index(items);
+}
+
+Value slices(const Value& value, int axis, Expr begin, Expr count) {
+  const Shape& shape = value.shape();
+  if (value.is_empty() || count.is_const(0))
+    return Value::empty(value.dtype(), with_size(shape, axis, count));
+  // A cut of a symbolic axis has to fit every size; where it may not, it is read at indices instead.
+  if (!proves_le(0, begin) || !proves_le(1, count) || !proves_le(begin + count, shape[axis]))
+    return value.tensor().take(Tensor::iota({count}, 0) + Tensor::scalar(begin), axis);
+  std::vector<std::pair<Expr, Expr>> part;
+  for (Expr size : shape) part.emplace_back(0, size);
+  part[axis] = {begin, begin + count};
+  return value.tensor().shrink(part);
+}
+
+Value concat_values(const Call& call, const std::vector<Value>& parts, int axis) {
+  if (parts.empty()) call.fail(ErrorKind::Value, "nothing to join, expected at least one tensor");
+  Expr size = 0;
+  std::vector<Tensor> tensors;
+  for (const Value& part : parts) {
+    size = size + part.shape().at(axis);
+    if (!part.is_empty()) tensors.push_back(part.tensor());
+  }
+  if (tensors.empty()) return Value::empty(parts[0].dtype(), with_size(parts[0].shape(), axis, size));
+  return concat_groups(std::move(tensors), axis);
+}
+
+Value stack_values(const Call& call, const std::vector<Value>& parts, int axis) {
+  if (parts.empty()) call.fail(ErrorKind::Value, "nothing to stack, expected at least one tensor");
+  if (parts[0].is_empty()) {
+    Shape shape = parts[0].shape();
+    shape.insert(shape.begin() + axis, Expr(static_cast<int64_t>(parts.size())));
+    return Value::empty(parts[0].dtype(), shape);
+  }
+  std::vector<Tensor> tensors;
+  for (const Value& part : parts) tensors.push_back(part.tensor().unsqueeze(axis));
+  return concat_groups(std::move(tensors), axis);
+}
+
+} // namespace lathe::onnx

@@ -1,0 +1,148 @@
+// Tensors of a model: in the file, or in files beside it.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <filesystem>
+
+#include "lathe_onnx.pb.h"
+#include "onnx/mapped_file.hpp"
+#include "onnx/parse.hpp"
+
+namespace lathe::onnx {
+namespace {
+
+namespace fs = std::filesystem;
+using lathe_onnx::TensorProto;
+
+/// Elements of a shape; nothing if that does not fit 2^62 bytes.
+std::optional<int64_t> count_of(const TensorProto& proto, DType dtype) {
+  int64_t count = 1;
+  for (int64_t size : proto.dims())
+    if (__builtin_mul_overflow(count, size, &count)) return {};
+  if (count > (int64_t{1} << 62) / size_of(dtype)) return {};
+  return count;
+}
+
+/// Any byte but 0 is true in a file; in memory a bool is 0 or 1.
+Tensor tensor_of(const char* data, int64_t count, DType dtype, const Shape& shape) {
+  const auto n = static_cast<size_t>(count);
+  if (dtype != DType::Bool) return Tensor::from_memory(data, n, dtype, shape);
+  std::vector<uint8_t> flags(n);
+  for (size_t k = 0; k < n; ++k) flags[k] = data[k] != 0;
+  return Tensor::from_memory(flags.data(), n, dtype, shape);
+}
+
+int64_t number_in(const Source& source, const std::string& text, const std::string& what) {
+  int64_t value = 0;
+  const char* end = text.data() + text.size();
+  auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stop != end || value < 0)
+    source.fail(fmt::format("{}: '{}' in its external data, expected a number", what, text));
+  return value;
+}
+
+Value read_external(const Source& source, const TensorProto& proto, DType dtype, int64_t count,
+                    const Shape& shape, const std::string& what) {
+  std::string location;
+  int64_t offset = 0;
+  std::optional<int64_t> length;
+  for (const auto& entry : proto.external_data()) {
+    if (entry.key() == "location") location = entry.value();
+    if (entry.key() == "offset") offset = number_in(source, entry.value(), what);
+    if (entry.key() == "length") length = number_in(source, entry.value(), what);
+  }
+  if (source.folder.empty())
+    source.fail(
+        fmt::format("{} has its data in '{}', but the model was not loaded from a folder", what, location));
+  std::error_code ignored;
+  const fs::path folder = fs::weakly_canonical(source.folder, ignored);
+  const fs::path path = fs::weakly_canonical(folder / location, ignored);
+  const auto [differs, rest] = std::mismatch(folder.begin(), folder.end(), path.begin(), path.end());
+  if (location.empty() || fs::path(location).is_absolute() || differs != folder.end() || rest == path.end())
+    source.fail(
+        fmt::format("{} has its data in '{}', expected a file in the model's folder", what, location));
+  const std::optional<MappedFile> file = MappedFile::open(path.string());
+  if (!file) source.fail(fmt::format("{} has its data in '{}', which can't be read", what, location));
+  const int64_t bytes = count * size_of(dtype);
+  if (length && *length != bytes)
+    source.fail(fmt::format("{} has {} bytes of external data, expected {}", what, *length, bytes));
+  if (static_cast<size_t>(offset) > file->size() ||
+      static_cast<size_t>(bytes) > file->size() - static_cast<size_t>(offset))
+    source.fail(fmt::format("{} has its data at {}..{} of '{}', which has {} bytes", what, offset,
+                            offset + bytes, location, file->size()));
+  return tensor_of(file->data() + offset, count, dtype, shape);
+}
+
+/// Elements that the file holds as a list of wider ones.
+template <class Stored, class List> std::vector<Stored> narrowed(const List& list) {
+  std::vector<Stored> out;
+  out.reserve(static_cast<size_t>(list.size()));
+  for (auto value : list) out.push_back(static_cast<Stored>(value));
+  return out;
+}
+
+/// The typed list that holds this dtype, as the bytes of its elements.
+std::string listed_bytes(const TensorProto& proto, DType dtype) {
+  auto bytes = [](const auto& values) {
+    return std::string(reinterpret_cast<const char*>(values.data()),
+                       static_cast<size_t>(values.size()) * sizeof(values[0]));
+  };
+  switch (dtype) {
+  case DType::F32: return bytes(proto.float_data());
+  case DType::F64: return bytes(proto.double_data());
+  case DType::I64: return bytes(proto.int64_data());
+  case DType::U64: return bytes(proto.uint64_data());
+  case DType::U32: return bytes(narrowed<uint32_t>(proto.uint64_data()));
+  case DType::I32: return bytes(proto.int32_data());
+  case DType::Bool:
+  case DType::I8:
+  case DType::U8: return bytes(narrowed<uint8_t>(proto.int32_data()));
+  case DType::I16:
+  case DType::U16:
+  case DType::F16:
+  case DType::BF16: return bytes(narrowed<uint16_t>(proto.int32_data()));
+  }
+  return {};
+}
+
+/// Integers of a small tensor, for the importer's arithmetic with sizes.
+std::optional<std::vector<Expr>> known_integers(const std::string& bytes, DType dtype) {
+  if (is_float(dtype) || bytes.size() > 4096) return {};
+  std::vector<Expr> out;
+  for (size_t at = 0; at < bytes.size(); at += static_cast<size_t>(size_of(dtype)))
+    out.push_back(Expr(dtype == DType::Bool ? int64_t{bytes[at] != 0}
+                                            : Scalar::from_memory(dtype, bytes.data() + at).as_int()));
+  return out;
+}
+
+} // namespace
+
+bool is_string_tensor(const TensorProto& proto) { return proto.data_type() == TensorProto::STRING; }
+
+Value read_tensor(const Source& source, const TensorProto& proto, const std::string& what) {
+  const std::optional<DType> dtype = dtype_of_onnx(proto.data_type());
+  if (!dtype)
+    source.fail(fmt::format("{} has element type {}, expected numbers or bool", what, proto.data_type()));
+  if (proto.has_segment()) source.fail(fmt::format("{} is in segments, which is not supported", what));
+  Shape shape;
+  for (int64_t size : proto.dims()) {
+    if (size < 0) source.fail(fmt::format("{} has size {}, expected none below 0", what, size));
+    shape.push_back(Expr(size));
+  }
+  const std::optional<int64_t> count = count_of(proto, *dtype);
+  if (!count) source.fail(fmt::format("{} has more elements than there can be: {}", what, to_string(shape)));
+  if (*count == 0) return Value::empty(*dtype, shape).with_integers({});
+  if (proto.data_location() == TensorProto::EXTERNAL)
+    return read_external(source, proto, *dtype, *count, shape, what);
+  std::string listed;
+  if (!proto.has_raw_data()) listed = listed_bytes(proto, *dtype);
+  const std::string& bytes = proto.has_raw_data() ? proto.raw_data() : listed;
+  if (bytes.size() != static_cast<size_t>(*count * size_of(*dtype)))
+    source.fail(fmt::format("{} has {} bytes, expected {} for {}{}", what, bytes.size(),
+                            *count * size_of(*dtype), to_string(*dtype), to_string(shape)));
+  Value value = tensor_of(bytes.data(), *count, *dtype, shape);
+  if (auto integers = known_integers(bytes, *dtype)) return value.with_integers(std::move(*integers));
+  return value;
+}
+
+} // namespace lathe::onnx

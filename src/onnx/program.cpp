@@ -1,0 +1,375 @@
+// Programs: made while a model is traced, run along their tree.
+#include "onnx/program.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "onnx/rules.hpp"
+
+namespace lathe::onnx {
+namespace {
+
+/// Values by the names that stand for them in tensors: what a call has computed so far.
+using Store = NamedTensors;
+
+bool before(const std::vector<Scalar>& a, const std::vector<Scalar>& b) {
+  return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(),
+                                      [](const Scalar& x, const Scalar& y) { return x.bits() < y.bits(); });
+}
+
+/// The name of a tensor that is a named input as it stands; "" for any other.
+std::string stands_for(const Tensor& tensor, const std::map<const void*, std::string>& named) {
+  auto found = named.find(tensor.impl().get());
+  return found == named.end() ? "" : found->second;
+}
+
+/// Whether these are integers made of sizes that the model names: known at each call without a kernel.
+bool has_symbols(const Value& value) { return value.integers() && !is_static(*value.integers()); }
+
+/// Such integers at the sizes of what is fed.
+Value at_sizes(const Value& value, const std::vector<Port>& ports, const std::vector<Value>& fed) {
+  Integers known{value.dtype(), static_sizes(value.shape()), *value.integers()};
+  for (Expr& element : known.elements)
+    element = evaluate(element, [&](Expr variable) -> int64_t {
+      for (size_t k = 0; k < ports.size(); ++k)
+        for (size_t axis = 0; ports[k].shape && axis < ports[k].shape->size(); ++axis)
+          if ((*ports[k].shape)[axis] == variable) return fed[k].shape()[axis].value();
+      throw InternalError("no input has the size " + variable.name());
+    });
+  return *constant_of(known);
+}
+
+void run(const Segment& segment, Store& store) {
+  if (!segment.code) return;
+  Store inputs;
+  for (const KernelParam& param : segment.code->inputs()) inputs.emplace(param.name, store.at(param.name));
+  for (auto& [name, value] : (*segment.code)(inputs)) store.insert_or_assign(name, value);
+}
+
+/// Traces a model along one way through it, making the segments that are not there yet. With `store`, values
+/// are looked at by running what has been traced; without, a look throws NeedsInputs.
+class Maker final : public Looker {
+public:
+  Maker(const Program::Impl& program, Segment& root, Store* store)
+      : program_(program), segment_(&root), store_(store) {}
+
+  /// The last segment of the way, run if there is a store.
+  Segment& make(const std::vector<Value>& inputs) {
+    for (const Value& input : inputs)
+      map_tensors(input, [&](const Tensor& tensor) { return name(tensor, tensor.inputs().at(0)); });
+    Tracer tracer(*program_.model, *this);
+    const std::vector<Value> results = tracer.run(inputs);
+    if (!segment_->made) {
+      for (size_t k = 0; k < results.size(); ++k)
+        segment_->results.emplace_back(
+            program_.model->graph.outputs[k].name,
+            has_symbols(results[k]) ? results[k]
+                                    : map_tensors(results[k], [&](const Tensor& t) { return output(t); }));
+      finish_segment();
+    }
+    if (store_) run(*segment_, *store_);
+    return *segment_;
+  }
+
+  std::vector<Scalar> look(const Tensor& tensor, const std::vector<Value*>& live) override {
+    if (!store_) throw NeedsInputs();
+    const std::string fed = stands_for(tensor, named_);
+    if (fed.empty()) {
+      seen_ = output(tensor).inputs().at(0);
+      for (Value* value : live) *value = map_tensors(*value, [&](const Tensor& t) { return output(t); });
+    } else {
+      seen_ = fed;
+    }
+    if (!segment_->made) {
+      segment_->looked_at = seen_;
+      finish_segment();
+    }
+    outputs_.clear();
+    by_impl_.clear();
+    run(*segment_, *store_);
+    std::vector<Scalar> elements = host_elements(store_->at(seen_));
+    auto& next = segment_->next[elements];
+    if (!next) next = std::make_unique<Segment>();
+    segment_ = next.get();
+    ++depth_;
+    return elements;
+  }
+
+private:
+  Tensor name(const Tensor& tensor, const std::string& name) {
+    named_[tensor.impl().get()] = name;
+    kept_.push_back(tensor);
+    return tensor;
+  }
+
+  /// A named input that stands for the tensor from the next segment on; what needs no computing stays.
+  Tensor output(const Tensor& tensor) {
+    if (!stands_for(tensor, named_).empty()) return tensor;
+    if (tensor.inputs().empty()) return tensor.realise();
+    if (auto found = by_impl_.find(tensor.impl().get()); found != by_impl_.end()) return found->second;
+    const std::string called = fmt::format("v{}_{}", depth_, outputs_.size());
+    outputs_.emplace(called, tensor);
+    kept_.push_back(tensor);
+    const Tensor stand_in = Tensor::input(called, tensor.shape(), tensor.dtype());
+    by_impl_.emplace(tensor.impl().get(), stand_in);
+    return name(stand_in, called);
+  }
+
+  void finish_segment() {
+    if (!outputs_.empty()) segment_->code = compile(outputs_, program_.options.compile);
+    segment_->made = true;
+  }
+
+  const Program::Impl& program_;
+  Segment* segment_;
+  Store* store_;
+  int depth_ = 0;
+  std::string seen_;
+  NamedTensors outputs_;                     // of the segment being traced
+  std::map<const void*, Tensor> by_impl_;    // what stands for them
+  std::map<const void*, std::string> named_; // tensors that are named inputs
+  std::vector<Tensor> kept_;                 // so that no address in the maps is used again
+};
+
+void check_supported(const Model& model) {
+  const std::vector<Problem> missing = model.problems();
+  if (!missing.empty())
+    throw Error(ErrorKind::Name,
+                fmt::format("{}: {}{}", model.impl()->path, missing[0].message,
+                            missing.size() > 1 ? fmt::format(" (and {} more)", missing.size() - 1) : ""));
+}
+
+/// Checks one value that is fed against its port, and binds its tensors' names.
+void bind_input(const Port& port, const std::string& called, const Value& value, Store& store) {
+  auto expected = [&](const std::string& got) {
+    throw Error(ErrorKind::Shape, fmt::format("input '{}' is {}, expected {}", port.name, got, port.text));
+  };
+  if (value.is_none()) {
+    if (!port.optional) expected("left out");
+    return;
+  }
+  if (value.kind() != port.kind) expected(value.is_sequence() ? "a sequence" : "a tensor");
+  if (value.is_sequence()) {
+    const Port element{.name = port.name, .dtype = port.dtype, .text = port.text};
+    for (size_t k = 0; k < value.elements().size(); ++k)
+      bind_input(element, fmt::format("{}_{}", called, k), value.elements()[k], store);
+    return;
+  }
+  const std::string described = to_string(value.dtype()) + to_string(value.shape());
+  if (value.dtype() != port.dtype)
+    throw Error(ErrorKind::DType,
+                fmt::format("input '{}' is {}, expected {}", port.name, described, port.text));
+  if (!is_static(value.shape())) expected(described);
+  if (port.shape) {
+    if (port.shape->size() != value.shape().size()) expected(described);
+    for (size_t k = 0; k < value.shape().size(); ++k)
+      if ((*port.shape)[k].is_const() && (*port.shape)[k] != value.shape()[k]) expected(described);
+  }
+  if (!value.is_empty()) store.emplace(called, value.tensor());
+}
+
+/// The fed values in the order of the model's inputs, checked.
+std::vector<Value> in_order(const Model::Impl& model, const NamedValues& inputs, Store& store) {
+  std::vector<Value> ordered;
+  size_t found = 0;
+  for (const Port& port : model.inputs) {
+    auto given = inputs.find(port.name);
+    if (given == inputs.end() && !port.optional)
+      throw Error(ErrorKind::Name, fmt::format("input '{}' is missing, expected {}", port.name, port.text));
+    found += given != inputs.end();
+    ordered.push_back(given == inputs.end() ? Value() : given->second);
+    bind_input(port, fmt::format("x{}", ordered.size() - 1), ordered.back(), store);
+  }
+  for (const auto& [name, value] : inputs)
+    if (found < inputs.size() &&
+        std::none_of(model.inputs.begin(), model.inputs.end(), [&](const Port& p) { return p.name == name; }))
+      throw Error(ErrorKind::Name, fmt::format("input '{}' is not one of the model's", name));
+  return ordered;
+}
+
+Value input_like(const std::string& called, const Value& fed) {
+  if (fed.is_sequence()) {
+    std::vector<Value> elements;
+    for (size_t k = 0; k < fed.elements().size(); ++k)
+      elements.push_back(input_like(fmt::format("{}_{}", called, k), fed.elements()[k]));
+    return Value::sequence(fed.dtype(), std::move(elements));
+  }
+  if (!fed.is_tensor() || fed.is_empty()) return fed;
+  return Tensor::input(called, fed.shape(), fed.dtype());
+}
+
+/// Tells shapes and kinds of inputs apart.
+std::string signature(const Value& value) {
+  if (value.is_none()) return "none;";
+  if (value.is_tensor()) return to_string(value.shape()) + ";";
+  std::string text = "(";
+  for (const Value& element : value.elements()) text += signature(element);
+  return text + ")";
+}
+
+void print(const Segment& segment, int depth, std::string& out) {
+  const std::string indent(static_cast<size_t>(2 * depth), ' ');
+  auto line = [&](const std::string& text) { out += indent + text + "\n"; };
+  if (segment.code) {
+    std::string code = segment.code->print();
+    for (size_t start = 0; start < code.size();) {
+      const size_t end = std::min(code.find('\n', start), code.size());
+      line(code.substr(start, end - start));
+      start = end + 1;
+    }
+  }
+  if (segment.looked_at.empty()) return line("return");
+  line("look at " + segment.looked_at);
+  for (const auto& [elements, next] : segment.next) {
+    std::string seen;
+    for (size_t k = 0; k < elements.size() && k < 8; ++k) seen += (k ? ", " : "") + to_string(elements[k]);
+    line(fmt::format("if it is {}{}:", seen, elements.size() > 8 ? ", ..." : ""));
+    print(*next, depth + 1, out);
+  }
+  line("else: make the segment for what it is");
+}
+
+void collect(const Segment& segment, std::vector<Executable>& out) {
+  if (segment.code) out.push_back(*segment.code);
+  for (const auto& [elements, next] : segment.next) collect(*next, out);
+}
+
+} // namespace
+
+Segment::Segment() : next(before) {}
+
+std::vector<Scalar> NoInputs::look(const Tensor&, const std::vector<Value*>&) { throw NeedsInputs(); }
+
+std::vector<Value> declared_inputs(const Model::Impl& model, const ImportOptions& options, bool by_name) {
+  std::vector<Value> inputs;
+  for (const Port& port : model.inputs) {
+    if (port.kind != Value::Kind::Tensor || port.optional || !port.shape) throw NeedsInputs();
+    Shape shape = *port.shape;
+    for (Expr& size : shape)
+      if (auto fixed = size.is_var() ? options.sizes.find(size.name()) : options.sizes.end();
+          fixed != options.sizes.end())
+        size = Expr(fixed->second);
+    if (std::any_of(shape.begin(), shape.end(), [](Expr size) { return size.is_const(0); }))
+      inputs.push_back(Value::empty(port.dtype, shape));
+    else
+      inputs.push_back(Tensor::input(by_name ? identifier(port.name) : fmt::format("x{}", inputs.size()),
+                                     shape, port.dtype));
+  }
+  return inputs;
+}
+
+std::vector<Value> inputs_like(const Model::Impl&, const std::vector<Value>& fed) {
+  std::vector<Value> inputs;
+  for (const Value& value : fed) inputs.push_back(input_like(fmt::format("x{}", inputs.size()), value));
+  return inputs;
+}
+
+NamedTensors Model::tensors(const ImportOptions& options) const {
+  check_supported(*this);
+  Model::Impl simplified = *impl_;
+  apply_rules(simplified);
+  NoInputs looker;
+  NamedTensors tensors;
+  try {
+    const std::vector<Value> results =
+        Tracer(simplified, looker).run(declared_inputs(simplified, options, true));
+    for (size_t k = 0; k < results.size(); ++k) {
+      const std::string& name = simplified.graph.outputs[k].name;
+      if (!results[k].is_tensor() || results[k].is_empty())
+        throw Error(ErrorKind::Value,
+                    fmt::format("{}: output '{}' is no tensor with elements", impl_->path, name));
+      if (!tensors.emplace(identifier(name), results[k].tensor()).second)
+        throw Error(ErrorKind::Name,
+                    fmt::format("{}: two outputs are called {}", impl_->path, identifier(name)));
+    }
+  } catch (const NeedsInputs&) {
+    throw Error(ErrorKind::Value,
+                impl_->path +
+                    ": its shapes depend on what it is fed, expected a model whose shapes are known");
+  }
+  return tensors;
+}
+
+Program Model::compile(const ImportOptions& options) const {
+  check_supported(*this);
+  auto program = std::make_shared<Program::Impl>();
+  auto simplified = std::make_shared<Model::Impl>(*impl_);
+  apply_rules(*simplified);
+  program->model = std::move(simplified);
+  program->options = options;
+  auto root = std::make_unique<Segment>();
+  bool has_symbols = false;
+  try {
+    const std::vector<Value> inputs = declared_inputs(*program->model, options);
+    for (const Value& input : inputs) has_symbols |= !is_static(input.shape());
+    Maker(*program, *root, nullptr).make(inputs);
+    program->roots[""] = std::move(root);
+  } catch (const NeedsInputs&) {
+    program->symbolic = false;
+  } catch (const Error&) {
+    // Not every op can be said for sizes that are symbols: then each set of sizes gets a program of its own,
+    // when it is fed.
+    if (!has_symbols) throw;
+    program->symbolic = false;
+  }
+  return Program(std::move(program));
+}
+
+NamedValues Program::operator()(const NamedValues& inputs) const {
+  Store store;
+  const std::vector<Value> fed = in_order(*impl_->model, inputs, store);
+  std::string key;
+  if (!impl_->symbolic)
+    for (const Value& value : fed) key += signature(value);
+  const Segment* segment = nullptr;
+  {
+    std::lock_guard lock(impl_->mutex);
+    auto& root = impl_->roots[key];
+    if (!root) root = std::make_unique<Segment>();
+    if (root->made) segment = root.get();
+  }
+  while (segment) {
+    run(*segment, store);
+    if (segment->looked_at.empty()) break;
+    const std::vector<Scalar> seen = host_elements(store.at(segment->looked_at));
+    std::lock_guard lock(impl_->mutex);
+    auto next = segment->next.find(seen);
+    segment = next != segment->next.end() && next->second->made ? next->second.get() : nullptr;
+  }
+  if (!segment) {
+    std::lock_guard lock(impl_->mutex);
+    segment = &Maker(*impl_, *impl_->roots[key], &store).make(inputs_like(*impl_->model, fed));
+  }
+  NamedValues outputs;
+  for (const auto& [name, value] : segment->results) {
+    if (has_symbols(value)) {
+      outputs.emplace(name, at_sizes(value, impl_->model->inputs, fed));
+      continue;
+    }
+    outputs.emplace(name, map_tensors(value, [&](const Tensor& tensor) {
+                      const std::vector<std::string> named = tensor.inputs();
+                      return named.empty() ? tensor : store.at(named[0]);
+                    }));
+  }
+  return outputs;
+}
+
+std::vector<Executable> Program::segments() const {
+  std::lock_guard lock(impl_->mutex);
+  std::vector<Executable> out;
+  for (const auto& [key, root] : impl_->roots) collect(*root, out);
+  return out;
+}
+
+std::string Program::print() const {
+  std::lock_guard lock(impl_->mutex);
+  std::string out;
+  for (const auto& [key, root] : impl_->roots) {
+    if (!key.empty()) out += "inputs of shapes " + key + "\n";
+    onnx::print(*root, 0, out);
+  }
+  return out;
+}
+
+} // namespace lathe::onnx

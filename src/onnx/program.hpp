@@ -1,0 +1,46 @@
+// What a Program handle points to: a tree of segments. A path from the root to a leaf is one way through the
+// model.
+#pragma once
+#include <mutex>
+
+#include "onnx/tracer.hpp"
+
+namespace lathe::onnx {
+
+/// Computes some values from what is there, then either looks at one of them and goes on, or is done.
+struct Segment {
+  std::optional<Executable> code; // nothing if all it needs is there
+  std::string looked_at;          // the name of the value that decides; "": done
+  std::map<std::vector<Scalar>, std::unique_ptr<Segment>,
+           bool (*)(const std::vector<Scalar>&, const std::vector<Scalar>&)>
+      next;
+  std::vector<std::pair<std::string, Value>>
+      results; // when done; a named input stands for a value that is there
+  bool made = false;
+
+  Segment();
+};
+
+/// For what has to go without inputs: a look throws NeedsInputs.
+class NoInputs final : public Looker {
+public:
+  std::vector<Scalar> look(const Tensor& tensor, const std::vector<Value*>& live) override;
+};
+
+struct Program::Impl {
+  std::shared_ptr<const Model::Impl> model;
+  ImportOptions options;
+  /// Whether sizes that the model names stay symbols; else there is a tree for each set of shapes.
+  bool symbolic = true;
+  mutable std::mutex mutex;                              // of the trees
+  std::map<std::string, std::unique_ptr<Segment>> roots; // by the inputs' shapes
+};
+
+/// The declared inputs as tensors to trace with: named "x0", "x1" ... (elements of sequences "x0_0" ...).
+/// Error(Shape) for a port whose shape the model leaves open.
+std::vector<Value> declared_inputs(const Model::Impl& model, const ImportOptions& options,
+                                   bool by_name = false);
+/// As above for values that are fed: the same kinds, dtypes and shapes.
+std::vector<Value> inputs_like(const Model::Impl& model, const std::vector<Value>& fed);
+
+} // namespace lathe::onnx

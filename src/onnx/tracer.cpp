@@ -1,0 +1,190 @@
+#include "onnx/tracer.hpp"
+
+#include <fmt/format.h>
+
+#include "onnx/call.hpp"
+#include "onnx/registry.hpp"
+
+namespace lathe::onnx {
+namespace {
+
+/// Functions may call each other and bodies may be nested, up to here.
+constexpr size_t kMaxDepth = 200;
+/// Loops of known length are unrolled: a trace may take so many nodes.
+constexpr size_t kMaxNodes = 2'000'000;
+
+class Deeper {
+public:
+  explicit Deeper(size_t& depth, const std::string& what) : depth_(depth) {
+    if (depth_ >= kMaxDepth)
+      throw Error(
+          ErrorKind::Limit,
+          fmt::format("{}: nested {} deep, expected less (does a function call itself?)", what, kMaxDepth));
+    ++depth_;
+  }
+  ~Deeper() { --depth_; }
+
+private:
+  size_t& depth_;
+};
+
+std::string place(const NodeDef& node, int opset) {
+  return fmt::format("{} (node '{}', domain '{}', opset {})", node.op, node.name,
+                     node.domain.empty() ? "ai.onnx" : node.domain, opset);
+}
+
+int opset_of(const Frame& frame, const std::string& domain) {
+  auto found = frame.opsets.find(domain);
+  return found == frame.opsets.end() ? 1 : found->second;
+}
+
+} // namespace
+
+const Value* Frame::find(const std::string& name) const {
+  for (const Frame* frame = this; frame; frame = frame->outer)
+    if (auto found = frame->values.find(name); found != frame->values.end()) return &found->second;
+  return nullptr;
+}
+
+Value map_tensors(const Value& value, const std::function<Tensor(const Tensor&)>& change) {
+  if (value.is_sequence()) {
+    std::vector<Value> elements;
+    for (const Value& element : value.elements()) elements.push_back(map_tensors(element, change));
+    return Value::sequence(value.dtype(), std::move(elements));
+  }
+  if (!value.is_tensor() || value.is_empty()) return value;
+  Value changed(change(value.tensor()));
+  return value.integers() ? changed.with_integers(*value.integers()) : changed;
+}
+
+std::vector<Scalar> host_elements(const Tensor& tensor) {
+  const auto width = static_cast<size_t>(size_of(tensor.dtype()));
+  const auto count = static_cast<size_t>(tensor.element_count());
+  std::vector<unsigned char> bytes(count * width);
+  tensor.read(bytes.data(), tensor.dtype());
+  std::vector<Scalar> out;
+  out.reserve(count);
+  for (size_t k = 0; k < count; ++k)
+    out.push_back(Scalar::from_memory(tensor.dtype(), bytes.data() + k * width));
+  return out;
+}
+
+Tracer::Tracer(const Model::Impl& model, Looker& looker, Observer observer)
+    : model_(model), looker_(looker), observer_(std::move(observer)) {}
+
+std::vector<Value> Tracer::run(const std::vector<Value>& inputs) {
+  Frame frame{.graph = model_.graph, .opsets = model_.opsets};
+  for (size_t k = 0; k < inputs.size(); ++k) frame.values[model_.inputs[k].name] = inputs[k];
+  return run_frame(frame);
+}
+
+std::vector<Value> Tracer::run_body(Frame& surroundings, const GraphDef& body,
+                                    const std::vector<Value>& arguments) {
+  const Deeper deeper(depth_, body.name);
+  if (arguments.size() > body.inputs.size())
+    throw Error(ErrorKind::Value, fmt::format("body '{}' takes {} inputs, {} given", body.name,
+                                              body.inputs.size(), arguments.size()));
+  Frame frame{.graph = body,
+              .opsets = surroundings.opsets,
+              .attributes = surroundings.attributes,
+              .outer = &surroundings,
+              .caller = &surroundings};
+  for (size_t k = 0; k < arguments.size(); ++k) frame.values[body.inputs[k].name] = arguments[k];
+  return run_frame(frame);
+}
+
+std::vector<Value> Tracer::run_frame(Frame& frame) {
+  for (const auto& [name, value] : frame.graph.initialisers) frame.values.emplace(name, value);
+  for (; frame.position < frame.graph.nodes.size(); ++frame.position) {
+    const NodeDef& node = frame.graph.nodes[frame.position];
+    const std::vector<Value> outputs = run_node(frame, node);
+    for (size_t k = 0; k < node.outputs.size(); ++k)
+      if (!node.outputs[k].empty()) frame.values[node.outputs[k]] = k < outputs.size() ? outputs[k] : Value();
+  }
+  std::vector<Value> results;
+  for (const Port& port : frame.graph.outputs) {
+    const Value* value = frame.find(port.name);
+    results.push_back(value ? *value : Value());
+  }
+  return results;
+}
+
+std::vector<Value> Tracer::run_node(Frame& frame, const NodeDef& node) {
+  if (++nodes_ > kMaxNodes)
+    throw Error(ErrorKind::Limit,
+                fmt::format("{}: more than {} nodes once its loops are unrolled", model_.path, kMaxNodes));
+  std::vector<Value> inputs;
+  for (const std::string& name : node.inputs) {
+    const Value* value = name.empty() ? nullptr : frame.find(name);
+    inputs.push_back(value ? *value : Value());
+  }
+  std::vector<Value> outputs;
+  auto function = model_.functions.find({node.domain, node.op});
+  if (function != model_.functions.end()) {
+    outputs = run_function(frame, node, function->second);
+  } else {
+    const std::optional<Integers> known = fold_integers(node, inputs);
+    if (auto constant = known ? constant_of(*known) : std::nullopt) {
+      outputs = {*constant};
+    } else {
+      outputs = import(frame, node);
+      if (known) outputs.at(0) = outputs.at(0).with_integers(known->elements);
+    }
+  }
+  if (observer_) observer_(frame, node, inputs, outputs);
+  return outputs;
+}
+
+std::vector<Value> Tracer::import(Frame& frame, const NodeDef& node) {
+  const int opset = opset_of(frame, node.domain);
+  const std::shared_ptr<const OpImporter> importer = find_op(node.domain, node.op, opset);
+  if (!importer)
+    throw Error(ErrorKind::Name,
+                place(node, opset) + ": there is no such op; `lathe inspect` lists all that are missing");
+  Call::Impl impl{*this, frame, node, opset};
+  Call call(impl);
+  try {
+    std::vector<Value> outputs = (*importer)(call);
+    impl.check_all_asked(call);
+    return outputs;
+  } catch (const Error& error) {
+    // An error of a body's node says where it is already.
+    if (error.what() == reported_) throw;
+    reported_ = place(node, opset) + ": " + error.what();
+    throw Error(error.kind(), reported_);
+  }
+}
+
+std::vector<Value> Tracer::run_function(Frame& caller, const NodeDef& node, const FunctionDef& function) {
+  const Deeper deeper(depth_, function.name);
+  std::map<std::string, Attribute, std::less<>> attributes = function.defaults;
+  const Call::Impl given{*this, caller, node, 0};
+  for (const auto& [name, value] : node.attributes)
+    if (const Attribute* resolved = given.attribute(name)) attributes.insert_or_assign(name, *resolved);
+  Frame frame{
+      .graph = function.body, .opsets = function.opsets, .attributes = &attributes, .caller = &caller};
+  for (size_t k = 0; k < function.body.inputs.size(); ++k) {
+    const Value* value =
+        k < node.inputs.size() && !node.inputs[k].empty() ? caller.find(node.inputs[k]) : nullptr;
+    frame.values[function.body.inputs[k].name] = value ? *value : Value();
+  }
+  return run_frame(frame);
+}
+
+std::vector<Scalar> Tracer::elements(Frame& frame, const Tensor& tensor, std::vector<Value>* kept) {
+  if (tensor.inputs().empty()) return host_elements(tensor);
+  for (const auto& [seen, elements] : seen_)
+    if (seen.impl() == tensor.impl()) return elements;
+  std::vector<Value*> live;
+  for (Frame* f = &frame; f; f = f->caller)
+    for (auto& [name, value] : f->values)
+      if (auto last = f->graph.last_use.find(name);
+          last != f->graph.last_use.end() && last->second >= f->position)
+        live.push_back(&value);
+  if (kept)
+    for (Value& value : *kept) live.push_back(&value);
+  seen_.emplace_back(tensor, looker_.look(tensor, live));
+  return seen_.back().second;
+}
+
+} // namespace lathe::onnx

@@ -1,0 +1,82 @@
+// One pass over a model's nodes that makes tensors of them. Whoever runs it says what the inputs are
+// (declared or at hand) and what happens where a value has to be looked at.
+#pragma once
+#include <functional>
+#include <set>
+
+#include "onnx/graph.hpp"
+
+namespace lathe::onnx {
+
+/// The values of one graph, function or body while it is traced.
+struct Frame {
+  const GraphDef& graph;
+  const std::map<std::string, int>& opsets;
+  const std::map<std::string, Attribute, std::less<>>* attributes = nullptr; // a function's, by its caller
+  Frame* outer = nullptr;                                                    // whose values a body may read
+  Frame* caller = nullptr;                                                   // whose node this is part of
+  std::unordered_map<std::string, Value> values{};
+  size_t position = 0; // of the node being traced
+
+  /// The value of this name here or in the surroundings; null if there is none.
+  const Value* find(const std::string& name) const;
+};
+
+/// Knows values that depend on what the model is fed.
+class Looker {
+public:
+  virtual ~Looker() = default;
+  /// The elements of `tensor`. `live` are the values that the rest of the trace may use: the looker may
+  /// replace the tensors in them by inputs that hold what they are, so that the next segment starts there.
+  virtual std::vector<Scalar> look(const Tensor& tensor, const std::vector<Value*>& live) = 0;
+};
+
+/// Thrown by a Looker that has no inputs to run with.
+struct NeedsInputs {};
+
+class Tracer {
+public:
+  using Observer = std::function<void(const Frame&, const NodeDef&, const std::vector<Value>& inputs,
+                                      const std::vector<Value>& outputs)>;
+
+  Tracer(const Model::Impl& model, Looker& looker, Observer observer = {});
+  /// `inputs`: one for each of the model's inputs.
+  std::vector<Value> run(const std::vector<Value>& inputs);
+
+  // For Call.
+  std::vector<Value> run_body(Frame& surroundings, const GraphDef& body, const std::vector<Value>& arguments);
+  std::vector<Scalar> elements(Frame& frame, const Tensor& tensor, std::vector<Value>* kept);
+
+private:
+  std::vector<Value> run_frame(Frame& frame);
+  std::vector<Value> run_node(Frame& frame, const NodeDef& node);
+  std::vector<Value> run_function(Frame& caller, const NodeDef& node, const FunctionDef& function);
+  std::vector<Value> import(Frame& frame, const NodeDef& node);
+  std::string reported_; // the message of the error on its way out
+
+  const Model::Impl& model_;
+  Looker& looker_;
+  Observer observer_;
+  size_t depth_ = 0, nodes_ = 0;
+  std::vector<std::pair<Tensor, std::vector<Scalar>>> seen_; // what was looked at
+};
+
+/// Calls change(tensor) for every tensor in a value, its elements' too, and gives the value with what it
+/// returns.
+Value map_tensors(const Value& value, const std::function<Tensor(const Tensor&)>& change);
+/// The elements of a tensor that depends on no input.
+std::vector<Scalar> host_elements(const Tensor& tensor);
+
+/// An integer or bool tensor whose elements are known, though perhaps only as expressions.
+struct Integers {
+  DType dtype;
+  std::vector<int64_t> shape;
+  std::vector<Expr> elements; // row-major
+};
+/// The output of a node that computes sizes from known integers, as models do between Shape and Reshape;
+/// nothing for other nodes.
+std::optional<Integers> fold_integers(const NodeDef& node, const std::vector<Value>& inputs);
+/// Nothing unless all elements are numbers.
+std::optional<Value> constant_of(const Integers& integers);
+
+} // namespace lathe::onnx

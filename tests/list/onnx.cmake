@@ -1,0 +1,51 @@
+# The ONNX importer, against the ONNX project's own tests where they are installed.
+if(TARGET lathe-onnx)
+  find_package(CLI11 REQUIRED)
+  add_executable(onnx_suite conformance/onnx_suite.cpp conformance/onnx_case.cpp conformance/onnx_page.cpp)
+  target_include_directories(onnx_suite PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_CURRENT_SOURCE_DIR})
+  target_compile_options(onnx_suite PRIVATE -Wall -Wextra $<$<BOOL:${LATHE_WERROR}>:-Werror>)
+  target_link_libraries(onnx_suite PRIVATE lathe-onnx fmt::fmt CLI11::CLI11)
+  add_dependencies(onnx_suite lathe-measure)
+  if(TARGET lathe-llvm)
+    add_dependencies(onnx_suite lathe-llvm)
+  endif()
+  # The suite skips itself, and says so, where its data or the device is not there.
+  function(lathe_onnx_suite name)
+    add_test(NAME conformance/${name} COMMAND onnx_suite ${ARGN})
+    set_tests_properties(conformance/${name} PROPERTIES SKIP_RETURN_CODE 77
+      ENVIRONMENT "LATHE_CACHE_DIR=${CMAKE_BINARY_DIR}/test-cache/onnx_suite")
+  endfunction()
+  lathe_onnx_suite(onnx_suite --expect ${CMAKE_SOURCE_DIR}/docs/onnx.md)
+  lathe_onnx_suite(onnx_suite_c_sample --device c --every 30)
+  lathe_onnx_suite(onnx_suite_opencl_sample --device opencl --every 50)
+  lathe_onnx_suite(onnx_suite_interp_sample --device interp --every 10)
+  foreach(device c opencl)
+    lathe_onnx_suite(onnx_suite_${device} --device ${device})
+    set_tests_properties(conformance/onnx_suite_${device} PROPERTIES LABELS slow TIMEOUT 7200)
+  endforeach()
+
+  # Broken files. Memory is limited there, and a sanitizer needs more of it than there is.
+  add_executable(onnx_mutation property/onnx_mutation.cpp)
+  target_include_directories(onnx_mutation PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+  target_compile_options(onnx_mutation PRIVATE -Wall -Wextra $<$<BOOL:${LATHE_WERROR}>:-Werror>)
+  target_link_libraries(onnx_mutation PRIVATE fmt::fmt CLI11::CLI11)
+  add_dependencies(onnx_mutation lathe-program)
+  if(NOT LATHE_SANITIZE)
+    add_test(NAME property/onnx_mutation COMMAND onnx_mutation $<TARGET_FILE:lathe-program>)
+    add_test(NAME property/onnx_mutation_10000 COMMAND onnx_mutation $<TARGET_FILE:lathe-program> --count 10000 --seed 2)
+    set_tests_properties(property/onnx_mutation property/onnx_mutation_10000 PROPERTIES SKIP_RETURN_CODE 77)
+    set_tests_properties(property/onnx_mutation_10000 PROPERTIES LABELS slow TIMEOUT 14400)
+  endif()
+
+  lathe_test(unit/onnx_functions_test)
+  target_link_libraries(unit_onnx_functions_test PRIVATE lathe-onnx)
+  # Networks exported to C, where the environment has a folder of the ONNX project's light_*.onnx.
+  if(TARGET lathe-program)
+    set(check ${CMAKE_CURRENT_SOURCE_DIR}/conformance/export_network.py --lathe $<TARGET_FILE:lathe-program>)
+    add_test(NAME conformance/export_alexnet COMMAND ${check} $LATHE_ONNX_LIGHT/light_bvlc_alexnet.onnx)
+    add_test(NAME conformance/export_squeezenet_on_arm COMMAND ${check} $LATHE_ONNX_LIGHT/light_squeezenet.onnx
+      --compiler "arm-linux-gnueabihf-gcc -O1 -std=c11" --runner "qemu-arm -L /usr/arm-linux-gnueabihf")
+    set_tests_properties(conformance/export_alexnet conformance/export_squeezenet_on_arm PROPERTIES LABELS slow SKIP_RETURN_CODE 77
+      ENVIRONMENT "LATHE_CACHE_DIR=${CMAKE_BINARY_DIR}/test-cache/export_network")
+  endif()
+endif()

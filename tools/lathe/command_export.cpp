@@ -1,0 +1,33 @@
+// lathe export: a model as files of source, to be built anywhere.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "commands.hpp"
+#include "lathe/export.hpp"
+#include "values.hpp"
+
+namespace lathe::tool {
+
+namespace fs = std::filesystem;
+
+int export_command(const Options& options) {
+  const onnx::ImportOptions import = import_options(options);
+  ExportOptions how;
+  how.target = options.target;
+  how.name = options.name.empty() ? fs::path(options.model).stem().string() : options.name;
+  how.arena = options.arena;
+  how.compile = import.compile;
+  const std::vector<ExportedFile> files = export_program(onnx::load(options.model).tensors(import), how);
+  std::error_code error;
+  fs::create_directories(options.output_dir, error);
+  if (error) throw Error(ErrorKind::File, fmt::format("{}: {}", options.output_dir, error.message()));
+  for (const ExportedFile& file : files) {
+    write_file((fs::path(options.output_dir) / file.name).string(), file.bytes);
+    fmt::print("{:>12}  {}\n", file.bytes.size(), file.name);
+  }
+  return 0;
+}
+
+} // namespace lathe::tool

@@ -1,0 +1,231 @@
+// lathe run and lathe check: a model, or a program compiled from one, on values from files.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "cli/duration.hpp"
+#include "commands.hpp"
+#include "lathe/profile.hpp"
+#include "loaded.hpp"
+#include "values.hpp"
+
+namespace lathe::tool {
+namespace {
+
+namespace fs = std::filesystem;
+using cli::duration;
+
+const onnx::Port* find_port(const std::vector<onnx::Port>& ports, const std::string& name) {
+  auto found =
+      std::find_if(ports.begin(), ports.end(), [&](const onnx::Port& port) { return port.name == name; });
+  return found == ports.end() ? nullptr : &*found;
+}
+
+/// Seeded, uniform in [0, 1); integers are 0: they are often indices.
+onnx::Value random_value(const onnx::Port& port, const onnx::ImportOptions& options, uint64_t seed) {
+  if (port.kind != onnx::Value::Kind::Tensor || !port.shape)
+    throw Error(ErrorKind::Value, fmt::format("--random: input '{}' is {}, expected a tensor of known shape",
+                                              port.name, port.text));
+  Shape shape = *port.shape;
+  for (Expr& size : shape)
+    if (!size.is_const()) {
+      auto fixed = options.sizes.find(size.name());
+      size = fixed == options.sizes.end() ? Expr(1) : Expr(fixed->second);
+    }
+  const Tensor tensor =
+      is_float(port.dtype) ? Tensor::rand(shape, seed, port.dtype) : Tensor::zeros(shape, port.dtype);
+  return tensor.realise();
+}
+
+onnx::NamedValues read_inputs(const std::vector<onnx::Port>& ports, const Options& options) {
+  const onnx::ImportOptions import = import_options(options);
+  onnx::NamedValues inputs;
+  size_t next = 0;
+  for (const std::string& text : options.inputs) {
+    const size_t equals = text.find('=');
+    const onnx::Port* port = equals != std::string::npos ? find_port(ports, text.substr(0, equals))
+                             : next < ports.size()       ? &ports[next]
+                                                         : nullptr;
+    if (!port) throw Error(ErrorKind::Name, fmt::format("--input {}: the model has no such input", text));
+    inputs[port->name] = read_value(equals == std::string::npos ? text : text.substr(equals + 1), *port);
+    ++next;
+  }
+  if (options.random)
+    for (size_t k = 0; k < ports.size(); ++k)
+      if (const onnx::Port& port = ports[k]; !inputs.count(port.name))
+        inputs[port.name] = random_value(port, import, k + 1);
+  return inputs;
+}
+
+std::string file_name(const std::string& output) {
+  std::string name = output;
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '-') c = '_';
+  return name + ".npy";
+}
+
+/// The kernels of a run by the time they took, those launched more than once together.
+void print_kernels(const std::vector<LaunchTime>& launches) {
+  struct Total {
+    std::string kernel;
+    int times = 0;
+    double seconds = 0, limit = 0, flops = 0, bytes = 0;
+  };
+  std::vector<Total> totals;
+  double all = 0;
+  for (const LaunchTime& launch : launches) {
+    auto found =
+        std::find_if(totals.begin(), totals.end(), [&](const Total& t) { return t.kernel == launch.kernel; });
+    if (found == totals.end()) found = totals.insert(totals.end(), Total{launch.kernel});
+    ++found->times, found->seconds += launch.seconds, found->limit += launch.limit_seconds;
+    found->flops += launch.flops, found->bytes += launch.bytes, all += launch.seconds;
+  }
+  std::stable_sort(totals.begin(), totals.end(),
+                   [](const Total& a, const Total& b) { return a.seconds > b.seconds; });
+  fmt::print("{:<32} {:>6} {:>10} {:>7} {:>10} {:>8} {:>9}\n", "kernel", "times", "time", "share", "GFLOP/s",
+             "GB/s", "of limit");
+  for (const Total& t : totals)
+    fmt::print("{:<32} {:>6} {:>10} {:>6.1f}% {:>10.2f} {:>8.2f} {:>8.0f}%\n", t.kernel, t.times,
+               duration(t.seconds), 100 * t.seconds / all, t.flops / t.seconds * 1e-9,
+               t.bytes / t.seconds * 1e-9, 100 * t.limit / t.seconds);
+}
+
+/// In the Trace Event format: one complete event a launch.
+void write_trace(const std::string& path, const std::vector<LaunchTime>& launches) {
+  nlohmann::ordered_json events = nlohmann::ordered_json::array();
+  for (const LaunchTime& launch : launches)
+    events.push_back({{"name", launch.kernel},
+                      {"cat", "launch"},
+                      {"ph", "X"},
+                      {"ts", launch.start * 1e6},
+                      {"dur", launch.seconds * 1e6},
+                      {"pid", 1},
+                      {"tid", 1},
+                      {"args",
+                       {{"flops", launch.flops},
+                        {"bytes", launch.bytes},
+                        {"of_limit", launch.limit_seconds / launch.seconds}}}});
+  write_file(path,
+             nlohmann::ordered_json({{"traceEvents", events}, {"displayTimeUnit", "ms"}}).dump(1) + "\n");
+}
+
+void print_memory(const std::vector<Executable>& segments) {
+  size_t kernels = 0;
+  double predicted = 0;
+  int64_t arena = 0, naive = 0;
+  for (const Executable& segment : segments)
+    kernels += segment.kernel_count(), arena = std::max(arena, segment.arena_bytes()),
+                                       naive += segment.naive_bytes(),
+                                       predicted += segment.predicted_seconds();
+  fmt::print("kernels: {}, predicted {}; arena {:.2f} MB of {:.2f} MB without reuse ({:.0f}%)\n", kernels,
+             duration(predicted), static_cast<double>(arena) / 1e6, static_cast<double>(naive) / 1e6,
+             naive ? 100.0 * static_cast<double>(arena) / static_cast<double>(naive) : 0.0);
+}
+
+double as_float(const Tensor& tensor, size_t k, const std::vector<unsigned char>& bytes) {
+  return Scalar::from_memory(tensor.dtype(), bytes.data() + k * static_cast<size_t>(size_of(tensor.dtype())))
+      .as_float();
+}
+
+std::vector<unsigned char> bytes_of(const Tensor& tensor) {
+  std::vector<unsigned char> bytes(static_cast<size_t>(tensor.element_count()) *
+                                   static_cast<size_t>(size_of(tensor.dtype())));
+  tensor.read(bytes.data(), tensor.dtype());
+  return bytes;
+}
+
+/// What is wrong with an output, "" if nothing is; `worst` becomes the largest relative difference.
+std::string compare(const onnx::Value& got, const onnx::Value& expected, double tolerance, double& worst) {
+  if (got.kind() != expected.kind()) return "is of another kind";
+  if (got.is_sequence()) {
+    if (got.elements().size() != expected.elements().size())
+      return fmt::format("has {} elements, expected {}", got.elements().size(), expected.elements().size());
+    for (size_t k = 0; k < got.elements().size(); ++k)
+      if (auto why = compare(got.elements()[k], expected.elements()[k], tolerance, worst); !why.empty())
+        return why;
+    return "";
+  }
+  if (got.dtype() != expected.dtype() || got.shape() != expected.shape())
+    return fmt::format("is {}{}, expected {}{}", to_string(got.dtype()), to_string(got.shape()),
+                       to_string(expected.dtype()), to_string(expected.shape()));
+  if (got.is_none() || got.is_empty()) return "";
+  const auto a = bytes_of(got.tensor()), b = bytes_of(expected.tensor());
+  for (size_t k = 0; k < static_cast<size_t>(got.tensor().element_count()); ++k) {
+    const double g = as_float(got.tensor(), k, a), e = as_float(expected.tensor(), k, b);
+    if (g == e || (std::isnan(g) && std::isnan(e))) continue;
+    const double off = std::abs(g - e);
+    const bool exact = !is_float(expected.dtype());
+    if (exact || !(off <= 1e-7 + tolerance * std::abs(e)))
+      return fmt::format("element {} is {}, expected {}", k, g, e);
+    worst = std::max(worst, off / std::max(std::abs(e), 1e-7));
+  }
+  return "";
+}
+
+} // namespace
+
+int run_command(const Options& options) {
+  const Loaded program = load_program(options);
+  const onnx::NamedValues inputs = read_inputs(program.inputs, options);
+  const Stopwatch first;
+  onnx::NamedValues outputs = program.run(inputs);
+  fmt::print("first run {}\n", duration(first.seconds()));
+  if (options.runs > 1) {
+    std::vector<double> seconds;
+    for (int k = 0; k < options.runs; ++k) {
+      const Stopwatch watch;
+      program.run(inputs);
+      seconds.push_back(watch.seconds());
+    }
+    std::sort(seconds.begin(), seconds.end());
+    fmt::print("median of {} runs: {}\n", options.runs, duration(seconds[seconds.size() / 2]));
+  }
+  print_memory(program.segments());
+  std::vector<LaunchTime> launches;
+  {
+    const Profile profile;
+    program.run(inputs);
+    launches = profile.launches();
+  }
+  print_kernels(launches);
+  if (!options.profile.empty()) write_trace(options.profile, launches);
+  for (const onnx::Port& port : program.outputs) {
+    const onnx::Value& value = outputs.at(port.name);
+    fmt::print("output {} {}\n", port.name,
+               value.is_tensor() ? to_string(value.dtype()) + to_string(value.shape()) : port.text);
+    if (!options.output_dir.empty() && value.is_tensor()) {
+      fs::create_directories(options.output_dir);
+      write_npy((fs::path(options.output_dir) / file_name(port.name)).string(), value);
+    }
+  }
+  return 0;
+}
+
+int check_command(const Options& options) {
+  const Loaded program = load_program(options);
+  onnx::NamedValues inputs;
+  for (size_t k = 0; k < program.inputs.size(); ++k) {
+    const fs::path file = fs::path(options.data) / fmt::format("input_{}.pb", k);
+    if (fs::exists(file)) inputs[program.inputs[k].name] = read_value(file.string(), program.inputs[k]);
+  }
+  const onnx::NamedValues outputs = program.run(inputs);
+  int wrong = 0, compared = 0;
+  for (size_t k = 0; k < program.outputs.size(); ++k) {
+    const onnx::Port& port = program.outputs[k];
+    const fs::path file = fs::path(options.data) / fmt::format("output_{}.pb", k);
+    if (!fs::exists(file)) continue;
+    double worst = 0;
+    const std::string why =
+        compare(outputs.at(port.name), read_value(file.string(), port), options.tolerance, worst);
+    ++compared, wrong += !why.empty();
+    fmt::print("output {}: {}\n", port.name,
+               why.empty() ? fmt::format("matches, at most {:.2g} off", worst) : why);
+  }
+  if (compared == 0) throw Error(ErrorKind::File, options.data + ": no output_0.pb, nothing to compare with");
+  return wrong ? 1 : 0;
+}
+
+} // namespace lathe::tool

@@ -1,0 +1,44 @@
+// The commands of `lathe`, the command line for ONNX models. Each returns the exit status: 0, or 1 where a
+// result is not what it should be. What the user or a file has wrong is thrown as lathe::Error.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "lathe/onnx.hpp"
+
+namespace lathe::tool {
+
+struct Options {
+  std::string model;              ///< for run and check also a file that compile wrote
+  std::vector<std::string> sizes; ///< name=number, for sizes that the model names
+  std::string device;             ///< empty: the default
+  std::string cpu = "native";
+  int threads = 0;
+  int winograd = CompileOptions{}.winograd;
+  // inspect
+  bool listing = false, layers = false;
+  // run, check
+  std::vector<std::string> inputs; ///< file, or name=file
+  std::string output_dir, data, profile;
+  bool tuned = true, random = false;
+  int runs = 1;
+  double tolerance = 1e-3;
+  // compile
+  std::string output;
+  // tune
+  std::string budget = "1m";
+  uint64_t seed = 1;
+  // export
+  std::string target = "c", name, arena = "static";
+};
+
+int inspect_command(const Options& options);
+int run_command(const Options& options);
+int check_command(const Options& options);
+int compile_command(const Options& options);
+int tune_command(const Options& options);
+int export_command(const Options& options);
+
+onnx::ImportOptions import_options(const Options& options);
+
+} // namespace lathe::tool

@@ -1,0 +1,31 @@
+// What `lathe run` and `lathe check` call: a model that is compiled now, or a program that `lathe compile`
+// wrote.
+#pragma once
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "commands.hpp"
+
+namespace lathe::tool {
+
+struct Loaded {
+  std::vector<onnx::Port> inputs, outputs;
+  std::function<onnx::NamedValues(const onnx::NamedValues&)> run;
+  std::function<std::vector<Executable>()> segments; ///< those there are so far
+};
+/// Says how long it took.
+Loaded load_program(const Options& options);
+
+class Stopwatch {
+public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+} // namespace lathe::tool

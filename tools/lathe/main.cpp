@@ -1,0 +1,132 @@
+// lathe: look at, run, check, tune and export ONNX models.
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <cctype>
+#include <new>
+
+#include "commands.hpp"
+
+using namespace lathe::tool;
+
+namespace {
+
+void add_model(CLI::App& command, Options& options) {
+  command.add_option("model", options.model, "an ONNX file, or for run and check one that compile wrote")
+      ->required();
+  command.add_option("--size", options.sizes, "fixes a size that the model names: batch=8");
+}
+
+void add_device(CLI::App& command, Options& options) {
+  command.add_option("--device", options.device, "cpu, c, opencl or interp; the best there is if left out");
+  command
+      .add_option("--cpu", options.cpu,
+                  "what the code may use: native, x86-64, x86-64-v2, x86-64-v3 or x86-64-v4")
+      ->capture_default_str();
+  command.add_option("--threads", options.threads, "threads of parallel loops; 0: one per core")
+      ->capture_default_str();
+  command
+      .add_option("--winograd", options.winograd,
+                  "largest tile of Winograd's filtering for 3x3 convolutions: 4, 2, or 0 for never")
+      ->capture_default_str()
+      ->check(CLI::IsMember({0, 2, 4}));
+}
+
+void add_untuned(CLI::App& command, Options& options) {
+  command.add_flag("--tuned,!--untuned", options.tuned,
+                   "use what `lathe tune` has stored (the default), or the cost model alone");
+}
+
+/// Names and texts of a file may hold anything; an error stays one line.
+std::string one_line(const std::string& message) {
+  std::string line;
+  for (char c : message)
+    if (std::iscntrl(static_cast<unsigned char>(c)))
+      line += c == '\n' ? "\\n" : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    else
+      line += c;
+  return line;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("lathe: ONNX models on lathe");
+  app.require_subcommand(1);
+  Options options;
+
+  CLI::App& inspect = *app.add_subcommand("inspect", "what is in a model, and what of it is not supported");
+  add_model(inspect, options);
+  inspect.add_flag("--listing", options.listing, "the graph, one node a line");
+  inspect.add_flag("--layers", options.layers, "operations and bytes of each node");
+
+  CLI::App& run = *app.add_subcommand("run", "run a model, and say what its kernels took");
+  add_model(run, options);
+  run.add_option("--input", options.inputs, "a .npy or .pb file for the next input, or name=file")
+      ->allow_extra_args(false);
+  run.add_flag("--random", options.random,
+               "fill inputs that no file is given for with seeded random numbers");
+  run.add_option("--output-dir", options.output_dir, "write each output there as a .npy file");
+  run.add_option("--profile", options.profile, "write the run as a trace that Chrome and Perfetto show");
+  run.add_option("--runs", options.runs, "time so many runs")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  add_device(run, options);
+  add_untuned(run, options);
+
+  CLI::App& check = *app.add_subcommand("check", "compare a model's outputs with reference tensors");
+  add_model(check, options);
+  check.add_option("--data", options.data, "a folder with input_0.pb ... and output_0.pb ...")->required();
+  check.add_option("--tolerance", options.tolerance, "relative, of floats")->capture_default_str();
+  add_device(check, options);
+  add_untuned(check, options);
+
+  CLI::App& compile =
+      *app.add_subcommand("compile", "write a model's program to a file that `lathe run` takes in its place");
+  add_model(compile, options);
+  compile.add_option("-o,--output", options.output, "the file to write")->required();
+  add_device(compile, options);
+  add_untuned(compile, options);
+
+  CLI::App& tune =
+      *app.add_subcommand("tune", "search for a model's fastest kernels, by measuring; later runs find them");
+  add_model(tune, options);
+  tune.add_option("--budget", options.budget, "time for the search: 30s, 5m")->capture_default_str();
+  tune.add_option("--seed", options.seed, "of the search's own choices")->capture_default_str();
+  add_device(tune, options);
+
+  CLI::App& write =
+      *app.add_subcommand("export", "write a model as source that needs nothing else, and its weights");
+  add_model(write, options);
+  write.add_option("--target", options.target, "c, or opencl: kernels and a host program")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"c", "opencl"}));
+  write.add_option("-o,--output", options.output_dir, "folder for the files")->required();
+  write.add_option("--name", options.name, "of the files and functions; the model file's if left out");
+  write
+      .add_option("--arena", options.arena,
+                  "where intermediates live: static, caller (each call is given memory) or malloc")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"static", "caller", "malloc"}));
+  add_device(write, options);
+  add_untuned(write, options);
+
+  CLI11_PARSE(app, argc, argv);
+  try {
+    if (inspect) return inspect_command(options);
+    if (run) return run_command(options);
+    if (check) return check_command(options);
+    if (write) {
+      if (write.count("--threads") == 0) options.threads = 1; // threads only for who asks for them
+      return export_command(options);
+    }
+    if (compile) return compile_command(options);
+    return tune_command(options);
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "lathe: {}: there is not enough memory for it\n", one_line(options.model));
+    return 2;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "lathe: {}\n", one_line(error.what()));
+    return 2;
+  }
+}

@@ -1,0 +1,123 @@
+#include "values.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+namespace lathe::tool {
+namespace {
+
+const std::map<DType, std::string>& descriptors() {
+  static const std::map<DType, std::string> all = {
+      {DType::Bool, "|b1"}, {DType::I8, "|i1"},  {DType::I16, "<i2"}, {DType::I32, "<i4"},
+      {DType::I64, "<i8"},  {DType::U8, "|u1"},  {DType::U16, "<u2"}, {DType::U32, "<u4"},
+      {DType::U64, "<u8"},  {DType::F16, "<f2"}, {DType::F32, "<f4"}, {DType::F64, "<f8"}};
+  return all;
+}
+
+[[noreturn]] void bad(const std::string& path, const std::string& why) {
+  throw Error(ErrorKind::File, path + ": " + why);
+}
+
+/// The text after 'key': in the header's dictionary.
+std::string entry(const std::string& path, const std::string& header, const std::string& key) {
+  const size_t at = header.find("'" + key + "':");
+  if (at == std::string::npos) bad(path, "its header has no '" + key + "'");
+  return header.substr(header.find_first_not_of(' ', at + key.size() + 3));
+}
+
+onnx::Value read_npy(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream all;
+  if (!in || !(all << in.rdbuf())) bad(path, "can't be read");
+  const std::string bytes = all.str();
+  if (bytes.size() < 10 || bytes.compare(0, 6, "\x93NUMPY") != 0) bad(path, "is no .npy file");
+  const bool first_version = bytes[6] == 1;
+  size_t length =
+      static_cast<unsigned char>(bytes[8]) | static_cast<size_t>(static_cast<unsigned char>(bytes[9])) << 8;
+  if (!first_version && bytes.size() >= 12)
+    length |= static_cast<size_t>(static_cast<unsigned char>(bytes[10])) << 16 |
+              static_cast<size_t>(static_cast<unsigned char>(bytes[11])) << 24;
+  const size_t start = (first_version ? 10 : 12) + length;
+  if (start > bytes.size()) bad(path, "ends within its header");
+  const std::string header = bytes.substr(first_version ? 10 : 12, length);
+  const std::string descriptor = entry(path, header, "descr").substr(1, 3);
+  std::optional<DType> dtype;
+  for (const auto& [known, text] : descriptors())
+    if (text == descriptor) dtype = known;
+  if (!dtype) bad(path, "has elements '" + descriptor + "', expected numbers or bool, little endian");
+  if (entry(path, header, "fortran_order").rfind("False", 0) != 0)
+    bad(path, "is in Fortran order, expected C order");
+  Shape shape;
+  size_t count = 1;
+  const std::string sizes = entry(path, header, "shape");
+  for (size_t at = 1; at < sizes.size() && sizes[at] != ')';) {
+    char* end = nullptr;
+    const long long size = std::strtoll(sizes.c_str() + at, &end, 10);
+    const auto next = static_cast<size_t>(end - sizes.c_str());
+    if (next == at || size < 0 || __builtin_mul_overflow(count, static_cast<size_t>(size), &count))
+      bad(path, "has no shape that can be read");
+    shape.push_back(Expr(static_cast<int64_t>(size)));
+    at = sizes.find_first_not_of(", ", next);
+  }
+  if (bytes.size() - start != count * static_cast<size_t>(size_of(*dtype)))
+    bad(path, fmt::format("has {} bytes of data, expected {} for {}", bytes.size() - start,
+                          count * static_cast<size_t>(size_of(*dtype)), to_string(shape)));
+  if (count == 0) return onnx::Value::empty(*dtype, shape);
+  return Tensor::from_memory(bytes.data() + start, count, *dtype, shape);
+}
+
+bool ends_with(const std::string& text, const std::string& end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+} // namespace
+
+onnx::Value read_value(const std::string& path, const onnx::Port& port) {
+  if (ends_with(path, ".npy")) return read_npy(path);
+  if (ends_with(path, ".pb")) return onnx::load_value(path, port);
+  bad(path, "expected a .npy or .pb file");
+}
+
+void write_file(const std::string& path, const std::string& bytes) {
+  const std::string temporary = fmt::format("{}.{}.part", path, getpid());
+  std::FILE* file = std::fopen(temporary.c_str(), "wb");
+  const bool written = file && std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
+  const bool closed = file && std::fclose(file) == 0;
+  if (!written || !closed || std::rename(temporary.c_str(), path.c_str()) != 0) {
+    std::remove(temporary.c_str());
+    bad(path, "can't be written: " + std::string(std::strerror(errno)));
+  }
+}
+
+void write_npy(const std::string& path, const onnx::Value& value) {
+  if (!value.is_tensor()) bad(path, "only tensors are written as .npy");
+  const bool widened = value.dtype() == DType::BF16;
+  const DType dtype = widened ? DType::F32 : value.dtype();
+  std::string shape;
+  for (Expr size : value.shape()) shape += fmt::format("{},", size.value());
+  std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}",
+                                   descriptors().at(dtype), shape);
+  header.append(63 - (10 + header.size()) % 64, ' ');
+  header += '\n';
+  std::string bytes = "\x93NUMPY\x01";
+  bytes += '\0';
+  bytes += static_cast<char>(header.size() & 255);
+  bytes += static_cast<char>(header.size() >> 8);
+  bytes += header;
+  if (!value.is_empty()) {
+    const Tensor tensor = widened ? value.tensor().cast(dtype) : value.tensor();
+    const size_t start = bytes.size();
+    bytes.resize(start + static_cast<size_t>(tensor.element_count()) * static_cast<size_t>(size_of(dtype)));
+    tensor.read(bytes.data() + start, dtype);
+  }
+  write_file(path, bytes);
+}
+
+} // namespace lathe::tool

@@ -1,0 +1,16 @@
+// Values in files: .npy (NumPy's format, version 1) and .pb (as ONNX's test data has them).
+#pragma once
+#include <string>
+
+#include "lathe/onnx.hpp"
+
+namespace lathe::tool {
+
+/// Error(File) that begins with the path.
+onnx::Value read_value(const std::string& path, const onnx::Port& port);
+/// A tensor as .npy, written beside its place and then renamed: never half a file. bf16 is written as f32.
+void write_npy(const std::string& path, const onnx::Value& value);
+/// Writes a whole file that way.
+void write_file(const std::string& path, const std::string& bytes);
+
+} // namespace lathe::tool
