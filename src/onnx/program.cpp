@@ -181,10 +181,10 @@ std::vector<Value> in_order(const Model::Impl& model, const NamedValues& inputs,
     ordered.push_back(given == inputs.end() ? Value() : given->second);
     bind_input(port, fmt::format("x{}", ordered.size() - 1), ordered.back(), store);
   }
-  for (const auto& [name, value] : inputs)
-    if (found < inputs.size() &&
-        std::none_of(model.inputs.begin(), model.inputs.end(), [&](const Port& p) { return p.name == name; }))
-      throw Error(ErrorKind::Name, fmt::format("input '{}' is not one of the model's", name));
+  for (const auto& given : inputs)
+    if (found < inputs.size() && std::none_of(model.inputs.begin(), model.inputs.end(),
+                                              [&](const Port& p) { return p.name == given.first; }))
+      throw Error(ErrorKind::Name, fmt::format("input '{}' is not one of the model's", given.first));
   return ordered;
 }
 
@@ -259,7 +259,7 @@ std::vector<Value> declared_inputs(const Model::Impl& model, const ImportOptions
   return inputs;
 }
 
-std::vector<Value> inputs_like(const Model::Impl&, const std::vector<Value>& fed) {
+std::vector<Value> inputs_like(const std::vector<Value>& fed) {
   std::vector<Value> inputs;
   for (const Value& value : fed) inputs.push_back(input_like(fmt::format("x{}", inputs.size()), value));
   return inputs;
@@ -339,7 +339,7 @@ NamedValues Program::operator()(const NamedValues& inputs) const {
   }
   if (!segment) {
     std::lock_guard lock(impl_->mutex);
-    segment = &Maker(*impl_, *impl_->roots[key], &store).make(inputs_like(*impl_->model, fed));
+    segment = &Maker(*impl_, *impl_->roots[key], &store).make(inputs_like(fed));
   }
   NamedValues outputs;
   for (const auto& [name, value] : segment->results) {

@@ -41,6 +41,6 @@ struct Program::Impl {
 std::vector<Value> declared_inputs(const Model::Impl& model, const ImportOptions& options,
                                    bool by_name = false);
 /// As above for values that are fed: the same kinds, dtypes and shapes.
-std::vector<Value> inputs_like(const Model::Impl& model, const std::vector<Value>& fed);
+std::vector<Value> inputs_like(const std::vector<Value>& fed);
 
 } // namespace lathe::onnx
