@@ -101,7 +101,9 @@ def prepare(source, folder, seed):
     """Writes model.onnx, input_0.pb and output_*.pb; gives ONNX Runtime's seconds a run on one thread."""
     folder.mkdir(parents=True, exist_ok=True)
     model = reweighted(onnx.load(source), seed)
-    sizes = [d.dim_value for d in model.graph.input[0].type.tensor_type.shape.dim]
+    given = {t.name for t in model.graph.initializer}
+    fed = next(i for i in model.graph.input if i.name not in given)
+    sizes = [d.dim_value for d in fed.type.tensor_type.shape.dim]
     data = np.random.default_rng(seed + 1).uniform(0, 1, sizes).astype(np.float32)
     temper(model, data)
     onnx.save(model, folder / "model.onnx")
