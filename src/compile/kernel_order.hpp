@@ -1,4 +1,5 @@
-// The order in which a program's kernels run, as far as it is free: as the plan has it, or so that little memory is alive at a time.
+// The order in which a program's kernels run, as far as it is free: as the plan has it, or so that little
+// memory is alive at a time.
 #pragma once
 #include "search/search.hpp"
 

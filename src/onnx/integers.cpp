@@ -3,7 +3,7 @@
 // then computed like any other.
 #include <algorithm>
 
-#include "onnx/tracer.hpp"
+#include "onnx/integers.hpp"
 
 namespace lathe::onnx {
 namespace {

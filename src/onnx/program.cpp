@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "onnx/integers.hpp"
 #include "onnx/rules.hpp"
 
 namespace lathe::onnx {

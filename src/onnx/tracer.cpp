@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "onnx/call.hpp"
+#include "onnx/integers.hpp"
 #include "onnx/registry.hpp"
 
 namespace lathe::onnx {

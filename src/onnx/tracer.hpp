@@ -67,16 +67,4 @@ Value map_tensors(const Value& value, const std::function<Tensor(const Tensor&)>
 /// The elements of a tensor that depends on no input.
 std::vector<Scalar> host_elements(const Tensor& tensor);
 
-/// An integer or bool tensor whose elements are known, though perhaps only as expressions.
-struct Integers {
-  DType dtype;
-  std::vector<int64_t> shape;
-  std::vector<Expr> elements; // row-major
-};
-/// The output of a node that computes sizes from known integers, as models do between Shape and Reshape;
-/// nothing for other nodes.
-std::optional<Integers> fold_integers(const NodeDef& node, const std::vector<Value>& inputs);
-/// Nothing unless all elements are numbers.
-std::optional<Value> constant_of(const Integers& integers);
-
 } // namespace lathe::onnx

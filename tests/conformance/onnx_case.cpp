@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <fnmatch.h>
 
-#include <cmath>
-
 #include "conformance/onnx_exceptions.hpp"
 #include "lathe/onnx.hpp"
 #include "onnx/graph.hpp"
@@ -14,45 +12,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<Scalar> elements(const Tensor& tensor) {
-  const auto width = static_cast<size_t>(size_of(tensor.dtype()));
-  std::vector<unsigned char> bytes(static_cast<size_t>(tensor.element_count()) * width);
-  tensor.read(bytes.data(), tensor.dtype());
-  std::vector<Scalar> out;
-  for (size_t at = 0; at < bytes.size(); at += width)
-    out.push_back(Scalar::from_memory(tensor.dtype(), bytes.data() + at));
-  return out;
-}
-
-bool close(const Scalar& got, const Scalar& expected) {
-  if (!is_float(expected.dtype())) return got == expected;
-  const double g = got.as_float(), e = expected.as_float();
-  if (std::isnan(e) || std::isinf(e)) return std::isnan(e) ? std::isnan(g) : g == e;
-  return std::abs(g - e) <= 1e-7 + 1e-3 * std::abs(e);
-}
-
-/// Why two values differ; "" if they don't.
-std::string difference(const onnx::Value& got, const onnx::Value& expected, bool shapes_only) {
-  if (got.kind() != expected.kind()) return "is of another kind";
-  if (expected.is_none()) return "";
-  if (expected.is_sequence()) {
-    if (got.elements().size() != expected.elements().size())
-      return fmt::format("has {} elements, expected {}", got.elements().size(), expected.elements().size());
-    for (size_t k = 0; k < got.elements().size(); ++k)
-      if (auto d = difference(got.elements()[k], expected.elements()[k], shapes_only); !d.empty())
-        return fmt::format("element {} {}", k, d);
-    return "";
-  }
-  const auto text = [](const onnx::Value& v) { return to_string(v.dtype()) + to_string(v.shape()); };
-  if (text(got) != text(expected)) return fmt::format("is {}, expected {}", text(got), text(expected));
-  if (got.is_empty() || shapes_only) return "";
-  const std::vector<Scalar> g = elements(got.tensor()), e = elements(expected.tensor());
-  for (size_t k = 0; k < g.size(); ++k)
-    if (!close(g[k], e[k]))
-      return fmt::format("element {} is {}, expected {}", k, to_string(g[k]), to_string(e[k]));
-  return "";
-}
-
 onnx::Value read_value(const fs::path& file, const onnx::Port& port) {
   const onnx::Value value = onnx::load_value(file.string(), port);
   const bool stored_as_bits = port.dtype == DType::BF16 && value.is_tensor() && value.dtype() == DType::U16;
@@ -60,7 +19,7 @@ onnx::Value read_value(const fs::path& file, const onnx::Port& port) {
 }
 
 std::string run_data_set(const onnx::Model& model, const onnx::Program& program, const fs::path& folder,
-                         bool shapes_only) {
+                         std::optional<double> tolerance) {
   onnx::NamedValues inputs;
   for (size_t k = 0; k < model.inputs().size(); ++k) {
     const fs::path file = folder / fmt::format("input_{}.pb", k);
@@ -71,8 +30,8 @@ std::string run_data_set(const onnx::Model& model, const onnx::Program& program,
     const fs::path file = folder / fmt::format("output_{}.pb", k);
     if (!fs::exists(file)) continue;
     const onnx::Port& port = model.outputs()[k];
-    if (auto d = difference(outputs.at(port.name), read_value(file, port), shapes_only); !d.empty())
-      return fmt::format("{}: output '{}' {}", folder.filename().string(), port.name, d);
+    const std::string why = onnx::compare(outputs.at(port.name), read_value(file, port), tolerance).why;
+    if (!why.empty()) return fmt::format("{}: output '{}' {}", folder.filename().string(), port.name, why);
   }
   return "";
 }
@@ -108,14 +67,15 @@ std::set<OpName> ops_of(const fs::path& test) {
 std::string run_test(const fs::path& test, const std::string& device) {
   try {
     const Exception* exception = exception_for(test.filename().string());
-    const bool shapes_only = exception && exception->treatment == Treatment::Shapes;
+    std::optional<double> tolerance = 1e-3;
+    if (exception && exception->treatment == Treatment::Shapes) tolerance.reset();
     const onnx::Model model = onnx::load((test / "model.onnx").string());
     const onnx::Program program = model.compile({.compile = {.device = device, .threads = 1}});
     int sets = 0;
     for (const auto& entry : fs::directory_iterator(test)) {
       if (!entry.is_directory()) continue;
       ++sets;
-      if (auto why = run_data_set(model, program, entry.path(), shapes_only); !why.empty()) return why;
+      if (auto why = run_data_set(model, program, entry.path(), tolerance); !why.empty()) return why;
     }
     return sets ? "" : "no data sets";
   } catch (const std::exception& error) {

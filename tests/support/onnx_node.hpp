@@ -2,6 +2,8 @@
 //
 //   std::vector<onnx::Value> y = run_node("Add", {a, b});
 #pragma once
+#include <fmt/format.h>
+
 #include <string>
 #include <vector>
 
@@ -18,7 +20,7 @@ inline std::vector<onnx::Value> run_node(const std::string& op, const std::vecto
   Names in, out;
   onnx::NamedValues fed;
   for (const onnx::Value& input : inputs) {
-    in.push_back(input.is_none() ? "" : "x" + std::to_string(in.size()));
+    in.push_back(input.is_none() ? "" : fmt::format("x{}", in.size()));
     if (input.is_none()) continue;
     fed[in.back()] = input;
     if (input.is_sequence()) {
@@ -30,13 +32,19 @@ inline std::vector<onnx::Value> run_node(const std::string& op, const std::vecto
     if (batch && !dims.empty() && input.shape()[0] == inputs[0].shape()[0]) dims[0] = batch;
     graph.input(in.back(), input.dtype(), dims);
   }
-  for (size_t k = 0; k < outputs; ++k) out.push_back("y" + std::to_string(k));
+  for (size_t k = 0; k < outputs; ++k) out.push_back(fmt::format("y{}", k));
   graph.node(op, in, out, attributes);
   for (const std::string& name : out) graph.output(name);
   const onnx::NamedValues results = load(model(graph, opset)).compile()(fed);
   std::vector<onnx::Value> values;
   for (const std::string& name : out) values.push_back(results.at(name));
   return values;
+}
+
+/// The output of a node that has one.
+inline onnx::Value one(const std::string& op, const std::vector<onnx::Value>& inputs,
+                       const Attributes& attributes = {}, int opset = 17, const char* batch = nullptr) {
+  return run_node(op, inputs, attributes, 1, opset, batch)[0];
 }
 
 inline std::vector<float> floats(const onnx::Value& value) {

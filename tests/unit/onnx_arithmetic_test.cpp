@@ -33,11 +33,6 @@ void check_close(const Value& got, const Floats& expected, double tolerance = 1e
   }
 }
 
-Value one(const std::string& op, const std::vector<Value>& inputs, const Attributes& attributes = {},
-          int opset = 17, const char* batch = nullptr) {
-  return run_node(op, inputs, attributes, 1, opset, batch)[0];
-}
-
 } // namespace
 
 TEST_CASE("before opset 7 the second operand lies along `axis`") {

@@ -23,11 +23,6 @@ Tensor counting(const Shape& shape) {
   return Tensor::arange(num_elements(shape).value()).cast(DType::F32).reshape(shape);
 }
 
-Value one(const std::string& op, const std::vector<Value>& inputs, const Attributes& attributes = {},
-          int opset = 17, const char* batch = nullptr) {
-  return run_node(op, inputs, attributes, 1, opset, batch)[0];
-}
-
 void check_close(const Value& got, const std::vector<double>& expected, double tolerance = 1e-5) {
   const Floats values = floats(got);
   REQUIRE(values.size() == expected.size());

@@ -8,7 +8,7 @@
 #include <numbers>
 #include <numeric>
 
-#include "support/onnx_builder.hpp"
+#include "support/onnx_node.hpp"
 
 using namespace lathe;
 using namespace lathe::test;
@@ -21,35 +21,6 @@ using Integers = std::vector<int64_t>;
 
 const bool interpreted = (set_default_device("interp"), true);
 
-/// One node fed with `inputs`, of which None are left out: its outputs.
-std::vector<Value> run_node(const std::string& op, const std::vector<Value>& inputs,
-                            const Attributes& attributes = {}, size_t outputs = 1, int opset = 17) {
-  Graph g;
-  Names in, out;
-  onnx::NamedValues fed;
-  for (const Value& input : inputs) {
-    in.push_back(input.is_none() ? "" : fmt::format("x{}", in.size()));
-    if (input.is_none()) continue;
-    if (input.is_sequence()) {
-      g.input_sequence(in.back(), input.dtype());
-    } else {
-      Dims dims;
-      for (Expr size : input.shape()) dims.emplace_back(size.value());
-      g.input(in.back(), input.dtype(), dims);
-    }
-    fed[in.back()] = input;
-  }
-  for (size_t k = 0; k < outputs; ++k) out.push_back(fmt::format("y{}", k));
-  g.node(op, in, out, attributes);
-  for (const std::string& name : out) g.output(name);
-  const onnx::NamedValues results = load(model(g, opset)).compile()(fed);
-  std::vector<Value> values;
-  for (const std::string& name : out) values.push_back(results.at(name));
-  return values;
-}
-
-Floats floats(const Value& value) { return value.tensor().cast(DType::F32).to_vector<float>(); }
-Integers integers(const Value& value) { return value.tensor().cast(DType::I64).to_vector<int64_t>(); }
 Tensor integer(int64_t value) { return Tensor::full({}, value); }
 Attribute numbers(const std::string& name, const std::vector<float>& values) {
   Attribute proto = attribute_of_type(name, Attribute::FLOATS);

@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 
@@ -463,4 +464,30 @@ TEST_CASE("files that hold no model, or not all of one") {
   mentions(message_for(""), path.string());
   fs::remove(path);
   mentions(message_of([&] { onnx::load(path.string()); }), path.string());
+}
+
+TEST_CASE("values are compared as ONNX's own runner does it") {
+  const auto same = [](const Tensor& got, const Tensor& expected) {
+    return onnx::compare(got, expected).why.empty();
+  };
+  const float inf = INFINITY, nan = NAN;
+  CHECK(same(vector({1, nan, inf, -0.0f}), vector({1.0009f, nan, inf, 0.0f})));
+  CHECK_FALSE(same(vector({1}), vector({1.0011f})));
+  CHECK_FALSE(same(vector({1}), vector({inf})));
+  CHECK_FALSE(same(vector({inf}), vector({-inf})));
+  CHECK_FALSE(same(vector({nan}), vector({1})));
+  CHECK_FALSE(same(vector({1}), vector({nan})));
+  CHECK_FALSE(same(vector({1, 2}), vector({1})));
+  CHECK_FALSE(same(vector({1}), vector({1}).cast(DType::F64)));
+  const int64_t large = int64_t{1} << 60; // f64 does not tell it from its neighbour
+  CHECK(same(integer(large), integer(large)));
+  CHECK_FALSE(same(integer(large), integer(large + 1)));
+  const onnx::Difference found = onnx::compare(vector({1, 2, 4}), vector({1, 2.001f, 4}));
+  CHECK(found.worst == doctest::Approx(0.0005).epsilon(0.01));
+  CHECK(onnx::compare(vector({1}), vector({2})).why == "element 0 is 1, expected 2");
+  CHECK(onnx::compare(vector({1}), vector({2}), std::nullopt).why.empty()); // shapes alone
+  CHECK_FALSE(onnx::compare(Value(), vector({1})).why.empty());
+  const auto list = [](float last) { return Value::sequence(DType::F32, {vector({1}), vector({last})}); };
+  CHECK(onnx::compare(list(2), list(2)).why.empty());
+  CHECK(onnx::compare(list(2), list(3)).why == "element 1 element 0 is 2, expected 3");
 }

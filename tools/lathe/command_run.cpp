@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -125,46 +124,6 @@ void print_memory(const std::vector<Executable>& segments) {
              naive ? 100.0 * static_cast<double>(arena) / static_cast<double>(naive) : 0.0);
 }
 
-double as_float(const Tensor& tensor, size_t k, const std::vector<unsigned char>& bytes) {
-  return Scalar::from_memory(tensor.dtype(), bytes.data() + k * static_cast<size_t>(size_of(tensor.dtype())))
-      .as_float();
-}
-
-std::vector<unsigned char> bytes_of(const Tensor& tensor) {
-  std::vector<unsigned char> bytes(static_cast<size_t>(tensor.element_count()) *
-                                   static_cast<size_t>(size_of(tensor.dtype())));
-  tensor.read(bytes.data(), tensor.dtype());
-  return bytes;
-}
-
-/// What is wrong with an output, "" if nothing is; `worst` becomes the largest relative difference.
-std::string compare(const onnx::Value& got, const onnx::Value& expected, double tolerance, double& worst) {
-  if (got.kind() != expected.kind()) return "is of another kind";
-  if (got.is_sequence()) {
-    if (got.elements().size() != expected.elements().size())
-      return fmt::format("has {} elements, expected {}", got.elements().size(), expected.elements().size());
-    for (size_t k = 0; k < got.elements().size(); ++k)
-      if (auto why = compare(got.elements()[k], expected.elements()[k], tolerance, worst); !why.empty())
-        return why;
-    return "";
-  }
-  if (got.dtype() != expected.dtype() || got.shape() != expected.shape())
-    return fmt::format("is {}{}, expected {}{}", to_string(got.dtype()), to_string(got.shape()),
-                       to_string(expected.dtype()), to_string(expected.shape()));
-  if (got.is_none() || got.is_empty()) return "";
-  const auto a = bytes_of(got.tensor()), b = bytes_of(expected.tensor());
-  for (size_t k = 0; k < static_cast<size_t>(got.tensor().element_count()); ++k) {
-    const double g = as_float(got.tensor(), k, a), e = as_float(expected.tensor(), k, b);
-    if (g == e || (std::isnan(g) && std::isnan(e))) continue;
-    const double off = std::abs(g - e);
-    const bool exact = !is_float(expected.dtype());
-    if (exact || !(off <= 1e-7 + tolerance * std::abs(e)))
-      return fmt::format("element {} is {}, expected {}", k, g, e);
-    worst = std::max(worst, off / std::max(std::abs(e), 1e-7));
-  }
-  return "";
-}
-
 } // namespace
 
 int run_command(const Options& options) {
@@ -217,12 +176,11 @@ int check_command(const Options& options) {
     const onnx::Port& port = program.outputs[k];
     const fs::path file = fs::path(options.data) / fmt::format("output_{}.pb", k);
     if (!fs::exists(file)) continue;
-    double worst = 0;
-    const std::string why =
-        compare(outputs.at(port.name), read_value(file.string(), port), options.tolerance, worst);
-    ++compared, wrong += !why.empty();
+    const onnx::Difference found =
+        onnx::compare(outputs.at(port.name), read_value(file.string(), port), options.tolerance);
+    ++compared, wrong += !found.why.empty();
     fmt::print("output {}: {}\n", port.name,
-               why.empty() ? fmt::format("matches, at most {:.2g} off", worst) : why);
+               found.why.empty() ? fmt::format("matches, at most {:.2g} off", found.worst) : found.why);
   }
   if (compared == 0) throw Error(ErrorKind::File, options.data + ": no output_0.pb, nothing to compare with");
   return wrong ? 1 : 0;

@@ -29,7 +29,9 @@ const std::map<DType, std::string>& descriptors() {
 std::string entry(const std::string& path, const std::string& header, const std::string& key) {
   const size_t at = header.find("'" + key + "':");
   if (at == std::string::npos) bad(path, "its header has no '" + key + "'");
-  return header.substr(header.find_first_not_of(' ', at + key.size() + 3));
+  const size_t start = header.find_first_not_of(' ', at + key.size() + 3);
+  if (start == std::string::npos) bad(path, "its header ends after '" + key + "'");
+  return header.substr(start);
 }
 
 onnx::Value read_npy(const std::string& path) {
@@ -91,8 +93,9 @@ void write_file(const std::string& path, const std::string& bytes) {
   const bool written = file && std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
   const bool closed = file && std::fclose(file) == 0;
   if (!written || !closed || std::rename(temporary.c_str(), path.c_str()) != 0) {
+    const std::string why = std::strerror(errno);
     std::remove(temporary.c_str());
-    bad(path, "can't be written: " + std::string(std::strerror(errno)));
+    bad(path, "can't be written: " + why);
   }
 }
 

@@ -9,6 +9,7 @@
 #pragma once
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "lathe/tensor.hpp"
@@ -53,5 +54,14 @@ class Value {
   std::shared_ptr<const std::vector<Value>> elements_;
   std::optional<std::vector<Expr>> integers_;
 };
+
+/// Why a value is not what it should be. Kinds, dtypes and shapes have to be equal, integers exact, NaN where NaN is
+/// expected, infinities equal; floats may differ by 1e-7 + tolerance * |expected|.
+struct Difference {
+  std::string why;   ///< "element 3 is 1, expected 2"; empty if there is none
+  double worst = 0;  ///< the largest relative difference of floats that passed
+};
+/// Without a tolerance only kinds, dtypes and shapes are compared.
+Difference compare(const Value& got, const Value& expected, std::optional<double> tolerance = 1e-3);
 
 }  // namespace lathe::onnx

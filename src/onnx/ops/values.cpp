@@ -4,16 +4,12 @@
 #include <cmath>
 #include <limits>
 
+#include "onnx/integers.hpp"
+
 namespace lathe::onnx {
 namespace {
 
-Tensor tensor_of(const std::vector<Expr>& values, const Shape& shape, DType dtype) {
-  const bool fixed = std::all_of(values.begin(), values.end(), [](Expr e) { return e.is_const(); });
-  if (fixed) {
-    std::vector<int64_t> numbers;
-    for (Expr e : values) numbers.push_back(e.value());
-    return Tensor::from(numbers, shape).cast(dtype);
-  }
+Tensor of_sizes(const std::vector<Expr>& values, const Shape& shape, DType dtype) {
   std::vector<Tensor> scalars;
   for (Expr e : values) scalars.push_back(Tensor::scalar(e).cast(dtype));
   return stack(scalars).reshape(shape);
@@ -42,8 +38,8 @@ Tensor concat_groups(std::vector<Tensor> parts, int axis) {
 } // namespace
 
 Value known_integers(const std::vector<Expr>& values, const Shape& shape, DType dtype) {
-  if (values.empty()) return Value::empty(dtype, shape).with_integers({});
-  return Value(tensor_of(values, shape, dtype)).with_integers(values);
+  if (auto constant = constant_of({dtype, static_sizes(shape), values})) return *constant;
+  return Value(of_sizes(values, shape, dtype)).with_integers(values);
 }
 
 Value known_integer(const Expr& value, DType dtype) { return known_integers({value}, {}, dtype); }
