@@ -88,7 +88,7 @@ ProgramFile to_file(const Impl& impl) {
   file.tuned = impl.tuned;
   add_graph(impl, file);
   for (const search::Move& move : impl.moves)
-    (move.kind == search::MoveKind::Winograd ? file.graph_moves : file.moves).push_back(to_string(move));
+    (search::rewrites_graph(move.kind) ? file.graph_moves : file.moves).push_back(to_string(move));
   ObjectCollector objects(file.objects);
   const runtime::CompileFlags flags{thread_count(impl.options), impl.options.cpu, false};
   for (const Kernel& kernel : impl.kernels) {

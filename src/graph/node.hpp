@@ -115,9 +115,10 @@ std::vector<NodeRef> topological_order(const std::vector<NodeRef>& outputs);
 /// 1, 2.
 std::vector<std::vector<NodeRef>> generations(const std::vector<NodeRef>& outputs);
 /// Rebuilds a graph bottom up: `replace` is given each node with its sources already rebuilt, and returns it
-/// or another.
+/// or another. What lies behind a leaf is not looked at.
 std::vector<NodeRef> rebuild(const std::vector<NodeRef>& outputs,
-                             const std::function<NodeRef(const NodeRef& original, NodeRef rebuilt)>& replace);
+                             const std::function<NodeRef(const NodeRef& original, NodeRef rebuilt)>& replace,
+                             const std::function<bool(const NodeRef&)>& is_leaf = {});
 
 /// One node a line, "%3 = Add(%1, %2) : f32[n, 64]"; parses back to the same nodes (realised inputs by
 /// `bind`).

@@ -14,7 +14,8 @@ struct Discovery {
 };
 
 // The pointed-to refs live in `outputs` and in the nodes' own source lists.
-Discovery discover(const std::vector<NodeRef>& outputs) {
+Discovery discover(const std::vector<NodeRef>& outputs,
+                   const std::function<bool(const NodeRef&)>& is_leaf = {}) {
   Discovery d;
   std::unordered_map<const Node*, bool> entered;
   struct Frame {
@@ -28,7 +29,7 @@ Discovery discover(const std::vector<NodeRef>& outputs) {
     while (!stack.empty()) {
       Frame& top = stack.back();
       const Node& n = **top.node;
-      if (top.next < n.sources.size()) {
+      if (top.next < n.sources.size() && !(is_leaf && is_leaf(*top.node))) {
         const NodeRef& s = n.sources[top.next++];
         if (entered.emplace(s.get(), true).second) stack.push_back({&s, 0});
         continue;
@@ -92,11 +93,16 @@ std::vector<std::vector<NodeRef>> generations(const std::vector<NodeRef>& output
 }
 
 std::vector<NodeRef> rebuild(const std::vector<NodeRef>& outputs,
-                             const std::function<NodeRef(const NodeRef&, NodeRef)>& replace) {
-  const Discovery d = discover(outputs);
+                             const std::function<NodeRef(const NodeRef&, NodeRef)>& replace,
+                             const std::function<bool(const NodeRef&)>& is_leaf) {
+  const Discovery d = discover(outputs, is_leaf);
   std::vector<NodeRef> made(d.nodes.size());
   for (size_t i = 0; i < d.nodes.size(); ++i) {
     const NodeRef& node = *d.nodes[i];
+    if (is_leaf && is_leaf(node)) {
+      made[i] = replace(node, node);
+      continue;
+    }
     std::vector<NodeRef> sources;
     sources.reserve(node->sources.size());
     for (const NodeRef& s : node->sources) sources.push_back(made[d.index.at(s.get())]);

@@ -7,8 +7,9 @@
 
 #include "graph/realise.hpp"
 #include "graph/winograd.hpp"
+#include "search/isolated.hpp"
 #include "search/make_move.hpp"
-#include "search/unused_name.hpp"
+#include "search/order_search.hpp"
 
 namespace lathe::search {
 namespace {
@@ -19,6 +20,7 @@ using graph::NodeRef;
 constexpr double kNear = 1.5;        // forms predicted slower than so many times the best are not measured
 constexpr double kWorthwhile = 0.95; // another rounding must bring five per cent
 constexpr double kForDeciding = 0.5; // share of the budget, where there are several convolutions
+constexpr int kMostAxes = 3;         // along which values may be stored innermost
 constexpr int64_t kFewChannels = 8;  // below, the transforms cost more than the products
 
 /// Stages that Winograd's filtering may pay for.
@@ -31,29 +33,6 @@ std::vector<int> convolutions_of(const lower::Program& program) {
   return found;
 }
 
-/// The convolution by itself: what its operands are computed from becomes inputs.
-NodeRef alone(const NodeRef& sum) {
-  std::vector<NodeRef> order = graph::topological_order({sum});
-  std::map<const graph::Node*, bool>
-      inside; // reached from the sum through views, copies and the product alone
-  inside[sum.get()] = true;
-  for (auto n = order.rbegin(); n != order.rend(); ++n) {
-    if (!inside[n->get()]) continue;
-    const Op op = (*n)->op;
-    if (*n != sum && op != Op::Mul && op != Op::View && op != Op::Contiguous) continue;
-    for (const NodeRef& s : (*n)->sources) inside[s.get()] = true;
-  }
-  const std::string prefix = unused_prefix("operand", order);
-  int count = 0;
-  return graph::rebuild({sum}, [&](const NodeRef& original, NodeRef rebuilt) {
-    const Op op = original->op;
-    const bool opaque = original != sum && op != Op::Mul && op != Op::View && op != Op::Contiguous &&
-                        op != Op::Input && inside[original.get()];
-    return opaque ? graph::input(fmt::format("{}{}", prefix, count++), original->dtype, original->shape)
-                  : rebuilt;
-  })[0];
-}
-
 /// Those of the seeds that are plans of this form of the program, as plans of `form`'s own program.
 std::vector<Plan> seeds_of(const Plan& form, const std::vector<Plan>& seeds, const Target& target) {
   const std::vector<Move> first = form.moves();
@@ -62,11 +41,22 @@ std::vector<Plan> seeds_of(const Plan& form, const std::vector<Plan>& seeds, con
     const std::vector<Move> moves = seed.moves();
     if (moves.size() < first.size() || !std::equal(first.begin(), first.end(), moves.begin())) continue;
     const std::vector<Move> rest(moves.begin() + static_cast<long>(first.size()), moves.end());
-    if (std::any_of(rest.begin(), rest.end(), [](const Move& m) { return m.kind == MoveKind::Winograd; }))
-      continue;
+    if (std::any_of(rest.begin(), rest.end(), [](const Move& m) { return rewrites_graph(m.kind); })) continue;
     if (Applied applied = apply(form, rest, target); applied.plan) out.push_back(std::move(*applied.plan));
   }
   return out;
+}
+
+/// With values stored in the orders that suit their sums: an axis after the other, most programs have one.
+Plan ordered(Plan plan, CostModel& model, const SearchOptions& options) {
+  for (int axes = 0; axes < kMostAxes; ++axes) {
+    const std::optional<Move> order = suggest_order(plan, model, options);
+    if (!order) break;
+    Applied applied = apply(plan, *order, model.target());
+    if (!applied.plan) break;
+    plan = std::move(*applied.plan);
+  }
+  return plan;
 }
 
 struct Form {
@@ -84,15 +74,20 @@ SearchResult decide(const Plan& start, int convolution, CostModel& model, const 
   quick.budget_seconds = 0;
   quick.log.clear();
   quick.progress = nullptr;
-  std::vector<Form> forms{{start, search(start, model, quick)}};
+  std::vector<Form> forms;
+  const auto add = [&](Plan plan) {
+    Plan form = ordered(std::move(plan), model, quick);
+    SearchResult found = search(form, model, quick);
+    forms.push_back({std::move(form), std::move(found)});
+  };
+  add(start);
   const std::string name = start.program->stages[static_cast<size_t>(convolution)].buffer->name;
   double best = forms[0].by_model.predicted_seconds;
   for (int tile = largest_tile; tile >= 2; tile -= 2) {
     Applied applied = apply(start, move_winograd({name}, tile), model.target());
     if (!applied.plan) continue;
-    SearchResult found = search(*applied.plan, model, quick);
-    best = std::min(best, found.predicted_seconds);
-    forms.push_back({std::move(*applied.plan), std::move(found)});
+    add(std::move(*applied.plan));
+    best = std::min(best, forms.back().by_model.predicted_seconds);
   }
   SearchResult result = std::move(forms[0].by_model);
   if (make_measure) {
@@ -152,12 +147,12 @@ SearchResult search_forms(const Plan& start, CostModel& model, const SearchOptio
   Plan plan = start;
   if (!convolutions.empty()) {
     std::map<std::string, lower::NamedOutput> distinct;
-    const auto signature = [](const NodeRef& isolated) {
-      return graph::print({graph::without_data(isolated)});
+    const auto signature = [](const NodeRef& alone) {
+      return graph::print({graph::without_data(alone)});
     };
     for (const int c : convolutions) {
-      const NodeRef isolated = alone(start.program->stages[static_cast<size_t>(c)].node);
-      distinct.emplace(signature(isolated), lower::NamedOutput{"y", isolated});
+      const NodeRef alone = isolated(start.program->stages[static_cast<size_t>(c)].node);
+      distinct.emplace(signature(alone), lower::NamedOutput{"y", alone});
     }
     std::map<std::string, int> tiles;
     SearchOptions share = options;
@@ -174,13 +169,14 @@ SearchResult search_forms(const Plan& start, CostModel& model, const SearchOptio
       std::vector<std::string> stages;
       for (const int c : convolutions_of(*plan.program)) {
         const lower::Stage& stage = plan.program->stages[static_cast<size_t>(c)];
-        if (tiles[signature(alone(stage.node))] == tile) stages.push_back(stage.buffer->name);
+        if (tiles[signature(isolated(stage.node))] == tile) stages.push_back(stage.buffer->name);
       }
       if (stages.empty()) continue;
       if (Applied applied = apply(plan, move_winograd(std::move(stages), tile), model.target()); applied.plan)
         plan = std::move(*applied.plan);
     }
   }
+  plan = ordered(std::move(plan), model, options);
   SearchOptions how = options;
   if (make_measure) {
     make_measure(plan.program, how);

@@ -5,6 +5,9 @@
 namespace lathe::search {
 
 inline Move move_winograd(std::vector<std::string> stages, int tile) { return {MoveKind::Winograd, std::move(stages), {tile}}; }
+inline Move move_innermost(std::vector<std::string> stages, int axis) {
+  return {MoveKind::Innermost, std::move(stages), {axis}};
+}
 inline Move move_inline(std::string stage) { return {MoveKind::Inline, {std::move(stage)}, {}}; }
 inline Move move_fuse_at(std::string stage, std::string loop, std::string scope) {
   return {MoveKind::FuseAt, {std::move(stage), std::move(loop), std::move(scope)}, {}};

@@ -16,6 +16,7 @@ struct Form {
 };
 constexpr Form kForms[] = {
     {MoveKind::Winograd, "winograd", "Ni"},
+    {MoveKind::Innermost, "innermost", "Ni"},
     {MoveKind::Inline, "inline", "n"},
     {MoveKind::FuseAt, "fuse_at", "nnn"},
     {MoveKind::Split, "split", "ni"},
@@ -68,6 +69,8 @@ std::optional<int64_t> to_integer(std::string_view s) {
 
 } // namespace
 
+bool rewrites_graph(MoveKind kind) { return kind == MoveKind::Winograd || kind == MoveKind::Innermost; }
+
 std::string to_string(const Move& move) {
   std::string out(form_of(move.kind).name);
   out += '(';
@@ -92,7 +95,7 @@ Move parse_move(std::string_view text) {
   for (const Form& f : kForms)
     if (f.name == name) form = &f;
   if (!form)
-    fail(whole, "one of winograd, inline, fuse_at, split, reorder, unroll, vectorise, parallelise, pack, prepack, bind, "
+    fail(whole, "one of winograd, innermost, inline, fuse_at, split, reorder, unroll, vectorise, parallelise, pack, prepack, bind, "
                 "accumulate, stream, prefetch_tile, prefetch, merge");
 
   Move move{form->kind, {}, {}};

@@ -60,6 +60,7 @@ enum class MoveKind {
   Stream,
   PrefetchTile,
   Winograd,
+  Innermost,
   Prefetch,
   Merge
 };
@@ -70,6 +71,8 @@ struct Move {
   std::vector<int64_t> numbers;
   friend bool operator==(const Move&, const Move&) = default;
 };
+/// A move for which the program is lowered anew from its rewritten graph: it comes before all others.
+bool rewrites_graph(MoveKind kind);
 std::string to_string(const Move&);
 Move parse_move(std::string_view text); // throws Error(Syntax)
 

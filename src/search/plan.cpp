@@ -135,7 +135,8 @@ private:
     case MoveKind::Pack: verdict = pack(draft, move, target_); break;
     case MoveKind::Prepack: verdict = prepack(draft, move); break;
     case MoveKind::Accumulate: verdict = accumulate(draft, move); break;
-    case MoveKind::Winograd: verdict = "the graph is rewritten before all other moves"; break;
+    case MoveKind::Winograd:
+    case MoveKind::Innermost: verdict = "the graph is rewritten before all other moves"; break;
     case MoveKind::Inline:
     case MoveKind::FuseAt: throw InternalError("a graph move in the loop moves");
     }
@@ -382,7 +383,7 @@ Plan initial_plan(std::shared_ptr<const lower::Program> program) {
 Applied apply(const Plan& plan, const std::vector<Move>& moves, const Target& target) {
   Plan start = plan;
   auto move = moves.begin();
-  for (; move != moves.end() && move->kind == MoveKind::Winograd; ++move)
+  for (; move != moves.end() && rewrites_graph(move->kind); ++move)
     if (Verdict verdict = rewrite_graph(start, *move); !verdict.empty())
       return {{}, to_string(*move) + ": " + verdict};
   Editor editor(start, target);
