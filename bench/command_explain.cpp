@@ -73,7 +73,7 @@ int explain_command(const Options& options) {
     for (const std::string& text : compile(c.program, with).moves())
       moves.push_back(search::parse_move(text));
     const auto program = lowered(c.program);
-    const search::Target target = pipeline::target_for(with);
+    const search::Target target = pipeline::target_for(with, *program);
     const search::MachineProfile machine = search::machine_profile();
     const search::Plan plan = search::replay(program, moves, target);
     const pipeline::Measuring measuring = pipeline::make_measure(program, with);

@@ -115,7 +115,7 @@ int rank_command(const Options& options) {
   for (const Selection& chosen : select(options)) {
     const Case c = make_case(*chosen.workload, chosen.shape, parse_dtype(options.dtype));
     const auto program = lowered(c.program);
-    search::CostModel model(pipeline::target_for(with), search::machine_profile());
+    search::CostModel model(pipeline::target_for(with, *program), search::machine_profile());
     const pipeline::Measuring measuring = pipeline::make_measure(program, with);
     Walker walker(search::initial_plan(program), model, options.seed);
 

@@ -26,7 +26,7 @@ class Assembler {
 public:
   Assembler(const search::Plan& plan, const AssembleOptions& options)
       : plan_(plan), options_(options), impl_(std::make_shared<Impl>()),
-        model_(target_for(options.compile), search::machine_profile()) {}
+        model_(target_for(options.compile, *plan.program), search::machine_profile()) {}
 
   Executable run() {
     impl_->program = plan_.program;

@@ -38,7 +38,7 @@ int usable_cores() {
 class Measurer {
 public:
   Measurer(std::shared_ptr<const lower::Program> program, const CompileOptions& options)
-      : program_(std::move(program)), target_(target_for(options)), cpu_(options.cpu),
+      : program_(std::move(program)), target_(target_for(options, *program_)), cpu_(options.cpu),
         values_(program_->shape_vars) {
     for (const Expr var : program_->shape_vars)
       values_.bind(var, std::clamp<int64_t>(256, var.lo(), var.hi()), "measure");

@@ -12,7 +12,7 @@ std::vector<lower::NamedOutput> simplify(const std::vector<lower::NamedOutput>& 
 std::vector<lower::NamedOutput> fold_constants(const std::vector<lower::NamedOutput>& outputs);
 /// The stages that `compile` schedules, but for outputs that need no kernel (moved.hpp).
 std::shared_ptr<const lower::Program> lowered(const NamedTensors& outputs);
-search::Target target_for(const CompileOptions& options);
+search::Target target_for(const CompileOptions& options, const lower::Program& program);
 /// The plan by: options.moves, the database, or search (with measurements if options.tune).
 search::SearchResult schedule(std::shared_ptr<const lower::Program> program, const CompileOptions& options);
 /// partition_tails, expand_unrolled, keep_accumulators, expand_math, verify (in debug builds).

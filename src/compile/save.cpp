@@ -145,7 +145,7 @@ Parsed parse_graph(const ProgramFile& file) {
 search::Plan plan_of(const std::shared_ptr<const lower::Program>& program, const ProgramFile& file,
                      const std::vector<search::Move>& moves, AssembleOptions& how) {
   try {
-    return search::replay(program, moves, target_for(file.options));
+    return search::replay(program, moves, target_for(file.options, *program));
   } catch (const Error&) {
     search::SearchResult found = schedule(program, file.options);
     how.tuned = found.measured_seconds > 0;

@@ -202,7 +202,7 @@ search::SearchResult find_schedule(ProgramRef program, const CompileOptions& opt
     throw Error(
         ErrorKind::Value,
         fmt::format("compile: winograd = {}, expected tiles of at most 4 or 2, or 0", options.winograd));
-  const search::Target target = target_for(options);
+  const search::Target target = target_for(options, *program);
   search::CostModel model(target, search::machine_profile());
   if (!options.moves.empty()) {
     std::vector<Move> moves;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "compile/assemble.hpp"
+#include "compile/shape_values.hpp"
 #include "lathe/error.hpp"
 
 namespace lathe::pipeline {
@@ -35,7 +36,7 @@ int vector_bytes_of(const std::string& cpu) {
           "compile: cpu \"{}\" is unknown, expected native, x86-64, x86-64-v2, x86-64-v3 or x86-64-v4", cpu));
 }
 
-search::Target target_for(const CompileOptions& options) {
+search::Target target_for(const CompileOptions& options, const lower::Program& program) {
   search::Target target;
   constexpr std::string_view known[] = {"cpu", "c", "opencl", "interp"};
   if (std::find(std::begin(known), std::end(known), options.device) == std::end(known))
@@ -47,6 +48,8 @@ search::Target target_for(const CompileOptions& options) {
   target.vector_registers = target.vector_bytes == 64 ? 32 : 16;
   target.threads = thread_count(options);
   target.groups = options.device == "opencl";
+  for (const lower::InputBuffer& input : program.inputs)
+    if (input.is_constant) target.constant_bytes += largest_bytes(*input.buffer);
   if (target.groups) {
     try {
       const runtime::Device& device = runtime::device(options.device);

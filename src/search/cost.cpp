@@ -161,7 +161,7 @@ void add(const Traffic& from, Traffic& to) {
   to.scattered += from.scattered;
 }
 
-void read_phases(const MachineProfile& machine, Workspace& space) {
+void read_phases(const Target& target, const MachineProfile& machine, Workspace& space) {
   const Features& f = space.features;
   space.phases.assign(f.loops.size(), {});
   const auto share_out = [&](const CacheShape& cache, auto&& link) {
@@ -173,6 +173,7 @@ void read_phases(const MachineProfile& machine, Workspace& space) {
   for (size_t i = 0; i < links; ++i) {
     CacheShape cache = cache_shape(machine.levels[i].bytes, i + 1 < links);
     cache.nearest = i == 0;
+    cache.loses_constants = target.constant_bytes > machine.levels[i].bytes;
     share_out(cache, [&](Phase& p, const Traffic& t, size_t a) {
       add(t, p.links[i]);
       if (i == std::min<size_t>(1, links - 1) && f.accesses[a].ahead != 0) p.asked += t.read;
@@ -234,11 +235,15 @@ void add_phase(const Phase& phase, const MachineProfile& machine, double cycle, 
   }
 }
 
-Terms terms_of(const ast::Kernel& kernel, const Target& target, const MachineProfile& machine) {
+/// `is_constant`: by parameter of the kernel; empty if it is not known.
+Terms terms_of(const ast::Kernel& kernel, const std::vector<bool>& is_constant, const Target& target,
+               const MachineProfile& machine) {
   static thread_local Workspace space;
   Features& f = space.features;
   read_features(kernel, target, f);
-  read_phases(machine, space);
+  for (size_t p = 0; p < is_constant.size(); ++p)
+    for (BufferInfo& b : f.buffers) b.constant |= is_constant[p] && b.buffer == kernel.params[p].buffer.get();
+  read_phases(target, machine, space);
 
   const int width = target.vector_bytes >= 64 ? 2 : target.vector_bytes >= 32 ? 1 : 0;
   const double cycle = 4.0 * (4 << width) / machine.flops_per_second[width];
@@ -262,7 +267,7 @@ Terms terms_of(const ast::Kernel& kernel, const Target& target, const MachinePro
 } // namespace
 
 Cost cost(const KernelPlan& kernel, const Target& target, const MachineProfile& machine) {
-  const Terms terms = terms_of(kernel.kernel, target, machine);
+  const Terms terms = terms_of(kernel.kernel, kernel.is_constant, target, machine);
   Cost out;
   for (int i = 0; i < kTerms; ++i) {
     out.seconds += terms[i];
@@ -273,7 +278,7 @@ Cost cost(const KernelPlan& kernel, const Target& target, const MachineProfile& 
 
 std::vector<double> cost_terms(const ast::Kernel& kernel, const Target& target,
                                const MachineProfile& machine) {
-  const Terms terms = terms_of(kernel, target, machine);
+  const Terms terms = terms_of(kernel, {}, target, machine);
   return {terms.begin(), terms.end()};
 }
 const std::vector<std::string>& cost_term_names() {
@@ -344,7 +349,7 @@ double CostModel::seconds(const KernelPlanRef& kernel) {
     std::lock_guard lock(state_->mutex);
     if (auto it = state_->known.find(kernel->hash); it != state_->known.end()) return it->second;
   }
-  const Terms terms = terms_of(kernel->kernel, state_->target, state_->machine);
+  const Terms terms = terms_of(kernel->kernel, kernel->is_constant, state_->target, state_->machine);
   double seconds = 0;
   for (double t : terms) seconds += t;
   if (!state_->correction.weights.empty()) seconds *= state_->correction.factor({terms.begin(), terms.end()});

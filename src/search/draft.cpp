@@ -209,10 +209,14 @@ KernelPlanRef finish(Draft draft, const std::function<bool(int stage)>& is_exter
   plan->inlined = std::move(draft.inlined);
   plan->moves = std::move(draft.moves);
   plan->hash = structural_hash(kernel);
+  for (const Param& param : kernel.params) plan->is_constant.push_back(copies.contains(param.buffer->id));
   for (size_t k = 0; k < program.inputs.size(); ++k)
     if (program.inputs[k].is_constant)
       for (size_t p = 0; p < kernel.params.size(); ++p)
-        if (kernel.params[p].buffer->id == program.inputs[k].buffer->id) plan->hash = mix(plan->hash, p);
+        if (kernel.params[p].buffer->id == program.inputs[k].buffer->id) {
+          plan->hash = mix(plan->hash, p);
+          plan->is_constant[p] = true;
+        }
   for (const Kernel& c : draft.constants) plan->hash = mix(plan->hash, structural_hash(c));
   plan->constants = std::move(draft.constants);
   return plan;

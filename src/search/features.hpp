@@ -49,7 +49,8 @@ struct BufferInfo {
   const ast::Buffer* buffer;
   double elements;
   int element_bytes;
-  bool prefetched; // asked for before it is read
+  bool prefetched;       // asked for before it is read
+  bool constant = false; // of the program
 };
 
 struct Features {

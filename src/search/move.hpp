@@ -85,6 +85,9 @@ struct Target {
   bool groups = false; // OpenCL: group and local loops, local memory
   bool gpu = false;
   int64_t local_bytes = 32768;
+  /// Of all constants of the program: caches that don't hold them all have lost a kernel's when its turn comes
+  /// again.
+  int64_t constant_bytes = 0;
   int lanes(DType d) const { return vector_bytes / size_of(d); }
 };
 
@@ -98,7 +101,8 @@ struct KernelPlan {
   /// What makes the constants' copies that it reads, once and before the first run: each reads its first
   /// parameter, an input of the program, and writes its second, one of kernel.params.
   std::vector<ast::Kernel> constants;
-  uint64_t hash;            // structural: of kernel and of which parameters are constants
+  std::vector<bool> is_constant; // by parameter: the program's, and those copies
+  uint64_t hash;                 // structural: of kernel and of which parameters are constants
 };
 using KernelPlanRef = std::shared_ptr<const KernelPlan>;
 

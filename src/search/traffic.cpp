@@ -32,7 +32,7 @@ public:
     const bool whole_fits = fits(0, static_cast<int>(f.accesses.size()), -1);
     for (int l = 0; l < static_cast<int>(f.loops.size()); l = f.loops[l].end) {
       if (whole_fits)
-        stream_only(l);
+        add_what_never_stays(l);
       else
         add_traffic(l, 1);
     }
@@ -43,7 +43,7 @@ private:
     double bytes = 0, run = 0;
     int reader = -1, writer = -1; // accesses
     bool ahead = false;
-    bool read = false, written = false, streamed = false, prefetched = false;
+    bool read = false, written = false, streamed = false, prefetched = false, constant = false;
     uint32_t stamp = 0;
   };
 
@@ -151,6 +151,7 @@ private:
       if (m.stamp != stamp_) {
         m = {};
         m.prefetched = f_->buffers[access.buffer].prefetched;
+        m.constant = f_->buffers[access.buffer].constant;
         m.stamp = stamp_;
         touched_.push_back(access.buffer);
       }
@@ -188,15 +189,23 @@ private:
   void add_footprint(int first, int end, int depth, double times) {
     merge(first, end, depth, [&](const Merged& m) {
       const double bytes = m.bytes * times;
-      if (m.read) (*out_)[m.reader].read += bytes;
       if (m.written) {
         Traffic& t = (*out_)[m.writer];
         (m.streamed ? t.streamed : t.written) += bytes;
       }
-      const double enough = cache_.line > 64 ? kPageRun : kPrefetchedRun;
-      if (m.run < enough && (cache_.nearest || !m.prefetched))
-        (*out_)[m.read ? m.reader : m.writer].scattered += bytes * (1 - m.run / enough);
+      if (m.read)
+        add_read(m, bytes);
+      else
+        (*out_)[m.writer].scattered += scattered(m, bytes);
     });
+  }
+  void add_read(const Merged& m, double bytes) {
+    (*out_)[m.reader].read += bytes;
+    (*out_)[m.reader].scattered += scattered(m, bytes);
+  }
+  double scattered(const Merged& m, double bytes) const {
+    const double enough = cache_.line > 64 ? kPageRun : kPrefetchedRun;
+    return m.run < enough && (cache_.nearest || !m.prefetched) ? bytes * (1 - m.run / enough) : 0;
   }
 
   void add_traffic(int loop, double times) {
@@ -219,9 +228,10 @@ private:
   }
 
   // Streaming stores leave the caches even when everything would fit.
-  void stream_only(int loop) {
+  void add_what_never_stays(int loop) {
     const LoopInfo& l = f_->loops[loop];
     merge(l.first_access, l.end_access, l.depth, [&](const Merged& m) {
+      if (m.constant && m.read && cache_.loses_constants) add_read(m, m.bytes);
       if (!m.streamed) return;
       Traffic& t = (*out_)[m.writer];
       t.streamed += m.bytes;

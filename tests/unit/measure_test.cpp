@@ -137,7 +137,7 @@ TEST_CASE("the search goes on past planted candidates, and finds a schedule") {
   const ProgramRef program = product(48);
   const CompileOptions options = compiled();
   const pipeline::Measuring measuring = pipeline::make_measure(program, options);
-  search::CostModel model(pipeline::target_for(options), search::default_machine_profile());
+  search::CostModel model(pipeline::target_for(options, *program), search::default_machine_profile());
   int calls = 0, refused = 0;
   std::set<uint64_t> planted;
   search::SearchOptions how;
