@@ -1,6 +1,6 @@
-// The search over the forms of a program: as it is, and with convolutions rewritten by graph moves. Each form
-// is a program of its own, so graph moves come first in a plan, and the joint search looks at kernels and
-// loops of one form.
+// The search over the forms of a program: as it is, with convolutions rewritten, and with values stored in
+// other orders, by graph moves. Each form is a program of its own, so graph moves come first in a plan, and
+// the joint search looks at kernels and loops of one form.
 #pragma once
 #include "search/search.hpp"
 

@@ -1,39 +1,43 @@
 // Moves: what the search may do to a Plan. A Move is data: printable, parseable, storable. Replaying a list
 // of moves on the same Program rebuilds the same Plan.
 //
-// A Plan partitions the stages of a Program into kernels. It starts with one kernel per stage. Loop moves
-// name a loop
-// ("t3.i0"); graph moves name stages by their buffer ("t3").
+// A Plan partitions the stages of a Program into kernels. It starts with one kernel per stage. Loop moves name a
+// loop ("t3.i0"); graph moves name stages by their buffer ("t3").
 //
-//   winograd(t3, t9, 4)            the convolutions t3 and t9 by Winograd's filtering with tiles of 4 x 4 (or 2) results. The
-//   program is lowered anew with its graph rewritten: stages get new numbers, and only other such moves may come before
-//   inline(t3)                     every use of t3 computes it on the spot; t3's kernel goes unless t3 is an
-//   output fuse_at(t3, t5.i0.o, register) t3's nests move into t5's kernel, under that loop, storage shrunk
-//   to what one iteration needs;
-//                                  scope is packed, register or local. All uses of t3 must be under the loop.
-//                                  Loop "root": beside its first user's kernel, not under any loop; a stage's
-//                                  name: beside that stage's kernel
-//   split(t5.i1, 16)               t5.i1 becomes t5.i1.o over ceil(n/16) and, inside it, t5.i1.i over min(16,
-//   rest) reorder(t5.i0.i, t5.r0, ...)   the named loops, all of one perfect nest, take this order (outermost
-//   first) unroll(l)  vectorise(l)  parallelise(l) pack(t5, x, t5.i1.o, packed)   the load of buffer x in the
-//   nest of t5 is copied, at the top of the loop's body, into scratch laid out
-//                                  in the order in which the loops inside read it (scope packed; local stages
-//                                  through work-group memory)
-//   prepack(t5, w)                 the load of the constant w in the nest of t5 reads a copy laid out in the
-//   order of the loops around it, which is made once, before the first run
+// Moves that rewrite the graph come before all others: the program is lowered anew, and stages get new numbers.
+//   winograd(t3, t9, 4)            the convolutions t3 and t9 by Winograd's filtering with tiles of 4 x 4 (or 2)
+//                                  results
+//   innermost(t3, t9, 1)           t3 and t9, with all values that are made of them or that they are made of element
+//                                  by element, are computed and stored with axis 1 innermost
+//
+// Moves between kernels:
+//   inline(t3)                     every use of t3 computes it on the spot; t3's kernel goes unless t3 is an output
+//   fuse_at(t3, t5.i0.o, register) t3's nests move into t5's kernel, under that loop, storage shrunk to what one
+//                                  iteration needs; scope is packed, register or local. All uses of t3 must be under
+//                                  the loop. Loop "root": beside its first user's kernel, not under any loop; a
+//                                  stage's name: beside that stage's kernel
+//
+// Moves on loops:
+//   split(t5.i1, 16)               t5.i1 becomes t5.i1.o over ceil(n/16) and, inside it, t5.i1.i over min(16, rest)
+//   reorder(t5.i0.i, t5.r0, ...)   the named loops, all of one perfect nest, take this order (outermost first)
+//   unroll(l)  vectorise(l)  parallelise(l)
+//   pack(t5, x, t5.i1.o, packed)   the load of buffer x in the nest of t5 is copied, at the top of the loop's body,
+//                                  into scratch laid out in the order in which the loops inside read it (scope
+//                                  packed; local stages through work-group memory)
+//   prepack(t5, w)                 the load of the constant w in the nest of t5 reads a copy laid out in the order of
+//                                  the loops around it, which is made once, before the first run
 //   bind(l, group, 0)              OpenCL work-group / local work-item axis 0..2
-//   accumulate(t5, l, f1, f2...)   around loop l: the combines of t5 go to a register copy, combined back
-//   after l. The loops f
-//                                  (reducing, inside l) become dimensions of the copy: partial sums, one per
-//                                  lane, say
+//   accumulate(t5, l, f1, f2...)   around loop l: the combines of t5 go to a register copy, combined back after l.
+//                                  The loops f (reducing, inside l) become dimensions of the copy: partial sums, one
+//                                  per lane, say
 //   stream(t5)                     t5 is stored non-temporally
-//   prefetch_tile(t5, x, a, s, l)       in each iteration of loop l the nest of t5 asks for a few of the cache lines of x
-//                                  that the next iteration of loop a will read in this one; the iterations of
-//                                  loop s, which lies between them, take turns
-//   merge(t4, t5)                  the nest of t5 computes each element of t4 just before it reads it, for whoever
-//                                  else reads t4 later; both nests must walk through t4 in the same way
+//   prefetch_tile(t5, x, a, s, l)  in each iteration of loop l the nest of t5 asks for a few of the cache lines of x
+//                                  that the next iteration of loop a will read in this one; the iterations of loop s,
+//                                  which lies between them, take turns
 //   prefetch(t5, x, l, n)          where the nest of t5 reads x, it asks the caches for what n iterations of loop l
 //                                  later will read
+//   merge(t4, t5)                  the nest of t5 computes each element of t4 just before it reads it, for whoever
+//                                  else reads t4 later; both nests must walk through t4 in the same way
 #pragma once
 #include <memory>
 #include <optional>

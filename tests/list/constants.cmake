@@ -4,3 +4,4 @@ lathe_test(unit/folded_program_test)
 # Small matrices along axes, and Winograd's filtering made of them.
 lathe_test(unit/transform_test core view ast graph lower search)
 lathe_test(unit/winograd_test)
+lathe_test(unit/storage_order_test)
