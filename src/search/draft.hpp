@@ -93,6 +93,7 @@ Verdict stream(Draft&, const Move&);
 Verdict prefetch_tile(Draft&, const Move&, const Target&);
 Verdict prefetch(Draft&, const Move&);
 Verdict merge(Draft&, const Move&);
+Verdict border(Draft&, const Move&);
 Verdict pack(Draft&, const Move&, const Target&);
 Verdict prepack(Draft&, const Move&);
 Verdict accumulate(Draft&, const Move&);

@@ -32,6 +32,7 @@ constexpr Form kForms[] = {
     {MoveKind::PrefetchTile, "prefetch_tile", "nnnnn"},
     {MoveKind::Prefetch, "prefetch", "nnni"},
     {MoveKind::Merge, "merge", "nn"},
+    {MoveKind::Border, "border", "n"},
 };
 
 const Form& form_of(MoveKind kind) {
@@ -96,7 +97,7 @@ Move parse_move(std::string_view text) {
     if (f.name == name) form = &f;
   if (!form)
     fail(whole, "one of winograd, innermost, inline, fuse_at, split, reorder, unroll, vectorise, parallelise, pack, prepack, bind, "
-                "accumulate, stream, prefetch_tile, prefetch, merge");
+                "accumulate, stream, prefetch_tile, prefetch, merge, border");
 
   Move move{form->kind, {}, {}};
   std::string_view rest = whole.substr(open + 1, whole.size() - open - 2);

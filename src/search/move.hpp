@@ -38,6 +38,8 @@
 //                                  later will read
 //   merge(t4, t5)                  the nest of t5 computes each element of t4 just before it reads it, for whoever
 //                                  else reads t4 later; both nests must walk through t4 in the same way
+//   border(t4)                     where t4 is 0 outside of a box, such as a padded copy, it is stored by nests of its
+//                                  own, and t4's loops run over the box alone
 #pragma once
 #include <memory>
 #include <optional>
@@ -66,7 +68,8 @@ enum class MoveKind {
   Winograd,
   Innermost,
   Prefetch,
-  Merge
+  Merge,
+  Border
 };
 
 struct Move {

@@ -132,6 +132,7 @@ private:
     case MoveKind::PrefetchTile: verdict = prefetch_tile(draft, move, target_); break;
     case MoveKind::Prefetch: verdict = prefetch(draft, move); break;
     case MoveKind::Merge: verdict = merge(draft, move); break;
+    case MoveKind::Border: verdict = border(draft, move); break;
     case MoveKind::Pack: verdict = pack(draft, move, target_); break;
     case MoveKind::Prepack: verdict = prepack(draft, move); break;
     case MoveKind::Accumulate: verdict = accumulate(draft, move); break;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "search/draft.hpp"
 #include "search/tile.hpp"
 
 namespace lathe::search {
@@ -103,18 +104,25 @@ std::vector<Proposal> suggest_tile(const SuggestContext& c) {
   return proposals;
 }
 
-std::vector<Proposal> suggest_fused_tile(const SuggestContext& c) {
-  // The consumer: one plain store, its loops as they were made.
-  const Features& f = c.features;
-  const std::vector<Leaf> leaves = leaves_of(f);
-  if (leaves.size() != 1 || leaves[0].combine || leaves[0].random || leaves[0].own != 0 ||
-      leaves[0].loops.empty())
-    return {};
-  const Leaf& leaf = leaves[0];
-  for (int l : leaf.loops)
-    if (!is_serial(f, l)) return {};
+namespace {
+
+/// The one store of a kernel that reads something: what fills a border does not.
+std::optional<Leaf> only_reader(const Features& f) {
+  std::vector<Leaf> leaves = leaves_of(f);
+  std::erase_if(leaves, [](const Leaf& leaf) { return leaf.first == leaf.store; });
+  if (leaves.size() != 1) return {};
+  return std::move(leaves[0]);
+}
+
+/// Tiles of the reductions that a kernel reads, fused under its loops. The consumer: one plain store, its
+/// loops as they were made.
+void tiles_under(const SuggestContext& c, const Features& f, const std::vector<Move>& before,
+                 std::vector<Proposal>& proposals) {
+  const std::optional<Leaf> leaf = only_reader(f);
+  if (!leaf || leaf->combine || leaf->random || leaf->own != 0 || leaf->loops.empty()) return;
+  for (int l : leaf->loops)
+    if (!is_serial(f, l)) return;
   const lower::Program& program = *c.plan.program;
-  std::vector<Proposal> proposals;
   for (int stage : c.kernel.reads) {
     const lower::Stage& info = program.stages[stage];
     if (!info.is_reduction || info.is_output) continue;
@@ -130,30 +138,48 @@ std::vector<Proposal> suggest_fused_tile(const SuggestContext& c) {
     std::vector<TileProblem> problems = read_tile_problems(pf, program, producer->kernel, c.target);
     if (problems.size() != 1 || !problems[0].whole) continue;
     TileProblem& problem = problems[0];
-    problem.lanes = std::min(problem.lanes, lanes_of(f, leaf, c.target));
+    problem.lanes = std::min(problem.lanes, lanes_of(f, *leaf, c.target));
     // Each of its axes must be one of the consumer's loops.
     bool aligned = problem.lanes >= 2;
     size_t matched = 0;
     int reads = 0;
-    for (int a = leaf.first; a < leaf.store && aligned; ++a) {
+    for (int a = leaf->first; a < leaf->store && aligned; ++a) {
       const AccessInfo& access = f.accesses[a];
       if (f.buffers[access.buffer].buffer->id != info.buffer->id) continue;
       ++reads;
       for (auto& axis : problem.out) {
-        const size_t loops = match_axis(f, leaf, access, axis);
+        const size_t loops = match_axis(f, *leaf, access, axis);
         aligned &= loops > 0;
         matched += loops;
       }
       double moving = 0;
-      for (int l : leaf.loops) moving += f.stride(access, l) != 0;
-      aligned &= moving == static_cast<double>(matched) && leaf.loops.size() == matched;
+      for (int l : leaf->loops) moving += f.stride(access, l) != 0;
+      aligned &= moving == static_cast<double>(matched) && leaf->loops.size() == matched;
     }
     if (!aligned || reads != 1) continue;
     for (const TileChoice& choice : tile_choices(problem, c)) {
       Proposal p = tile_moves(problem, choice);
-      if (!p.moves.empty()) proposals.push_back(std::move(p));
+      if (p.moves.empty()) continue;
+      p.moves.insert(p.moves.begin(), before.begin(), before.end());
+      proposals.push_back(std::move(p));
     }
   }
+}
+
+} // namespace
+
+std::vector<Proposal> suggest_fused_tile(const SuggestContext& c) {
+  std::vector<Proposal> proposals;
+  tiles_under(c, c.features, {}, proposals);
+  if (c.kernel.stages.size() != 1) return proposals;
+  // Into a padded value: under the loops over what lies inside its border.
+  const Move border = move_border(c.plan.program->stages[c.kernel.stages[0]].buffer->name);
+  Draft draft = draft_of(*c.plan.program, c.kernel);
+  if (!search::border(draft, border).empty()) return proposals;
+  const KernelPlanRef inside = finish(std::move(draft), [](int) { return true; });
+  Features f;
+  read_features(inside->kernel, c.target, f);
+  tiles_under(c, f, {border}, proposals);
   return proposals;
 }
 

@@ -34,6 +34,10 @@ inline std::vector<NamedProgram> small_programs() {
   out.push_back({"conv2d",
                  {{"y", in("x", {1, 3, 9, 8}).conv2d(in("w", {5, 3, 3, 3}), in("b", {5}), {.padding = {1}})}},
                  27});
+  {
+    const Tensor inside = in("x", {1, 3, 5, 7}).conv2d(in("w", {4, 3, 1, 1}), in("b", {4})).relu();
+    out.push_back({"padded", {{"y", inside.pad({{0, 0}, {0, 0}, {1, 2}, {3, 0}}).contiguous() * 2.0}}, 3});
+  }
   out.push_back(
       {"max-pool", {{"y", in("x", {1, 2, 9, 9}).max_pool2d({3, 3}, {.stride = {2}, .padding = {1}})}}, 1});
   out.push_back(

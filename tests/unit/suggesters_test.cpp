@@ -118,6 +118,30 @@ TEST_CASE("fused tile: the product goes under the tile loops of what follows it"
       CHECK(applied.plan->kernels.size() == 1);
 }
 
+TEST_CASE("fused tile: a product goes under the loops inside a border, which gets nests of its own") {
+  const Tensor x = Tensor::input("x", {1, 32, 14, 14}), w = Tensor::input("w", {64, 32, 1, 1});
+  const Plan plan = inlined(x.conv2d(w).relu().pad({{0, 0}, {0, 0}, {1, 2}, {3, 0}}).contiguous());
+  REQUIRE(plan.kernels.size() == 2); // the epilogue is where the padded value is made
+  const Counted c = propose(suggest_fused_tile, plan, 1, test::target());
+  CHECK(uses(c, MoveKind::Border));
+  CHECK(c.legal > 0);
+  for (const Proposal& p : c.proposals)
+    if (Applied applied = apply(plan, p.moves, test::target()); applied.plan)
+      CHECK(applied.plan->kernels.size() == 1);
+  const auto reason = [&](const std::string& stage) {
+    return apply(plan, move_border(stage), test::target()).reason;
+  };
+  const std::string sum = "t" + std::to_string(plan.kernels[0]->stages[0]);
+  CHECK(reason(sum).find("no plain nest of " + sum + " is 0 outside of a box") != std::string::npos);
+  const std::string padded = "t" + std::to_string(plan.kernels[1]->stages[0]);
+  const Applied once = apply(plan, move_border(padded), test::target());
+  REQUIRE(once.plan);
+  // A slab on three sides (nothing is left of the fourth), and the box.
+  CHECK(once.plan->kernels[1]->kernel.body.size() == 4);
+  CHECK(apply(*once.plan, move_border(padded), test::target()).reason.find("no plain nest") !=
+        std::string::npos);
+}
+
 TEST_CASE("fuse: the rows of a softmax in one pass") {
   const Plan plan = inlined(test::in("a", {64, 80}).softmax(-1));
   REQUIRE(plan.kernels.size() >= 2);
