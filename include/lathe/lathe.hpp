@@ -4,4 +4,5 @@
 #include "lathe/error.hpp"
 #include "lathe/executable.hpp"
 #include "lathe/expr.hpp"
+#include "lathe/gradient.hpp"
 #include "lathe/tensor.hpp"

@@ -22,11 +22,6 @@ std::mutex& memo_mutex() {
   return *m;
 }
 
-NodeRef realised_of(const NodeRef& node) {
-  std::lock_guard lock(memo_mutex());
-  return node->realised_as;
-}
-
 bool has_data(const NodeRef& node) { return node->op == Op::Input && std::get<InputAttr>(node->attr).data; }
 
 // The value without computing anything, if that is possible.
@@ -49,6 +44,11 @@ NodeRef read_in_place(const NodeRef& node) {
 }
 
 } // namespace
+
+NodeRef realised_of(const NodeRef& node) {
+  std::lock_guard lock(memo_mutex());
+  return node->realised_as;
+}
 
 void set_realiser(Realiser realiser) { registered.store(realiser); }
 

@@ -19,6 +19,8 @@ std::vector<StorageRef> compute(const std::vector<NodeRef>& nodes);
 /// Error(Shape) for a symbolic shape.
 NodeRef realise(std::string_view op, const NodeRef& node);
 
+/// The buffer that holds the node's value, if some Tensor has realised it; else null.
+NodeRef realised_of(const NodeRef& node);
 /// The same program with every node that some Tensor has realised replaced by its buffer.
 std::vector<NodeRef> with_realised(const std::vector<NodeRef>& outputs);
 /// The program with realised inputs made into named ones ("in0", "in1", ...), so that keeping it keeps no

@@ -51,7 +51,9 @@ Tensor tanh_f32(const Tensor& x) {
   Tensor p = constant_like(x, -0x1.825882p-8);
   for (double c : {0x1.54b8aap-6, -0x1.b898ep-5, 0x1.1109aep-3, -0x1.55553ep-2}) p = plus(p * z, c);
   const Tensor small = a + a * z * p;
-  const Tensor large = one - constant_like(x, 2) / plus((a + a).exp(), 1);
+  const Tensor b =
+      minimum(a, constant_like(x, 16)); // 1 from there on; e^2a has to stay finite for the derivative
+  const Tensor large = one - constant_like(x, 2) / plus((b + b).exp(), 1);
   const Tensor y = where(a < constant_like(x, 0.6), small, large);
   return where(x < constant_like(x, 0), -y, y);
 }
@@ -109,7 +111,9 @@ Tensor Tensor::log1p() const {
   return in_wide(*this, [](const Tensor& x) {
     const Tensor u = plus(x, 1), one = constant_like(x, 1);
     const Tensor as_is = (u == one) | (u == constant_like(x, kInfinity));
-    return where(as_is, x, u.log() * (x / plus(u, -1)));
+    // What is not taken must still be finite: its derivative is multiplied by 0, not left out.
+    const Tensor v = where(as_is, constant_like(x, 2), u);
+    return where(as_is, x, v.log() * (x / plus(v, -1)));
   });
 }
 Tensor Tensor::expm1() const { return in_wide(*this, expm1_wide); }

@@ -1,0 +1,311 @@
+// The adjoint of a view. Where each axis of the view stays within one dimension of its source, that is again
+// made of views and at most one sum:
+//
+//   - what the mask hides is cut off, repeated axes are summed, axes that run backwards are flipped;
+//   - axes of one dimension that nest without overlap (a split dimension, windows side by side) are padded to
+//     their steps and joined;
+//   - of axes that overlap (windows), the longest is kept, with zeros between its elements, and the others
+//   are
+//     taps: element h of the dimension is the sum over the taps t of what lies at h - t * step;
+//   - what is left is padded to the size of the dimension.
+//
+// Where the cotangent is a product summed over axes that the view repeats, as a convolution's data has it,
+// both factors are moved and the sum over taps and repeated axes is one: the gradient is a transposed
+// convolution.
+//
+// Any other view adds up at computed indices.
+#include <algorithm>
+
+#include "graph/gradient.hpp"
+#include "graph/tensor_impl.hpp"
+#include "view/dimensions.hpp"
+
+namespace lathe::graph {
+namespace {
+
+Part scattered(const View& view, const Shape& source, const Tensor& cotangent) {
+  const Shape& shape = view.shape();
+  Tensor index = broadcast_to(size_scalar(view.offset()), shape);
+  Tensor valid = broadcast_to(Tensor::full({}, true), shape);
+  for (int k = 0; k < cotangent.rank(); ++k) {
+    const Tensor at = index_along(k, shape);
+    if (!view.strides()[k].is_const(0)) index = index + at * size_scalar(view.strides()[k]);
+    const Interval& in = view.mask()[k];
+    if (!in.begin.is_const(0)) valid = valid & (at >= size_scalar(in.begin));
+    if (in.end != shape[k]) valid = valid & (at < size_scalar(in.end));
+  }
+  const Tensor nowhere = size_scalar(-1);
+  const Tensor sum = add_at(num_elements(source), lathe::where(valid, index, nowhere), cotangent);
+  return view_op(sum, View::contiguous(source));
+}
+
+/// Axes of the cotangent that move along one dimension as one: each but the first nests in those before it.
+struct Run {
+  Expr size; // once they are joined
+  std::vector<int> axes;
+  std::vector<int64_t> steps;
+
+  int64_t step() const { return steps.back(); }
+};
+
+/// What moves along one dimension: its main run, and taps that are added to it.
+struct Dimension {
+  Expr size, start;
+  std::optional<Run> main;
+  std::vector<Run> taps;
+
+  Expr reach() const {
+    Expr sum = 0;
+    for (const Run& tap : taps) sum = sum + (tap.size - 1) * tap.step();
+    return sum;
+  }
+};
+
+/// Axes of the cotangent, cut to its mask: those that are summed, those that are flipped, those of each
+/// dimension.
+struct Layout {
+  std::vector<int> repeated;
+  std::vector<bool> flipped;
+  std::vector<Dimension> dimensions;
+  bool overlaps = false;
+};
+
+std::optional<Layout> lay_out(const View& view, const Shape& source) {
+  Layout layout;
+  layout.flipped.assign(view.shape().size(), false);
+  for (size_t k = 0; k < view.shape().size(); ++k) {
+    const Expr stride = view.strides()[k];
+    if (stride.is_const(0))
+      layout.repeated.push_back(static_cast<int>(k));
+    else if (stride.hi() < 0)
+      layout.flipped[k] = true;
+    else if (stride.lo() <= 0)
+      return {};
+  }
+  const View forward = view.flip(layout.flipped);
+  const auto walk = walk_dimensions(forward, source);
+  if (!walk) return {};
+  std::vector<std::vector<Run>> runs(walk->sizes.size());
+  for (size_t k = 0; k < forward.shape().size(); ++k)
+    if (const auto& step = walk->steps[k])
+      runs[step->dimension].push_back({forward.shape()[k], {static_cast<int>(k)}, {step->count}});
+  for (size_t d = 0; d < runs.size(); ++d) {
+    std::stable_sort(runs[d].begin(), runs[d].end(),
+                     [](const Run& a, const Run& b) { return a.step() > b.step(); });
+    std::vector<Run> joined;
+    for (Run& next : runs[d]) {
+      Run* last = joined.empty() ? nullptr : &joined.back();
+      if (last && last->step() % next.step() == 0 && proves_le(next.size, last->step() / next.step())) {
+        last->size = (last->size - 1) * (last->step() / next.step()) + next.size;
+        last->axes.push_back(next.axes[0]);
+        last->steps.push_back(next.step());
+      } else {
+        joined.push_back(std::move(next));
+      }
+    }
+    Dimension dimension{walk->sizes[d], walk->start[d], {}, {}};
+    if (!joined.empty()) {
+      const auto longest = std::max_element(
+          joined.begin(), joined.end(), [](const Run& a, const Run& b) { return a.size.hi() < b.size.hi(); });
+      dimension.main = *longest;
+      joined.erase(longest);
+    }
+    dimension.taps = std::move(joined);
+    layout.overlaps |= !dimension.taps.empty();
+    layout.dimensions.push_back(std::move(dimension));
+  }
+  return layout;
+}
+
+bool repeats(const Tensor& t, size_t axis) {
+  const NodeRef node = node_of(t);
+  if (node->op != Op::View) return node->op == Op::Const;
+  const View& v = std::get<View>(node->attr);
+  return v.strides()[axis].is_const(0) && v.mask()[axis] == Interval{0, v.shape()[axis]};
+}
+
+/// The tensor once along the axes that it repeats.
+Tensor once(const Tensor& t) {
+  std::vector<Expr> begin(t.shape().size(), Expr(0)), end = t.shape();
+  for (size_t k = 0; k < end.size(); ++k)
+    if (repeats(t, k)) end[k] = 1;
+  return shrink_to(t, begin, end);
+}
+
+/// One view without a mask, or none.
+bool is_plain(const Tensor& t) {
+  const NodeRef node = node_of(t);
+  return node->op != Op::View || (node->sources[0]->op != Op::View && !std::get<View>(node->attr).has_mask());
+}
+
+/// One or two factors whose product, summed over the last axes, is what the adjoint is about. The axes in
+/// front are brought into the form of the dimensions, one after the other.
+class Factors {
+public:
+  Factors(std::vector<Tensor> factors, const Layout& layout) : factors_(std::move(factors)) {
+    std::vector<int> order;
+    for (const Dimension& d : layout.dimensions)
+      if (d.main) order.insert(order.end(), d.main->axes.begin(), d.main->axes.end());
+    for (const Dimension& d : layout.dimensions)
+      for (const Run& tap : d.taps) order.insert(order.end(), tap.axes.begin(), tap.axes.end());
+    // What is left: axes of size 1, and those to be summed.
+    for (int k = 0; k < factors_[0].rank(); ++k)
+      if (std::find(order.begin(), order.end(), k) == order.end()) order.push_back(k);
+    for (Tensor& f : factors_) f = f.permute(order);
+  }
+
+  const Shape& shape() const { return factors_[0].shape(); }
+
+  void reshape(const Shape& shape) {
+    for (Tensor& f : factors_) f = view_op(f, View::contiguous(shape));
+  }
+  void insert_axis(size_t axis) {
+    Shape target = shape();
+    target.insert(target.begin() + static_cast<long>(axis), Expr(1));
+    reshape(target);
+  }
+  void pad(size_t axis, Expr before, Expr after) {
+    std::vector<Expr> b(shape().size(), Expr(0)), a = b;
+    b[axis] = before, a[axis] = after;
+    fill(axis, before + shape()[axis] + after, [&](const Tensor& f) { return pad_zero(f, b, a); });
+  }
+  /// step - 1 zeros between elements.
+  void spread(size_t axis, int64_t step) {
+    if (step == 1) return;
+    const Expr size = shape()[axis], full = (size - 1) * step + 1;
+    fill(axis, full, [&](const Tensor& f) {
+      Shape apart = f.shape();
+      apart.insert(apart.begin() + static_cast<long>(axis) + 1, Expr(1));
+      std::vector<Expr> none(apart.size(), Expr(0)), after = none;
+      after[axis + 1] = step - 1;
+      Shape joined = f.shape();
+      joined[axis] = size * step;
+      const Tensor dense =
+          view_op(pad_zero(view_op(f, View::contiguous(apart)), none, after), View::contiguous(joined));
+      joined[axis] = full;
+      return shrink_to(dense, std::vector<Expr>(joined.size(), Expr(0)), joined);
+    });
+  }
+  /// Joins the axes from `axis` that make a run: each inner one padded to the step of the one around it.
+  void join(size_t axis, const std::vector<int64_t>& steps) {
+    for (size_t k = 1; k < steps.size(); ++k) {
+      const int64_t ratio = steps[k - 1] / steps[k];
+      const Expr outer = shape()[axis], inner = shape()[axis + 1];
+      pad(axis + 1, 0, ratio - inner);
+      Shape target = shape();
+      target[axis] = outer * ratio;
+      target.erase(target.begin() + static_cast<long>(axis) + 1);
+      reshape(target);
+      target[axis] = (outer - 1) * ratio + inner;
+      for (Tensor& f : factors_) f = shrink_to(f, std::vector<Expr>(target.size(), Expr(0)), target);
+    }
+  }
+  /// A view of every factor. What was padded and repeats itself is stored once before, so that it is read
+  /// without conditions.
+  void view(const View& v) {
+    for (Tensor& f : factors_) {
+      const Tensor base = once(f);
+      if (base.shape() != f.shape() && !is_plain(base)) f = broadcast_to(base.contiguous(), f.shape());
+      f = view_op(f, v);
+    }
+  }
+  /// The product, summed over all axes from `first`.
+  Tensor sum(size_t first) const {
+    const Tensor product = factors_.size() == 1 ? factors_[0] : factors_[0] * factors_[1];
+    std::vector<int> axes;
+    for (size_t k = first; k < shape().size(); ++k) axes.push_back(static_cast<int>(k));
+    return reduce_op(Op::Add, product, axes);
+  }
+
+private:
+  /// Zeros put along an axis of one factor are enough: another that repeats its values there goes on to.
+  template <class F> void fill(size_t axis, Expr size, F&& change) {
+    const bool both =
+        std::all_of(factors_.begin(), factors_.end(), [&](const Tensor& f) { return repeats(f, axis); });
+    for (Tensor& f : factors_) {
+      if (both || !repeats(f, axis)) {
+        f = change(f);
+        continue;
+      }
+      Shape target = f.shape();
+      std::vector<Expr> end = target;
+      target[axis] = size, end[axis] = 1;
+      f = broadcast_to(shrink_to(f, std::vector<Expr>(target.size(), Expr(0)), end), target);
+    }
+  }
+
+  std::vector<Tensor> factors_;
+};
+
+/// Each dimension as one axis of its size, and in front of that the reach of its taps; then the taps, an axis
+/// each.
+void fill_dimensions(Factors& f, const Layout& layout) {
+  size_t axis = 0;
+  for (const Dimension& d : layout.dimensions) {
+    if (d.main) {
+      f.join(axis, d.main->steps);
+      f.spread(axis, d.main->step());
+    } else {
+      f.insert_axis(axis);
+    }
+    f.pad(axis, d.start + d.reach(), d.size - d.start - f.shape()[axis]);
+    ++axis;
+  }
+  for (const Dimension& d : layout.dimensions)
+    for (const Run& tap : d.taps) f.join(axis++, tap.steps);
+}
+
+/// From what fill_dimensions made: element (h, ..., t, ...) is what tap t adds to element h.
+View view_of_taps(const Shape& filled, const Layout& layout) {
+  Shape shape = filled;
+  std::vector<Expr> strides = row_major_strides(filled);
+  Expr offset = 0;
+  size_t tap_axis = layout.dimensions.size();
+  for (size_t d = 0; d < layout.dimensions.size(); ++d) {
+    const Dimension& dimension = layout.dimensions[d];
+    shape[d] = dimension.size;
+    offset = offset + dimension.reach() * strides[d];
+    for (const Run& tap : dimension.taps) {
+      strides[tap_axis] = strides[tap_axis] - strides[d] * tap.step();
+      ++tap_axis;
+    }
+  }
+  return View(std::move(shape), std::move(strides), offset, {});
+}
+
+} // namespace
+
+Part view_adjoint(const View& view, const Shape& source, const Tensor& cotangent) {
+  std::vector<Expr> begin, end;
+  bool known = true;
+  for (size_t k = 0; k < view.shape().size(); ++k) {
+    const Interval& in = view.mask()[k];
+    if (proves_le(in.end, in.begin)) return {};
+    known =
+        known && proves_le(0, in.begin) && proves_lt(in.begin, in.end) && proves_le(in.end, view.shape()[k]);
+    begin.push_back(in.begin);
+    end.push_back(in.end);
+  }
+  const View seen = known ? view.shrink(begin, end) : view;
+  const auto layout = seen.has_mask() ? std::nullopt : lay_out(seen, source);
+  if (!layout) return scattered(view, source, cotangent);
+
+  const bool sums = std::any_of(layout->repeated.begin(), layout->repeated.end(),
+                                [&](int k) { return !seen.shape()[k].is_const(1); });
+  const NodeRef node = node_of(cotangent);
+  std::vector<Tensor> parts{cotangent};
+  if (layout->overlaps && sums && node->op == Op::Mul)
+    parts = {wrap(node->sources[0]), wrap(node->sources[1])};
+  for (Tensor& part : parts) {
+    part = shrink_to(part.cast(wide(part.dtype())), begin, end);
+    if (parts.size() == 1) part = reduce_op(Op::Add, part, layout->repeated);
+    part = view_op(part, View::contiguous(part.shape()).flip(layout->flipped));
+  }
+  Factors factors(std::move(parts), *layout);
+  fill_dimensions(factors, *layout);
+  if (layout->overlaps) factors.view(view_of_taps(factors.shape(), *layout));
+  const Tensor sum = factors.sum(layout->dimensions.size());
+  return view_op(sum, View::contiguous(source)).cast(cotangent.dtype());
+}
+
+} // namespace lathe::graph

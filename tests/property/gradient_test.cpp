@@ -1,0 +1,465 @@
+// Gradients against central differences in f64: every primitive, every form of view, and what is composed of
+// them.
+#include <doctest/doctest.h>
+
+#include <random>
+
+#include "support/differences.hpp"
+
+using namespace lathe;
+using namespace lathe::test;
+
+namespace {
+
+using Tensors = std::vector<Tensor>;
+
+/// A primitive's node on f64, as no public function builds all of them.
+Tensor raw(graph::NodeRef node) { return graph::wrap(std::move(node)); }
+graph::NodeRef node(const Tensor& t) { return graph::node_of(t); }
+
+Tensor indices(const std::vector<int64_t>& values) { return Tensor::from(values); }
+
+} // namespace
+
+TEST_CASE("elementwise primitives") {
+  struct Row {
+    const char* name;
+    Case c;
+  };
+  const Shape shape{3, 5};
+  const Row rows[] = {
+      {"Neg", {[](const Tensors& x) { return -x[0]; }, {shape}}},
+      {"Recip", {[](const Tensors& x) { return x[0].reciprocal(); }, {shape}, 0.5, 2}},
+      {"Recip of negatives", {[](const Tensors& x) { return x[0].reciprocal(); }, {shape}, -2, -0.5}},
+      {"Sqrt", {[](const Tensors& x) { return x[0].sqrt(); }, {shape}, 0.3, 2}},
+      {"Exp2", {[](const Tensors& x) { return x[0].exp2(); }, {shape}}},
+      {"Log2", {[](const Tensors& x) { return x[0].log2(); }, {shape}, 0.3, 2}},
+      {"Sin", {[](const Tensors& x) { return x[0].sin(); }, {shape}}},
+      {"Trunc", {[](const Tensors& x) { return x[0].trunc() * x[0]; }, {shape}}},
+      {"Add", {[](const Tensors& x) { return x[0] + x[1]; }, {shape, shape}}},
+      {"Mul", {[](const Tensors& x) { return x[0] * x[1]; }, {shape, shape}}},
+      {"Mul by itself", {[](const Tensors& x) { return x[0] * x[0] * x[0]; }, {shape}}},
+      {"Max", {[](const Tensors& x) { return maximum(x[0], x[1]); }, {shape, shape}}},
+      {"Where", {[](const Tensors& x) { return where(x[0] < x[1], x[1], x[0] * x[1]); }, {shape, shape}}},
+      {"broadcast", {[](const Tensors& x) { return x[0] * x[1] + x[2]; }, {shape, {5}, {3, 1}}}},
+      {"through integers",
+       {[](const Tensors& x) { return x[0].cast(DType::I32).cast(DType::F64) * x[0]; }, {shape}}},
+      {"Contiguous", {[](const Tensors& x) { return x[0].transpose().contiguous().square(); }, {shape}}},
+  };
+  uint64_t seed = 1;
+  for (const Row& row : rows) {
+    CAPTURE(row.name);
+    check_differences(row.c, seed++);
+  }
+}
+
+TEST_CASE("casts between floats") {
+  // Differences in f64 of what goes through f32 are as good as f32 is.
+  const Tensor x = Tensor::input("x0", {4}, DType::F64);
+  const Tensor y = x.cast(DType::F32).square().cast(DType::F64);
+  const auto d = values_at(gradients(y, {x}), {{1, 2, -3, 0.5}});
+  CHECK(d[0] == std::vector<double>{2, 4, -6, 1});
+}
+
+TEST_CASE("reductions") {
+  for (const Axes& axes : {Axes{0}, Axes{1}, Axes{0, 2}, Axes{1, 2}, Axes{0, 1, 2}}) {
+    CAPTURE(axes.size());
+    const std::vector<Shape> shapes{{3, 4, 5}};
+    check_differences({[&](const Tensors& x) { return x[0].sum(axes); }, shapes}, 1);
+    check_differences({[&](const Tensors& x) { return x[0].max(axes, true); }, shapes}, 2);
+    check_differences({[&](const Tensors& x) { return x[0].min(axes); }, shapes}, 3);
+    check_differences({[&](const Tensors& x) { return x[0].prod(axes); }, shapes, 0.5, 1.5}, 4);
+    check_differences({[&](const Tensors& x) { return x[0].mean(axes); }, shapes}, 5);
+    check_differences({[&](const Tensors& x) { return x[0].std(axes, 1); }, shapes}, 6);
+  }
+}
+
+TEST_CASE("a product's derivatives where factors are 0") {
+  // Row 0 has no zero, row 1 one, row 2 two.
+  const std::vector<double> values{2, -3, 4, 5, 0, 7, 0, 2, 0};
+  for (const bool second : {false, true}) {
+    const Tensor x = Tensor::input("x0", {3, 3}, DType::F64);
+    Tensor d = gradients(x.prod({1}), {x})[0];
+    // The sum of the first column's derivatives, by x again: the product of what neither is.
+    if (second) d = gradients(d.index({Slice{}, 0}), {x})[0];
+    const auto found = values_at({d}, {values})[0];
+    if (second)
+      CHECK(found == std::vector<double>{0, 4, -3, 0, 7, 0, 0, 0, 2});
+    else
+      CHECK(found == std::vector<double>{-12, 8, -6, 0, 35, 0, 0, 0, 0});
+  }
+}
+
+TEST_CASE("gather and scatter") {
+  const Tensor twice = indices({2, 0, 5, 2, -1, 6, 99}); // doubled, and outside
+  const auto flat = [](const Tensor& t) { return node(t); };
+  check_differences({[&](const Tensors& x) { return raw(graph::gather(flat(x[0]), node(twice))); }, {{7}}},
+                    1);
+  for (const std::optional<Op> combine :
+       {std::optional<Op>{}, std::optional(Op::Add), std::optional(Op::Max), std::optional(Op::Mul)}) {
+    CAPTURE(combine.has_value());
+    check_differences(
+        {[&](const Tensors& x) { return raw(graph::scatter(flat(x[0]), node(twice), flat(x[1]), combine)); },
+         {{7}, {7}}},
+        2);
+  }
+  const Tensor rows = Tensor::from(std::vector<int64_t>{1, 0, 2, 2, 1, 0}, {3, 2});
+  check_differences({[&](const Tensors& x) { return x[0].take(rows, 0).square(); }, {{3, 4}}}, 3);
+  check_differences({[&](const Tensors& x) { return x[0].gather(1, rows).square(); }, {{3, 4}}}, 4);
+  check_differences(
+      {[&](const Tensors& x) { return x[0].scatter_add(0, rows, x[1]).square(); }, {{3, 2}, {3, 2}}}, 5);
+  check_differences(
+      {[&](const Tensors& x) { return x[0].scatter(0, rows, x[1]).square(); }, {{3, 2}, {3, 2}}}, 6);
+}
+
+TEST_CASE("a scattered product where factors are 0") {
+  const Tensor base = Tensor::input("x0", {3}, DType::F64), source = Tensor::input("x1", {4}, DType::F64);
+  const Tensor y = raw(graph::scatter(node(base), node(indices({0, 0, 1, 1})), node(source), Op::Mul));
+  const auto d = values_at(gradients(y, {base, source}), {{2, 3, 5}, {0, 7, 0, 0}});
+  CHECK(d[0] == std::vector<double>{0, 0, 1});
+  CHECK(d[1] == std::vector<double>{14, 0, 0, 0});
+}
+
+TEST_CASE("small matrices along axes") {
+  const graph::SmallMatrix a{2, 3, {1, -1, 0.5, 2, 0, 3}}, b{4, 2, {1, 2, 3, 4, 5, 6, 7, 8}};
+  const auto apply = [&](const Tensors& x) { return raw(graph::transform(node(x[0]), {{0, 2}, {a, b}})); };
+  check_differences({apply, {{3, 5, 2}}}, 1);
+}
+
+// ---- views ----
+
+namespace {
+
+/// The elements of 1, 2, ... that a view of them shows, 0 where it is masked.
+std::vector<double> places(const Tensor& view_of_x, int64_t count) {
+  std::vector<double> numbers(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i) numbers[i] = static_cast<double>(i + 1);
+  return values_at({view_of_x}, {numbers})[0];
+}
+
+/// The cotangent of x is, exactly, the sum of the small whole numbers in dy over all places that show it.
+void check_adjoint(const Tensor& x, const Tensor& y, std::mt19937_64& random) {
+  const int64_t count = num_elements(x.shape()).value();
+  const std::vector<double> shown = places(y, count);
+  std::vector<double> dy(shown.size()), expected(static_cast<size_t>(count));
+  for (size_t i = 0; i < dy.size(); ++i) {
+    dy[i] = static_cast<double>(static_cast<int64_t>(random() % 17) - 8);
+    if (shown[i] > 0) expected[static_cast<size_t>(shown[i]) - 1] += dy[i];
+  }
+  const Tensor d = gradients(y, {x}, Tensor::from(dy, y.shape()))[0];
+  REQUIRE(d.shape() == x.shape());
+  CHECK_MESSAGE(values_at({d}, {std::vector<double>(expected.size())})[0] == expected,
+                graph::print({node(y)}));
+}
+
+int64_t pick(std::mt19937_64& random, int64_t low, int64_t high) {
+  return low + static_cast<int64_t>(random() % static_cast<uint64_t>(high - low + 1));
+}
+
+Tensor random_movement(const Tensor& x, std::mt19937_64& random) {
+  const int rank = x.rank();
+  const int axis = rank ? static_cast<int>(pick(random, 0, rank - 1)) : 0;
+  const int64_t count = num_elements(x.shape()).value();
+  const auto size_of = [&](int k) { return x.shape()[k].value(); };
+  switch (pick(random, 0, 8)) {
+  case 0: {
+    Axes order;
+    for (int k = 0; k < rank; ++k) order.push_back(k);
+    std::shuffle(order.begin(), order.end(), random);
+    return x.permute(order);
+  }
+  case 1: {
+    Shape shape;
+    for (int64_t left = count; left > 1;) {
+      int64_t part = pick(random, 2, left);
+      while (left % part) --part;
+      if (part < 2) part = left;
+      shape.push_back(part);
+      left /= part;
+    }
+    return x.reshape(shape);
+  }
+  case 2: {
+    std::vector<std::pair<int64_t, int64_t>> amounts(rank);
+    for (auto& [before, after] : amounts) before = pick(random, 0, 2), after = pick(random, 0, 2);
+    return count < 100 ? x.pad(amounts) : x;
+  }
+  case 3: {
+    std::vector<std::pair<Expr, Expr>> part;
+    for (int k = 0; k < rank; ++k) {
+      const int64_t begin = pick(random, 0, size_of(k) - 1);
+      part.emplace_back(begin, pick(random, begin + 1, size_of(k)));
+    }
+    return x.shrink(part);
+  }
+  case 4: return rank ? x.flip({axis}) : x;
+  case 5: {
+    if (!rank) return x;
+    std::vector<IndexItem> items(axis, IndexItem(Slice{}));
+    items.push_back(Slice{{}, {}, pick(random, 0, 1) ? pick(random, 1, 3) : -pick(random, 1, 3)});
+    return x.index(items);
+  }
+  case 6: return count < 60 ? x.unsqueeze(axis).repeat({pick(random, 2, 3)}) : x;
+  case 7: {
+    if (!rank || count > 60) return x;
+    Shape wider = x.shape();
+    wider.insert(wider.begin() + axis, Expr(pick(random, 2, 3)));
+    return x.unsqueeze(axis).expand(wider);
+  }
+  default: {
+    if (!rank || count > 100) return x;
+    const int64_t window = pick(random, 1, size_of(axis));
+    const int64_t dilation =
+        window > 1 ? pick(random, 1, std::max<int64_t>(1, (size_of(axis) - 1) / (window - 1))) : 1;
+    return x.window(axis, window, pick(random, 1, 3), dilation);
+  }
+  }
+}
+
+} // namespace
+
+TEST_CASE("adjoints of movements, exactly") {
+  std::mt19937_64 random(11);
+  for (int round = 0; round < 1500; ++round) {
+    Shape shape;
+    for (int64_t rank = pick(random, 1, 3); rank > 0; --rank) shape.push_back(pick(random, 1, 5));
+    const Tensor x = Tensor::input("x0", shape, DType::F64);
+    Tensor y = x;
+    for (int64_t moves = pick(random, 1, 4); moves > 0; --moves) y = random_movement(y, random);
+    check_adjoint(x, y, random);
+  }
+}
+
+TEST_CASE("adjoints of any linear view, exactly") {
+  std::mt19937_64 random(12);
+  for (int round = 0; round < 1500; ++round) {
+    Shape source;
+    for (int64_t rank = pick(random, 1, 3); rank > 0; --rank) source.push_back(pick(random, 1, 6));
+    const Tensor x = Tensor::input("x0", source, DType::F64);
+    const int64_t count = num_elements(source).value();
+    Shape shape;
+    std::vector<Expr> strides;
+    std::vector<Interval> mask;
+    int64_t low = 0, high = 0; // of the offset inside the mask
+    for (int64_t rank = pick(random, 1, 3); rank > 0; --rank) {
+      const int64_t size = pick(random, 1, 4), begin = pick(random, 0, size - 1),
+                    end = pick(random, begin + 1, size);
+      const bool masked = pick(random, 0, 2) == 0;
+      const Interval in = masked ? Interval{begin, end} : Interval{0, size};
+      const int64_t first = masked ? begin : 0, last = masked ? end - 1 : size - 1;
+      int64_t stride = pick(random, -4, 6);
+      const auto fits = [&](int64_t s) { return high - low + std::abs(s) * (last - first) < count; };
+      if (!fits(stride)) stride = fits(1) ? 1 : 0;
+      low += std::min(stride * first, stride * last);
+      high += std::max(stride * first, stride * last);
+      shape.push_back(size);
+      strides.push_back(stride);
+      mask.push_back(in);
+    }
+    const int64_t offset = pick(random, -low, count - 1 - high);
+    check_adjoint(x, raw(graph::view(node(x), View(shape, strides, offset, mask))), random);
+  }
+}
+
+TEST_CASE("cheap views have cheap adjoints") {
+  const auto ops = [](const Tensor& y, const Tensor& x, Op op) {
+    const Tensor d = gradients(y, {x}, Tensor::input("dy", y.shape()))[0];
+    size_t count = 0;
+    for (const graph::NodeRef& n : graph::topological_order({node(d)})) count += n->op == op;
+    return count;
+  };
+  const Tensor x = Tensor::input("x", {6, 10});
+  const Var n("n", 2, 50);
+  const Tensor open = Tensor::input("x", {n, 10});
+  const std::pair<const Tensor&, Tensor> moved[] = {
+      {x, x.transpose()},           {x, x.reshape({4, 15})},
+      {x, x.pad({{1, 2}, {0, 3}})}, {x, x.shrink({{2, 5}, {1, 9}})},
+      {x, x.flip({0, 1})},          {x, x.index({Slice{{}, {}, 2}, Slice{{}, {}, -3}})},
+      {x, x.window(1, 2, 2)},       {x, x.reshape({6, 2, 5}).permute({1, 0, 2})},
+      {open, open.transpose()},     {open, open.pad({{1, 2}, {0, 3}})},
+      {open, open.flip({0})}};
+  for (const auto& [from, y] : moved) {
+    CAPTURE(graph::print({node(y)}));
+    CHECK(ops(y, from, Op::Scatter) == 0);
+    CHECK(ops(y, from, Op::Reduce) == 0);
+  }
+  // A transposed matrix' cotangent is one view, and windows' is one sum.
+  CHECK(ops(x.transpose(), x, Op::View) == 1);
+  CHECK(ops(x.window(1, 3), x, Op::Reduce) == 1);
+  CHECK(ops(x.window(1, 3), x, Op::Scatter) == 0);
+  CHECK(ops(open.window(0, 2), open, Op::Scatter) == 0);
+}
+
+TEST_CASE("sizes that are variables") {
+  const Var n("n", 3, 40);
+  const auto build = [](Expr size) {
+    const Tensor x = Tensor::input("x0", {size, 4}, DType::F64);
+    const Tensor y =
+        x.transpose().window(1, 3).square().sum(-1).pad({{1, 0}, {0, 2}}).flip({1}) * x.mean({0}).sin().sum();
+    return gradients(y, {x})[0];
+  };
+  std::mt19937_64 random(5);
+  for (const int64_t rows : {3, 4, 7, 11}) {
+    const std::vector<double> x = random_numbers(random, static_cast<size_t>(rows) * 4, -1, 1);
+    const std::vector<double> expected = values_at({build(rows)}, {x})[0];
+    Bindings bindings;
+    bindings.bind("x0", x);
+    bindings.sizes["n"] = rows;
+    const StorageRef found = evaluate_graph({node(build(n))}, bindings)[0];
+    const auto* p = static_cast<const double*>(found->data());
+    REQUIRE(found->bytes() == expected.size() * sizeof(double));
+    for (size_t i = 0; i < expected.size(); ++i) CHECK(p[i] == doctest::Approx(expected[i]).epsilon(1e-12));
+  }
+}
+
+// ---- compositions ----
+
+namespace {
+
+Tensor cross_entropy(const Tensor& scores, const Tensor& classes) {
+  return -scores.log_softmax(-1).gather(-1, classes.unsqueeze(-1)).mean();
+}
+
+const Case& layer_norm() {
+  static const Case c{[](const Tensors& x) { return x[0].layer_norm({-1}, x[1], x[2]); }, {{3, 5}, {5}, {5}}};
+  return c;
+}
+const Case& attention() {
+  static const Case c{
+      [](const Tensors& x) { return scaled_dot_product_attention(x[0], x[1], x[2], {}, true); },
+      {{2, 3, 4}, {2, 3, 4}, {2, 3, 5}}};
+  return c;
+}
+const Case& mlp() {
+  static const Case c{[](const Tensors& x) {
+                        const Tensor hidden = (x[0].matmul(x[1]) + x[2]).tanh();
+                        return cross_entropy(hidden.matmul(x[3]), indices({2, 0, 1, 1}));
+                      },
+                      {{4, 3}, {3, 5}, {5}, {5, 3}}};
+  return c;
+}
+Case convolution(const ConvOptions& options, const Shape& data, const Shape& weight) {
+  return {[options](const Tensors& x) { return x[0].conv2d(x[1], x[2], options).square(); },
+          {data, weight, {weight[0]}},
+          -1,
+          1};
+}
+
+} // namespace
+
+TEST_CASE("functions of numbers") {
+  const std::vector<std::pair<const char*, std::function<Tensor(const Tensor&)>>> rows{
+      {"exp", [](const Tensor& x) { return x.exp(); }},
+      {"expm1", [](const Tensor& x) { return x.expm1(); }},
+      {"cos", [](const Tensor& x) { return x.cos(); }},
+      {"sinh", [](const Tensor& x) { return x.sinh(); }},
+      {"cosh", [](const Tensor& x) { return x.cosh(); }},
+      {"tanh", [](const Tensor& x) { return x.tanh(); }},
+      {"erf", [](const Tensor& x) { return x.erf(); }},
+      {"gelu", [](const Tensor& x) { return x.gelu(); }},
+      {"gelu, tanh", [](const Tensor& x) { return x.gelu(true); }},
+      {"relu", [](const Tensor& x) { return x.relu(); }},
+      {"leaky relu", [](const Tensor& x) { return x.leaky_relu(0.1); }},
+      {"elu", [](const Tensor& x) { return x.elu(0.7); }},
+      {"sigmoid", [](const Tensor& x) { return x.sigmoid(); }},
+      {"silu", [](const Tensor& x) { return x.silu(); }},
+      {"softplus", [](const Tensor& x) { return x.softplus(); }},
+      {"hardswish", [](const Tensor& x) { return x.hardswish(); }},
+      {"abs", [](const Tensor& x) { return x.abs(); }},
+      {"clamp", [](const Tensor& x) { return x.clamp(-0.5, 1.0); }},
+      {"cube", [](const Tensor& x) { return pow(x, Tensor::scalar(3.0)); }},
+      {"power", [](const Tensor& x) { return pow(x.abs() + 0.1, Tensor::scalar(1.7)); }},
+      {"log1p", [](const Tensor& x) { return x.abs().log1p(); }},
+  };
+  uint64_t seed = 100;
+  for (const auto& [name, f] : rows) {
+    CAPTURE(name);
+    check_differences({[&f](const Tensors& x) { return f(x[0]); }, {{3, 7}}}, seed++, 1e-5);
+  }
+}
+
+TEST_CASE("derivatives stay finite where a function's other branch is not") {
+  const Tensor x = Tensor::input("x", {6});
+  const std::vector<float> at{0, 1e-9f, 50, -50, 200, -200};
+  Bindings bindings;
+  bindings.bind("x", at);
+  for (const Tensor& y :
+       {x.tanh(), x.softplus(), x.abs().log1p(), x.sigmoid(), x.silu(), x.gelu(), x.elu()}) {
+    const StorageRef found = evaluate_graph({node(gradients(y, {x})[0])}, bindings)[0];
+    for (size_t i = 0; i < at.size(); ++i) {
+      CAPTURE(at[i]);
+      CHECK(std::isfinite(static_cast<const float*>(found->data())[i]));
+    }
+  }
+}
+
+TEST_CASE("layers") {
+  check_differences(mlp(), 1);
+  check_differences(layer_norm(), 2);
+  check_differences(attention(), 3);
+  check_differences({[](const Tensors& x) { return x[0].softmax(1); }, {{2, 5, 3}}}, 4);
+  check_differences({[](const Tensors& x) { return x[0].log_softmax(-1); }, {{3, 5}}}, 5);
+  check_differences({[](const Tensors& x) { return x[0].logsumexp({0}); }, {{3, 5}}}, 6);
+  check_differences({[](const Tensors& x) { return x[0].rms_norm({-1}, x[1]); }, {{3, 5}, {5}}}, 7);
+  check_differences({[](const Tensors& x) { return x[0].group_norm(2, x[1], x[2]); }, {{2, 4, 3}, {4}, {4}}},
+                    8);
+  for (const int64_t size : {3, 17, 37})
+    check_differences({[](const Tensors& x) { return x[0].cumsum(1).square(); }, {{2, size}}}, 9);
+  check_differences({[](const Tensors& x) { return x[0].sort(1); }, {{2, 5}}}, 10);
+  check_differences({[](const Tensors& x) {
+                       return einsum("bij,bkj->bik", {x[0], x[1]});
+                     },
+                     {{2, 3, 4}, {2, 5, 4}}},
+                    11);
+  check_differences({[](const Tensors& x) {
+                       return concat({x[0], x[1].transpose()}, 0).square();
+                     },
+                     {{2, 3}, {3, 4}}},
+                    12);
+  const Tensor words = Tensor::from(std::vector<int32_t>{4, 0, 4, 2, 1, 4}, {2, 3});
+  check_differences(
+      {[&](const Tensors& x) { return x[0].take(words).mean({1}).matmul(x[1]); }, {{5, 3}, {3, 2}}}, 13);
+}
+
+TEST_CASE("convolution and pooling") {
+  check_differences(convolution({}, {2, 2, 4, 5}, {3, 2, 3, 2}), 1);
+  check_differences(convolution({.stride = {2}, .padding = {1}}, {1, 2, 5, 6}, {2, 2, 3, 3}), 2);
+  check_differences(
+      convolution({.stride = {1, 2}, .padding = {2, 0}, .dilation = {2, 1}}, {1, 1, 5, 6}, {2, 1, 3, 2}), 3);
+  check_differences(convolution({.stride = {3}}, {1, 1, 7, 8}, {2, 1, 2, 2}), 4);
+  check_differences(convolution({.padding = {1}, .groups = 2}, {1, 4, 4, 3}, {4, 2, 3, 3}), 5);
+  check_differences({[](const Tensors& x) { return x[0].conv1d(x[1]); }, {{2, 2, 6}, {3, 2, 3}}}, 6);
+  check_differences({[](const Tensors& x) {
+                       return x[0].conv_transpose2d(x[1], {},
+                                                    {.stride = {2}, .padding = {1}, .output_padding = {1}});
+                     },
+                     {{1, 2, 3, 3}, {2, 2, 3, 3}}},
+                    7);
+  const std::vector<PoolOptions> options{
+      {},
+      {.stride = {1}},
+      {.stride = {2, 1}, .padding = {1}},
+      {.stride = {2}, .dilation = {2, 1}},
+      {.stride = {2}, .padding = {1}, .count_include_pad = false, .ceil_mode = true}};
+  uint64_t seed = 20;
+  for (const PoolOptions& o : options) {
+    CAPTURE(seed);
+    check_differences({[&](const Tensors& x) { return x[0].max_pool2d({2, 3}, o); }, {{1, 2, 5, 7}}}, seed++);
+    check_differences({[&](const Tensors& x) {
+                         return x[0].avg_pool2d({2, 3}, o).square();
+                       },
+                       {{1, 2, 5, 7}}},
+                      seed++);
+  }
+}
+
+TEST_CASE("second derivatives") {
+  check_second_differences({[](const Tensors& x) { return (x[0] * x[1]).sin().exp(); }, {{2, 3}, {2, 3}}}, 1,
+                           1e-5);
+  check_second_differences(mlp(), 2, 1e-5);
+  check_second_differences(layer_norm(), 3, 1e-5);
+  check_second_differences({attention().function, {{1, 2, 3}, {1, 2, 3}, {1, 2, 2}}}, 4, 1e-5);
+  check_second_differences(convolution({.stride = {2}, .padding = {1}}, {1, 2, 4, 3}, {2, 2, 3, 3}), 5, 1e-5);
+  check_second_differences({[](const Tensors& x) { return x[0].prod({1}); }, {{2, 4}}}, 6, 1e-5);
+  check_second_differences({[](const Tensors& x) { return x[0].cumsum(0).square(); }, {{18}}}, 7, 1e-5);
+}
