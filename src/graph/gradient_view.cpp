@@ -15,6 +15,7 @@
 //
 // Any other view adds up at computed indices.
 #include <algorithm>
+#include <numeric>
 
 #include "graph/gradient.hpp"
 #include "graph/tensor_impl.hpp"
@@ -138,6 +139,23 @@ bool is_plain(const Tensor& t) {
   return node->op != Op::View || (node->sources[0]->op != Op::View && !std::get<View>(node->attr).has_mask());
 }
 
+/// Over a tensor of these strides (0 where it repeats itself), which holds the dimensions, each wider by the
+/// reach of its taps, and the taps: element (h, ..., t, ...) is what tap t, counted from the last, adds to
+/// element h.
+View tap_view(Shape shape, std::vector<Expr> strides, const Layout& layout) {
+  Expr offset = 0;
+  size_t axis = layout.dimensions.size();
+  for (size_t d = 0; d < layout.dimensions.size(); ++d) {
+    shape[d] = layout.dimensions[d].size;
+    for (const Run& tap : layout.dimensions[d].taps) {
+      offset = offset + strides[axis] * (tap.size - 1);
+      strides[axis] = strides[d] * tap.step() - strides[axis];
+      ++axis;
+    }
+  }
+  return View(std::move(shape), std::move(strides), offset, {});
+}
+
 /// One or two factors whose product, summed over the last axes, is what the adjoint is about. The axes in
 /// front are brought into the form of the dimensions, one after the other.
 class Factors {
@@ -200,13 +218,25 @@ public:
       for (Tensor& f : factors_) f = shrink_to(f, std::vector<Expr>(target.size(), Expr(0)), target);
     }
   }
-  /// A view of every factor. What was padded and repeats itself is stored once before, so that it is read
-  /// without conditions.
-  void view(const View& v) {
+  /// Every factor with its elements at each tap: see tap_view.
+  void show_taps(const Layout& layout) {
+    const Shape filled = shape();
     for (Tensor& f : factors_) {
-      const Tensor base = once(f);
-      if (base.shape() != f.shape() && !is_plain(base)) f = broadcast_to(base.contiguous(), f.shape());
-      f = view_op(f, v);
+      Tensor base = once(f);
+      std::vector<int> order(filled.size());
+      std::iota(order.begin(), order.end(), 0);
+      // What was padded and repeats itself is stored once before, so that it is read without conditions; in
+      // the order in which it lies.
+      if (base.shape() != filled && !is_plain(base)) {
+        const std::vector<Expr>& strides = std::get<View>(node_of(base)->attr).strides();
+        std::stable_sort(order.begin(), order.end(),
+                         [&](int a, int b) { return strides[a].hi() > strides[b].hi(); });
+        base = base.permute(order).contiguous();
+      }
+      const std::vector<Expr> stored = row_major_strides(base.shape());
+      std::vector<Expr> strides(filled.size());
+      for (size_t k = 0; k < order.size(); ++k) strides[static_cast<size_t>(order[k])] = stored[k];
+      f = view_op(base, tap_view(filled, std::move(strides), layout));
     }
   }
   /// The product, summed over all axes from `first`.
@@ -255,22 +285,31 @@ void fill_dimensions(Factors& f, const Layout& layout) {
     for (const Run& tap : d.taps) f.join(axis++, tap.steps);
 }
 
-/// From what fill_dimensions made: element (h, ..., t, ...) is what tap t adds to element h.
-View view_of_taps(const Shape& filled, const Layout& layout) {
-  Shape shape = filled;
-  std::vector<Expr> strides = row_major_strides(filled);
-  Expr offset = 0;
-  size_t tap_axis = layout.dimensions.size();
-  for (size_t d = 0; d < layout.dimensions.size(); ++d) {
-    const Dimension& dimension = layout.dimensions[d];
-    shape[d] = dimension.size;
-    offset = offset + dimension.reach() * strides[d];
-    for (const Run& tap : dimension.taps) {
-      strides[tap_axis] = strides[tap_axis] - strides[d] * tap.step();
-      ++tap_axis;
-    }
+/// A part of a tensor; of a sum only what is asked for is added up.
+Tensor cut(const Tensor& t, const std::vector<Expr>& begin, const std::vector<Expr>& end) {
+  const NodeRef node = node_of(t);
+  const bool reshaped = node->op == Op::View && std::get<View>(node->attr).is_contiguous();
+  const NodeRef sum = reshaped ? node->sources[0] : node;
+  if (sum->op != Op::Reduce) return shrink_to(t, begin, end);
+  // The axes of the sum that are not 1, in order, must be the tensor's.
+  std::vector<Expr> first(sum->shape.size(), Expr(0)), last = sum->sources[0]->shape, kept;
+  size_t axis = 0;
+  for (size_t k = 0; k < sum->shape.size(); ++k) {
+    if (sum->shape[k].is_const(1)) continue;
+    while (axis < t.shape().size() && t.shape()[axis].is_const(1)) ++axis;
+    if (axis == t.shape().size() || t.shape()[axis] != sum->shape[k]) return shrink_to(t, begin, end);
+    first[k] = begin[axis];
+    last[k] = end[axis++];
   }
-  return View(std::move(shape), std::move(strides), offset, {});
+  const auto& attr = std::get<ReduceAttr>(sum->attr);
+  for (size_t k = 0; k < begin.size(); ++k) kept.push_back(end[k] - begin[k]);
+  const auto inside = [&](const NodeRef& n) { return shrink_to(wrap(n), first, last); };
+  const NodeRef& terms = sum->sources[0];
+  const Tensor part =
+      reduce_op(attr.combine,
+                terms->op == Op::Mul ? inside(terms->sources[0]) * inside(terms->sources[1]) : inside(terms),
+                attr.axes);
+  return view_op(part, View::contiguous(kept));
 }
 
 } // namespace
@@ -297,13 +336,13 @@ Part view_adjoint(const View& view, const Shape& source, const Tensor& cotangent
   if (layout->overlaps && sums && node->op == Op::Mul)
     parts = {wrap(node->sources[0]), wrap(node->sources[1])};
   for (Tensor& part : parts) {
-    part = shrink_to(part.cast(wide(part.dtype())), begin, end);
+    part = cut(part.cast(wide(part.dtype())), begin, end);
     if (parts.size() == 1) part = reduce_op(Op::Add, part, layout->repeated);
     part = view_op(part, View::contiguous(part.shape()).flip(layout->flipped));
   }
   Factors factors(std::move(parts), *layout);
   fill_dimensions(factors, *layout);
-  if (layout->overlaps) factors.view(view_of_taps(factors.shape(), *layout));
+  if (layout->overlaps) factors.show_taps(*layout);
   const Tensor sum = factors.sum(layout->dimensions.size());
   return view_op(sum, View::contiguous(source)).cast(cotangent.dtype());
 }

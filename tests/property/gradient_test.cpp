@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "graph/winograd.hpp"
 #include "support/differences.hpp"
 
 using namespace lathe;
@@ -288,6 +289,22 @@ TEST_CASE("cheap views have cheap adjoints") {
   CHECK(ops(x.window(1, 3), x, Op::Reduce) == 1);
   CHECK(ops(x.window(1, 3), x, Op::Scatter) == 0);
   CHECK(ops(open.window(0, 2), open, Op::Scatter) == 0);
+}
+
+TEST_CASE("a convolution's gradients are sums of products, which the search knows as convolutions") {
+  const Tensor x = Tensor::input("x", {2, 3, 9, 8}), w = Tensor::input("w", {4, 3, 3, 3});
+  const Tensor y = x.conv2d(w, {}, {.padding = {1}});
+  for (const Tensor& d : gradients(y, {x, w}, Tensor::input("dy", y.shape()))) {
+    size_t sums = 0, scatters = 0, convolutions = 0;
+    for (const graph::NodeRef& n : graph::topological_order({node(d)})) {
+      sums += n->op == Op::Reduce;
+      scatters += n->op == Op::Scatter;
+      convolutions += n->op == Op::Reduce && graph::read_convolution(n);
+    }
+    CHECK(sums == 1);
+    CHECK(scatters == 0);
+    CHECK(convolutions == (d.shape() == x.shape() ? 1 : 0)); // by the weights it has as many taps as dy
+  }
 }
 
 TEST_CASE("sizes that are variables") {
