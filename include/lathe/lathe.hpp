@@ -5,4 +5,5 @@
 #include "lathe/executable.hpp"
 #include "lathe/expr.hpp"
 #include "lathe/gradient.hpp"
+#include "lathe/substitute.hpp"
 #include "lathe/tensor.hpp"

@@ -225,8 +225,9 @@ const Port& Call::body_output(std::string_view attribute, size_t output) const {
   return body_of(*this, impl_, attribute).outputs.at(output);
 }
 
-std::vector<Value> Call::run_body(std::string_view attribute, const std::vector<Value>& arguments) {
-  return impl_.tracer.run_body(impl_.frame, body_of(*this, impl_, attribute), arguments);
+std::vector<Value> Call::run_body(std::string_view attribute, const std::vector<Value>& arguments,
+                                  Looks looks) {
+  return impl_.tracer.run_body(impl_.frame, body_of(*this, impl_, attribute), arguments, looks);
 }
 
 } // namespace lathe::onnx

@@ -68,6 +68,10 @@ template <class Visit> void for_each_body(const NodeDef& node, Visit&& visit) {
     if (auto* body = std::get_if<std::shared_ptr<const GraphDef>>(&attribute)) visit(**body);
 }
 
+/// The domain of ops that train, and what attach_gradient_bodies adds to its Gradient.
+inline constexpr const char* kTrainingDomain = "ai.onnx.preview.training";
+inline constexpr const char* kGradientBody = "differentiated";
+
 /// Bounds of sizes that a model names: kernels made for all of them have to place their memory.
 inline constexpr int64_t kLargestNamedSize = 65536;
 /// The name with `_` for what no identifier holds.

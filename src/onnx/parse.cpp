@@ -96,6 +96,7 @@ void read_nodes(const Source& source, GraphDef& graph, const Nodes& nodes, const
   const Names visible = has_bodies ? visible_names(outer, graph, nodes) : Names();
   for (const NodeProto& node : nodes)
     graph.nodes.push_back(read_node(source, node, graph.nodes.size(), visible));
+  attach_gradient_bodies(source, graph, outer);
   order_nodes(source, graph, outer);
 }
 

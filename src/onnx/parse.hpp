@@ -24,6 +24,8 @@ Value read_tensor(const Source& source, const lathe_onnx::TensorProto& proto, co
 bool is_string_tensor(const lathe_onnx::TensorProto& proto);
 /// A declaration of `name`; sizes that the model names become Vars of that name.
 Port read_port(const Source& source, const std::string& name, const lathe_onnx::TypeProto& type);
+/// Gives each Gradient node the nodes that it differentiates as a body: the attribute kGradientBody.
+void attach_gradient_bodies(const Source& source, GraphDef& graph, const std::vector<std::string>& outer);
 /// Puts the nodes in an order in which each follows those it reads from, and fills in `captured` and
 /// `last_use`. Fails where a node reads what nothing makes (`outer` are the names of the surroundings), where
 /// two make the same, and where nodes wait for each other.

@@ -80,7 +80,7 @@ std::vector<Value> Tracer::run(const std::vector<Value>& inputs) {
 }
 
 std::vector<Value> Tracer::run_body(Frame& surroundings, const GraphDef& body,
-                                    const std::vector<Value>& arguments) {
+                                    const std::vector<Value>& arguments, Looks looks) {
   const Deeper deeper(depth_, body.name);
   if (arguments.size() > body.inputs.size())
     throw Error(ErrorKind::Value, fmt::format("body '{}' takes {} inputs, {} given", body.name,
@@ -89,7 +89,8 @@ std::vector<Value> Tracer::run_body(Frame& surroundings, const GraphDef& body,
               .opsets = surroundings.opsets,
               .attributes = surroundings.attributes,
               .outer = &surroundings,
-              .caller = &surroundings};
+              .caller = &surroundings,
+              .looks = looks};
   for (size_t k = 0; k < arguments.size(); ++k) frame.values[body.inputs[k].name] = arguments[k];
   return run_frame(frame);
 }
@@ -177,11 +178,15 @@ std::vector<Scalar> Tracer::elements(Frame& frame, const Tensor& tensor, std::ve
   for (const auto& [seen, elements] : seen_)
     if (seen.impl() == tensor.impl()) return elements;
   std::vector<Value*> live;
-  for (Frame* f = &frame; f; f = f->caller)
+  for (Frame* f = &frame; f; f = f->caller) {
+    if (f->looks == Looks::Refused)
+      throw Error(ErrorKind::Value, "depends on values that the model is fed, expected none that decide what "
+                                    "is computed inside of what a Gradient differentiates");
     for (auto& [name, value] : f->values)
       if (auto last = f->graph.last_use.find(name);
           last != f->graph.last_use.end() && last->second >= f->position)
         live.push_back(&value);
+  }
   if (kept)
     for (Value& value : *kept) live.push_back(&value);
   seen_.emplace_back(tensor, looker_.look(tensor, live));

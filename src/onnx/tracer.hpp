@@ -4,6 +4,7 @@
 #include <functional>
 #include <set>
 
+#include "lathe/onnx/op.hpp"
 #include "onnx/graph.hpp"
 
 namespace lathe::onnx {
@@ -15,6 +16,7 @@ struct Frame {
   const std::map<std::string, Attribute, std::less<>>* attributes = nullptr; // a function's, by its caller
   Frame* outer = nullptr;                                                    // whose values a body may read
   Frame* caller = nullptr;                                                   // whose node this is part of
+  Looks looks = Looks::Allowed;
   std::unordered_map<std::string, Value> values{};
   size_t position = 0; // of the node being traced
 
@@ -44,7 +46,8 @@ public:
   std::vector<Value> run(const std::vector<Value>& inputs);
 
   // For Call.
-  std::vector<Value> run_body(Frame& surroundings, const GraphDef& body, const std::vector<Value>& arguments);
+  std::vector<Value> run_body(Frame& surroundings, const GraphDef& body, const std::vector<Value>& arguments,
+                              Looks looks);
   std::vector<Scalar> elements(Frame& frame, const Tensor& tensor, std::vector<Value>* kept);
 
 private:

@@ -30,7 +30,6 @@ inline constexpr Exception kExceptions[] = {
      "the model declares f32[3, 4] for 'like', the data has f32[1]"},
     {"test_adam_multiple", Treatment::Skip,
      "the expected numbers follow from an epsilon of 0.01, which the node does not carry"},
-    {"test_gradient_of_add*", Treatment::Skip, "Gradient is not supported"},
     {"test_bernoulli*", Treatment::Shapes, kRandom},
     {"test_training_dropout", Treatment::Shapes, kRandom},
     {"test_training_dropout_default", Treatment::Shapes, kRandom},

@@ -7,6 +7,7 @@
 #include "graph/gradient.hpp"
 #include "graph/tensor_impl.hpp"
 #include "lathe/gradient.hpp"
+#include "lathe/substitute.hpp"
 #include "support/graph_eval.hpp"
 
 using namespace lathe;
@@ -143,6 +144,23 @@ TEST_CASE("errors") {
   y.realise();
   check_error(ErrorKind::Value, "gradients: y was realised", [&] { gradients(y, {a}); });
   CHECK(gradients(y, {y})[0].to_vector<float>() == Floats{1, 1});
+}
+
+TEST_CASE("programs at other inputs") {
+  const Tensor x = Tensor::input("x", {2}), z = Tensor::input("z", {2}), a = Tensor::from({2.f, 5.f});
+  const std::vector<Tensor> both =
+      substitute({x * x + a, gradients(x * x * x, {x})[0]}, {{"x", a - 1.0}, {"other", z}});
+  CHECK(both[0].to_vector<float>() == Floats{3, 21});
+  CHECK(both[1].to_vector<float>() == Floats{3, 48});
+  // Not one after the other: what is put in is not looked at again.
+  const std::vector<Tensor> swapped = substitute({x - z}, {{"x", z}, {"z", x}});
+  CHECK(graph::node_of(swapped[0]) == graph::node_of(z - x));
+  check_error(ErrorKind::Shape, "substitute: f32[3] for input 'x', expected f32[2]", [&] {
+    substitute({x}, {{"x", Tensor::input("y", {3})}});
+  });
+  check_error(ErrorKind::DType, "substitute: i32[2] for input 'x', expected f32[2]", [&] {
+    substitute({x}, {{"x", Tensor::from({1, 2})}});
+  });
 }
 
 TEST_CASE("a chain of 100,000 nodes takes time linear in its nodes") {

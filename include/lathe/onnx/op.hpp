@@ -20,6 +20,9 @@ namespace lathe::onnx {
 
 struct Port;
 
+/// Whether the nodes of a body may look at values that depend on what the model is fed.
+enum class Looks { Allowed, Refused };
+
 class Call {
  public:
   const std::string& op() const;
@@ -78,7 +81,7 @@ class Call {
   /// An output as the body declares it, which may leave its type and shape open.
   const Port& body_output(std::string_view attribute, size_t output) const;
   /// Runs the body in the node's surroundings, whose values it may use by name.
-  std::vector<Value> run_body(std::string_view attribute, const std::vector<Value>& arguments);
+  std::vector<Value> run_body(std::string_view attribute, const std::vector<Value>& arguments, Looks looks = Looks::Allowed);
 
   struct Impl;
   explicit Call(Impl& impl) : impl_(impl) {}

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "onnx/graph.hpp"
 #include "onnx/ops/tables.hpp"
 
 namespace lathe::onnx {
@@ -93,12 +94,10 @@ std::vector<Value> momentum(Call& call) {
   });
 }
 
-constexpr const char* kDomain = "ai.onnx.preview.training";
-
 const OpRow rows[] = {
-    {"Adagrad", 1, adagrad, kDomain},
-    {"Adam", 1, adam, kDomain},
-    {"Momentum", 1, momentum, kDomain},
+    {"Adagrad", 1, adagrad, kTrainingDomain},
+    {"Adam", 1, adam, kTrainingDomain},
+    {"Momentum", 1, momentum, kTrainingDomain},
 };
 
 } // namespace

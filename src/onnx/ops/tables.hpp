@@ -15,6 +15,7 @@ OpTable linear_ops();
 OpTable quantise_ops();
 OpTable loss_ops();
 OpTable optimiser_ops();
+OpTable gradient_ops();
 OpTable conv_ops();
 OpTable pool_ops();
 OpTable movement_ops();
