@@ -291,6 +291,40 @@ TEST_CASE("cheap views have cheap adjoints") {
   CHECK(ops(open.window(0, 2), open, Op::Scatter) == 0);
 }
 
+TEST_CASE("views that follow no dimension, or may be empty, add up at computed indices") {
+  const Var n("n", 3, 40);
+  const auto view_of = [](Expr size, int form) {
+    switch (form) {
+    case 0: return View({size, 2}, {size + 1, 0}, 0, {{1, size - 1}, {0, 2}}); // the diagonal, twice
+    case 1: return View({size, 2}, {-1 - size, 0}, size * size - 1, {{0, size}, {1, 2}}); // and backwards
+    case 2: return View({size}, {1}, size, {{2, size - 1}});                              // none of three
+    default: return View({size, size - 1}, {size - 1, 1}, 1, {});                         // rows that overlap
+    }
+  };
+  for (int form = 0; form < 4; ++form)
+    for (const int64_t rows : {3, 4, 7}) {
+      CAPTURE(form);
+      CAPTURE(rows);
+      const auto derivative = [&](Expr size) {
+        const Tensor x = Tensor::input("x0", {size, size}, DType::F64);
+        const Tensor y = raw(graph::view(node(x), view_of(size, form)));
+        const Tensor weights = Tensor::iota(y.shape(), 0, DType::F64) + 3.0;
+        return gradients(y, {x}, weights)[0];
+      };
+      const std::vector<double> x(static_cast<size_t>(rows * rows));
+      const Tensor open = derivative(n);
+      size_t scatters = 0;
+      for (const graph::NodeRef& m : graph::topological_order({node(open)})) scatters += m->op == Op::Scatter;
+      CHECK(scatters == 1);
+      Bindings bindings;
+      bindings.bind("x0", x);
+      bindings.sizes["n"] = rows;
+      const StorageRef found = evaluate_graph({node(open)}, bindings)[0];
+      const auto* p = static_cast<const double*>(found->data());
+      CHECK(std::vector<double>(p, p + x.size()) == values_at({derivative(rows)}, {x})[0]);
+    }
+}
+
 TEST_CASE("a convolution's gradients are sums of products, which the search knows as convolutions") {
   const Tensor x = Tensor::input("x", {2, 3, 9, 8}), w = Tensor::input("w", {4, 3, 3, 3});
   const Tensor y = x.conv2d(w, {}, {.padding = {1}});

@@ -1,6 +1,7 @@
 // What gradients() says of what, its errors, and the choices it makes where there is no derivative.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <set>
 
@@ -174,8 +175,12 @@ TEST_CASE("a chain of 100,000 nodes takes time linear in its nodes") {
     CHECK(graph::topological_order({graph::node_of(d)}).size() > static_cast<size_t>(nodes) / 2);
     return taken;
   };
-  seconds(1000);
-  const double small = seconds(12'500), large = seconds(100'000);
+  // The best of a few: what else runs here only ever adds.
+  double small = 1e9, large = 1e9;
+  for (int round = 0; round < 4; ++round) {
+    small = std::min(small, seconds(12'500));
+    large = std::min(large, seconds(100'000));
+  }
   MESSAGE("12,500 nodes: " << small << " s, 100,000: " << large << " s");
-  CHECK(large < 8 * 4 * small + 0.1);
+  CHECK(large < 8 * 4 * small);
 }
