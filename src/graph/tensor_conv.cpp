@@ -171,6 +171,23 @@ Pool pool_sizes(std::string_view op, const Tensor& x, const std::vector<int64_t>
   return p;
 }
 
+// stride - 1 zeros between the elements of an axis: [.., H, ..] -> [.., H, 1, ..] -> [.., H, stride, ..]
+// -> [.., H * stride - (stride - 1), ..]
+Tensor spread_apart(const Tensor& x, int axis, int64_t stride) {
+  if (stride == 1) return x;
+  const size_t at = static_cast<size_t>(axis);
+  Shape apart = x.shape();
+  apart.insert(apart.begin() + axis + 1, Expr(1));
+  std::vector<Expr> none(apart.size(), Expr(0)), zeros_after = none;
+  zeros_after[at + 1] = stride - 1;
+  const Tensor stuffed = pad_zero(view_op(x, View::contiguous(apart)), none, zeros_after);
+  Shape joined = x.shape();
+  joined[at] = joined[at] * stride;
+  const Tensor dense = view_op(stuffed, View::contiguous(joined));
+  joined[at] = joined[at] - (stride - 1);
+  return shrink_to(dense, std::vector<Expr>(joined.size(), Expr(0)), joined);
+}
+
 } // namespace
 
 Tensor Tensor::conv1d(const Tensor& weight, const std::optional<Tensor>& bias,
@@ -186,8 +203,9 @@ Tensor Tensor::conv3d(const Tensor& weight, const std::optional<Tensor>& bias,
   return conv("conv3d", *this, weight, bias, options, 3);
 }
 
-// The weight [C, O/groups, KH, KW] turned round and correlated with the input, between whose elements stride
-// - 1 zeros stand.
+// y[o] = sum over i of x[i] w[o - stride i]. Both are spread out by zeros, x by its stride and w by the
+// dilation; windows of one, padded, are correlated with the other, turned round: whichever of them has fewer
+// elements makes the shorter sums.
 Tensor Tensor::conv_transpose2d(const Tensor& weight, const std::optional<Tensor>& bias,
                                 const ConvOptions& options) const {
   constexpr const char* kName = "conv_transpose2d";
@@ -202,37 +220,42 @@ Tensor Tensor::conv_transpose2d(const Tensor& weight, const std::optional<Tensor
     fail(ErrorKind::Shape,
          "{}: input {} and weight {} in {} groups, expected {} input channels in whole groups", kName,
          to_string(shape()), to_string(weight.shape()), groups, to_string(weight.shape()[0]));
-  Tensor x = *this;
-  std::vector<int64_t> before(2), after(2);
   for (int i = 0; i < 2; ++i) {
     if (extra[i] >= std::max(stride[i], dilation[i]))
       fail(ErrorKind::Value, "{}: output_padding {}, expected less than stride or dilation", kName, extra[i]);
-    const int axis = 2 + i;
-    if (stride[i] > 1) {
-      // [.., H, ..] -> [.., H, 1, ..] -> [.., H, stride, ..] -> [.., H * stride - (stride - 1), ..]
-      Shape apart = x.shape();
-      apart.insert(apart.begin() + axis + 1, Expr(1));
-      std::vector<Expr> none(apart.size(), Expr(0)), zeros_after = none;
-      zeros_after[axis + 1] = stride[i] - 1;
-      const Tensor stuffed = pad_zero(view_op(x, View::contiguous(apart)), none, zeros_after);
-      Shape joined = x.shape();
-      joined[axis] = joined[axis] * stride[i];
-      const Tensor dense = view_op(stuffed, View::contiguous(joined));
-      joined[axis] = joined[axis] - (stride[i] - 1);
-      x = shrink_to(dense, std::vector<Expr>(joined.size(), Expr(0)), joined);
-    }
-    before[i] = dilation[i] * (kernel[i] - 1) - padding[i];
-    after[i] = before[i] + extra[i];
-    if (proves_lt(x.shape()[axis] + before[i] + after[i], dilation[i] * (kernel[i] - 1) + 1))
+    if (proves_lt((shape()[2 + i] - 1) * stride[i] + dilation[i] * (kernel[i] - 1) + 1 + extra[i],
+                  2 * padding[i] + 1))
       fail(ErrorKind::Value, "{}: padding {} leaves no output, expected less", kName, padding[i]);
   }
-  const Expr inputs = floordiv(shape()[1], groups), outputs = weight.shape()[1];
-  const Tensor turned = view_op(weight, View::contiguous({groups, inputs, outputs, kernel[0], kernel[1]}))
-                            .permute({0, 2, 1, 3, 4})
-                            .flip({3, 4});
-  const Tensor flat = view_op(turned, View::contiguous({outputs * groups, inputs, kernel[0], kernel[1]}));
-  const ConvSizes s{kernel, {1, 1}, {0, 0}, dilation};
-  return add_bias(kName, correlate(kName, pad_spatial(x, before, after, nullptr), flat, s, groups), bias);
+  const Expr batch = shape()[0], inputs = floordiv(shape()[1], groups), outputs = weight.shape()[1];
+  const bool over_input = is_static(shape()) && proves_lt(shape()[2] * shape()[3], kernel[0] * kernel[1]);
+  // What windows are taken of, and what turned round the other is: [A, C, ..] and [B, C, ..] in groups of C.
+  Tensor data = over_input ? weight.transpose(0, 1) : *this;
+  const Tensor& other = over_input ? *this : weight;
+  const Expr rows = over_input ? batch : outputs;
+  const std::vector<int64_t> taps = over_input ? static_sizes({shape()[2], shape()[3]}) : kernel;
+  const std::vector<int64_t>&apart = over_input ? dilation : stride,
+        &between = over_input ? stride : dilation;
+  std::vector<int64_t> before(2), after(2);
+  for (int i = 0; i < 2; ++i) {
+    data = spread_apart(data, 2 + i, apart[i]);
+    before[i] = between[i] * (taps[i] - 1) - padding[i];
+    after[i] = before[i] + extra[i];
+  }
+  const Tensor grouped = over_input
+                             ? view_op(other, View::contiguous({rows, groups, inputs, taps[0], taps[1]}))
+                                   .permute({1, 0, 2, 3, 4})
+                             : view_op(other, View::contiguous({groups, inputs, rows, taps[0], taps[1]}))
+                                   .permute({0, 2, 1, 3, 4});
+  const Tensor flat =
+      view_op(grouped.flip({3, 4}), View::contiguous({rows * groups, inputs, taps[0], taps[1]}));
+  const ConvSizes s{taps, {1, 1}, {0, 0}, between};
+  Tensor y = correlate(kName, pad_spatial(data, before, after, nullptr), flat, s, groups);
+  if (over_input) // [O / groups, groups * N, ..] -> [N, O, ..]
+    y = view_op(view_op(y, View::contiguous({outputs, groups, batch, y.shape()[2], y.shape()[3]}))
+                    .permute({2, 1, 0, 3, 4}),
+                View::contiguous({batch, outputs * groups, y.shape()[2], y.shape()[3]}));
+  return add_bias(kName, y, bias);
 }
 
 Tensor Tensor::max_pool2d(const std::vector<int64_t>& kernel, const PoolOptions& options) const {

@@ -605,8 +605,14 @@ TEST_CASE("transposed convolution is the transpose of convolution") {
     int64_t h, k, stride, padding, dilation, groups;
   };
   for (const Case& c :
-       std::vector<Case>{{5, 3, 1, 0, 1, 1}, {7, 3, 2, 1, 1, 1}, {7, 2, 3, 0, 2, 2}, {6, 4, 2, 3, 1, 1}}) {
-    const Tensor x = random({1, 4, c.h, c.h}, 31), w = random({6, 4 / c.groups, c.k, c.k}, 32);
+       std::vector<Case>{{5, 3, 1, 0, 1, 1},
+                         {7, 3, 2, 1, 1, 1},
+                         {7, 2, 3, 0, 2, 2},
+                         {6, 4, 2, 3, 1, 1},
+                         {9, 7, 1, 1, 1, 1},
+                         {9, 4, 3, 2, 2, 2}, // here the kernels have more elements than the images
+                         {15, 6, 2, 1, 2, 2}}) {
+    const Tensor x = random({2, 4, c.h, c.h}, 31), w = random({6, 4 / c.groups, c.k, c.k}, 32);
     const ConvOptions forward{
         .stride = {c.stride}, .padding = {c.padding}, .dilation = {c.dilation}, .groups = c.groups};
     const Tensor image = x.conv2d(w, {}, forward);

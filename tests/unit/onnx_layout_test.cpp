@@ -43,7 +43,7 @@ struct Transposed {
   int64_t kernel, stride, dilation, before, after, extra;
 };
 
-/// Of [1, 4, size] in two groups with one output each: every input element adds its kernel.
+/// Of [2, 4, size] in two groups with one output each: every input element adds its kernel.
 void check_transposed(const Transposed& t) {
   CAPTURE(t.kernel);
   CAPTURE(t.stride);
@@ -53,20 +53,21 @@ void check_transposed(const Transposed& t) {
   const int64_t in = 4;
   const int64_t out = (in - 1) * t.stride + t.extra + (t.kernel - 1) * t.dilation + 1 - t.before - t.after;
   if (out < 1) return;
-  const Tensor x = Tensor::randn({1, 4, in}, 1), w = Tensor::randn({4, 1, t.kernel}, 2),
+  const Tensor x = Tensor::randn({2, 4, in}, 1), w = Tensor::randn({4, 1, t.kernel}, 2),
                b = Tensor::randn({2}, 3);
   const Floats xs = floats(x), ws = floats(w), bs = floats(b);
   std::vector<double> expected;
-  for (int64_t m = 0; m < 2; ++m) {
-    std::vector<double> row(static_cast<size_t>(out), bs[m]);
-    for (int64_t c = 2 * m; c < 2 * m + 2; ++c)
-      for (int64_t i = 0; i < in; ++i)
-        for (int64_t k = 0; k < t.kernel; ++k) {
-          const int64_t at = i * t.stride + k * t.dilation - t.before;
-          if (at >= 0 && at < out) row[at] += double{xs[c * in + i]} * ws[c * t.kernel + k];
-        }
-    expected.insert(expected.end(), row.begin(), row.end());
-  }
+  for (int64_t n = 0; n < 2; ++n)
+    for (int64_t m = 0; m < 2; ++m) {
+      std::vector<double> row(static_cast<size_t>(out), bs[m]);
+      for (int64_t c = 2 * m; c < 2 * m + 2; ++c)
+        for (int64_t i = 0; i < in; ++i)
+          for (int64_t k = 0; k < t.kernel; ++k) {
+            const int64_t at = i * t.stride + k * t.dilation - t.before;
+            if (at >= 0 && at < out) row[at] += double{xs[(n * 4 + c) * in + i]} * ws[c * t.kernel + k];
+          }
+      expected.insert(expected.end(), row.begin(), row.end());
+    }
   check_close(
       one("ConvTranspose", {x, w, b},
           {attribute("group", 2), attribute("strides", Integers{t.stride}),
@@ -78,12 +79,28 @@ void check_transposed(const Transposed& t) {
 } // namespace
 
 TEST_CASE("a transposed convolution adds every input element's kernel") {
-  for (int64_t kernel : {1, 2, 3, 4})
-    for (int64_t stride : {1, 2, 3})
-      for (int64_t dilation : {1, 2})
+  for (int64_t stride : {1, 2, 3})
+    for (int64_t dilation : {1, 2}) {
+      for (int64_t kernel : {1, 2, 3, 4})
         for (int64_t before : {0, 1, 5})
           for (int64_t after : {0, 2})
             check_transposed({kernel, stride, dilation, before, after, stride - 1});
+      for (int64_t kernel : {5, 17}) // with more taps than the input has elements
+        check_transposed({kernel, stride, dilation, 1, 2, stride - 1});
+    }
+}
+
+TEST_CASE("a transposed convolution whose kernel is much larger than its input costs what its input does") {
+  const Tensor x = counting({1, 1, 1, 2}), w = Tensor::randn({1, 1, 300, 400}, 1);
+  const Floats ws = floats(w), y = floats(one("ConvTranspose", {x, w}));
+  REQUIRE(y.size() == 300 * 401);
+  const Floats xs = floats(x);
+  for (size_t at : {0u, 1u, 400u, 401u, 120000u, 120299u}) {
+    const size_t row = at / 401, column = at % 401;
+    const float first = column < 400 ? ws[row * 400 + column] : 0,
+                second = column > 0 ? ws[row * 400 + column - 1] : 0;
+    CHECK(y[at] == doctest::Approx(xs[0] * first + xs[1] * second));
+  }
 }
 
 TEST_CASE("a convolution pads asymmetrically by itself, of a batch that is only named") {

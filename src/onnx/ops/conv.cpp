@@ -129,9 +129,74 @@ Tensor interleave(const Tensor& y, const Windows& w) {
   return y.reshape(split).permute(order).reshape(joined);
 }
 
+/// How many products the sums over an axis' taps have in all, for the phases and for the input.
+bool is_shorter_over_input(const Tensor& x, const std::vector<Phases>& phases) {
+  int64_t over_taps = 1, over_input = 1;
+  for (size_t i = 0; i < phases.size(); ++i) {
+    const Expr size = x.size(2 + static_cast<int>(i));
+    if (!x.size(0).is_const() || !size.is_const()) return false;
+    over_taps *= phases[i].taps;
+    over_input *= size.value();
+  }
+  return over_input < over_taps;
+}
+
+/// y[o] = sum over i of x[i] w[o - stride i]: the kernel, with dilation - 1 zeros between its elements, is
+/// what windows are taken of, and the input, turned round, what they are multiplied with. For kernels larger
+/// than the input.
+Tensor sum_over_input(Call& call, const Tensor& x, const Tensor& weight, const Windows& w,
+                      const std::vector<int64_t>& output_padding, int64_t groups) {
+  if (groups < 1 || x.size(1) != weight.size(0) || !mod(x.size(1), groups).is_const(0))
+    call.fail(ErrorKind::Shape, "input " + to_string(x.shape()) + " and weight " + to_string(weight.shape()) +
+                                    " in " + std::to_string(groups) +
+                                    " groups, expected as many channels, in whole groups");
+  const Expr batch = x.size(0), outputs = weight.size(1), inputs = floordiv(x.size(1), groups);
+  Tensor data = weight.transpose(0, 1); // [M / group, C, kernel...]
+  Shape split{batch, groups, inputs}, taps{batch * groups, inputs}, apart{outputs, groups, batch},
+      joined{batch, outputs * groups};
+  Axes swap{1, 0, 2}, back{2, 1, 0}, spatial;
+  Windows over = w;
+  for (size_t i = 0; i < w.axes(); ++i) {
+    const int axis = 2 + static_cast<int>(i);
+    const int64_t size = x.size(axis).value(), around = (size - 1) * w.stride[i];
+    const int64_t before = around - w.before[i], after = around + output_padding[i] - w.after[i];
+    data = pad_or_cut(spread_apart(data, axis, w.dilation[i]), axis, std::min<int64_t>(before, 0),
+                      std::min<int64_t>(after, 0));
+    over.before[i] = std::max<int64_t>(before, 0);
+    over.after[i] = std::max<int64_t>(after, 0);
+    over.kernel[i] = size;
+    over.dilation[i] = w.stride[i];
+    over.stride[i] = 1;
+    spatial.push_back(axis);
+    swap.push_back(axis + 1), back.push_back(axis + 1);
+    split.push_back(size), taps.push_back(size);
+  }
+  const Tensor turned = x.flip(spatial).reshape(split).permute(swap).reshape(taps);
+  const Tensor y = correlate(data, turned, {}, over, groups); // [M / group, group * N, out...]
+  for (const int axis : spatial) apart.push_back(y.size(axis)), joined.push_back(y.size(axis));
+  return y.reshape(apart).permute(back).reshape(joined);
+}
+
+/// As many convolutions as there are phases.
+Tensor sum_over_taps(Call& call, Tensor x, const Tensor& weight, const Windows& w,
+                     const std::vector<Phases>& phases, int64_t groups) {
+  Windows inner = w; // of the convolution that makes the phases
+  for (size_t i = 0; i < w.axes(); ++i) {
+    const Phases& p = phases[i];
+    x = pad_or_cut(x, 2 + static_cast<int>(i), std::min<int64_t>(p.before, 0), std::min<int64_t>(p.after, 0));
+    inner.before[i] = std::max<int64_t>(p.before, 0);
+    inner.after[i] = std::max<int64_t>(p.after, 0);
+    inner.stride[i] = 1;
+    if (w.stride[i] > 1) inner.dilation[i] = 1;
+  }
+  Tensor y = interleave(correlate(x, phased_weight(call, weight, w, phases, groups), {}, inner, groups), w);
+  for (size_t i = 0; i < w.axes(); ++i)
+    y = pad_or_cut(y, 2 + static_cast<int>(i), -phases[i].cut_before, -phases[i].cut_after);
+  return y;
+}
+
 std::vector<Value> conv_transpose(Call& call) {
-  Tensor x = call.tensor(0);
-  const Tensor weight = call.tensor(1);
+  const Tensor x = call.tensor(0), weight = call.tensor(1);
   if (weight.rank() != x.rank() || x.rank() < 3 || x.rank() > 5)
     call.fail(ErrorKind::Shape,
               "input " + to_string(x.shape()) + " and weight " + to_string(weight.shape()) +
@@ -144,20 +209,11 @@ std::vector<Value> conv_transpose(Call& call) {
                                     " numbers, expected " + std::to_string(w.axes()));
   read_cut(call, x.shape(), output_padding, w);
   std::vector<Phases> phases;
-  Windows inner = w; // of the convolution that makes the phases
-  for (size_t i = 0; i < w.axes(); ++i) {
-    phases.push_back(phases_of(w, i, output_padding[i]));
-    const Phases& p = phases.back();
-    x = pad_or_cut(x, 2 + static_cast<int>(i), std::min<int64_t>(p.before, 0), std::min<int64_t>(p.after, 0));
-    inner.before[i] = std::max<int64_t>(p.before, 0);
-    inner.after[i] = std::max<int64_t>(p.after, 0);
-    inner.stride[i] = 1;
-    if (w.stride[i] > 1) inner.dilation[i] = 1;
-  }
+  for (size_t i = 0; i < w.axes(); ++i) phases.push_back(phases_of(w, i, output_padding[i]));
   const int64_t groups = call.integer("group", 1);
-  Tensor y = interleave(correlate(x, phased_weight(call, weight, w, phases, groups), {}, inner, groups), w);
-  for (size_t i = 0; i < w.axes(); ++i)
-    y = pad_or_cut(y, 2 + static_cast<int>(i), -phases[i].cut_before, -phases[i].cut_after);
+  const Tensor y = is_shorter_over_input(x, phases)
+                       ? sum_over_input(call, x, weight, w, output_padding, groups)
+                       : sum_over_taps(call, x, weight, w, phases, groups);
   const std::optional<Tensor> bias = call.optional_tensor(2);
   return {bias ? y + along_axis(*bias, 1, y.rank()) : y};
 }
