@@ -8,7 +8,9 @@
 //   save(compile({{"y", x.matmul(w)}}), "layer.lathe");
 //   Executable layer = load_executable("layer.lathe");
 #pragma once
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "lathe/executable.hpp"
 
@@ -19,7 +21,19 @@ void save(const Executable& executable, const std::string& path);
 /// For the device and threads that it was compiled for. Error(File) naming the file if it is absent, damaged or no saved program,
 /// Error(Device) if its device is absent.
 Executable load_executable(const std::string& path);
-/// Whether the file begins as a saved program does.
-bool is_program_file(const std::string& path);
+
+/// What is made of several programs, such as one that branches: a file of its own format, with as many programs and tensors as it needs.
+struct SavedParts {
+  std::string format{};                 ///< at most 16 bytes: who can read `text`; "" is a single Executable's file
+  std::string text{};                   ///< any bytes; says how the parts belong together
+  std::vector<Executable> programs{};
+  std::vector<Tensor> tensors{};        ///< without named inputs; the file holds data that several parts share only once
+};
+/// As for one Executable.
+void save(const SavedParts& parts, const std::string& path);
+/// Of any format. Parts that shared data share it again.
+SavedParts load_parts(const std::string& path);
+/// The format of a saved program, from the file's first bytes; nothing if it is none.
+std::optional<std::string> program_file_format(const std::string& path);
 
 }  // namespace lathe

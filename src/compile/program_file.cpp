@@ -1,8 +1,10 @@
 #include "compile/program_file.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -16,13 +18,19 @@ namespace pipeline {
 namespace {
 
 constexpr char kMagic[8] = {'l', 'a', 't', 'h', 'e', 'p', 'r', 'g'};
-constexpr uint64_t kVersion = 1;
+constexpr uint64_t kVersion = 2;
 
 struct Header {
   char magic[8];
-  uint64_t version, manifest_bytes, file_bytes;
+  uint64_t version;
+  char format[kLongestFormat];
+  uint64_t manifest_bytes, file_bytes;
   uint64_t checksum; // of what stands before it and the manifest
 };
+
+std::string format_of(const Header& header) {
+  return {header.format, strnlen(header.format, sizeof header.format)};
+}
 
 uint64_t checksum_of(const Header& header, std::string_view manifest) {
   char before[offsetof(Header, checksum)];
@@ -41,18 +49,10 @@ public:
     add(texts.size());
     for (const std::string& text : texts) add(std::string_view(text));
   }
-  /// Bytes that follow the manifest, in the order in which they are added.
-  void add_blob(std::string_view bytes) {
-    add(bytes.size());
-    add(checksum(bytes));
-    blobs_.push_back(bytes);
-  }
   const std::string& text() const { return text_; }
-  const std::vector<std::string_view>& blobs() const { return blobs_; }
 
 private:
   std::string text_;
-  std::vector<std::string_view> blobs_;
 };
 
 class Reader {
@@ -74,7 +74,10 @@ public:
     in_.read(manifest_.data(), static_cast<std::streamsize>(manifest_.size()));
     if (!in_ || checksum_of(header, manifest_) != header.checksum) fail_damaged();
     left_ = bytes - sizeof header - manifest_.size();
+    format_ = format_of(header);
   }
+
+  const std::string& format() const { return format_; }
 
   uint64_t number() {
     uint64_t value;
@@ -104,15 +107,16 @@ public:
     return out;
   }
 
-  /// The next blob, into the memory that `make(bytes)` gives. The stream stands where it begins: blobs are
-  /// read in the order of the manifest.
-  template <class Make> void blob(Make&& make) {
+  /// The data of the next tensor. The stream stands where it begins: it is read in the manifest's order.
+  StorageRef data() {
     const uint64_t bytes = number(), sum = number();
     if (bytes > left_) fail_damaged();
     left_ -= bytes;
-    char* to = make(bytes);
+    StorageRef data = Storage::allocate(bytes);
+    char* to = static_cast<char*>(data->data());
     in_.read(to, static_cast<std::streamsize>(bytes));
     if (!in_ || checksum({to, bytes}) != sum) fail_damaged();
+    return data;
   }
 
   [[noreturn]] void fail(const std::string& what, const std::string& expected) const {
@@ -130,95 +134,144 @@ private:
 
   const std::string& path_;
   std::ifstream in_;
-  std::string manifest_;
+  std::string manifest_, format_;
   size_t at_ = 0;
   uint64_t left_ = 0;
 };
 
+std::string_view bytes_of(const ProgramFile::Constant& constant) {
+  uint64_t bytes = static_cast<uint64_t>(size_of(constant.dtype));
+  for (const int64_t size : constant.sizes) bytes *= static_cast<uint64_t>(size);
+  return {static_cast<const char*>(constant.data->data()), bytes};
+}
+
+/// What the tensors of a file hold, each memory once.
+class DataTable {
+public:
+  uint64_t add(std::string_view bytes) {
+    const auto [known, is_new] = positions_.emplace(std::pair(bytes.data(), bytes.size()), all_.size());
+    if (is_new) all_.push_back(bytes);
+    return known->second;
+  }
+  const std::vector<std::string_view>& all() const { return all_; }
+
+private:
+  std::map<std::pair<const char*, size_t>, uint64_t> positions_;
+  std::vector<std::string_view> all_;
+};
+
+void write_constants(Writer& out, const std::vector<ProgramFile::Constant>& constants, DataTable& data) {
+  out.add(constants.size());
+  for (const ProgramFile::Constant& constant : constants) {
+    out.add(to_string(constant.dtype));
+    out.add(constant.sizes.size());
+    for (const int64_t size : constant.sizes) out.add(static_cast<uint64_t>(size));
+    out.add(data.add(bytes_of(constant)));
+  }
+}
+
+std::vector<ProgramFile::Constant> read_constants(Reader& in, const std::vector<StorageRef>& data) {
+  std::vector<ProgramFile::Constant> constants;
+  for (uint64_t left = in.count(); left > 0; --left) {
+    ProgramFile::Constant constant{in.dtype(), {}, nullptr};
+    for (uint64_t axes = in.count(); axes > 0; --axes)
+      constant.sizes.push_back(static_cast<int64_t>(in.number()));
+    const uint64_t position = in.number();
+    if (position >= data.size()) in.fail_damaged();
+    constant.data = data[position];
+    constants.push_back(std::move(constant));
+  }
+  return constants;
+}
+
+void write_program(Writer& out, const ProgramFile::Program& program, DataTable& data) {
+  out.add(program.options.device);
+  out.add(static_cast<uint64_t>(program.options.threads));
+  out.add(program.options.cpu);
+  out.add(static_cast<uint64_t>(program.options.winograd));
+  out.add(static_cast<uint64_t>(program.tuned));
+  out.add(program.graph);
+  out.add(program.outputs);
+  out.add(program.graph_moves);
+  out.add(program.moves);
+  write_constants(out, program.constants, data);
+}
+
+ProgramFile::Program read_program(Reader& in, const std::vector<StorageRef>& data) {
+  ProgramFile::Program program;
+  program.options.device = in.text();
+  program.options.threads = static_cast<int>(in.number());
+  program.options.cpu = in.text();
+  program.options.winograd = static_cast<int>(in.number());
+  program.tuned = in.number() != 0;
+  program.graph = in.text();
+  program.outputs = in.texts();
+  program.graph_moves = in.texts();
+  program.moves = in.texts();
+  program.constants = read_constants(in, data);
+  return program;
+}
+
 } // namespace
 
 void write_program_file(const ProgramFile& file, const std::string& path) {
-  Writer manifest;
-  manifest.add(file.options.device);
-  manifest.add(static_cast<uint64_t>(file.options.threads));
-  manifest.add(file.options.cpu);
-  manifest.add(static_cast<uint64_t>(file.options.winograd));
-  manifest.add(static_cast<uint64_t>(file.tuned));
-  manifest.add(file.graph);
-  manifest.add(file.outputs);
-  manifest.add(file.graph_moves);
-  manifest.add(file.moves);
-  manifest.add(file.constants.size());
-  for (const ProgramFile::Constant& constant : file.constants) {
-    manifest.add(constant.id);
-    manifest.add(to_string(constant.dtype));
-    manifest.add(constant.sizes.size());
-    uint64_t bytes = static_cast<uint64_t>(size_of(constant.dtype));
-    for (const int64_t size : constant.sizes) {
-      manifest.add(static_cast<uint64_t>(size));
-      bytes *= static_cast<uint64_t>(size);
-    }
-    manifest.add_blob({static_cast<const char*>(constant.data->data()), bytes});
-  }
-  manifest.add(file.objects.size());
+  Writer parts;
+  DataTable data;
+  parts.add(file.text);
+  parts.add(file.programs.size());
+  for (const ProgramFile::Program& program : file.programs) write_program(parts, program, data);
+  write_constants(parts, file.tensors, data);
+  parts.add(file.objects.size());
   for (const auto& [id, object] : file.objects) {
-    manifest.add(id);
-    manifest.add_blob(object);
+    parts.add(id);
+    parts.add(object);
   }
+  Writer table; // stands in front, so that the data is there when a part names it
+  table.add(data.all().size());
+  for (const std::string_view bytes : data.all()) {
+    table.add(bytes.size());
+    table.add(checksum(bytes));
+  }
+  const std::string manifest = table.text() + parts.text();
 
   Header header{};
   std::memcpy(header.magic, kMagic, sizeof kMagic);
   header.version = kVersion;
-  header.manifest_bytes = manifest.text().size();
+  std::memcpy(header.format, file.format.data(), std::min(file.format.size(), sizeof header.format));
+  header.manifest_bytes = manifest.size();
   header.file_bytes = sizeof header + header.manifest_bytes;
-  for (const std::string_view blob : manifest.blobs()) header.file_bytes += blob.size();
-  header.checksum = checksum_of(header, manifest.text());
+  for (const std::string_view bytes : data.all()) header.file_bytes += bytes.size();
+  header.checksum = checksum_of(header, manifest);
   write_atomically(path, [&](std::ostream& out) {
     out.write(reinterpret_cast<const char*>(&header), sizeof header);
-    out << manifest.text();
-    for (const std::string_view blob : manifest.blobs()) out << blob;
+    out << manifest;
+    for (const std::string_view bytes : data.all()) out << bytes;
   });
 }
 
 ProgramFile read_program_file(const std::string& path) {
   Reader in(path);
   ProgramFile file;
-  file.options.device = in.text();
-  file.options.threads = static_cast<int>(in.number());
-  file.options.cpu = in.text();
-  file.options.winograd = static_cast<int>(in.number());
-  file.tuned = in.number() != 0;
-  file.graph = in.text();
-  file.outputs = in.texts();
-  file.graph_moves = in.texts();
-  file.moves = in.texts();
+  file.format = in.format();
+  std::vector<StorageRef> data;
+  for (uint64_t left = in.count(); left > 0; --left) data.push_back(in.data());
+  file.text = in.text();
+  for (uint64_t left = in.count(); left > 0; --left) file.programs.push_back(read_program(in, data));
+  file.tensors = read_constants(in, data);
   for (uint64_t left = in.count(); left > 0; --left) {
     const uint64_t id = in.number();
-    ProgramFile::Constant constant{id, in.dtype(), {}, nullptr};
-    for (uint64_t axes = in.count(); axes > 0; --axes)
-      constant.sizes.push_back(static_cast<int64_t>(in.number()));
-    in.blob([&](uint64_t bytes) {
-      constant.data = Storage::allocate(bytes);
-      return static_cast<char*>(constant.data->data());
-    });
-    file.constants.push_back(std::move(constant));
-  }
-  for (uint64_t left = in.count(); left > 0; --left) {
-    std::string& object = file.objects[in.number()];
-    in.blob([&](uint64_t bytes) {
-      object.resize(bytes);
-      return object.data();
-    });
+    file.objects.emplace(id, in.text());
   }
   return file;
 }
 
 } // namespace pipeline
 
-bool is_program_file(const std::string& path) {
-  char magic[sizeof pipeline::kMagic] = {};
-  std::ifstream(path, std::ios::binary).read(magic, sizeof magic);
-  return std::memcmp(magic, pipeline::kMagic, sizeof magic) == 0;
+std::optional<std::string> program_file_format(const std::string& path) {
+  pipeline::Header header{};
+  std::ifstream(path, std::ios::binary).read(reinterpret_cast<char*>(&header), sizeof header);
+  if (std::memcmp(header.magic, pipeline::kMagic, sizeof pipeline::kMagic) != 0) return {};
+  return pipeline::format_of(header);
 }
 
 } // namespace lathe

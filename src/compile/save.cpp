@@ -10,6 +10,7 @@
 #include "compile/constants.hpp"
 #include "compile/executable_impl.hpp"
 #include "compile/program_file.hpp"
+#include "graph/tensor_impl.hpp"
 #include "lathe/error.hpp"
 #include "lathe/program_file.hpp"
 
@@ -47,7 +48,7 @@ std::string renumbered(const std::string& graph, const std::map<uint64_t, uint64
   return out + graph.substr(done);
 }
 
-void add_graph(const Impl& impl, ProgramFile& file) {
+void add_graph(const Impl& impl, ProgramFile::Program& file) {
   std::vector<graph::NodeRef> nodes;
   for (const lower::NamedOutput& output : outputs_of(impl)) {
     file.outputs.push_back(output.name);
@@ -59,7 +60,7 @@ void add_graph(const Impl& impl, ProgramFile& file) {
     if (!input || !input->data) continue;
     const uint64_t number = file.constants.size();
     numbers.emplace(input->id, number);
-    file.constants.push_back({number, node->dtype, static_sizes(node->shape), input->data});
+    file.constants.push_back({node->dtype, static_sizes(node->shape), input->data});
   }
   for (const Impl::Input& input : impl.inputs)
     nodes.push_back(graph::input(input.declared.name, input.declared.dtype, input.declared.shape));
@@ -82,14 +83,13 @@ private:
   std::set<std::string> seen_;
 };
 
-ProgramFile to_file(const Impl& impl) {
-  ProgramFile file;
+ProgramFile::Program to_file(const Impl& impl, ObjectCollector& objects) {
+  ProgramFile::Program file;
   file.options = impl.options;
   file.tuned = impl.tuned;
   add_graph(impl, file);
   for (const search::Move& move : impl.moves)
     (search::rewrites_graph(move.kind) ? file.graph_moves : file.moves).push_back(to_string(move));
-  ObjectCollector objects(file.objects);
   const runtime::CompileFlags flags{thread_count(impl.options), impl.options.cpu, false};
   for (const Kernel& kernel : impl.kernels) {
     const search::KernelPlan& plan = *kernel.impl()->plan;
@@ -97,6 +97,11 @@ ProgramFile to_file(const Impl& impl) {
     for (const ast::Kernel& fill : plan.constants) objects.add(host_device(), fill, {});
   }
   return file;
+}
+
+ProgramFile::Constant to_file(const Tensor& tensor) {
+  const graph::NodeRef node = tensor.impl()->realise("save");
+  return {node->dtype, static_sizes(node->shape), std::get<graph::InputAttr>(node->attr).data};
 }
 
 std::vector<search::Move> parse_moves(const std::vector<std::string>& texts) {
@@ -110,21 +115,20 @@ struct Parsed {
   std::vector<KernelParam> inputs;
 };
 
-Parsed parse_graph(const ProgramFile& file) {
-  std::map<uint64_t, graph::NodeRef> constants;
-  for (const ProgramFile::Constant& constant : file.constants) {
-    const Shape shape(constant.sizes.begin(), constant.sizes.end());
-    graph::check_shape("constant", shape, constant.dtype);
-    if (static_cast<int64_t>(constant.data->bytes()) != num_elements(shape).value() * size_of(constant.dtype))
-      throw Error(ErrorKind::Shape,
-                  fmt::format("a constant of {} bytes, expected {}{}", constant.data->bytes(),
-                              to_string(constant.dtype), to_string(shape)));
-    constants.emplace(constant.id, graph::realised(constant.data, constant.dtype, shape));
-  }
-  const std::vector<graph::NodeRef> nodes = graph::parse(file.graph, [&](uint64_t id) {
-    const auto found = constants.find(id);
-    return found == constants.end() ? graph::NodeRef() : found->second;
-  });
+graph::NodeRef node_of(const ProgramFile::Constant& constant) {
+  const Shape shape(constant.sizes.begin(), constant.sizes.end());
+  graph::check_shape("constant", shape, constant.dtype);
+  if (static_cast<int64_t>(constant.data->bytes()) != num_elements(shape).value() * size_of(constant.dtype))
+    throw Error(ErrorKind::Shape, fmt::format("a constant of {} bytes, expected {}{}", constant.data->bytes(),
+                                              to_string(constant.dtype), to_string(shape)));
+  return graph::realised(constant.data, constant.dtype, shape);
+}
+
+Parsed parse_graph(const ProgramFile::Program& file) {
+  std::vector<graph::NodeRef> constants;
+  for (const ProgramFile::Constant& constant : file.constants) constants.push_back(node_of(constant));
+  const std::vector<graph::NodeRef> nodes = graph::parse(
+      file.graph, [&](uint64_t id) { return id < constants.size() ? constants[id] : graph::NodeRef(); });
   if (nodes.size() < file.outputs.size())
     throw Error(ErrorKind::Syntax, "a graph of fewer outputs than it names");
   Parsed parsed;
@@ -142,7 +146,7 @@ Parsed parse_graph(const ProgramFile& file) {
 
 /// The saved plan; where the moves don't suit this machine or this version of lathe, the plan that a compile
 /// would find.
-search::Plan plan_of(const std::shared_ptr<const lower::Program>& program, const ProgramFile& file,
+search::Plan plan_of(const std::shared_ptr<const lower::Program>& program, const ProgramFile::Program& file,
                      const std::vector<search::Move>& moves, AssembleOptions& how) {
   try {
     return search::replay(program, moves, target_for(file.options, *program));
@@ -153,23 +157,27 @@ search::Plan plan_of(const std::shared_ptr<const lower::Program>& program, const
   }
 }
 
-Executable from_file(const ProgramFile& file, const std::string& path) {
-  runtime::device(file.options.device); // says why if it is absent, before any work
-  Parsed parsed;
-  std::vector<search::Move> graph_moves, moves;
+/// Runs `parse`, whose errors say what is wrong inside the file.
+template <class Parse> auto parsed(const std::string& path, Parse&& parse) {
   try {
-    parsed = parse_graph(file);
-    graph_moves = parse_moves(file.graph_moves), moves = parse_moves(file.moves);
+    return parse();
   } catch (const Error& error) {
     throw Error(ErrorKind::File,
                 fmt::format("{}: {}, expected a program of this version of lathe", path, error.what()));
   }
+}
+
+Executable from_file(const ProgramFile::Program& file, const SavedObjects& objects, const std::string& path) {
+  runtime::device(file.options.device); // says why if it is absent, before any work
+  Parsed graph = parsed(path, [&] { return parse_graph(file); });
+  std::vector<search::Move> graph_moves = parsed(path, [&] { return parse_moves(file.graph_moves); }),
+                            moves = parsed(path, [&] { return parse_moves(file.moves); });
   AssembleOptions how{
-      file.options, std::move(parsed.inputs), file.tuned, take_moved(parsed.outputs), std::move(graph_moves),
-      &file.objects};
-  if (parsed.outputs.empty())
+      file.options, std::move(graph.inputs), file.tuned, take_moved(graph.outputs), std::move(graph_moves),
+      &objects};
+  if (graph.outputs.empty())
     return assemble(search::initial_plan(std::make_shared<const lower::Program>()), how);
-  const auto program = std::make_shared<const lower::Program>(lower::lower(parsed.outputs));
+  const auto program = std::make_shared<const lower::Program>(lower::lower(graph.outputs));
   const search::Plan plan = plan_of(program, file, moves, how);
   return assemble(plan, how);
 }
@@ -177,12 +185,39 @@ Executable from_file(const ProgramFile& file, const std::string& path) {
 } // namespace
 } // namespace pipeline
 
-void save(const Executable& executable, const std::string& path) {
-  pipeline::write_program_file(pipeline::to_file(*executable.impl()), path);
-}
+void save(const Executable& executable, const std::string& path) { save({.programs = {executable}}, path); }
 
 Executable load_executable(const std::string& path) {
-  return pipeline::from_file(pipeline::read_program_file(path), path);
+  SavedParts parts = load_parts(path);
+  if (!parts.format.empty() || parts.programs.size() != 1)
+    throw Error(ErrorKind::File,
+                fmt::format("{}: holds {} programs of format '{}', expected one that save() wrote", path,
+                            parts.programs.size(), parts.format));
+  return parts.programs[0];
+}
+
+void save(const SavedParts& parts, const std::string& path) {
+  if (parts.format.size() > pipeline::kLongestFormat)
+    throw Error(ErrorKind::Value, fmt::format("save: format '{}', expected at most {} bytes", parts.format,
+                                              pipeline::kLongestFormat));
+  pipeline::ProgramFile file;
+  file.format = parts.format;
+  file.text = parts.text;
+  pipeline::ObjectCollector objects(file.objects);
+  for (const Executable& program : parts.programs)
+    file.programs.push_back(pipeline::to_file(*program.impl(), objects));
+  for (const Tensor& tensor : parts.tensors) file.tensors.push_back(pipeline::to_file(tensor));
+  pipeline::write_program_file(file, path);
+}
+
+SavedParts load_parts(const std::string& path) {
+  const pipeline::ProgramFile file = pipeline::read_program_file(path);
+  SavedParts parts{file.format, file.text, {}, {}};
+  for (const pipeline::ProgramFile::Program& program : file.programs)
+    parts.programs.push_back(pipeline::from_file(program, file.objects, path));
+  for (const pipeline::ProgramFile::Constant& tensor : file.tensors)
+    parts.tensors.push_back(graph::wrap(pipeline::parsed(path, [&] { return pipeline::node_of(tensor); })));
+  return parts;
 }
 
 } // namespace lathe

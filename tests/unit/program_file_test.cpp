@@ -160,8 +160,8 @@ TEST_CASE("the same program makes the same file") {
   save(compile(layer(), on("interp")), folder.file("a"));
   save(compile(layer(), on("interp")), folder.file("b"));
   CHECK(bytes_of(folder.file("a")) == bytes_of(folder.file("b")));
-  CHECK(is_program_file(folder.file("a")));
-  CHECK(!is_program_file(folder.file("none")));
+  CHECK(program_file_format(folder.file("a")) == "");
+  CHECK(!program_file_format(folder.file("none")));
 }
 
 TEST_CASE("another process loads it without a compiler or a search") {
@@ -192,7 +192,7 @@ TEST_CASE("another process loads it without a compiler or a search") {
     CHECK((fs::exists(fs::path(cache) / "objects") || fs::exists(fs::path(cache) / "c")));
 
     // So are moves that this version does not take.
-    foreign.moves = {"split(t99.i0, 16)"};
+    foreign.programs[0].moves = {"split(t99.i0, 16)"};
     pipeline::write_program_file(foreign, path);
     CHECK(std::system(command.c_str()) == 0);
   }
@@ -254,11 +254,11 @@ TEST_CASE("a file whose parts are whole but make no program") {
   const pipeline::ProgramFile good = pipeline::read_program_file(path);
   const auto kind_with = [&](auto change) {
     pipeline::ProgramFile bad = good;
-    change(bad);
+    change(bad.programs[0]);
     pipeline::write_program_file(bad, path);
     return kind_of_load(path);
   };
-  using File = pipeline::ProgramFile;
+  using File = pipeline::ProgramFile::Program;
   CHECK(!kind_with([](File&) {}));
   CHECK(kind_with([](File& f) { f.graph = "no graph"; }) == ErrorKind::File);
   CHECK(kind_with([](File& f) { f.outputs.resize(20, "more"); }) == ErrorKind::File);
@@ -267,4 +267,33 @@ TEST_CASE("a file whose parts are whole but make no program") {
   CHECK(kind_with([](File& f) { f.constants[0].dtype = DType::F64, f.constants[0].sizes = {1}; }) ==
         ErrorKind::File);
   CHECK(kind_with([](File& f) { f.moves = {"no move"}; }) == ErrorKind::File);
+}
+
+TEST_CASE("several programs and tensors in a file, whose common data is there once") {
+  const Folder folder;
+  const std::string path = folder.file("parts.lathe");
+  const Tensor x = Tensor::input("x", {32}), w = Tensor::from(wave(32 * 1024), {1024, 32});
+  SavedParts parts{
+      .format = "of a test", .text = std::string("a\0b", 3), .tensors = {w, Tensor::from(wave(3))}};
+  parts.programs = {compile({{"y", w.matmul(x)}}, on("interp")),
+                    compile({{"z", (w * x).sum()}}, on("interp"))};
+  save(parts, path);
+  CHECK(fs::file_size(path) < 3 * 32 * 1024 * 4 / 2);
+  CHECK(program_file_format(path) == "of a test");
+  CHECK(kind_of_load(path) == ErrorKind::File);
+
+  const SavedParts loaded = load_parts(path);
+  CHECK(loaded.text == parts.text);
+  REQUIRE(loaded.tensors.size() == 2);
+  CHECK(loaded.tensors[0].shape() == Shape{1024, 32});
+  CHECK(loaded.tensors[0].to_vector<float>() == wave(32 * 1024));
+  CHECK(loaded.tensors[1].to_vector<float>() == wave(3));
+  REQUIRE(loaded.programs.size() == 2);
+  const NamedTensors inputs{{"x", Tensor::from(wave(32))}};
+  for (size_t k = 0; k < 2; ++k) check_same(parts.programs[k], loaded.programs[k], inputs);
+  save(loaded, folder.file("again"));
+  CHECK(bytes_of(folder.file("again")) == bytes_of(path));
+
+  CHECK_THROWS_AS(save({.tensors = {x}}, path), Error);
+  CHECK_THROWS_AS(save({.format = "a name of a format too long"}, path), Error);
 }
