@@ -81,6 +81,9 @@ class Tensor {
     }
   }
   static Tensor from_memory(const void* values, size_t count, DType dtype, const Shape& shape);
+  /// The values that `memory` points to, in place: it is kept while anything needs it, and may not change. Copied where it does
+  /// not begin at a multiple of 128 bytes. Bools have to be 0 or 1. Error(Shape) unless the shape is static.
+  static Tensor from_shared(std::shared_ptr<const void> memory, DType dtype, const Shape& shape);
   /// A program's input, bound by name at each call of the Executable. Error(Name) unless the name is an identifier.
   static Tensor input(const std::string& name, const Shape& shape, DType dtype = DType::F32);
   template <class T> static Tensor full(const Shape& shape, T value) { return full(shape, scalar_of(value)); }

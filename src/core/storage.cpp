@@ -1,6 +1,8 @@
 #include "core/storage.hpp"
 
+#include <cstdint>
 #include <cstdlib>
+#include <cstring>
 
 #include <fmt/core.h>
 
@@ -21,9 +23,20 @@ std::shared_ptr<Storage> Storage::allocate(size_t bytes) {
   if (!data)
     throw Error(ErrorKind::Limit,
                 fmt::format("storage: cannot allocate {} bytes, expected a size that fits in memory", bytes));
-  return std::shared_ptr<Storage>(new Storage(data, bytes));
+  return std::shared_ptr<Storage>(new Storage(data, bytes, nullptr));
 }
 
-Storage::~Storage() { std::free(data_); }
+std::shared_ptr<Storage> Storage::share(std::shared_ptr<const void> memory, size_t bytes) {
+  const void* data = memory.get();
+  if (reinterpret_cast<uintptr_t>(data) % kAlignment == 0)
+    return std::shared_ptr<Storage>(new Storage(const_cast<void*>(data), bytes, std::move(memory)));
+  std::shared_ptr<Storage> copy = allocate(bytes);
+  std::memcpy(copy->data(), data, bytes);
+  return copy;
+}
+
+Storage::~Storage() {
+  if (!shared_) std::free(data_);
+}
 
 } // namespace lathe

@@ -10,6 +10,9 @@ class Storage {
   static constexpr size_t kAlignment = 128;
   /// Throws Error(Limit) naming the size if it can't be had. Contents are not initialised.
   static std::shared_ptr<Storage> allocate(size_t bytes);
+  /// Memory that is someone else's and is only read, such as a mapped file's. A copy of it where it is not
+  /// aligned; else `memory` is kept as long as the storage lives.
+  static std::shared_ptr<Storage> share(std::shared_ptr<const void> memory, size_t bytes);
   ~Storage();
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
@@ -18,9 +21,11 @@ class Storage {
   size_t bytes() const { return bytes_; }
 
  private:
-  Storage(void* data, size_t bytes) : data_(data), bytes_(bytes) {}
+  Storage(void* data, size_t bytes, std::shared_ptr<const void> shared)
+      : data_(data), bytes_(bytes), shared_(std::move(shared)) {}
   void* data_;
   size_t bytes_;
+  std::shared_ptr<const void> shared_;  // keeps what is not ours
 };
 using StorageRef = std::shared_ptr<Storage>;
 

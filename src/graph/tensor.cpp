@@ -39,22 +39,37 @@ Expr Tensor::size(int axis) const { return impl_->shape[resolve_axis("size", axi
 std::vector<std::string> Tensor::inputs() const {
   std::set<std::string> names;
   for (const NodeRef& node : topological_order({impl_->node()}))
-    if (const auto* input = std::get_if<InputAttr>(&node->attr); input && !input->data) names.insert(input->name);
+    if (const auto* input = std::get_if<InputAttr>(&node->attr); input && !input->data)
+      names.insert(input->name);
   return {names.begin(), names.end()};
 }
 
 // ---- creation ----
 
-Tensor Tensor::from_memory(const void* values, size_t count, DType dtype, const Shape& shape) {
+namespace {
+
+/// Of a shape that data can have.
+int64_t element_count_of(const Shape& shape, DType dtype) {
   check_shape("from", shape, dtype);
   if (!is_static(shape))
     fail(ErrorKind::Shape, "from: shape {} has variables, expected a static one", to_string(shape));
-  const int64_t expected = num_elements(shape).value();
+  return num_elements(shape).value();
+}
+
+} // namespace
+
+Tensor Tensor::from_memory(const void* values, size_t count, DType dtype, const Shape& shape) {
+  const int64_t expected = element_count_of(shape, dtype);
   if (static_cast<int64_t>(count) != expected)
     fail(ErrorKind::Shape, "from: {} values for shape {}, expected {}", count, to_string(shape), expected);
   StorageRef data = Storage::allocate(count * size_of(dtype));
   std::memcpy(data->data(), values, count * size_of(dtype));
   return wrap(realised(std::move(data), dtype, shape));
+}
+
+Tensor Tensor::from_shared(std::shared_ptr<const void> memory, DType dtype, const Shape& shape) {
+  const size_t bytes = static_cast<size_t>(element_count_of(shape, dtype)) * size_of(dtype);
+  return wrap(realised(Storage::share(std::move(memory), bytes), dtype, shape));
 }
 
 Tensor Tensor::input(const std::string& name, const Shape& shape, DType dtype) {
