@@ -22,9 +22,11 @@ if(NOT messages MATCHES "attribute_proto = 11")
          messages "${messages}")
 endif()
 file(GENERATE OUTPUT ${generated}/lathe_onnx.proto CONTENT "${messages}")
-file(GENERATE OUTPUT ${generated}/lathe_onnx_data.proto INPUT ${CMAKE_CURRENT_SOURCE_DIR}/src/onnx/onnx_data.proto)
+foreach(name data program)
+  file(GENERATE OUTPUT ${generated}/lathe_onnx_${name}.proto INPUT ${CMAKE_CURRENT_SOURCE_DIR}/src/onnx/onnx_${name}.proto)
+endforeach()
 set(proto_sources)
-foreach(name lathe_onnx lathe_onnx_data)
+foreach(name lathe_onnx lathe_onnx_data lathe_onnx_program)
   add_custom_command(OUTPUT ${generated}/${name}.pb.cc ${generated}/${name}.pb.h
     COMMAND protobuf::protoc --proto_path=${generated} --cpp_out=${generated} ${generated}/${name}.proto
     DEPENDS ${generated}/${name}.proto ${generated}/lathe_onnx.proto)

@@ -5,17 +5,25 @@
 #include "compile/executable_impl.hpp"
 #include "graph/tensor_impl.hpp"
 #include "lathe/error.hpp"
+#include "lathe/profile.hpp"
 
 namespace lathe {
 namespace {
 
 using Impl = Executable::Impl;
 
-/// A frame that goes back to its Executable whatever happens.
+/// A frame for these values of the shape variables; it goes back to its Executable whatever happens.
 class FrameLease {
 public:
-  explicit FrameLease(const Impl& impl) : impl_(impl), frame_(impl.take_frame()) {}
-  ~FrameLease() { impl_.put_back(std::move(frame_)); }
+  FrameLease(const Impl& impl, const std::vector<int64_t>& of_vars) : impl_(impl) {
+    const InstructionTimer timer("alloc", "arena");
+    frame_ = impl.take_frame();
+    impl.set_sizes(*frame_, of_vars);
+  }
+  ~FrameLease() {
+    const InstructionTimer timer("free", "arena");
+    impl_.put_back(std::move(frame_));
+  }
   Impl::Frame& operator*() const { return *frame_; }
   Impl::Frame* operator->() const { return frame_.get(); }
 
@@ -105,8 +113,7 @@ NamedTensors Executable::operator()(const NamedTensors& inputs) const {
                      : Storage::allocate(static_cast<size_t>(values.bytes(*impl.slots[output.slot].buffer))));
 
   {
-    FrameLease frame(impl);
-    impl.set_sizes(*frame, of_vars);
+    FrameLease frame(impl, of_vars);
     for (size_t k = 0; k < held.size(); ++k) frame->inputs[k] = held[k]->data();
     for (size_t k = 0; k < made.size(); ++k) frame->outputs[k] = made[k] ? made[k]->data() : nullptr;
     impl.run(*frame);
@@ -115,6 +122,7 @@ NamedTensors Executable::operator()(const NamedTensors& inputs) const {
   for (size_t k = 0; k < made.size(); ++k) {
     const KernelParam& declared = impl.outputs[k].declared;
     if (const auto& moved = impl.outputs[k].moved) {
+      const InstructionTimer timer("view", declared.name);
       const graph::NodeRef source =
           impl.outputs[k].moved_input < 0
               ? moved->input
@@ -134,7 +142,7 @@ void Executable::run(const std::map<std::string, const void*>& inputs,
                      const std::map<std::string, void*>& outputs,
                      const std::map<std::string, int64_t>& shape_values) const {
   const Impl& impl = *impl_;
-  FrameLease frame(impl);
+  std::vector<int64_t> of_vars;
   if (!impl.is_static || !shape_values.empty()) {
     const std::vector<Expr>& vars = impl.program->shape_vars;
     pipeline::ShapeValues values(vars);
@@ -146,8 +154,9 @@ void Executable::run(const std::map<std::string, const void*>& inputs,
                     fmt::format("run: there is no shape variable {}, expected one of the program's", name));
       values.bind(*var, value, "run");
     }
-    impl.set_sizes(*frame, values.complete("run"));
+    of_vars = values.complete("run");
   }
+  FrameLease frame(impl, of_vars);
   const auto need = [](const auto& declared, size_t bytes, const void* data) {
     if (!data)
       throw Error(ErrorKind::Value,
@@ -194,32 +203,32 @@ bool Executable::tuned() const { return impl_->tuned; }
 
 std::string Executable::print() const {
   const Impl& impl = *impl_;
-  std::string out = fmt::format("allocate arena, {} bytes\n", impl.arena_bytes);
+  std::vector<std::string> names; // of the slots
   const lower::MemoryPlan plan = impl.plan_at_most();
-  const auto place = [&](size_t s) {
+  for (size_t s = 0; s < impl.slots.size(); ++s) {
     const Impl::Slot& slot = impl.slots[s];
-    if (slot.home != Impl::Home::Arena) return slot.buffer->name;
-    return fmt::format("{}@{}", slot.buffer->name, plan.offsets[s]);
-  };
+    names.push_back(slot.home == Impl::Home::Arena ? fmt::format("%{}@{}", slot.buffer->name, plan.offsets[s])
+                                                   : "%" + slot.buffer->name);
+  }
+  for (const Impl::Output& output : impl.outputs)
+    if (!output.moved && output.copy_of < 0) names[output.slot] = "%" + output.declared.name;
+
+  std::string out = fmt::format("alloc arena, {} bytes\n", impl.arena_bytes);
   for (const Impl::Launch& launch : impl.launches) {
     const Kernel& kernel = impl.kernels[launch.kernel];
     std::string read, written;
-    for (size_t p = 0; p < launch.slots.size(); ++p) {
-      std::string& list = kernel.params()[p].written ? written : read;
-      list += (list.empty() ? "" : ", ") + place(launch.slots[p]);
-    }
-    out += fmt::format("launch {}({}) -> {}\n", kernel.name(), read, written);
+    for (size_t p = 0; p < launch.slots.size(); ++p)
+      (kernel.params()[p].written ? written : read) += " " + names[launch.slots[p]];
+    out += fmt::format("launch {}{} <-{}\n", kernel.name(), written, read);
   }
   for (const Impl::Output& output : impl.outputs) {
     if (output.moved) {
-      out += fmt::format("output {} is {}\n", output.declared.name, to_string(output.moved->view));
-      continue;
+      const auto& from = std::get<graph::InputAttr>(output.moved->input->attr);
+      out += fmt::format("view %{} <- {} {}\n", output.declared.name,
+                         from.data ? "constant" : "%" + from.name, to_string(output.moved->view));
+    } else if (output.copy_of >= 0) {
+      out += fmt::format("copy %{} <- {}\n", output.declared.name, names[output.slot]);
     }
-    const std::string& from = impl.slots[output.slot].buffer->name;
-    if (output.copy_of < 0)
-      out += fmt::format("output {} is {}\n", output.declared.name, from);
-    else
-      out += fmt::format("copy {} -> {}\n", from, output.declared.name);
   }
   return out + "free arena\n";
 }

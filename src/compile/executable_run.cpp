@@ -154,14 +154,18 @@ void Impl::run(Frame& frame) const {
       const void* from = output.moved_input < 0
                              ? std::get<graph::InputAttr>(output.moved->input->attr).data->data()
                              : frame.inputs[static_cast<size_t>(output.moved_input)];
-      if (frame.outputs[k]) pipeline::copy_moved(*output.moved, from, frame.outputs[k]);
+      if (!frame.outputs[k]) continue;
+      const InstructionTimer timer("copy", output.declared.name);
+      pipeline::copy_moved(*output.moved, from, frame.outputs[k]);
       continue;
     }
     const size_t bytes = frame.bytes[output.slot];
-    if (output.copy_of >= 0)
+    if (output.copy_of >= 0) {
+      const InstructionTimer timer("copy", output.declared.name);
       std::memcpy(frame.outputs[k], frame.outputs[static_cast<size_t>(output.copy_of)], bytes);
-    else if (!on_host)
+    } else if (!on_host) {
       frame.owned[output.slot]->download(0, frame.outputs[k], bytes);
+    }
   }
 }
 

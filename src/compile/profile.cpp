@@ -1,4 +1,4 @@
-// Profile: a list for the launches of one thread.
+// Profile: lists for the instructions of one thread.
 #include "lathe/profile.hpp"
 
 #include <chrono>
@@ -18,5 +18,16 @@ Profile::Profile() : began_(clock_seconds()), outer_(recording) { recording = th
 Profile::~Profile() { recording = outer_; }
 Profile* Profile::current() { return recording; }
 double Profile::now() const { return clock_seconds() - began_; }
+
+InstructionTimer::InstructionTimer(std::string_view instruction, std::string_view operand)
+    : profile_(recording) {
+  if (profile_) timed_ = {std::string(instruction), std::string(operand), profile_->now(), 0};
+}
+
+InstructionTimer::~InstructionTimer() {
+  if (!profile_) return;
+  timed_.seconds = profile_->now() - timed_.start;
+  profile_->record(std::move(timed_));
+}
 
 } // namespace lathe

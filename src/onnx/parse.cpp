@@ -141,28 +141,6 @@ FunctionDef read_function(const Source& source, const lathe_onnx::FunctionProto&
   return function;
 }
 
-Model model_of(const Source& source, const ModelProto& proto) {
-  auto model = std::make_shared<Model::Impl>();
-  model->path = source.name;
-  if (!proto.has_graph()) source.fail("is no ONNX model: it has no graph");
-  model->opsets = read_opsets(proto.opset_import());
-  if (model->opsets.empty()) model->opsets[""] = 1; // before IR version 3
-  for (const auto& function : proto.functions()) {
-    FunctionDef read = read_function(source, function);
-    auto key = std::pair(read.domain, read.name);
-    if (!model->functions.emplace(key, std::move(read)).second)
-      source.fail(fmt::format("defines function '{}' twice", function.name()));
-  }
-  model->graph = read_graph(source, proto.graph(), {});
-  for (const Port& port : model->graph.inputs)
-    if (!model->graph.initialisers.count(port.name)) model->inputs.push_back(port);
-  for (const auto& entry : proto.metadata_props()) model->metadata[entry.key()] = entry.value();
-  model->metadata["ir_version"] = std::to_string(proto.ir_version());
-  if (proto.has_producer_name())
-    model->metadata["producer"] = proto.producer_name() + " " + proto.producer_version();
-  return Model(std::move(model));
-}
-
 Value sequence_value(const Source& source, const lathe_onnx::SequenceProto& proto, const Port& port) {
   std::vector<Value> elements;
   for (const auto& tensor : proto.tensor_values())
@@ -193,12 +171,34 @@ Model parse_model(const Source& source, const void* bytes, size_t size) {
   ModelProto proto;
   if (!proto.ParseFromArray(bytes, static_cast<int>(size)))
     source.fail("is no ONNX model, or not all of one: protobuf can't read it");
-  return model_of(source, proto);
+  return Model(read_model(source, proto));
 }
 
 } // namespace
 
 void Source::fail(const std::string& message) const { throw Error(ErrorKind::File, name + ": " + message); }
+
+std::shared_ptr<Model::Impl> read_model(const Source& source, const ModelProto& proto) {
+  auto model = std::make_shared<Model::Impl>();
+  model->path = source.name;
+  if (!proto.has_graph()) source.fail("is no ONNX model: it has no graph");
+  model->opsets = read_opsets(proto.opset_import());
+  if (model->opsets.empty()) model->opsets[""] = 1; // before IR version 3
+  for (const auto& function : proto.functions()) {
+    FunctionDef read = read_function(source, function);
+    auto key = std::pair(read.domain, read.name);
+    if (!model->functions.emplace(key, std::move(read)).second)
+      source.fail(fmt::format("defines function '{}' twice", function.name()));
+  }
+  model->graph = read_graph(source, proto.graph(), {});
+  for (const Port& port : model->graph.inputs)
+    if (!model->graph.initialisers.count(port.name)) model->inputs.push_back(port);
+  for (const auto& entry : proto.metadata_props()) model->metadata[entry.key()] = entry.value();
+  model->metadata["ir_version"] = std::to_string(proto.ir_version());
+  if (proto.has_producer_name())
+    model->metadata["producer"] = proto.producer_name() + " " + proto.producer_version();
+  return model;
+}
 
 std::string canonical_domain(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
 
@@ -228,7 +228,7 @@ Port read_port(const Source& source, const std::string& name, const lathe_onnx::
     return port;
   }
   if (!type.has_tensor_type()) { // a body may leave the type of a port to what flows in
-    port.text = "?";
+    port.text += '?';
     return port;
   }
   const auto& tensor = type.tensor_type();

@@ -6,6 +6,7 @@
 
 namespace lathe_onnx {
 class AttributeProto;
+class ModelProto;
 class TensorProto;
 class TypeProto;
 } // namespace lathe_onnx
@@ -14,11 +15,13 @@ namespace lathe::onnx {
 
 /// Where a model comes from: begins the messages of errors, and bounds where weights may be read from.
 struct Source {
-  std::string name;                                         // the file's path, or "model"
-  std::string folder;                                       // of external weights; "" if there is none
+  std::string name;                           // the file's path, or "model"
+  std::string folder;                         // of external weights; "" if there is none
+  const std::vector<Tensor>* saved = nullptr; // of a saved program, whose model names its weights by position
   [[noreturn]] void fail(const std::string& message) const; // Error(File)
 };
 
+std::shared_ptr<Model::Impl> read_model(const Source& source, const lathe_onnx::ModelProto& proto);
 /// Every size checked, no byte read outside the file. `what` names the tensor in messages.
 Value read_tensor(const Source& source, const lathe_onnx::TensorProto& proto, const std::string& what);
 bool is_string_tensor(const lathe_onnx::TensorProto& proto);

@@ -41,6 +41,19 @@ int64_t number_in(const Source& source, const std::string& text, const std::stri
   return value;
 }
 
+/// The tensor of a saved program that stands at `location`.
+Value saved_tensor(const Source& source, const std::string& location, DType dtype, const Shape& shape,
+                   const std::string& what) {
+  const auto position = static_cast<size_t>(number_in(source, location, what));
+  if (position >= source.saved->size())
+    source.fail(fmt::format("{} is tensor {}, and the file has {}", what, position, source.saved->size()));
+  const Tensor& tensor = (*source.saved)[position];
+  if (tensor.dtype() != dtype || tensor.shape() != shape)
+    source.fail(fmt::format("{} is {}{}, expected {}{}", what, to_string(tensor.dtype()),
+                            to_string(tensor.shape()), to_string(dtype), to_string(shape)));
+  return tensor;
+}
+
 Value read_external(const Source& source, const TensorProto& proto, DType dtype, int64_t count,
                     const Shape& shape, const std::string& what) {
   std::string location;
@@ -51,6 +64,7 @@ Value read_external(const Source& source, const TensorProto& proto, DType dtype,
     if (entry.key() == "offset") offset = number_in(source, entry.value(), what);
     if (entry.key() == "length") length = number_in(source, entry.value(), what);
   }
+  if (source.saved) return saved_tensor(source, location, dtype, shape, what);
   if (source.folder.empty())
     source.fail(
         fmt::format("{} has its data in '{}', but the model was not loaded from a folder", what, location));

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "lathe/profile.hpp"
 #include "onnx/integers.hpp"
 #include "onnx/rules.hpp"
 
@@ -24,9 +25,6 @@ std::string stands_for(const Tensor& tensor, const std::map<const void*, std::st
   auto found = named.find(tensor.impl().get());
   return found == named.end() ? "" : found->second;
 }
-
-/// Whether these are integers made of sizes that the model names: known at each call without a kernel.
-bool has_symbols(const Value& value) { return value.integers() && !is_static(*value.integers()); }
 
 /// Such integers at the sizes of what is fed.
 Value at_sizes(const Value& value, const std::vector<Port>& ports, const std::vector<Value>& fed) {
@@ -48,6 +46,11 @@ void run(const Segment& segment, Store& store) {
   for (auto& [name, value] : (*segment.code)(inputs)) store.insert_or_assign(name, value);
 }
 
+std::vector<Scalar> look_at(const Store& store, const std::string& name) {
+  const InstructionTimer timer("look", name);
+  return host_elements(store.at(name));
+}
+
 /// Traces a model along one way through it, making the segments that are not there yet. With `store`, values
 /// are looked at by running what has been traced; without, a look throws NeedsInputs.
 class Maker final : public Looker {
@@ -61,7 +64,9 @@ public:
       map_tensors(input, [&](const Tensor& tensor) { return name(tensor, tensor.inputs().at(0)); });
     Tracer tracer(*program_.model, *this);
     const std::vector<Value> results = tracer.run(inputs);
-    if (!segment_->made) {
+    if (segment_->made) {
+      check_made("");
+    } else {
       for (size_t k = 0; k < results.size(); ++k)
         segment_->results.emplace_back(
             program_.model->graph.outputs[k].name,
@@ -82,14 +87,16 @@ public:
     } else {
       seen_ = fed;
     }
-    if (!segment_->made) {
+    if (segment_->made) {
+      check_made(seen_);
+    } else {
       segment_->looked_at = seen_;
       finish_segment();
     }
     outputs_.clear();
     by_impl_.clear();
     run(*segment_, *store_);
-    std::vector<Scalar> elements = host_elements(store_->at(seen_));
+    std::vector<Scalar> elements = look_at(*store_, seen_);
     auto& next = segment_->next[elements];
     if (!next) next = std::make_unique<Segment>();
     segment_ = next.get();
@@ -115,6 +122,25 @@ private:
     const Tensor stand_in = Tensor::input(called, tensor.shape(), tensor.dtype());
     by_impl_.emplace(tensor.impl().get(), stand_in);
     return name(stand_in, called);
+  }
+
+  /// A segment that is there already computes what this trace takes from it: names stand for the same values.
+  void check_made(const std::string& looked_at) const {
+    bool same = segment_->looked_at == looked_at;
+    if (!looked_at.empty()) {
+      const std::vector<KernelParam> made =
+          segment_->code ? segment_->code->outputs() : std::vector<KernelParam>();
+      same &=
+          std::equal(made.begin(), made.end(), outputs_.begin(), outputs_.end(),
+                     [](const KernelParam& a, const auto& b) {
+                       return a.name == b.first && a.dtype == b.second.dtype() && a.shape == b.second.shape();
+                     });
+    }
+    if (!same)
+      throw Error(ErrorKind::Value,
+                  program_.model->path +
+                      ": its nodes are traced otherwise than when its program was made, expected "
+                      "the same version of lathe, and ops that are not registered anew");
   }
 
   void finish_segment() {
@@ -209,36 +235,24 @@ std::string signature(const Value& value) {
   return text + ")";
 }
 
-void print(const Segment& segment, int depth, std::string& out) {
-  const std::string indent(static_cast<size_t>(2 * depth), ' ');
-  auto line = [&](const std::string& text) { out += indent + text + "\n"; };
-  if (segment.code) {
-    std::string code = segment.code->print();
-    for (size_t start = 0; start < code.size();) {
-      const size_t end = std::min(code.find('\n', start), code.size());
-      line(code.substr(start, end - start));
-      start = end + 1;
-    }
-  }
-  if (segment.looked_at.empty()) return line("return");
-  line("look at " + segment.looked_at);
-  for (const auto& [elements, next] : segment.next) {
-    std::string seen;
-    for (size_t k = 0; k < elements.size() && k < 8; ++k) seen += (k ? ", " : "") + to_string(elements[k]);
-    line(fmt::format("if it is {}{}:", seen, elements.size() > 8 ? ", ..." : ""));
-    print(*next, depth + 1, out);
-  }
-  line("else: make the segment for what it is");
-}
-
-void collect(const Segment& segment, std::vector<Executable>& out) {
-  if (segment.code) out.push_back(*segment.code);
-  for (const auto& [elements, next] : segment.next) collect(*next, out);
-}
-
 } // namespace
 
 Segment::Segment() : next(before) {}
+
+Segment::~Segment() {
+  std::vector<std::unique_ptr<Segment>> rest;
+  const auto take = [&](Segment& segment) {
+    for (auto& [elements, following] : segment.next) rest.push_back(std::move(following));
+    segment.next.clear();
+  };
+  for (take(*this); !rest.empty();) {
+    const std::unique_ptr<Segment> last = std::move(rest.back());
+    rest.pop_back();
+    take(*last);
+  }
+}
+
+bool has_symbols(const Value& value) { return value.integers() && !is_static(*value.integers()); }
 
 std::vector<Scalar> NoInputs::look(const Tensor&, const std::vector<Value*>&) { throw NeedsInputs(); }
 
@@ -333,15 +347,18 @@ NamedValues Program::operator()(const NamedValues& inputs) const {
   while (segment) {
     run(*segment, store);
     if (segment->looked_at.empty()) break;
-    const std::vector<Scalar> seen = host_elements(store.at(segment->looked_at));
+    const std::vector<Scalar> seen = look_at(store, segment->looked_at);
+    const InstructionTimer timer("jump", segment->looked_at);
     std::lock_guard lock(impl_->mutex);
     auto next = segment->next.find(seen);
     segment = next != segment->next.end() && next->second->made ? next->second.get() : nullptr;
   }
   if (!segment) {
+    const InstructionTimer timer("trace", key);
     std::lock_guard lock(impl_->mutex);
     segment = &Maker(*impl_, *impl_->roots[key], &store).make(inputs_like(fed));
   }
+  const InstructionTimer timer("return", "");
   NamedValues outputs;
   for (const auto& [name, value] : segment->results) {
     if (has_symbols(value)) {
@@ -356,19 +373,17 @@ NamedValues Program::operator()(const NamedValues& inputs) const {
   return outputs;
 }
 
+const std::vector<Port>& Program::inputs() const { return impl_->model->inputs; }
+const std::vector<Port>& Program::outputs() const { return impl_->model->graph.outputs; }
+
 std::vector<Executable> Program::segments() const {
   std::lock_guard lock(impl_->mutex);
+  std::vector<const Segment*> all;
+  for (const auto& [key, root] : impl_->roots) all.push_back(root.get());
   std::vector<Executable> out;
-  for (const auto& [key, root] : impl_->roots) collect(*root, out);
-  return out;
-}
-
-std::string Program::print() const {
-  std::lock_guard lock(impl_->mutex);
-  std::string out;
-  for (const auto& [key, root] : impl_->roots) {
-    if (!key.empty()) out += "inputs of shapes " + key + "\n";
-    onnx::print(*root, 0, out);
+  for (size_t k = 0; k < all.size(); ++k) { // grows as it goes
+    if (all[k]->code) out.push_back(*all[k]->code);
+    for (const auto& [elements, next] : all[k]->next) all.push_back(next.get());
   }
   return out;
 }

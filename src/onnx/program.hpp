@@ -19,7 +19,11 @@ struct Segment {
   bool made = false;
 
   Segment();
+  ~Segment(); // without recursion: a loop makes a long way
 };
+
+/// Whether these are integers made of sizes that the model names: known at each call without a kernel.
+bool has_symbols(const Value& value);
 
 /// For what has to go without inputs: a look throws NeedsInputs.
 class NoInputs final : public Looker {

@@ -182,10 +182,13 @@ std::vector<Scalar> Tracer::elements(Frame& frame, const Tensor& tensor, std::ve
     if (f->looks == Looks::Refused)
       throw Error(ErrorKind::Value, "depends on values that the model is fed, expected none that decide what "
                                     "is computed inside of what a Gradient differentiates");
+    // In an order that does not depend on how the names hash: a saved program goes by it.
+    std::map<std::string_view, Value*> by_name;
     for (auto& [name, value] : f->values)
       if (auto last = f->graph.last_use.find(name);
           last != f->graph.last_use.end() && last->second >= f->position)
-        live.push_back(&value);
+        by_name.emplace(name, &value);
+    for (const auto& [name, value] : by_name) live.push_back(value);
   }
   if (kept)
     for (Value& value : *kept) live.push_back(&value);

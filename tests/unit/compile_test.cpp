@@ -73,7 +73,7 @@ TEST_CASE("intermediates live in an arena that is reused") {
   CHECK(f.naive_bytes() > f.arena_bytes());
   CHECK(f({{"x", Tensor::from(ramp(64))}}).at("y").to_vector<float>()[63] == 74);
   const std::string text = f.print();
-  CHECK(text.find("allocate arena, 512 bytes\n") == 0);
+  CHECK(text.find("alloc arena, 512 bytes\n") == 0);
   CHECK(text.find("launch ") != std::string::npos);
   CHECK(text.find("free arena") != std::string::npos);
 }

@@ -1,23 +1,31 @@
 // lathe compile: a model as a file that loads without search and, on this machine, without compiling.
+#include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>
 
 #include "cli/duration.hpp"
-#include "lathe/program_file.hpp"
 #include "loaded.hpp"
 
 namespace lathe::tool {
 
 int compile_command(const Options& options) {
-  const onnx::ImportOptions import = import_options(options);
   const Stopwatch compiling;
-  const Executable program = compile(onnx::load(options.model).tensors(import), import.compile);
+  const onnx::Program program = onnx::load(options.model).compile(import_options(options));
+  // What a value decides is compiled for what was seen: these inputs say what that is.
+  if (!options.inputs.empty() || options.random) program(read_inputs(program.inputs(), options));
   save(program, options.output);
-  fmt::print("{}: {} kernels, {}, {:.1f} MB, in {}\n", options.output, program.kernel_count(),
-             program.tuned() ? "tuned" : "not tuned",
+  const std::vector<Executable> segments = program.segments();
+  size_t kernels = 0;
+  for (const Executable& segment : segments) kernels += segment.kernel_count();
+  const bool tuned =
+      std::any_of(segments.begin(), segments.end(), [](const Executable& e) { return e.tuned(); });
+  fmt::print("{}: {} kernels, {}, {:.1f} MB, in {}\n", options.output, kernels, tuned ? "tuned" : "not tuned",
              static_cast<double>(std::filesystem::file_size(options.output)) / 1e6,
              cli::duration(compiling.seconds()));
+  if (segments.empty())
+    fmt::print("what it is fed decides on its shapes: with --input or --random the file holds the kernels "
+               "for that too\n");
   return 0;
 }
 

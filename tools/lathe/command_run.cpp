@@ -17,48 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 using cli::duration;
 
-const onnx::Port* find_port(const std::vector<onnx::Port>& ports, const std::string& name) {
-  auto found =
-      std::find_if(ports.begin(), ports.end(), [&](const onnx::Port& port) { return port.name == name; });
-  return found == ports.end() ? nullptr : &*found;
-}
-
-/// Seeded, uniform in [0, 1); integers are 0: they are often indices.
-onnx::Value random_value(const onnx::Port& port, const onnx::ImportOptions& options, uint64_t seed) {
-  if (port.kind != onnx::Value::Kind::Tensor || !port.shape)
-    throw Error(ErrorKind::Value, fmt::format("--random: input '{}' is {}, expected a tensor of known shape",
-                                              port.name, port.text));
-  Shape shape = *port.shape;
-  for (Expr& size : shape)
-    if (!size.is_const()) {
-      auto fixed = options.sizes.find(size.name());
-      size = fixed == options.sizes.end() ? Expr(1) : Expr(fixed->second);
-    }
-  const Tensor tensor =
-      is_float(port.dtype) ? Tensor::rand(shape, seed, port.dtype) : Tensor::zeros(shape, port.dtype);
-  return tensor.realise();
-}
-
-onnx::NamedValues read_inputs(const std::vector<onnx::Port>& ports, const Options& options) {
-  const onnx::ImportOptions import = import_options(options);
-  onnx::NamedValues inputs;
-  size_t next = 0;
-  for (const std::string& text : options.inputs) {
-    const size_t equals = text.find('=');
-    const onnx::Port* port = equals != std::string::npos ? find_port(ports, text.substr(0, equals))
-                             : next < ports.size()       ? &ports[next]
-                                                         : nullptr;
-    if (!port) throw Error(ErrorKind::Name, fmt::format("--input {}: the model has no such input", text));
-    inputs[port->name] = read_value(equals == std::string::npos ? text : text.substr(equals + 1), *port);
-    ++next;
-  }
-  if (options.random)
-    for (size_t k = 0; k < ports.size(); ++k)
-      if (const onnx::Port& port = ports[k]; !inputs.count(port.name))
-        inputs[port.name] = random_value(port, import, k + 1);
-  return inputs;
-}
-
 std::string file_name(const std::string& output) {
   std::string name = output;
   for (char& c : name)
@@ -92,21 +50,29 @@ void print_kernels(const std::vector<LaunchTime>& launches) {
                t.bytes / t.seconds * 1e-9, 100 * t.limit / t.seconds);
 }
 
-/// In the Trace Event format: one complete event a launch.
-void write_trace(const std::string& path, const std::vector<LaunchTime>& launches) {
+/// In the Trace Event format: one complete event an instruction.
+void write_trace(const std::string& path, const Profile& profile) {
   nlohmann::ordered_json events = nlohmann::ordered_json::array();
-  for (const LaunchTime& launch : launches)
-    events.push_back({{"name", launch.kernel},
-                      {"cat", "launch"},
+  const auto add = [&](const std::string& name, const char* category, double start, double seconds) {
+    events.push_back({{"name", name},
+                      {"cat", category},
                       {"ph", "X"},
-                      {"ts", launch.start * 1e6},
-                      {"dur", launch.seconds * 1e6},
+                      {"ts", start * 1e6},
+                      {"dur", seconds * 1e6},
                       {"pid", 1},
-                      {"tid", 1},
-                      {"args",
-                       {{"flops", launch.flops},
-                        {"bytes", launch.bytes},
-                        {"of_limit", launch.limit_seconds / launch.seconds}}}});
+                      {"tid", 1}});
+  };
+  for (const LaunchTime& launch : profile.launches()) {
+    add(launch.kernel, "launch", launch.start, launch.seconds);
+    events.back()["args"] = {{"flops", launch.flops},
+                             {"bytes", launch.bytes},
+                             {"of_limit", launch.limit_seconds / launch.seconds}};
+  }
+  for (const InstructionTime& other : profile.others())
+    add(other.instruction + (other.operand.empty() ? "" : " ") + other.operand, other.instruction.c_str(),
+        other.start, other.seconds);
+  std::stable_sort(events.begin(), events.end(),
+                   [](const auto& a, const auto& b) { return a["ts"] < b["ts"]; });
   write_file(path,
              nlohmann::ordered_json({{"traceEvents", events}, {"displayTimeUnit", "ms"}}).dump(1) + "\n");
 }
@@ -143,14 +109,12 @@ int run_command(const Options& options) {
     fmt::print("median of {} runs: {}\n", options.runs, duration(seconds[seconds.size() / 2]));
   }
   print_memory(program.segments());
-  std::vector<LaunchTime> launches;
   {
     const Profile profile;
     program.run(inputs);
-    launches = profile.launches();
+    print_kernels(profile.launches());
+    if (!options.profile.empty()) write_trace(options.profile, profile);
   }
-  print_kernels(launches);
-  if (!options.profile.empty()) write_trace(options.profile, launches);
   for (const onnx::Port& port : program.outputs) {
     const onnx::Value& value = outputs.at(port.name);
     fmt::print("output {} {}\n", port.name,

@@ -17,7 +17,7 @@ struct Options {
   int winograd = CompileOptions{}.winograd;
   // inspect
   bool listing = false, layers = false;
-  // run, check
+  // run, check, compile
   std::vector<std::string> inputs; ///< file, or name=file
   std::string output_dir, data, profile;
   bool tuned = true, random = false;

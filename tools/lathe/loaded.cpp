@@ -1,9 +1,12 @@
 #include "loaded.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "cli/duration.hpp"
 #include "lathe/program_file.hpp"
+#include "values.hpp"
 
 namespace lathe::tool {
 namespace {
@@ -21,9 +24,7 @@ std::vector<onnx::Port> ports_of(const std::vector<KernelParam>& params) {
   return ports;
 }
 
-Loaded load_compiled(const Options& options) {
-  if (!options.device.empty())
-    throw Error(ErrorKind::Value, options.model + ": compiled for its device already, expected no --device");
+Loaded load_executable_file(const Options& options) {
   const Stopwatch loading;
   const Executable program = load_executable(options.model);
   fmt::print("load {}\n", duration(loading.seconds()));
@@ -38,6 +39,21 @@ Loaded load_compiled(const Options& options) {
           [program] { return std::vector<Executable>{program}; }};
 }
 
+Loaded callable(const onnx::Program& program) {
+  return {program.inputs(), program.outputs(), program, [program] { return program.segments(); }};
+}
+
+/// A file of `format` that compile() or a program that uses lathe wrote.
+Loaded load_compiled(const Options& options, const std::string& format) {
+  if (!options.device.empty())
+    throw Error(ErrorKind::Value, options.model + ": compiled for its device already, expected no --device");
+  if (format.empty()) return load_executable_file(options);
+  const Stopwatch loading;
+  const onnx::Program program = onnx::load_program(options.model);
+  fmt::print("load {}\n", duration(loading.seconds()));
+  return callable(program);
+}
+
 Loaded load_model(const Options& options) {
   const Stopwatch loading;
   const onnx::Model model = onnx::load(options.model);
@@ -45,13 +61,55 @@ Loaded load_model(const Options& options) {
   const Stopwatch compiling;
   const onnx::Program program = model.compile(import_options(options));
   fmt::print("load {}, compile {}\n", duration(load_seconds), duration(compiling.seconds()));
-  return {model.inputs(), model.outputs(), program, [program] { return program.segments(); }};
+  return callable(program);
 }
 
+const onnx::Port* find_port(const std::vector<onnx::Port>& ports, const std::string& name) {
+  auto found =
+      std::find_if(ports.begin(), ports.end(), [&](const onnx::Port& port) { return port.name == name; });
+  return found == ports.end() ? nullptr : &*found;
+}
+
+/// Seeded, uniform in [0, 1); integers are 0: they are often indices.
+onnx::Value random_value(const onnx::Port& port, const onnx::ImportOptions& options, uint64_t seed) {
+  if (port.kind != onnx::Value::Kind::Tensor || !port.shape)
+    throw Error(ErrorKind::Value, fmt::format("--random: input '{}' is {}, expected a tensor of known shape",
+                                              port.name, port.text));
+  Shape shape = *port.shape;
+  for (Expr& size : shape)
+    if (!size.is_const()) {
+      auto fixed = options.sizes.find(size.name());
+      size = fixed == options.sizes.end() ? Expr(1) : Expr(fixed->second);
+    }
+  const Tensor tensor =
+      is_float(port.dtype) ? Tensor::rand(shape, seed, port.dtype) : Tensor::zeros(shape, port.dtype);
+  return tensor.realise();
+}
 } // namespace
 
 Loaded load_program(const Options& options) {
-  return is_program_file(options.model) ? load_compiled(options) : load_model(options);
+  const std::optional<std::string> format = program_file_format(options.model);
+  return format ? load_compiled(options, *format) : load_model(options);
+}
+
+onnx::NamedValues read_inputs(const std::vector<onnx::Port>& ports, const Options& options) {
+  const onnx::ImportOptions import = import_options(options);
+  onnx::NamedValues inputs;
+  size_t next = 0;
+  for (const std::string& text : options.inputs) {
+    const size_t equals = text.find('=');
+    const onnx::Port* port = equals != std::string::npos ? find_port(ports, text.substr(0, equals))
+                             : next < ports.size()       ? &ports[next]
+                                                         : nullptr;
+    if (!port) throw Error(ErrorKind::Name, fmt::format("--input {}: the model has no such input", text));
+    inputs[port->name] = read_value(equals == std::string::npos ? text : text.substr(equals + 1), *port);
+    ++next;
+  }
+  if (options.random)
+    for (size_t k = 0; k < ports.size(); ++k)
+      if (const onnx::Port& port = ports[k]; !inputs.count(port.name))
+        inputs[port.name] = random_value(port, import, k + 1);
+  return inputs;
 }
 
 } // namespace lathe::tool

@@ -17,6 +17,9 @@ struct Loaded {
 };
 /// Says how long it took.
 Loaded load_program(const Options& options);
+/// What the command line gives for the ports: values from files, and random ones for others if it asks for
+/// them.
+onnx::NamedValues read_inputs(const std::vector<onnx::Port>& ports, const Options& options);
 
 class Stopwatch {
 public:

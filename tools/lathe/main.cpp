@@ -17,6 +17,13 @@ void add_model(CLI::App& command, Options& options) {
   command.add_option("--size", options.sizes, "fixes a size that the model names: batch=8");
 }
 
+void add_inputs(CLI::App& command, Options& options) {
+  command.add_option("--input", options.inputs, "a .npy or .pb file for the next input, or name=file")
+      ->allow_extra_args(false);
+  command.add_flag("--random", options.random,
+                   "fill inputs that no file is given for with seeded random numbers");
+}
+
 void add_device(CLI::App& command, Options& options) {
   command.add_option("--device", options.device, "cpu, c, opencl or interp; the best there is if left out");
   command
@@ -62,12 +69,10 @@ int main(int argc, char** argv) {
 
   CLI::App& run = *app.add_subcommand("run", "run a model, and say what its kernels took");
   add_model(run, options);
-  run.add_option("--input", options.inputs, "a .npy or .pb file for the next input, or name=file")
-      ->allow_extra_args(false);
-  run.add_flag("--random", options.random,
-               "fill inputs that no file is given for with seeded random numbers");
+  add_inputs(run, options);
   run.add_option("--output-dir", options.output_dir, "write each output there as a .npy file");
-  run.add_option("--profile", options.profile, "write the run as a trace that Chrome and Perfetto show");
+  run.add_option("--profile", options.profile,
+                 "write the run as a trace that Chrome and Perfetto show, an event an instruction");
   run.add_option("--runs", options.runs, "time so many runs")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
@@ -85,6 +90,7 @@ int main(int argc, char** argv) {
       *app.add_subcommand("compile", "write a model's program to a file that `lathe run` takes in its place");
   add_model(compile, options);
   compile.add_option("-o,--output", options.output, "the file to write")->required();
+  add_inputs(compile, options);
   add_device(compile, options);
   add_untuned(compile, options);
 

@@ -103,16 +103,27 @@ class Program {
  public:
   /// By name. Error(Name) for a missing or unknown input, Error(Shape) or Error(DType) where one does not fit.
   NamedValues operator()(const NamedValues& inputs) const;
-  /// The segments there are so far, the whole model's first.
+  const std::vector<Port>& inputs() const;       ///< the model's, in its order
+  const std::vector<Port>& outputs() const;
+  /// The segments there are so far, the first of each way first.
   std::vector<Executable> segments() const;
-  /// The program as instructions: launches, looks and jumps.
+  /// The instructions, one a line and numbered: those of every segment, and between segments `look` at a value, `jump` where it was seen
+  /// before, `trace` where it was not, and `return`.
   std::string print() const;
 
   struct Impl;
   explicit Program(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+  const std::shared_ptr<Impl>& impl() const { return impl_; }
 
  private:
   std::shared_ptr<Impl> impl_;
 };
+
+/// A file that is complete in itself, with the segments there are so far: see program_file.hpp. Where further ones may be needed it holds
+/// the model as well; weights that model and segments share are there once. Error(File) if it can't be written.
+void save(const Program& program, const std::string& path);
+/// Error(File) naming the file if it is absent, damaged or holds no program of a model. Ops that a user registered have to be registered
+/// again before a segment is made that needs them.
+Program load_program(const std::string& path);
 
 }  // namespace lathe::onnx

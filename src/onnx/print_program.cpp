@@ -1,0 +1,107 @@
+// A program as one list of instructions.
+#include <fmt/format.h>
+
+#include "onnx/program.hpp"
+
+namespace lathe::onnx {
+namespace {
+
+struct Line {
+  std::string text;
+  const Segment* target = nullptr; // of a jump: its text continues with where that segment begins
+  std::string condition{};
+};
+
+std::string text_of(const Value& value) {
+  if (value.is_none()) return "nothing";
+  if (value.is_sequence()) {
+    std::string text;
+    for (const Value& element : value.elements()) text += (text.empty() ? "" : ", ") + text_of(element);
+    return "(" + text + ")";
+  }
+  const std::string type = to_string(value.dtype()) + to_string(value.shape());
+  if (value.is_empty()) return "empty " + type;
+  if (has_symbols(value)) {
+    std::string text;
+    for (const Expr element : *value.integers()) text += (text.empty() ? "" : ", ") + to_string(element);
+    return "{" + text + "}";
+  }
+  const std::vector<std::string> named = value.tensor().inputs();
+  return named.empty() ? "constant " + type : "%" + named[0];
+}
+
+std::string text_of(const std::vector<Scalar>& seen) {
+  std::string text;
+  for (size_t k = 0; k < seen.size() && k < 8; ++k) text += (k ? ", " : "") + to_string(seen[k]);
+  return text + (seen.size() > 8 ? ", ..." : "");
+}
+
+class Printer {
+public:
+  std::string run(const Program::Impl& program) {
+    if (!program.symbolic) {
+      line("look at the inputs' shapes");
+      for (const auto& [shapes, root] : program.roots) jump(root.get(), shapes);
+      line("trace what the model does with them, and go on there");
+      for (auto root = program.roots.rbegin(); root != program.roots.rend(); ++root)
+        open_.push_back(root->second.get());
+    } else {
+      for (const auto& [shapes, root] : program.roots) open_.push_back(root.get());
+    }
+    while (!open_.empty()) {
+      const Segment* segment = open_.back();
+      open_.pop_back();
+      print(*segment);
+    }
+    std::string out;
+    for (size_t k = 0; k < lines_.size(); ++k)
+      out += fmt::format("{:>4}  {}{}\n", k, lines_[k].text,
+                         lines_[k].target
+                             ? fmt::format(" {} if {}", starts_.at(lines_[k].target), lines_[k].condition)
+                             : "");
+    return out;
+  }
+
+private:
+  void line(std::string text) { lines_.push_back({std::move(text)}); }
+  void jump(const Segment* target, const std::string& condition) {
+    if (target->made) lines_.push_back({"jump", target, condition});
+  }
+
+  void print(const Segment& segment) {
+    starts_[&segment] = lines_.size();
+    if (!segment.made) return;
+    if (segment.code) {
+      const std::string code = segment.code->print();
+      for (size_t start = 0; start < code.size();) {
+        const size_t end = std::min(code.find('\n', start), code.size());
+        line(code.substr(start, end - start));
+        start = end + 1;
+      }
+    }
+    if (segment.looked_at.empty()) {
+      std::string results;
+      for (const auto& [name, value] : segment.results)
+        results += (results.empty() ? " " : ", ") + name + " = " + text_of(value);
+      return line("return" + results);
+    }
+    line("look %" + segment.looked_at);
+    for (const auto& [seen, next] : segment.next) jump(next.get(), text_of(seen));
+    line("trace what the model does with it, and go on there");
+    for (auto next = segment.next.rbegin(); next != segment.next.rend(); ++next)
+      open_.push_back(next->second.get());
+  }
+
+  std::vector<Line> lines_;
+  std::map<const Segment*, size_t> starts_;
+  std::vector<const Segment*> open_; // to be printed, the next one last
+};
+
+} // namespace
+
+std::string Program::print() const {
+  std::lock_guard lock(impl_->mutex);
+  return Printer().run(*impl_);
+}
+
+} // namespace lathe::onnx

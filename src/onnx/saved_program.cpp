@@ -1,0 +1,267 @@
+// Programs to files and back: the segments' code and all tensors as parts of a saved program, and the tree,
+// with the model if more segments may be needed, as its text.
+#include <fmt/format.h>
+
+#include <climits>
+
+#include "lathe/program_file.hpp"
+#include "lathe_onnx_program.pb.h"
+#include "onnx/parse.hpp"
+#include "onnx/program.hpp"
+#include "onnx/write_model.hpp"
+
+namespace lathe::onnx {
+namespace {
+
+using lathe_onnx::SavedProgram;
+using lathe_onnx::SavedSegment;
+using lathe_onnx::SavedValue;
+
+constexpr const char* kFormat = "onnx";
+
+class Saver {
+public:
+  explicit Saver(const Program::Impl& program) : program_(program) {}
+
+  SavedParts run() {
+    write_options();
+    proto_.set_symbolic(program_.symbolic);
+    for (const auto& [shapes, root] : program_.roots) {
+      if (!root->made) continue;
+      auto& saved = *proto_.add_roots();
+      saved.set_shapes(shapes);
+      saved.set_segment(add(*root));
+    }
+    // Grows as it goes: the segments behind one follow it.
+    for (size_t k = 0; k < segments_.size(); ++k) write_segment(*segments_[k]);
+    if (program_.symbolic) // then there is one segment, for all inputs
+      write_ports();
+    else
+      *proto_.mutable_model() = write_model(*program_.model, tensors_);
+    SavedParts parts{.format = kFormat, .text = proto_.SerializeAsString(), .programs = std::move(code_)};
+    parts.tensors = tensors_.take();
+    return parts;
+  }
+
+private:
+  uint32_t add(const Segment& segment) {
+    segments_.push_back(&segment);
+    return static_cast<uint32_t>(segments_.size() - 1);
+  }
+
+  void write_options() {
+    const ImportOptions& options = program_.options;
+    for (const auto& [name, value] : options.sizes) {
+      auto& size = *proto_.add_sizes();
+      size.set_name(name);
+      size.set_value(value);
+    }
+    proto_.set_device(options.compile.device);
+    proto_.set_threads(options.compile.threads);
+    proto_.set_cpu(options.compile.cpu);
+    proto_.set_winograd(options.compile.winograd);
+    proto_.set_use_database(options.compile.use_database);
+  }
+
+  void write_ports() {
+    for (const Port& port : program_.model->inputs) *proto_.add_inputs() = write_port(port);
+    for (const Port& port : program_.model->graph.outputs) *proto_.add_outputs() = write_port(port);
+  }
+
+  void write_segment(const Segment& segment) {
+    SavedSegment saved;
+    if (segment.code) {
+      saved.set_code(static_cast<uint32_t>(code_.size()));
+      code_.push_back(*segment.code);
+    }
+    saved.set_looked_at(segment.looked_at);
+    for (const auto& [seen, next] : segment.next) {
+      if (!next->made) continue;
+      auto& branch = *saved.add_branches();
+      for (const Scalar& element : seen) {
+        unsigned char bytes[8];
+        element.to_memory(bytes);
+        branch.set_dtype(to_string(element.dtype()));
+        branch.mutable_seen()->append(reinterpret_cast<const char*>(bytes),
+                                      static_cast<size_t>(size_of(element.dtype())));
+      }
+      branch.set_segment(add(*next));
+    }
+    for (const auto& [name, value] : segment.results) {
+      auto& result = *saved.add_results();
+      result.set_name(name);
+      write_value(*result.mutable_value(), value);
+    }
+    *proto_.add_segments() = std::move(saved);
+  }
+
+  void write_value(SavedValue& saved, const Value& value) {
+    saved.set_dtype(to_string(value.dtype()));
+    if (value.is_none()) return;
+    if (value.is_sequence()) {
+      saved.set_kind(SavedValue::SEQUENCE);
+      for (const Value& element : value.elements()) write_value(*saved.add_elements(), element);
+      return;
+    }
+    saved.set_kind(SavedValue::TENSOR);
+    for (const Expr size : value.shape()) saved.add_shape(to_string(size));
+    if (value.integers()) {
+      saved.set_has_integers(true);
+      for (const Expr element : *value.integers()) saved.add_integers(to_string(element));
+    }
+    if (value.is_empty()) return;
+    const std::vector<std::string> named = value.tensor().inputs();
+    if (!named.empty())
+      saved.set_input(named[0]);
+    else if (!has_symbols(value)) // which are known by their integers alone
+      saved.set_tensor(tensors_.add(value.tensor()));
+  }
+
+  const Program::Impl& program_;
+  SavedProgram proto_;
+  TensorTable tensors_;
+  std::vector<Executable> code_;
+  std::vector<const Segment*> segments_;
+};
+
+class Loader {
+public:
+  Loader(const std::string& path, const SavedParts& parts)
+      : source_{path, "", &parts.tensors}, parts_(parts) {
+    if (parts.text.size() > INT_MAX ||
+        !proto_.ParseFromArray(parts.text.data(), static_cast<int>(parts.text.size())))
+      fail("its text can't be read");
+  }
+
+  std::shared_ptr<Program::Impl> run() {
+    auto program = std::make_shared<Program::Impl>();
+    program->options = read_options();
+    program->symbolic = proto_.symbolic();
+    program->model = read_ports_or_model();
+    std::vector<std::unique_ptr<Segment>> segments;
+    for (int k = 0; k < proto_.segments_size(); ++k) segments.push_back(std::make_unique<Segment>());
+    // Each is taken by the one in front of it that goes on there: the others are whole when it is.
+    for (int k = proto_.segments_size() - 1; k >= 0; --k)
+      read_segment(proto_.segments(k), static_cast<uint32_t>(k), segments);
+    for (const auto& root : proto_.roots()) program->roots[root.shapes()] = take(segments, root.segment());
+    if (program->symbolic ? !program->roots.count("") : !proto_.has_model()) fail("it is not whole");
+    return program;
+  }
+
+private:
+  [[noreturn]] void fail(const std::string& what) const {
+    source_.fail(what + ", expected a program as onnx::save() wrote it");
+  }
+
+  ImportOptions read_options() const {
+    ImportOptions options;
+    for (const auto& size : proto_.sizes()) options.sizes[size.name()] = size.value();
+    options.compile.device = proto_.device();
+    options.compile.threads = proto_.threads();
+    options.compile.cpu = proto_.cpu();
+    options.compile.winograd = proto_.winograd();
+    options.compile.use_database = proto_.use_database();
+    return options;
+  }
+
+  std::shared_ptr<const Model::Impl> read_ports_or_model() const {
+    if (proto_.has_model()) return read_model(source_, proto_.model());
+    auto model = std::make_shared<Model::Impl>();
+    model->path = source_.name;
+    for (const auto& port : proto_.inputs())
+      model->inputs.push_back(read_port(source_, port.name(), port.type()));
+    for (const auto& port : proto_.outputs())
+      model->graph.outputs.push_back(read_port(source_, port.name(), port.type()));
+    return model;
+  }
+
+  std::unique_ptr<Segment> take(std::vector<std::unique_ptr<Segment>>& segments, uint32_t position) const {
+    if (position >= segments.size() || !segments[position]) fail("a segment is missing");
+    return std::move(segments[position]);
+  }
+
+  void read_segment(const SavedSegment& saved, uint32_t position,
+                    std::vector<std::unique_ptr<Segment>>& segments) const {
+    Segment& segment = *segments[position];
+    if (saved.has_code()) {
+      if (saved.code() >= parts_.programs.size()) fail("a segment's code is missing");
+      segment.code = parts_.programs[saved.code()];
+    }
+    segment.looked_at = saved.looked_at();
+    for (const auto& branch : saved.branches()) {
+      if (branch.segment() <= position) fail("its segments go in circles");
+      segment.next[read_seen(branch)] = take(segments, branch.segment());
+    }
+    for (const auto& result : saved.results())
+      segment.results.emplace_back(result.name(), read_value(result.value()));
+    segment.made = true;
+  }
+
+  std::vector<Scalar> read_seen(const SavedSegment::Branch& branch) const {
+    std::vector<Scalar> seen;
+    if (branch.seen().empty()) return seen;
+    const DType dtype = parse_dtype(branch.dtype());
+    const auto width = static_cast<size_t>(size_of(dtype));
+    if (branch.seen().size() % width != 0) fail("a branch is for part of an element");
+    for (size_t at = 0; at < branch.seen().size(); at += width)
+      seen.push_back(Scalar::from_memory(dtype, branch.seen().data() + at));
+    return seen;
+  }
+
+  Value read_value(const SavedValue& saved) const {
+    if (saved.kind() == SavedValue::NONE) return Value();
+    if (saved.kind() == SavedValue::SEQUENCE) {
+      std::vector<Value> elements;
+      for (const SavedValue& element : saved.elements()) elements.push_back(read_value(element));
+      return Value::sequence(parse_dtype(saved.dtype()), std::move(elements));
+    }
+    const Shape shape = exprs(saved.shape());
+    const Value value = read_tensor_value(saved, shape);
+    return saved.has_integers() ? value.with_integers(exprs(saved.integers())) : value;
+  }
+
+  Value read_tensor_value(const SavedValue& saved, const Shape& shape) const {
+    if (saved.has_input()) return Tensor::input(saved.input(), shape, parse_dtype(saved.dtype()));
+    if (saved.has_tensor()) {
+      if (saved.tensor() >= parts_.tensors.size()) fail("a tensor is missing");
+      return parts_.tensors[saved.tensor()];
+    }
+    if (saved.has_integers() && saved.integers_size() > 0)
+      return Tensor::zeros(shape, parse_dtype(saved.dtype())); // its integers say what it is
+    return Value::empty(parse_dtype(saved.dtype()), shape);
+  }
+
+  template <class Texts> std::vector<Expr> exprs(const Texts& texts) const {
+    std::vector<Expr> out;
+    for (const std::string& text : texts)
+      out.push_back(parse_expr(text, [](std::string_view name) { return size_variable(std::string(name)); }));
+    return out;
+  }
+
+  Source source_;
+  const SavedParts& parts_;
+  SavedProgram proto_;
+};
+
+} // namespace
+
+void save(const Program& program, const std::string& path) {
+  const std::lock_guard lock(program.impl()->mutex);
+  lathe::save(Saver(*program.impl()).run(), path);
+}
+
+Program load_program(const std::string& path) {
+  const SavedParts parts = load_parts(path);
+  if (parts.format != kFormat)
+    throw Error(ErrorKind::File, fmt::format("{}: is a program of format '{}', expected one of an ONNX model",
+                                             path, parts.format));
+  try {
+    return Program(Loader(path, parts).run());
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::File) throw;
+    throw Error(ErrorKind::File,
+                fmt::format("{}: {}, expected a program as onnx::save() wrote it", path, error.what()));
+  }
+}
+
+} // namespace lathe::onnx
