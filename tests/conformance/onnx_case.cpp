@@ -18,22 +18,33 @@ onnx::Value read_value(const fs::path& file, const onnx::Port& port) {
   return stored_as_bits ? onnx::Value(value.tensor().bitcast(DType::BF16)) : value;
 }
 
-std::string run_data_set(const onnx::Model& model, const onnx::Program& program, const fs::path& folder,
+std::string run_data_set(const onnx::Program& program, const fs::path& folder,
                          std::optional<double> tolerance) {
   onnx::NamedValues inputs;
-  for (size_t k = 0; k < model.inputs().size(); ++k) {
+  for (size_t k = 0; k < program.inputs().size(); ++k) {
     const fs::path file = folder / fmt::format("input_{}.pb", k);
-    if (fs::exists(file)) inputs[model.inputs()[k].name] = read_value(file, model.inputs()[k]);
+    if (fs::exists(file)) inputs[program.inputs()[k].name] = read_value(file, program.inputs()[k]);
   }
   const onnx::NamedValues outputs = program(inputs);
-  for (size_t k = 0; k < model.outputs().size(); ++k) {
+  for (size_t k = 0; k < program.outputs().size(); ++k) {
     const fs::path file = folder / fmt::format("output_{}.pb", k);
     if (!fs::exists(file)) continue;
-    const onnx::Port& port = model.outputs()[k];
+    const onnx::Port& port = program.outputs()[k];
     const std::string why = onnx::compare(outputs.at(port.name), read_value(file, port), tolerance).why;
     if (!why.empty()) return fmt::format("{}: output '{}' {}", folder.filename().string(), port.name, why);
   }
   return "";
+}
+
+std::string run_data_sets(const onnx::Program& program, const fs::path& test,
+                          std::optional<double> tolerance) {
+  int sets = 0;
+  for (const auto& entry : fs::directory_iterator(test)) {
+    if (!entry.is_directory()) continue;
+    ++sets;
+    if (auto why = run_data_set(program, entry.path(), tolerance); !why.empty()) return why;
+  }
+  return sets ? "" : "no data sets";
 }
 
 void add_ops(const onnx::GraphDef& graph, std::set<OpName>& ops) {
@@ -64,20 +75,28 @@ std::set<OpName> ops_of(const fs::path& test) {
   return ops;
 }
 
-std::string run_test(const fs::path& test, const std::string& device) {
+std::string run_test(const fs::path& test, const std::string& device, const SavedPrograms& saved) {
   try {
-    const Exception* exception = exception_for(test.filename().string());
+    const std::string name = test.filename().string();
+    const Exception* exception = exception_for(name);
     std::optional<double> tolerance = 1e-3;
     if (exception && exception->treatment == Treatment::Shapes) tolerance.reset();
+    const auto file = [&](const fs::path& folder, const char* when) {
+      return (folder / fmt::format("{}.{}.lathe", name, when)).string();
+    };
+    if (!saved.load.empty()) {
+      for (const char* when : {"before", "after"})
+        if (auto why = run_data_sets(onnx::load_program(file(saved.load, when)), test, tolerance);
+            !why.empty())
+          return why;
+      return "";
+    }
     const onnx::Model model = onnx::load((test / "model.onnx").string());
     const onnx::Program program = model.compile({.compile = {.device = device, .threads = 1}});
-    int sets = 0;
-    for (const auto& entry : fs::directory_iterator(test)) {
-      if (!entry.is_directory()) continue;
-      ++sets;
-      if (auto why = run_data_set(model, program, entry.path(), tolerance); !why.empty()) return why;
-    }
-    return sets ? "" : "no data sets";
+    if (!saved.save.empty()) onnx::save(program, file(saved.save, "before"));
+    const std::string why = run_data_sets(program, test, tolerance);
+    if (!saved.save.empty()) onnx::save(program, file(saved.save, "after"));
+    return why;
   } catch (const std::exception& error) {
     return error.what();
   }

@@ -16,7 +16,15 @@ using OpName = std::pair<std::string, std::string>; ///< domain ("" is ONNX's ow
 /// The ops that occur in a test's model, its bodies and functions; none if the model can't be read.
 std::set<OpName> ops_of(const std::filesystem::path& test);
 
+/// Folders of programs that one run saves and another, in a process of its own, loads; "" for none. A test's
+/// program is saved twice, before it runs and after: with no way through it taken yet, and with those of its
+/// data.
+struct SavedPrograms {
+  std::filesystem::path save, load;
+};
+
 /// Why the test fails on a device; "" if it passes.
-std::string run_test(const std::filesystem::path& test, const std::string& device);
+std::string run_test(const std::filesystem::path& test, const std::string& device,
+                     const SavedPrograms& saved = {});
 
 } // namespace lathe::conformance

@@ -1,11 +1,15 @@
 // The ONNX project's backend tests on a device: prints the tests that fail, and how many passed, failed and
 // were skipped.
 //
-//   onnx_suite [--data FOLDER] [--device D] [--filter TEXT] [--every N] [--ops] [--page FILE] [--expect FILE]
+//   onnx_suite [--data FOLDER] [--device D] [--filter TEXT] [--with OP] [--every N] [--ops] [--page FILE]
+//              [--expect FILE] [--save FOLDER] [--load FOLDER]
 //
-// --every takes each Nth test only. --ops counts by op. --page writes docs/onnx.md, --expect compares the
-// file with what --page would write. Exits with 1 if a test fails or the page differs, and with 77 if the
-// data is not there: Debian's libonnx-testdata, or the folder that ONNX_TEST_DATA names.
+// --with takes tests with one of these ops only, --every each Nth of them. --save leaves the programs there,
+// and
+// --load runs those that an earlier run left, instead of compiling the models. --ops counts by op. --page
+// writes docs/onnx.md, --expect compares the file with what --page would write. Exits with 1 if a test fails
+// or the page differs, and with 77 if the data is not there: Debian's libonnx-testdata, or the folder that
+// ONNX_TEST_DATA names.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,16 +35,26 @@ constexpr int kNotThere = 77;
 struct Options {
   std::string data = "/usr/share/libonnx-testdata/data", device = lathe::default_device(), filter, page,
               expect;
+  std::vector<std::string> with;
+  SavedPrograms saved;
   size_t every = 1;
   bool ops = false;
+
+  bool takes(const fs::path& test) const {
+    if (test.filename().string().find(filter) == std::string::npos) return false;
+    const std::set<OpName> ops_here = with.empty() ? std::set<OpName>() : ops_of(test);
+    return with.empty() || std::any_of(with.begin(), with.end(), [&](const std::string& op) {
+             return ops_here.count({"", op}) > 0;
+           });
+  }
 };
 
-Result run(const std::string& group, const fs::path& test, const std::string& device) {
+Result run(const std::string& group, const fs::path& test, const Options& options) {
   Result result{group, test.filename().string(), ops_of(test), Result::Skipped};
   if (const Exception* exception = exception_for(result.test);
       exception && exception->treatment == Treatment::Skip)
     return result;
-  const std::string why = run_test(test, device);
+  const std::string why = run_test(test, options.device, options.saved);
   result.outcome = why.empty() ? Result::Passed : Result::Failed;
   if (!why.empty()) fmt::print("FAILED {}/{}: {}\n", group, result.test, why);
   std::fflush(stdout);
@@ -56,9 +70,8 @@ std::vector<Result> run_all(const Options& options) {
       tests.push_back(entry.path());
     std::sort(tests.begin(), tests.end());
     for (const fs::path& test : tests)
-      if (test.filename().string().find(options.filter) != std::string::npos &&
-          position++ % options.every == 0)
-        results.push_back(run(group, test, options.device));
+      if (options.takes(test) && position++ % options.every == 0)
+        results.push_back(run(group, test, options));
   }
   return results;
 }
@@ -86,6 +99,9 @@ int main(int argc, char** argv) {
   app.add_option("--data", options.data)->capture_default_str();
   app.add_option("--device", options.device)->capture_default_str();
   app.add_option("--filter", options.filter, "part of the names of the tests to run");
+  app.add_option("--with", options.with, "ops")->allow_extra_args(false);
+  app.add_option("--save", options.saved.save)->check(CLI::ExistingDirectory);
+  app.add_option("--load", options.saved.load)->check(CLI::ExistingDirectory);
   app.add_option("--every", options.every)->check(CLI::PositiveNumber);
   app.add_flag("--ops", options.ops);
   app.add_option("--page", options.page);
