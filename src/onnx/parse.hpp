@@ -13,12 +13,15 @@ class TypeProto;
 
 namespace lathe::onnx {
 
+class MappedFile;
+
 /// Where a model comes from: begins the messages of errors, and bounds where weights may be read from.
 struct Source {
   std::string name;                           // the file's path, or "model"
   std::string folder;                         // of external weights; "" if there is none
   const std::vector<Tensor>* saved = nullptr; // of a saved program, whose model names its weights by position
-  [[noreturn]] void fail(const std::string& message) const; // Error(File)
+  mutable std::map<std::string, std::shared_ptr<const MappedFile>> weights{}; // files mapped so far, by path
+  [[noreturn]] void fail(const std::string& message) const;                   // Error(File)
 };
 
 std::shared_ptr<Model::Impl> read_model(const Source& source, const lathe_onnx::ModelProto& proto);

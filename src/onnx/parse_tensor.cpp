@@ -23,7 +23,7 @@ std::optional<int64_t> count_of(const TensorProto& proto, DType dtype) {
   return count;
 }
 
-/// Any byte but 0 is true in a file; in memory a bool is 0 or 1.
+/// A copy. Any byte but 0 is true in a file; in memory a bool is 0 or 1.
 Tensor tensor_of(const char* data, int64_t count, DType dtype, const Shape& shape) {
   const auto n = static_cast<size_t>(count);
   if (dtype != DType::Bool) return Tensor::from_memory(data, n, dtype, shape);
@@ -75,8 +75,12 @@ Value read_external(const Source& source, const TensorProto& proto, DType dtype,
   if (location.empty() || fs::path(location).is_absolute() || differs != folder.end() || rest == path.end())
     source.fail(
         fmt::format("{} has its data in '{}', expected a file in the model's folder", what, location));
-  const std::optional<MappedFile> file = MappedFile::open(path.string());
-  if (!file) source.fail(fmt::format("{} has its data in '{}', which can't be read", what, location));
+  std::shared_ptr<const MappedFile>& file = source.weights[path.string()];
+  if (!file) {
+    std::optional<MappedFile> opened = MappedFile::open(path.string());
+    if (!opened) source.fail(fmt::format("{} has its data in '{}', which can't be read", what, location));
+    file = std::make_shared<const MappedFile>(std::move(*opened));
+  }
   const int64_t bytes = count * size_of(dtype);
   if (length && *length != bytes)
     source.fail(fmt::format("{} has {} bytes of external data, expected {}", what, *length, bytes));
@@ -84,7 +88,9 @@ Value read_external(const Source& source, const TensorProto& proto, DType dtype,
       static_cast<size_t>(bytes) > file->size() - static_cast<size_t>(offset))
     source.fail(fmt::format("{} has its data at {}..{} of '{}', which has {} bytes", what, offset,
                             offset + bytes, location, file->size()));
-  return tensor_of(file->data() + offset, count, dtype, shape);
+  const char* data = file->data() + offset;
+  if (dtype == DType::Bool) return tensor_of(data, count, dtype, shape);
+  return Tensor::from_shared(std::shared_ptr<const void>(file, data), dtype, shape);
 }
 
 /// Elements that the file holds as a list of wider ones.

@@ -1,8 +1,11 @@
 # Hand-made ONNX models.
 if(TARGET lathe-onnx)
-  foreach(name onnx_test onnx_rules_test onnx_ops_test onnx_layout_test onnx_arithmetic_test onnx_gradient_test onnx_saved_test)
-    lathe_test(unit/${name})
-    target_include_directories(unit_${name} SYSTEM PRIVATE ${CMAKE_BINARY_DIR}/generated ${Protobuf_INCLUDE_DIRS})
-    target_link_libraries(unit_${name} PRIVATE lathe-onnx protobuf::libprotobuf-lite)
+  foreach(name unit/onnx_test unit/onnx_rules_test unit/onnx_ops_test unit/onnx_layout_test unit/onnx_arithmetic_test
+               unit/onnx_saved_test unit/onnx_gradient_test conformance/onnx_large_test)
+    lathe_test(${name})
+    string(REPLACE "/" "_" target ${name})
+    target_include_directories(${target} SYSTEM PRIVATE ${CMAKE_BINARY_DIR}/generated ${Protobuf_INCLUDE_DIRS})
+    target_link_libraries(${target} PRIVATE lathe-onnx protobuf::libprotobuf-lite)
   endforeach()
+  set_tests_properties(conformance/onnx_large_test PROPERTIES LABELS slow)
 endif()

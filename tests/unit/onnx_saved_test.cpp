@@ -9,8 +9,10 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <map>
 #include <random>
 
+#include "lathe/profile.hpp"
 #include "lathe/program_file.hpp"
 #include "support/devices.hpp"
 #include "support/onnx_builder.hpp"
@@ -249,6 +251,28 @@ TEST_CASE("the instructions of all segments are one numbered list") {
   CHECK(count("trace ") == 3); // where a way would be new
   CHECK(count("launch ") == 3);
   CHECK(text.rfind("   0  look at the inputs' shapes\n   1  jump 3 if ", 0) == 0);
+}
+
+TEST_CASE("a profile has one event an instruction") {
+  const Sample sample = branches();
+  const Program program = load(sample.bytes).compile({.compile = small("interp")});
+  const auto instructions = [&] {
+    Profile profile;
+    program(sample.inputs[0]);
+    std::map<double, std::string> by_start;
+    for (const LaunchTime& launch : profile.launches()) by_start[launch.start] = "launch";
+    for (const InstructionTime& other : profile.others()) {
+      CHECK(other.seconds >= 0);
+      by_start[other.start] = other.instruction;
+    }
+    std::vector<std::string> names;
+    for (const auto& [start, name] : by_start) names.push_back(name);
+    return names;
+  };
+  const std::vector<std::string> first = instructions();
+  CHECK(std::count(first.begin(), first.end(), "trace") == 1);
+  CHECK(instructions() ==
+        std::vector<std::string>{"look", "jump", "look", "jump", "alloc", "launch", "free", "return"});
 }
 
 TEST_CASE("damaged files and foreign ones are errors that name them") {

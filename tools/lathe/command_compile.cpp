@@ -13,7 +13,8 @@ int compile_command(const Options& options) {
   const Stopwatch compiling;
   const onnx::Program program = onnx::load(options.model).compile(import_options(options));
   // What a value decides is compiled for what was seen: these inputs say what that is.
-  if (!options.inputs.empty() || options.random) program(read_inputs(program.inputs(), options));
+  const bool fed = !options.inputs.empty() || options.random;
+  if (fed) program(read_inputs(program.inputs(), options));
   save(program, options.output);
   const std::vector<Executable> segments = program.segments();
   size_t kernels = 0;
@@ -23,7 +24,7 @@ int compile_command(const Options& options) {
   fmt::print("{}: {} kernels, {}, {:.1f} MB, in {}\n", options.output, kernels, tuned ? "tuned" : "not tuned",
              static_cast<double>(std::filesystem::file_size(options.output)) / 1e6,
              cli::duration(compiling.seconds()));
-  if (segments.empty())
+  if (segments.empty() && !fed)
     fmt::print("what it is fed decides on its shapes: with --input or --random the file holds the kernels "
                "for that too\n");
   return 0;

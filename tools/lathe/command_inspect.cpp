@@ -1,9 +1,10 @@
-// lathe inspect: what a model is made of.
+// lathe inspect: what a model is made of, or what a program compiled from one does.
 #include <fmt/format.h>
 
 #include <map>
 
-#include "commands.hpp"
+#include "lathe/program_file.hpp"
+#include "loaded.hpp"
 
 namespace lathe::tool {
 namespace {
@@ -28,9 +29,22 @@ void print_layers(const std::vector<onnx::Layer>& layers) {
   }
 }
 
+void print_ports(const std::vector<onnx::Port>& inputs, const std::vector<onnx::Port>& outputs) {
+  for (const onnx::Port& port : inputs) fmt::print("input: {} {}\n", port.name, port.text);
+  for (const onnx::Port& port : outputs) fmt::print("output: {} {}\n", port.name, port.text);
+}
+
+int inspect_program(const Options& options) {
+  const Loaded program = load_program(options);
+  print_ports(program.inputs, program.outputs);
+  fmt::print("{}", program.instructions());
+  return 0;
+}
+
 } // namespace
 
 int inspect_command(const Options& options) {
+  if (program_file_format(options.model)) return inspect_program(options);
   const onnx::Model model = onnx::load(options.model);
   const std::vector<onnx::Layer> layers = model.layers(import_options(options));
   if (options.listing) {
@@ -40,8 +54,7 @@ int inspect_command(const Options& options) {
   for (const auto& [key, value] : model.metadata()) fmt::print("{}: {}\n", key, value);
   for (const auto& [domain, version] : model.opsets())
     fmt::print("opset: {} {}\n", domain.empty() ? "ai.onnx" : domain, version);
-  for (const onnx::Port& port : model.inputs()) fmt::print("input: {} {}\n", port.name, port.text);
-  for (const onnx::Port& port : model.outputs()) fmt::print("output: {} {}\n", port.name, port.text);
+  print_ports(model.inputs(), model.outputs());
   std::map<std::string, int> ops;
   double flops = 0;
   for (const onnx::Layer& layer : layers) ++ops[layer.op], flops += layer.flops;

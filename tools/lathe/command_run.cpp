@@ -110,7 +110,7 @@ int run_command(const Options& options) {
   }
   print_memory(program.segments());
   {
-    const Profile profile;
+    Profile profile;
     program.run(inputs);
     print_kernels(profile.launches());
     if (!options.profile.empty()) write_trace(options.profile, profile);

@@ -9,7 +9,7 @@
 namespace lathe::tool {
 
 struct Options {
-  std::string model;              ///< for run and check also a file that compile wrote
+  std::string model;              ///< for inspect, run and check also a file that compile wrote
   std::vector<std::string> sizes; ///< name=number, for sizes that the model names
   std::string device;             ///< empty: the default
   std::string cpu = "native";

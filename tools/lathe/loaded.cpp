@@ -36,11 +36,12 @@ Loaded load_executable_file(const Options& options) {
     return outputs;
   };
   return {ports_of(program.inputs()), ports_of(program.outputs()), run,
-          [program] { return std::vector<Executable>{program}; }};
+          [program] { return std::vector<Executable>{program}; }, [program] { return program.print(); }};
 }
 
 Loaded callable(const onnx::Program& program) {
-  return {program.inputs(), program.outputs(), program, [program] { return program.segments(); }};
+  return {program.inputs(), program.outputs(), program, [program] { return program.segments(); },
+          [program] { return program.print(); }};
 }
 
 /// A file of `format` that compile() or a program that uses lathe wrote.

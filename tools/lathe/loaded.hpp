@@ -14,6 +14,7 @@ struct Loaded {
   std::vector<onnx::Port> inputs, outputs;
   std::function<onnx::NamedValues(const onnx::NamedValues&)> run;
   std::function<std::vector<Executable>()> segments; ///< those there are so far
+  std::function<std::string()> instructions;         ///< printed
 };
 /// Says how long it took.
 Loaded load_program(const Options& options);

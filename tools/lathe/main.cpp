@@ -12,7 +12,9 @@ using namespace lathe::tool;
 namespace {
 
 void add_model(CLI::App& command, Options& options) {
-  command.add_option("model", options.model, "an ONNX file, or for run and check one that compile wrote")
+  command
+      .add_option("model", options.model,
+                  "an ONNX file, or for inspect, run and check one that compile wrote")
       ->required();
   command.add_option("--size", options.sizes, "fixes a size that the model names: batch=8");
 }
@@ -62,7 +64,9 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   Options options;
 
-  CLI::App& inspect = *app.add_subcommand("inspect", "what is in a model, and what of it is not supported");
+  CLI::App& inspect = *app.add_subcommand(
+      "inspect",
+      "what is in a model, and what of it is not supported; the instructions of what compile wrote");
   add_model(inspect, options);
   inspect.add_flag("--listing", options.listing, "the graph, one node a line");
   inspect.add_flag("--layers", options.layers, "operations and bytes of each node");

@@ -89,7 +89,8 @@ class Model {
 /// One node a line: %conv1_1[1, 96, 54, 54] = Conv(%data_0[1, 3, 224, 224], %conv1_w_0[96, 3, 11, 11], %conv1_b_0[96])
 std::string listing(const std::vector<Layer>& layers);
 
-/// Error(File) that begins with the path and says what is wrong with the file.
+/// Error(File) that begins with the path and says what is wrong with the file. Weights in files of their own are read in place where
+/// they begin at a multiple of 128 bytes: such a file may be replaced, but not written to, while the model or a program of it lives.
 Model load(const std::string& path);
 /// The same from memory; weights in files of their own are looked for in `folder`, and nowhere outside it.
 Model load(const void* bytes, size_t size, const std::string& folder = "");
