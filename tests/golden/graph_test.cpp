@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <map>
 
 #include "graph/node.hpp"
 #include "graph/tensor_impl.hpp"
