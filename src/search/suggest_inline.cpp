@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/hash.hpp"
-#include "search/border.hpp"
 #include "search/draft.hpp"
 #include "search/op_cost.hpp"
 #include "search/suggest.hpp"
@@ -21,14 +20,12 @@ constexpr size_t kMostInOneKernel = 192; // values that one store may grow to
 
 struct Use {
   int stage;
-  uint64_t index;     // what it reads, as a hash of its index and guards
-  bool pointwise;     // at the user's own element
-  bool inside_border; // once for each element within the user's border
+  uint64_t index; // what it reads, as a hash of its index and guards
+  bool pointwise; // at the user's own element
 };
 
 struct StageInfo {
   bool inlinable = false;
-  bool is_number = false; // the same for all elements, and known
   double elements = 1, executions = 1, instructions = 0;
   std::vector<Use> uses; // what its nests load
 };
@@ -46,22 +43,15 @@ StageInfo read_stage(const lower::Stage& stage) {
   ast::visit(stage.nests, [&](const ast::Stmt& stmt, const auto& loops) {
     const auto* store = std::get_if<ast::Store>(&stmt.node);
     if (!store) return;
-    const std::optional<Border> border = stage.nests.size() == 1 ? read_border(stage.nests[0]) : std::nullopt;
     double executions = 1;
     for (const ast::For* l : loops) executions *= std::max(1.0, estimate(l->extent));
-    info.is_number = store->value->op == Op::Const;
-    if (border) {
-      executions = 1;
-      for (const Border::Side& side : border->sides) executions *= static_cast<double>(side.end - side.begin);
-    }
     info.executions = std::max(info.executions, executions);
     const auto see = [&](const ast::ValueRef& v) {
       info.instructions += op_cost(v->op, v->dtype).instructions + op_cost(v->op, v->dtype).divider +
                            16 * op_cost(v->op, v->dtype).per_lane;
       const auto* attr = std::get_if<ast::LoadAttr>(&v->attr);
       if (!attr) return;
-      Use use{stage_of_name(attr->buffer->name), hash_text("use"), v->op == Op::Load && attr->guards.empty(),
-              border && v == store->value};
+      Use use{stage_of_name(attr->buffer->name), hash_text("use"), v->op == Op::Load && attr->guards.empty()};
       if (use.stage < 0) return;
       for (size_t d = 0; d < attr->index.size(); ++d) {
         use.index = mix(use.index, attr->index[d].hash());
@@ -110,7 +100,7 @@ Proposal inline_all(const lower::Program& program, const std::vector<StageInfo>&
       double executions = 0;
       for (const Place& p : places[i]) executions += p.executions;
       const double ratio = executions / s.elements;
-      inlined = s.is_number || ratio <= (s.instructions <= 1 ? limits.cheap_ratio : limits.ratio);
+      inlined = ratio <= (s.instructions <= 1 ? limits.cheap_ratio : limits.ratio);
     }
     if (inlined && !limits.epilogues && ends_reduction(program, stages[i]) && shifted[i]) inlined = false;
     if (inlined && grown[i] + places[i].size() > kMostInOneKernel) inlined = false;
@@ -123,7 +113,7 @@ Proposal inline_all(const lower::Program& program, const std::vector<StageInfo>&
     }
     for (const Use& u : s.uses) {
       if (u.stage < 0) continue;
-      shifted[u.stage] |= (!u.pointwise && !u.inside_border) || (inlined && shifted[i]);
+      shifted[u.stage] |= !u.pointwise || (inlined && shifted[i]);
       auto& target = places[u.stage];
       for (const Place& p : places[i]) {
         if (target.size() >= kMostPlaces) break;
