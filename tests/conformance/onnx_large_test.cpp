@@ -2,13 +2,12 @@
 // sparse, and so costs no disk, and it is read where it is mapped, so that the model costs hardly any memory.
 #include <doctest/doctest.h>
 
-#include <unistd.h>
-
 #include <filesystem>
 #include <fstream>
 #include <random>
 
 #include "support/devices.hpp"
+#include "support/files.hpp"
 #include "support/onnx_builder.hpp"
 
 using namespace lathe;
@@ -16,13 +15,6 @@ using namespace lathe::test;
 namespace fs = std::filesystem;
 
 namespace {
-
-/// A folder of its own, removed with what is in it.
-struct Folder {
-  fs::path path = fs::temp_directory_path() / ("lathe-onnx-large-" + std::to_string(getpid()));
-  Folder() { fs::create_directories(path); }
-  ~Folder() { fs::remove_all(path); }
-};
 
 /// What this process has of memory, without the pages of files that it maps.
 int64_t anonymous_bytes() {
@@ -73,7 +65,7 @@ TEST_CASE("weights of more than 5 GB in one file, one of them of more than 2^31 
   constexpr int64_t kEnd = kMatrixAt + kWidth * kOut * 4;
   static_assert(kRows * kWidth * 4 > int64_t{1} << 31 && kSmallRows * kWidth > int64_t{1} << 31);
 
-  const Folder folder;
+  const test::TemporaryDir folder;
   const std::vector<int64_t> rows{kRows - 1, 0, 524'288 + 77}, small_rows{5, kSmallRows - 1, (1 << 21) + 3};
   const auto matrix = drawn<float>(kWidth * kOut, 1);
   std::vector<std::vector<float>> row_values;

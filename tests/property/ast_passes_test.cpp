@@ -257,6 +257,23 @@ TEST_CASE("group and local loops stay whole") {
   check_passes(k, {{}});
 }
 
+TEST_CASE("a copy of an unrolled loop leaves out the inner loops that never run in it") {
+  const Kernel k = parse(R"(kernel k(x: f32[5] in, y: f32[8] out) {
+  for i in 8 unroll {
+    y[i] = 0:f32
+    for j in min(5, i + 1) - max(0, i - 1) {
+      y[i] += x[j + max(0, i - 1)]
+    }
+  }
+})");
+  const Kernel unrolled = expand_unrolled(k);
+  int loops = 0;
+  ast::visit(unrolled.body,
+             [&](const Stmt& stmt, const auto&) { loops += std::holds_alternative<For>(stmt.node); });
+  CHECK(loops == 6); // of i = 6 and 7 nothing is left
+  verify(unrolled);
+}
+
 TEST_CASE("ragged unroll loops become serial") {
   const Kernel k = expand_unrolled(parse(R"(kernel k(y: f32[n] out; n in [1, 9]) {
   for i in n unroll {

@@ -5,6 +5,7 @@
 #include "graph/tensor_impl.hpp"
 #include "lathe/lathe.hpp"
 #include "search/search.hpp"
+#include "support/files.hpp"
 
 namespace lathe::test {
 
@@ -31,41 +32,6 @@ inline search::SearchResult searched(const Tensor& y, const search::SearchOption
                                      int threads = 1) {
   search::CostModel model(target(threads), machine());
   return search::search(search::initial_plan(lowered(y)), model, options);
-}
-
-/// A directory of its own, gone at the end.
-class TemporaryDir {
-public:
-  TemporaryDir();
-  ~TemporaryDir();
-  std::string file(const std::string& name) const { return path_ + "/" + name; }
-
-private:
-  std::string path_;
-};
-
-} // namespace lathe::test
-
-#include <filesystem>
-#include <fstream>
-#include <random>
-
-namespace lathe::test {
-
-inline TemporaryDir::TemporaryDir() {
-  std::random_device random;
-  path_ = (std::filesystem::temp_directory_path() /
-           ("lathe-test-" + std::to_string(random()) + std::to_string(random())))
-              .string();
-  std::filesystem::create_directories(path_);
-}
-inline TemporaryDir::~TemporaryDir() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
-inline void write_file(const std::string& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary) << bytes;
 }
 
 } // namespace lathe::test

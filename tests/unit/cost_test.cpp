@@ -225,3 +225,22 @@ TEST_CASE("the model is quick") {
   // 20,000 a second, with room for a machine that is busy with something else.
   CHECK(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < 2.5);
 }
+
+TEST_CASE("constants come from memory where no cache keeps all of the program's") {
+  const auto product = [](bool constant) {
+    const Tensor w = constant ? Tensor::from(std::vector<float>(256 * 256, 0.5f), {256, 256})
+                              : Tensor::input("w", {256, 256});
+    return test::lowered(Tensor::input("x", {4, 256}).matmul(w));
+  };
+  const auto with = [](const std::shared_ptr<const lower::Program>& program, int64_t constant_bytes) {
+    Target target = test::target();
+    target.constant_bytes = constant_bytes;
+    double sum = 0;
+    for (const auto& kernel : initial_plan(program).kernels)
+      sum += cost(*kernel, target, test::machine()).seconds;
+    return sum;
+  };
+  const int64_t few = 256 * 256 * 4, many = int64_t{1} << 30; // the second level holds the few
+  CHECK(with(product(true), few) < with(product(true), many));
+  CHECK(with(product(false), few) == with(product(false), many));
+}

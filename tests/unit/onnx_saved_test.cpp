@@ -2,19 +2,17 @@
 // on new ones, in this process and in another; and files that are not whole.
 #include <doctest/doctest.h>
 
-#include <unistd.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <iterator>
 #include <map>
 #include <random>
 
 #include "lathe/profile.hpp"
 #include "lathe/program_file.hpp"
 #include "support/devices.hpp"
+#include "support/files.hpp"
 #include "support/onnx_builder.hpp"
 
 using namespace lathe;
@@ -25,19 +23,6 @@ using onnx::Value;
 namespace fs = std::filesystem;
 
 namespace {
-
-/// A folder of its own, removed with what is in it.
-struct Folder {
-  fs::path path = fs::temp_directory_path() / ("lathe-onnx-saved-" + std::to_string(getpid()));
-  Folder() { fs::create_directories(path); }
-  ~Folder() { fs::remove_all(path); }
-  std::string file(const std::string& name) const { return (path / name).string(); }
-};
-
-std::string bytes_of(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 Tensor flag(bool value) { return Tensor::full({}, value); }
 Tensor integer(int64_t value) { return Tensor::full({}, value); }
@@ -162,7 +147,7 @@ CompileOptions small(const std::string& device) { return {.device = device, .thr
 } // namespace
 
 TEST_CASE("a loaded program goes the ways that were taken, and makes those that were not") {
-  const Folder folder;
+  const test::TemporaryDir folder;
   for (const std::string& device : {std::string("interp"), present_devices().front()})
     for (const Sample& sample : samples()) {
       CAPTURE(sample.name);
@@ -193,7 +178,7 @@ TEST_CASE("a loaded program goes the ways that were taken, and makes those that 
 }
 
 TEST_CASE("another process goes on with a saved program") {
-  const Folder folder;
+  const test::TemporaryDir folder;
   for (const Sample& sample : samples()) {
     CAPTURE(sample.name);
     const Program program = load(sample.bytes).compile({.compile = small("interp")});
@@ -219,7 +204,7 @@ TEST_CASE("only started by the test above" * doctest::skip()) {
 }
 
 TEST_CASE("weights that the model and its segments share are in the file once") {
-  const Folder folder;
+  const test::TemporaryDir folder;
   Graph then_body, else_body, g;
   std::vector<float> weights(64 * 1024);
   for (size_t k = 0; k < weights.size(); ++k) weights[k] = static_cast<float>(k % 17);
@@ -276,7 +261,7 @@ TEST_CASE("a profile has one event an instruction") {
 }
 
 TEST_CASE("damaged files and foreign ones are errors that name them") {
-  const Folder folder;
+  const test::TemporaryDir folder;
   const std::string path = folder.file("p.lathe");
   const Sample sample = loop();
   const Program program = load(sample.bytes).compile({.compile = small("interp")});

@@ -1,13 +1,10 @@
 // Programs saved and loaded again: the same numbers, no search, no compiler; and files that are not whole.
 #include <doctest/doctest.h>
 
-#include <unistd.h>
-
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <random>
 
 #include "compile/pipeline.hpp"
@@ -15,24 +12,12 @@
 #include "lathe/lathe.hpp"
 #include "lathe/program_file.hpp"
 #include "support/devices.hpp"
+#include "support/files.hpp"
 
 using namespace lathe;
 namespace fs = std::filesystem;
 
 namespace {
-
-/// A folder of its own, removed with what is in it.
-struct Folder {
-  fs::path path = fs::temp_directory_path() / ("lathe-program-file-" + std::to_string(getpid()));
-  Folder() { fs::create_directories(path); }
-  ~Folder() { fs::remove_all(path); }
-  std::string file(const std::string& name) const { return (path / name).string(); }
-};
-
-std::string bytes_of(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 /// Values without a compiler.
 std::vector<float> wave(size_t count) {
@@ -42,7 +27,7 @@ std::vector<float> wave(size_t count) {
 }
 
 Executable round_trip(const Executable& program) {
-  const Folder folder;
+  const test::TemporaryDir folder;
   save(program, folder.file("p.lathe"));
   return load_executable(folder.file("p.lathe"));
 }
@@ -156,16 +141,16 @@ TEST_CASE("a schedule with a rewritten graph and constants laid out anew") {
 }
 
 TEST_CASE("the same program makes the same file") {
-  const Folder folder;
+  const test::TemporaryDir folder;
   save(compile(layer(), on("interp")), folder.file("a"));
   save(compile(layer(), on("interp")), folder.file("b"));
-  CHECK(bytes_of(folder.file("a")) == bytes_of(folder.file("b")));
+  CHECK(test::bytes_of(folder.file("a")) == test::bytes_of(folder.file("b")));
   CHECK(program_file_format(folder.file("a")) == "");
   CHECK(!program_file_format(folder.file("none")));
 }
 
 TEST_CASE("another process loads it without a compiler or a search") {
-  const Folder folder;
+  const test::TemporaryDir folder;
   const Tensor x = Tensor::input("x", {8, 32}), w = Tensor::from(wave(32 * 24), {32, 24});
   for (const std::string& device : {std::string("cpu"), std::string("c")}) {
     if (!has_device(device)) continue;
@@ -213,10 +198,10 @@ TEST_CASE("only started by the test above" * doctest::skip()) {
 }
 
 TEST_CASE("damaged, truncated and foreign files are errors that name them") {
-  const Folder folder;
+  const test::TemporaryDir folder;
   const std::string path = folder.file("p.lathe");
   save(compile(layer(), on(has_device("cpu") ? "cpu" : "interp")), path);
-  const std::string whole = bytes_of(path);
+  const std::string whole = test::bytes_of(path);
   const auto write = [&](const std::string& bytes) {
     std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
   };
@@ -248,7 +233,7 @@ TEST_CASE("damaged, truncated and foreign files are errors that name them") {
 }
 
 TEST_CASE("a file whose parts are whole but make no program") {
-  const Folder folder;
+  const test::TemporaryDir folder;
   const std::string path = folder.file("p.lathe");
   save(compile(layer(), on("interp")), path);
   const pipeline::ProgramFile good = pipeline::read_program_file(path);
@@ -270,7 +255,7 @@ TEST_CASE("a file whose parts are whole but make no program") {
 }
 
 TEST_CASE("several programs and tensors in a file, whose common data is there once") {
-  const Folder folder;
+  const test::TemporaryDir folder;
   const std::string path = folder.file("parts.lathe");
   const Tensor x = Tensor::input("x", {32}), w = Tensor::from(wave(32 * 1024), {1024, 32});
   SavedParts parts{
@@ -292,7 +277,7 @@ TEST_CASE("several programs and tensors in a file, whose common data is there on
   const NamedTensors inputs{{"x", Tensor::from(wave(32))}};
   for (size_t k = 0; k < 2; ++k) check_same(parts.programs[k], loaded.programs[k], inputs);
   save(loaded, folder.file("again"));
-  CHECK(bytes_of(folder.file("again")) == bytes_of(path));
+  CHECK(test::bytes_of(folder.file("again")) == test::bytes_of(path));
 
   CHECK_THROWS_AS(save({.tensors = {x}}, path), Error);
   CHECK_THROWS_AS(save({.format = "a name of a format too long"}, path), Error);
