@@ -23,8 +23,8 @@ struct ProgramFile {
   struct Program {
     CompileOptions options; // device, threads, cpu and winograd
     bool tuned = false;
-    /// Printed; returns the outputs, by name, and then all declared inputs. Constants are realised inputs whose
-    /// ids are their positions.
+    /// Printed; returns the outputs, by name, and then all declared inputs. Constants are realised inputs
+    /// whose ids are their positions.
     std::string graph;
     std::vector<std::string> outputs;
     std::vector<Constant> constants;

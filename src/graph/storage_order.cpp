@@ -46,6 +46,12 @@ std::vector<int64_t> strides_of(const Shape& shape) {
   return strides;
 }
 
+std::vector<int64_t> sizes_of(const Shape& shape) {
+  std::vector<int64_t> sizes;
+  for (const Expr& e : shape) sizes.push_back(e.value());
+  return sizes;
+}
+
 /// The axis with the largest of those strides that reach `stride`: the one whose steps make it up. -1: none.
 int axis_of(int64_t stride, const std::vector<int64_t>& strides, const std::vector<int64_t>& sizes) {
   int best = -1;
@@ -100,7 +106,7 @@ bool is_sum_of_products(const NodeRef& node) {
 } // namespace
 
 Families::Families(const std::vector<NodeRef>& outputs) {
-  for (const NodeRef& output : outputs) is_output_[behind_views(output).get()] = true;
+  for (const NodeRef& output : outputs) outputs_.insert(behind_views(output).get());
   for (const NodeRef& node : topological_order(outputs)) {
     if (node->op == Op::View) continue;
     for (const NodeRef& s : node->sources) {
@@ -118,7 +124,7 @@ bool Families::feeds_sums_of_products(const NodeRef& node) const {
 
 bool Families::can_be_ordered(const NodeRef& node) const {
   return is_stored(node) && is_static(node->shape) && extent_count(node->shape) > 1 &&
-         !is_output_.contains(node.get()) && !feeds_sums_of_products(node);
+         !outputs_.contains(node.get()) && !feeds_sums_of_products(node);
 }
 
 StorageOrders Families::around(const NodeRef& seed, int axis) const {
@@ -142,15 +148,12 @@ StorageOrders Families::around(const NodeRef& seed, int axis) const {
       for (const NodeRef& source : node->sources) {
         const auto r = read(source);
         if (!r || !is_stored(r->value)) continue;
-        std::vector<int64_t> sizes;
-        for (const Expr& e : r->value->shape) sizes.push_back(e.value());
-        add(r->value, carried(order, r->strides, r->sizes, strides_of(r->value->shape), sizes));
+        const Shape& shape = r->value->shape;
+        add(r->value, carried(order, r->strides, r->sizes, strides_of(shape), sizes_of(shape)));
       }
     const auto users = users_.find(node.get());
     if (users == users_.end()) continue;
-    const std::vector<int64_t> strides = strides_of(node->shape);
-    std::vector<int64_t> sizes;
-    for (const Expr& e : node->shape) sizes.push_back(e.value());
+    const std::vector<int64_t> strides = strides_of(node->shape), sizes = sizes_of(node->shape);
     for (const NodeRef& user : users->second) {
       if (!can_be_ordered(user) || is_sum_of_products(user)) continue;
       for (const NodeRef& source : user->sources) {
@@ -214,13 +217,12 @@ std::optional<SummedAxis> summed_axis(const NodeRef& node) {
   for (size_t which : {0, 1}) {
     const auto r = read(product->sources[which]);
     if (!r || !is_stored(r->value) || !is_constant(behind_views(product->sources[1 - which]))) continue;
-    std::vector<int64_t> sizes;
-    for (const Expr& e : r->value->shape) sizes.push_back(e.value());
+    const std::vector<int64_t> strides = strides_of(r->value->shape), sizes = sizes_of(r->value->shape);
     SummedAxis best{r->value, -1, 1};
     for (int a : std::get<ReduceAttr>(node->attr).axes) {
       const auto k = static_cast<size_t>(a);
       if (r->sizes[k] <= best.terms || r->strides[k] == 0) continue;
-      best.axis = axis_of(r->strides[k], strides_of(r->value->shape), sizes);
+      best.axis = axis_of(r->strides[k], strides, sizes);
       best.terms = r->sizes[k];
     }
     if (best.axis >= 0) return best;

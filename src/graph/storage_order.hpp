@@ -5,6 +5,7 @@
 // a sum over the innermost axis ends it. So a value with all that follows is one family, stored in one way.
 #pragma once
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "graph/node.hpp"
@@ -27,7 +28,7 @@ private:
   bool can_be_ordered(const NodeRef& node) const;
   bool feeds_sums_of_products(const NodeRef& node) const;
   std::unordered_map<const Node*, std::vector<NodeRef>> users_; // views are looked through
-  std::unordered_map<const Node*, bool> is_output_;
+  std::unordered_set<const Node*> outputs_;
 };
 
 /// The same value and shape, computed and stored in this order.

@@ -20,7 +20,7 @@ constexpr int kPasses = 2;
 
 /// Values that are stored in one order, with the axis of their seeds innermost or as they are.
 struct Family {
-  std::vector<std::string> seeds;
+  std::string seed;
   bool innermost = false;
 };
 
@@ -49,7 +49,7 @@ public:
     if (now > kWorthwhile * as_it_is) return {};
     std::vector<std::string> stages;
     for (const Family& family : families_)
-      if (family.innermost) stages.insert(stages.end(), family.seeds.begin(), family.seeds.end());
+      if (family.innermost) stages.push_back(family.seed);
     return move_innermost(std::move(stages), axis_);
   }
 
@@ -69,15 +69,12 @@ private:
       if (graph::is_innermost(summed->value, summed->axis)) continue;
       if (axis_ < 0) axis_ = summed->axis;
       if (summed->axis != axis_) continue;
-      const auto known = member_of_.find(summed->value.get());
-      if (known != member_of_.end()) continue;
-      const int id = static_cast<int>(families_.size());
-      bool first = true;
-      for (auto& [node, order] : families.around(summed->value, axis_)) {
-        if (!member_of_.emplace(node, Member{id, order}).second) continue;
-        if (first) families_.push_back({{names.at(summed->value.get())}});
-        first = false;
-      }
+      if (member_of_.contains(summed->value.get())) continue;
+      const graph::StorageOrders family = families.around(summed->value, axis_);
+      if (family.empty()) continue; // its order is the user's
+      for (const auto& [node, order] : family)
+        member_of_.emplace(node, Member{static_cast<int>(families_.size()), order});
+      families_.push_back({names.at(summed->value.get())});
     }
   }
 
