@@ -6,6 +6,7 @@
 #include <set>
 
 #include "ast/copies.hpp"
+#include "ast/flat_index.hpp"
 
 namespace lathe::ast {
 namespace {
@@ -31,13 +32,6 @@ void add_effects(const Block& body, Effects& out) {
     const auto [known, first] = out.try_emplace(store->buffer->id, store->combine);
     if (store->scatter || (!first && known->second != store->combine)) known->second = {};
   });
-}
-
-Expr flat_index(const Store& store) {
-  Expr flat = 0, stride = 1;
-  for (size_t d = store.index.size(); d-- > 0; stride = stride * store.buffer->shape[d])
-    flat = flat + store.index[d] * stride;
-  return flat;
 }
 
 class Keeper {
@@ -141,7 +135,7 @@ private:
       } else if (const auto* store = std::get_if<Store>(&stmt.node)) {
         if (!store->combine || store->scatter) continue;
         if (!effects.at(store->buffer->id)) continue; // also read, or written otherwise
-        const Expr flat = flat_index(*store);
+        const Expr flat = flat_index(*store->buffer, store->index);
         const auto changes = [&](Expr e) {
           return std::any_of(vars.begin(), vars.end(), [&](Expr var) { return depends_on(e, var); });
         };

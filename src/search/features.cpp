@@ -288,7 +288,7 @@ private:
   bool stays_in_registers(const Tile& t, const ast::Buffer& buffer, const AccessInfo& access,
                           uint64_t mask) const {
     if (buffer.scope != ast::Scope::Register || (mask & ~t.inside) != 0) return false;
-    return !has(mask, t.vector) || (!t.partial && std::abs(f_.strides[access.strides + t.vector]) == 1);
+    return !has(mask, t.vector) || std::abs(f_.strides[access.strides + t.vector]) == 1;
   }
 
   /// Elements of a register tile, one from each of as many whole vectors.

@@ -282,9 +282,14 @@ Placed FunctionEmitter::load(const ast::LoadAttr& attr) {
     return {known, level};
   }
   const Lanes lanes = lanes_of(flat);
-  // The load may move out of loops that it does not depend on, and its mask with it.
-  const int mask_level = std::max(guard.level, mask_ ? mask_level_ : 0);
-  Value* mask = both(mask_, guard.lanes, mask_level);
+  // The load may move out of loops that it does not depend on, and its mask with it. What lanes past the end
+  // read from an array that they may touch, no one sees.
+  Value* own =
+      per_lane && lanes.stride && lanes.stride->is_const(1) && reaches_whole(buffer, lanes.base, lanes_)
+          ? nullptr
+          : mask_;
+  const int mask_level = std::max(guard.level, own ? mask_level_ : 0);
+  Value* mask = both(own, guard.lanes, mask_level);
   const int level = load_level(buffer, std::max(mask_level, lanes.level));
   Value*& known = levels_[level].loads[buffer.id][{
       lanes.base.node(), lanes.stride ? lanes.stride->node() : nullptr, mask, guard.scalar, lanes_}];

@@ -124,6 +124,8 @@ struct Emit {
   }
 
   Value* divide(Value* x, Value* y, bool remainder, bool is_signed) {
+    // A lane past a loop's end may hold anything, but what is compared here must be what is divided by.
+    if (!llvm::isa<llvm::Constant>(y)) y = b.CreateFreeze(y);
     Value *zero = num(y, 0), *one = num(y, 1);
     Value* bad = b.CreateICmpEQ(y, zero);
     Value* unsafe = bad; // x / -1 overflows for the lowest x: -x instead

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
+#include "ast/full_vectors.hpp"
 #include "lathe/error.hpp"
 #include "render/llvm/emitter.hpp"
 
@@ -319,9 +320,10 @@ void FunctionEmitter::vector_loop(const ast::For& loop) {
   }
 }
 
-std::unique_ptr<llvm::Module> build_llvm_module(llvm::LLVMContext& context, const ast::Kernel& kernel,
+std::unique_ptr<llvm::Module> build_llvm_module(llvm::LLVMContext& context, const ast::Kernel& given,
                                                 const std::map<int, size_t>& scratch_offset,
                                                 const LlvmTarget& target) {
+  const ast::Kernel kernel = ast::fill_vectors(given);
   auto module = std::make_unique<llvm::Module>(kernel.name, context);
 #if LLVM_VERSION_MAJOR >= 21
   module->setTargetTriple(llvm::Triple(target.triple));
