@@ -5,6 +5,9 @@
 #include <cstring>
 
 #include <fmt/core.h>
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
 
 #include "lathe/error.hpp"
 
@@ -14,15 +17,26 @@ namespace {
 
 /// Beyond any machine's memory; asking the allocator for more would stop a program under the sanitizers.
 constexpr size_t kMostBytes = size_t{1} << 40;
+constexpr size_t kHugePage = size_t{2} << 20;
+
+/// Asks for huge pages where there is room for one: prefetchers stop at the end of a page, and weights are
+/// read from one end to the other.
+void use_huge_pages([[maybe_unused]] void* data, [[maybe_unused]] size_t bytes) {
+#ifdef MADV_HUGEPAGE
+  if (bytes >= kHugePage) madvise(data, bytes / kHugePage * kHugePage, MADV_HUGEPAGE); // a wish: may fail
+#endif
+}
 
 } // namespace
 
 std::shared_ptr<Storage> Storage::allocate(size_t bytes) {
   const size_t rounded = bytes == 0 ? kAlignment : (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  void* data = bytes > kMostBytes ? nullptr : std::aligned_alloc(kAlignment, rounded);
+  const size_t alignment = rounded >= kHugePage ? kHugePage : kAlignment;
+  void* data = bytes > kMostBytes ? nullptr : std::aligned_alloc(alignment, rounded);
   if (!data)
     throw Error(ErrorKind::Limit,
                 fmt::format("storage: cannot allocate {} bytes, expected a size that fits in memory", bytes));
+  use_huge_pages(data, rounded);
   return std::shared_ptr<Storage>(new Storage(data, bytes, nullptr));
 }
 
