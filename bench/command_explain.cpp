@@ -76,7 +76,7 @@ int explain_command(const Options& options) {
     const search::Target target = pipeline::target_for(with, *program);
     const search::MachineProfile machine = search::machine_profile();
     const search::Plan plan = search::replay(program, moves, target);
-    const pipeline::Measuring measuring = pipeline::make_measure(program, with);
+    const pipeline::Measuring measuring = pipeline::make_measure(plan.program, with);
 
     std::vector<Explained> kernels;
     for (const auto& kernel : plan.kernels)

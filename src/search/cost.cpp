@@ -24,7 +24,8 @@ constexpr double kGroupCycles = 300;       // starting a work-group on a CPU's O
 constexpr double kOpenClLaunch = 12e-6;
 constexpr double kGpuLaunch = 8e-6;
 constexpr double kBandwidthCores = 8;   // about here main memory is saturated
-constexpr double kNotOverlapped = 0.15; // share of the hidden terms that shows nevertheless
+constexpr double kMovingShows = 0.15;   // share of moving data that shows where computing takes longer,
+constexpr double kComputingShows = 0.3; // and the other way round
 constexpr double kNotForeseen = 0.6;    // and more of it where loads are issued too late, which they are from
 constexpr double kNearLine = 0.6e-9;    // seconds, of a line from the second level that no prefetcher foresaw
 constexpr double kInWindow = 32;        // so many instructions for each line read on
@@ -196,23 +197,30 @@ double link_seconds(const Traffic& t, const MachineProfile& machine, size_t leve
   return (fetched + scattered) / read + written + streamed;
 }
 
+/// What `inner` carries that does not come from, or go to, where `outer` does.
+Traffic beyond(const Traffic& inner, const Traffic& outer) {
+  return {std::max(0.0, inner.read - outer.read), std::max(0.0, inner.written - outer.written),
+          std::max(0.0, inner.streamed - outer.streamed), std::max(0.0, inner.scattered - outer.scattered)};
+}
+
 void add_phase(const Phase& phase, const MachineProfile& machine, double cycle, double ways, Terms& terms) {
   const Compute& compute = phase.compute;
   const double memory_ways = std::min({ways, static_cast<double>(machine.cores), kBandwidthCores});
   const double seconds = compute.total * cycle / ways;
   const size_t links = std::min(machine.levels.size() - 1, phase.links.size());
-  double link[3] = {0, 0, 0}, longest = seconds, all = seconds;
+  // A line is charged once, at the rate of the furthest level that it comes from: nearer links carry it while
+  // it is waited for, and are busy with nothing else.
+  double link[3] = {0, 0, 0}, data = 0;
   for (size_t i = 0; i < links; ++i) {
     const bool last = i + 1 == links;
-    link[last ? 2 : std::min<size_t>(i, 1)] +=
-        link_seconds(phase.links[i], machine, i + 1, last) / (last ? memory_ways : ways);
+    const Traffic own = last ? phase.links[i] : beyond(phase.links[i], phase.links[i + 1]);
+    const double s = link_seconds(own, machine, i + 1, last) / (last ? memory_ways : ways);
+    link[last ? 2 : std::min<size_t>(i, 1)] += s;
+    data += s;
   }
-  for (double s : link) {
-    longest = std::max(longest, s);
-    all += s;
-  }
-  // The longest of the overlapping terms counts in full and the rest as far as they don't hide behind it.
-  double hidden = kNotOverlapped * (all - longest) + kNearLine * phase.links[0].scattered / 64 / ways;
+  // The longer of computing and moving counts in full, the other as far as it doesn't hide behind it.
+  double hidden = (seconds < data ? kComputingShows * seconds : kMovingShows * data) +
+                  kNearLine * phase.links[0].scattered / 64 / ways;
   const double far = phase.links[std::min<size_t>(1, links - 1)].read;
   if (far > 0) {
     const double for_each_line = compute.instructions / (far / 64);
@@ -223,15 +231,14 @@ void add_phase(const Phase& phase, const MachineProfile& machine, double cycle, 
   terms[kPages] += ((phase.near_pages.scattered / kPage) * kFirstTlbMiss +
                     (phase.far_pages.scattered / kPage) * kSecondTlbMiss) /
                    ways;
-  if (longest == seconds) {
+  if (seconds >= data) {
     terms[kLatency] += compute.latency * cycle / ways;
     terms[kSpills] += compute.spills * cycle / ways;
     terms[kLoops] += compute.overhead * cycle / ways;
     terms[kArithmetic] +=
         (compute.total - compute.latency - compute.spills - compute.overhead) * cycle / ways;
   } else {
-    const size_t slot = static_cast<size_t>(std::max_element(link, link + 3) - link);
-    terms[kFromL2 + slot] += longest;
+    for (size_t i = 0; i < 3; ++i) terms[kFromL2 + i] += link[i];
   }
 }
 

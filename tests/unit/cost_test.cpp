@@ -178,6 +178,36 @@ TEST_CASE("more accumulators than registers spill") {
   CHECK(2.0 * 256 * 32 / tile(14) > 0.7 * test::machine().flops_per_second[2]);
 }
 
+TEST_CASE("a row that is shorter than a vector costs about as much as a whole vector") {
+  const auto rows = [](int width) {
+    const std::string text =
+        R"(kernel k(x: f32[512, 16, 18] in, w: f32[512, 3, 3] in, y: f32[512, 14, 16] out) {
+  for c in 512 {
+    for i in 14 {
+      alloc a: f32[16] register {
+        for z in W vector(16) {
+          a[z] = 0:f32
+        }
+        for r in 3 unroll {
+          for s in 3 unroll {
+            for l in W vector(16) {
+              a[l] += x[c, i + r, l + s] * w[c, r, s]
+            }
+          }
+        }
+        for v in W vector(16) {
+          y[c, i, v] = a[v]
+        }
+      }
+    }
+  }
+})";
+    return seconds(replaced(text, "W", std::to_string(width)));
+  };
+  CHECK(rows(14) < 1.2 * rows(16));
+  CHECK(rows(14) > 0.8 * rows(16));
+}
+
 TEST_CASE("symbolic sizes have a cost") {
   const double t = seconds(R"(kernel k(a: f32[n] in, y: f32[n] out; n in [1, 4096]) {
   for i in n {

@@ -225,6 +225,13 @@ TEST_CASE("what is read ahead of time is asked for once a line, and nothing else
   };
   CHECK(requests(rows("")) == 0);
   CHECK(requests(rows("; ahead: 1024")) == 2); // a vector of two lines
+  const auto asked_of = [&](const std::string& ahead, const char* instruction) {
+    return runtime::llvm_backend()
+               .assembly(ast::parse(rows(ahead)), {.cpu = "x86-64-v4"})
+               .find(instruction) != std::string::npos;
+  };
+  CHECK(asked_of("; ahead: 1024", "prefetcht0"));
+  CHECK(asked_of("; ahead: 16384", "prefetcht1")); // 64 KiB on: not into the first level
 }
 
 TEST_CASE("a tile in registers is transposed by shuffles, not by way of memory") {

@@ -1,4 +1,7 @@
 // Suggesters: what they propose for the kernels they are made for, mostly legal, always data.
+#include <algorithm>
+#include <set>
+
 #include <doctest/doctest.h>
 
 #include "search/features.hpp"
@@ -104,6 +107,43 @@ TEST_CASE("tile: a convolution and a product of three axes too, an elementwise k
   CHECK(propose(suggest_tile, batch, reduction_of(batch), test::target()).legal > 10);
   const Plan plain = initial_plan(test::lowered(test::in("a", {64, 64}) + 1.0f));
   CHECK(propose(suggest_tile, plain, 0, test::target()).proposals.empty());
+}
+
+TEST_CASE("tile: an operand is read line by line, whichever of the reducing loops runs along its lines") {
+  // Channels last: along the reduction's loops r1 (channels), r2 and r3 (the window) x moves by 1, 40 * 8
+  // and 8.
+  const Tensor w = Tensor::from(std::vector<float>(16 * 8 * 9, 1.0f), {16, 8, 3, 3});
+  const Plan plan = inlined(test::in("x", {1, 20, 40, 8}).permute({0, 3, 1, 2}).conv2d(w));
+  const size_t k = reduction_of(plan);
+  std::vector<std::string> reducing; // as the nest has them
+  ast::visit(plan.kernels[k]->kernel.body, [&](const ast::Stmt& stmt, const std::vector<const ast::For*>&) {
+    const auto* loop = std::get_if<ast::For>(&stmt.node);
+    if (loop && loop->var.name().find(".r") != std::string::npos) reducing.push_back(loop->var.name());
+  });
+  REQUIRE(reducing.size() == 3);
+  const Counted c = propose(suggest_tile, plan, k, test::target(), false);
+  REQUIRE(!c.proposals.empty());
+  for (const Proposal& p : c.proposals)
+    for (const Move& m : p.moves) {
+      if (m.kind != MoveKind::Reorder) continue;
+      std::vector<std::string> order;
+      for (const std::string& name : m.names)
+        if (std::find(reducing.begin(), reducing.end(), name) != reducing.end()) order.push_back(name);
+      CHECK(order == std::vector<std::string>{reducing[1], reducing[2], reducing[0]});
+    }
+}
+
+TEST_CASE("tile: constants are read once, where one tile can hold all rows") {
+  const Tensor w = Tensor::from(std::vector<float>(64 * 96, 1.0f), {64, 96});
+  const auto heights = [&](int64_t rows) {
+    const Plan plan = inlined(test::in("a", {rows, 64}).matmul(w));
+    std::set<std::string> whys;
+    for (const Proposal& p : propose(suggest_tile, plan, reduction_of(plan), test::target(), false).proposals)
+      whys.insert(p.why.substr(0, p.why.find(',')));
+    return whys;
+  };
+  CHECK(heights(16).contains("tile of 16 x 1 vectors"));
+  for (const std::string& why : heights(160)) CHECK(why.find(" x 1 vectors") == std::string::npos);
 }
 
 TEST_CASE("fused tile: the product goes under the tile loops of what follows it") {

@@ -216,7 +216,9 @@ void FunctionEmitter::write_lanes(const ast::Buffer& buffer, const Lanes& lanes,
 
 /// Asks the caches for what lies `ahead` elements past the vector or element at `first`, line by line.
 void FunctionEmitter::ask_for(const ast::Buffer& buffer, Expr first, int64_t ahead, int level) {
-  constexpr int kRead = 0, kKeep = 3, kData = 1;
+  constexpr int kRead = 0, kSecondLevel = 2, kFirstLevel = 3, kData = 1;
+  constexpr int64_t kNear = 32 << 10; // bytes: what is further ahead would drive out what is read till then
+  const int where = std::abs(ahead) * size_of(buffer.dtype) < kNear ? kFirstLevel : kSecondLevel;
   const int64_t line = 64 / size_of(buffer.dtype), count = std::max(1, lanes_);
   Value* from = address(buffer, first);
   at(level, [&]() -> Value* {
@@ -224,7 +226,7 @@ void FunctionEmitter::ask_for(const ast::Buffer& buffer, Expr first, int64_t ahe
       Value* there =
           b_.CreateGEP(memory_type(state_.context, buffer.dtype, 0), from, b_.getInt64(ahead + at_line));
       b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {there->getType()},
-                         {there, b_.getInt32(kRead), b_.getInt32(kKeep), b_.getInt32(kData)});
+                         {there, b_.getInt32(kRead), b_.getInt32(where), b_.getInt32(kData)});
     }
     return nullptr;
   });
