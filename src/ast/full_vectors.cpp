@@ -12,11 +12,9 @@
 namespace lathe::ast {
 namespace {
 
-/// How a vector loop uses an array in registers: lanes [first, first + extent) of [first, first + width).
-struct Use {
-  Expr first;
-  Expr extent;
-  int width;
+/// Elements [first, first + count) of an array.
+struct Span {
+  Expr first, count;
 };
 
 /// The element of lane 0, if lanes of the loop use elements one after the other.
@@ -27,53 +25,55 @@ std::optional<Expr> first_element(const Buffer& buffer, const std::vector<Expr>&
   return substitute(flat, {{lanes.var, 0}});
 }
 
-/// Whether the lanes that one of them leaves out are no lanes that the other writes.
-bool keep_apart(const Use& a, const Use& b) {
-  if (a.width != b.width) return false;
-  if (a.first == b.first) return a.extent == b.extent;
-  if (a.extent.is_const(a.width) && b.extent.is_const(b.width)) return true;
-  return a.first.is_const() && b.first.is_const() && std::abs(a.first.value() - b.first.value()) >= a.width;
+/// Whether none of the elements from first + extent up to first + width is among the others.
+bool misses(Expr first, Expr extent, int width, const Span& others) {
+  if (others.first == first) return proves_le(others.count, extent);
+  if (!others.first.is_const() || !first.is_const()) return false;
+  return proves_le(others.first + others.count, first + extent) || proves_le(first + width, others.first);
 }
 
+/// What is read of the arrays in registers: only that must never be written by lanes past an end.
 class Arrays {
 public:
   explicit Arrays(const Kernel& kernel) {
     visit(kernel.body, [&](const Stmt& stmt, const std::vector<const For*>& loops) {
       const auto* store = std::get_if<Store>(&stmt.node);
-      if (!store || store->buffer->scope != Scope::Register) return;
+      if (!store) return;
       const For* lanes = loops.empty() || loops.back()->kind != LoopKind::Vector ? nullptr : loops.back();
-      const auto first =
-          lanes && !store->scatter ? first_element(*store->buffer, store->index, *lanes) : std::nullopt;
-      Array& array = arrays_[store->buffer->id];
-      if (first)
-        add(array, {*first, lanes->extent, lanes->width});
-      else
-        array.regular = false;
+      for (const ValueRef& root : {store->value, store->scatter})
+        if (root) visit(root, [&](const ValueRef& value) { read(*value, lanes); });
     });
   }
 
-  /// Whether all lanes of a loop may use the array's elements from `first` on.
-  bool may_fill(const Buffer& buffer, Expr first, int width) const {
+  /// Whether a loop of these lanes that writes `extent` elements from `first` on may write `width` of them.
+  bool may_fill(const Buffer& buffer, Expr first, Expr extent, int width) const {
+    if (first.lo() < 0 || !proves_le(first + width, num_elements(buffer.shape))) return false;
     const auto array = arrays_.find(buffer.id);
-    if (array == arrays_.end() || !array->second.regular) return false;
-    return first.lo() >= 0 && proves_le(first + width, num_elements(buffer.shape));
+    if (array == arrays_.end()) return true;
+    return array->second.known && std::all_of(array->second.read.begin(), array->second.read.end(),
+                                              [&](const Span& s) { return misses(first, extent, width, s); });
   }
 
 private:
   struct Array {
-    bool regular = true; // written by vector loops only, which all may be filled
-    std::vector<Use> uses;
+    bool known = true; // all that is read of it is in the list
+    std::vector<Span> read;
   };
 
-  static void add(Array& array, const Use& use) {
-    if (!array.regular) return;
-    for (const Use& other : array.uses)
-      if (!keep_apart(use, other)) {
-        array.regular = false;
-        return;
-      }
-    const auto same = [&](const Use& other) { return other.first == use.first; };
-    if (std::none_of(array.uses.begin(), array.uses.end(), same)) array.uses.push_back(use);
+  void read(const Value& value, const For* lanes) {
+    const auto* attr = std::get_if<LoadAttr>(&value.attr);
+    if (!attr || attr->buffer->scope != Scope::Register) return;
+    Array& array = arrays_[attr->buffer->id];
+    const Expr flat = value.op == Op::Load ? flat_index(*attr->buffer, attr->index) : Expr(0);
+    if (value.op != Op::Load) {
+      array.known = false;
+    } else if (!lanes || !lathe::depends_on(flat, lanes->var)) {
+      array.read.push_back({flat, 1});
+    } else if (const auto first = first_element(*attr->buffer, attr->index, *lanes)) {
+      array.read.push_back({*first, lanes->extent});
+    } else {
+      array.known = false;
+    }
   }
 
   std::unordered_map<int, Array> arrays_;
@@ -115,26 +115,28 @@ public:
     return std::all_of(loop.body.begin(), loop.body.end(), [&](const Stmt& stmt) {
       const auto* store = std::get_if<Store>(&stmt.node);
       return store && store->buffer->scope == Scope::Register && !store->scatter &&
-             is_regular(*store->buffer, store->index, loop) && reads_regularly(store->value, loop);
+             fits(*store->buffer, store->index, loop, true) && reads_in_order(store->value, loop);
     });
   }
 
 private:
-  bool is_regular(const Buffer& buffer, const std::vector<Expr>& index, const For& loop) const {
+  bool fits(const Buffer& buffer, const std::vector<Expr>& index, const For& loop, bool written) const {
     const auto first = first_element(buffer, index, loop);
-    return first && arrays_.may_fill(buffer, *first, loop.width);
+    if (!first) return false;
+    return written ? arrays_.may_fill(buffer, *first, loop.extent, loop.width)
+                   : first->lo() >= 0 && proves_le(*first + loop.width, num_elements(buffer.shape));
   }
 
-  bool reads_regularly(const ValueRef& root, const For& loop) const {
-    bool regular = true;
+  bool reads_in_order(const ValueRef& root, const For& loop) const {
+    bool in_order = true;
     visit(root, [&](const ValueRef& value) {
       const auto* attr = std::get_if<LoadAttr>(&value->attr);
       if (!attr || attr->buffer->scope != Scope::Register) return;
       const bool per_lane = value->op == Op::Gather || depends_on(attr->index, loop.var);
-      regular &= attr->guards.empty() &&
-                 (!per_lane || (value->op == Op::Load && is_regular(*attr->buffer, attr->index, loop)));
+      in_order &= attr->guards.empty() &&
+                  (!per_lane || (value->op == Op::Load && fits(*attr->buffer, attr->index, loop, false)));
     });
-    return regular;
+    return in_order;
   }
 
   Arrays arrays_;

@@ -92,6 +92,23 @@ TEST_CASE("the last vector of a row, with the others full") {
   CHECK(run(full) == run(k));
 }
 
+TEST_CASE("what was cleared as a whole may be filled, as long as only its beginning is read") {
+  const std::string update = "for l in 5 vector(8) {\na[1, l] += x[l]\n}\n";
+  const auto reads = [](int lanes) {
+    return fmt::format("for n in {} vector(8) {{\ny[n] = a[1, n]\n}}\n", lanes);
+  };
+  for (const auto& [lanes, filled] : {std::pair(4, true), std::pair(5, true), std::pair(6, false)}) {
+    const Kernel k = with_array(update + reads(lanes)), full = fill_vectors(k);
+    CAPTURE(print(full));
+    CHECK(run(full) == run(k));
+    CHECK(partial_loops(full) == (filled ? 0 : 1));
+  }
+  const Kernel one = with_array(update + reads(5) + "y[40] = a[1, 7]\n");
+  CHECK(partial_loops(fill_vectors(one)) == 1);
+  const Kernel other_row = with_array(update + reads(5) + "y[40] = a[0, 7]\n");
+  CHECK(partial_loops(fill_vectors(other_row)) == 0);
+}
+
 TEST_CASE("elements that someone reads are not written") {
   const std::string read_all = "for m in 2 {\nfor n in 8 vector(8) {\ny[m * 8 + n] = a[m, n]\n}\n}\n";
   const std::vector<std::string> cases{
