@@ -7,7 +7,7 @@
 namespace lathe::search {
 namespace {
 
-constexpr double kUsable = 0.8; // of a cache: the rest is lost to other data and imperfect replacement
+constexpr double kUsable = 0.75; // of a cache: the rest is lost to other data and imperfect replacement
 constexpr double kPrefetchedRun = 2048; // bytes in a row after which the prefetcher has all its effect
 constexpr double kPageRun = 256;        // and from which a page is worth its miss
 constexpr double kStreams = 16, kNearStreams = 4; // runs that a prefetcher follows side by side
