@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "ast/prepare.hpp"
 #include "compile/assemble.hpp"
 #include "compile/inputs.hpp"
 #include "compile/moved.hpp"
@@ -48,8 +49,7 @@ std::shared_ptr<const lower::Program> lowered(const NamedTensors& outputs) {
 }
 
 ast::Kernel finalise(const ast::Kernel& scheduled) {
-  ast::Kernel kernel =
-      ast::expand_math(ast::keep_accumulators(ast::expand_unrolled(ast::partition_tails(scheduled))));
+  ast::Kernel kernel = ast::prepare(scheduled);
 #ifndef NDEBUG
   ast::verify(kernel);
 #endif

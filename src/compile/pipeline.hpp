@@ -15,7 +15,7 @@ std::shared_ptr<const lower::Program> lowered(const NamedTensors& outputs);
 search::Target target_for(const CompileOptions& options, const lower::Program& program);
 /// The plan by: options.moves, the database, or search (with measurements if options.tune).
 search::SearchResult schedule(std::shared_ptr<const lower::Program> program, const CompileOptions& options);
-/// partition_tails, expand_unrolled, keep_accumulators, expand_math, verify (in debug builds).
+/// ast::prepare, and verify in debug builds.
 ast::Kernel finalise(const ast::Kernel& scheduled);
 std::string emit_kernel(const ast::Kernel& finalised, const std::string& target, const CompileOptions& options);
 

@@ -1,4 +1,4 @@
-// Renderers: a verified kernel, after partition_tails, expand_unrolled, keep_accumulators and expand_math, to source text.
+// Renderers: a verified kernel, after ast::prepare, to source text.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -43,7 +43,7 @@ class Device {
   virtual ~Device() = default;
   virtual const std::string& name() const = 0;
   virtual std::string description() const = 0;
-  /// The kernel has been through partition_tails, expand_unrolled, keep_accumulators and expand_math. Throws Error(Device) if it can't.
+  /// The kernel has been through ast::prepare. Throws Error(Device) if it can't.
   virtual std::unique_ptr<Program> compile(const ast::Kernel& kernel, const CompileFlags& flags) = 0;
   // Compiled code that can be kept outside the process, of devices that have such: what object() gives, link() makes a program
   // of, as compile() would. The name is equal for equal code on one machine, and empty if there is none.

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "ast/ast.hpp"
+#include "ast/prepare.hpp"
 #include "runtime/device.hpp"
 #include "search/move.hpp"
 
@@ -40,8 +40,7 @@ inline Memory random_inputs(const lower::Program& program, uint64_t seed) {
 }
 
 inline ast::Kernel finalised(const ast::Kernel& kernel) {
-  ast::Kernel k =
-      ast::expand_math(ast::keep_accumulators(ast::expand_unrolled(ast::partition_tails(kernel))));
+  ast::Kernel k = ast::prepare(kernel);
   ast::verify(k);
   return k;
 }

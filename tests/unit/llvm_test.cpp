@@ -2,6 +2,7 @@
 // make.
 #include <doctest/doctest.h>
 
+#include "ast/prepare.hpp"
 #include "runtime/llvm_backend.hpp"
 #include "support/device_suite.hpp"
 
@@ -184,8 +185,7 @@ TEST_CASE("tiles after the passes, over sizes that do not divide") {
       "for i in min(6, m - io*6) unroll { for jv in (min(32, n - jo*32) + 15)//16 unroll {\n"
       "for l in min(16, n - jo*32 - jv*16) vector(16) {\n"
       "C[io*6 + i, jo*32 + jv*16 + l] = max(acc[i, jv*16 + l], 0:f32) } } } } } }\n}");
-  const ast::Kernel ready =
-      ast::expand_math(ast::keep_accumulators(ast::expand_unrolled(ast::partition_tails(kernel))));
+  const ast::Kernel ready = ast::prepare(kernel);
   for (int64_t m : {1, 6, 7, 12, 40})
     for (int64_t n : {1, 16, 32, 33, 80}) {
       CAPTURE(m);

@@ -18,7 +18,7 @@ struct LlvmTarget {
 
 inline constexpr const char* kLlvmEntry = "lathe_kernel"; // the symbol of the kernel's function
 
-/// The kernel has been through partition_tails, expand_unrolled, keep_accumulators and expand_math; `scratch_offset` has the
+/// The kernel has been through ast::prepare; `scratch_offset` has the
 /// bytes of every packed and whole-kernel Alloc by buffer id. Throws Error(Device) for group and local loops
 /// and barriers.
 std::unique_ptr<llvm::Module> build_llvm_module(llvm::LLVMContext& context, const ast::Kernel& kernel,
