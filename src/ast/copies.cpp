@@ -62,4 +62,18 @@ Block Copier::copy(const Block& block, const Substitution& vars) {
   return rewrite(block, rewriter);
 }
 
+void drop_idle_loops(Block& block) {
+  std::erase_if(block, [](Stmt& stmt) {
+    if (auto* alloc = std::get_if<Alloc>(&stmt.node)) {
+      drop_idle_loops(alloc->body);
+      return alloc->body.empty();
+    }
+    auto* loop = std::get_if<For>(&stmt.node);
+    if (!loop) return false;
+    if (loop->extent.hi() <= 0) return true;
+    drop_idle_loops(loop->body);
+    return loop->body.empty();
+  });
+}
+
 } // namespace lathe::ast

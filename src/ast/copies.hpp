@@ -20,4 +20,8 @@ private:
   std::set<std::string> names_;
 };
 
+/// Leaves out the loops that never run, as one whose range is cut off at an edge does in the copies beyond
+/// it. Their indices lie nowhere.
+void drop_idle_loops(Block& block);
+
 } // namespace lathe::ast

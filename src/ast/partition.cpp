@@ -103,7 +103,6 @@ private:
   Block whole(const For& loop, int copies) {
     const bool bound =
         loop.kind == LoopKind::Parallel || loop.kind == LoopKind::Group || loop.kind == LoopKind::Local;
-    if (loop.extent.is_const(0)) return {};
     if (loop.extent.is_const(1) && !bound) return block(substitute(loop.body, {{loop.var, 0}}), copies);
     Block out;
     out.push_back({For{loop.var, loop.extent, loop.kind, loop.width, block(loop.body, copies)}});
@@ -177,6 +176,7 @@ private:
 Kernel partition_tails(const Kernel& kernel) {
   Kernel out = kernel;
   out.body = Partitioner(kernel).block(kernel.body, kMaxCopies);
+  drop_idle_loops(out.body);
   return out;
 }
 

@@ -8,22 +8,6 @@ template <class... F> Overload(F...) -> Overload<F...>;
 
 Block expand(const Block& block, Copier& copier);
 
-/// Loops that never run, as one whose range is cut off at an edge does in the copies beyond it. Their indices
-/// lie nowhere.
-void drop_idle_loops(Block& block) {
-  std::erase_if(block, [](Stmt& stmt) {
-    if (auto* alloc = std::get_if<Alloc>(&stmt.node)) {
-      drop_idle_loops(alloc->body);
-      return alloc->body.empty();
-    }
-    auto* loop = std::get_if<For>(&stmt.node);
-    if (!loop) return false;
-    if (loop->extent.hi() <= 0) return true;
-    drop_idle_loops(loop->body);
-    return loop->body.empty();
-  });
-}
-
 Block expand(const For& loop, Copier& copier) {
   For out{loop.var, loop.extent, loop.kind, loop.width, expand(loop.body, copier)};
   Block copies;

@@ -1,9 +1,10 @@
 // Proof that an access is in bounds. Loop extents are known to Expr; what a Load's guards add is used in two
-// ways: as linear facts (a guard g <= 0 proves t <= 0 if t <= m * g for a positive m), and by giving the
-// guarded expression a name of its own with the guards' range, which also serves indices that divide it.
+// ways: as facts for the prover, and by giving the guarded expression a name of its own with the guards' range,
+// which also serves indices that divide it.
 #include <algorithm>
 
 #include "ast/verify.hpp"
+#include "view/prove.hpp"
 
 namespace lathe::ast {
 namespace {
@@ -25,30 +26,6 @@ void add_facts(Expr guard, std::vector<Expr>& facts) {
     break;
   default: break;
   }
-}
-
-/// Multipliers m for which m * fact may cancel a variable of t.
-std::vector<int64_t> multipliers(Expr t, Expr fact) {
-  std::vector<int64_t> out{1};
-  std::vector<Expr> vars;
-  collect_vars(fact, vars);
-  for (Expr var : vars) {
-    const auto a = stride_of(t, var), b = stride_of(fact, var);
-    if (!a || !b || !a->is_const() || !b->is_const() || b->is_const(0)) continue;
-    const int64_t m = a->value() / b->value();
-    if (m > 1 && m * b->value() == a->value() && std::find(out.begin(), out.end(), m) == out.end())
-      out.push_back(m);
-  }
-  return out;
-}
-
-bool nonpositive(Expr t, const std::vector<Expr>& facts, size_t from, int depth) {
-  if (proves_le(t, 0)) return true;
-  if (depth == 0) return false;
-  for (size_t i = from; i < facts.size(); ++i)
-    for (int64_t m : multipliers(t, facts[i]))
-      if (nonpositive(t - facts[i] * m, facts, i + 1, depth - 1)) return true;
-  return false;
 }
 
 /// Replaces a variable so that the linear expression of a fact becomes a loop variable over the range that
@@ -89,7 +66,7 @@ bool proves_in_bounds(Expr index, Expr extent, const std::vector<Expr>& guards) 
   std::vector<Expr> facts;
   for (Expr guard : guards) add_facts(guard, facts);
   if (facts.empty()) return false;
-  if (nonpositive(-index, facts, 0, 2) && nonpositive(index - extent + 1, facts, 0, 2)) return true;
+  if (proves_nonpositive(-index, facts) && proves_nonpositive(index - extent + 1, facts)) return true;
   return proves_by_naming(index, extent, facts);
 }
 

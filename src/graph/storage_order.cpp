@@ -99,10 +99,6 @@ bool is_constant(const NodeRef& node) {
   return node->op == Op::Input && std::get<InputAttr>(node->attr).data;
 }
 
-bool is_sum_of_products(const NodeRef& node) {
-  return node->op == Op::Reduce && behind_views(node->sources[0])->op == Op::Mul;
-}
-
 } // namespace
 
 Families::Families(const std::vector<NodeRef>& outputs) {
@@ -119,7 +115,7 @@ Families::Families(const std::vector<NodeRef>& outputs) {
 bool Families::feeds_sums_of_products(const NodeRef& node) const {
   const auto users = users_.find(node.get());
   return node->op == Op::Mul && users != users_.end() &&
-         std::all_of(users->second.begin(), users->second.end(), is_sum_of_products);
+         std::all_of(users->second.begin(), users->second.end(), summed_product);
 }
 
 bool Families::can_be_ordered(const NodeRef& node) const {
@@ -144,7 +140,7 @@ StorageOrders Families::around(const NodeRef& seed, int axis) const {
     open.pop_back();
     const AxisOrder order = orders.at(node.get());
     // What it is computed from. A sum of products ends the family: along its terms another order is good.
-    if (!is_sum_of_products(node))
+    if (!summed_product(node))
       for (const NodeRef& source : node->sources) {
         const auto r = read(source);
         if (!r || !is_stored(r->value)) continue;
@@ -155,7 +151,7 @@ StorageOrders Families::around(const NodeRef& seed, int axis) const {
     if (users == users_.end()) continue;
     const std::vector<int64_t> strides = strides_of(node->shape), sizes = sizes_of(node->shape);
     for (const NodeRef& user : users->second) {
-      if (!can_be_ordered(user) || is_sum_of_products(user)) continue;
+      if (!can_be_ordered(user) || summed_product(user)) continue;
       for (const NodeRef& source : user->sources) {
         const auto r = read(source);
         if (!r || r->value != node) continue;
@@ -203,6 +199,12 @@ NodeRef stored_in_order(const NodeRef& node, const AxisOrder& order) {
     made = with_sources(node, std::move(sources));
   }
   return permuted_back(made, order);
+}
+
+NodeRef summed_product(const NodeRef& node) {
+  if (node->op != Op::Reduce || std::get<ReduceAttr>(node->attr).combine != Op::Add) return {};
+  const NodeRef& product = behind_views(node->sources[0]);
+  return product->op == Op::Mul ? product : NodeRef();
 }
 
 bool is_innermost(const NodeRef& node, int axis) {

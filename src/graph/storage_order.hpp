@@ -38,6 +38,8 @@ NodeRef stored_in_order(const NodeRef& node, const AxisOrder& order);
 NodeRef permuted(const NodeRef& node, const AxisOrder& order);
 NodeRef permuted_back(const NodeRef& node, const AxisOrder& order);
 
+/// The product that a sum of products adds up, perhaps through views; null for other nodes.
+NodeRef summed_product(const NodeRef& node);
 /// Whether no longer axis lies inside this one.
 bool is_innermost(const NodeRef& node, int axis);
 /// Of a sum of products of a computed value with constants: the value, and its axis along which most terms

@@ -58,7 +58,6 @@ void statements_in(const Block& block, const std::function<void(const Stmt&)>& f
   }
 }
 
-/// A hint about what the kernel no longer loads from memory has lost its purpose.
 void drop_idle_prefetches(Block& block, const std::map<int, BufferRef>& loaded) {
   std::erase_if(block, [&](Stmt& stmt) {
     if (auto* loop = std::get_if<For>(&stmt.node)) {
@@ -148,7 +147,7 @@ KernelPlanRef finish(Draft draft, const std::function<bool(int stage)>& is_exter
     }
   });
 
-  drop_idle_prefetches(draft.body, loaded);
+  drop_idle_prefetches(draft);
 
   auto plan = std::make_shared<KernelPlan>();
   Kernel& kernel = plan->kernel;
@@ -244,6 +243,18 @@ void for_each_load(const Block& body, const std::function<void(const Value&)>& f
     ast::visit(store->value, see);
     if (store->scatter) ast::visit(store->scatter, see);
   });
+}
+
+void drop_idle_prefetches(Draft& draft) {
+  bool any = false;
+  statements_in(draft.body, [&](const Stmt& stmt) { any |= std::holds_alternative<Prefetch>(stmt.node); });
+  if (!any) return;
+  std::map<int, BufferRef> loaded;
+  for_each_load(draft.body, [&](const Value& value) {
+    const BufferRef& buffer = std::get<LoadAttr>(value.attr).buffer;
+    loaded[buffer->id] = buffer;
+  });
+  drop_idle_prefetches(draft.body, loaded);
 }
 
 void rename(Block& body, Substitution vars) {

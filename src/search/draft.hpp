@@ -45,6 +45,8 @@ void for_each_store(ast::Block& body,
                     const std::function<void(ast::Store&, const std::vector<ast::For*>&)>& f);
 /// Calls f on every Load and Gather reached from the block.
 void for_each_load(const ast::Block& body, const std::function<void(const ast::Value&)>& f);
+/// Leaves out the hints about what the draft no longer loads from memory: they have lost their purpose.
+void drop_idle_prefetches(Draft& draft);
 
 /// Replaces variables in all indices, guards, extents and values, and renews the loop variables whose extents
 /// change by that, so that a variable's own extent is always that of its loop.
@@ -57,8 +59,8 @@ Verdict may_hold_local_memory(const LoopSite& site, const Target& target);
 /// On a target with groups large private scratch lies there, too.
 bool fits_local_memory(const ast::Block& body, ast::Scope scope, int64_t bytes, const Target& target);
 
-/// A graph move: the plan of the program lowered anew from its rewritten graph. Legal as long as the plan's history
-/// holds nothing else than graph moves.
+/// A graph move: the plan of the program lowered anew from its rewritten graph. Legal as long as the plan's
+/// history holds nothing else than graph moves.
 Verdict rewrite_graph(Plan& plan, const Move& move);
 
 /// The loops, outermost first, around one store.

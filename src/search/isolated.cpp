@@ -11,17 +11,18 @@ namespace {
 
 using graph::NodeRef;
 
-bool stays(const NodeRef& node) {
-  return node->op == Op::Mul || node->op == Op::View || node->op == Op::Contiguous;
+/// Besides the sum's own product, views and copies. Another product is a value like any other.
+bool stays(const NodeRef& node, const NodeRef& product) {
+  return node == product || node->op == Op::View || node->op == Op::Contiguous;
 }
 
 /// What is reached from the root through views, copies and the product alone, users before sources.
-std::vector<NodeRef> reached_from(const NodeRef& root) {
+std::vector<NodeRef> reached_from(const NodeRef& root, const NodeRef& product) {
   std::vector<NodeRef> reached{root};
   std::unordered_set<const graph::Node*> seen{root.get()};
   for (size_t at = 0; at < reached.size(); ++at) {
     const NodeRef node = reached[at];
-    if (at > 0 && !stays(node)) continue;
+    if (at > 0 && !stays(node, product)) continue;
     for (const NodeRef& s : node->sources)
       if (seen.insert(s.get()).second) reached.push_back(s);
   }
@@ -31,9 +32,10 @@ std::vector<NodeRef> reached_from(const NodeRef& root) {
 } // namespace
 
 NodeRef isolated(const NodeRef& root, const OrderOf& order_of) {
-  const std::vector<NodeRef> reached = reached_from(root);
+  const NodeRef product = graph::summed_product(root);
+  const std::vector<NodeRef> reached = reached_from(root, product);
   const auto is_cut = [&](const NodeRef& node) {
-    return node != root && !stays(node) && node->op != Op::Input && node->op != Op::Const;
+    return node != root && !stays(node, product) && node->op != Op::Input && node->op != Op::Const;
   };
   const std::string prefix = unused_prefix("operand", reached);
   const auto order = [&](const NodeRef& node) { return order_of ? order_of(node) : nullptr; };
@@ -58,10 +60,10 @@ NodeRef isolated(const NodeRef& root, const OrderOf& order_of) {
 }
 
 std::vector<NodeRef> stored_around(const NodeRef& root) {
-  std::vector<NodeRef> stored = reached_from(root);
+  const NodeRef product = graph::summed_product(root);
+  std::vector<NodeRef> stored = reached_from(root, product);
   std::erase_if(stored, [&](const NodeRef& node) {
-    return node->op == Op::View || node->op == Op::Input || node->op == Op::Const ||
-           (node->op == Op::Mul && node != root);
+    return node == product || node->op == Op::View || node->op == Op::Input || node->op == Op::Const;
   });
   return stored;
 }

@@ -141,8 +141,10 @@ private:
     case MoveKind::Inline:
     case MoveKind::FuseAt: throw InternalError("a graph move in the loop moves");
     }
-    if (verdict.empty()) draft.moves.push_back(move);
-    return verdict;
+    if (!verdict.empty()) return verdict;
+    drop_idle_prefetches(draft); // at once, so that moves find the same loops one by one and in a list
+    draft.moves.push_back(move);
+    return {};
   }
 
   /// Loop moves on one kernel edit one draft; it becomes a kernel when something else is looked at.

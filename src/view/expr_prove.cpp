@@ -5,15 +5,21 @@
 // according to the sign it comes with, a quotient or remainder by its bound. So i < n follows from i's extent
 // min(32, n - o*32), whatever n and o are. Every step is sound, "no" means "not seen", and the number of
 // steps is bounded. Answers are kept in the node.
+//
+// Where facts f <= 0 are given, d - m*f for a positive m is as large as d or larger, and a minimum or maximum
+// has to be taken apart before facts about one of its arms are of use.
 #include <algorithm>
 
 #include "lathe/error.hpp"
 #include "view/expr_node.hpp"
+#include "view/prove.hpp"
 
 namespace lathe {
 namespace {
 
 constexpr int kSteps = 96;
+constexpr int kStepsWithFacts = 256;
+constexpr int kFacts = 2; // that one proof may use
 
 enum class Trend { Constant, Up, Down, Unknown };
 
@@ -69,21 +75,30 @@ Trend trend_of(Expr e, Expr var) {
   }
 }
 
+Expr replace(Expr d, const Term& t, Expr by) { return d + (by - Expr(t.monomial)) * Expr(t.coefficient); }
+
+/// Whether `proved` says yes of d with its first minimum or maximum replaced by one of its arms, or by each
+/// of them where d grows with the larger one; nothing if there is none.
+template <class F> std::optional<bool> by_arms(Expr d, const F& proved) {
+  for (const Term& t : d.node()->terms) {
+    if (t.monomial->factors.size() != 1) continue;
+    const ExprNode* atom = t.monomial;
+    if (atom->kind != ExprKind::Min && atom->kind != ExprKind::Max) continue;
+    const bool either = (atom->kind == ExprKind::Min) == (t.coefficient > 0);
+    const bool first = proved(replace(d, t, Expr(atom->lhs)));
+    if (first == either) return first;
+    return proved(replace(d, t, Expr(atom->rhs)));
+  }
+  return {};
+}
+
 class Prover {
 public:
   bool prove(Expr d) {
     if (d.hi() <= 0) return true;
     if (d.lo() > 0 || steps_-- <= 0) return false;
     const ExprNode* n = d.node();
-    for (const Term& t : n->terms) {
-      if (t.monomial->factors.size() != 1) continue;
-      const ExprNode* atom = t.monomial;
-      if (atom->kind != ExprKind::Min && atom->kind != ExprKind::Max) continue;
-      const bool either = (atom->kind == ExprKind::Min) == (t.coefficient > 0);
-      const bool first = prove(replace(d, t, Expr(atom->lhs)));
-      if (first == either) return first;
-      return prove(replace(d, t, Expr(atom->rhs)));
-    }
+    if (const auto proved = by_arms(d, [&](Expr arm) { return prove(arm); })) return *proved;
     std::vector<Expr> vars;
     collect_vars(d, vars);
     std::vector<std::pair<int, Expr>> order;
@@ -98,10 +113,6 @@ public:
   }
 
 private:
-  static Expr replace(Expr d, const Term& t, Expr by) {
-    return d + (by - Expr(t.monomial)) * Expr(t.coefficient);
-  }
-
   /// d with var at the end of its range where d is largest.
   static std::optional<Expr> at_extreme(Expr d, Expr var) {
     Expr slope = 0;
@@ -158,7 +169,50 @@ private:
   int steps_ = kSteps;
 };
 
+/// Multipliers m for which m * fact may cancel a variable of d.
+std::vector<int64_t> multipliers(Expr d, Expr fact) {
+  std::vector<int64_t> out{1};
+  std::vector<Expr> vars;
+  collect_vars(fact, vars);
+  for (Expr var : vars) {
+    const auto a = stride_of(d, var), b = stride_of(fact, var);
+    if (!a || !b || !a->is_const() || !b->is_const() || b->is_const(0)) continue;
+    const int64_t m = a->value() / b->value();
+    if (m > 1 && m * b->value() == a->value() && std::find(out.begin(), out.end(), m) == out.end())
+      out.push_back(m);
+  }
+  return out;
+}
+
+class ProverWithFacts {
+public:
+  explicit ProverWithFacts(const std::vector<Expr>& facts) : facts_(facts) {}
+
+  /// With at most `count` facts, none before `from`.
+  bool prove(Expr d, size_t from, int count) {
+    if (proves_nonpositive(d)) return true;
+    if (steps_-- <= 0) return false;
+    if (count > 0)
+      for (size_t i = from; i < facts_.size(); ++i)
+        for (int64_t m : multipliers(d, facts_[i]))
+          if (prove(d - facts_[i] * Expr(m), i + 1, count - 1)) return true;
+    return by_arms(d, [&](Expr arm) { return prove(arm, from, count); }).value_or(false);
+  }
+
+private:
+  const std::vector<Expr>& facts_;
+  int steps_ = kStepsWithFacts;
+};
+
 } // namespace
+
+bool proves_nonpositive(Expr t, const std::vector<Expr>& facts) {
+  try {
+    return ProverWithFacts(facts).prove(t, 0, kFacts);
+  } catch (const Error&) { // an overflow on the way proves nothing
+    return false;
+  }
+}
 
 bool proves_nonpositive(Expr d) {
   if (d.hi() <= 0) return true;

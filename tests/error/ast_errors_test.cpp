@@ -56,6 +56,19 @@ TEST_CASE("bounds") {
   accepts("for i in 8 {\n for k in 3 {\n z[0] += x[(i + k - 1) // 2; 0 <= i + k - 1; i + k - 1 < 16]\n }\n}");
   accepts("for i in 8 {\n for c in i < 4 {\n y[i] = x[i + 4]\n }\n}");
   refuses("for i in 8 {\n for c in i < 5 {\n y[i] = x[i + 4]\n }\n}", "index i + 4");
+  // What is read of a box that is cut off in front, and only where there is something of it.
+  const auto box = [](const char* guard) {
+    return fmt::format(
+        "for o in 4 {{\n alloc t: f32[2] packed {{\n  for j in 2 {{\n t[j] = 1:f32\n }}\n"
+        "  for i in 2 {{\n y[o * 2 + i] = t[o * 2 + i - 1 - max(0, o * 2 - 1){}]\n }}\n }}\n}}",
+        guard);
+  };
+  accepts(box("; 0 < o * 2 + i"));
+  accepts(box("; o * 2 + i < 7; 0 < o * 2 + i"));
+  refuses(box(""), "dimension 0 of t is not provably in [0, 2)");
+  refuses(box("; o * 2 + i < 7"), "dimension 0 of t");
+  refuses(box("; 0 <= o * 2 + i"), "dimension 0 of t");
+  refuses(box("; 0 < i + 1"), "dimension 0 of t");
 }
 
 TEST_CASE("scopes and ids") {

@@ -274,6 +274,27 @@ TEST_CASE("a copy of an unrolled loop leaves out the inner loops that never run 
   verify(unrolled);
 }
 
+TEST_CASE("a tail leaves out the inner loops that never run in it") {
+  const Kernel k = parse(R"(kernel k(x: f32[5] in, y: f32[8] out) {
+  for o in 2 {
+    for i in min(6, 8 - o * 6) {
+      y[o * 6 + i] = 0:f32
+      for j in min(5, o * 6 + i + 1) - max(0, o * 6 + i - 1) {
+        y[o * 6 + i] += x[j + max(0, o * 6 + i - 1)]
+      }
+    }
+  }
+})");
+  verify(k);
+  const Kernel parts = partition_tails(k);
+  verify(parts); // the index lies beyond x where o is 1
+  int loops = 0;
+  ast::visit(parts.body,
+             [&](const Stmt& stmt, const auto&) { loops += std::holds_alternative<For>(stmt.node); });
+  CHECK(loops == 3);
+  check_passes(k, {{}});
+}
+
 TEST_CASE("ragged unroll loops become serial") {
   const Kernel k = expand_unrolled(parse(R"(kernel k(y: f32[n] out; n in [1, 9]) {
   for i in n unroll {

@@ -12,6 +12,7 @@
 
 #include "lathe/error.hpp"
 #include "lathe/expr.hpp"
+#include "view/prove.hpp"
 
 using namespace lathe;
 
@@ -401,6 +402,41 @@ TEST_CASE("random expressions mean what they meant before simplification") {
   }
   std::cout << checks << " checks of random expressions, " << provable << " comparisons proved\n";
   CHECK(provable > 1000);
+}
+
+TEST_CASE("what is proved from facts is true wherever they hold") {
+  Generator g(5);
+  int64_t proved = 0, held = 0;
+  for (int round = 0; round < 20000; round++) {
+    const auto some = [&] { return g.tree(static_cast<int>(g.pick(3))); };
+    const TreeRef a = some(), b = some(), c = some(), d = some();
+    const auto off = [&] { return constant(static_cast<int64_t>(g.pick(3)) - 1); };
+    const auto minus = [](const TreeRef& x, const TreeRef& y) {
+      return node(ExprKind::Add, x, node(ExprKind::Mul, constant(-1), y));
+    };
+    // a <= b and c <= d, or nearly; and what may follow for a minimum or maximum of them.
+    const std::vector<TreeRef> facts{minus(a, node(ExprKind::Add, b, off())),
+                                     minus(c, node(ExprKind::Add, d, off()))};
+    static const ExprKind arms[] = {ExprKind::Min, ExprKind::Max, ExprKind::Add};
+    const ExprKind kind = arms[g.pick(3)], other = arms[g.pick(3)];
+    const TreeRef claim = minus(node(kind, a, g.pick(2) ? c : some()),
+                                node(ExprKind::Add, node(other, b, g.pick(2) ? d : some()), off()));
+    const Expr t = simplify(claim);
+    if (proves_le(t, 0) || !proves_nonpositive(t, {simplify(facts[0]), simplify(facts[1])})) continue;
+    ++proved;
+    for (int draw = 0; draw < 40; draw++) {
+      const Values values = world().draw(g.random());
+      const auto first = run(facts[0], values), second = run(facts[1], values), value = run(claim, values);
+      if (!first || !second || !value || *first > 0 || *second > 0) continue;
+      ++held;
+      if (*value > 0)
+        FAIL(text(claim) << " is " << *value << " under " << text(facts[0]) << " <= 0 and " << text(facts[1])
+                         << " <= 0");
+    }
+  }
+  std::cout << proved << " claims proved from facts, " << held << " checks\n";
+  CHECK(proved > 300);
+  CHECK(held > 1000);
 }
 
 TEST_CASE("splitting a loop by substitution keeps the meaning") {

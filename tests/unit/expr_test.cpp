@@ -6,6 +6,7 @@
 
 #include "lathe/error.hpp"
 #include "lathe/expr.hpp"
+#include "view/prove.hpp"
 
 using namespace lathe;
 
@@ -89,6 +90,42 @@ TEST_CASE("symbolic divisors and extents") {
   Expr s = loop(4, "s", 32);
   CHECK(proves_lt(p * 32 + s, ceildiv(n, 32) * 32));
   CHECK_FALSE(lt(p * 32 + s, n).is_const());
+}
+
+TEST_CASE("what holds wherever facts hold") {
+  const Expr o = loop(0, "o", 4), i = loop(1, "i", 2), k = loop(2, "k", 9), l = loop(3, "l", 9);
+  // Where a box that is cut off at 0 is read: 2o + i - 1 counted from the box's start, max(0, 2o - 1).
+  const Expr at = o * 2 + i, index = at - 1 - max(0, o * 2 - 1);
+  CHECK(proves_nonpositive(index - 1, {}));
+  CHECK(proves_nonpositive(-index, {1 - at}));
+  CHECK_FALSE(proves_nonpositive(-index, {}));
+  CHECK_FALSE(proves_nonpositive(-index, {-at}));    // 0 <= at
+  CHECK_FALSE(proves_nonpositive(-index, {at - 5})); // at <= 5
+  CHECK_FALSE(proves_nonpositive(-index, {1 - o - k}));
+  CHECK_FALSE(proves_nonpositive(index, {1 - at}));
+
+  // Both arms, or either one.
+  CHECK(proves_nonpositive(max(k, l) - 3, {k - 3, l - 3}));
+  CHECK_FALSE(proves_nonpositive(max(k, l) - 3, {k - 3}));
+  CHECK_FALSE(proves_nonpositive(max(k, l) - 3, {k - 3, l - 4}));
+  CHECK(proves_nonpositive(min(k, l) - 3, {l - 3}));
+  CHECK(proves_nonpositive(3 - min(k, l), {3 - k, 3 - l}));
+  CHECK_FALSE(proves_nonpositive(3 - min(k, l), {3 - l}));
+  CHECK(proves_nonpositive(o - max(k, l), {o - k}));
+  CHECK_FALSE(proves_nonpositive(o - min(k, l), {o - k}));
+
+  // Several facts, each some times over.
+  CHECK(proves_nonpositive(k + l - 5, {k - 2, l - 3}));
+  CHECK_FALSE(proves_nonpositive(k + l - 4, {k - 2, l - 3}));
+  CHECK(proves_nonpositive(k * 3 - 6, {k - 2}));
+  CHECK_FALSE(proves_nonpositive(k * 3 - 5, {k - 2}));
+  CHECK(proves_nonpositive(k * 2 + max(l, o) * 3 - 7, {k - 2, l - 1, o - 1}));
+  CHECK_FALSE(proves_nonpositive(k * 2 + max(l, o) * 3 - 6, {k - 2, l - 1, o - 1}));
+  CHECK_FALSE(proves_nonpositive(k - l, {l - k}));
+
+  // An overflow on the way proves nothing.
+  const Expr most = int64_t{1} << 62;
+  CHECK_FALSE(proves_nonpositive(k * most + l, {k * -most}));
 }
 
 TEST_CASE("minima and maxima fold by bounds") {

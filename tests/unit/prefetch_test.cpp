@@ -10,8 +10,8 @@ using namespace lathe::search;
 namespace {
 
 /// c[40, 96] by tiles of 8 x 32: tiles of columns outside, tiles of rows inside, then the reduction.
-Plan tiled() {
-  const Tensor c = test::in("a", {40, 50}).matmul(test::in("b", {50, 96}));
+Plan tiled(const Tensor& b = test::in("b", {50, 96})) {
+  const Tensor c = test::in("a", {40, 50}).matmul(b);
   Plan plan = initial_plan(test::lowered(c));
   std::vector<Move> moves;
   for (const char* text : {"inline(t0)", "split(t1.i1, 32)", "split(t1.i1.i, 16)", "split(t1.i0, 8)",
@@ -144,4 +144,23 @@ TEST_CASE("a hint about a buffer that is gone goes with it") {
   REQUIRE_MESSAGE(a.plan, a.reason);
   CHECK(!find_hint(*a.plan).hint);
   for (const auto& kernel : a.plan->kernels) ast::verify(kernel->kernel);
+}
+
+TEST_CASE("a hint that loses its purpose is gone for the next move of a list, too") {
+  const Plan start = tiled(Tensor::from(std::vector<float>(50 * 96, 2.f), {50, 96}));
+  Plan plan = start;
+  std::vector<Move> moves;
+  for (const char* text : {"prefetch_tile(t1, data1, t1.i1.o, t1.i0.o, t1.r2)", "prepack(t1, data1)",
+                           "reorder(t1.i1.o, t1.i0.o, t1.i0.i, t1.r2, t1.i1.i.o, t1.i1.i.i)"}) {
+    moves.push_back(parse_move(text));
+    const Applied applied = apply(plan, moves.back(), test::target());
+    REQUIRE_MESSAGE(applied.plan, applied.reason);
+    plan = *applied.plan;
+    CHECK((find_hint(plan).hint != nullptr) == (moves.back().kind == MoveKind::PrefetchTile));
+  }
+  const Applied list = apply(start, moves, test::target());
+  REQUIRE_MESSAGE(list.plan, list.reason);
+  const Plan& again = *list.plan;
+  REQUIRE(again.kernels.size() == plan.kernels.size());
+  for (size_t k = 0; k < plan.kernels.size(); ++k) CHECK(again.kernels[k]->hash == plan.kernels[k]->hash);
 }

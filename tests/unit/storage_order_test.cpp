@@ -2,13 +2,18 @@
 // order changes.
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <map>
 #include <random>
 
 #include "compile/pipeline.hpp"
 #include "graph/storage_order.hpp"
 #include "graph/tensor_impl.hpp"
+#include "search/isolated.hpp"
 #include "search/make_move.hpp"
+#include "search/order_search.hpp"
 #include "support/devices.hpp"
+#include "support/search_programs.hpp"
 
 using namespace lathe;
 
@@ -64,6 +69,14 @@ std::vector<float> run(const Executable& f, const std::vector<float>& x) {
   return y;
 }
 
+/// A map times a gate for each channel that all of the map decides, as squeeze-and-excite networks have it.
+Tensor gated(const Tensor& x, Tensor (*gate)(const Tensor&)) {
+  const Expr channels = x.shape()[1];
+  const int64_t c = channels.value(), few = c / 4 + 1;
+  const Tensor squeezed = x.sum({2, 3}, true).conv2d(weights({few, c, 1, 1}, 11)).relu();
+  return x * gate(squeezed.conv2d(weights({c, few, 1, 1}, 12)));
+}
+
 struct Network {
   const char* name;
   std::vector<int64_t> input;
@@ -101,6 +114,12 @@ Tensor transposed(const Tensor& x) {
       .relu()
       .conv2d(weights({2, 5, 1, 1}, 3));
 }
+Tensor excited(const Tensor& x) {
+  const auto small = [](const Tensor& g) { return minimum(g.relu(), Tensor::full({}, 2.f)); };
+  const Tensor a = gated(x.conv2d(weights({5, 3, 1, 1}, 1)).relu(), small);
+  const Tensor b = a.conv2d(weights({4, 5, 1, 1}, 2)).relu() * a.max_pool2d({1}).sum(1, true);
+  return gated(b, small).conv2d(weights({2, 4, 1, 1}, 3));
+}
 Tensor along_rows(const Tensor& x) {
   const Tensor a = (x.reshape({3, 35}) * 2.f).relu();
   return weights({4, 3}, 1).matmul(a); // sums run along the outer axis of a
@@ -110,7 +129,8 @@ const Network kNetworks[] = {
     {"bottleneck", {2, 3, 7, 5}, bottleneck}, {"bottleneck of one row", {1, 3, 1, 17}, bottleneck},
     {"pooled", {1, 3, 13, 11}, pooled},       {"joined", {2, 3, 5, 7}, joined},
     {"shuffled", {1, 3, 5, 6}, shuffled},     {"transposed", {1, 3, 4, 3}, transposed},
-    {"along rows", {1, 3, 5, 7}, along_rows}};
+    {"along rows", {1, 3, 5, 7}, along_rows}, {"excited", {1, 3, 7, 5}, excited},
+    {"two excited", {2, 3, 3, 4}, excited}};
 
 } // namespace
 
@@ -163,6 +183,38 @@ TEST_CASE("a family ends at sums of products, and outputs keep their order") {
   CHECK(plan.program->outputs[0].shape == Shape{1, 2, 7, 5});
 }
 
+TEST_CASE("of a product that is a value itself a sum reads the value alone") {
+  const Tensor x = image({1, 8, 7, 5});
+  const Tensor y = gated(x, [](const Tensor& g) { return g.sigmoid(); });
+  const ProgramRef program = pipeline::lowered({{"y", y.conv2d(weights({6, 8, 1, 1}, 1))}});
+  const graph::NodeRef sum = program->stages.back().node;
+  const auto summed = graph::summed_axis(sum);
+  REQUIRE(summed);
+  CHECK(summed->value->op == Op::Mul);
+  const std::vector<graph::NodeRef> stored = search::stored_around(sum);
+  CHECK(stored == std::vector<graph::NodeRef>{sum, summed->value});
+  CHECK(graph::summed_product(sum) != summed->value);
+  CHECK(!graph::summed_product(summed->value));
+
+  std::map<Op, int> ops;
+  std::vector<Shape> read;
+  for (const graph::NodeRef& node : graph::topological_order({search::isolated(sum)})) {
+    ++ops[node->op];
+    if (node->op == Op::Input && !std::get<graph::InputAttr>(node->attr).data) read.push_back(node->shape);
+  }
+  CHECK(ops[Op::Mul] == 1);
+  CHECK(ops[Op::Reduce] == 1);
+  CHECK(ops[Op::Exp2] + ops[Op::Recip] + ops[Op::Add] == 0);
+  CHECK(read == std::vector<Shape>{{1, 8, 7, 5}});
+
+  // The most of products is no sum of products: what it reads is a value, too.
+  const ProgramRef pooled = pipeline::lowered({{"y", y.max_pool2d({2})}});
+  const graph::NodeRef most = pooled->stages.back().node;
+  CHECK(!graph::summed_product(most));
+  for (const graph::NodeRef& node : graph::topological_order({search::isolated(most)}))
+    CHECK(node->op != Op::Mul);
+}
+
 TEST_CASE("values are the same in any order, to the bit") {
   for (const Network& network : kNetworks) {
     CAPTURE(network.name);
@@ -210,6 +262,37 @@ TEST_CASE("the move says why it is not legal, replays, and comes before all othe
   for (size_t k = 0; k < again.kernels.size(); ++k)
     CHECK(again.kernels[k]->hash == applied.plan->kernels[k]->hash);
   CHECK(search::to_string(search::parse_move("innermost(t3, t14, 1)")) == "innermost(t3, t14, 1)");
+}
+
+TEST_CASE("an order is found for a family that is one product") {
+  // Neither the input's order nor that of the gate, [1, 256, 1, 1], is anyone's to choose.
+  const Tensor x = image({1, 256, 5, 5});
+  const Tensor y = gated(x, [](const Tensor& g) { return (g * 0.001f).sigmoid(); });
+  const Tensor z = y.conv2d(weights({256, 256, 1, 1}, 1));
+  const ProgramRef program = test::lowered(z);
+  const search::Plan start = search::initial_plan(program);
+  search::CostModel model(test::target(), test::machine());
+  const auto order = search::suggest_order(start, model, {});
+  REQUIRE(order);
+  const auto seeds = seeds_of(*program);
+  const std::string product = seeds.back().first;
+  CHECK(*order == search::move_innermost({product}, 1));
+  const auto applied = search::apply(start, *order, {});
+  REQUIRE_MESSAGE(applied.plan, applied.reason);
+  CHECK(search::search(*applied.plan, model, {}).predicted_seconds <
+        search::search(start, model, {}).predicted_seconds);
+
+  if (!has_device("cpu")) return;
+  const std::vector<float> input = whole(256 * 25, 9);
+  CompileOptions options = on("cpu");
+  options.moves = {search::to_string(*order)};
+  const std::vector<float> expected = run(compile({{"y", z}}, on("interp")), input),
+                           got = run(compile({{"y", z}}, options), input);
+  REQUIRE(got.size() == expected.size());
+  for (size_t k = 0; k < got.size(); ++k) {
+    CAPTURE(k);
+    CHECK(std::abs(got[k] - expected[k]) <= 1e-3f + 1e-5f * std::abs(expected[k]));
+  }
 }
 
 TEST_CASE("the search stores channels innermost where sums run along them, and leaves the rest alone") {
