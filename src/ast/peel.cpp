@@ -9,7 +9,8 @@
 namespace lathe::ast {
 namespace {
 
-constexpr int kMostCopies = 8; // of an innermost body
+constexpr int kMostCopies = 8;        // of an innermost body
+constexpr int64_t kLongest = 1 << 10; // loads of a body, unrolled: code that nobody wants five times over
 constexpr int64_t kLargest = int64_t{1} << 48;
 
 int64_t floor_of(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
@@ -49,12 +50,17 @@ bool worth_peeling(const For& loop, Iterations inside) {
 std::optional<Iterations> all_inside(const For& loop) {
   Iterations inside{0, loop.extent.value()};
   bool any = false;
-  visit(loop.body, [&](const Stmt& stmt, const std::vector<const For*>&) {
+  int64_t loads = 0;
+  visit(loop.body, [&](const Stmt& stmt, const std::vector<const For*>& around) {
     const auto* store = std::get_if<Store>(&stmt.node);
     if (!store) return;
+    int64_t copies = 1;
+    for (const For* l : around)
+      if (l->kind == LoopKind::Unroll) copies *= std::clamp<int64_t>(l->extent.hi(), 1, kLongest);
     visit(store->value, [&](const ValueRef& value) {
       const auto* load = std::get_if<LoadAttr>(&value->attr);
       if (!load) return;
+      loads = std::min(loads + copies, kLongest + 1);
       for (Expr guard : load->guards)
         if (const auto one = interior(loop, guard); one && worth_peeling(loop, *one)) {
           any = true;
@@ -62,7 +68,7 @@ std::optional<Iterations> all_inside(const For& loop) {
         }
     });
   });
-  if (!any || !worth_peeling(loop, inside)) return {};
+  if (!any || loads > kLongest || !worth_peeling(loop, inside)) return {};
   return inside;
 }
 
@@ -128,6 +134,7 @@ private:
 Kernel peel_guards(const Kernel& kernel) {
   Kernel out = kernel;
   out.body = Peeler(kernel).block(kernel.body, kMostCopies);
+  drop_idle_loops(out.body); // such as what lies beyond the border in one of the ends
   return out;
 }
 

@@ -189,8 +189,14 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
     result.plan = std::move(challenger.plan);
     result.predicted_seconds = challenger.predicted_seconds;
   }
-  if (result.measured_seconds > 0 && !tune.staged) keep_faster(result, untuned, options, watch);
-  if (options.use_database && !tune.staged && result.measured_seconds > 0) {
+  if (tune.staged) return result;
+  if (result.measured_seconds > 0) {
+    keep_faster(result, untuned, options, watch);
+  } else { // not all of any plan was measured: nothing is better than what the model chose
+    result.plan = untuned.plan;
+    result.predicted_seconds = untuned.predicted_seconds;
+  }
+  if (options.use_database && result.measured_seconds > 0) {
     std::lock_guard lock(database_mutex);
     database().store(hash, where, {result.plan.moves(), result.measured_seconds}, label_of(*program));
   }

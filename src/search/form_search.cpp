@@ -10,6 +10,7 @@
 #include "search/isolated.hpp"
 #include "search/make_move.hpp"
 #include "search/order_search.hpp"
+#include "search/region_search.hpp"
 
 namespace lathe::search {
 namespace {
@@ -147,9 +148,7 @@ SearchResult search_forms(const Plan& start, CostModel& model, const SearchOptio
   Plan plan = start;
   if (!convolutions.empty()) {
     std::map<std::string, lower::NamedOutput> distinct;
-    const auto signature = [](const NodeRef& alone) {
-      return graph::print({graph::without_data(alone)});
-    };
+    const auto signature = [](const NodeRef& alone) { return graph::print({graph::without_data(alone)}); };
     for (const int c : convolutions) {
       const NodeRef alone = isolated(start.program->stages[static_cast<size_t>(c)].node);
       distinct.emplace(signature(alone), lower::NamedOutput{"y", alone});
@@ -162,7 +161,8 @@ SearchResult search_forms(const Plan& start, CostModel& model, const SearchOptio
       const Plan by_itself = initial_plan(std::make_shared<const lower::Program>(lower::lower({output})));
       const std::vector<int> only = convolutions_of(*by_itself.program);
       if (only.size() == 1)
-        tiles[key] = tile_of(decide(by_itself, only[0], model, share, largest_tile, make_measure));
+        tiles[key] = tile_of(decide(by_itself, only[0], model, share, largest_tile,
+                                    is_long(*start.program) ? MakeMeasure() : make_measure));
     }
     // One move for each size of tile: it numbers the stages anew.
     for (int tile = largest_tile; tile >= 2; tile -= 2) {

@@ -6,6 +6,7 @@
 #include "core/hash.hpp"
 #include "search/draft.hpp"
 #include "search/features.hpp"
+#include "search/region_search.hpp"
 
 namespace lathe::search {
 namespace {
@@ -38,7 +39,7 @@ std::unordered_set<const KernelPlan*> kernels_of(const Plan& plan) {
 JointSearch::JointSearch(const Plan& start, CostModel& model, const SearchOptions& options,
                          const Watch& watch)
     : start_(start), model_(model), options_(options), watch_(watch),
-      thorough_(static_cast<bool>(options.measure) || options.beam > kQuickBeam),
+      thorough_((options.measure || options.beam > kQuickBeam) && !is_long(*start.program)),
       kernels_(model, thorough_ ? std::max(4, options.beam) : std::min(3, options.beam), options.rounds,
                thorough_) {}
 

@@ -15,6 +15,7 @@ namespace {
 using graph::NodeRef;
 
 constexpr size_t kLargeProgram = 256; // stages, from which on it pays
+constexpr size_t kLongProgram = 128;
 constexpr size_t kLeast = 24, kMost = 64;
 
 /// Sources before users, each as near to its first user as it can be.
@@ -183,6 +184,7 @@ std::vector<Move> renamed(std::vector<Move> moves,
 } // namespace
 
 bool has_regions(const lower::Program& program) { return program.stages.size() > kLargeProgram; }
+bool is_long(const lower::Program& program) { return program.stages.size() > kLongProgram; }
 
 std::vector<std::vector<int>> regions_of(const lower::Program& program) {
   const std::vector<int> order = depth_first_order(program);
