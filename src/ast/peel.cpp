@@ -128,6 +128,7 @@ private:
 Kernel peel_guards(const Kernel& kernel) {
   Kernel out = kernel;
   out.body = Peeler(kernel).block(kernel.body, kMostCopies);
+  drop_idle_loops(out.body);
   return out;
 }
 
