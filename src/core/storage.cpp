@@ -30,13 +30,14 @@ void use_huge_pages([[maybe_unused]] void* data, [[maybe_unused]] size_t bytes) 
 } // namespace
 
 std::shared_ptr<Storage> Storage::allocate(size_t bytes) {
-  const size_t rounded = bytes == 0 ? kAlignment : (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  const size_t alignment = rounded >= kHugePage ? kHugePage : kAlignment;
+  // aligned_alloc wants a multiple of the alignment; of pages that are never touched there is nothing to pay.
+  const size_t alignment = bytes >= kHugePage ? kHugePage : kAlignment;
+  const size_t rounded = bytes == 0 ? kAlignment : (bytes + alignment - 1) / alignment * alignment;
   void* data = bytes > kMostBytes ? nullptr : std::aligned_alloc(alignment, rounded);
   if (!data)
     throw Error(ErrorKind::Limit,
                 fmt::format("storage: cannot allocate {} bytes, expected a size that fits in memory", bytes));
-  use_huge_pages(data, rounded);
+  use_huge_pages(data, bytes);
   return std::shared_ptr<Storage>(new Storage(data, bytes, nullptr));
 }
 

@@ -101,3 +101,23 @@ TEST_CASE("a guard that most iterations need, or that is not linear, stays") {
     CHECK(run(peel_guards(k), {5}) == run(k, {5}));
   }
 }
+
+TEST_CASE("a copy of the first or last iterations leaves out the inner loops that never run in it") {
+  // Of x, only what y[i] may need is copied: beyond the border nothing.
+  const Kernel k = parse(R"(kernel k(x: f32[5] in, y: f32[8] out) {
+  for i in 8 {
+    alloc t: f32[1] packed {
+      for j in min(5, i) - max(0, i - 1) {
+        t[j] = x[j + max(0, i - 1)]
+      }
+      y[i] = t[i - 1 - max(0, i - 1); 0 < i; i < 6]
+    }
+  }
+})");
+  verify(k);
+  const Kernel peeled = peel_guards(k);
+  CAPTURE(print(peeled));
+  verify(peeled); // the index lies beyond x where i is 6 or 7
+  CHECK(print(peeled) != print(k));
+  CHECK(run(peeled) == run(k));
+}

@@ -207,6 +207,10 @@ TEST_CASE("storage") {
   CHECK(reinterpret_cast<uintptr_t>(s->data()) % Storage::kAlignment == 0);
   std::memset(s->data(), 1, 1000);
   CHECK(Storage::allocate(0)->data() != nullptr);
+  const size_t several_pages = (size_t{5} << 20) + 100; // no multiple of a huge page
+  auto large = Storage::allocate(several_pages);
+  CHECK(large->bytes() == several_pages);
+  std::memset(large->data(), 1, several_pages);
   CHECK_THROWS_AS(Storage::allocate(SIZE_MAX), Error);
   CHECK_THROWS_AS(Storage::allocate(size_t{1} << 62), Error);
 }
