@@ -157,12 +157,14 @@ SearchResult search_forms(const Plan& start, CostModel& model, const SearchOptio
     SearchOptions share = options;
     share.budget_seconds *= kForDeciding / static_cast<double>(distinct.size());
     share.progress = nullptr;
+    const bool is_quick = is_long(*start.program);
+    if (is_quick) share.beam = SearchOptions().beam;
     for (const auto& [key, output] : distinct) {
       const Plan by_itself = initial_plan(std::make_shared<const lower::Program>(lower::lower({output})));
       const std::vector<int> only = convolutions_of(*by_itself.program);
       if (only.size() == 1)
-        tiles[key] = tile_of(decide(by_itself, only[0], model, share, largest_tile,
-                                    is_long(*start.program) ? MakeMeasure() : make_measure));
+        tiles[key] = tile_of(
+            decide(by_itself, only[0], model, share, largest_tile, is_quick ? MakeMeasure() : make_measure));
     }
     // One move for each size of tile: it numbers the stages anew.
     for (int tile = largest_tile; tile >= 2; tile -= 2) {

@@ -324,8 +324,16 @@ void JointSearch::remember(const Plan& plan, size_t k) {
                     [&](const Variant& v) { return v.kernel->hash == s.kernel->hash; }))
       continue;
     Variant v{s.kernel, before, s.seconds};
-    for (Move& m : KernelSearch::renamed(s.moves, *kernels_.original(kernel->hash), *kernel))
-      v.moves.push_back(std::move(m));
+    const KernelPlan& original = *kernels_.original(kernel->hash);
+    std::vector<Move> moves = KernelSearch::renamed(s.moves, original, *kernel);
+    if (original.stages != kernel->stages) {
+      // What is proposed for it later is to name this kernel's loops, not those of its equal.
+      const Applied applied = apply(plan, moves, model_.target());
+      if (!applied.plan) continue;
+      v.kernel = *std::find_if(applied.plan->kernels.begin(), applied.plan->kernels.end(),
+                               [&](const auto& other) { return other->stages == kernel->stages; });
+    }
+    v.moves.insert(v.moves.end(), moves.begin(), moves.end());
     pool.push_back(std::move(v));
   }
   std::stable_sort(pool.begin(), pool.end(),
