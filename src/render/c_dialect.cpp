@@ -2,6 +2,7 @@
 #include "render/c_dialect.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -56,6 +57,11 @@ public:
   }
   std::string lane(const std::string& vector, int index) const override {
     return fmt::format("{}[{}]", vector, index);
+  }
+  std::string half(const std::string& vector, bool second, int lanes) const override {
+    std::vector<int> pick(lanes / 2);
+    std::iota(pick.begin(), pick.end(), second ? lanes / 2 : 0);
+    return fmt::format("__builtin_shufflevector({0}, {0}, {1})", vector, fmt::join(pick, ", "));
   }
   std::string shuffle(const std::string& a, const std::string& b, const std::vector<int>& pick,
                       DType) const override {

@@ -27,6 +27,8 @@ public:
   virtual std::string splat(const std::string& scalar, DType dtype, int lanes) const = 0;
   virtual std::string from_lanes(const std::vector<std::string>& scalars, DType dtype) const = 0;
   virtual std::string lane(const std::string& vector, int index) const = 0;
+  /// The first or the second half of the lanes of a vector of `lanes`.
+  virtual std::string half(const std::string& vector, bool second, int lanes) const = 0;
   /// Lanes of a and b, numbered on from a's to b's.
   virtual std::string shuffle(const std::string& a, const std::string& b, const std::vector<int>& pick,
                               DType dtype) const = 0;

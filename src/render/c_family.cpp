@@ -16,6 +16,11 @@ CFamily::CFamily(const Dialect& dialect)
       }) {}
 
 void CFamily::add(const std::string& text) {
+  if (text[0] == '}' && deepest_load_ > indent_) { // what was loaded in that block has no name after it
+    for (auto& [buffer, known] : loads_)
+      std::erase_if(known, [&](const auto& load) { return load.second.indent > indent_; });
+    deepest_load_ = indent_;
+  }
   text_.append(static_cast<size_t>(2 * indent_), ' ');
   text_ += text;
   text_ += '\n';
@@ -63,11 +68,20 @@ std::string CFamily::expr(Expr e, Level level) {
   throw InternalError("renderer: unknown Expr");
 }
 
+void CFamily::forget_loads() {
+  columns_.clear();
+  loads_.clear();
+  deepest_load_ = 0;
+}
+
 void CFamily::block(const ast::Block& body) {
   for (const ast::Stmt& stmt : body)
     std::visit(Overloaded{[&](const ast::For& f) { loop(f); }, [&](const ast::Alloc& a) { alloc(a); },
                           [&](const ast::Store& s) { store(s, nullptr); },
-                          [&](const ast::Barrier&) { barrier(); },
+                          [&](const ast::Barrier&) {
+                            forget_loads();
+                            barrier();
+                          },
                           [&](const ast::Prefetch& p) { prefetch(p); }},
                stmt.node);
 }
@@ -88,9 +102,9 @@ void CFamily::serial_loop(const ast::For& loop) {
   add(fmt::format("for ({0} {1} = 0; {1} < {2}; ++{1}) {{", dialect_.index_type(), var,
                   expr(loop.extent, Level::Sum)));
   ++indent_;
-  columns_.clear();
+  forget_loads();
   block(loop.body);
-  columns_.clear();
+  forget_loads();
   --indent_;
   add("}");
 }

@@ -66,6 +66,8 @@ protected:
   // ---- values (c_values.cpp) ----
   Operand value(const ast::ValueRef& value, const Chunk* chunk);
   std::string local(const std::string& type, const std::string& expression);
+  /// What has been loaded so far may have changed, or was loaded where control need not have come by.
+  void forget_loads();
 
   const Dialect& dialect_;
   Names names_;
@@ -88,7 +90,11 @@ private:
 
   using Memo = std::unordered_map<const ast::Value*, Operand>;
   Operand leaf_or_op(const ast::ValueRef& value, const Chunk* chunk, const Memo& memo);
+  /// A load by its place: the start, the stride and the guards at its lanes. Nothing where the lanes follow no stride.
+  using Place = std::vector<const void*>;
+  static std::optional<Place> place_of(Expr flat, const std::vector<Expr>& guards, const Chunk* chunk);
   Operand load(const ast::Value& value, const Chunk* chunk);
+  Operand load_anew(const ast::Value& value, Expr flat, const Chunk* chunk);
   Operand load_lanes(const ast::BufferRef& buffer, Expr flat, const std::vector<Expr>& guards,
                      const Chunk& chunk);
   std::string lanes_of(const ast::BufferRef& buffer, Expr flat, const std::vector<Expr>& guards,
@@ -111,6 +117,14 @@ private:
   const Slices* slices_of(const ast::BufferRef& buffer) const;
 
   std::map<int, Slices> slices_;
+  // Loads from memory that still hold, by buffer. A compiler could seldom tell that the stores between don't
+  // touch them, and would never drop a prefetch that was asked for before.
+  struct Known {
+    Operand value;
+    int indent; // of the block it stands in
+  };
+  std::map<int, std::map<Place, Known>> loads_;
+  int deepest_load_ = 0;
   // Columns already made in this block, by buffer, first element, elements from row to row and lanes.
   std::map<std::tuple<int, int64_t, int64_t, int>, std::string> columns_;
 };

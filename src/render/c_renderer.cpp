@@ -148,7 +148,9 @@ private:
     const bool streams = std::exchange(streams_, false);
     in_parallel_ = true;
     allocated_inside_.clear();
+    forget_loads();
     block(loop.body);
+    forget_loads();
     const std::string body = finish_body(allocated_inside_);
     in_parallel_ = false;
     functions_ += fmt::format("static void {}({}) {{\n{}}}\n", name,

@@ -6,11 +6,16 @@
 
 namespace lathe::render {
 void CFamily::store(const ast::Store& store, const Chunk* chunk) {
-  if (store.scatter) return store_scatter(store);
   const Expr flat = flat_index(*store.buffer, store.index);
-  if (!chunk) return store_scalar(store, flat);
-  if (depends_on(flat, chunk->var)) return store_vector(store, flat, *chunk);
-  store_horizontal(store, flat, *chunk);
+  if (store.scatter)
+    store_scatter(store);
+  else if (!chunk)
+    store_scalar(store, flat);
+  else if (depends_on(flat, chunk->var))
+    store_vector(store, flat, *chunk);
+  else
+    store_horizontal(store, flat, *chunk);
+  loads_.erase(store.buffer->id);
 }
 
 Operand CFamily::combined(const ast::Store& store, const Operand& old, const Chunk* chunk) {
@@ -108,12 +113,9 @@ void CFamily::store_horizontal(const ast::Store& store, Expr flat, const Chunk& 
   while (v.lanes > 2) {
     const int half = v.lanes / 2;
     Operand part[2];
-    for (int p = 0; p < 2; ++p) {
-      std::vector<std::string> lanes;
-      for (int i = 0; i < half; ++i) lanes.push_back(dialect_.lane(v.text, p * half + i));
-      part[p] = Operand{local(dialect_.type(piece, half), dialect_.from_lanes(lanes, piece)), v.dtype, half,
-                        v.mask_bytes};
-    }
+    for (int p = 0; p < 2; ++p)
+      part[p] = Operand{local(dialect_.type(piece, half), dialect_.half(v.text, p == 1, v.lanes)), v.dtype,
+                        half, v.mask_bytes};
     v = ops_.apply(*store.combine, v.dtype, {part[0], part[1]});
     v.text = local(ops_.type_of(v), v.text);
   }

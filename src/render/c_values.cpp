@@ -193,9 +193,44 @@ Operand CFamily::index_condition(Expr e, const Chunk& chunk) {
   return out;
 }
 
+std::optional<CFamily::Place> CFamily::place_of(Expr flat, const std::vector<Expr>& guards,
+                                                const Chunk* chunk) {
+  Place place;
+  const auto add_ends = [&](Expr e) {
+    if (!chunk || !depends_on(e, chunk->var)) {
+      place.insert(place.end(), {e.node(), nullptr});
+      return true;
+    }
+    place.insert(place.end(),
+                 {at_lane(e, *chunk, 0).node(), at_lane(e, *chunk, chunk->lanes - 1).node()});
+    return stride_of(e, chunk->var).has_value();
+  };
+  if (!add_ends(flat)) return {};
+  for (Expr g : guards) {
+    place.push_back(Expr(static_cast<int>(g.kind())).node());
+    const bool compares = g.kind() == ExprKind::Lt || g.kind() == ExprKind::Le;
+    if (compares ? !add_ends(g.lhs()) || !add_ends(g.rhs()) : chunk && depends_on(g, chunk->var)) return {};
+    if (!compares) place.push_back(g.node());
+  }
+  place.push_back(Expr(chunk ? chunk->lanes : 1).node());
+  return place;
+}
+
 Operand CFamily::load(const ast::Value& v, const Chunk* chunk) {
   const auto& attr = std::get<ast::LoadAttr>(v.attr);
   const Expr flat = flat_index(*attr.buffer, attr.index);
+  const auto place = slices_of(attr.buffer) ? std::nullopt : place_of(flat, attr.guards, chunk);
+  if (!place) return load_anew(v, flat, chunk);
+  const auto& known = loads_[attr.buffer->id];
+  if (const auto found = known.find(*place); found != known.end()) return found->second.value;
+  const Operand loaded = load_anew(v, flat, chunk);
+  loads_[attr.buffer->id].emplace(*place, Known{loaded, indent_});
+  deepest_load_ = std::max(deepest_load_, indent_);
+  return loaded;
+}
+
+Operand CFamily::load_anew(const ast::Value& v, Expr flat, const Chunk* chunk) {
+  const auto& attr = std::get<ast::LoadAttr>(v.attr);
   const auto varies = [&](Expr e) { return chunk && depends_on(e, chunk->var); };
   if (!varies(flat) && std::none_of(attr.guards.begin(), attr.guards.end(), varies)) {
     Operand out{"", v.dtype, 1};

@@ -38,6 +38,9 @@ public:
   std::string lane(const std::string& vector, int index) const override {
     return fmt::format("{}.s{:x}", vector, index);
   }
+  std::string half(const std::string& vector, bool second, int) const override {
+    return fmt::format("{}.{}", vector, second ? "hi" : "lo");
+  }
   std::string shuffle(const std::string& a, const std::string& b, const std::vector<int>& pick,
                       DType dtype) const override {
     const std::string mask = type(unsigned_of(size_of(dtype)), static_cast<int>(pick.size()));
