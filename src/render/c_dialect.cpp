@@ -32,6 +32,36 @@ const char* scalar_name(DType dtype) {
   return names[static_cast<int>(dtype)];
 }
 
+class CLaneAccess : public LaneAccess {
+public:
+  std::string load(const std::string& pointer, DType dtype, int lanes, const std::string& lo,
+                   const std::string& hi) const override {
+    return fmt::format("lathe_load_part_{}({}, {}, {})", suffix(dtype, lanes), pointer, lo, hi);
+  }
+  std::string store(const std::string& pointer, const std::string& value, DType dtype, int lanes,
+                    int hi) const override {
+    return fmt::format("lathe_store_part_{}({}, {}, {});", suffix(dtype, lanes), pointer, value, hi);
+  }
+  bool has_strides(DType dtype, int lanes) const override {
+    return (size_of(dtype) == 4 && lanes == 16) || (size_of(dtype) == 8 && lanes == 8);
+  }
+  std::string load_strided(const std::string& pointer, int64_t stride, DType dtype, int lanes,
+                           const std::string& lo, const std::string& hi) const override {
+    return fmt::format("lathe_load_strided_{}({}, {}, {}, {})", suffix(dtype, lanes), pointer, stride, lo,
+                       hi);
+  }
+  std::string store_strided(const std::string& pointer, int64_t stride, const std::string& value, DType dtype,
+                            int lanes, int hi) const override {
+    return fmt::format("lathe_store_strided_{}({}, {}, {}, {});", suffix(dtype, lanes), pointer, stride,
+                       value, hi);
+  }
+
+private:
+  static std::string suffix(DType dtype, int lanes) {
+    return fmt::format("{}x{}", to_string(dtype == DType::Bool ? DType::U8 : dtype), lanes);
+  }
+};
+
 class CDialect : public Dialect {
 public:
   explicit CDialect(int vector_bytes) : vector_bytes_(vector_bytes) {}
@@ -89,6 +119,12 @@ public:
     const std::string bits = type(signed_of(size_of(dtype)), lanes);
     return fmt::format("({0})(({1} & ({2}){3}) | (~{1} & ({2}){4}))", type(dtype, lanes), mask, bits, a, b);
   }
+  std::string select_compared(Op compare, DType compared, const std::string& x, const std::string& y,
+                              const std::string& a, const std::string& b, DType dtype,
+                              int lanes) const override {
+    return fmt::format("lathe_where_{}_{}x{}({}, {}, {}, {}, {})", compare == Op::CmpLt ? "lt" : "ne",
+                       to_string(compared), lanes, type(dtype, lanes), x, y, a, b);
+  }
   std::string any(const std::string& mask, int bytes, int lanes) const override {
     const DType word = unsigned_of(std::min(8, bytes * lanes));
     const int words = bytes * lanes / size_of(word);
@@ -108,6 +144,9 @@ public:
                       int lanes) const override {
     if (lanes == 1) return fmt::format("({0} {2} {1} ? {0} : {1})", a, b, larger ? ">" : "<");
     return fmt::format("lathe_{}_{}x{}({}, {})", larger ? "larger" : "lesser", to_string(dtype), lanes, a, b);
+  }
+  std::string max(const std::string& a, const std::string& b, DType dtype, int lanes) const override {
+    return fmt::format("lathe_max_{}x{}({}, {})", to_string(dtype), lanes, a, b);
   }
   std::string function(Op op, const std::string& a, DType dtype, int lanes) const override {
     const char* name = op == Op::Sqrt    ? "sqrt"
@@ -142,11 +181,13 @@ public:
                          DType dtype) const override {
     return fmt::format("{}[{}] = {}({});", buffer, index, helper("bits", dtype), value);
   }
+  const LaneAccess* lane_access() const override { return &lane_access_; }
   bool loads_between() const override { return true; }
   int vector_bytes() const override { return vector_bytes_; }
 
 private:
   int vector_bytes_;
+  CLaneAccess lane_access_;
 };
 
 } // namespace

@@ -110,12 +110,10 @@ void CFamily::serial_loop(const ast::For& loop) {
 }
 
 void CFamily::vector_loop(const ast::For& loop) {
-  const int lanes = chunk_lanes(loop, dialect_);
-  if (lanes == 0) return serial_loop(loop);
-  for (int first = 0; first < loop.width; first += lanes) {
-    const Chunk chunk{loop.var, first, lanes};
+  const auto chunks = chunks_of(loop, dialect_);
+  if (chunks.empty()) return serial_loop(loop);
+  for (const Chunk& chunk : chunks)
     for (const ast::Stmt& stmt : loop.body) store(std::get<ast::Store>(stmt.node), &chunk);
-  }
 }
 
 void CFamily::prefetch(const ast::Prefetch& prefetch) {
@@ -130,11 +128,10 @@ void CFamily::register_alloc(const ast::Alloc& alloc) {
   add("{");
   ++indent_;
   if (const auto pieces = register_slices(alloc, dialect_)) {
-    Slices slices;
-    for (const auto& [first, lanes] : *pieces) {
-      Slice slice{names_.fresh(fmt::format("{}_{}", name, first)), lanes};
-      add(fmt::format("{} {};", dialect_.type(buffer.dtype, lanes), slice.name));
-      slices.emplace(first, std::move(slice));
+    Slices slices = *pieces;
+    for (auto& [first, slice] : slices) {
+      slice.name = names_.fresh(fmt::format("{}_{}", name, first));
+      add(fmt::format("{} {};", dialect_.type(buffer.dtype, slice.lanes), slice.name));
     }
     slices_[buffer.id] = std::move(slices);
   } else {

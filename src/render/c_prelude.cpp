@@ -15,13 +15,17 @@ namespace {
 constexpr const char* kHead = R"(#include <stdint.h>
 #include <string.h>
 
+/* Functions with vector parameters are all inlined. */
+#pragma GCC diagnostic ignored "-Wpsabi"
 #if defined(__GNUC__) && !defined(__clang__)
+/* A vector's first lane may lie before an array, and is not loaded then. */
+#pragma GCC diagnostic ignored "-Warray-bounds"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wunused-but-set-variable"
 #if defined(__OPTIMIZE__)
-/* The loops are as they should be: at -O3 short ones around a register tile are unrolled, and values carried from one
-   iteration to the next, till the tile no longer fits in registers. */
-#pragma GCC optimize("O2")
+/* The loops are as they should be. Else short ones around a register tile are unrolled, and what one iteration loads is
+   kept for the next, till the tile no longer fits in registers. */
+#pragma GCC optimize("O2", "no-predictive-commoning")
 #endif
 #endif
 #if defined(__clang__)
@@ -271,7 +275,7 @@ std::string make_prelude() {
                            is_double ? "__builtin_trunc" : "__builtin_truncf");
     }
   }
-  return out + "\n";
+  return out + lane_helpers() + "\n";
 }
 
 } // namespace

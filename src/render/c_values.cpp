@@ -68,6 +68,18 @@ std::optional<Extreme> as_extreme(const ast::Value& v) {
   if (v.sources[1] == p && v.sources[2] == q) return Extreme{false, p, q};
   return {};
 }
+
+/// A comparison of positions and constants, as the condition on the position that it is.
+std::optional<Expr> as_position_condition(const ast::Value& v) {
+  if (v.op != Op::CmpLt || v.sources[0]->dtype != DType::I64) return {};
+  const auto position = [](const ast::Value& side) -> std::optional<Expr> {
+    if (side.op == Op::Index) return std::get<Expr>(side.attr);
+    if (side.op == Op::Const) return Expr(std::get<Scalar>(side.attr).as_int());
+    return {};
+  };
+  const auto a = position(*v.sources[0]), b = position(*v.sources[1]);
+  return a && b ? std::optional(lt(*a, *b)) : std::nullopt;
+}
 } // namespace
 
 Operand CFamily::value(const ast::ValueRef& root, const Chunk* chunk) {
@@ -78,7 +90,7 @@ Operand CFamily::value(const ast::ValueRef& root, const Chunk* chunk) {
     if (!needed.count(v->get())) continue;
     if (const auto extreme = as_extreme(**v))
       needed.insert({extreme->a.get(), extreme->b.get()});
-    else
+    else if (!as_position_condition(**v))
       for (const ast::ValueRef& s : (*v)->sources) needed.insert(s.get());
   }
   const std::vector<ast::Detour> detours = ast::find_detours(root);
@@ -92,7 +104,8 @@ Operand CFamily::value(const ast::ValueRef& root, const Chunk* chunk) {
   const auto add_value = [&](const ast::ValueRef& v) {
     if (!needed.count(v.get())) return;
     Operand operand = leaf_or_op(v, chunk, memo);
-    if (!operand.constant && is_elementwise(v->op)) operand.text = local(ops_.type_of(operand), operand.text);
+    if (!operand.constant && !operand.comparison && is_elementwise(v->op))
+      operand.text = local(ops_.type_of(operand), operand.text);
     memo.emplace(v.get(), std::move(operand));
   };
   for (const ast::ValueRef& v : order) {
@@ -103,7 +116,8 @@ Operand CFamily::value(const ast::ValueRef& root, const Chunk* chunk) {
       continue;
     }
     // A Where whose first choice is worked out only if some lane takes it.
-    const Operand condition = memo.at(v->sources[0].get());
+    Operand condition = memo.at(v->sources[0].get());
+    if (condition.comparison) condition.text = local(ops_.type_of(condition), condition.text);
     const Operand otherwise = memo.at(v->sources[2].get());
     const int lanes = std::max(condition.lanes, otherwise.lanes);
     Operand out = ops_.widen(otherwise, lanes, size_of(v->dtype));
@@ -133,6 +147,7 @@ Operand CFamily::leaf_or_op(const ast::ValueRef& v, const Chunk* chunk, const Me
   case Op::Gather: return gather(*v, memo.at(v->sources[0].get()));
   default: break;
   }
+  if (const auto condition = as_position_condition(*v)) return position_condition(*condition, chunk);
   if (const auto extreme = as_extreme(*v))
     return ops_.extreme(extreme->larger, memo.at(extreme->a.get()), memo.at(extreme->b.get()));
   std::vector<Operand> args;
@@ -171,6 +186,17 @@ Operand CFamily::index_number(Expr e, DType dtype, const Chunk* chunk) {
   return out;
 }
 
+/// A condition on the position: as a scalar if it is the same in all lanes.
+Operand CFamily::position_condition(Expr e, const Chunk* chunk) {
+  if (chunk && depends_on(e, chunk->var)) {
+    const auto range = range_of({e}, *chunk);
+    const bool same = range && range->lo.is_const(0) && range->hi.is_const(chunk->active);
+    if (!same) return index_condition(e, *chunk);
+    e = range->always.empty() ? Expr(1) : range->always[0];
+  }
+  return {parens(expr(e)), DType::Bool};
+}
+
 /// A condition on the position, as a mask.
 Operand CFamily::index_condition(Expr e, const Chunk& chunk) {
   Operand out{"", DType::Bool, chunk.lanes, 1};
@@ -189,7 +215,7 @@ Operand CFamily::index_condition(Expr e, const Chunk& chunk) {
       lanes.push_back(fmt::format("({}) != 0 ? -1 : 0", expr(at_lane(e, chunk, i))));
     out.text = dialect_.from_lanes(lanes, DType::I8);
   }
-  out.text = local(ops_.type_of(out), out.text);
+  if (!out.comparison) out.text = local(ops_.type_of(out), out.text);
   return out;
 }
 
@@ -212,7 +238,7 @@ std::optional<CFamily::Place> CFamily::place_of(Expr flat, const std::vector<Exp
     if (compares ? !add_ends(g.lhs()) || !add_ends(g.rhs()) : chunk && depends_on(g, chunk->var)) return {};
     if (!compares) place.push_back(g.node());
   }
-  place.push_back(Expr(chunk ? chunk->lanes : 1).node());
+  place.insert(place.end(), {Expr(chunk ? chunk->lanes : 1).node(), Expr(chunk ? chunk->active : 1).node()});
   return place;
 }
 
@@ -249,35 +275,116 @@ Operand CFamily::load_anew(const ast::Value& v, Expr flat, const Chunk* chunk) {
     return out;
   }
   const auto stride = varies(flat) ? stride_of(flat, chunk->var) : std::nullopt;
-  if (attr.ahead && stride && stride->is_const(1))
+  const bool contiguous = stride && stride->is_const(1);
+  if (attr.ahead && contiguous)
     add(dialect_.prefetch(fmt::format("{} + {}", pointer(attr.buffer),
                                       expr(at_lane(flat, *chunk, 0) + attr.ahead, Level::Sum))));
-  if (stride && stride->is_const(1)) return load_contiguous(attr.buffer, flat, attr.guards, *chunk);
-  if (stride && attr.guards.empty())
-    if (auto column = load_column(attr.buffer, at_lane(flat, *chunk, 0), *stride, chunk->lanes))
-      return *column;
-  return load_lanes(attr.buffer, flat, attr.guards, *chunk);
-}
-
-/// One scalar load per lane.
-Operand CFamily::load_lanes(const ast::BufferRef& buffer, Expr flat, const std::vector<Expr>& guards,
-                            const Chunk& chunk) {
-  Operand out{"", buffer->dtype, chunk.lanes};
-  if (buffer->dtype == DType::Bool) out.mask_bytes = 1;
-  if (guards.empty() || !are_intervals(guards, chunk)) {
-    out.text = local(ops_.type_of(out), lanes_of(buffer, flat, guards, chunk));
+  Operand out{"", v.dtype, chunk->lanes};
+  if (v.dtype == DType::Bool) out.mask_bytes = 1;
+  if (const Slices* slices = slices_of(attr.buffer); slices && contiguous) {
+    out.text = slices->at(at_lane(flat, *chunk, 0).value()).name;
     return out;
   }
-  return guarded(
-      out, guards, chunk, [&] { return lanes_of(buffer, flat, {}, chunk); },
-      [&] { return lanes_of(buffer, flat, guards, chunk); });
+  if (stride && attr.guards.empty())
+    if (auto column = load_column(attr.buffer, at_lane(flat, *chunk, 0), *stride, *chunk)) return *column;
+  if (const auto range = range_of(attr.guards, *chunk))
+    return load_range(std::move(out), attr.buffer, flat, attr.guards, *range, *chunk);
+  out.text = local(ops_.type_of(out), lanes_of(attr.buffer, flat, attr.guards, *chunk));
+  return out;
+}
+
+std::optional<CFamily::LaneRange> CFamily::range_of(const std::vector<Expr>& guards, const Chunk& chunk) {
+  LaneRange range{0, chunk.active, {}};
+  for (Expr g : guards) {
+    const Expr first = at_lane(g, chunk, 0);
+    if (depends_on(g, chunk.var)) {
+      if (g.kind() != ExprKind::Lt && g.kind() != ExprKind::Le) return {};
+      const Expr margin = g.rhs() - g.lhs() + (g.kind() == ExprKind::Le ? 1 : 0); // > 0 where it holds
+      const auto stride = stride_of(margin, chunk.var);
+      if (!stride || !stride->is_const()) return {};
+      if (first != at_lane(g, chunk, chunk.active - 1)) {
+        const Expr start = at_lane(margin, chunk, 0);
+        const int64_t step = stride->value();
+        if (step > 0)
+          range.lo = max(range.lo, floordiv(-start, step) + 1);
+        else
+          range.hi = min(range.hi, ceildiv(start, -step));
+        continue;
+      }
+    }
+    if (first.is_const(0)) range.hi = 0;
+    if (!first.is_const()) range.always.push_back(first);
+  }
+  return range;
+}
+
+bool CFamily::has_strides(const ast::BufferRef& buffer, Expr stride, int lanes) const {
+  constexpr int64_t kMost = int64_t{1} << 26; // offsets of the lanes fit in 32 bits
+  return dialect_.lane_access() && !slices_of(buffer) && stride.is_const() &&
+         std::abs(stride.value()) < kMost && dialect_.lane_access()->has_strides(buffer->dtype, lanes);
+}
+
+Operand CFamily::load_range(Operand out, const ast::BufferRef& buffer, Expr flat,
+                            const std::vector<Expr>& guards, const LaneRange& range, const Chunk& chunk) {
+  const DType stored = out.dtype == DType::Bool ? DType::I8 : out.dtype;
+  const auto stride = stride_of(flat, chunk.var);
+  const bool contiguous = stride && stride->is_const(1);
+  const std::string zero = dialect_.splat(literal(dialect_, Scalar::zero(stored)), stored, out.lanes);
+  const auto as_mask = [&](const std::string& vector) {
+    if (buffer->dtype != DType::Bool) return vector;
+    const std::string zeros = dialect_.splat("0", DType::U8, out.lanes);
+    return dialect_.reinterpret(fmt::format("{} != {}", vector, zeros), DType::I8, DType::I8, out.lanes);
+  };
+  const auto address = [&] {
+    return fmt::format("{} + {}", pointer(buffer), expr(at_lane(flat, chunk, 0), Level::Sum));
+  };
+  const auto whole = [&] {
+    return contiguous ? as_mask(dialect_.vector_load(address(), buffer->dtype, out.lanes))
+                      : lanes_of(buffer, flat, {}, chunk);
+  };
+  const auto declare = [&](const std::string& text) {
+    out.text = local(ops_.type_of(out), text);
+    return out;
+  };
+  const bool all = range.lo.is_const(0) && range.hi.is_const(out.lanes);
+  if (proves_le(range.hi, range.lo)) return declare(zero);
+  if (all && range.always.empty()) return declare(whole());
+  const LaneAccess* access = dialect_.lane_access();
+  if (!all && access && (contiguous || (stride && has_strides(buffer, *stride, out.lanes)))) {
+    std::string hi = expr(range.hi);
+    if (!range.always.empty()) hi = fmt::format("({}) ? {} : 0", conjunction(range.always), hi);
+    if (contiguous)
+      return declare(as_mask(access->load(address(), buffer->dtype, out.lanes, expr(range.lo), hi)));
+    return declare(access->load_strided(address(), stride->value(), buffer->dtype, out.lanes, expr(range.lo), hi));
+  }
+  if (!all && range.lo.is_const() && range.hi.is_const() && range.always.empty())
+    return declare(lanes_of(buffer, flat, guards, chunk));
+  out.text = names_.fresh_value();
+  add(fmt::format("{} {} = {};", ops_.type_of(out), out.text, zero));
+  const auto branch = [&](const std::string& head, const std::string& condition, const auto& value) {
+    add(fmt::format("{} ({}) {{", head, condition));
+    ++indent_;
+    add(fmt::format("{} = {};", out.text, value()));
+    --indent_;
+  };
+  std::vector<Expr> conditions = range.always;
+  if (!all) conditions.insert(conditions.end(), {le(range.lo, 0), le(out.lanes, range.hi)});
+  std::erase_if(conditions, [](Expr e) { return e.is_const() && e.value() != 0; });
+  branch("if", conjunction(conditions), whole);
+  if (!all) {
+    conditions = range.always;
+    conditions.push_back(lt(range.lo, range.hi));
+    branch("} else if", conjunction(conditions), [&] { return lanes_of(buffer, flat, guards, chunk); });
+  }
+  add("}");
+  return out;
 }
 
 std::string CFamily::lanes_of(const ast::BufferRef& buffer, Expr flat, const std::vector<Expr>& guards,
                               const Chunk& chunk) {
   const auto stride = stride_of(flat, chunk.var);
-  if (guards.empty() && stride && stride->is_const(2) && chunk.lanes > 2 && dialect_.loads_between() &&
-      buffer->dtype != DType::Bool && !slices_of(buffer)) {
+  if (guards.empty() && stride && stride->is_const(2) && chunk.lanes > 2 && chunk.active == chunk.lanes &&
+      dialect_.loads_between() && buffer->dtype != DType::Bool && !slices_of(buffer)) {
     // Two loads that touch nothing past the last element, and a shuffle.
     std::string halves[2];
     std::vector<int> pick;
@@ -290,86 +397,25 @@ std::string CFamily::lanes_of(const ast::BufferRef& buffer, Expr flat, const std
     for (int i = 0; i < chunk.lanes; ++i) pick.push_back(2 * i < chunk.lanes ? 2 * i : 2 * i + 1);
     return dialect_.shuffle(halves[0], halves[1], pick, buffer->dtype);
   }
+  if (guards.empty() && stride && has_strides(buffer, *stride, chunk.lanes)) {
+    const std::string address =
+        fmt::format("{} + {}", pointer(buffer), expr(at_lane(flat, chunk, 0), Level::Sum));
+    return dialect_.lane_access()->load_strided(address, stride->value(), buffer->dtype, chunk.lanes, "0",
+                                                fmt::format("{}", chunk.active));
+  }
+  const std::string zero = literal(dialect_, Scalar::zero(buffer->dtype));
   std::vector<std::string> lanes;
-  for (int i = 0; i < chunk.lanes; ++i) {
+  for (int i = 0; i < chunk.active; ++i) {
     std::vector<Expr> here;
     for (Expr g : guards) here.push_back(at_lane(g, chunk, i));
-    std::string text = element(buffer, at_lane(flat, chunk, i));
-    if (!here.empty())
-      text = fmt::format("({}) ? {} : {}", conjunction(here), text,
-                         literal(dialect_, Scalar::zero(buffer->dtype)));
+    std::erase_if(here, [](Expr e) { return e.is_const() && e.value() != 0; });
+    const bool never = std::any_of(here.begin(), here.end(), [](Expr e) { return e.is_const(0); });
+    std::string text = never ? zero : element(buffer, at_lane(flat, chunk, i));
+    if (!never && !here.empty()) text = fmt::format("({}) ? {} : {}", conjunction(here), text, zero);
     lanes.push_back(buffer->dtype == DType::Bool ? fmt::format("({}) ? -1 : 0", text) : text);
   }
+  lanes.resize(chunk.lanes, "0");
   return dialect_.from_lanes(lanes, buffer->dtype == DType::Bool ? DType::I8 : buffer->dtype);
-}
-
-/// Guards that are intervals hold at all lanes where they hold at the first and the last, and at none where
-/// one fails at both.
-bool CFamily::are_intervals(const std::vector<Expr>& guards, const Chunk& chunk) {
-  return std::all_of(guards.begin(), guards.end(), [&](Expr g) {
-    return !depends_on(g, chunk.var) || ((g.kind() == ExprKind::Lt || g.kind() == ExprKind::Le) &&
-                                         stride_of(g.lhs(), chunk.var) && stride_of(g.rhs(), chunk.var));
-  });
-}
-
-/// `whole` where the guards hold at all lanes, 0 where at none, else `lanes`: expressions, written where they
-/// are.
-Operand CFamily::guarded(Operand out, const std::vector<Expr>& guards, const Chunk& chunk,
-                         const std::function<std::string()>& whole,
-                         const std::function<std::string()>& lanes) {
-  std::vector<Expr> all;
-  std::string some;
-  for (Expr g : guards) {
-    const Expr first = at_lane(g, chunk, 0), last = at_lane(g, chunk, chunk.lanes - 1);
-    all.push_back(first);
-    if (!depends_on(g, chunk.var)) {
-      some += fmt::format("{}({})", some.empty() ? "" : " && ", expr(first));
-      continue;
-    }
-    all.push_back(last);
-    some += fmt::format("{}({} || {})", some.empty() ? "" : " && ", expr(first, Level::Comparison),
-                        expr(last, Level::Comparison));
-  }
-  const bool varying = all.size() > guards.size();
-  const DType stored = out.dtype == DType::Bool ? DType::I8 : out.dtype;
-  out.text = names_.fresh_value();
-  add(fmt::format("{} {} = {};", ops_.type_of(out), out.text,
-                  dialect_.splat(literal(dialect_, Scalar::zero(stored)), stored, out.lanes)));
-  const auto branch = [&](const std::string& head, const std::function<std::string()>& value) {
-    add(head);
-    ++indent_;
-    add(fmt::format("{} = {};", out.text, value()));
-    --indent_;
-  };
-  branch(fmt::format("if ({}) {{", conjunction(all)), whole);
-  if (varying) branch(fmt::format("}} else if ({}) {{", some), lanes);
-  add("}");
-  return out;
-}
-
-Operand CFamily::load_contiguous(const ast::BufferRef& buffer, Expr flat, const std::vector<Expr>& guards,
-                                 const Chunk& chunk) {
-  Operand out{"", buffer->dtype, chunk.lanes};
-  const Expr start = at_lane(flat, chunk, 0);
-  if (const Slices* slices = slices_of(buffer); slices && guards.empty()) {
-    out.text = slices->at(start.value()).name;
-    return out;
-  }
-  std::string vector = dialect_.vector_load(fmt::format("{} + {}", pointer(buffer), expr(start, Level::Sum)),
-                                            buffer->dtype, chunk.lanes);
-  if (buffer->dtype == DType::Bool) {
-    out.mask_bytes = 1;
-    vector =
-        dialect_.reinterpret(fmt::format("{} != {}", vector, dialect_.splat("0", DType::U8, chunk.lanes)),
-                             DType::I8, DType::I8, chunk.lanes);
-  }
-  if (guards.empty()) {
-    out.text = local(ops_.type_of(out), vector);
-    return out;
-  }
-  if (!are_intervals(guards, chunk)) return load_lanes(buffer, flat, guards, chunk);
-  return guarded(
-      out, guards, chunk, [&] { return vector; }, [&] { return lanes_of(buffer, flat, guards, chunk); });
 }
 
 Operand CFamily::gather(const ast::Value& v, const Operand& index) {
