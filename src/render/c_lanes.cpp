@@ -1,6 +1,8 @@
 // Helpers of emitted C for parts of vectors: loads and stores of some lanes, lanes that lie apart, selection by a
 // comparison. Each has a form in vector extensions, which is right anywhere, and on x86-64 the instructions that
 // compilers don't find by themselves.
+#include <string_view>
+
 #include <fmt/format.h>
 
 #include "render/c_helpers.hpp"
@@ -8,68 +10,44 @@
 namespace lathe::render {
 namespace {
 
-// `p` is of any type: elements need not be aligned, and may alias anything.
-constexpr const char* kParts = R"(
-#define LATHE_PARTS(name, T, n) \
-  LATHE_FN lathe_##name##x##n lathe_load_part_##name##x##n(const void* p, int64_t lo, int64_t hi) { \
-    lathe_##name##x##n v = {0}; \
-    if (lo <= 0 && hi >= n) return *(const lathe_##name##x##n##_u*)p; \
-    if (lo < 0) lo = 0; \
-    if (hi > n) hi = n; \
-    if (lo < hi) memcpy((char*)&v + lo * (int64_t)sizeof(T), (const char*)p + lo * (int64_t)sizeof(T), (size_t)(hi - lo) * sizeof(T)); \
-    return v; \
-  } \
-  LATHE_FN void lathe_store_part_##name##x##n(void* p, lathe_##name##x##n v, int64_t hi) { \
-    memcpy(p, &v, (size_t)hi * sizeof(T)); \
-  }
-#define LATHE_STRIDED(name, T, n) \
-  LATHE_FN lathe_##name##x##n lathe_load_strided_##name##x##n(const void* p, int64_t stride, int64_t lo, int64_t hi) { \
-    const lathe_##T##_a* const q = (const lathe_##T##_a*)p; \
-    lathe_##name##x##n v = {0}; \
-    int lane; \
-    for (lane = 0; lane < n; ++lane) \
-      if (lane >= lo && lane < hi) v[lane] = q[lane * stride]; \
-    return v; \
-  } \
-  LATHE_FN void lathe_store_strided_##name##x##n(void* p, int64_t stride, lathe_##name##x##n v, int64_t hi) { \
-    lathe_##T##_a* const q = (lathe_##T##_a*)p; \
-    int lane; \
-    for (lane = 0; lane < n; ++lane) \
-      if (lane < hi) q[lane * stride] = v[lane]; \
-  }
-)";
-
-// The same for integers as for the floats of their size.
-constexpr const char* kAsFloats = R"(
-#define LATHE_PARTS_AS(name, as, n) \
-  LATHE_FN lathe_##name##x##n lathe_load_part_##name##x##n(const void* p, int64_t lo, int64_t hi) { \
-    return (lathe_##name##x##n)lathe_load_part_##as##x##n(p, lo, hi); \
-  } \
-  LATHE_FN void lathe_store_part_##name##x##n(void* p, lathe_##name##x##n v, int64_t hi) { \
-    lathe_store_part_##as##x##n(p, (lathe_##as##x##n)v, hi); \
-  }
-#define LATHE_STRIDED_AS(name, as, n) \
-  LATHE_FN lathe_##name##x##n lathe_load_strided_##name##x##n(const void* p, int64_t stride, int64_t lo, int64_t hi) { \
-    return (lathe_##name##x##n)lathe_load_strided_##as##x##n(p, stride, lo, hi); \
-  } \
-  LATHE_FN void lathe_store_strided_##name##x##n(void* p, int64_t stride, lathe_##name##x##n v, int64_t hi) { \
-    lathe_store_strided_##as##x##n(p, stride, (lathe_##as##x##n)v, hi); \
-  }
-
-/* A bit for each lane from lo to before hi. */
-LATHE_FN uint32_t lathe_lane_bits(int64_t lo, int64_t hi, int n) {
-  const uint32_t below_hi = hi <= 0 ? 0u : hi >= n ? (1u << n) - 1u : (1u << hi) - 1u;
-  const uint32_t below_lo = lo <= 0 ? 0u : lo >= n ? (1u << n) - 1u : (1u << lo) - 1u;
-  return below_hi & ~below_lo;
-}
-)";
-
+// Macros, since functions with vectors for parameters mean something else on every target.
 constexpr const char* kCommon = R"(
+/* Vectors as far as they are in memory: lanes from lo to before hi; the others are 0, or not stored. */
+#define lathe_load_part(V, T, n, p, lo, hi) __extension__({ \
+  V lathe_v = {0}; \
+  const char* const lathe_p = (const char*)(p); \
+  const int64_t lathe_lo = lathe_lane(lo, n), lathe_hi = lathe_lane(hi, n), lathe_b = (int64_t)sizeof(T); \
+  if (lathe_lo == 0 && lathe_hi == n) \
+    memcpy(&lathe_v, lathe_p, sizeof lathe_v); \
+  else if (lathe_lo < lathe_hi) \
+    memcpy((char*)&lathe_v + lathe_lo * lathe_b, lathe_p + lathe_lo * lathe_b, (size_t)((lathe_hi - lathe_lo) * lathe_b)); \
+  lathe_v; })
+#define lathe_store_part(V, T, p, v, hi) do { \
+  const V lathe_v = (v); \
+  memcpy((void*)(p), &lathe_v, (hi) * sizeof(T)); } while (0)
+#define lathe_load_strided(V, T, n, p, stride, lo, hi) __extension__({ \
+  V lathe_v = {0}; \
+  const T* const lathe_p = (const T*)(p); \
+  const int64_t lathe_lo = (lo), lathe_hi = (hi); \
+  int lathe_i; \
+  for (lathe_i = 0; lathe_i < n; ++lathe_i) \
+    if (lathe_i >= lathe_lo && lathe_i < lathe_hi) lathe_v[lathe_i] = lathe_p[lathe_i * (int64_t)(stride)]; \
+  lathe_v; })
+#define lathe_store_strided(V, T, p, stride, v, hi) do { \
+  const V lathe_v = (v); \
+  T* const lathe_p = (T*)(p); \
+  int lathe_i; \
+  for (lathe_i = 0; lathe_i < hi; ++lathe_i) lathe_p[lathe_i * (int64_t)(stride)] = lathe_v[lathe_i]; } while (0)
+#define lathe_where(T, M, x, op, y, a, b) ((T)(((M)((x) op (y)) & (M)(a)) | (~(M)((x) op (y)) & (M)(b))))
+
+LATHE_FN int lathe_lane(int64_t i, int n) { return i < 0 ? 0 : i > n ? n : (int)i; }
+LATHE_FN uint32_t lathe_lane_bits(int64_t lo, int64_t hi, int n) {
+  return ((1u << lathe_lane(hi, n)) - 1u) & ~((1u << lathe_lane(lo, n)) - 1u);
+}
+/* The integers of builtins: int64_t may be long, theirs is long long. */
 typedef long long lathe_llongx2 __attribute__((vector_size(16)));
 typedef long long lathe_llongx4 __attribute__((vector_size(32)));
 typedef long long lathe_llongx8 __attribute__((vector_size(64)));
-#define lathe_where(T, M, x, op, y, a, b) \
-  ((T)(((M)((x) op (y)) & (M)(a)) | (~(M)((x) op (y)) & (M)(b))))
 )";
 
 struct Type {
@@ -82,70 +60,47 @@ constexpr Type kTypes[] = {{"f32", "float", "i32", 4},  {"i32", "int32_t", "i32"
                            {"i8", "int8_t", "i8", 1},    {"u8", "uint8_t", "i8", 1},
                            {"i16", "int16_t", "i16", 2}, {"u16", "uint16_t", "i16", 2}};
 
-/// The type of integer vectors that builtins take: int64_t may be long, theirs is long long.
 std::string builtin_integers(int bytes, int lanes) {
   return bytes == 4 ? fmt::format("lathe_i32x{}", lanes) : fmt::format("lathe_llongx{}", lanes);
 }
 
 /// By mask registers.
 std::string masked_parts(const char* name, int lanes, int bytes) {
-  const char* element = bytes == 4 ? "float" : "double";
-  const char* suffix = bytes == 4 ? "ps" : "pd";
-  return fmt::format(R"(LATHE_FN lathe_{0}x{1} lathe_load_part_{0}x{1}(const void* p, int64_t lo, int64_t hi) {{
-  const lathe_{0}x{1} zero = {{0}};
-  return (lathe_{0}x{1})__builtin_ia32_loadu{3}{4}_mask((const {2}*)p, zero, lathe_lane_bits(lo, hi, {1}));
-}}
-LATHE_FN void lathe_store_part_{0}x{1}(void* p, lathe_{0}x{1} v, int64_t hi) {{
-  __builtin_ia32_storeu{3}{4}_mask(({2}*)p, v, lathe_lane_bits(0, hi, {1}));
-}}
+  return fmt::format(R"(#define lathe_load_part_{0}x{1}(p, lo, hi) \
+  ((lathe_{0}x{1})__builtin_ia32_loadu{3}512_mask((const {2}*)(p), (lathe_{0}x{1}){{0}}, lathe_lane_bits(lo, hi, {1})))
+#define lathe_store_part_{0}x{1}(p, v, hi) \
+  __builtin_ia32_storeu{3}512_mask(({2}*)(p), v, lathe_lane_bits(0, hi, {1}))
 )",
-                     name, lanes, element, suffix, lanes * bytes * 8);
+                     name, lanes, bytes == 4 ? "float" : "double", bytes == 4 ? "ps" : "pd");
 }
 
 /// By the signs of a vector.
 std::string signed_parts(const char* name, int lanes, int bytes) {
-  const char* mask = bytes == 4 ? "i32" : "i64";
-  const char* suffix = bytes == 4 ? "ps" : "pd";
   std::string numbers;
   for (int i = 0; i < lanes; ++i) numbers += fmt::format("{}{}", i ? ", " : "", i);
-  return fmt::format(R"(LATHE_FN lathe_{2}x{1} lathe_lanes_{0}x{1}(int64_t lo, int64_t hi) {{
-  const lathe_{2}x{1} lane = {{{5}}};
-  const int first = lo < 0 ? 0 : lo > {1} ? {1} : (int)lo, end = hi < 0 ? 0 : hi > {1} ? {1} : (int)hi;
-  return (lathe_{2}x{1})((lane >= lathe_splat{1}(lathe_{2}x{1}, first)) & (lane < lathe_splat{1}(lathe_{2}x{1}, end)));
-}}
-LATHE_FN lathe_{0}x{1} lathe_load_part_{0}x{1}(const void* p, int64_t lo, int64_t hi) {{
-  return (lathe_{0}x{1})__builtin_ia32_maskload{3}{4}((const lathe_{0}x{1}*)p, ({6})lathe_lanes_{0}x{1}(lo, hi));
-}}
-LATHE_FN void lathe_store_part_{0}x{1}(void* p, lathe_{0}x{1} v, int64_t hi) {{
-  __builtin_ia32_maskstore{3}{4}((lathe_{0}x{1}*)p, ({6})lathe_lanes_{0}x{1}(0, hi), v);
-}}
+  return fmt::format(R"(#define lathe_lanes_{0}x{1}(lo, hi) \
+  (({2})((({2}){{{5}}} >= lathe_splat{1}({2}, lathe_lane(lo, {1}))) & (({2}){{{5}}} < lathe_splat{1}({2}, lathe_lane(hi, {1})))))
+#define lathe_load_part_{0}x{1}(p, lo, hi) \
+  ((lathe_{0}x{1})__builtin_ia32_maskload{3}{4}((const lathe_{0}x{1}*)(p), lathe_lanes_{0}x{1}(lo, hi)))
+#define lathe_store_part_{0}x{1}(p, v, hi) \
+  __builtin_ia32_maskstore{3}{4}((lathe_{0}x{1}*)(p), lathe_lanes_{0}x{1}(0, hi), v)
 )",
-                     name, lanes, mask, suffix, lanes * bytes == 32 ? "256" : "", numbers,
-                     builtin_integers(bytes, lanes));
+                     name, lanes, builtin_integers(bytes, lanes), bytes == 4 ? "ps" : "pd",
+                     lanes * bytes == 32 ? "256" : "", numbers);
 }
 
 /// Gathers and scatters.
 std::string strided(const char* name, int lanes, int bytes) {
-  const char* index = bytes == 4 ? "i32" : "i64";
-  const char* load = bytes == 4 ? "gathersiv16sf" : "gatherdiv8df";
-  const char* store = bytes == 4 ? "scattersiv16sf" : "scatterdiv8df";
   std::string offsets;
-  for (int i = 0; i < lanes; ++i) offsets += fmt::format("{}{} * step", i ? ", " : "", i);
-  const char* step = bytes == 4 ? "const int32_t step = (int32_t)stride;" : "const int64_t step = stride;";
-  return fmt::format(
-      R"(LATHE_FN lathe_{0}x{1} lathe_load_strided_{0}x{1}(const void* p, int64_t stride, int64_t lo, int64_t hi) {{
-  {7}
-  const lathe_{2}x{1} offsets = {{{6}}};
-  const lathe_{0}x{1} zero = {{0}};
-  return (lathe_{0}x{1})__builtin_ia32_{3}(zero, p, ({8})offsets, lathe_lane_bits(lo, hi, {1}), {5});
-}}
-LATHE_FN void lathe_store_strided_{0}x{1}(void* p, int64_t stride, lathe_{0}x{1} v, int64_t hi) {{
-  {7}
-  const lathe_{2}x{1} offsets = {{{6}}};
-  __builtin_ia32_{4}(p, lathe_lane_bits(0, hi, {1}), ({8})offsets, v, {5});
-}}
+  for (int i = 0; i < lanes; ++i) offsets += fmt::format("{}{} * (stride)", i ? ", " : "", i);
+  return fmt::format(R"(#define lathe_load_strided_{0}x{1}(p, stride, lo, hi) \
+  ((lathe_{0}x{1})__builtin_ia32_{2}((lathe_{0}x{1}){{0}}, p, (({4}){{{5}}}), lathe_lane_bits(lo, hi, {1}), {6}))
+#define lathe_store_strided_{0}x{1}(p, stride, v, hi) \
+  __builtin_ia32_{3}(p, lathe_lane_bits(0, hi, {1}), (({4}){{{5}}}), v, {6})
 )",
-      name, lanes, index, load, store, bytes, offsets, step, builtin_integers(bytes, lanes));
+                     name, lanes, bytes == 4 ? "gathersiv16sf" : "gatherdiv8df",
+                     bytes == 4 ? "scattersiv16sf" : "scatterdiv8df", builtin_integers(bytes, lanes), offsets,
+                     bytes);
 }
 
 /// GCC makes three operations of a selection by masks: a comparison into a mask register and a blend are two.
@@ -161,7 +116,8 @@ std::string blends(const Type& type, int lanes) {
     const std::string compare =
         is_float ? fmt::format("__builtin_ia32_cmp{}{}_mask(x, y, {}, -1{})", blend, bits, less ? 1 : 4,
                                bits == 512 ? ", 4" : "")
-                 : fmt::format("__builtin_ia32_cmp{}{}_mask(x, y, {}, -1)", type.bytes == 4 ? "d" : "q", bits,
+                 : fmt::format("__builtin_ia32_cmp{0}{1}_mask(({2})(x), ({2})(y), {3}, -1)",
+                               type.bytes == 4 ? "d" : "q", bits, builtin_integers(type.bytes, lanes),
                                less ? 1 : 4);
     out += fmt::format("#define lathe_where_{0}_{1}x{2}(T, x, y, a, b) \\\n"
                        "  ((T)__builtin_ia32_blendm{3}_{4}_mask((lathe_{5}x{2})(b), (lathe_{5}x{2})(a), {6}))\n",
@@ -174,35 +130,55 @@ std::string blends(const Type& type, int lanes) {
   return out;
 }
 
-std::string parts_of_floats(const char* base, int bytes) {
+std::string portable_parts(const Type& type, int lanes) {
+  return fmt::format("#define lathe_load_part_{0}x{1}(p, lo, hi) lathe_load_part(lathe_{0}x{1}, {2}, {1}, p, lo, hi)\n"
+                     "#define lathe_store_part_{0}x{1}(p, v, hi) lathe_store_part(lathe_{0}x{1}, {2}, p, v, hi)\n",
+                     type.name, lanes, type.c_type);
+}
+
+std::string portable_strided(const Type& type, int lanes) {
+  return fmt::format("#define lathe_load_strided_{0}x{1}(p, stride, lo, hi) "
+                     "lathe_load_strided(lathe_{0}x{1}, lathe_{2}_a, {1}, p, stride, lo, hi)\n"
+                     "#define lathe_store_strided_{0}x{1}(p, stride, v, hi) "
+                     "lathe_store_strided(lathe_{0}x{1}, lathe_{2}_a, p, stride, v, hi)\n",
+                     type.name, lanes, type.c_type);
+}
+
+std::string parts_as_floats(const Type& type, const char* base, int lanes) {
+  return fmt::format("#define lathe_load_part_{0}x{2}(p, lo, hi) ((lathe_{0}x{2})lathe_load_part_{1}x{2}(p, lo, hi))\n"
+                     "#define lathe_store_part_{0}x{2}(p, v, hi) lathe_store_part_{1}x{2}(p, (lathe_{1}x{2})(v), hi)\n",
+                     type.name, base, lanes);
+}
+
+std::string strided_as_floats(const Type& type, const char* base, int lanes) {
+  return fmt::format("#define lathe_load_strided_{0}x{2}(p, stride, lo, hi) "
+                     "((lathe_{0}x{2})lathe_load_strided_{1}x{2}(p, stride, lo, hi))\n"
+                     "#define lathe_store_strided_{0}x{2}(p, stride, v, hi) "
+                     "lathe_store_strided_{1}x{2}(p, stride, (lathe_{1}x{2})(v), hi)\n",
+                     type.name, base, lanes);
+}
+
+/// Of a float dtype and the integers of its size.
+std::string parts_of(const char* base, int bytes) {
   std::string out;
-  const auto as_floats = [&](const char* macro, int lanes) {
-    std::string text;
-    for (const Type& type : kTypes)
-      if (type.bytes == bytes && type.name != std::string(base))
-        text += fmt::format("{}({}, {}, {})\n", macro, type.name, base, lanes);
-    return text;
-  };
-  const auto portable = [&](const char* macro, int lanes) {
-    std::string text;
-    for (const Type& type : kTypes)
-      if (type.bytes == bytes) text += fmt::format("{}({}, {}, {})\n", macro, type.name, type.c_type, lanes);
-    return text;
-  };
   for (int lanes : {2, 4, 8, 16}) {
     const int bits = 8 * bytes * lanes;
-    if (bits > 512 || bits < 128) {
-      out += portable("LATHE_PARTS", lanes);
-      continue;
+    std::string portable, as_floats, far, far_as_floats;
+    for (const Type& type : kTypes) {
+      if (type.bytes != bytes) continue;
+      portable += portable_parts(type, lanes), far += portable_strided(type, lanes);
+      if (type.name == std::string_view(base)) continue;
+      as_floats += parts_as_floats(type, base, lanes), far_as_floats += strided_as_floats(type, base, lanes);
     }
-    out += fmt::format("#if defined(__AVX{}__)\n{}{}", bits == 512 ? "512F" : "",
-                       bits == 512 ? masked_parts(base, lanes, bytes) : signed_parts(base, lanes, bytes),
-                       as_floats("LATHE_PARTS_AS", lanes));
-    out += fmt::format("#else\n{}#endif\n", portable("LATHE_PARTS", lanes));
     if (bits == 512)
-      out += fmt::format("#if defined(__AVX512F__)\n{}#else\n{}#endif\n",
-                         strided(base, lanes, bytes) + as_floats("LATHE_STRIDED_AS", lanes),
-                         portable("LATHE_STRIDED", lanes));
+      out += fmt::format("#if defined(__AVX512F__)\n{}{}{}{}#else\n{}{}#endif\n",
+                         masked_parts(base, lanes, bytes), as_floats, strided(base, lanes, bytes),
+                         far_as_floats, portable, far);
+    else if (bits == 256 || bits == 128)
+      out += fmt::format("#if defined(__AVX__)\n{}{}#else\n{}#endif\n", signed_parts(base, lanes, bytes),
+                         as_floats, portable);
+    else
+      out += portable;
   }
   return out;
 }
@@ -210,12 +186,10 @@ std::string parts_of_floats(const char* base, int bytes) {
 } // namespace
 
 std::string lane_helpers() {
-  std::string out = std::string(kParts) + kAsFloats + kCommon;
-  out += parts_of_floats("f32", 4) + parts_of_floats("f64", 8);
+  std::string out = kCommon + parts_of("f32", 4) + parts_of("f64", 8);
   for (const Type& type : kTypes)
     if (type.bytes < 4)
-      for (int lanes : {2, 4, 8, 16})
-        out += fmt::format("LATHE_PARTS({}, {}, {})\n", type.name, type.c_type, lanes);
+      for (int lanes : {2, 4, 8, 16}) out += portable_parts(type, lanes);
   out += "#if defined(__AVX512F__) && !defined(__clang__)\n";
   for (const Type& type : kTypes)
     if (type.bytes >= 4) out += blends(type, 64 / type.bytes);

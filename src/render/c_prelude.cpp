@@ -15,8 +15,6 @@ namespace {
 constexpr const char* kHead = R"(#include <stdint.h>
 #include <string.h>
 
-/* Functions with vector parameters are all inlined. */
-#pragma GCC diagnostic ignored "-Wpsabi"
 #if defined(__GNUC__) && !defined(__clang__)
 /* A vector's first lane may lie before an array, and is not loaded then. */
 #pragma GCC diagnostic ignored "-Warray-bounds"
