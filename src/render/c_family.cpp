@@ -125,20 +125,22 @@ void CFamily::prefetch(const ast::Prefetch& prefetch) {
 void CFamily::register_alloc(const ast::Alloc& alloc) {
   const ast::Buffer& buffer = *alloc.buffer;
   const std::string name = names_.buffer(buffer);
-  add("{");
-  ++indent_;
-  if (const auto pieces = register_slices(alloc, dialect_)) {
+  if (const auto pieces = register_slices(alloc, dialect_)) { // no block, so that what it loads is known after it
     Slices slices = *pieces;
     for (auto& [first, slice] : slices) {
       slice.name = names_.fresh(fmt::format("{}_{}", name, first));
       add(fmt::format("{} {};", dialect_.type(buffer.dtype, slice.lanes), slice.name));
     }
     slices_[buffer.id] = std::move(slices);
-  } else {
-    slices_.erase(buffer.id);
-    add(fmt::format("LATHE_ALIGNED(64) {} {}[{}];", dialect_.storage_type(buffer.dtype), name,
-                    std::max<int64_t>(1, num_elements(buffer.shape).hi())));
+    block(alloc.body);
+    columns_.clear();
+    return;
   }
+  slices_.erase(buffer.id);
+  add("{");
+  ++indent_;
+  add(fmt::format("LATHE_ALIGNED(64) {} {}[{}];", dialect_.storage_type(buffer.dtype), name,
+                  std::max<int64_t>(1, num_elements(buffer.shape).hi())));
   block(alloc.body);
   columns_.clear();
   --indent_;

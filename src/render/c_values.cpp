@@ -346,7 +346,10 @@ Operand CFamily::load_range(Operand out, const ast::BufferRef& buffer, Expr flat
     out.text = local(ops_.type_of(out), text);
     return out;
   };
-  const bool all = range.lo.is_const(0) && range.hi.is_const(out.lanes);
+  // What lies past the active lanes may be loaded with them, if it is there.
+  const bool there = contiguous && range.hi.is_const(chunk.active) && dialect_.loads_between() &&
+                     proves_le(at_lane(flat, chunk, out.lanes), num_elements(buffer->shape));
+  const bool all = range.lo.is_const(0) && (there || range.hi.is_const(out.lanes));
   if (proves_le(range.hi, range.lo)) return declare(zero);
   if (all && range.always.empty()) return declare(whole());
   const LaneAccess* access = dialect_.lane_access();

@@ -33,25 +33,23 @@ TEST_CASE("C with the kernel ABI") {
   const float* const B = (const float*)buffers[1];
   float* const C = (float*)buffers[2];
   const int64_t n = vars[0];
-  {
-    lathe_f32x16 acc_0;
-    lathe_f32x16 acc_16;
-    acc_0 = lathe_splat16(lathe_f32x16, 0.0f);
-    acc_16 = lathe_splat16(lathe_f32x16, 0.0f);
-    for (int64_t k = 0; k < n; ++k) {
-      const float v0 = A[i * n * 2 + k];
-      const lathe_f32x16 v1 = *(const lathe_f32x16_u*)(B + k * 16);
-      acc_0 = lathe_fma_f32x16(lathe_splat16(lathe_f32x16, v0), v1, acc_0);
-      const float v2 = A[i * n * 2 + k + n];
-      acc_16 = lathe_fma_f32x16(lathe_splat16(lathe_f32x16, v2), v1, acc_16);
-    }
-    const lathe_f32x16 v3 = lathe_splat16(lathe_f32x16, 0.0f);
-    const lathe_f32x16 v4 = lathe_larger_f32x16(v3, acc_0);
-    *(lathe_f32x16_u*)(C + i * 32) = v4;
-    const lathe_f32x16 v5 = lathe_splat16(lathe_f32x16, 0.0f);
-    const lathe_f32x16 v6 = lathe_larger_f32x16(v5, acc_16);
-    *(lathe_f32x16_u*)(C + i * 32 + 16) = v6;
+  lathe_f32x16 acc_0;
+  lathe_f32x16 acc_16;
+  acc_0 = lathe_splat16(lathe_f32x16, 0.0f);
+  acc_16 = lathe_splat16(lathe_f32x16, 0.0f);
+  for (int64_t k = 0; k < n; ++k) {
+    const float v0 = A[i * n * 2 + k];
+    const lathe_f32x16 v1 = *(const lathe_f32x16_u*)(B + k * 16);
+    acc_0 = lathe_fma_f32x16(lathe_splat16(lathe_f32x16, v0), v1, acc_0);
+    const float v2 = A[i * n * 2 + k + n];
+    acc_16 = lathe_fma_f32x16(lathe_splat16(lathe_f32x16, v2), v1, acc_16);
   }
+  const lathe_f32x16 v3 = lathe_splat16(lathe_f32x16, 0.0f);
+  const lathe_f32x16 v4 = lathe_larger_f32x16(v3, acc_0);
+  *(lathe_f32x16_u*)(C + i * 32) = v4;
+  const lathe_f32x16 v5 = lathe_splat16(lathe_f32x16, 0.0f);
+  const lathe_f32x16 v6 = lathe_larger_f32x16(v5, acc_16);
+  *(lathe_f32x16_u*)(C + i * 32 + 16) = v6;
 }
 void tile(void* const* buffers, const int64_t* vars, char* scratch, const struct lathe_env* env) {
   env->parallel_for(env, 16, tile_body0, buffers, vars, scratch);
@@ -63,38 +61,36 @@ TEST_CASE("standalone C") {
   CHECK(render::render_c(tile(), {.vector_bytes = 32, .standalone = true, .scratch_offsets = {}}) ==
         R"(void tile(const float* A, const float* B, float* C, int64_t n) {
   for (int64_t i = 0; i < 16; ++i) {
-    {
-      lathe_f32x8 acc_0;
-      lathe_f32x8 acc_8;
-      lathe_f32x8 acc_16;
-      lathe_f32x8 acc_24;
-      acc_0 = lathe_splat8(lathe_f32x8, 0.0f);
-      acc_8 = lathe_splat8(lathe_f32x8, 0.0f);
-      acc_16 = lathe_splat8(lathe_f32x8, 0.0f);
-      acc_24 = lathe_splat8(lathe_f32x8, 0.0f);
-      for (int64_t k = 0; k < n; ++k) {
-        const float v0 = A[i * n * 2 + k];
-        const lathe_f32x8 v1 = *(const lathe_f32x8_u*)(B + k * 16);
-        acc_0 = lathe_fma_f32x8(lathe_splat8(lathe_f32x8, v0), v1, acc_0);
-        const lathe_f32x8 v2 = *(const lathe_f32x8_u*)(B + k * 16 + 8);
-        acc_8 = lathe_fma_f32x8(lathe_splat8(lathe_f32x8, v0), v2, acc_8);
-        const float v3 = A[i * n * 2 + k + n];
-        acc_16 = lathe_fma_f32x8(lathe_splat8(lathe_f32x8, v3), v1, acc_16);
-        acc_24 = lathe_fma_f32x8(lathe_splat8(lathe_f32x8, v3), v2, acc_24);
-      }
-      const lathe_f32x8 v4 = lathe_splat8(lathe_f32x8, 0.0f);
-      const lathe_f32x8 v5 = lathe_larger_f32x8(v4, acc_0);
-      *(lathe_f32x8_u*)(C + i * 32) = v5;
-      const lathe_f32x8 v6 = lathe_splat8(lathe_f32x8, 0.0f);
-      const lathe_f32x8 v7 = lathe_larger_f32x8(v6, acc_8);
-      *(lathe_f32x8_u*)(C + i * 32 + 8) = v7;
-      const lathe_f32x8 v8 = lathe_splat8(lathe_f32x8, 0.0f);
-      const lathe_f32x8 v9 = lathe_larger_f32x8(v8, acc_16);
-      *(lathe_f32x8_u*)(C + i * 32 + 16) = v9;
-      const lathe_f32x8 v10 = lathe_splat8(lathe_f32x8, 0.0f);
-      const lathe_f32x8 v11 = lathe_larger_f32x8(v10, acc_24);
-      *(lathe_f32x8_u*)(C + i * 32 + 24) = v11;
+    lathe_f32x8 acc_0;
+    lathe_f32x8 acc_8;
+    lathe_f32x8 acc_16;
+    lathe_f32x8 acc_24;
+    acc_0 = lathe_splat8(lathe_f32x8, 0.0f);
+    acc_8 = lathe_splat8(lathe_f32x8, 0.0f);
+    acc_16 = lathe_splat8(lathe_f32x8, 0.0f);
+    acc_24 = lathe_splat8(lathe_f32x8, 0.0f);
+    for (int64_t k = 0; k < n; ++k) {
+      const float v0 = A[i * n * 2 + k];
+      const lathe_f32x8 v1 = *(const lathe_f32x8_u*)(B + k * 16);
+      acc_0 = lathe_fma_f32x8(lathe_splat8(lathe_f32x8, v0), v1, acc_0);
+      const lathe_f32x8 v2 = *(const lathe_f32x8_u*)(B + k * 16 + 8);
+      acc_8 = lathe_fma_f32x8(lathe_splat8(lathe_f32x8, v0), v2, acc_8);
+      const float v3 = A[i * n * 2 + k + n];
+      acc_16 = lathe_fma_f32x8(lathe_splat8(lathe_f32x8, v3), v1, acc_16);
+      acc_24 = lathe_fma_f32x8(lathe_splat8(lathe_f32x8, v3), v2, acc_24);
     }
+    const lathe_f32x8 v4 = lathe_splat8(lathe_f32x8, 0.0f);
+    const lathe_f32x8 v5 = lathe_larger_f32x8(v4, acc_0);
+    *(lathe_f32x8_u*)(C + i * 32) = v5;
+    const lathe_f32x8 v6 = lathe_splat8(lathe_f32x8, 0.0f);
+    const lathe_f32x8 v7 = lathe_larger_f32x8(v6, acc_8);
+    *(lathe_f32x8_u*)(C + i * 32 + 8) = v7;
+    const lathe_f32x8 v8 = lathe_splat8(lathe_f32x8, 0.0f);
+    const lathe_f32x8 v9 = lathe_larger_f32x8(v8, acc_16);
+    *(lathe_f32x8_u*)(C + i * 32 + 16) = v9;
+    const lathe_f32x8 v10 = lathe_splat8(lathe_f32x8, 0.0f);
+    const lathe_f32x8 v11 = lathe_larger_f32x8(v10, acc_24);
+    *(lathe_f32x8_u*)(C + i * 32 + 24) = v11;
   }
 }
 )");
@@ -135,25 +131,23 @@ void tile(__global const float* A, __global const float* B, __global float* C, c
   C += lathe_begin2;
   {
     const long i = get_group_id(0);
-    {
-      float16 acc_0;
-      float16 acc_16;
-      acc_0 = ((float16)(0.0f));
-      acc_16 = ((float16)(0.0f));
-      for (long k = 0; k < n; ++k) {
-        const float v0 = A[i * n * 2 + k];
-        const float16 v1 = vload16(0, B + k * 16);
-        acc_0 = fma(((float16)(v0)), v1, acc_0);
-        const float v2 = A[i * n * 2 + k + n];
-        acc_16 = fma(((float16)(v2)), v1, acc_16);
-      }
-      const float16 v3 = ((float16)(0.0f));
-      const float16 v4 = select(acc_0, v3, v3 > acc_0);
-      vstore16(v4, 0, C + i * 32);
-      const float16 v5 = ((float16)(0.0f));
-      const float16 v6 = select(acc_16, v5, v5 > acc_16);
-      vstore16(v6, 0, C + i * 32 + 16);
+    float16 acc_0;
+    float16 acc_16;
+    acc_0 = ((float16)(0.0f));
+    acc_16 = ((float16)(0.0f));
+    for (long k = 0; k < n; ++k) {
+      const float v0 = A[i * n * 2 + k];
+      const float16 v1 = vload16(0, B + k * 16);
+      acc_0 = fma(((float16)(v0)), v1, acc_0);
+      const float v2 = A[i * n * 2 + k + n];
+      acc_16 = fma(((float16)(v2)), v1, acc_16);
     }
+    const float16 v3 = ((float16)(0.0f));
+    const float16 v4 = select(acc_0, v3, v3 > acc_0);
+    vstore16(v4, 0, C + i * 32);
+    const float16 v5 = ((float16)(0.0f));
+    const float16 v6 = select(acc_16, v5, v5 > acc_16);
+    vstore16(v6, 0, C + i * 32 + 16);
   }
 }
 )");
