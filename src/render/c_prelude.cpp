@@ -15,6 +15,8 @@ namespace {
 constexpr const char* kHead = R"(#include <stdint.h>
 #include <string.h>
 
+/* Squares are transposed as a whole, and need not be used so. */
+#pragma GCC diagnostic ignored "-Wunused-variable"
 #if defined(__GNUC__) && !defined(__clang__)
 /* A vector's first lane may lie before an array, and is not loaded then. */
 #pragma GCC diagnostic ignored "-Warray-bounds"
