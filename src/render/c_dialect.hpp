@@ -13,8 +13,8 @@
 
 namespace lathe::render {
 
-/// Loads and stores of some of a vector's lanes: those from `lo` to before `hi`, expressions that may lie outside of
-/// the vector. What is not loaded is 0.
+/// Loads and stores of some of a vector's lanes: those from `lo` to before `hi`, expressions that may lie
+/// outside of the vector. What is not loaded is 0.
 class LaneAccess {
 public:
   virtual ~LaneAccess() = default;

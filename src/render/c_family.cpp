@@ -125,7 +125,8 @@ void CFamily::prefetch(const ast::Prefetch& prefetch) {
 void CFamily::register_alloc(const ast::Alloc& alloc) {
   const ast::Buffer& buffer = *alloc.buffer;
   const std::string name = names_.buffer(buffer);
-  if (const auto pieces = register_slices(alloc, dialect_)) { // no block, so that what it loads is known after it
+  if (const auto pieces =
+          register_slices(alloc, dialect_)) { // no block, so that what it loads is known after it
     Slices slices = *pieces;
     for (auto& [first, slice] : slices) {
       slice.name = names_.fresh(fmt::format("{}_{}", name, first));

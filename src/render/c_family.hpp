@@ -5,7 +5,6 @@
 // written without a loop, in chunks of as many lanes as fit the dialect's vectors; where something in it has
 // no vector form, it is written as a scalar loop over its lanes.
 #pragma once
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -20,8 +19,8 @@
 
 namespace lathe::render {
 
-/// The lanes of a Vector loop that one statement covers: first .. first + active - 1 of `var`; what the others
-/// hold means nothing.
+/// The lanes of a Vector loop that one statement covers: first .. first + active - 1 of `var`; what the
+/// others hold means nothing.
 struct Chunk {
   Expr var;
   int first, lanes, active;
@@ -65,7 +64,7 @@ protected:
   /// In parentheses if it binds more weakly than `level`. Notes the shape variables used.
   std::string expr(Expr e, Level level = Level::Any);
 
-  // ---- values (c_values.cpp) ----
+  // ---- values (c_values.cpp, c_loads.cpp) ----
   Operand value(const ast::ValueRef& value, const Chunk* chunk);
   std::string local(const std::string& type, const std::string& expression);
   /// What has been loaded so far may have changed, or was loaded where control need not have come by.
@@ -92,7 +91,8 @@ private:
 
   using Memo = std::unordered_map<const ast::Value*, Operand>;
   Operand leaf_or_op(const ast::ValueRef& value, const Chunk* chunk, const Memo& memo);
-  /// A load by its place: the start, the stride and the guards at its lanes. Nothing where the lanes follow no stride.
+  /// A load by its place: the start, the stride and the guards at its lanes. Nothing where the lanes follow
+  /// no stride.
   using Place = std::vector<const void*>;
   static std::optional<Place> place_of(Expr flat, const std::vector<Expr>& guards, const Chunk* chunk);
   Operand load(const ast::Value& value, const Chunk* chunk);
@@ -134,8 +134,8 @@ private:
   };
   std::map<int, std::map<Place, Known>> loads_;
   int deepest_load_ = 0;
-  // Columns already made in this block, by buffer, first element, elements from row to row, lanes and how many
-  // of them are active.
+  // Columns already made in this block, by buffer, first element, elements from row to row, lanes and how
+  // many of them are active.
   std::map<std::tuple<int, int64_t, int64_t, int, int>, std::string> columns_;
 };
 

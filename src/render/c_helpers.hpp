@@ -11,8 +11,8 @@ namespace lathe::render {
 
 const char* common_helpers();
 
-/// For C with vector extensions alone, behind the vector types and lathe_larger: parts of vectors, lanes that lie apart,
-/// selection by a comparison (c_lanes.cpp).
+/// For C with vector extensions alone, behind the vector types and lathe_larger: parts of vectors, lanes that
+/// lie apart, selection by a comparison (c_lanes.cpp).
 std::string lane_helpers();
 
 } // namespace lathe::render

@@ -1,6 +1,6 @@
-// Helpers of emitted C for parts of vectors: loads and stores of some lanes, lanes that lie apart, selection by a
-// comparison. Each has a form in vector extensions, which is right anywhere, and on x86-64 the instructions that
-// compilers don't find by themselves.
+// Helpers of emitted C for parts of vectors: loads and stores of some lanes, lanes that lie apart, selection
+// by a comparison. Each has a form in vector extensions, which is right anywhere, and on x86-64 the
+// instructions that compilers don't find by themselves.
 #include <string_view>
 
 #include <fmt/format.h>
@@ -54,11 +54,11 @@ struct Type {
   const char *name, *c_type, *mask;
   int bytes;
 };
-constexpr Type kTypes[] = {{"f32", "float", "i32", 4},  {"i32", "int32_t", "i32", 4},
+constexpr Type kTypes[] = {{"f32", "float", "i32", 4},    {"i32", "int32_t", "i32", 4},
                            {"u32", "uint32_t", "i32", 4}, {"f64", "double", "i64", 8},
-                           {"i64", "int64_t", "i64", 8}, {"u64", "uint64_t", "i64", 8},
-                           {"i8", "int8_t", "i8", 1},    {"u8", "uint8_t", "i8", 1},
-                           {"i16", "int16_t", "i16", 2}, {"u16", "uint16_t", "i16", 2}};
+                           {"i64", "int64_t", "i64", 8},  {"u64", "uint64_t", "i64", 8},
+                           {"i8", "int8_t", "i8", 1},     {"u8", "uint8_t", "i8", 1},
+                           {"i16", "int16_t", "i16", 2},  {"u16", "uint16_t", "i16", 2}};
 
 std::string builtin_integers(int bytes, int lanes) {
   return bytes == 4 ? fmt::format("lathe_i32x{}", lanes) : fmt::format("lathe_llongx{}", lanes);
@@ -119,21 +119,24 @@ std::string blends(const Type& type, int lanes) {
                  : fmt::format("__builtin_ia32_cmp{0}{1}_mask(({2})(x), ({2})(y), {3}, -1)",
                                type.bytes == 4 ? "d" : "q", bits, builtin_integers(type.bytes, lanes),
                                less ? 1 : 4);
-    out += fmt::format("#define lathe_where_{0}_{1}x{2}(T, x, y, a, b) \\\n"
-                       "  ((T)__builtin_ia32_blendm{3}_{4}_mask((lathe_{5}x{2})(b), (lathe_{5}x{2})(a), {6}))\n",
-                       op, type.name, lanes, blend, bits, base, compare);
+    out +=
+        fmt::format("#define lathe_where_{0}_{1}x{2}(T, x, y, a, b) \\\n"
+                    "  ((T)__builtin_ia32_blendm{3}_{4}_mask((lathe_{5}x{2})(b), (lathe_{5}x{2})(a), {6}))\n",
+                    op, type.name, lanes, blend, bits, base, compare);
   }
   if (is_float && bits == 512)
-    out += fmt::format("#define lathe_max_{0}x{1}(a, b) ((lathe_{0}x{1})__builtin_ia32_max{2}512_mask(a, b, a, "
-                       "__builtin_ia32_cmp{2}512_mask(a, a, 7, -1, 4), 4))\n",
-                       type.name, lanes, blend);
+    out +=
+        fmt::format("#define lathe_max_{0}x{1}(a, b) ((lathe_{0}x{1})__builtin_ia32_max{2}512_mask(a, b, a, "
+                    "__builtin_ia32_cmp{2}512_mask(a, a, 7, -1, 4), 4))\n",
+                    type.name, lanes, blend);
   return out;
 }
 
 std::string portable_parts(const Type& type, int lanes) {
-  return fmt::format("#define lathe_load_part_{0}x{1}(p, lo, hi) lathe_load_part(lathe_{0}x{1}, {2}, {1}, p, lo, hi)\n"
-                     "#define lathe_store_part_{0}x{1}(p, v, hi) lathe_store_part(lathe_{0}x{1}, {2}, p, v, hi)\n",
-                     type.name, lanes, type.c_type);
+  return fmt::format(
+      "#define lathe_load_part_{0}x{1}(p, lo, hi) lathe_load_part(lathe_{0}x{1}, {2}, {1}, p, lo, hi)\n"
+      "#define lathe_store_part_{0}x{1}(p, v, hi) lathe_store_part(lathe_{0}x{1}, {2}, p, v, hi)\n",
+      type.name, lanes, type.c_type);
 }
 
 std::string portable_strided(const Type& type, int lanes) {
@@ -145,9 +148,10 @@ std::string portable_strided(const Type& type, int lanes) {
 }
 
 std::string parts_as_floats(const Type& type, const char* base, int lanes) {
-  return fmt::format("#define lathe_load_part_{0}x{2}(p, lo, hi) ((lathe_{0}x{2})lathe_load_part_{1}x{2}(p, lo, hi))\n"
-                     "#define lathe_store_part_{0}x{2}(p, v, hi) lathe_store_part_{1}x{2}(p, (lathe_{1}x{2})(v), hi)\n",
-                     type.name, base, lanes);
+  return fmt::format(
+      "#define lathe_load_part_{0}x{2}(p, lo, hi) ((lathe_{0}x{2})lathe_load_part_{1}x{2}(p, lo, hi))\n"
+      "#define lathe_store_part_{0}x{2}(p, v, hi) lathe_store_part_{1}x{2}(p, (lathe_{1}x{2})(v), hi)\n",
+      type.name, base, lanes);
 }
 
 std::string strided_as_floats(const Type& type, const char* base, int lanes) {
@@ -205,9 +209,10 @@ std::string lane_helpers() {
                            "lathe_where(T, lathe_{3}x{2}, x, {4}, y, a, b)\n#endif\n",
                            op, type.name, lanes, type.mask, op[0] == 'l' ? "<" : "!=");
       if (type.name[0] == 'f')
-        out += fmt::format("#ifndef lathe_max_{0}x{1}\n#define lathe_max_{0}x{1}(a, b) "
-                           "lathe_where_ne_{0}x{1}(lathe_{0}x{1}, a, a, a, lathe_larger_{0}x{1}(a, b))\n#endif\n",
-                           type.name, lanes);
+        out += fmt::format(
+            "#ifndef lathe_max_{0}x{1}\n#define lathe_max_{0}x{1}(a, b) "
+            "lathe_where_ne_{0}x{1}(lathe_{0}x{1}, a, a, a, lathe_larger_{0}x{1}(a, b))\n#endif\n",
+            type.name, lanes);
     }
   return out;
 }

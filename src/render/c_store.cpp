@@ -83,8 +83,7 @@ void CFamily::store_vector(const ast::Store& store, Expr flat, const Chunk& chun
     const Slice& slice = slices->at(at_lane(flat, chunk, 0).value());
     const std::string wide = ops_.widen(v, chunk.lanes, 0).text;
     const bool whole = slice.active <= chunk.active;
-    return add(fmt::format("{} = {};", slice.name,
-                           whole ? wide : in_active(wide, slice.name, dtype, chunk)));
+    return add(fmt::format("{} = {};", slice.name, whole ? wide : in_active(wide, slice.name, dtype, chunk)));
   }
   Operand wide = ops_.widen(v, chunk.lanes, 1);
   if (dtype == DType::Bool) { // a mask of bytes becomes 0 and 1
@@ -98,8 +97,7 @@ void CFamily::store_vector(const ast::Store& store, Expr flat, const Chunk& chun
     const std::string address =
         fmt::format("{} + {}", pointer(buffer), expr(at_lane(flat, chunk, 0), Level::Sum));
     if (chunk.active < chunk.lanes)
-      return add(
-          dialect_.lane_access()->store(address, wide.text, dtype, chunk.lanes, chunk.active));
+      return add(dialect_.lane_access()->store(address, wide.text, dtype, chunk.lanes, chunk.active));
     streams_ |= store.streaming;
     return add(dialect_.vector_store(address, wide.text, dtype, chunk.lanes, store.streaming));
   }

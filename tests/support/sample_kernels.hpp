@@ -74,8 +74,8 @@ inline std::string transpose_text(const char* dtype, int lanes, int squares) {
   return t + "} }\n}\n";
 }
 
-/// Vectors of `width` lanes of which `active` exist: in memory one after the other, apart and between guards, summed
-/// up, and in a tile in registers of which whole rows are used, too.
+/// Vectors of `width` lanes of which `active` exist: in memory one after the other, apart and between guards,
+/// summed up, and in a tile in registers of which whole rows are used, too.
 inline std::string parts_text(const char* dtype, int width, int active) {
   std::string t = fmt::format("kernel parts(A: {0}[18, 40] in, O: {0}[5, {1}] out, G: {0}[5, {1}] out, "
                               "P: {0}[{1}, 5] out, S: {0}[10] out, T: {0}[5, {2}] out) {{\nfor i in 5 {{\n",

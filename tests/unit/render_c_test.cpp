@@ -83,9 +83,8 @@ TEST_CASE("parts of vectors, whatever the target has for them") {
 #endif
   std::vector<std::string> compilers = {"cc"};
   if (succeeds("command -v clang > /dev/null 2>&1")) compilers.push_back("clang");
-  const ast::Kernel kernels[] = {
-      ast::parse(parts_text("f32", 16, 13)), ast::parse(parts_text("f64", 8, 5)),
-      ast::parse(parts_text("u32", 8, 7)), ast::parse(parts_text("i8", 16, 9))};
+  const ast::Kernel kernels[] = {ast::parse(parts_text("f32", 16, 13)), ast::parse(parts_text("f64", 8, 5)),
+                                 ast::parse(parts_text("u32", 8, 7)), ast::parse(parts_text("i8", 16, 9))};
   const Folder folder;
   for (const std::string& target : targets)
     for (const std::string& compiler : compilers)
