@@ -42,18 +42,19 @@ public:
                     int hi) const override {
     return fmt::format("lathe_store_part_{}({}, {}, {});", suffix(dtype, lanes), pointer, value, hi);
   }
-  bool has_strides(DType dtype, int lanes) const override {
+  bool has_offsets(DType dtype, int lanes) const override {
     return (size_of(dtype) == 4 && lanes == 16) || (size_of(dtype) == 8 && lanes == 8);
   }
-  std::string load_strided(const std::string& pointer, int64_t stride, DType dtype, int lanes,
-                           const std::string& lo, const std::string& hi) const override {
-    return fmt::format("lathe_load_strided_{}({}, {}, {}, {})", suffix(dtype, lanes), pointer, stride, lo,
-                       hi);
+  std::string load_apart(const std::string& pointer, const std::vector<int64_t>& offsets, DType dtype,
+                         const std::string& lo, const std::string& hi) const override {
+    return fmt::format("lathe_load_apart_{}({}, {}, {}, {})", suffix(dtype, static_cast<int>(offsets.size())),
+                       pointer, lo, hi, fmt::join(offsets, ", "));
   }
-  std::string store_strided(const std::string& pointer, int64_t stride, const std::string& value, DType dtype,
-                            int lanes, int hi) const override {
-    return fmt::format("lathe_store_strided_{}({}, {}, {}, {});", suffix(dtype, lanes), pointer, stride,
-                       value, hi);
+  std::string store_apart(const std::string& pointer, const std::vector<int64_t>& offsets,
+                          const std::string& value, DType dtype, int hi) const override {
+    return fmt::format("lathe_store_apart_{}({}, {}, {}, {});",
+                       suffix(dtype, static_cast<int>(offsets.size())), pointer, value, hi,
+                       fmt::join(offsets, ", "));
   }
 
 private:

@@ -22,12 +22,12 @@ public:
                            const std::string& hi) const = 0;
   virtual std::string store(const std::string& pointer, const std::string& value, DType dtype, int lanes,
                             int hi) const = 0;
-  /// Whether there are the next two: lanes that lie `stride` elements apart.
-  virtual bool has_strides(DType dtype, int lanes) const = 0;
-  virtual std::string load_strided(const std::string& pointer, int64_t stride, DType dtype, int lanes,
-                                   const std::string& lo, const std::string& hi) const = 0;
-  virtual std::string store_strided(const std::string& pointer, int64_t stride, const std::string& value,
-                                    DType dtype, int lanes, int hi) const = 0;
+  /// Whether there are the next two: lanes that lie apart, each by an offset of 32 bits in elements.
+  virtual bool has_offsets(DType dtype, int lanes) const = 0;
+  virtual std::string load_apart(const std::string& pointer, const std::vector<int64_t>& offsets, DType dtype,
+                                 const std::string& lo, const std::string& hi) const = 0;
+  virtual std::string store_apart(const std::string& pointer, const std::vector<int64_t>& offsets,
+                                  const std::string& value, DType dtype, int hi) const = 0;
 };
 
 class Dialect {

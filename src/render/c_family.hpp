@@ -106,7 +106,9 @@ private:
   static std::optional<LaneRange> range_of(const std::vector<Expr>& guards, const Chunk& chunk);
   Operand load_range(Operand out, const ast::BufferRef& buffer, Expr flat, const std::vector<Expr>& guards,
                      const LaneRange& range, const Chunk& chunk);
-  bool has_strides(const ast::BufferRef& buffer, Expr stride, int lanes) const;
+  /// How far from the first lane the others lie, for loads and stores of lanes apart; none if there are no
+  /// such.
+  std::vector<int64_t> offsets_of(const ast::BufferRef& buffer, Expr flat, const Chunk& chunk) const;
   std::string lanes_of(const ast::BufferRef& buffer, Expr flat, const std::vector<Expr>& guards,
                        const Chunk& chunk); // an expression
   /// `v` in the active lanes, `other` in the rest.

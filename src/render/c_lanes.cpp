@@ -25,19 +25,21 @@ constexpr const char* kCommon = R"(
 #define lathe_store_part(V, T, p, v, hi) do { \
   const V lathe_v = (v); \
   memcpy((void*)(p), &lathe_v, (hi) * sizeof(T)); } while (0)
-#define lathe_load_strided(V, T, n, p, stride, lo, hi) __extension__({ \
+#define lathe_load_apart(V, T, n, p, lo, hi, ...) __extension__({ \
   V lathe_v = {0}; \
   const T* const lathe_p = (const T*)(p); \
-  const int64_t lathe_lo = (lo), lathe_hi = (hi); \
+  const int32_t lathe_o[] = {__VA_ARGS__}; \
+  const int lathe_lo = lathe_lane(lo, n), lathe_hi = lathe_lane(hi, n); \
   int lathe_i; \
   for (lathe_i = 0; lathe_i < n; ++lathe_i) \
-    if (lathe_i >= lathe_lo && lathe_i < lathe_hi) lathe_v[lathe_i] = lathe_p[lathe_i * (int64_t)(stride)]; \
+    if (lathe_i >= lathe_lo && lathe_i < lathe_hi) lathe_v[lathe_i] = lathe_p[lathe_o[lathe_i]]; \
   lathe_v; })
-#define lathe_store_strided(V, T, p, stride, v, hi) do { \
+#define lathe_store_apart(V, T, p, v, hi, ...) do { \
   const V lathe_v = (v); \
   T* const lathe_p = (T*)(p); \
+  const int32_t lathe_o[] = {__VA_ARGS__}; \
   int lathe_i; \
-  for (lathe_i = 0; lathe_i < hi; ++lathe_i) lathe_p[lathe_i * (int64_t)(stride)] = lathe_v[lathe_i]; } while (0)
+  for (lathe_i = 0; lathe_i < hi; ++lathe_i) lathe_p[lathe_o[lathe_i]] = lathe_v[lathe_i]; } while (0)
 #define lathe_where(T, M, x, op, y, a, b) ((T)(((M)((x) op (y)) & (M)(a)) | (~(M)((x) op (y)) & (M)(b))))
 
 LATHE_FN int lathe_lane(int64_t i, int n) { return i < 0 ? 0 : i > n ? n : (int)i; }
@@ -90,17 +92,14 @@ std::string signed_parts(const char* name, int lanes, int bytes) {
 }
 
 /// Gathers and scatters.
-std::string strided(const char* name, int lanes, int bytes) {
-  std::string offsets;
-  for (int i = 0; i < lanes; ++i) offsets += fmt::format("{}{} * (stride)", i ? ", " : "", i);
-  return fmt::format(R"(#define lathe_load_strided_{0}x{1}(p, stride, lo, hi) \
-  ((lathe_{0}x{1})__builtin_ia32_{2}((lathe_{0}x{1}){{0}}, p, (({4}){{{5}}}), lathe_lane_bits(lo, hi, {1}), {6}))
-#define lathe_store_strided_{0}x{1}(p, stride, v, hi) \
-  __builtin_ia32_{3}(p, lathe_lane_bits(0, hi, {1}), (({4}){{{5}}}), v, {6})
+std::string lanes_apart(const char* name, int lanes, int bytes) {
+  return fmt::format(R"(#define lathe_load_apart_{0}x{1}(p, lo, hi, ...) \
+  ((lathe_{0}x{1})__builtin_ia32_{2}((lathe_{0}x{1}){{0}}, p, (({4}){{__VA_ARGS__}}), lathe_lane_bits(lo, hi, {1}), {5}))
+#define lathe_store_apart_{0}x{1}(p, v, hi, ...) \
+  __builtin_ia32_{3}(p, lathe_lane_bits(0, hi, {1}), (({4}){{__VA_ARGS__}}), v, {5})
 )",
                      name, lanes, bytes == 4 ? "gathersiv16sf" : "gatherdiv8df",
-                     bytes == 4 ? "scattersiv16sf" : "scatterdiv8df", builtin_integers(bytes, lanes), offsets,
-                     bytes);
+                     bytes == 4 ? "scattersiv16sf" : "scatterdiv8df", builtin_integers(bytes, lanes), bytes);
 }
 
 /// GCC makes three operations of a selection by masks: a comparison into a mask register and a blend are two.
@@ -139,11 +138,11 @@ std::string portable_parts(const Type& type, int lanes) {
       type.name, lanes, type.c_type);
 }
 
-std::string portable_strided(const Type& type, int lanes) {
-  return fmt::format("#define lathe_load_strided_{0}x{1}(p, stride, lo, hi) "
-                     "lathe_load_strided(lathe_{0}x{1}, lathe_{2}_a, {1}, p, stride, lo, hi)\n"
-                     "#define lathe_store_strided_{0}x{1}(p, stride, v, hi) "
-                     "lathe_store_strided(lathe_{0}x{1}, lathe_{2}_a, p, stride, v, hi)\n",
+std::string portable_apart(const Type& type, int lanes) {
+  return fmt::format("#define lathe_load_apart_{0}x{1}(p, lo, hi, ...) "
+                     "lathe_load_apart(lathe_{0}x{1}, lathe_{2}_a, {1}, p, lo, hi, __VA_ARGS__)\n"
+                     "#define lathe_store_apart_{0}x{1}(p, v, hi, ...) "
+                     "lathe_store_apart(lathe_{0}x{1}, lathe_{2}_a, p, v, hi, __VA_ARGS__)\n",
                      type.name, lanes, type.c_type);
 }
 
@@ -154,11 +153,11 @@ std::string parts_as_floats(const Type& type, const char* base, int lanes) {
       type.name, base, lanes);
 }
 
-std::string strided_as_floats(const Type& type, const char* base, int lanes) {
-  return fmt::format("#define lathe_load_strided_{0}x{2}(p, stride, lo, hi) "
-                     "((lathe_{0}x{2})lathe_load_strided_{1}x{2}(p, stride, lo, hi))\n"
-                     "#define lathe_store_strided_{0}x{2}(p, stride, v, hi) "
-                     "lathe_store_strided_{1}x{2}(p, stride, (lathe_{1}x{2})(v), hi)\n",
+std::string apart_as_floats(const Type& type, const char* base, int lanes) {
+  return fmt::format("#define lathe_load_apart_{0}x{2}(p, lo, hi, ...) "
+                     "((lathe_{0}x{2})lathe_load_apart_{1}x{2}(p, lo, hi, __VA_ARGS__))\n"
+                     "#define lathe_store_apart_{0}x{2}(p, v, hi, ...) "
+                     "lathe_store_apart_{1}x{2}(p, (lathe_{1}x{2})(v), hi, __VA_ARGS__)\n",
                      type.name, base, lanes);
 }
 
@@ -170,13 +169,13 @@ std::string parts_of(const char* base, int bytes) {
     std::string portable, as_floats, far, far_as_floats;
     for (const Type& type : kTypes) {
       if (type.bytes != bytes) continue;
-      portable += portable_parts(type, lanes), far += portable_strided(type, lanes);
+      portable += portable_parts(type, lanes), far += portable_apart(type, lanes);
       if (type.name == std::string_view(base)) continue;
-      as_floats += parts_as_floats(type, base, lanes), far_as_floats += strided_as_floats(type, base, lanes);
+      as_floats += parts_as_floats(type, base, lanes), far_as_floats += apart_as_floats(type, base, lanes);
     }
     if (bits == 512)
       out += fmt::format("#if defined(__AVX512F__)\n{}{}{}{}#else\n{}{}#endif\n",
-                         masked_parts(base, lanes, bytes), as_floats, strided(base, lanes, bytes),
+                         masked_parts(base, lanes, bytes), as_floats, lanes_apart(base, lanes, bytes),
                          far_as_floats, portable, far);
     else if (bits == 256 || bits == 128)
       out += fmt::format("#if defined(__AVX__)\n{}{}#else\n{}#endif\n", signed_parts(base, lanes, bytes),

@@ -2,6 +2,7 @@
 // once per place.
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -11,7 +12,9 @@ namespace lathe::render {
 
 std::optional<CFamily::Place> CFamily::place_of(Expr flat, const std::vector<Expr>& guards,
                                                 const Chunk* chunk) {
-  Place place;
+  const bool linear = !chunk || stride_of(flat, chunk->var);
+  Place place = {Expr(linear).node(), Expr(chunk ? chunk->lanes : 1).node(),
+                 Expr(chunk ? chunk->active : 1).node()};
   const auto add_ends = [&](Expr e) {
     if (!chunk || !depends_on(e, chunk->var)) {
       place.insert(place.end(), {e.node(), nullptr});
@@ -20,14 +23,16 @@ std::optional<CFamily::Place> CFamily::place_of(Expr flat, const std::vector<Exp
     place.insert(place.end(), {at_lane(e, *chunk, 0).node(), at_lane(e, *chunk, chunk->lanes - 1).node()});
     return stride_of(e, chunk->var).has_value();
   };
-  if (!add_ends(flat)) return {};
+  if (linear)
+    add_ends(flat);
+  else
+    for (int i = 0; i < chunk->active; ++i) place.push_back(at_lane(flat, *chunk, i).node());
   for (Expr g : guards) {
     place.push_back(Expr(static_cast<int>(g.kind())).node());
     const bool compares = g.kind() == ExprKind::Lt || g.kind() == ExprKind::Le;
     if (compares ? !add_ends(g.lhs()) || !add_ends(g.rhs()) : chunk && depends_on(g, chunk->var)) return {};
     if (!compares) place.push_back(g.node());
   }
-  place.insert(place.end(), {Expr(chunk ? chunk->lanes : 1).node(), Expr(chunk ? chunk->active : 1).node()});
   return place;
 }
 
@@ -107,10 +112,17 @@ std::optional<CFamily::LaneRange> CFamily::range_of(const std::vector<Expr>& gua
   return range;
 }
 
-bool CFamily::has_strides(const ast::BufferRef& buffer, Expr stride, int lanes) const {
-  constexpr int64_t kMost = int64_t{1} << 26; // offsets of the lanes fit in 32 bits
-  return dialect_.lane_access() && !slices_of(buffer) && stride.is_const() &&
-         std::abs(stride.value()) < kMost && dialect_.lane_access()->has_strides(buffer->dtype, lanes);
+std::vector<int64_t> CFamily::offsets_of(const ast::BufferRef& buffer, Expr flat, const Chunk& chunk) const {
+  const LaneAccess* access = dialect_.lane_access();
+  if (!access || slices_of(buffer) || !access->has_offsets(buffer->dtype, chunk.lanes)) return {};
+  const Expr start = at_lane(flat, chunk, 0);
+  std::vector<int64_t> offsets;
+  for (int i = 0; i < chunk.lanes; ++i) {
+    const Expr offset = i < chunk.active ? at_lane(flat, chunk, i) - start : Expr(0);
+    if (!offset.is_const() || std::abs(offset.value()) > std::numeric_limits<int32_t>::max()) return {};
+    offsets.push_back(offset.value());
+  }
+  return offsets;
 }
 
 Operand CFamily::load_range(Operand out, const ast::BufferRef& buffer, Expr flat,
@@ -142,13 +154,14 @@ Operand CFamily::load_range(Operand out, const ast::BufferRef& buffer, Expr flat
   if (proves_le(range.hi, range.lo)) return declare(zero);
   if (all && range.always.empty()) return declare(whole());
   const LaneAccess* access = dialect_.lane_access();
-  if (!all && access && (contiguous || (stride && has_strides(buffer, *stride, out.lanes)))) {
+  const std::vector<int64_t> offsets =
+      all || contiguous ? std::vector<int64_t>() : offsets_of(buffer, flat, chunk);
+  if (!all && access && (contiguous || !offsets.empty())) {
     std::string hi = expr(range.hi);
     if (!range.always.empty()) hi = fmt::format("({}) ? {} : 0", conjunction(range.always), hi);
     if (contiguous)
       return declare(as_mask(access->load(address(), buffer->dtype, out.lanes, expr(range.lo), hi)));
-    return declare(
-        access->load_strided(address(), stride->value(), buffer->dtype, out.lanes, expr(range.lo), hi));
+    return declare(access->load_apart(address(), offsets, buffer->dtype, expr(range.lo), hi));
   }
   if (!all && range.lo.is_const() && range.hi.is_const() && range.always.empty())
     return declare(lanes_of(buffer, flat, guards, chunk));
@@ -190,11 +203,12 @@ std::string CFamily::lanes_of(const ast::BufferRef& buffer, Expr flat, const std
     for (int i = 0; i < chunk.lanes; ++i) pick.push_back(2 * i < chunk.lanes ? 2 * i : 2 * i + 1);
     return dialect_.shuffle(halves[0], halves[1], pick, buffer->dtype);
   }
-  if (guards.empty() && stride && has_strides(buffer, *stride, chunk.lanes)) {
+  if (const auto offsets = guards.empty() ? offsets_of(buffer, flat, chunk) : std::vector<int64_t>();
+      !offsets.empty()) {
     const std::string address =
         fmt::format("{} + {}", pointer(buffer), expr(at_lane(flat, chunk, 0), Level::Sum));
-    return dialect_.lane_access()->load_strided(address, stride->value(), buffer->dtype, chunk.lanes, "0",
-                                                fmt::format("{}", chunk.active));
+    return dialect_.lane_access()->load_apart(address, offsets, buffer->dtype, "0",
+                                              fmt::format("{}", chunk.active));
   }
   const std::string zero = literal(dialect_, Scalar::zero(buffer->dtype));
   std::vector<std::string> lanes;

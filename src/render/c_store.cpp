@@ -101,11 +101,10 @@ void CFamily::store_vector(const ast::Store& store, Expr flat, const Chunk& chun
     streams_ |= store.streaming;
     return add(dialect_.vector_store(address, wide.text, dtype, chunk.lanes, store.streaming));
   }
-  if (!slices && stride && has_strides(buffer, *stride, chunk.lanes)) {
+  if (const auto offsets = offsets_of(buffer, flat, chunk); !offsets.empty()) {
     const std::string address =
         fmt::format("{} + {}", pointer(buffer), expr(at_lane(flat, chunk, 0), Level::Sum));
-    return add(dialect_.lane_access()->store_strided(address, stride->value(), wide.text, dtype, chunk.lanes,
-                                                     chunk.active));
+    return add(dialect_.lane_access()->store_apart(address, offsets, wide.text, dtype, chunk.active));
   }
   for (int i = 0; i < chunk.active; ++i)
     write_element(buffer, at_lane(flat, chunk, i), dialect_.lane(wide.text, i));

@@ -107,7 +107,7 @@ for l in 13 vector(16) { C[i, l] max= A[i, l - 1; 0 < l; l < i + 2] * B[i, 3; ah
     lathe_prefetch(B + i * 16 + 19);
     const float v1 = B[i * 16 + 3];
     const lathe_f32x16 v2 = (v0 * lathe_splat16(lathe_f32x16, v1));
-    const lathe_f32x16 v3 = lathe_load_strided_f32x16(B + i, 16, 0, 13);
+    const lathe_f32x16 v3 = lathe_load_apart_f32x16(B + i, 0, 13, 0, 16, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 0, 0, 0);
     const lathe_f32x16 v4 = (v2 + v3);
     lathe_store_part_f32x16(C + i * 13, v4, 13);
     const lathe_f32x16 v5 = lathe_load_part_f32x16(C + i * 13, 0, 13);

@@ -91,6 +91,7 @@ inline std::string parts_text(const char* dtype, int width, int active) {
   part("G[i, l] = A[i + 13, l - 1; 0 < l; l < i + 2] + A[i + 13, l*2; l*2 < i*3]");
   part("G[i, l] += A[0, l*2; 7 <= l*2 + i; i < 4]");
   part("P[l, i] = A[l, i*2 + 1] + A[i, l*3; l < 12]");
+  part("P[l, i] += A[l//4 + i, l%4*5 + 2; l < 10] * A[l//4 + i, l%4*5 + 2]");
   t += fmt::format("S[i] = 1:{0}\nS[i + 5] = 0:{0}\n", dtype);
   part("S[i] += A[i, l]");
   part("S[i + 5] max= A[i, l + 1]");
