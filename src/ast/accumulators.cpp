@@ -7,6 +7,7 @@
 
 #include "ast/copies.hpp"
 #include "ast/flat_index.hpp"
+#include "core/neutral.hpp"
 
 namespace lathe::ast {
 namespace {
@@ -180,11 +181,9 @@ private:
 
   Stmt clear(const Kept& kept) {
     const DType dtype = kept.copy->dtype;
-    // Leaves a sum as it is, -0 included.
-    const bool sum = *kept.store->combine == Op::Add && is_float(dtype);
-    const Scalar neutral = sum ? Scalar::of_float(dtype, -0.0) : identity(*kept.store->combine, dtype);
+    const Scalar nothing = neutral(*kept.store->combine, dtype);
     return over_lanes(kept, kept.copy->shape[0], [&](Expr lane) {
-      return Store{kept.copy, {lane}, constant(neutral), {}, {}};
+      return Store{kept.copy, {lane}, constant(nothing), {}, {}};
     });
   }
   Stmt add(const Kept& to, const Kept& from) {

@@ -8,31 +8,33 @@
 namespace lathe::render {
 
 std::optional<Operand> CFamily::load_column(const ast::BufferRef& buffer, Expr start, Expr stride,
-                                            int lanes) {
+                                            const Chunk& chunk) {
+  const int lanes = chunk.lanes;
   const Slices* slices = slices_of(buffer);
   if (!slices || !start.is_const() || !stride.is_const() || stride.value() < lanes) return {};
   const int64_t row = stride.value(), first = start.value() - start.value() % row % lanes;
   if (first % row + lanes > row) return {};
   Operand out{"", buffer->dtype, lanes};
-  const auto known = columns_.find({buffer->id, start.value(), row, lanes});
+  const auto known = columns_.find({buffer->id, start.value(), row, lanes, chunk.active});
   if (known != columns_.end()) {
     out.text = known->second;
     return out;
   }
   std::vector<std::string> rows;
-  for (int i = 0; i < lanes; ++i) {
+  for (int i = 0; i < chunk.active; ++i) {
     const auto slice = slices->find(first + i * row);
     if (slice == slices->end() || slice->second.lanes != lanes) return {};
     rows.push_back(slice->second.name);
   }
+  rows.resize(lanes, rows.front());
   const std::string type = ops_.type_of(out);
   const auto columns =
       transposed(std::move(rows), std::min(lanes, 16 / size_of(buffer->dtype)),
                  [&](const std::string& x, const std::string& y, const std::vector<int>& pick) {
                    return local(type, dialect_.shuffle(x, y, pick, buffer->dtype));
                  });
-  for (int i = 0; i < lanes; ++i) columns_[{buffer->id, first + i, row, lanes}] = columns[i];
-  out.text = columns_.at({buffer->id, start.value(), row, lanes});
+  for (int i = 0; i < lanes; ++i) columns_[{buffer->id, first + i, row, lanes, chunk.active}] = columns[i];
+  out.text = columns_.at({buffer->id, start.value(), row, lanes, chunk.active});
   return out;
 }
 

@@ -2,6 +2,7 @@
 #include "render/c_dialect.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -31,6 +32,37 @@ const char* scalar_name(DType dtype) {
   return names[static_cast<int>(dtype)];
 }
 
+class CLaneAccess : public LaneAccess {
+public:
+  std::string load(const std::string& pointer, DType dtype, int lanes, const std::string& lo,
+                   const std::string& hi) const override {
+    return fmt::format("lathe_load_part_{}({}, {}, {})", suffix(dtype, lanes), pointer, lo, hi);
+  }
+  std::string store(const std::string& pointer, const std::string& value, DType dtype, int lanes,
+                    int hi) const override {
+    return fmt::format("lathe_store_part_{}({}, {}, {});", suffix(dtype, lanes), pointer, value, hi);
+  }
+  bool has_offsets(DType dtype, int lanes) const override {
+    return (size_of(dtype) == 4 && lanes == 16) || (size_of(dtype) == 8 && lanes == 8);
+  }
+  std::string load_apart(const std::string& pointer, const std::vector<int64_t>& offsets, DType dtype,
+                         const std::string& lo, const std::string& hi) const override {
+    return fmt::format("lathe_load_apart_{}({}, {}, {}, {})", suffix(dtype, static_cast<int>(offsets.size())),
+                       pointer, lo, hi, fmt::join(offsets, ", "));
+  }
+  std::string store_apart(const std::string& pointer, const std::vector<int64_t>& offsets,
+                          const std::string& value, DType dtype, int hi) const override {
+    return fmt::format("lathe_store_apart_{}({}, {}, {}, {});",
+                       suffix(dtype, static_cast<int>(offsets.size())), pointer, value, hi,
+                       fmt::join(offsets, ", "));
+  }
+
+private:
+  static std::string suffix(DType dtype, int lanes) {
+    return fmt::format("{}x{}", to_string(dtype == DType::Bool ? DType::U8 : dtype), lanes);
+  }
+};
+
 class CDialect : public Dialect {
 public:
   explicit CDialect(int vector_bytes) : vector_bytes_(vector_bytes) {}
@@ -56,6 +88,11 @@ public:
   }
   std::string lane(const std::string& vector, int index) const override {
     return fmt::format("{}[{}]", vector, index);
+  }
+  std::string half(const std::string& vector, bool second, int lanes) const override {
+    std::vector<int> pick(lanes / 2);
+    std::iota(pick.begin(), pick.end(), second ? lanes / 2 : 0);
+    return fmt::format("__builtin_shufflevector({0}, {0}, {1})", vector, fmt::join(pick, ", "));
   }
   std::string shuffle(const std::string& a, const std::string& b, const std::vector<int>& pick,
                       DType) const override {
@@ -83,6 +120,12 @@ public:
     const std::string bits = type(signed_of(size_of(dtype)), lanes);
     return fmt::format("({0})(({1} & ({2}){3}) | (~{1} & ({2}){4}))", type(dtype, lanes), mask, bits, a, b);
   }
+  std::string select_compared(Op compare, DType compared, const std::string& x, const std::string& y,
+                              const std::string& a, const std::string& b, DType dtype,
+                              int lanes) const override {
+    return fmt::format("lathe_where_{}_{}x{}({}, {}, {}, {}, {})", compare == Op::CmpLt ? "lt" : "ne",
+                       to_string(compared), lanes, type(dtype, lanes), x, y, a, b);
+  }
   std::string any(const std::string& mask, int bytes, int lanes) const override {
     const DType word = unsigned_of(std::min(8, bytes * lanes));
     const int words = bytes * lanes / size_of(word);
@@ -102,6 +145,9 @@ public:
                       int lanes) const override {
     if (lanes == 1) return fmt::format("({0} {2} {1} ? {0} : {1})", a, b, larger ? ">" : "<");
     return fmt::format("lathe_{}_{}x{}({}, {})", larger ? "larger" : "lesser", to_string(dtype), lanes, a, b);
+  }
+  std::string max(const std::string& a, const std::string& b, DType dtype, int lanes) const override {
+    return fmt::format("lathe_max_{}x{}({}, {})", to_string(dtype), lanes, a, b);
   }
   std::string function(Op op, const std::string& a, DType dtype, int lanes) const override {
     const char* name = op == Op::Sqrt    ? "sqrt"
@@ -136,11 +182,13 @@ public:
                          DType dtype) const override {
     return fmt::format("{}[{}] = {}({});", buffer, index, helper("bits", dtype), value);
   }
+  const LaneAccess* lane_access() const override { return &lane_access_; }
   bool loads_between() const override { return true; }
   int vector_bytes() const override { return vector_bytes_; }
 
 private:
   int vector_bytes_;
+  CLaneAccess lane_access_;
 };
 
 } // namespace

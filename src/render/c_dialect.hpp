@@ -13,6 +13,23 @@
 
 namespace lathe::render {
 
+/// Loads and stores of some of a vector's lanes: those from `lo` to before `hi`, expressions that may lie
+/// outside of the vector. What is not loaded is 0.
+class LaneAccess {
+public:
+  virtual ~LaneAccess() = default;
+  virtual std::string load(const std::string& pointer, DType dtype, int lanes, const std::string& lo,
+                           const std::string& hi) const = 0;
+  virtual std::string store(const std::string& pointer, const std::string& value, DType dtype, int lanes,
+                            int hi) const = 0;
+  /// Whether there are the next two: lanes that lie apart, each by an offset of 32 bits in elements.
+  virtual bool has_offsets(DType dtype, int lanes) const = 0;
+  virtual std::string load_apart(const std::string& pointer, const std::vector<int64_t>& offsets, DType dtype,
+                                 const std::string& lo, const std::string& hi) const = 0;
+  virtual std::string store_apart(const std::string& pointer, const std::vector<int64_t>& offsets,
+                                  const std::string& value, DType dtype, int hi) const = 0;
+};
+
 class Dialect {
 public:
   virtual ~Dialect() = default;
@@ -27,6 +44,8 @@ public:
   virtual std::string splat(const std::string& scalar, DType dtype, int lanes) const = 0;
   virtual std::string from_lanes(const std::vector<std::string>& scalars, DType dtype) const = 0;
   virtual std::string lane(const std::string& vector, int index) const = 0;
+  /// The first or the second half of the lanes of a vector of `lanes`.
+  virtual std::string half(const std::string& vector, bool second, int lanes) const = 0;
   /// Lanes of a and b, numbered on from a's to b's.
   virtual std::string shuffle(const std::string& a, const std::string& b, const std::vector<int>& pick,
                               DType dtype) const = 0;
@@ -38,11 +57,17 @@ public:
   /// By a mask as wide as the elements.
   virtual std::string select(const std::string& mask, const std::string& a, const std::string& b, DType dtype,
                              int lanes) const = 0;
+  /// By a comparison (CmpLt, CmpNe) of x and y of `compared`, whose elements are as wide as those of `dtype`.
+  virtual std::string select_compared(Op compare, DType compared, const std::string& x, const std::string& y,
+                                      const std::string& a, const std::string& b, DType dtype,
+                                      int lanes) const = 0;
   virtual std::string fma(const std::string& a, const std::string& b, const std::string& c, DType dtype,
                           int lanes) const = 0;
   /// Floats: a > b ? a : b (larger) or a < b ? a : b, so b where either is NaN.
   virtual std::string extreme(bool larger, const std::string& a, const std::string& b, DType dtype,
                               int lanes) const = 0;
+  /// The larger of two float vectors, or a NaN if one is there.
+  virtual std::string max(const std::string& a, const std::string& b, DType dtype, int lanes) const = 0;
   /// Sqrt, Trunc, Exp2, Log2, Sin; with lanes only where has_vector_function.
   virtual std::string function(Op op, const std::string& a, DType dtype, int lanes) const = 0;
   virtual bool has_vector_function(Op op) const = 0;
@@ -51,6 +76,8 @@ public:
   virtual std::string vector_load(const std::string& pointer, DType dtype, int lanes) const = 0;
   virtual std::string vector_store(const std::string& pointer, const std::string& value, DType dtype,
                                    int lanes, bool streaming) const = 0;
+  /// Null if the language can't touch only some of a vector's lanes.
+  virtual const LaneAccess* lane_access() const { return nullptr; }
   /// The statement that asks for the line at `pointer`.
   virtual std::string prefetch(const std::string& pointer) const = 0;
   /// f16 and bf16: element `buffer[index]` as a float, and the statement that stores one.

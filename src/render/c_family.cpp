@@ -16,6 +16,11 @@ CFamily::CFamily(const Dialect& dialect)
       }) {}
 
 void CFamily::add(const std::string& text) {
+  if (text[0] == '}' && deepest_load_ > indent_) { // what was loaded in that block has no name after it
+    for (auto& [buffer, known] : loads_)
+      std::erase_if(known, [&](const auto& load) { return load.second.indent > indent_; });
+    deepest_load_ = indent_;
+  }
   text_.append(static_cast<size_t>(2 * indent_), ' ');
   text_ += text;
   text_ += '\n';
@@ -63,11 +68,20 @@ std::string CFamily::expr(Expr e, Level level) {
   throw InternalError("renderer: unknown Expr");
 }
 
+void CFamily::forget_loads() {
+  columns_.clear();
+  loads_.clear();
+  deepest_load_ = 0;
+}
+
 void CFamily::block(const ast::Block& body) {
   for (const ast::Stmt& stmt : body)
     std::visit(Overloaded{[&](const ast::For& f) { loop(f); }, [&](const ast::Alloc& a) { alloc(a); },
                           [&](const ast::Store& s) { store(s, nullptr); },
-                          [&](const ast::Barrier&) { barrier(); },
+                          [&](const ast::Barrier&) {
+                            forget_loads();
+                            barrier();
+                          },
                           [&](const ast::Prefetch& p) { prefetch(p); }},
                stmt.node);
 }
@@ -88,20 +102,18 @@ void CFamily::serial_loop(const ast::For& loop) {
   add(fmt::format("for ({0} {1} = 0; {1} < {2}; ++{1}) {{", dialect_.index_type(), var,
                   expr(loop.extent, Level::Sum)));
   ++indent_;
-  columns_.clear();
+  forget_loads();
   block(loop.body);
-  columns_.clear();
+  forget_loads();
   --indent_;
   add("}");
 }
 
 void CFamily::vector_loop(const ast::For& loop) {
-  const int lanes = chunk_lanes(loop, dialect_);
-  if (lanes == 0) return serial_loop(loop);
-  for (int first = 0; first < loop.width; first += lanes) {
-    const Chunk chunk{loop.var, first, lanes};
+  const auto chunks = chunks_of(loop, dialect_);
+  if (chunks.empty()) return serial_loop(loop);
+  for (const Chunk& chunk : chunks)
     for (const ast::Stmt& stmt : loop.body) store(std::get<ast::Store>(stmt.node), &chunk);
-  }
 }
 
 void CFamily::prefetch(const ast::Prefetch& prefetch) {
@@ -113,21 +125,23 @@ void CFamily::prefetch(const ast::Prefetch& prefetch) {
 void CFamily::register_alloc(const ast::Alloc& alloc) {
   const ast::Buffer& buffer = *alloc.buffer;
   const std::string name = names_.buffer(buffer);
-  add("{");
-  ++indent_;
-  if (const auto pieces = register_slices(alloc, dialect_)) {
-    Slices slices;
-    for (const auto& [first, lanes] : *pieces) {
-      Slice slice{names_.fresh(fmt::format("{}_{}", name, first)), lanes};
-      add(fmt::format("{} {};", dialect_.type(buffer.dtype, lanes), slice.name));
-      slices.emplace(first, std::move(slice));
+  if (const auto pieces =
+          register_slices(alloc, dialect_)) { // no block, so that what it loads is known after it
+    Slices slices = *pieces;
+    for (auto& [first, slice] : slices) {
+      slice.name = names_.fresh(fmt::format("{}_{}", name, first));
+      add(fmt::format("{} {};", dialect_.type(buffer.dtype, slice.lanes), slice.name));
     }
     slices_[buffer.id] = std::move(slices);
-  } else {
-    slices_.erase(buffer.id);
-    add(fmt::format("LATHE_ALIGNED(64) {} {}[{}];", dialect_.storage_type(buffer.dtype), name,
-                    std::max<int64_t>(1, num_elements(buffer.shape).hi())));
+    block(alloc.body);
+    columns_.clear();
+    return;
   }
+  slices_.erase(buffer.id);
+  add("{");
+  ++indent_;
+  add(fmt::format("LATHE_ALIGNED(64) {} {}[{}];", dialect_.storage_type(buffer.dtype), name,
+                  std::max<int64_t>(1, num_elements(buffer.shape).hi())));
   block(alloc.body);
   columns_.clear();
   --indent_;

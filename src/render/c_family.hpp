@@ -5,7 +5,6 @@
 // written without a loop, in chunks of as many lanes as fit the dialect's vectors; where something in it has
 // no vector form, it is written as a scalar loop over its lanes.
 #pragma once
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -20,13 +19,15 @@
 
 namespace lathe::render {
 
-/// The lanes of a Vector loop that one statement covers: first .. first + lanes - 1 of `var`.
+/// The lanes of a Vector loop that one statement covers: first .. first + active - 1 of `var`; what the
+/// others hold means nothing.
 struct Chunk {
   Expr var;
-  int first, lanes;
+  int first, lanes, active;
 };
 
-/// Lanes per chunk for a Vector loop: a divisor of its width; 0 if it must be a scalar loop.
+/// The chunks of a Vector loop; none if it must be a scalar loop.
+std::vector<Chunk> chunks_of(const ast::For& loop, const Dialect& dialect);
 int chunk_lanes(const ast::For& loop, const Dialect& dialect);
 Expr at_lane(Expr e, const Chunk& chunk, int lane);
 Expr flat_index(const ast::Buffer& buffer, const std::vector<Expr>& index);
@@ -35,11 +36,11 @@ Expr flat_index(const ast::Buffer& buffer, const std::vector<Expr>& index);
 /// is a variable.
 struct Slice {
   std::string name;
-  int lanes;
+  int lanes, active; // elements, the first of `lanes`
 };
 using Slices = std::map<int64_t, Slice>; // by first element
 /// The pieces without names; nothing if the buffer has to be an array.
-std::optional<std::map<int64_t, int>> register_slices(const ast::Alloc& alloc, const Dialect& dialect);
+std::optional<Slices> register_slices(const ast::Alloc& alloc, const Dialect& dialect);
 
 class CFamily {
 public:
@@ -63,9 +64,11 @@ protected:
   /// In parentheses if it binds more weakly than `level`. Notes the shape variables used.
   std::string expr(Expr e, Level level = Level::Any);
 
-  // ---- values (c_values.cpp) ----
+  // ---- values (c_values.cpp, c_loads.cpp) ----
   Operand value(const ast::ValueRef& value, const Chunk* chunk);
   std::string local(const std::string& type, const std::string& expression);
+  /// What has been loaded so far may have changed, or was loaded where control need not have come by.
+  void forget_loads();
 
   const Dialect& dialect_;
   Names names_;
@@ -88,22 +91,36 @@ private:
 
   using Memo = std::unordered_map<const ast::Value*, Operand>;
   Operand leaf_or_op(const ast::ValueRef& value, const Chunk* chunk, const Memo& memo);
+  /// A load by its place: the start, the stride and the guards at its lanes. Nothing where the lanes follow
+  /// no stride.
+  using Place = std::vector<const void*>;
+  static std::optional<Place> place_of(Expr flat, const std::vector<Expr>& guards, const Chunk* chunk);
   Operand load(const ast::Value& value, const Chunk* chunk);
-  Operand load_lanes(const ast::BufferRef& buffer, Expr flat, const std::vector<Expr>& guards,
-                     const Chunk& chunk);
+  Operand load_anew(const ast::Value& value, Expr flat, const Chunk* chunk);
+  /// The lanes whose guards hold: lo <= lane < hi, and only if `always` does.
+  struct LaneRange {
+    Expr lo, hi;
+    std::vector<Expr> always;
+  };
+  /// Nothing if the guards leave no such range.
+  static std::optional<LaneRange> range_of(const std::vector<Expr>& guards, const Chunk& chunk);
+  Operand load_range(Operand out, const ast::BufferRef& buffer, Expr flat, const std::vector<Expr>& guards,
+                     const LaneRange& range, const Chunk& chunk);
+  /// How far from the first lane the others lie, for loads and stores of lanes apart; none if there are no
+  /// such.
+  std::vector<int64_t> offsets_of(const ast::BufferRef& buffer, Expr flat, const Chunk& chunk) const;
   std::string lanes_of(const ast::BufferRef& buffer, Expr flat, const std::vector<Expr>& guards,
                        const Chunk& chunk); // an expression
-  static bool are_intervals(const std::vector<Expr>& guards, const Chunk& chunk);
-  Operand guarded(Operand out, const std::vector<Expr>& guards, const Chunk& chunk,
-                  const std::function<std::string()>& whole, const std::function<std::string()>& lanes);
-  Operand load_contiguous(const ast::BufferRef& buffer, Expr flat, const std::vector<Expr>& guards,
-                          const Chunk& chunk);
+  /// `v` in the active lanes, `other` in the rest.
+  std::string in_active(const std::string& v, const std::string& other, DType dtype, const Chunk& chunk);
   /// The lanes of a vector that lie one in each row of a register tile; nothing if it isn't one
   /// (c_columns.cpp).
-  std::optional<Operand> load_column(const ast::BufferRef& buffer, Expr start, Expr stride, int lanes);
+  std::optional<Operand> load_column(const ast::BufferRef& buffer, Expr start, Expr stride,
+                                     const Chunk& chunk);
   Operand gather(const ast::Value& value, const Operand& index);
   Operand index_number(Expr e, DType dtype, const Chunk* chunk);
   Operand index_condition(Expr e, const Chunk& chunk);
+  Operand position_condition(Expr e, const Chunk* chunk);
   std::string element(const ast::BufferRef& buffer, Expr flat); // an expression
   std::string element_at(const ast::BufferRef& buffer, const std::string& index);
   std::string conjunction(const std::vector<Expr>& guards);
@@ -111,8 +128,17 @@ private:
   const Slices* slices_of(const ast::BufferRef& buffer) const;
 
   std::map<int, Slices> slices_;
-  // Columns already made in this block, by buffer, first element, elements from row to row and lanes.
-  std::map<std::tuple<int, int64_t, int64_t, int>, std::string> columns_;
+  // Loads from memory that still hold, by buffer. A compiler could seldom tell that the stores between don't
+  // touch them, and would never drop a prefetch that was asked for before.
+  struct Known {
+    Operand value;
+    int indent; // of the block it stands in
+  };
+  std::map<int, std::map<Place, Known>> loads_;
+  int deepest_load_ = 0;
+  // Columns already made in this block, by buffer, first element, elements from row to row, lanes and how
+  // many of them are active.
+  std::map<std::tuple<int, int64_t, int64_t, int, int>, std::string> columns_;
 };
 
 } // namespace lathe::render

@@ -5,9 +5,14 @@
 // and its inverse; LATHE_HAS_F64 if there is double; LATHE_HARDWARE_F16 if lathe_value_f16 and lathe_bits_f16
 // are there already.
 #pragma once
+#include <string>
 
 namespace lathe::render {
 
 const char* common_helpers();
+
+/// For C with vector extensions alone, behind the vector types and lathe_larger: parts of vectors, lanes that
+/// lie apart, selection by a comparison (c_lanes.cpp).
+std::string lane_helpers();
 
 } // namespace lathe::render

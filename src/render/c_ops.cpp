@@ -200,8 +200,20 @@ Operand OpPrinter::vector(Op op, DType result, const std::vector<Operand>& scala
   case Op::CmpNe:
     out.mask_bytes = size_of(operand);
     out.text = dialect_.reinterpret(spell(op, texts(args)), mask, mask, lanes);
+    out.comparison = {op, operand, args[0].text, args[1].text};
     return out;
-  case Op::Where: out.text = dialect_.select(a.text, args[1].text, args[2].text, result, lanes); return out;
+  case Op::Where: {
+    const Operand& condition = scalars_too[0];
+    const auto& compared = condition.comparison;
+    if (condition.lanes == 1)
+      out.text = fmt::format("({} ? {} : {})", condition.text, args[1].text, args[2].text);
+    else if (compared && size_of(compared->dtype) == size_of(result))
+      out.text = dialect_.select_compared(compared->op, compared->dtype, compared->x, compared->y,
+                                          args[1].text, args[2].text, result, lanes);
+    else
+      out.text = dialect_.select(a.text, args[1].text, args[2].text, result, lanes);
+    return out;
+  }
   case Op::Max: return vector_max(a, args[1]);
   case Op::And:
   case Op::Or:
@@ -233,17 +245,12 @@ Operand OpPrinter::extreme(bool larger, const Operand& a, const Operand& b) cons
 
 /// Both have lanes. A NaN in either is the result.
 Operand OpPrinter::vector_max(const Operand& a, const Operand& b) const {
-  const DType d = a.dtype, mask = signed_of(size_of(d));
+  const DType d = a.dtype;
   if (is_float(d) && is_number(b)) return extreme(true, b, a); // takes the second where there is a NaN
   if (is_float(d) && is_number(a)) return extreme(true, a, b);
   const Operand x = make_local(a), y = make_local(b);
-  const auto mask_of = [&](const char* op, const Operand& p, const Operand& q) {
-    return local_(dialect_.type(mask, a.lanes),
-                  dialect_.reinterpret(fmt::format("({} {} {})", p.text, op, q.text), mask, mask, a.lanes));
-  };
-  if (!is_float(d)) return {dialect_.select(mask_of(">", x, y), x.text, y.text, d, a.lanes), d, a.lanes};
-  const Operand larger = make_local(extreme(true, x, y));
-  return {dialect_.select(mask_of("!=", x, x), x.text, larger.text, d, a.lanes), d, a.lanes};
+  if (is_float(d)) return {dialect_.max(x.text, y.text, d, a.lanes), d, a.lanes};
+  return {dialect_.select_compared(Op::CmpLt, d, y.text, x.text, x.text, y.text, d, a.lanes), d, a.lanes};
 }
 
 /// Ops on masks, where true is -1.

@@ -17,6 +17,13 @@ struct Operand {
   int lanes = 1;
   int mask_bytes = 0;               // of a Bool with lanes: width of the mask's integers
   std::optional<Scalar> constant{}; // its value where it is known; then it is a scalar
+  /// A mask made by comparing two vectors: what selects by it may do both at once.
+  struct Comparison {
+    Op op;
+    DType dtype;
+    std::string x, y;
+  };
+  std::optional<Comparison> comparison{};
 };
 
 std::string literal(const Dialect& dialect, const Scalar& value);

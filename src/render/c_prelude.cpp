@@ -15,9 +15,18 @@ namespace {
 constexpr const char* kHead = R"(#include <stdint.h>
 #include <string.h>
 
+/* Squares are transposed as a whole, and need not be used so. */
+#pragma GCC diagnostic ignored "-Wunused-variable"
 #if defined(__GNUC__) && !defined(__clang__)
+/* A vector's first lane may lie before an array, and is not loaded then. */
+#pragma GCC diagnostic ignored "-Warray-bounds"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wunused-but-set-variable"
+#if defined(__OPTIMIZE__)
+/* The loops are as they should be. Else short ones around a register tile are unrolled, and what one iteration loads is
+   kept for the next, till the tile no longer fits in registers. */
+#pragma GCC optimize("O2", "no-predictive-commoning")
+#endif
 #endif
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
@@ -27,7 +36,7 @@ constexpr const char* kHead = R"(#include <stdint.h>
 #define LATHE_ALIGNED(n) __attribute__((aligned(n)))
 #define LATHE_RESTRICT __restrict__
 #define LATHE_MAY_ALIAS __attribute__((may_alias))
-#define lathe_prefetch(p) __builtin_prefetch(p, 0, 2)
+#define lathe_prefetch(p) __builtin_prefetch(p, 0, 3)
 #define lathe_infinity_f32 __builtin_inff()
 #define lathe_infinity_f64 __builtin_inf()
 #define lathe_nan_f32 __builtin_nanf("")
@@ -266,7 +275,7 @@ std::string make_prelude() {
                            is_double ? "__builtin_trunc" : "__builtin_truncf");
     }
   }
-  return out + "\n";
+  return out + lane_helpers() + "\n";
 }
 
 } // namespace

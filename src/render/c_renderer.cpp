@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "ast/full_vectors.hpp"
 #include "lathe/error.hpp"
 #include "render/c_family.hpp"
 #include "render/render.hpp"
@@ -148,7 +149,9 @@ private:
     const bool streams = std::exchange(streams_, false);
     in_parallel_ = true;
     allocated_inside_.clear();
+    forget_loads();
     block(loop.body);
+    forget_loads();
     const std::string body = finish_body(allocated_inside_);
     in_parallel_ = false;
     functions_ += fmt::format("static void {}({}) {{\n{}}}\n", name,
@@ -185,7 +188,9 @@ private:
 
 std::string render_c(const ast::Kernel& kernel, const COptions& options) {
   const auto dialect = make_c_dialect(std::min(options.vector_bytes, 64));
-  return CRenderer(kernel, options, *dialect).render();
+  if (options.vector_bytes == 0) return CRenderer(kernel, options, *dialect).render();
+  const ast::Kernel filled = ast::fill_vectors(kernel);
+  return CRenderer(filled, options, *dialect).render();
 }
 
 } // namespace lathe::render

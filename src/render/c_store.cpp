@@ -1,16 +1,22 @@
 // Stores of the C family: plain, combining, scattering, and over lanes.
 #include <fmt/format.h>
 
+#include "core/neutral.hpp"
 #include "lathe/error.hpp"
 #include "render/c_family.hpp"
 
 namespace lathe::render {
 void CFamily::store(const ast::Store& store, const Chunk* chunk) {
-  if (store.scatter) return store_scatter(store);
   const Expr flat = flat_index(*store.buffer, store.index);
-  if (!chunk) return store_scalar(store, flat);
-  if (depends_on(flat, chunk->var)) return store_vector(store, flat, *chunk);
-  store_horizontal(store, flat, *chunk);
+  if (store.scatter)
+    store_scatter(store);
+  else if (!chunk)
+    store_scalar(store, flat);
+  else if (depends_on(flat, chunk->var))
+    store_vector(store, flat, *chunk);
+  else
+    store_horizontal(store, flat, *chunk);
+  loads_.erase(store.buffer->id);
 }
 
 Operand CFamily::combined(const ast::Store& store, const Operand& old, const Chunk* chunk) {
@@ -73,9 +79,12 @@ void CFamily::store_vector(const ast::Store& store, Expr flat, const Chunk& chun
     v = value(store.value, &chunk);
   }
   if (slices) columns_.clear();
-  if (contiguous && slices)
-    return add(fmt::format("{} = {};", slices->at(at_lane(flat, chunk, 0).value()).name,
-                           ops_.widen(v, chunk.lanes, 0).text));
+  if (contiguous && slices) {
+    const Slice& slice = slices->at(at_lane(flat, chunk, 0).value());
+    const std::string wide = ops_.widen(v, chunk.lanes, 0).text;
+    const bool whole = slice.active <= chunk.active;
+    return add(fmt::format("{} = {};", slice.name, whole ? wide : in_active(wide, slice.name, dtype, chunk)));
+  }
   Operand wide = ops_.widen(v, chunk.lanes, 1);
   if (dtype == DType::Bool) { // a mask of bytes becomes 0 and 1
     wide.text = fmt::format("({} & {})", wide.text, dialect_.splat("1", DType::I8, chunk.lanes));
@@ -87,11 +96,25 @@ void CFamily::store_vector(const ast::Store& store, Expr flat, const Chunk& chun
   if (contiguous) {
     const std::string address =
         fmt::format("{} + {}", pointer(buffer), expr(at_lane(flat, chunk, 0), Level::Sum));
+    if (chunk.active < chunk.lanes)
+      return add(dialect_.lane_access()->store(address, wide.text, dtype, chunk.lanes, chunk.active));
     streams_ |= store.streaming;
     return add(dialect_.vector_store(address, wide.text, dtype, chunk.lanes, store.streaming));
   }
-  for (int i = 0; i < chunk.lanes; ++i)
+  if (const auto offsets = offsets_of(buffer, flat, chunk); !offsets.empty()) {
+    const std::string address =
+        fmt::format("{} + {}", pointer(buffer), expr(at_lane(flat, chunk, 0), Level::Sum));
+    return add(dialect_.lane_access()->store_apart(address, offsets, wide.text, dtype, chunk.active));
+  }
+  for (int i = 0; i < chunk.active; ++i)
     write_element(buffer, at_lane(flat, chunk, i), dialect_.lane(wide.text, i));
+}
+
+std::string CFamily::in_active(const std::string& v, const std::string& other, DType dtype,
+                               const Chunk& chunk) {
+  std::vector<int> pick;
+  for (int i = 0; i < chunk.lanes; ++i) pick.push_back(i < chunk.active ? i : chunk.lanes + i);
+  return dialect_.shuffle(v, other, pick, dtype);
 }
 
 /// All lanes go to one element: they are combined in pairs, halving the vector till one is left.
@@ -99,21 +122,24 @@ void CFamily::store_horizontal(const ast::Store& store, Expr flat, const Chunk& 
   Operand v = value(store.value, &chunk);
   if (!store.combine) {
     if (v.lanes == 1) return write_element(store.buffer, flat, v.text);
-    const std::string last = dialect_.lane(v.text, chunk.lanes - 1);
+    const std::string last = dialect_.lane(v.text, chunk.active - 1);
     return write_element(store.buffer, flat, v.dtype == DType::Bool ? fmt::format("({} != 0)", last) : last);
   }
   v = ops_.widen(v, chunk.lanes, v.mask_bytes ? v.mask_bytes : 1);
   v.text = local(ops_.type_of(v), v.text);
   const DType piece = v.dtype == DType::Bool ? signed_of(v.mask_bytes) : v.dtype;
+  if (chunk.active < chunk.lanes) {
+    const Scalar nothing = neutral(*store.combine, v.dtype);
+    const Operand none{literal(dialect_, nothing), v.dtype, 1, 0, nothing};
+    v.text = in_active(v.text, ops_.widen(none, chunk.lanes, v.mask_bytes).text, piece, chunk);
+    v.text = local(ops_.type_of(v), v.text);
+  }
   while (v.lanes > 2) {
     const int half = v.lanes / 2;
     Operand part[2];
-    for (int p = 0; p < 2; ++p) {
-      std::vector<std::string> lanes;
-      for (int i = 0; i < half; ++i) lanes.push_back(dialect_.lane(v.text, p * half + i));
-      part[p] = Operand{local(dialect_.type(piece, half), dialect_.from_lanes(lanes, piece)), v.dtype, half,
-                        v.mask_bytes};
-    }
+    for (int p = 0; p < 2; ++p)
+      part[p] = Operand{local(dialect_.type(piece, half), dialect_.half(v.text, p == 1, v.lanes)), v.dtype,
+                        half, v.mask_bytes};
     v = ops_.apply(*store.combine, v.dtype, {part[0], part[1]});
     v.text = local(ops_.type_of(v), v.text);
   }

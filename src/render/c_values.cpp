@@ -1,4 +1,4 @@
-// Values of the C family: leaves (constants, loads, gathers, indices) and the walk over a statement's DAG.
+// Values of the C family: leaves (constants, gathers, indices) and the walk over a statement's DAG.
 #include <algorithm>
 #include <limits>
 #include <unordered_set>
@@ -68,6 +68,18 @@ std::optional<Extreme> as_extreme(const ast::Value& v) {
   if (v.sources[1] == p && v.sources[2] == q) return Extreme{false, p, q};
   return {};
 }
+
+/// A comparison of positions and constants, as the condition on the position that it is.
+std::optional<Expr> as_position_condition(const ast::Value& v) {
+  if (v.op != Op::CmpLt || v.sources[0]->dtype != DType::I64) return {};
+  const auto position = [](const ast::Value& side) -> std::optional<Expr> {
+    if (side.op == Op::Index) return std::get<Expr>(side.attr);
+    if (side.op == Op::Const) return Expr(std::get<Scalar>(side.attr).as_int());
+    return {};
+  };
+  const auto a = position(*v.sources[0]), b = position(*v.sources[1]);
+  return a && b ? std::optional(lt(*a, *b)) : std::nullopt;
+}
 } // namespace
 
 Operand CFamily::value(const ast::ValueRef& root, const Chunk* chunk) {
@@ -78,7 +90,7 @@ Operand CFamily::value(const ast::ValueRef& root, const Chunk* chunk) {
     if (!needed.count(v->get())) continue;
     if (const auto extreme = as_extreme(**v))
       needed.insert({extreme->a.get(), extreme->b.get()});
-    else
+    else if (!as_position_condition(**v))
       for (const ast::ValueRef& s : (*v)->sources) needed.insert(s.get());
   }
   const std::vector<ast::Detour> detours = ast::find_detours(root);
@@ -92,7 +104,8 @@ Operand CFamily::value(const ast::ValueRef& root, const Chunk* chunk) {
   const auto add_value = [&](const ast::ValueRef& v) {
     if (!needed.count(v.get())) return;
     Operand operand = leaf_or_op(v, chunk, memo);
-    if (!operand.constant && is_elementwise(v->op)) operand.text = local(ops_.type_of(operand), operand.text);
+    if (!operand.constant && !operand.comparison && is_elementwise(v->op))
+      operand.text = local(ops_.type_of(operand), operand.text);
     memo.emplace(v.get(), std::move(operand));
   };
   for (const ast::ValueRef& v : order) {
@@ -103,7 +116,8 @@ Operand CFamily::value(const ast::ValueRef& root, const Chunk* chunk) {
       continue;
     }
     // A Where whose first choice is worked out only if some lane takes it.
-    const Operand condition = memo.at(v->sources[0].get());
+    Operand condition = memo.at(v->sources[0].get());
+    if (condition.comparison) condition.text = local(ops_.type_of(condition), condition.text);
     const Operand otherwise = memo.at(v->sources[2].get());
     const int lanes = std::max(condition.lanes, otherwise.lanes);
     Operand out = ops_.widen(otherwise, lanes, size_of(v->dtype));
@@ -133,6 +147,7 @@ Operand CFamily::leaf_or_op(const ast::ValueRef& v, const Chunk* chunk, const Me
   case Op::Gather: return gather(*v, memo.at(v->sources[0].get()));
   default: break;
   }
+  if (const auto condition = as_position_condition(*v)) return position_condition(*condition, chunk);
   if (const auto extreme = as_extreme(*v))
     return ops_.extreme(extreme->larger, memo.at(extreme->a.get()), memo.at(extreme->b.get()));
   std::vector<Operand> args;
@@ -171,6 +186,17 @@ Operand CFamily::index_number(Expr e, DType dtype, const Chunk* chunk) {
   return out;
 }
 
+/// A condition on the position: as a scalar if it is the same in all lanes.
+Operand CFamily::position_condition(Expr e, const Chunk* chunk) {
+  if (chunk && depends_on(e, chunk->var)) {
+    const auto range = range_of({e}, *chunk);
+    const bool same = range && range->lo.is_const(0) && range->hi.is_const(chunk->active);
+    if (!same) return index_condition(e, *chunk);
+    e = range->always.empty() ? Expr(1) : range->always[0];
+  }
+  return {parens(expr(e)), DType::Bool};
+}
+
 /// A condition on the position, as a mask.
 Operand CFamily::index_condition(Expr e, const Chunk& chunk) {
   Operand out{"", DType::Bool, chunk.lanes, 1};
@@ -189,152 +215,8 @@ Operand CFamily::index_condition(Expr e, const Chunk& chunk) {
       lanes.push_back(fmt::format("({}) != 0 ? -1 : 0", expr(at_lane(e, chunk, i))));
     out.text = dialect_.from_lanes(lanes, DType::I8);
   }
-  out.text = local(ops_.type_of(out), out.text);
+  if (!out.comparison) out.text = local(ops_.type_of(out), out.text);
   return out;
-}
-
-Operand CFamily::load(const ast::Value& v, const Chunk* chunk) {
-  const auto& attr = std::get<ast::LoadAttr>(v.attr);
-  const Expr flat = flat_index(*attr.buffer, attr.index);
-  const auto varies = [&](Expr e) { return chunk && depends_on(e, chunk->var); };
-  if (!varies(flat) && std::none_of(attr.guards.begin(), attr.guards.end(), varies)) {
-    Operand out{"", v.dtype, 1};
-    if (attr.ahead)
-      add(dialect_.prefetch(
-          fmt::format("{} + {}", pointer(attr.buffer), expr(flat + attr.ahead, Level::Sum))));
-    if (attr.guards.empty() && slices_of(attr.buffer)) {
-      out.text = element(attr.buffer, flat);
-      return out;
-    }
-    std::string text = element(attr.buffer, flat);
-    if (!attr.guards.empty())
-      text = fmt::format("({}) ? {} : {}", conjunction(attr.guards), text,
-                         literal(dialect_, Scalar::zero(v.dtype)));
-    out.text = local(dialect_.type(v.dtype, 1), text);
-    return out;
-  }
-  const auto stride = varies(flat) ? stride_of(flat, chunk->var) : std::nullopt;
-  if (attr.ahead && stride && stride->is_const(1))
-    add(dialect_.prefetch(fmt::format("{} + {}", pointer(attr.buffer),
-                                      expr(at_lane(flat, *chunk, 0) + attr.ahead, Level::Sum))));
-  if (stride && stride->is_const(1)) return load_contiguous(attr.buffer, flat, attr.guards, *chunk);
-  if (stride && attr.guards.empty())
-    if (auto column = load_column(attr.buffer, at_lane(flat, *chunk, 0), *stride, chunk->lanes))
-      return *column;
-  return load_lanes(attr.buffer, flat, attr.guards, *chunk);
-}
-
-/// One scalar load per lane.
-Operand CFamily::load_lanes(const ast::BufferRef& buffer, Expr flat, const std::vector<Expr>& guards,
-                            const Chunk& chunk) {
-  Operand out{"", buffer->dtype, chunk.lanes};
-  if (buffer->dtype == DType::Bool) out.mask_bytes = 1;
-  if (guards.empty() || !are_intervals(guards, chunk)) {
-    out.text = local(ops_.type_of(out), lanes_of(buffer, flat, guards, chunk));
-    return out;
-  }
-  return guarded(
-      out, guards, chunk, [&] { return lanes_of(buffer, flat, {}, chunk); },
-      [&] { return lanes_of(buffer, flat, guards, chunk); });
-}
-
-std::string CFamily::lanes_of(const ast::BufferRef& buffer, Expr flat, const std::vector<Expr>& guards,
-                              const Chunk& chunk) {
-  const auto stride = stride_of(flat, chunk.var);
-  if (guards.empty() && stride && stride->is_const(2) && chunk.lanes > 2 && dialect_.loads_between() &&
-      buffer->dtype != DType::Bool && !slices_of(buffer)) {
-    // Two loads that touch nothing past the last element, and a shuffle.
-    std::string halves[2];
-    std::vector<int> pick;
-    for (int h = 0; h < 2; ++h) {
-      const Expr start = at_lane(flat, chunk, 0) + h * (chunk.lanes - 1);
-      const std::string address = fmt::format("{} + {}", pointer(buffer), expr(start, Level::Sum));
-      halves[h] = local(dialect_.type(buffer->dtype, chunk.lanes),
-                        dialect_.vector_load(address, buffer->dtype, chunk.lanes));
-    }
-    for (int i = 0; i < chunk.lanes; ++i) pick.push_back(2 * i < chunk.lanes ? 2 * i : 2 * i + 1);
-    return dialect_.shuffle(halves[0], halves[1], pick, buffer->dtype);
-  }
-  std::vector<std::string> lanes;
-  for (int i = 0; i < chunk.lanes; ++i) {
-    std::vector<Expr> here;
-    for (Expr g : guards) here.push_back(at_lane(g, chunk, i));
-    std::string text = element(buffer, at_lane(flat, chunk, i));
-    if (!here.empty())
-      text = fmt::format("({}) ? {} : {}", conjunction(here), text,
-                         literal(dialect_, Scalar::zero(buffer->dtype)));
-    lanes.push_back(buffer->dtype == DType::Bool ? fmt::format("({}) ? -1 : 0", text) : text);
-  }
-  return dialect_.from_lanes(lanes, buffer->dtype == DType::Bool ? DType::I8 : buffer->dtype);
-}
-
-/// Guards that are intervals hold at all lanes where they hold at the first and the last, and at none where
-/// one fails at both.
-bool CFamily::are_intervals(const std::vector<Expr>& guards, const Chunk& chunk) {
-  return std::all_of(guards.begin(), guards.end(), [&](Expr g) {
-    return !depends_on(g, chunk.var) || ((g.kind() == ExprKind::Lt || g.kind() == ExprKind::Le) &&
-                                         stride_of(g.lhs(), chunk.var) && stride_of(g.rhs(), chunk.var));
-  });
-}
-
-/// `whole` where the guards hold at all lanes, 0 where at none, else `lanes`: expressions, written where they
-/// are.
-Operand CFamily::guarded(Operand out, const std::vector<Expr>& guards, const Chunk& chunk,
-                         const std::function<std::string()>& whole,
-                         const std::function<std::string()>& lanes) {
-  std::vector<Expr> all;
-  std::string some;
-  for (Expr g : guards) {
-    const Expr first = at_lane(g, chunk, 0), last = at_lane(g, chunk, chunk.lanes - 1);
-    all.push_back(first);
-    if (!depends_on(g, chunk.var)) {
-      some += fmt::format("{}({})", some.empty() ? "" : " && ", expr(first));
-      continue;
-    }
-    all.push_back(last);
-    some += fmt::format("{}({} || {})", some.empty() ? "" : " && ", expr(first, Level::Comparison),
-                        expr(last, Level::Comparison));
-  }
-  const bool varying = all.size() > guards.size();
-  const DType stored = out.dtype == DType::Bool ? DType::I8 : out.dtype;
-  out.text = names_.fresh_value();
-  add(fmt::format("{} {} = {};", ops_.type_of(out), out.text,
-                  dialect_.splat(literal(dialect_, Scalar::zero(stored)), stored, out.lanes)));
-  const auto branch = [&](const std::string& head, const std::function<std::string()>& value) {
-    add(head);
-    ++indent_;
-    add(fmt::format("{} = {};", out.text, value()));
-    --indent_;
-  };
-  branch(fmt::format("if ({}) {{", conjunction(all)), whole);
-  if (varying) branch(fmt::format("}} else if ({}) {{", some), lanes);
-  add("}");
-  return out;
-}
-
-Operand CFamily::load_contiguous(const ast::BufferRef& buffer, Expr flat, const std::vector<Expr>& guards,
-                                 const Chunk& chunk) {
-  Operand out{"", buffer->dtype, chunk.lanes};
-  const Expr start = at_lane(flat, chunk, 0);
-  if (const Slices* slices = slices_of(buffer); slices && guards.empty()) {
-    out.text = slices->at(start.value()).name;
-    return out;
-  }
-  std::string vector = dialect_.vector_load(fmt::format("{} + {}", pointer(buffer), expr(start, Level::Sum)),
-                                            buffer->dtype, chunk.lanes);
-  if (buffer->dtype == DType::Bool) {
-    out.mask_bytes = 1;
-    vector =
-        dialect_.reinterpret(fmt::format("{} != {}", vector, dialect_.splat("0", DType::U8, chunk.lanes)),
-                             DType::I8, DType::I8, chunk.lanes);
-  }
-  if (guards.empty()) {
-    out.text = local(ops_.type_of(out), vector);
-    return out;
-  }
-  if (!are_intervals(guards, chunk)) return load_lanes(buffer, flat, guards, chunk);
-  return guarded(
-      out, guards, chunk, [&] { return vector; }, [&] { return lanes_of(buffer, flat, guards, chunk); });
 }
 
 Operand CFamily::gather(const ast::Value& v, const Operand& index) {

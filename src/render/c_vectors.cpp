@@ -65,56 +65,61 @@ private:
 
 } // namespace
 
-int chunk_lanes(const ast::For& loop, const Dialect& dialect) {
-  if (!loop.extent.is_const(loop.width)) return 0;
+std::vector<Chunk> chunks_of(const ast::For& loop, const Dialect& dialect) {
+  if (!loop.extent.is_const() || (!dialect.lane_access() && !loop.extent.is_const(loop.width))) return {};
   VectorCheck check(loop, dialect);
   for (const ast::Stmt& stmt : loop.body) {
     const auto* store = std::get_if<ast::Store>(&stmt.node);
-    if (!store || !check.store(*store)) return 0;
+    if (!store || !check.store(*store)) return {};
   }
   const int most = std::min(loop.width, dialect.vector_bytes() / check.widest());
   int lanes = 1;
   while (2 * lanes <= std::min(most, 16) && loop.width % (2 * lanes) == 0) lanes *= 2;
-  return lanes < 2 ? 0 : lanes;
+  if (lanes < 2) return {};
+  std::vector<Chunk> chunks;
+  const auto extent = static_cast<int>(loop.extent.value());
+  for (int first = 0; first < extent; first += lanes)
+    chunks.push_back({loop.var, first, lanes, std::min(lanes, extent - first)});
+  return chunks;
 }
 
-std::optional<std::map<int64_t, int>> register_slices(const ast::Alloc& alloc, const Dialect& dialect) {
+std::optional<Slices> register_slices(const ast::Alloc& alloc, const Dialect& dialect) {
   constexpr size_t kMostSlices = 256;
   const ast::Buffer& buffer = *alloc.buffer;
   if (is_half(buffer.dtype) || buffer.dtype == DType::Bool) return {};
-  std::map<int64_t, int> slices;
+  Slices slices;
   std::vector<int64_t> elements; // touched one at a time
   bool good = true;
   const auto access = [&](const std::vector<Expr>& index, const std::vector<Expr>* guards,
-                          const ast::For* vector, int lanes) {
+                          const std::vector<Chunk>& chunks) {
     const Expr flat = flat_index(buffer, index);
-    if (!vector || !depends_on(flat, vector->var)) {
+    if (chunks.empty() || !depends_on(flat, chunks[0].var)) {
       good = good && flat.is_const();
       if (good) elements.push_back(flat.value());
       return;
     }
     if (guards && !guards->empty()) good = false;
-    const auto stride = stride_of(flat, vector->var);
-    const Expr first_lane = substitute(flat, {{vector->var, Expr(0)}});
-    if (good && guards && stride && stride->is_const() && stride->value() >= lanes && first_lane.is_const()) {
-      for (int i = 0; i < vector->width; ++i) elements.push_back(first_lane.value() + i * stride->value());
-      return;
-    }
-    for (int first = 0; good && first < vector->width; first += lanes) {
-      const Expr start = substitute(flat, {{vector->var, Expr(first)}});
-      if (!start.is_const() || !stride || !stride->is_const(1))
-        good = false;
-      else if (const auto [it, made] = slices.emplace(start.value(), lanes); !made && it->second != lanes)
-        good = false;
+    const auto stride = stride_of(flat, chunks[0].var);
+    const int lanes = chunks[0].lanes;
+    const bool column = guards && stride && stride->is_const() && stride->value() >= lanes;
+    for (const Chunk& chunk : chunks) {
+      const Expr start = at_lane(flat, chunk, 0);
+      good = good && start.is_const() && stride && (column || stride->is_const(1));
+      if (!good) return;
+      if (column) {
+        for (int i = 0; i < chunk.active; ++i) elements.push_back(start.value() + i * stride->value());
+        continue;
+      }
+      Slice& slice = slices.emplace(start.value(), Slice{"", lanes, 0}).first->second;
+      good = slice.lanes == lanes;
+      slice.active = std::max(slice.active, chunk.active);
     }
   };
   ast::visit(alloc.body, [&](const ast::Stmt& stmt, const std::vector<const ast::For*>& loops) {
     const auto* store = std::get_if<ast::Store>(&stmt.node);
     if (!store || !good) return;
-    const ast::For* vector =
-        loops.empty() || loops.back()->kind != ast::LoopKind::Vector ? nullptr : loops.back();
-    const int lanes = vector ? chunk_lanes(*vector, dialect) : 0;
-    if (lanes == 0) vector = nullptr;
+    const bool in_vector = !loops.empty() && loops.back()->kind == ast::LoopKind::Vector;
+    const auto chunks = in_vector ? chunks_of(*loops.back(), dialect) : std::vector<Chunk>();
     const auto values = [&](const ast::ValueRef& root) {
       ast::visit(root, [&](const ast::ValueRef& v) {
         const auto* attr = std::get_if<ast::LoadAttr>(&v->attr);
@@ -122,7 +127,7 @@ std::optional<std::map<int64_t, int>> register_slices(const ast::Alloc& alloc, c
         if (v->op == Op::Gather)
           good = false;
         else
-          access(attr->index, &attr->guards, vector, lanes);
+          access(attr->index, &attr->guards, chunks);
       });
     };
     values(store->value);
@@ -131,18 +136,19 @@ std::optional<std::map<int64_t, int>> register_slices(const ast::Alloc& alloc, c
     if (store->scatter)
       good = false;
     else
-      access(store->index, nullptr, vector, lanes);
+      access(store->index, nullptr, chunks);
   });
   if (!good) return {};
   int64_t end = 0;
-  for (const auto& [first, lanes] : slices) {
+  for (const auto& [first, slice] : slices) {
     if (first < end) return {};
-    end = first + lanes;
+    end = first + slice.active;
   }
   for (int64_t e : elements) {
     const auto after = slices.upper_bound(e);
-    const bool inside = after != slices.begin() && e < std::prev(after)->first + std::prev(after)->second;
-    if (!inside) slices.emplace(e, 1);
+    const bool inside =
+        after != slices.begin() && e < std::prev(after)->first + std::prev(after)->second.active;
+    if (!inside) slices.emplace(e, Slice{"", 1, 1});
   }
   if (slices.size() > kMostSlices) return {};
   return slices;

@@ -38,6 +38,9 @@ public:
   std::string lane(const std::string& vector, int index) const override {
     return fmt::format("{}.s{:x}", vector, index);
   }
+  std::string half(const std::string& vector, bool second, int) const override {
+    return fmt::format("{}.{}", vector, second ? "hi" : "lo");
+  }
   std::string shuffle(const std::string& a, const std::string& b, const std::vector<int>& pick,
                       DType dtype) const override {
     const std::string mask = type(unsigned_of(size_of(dtype)), static_cast<int>(pick.size()));
@@ -62,6 +65,10 @@ public:
                      int) const override {
     return fmt::format("select({}, {}, {})", b, a, mask);
   }
+  std::string select_compared(Op compare, DType, const std::string& x, const std::string& y,
+                              const std::string& a, const std::string& b, DType, int) const override {
+    return fmt::format("select({}, {}, {} {} {})", b, a, x, compare == Op::CmpLt ? "<" : "!=", y);
+  }
   std::string any(const std::string& mask, int, int) const override { return fmt::format("any({})", mask); }
   std::string fma(const std::string& a, const std::string& b, const std::string& c, DType,
                   int) const override {
@@ -72,6 +79,9 @@ public:
     const char* op = larger ? ">" : "<";
     return lanes == 1 ? fmt::format("({0} {2} {1} ? {0} : {1})", a, b, op)
                       : fmt::format("select({1}, {0}, {0} {2} {1})", a, b, op);
+  }
+  std::string max(const std::string& a, const std::string& b, DType dtype, int lanes) const override {
+    return fmt::format("select({}, {}, {} != {})", extreme(true, a, b, dtype, lanes), a, a, a);
   }
   std::string function(Op op, const std::string& a, DType, int) const override {
     switch (op) {

@@ -84,6 +84,7 @@ private:
   // ---- one function ----
   void function(const ast::Stmt& nest) {
     text_.clear();
+    forget_loads();
     used_buffers_.clear();
     local_arrays_.clear();
     local_names_.clear();
@@ -321,6 +322,7 @@ private:
   }
   void emit_barrier() {
     pending_.clear();
+    forget_loads();
     if (!axes_.empty()) add("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);");
   }
 

@@ -33,26 +33,23 @@ TEST_CASE("C with the kernel ABI") {
   const float* const B = (const float*)buffers[1];
   float* const C = (float*)buffers[2];
   const int64_t n = vars[0];
-  {
-    lathe_f32x16 acc_0;
-    lathe_f32x16 acc_16;
-    acc_0 = lathe_splat16(lathe_f32x16, 0.0f);
-    acc_16 = lathe_splat16(lathe_f32x16, 0.0f);
-    for (int64_t k = 0; k < n; ++k) {
-      const float v0 = A[i * n * 2 + k];
-      const lathe_f32x16 v1 = *(const lathe_f32x16_u*)(B + k * 16);
-      acc_0 = lathe_fma_f32x16(lathe_splat16(lathe_f32x16, v0), v1, acc_0);
-      const float v2 = A[i * n * 2 + k + n];
-      const lathe_f32x16 v3 = *(const lathe_f32x16_u*)(B + k * 16);
-      acc_16 = lathe_fma_f32x16(lathe_splat16(lathe_f32x16, v2), v3, acc_16);
-    }
-    const lathe_f32x16 v4 = lathe_splat16(lathe_f32x16, 0.0f);
-    const lathe_f32x16 v5 = lathe_larger_f32x16(v4, acc_0);
-    *(lathe_f32x16_u*)(C + i * 32) = v5;
-    const lathe_f32x16 v6 = lathe_splat16(lathe_f32x16, 0.0f);
-    const lathe_f32x16 v7 = lathe_larger_f32x16(v6, acc_16);
-    *(lathe_f32x16_u*)(C + i * 32 + 16) = v7;
+  lathe_f32x16 acc_0;
+  lathe_f32x16 acc_16;
+  acc_0 = lathe_splat16(lathe_f32x16, 0.0f);
+  acc_16 = lathe_splat16(lathe_f32x16, 0.0f);
+  for (int64_t k = 0; k < n; ++k) {
+    const float v0 = A[i * n * 2 + k];
+    const lathe_f32x16 v1 = *(const lathe_f32x16_u*)(B + k * 16);
+    acc_0 = lathe_fma_f32x16(lathe_splat16(lathe_f32x16, v0), v1, acc_0);
+    const float v2 = A[i * n * 2 + k + n];
+    acc_16 = lathe_fma_f32x16(lathe_splat16(lathe_f32x16, v2), v1, acc_16);
   }
+  const lathe_f32x16 v3 = lathe_splat16(lathe_f32x16, 0.0f);
+  const lathe_f32x16 v4 = lathe_larger_f32x16(v3, acc_0);
+  *(lathe_f32x16_u*)(C + i * 32) = v4;
+  const lathe_f32x16 v5 = lathe_splat16(lathe_f32x16, 0.0f);
+  const lathe_f32x16 v6 = lathe_larger_f32x16(v5, acc_16);
+  *(lathe_f32x16_u*)(C + i * 32 + 16) = v6;
 }
 void tile(void* const* buffers, const int64_t* vars, char* scratch, const struct lathe_env* env) {
   env->parallel_for(env, 16, tile_body0, buffers, vars, scratch);
@@ -64,42 +61,58 @@ TEST_CASE("standalone C") {
   CHECK(render::render_c(tile(), {.vector_bytes = 32, .standalone = true, .scratch_offsets = {}}) ==
         R"(void tile(const float* A, const float* B, float* C, int64_t n) {
   for (int64_t i = 0; i < 16; ++i) {
-    {
-      lathe_f32x8 acc_0;
-      lathe_f32x8 acc_8;
-      lathe_f32x8 acc_16;
-      lathe_f32x8 acc_24;
-      acc_0 = lathe_splat8(lathe_f32x8, 0.0f);
-      acc_8 = lathe_splat8(lathe_f32x8, 0.0f);
-      acc_16 = lathe_splat8(lathe_f32x8, 0.0f);
-      acc_24 = lathe_splat8(lathe_f32x8, 0.0f);
-      for (int64_t k = 0; k < n; ++k) {
-        const float v0 = A[i * n * 2 + k];
-        const lathe_f32x8 v1 = *(const lathe_f32x8_u*)(B + k * 16);
-        acc_0 = lathe_fma_f32x8(lathe_splat8(lathe_f32x8, v0), v1, acc_0);
-        const float v2 = A[i * n * 2 + k];
-        const lathe_f32x8 v3 = *(const lathe_f32x8_u*)(B + k * 16 + 8);
-        acc_8 = lathe_fma_f32x8(lathe_splat8(lathe_f32x8, v2), v3, acc_8);
-        const float v4 = A[i * n * 2 + k + n];
-        const lathe_f32x8 v5 = *(const lathe_f32x8_u*)(B + k * 16);
-        acc_16 = lathe_fma_f32x8(lathe_splat8(lathe_f32x8, v4), v5, acc_16);
-        const float v6 = A[i * n * 2 + k + n];
-        const lathe_f32x8 v7 = *(const lathe_f32x8_u*)(B + k * 16 + 8);
-        acc_24 = lathe_fma_f32x8(lathe_splat8(lathe_f32x8, v6), v7, acc_24);
-      }
-      const lathe_f32x8 v8 = lathe_splat8(lathe_f32x8, 0.0f);
-      const lathe_f32x8 v9 = lathe_larger_f32x8(v8, acc_0);
-      *(lathe_f32x8_u*)(C + i * 32) = v9;
-      const lathe_f32x8 v10 = lathe_splat8(lathe_f32x8, 0.0f);
-      const lathe_f32x8 v11 = lathe_larger_f32x8(v10, acc_8);
-      *(lathe_f32x8_u*)(C + i * 32 + 8) = v11;
-      const lathe_f32x8 v12 = lathe_splat8(lathe_f32x8, 0.0f);
-      const lathe_f32x8 v13 = lathe_larger_f32x8(v12, acc_16);
-      *(lathe_f32x8_u*)(C + i * 32 + 16) = v13;
-      const lathe_f32x8 v14 = lathe_splat8(lathe_f32x8, 0.0f);
-      const lathe_f32x8 v15 = lathe_larger_f32x8(v14, acc_24);
-      *(lathe_f32x8_u*)(C + i * 32 + 24) = v15;
+    lathe_f32x8 acc_0;
+    lathe_f32x8 acc_8;
+    lathe_f32x8 acc_16;
+    lathe_f32x8 acc_24;
+    acc_0 = lathe_splat8(lathe_f32x8, 0.0f);
+    acc_8 = lathe_splat8(lathe_f32x8, 0.0f);
+    acc_16 = lathe_splat8(lathe_f32x8, 0.0f);
+    acc_24 = lathe_splat8(lathe_f32x8, 0.0f);
+    for (int64_t k = 0; k < n; ++k) {
+      const float v0 = A[i * n * 2 + k];
+      const lathe_f32x8 v1 = *(const lathe_f32x8_u*)(B + k * 16);
+      acc_0 = lathe_fma_f32x8(lathe_splat8(lathe_f32x8, v0), v1, acc_0);
+      const lathe_f32x8 v2 = *(const lathe_f32x8_u*)(B + k * 16 + 8);
+      acc_8 = lathe_fma_f32x8(lathe_splat8(lathe_f32x8, v0), v2, acc_8);
+      const float v3 = A[i * n * 2 + k + n];
+      acc_16 = lathe_fma_f32x8(lathe_splat8(lathe_f32x8, v3), v1, acc_16);
+      acc_24 = lathe_fma_f32x8(lathe_splat8(lathe_f32x8, v3), v2, acc_24);
     }
+    const lathe_f32x8 v4 = lathe_splat8(lathe_f32x8, 0.0f);
+    const lathe_f32x8 v5 = lathe_larger_f32x8(v4, acc_0);
+    *(lathe_f32x8_u*)(C + i * 32) = v5;
+    const lathe_f32x8 v6 = lathe_splat8(lathe_f32x8, 0.0f);
+    const lathe_f32x8 v7 = lathe_larger_f32x8(v6, acc_8);
+    *(lathe_f32x8_u*)(C + i * 32 + 8) = v7;
+    const lathe_f32x8 v8 = lathe_splat8(lathe_f32x8, 0.0f);
+    const lathe_f32x8 v9 = lathe_larger_f32x8(v8, acc_16);
+    *(lathe_f32x8_u*)(C + i * 32 + 16) = v9;
+    const lathe_f32x8 v10 = lathe_splat8(lathe_f32x8, 0.0f);
+    const lathe_f32x8 v11 = lathe_larger_f32x8(v10, acc_24);
+    *(lathe_f32x8_u*)(C + i * 32 + 24) = v11;
+  }
+}
+)");
+}
+
+TEST_CASE("C: part of a vector, lanes apart, and a prefetch, each loaded once") {
+  const ast::Kernel kernel = ast::parse(R"(kernel part(A: f32[9, 13] in, B: f32[40, 16] in, C: f32[9, 13] out) {
+for i in 9 {
+for l in 13 vector(16) { C[i, l] = A[i, l - 1; 0 < l; l < i + 2] * B[i, 3; ahead: 16] + B[l, i] }
+for l in 13 vector(16) { C[i, l] max= A[i, l - 1; 0 < l; l < i + 2] * B[i, 3; ahead: 16] } } })");
+  CHECK(render::render_c(kernel, {.standalone = true, .scratch_offsets = {}}) == R"(void part(const float* A, const float* B, float* C) {
+  for (int64_t i = 0; i < 9; ++i) {
+    const lathe_f32x16 v0 = lathe_load_part_f32x16(A + i * 13 + (-1), 1, i + 2);
+    lathe_prefetch(B + i * 16 + 19);
+    const float v1 = B[i * 16 + 3];
+    const lathe_f32x16 v2 = (v0 * lathe_splat16(lathe_f32x16, v1));
+    const lathe_f32x16 v3 = lathe_load_apart_f32x16(B + i, 0, 13, 0, 16, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 0, 0, 0);
+    const lathe_f32x16 v4 = (v2 + v3);
+    lathe_store_part_f32x16(C + i * 13, v4, 13);
+    const lathe_f32x16 v5 = lathe_load_part_f32x16(C + i * 13, 0, 13);
+    const lathe_f32x16 v6 = (v0 * lathe_splat16(lathe_f32x16, v1));
+    lathe_store_part_f32x16(C + i * 13, lathe_max_f32x16(v5, v6), 13);
   }
 }
 )");
@@ -118,26 +131,23 @@ void tile(__global const float* A, __global const float* B, __global float* C, c
   C += lathe_begin2;
   {
     const long i = get_group_id(0);
-    {
-      float16 acc_0;
-      float16 acc_16;
-      acc_0 = ((float16)(0.0f));
-      acc_16 = ((float16)(0.0f));
-      for (long k = 0; k < n; ++k) {
-        const float v0 = A[i * n * 2 + k];
-        const float16 v1 = vload16(0, B + k * 16);
-        acc_0 = fma(((float16)(v0)), v1, acc_0);
-        const float v2 = A[i * n * 2 + k + n];
-        const float16 v3 = vload16(0, B + k * 16);
-        acc_16 = fma(((float16)(v2)), v3, acc_16);
-      }
-      const float16 v4 = ((float16)(0.0f));
-      const float16 v5 = select(acc_0, v4, v4 > acc_0);
-      vstore16(v5, 0, C + i * 32);
-      const float16 v6 = ((float16)(0.0f));
-      const float16 v7 = select(acc_16, v6, v6 > acc_16);
-      vstore16(v7, 0, C + i * 32 + 16);
+    float16 acc_0;
+    float16 acc_16;
+    acc_0 = ((float16)(0.0f));
+    acc_16 = ((float16)(0.0f));
+    for (long k = 0; k < n; ++k) {
+      const float v0 = A[i * n * 2 + k];
+      const float16 v1 = vload16(0, B + k * 16);
+      acc_0 = fma(((float16)(v0)), v1, acc_0);
+      const float v2 = A[i * n * 2 + k + n];
+      acc_16 = fma(((float16)(v2)), v1, acc_16);
     }
+    const float16 v3 = ((float16)(0.0f));
+    const float16 v4 = select(acc_0, v3, v3 > acc_0);
+    vstore16(v4, 0, C + i * 32);
+    const float16 v5 = ((float16)(0.0f));
+    const float16 v6 = select(acc_16, v5, v5 > acc_16);
+    vstore16(v6, 0, C + i * 32 + 16);
   }
 }
 )");

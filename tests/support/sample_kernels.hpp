@@ -74,6 +74,36 @@ inline std::string transpose_text(const char* dtype, int lanes, int squares) {
   return t + "} }\n}\n";
 }
 
+/// Vectors of `width` lanes of which `active` exist: in memory one after the other, apart and between guards,
+/// summed up, and in a tile in registers of which whole rows are used, too.
+inline std::string parts_text(const char* dtype, int width, int active) {
+  std::string t = fmt::format("kernel parts(A: {0}[18, 40] in, O: {0}[5, {1}] out, G: {0}[5, {1}] out, "
+                              "P: {0}[{1}, 5] out, S: {0}[10] out, T: {0}[5, {2}] out) {{\nfor i in 5 {{\n",
+                              dtype, active, width);
+  const auto part = [&](const std::string& statement) {
+    t += fmt::format("for l in {} vector({}) {{ {} }}\n", active, width, statement);
+  };
+  const auto whole = [&](const std::string& statement) {
+    t += fmt::format("for l in {0} vector({0}) {{ {1} }}\n", width, statement);
+  };
+  part("O[i, l] = A[i, l + 3] * A[l, i]");
+  part("O[i, l] += A[17, 38 - l; l < 9]");
+  part("G[i, l] = A[i + 13, l - 1; 0 < l; l < i + 2] + A[i + 13, l*2; l*2 < i*3]");
+  part("G[i, l] += A[0, l*2; 7 <= l*2 + i; i < 4]");
+  part("P[l, i] = A[l, i*2 + 1] + A[i, l*3; l < 12]");
+  part("P[l, i] += A[l//4 + i, l%4*5 + 2; l < 10] * A[l//4 + i, l%4*5 + 2]");
+  t += fmt::format("S[i] = 1:{0}\nS[i + 5] = 0:{0}\n", dtype);
+  part("S[i] += A[i, l]");
+  part("S[i + 5] max= A[i, l + 1]");
+  t += fmt::format("alloc r: {}[2, {}] register {{\n", dtype, width);
+  whole("r[0, l] = A[i, l]");
+  whole("r[1, l] = A[i + 1, l]");
+  part("r[0, l] = A[i, l + 16]");
+  part("r[1, l] += A[i, l + 17]");
+  whole("T[i, l] = r[0, l] + r[1, l]");
+  return t + "} }\n}\n";
+}
+
 /// Run by every device.
 inline std::vector<SampleKernel> sample_kernels() {
   constexpr double few_ulps = 1e-5; // of sums of at most a few hundred terms near 1
@@ -133,6 +163,13 @@ inline std::vector<SampleKernel> sample_kernels() {
        "for l in 16 vector(16) { S[i] += acc[l] } } }\n}",
        {{}},
        few_ulps},
+      {"parts of vectors of f32", parts_text("f32", 16, 13), {{}}, few_ulps},
+      {"parts of half a vector of f32", parts_text("f32", 8, 7), {{}}, few_ulps},
+      {"a part that is all but one vector of f64", parts_text("f64", 16, 9), {{}}, few_ulps},
+      {"parts of vectors of i32", parts_text("i32", 16, 11)},
+      {"parts of vectors of i64", parts_text("i64", 8, 5)},
+      {"parts of vectors of i16", parts_text("i16", 16, 15)},
+      {"parts of vectors of u8", parts_text("u8", 16, 3)},
       {"gather and scatter",
        "kernel gather(A: f32[9] in, I: i32[40] in, G: f32[40] out, C: f32[6] out, D: i64[5] out) {\n"
        "for i in 40 { G[i] = A[@I[i] - 1:i32] }\n"

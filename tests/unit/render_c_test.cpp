@@ -73,6 +73,51 @@ TEST_CASE("standalone source computes what the interpreter does") {
   dlclose(object);
 }
 
+TEST_CASE("parts of vectors, whatever the target has for them") {
+  std::vector<std::string> targets = {""};
+#if defined(__x86_64__)
+  targets = {"-march=x86-64"};
+  if (__builtin_cpu_supports("avx2")) targets.push_back("-march=x86-64 -mavx2");
+  if (__builtin_cpu_supports("avx512f")) targets.push_back("-march=x86-64 -mavx512f");
+  if (__builtin_cpu_supports("avx512vl")) targets.push_back("-march=native");
+#endif
+  std::vector<std::string> compilers = {"cc"};
+  if (succeeds("command -v clang > /dev/null 2>&1")) compilers.push_back("clang");
+  const ast::Kernel kernels[] = {ast::parse(parts_text("f32", 16, 13)), ast::parse(parts_text("f64", 8, 5)),
+                                 ast::parse(parts_text("u32", 8, 7)), ast::parse(parts_text("i8", 16, 9))};
+  const Folder folder;
+  for (const std::string& target : targets)
+    for (const std::string& compiler : compilers)
+      for (int bytes : {16, 64}) {
+        std::string source = render::c_prelude();
+        for (size_t k = 0; k < std::size(kernels); ++k) {
+          ast::Kernel kernel = kernels[k];
+          kernel.name = fmt::format("parts{}", k);
+          render::COptions options = standalone;
+          options.vector_bytes = bytes;
+          source += render::render_c(kernel, options);
+        }
+        const std::string file = (folder.path / "parts.c").string(), object_file = file + ".so";
+        std::ofstream(file) << source;
+        INFO(compiler << " " << target << " " << bytes);
+        REQUIRE(succeeds(fmt::format("{} -std=c11 -O2 {} -shared -fPIC -o {} {} -lm", compiler, target,
+                                     object_file, file)));
+        void* object = dlopen(object_file.c_str(), RTLD_NOW | RTLD_LOCAL);
+        REQUIRE((object != nullptr));
+        for (size_t k = 0; k < std::size(kernels); ++k) {
+          auto function = reinterpret_cast<void (*)(const void*, void*, void*, void*, void*, void*)>(
+              dlsym(object, fmt::format("parts{}", k).c_str()));
+          REQUIRE((function != nullptr));
+          Contents want = sample_contents(kernels[k], {}, false, 3), got = want;
+          interpret(kernels[k], want, {});
+          function(got[0].data(), got[1].data(), got[2].data(), got[3].data(), got[4].data(), got[5].data());
+          CHECK(first_difference(kernels[k], got, want, 1e-5) == "");
+        }
+        dlclose(object);
+        std::filesystem::remove(object_file);
+      }
+}
+
 TEST_CASE("narrower vectors and none") {
   const ast::Kernel kernel = ast::parse("kernel k(A: f32[16] in, O: f32[16] out) {\n"
                                         "for l in 16 vector(16) { O[l] = A[l] + A[l] }\n}");

@@ -1,4 +1,5 @@
 // What blocks of statements write, and vectors reduced to one element.
+#include "core/neutral.hpp"
 #include "render/llvm/emitter.hpp"
 
 namespace lathe::render {
@@ -26,10 +27,8 @@ const std::set<int>& FunctionEmitter::written_in(Statements body) {
   return out;
 }
 
-/// Leaves a sum as it is, -0 included.
 llvm::Constant* FunctionEmitter::neutral(Op combine, DType dtype) const {
-  const bool zero = combine == Op::Add && is_float(dtype);
-  return scalar_constant(state_.context, zero ? Scalar::of_float(dtype, -0.0) : identity(combine, dtype));
+  return scalar_constant(state_.context, lathe::neutral(combine, dtype));
 }
 
 /// All lanes into one: a tree of pairs, in an order that does not depend on the target.

@@ -1,0 +1,12 @@
+// What leaves every value as it is when it is combined with it: -0 for sums of floats, where the identity 0
+// would turn -0 into 0.
+#pragma once
+#include "core/op.hpp"
+
+namespace lathe {
+
+inline Scalar neutral(Op combine, DType dtype) {
+  return combine == Op::Add && is_float(dtype) ? Scalar::of_float(dtype, -0.0) : identity(combine, dtype);
+}
+
+} // namespace lathe

@@ -1,0 +1,228 @@
+// Loads of the C family: scalars, vectors, and the lanes of a vector that guards and ragged ends leave; each
+// once per place.
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "render/c_family.hpp"
+
+namespace lathe::render {
+
+std::optional<CFamily::Place> CFamily::place_of(Expr flat, const std::vector<Expr>& guards,
+                                                const Chunk* chunk) {
+  const bool linear = !chunk || stride_of(flat, chunk->var);
+  Place place = {Expr(linear).node(), Expr(chunk ? chunk->lanes : 1).node(),
+                 Expr(chunk ? chunk->active : 1).node()};
+  const auto add_ends = [&](Expr e) {
+    if (!chunk || !depends_on(e, chunk->var)) {
+      place.insert(place.end(), {e.node(), nullptr});
+      return true;
+    }
+    place.insert(place.end(), {at_lane(e, *chunk, 0).node(), at_lane(e, *chunk, chunk->lanes - 1).node()});
+    return stride_of(e, chunk->var).has_value();
+  };
+  if (linear)
+    add_ends(flat);
+  else
+    for (int i = 0; i < chunk->active; ++i) place.push_back(at_lane(flat, *chunk, i).node());
+  for (Expr g : guards) {
+    place.push_back(Expr(static_cast<int>(g.kind())).node());
+    const bool compares = g.kind() == ExprKind::Lt || g.kind() == ExprKind::Le;
+    if (compares ? !add_ends(g.lhs()) || !add_ends(g.rhs()) : chunk && depends_on(g, chunk->var)) return {};
+    if (!compares) place.push_back(g.node());
+  }
+  return place;
+}
+
+Operand CFamily::load(const ast::Value& v, const Chunk* chunk) {
+  const auto& attr = std::get<ast::LoadAttr>(v.attr);
+  const Expr flat = flat_index(*attr.buffer, attr.index);
+  const auto place = slices_of(attr.buffer) ? std::nullopt : place_of(flat, attr.guards, chunk);
+  if (!place) return load_anew(v, flat, chunk);
+  const auto& known = loads_[attr.buffer->id];
+  if (const auto found = known.find(*place); found != known.end()) return found->second.value;
+  const Operand loaded = load_anew(v, flat, chunk);
+  loads_[attr.buffer->id].emplace(*place, Known{loaded, indent_});
+  deepest_load_ = std::max(deepest_load_, indent_);
+  return loaded;
+}
+
+Operand CFamily::load_anew(const ast::Value& v, Expr flat, const Chunk* chunk) {
+  const auto& attr = std::get<ast::LoadAttr>(v.attr);
+  const auto varies = [&](Expr e) { return chunk && depends_on(e, chunk->var); };
+  if (!varies(flat) && std::none_of(attr.guards.begin(), attr.guards.end(), varies)) {
+    Operand out{"", v.dtype, 1};
+    if (attr.ahead)
+      add(dialect_.prefetch(
+          fmt::format("{} + {}", pointer(attr.buffer), expr(flat + attr.ahead, Level::Sum))));
+    if (attr.guards.empty() && slices_of(attr.buffer)) {
+      out.text = element(attr.buffer, flat);
+      return out;
+    }
+    std::string text = element(attr.buffer, flat);
+    if (!attr.guards.empty())
+      text = fmt::format("({}) ? {} : {}", conjunction(attr.guards), text,
+                         literal(dialect_, Scalar::zero(v.dtype)));
+    out.text = local(dialect_.type(v.dtype, 1), text);
+    return out;
+  }
+  const auto stride = varies(flat) ? stride_of(flat, chunk->var) : std::nullopt;
+  const bool contiguous = stride && stride->is_const(1);
+  if (attr.ahead && contiguous)
+    add(dialect_.prefetch(fmt::format("{} + {}", pointer(attr.buffer),
+                                      expr(at_lane(flat, *chunk, 0) + attr.ahead, Level::Sum))));
+  Operand out{"", v.dtype, chunk->lanes};
+  if (v.dtype == DType::Bool) out.mask_bytes = 1;
+  if (const Slices* slices = slices_of(attr.buffer); slices && contiguous) {
+    out.text = slices->at(at_lane(flat, *chunk, 0).value()).name;
+    return out;
+  }
+  if (stride && attr.guards.empty())
+    if (auto column = load_column(attr.buffer, at_lane(flat, *chunk, 0), *stride, *chunk)) return *column;
+  if (const auto range = range_of(attr.guards, *chunk))
+    return load_range(std::move(out), attr.buffer, flat, attr.guards, *range, *chunk);
+  out.text = local(ops_.type_of(out), lanes_of(attr.buffer, flat, attr.guards, *chunk));
+  return out;
+}
+
+std::optional<CFamily::LaneRange> CFamily::range_of(const std::vector<Expr>& guards, const Chunk& chunk) {
+  LaneRange range{0, chunk.active, {}};
+  for (Expr g : guards) {
+    const Expr first = at_lane(g, chunk, 0);
+    if (depends_on(g, chunk.var)) {
+      if (g.kind() != ExprKind::Lt && g.kind() != ExprKind::Le) return {};
+      const Expr margin = g.rhs() - g.lhs() + (g.kind() == ExprKind::Le ? 1 : 0); // > 0 where it holds
+      const auto stride = stride_of(margin, chunk.var);
+      if (!stride || !stride->is_const()) return {};
+      if (first != at_lane(g, chunk, chunk.active - 1)) {
+        const Expr start = at_lane(margin, chunk, 0);
+        const int64_t step = stride->value();
+        if (step > 0)
+          range.lo = max(range.lo, floordiv(-start, step) + 1);
+        else
+          range.hi = min(range.hi, ceildiv(start, -step));
+        continue;
+      }
+    }
+    if (first.is_const(0)) range.hi = 0;
+    if (!first.is_const()) range.always.push_back(first);
+  }
+  return range;
+}
+
+std::vector<int64_t> CFamily::offsets_of(const ast::BufferRef& buffer, Expr flat, const Chunk& chunk) const {
+  const LaneAccess* access = dialect_.lane_access();
+  if (!access || slices_of(buffer) || !access->has_offsets(buffer->dtype, chunk.lanes)) return {};
+  const Expr start = at_lane(flat, chunk, 0);
+  std::vector<int64_t> offsets;
+  for (int i = 0; i < chunk.lanes; ++i) {
+    const Expr offset = i < chunk.active ? at_lane(flat, chunk, i) - start : Expr(0);
+    if (!offset.is_const() || std::abs(offset.value()) > std::numeric_limits<int32_t>::max()) return {};
+    offsets.push_back(offset.value());
+  }
+  return offsets;
+}
+
+Operand CFamily::load_range(Operand out, const ast::BufferRef& buffer, Expr flat,
+                            const std::vector<Expr>& guards, const LaneRange& range, const Chunk& chunk) {
+  const DType stored = out.dtype == DType::Bool ? DType::I8 : out.dtype;
+  const auto stride = stride_of(flat, chunk.var);
+  const bool contiguous = stride && stride->is_const(1);
+  const std::string zero = dialect_.splat(literal(dialect_, Scalar::zero(stored)), stored, out.lanes);
+  const auto as_mask = [&](const std::string& vector) {
+    if (buffer->dtype != DType::Bool) return vector;
+    const std::string zeros = dialect_.splat("0", DType::U8, out.lanes);
+    return dialect_.reinterpret(fmt::format("{} != {}", vector, zeros), DType::I8, DType::I8, out.lanes);
+  };
+  const auto address = [&] {
+    return fmt::format("{} + {}", pointer(buffer), expr(at_lane(flat, chunk, 0), Level::Sum));
+  };
+  const auto whole = [&] {
+    return contiguous ? as_mask(dialect_.vector_load(address(), buffer->dtype, out.lanes))
+                      : lanes_of(buffer, flat, {}, chunk);
+  };
+  const auto declare = [&](const std::string& text) {
+    out.text = local(ops_.type_of(out), text);
+    return out;
+  };
+  // What lies past the active lanes may be loaded with them, if it is there.
+  const bool there = contiguous && range.hi.is_const(chunk.active) && dialect_.loads_between() &&
+                     proves_le(at_lane(flat, chunk, out.lanes), num_elements(buffer->shape));
+  const bool all = range.lo.is_const(0) && (there || range.hi.is_const(out.lanes));
+  if (proves_le(range.hi, range.lo)) return declare(zero);
+  if (all && range.always.empty()) return declare(whole());
+  const LaneAccess* access = dialect_.lane_access();
+  const std::vector<int64_t> offsets =
+      all || contiguous ? std::vector<int64_t>() : offsets_of(buffer, flat, chunk);
+  if (!all && access && (contiguous || !offsets.empty())) {
+    std::string hi = expr(range.hi);
+    if (!range.always.empty()) hi = fmt::format("({}) ? {} : 0", conjunction(range.always), hi);
+    if (contiguous)
+      return declare(as_mask(access->load(address(), buffer->dtype, out.lanes, expr(range.lo), hi)));
+    return declare(access->load_apart(address(), offsets, buffer->dtype, expr(range.lo), hi));
+  }
+  if (!all && range.lo.is_const() && range.hi.is_const() && range.always.empty())
+    return declare(lanes_of(buffer, flat, guards, chunk));
+  out.text = names_.fresh_value();
+  add(fmt::format("{} {} = {};", ops_.type_of(out), out.text, zero));
+  const auto branch = [&](const std::string& head, const std::string& condition, const auto& value) {
+    add(fmt::format("{} ({}) {{", head, condition));
+    ++indent_;
+    add(fmt::format("{} = {};", out.text, value()));
+    --indent_;
+  };
+  std::vector<Expr> conditions = range.always;
+  if (!all) conditions.insert(conditions.end(), {le(range.lo, 0), le(out.lanes, range.hi)});
+  std::erase_if(conditions, [](Expr e) { return e.is_const() && e.value() != 0; });
+  branch("if", conjunction(conditions), whole);
+  if (!all) {
+    conditions = range.always;
+    conditions.push_back(lt(range.lo, range.hi));
+    branch("} else if", conjunction(conditions), [&] { return lanes_of(buffer, flat, guards, chunk); });
+  }
+  add("}");
+  return out;
+}
+
+std::string CFamily::lanes_of(const ast::BufferRef& buffer, Expr flat, const std::vector<Expr>& guards,
+                              const Chunk& chunk) {
+  const auto stride = stride_of(flat, chunk.var);
+  if (guards.empty() && stride && stride->is_const(2) && chunk.lanes > 2 && chunk.active == chunk.lanes &&
+      dialect_.loads_between() && buffer->dtype != DType::Bool && !slices_of(buffer)) {
+    // Two loads that touch nothing past the last element, and a shuffle.
+    std::string halves[2];
+    std::vector<int> pick;
+    for (int h = 0; h < 2; ++h) {
+      const Expr start = at_lane(flat, chunk, 0) + h * (chunk.lanes - 1);
+      const std::string address = fmt::format("{} + {}", pointer(buffer), expr(start, Level::Sum));
+      halves[h] = local(dialect_.type(buffer->dtype, chunk.lanes),
+                        dialect_.vector_load(address, buffer->dtype, chunk.lanes));
+    }
+    for (int i = 0; i < chunk.lanes; ++i) pick.push_back(2 * i < chunk.lanes ? 2 * i : 2 * i + 1);
+    return dialect_.shuffle(halves[0], halves[1], pick, buffer->dtype);
+  }
+  if (const auto offsets = guards.empty() ? offsets_of(buffer, flat, chunk) : std::vector<int64_t>();
+      !offsets.empty()) {
+    const std::string address =
+        fmt::format("{} + {}", pointer(buffer), expr(at_lane(flat, chunk, 0), Level::Sum));
+    return dialect_.lane_access()->load_apart(address, offsets, buffer->dtype, "0",
+                                              fmt::format("{}", chunk.active));
+  }
+  const std::string zero = literal(dialect_, Scalar::zero(buffer->dtype));
+  std::vector<std::string> lanes;
+  for (int i = 0; i < chunk.active; ++i) {
+    std::vector<Expr> here;
+    for (Expr g : guards) here.push_back(at_lane(g, chunk, i));
+    std::erase_if(here, [](Expr e) { return e.is_const() && e.value() != 0; });
+    const bool never = std::any_of(here.begin(), here.end(), [](Expr e) { return e.is_const(0); });
+    std::string text = never ? zero : element(buffer, at_lane(flat, chunk, i));
+    if (!never && !here.empty()) text = fmt::format("({}) ? {} : {}", conjunction(here), text, zero);
+    lanes.push_back(buffer->dtype == DType::Bool ? fmt::format("({}) ? -1 : 0", text) : text);
+  }
+  lanes.resize(chunk.lanes, "0");
+  return dialect_.from_lanes(lanes, buffer->dtype == DType::Bool ? DType::I8 : buffer->dtype);
+}
+
+} // namespace lathe::render
