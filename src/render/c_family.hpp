@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ast/ast.hpp"
+#include "ast/flat_index.hpp"
 #include "render/c_names.hpp"
 #include "render/c_ops.hpp"
 
@@ -30,7 +30,6 @@ struct Chunk {
 std::vector<Chunk> chunks_of(const ast::For& loop, const Dialect& dialect);
 int chunk_lanes(const ast::For& loop, const Dialect& dialect);
 Expr at_lane(Expr e, const Chunk& chunk, int lane);
-Expr flat_index(const ast::Buffer& buffer, const std::vector<Expr>& index);
 
 /// A register buffer that is only ever touched at constant places, in pieces that don't overlap: each piece
 /// is a variable.

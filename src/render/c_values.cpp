@@ -14,12 +14,6 @@ Expr at_lane(Expr e, const Chunk& chunk, int lane) {
   return substitute(e, {{chunk.var, Expr(chunk.first + lane)}});
 }
 
-Expr flat_index(const ast::Buffer& buffer, const std::vector<Expr>& index) {
-  Expr flat = 0;
-  for (size_t d = 0; d < index.size(); ++d) flat = flat * buffer.shape[d] + index[d];
-  return flat;
-}
-
 const std::string& CFamily::pointer(const ast::BufferRef& buffer) {
   used_buffers_.emplace(buffer->id, buffer);
   return names_.buffer(*buffer);

@@ -163,6 +163,10 @@ TEST_CASE("products of integers with a zero point for each row and column") {
   const Value y = one("MatMulInteger", {a, b, Tensor::from<uint8_t>({1, 3}), Tensor::from<uint8_t>({5, 6})});
   CHECK(y.dtype() == DType::I32);
   CHECK(integers(y) == Integers{2, 2, 2, 2});
+  // A scalar has no axis for zero points of its own.
+  CHECK_THROWS_WITH_AS(
+      one("MatMulInteger", {a, Tensor::scalar<uint8_t>(1), Value(), Tensor::from<uint8_t>({5, 6})}),
+      doctest::Contains("MatMulInteger"), Error);
 }
 
 TEST_CASE("padding of integer convolutions is the zero point") {

@@ -54,7 +54,7 @@ Value elementwise(const Call& call, const std::vector<Value>& operands, DType re
 }
 
 Tensor along_axis(const Tensor& parameter, int axis, int rank) {
-  if (parameter.rank() != 1 || axis >= rank)
+  if (parameter.rank() != 1 || axis < 0 || axis >= rank)
     throw Error(ErrorKind::Shape, "a parameter of " + to_string(parameter.shape()) + " for axis " +
                                       std::to_string(axis) + " of " + std::to_string(rank) +
                                       ", expected one number for each of the axis' positions");

@@ -41,15 +41,6 @@ Value* FunctionEmitter::base_of(const ast::Buffer& buffer) {
   throw InternalError("llvm: buffer " + buffer.name + " is not reachable from a parallel loop");
 }
 
-Expr FunctionEmitter::flat_index(const ast::Buffer& buffer, const std::vector<Expr>& index) const {
-  Expr flat = 0, stride = 1;
-  for (size_t d = buffer.shape.size(); d-- > 0;) {
-    flat = flat + index[d] * stride;
-    stride = stride * buffer.shape[d];
-  }
-  return flat;
-}
-
 /// The base plus the terms of each loop level in turn, so that an inner loop adds only what changes in it.
 Value* FunctionEmitter::address(const ast::Buffer& buffer, Expr flat) {
   std::map<std::pair<int, bool>, Expr> parts; // by level; a constant comes last, to fold into the instruction

@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "ast/flat_index.hpp"
 #include "render/llvm/module.hpp"
 #include "render/llvm/ops.hpp"
 
@@ -142,7 +143,6 @@ private:
   Guard guard_of(const std::vector<Expr>& guards);
   Lanes lanes_of(Expr flat) const;
   llvm::Value* base_of(const ast::Buffer& buffer);
-  Expr flat_index(const ast::Buffer& buffer, const std::vector<Expr>& index) const;
   llvm::Value* address(const ast::Buffer& buffer, Expr flat);
   llvm::Value* lane_addresses(const ast::Buffer& buffer, const Lanes& lanes);
   int load_level(const ast::Buffer& buffer, int least) const;
