@@ -83,7 +83,7 @@ double flops_of(const Layer& layer, const NodeDef& node) {
     return made * window;
   }
   if (layer.op.rfind("Global", 0) == 0 || layer.op.rfind("Reduce", 0) == 0)
-    return elements(layer.inputs.at(0));
+    return layer.inputs.empty() ? made : elements(layer.inputs[0]);
   return made;
 }
 

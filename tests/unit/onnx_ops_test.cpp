@@ -337,3 +337,13 @@ TEST_CASE("pieces of a sequence: sizes, a last smaller one, and one of nothing")
   CHECK(second.elements()[0].shape() == Shape{2});
   CHECK_THROWS_AS(run_node("SequenceAt", {list, integer(3)}), Error);
 }
+
+TEST_CASE("axes that a value has not are errors that name the op") {
+  const Tensor x = Tensor::zeros({2, 1, 3}), weights = Tensor::zeros({1, 4, 3});
+  CHECK_THROWS_WITH_AS(
+      run_node("RNN", {x, weights, Tensor::zeros({1, 4})}, {attribute("hidden_size", int64_t{4})}),
+      doctest::Contains("RNN"), Error);
+  const Value list = Value::sequence(DType::I64, {Tensor::arange(2), Tensor::arange(3)});
+  CHECK_THROWS_WITH_AS(run_node("ConcatFromSequence", {list}, {attribute("axis", int64_t{3})}),
+                       doctest::Contains("ConcatFromSequence"), Error);
+}

@@ -69,11 +69,11 @@ Expr elements_between(const Shape& shape, int first, int last) {
 }
 
 int64_t fixed_size(const Call& call, const Value& value, int axis) {
-  const Expr size = value.shape().at(axis);
-  if (!size.is_const())
+  const Shape& shape = value.shape();
+  if (axis < 0 || axis >= static_cast<int>(shape.size()) || !shape[static_cast<size_t>(axis)].is_const())
     call.fail(ErrorKind::Shape,
-              "axis " + std::to_string(axis) + " of " + to_string(value.shape()) + ", expected a fixed size");
-  return size.value();
+              "axis " + std::to_string(axis) + " of " + to_string(shape) + ", expected a fixed size");
+  return shape[static_cast<size_t>(axis)].value();
 }
 
 int64_t unrolled_size(const Call& call, const Value& value, int axis, int64_t most) {
@@ -109,7 +109,11 @@ Value concat_values(const Call& call, const std::vector<Value>& parts, int axis)
   Expr size = 0;
   std::vector<Tensor> tensors;
   for (const Value& part : parts) {
-    size = size + part.shape().at(axis);
+    const Shape& shape = part.shape();
+    if (axis < 0 || axis >= static_cast<int>(shape.size()))
+      call.fail(ErrorKind::Shape,
+                "a part of " + to_string(shape) + ", expected an axis " + std::to_string(axis));
+    size = size + shape[static_cast<size_t>(axis)];
     if (!part.is_empty()) tensors.push_back(part.tensor());
   }
   if (tensors.empty()) return Value::empty(parts[0].dtype(), with_size(parts[0].shape(), axis, size));
