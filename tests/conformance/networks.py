@@ -5,12 +5,16 @@ The ONNX project's light_*.onnx have constant weights, so that their outputs say
 deterministic weights of its own (seeded, scaled by the variance of what flows in; the last layer so that no class wins outright), computes
 its outputs with ONNX Runtime, and has `lathe check` compare lathe's with them: every element within 1e-7 + 1e-3 of its magnitude.
 
-    networks.py MODELS_FOLDER --lathe build/release/lathe [--work FOLDER] [--only NAME] [--device cpu] [--threads 1] [--runs 5]
+Both are timed in turns, as often as --rounds says; the figures are medians of the rounds' medians.
+
+    networks.py MODELS_FOLDER --lathe build/release/lathe [--work FOLDER] [--only NAME] [--device cpu] [--threads 1] [--runs 5] [--rounds 3]
 
 Needs the Python packages onnx, onnxruntime and numpy; says so and exits with 77 where they are missing.
 """
 import argparse
 import pathlib
+import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -97,8 +101,8 @@ def temper(model, data):
             tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor) * np.float32(2 / spread), tensor.name))
 
 
-def prepare(source, folder, seed):
-    """Writes model.onnx, input_0.pb and output_*.pb; gives ONNX Runtime's seconds a run on one thread."""
+def prepare(source, folder, seed, threads):
+    """Writes model.onnx, input_0.pb and output_*.pb; gives a function that runs the network by ONNX Runtime."""
     folder.mkdir(parents=True, exist_ok=True)
     model = reweighted(onnx.load(source), seed)
     given = {t.name for t in model.graph.initializer}
@@ -108,19 +112,31 @@ def prepare(source, folder, seed):
     temper(model, data)
     onnx.save(model, folder / "model.onnx")
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     session = onnxruntime.InferenceSession(folder / "model.onnx", options, providers=["CPUExecutionProvider"])
     declared = session.get_inputs()[0]
     outputs = session.run(None, {declared.name: data})
-    seconds = []
-    for _ in range(5):
-        start = time.perf_counter()
-        session.run(None, {declared.name: data})
-        seconds.append(time.perf_counter() - start)
     (folder / "input_0.pb").write_bytes(numpy_helper.from_array(data).SerializeToString())
     for k, output in enumerate(outputs):
         (folder / f"output_{k}.pb").write_bytes(numpy_helper.from_array(output).SerializeToString())
-    return sorted(seconds)[2]
+    return lambda: session.run(None, {declared.name: data})
+
+
+def median_ms(run, count):
+    """Of `count` runs, after one that is not timed."""
+    run()
+    times = []
+    for _ in range(count):
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times) * 1e3
+
+
+def told_ms(output):
+    """The median that `lathe run` printed, in milliseconds."""
+    value, unit = re.search(r"median of \d+ runs: ([\d.]+) (\w+)", output).groups()
+    return float(value) * {"s": 1e3, "ms": 1, "us": 1e-3}[unit]
 
 
 def main():
@@ -132,6 +148,7 @@ def main():
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", default="1")
     parser.add_argument("--runs", default="5")
+    parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
     failed = []
     with tempfile.TemporaryDirectory() as temporary:
@@ -141,7 +158,7 @@ def main():
             if arguments.only not in name:
                 continue
             folder = work / name
-            reference = prepare(source, folder, seed=number)
+            reference = prepare(source, folder, number, int(arguments.threads))
             command = [arguments.lathe, "{}", str(folder / "model.onnx"), "--device", arguments.device, "--threads", arguments.threads]
             for action, extra in (("check", ["--data", str(folder)]), ("run", ["--input", str(folder / "input_0.pb"), "--runs", arguments.runs])):
                 done = subprocess.run([part.format(action) for part in command] + extra, capture_output=True, text=True)
@@ -149,7 +166,14 @@ def main():
                 print(f"{name}: {action}: " + "; ".join(told) + done.stderr.strip())
                 if done.returncode:
                     failed.append(f"{name} {action}")
-            print(f"{name}: ONNX Runtime {onnxruntime.__version__}, one thread: {reference * 1e3:.2f} ms", flush=True)
+            if not done.returncode:
+                ours, theirs = [told_ms(done.stdout)], [median_ms(reference, int(arguments.runs))]
+                for _ in range(arguments.rounds - 1):
+                    again = subprocess.run([part.format("run") for part in command] + extra, capture_output=True, text=True)
+                    ours.append(told_ms(again.stdout))
+                    theirs.append(median_ms(reference, int(arguments.runs)))
+                a, b = statistics.median(ours), statistics.median(theirs)
+                print(f"{name}: in turns: lathe {a:.2f} ms, ONNX Runtime {onnxruntime.__version__} {b:.2f} ms, {b / a:.2f} times as fast", flush=True)
             if not arguments.work:
                 for file in folder.iterdir():
                     file.unlink()
