@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kMostCopies = 8;        // of an innermost body
 constexpr int64_t kLongest = 1 << 10; // loads of a body, unrolled: code that nobody wants five times over
-constexpr int64_t kLargest = int64_t{1} << 48;
+constexpr int64_t kLargest = int64_t{1} << 48; // beyond, a bound says nothing, and sums of it overflow
 
 int64_t floor_of(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 

@@ -1,6 +1,6 @@
 // Proof that an access is in bounds. Loop extents are known to Expr; what a Load's guards add is used in two
-// ways: as facts for the prover, and by giving the guarded expression a name of its own with the guards' range,
-// which also serves indices that divide it.
+// ways: as facts for the prover, and by giving the guarded expression a name of its own with the guards'
+// range, which also serves indices that divide it.
 #include <algorithm>
 
 #include "ast/verify.hpp"

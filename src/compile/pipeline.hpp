@@ -17,9 +17,10 @@ search::Target target_for(const CompileOptions& options, const lower::Program& p
 search::SearchResult schedule(std::shared_ptr<const lower::Program> program, const CompileOptions& options);
 /// ast::prepare, and verify in debug builds.
 ast::Kernel finalise(const ast::Kernel& scheduled);
-std::string emit_kernel(const ast::Kernel& finalised, const std::string& target, const CompileOptions& options);
+std::string emit_kernel(const ast::Kernel& finalised, const std::string& target,
+                        const CompileOptions& options);
 
 /// For tests: compiles a given plan for a device, without search.
 Executable build(const search::Plan& plan, const CompileOptions& options);
 
-}  // namespace lathe::pipeline
+} // namespace lathe::pipeline

@@ -11,8 +11,8 @@ namespace lathe::search {
 
 /// Whether a program is large enough for it.
 bool has_regions(const lower::Program& program);
-/// Whether the clock would run out before each kernel's parameters and each place to start from were looked at:
-/// what to fuse is then decided quickly, and the time is for measuring.
+/// Whether the clock would run out before each kernel's parameters and each place to start from were looked
+/// at: what to fuse is then decided quickly, and the time is for measuring.
 bool is_long(const lower::Program& program);
 /// Ranks by the model alone. Nothing if some region can't be taken out of the program.
 std::optional<SearchResult> search_regions(const Plan& start, CostModel& model, const SearchOptions& options);

@@ -97,11 +97,13 @@ TEST_CASE("standalone C") {
 }
 
 TEST_CASE("C: part of a vector, lanes apart, and a prefetch, each loaded once") {
-  const ast::Kernel kernel = ast::parse(R"(kernel part(A: f32[9, 13] in, B: f32[40, 16] in, C: f32[9, 13] out) {
+  const ast::Kernel kernel =
+      ast::parse(R"(kernel part(A: f32[9, 13] in, B: f32[40, 16] in, C: f32[9, 13] out) {
 for i in 9 {
 for l in 13 vector(16) { C[i, l] = A[i, l - 1; 0 < l; l < i + 2] * B[i, 3; ahead: 16] + B[l, i] }
 for l in 13 vector(16) { C[i, l] max= A[i, l - 1; 0 < l; l < i + 2] * B[i, 3; ahead: 16] } } })");
-  CHECK(render::render_c(kernel, {.standalone = true, .scratch_offsets = {}}) == R"(void part(const float* A, const float* B, float* C) {
+  CHECK(render::render_c(kernel, {.standalone = true, .scratch_offsets = {}}) ==
+        R"(void part(const float* A, const float* B, float* C) {
   for (int64_t i = 0; i < 9; ++i) {
     const lathe_f32x16 v0 = lathe_load_part_f32x16(A + i * 13 + (-1), 1, i + 2);
     lathe_prefetch(B + i * 16 + 19);
