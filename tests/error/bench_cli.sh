@@ -154,6 +154,10 @@ accepted '2 schedules taken' db import --file "$exported"
 accepted '"label": "a[33, 9] b[9, 17] -> ' db list --json
 accepted '0 schedules and 0 candidates removed' db prune
 accepted '"largest":' explain matmul --shape 33x17x9 --json
+# Graph moves make another program: its kernels are what is measured.
+printf 'winograd(t2, 2)\ninnermost(t3, 1)\n' >"$LATHE_CACHE_DIR/graph.moves"
+accepted '"kernel": "k_t5"' explain conv2d --shape 16x7x9x11x3x3 --moves "$LATHE_CACHE_DIR/graph.moves" --json
+if grep -qF 'not measured' "$LATHE_CACHE_DIR/out"; then complain "explain --moves: $(grep -F 'not measured' "$LATHE_CACHE_DIR/out")"; fi
 accepted 'rank correlation' rank matmul --shape 33x17x9 --plans 12
 refused 'has no plan for matmul 9x9x9' tune matmul --shape 9x9x9 --replay "$log"
 

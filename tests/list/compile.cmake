@@ -7,6 +7,7 @@ lathe_test(unit/kernel_order_test)
 lathe_test(unit/object_cache_test)
 lathe_test(unit/program_file_test)
 lathe_test(unit/measure_test)
+lathe_test(unit/tune_test)
 lathe_test(property/threads_test)
 lathe_test(conformance/export_test)
 

@@ -1,0 +1,116 @@
+// The joint search over programs with equal kernels, which share their schedules, and over long programs, of
+// which the model alone decides what to fuse.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "search/joint_search.hpp"
+#include "search/region_search.hpp"
+#include "support/search_programs.hpp"
+
+using namespace lathe;
+using namespace lathe::search;
+
+namespace {
+
+/// Layers alike: product, bias, relu.
+Tensor layers(int count, int64_t size) {
+  Tensor x = test::in("x", {size, size});
+  for (int k = 0; k < count; ++k)
+    x = (x.matmul(test::in(fmt::format("w{}", k), {size, size})) + test::in(fmt::format("b{}", k), {size}))
+            .relu();
+  return x;
+}
+
+/// The kernel that computes these stages.
+const KernelPlanRef& kernel_of(const Plan& plan, const std::vector<int>& stages) {
+  return *std::find_if(plan.kernels.begin(), plan.kernels.end(),
+                       [&](const KernelPlanRef& kernel) { return kernel->stages == stages; });
+}
+
+} // namespace
+
+TEST_CASE("variants of equal kernels name their own loops and buffers") {
+  const Plan start = initial_plan(test::lowered(layers(3, 24)));
+  CostModel model(test::target(), test::machine());
+  SearchOptions options;
+  options.rounds = 2;
+  options.measure = [](const KernelPlanRef&, double) { return Measurement{}; };
+  const Watch watch(0, nullptr);
+  JointSearch joint(start, model, options, watch);
+  const std::vector<Partition> partitions = joint.run();
+  const auto variants = joint.variants(partitions);
+  std::map<uint64_t, std::vector<size_t>> counts; // of the variants of kernels of one structure
+  int with_buffers = 0;
+  for (const Partition& p : partitions) {
+    std::vector<Move> inlined;
+    for (const Move& m : joint.moves_since_start(p.plan))
+      if (m.kind == MoveKind::Inline) inlined.push_back(m);
+    const Plan base = *apply(start, inlined, model.target()).plan;
+    for (const KernelPlanRef& kernel : p.plan.kernels) {
+      const std::vector<Variant>& own = variants.at(joint.key_of(p.plan, *kernel));
+      if (p.plan.kernels.size() == 3) counts[kernel->hash].push_back(own.size());
+      for (const Variant& v : own) {
+        REQUIRE(v.kernel->stages == kernel->stages);
+        const Applied made = apply(base, v.moves, model.target());
+        REQUIRE_MESSAGE(made.plan, made.reason);
+        REQUIRE(ast::print(v.kernel->kernel) == ast::print(kernel_of(*made.plan, kernel->stages)->kernel));
+        with_buffers += std::any_of(v.moves.begin(), v.moves.end(), [](const Move& m) {
+          return std::find(m.names.begin(), m.names.end(), "w2") != m.names.end();
+        });
+      }
+    }
+  }
+  CHECK(with_buffers > 0);
+  size_t alike = 0;
+  for (const auto& [hash, sizes] : counts) {
+    alike = std::max(alike, sizes.size());
+    CHECK(sizes == std::vector<size_t>(sizes.size(), sizes[0]));
+  }
+  CHECK(alike >= 2);
+}
+
+TEST_CASE("neighbours of equal kernels' schedules are put together to one plan") {
+  // The more moves a kernel took, the faster: what wins was not found before measuring, in one round.
+  const auto seconds_of = [](const KernelPlan& kernel) {
+    return 1e-3 / static_cast<double>(1 + kernel.moves.size());
+  };
+  std::atomic<bool> stop{false};
+  int calls = 0;
+  SearchOptions options;
+  options.rounds = 1;
+  options.stop = &stop;
+  options.measure = [&](const KernelPlanRef& kernel, double) {
+    stop = ++calls == 300;
+    return Measurement{true, seconds_of(*kernel), ""};
+  };
+  const SearchResult found = test::searched(layers(3, 24), options);
+  double sum = 0;
+  for (const KernelPlanRef& kernel : found.plan.kernels) sum += seconds_of(*kernel);
+  CHECK(found.measured_seconds == doctest::Approx(sum));
+}
+
+TEST_CASE("a long program of which nothing can be measured keeps the model's plan") {
+  const auto program = test::lowered(layers(33, 3));
+  REQUIRE(is_long(*program));
+  REQUIRE(!has_regions(*program));
+  CostModel model(test::target(), test::machine());
+  const Plan start = initial_plan(program);
+  std::atomic<bool> stop{false};
+  SearchOptions options;
+  options.beam = 8;
+  options.stop = &stop;
+  int calls = 0;
+  options.measure = [&](const KernelPlanRef&, double) {
+    stop = ++calls == 20;
+    return Measurement{false, 0, "no compiler"};
+  };
+  const SearchResult untuned = search::search(start, model, {}),
+                     tuned = search::search(start, model, options);
+  CHECK(tuned.measured_seconds == 0);
+  CHECK(calls == 20);
+  CHECK(tuned.plan.moves() == untuned.plan.moves());
+}
