@@ -1,0 +1,135 @@
+#include "search/loops_around.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace lathe::search {
+namespace {
+
+constexpr double kSymbolicSize = 256;
+
+double clamp_size(Expr var) {
+  return std::clamp(kSymbolicSize, static_cast<double>(var.lo()), static_cast<double>(var.hi()));
+}
+
+} // namespace
+
+double estimate(Expr e) {
+  try {
+    return static_cast<double>(evaluate(e, [](Expr var) { return static_cast<int64_t>(clamp_size(var)); }));
+  } catch (const std::exception&) {
+    return kSymbolicSize;
+  }
+}
+
+double LoopsAround::executions() const {
+  double n = 1;
+  for (size_t d = 0; d < size(); ++d) n *= (*this)[d].extent;
+  return n;
+}
+
+int LoopsAround::depth_of(Expr var) const {
+  for (size_t d = size(); d-- > 0;)
+    if ((*this)[d].loop->var == var) return static_cast<int>(d);
+  return -1;
+}
+
+double LoopsAround::value(Expr e, At at) const {
+  switch (e.kind()) {
+  case ExprKind::Const: return static_cast<double>(e.value());
+  case ExprKind::Var: {
+    if (e.id() < 0) return clamp_size(e);
+    const int d = depth_of(e);
+    if (at == At::First || d < 0) return 0;
+    const double last = std::max(0.0, std::ceil((*this)[static_cast<size_t>(d)].extent) - 1);
+    return at == At::Middle ? std::floor(last / 2) : last;
+  }
+  case ExprKind::Add: return value(e.lhs(), at) + value(e.rhs(), at);
+  case ExprKind::Mul: return value(e.lhs(), at) * value(e.rhs(), at);
+  case ExprKind::FloorDiv: return std::floor(value(e.lhs(), at) / std::max(1.0, value(e.rhs(), at)));
+  case ExprKind::Mod: {
+    const double b = std::max(1.0, value(e.rhs(), at)), a = value(e.lhs(), at);
+    return a - b * std::floor(a / b);
+  }
+  case ExprKind::Min: return std::min(value(e.lhs(), at), value(e.rhs(), at));
+  case ExprKind::Max: return std::max(value(e.lhs(), at), value(e.rhs(), at));
+  case ExprKind::Lt: return value(e.lhs(), at) < value(e.rhs(), at);
+  case ExprKind::Le: return value(e.lhs(), at) <= value(e.rhs(), at);
+  case ExprKind::Eq: return value(e.lhs(), at) == value(e.rhs(), at);
+  case ExprKind::And: return value(e.lhs(), at) != 0 && value(e.rhs(), at) != 0;
+  }
+  return 0;
+}
+
+bool LoopsAround::varies(Expr e) const {
+  if (e.is_const()) return false;
+  if (e.is_var()) return e.id() >= 0;
+  return varies(e.lhs()) || varies(e.rhs());
+}
+
+void LoopsAround::add_strides(Expr e, double scale, double* coefficients) const {
+  switch (e.kind()) {
+  case ExprKind::Const: return;
+  case ExprKind::Var:
+    if (const int d = depth_of(e); d >= 0) coefficients[d] += scale;
+    return;
+  case ExprKind::Add:
+    add_strides(e.lhs(), scale, coefficients);
+    add_strides(e.rhs(), scale, coefficients);
+    return;
+  case ExprKind::Mul:
+    if (!varies(e.lhs())) return add_strides(e.rhs(), scale * value(e.lhs(), At::First), coefficients);
+    if (!varies(e.rhs())) return add_strides(e.lhs(), scale * value(e.rhs(), At::First), coefficients);
+    add_strides(e.lhs(), scale * std::max(1.0, value(e.rhs(), At::Last)), coefficients);
+    add_strides(e.rhs(), scale * std::max(1.0, value(e.lhs(), At::Last)), coefficients);
+    return;
+  case ExprKind::FloorDiv:
+    return add_strides(e.lhs(), scale / std::max(1.0, value(e.rhs(), At::Last)), coefficients);
+  default:
+    add_strides(e.lhs(), scale, coefficients);
+    if (e.kind() != ExprKind::Mod) add_strides(e.rhs(), scale, coefficients);
+    return;
+  }
+}
+
+uint64_t LoopsAround::dependence(Expr e) const {
+  if (e.is_const()) return 0;
+  if (e.is_var()) {
+    const int d = depth_of(e);
+    return d < 0 ? 0 : uint64_t{1} << std::min(d, 63);
+  }
+  return dependence(e.lhs()) | dependence(e.rhs());
+}
+
+size_t LoopsAround::made_at(const ast::Buffer& buffer) const {
+  const auto it = made_at_.find(buffer.id);
+  return it == made_at_.end() ? 0 : it->second;
+}
+
+int LoopsAround::buffer_index(const ast::Buffer* buffer) {
+  for (size_t i = 0; i < features_.buffers.size(); ++i)
+    if (features_.buffers[i].buffer == buffer) return static_cast<int>(i);
+  double elements = 1;
+  for (const Expr& e : buffer->shape) elements *= std::max(1.0, value(e, At::First));
+  features_.buffers.push_back({buffer, elements, size_of(buffer->dtype), false});
+  return static_cast<int>(features_.buffers.size()) - 1;
+}
+
+uint64_t LoopsAround::add_access(const ast::Buffer* buffer, const std::vector<Expr>& index,
+                                 AccessInfo access) {
+  access.buffer = buffer_index(buffer);
+  access.loop = innermost();
+  access.strides = static_cast<uint32_t>(features_.strides.size());
+  features_.strides.resize(features_.strides.size() + stack_.size(), 0.0);
+  uint64_t mask = 0;
+  double row = 1;
+  for (size_t d = index.size(); d-- > 0;) {
+    add_strides(index[d], row, features_.strides.data() + access.strides);
+    mask |= dependence(index[d]);
+    row *= std::max(1.0, value(buffer->shape[d], At::First));
+  }
+  features_.accesses.push_back(access);
+  return mask;
+}
+
+} // namespace lathe::search

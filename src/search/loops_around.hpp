@@ -1,0 +1,58 @@
+// The loops around the place that reading a kernel's features has come to: what expressions are worth under
+// them, how they move with each, and the accesses found there.
+#pragma once
+#include <map>
+
+#include "search/features.hpp"
+
+namespace lathe::search {
+
+/// Loops are known by their depth, 0 the outermost, and sets of them are bits per depth.
+class LoopsAround {
+public:
+  enum class At { First, Middle, Last };
+
+  explicit LoopsAround(Features& features) : features_(features) {}
+
+  /// A loop by its index among the features.
+  void enter(int loop) { stack_.push_back(loop); }
+  void leave() { stack_.pop_back(); }
+  size_t size() const { return stack_.size(); }
+  const LoopInfo& operator[](size_t depth) const { return features_.loops[stack_[depth]]; }
+  /// Index of the innermost; -1 outside of all.
+  int innermost() const { return stack_.empty() ? -1 : stack_.back(); }
+  /// The straight-line code right inside the first `depth` loops.
+  Work& body(size_t depth) { return depth > 0 ? features_.loops[stack_[depth - 1]].body : features_.top; }
+  const Features& features() const { return features_; }
+  /// How often what stands here is executed.
+  double executions() const;
+
+  /// With every loop variable at its first, middle or last iteration.
+  double value(Expr e, At at) const;
+  /// Whether any loop's variable is in it.
+  bool varies(Expr e) const;
+  /// The loops that it depends on.
+  uint64_t dependence(Expr e) const;
+  /// Adds scale * (steps of e per step of each loop) to coefficients[depth]. Division and remainder count as
+  /// their average slope.
+  void add_strides(Expr e, double scale, double* coefficients) const;
+
+  /// Scratch that is made here, inside all loops; and inside how many a buffer is made, 0 if it isn't
+  /// scratch.
+  void make(const ast::Buffer& buffer) { made_at_[buffer.id] = size(); }
+  size_t made_at(const ast::Buffer& buffer) const;
+
+  /// Among the features.
+  int buffer_index(const ast::Buffer* buffer);
+  /// Records the access with its strides in elements; returns the loops on which its address depends.
+  uint64_t add_access(const ast::Buffer* buffer, const std::vector<Expr>& index, AccessInfo access);
+
+private:
+  int depth_of(Expr var) const;
+
+  Features& features_;
+  std::vector<int> stack_;        // outermost first
+  std::map<int, size_t> made_at_; // by the buffer's id
+};
+
+} // namespace lathe::search

@@ -1,0 +1,329 @@
+#include "search/work.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "search/dependence_map.hpp"
+#include "search/op_cost.hpp"
+
+namespace lathe::search {
+namespace {
+
+constexpr double kSmallTile = 0.5, kPlainLoop = 3; // more than its share of the work that a tail takes
+constexpr double kStoreForward = 5;                // cycles from a store to a load of the same address
+constexpr double kMaskedForward = 24;              // from a masked one
+constexpr double kDivisionInstructions = 3;        // of a quotient or remainder by a constant
+
+/// The unrolled and vector loops right around a store: straight-line code.
+struct Tile {
+  size_t begin = 0;    // depth of its first loop
+  uint64_t inside = 0; // depths of its loops
+  int vector = -1;     // depth of its vector loop
+  double lanes = 1;
+  bool partial = false;   // the vector loop never fills its lanes
+  double tail_factor = 1; // what ragged executions add
+};
+
+/// Without shape variables: once the loops around are partitioned it is a constant.
+bool is_known(Expr e) {
+  std::vector<Expr> vars;
+  collect_vars(e, vars);
+  return std::all_of(vars.begin(), vars.end(), [](Expr v) { return v.id() >= 0; });
+}
+
+Tile tile_inside(const LoopsAround& loops) {
+  Tile t;
+  t.begin = loops.size();
+  while (t.begin > 0) {
+    const LoopInfo& l = loops[t.begin - 1];
+    if (l.loop->kind != ast::LoopKind::Unroll && l.loop->kind != ast::LoopKind::Vector) break;
+    --t.begin;
+    t.inside |= uint64_t{1} << std::min<size_t>(t.begin, 63);
+    if (l.loop->kind == ast::LoopKind::Vector) {
+      t.vector = static_cast<int>(t.begin);
+      t.lanes = std::max(1, l.loop->width);
+      t.partial = l.loop->extent.is_const() && l.loop->extent.value() < l.loop->width;
+    }
+    // The ragged remainder of an unrolled loop is a smaller tile of its own, or, where its size is not
+    // known, a plain loop over memory.
+    if (l.loop->kind == ast::LoopKind::Unroll && l.tail > 0)
+      t.tail_factor *= 1 + (is_known(l.loop->extent) ? kSmallTile : kPlainLoop) * l.tail;
+  }
+  return t;
+}
+
+/// Registers, by what they hold.
+struct Pressure {
+  double accumulators = 0, operands = 0, largest = 0, windows = 0;
+};
+
+bool has(uint64_t mask, int depth) { return depth >= 0 && (mask >> depth & 1); }
+
+/// The values that were counted, with the loops they depend on; memory that is reused.
+struct Counted {
+  DependenceMap masks;
+  std::vector<const ast::Value*> pending;
+};
+
+class StoreCounter {
+public:
+  StoreCounter(const Target& target, LoopsAround& loops, Counted& counted)
+      : target_(target), loops_(loops), features_(loops.features()), masks_(counted.masks),
+        pending_(counted.pending), tile_(tile_inside(loops)) {}
+
+  void count_store(const ast::Store& s) {
+    const bool fused = s.combine == Op::Add && s.value->op == Op::Mul && is_float(s.value->dtype);
+    const uint64_t value_mask = count_values(s.value, fused ? s.value.get() : nullptr);
+    uint64_t index_mask = 0;
+    if (s.scatter) index_mask = count_values(s.scatter, nullptr);
+    AccessInfo access{};
+    access.store = true;
+    access.combine = s.combine.has_value();
+    access.streaming = s.streaming;
+    access.random = static_cast<bool>(s.scatter);
+    index_mask |= loops_.add_access(s.buffer.get(), s.index, access);
+    const AccessInfo added = features_.accesses.back();
+
+    const int body = tile_.begin > 0 ? static_cast<int>(tile_.begin) - 1 : -1;
+    // A tile that is made anew in every iteration depends on nothing from the one before.
+    const bool carried =
+        body >= 0 && !has(index_mask, body) && static_cast<int>(loops_.made_at(*s.buffer)) <= body;
+    // Lanes that meet in one element are kept apart till the loop around them ends, and so are unrolled
+    // copies.
+    const bool across = s.combine && has(value_mask, tile_.vector) && !has(index_mask, tile_.vector);
+    const bool apart =
+        across && carried && !target_.groups && loops_[body].loop->kind == ast::LoopKind::Serial;
+    const bool in_registers = apart || stays_in_registers(*s.buffer, added, index_mask);
+    const bool vector = has(index_mask, tile_.vector) || has(value_mask, tile_.vector);
+    const double n = copies(index_mask), parts = registers_for(vector, s.value->dtype);
+    if (in_registers)
+      pressure_.accumulators =
+          std::max(pressure_.accumulators, (apart ? copies(index_mask | value_mask) : n) * parts);
+    else
+      count_access(added, index_mask, n, s.buffer->dtype, work_.stores);
+    if (s.combine) {
+      const OpCost cost = op_cost(*s.combine, s.value->dtype);
+      const double steps = copies(index_mask | value_mask) /
+                           std::max(1.0, n); // combines into one element, one after the other
+      work_.arithmetic += n * steps * parts * cost.instructions;
+      work_.operations += n * steps * (vector ? tile_.lanes : 1);
+      if (!in_registers) {
+        count_access(added, index_mask, n, s.buffer->dtype, work_.loads);
+        // A masked store is not forwarded to the load that follows: that one waits until it is written.
+        if (tile_.partial && has(index_mask, tile_.vector)) work_.divider += n * steps * kMaskedForward;
+      }
+      const double times = apart ? 1 / std::max(1.0, loops_[body].extent) : steps;
+      if (across) work_.arithmetic += n * times * std::log2(tile_.lanes) * (cost.instructions + 1);
+      if (carried) work_.chain = (apart ? 1 : steps) * cost.latency + (in_registers ? 0 : kStoreForward);
+    }
+    if (tile_.vector >= 0 && loops_[tile_.vector].loop->extent != Expr(static_cast<int64_t>(tile_.lanes)))
+      work_.other += 2 * n;
+    work_.registers = pressure_.accumulators == 0 ? 0
+                                                  : pressure_.accumulators + pressure_.operands -
+                                                        pressure_.largest + pressure_.windows + 1;
+    add_to_body();
+  }
+
+private:
+  /// How many copies unrolling makes of what depends on the loops of `mask`.
+  double copies(uint64_t mask) const {
+    double n = 1;
+    for (size_t d = tile_.begin; d < loops_.size(); ++d)
+      if (static_cast<int>(d) != tile_.vector && mask >> d & 1) n *= std::max(1.0, loops_[d].extent);
+    return n;
+  }
+
+  double registers_for(bool vector, DType dtype) const {
+    if (!vector) return 1;
+    const int bytes = is_float(dtype) ? std::max(4, size_of(dtype)) : size_of(dtype);
+    return std::max(1.0, std::ceil(tile_.lanes * bytes / target_.vector_bytes));
+  }
+
+  /// One memory access of the body: `n` copies of it.
+  void count_access(const AccessInfo& access, uint64_t mask, double n, DType dtype, double& slots) {
+    const bool vector = has(mask, tile_.vector);
+    const double parts = registers_for(vector, dtype);
+    if (!vector) {
+      slots += n;
+      return;
+    }
+    const double stride = access.random ? 0.5 : features_.strides[access.strides + tile_.vector];
+    if (std::abs(stride) == 1) {
+      // A vector that isn't aligned to its size touches two cache lines now and then.
+      const double line = 64.0 / size_of(dtype);
+      double crossing = 1;
+      for (size_t d = 0; d < loops_.size() && crossing == 1; ++d)
+        if (static_cast<int>(d) != tile_.vector &&
+            std::fmod(features_.strides[access.strides + d], std::min(line, tile_.lanes)) != 0)
+          crossing = 1 + std::min(1.0, tile_.lanes / line) * 0.9;
+      slots += n * parts * crossing;
+      if (stride < 0) work_.other += n * parts;
+    } else {
+      slots += n * tile_.lanes;
+      work_.other += n * tile_.lanes;
+      work_.arithmetic += n * tile_.lanes * 0.5; // inserts and extracts share a vector port
+    }
+  }
+
+  /// A target promotes an array to registers if whole vectors of it are used, contiguous along the lanes.
+  bool stays_in_registers(const ast::Buffer& buffer, const AccessInfo& access, uint64_t mask) const {
+    if (buffer.scope != ast::Scope::Register || (mask & ~tile_.inside) != 0) return false;
+    return !has(mask, tile_.vector) || std::abs(features_.strides[access.strides + tile_.vector]) == 1;
+  }
+
+  /// Elements of a register tile, one from each of as many whole vectors.
+  bool is_column(const ast::Buffer& buffer, const AccessInfo& access, uint64_t mask) const {
+    if (buffer.scope != ast::Scope::Register || (mask & ~tile_.inside) != 0) return false;
+    return has(mask, tile_.vector) && !tile_.partial &&
+           features_.strides[access.strides + tile_.vector] >= tile_.lanes;
+  }
+
+  void count_op(const ast::Value& v, uint64_t mask, bool fused) {
+    const double n = copies(mask);
+    const bool vector = has(mask, tile_.vector);
+    // Comparisons work on registers of what they compare.
+    const DType dtype = v.sources.empty() || v.dtype != DType::Bool ? v.dtype : v.sources[0]->dtype;
+    const double parts = registers_for(vector, dtype);
+    const OpCost cost = op_cost(v.op, dtype);
+    if (!fused) work_.arithmetic += n * parts * cost.instructions;
+    work_.operations += n * (vector ? tile_.lanes : 1) * (cost.instructions > 0 || cost.per_lane > 0 ? 1 : 0);
+    if (v.op == Op::Index) work_.other += n * parts;
+    const double width = vector ? std::max(1.0, tile_.lanes * size_of(dtype) / parts / 16) : 1;
+    work_.divider += n * parts * cost.divider * width;
+    work_.divider += n * cost.per_lane * (vector ? tile_.lanes : 1);
+  }
+
+  /// Quotients and remainders that change from one iteration of the body to the next.
+  void count_divisions(Expr e) {
+    if (e.is_const() || e.is_var()) return;
+    const uint64_t mask = loops_.dependence(e);
+    const uint64_t innermost = tile_.begin > 0 ? uint64_t{1} << std::min<size_t>(tile_.begin - 1, 63) : 0;
+    if ((mask & (tile_.inside | innermost)) == 0) return;
+    if (e.kind() == ExprKind::FloorDiv || e.kind() == ExprKind::Mod)
+      work_.other += kDivisionInstructions * copies(mask);
+    count_divisions(e.lhs());
+    count_divisions(e.rhs());
+  }
+
+  /// How many different elements the copies of a load read, where unrolled loops move along the same
+  /// elements. A compiler loads such a window once and keeps all of it.
+  double window_of(const AccessInfo& access) const {
+    double span = 1, step = 0;
+    for (size_t d = tile_.begin; d < loops_.size(); ++d) {
+      const double stride = std::abs(features_.strides[access.strides + d]);
+      if (static_cast<int>(d) == tile_.vector || stride == 0) continue;
+      span += (loops_[d].extent - 1) * stride;
+      step = step == 0 ? stride : std::min(step, stride);
+    }
+    return step == 0 ? span : 1 + (span - 1) / step;
+  }
+
+  uint64_t count_load(const ast::Value& v, uint64_t source_mask) {
+    const auto& attr = std::get<ast::LoadAttr>(v.attr);
+    AccessInfo access{};
+    access.random = v.op == Op::Gather;
+    access.ahead = attr.ahead;
+    uint64_t mask = source_mask | loops_.add_access(attr.buffer.get(), attr.index, access);
+    const AccessInfo& added = features_.accesses.back();
+    for (const Expr& guard : attr.guards) {
+      const uint64_t guard_mask = loops_.dependence(guard);
+      work_.other += 2 * copies(guard_mask);
+      mask |= guard_mask;
+    }
+    const double n = copies(mask);
+    const bool vector = has(mask, tile_.vector);
+    // A scalar load under a condition: the conditions joined, the address chosen, the value apart from its
+    // use.
+    if (!attr.guards.empty() && !vector) work_.other += 6 * n;
+    for (const Expr& e : attr.index) count_divisions(e);
+    if (is_column(*attr.buffer, added, mask)) { // of a tile transposed by shuffles, which have one port
+      const double parts = registers_for(vector, v.dtype);
+      work_.arithmetic += 2 * n * parts * std::log2(tile_.lanes);
+      pressure_.operands += n * parts;
+      pressure_.largest = std::max(pressure_.largest, n * parts);
+      return mask;
+    }
+    if (stays_in_registers(*attr.buffer, added, mask)) {
+      pressure_.accumulators = std::max(pressure_.accumulators, n * registers_for(vector, v.dtype));
+      return mask;
+    }
+    if (const double window = window_of(added); window < n && !vector && !access.random) {
+      count_access(added, mask, window, v.dtype, work_.loads);
+      pressure_.windows += window;
+      return mask;
+    }
+    work_.other += attr.ahead ? n : 0;
+    work_.loads += attr.ahead ? n : 0;
+    count_access(added, mask, n, v.dtype, work_.loads);
+    if (access.random) work_.other += 3 * n;
+    const double live = n * registers_for(vector, v.dtype);
+    pressure_.operands += live;
+    pressure_.largest = std::max(pressure_.largest, live);
+    return mask;
+  }
+
+  uint64_t mask_of(const ast::ValueRef& v) {
+    const uint64_t* mask = masks_.find(v.get());
+    return mask ? *mask : 0;
+  }
+
+  uint64_t count_values(const ast::ValueRef& root, const ast::Value* fused) {
+    pending_.assign(1, root.get());
+    while (!pending_.empty()) {
+      const ast::Value* v = pending_.back();
+      if (masks_.find(v)) {
+        pending_.pop_back();
+        continue;
+      }
+      bool ready = true;
+      for (const auto& s : v->sources)
+        if (!masks_.find(s.get())) {
+          pending_.push_back(s.get());
+          ready = false;
+        }
+      if (!ready) continue;
+      pending_.pop_back();
+      uint64_t mask = 0;
+      for (const auto& s : v->sources) mask |= mask_of(s);
+      if (v->op == Op::Load || v->op == Op::Gather) {
+        mask = count_load(*v, mask);
+      } else {
+        if (v->op == Op::Index) mask = loops_.dependence(std::get<Expr>(v->attr));
+        count_op(*v, mask, v == fused);
+      }
+      masks_.insert(v, mask);
+    }
+    return mask_of(root);
+  }
+
+  void add_to_body() const {
+    Work& body = loops_.body(tile_.begin);
+    body.arithmetic += work_.arithmetic * tile_.tail_factor;
+    body.loads += work_.loads * tile_.tail_factor;
+    body.stores += work_.stores * tile_.tail_factor;
+    body.other += work_.other * tile_.tail_factor;
+    body.divider += work_.divider * tile_.tail_factor;
+    body.operations += work_.operations;
+    body.chain = std::max(body.chain, work_.chain * tile_.tail_factor);
+    body.registers = std::max(body.registers, work_.registers);
+  }
+
+  const Target& target_;
+  LoopsAround& loops_;
+  const Features& features_;
+  DependenceMap& masks_;
+  std::vector<const ast::Value*>& pending_;
+  const Tile tile_;
+  Work work_;
+  Pressure pressure_;
+};
+
+} // namespace
+
+void count_store(const ast::Store& store, bool goes_on, const Target& target, LoopsAround& loops) {
+  static thread_local Counted counted;
+  if (!goes_on) counted.masks.clear();
+  StoreCounter(target, loops, counted).count_store(store);
+}
+
+} // namespace lathe::search
