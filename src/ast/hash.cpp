@@ -1,11 +1,9 @@
 #include "core/hash.hpp"
 #include "ast/canonical.hpp"
+#include "core/overload.hpp"
 
 namespace lathe::ast {
 namespace {
-
-template <class... F> struct Overload : F... { using F::operator()...; };
-template <class... F> Overload(F...) -> Overload<F...>;
 
 uint64_t hash(uint64_t h, const std::vector<Expr>& exprs) {
   h = mix(h, exprs.size());

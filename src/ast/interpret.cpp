@@ -8,15 +8,13 @@
 
 #include "ast/ast.hpp"
 #include "ast/interpret_ops.hpp"
+#include "core/overload.hpp"
 #include "lathe/error.hpp"
 
 namespace lathe::ast {
 namespace {
 
 using namespace machine;
-
-template <class... F> struct Overload : F... { using F::operator()...; };
-template <class... F> Overload(F...) -> Overload<F...>;
 
 struct Step { // register target = lhs kind rhs
   ExprKind kind;

@@ -4,15 +4,14 @@
 // E'` and `for tail in E' <= o`.
 #include <algorithm>
 
+#include "ast/append.hpp"
 #include "ast/copies.hpp"
+#include "core/overload.hpp"
 
 namespace lathe::ast {
 namespace {
 
 constexpr int kMaxCopies = 16; // of an innermost body
-
-template <class... F> struct Overload : F... { using F::operator()...; };
-template <class... F> Overload(F...) -> Overload<F...>;
 
 /// The ends E' of the ranges of o in which a minimum in `e` is decided, whatever the loops inside o are at.
 void find_ends(Expr e, Expr o, const std::vector<Expr>& inner, std::vector<Expr>& ends) {
@@ -87,10 +86,6 @@ public:
   }
 
 private:
-  static void append(Block& to, Block from) {
-    for (Stmt& stmt : from) to.push_back(std::move(stmt));
-  }
-
   Block partition(const For& loop, int copies) {
     const bool serial = loop.kind == LoopKind::Serial || loop.kind == LoopKind::Unroll;
     if (copies >= 2 && (serial || loop.kind == LoopKind::Parallel))

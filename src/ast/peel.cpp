@@ -3,6 +3,7 @@
 // their guards. Copies are not cut again.
 #include <algorithm>
 
+#include "ast/append.hpp"
 #include "ast/copies.hpp"
 #include "ast/prepare.hpp"
 
@@ -80,7 +81,7 @@ public:
     Block out;
     for (const Stmt& stmt : in) {
       if (const auto* loop = std::get_if<For>(&stmt.node))
-        for (Stmt& part : peel(*loop, copies)) out.push_back(std::move(part));
+        append(out, peel(*loop, copies));
       else if (const auto* alloc = std::get_if<Alloc>(&stmt.node))
         out.push_back({Alloc{alloc->buffer, block(alloc->body, copies)}});
       else
@@ -120,10 +121,6 @@ private:
     out.push_back(
         {For{var, end - first, loop.kind, loop.width, copier_.copy(loop.body, {{loop.var, first + var}})}});
     return out;
-  }
-
-  static void append(Block& to, Block from) {
-    for (Stmt& stmt : from) to.push_back(std::move(stmt));
   }
 
   Copier copier_;

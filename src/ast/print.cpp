@@ -5,14 +5,12 @@
 #include <fmt/format.h>
 
 #include "ast/canonical.hpp"
+#include "core/overload.hpp"
 
 namespace lathe::ast {
 namespace {
 
 constexpr int kMaxDepth = 16; // of one line's expression
-
-template <class... F> struct Overload : F... { using F::operator()...; };
-template <class... F> Overload(F...) -> Overload<F...>;
 
 struct Infix {
   const char* text;

@@ -2,14 +2,13 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "ast/append.hpp"
 #include "ast/ast.hpp"
+#include "core/overload.hpp"
 #include "lathe/error.hpp"
 
 namespace lathe::ast {
 namespace {
-
-template <class... F> struct Overload : F... { using F::operator()...; };
-template <class... F> Overload(F...) -> Overload<F...>;
 
 using StmtVisitor = std::function<void(const Stmt&, const std::vector<const For*>& loops)>;
 
@@ -57,7 +56,7 @@ public:
         out.push_back(std::move(rebuilt));
         continue;
       }
-      for (Stmt& replacement : r_.on_stmt(std::move(rebuilt))) out.push_back(std::move(replacement));
+      append(out, r_.on_stmt(std::move(rebuilt)));
     }
     return out;
   }

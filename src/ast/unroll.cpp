@@ -1,10 +1,9 @@
+#include "ast/append.hpp"
 #include "ast/copies.hpp"
+#include "core/overload.hpp"
 
 namespace lathe::ast {
 namespace {
-
-template <class... F> struct Overload : F... { using F::operator()...; };
-template <class... F> Overload(F...) -> Overload<F...>;
 
 Block expand(const Block& block, Copier& copier);
 
@@ -19,7 +18,7 @@ Block expand(const For& loop, Copier& copier) {
   for (int64_t i = 0; i < loop.extent.value(); ++i) {
     Block body = i == 0 ? substitute(out.body, {{loop.var, 0}}) : copier.copy(out.body, {{loop.var, i}});
     drop_idle_loops(body);
-    for (Stmt& stmt : body) copies.push_back(std::move(stmt));
+    append(copies, std::move(body));
   }
   return copies;
 }
@@ -27,9 +26,7 @@ Block expand(const For& loop, Copier& copier) {
 Block expand(const Block& block, Copier& copier) {
   Block out;
   for (const Stmt& stmt : block)
-    std::visit(Overload{[&](const For& loop) {
-                          for (Stmt& s : expand(loop, copier)) out.push_back(std::move(s));
-                        },
+    std::visit(Overload{[&](const For& loop) { append(out, expand(loop, copier)); },
                         [&](const Alloc& alloc) {
                           out.push_back({Alloc{alloc.buffer, expand(alloc.body, copier)}});
                         },

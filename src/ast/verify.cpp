@@ -7,13 +7,11 @@
 #include <fmt/format.h>
 
 #include "ast/canonical.hpp"
+#include "core/overload.hpp"
 #include "lathe/error.hpp"
 
 namespace lathe::ast {
 namespace {
-
-template <class... F> struct Overload : F... { using F::operator()...; };
-template <class... F> Overload(F...) -> Overload<F...>;
 
 bool may_combine(Op op) {
   return op == Op::Add || op == Op::Mul || op == Op::Max || op == Op::Or || op == Op::And;

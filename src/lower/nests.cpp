@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ast/append.hpp"
 #include "lathe/error.hpp"
 #include "lower/access.hpp"
 
@@ -117,7 +118,7 @@ private:
       body.clear();
       body.push_back(ast::Stmt{std::move(loop)});
     }
-    for (ast::Stmt& stmt : body) stage_.nests.push_back(std::move(stmt));
+    ast::append(stage_.nests, std::move(body));
   }
   void add_nest(const Loops& loops, ast::Store store) {
     ast::Block body;

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "ast/append.hpp"
 #include "core/hash.hpp"
 #include "lathe/error.hpp"
 
@@ -299,7 +300,7 @@ Stmt nest(std::vector<For> loops, Store store) {
 void put_before_body(For& loop, Alloc alloc) {
   const bool shared = alloc.buffer->scope == Scope::Local;
   if (shared) alloc.body.push_back(Stmt{Barrier{}});
-  for (Stmt& stmt : loop.body) alloc.body.push_back(std::move(stmt));
+  append(alloc.body, std::move(loop.body));
   if (shared) alloc.body.push_back(Stmt{Barrier{}});
   loop.body.clear();
   loop.body.push_back(Stmt{std::move(alloc)});
