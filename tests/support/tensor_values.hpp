@@ -1,0 +1,61 @@
+// Values of tensors, for comparing composed functions with plain computations. They are computed by the
+// tests' own evaluator, so that only what the Tensor builds is on trial; or by the whole library, on the
+// device that LATHE_TEST_DEVICE names.
+#pragma once
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <vector>
+
+#include "lathe/lathe.hpp"
+#ifndef LATHE_TEST_WHOLE_LIBRARY
+#include "support/graph_eval.hpp"
+#endif
+
+namespace lathe::test {
+
+#ifdef LATHE_TEST_WHOLE_LIBRARY
+inline const bool registered = (set_default_device(std::getenv("LATHE_TEST_DEVICE")), true);
+#else
+inline const bool registered = (graph::set_realiser(&test::realise_by_evaluation), true);
+#endif
+inline constexpr float kInf = std::numeric_limits<float>::infinity();
+inline const float kNan = std::nanf("");
+
+/// Repeatable numbers in [-2, 2), integers in [-100, 100) or [0, 200).
+template <class T = float> std::vector<T> noise(size_t count, uint32_t seed) {
+  std::vector<T> out(count);
+  uint64_t state = seed * 2654435761u + 12345;
+  for (T& v : out) {
+    state = state * 6364136223846793005ull + 1442695040888963407ull;
+    const double unit = static_cast<double>(state >> 40) / (1 << 24);
+    v = std::is_floating_point_v<T>
+            ? static_cast<T>(unit * 4 - 2)
+            : static_cast<T>(static_cast<int64_t>(unit * 200) - (std::is_signed_v<T> ? 100 : 0));
+  }
+  return out;
+}
+
+template <class T = float> Tensor random(const Shape& shape, uint32_t seed) {
+  return Tensor::from(noise<T>(static_cast<size_t>(num_elements(shape).value()), seed), shape);
+}
+
+inline bool same(double a, double b, double tolerance) {
+  if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
+  if (a == b) return true;
+  return std::fabs(a - b) <= tolerance * std::max(1.0, std::fabs(b));
+}
+
+template <class T, class U>
+void check_close(const std::vector<T>& got, const std::vector<U>& want, double tolerance = 1e-6) {
+  REQUIRE(got.size() == want.size());
+  for (size_t i = 0; i < got.size(); ++i)
+    CHECK_MESSAGE(same(static_cast<double>(got[i]), static_cast<double>(want[i]), tolerance), i, ": ", got[i],
+                  " for ", want[i]);
+}
+
+inline std::vector<double> as_doubles(const Tensor& t) { return t.cast(DType::F64).to_vector<double>(); }
+
+} // namespace lathe::test
