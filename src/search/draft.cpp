@@ -156,12 +156,13 @@ KernelPlanRef finish(Draft draft, const std::function<bool(int stage)>& is_exter
   for (int s : draft.stages) stage_of_buffer[program.stages[s].buffer->id] = s;
 
   for (const lower::InputBuffer& input : program.inputs)
-    if (loaded.contains(input.buffer->id)) kernel.params.push_back({input.buffer, false});
+    if (const auto it = loaded.find(input.buffer->id); it != loaded.end())
+      kernel.params.push_back({it->second, false});
   std::erase_if(draft.constants, [&](const Kernel& c) { return !loaded.contains(c.params[1].buffer->id); });
   std::set<int> copies;
   for (const Kernel& c : draft.constants) {
     copies.insert(c.params[1].buffer->id);
-    kernel.params.push_back({c.params[1].buffer, false});
+    kernel.params.push_back({loaded.at(c.params[1].buffer->id), false});
   }
   std::vector<int> written;
   for (int s : draft.stages)
@@ -177,7 +178,10 @@ KernelPlanRef finish(Draft draft, const std::function<bool(int stage)>& is_exter
     plan->reads.push_back(stage);
   }
   std::sort(plan->reads.begin(), plan->reads.end());
-  for (int s : written) kernel.params.push_back({program.stages[s].buffer, true});
+  for (int s : written) {
+    const auto it = stored.find(program.stages[s].buffer->id);
+    kernel.params.push_back({it == stored.end() ? program.stages[s].buffer : it->second, true});
+  }
 
   // What this kernel alone needs is declared around the whole body.
   kernel.body = std::move(draft.body);

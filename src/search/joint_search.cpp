@@ -41,7 +41,7 @@ JointSearch::JointSearch(const Plan& start, CostModel& model, const SearchOption
     : start_(start), model_(model), options_(options), watch_(watch),
       thorough_((options.measure || options.beam > kQuickBeam) && !is_long(*start.program)),
       kernels_(model, thorough_ ? std::max(4, options.beam) : std::min(3, options.beam), options.rounds,
-               thorough_) {}
+               thorough_, options.joins) {}
 
 std::vector<Move> JointSearch::moves_since_start(const Plan& plan) const {
   std::vector<Move> moves;
@@ -117,7 +117,8 @@ std::vector<Proposal> JointSearch::proposals_for(const Plan& plan, size_t k) con
   return proposals;
 }
 
-std::vector<JointSearch::Step> JointSearch::steps_from(const Partition& from, double best) {
+std::vector<JointSearch::Step> JointSearch::steps_from(const Partition& from) {
+  const double slack = thorough_ ? 1.2 : 1.02;
   const size_t finalists = thorough_ ? 12 : 2; // of the proposals that lead to the same partition
   const auto shared = kernels_of(from.plan);
   std::vector<Step> steps;
@@ -139,20 +140,20 @@ std::vector<JointSearch::Step> JointSearch::steps_from(const Partition& from, do
       }
       Step step{std::move(proposals[i].moves), std::move(*applied.plan), 0, 0, 0, {}};
       const auto remaining = kernels_of(step.plan);
-      double least = from.seconds;
+      double replaced = 0, least = 0;
       for (size_t j = 0; j < from.plan.kernels.size(); ++j) {
         if (remaining.contains(from.plan.kernels[j].get())) continue;
-        least -= kernels_.best_seconds(from.plan, j);
+        replaced += kernels_.best_seconds(from.plan, j);
         step.touched.insert(step.touched.end(), from.plan.kernels[j]->stages.begin(),
                             from.plan.kernels[j]->stages.end());
       }
-      step.raw = step.seconds = least;
+      step.raw = step.seconds = from.seconds - replaced;
       for (size_t j : different(shared, step.plan)) {
         least += bound(step.plan.kernels[j]);
         step.raw += model_.seconds(step.plan.kernels[j]);
       }
-      // What can't beat the best even with perfect loops is not worth scheduling.
-      if (least > best) continue;
+      // What is no better than what it replaces even with perfect loops is not worth scheduling.
+      if (least > replaced * slack) continue;
       step.identity = identity_of(step.plan);
       made.emplace_back(i, std::move(step));
     }
@@ -167,7 +168,6 @@ std::vector<JointSearch::Step> JointSearch::steps_from(const Partition& from, do
         step.seconds += kernels_.best_seconds(step.plan, j);
         if (options_.measure) remember(step.plan, j);
       }
-      best = std::min(best, step.seconds * (thorough_ ? 1.2 : 1.02));
       steps.push_back(std::move(step));
     }
     if (known == promising_.end()) promising_.emplace(near, std::move(kept));
@@ -244,9 +244,7 @@ std::vector<Partition> JointSearch::run() {
   for (int round = 0; round < options_.rounds && !frontier.empty() && !watch_.over(kShare); ++round) {
     std::vector<Partition> next;
     for (const Partition& from : frontier) {
-      // Pruning against the worst that could still enter the beam would keep too much: near the best is
-      // enough.
-      const std::vector<Step> steps = steps_from(from, beam.front().seconds * (thorough_ ? 1.2 : 1.02));
+      const std::vector<Step> steps = steps_from(from);
       if (Partition all = combined(from, steps); seen.insert(all.identity).second)
         next.push_back(std::move(all));
       for (const Step& s : steps) {

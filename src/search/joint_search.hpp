@@ -58,7 +58,7 @@ private:
     std::vector<int> touched; // stages of the kernels it changes
   };
   std::vector<Partition> seeds();
-  std::vector<Step> steps_from(const Partition& from, double best);
+  std::vector<Step> steps_from(const Partition& from);
   std::vector<Proposal> proposals_for(const Plan& plan, size_t k) const;
   Partition combined(const Partition& from, const std::vector<Step>& steps);
   double seconds_of(const Plan& plan);

@@ -8,6 +8,7 @@
 
 #include "search/draft.hpp"
 #include "search/features.hpp"
+#include "search/join.hpp"
 
 namespace lathe::search {
 namespace {
@@ -73,6 +74,14 @@ const std::vector<Schedule>& KernelSearch::schedules(const Plan& plan, size_t k)
   std::vector<Schedule> all{{kernel, {}, model_.seconds(kernel)}};
   std::unordered_set<uint64_t> seen{kernel->hash};
   std::vector<Schedule> frontier = all;
+  // Where axes can be joined, everything else is better done to the longer loops.
+  if (std::vector<Move> joins; joins_ && !(joins = joins_of(*plan.program, *kernel)).empty()) {
+    Applied joined = apply(small, joins, model_.target());
+    const KernelPlanRef& made = joined.plan->kernels[0];
+    all.push_back({made, std::move(joins), model_.seconds(made)});
+    seen.insert(made->hash);
+    frontier = {all.back()};
+  }
   double best = all[0].seconds;
   const auto by_cost = [](const Schedule& a, const Schedule& b) {
     return a.seconds != b.seconds ? a.seconds < b.seconds : a.moves.size() < b.moves.size();

@@ -17,8 +17,8 @@ struct Schedule {
 
 class KernelSearch {
 public:
-  KernelSearch(CostModel& model, int beam, int rounds, bool thorough)
-      : model_(model), beam_(beam), rounds_(rounds), thorough_(thorough) {}
+  KernelSearch(CostModel& model, int beam, int rounds, bool thorough, bool joins)
+      : model_(model), beam_(beam), rounds_(rounds), thorough_(thorough), joins_(joins) {}
 
   /// Schedules of plan.kernels[k], best first, never empty: the kernel as it is counts as one.
   const std::vector<Schedule>& schedules(const Plan& plan, size_t k);
@@ -47,7 +47,7 @@ private:
 
   CostModel& model_;
   int beam_, rounds_;
-  bool thorough_;
+  bool thorough_, joins_;
   int64_t proposed_ = 0, rejected_ = 0, scored_ = 0;
   double scoring_seconds_ = 0;
   std::unordered_map<uint64_t, Known> known_;

@@ -43,6 +43,7 @@ inline Move move_stream(std::string stage) { return {MoveKind::Stream, {std::mov
 inline Move move_merge(std::string stage, std::string consumer) {
   return {MoveKind::Merge, {std::move(stage), std::move(consumer)}, {}};
 }
+inline Move move_join(std::string stage, int axis) { return {MoveKind::Join, {std::move(stage)}, {axis}}; }
 inline Move move_border(std::string stage) { return {MoveKind::Border, {std::move(stage)}, {}}; }
 inline Move move_prefetch(std::string stage, std::string buffer, std::string loop, int64_t distance) {
   return {MoveKind::Prefetch, {std::move(stage), std::move(buffer), std::move(loop)}, {distance}};

@@ -33,6 +33,7 @@ constexpr Form kForms[] = {
     {MoveKind::Prefetch, "prefetch", "nnni"},
     {MoveKind::Merge, "merge", "nn"},
     {MoveKind::Border, "border", "n"},
+    {MoveKind::Join, "join", "ni"},
 };
 
 const Form& form_of(MoveKind kind) {
@@ -97,7 +98,7 @@ Move parse_move(std::string_view text) {
     if (f.name == name) form = &f;
   if (!form)
     fail(whole, "one of winograd, innermost, inline, fuse_at, split, reorder, unroll, vectorise, parallelise, pack, prepack, bind, "
-                "accumulate, stream, prefetch_tile, prefetch, merge, border");
+                "accumulate, stream, prefetch_tile, prefetch, merge, border, join");
 
   Move move{form->kind, {}, {}};
   std::string_view rest = whole.substr(open + 1, whole.size() - open - 2);

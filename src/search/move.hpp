@@ -40,6 +40,8 @@
 //                                  else reads t4 later; both nests must walk through t4 in the same way
 //   border(t4)                     where t4 is 0 outside of a box, such as a padded copy, it is stored by nests of its
 //                                  own, and t4's loops run over the box alone
+//   join(t5, 1)                    axes 1 and 2 of t5, and those of all that is read along them, are one axis with one
+//                                  loop; nothing in the kernel may tell them apart
 #pragma once
 #include <memory>
 #include <optional>
@@ -69,7 +71,8 @@ enum class MoveKind {
   Innermost,
   Prefetch,
   Merge,
-  Border
+  Border,
+  Join
 };
 
 struct Move {

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "lathe/error.hpp"
-#include "search/draft.hpp"
+#include "search/join.hpp"
 
 namespace lathe::search {
 
@@ -87,6 +87,8 @@ Verdict inline_stage(Draft& draft, int stage_id) {
   if (stage.is_reduction || stage.is_scatter || stage.is_transform)
     return fmt::format("{} is not elementwise", stage.buffer->name);
   Block nest = stage.nests;
+  const BufferRef seen = seen_in(draft.body, stage.buffer);
+  if (auto verdict = join_into(nest, seen->id, seen->shape); !verdict.empty()) return verdict;
   const CanonicalNest producer = canonical_nest(nest.at(0));
   const Store* from = producer.single();
   if (!from || from->combine) return fmt::format("{} is not elementwise", stage.buffer->name);
@@ -158,10 +160,13 @@ Verdict fuse_at_loop(Draft& draft, Block& producer, int stage_id, const Move& mo
   if (scope == Scope::Local)
     if (auto v = may_hold_local_memory(site, target); !v.empty()) return v;
 
+  const BufferRef seen = seen_in(draft.body, stage.buffer);
+  if (auto verdict = join_into(nests, seen->id, seen->shape); !verdict.empty()) return verdict;
+
   // What one iteration reads: per dimension a start that is fixed in it, and an extent.
   size_t loads_inside = 0, loads_everywhere = 0;
   Verdict verdict;
-  const size_t rank = stage.buffer->shape.size();
+  const size_t rank = seen->shape.size();
   std::vector<std::optional<Expr>> base(rank);
   std::vector<int64_t> lowest(rank, INT64_MAX), highest(rank, INT64_MIN);
   std::vector<bool> whole(rank, false);
@@ -177,7 +182,7 @@ Verdict fuse_at_loop(Draft& draft, Block& producer, int stage_id, const Move& mo
         return;
       }
       for (size_t d = 0; d < rank; ++d) {
-        const Expr size = stage.buffer->shape[d];
+        const Expr size = seen->shape[d];
         const auto [outer, part] = separate(attr->index[d], inner);
         const bool covers = outer.is_const(0) && part.is_var() && part.extent() && *part.extent() == size;
         if (covers) whole[d] = true;
@@ -212,11 +217,11 @@ Verdict fuse_at_loop(Draft& draft, Block& producer, int stage_id, const Move& mo
   if (loads_everywhere != loads_inside) return fmt::format("{} is also read outside {}", name, loop_name);
 
   std::vector<Expr> start(rank), extent(rank);
-  auto shrunk = std::make_shared<Buffer>(*stage.buffer);
+  auto shrunk = std::make_shared<Buffer>(*seen);
   shrunk->scope = scope;
   int64_t elements = 1;
   for (size_t d = 0; d < rank; ++d) {
-    const Expr size = stage.buffer->shape[d];
+    const Expr size = seen->shape[d];
     const int64_t span = highest[d] - lowest[d] + 1;
     if (whole[d] || (size.is_const() && span >= size.value())) {
       start[d] = 0;
@@ -239,7 +244,7 @@ Verdict fuse_at_loop(Draft& draft, Block& producer, int stage_id, const Move& mo
   for (Stmt& stmt : nests)
     for (const Store* store : canonical_nest(stmt).stores)
       for (size_t d = 0; d < rank; ++d)
-        if (store->index[d].is_const() && !(start[d].is_const(0) && extent[d] == stage.buffer->shape[d]))
+        if (store->index[d].is_const() && !(start[d].is_const(0) && extent[d] == seen->shape[d]))
           return fmt::format("{} computes all of its axis {} at once", name, d);
   const int64_t bytes = elements * size_of(stage.buffer->dtype);
   if (scope == Scope::Register) {

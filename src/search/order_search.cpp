@@ -112,6 +112,7 @@ private:
     if (is_new) {
       SearchOptions quick;
       quick.stop = options_.stop;
+      quick.joins = false;
       const Plan start = initial_plan(std::make_shared<const lower::Program>(lower::lower({{"y", alone}})));
       seconds->second = search(start, model_, quick).predicted_seconds;
     }

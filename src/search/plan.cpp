@@ -7,6 +7,7 @@
 
 #include "lathe/error.hpp"
 #include "search/draft.hpp"
+#include "search/join.hpp"
 
 namespace lathe::search {
 
@@ -133,6 +134,7 @@ private:
     case MoveKind::Prefetch: verdict = prefetch(draft, move); break;
     case MoveKind::Merge: verdict = merge(draft, move); break;
     case MoveKind::Border: verdict = border(draft, move); break;
+    case MoveKind::Join: verdict = join(draft, move); break;
     case MoveKind::Pack: verdict = pack(draft, move, target_); break;
     case MoveKind::Prepack: verdict = prepack(draft, move); break;
     case MoveKind::Accumulate: verdict = accumulate(draft, move); break;
@@ -212,6 +214,7 @@ private:
       // producers.
       for (auto s = producer->inlined.rbegin(); s != producer->inlined.rend(); ++s)
         if (auto verdict = inline_stage(draft, *s); !verdict.empty()) return verdict;
+      if (auto verdict = see_alike(draft.body); !verdict.empty()) return verdict;
       draft.moves.push_back(move);
       changed.emplace_back(kernel, std::move(draft));
     }
@@ -295,6 +298,7 @@ private:
     for (const Move& m : merged.moves) both.moves.push_back(m);
     both.moves.push_back(move);
     for (ast::Stmt& stmt : merged.body) both.body.push_back(std::move(stmt));
+    if (auto verdict = see_alike(both.body); !verdict.empty()) return verdict;
     KernelPlanRef made = finished(std::move(both), {producer, consumer});
     const auto position = [&](const KernelPlanRef& k) {
       return std::find(plan_.kernels.begin(), plan_.kernels.end(), k);

@@ -145,6 +145,7 @@ struct SearchOptions {
   std::vector<Plan> seeds; // plans of the same program to begin with: none is trusted, each is measured
   const std::atomic<bool>* stop = nullptr; // once true: end with the best so far
   std::string where;                       // machine, device and its use, for the log
+  bool joins = true; // axes that nothing tells apart become one, of whole programs: a part's neighbours may tell them apart
   bool graph_then_loops = false;           // staged instead of joint: for comparison only
   std::string log;
   std::function<void(const TuneProgress&)> progress;

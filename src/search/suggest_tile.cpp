@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "search/draft.hpp"
+#include "search/join.hpp"
 #include "search/tile.hpp"
 
 namespace lathe::search {
@@ -114,72 +115,98 @@ std::optional<Leaf> only_reader(const Features& f) {
   return std::move(leaves[0]);
 }
 
-/// Tiles of the reductions that a kernel reads, fused under its loops. The consumer: one plain store, its
-/// loops as they were made.
-void tiles_under(const SuggestContext& c, const Features& f, const std::vector<Move>& before,
-                 std::vector<Proposal>& proposals) {
+/// The kernel of the stage alone, if the kernel in question is its only reader; else null.
+KernelPlanRef sole_producer(const SuggestContext& c, int stage) {
+  const lower::Stage& info = c.plan.program->stages[stage];
+  if (!info.is_reduction || info.is_output) return nullptr;
+  KernelPlanRef producer;
+  int readers = 0;
+  for (const auto& k : c.plan.kernels) {
+    if (std::binary_search(k->stages.begin(), k->stages.end(), stage)) producer = k;
+    readers += std::binary_search(k->reads.begin(), k->reads.end(), stage);
+  }
+  return producer && producer->stages.size() == 1 && readers == 1 ? producer : nullptr;
+}
+
+/// Tiles of a reduction, fused under the loops of the kernel that reads it. That one has one plain store, and
+/// its loops are as they were made, or as `before` made them.
+void tiles_under(const SuggestContext& c, const KernelPlan& reader, const std::vector<Move>& before,
+                 const lower::Stage& stage, const KernelPlan& producer, std::vector<Proposal>& proposals) {
+  Features f, pf;
+  read_features(reader.kernel, c.target, f);
   const std::optional<Leaf> leaf = only_reader(f);
   if (!leaf || leaf->combine || leaf->random || leaf->own != 0 || leaf->loops.empty()) return;
   for (int l : leaf->loops)
     if (!is_serial(f, l)) return;
-  const lower::Program& program = *c.plan.program;
-  for (int stage : c.kernel.reads) {
-    const lower::Stage& info = program.stages[stage];
-    if (!info.is_reduction || info.is_output) continue;
-    const KernelPlan* producer = nullptr;
-    int readers = 0;
-    for (const auto& k : c.plan.kernels) {
-      if (std::binary_search(k->stages.begin(), k->stages.end(), stage)) producer = k.get();
-      readers += std::binary_search(k->reads.begin(), k->reads.end(), stage);
+  read_features(producer.kernel, c.target, pf);
+  std::vector<TileProblem> problems = read_tile_problems(pf, *c.plan.program, producer.kernel, c.target);
+  if (problems.size() != 1 || !problems[0].whole) return;
+  TileProblem& problem = problems[0];
+  problem.lanes = std::min(problem.lanes, lanes_of(f, *leaf, c.target));
+  // Each of its axes must be one of the reader's loops.
+  bool aligned = problem.lanes >= 2;
+  size_t matched = 0;
+  int reads = 0;
+  for (int a = leaf->first; a < leaf->store && aligned; ++a) {
+    const AccessInfo& access = f.accesses[a];
+    if (f.buffers[access.buffer].buffer->id != stage.buffer->id) continue;
+    ++reads;
+    for (auto& axis : problem.out) {
+      const size_t loops = match_axis(f, *leaf, access, axis);
+      aligned &= loops > 0;
+      matched += loops;
     }
-    if (!producer || producer->stages.size() != 1 || readers != 1) continue;
-    Features pf;
-    read_features(producer->kernel, c.target, pf);
-    std::vector<TileProblem> problems = read_tile_problems(pf, program, producer->kernel, c.target);
-    if (problems.size() != 1 || !problems[0].whole) continue;
-    TileProblem& problem = problems[0];
-    problem.lanes = std::min(problem.lanes, lanes_of(f, *leaf, c.target));
-    // Each of its axes must be one of the consumer's loops.
-    bool aligned = problem.lanes >= 2;
-    size_t matched = 0;
-    int reads = 0;
-    for (int a = leaf->first; a < leaf->store && aligned; ++a) {
-      const AccessInfo& access = f.accesses[a];
-      if (f.buffers[access.buffer].buffer->id != info.buffer->id) continue;
-      ++reads;
-      for (auto& axis : problem.out) {
-        const size_t loops = match_axis(f, *leaf, access, axis);
-        aligned &= loops > 0;
-        matched += loops;
-      }
-      double moving = 0;
-      for (int l : leaf->loops) moving += f.stride(access, l) != 0;
-      aligned &= moving == static_cast<double>(matched) && leaf->loops.size() == matched;
-    }
-    if (!aligned || reads != 1) continue;
-    for (const TileChoice& choice : tile_choices(problem, c)) {
-      Proposal p = tile_moves(problem, choice);
-      if (p.moves.empty()) continue;
-      p.moves.insert(p.moves.begin(), before.begin(), before.end());
-      proposals.push_back(std::move(p));
-    }
+    double moving = 0;
+    for (int l : leaf->loops) moving += f.stride(access, l) != 0;
+    aligned &= moving == static_cast<double>(matched) && leaf->loops.size() == matched;
   }
+  if (!aligned || reads != 1) return;
+  for (const TileChoice& choice : tile_choices(problem, c)) {
+    Proposal p = tile_moves(problem, choice);
+    if (p.moves.empty()) continue;
+    p.moves.insert(p.moves.begin(), before.begin(), before.end());
+    proposals.push_back(std::move(p));
+  }
+}
+
+KernelPlanRef made_of(Draft draft) {
+  return finish(std::move(draft), [](int) { return true; });
+}
+
+/// As tiles_under, with those axes joined that neither of the two kernels tells apart. False if there are
+/// none.
+bool tiles_under_joined(const SuggestContext& c, const lower::Stage& stage, const KernelPlan& producer,
+                        std::vector<Proposal>& proposals) {
+  const lower::Program& program = *c.plan.program;
+  const std::vector<Move> joins = joins_between(program, producer, stage.id, c.kernel);
+  if (joins.empty()) return false;
+  Draft to = draft_of(program, c.kernel), from = draft_of(program, producer);
+  for (const Move& move : joins) join(to, move);
+  if (!join_into(from.body, stage.buffer->id, seen_in(to.body, stage.buffer)->shape).empty()) return false;
+  tiles_under(c, *made_of(std::move(to)), joins, stage, *made_of(std::move(from)), proposals);
+  return true;
 }
 
 } // namespace
 
 std::vector<Proposal> suggest_fused_tile(const SuggestContext& c) {
   std::vector<Proposal> proposals;
-  tiles_under(c, c.features, {}, proposals);
-  if (c.kernel.stages.size() != 1) return proposals;
   // Into a padded value: under the loops over what lies inside its border.
-  const Move border = move_border(c.plan.program->stages[c.kernel.stages[0]].buffer->name);
-  Draft draft = draft_of(*c.plan.program, c.kernel);
-  if (!search::border(draft, border).empty()) return proposals;
-  const KernelPlanRef inside = finish(std::move(draft), [](int) { return true; });
-  Features f;
-  read_features(inside->kernel, c.target, f);
-  tiles_under(c, f, {border}, proposals);
+  std::vector<Move> inside;
+  KernelPlanRef box;
+  if (c.kernel.stages.size() == 1) {
+    inside = {move_border(c.plan.program->stages[c.kernel.stages[0]].buffer->name)};
+    Draft draft = draft_of(*c.plan.program, c.kernel);
+    if (border(draft, inside[0]).empty()) box = made_of(std::move(draft));
+  }
+  for (const int stage : c.kernel.reads) {
+    const KernelPlanRef producer = sole_producer(c, stage);
+    if (!producer) continue;
+    const lower::Stage& info = c.plan.program->stages[stage];
+    if (!tiles_under_joined(c, info, *producer, proposals))
+      tiles_under(c, c.kernel, {}, info, *producer, proposals);
+    if (box) tiles_under(c, *box, inside, info, *producer, proposals);
+  }
   return proposals;
 }
 

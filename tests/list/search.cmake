@@ -1,5 +1,6 @@
 lathe_test(unit/cost_test core view ast graph lower search)
 lathe_test(unit/suggesters_test core view ast graph lower search)
+lathe_test(unit/join_test core view ast graph lower search)
 lathe_test(unit/prefetch_test core view ast graph lower search)
 lathe_test(unit/region_test)
 lathe_test(unit/joint_search_test core view ast graph lower search)

@@ -212,7 +212,8 @@ TEST_CASE("plans to begin with are measured first, and win if they are best") {
   options.budget_seconds = 20;
   CostModel model(test::target(), test::machine());
   // What the model would never propose: the reducing loop alone is split.
-  const Plan odd = replay(program, {parse_move("split(t0.i0, 7)"), parse_move("split(t0.i1, 5)")}, test::target());
+  const Plan odd =
+      replay(program, {parse_move("split(t0.i0, 7)"), parse_move("split(t0.i1, 5)")}, test::target());
   options.seeds = {odd};
   std::vector<uint64_t> order;
   std::multiset<uint64_t> wanted, found;
@@ -271,4 +272,18 @@ TEST_CASE("symbolic sizes are scheduled too") {
   const SearchResult r = test::searched(test::in("x", {n, 64}).matmul(test::in("w", {64, 10})).softmax(-1));
   CHECK(!r.plan.kernels.empty());
   for (const auto& k : r.plan.kernels) CHECK_NOTHROW(ast::verify(k->kernel));
+}
+
+TEST_CASE("beam: a small gain is looked for beside a large one") {
+  const Tensor large = test::in("a", {2048, 2048}).softmax(-1);
+  const Tensor small = test::in("d", {16, 80}).softmax(-1);
+  CostModel model(test::target(), test::machine());
+  const auto kernels = [&](const std::vector<lower::NamedOutput>& outputs) {
+    return lathe::search::search(initial_plan(std::make_shared<const lower::Program>(lower::lower(outputs))),
+                                 model, {})
+        .plan.kernels.size();
+  };
+  const auto simple = [](const Tensor& t) { return graph::simplify({graph::node_of(t)})[0]; };
+  const lower::NamedOutput y{"y", simple(large)}, z{"z", simple(small)};
+  CHECK(kernels({y, z}) == kernels({y}) + kernels({z}));
 }
