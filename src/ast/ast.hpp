@@ -6,7 +6,7 @@
 //     an access's stride along a loop. Buffers are row-major over their shape.
 //   - A loop runs over [0, extent). Extents may depend on outer loop variables: a split with a tail gives the inner
 //     loop the extent min(factor, n - outer * factor): no store needs a guard. An extent that is a condition (lt, le, eq, land) is an if.
-//   - A Load's or a Const's out-of-range part is said by its guards: the load happens only if all hold, else it is 0.
+//   - A Load's or a Gather's out-of-range part is said by its guards: the load happens only if all hold, else it is 0.
 //   - A reduction is a Store with a combine op; the loops whose variable is not in its index are the reducing loops.
 //     Its initialisation is a nest of its own, before it. Combines are associative and commutative to every pass
 //     (float sums may be reassociated), so any order of the loops of a nest is legal.
@@ -64,7 +64,7 @@ struct Value : Interned<Value> {
   std::variant<std::monostate, Scalar, Expr, LoadAttr> attr;
 
   size_t hash_value() const;
-  bool equal(const Value&) const;  // buffers compare by pointer... and id
+  bool equal(const Value&) const;  // buffers compare by pointer
 };
 
 ValueRef constant(Scalar value);
@@ -158,7 +158,7 @@ uint64_t structural_hash(const Kernel&);
 struct Bytes { void* data; size_t bytes; };
 void interpret(const Kernel&, const std::vector<Bytes>& buffers, const std::vector<int64_t>& shape_values);
 
-// ---- Passes from a scheduled kernel to what renderers take (compile/ runs them in this order) ----
+// ---- Passes from a scheduled kernel to what renderers take (prepare() in prepare.hpp runs them all) ----
 
 /// Splits the range of loops whose variable decides a min() in an inner extent, so that the main part has constant
 /// extents and only the tail is ragged.
@@ -169,7 +169,7 @@ Kernel expand_unrolled(const Kernel&);
 /// element after the loop. Not in kernels with local loops.
 Kernel keep_accumulators(const Kernel&);
 /// Replaces Exp2, Log2, Sin of f32 by polynomial sequences of table ops, so that every renderer vectorises them
-/// and gives the same bits. Stated error: see ast/math.cpp.
+/// and gives the same bits. Stated errors: docs/functions.md.
 Kernel expand_math(const Kernel&);
 
 }  // namespace lathe::ast

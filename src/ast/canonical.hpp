@@ -11,7 +11,6 @@ Kernel canonical(const Kernel& kernel, bool keep_names);
 
 /// Text of one statement without its body, as print() writes it; for messages.
 std::string print_line(const Stmt& stmt);
-std::string print_value(const ValueRef& value);
 
 /// A name with every character that print() can't write replaced.
 std::string printable(std::string_view name);

@@ -193,12 +193,6 @@ std::string print_line(const Stmt& stmt) {
                     stmt.node);
 }
 
-std::string print_value(const ValueRef& value) {
-  ValuePrinter values;
-  const std::string lets = values.lets({value}, "");
-  return lets + values.text(value, 0);
-}
-
 std::string print(const Kernel& kernel) {
   const Kernel k = canonical(kernel, true);
   std::string params;

@@ -26,7 +26,7 @@ void visit_block(const Block& block, const StmtVisitor& f, std::vector<const For
   }
 }
 
-/// Calls `enter` on each distinct value with its sources done, without recursing on the DAG's depth.
+/// Calls `f` on each distinct value with its sources done, without recursing on the DAG's depth.
 template <class Done, class F> void post_order(const ValueRef& root, const Done& done, const F& f) {
   std::vector<std::pair<const ValueRef*, size_t>> stack{{&root, 0}};
   if (done(root)) return;

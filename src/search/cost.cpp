@@ -4,7 +4,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "search/joint_search.hpp"
+#include "search/search.hpp"
 #include "search/traffic.hpp"
 
 namespace lathe::search {
@@ -32,6 +32,11 @@ constexpr double kInWindow = 32;        // so many instructions for each line re
 constexpr double kWindow = 256; // instructions that overlap: nests of a longer body come one after the other
 constexpr double kPage = 4096, kFirstTlb = 96, kSecondTlb = 2048;
 constexpr double kFirstTlbMiss = 1e-9, kSecondTlbMiss = 9e-9;
+
+/// Of its vectors, in MachineProfile::flops_per_second.
+int width_of(const Target& target) {
+  return target.vector_bytes >= 64 ? 2 : target.vector_bytes >= 32 ? 1 : 0;
+}
 
 double cycles_per_iteration(const Work& w, const Target& target) {
   if (w.empty()) return 0;
@@ -192,9 +197,7 @@ double link_seconds(const Traffic& t, const MachineProfile& machine, size_t leve
   const double scattered = t.scattered * (level >= 2 ? 1.0 : 0.3);
   const double written = last ? t.written / machine.write_bytes_per_second : 2 * t.written / read;
   const double streamed = last ? t.streamed / machine.streaming_write_bytes_per_second : 0;
-  // A line that is both read and written is fetched once.
-  const double fetched = last ? std::max(0.0, t.read) : t.read;
-  return (fetched + scattered) / read + written + streamed;
+  return (t.read + scattered) / read + written + streamed;
 }
 
 /// What `inner` carries that does not come from, or go to, where `outer` does.
@@ -252,7 +255,7 @@ Terms terms_of(const ast::Kernel& kernel, const std::vector<bool>& is_constant, 
     for (BufferInfo& b : f.buffers) b.constant |= is_constant[p] && b.buffer == kernel.params[p].buffer.get();
   read_phases(target, machine, space);
 
-  const int width = target.vector_bytes >= 64 ? 2 : target.vector_bytes >= 32 ? 1 : 0;
+  const int width = width_of(target);
   const double cycle = 4.0 * (4 << width) / machine.flops_per_second[width];
   Terms terms{};
   terms[kArithmetic] = cycle * cycles_per_iteration(f.top, target);
@@ -288,10 +291,6 @@ std::vector<double> cost_terms(const ast::Kernel& kernel, const Target& target,
   const Terms terms = terms_of(kernel, {}, target, machine);
   return {terms.begin(), terms.end()};
 }
-const std::vector<std::string>& cost_term_names() {
-  static const std::vector<std::string> names(std::begin(kNames), std::end(kNames));
-  return names;
-}
 
 double lower_bound(const ast::Kernel& kernel, const Target& target, const MachineProfile& machine) {
   static thread_local Features f;
@@ -320,9 +319,8 @@ double lower_bound(const ast::Kernel& kernel, const Target& target, const Machin
     }
     bytes += std::min(b.elements, reached) * b.element_bytes;
   }
-  const int width = target.vector_bytes >= 64 ? 2 : target.vector_bytes >= 32 ? 1 : 0;
   const double ways = target.gpu ? 256.0 : std::max(1, target.threads);
-  const double arithmetic = operations / machine.flops_per_second[width] / ways;
+  const double arithmetic = operations / machine.flops_per_second[width_of(target)] / ways;
   // The innermost level that holds everything sets the rate.
   size_t level = 0;
   while (level + 1 < machine.levels.size() && bytes > static_cast<double>(machine.levels[level].bytes))

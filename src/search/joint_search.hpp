@@ -80,7 +80,4 @@ private:
   std::map<VariantKey, std::vector<Variant>> pool_;
 };
 
-/// No schedule of the kernel takes less: its arithmetic at the machine's peak, its parameters moved once.
-double lower_bound(const ast::Kernel& kernel, const Target& target, const MachineProfile& machine);
-
 } // namespace lathe::search

@@ -65,8 +65,7 @@ int lanes_of(const Features& f, const Leaf& leaf, const Target& target) {
   int bytes = 1;
   for (int a = leaf.first; a <= leaf.store; ++a)
     bytes = std::max(bytes, f.buffers[f.accesses[a].buffer].element_bytes);
-  const int narrow = f.buffers[f.accesses[leaf.store].buffer].element_bytes;
-  return std::max(1, target.vector_bytes / std::max(bytes, narrow));
+  return std::max(1, target.vector_bytes / bytes);
 }
 
 int next_scratch(const ast::Kernel& kernel, int stage) {

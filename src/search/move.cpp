@@ -96,9 +96,11 @@ Move parse_move(std::string_view text) {
   const Form* form = nullptr;
   for (const Form& f : kForms)
     if (f.name == name) form = &f;
-  if (!form)
-    fail(whole, "one of winograd, innermost, inline, fuse_at, split, reorder, unroll, vectorise, parallelise, pack, prepack, bind, "
-                "accumulate, stream, prefetch_tile, prefetch, merge, border, join");
+  if (!form) {
+    std::string names;
+    for (const Form& f : kForms) names += fmt::format("{}{}", names.empty() ? "one of " : ", ", f.name);
+    fail(whole, names);
+  }
 
   Move move{form->kind, {}, {}};
   std::string_view rest = whole.substr(open + 1, whole.size() - open - 2);

@@ -107,7 +107,6 @@ Verdict reorder(Draft& draft, const Move& move) {
   if (move.names.size() < 2) return "reordering needs at least two loops";
   // The perfect nest that holds all of the loops: from the outermost named one inwards while a body is one
   // loop.
-  std::vector<std::string> missing = move.names;
   LoopSite top;
   for (const std::string& name : move.names) {
     const LoopSite site = find_loop(draft.body, name);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "ast/flat_index.hpp"
 #include "search/draft.hpp"
 
 namespace lathe::search {
@@ -65,9 +66,7 @@ Verdict prefetch_tile(Draft& draft, const Move& move, const Target& target) {
 
   // Which lines of what one iteration of the host reads: one loop after the other takes its digit of the
   // number of the line.
-  Expr flat = 0, unit = 1;
-  for (size_t d = load.index.size(); d-- > 0; unit = unit * load.buffer->shape[d])
-    flat = flat + load.index[d] * unit;
+  const Expr flat = flat_index(*load.buffer, load.index);
   struct Digit {
     Expr var;
     int64_t step, count;

@@ -2,8 +2,8 @@
 
 namespace lathe::search {
 
-// Instruction counts of the expanded functions are those of ast/math.cpp's polynomials; the rest are the
-// published figures of recent x86 cores.
+// Instruction counts of the expanded functions are those of the polynomials in ast/math_*.cpp; the rest are
+// the published figures of recent x86 cores.
 OpCost op_cost(Op op, DType dtype) {
   const bool half = is_half(dtype);
   const bool wide = size_of(dtype) == 8;

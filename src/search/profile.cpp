@@ -15,7 +15,6 @@
 namespace lathe::search {
 namespace {
 
-constexpr const char* kVersion = "0.1.0";
 // A shared last-level cache as large as a server's says little about what one tenant gets.
 constexpr int64_t kLastLevelPerCore = int64_t{16} << 20;
 
@@ -115,7 +114,7 @@ std::string machine_fingerprint() {
       << cpu_field(cpuinfo, "model") << "." << cpu_field(cpuinfo, "stepping") << " features " << std::hex
       << features << std::dec << " caches";
   for (int64_t bytes : cache_sizes()) out << " " << (bytes >> 10) << "K";
-  out << " cores " << std::max(1u, std::thread::hardware_concurrency()) << " lathe " << kVersion;
+  out << " cores " << std::max(1u, std::thread::hardware_concurrency()) << " lathe " << LATHE_VERSION;
   return out.str();
 }
 

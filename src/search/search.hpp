@@ -62,6 +62,8 @@ struct Cost {
   std::vector<CostTerm> terms;
 };
 Cost cost(const KernelPlan& kernel, const Target& target, const MachineProfile& machine);
+/// No schedule of the kernel takes less: its arithmetic at the machine's peak, its parameters moved once.
+double lower_bound(const ast::Kernel& kernel, const Target& target, const MachineProfile& machine);
 
 /// Seconds as they were measured, by a kernel's terms: a ridge regression on their shares. Without weights:
 /// none.
@@ -73,7 +75,6 @@ struct Correction {
 /// All terms of the cost in a fixed order, zeros included.
 std::vector<double> cost_terms(const ast::Kernel& kernel, const Target& target,
                                const MachineProfile& machine);
-const std::vector<std::string>& cost_term_names();
 /// Sum over kernels, memoised by structural hash.
 class CostModel {
 public:

@@ -29,7 +29,7 @@ public:
     out_ = &out;
     best_.assign(f.buffers.size(), {});
     compute_footprints();
-    const bool whole_fits = fits(0, static_cast<int>(f.accesses.size()), -1);
+    const bool whole_fits = fits(0, static_cast<int>(f.accesses.size()), 0);
     for (int l = 0; l < static_cast<int>(f.loops.size()); l = f.loops[l].end) {
       if (whole_fits)
         add_what_never_stays(l);
@@ -173,12 +173,8 @@ private:
     for (int b : touched_) each(best_[b]);
   }
 
-  bool fits(int first, int end, int loop) {
-    const int depth = loop < 0 ? 0 : f_->loops[loop].depth;
-    return fits_from(first, end, depth);
-  }
-
-  bool fits_from(int first, int end, int depth) {
+  /// Whether what accesses [first, end) touch over the loops of depth >= d stays in the cache.
+  bool fits(int first, int end, int depth) {
     for (int a = first; a < end; ++a)
       if (footprint(a, depth).conflicts && !f_->accesses[a].streaming) return false;
     double total = 0;
@@ -211,8 +207,8 @@ private:
   void add_traffic(int loop, double times) {
     const LoopInfo& l = f_->loops[loop];
     if (l.first_access == l.end_access) return;
-    if (loop + 1 == l.end || fits_from(l.first_access, l.end_access, l.depth) ||
-        fits_from(l.first_access, l.end_access, l.depth + 1)) {
+    if (loop + 1 == l.end || fits(l.first_access, l.end_access, l.depth) ||
+        fits(l.first_access, l.end_access, l.depth + 1)) {
       add_footprint(l.first_access, l.end_access, l.depth, times);
       return;
     }
