@@ -43,6 +43,7 @@ struct AccessInfo {
   bool random;      // at a computed index: Gather, Scatter
   int64_t ahead;    // elements, of a load that asks for what lies there, too
   uint32_t strides; // strides[strides + d]: elements per step of the enclosing loop of depth d
+  double offset;    // elements, in the first iteration of all loops
 };
 
 struct BufferInfo {

@@ -125,6 +125,7 @@ uint64_t LoopsAround::add_access(const ast::Buffer* buffer, const std::vector<Ex
   double row = 1;
   for (size_t d = index.size(); d-- > 0;) {
     add_strides(index[d], row, features_.strides.data() + access.strides);
+    access.offset += row * value(index[d], At::First);
     mask |= dependence(index[d]);
     row *= std::max(1.0, value(buffer->shape[d], At::First));
   }

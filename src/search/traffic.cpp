@@ -54,12 +54,61 @@ private:
     return footprints_[first_[access] + std::min(depth, inner)];
   }
 
+  /// Accesses of one body that walk alike through a buffer, such as the points of a transform, are one that
+  /// begins at several places.
+  void find_places() {
+    const int count = static_cast<int>(f_->accesses.size());
+    places_.clear();
+    leaders_.resize(static_cast<size_t>(count));
+    last_.assign(2 * f_->buffers.size(), -1);
+    for (int a = 0; a < count; ++a) {
+      const AccessInfo& access = f_->accesses[a];
+      int& last = last_[2 * static_cast<size_t>(access.buffer) + access.store];
+      if (last < 0 || !walk_alike(f_->accesses[last], access)) last = a;
+      leaders_[a] = last;
+      places_.emplace_back(last, access.offset);
+    }
+    std::sort(places_.begin(), places_.end());
+  }
+  bool walk_alike(const AccessInfo& a, const AccessInfo& b) const {
+    if (a.loop != b.loop || a.random || b.random || a.streaming != b.streaming || a.combine != b.combine ||
+        a.ahead != b.ahead)
+      return false;
+    const auto strides = f_->strides.begin();
+    const auto loops = a.loop < 0 ? 0 : f_->loops[a.loop].depth + 1;
+    return std::equal(strides + a.strides, strides + a.strides + loops, strides + b.strides);
+  }
+  /// Its places that share nothing with the one before: no number of steps comes from there to within a run
+  /// of `run` elements. Some of them are where that run ends.
+  struct Places {
+    double distinct = 1, adjoining = 0;
+  };
+  Places places_of(int access, int depth, double run) const {
+    auto at = std::lower_bound(places_.begin(), places_.end(), std::pair(access, -1e300));
+    Places places;
+    for (auto next = at + 1; next != places_.end() && next->first == access; ++at, ++next) {
+      double apart = next->second - at->second;
+      for (auto s = steps_.rbegin(); s != steps_.rend(); ++s)
+        if (const double steps = std::floor(apart / s->stride); s->depth >= depth && steps < s->extent)
+          apart -= steps * s->stride;
+      places.distinct += apart >= run;
+      places.adjoining += apart == run;
+    }
+    return places;
+  }
+
   void compute_footprints() {
     footprints_.clear();
     first_.clear();
-    for (const AccessInfo& a : f_->accesses) {
+    find_places();
+    for (int access = 0; access < static_cast<int>(f_->accesses.size()); ++access) {
+      const AccessInfo& a = f_->accesses[access];
       first_.push_back(footprints_.size());
       const int depth = a.loop < 0 ? 0 : f_->loops[a.loop].depth + 1;
+      if (leaders_[access] != access) {
+        footprints_.resize(footprints_.size() + static_cast<size_t>(depth) + 1);
+        continue;
+      }
       // The enclosing loops by ascending stride.
       steps_.clear();
       for (int l = a.loop; l >= 0; l = f_->loops[l].parent) {
@@ -68,11 +117,12 @@ private:
       }
       std::sort(steps_.begin(), steps_.end(),
                 [](const Step& x, const Step& y) { return x.stride < y.stride; });
-      for (int d = 0; d <= depth; ++d) footprints_.push_back(over_loops_from(a, d));
+      for (int d = 0; d <= depth; ++d) footprints_.push_back(over_loops_from(access, d));
     }
   }
 
-  Footprint over_loops_from(const AccessInfo& a, int depth) const {
+  Footprint over_loops_from(int access, int depth) const {
+    const AccessInfo& a = f_->accesses[access];
     const BufferInfo& buffer = f_->buffers[a.buffer];
     Footprint out;
     if (buffer.buffer->scope == ast::Scope::Register) return out;
@@ -114,11 +164,12 @@ private:
     }
     close_level();
     const double lines_a_row = std::max(1.0, std::ceil(run / cache_.line - 1e-9));
-    const double lines = std::min(rows * lines_a_row, std::ceil(whole / cache_.line));
+    const auto [places, adjoining] = places_of(access, depth, std::max(run, cache_.line) / element);
+    const double lines = std::min(places * rows * lines_a_row, std::ceil(whole / cache_.line));
     out.bytes = lines * cache_.line;
-    out.run = run_from(a, depth);
+    out.run = run_from(a, depth) * places / (places - adjoining);
     if (cache_.sets > 0)
-      out.conflicts = lines > std::min(cache_.sets, covered_sets * lines_a_row) * cache_.ways;
+      out.conflicts = lines > std::min(cache_.sets, places * covered_sets * lines_a_row) * cache_.ways;
     return out;
   }
 
@@ -246,6 +297,8 @@ private:
   std::vector<Footprint> footprints_;
   std::vector<size_t> first_;
   std::vector<Step> steps_;
+  std::vector<int> leaders_, last_;            // by access; by buffer, of its loads and its stores
+  std::vector<std::pair<int, double>> places_; // leaders with the offsets of those that walk alike
   std::vector<Merged> best_;
   std::vector<int> touched_;
   uint32_t stamp_ = 0;

@@ -245,6 +245,38 @@ TEST_CASE("traffic counts what does not stay in the cache") {
   CHECK(of("b").read + of("y").written == 0);
 }
 
+TEST_CASE("loads of one body that begin at several places touch as much more") {
+  const auto bytes_read = [](const std::string& buffer, const std::string& loads, int64_t cache = 64 << 10) {
+    const ast::Kernel k = ast::parse(replaced(replaced(R"(kernel k(a: f32[BUFFER] in, y: f32[4096] out) {
+  for i in 64 {
+    for j in 64 {
+      y[i*64 + j] = LOADS
+    }
+  }
+})",
+                                                       "BUFFER", buffer),
+                                              "LOADS", loads));
+    Features f;
+    read_features(k, test::target(), f);
+    std::vector<Traffic> accesses;
+    traffic(f, cache_shape(cache, false), accesses);
+    double sum = 0;
+    for (const Traffic& t : accesses) sum += t.read;
+    return sum;
+  };
+  const double once = bytes_read("65536", "a[i*64 + j]", 4 << 10);
+  CHECK(once == doctest::Approx(4 * 4096.0).epsilon(0.01));
+  // Far apart, as the points of a transform; between one another's rows; with a hint each.
+  CHECK(bytes_read("65536", "a[i*64 + j] + a[i*64 + j + 8192] + a[i*64 + j + 32768]") ==
+        doctest::Approx(3 * once).epsilon(0.01));
+  CHECK(bytes_read("65536", "a[i*256 + j] + a[i*256 + j + 64] + a[i*256 + j + 192]") ==
+        doctest::Approx(3 * once).epsilon(0.01));
+  CHECK(bytes_read("65536", "a[i*64 + j; ahead: 64] + a[i*64 + j + 32768; ahead: 64]", 16 << 10) ==
+        doctest::Approx(2 * once).epsilon(0.01));
+  // A window: what one row reads first another has read already.
+  CHECK(bytes_read("65536", "a[i*64 + j] + a[i*64 + j + 1] + a[i*64 + j + 64]", 4 << 10) < 1.3 * once);
+}
+
 TEST_CASE("the model is quick") {
   KernelPlan plan;
   plan.kernel = ast::parse(sum_with(8));
