@@ -17,10 +17,10 @@ constexpr double kPeerTolerance = 1e-3;
 /// The peers' ways to compute the case, those with a wrong result or an error left out and named on standard
 /// error.
 std::vector<Contender> verified_contenders(const Case& c, const Reference& want,
-                                           const std::vector<Peer>& peers, int threads) {
+                                           const std::vector<Peer>& peers, const CompileOptions& plan) {
   std::vector<Contender> right;
   for (const Peer& peer : peers) try {
-      for (Contender& contender : peer.contenders(c, threads)) {
+      for (Contender& contender : peer.contenders(c, plan)) {
         for (auto& [name, tensor] : *contender.outputs) tensor.poison();
         contender.run();
         if (contender.finish) contender.finish();
@@ -52,7 +52,8 @@ Row compare_case(const Case& c, const Options& options, const std::vector<Peer>&
   row.arena_bytes = compiled.executable().arena_bytes();
   row.max_error = compiled.verify(want);
   row.verified = row.max_error <= compiled.tolerance();
-  std::vector<Contender> contenders = verified_contenders(c, want, peers, options.threads);
+  compile.moves = compiled.executable().moves();
+  std::vector<Contender> contenders = verified_contenders(c, want, peers, compile);
   std::vector<Calls> calls{timed([&] { compiled.run(); })};
   for (const Contender& contender : contenders)
     calls.push_back(contender.seconds ? contender.seconds : timed(contender.run));
@@ -70,6 +71,8 @@ int compare_command(const Options& options) {
   std::vector<Peer> all = peers();
   if (!options.python.empty())
     for (Peer& peer : python_peers(options.python, options.threads)) all.push_back(std::move(peer));
+  if (!options.peers.empty()) // listing devices loads their drivers
+    for (Peer& peer : device_peers()) all.push_back(std::move(peer));
   std::vector<Peer> chosen = select_peers(all, options.peers);
   std::vector<Row> rows;
   for (const Selection& selected : select(options)) {
@@ -81,7 +84,7 @@ int compare_command(const Options& options) {
     fmt::print("{}\n", comparison_json(rows).dump(2));
   } else {
     for (const Peer& peer : all)
-      if (!peer.available) fmt::print("{}: absent, {}\n", peer.name, peer.detail);
+      if (!peer.available && !peer.only_if_named) fmt::print("{}: absent, {}\n", peer.name, peer.detail);
     for (const Peer& peer : chosen) fmt::print("{}: {}\n", peer.name, peer.detail);
     fmt::print("\n{}", comparison_text(rows));
   }

@@ -12,7 +12,7 @@ public:
 
   void run() { executable_.run(inputs_, outputs_); }
   const Executable& executable() const { return executable_; }
-  const HostTensors& outputs() const { return memory_; }
+  HostTensors& outputs() { return memory_; }
   /// Poisons the outputs, runs, and gives the largest error against the reference.
   double verify(const Reference& want);
   /// What that error may be: the case's, and more where Winograd's filtering was chosen, which rounds more.

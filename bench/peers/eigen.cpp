@@ -140,9 +140,9 @@ std::function<void()> digits(const Case& c, HostTensors& to) {
   };
 }
 
-std::vector<Contender> contenders(const Case& c, int threads) {
+std::vector<Contender> contenders(const Case& c, const CompileOptions& plan) {
   if (c.dtype != DType::F32) return {};
-  Eigen::setNbThreads(threads);
+  Eigen::setNbThreads(plan.threads);
   static const std::map<std::string, std::function<void()> (*)(const Case&, HostTensors&)> builders{
       {"elementwise", memory_bound},
       {"gelu", memory_bound},

@@ -123,9 +123,9 @@ Contender contender(const Case& c, bool pack, int threads) {
   return {pack ? "libxsmm-packed" : "libxsmm", [best] { best->run(); }, nullptr, to};
 }
 
-std::vector<Contender> contenders(const Case& c, int threads) {
+std::vector<Contender> contenders(const Case& c, const CompileOptions& plan) {
   if (c.dtype != DType::F32 || !c.program.count("c")) return {}; // it has matrix products only
-  return {contender(c, c.constants.count("b") != 0, threads)};
+  return {contender(c, c.constants.count("b") != 0, plan.threads)};
 }
 } // namespace
 

@@ -77,9 +77,9 @@ Contender contender(const Case& c, const char* name, const std::function<void(Ne
   return {name, [net] { net->run(); }, nullptr, to};
 }
 
-std::vector<Contender> contenders(const Case& c, int threads) {
+std::vector<Contender> contenders(const Case& c, const CompileOptions& plan) {
   if (c.dtype != DType::F32) return {};
-  omp_set_num_threads(threads);
+  omp_set_num_threads(plan.threads);
   if (is_convolution(c.workload)) return convolutions(c);
   if (c.workload == "resnet18") return resnets(c);
   std::vector<Contender> found;

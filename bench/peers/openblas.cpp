@@ -53,9 +53,9 @@ void multiply(int m, int n, int k, const float* a, const float* b, float* c) {
   library().sgemm(kRowMajor, kNoTranspose, kNoTranspose, m, n, k, 1, a, k, b, n, 0, c, n);
 }
 
-std::vector<Contender> contenders(const Case& c, int threads) {
+std::vector<Contender> contenders(const Case& c, const CompileOptions& plan) {
   if (c.dtype != DType::F32) return {};
-  library().set_threads(threads);
+  library().set_threads(plan.threads);
   std::vector<int> s(c.shape.begin(), c.shape.end());
   auto to = make_outputs(c);
   std::function<void()> run;

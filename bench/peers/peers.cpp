@@ -23,7 +23,7 @@ std::vector<Peer> select_peers(const std::vector<Peer>& all, const std::string& 
   std::vector<Peer> selected;
   if (names.empty()) {
     std::copy_if(all.begin(), all.end(), std::back_inserter(selected),
-                 [](const Peer& p) { return p.available; });
+                 [](const Peer& p) { return p.available && !p.only_if_named; });
     return selected;
   }
   for (size_t begin = 0; begin <= names.size();) {

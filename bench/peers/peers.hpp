@@ -1,5 +1,5 @@
-// Peers: the libraries that lathe is compared with, each found or not at configure time. A peer computes a
-// case into memory of its own, so that its result is verified like lathe's.
+// Peers: the libraries that lathe is compared with, each found or not at configure time, and lathe's own
+// other devices. A peer computes a case into memory of its own, so that its result is verified like lathe's.
 #pragma once
 #include <functional>
 #include <memory>
@@ -24,15 +24,19 @@ struct Peer {
   std::string name;
   bool available;
   std::string detail; ///< its version, or why it is absent
-  /// Ways to compute the case with so many threads; none if the peer has no such function. The case outlives
-  /// them.
-  std::function<std::vector<Contender>(const Case& c, int threads)> contenders;
+  /// Ways to compute the case with as many threads as lathe does by `plan`, which has all its moves; none if
+  /// the peer has no such function. The case outlives them.
+  std::function<std::vector<Contender>(const Case& c, const CompileOptions& plan)> contenders;
+  bool only_if_named = false;
 };
-/// Those of this process.
+/// The libraries of this process.
 const std::vector<Peer>& peers();
 
-/// Of `all`, peers by name, "eigen,onednn"; all that are available if empty. Error(Name) for an unknown or
-/// absent one.
+/// lathe's devices, each by the same plan: how what one makes of it compares with what another does.
+std::vector<Peer> device_peers();
+
+/// Of `all`, peers by name, "eigen,onednn"; if empty, all that are available but those only_if_named.
+/// Error(Name) for an unknown or absent one.
 std::vector<Peer> select_peers(const std::vector<Peer>& all, const std::string& names);
 
 Peer eigen_peer();

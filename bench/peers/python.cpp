@@ -171,7 +171,9 @@ std::vector<Peer> python_peers(const std::string& environment, int threads) {
     Peer peer{name, greeting.contains("version"), "", nullptr};
     for (const char* field : {"version", "absent", "error"})
       if (greeting.contains(field)) peer.detail = greeting[field].get<std::string>();
-    peer.contenders = [framework, name](const Case& c, int) { return contenders(*framework, name, c); };
+    peer.contenders = [framework, name](const Case& c, const CompileOptions&) {
+      return contenders(*framework, name, c);
+    };
     found.push_back(std::move(peer));
   }
   return found;
