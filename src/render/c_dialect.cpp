@@ -172,8 +172,8 @@ public:
       return fmt::format("lathe_stream{}({}, {}, {});", bytes, type(dtype, lanes), pointer, value);
     return fmt::format("*({}_u*)({}) = {};", type(dtype, lanes), pointer, value);
   }
-  std::string prefetch(const std::string& pointer) const override {
-    return fmt::format("lathe_prefetch({});", pointer);
+  std::string prefetch(const std::string& pointer, CacheLevel level) const override {
+    return fmt::format("lathe_prefetch{}({});", level == CacheLevel::Second ? "_far" : "", pointer);
   }
   std::string half_load(const std::string& buffer, const std::string& index, DType dtype) const override {
     return fmt::format("{}({}[{}])", helper("value", dtype), buffer, index);

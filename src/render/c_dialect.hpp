@@ -10,6 +10,7 @@
 
 #include "core/op.hpp"
 #include "lathe/dtype.hpp"
+#include "render/prefetch.hpp"
 
 namespace lathe::render {
 
@@ -66,7 +67,7 @@ public:
   /// Floats: a > b ? a : b (larger) or a < b ? a : b, so b where either is NaN.
   virtual std::string extreme(bool larger, const std::string& a, const std::string& b, DType dtype,
                               int lanes) const = 0;
-  /// The larger of two float vectors, or a NaN if one is there.
+  /// The larger of two vectors, or a NaN if one is there.
   virtual std::string max(const std::string& a, const std::string& b, DType dtype, int lanes) const = 0;
   /// Sqrt, Trunc, Exp2, Log2, Sin; with lanes only where has_vector_function.
   virtual std::string function(Op op, const std::string& a, DType dtype, int lanes) const = 0;
@@ -79,7 +80,7 @@ public:
   /// Null if the language can't touch only some of a vector's lanes.
   virtual const LaneAccess* lane_access() const { return nullptr; }
   /// The statement that asks for the line at `pointer`.
-  virtual std::string prefetch(const std::string& pointer) const = 0;
+  virtual std::string prefetch(const std::string& pointer, CacheLevel level) const = 0;
   /// f16 and bf16: element `buffer[index]` as a float, and the statement that stores one.
   virtual std::string half_load(const std::string& buffer, const std::string& index, DType dtype) const = 0;
   virtual std::string half_store(const std::string& buffer, const std::string& index,

@@ -119,7 +119,7 @@ void CFamily::vector_loop(const ast::For& loop) {
 void CFamily::prefetch(const ast::Prefetch& prefetch) {
   const std::string place = fmt::format("{} + {}", pointer(prefetch.buffer),
                                         expr(flat_index(*prefetch.buffer, prefetch.index), Level::Sum));
-  add(dialect_.prefetch(place));
+  add(dialect_.prefetch(place, CacheLevel::Second));
 }
 
 void CFamily::register_alloc(const ast::Alloc& alloc) {

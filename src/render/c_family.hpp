@@ -95,6 +95,7 @@ private:
   using Place = std::vector<const void*>;
   static std::optional<Place> place_of(Expr flat, const std::vector<Expr>& guards, const Chunk* chunk);
   Operand load(const ast::Value& value, const Chunk* chunk);
+  void ask_ahead(const ast::LoadAttr& attr, Expr first);
   Operand load_anew(const ast::Value& value, Expr flat, const Chunk* chunk);
   /// The lanes whose guards hold: lo <= lane < hi, and only if `always` does.
   struct LaneRange {

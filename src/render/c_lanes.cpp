@@ -50,6 +50,7 @@ LATHE_FN uint32_t lathe_lane_bits(int64_t lo, int64_t hi, int n) {
 typedef long long lathe_llongx2 __attribute__((vector_size(16)));
 typedef long long lathe_llongx4 __attribute__((vector_size(32)));
 typedef long long lathe_llongx8 __attribute__((vector_size(64)));
+typedef char lathe_charx16 __attribute__((vector_size(16)));
 )";
 
 struct Type {
@@ -102,6 +103,44 @@ std::string lanes_apart(const char* name, int lanes, int bytes) {
                      bytes == 4 ? "scattersiv16sf" : "scatterdiv8df", builtin_integers(bytes, lanes), bytes);
 }
 
+/// The larger of integers, which GCC does not see in a selection. Each has had its instruction since `since`,
+/// for vectors of `bits`.
+std::string integer_maxima() {
+  struct Instruction {
+    const char *since, *type;
+    int bits;
+    bool masked = false; // the only form has a mask
+  };
+  constexpr Instruction instructions[] = {
+      {"__AVX512F__", "i32", 512, true},  {"__AVX512F__", "u32", 512, true},
+      {"__AVX512F__", "i64", 512, true},  {"__AVX512F__", "u64", 512, true},
+      {"__AVX512VL__", "i64", 256, true}, {"__AVX512VL__", "u64", 256, true},
+      {"__AVX512VL__", "i64", 128, true}, {"__AVX512VL__", "u64", 128, true},
+      {"__AVX2__", "i32", 256},           {"__AVX2__", "u32", 256},
+      {"__AVX2__", "i16", 256},           {"__AVX2__", "u16", 256},
+      {"__SSE4_1__", "i32", 128},         {"__SSE4_1__", "u32", 128},
+      {"__SSE4_1__", "i8", 128},          {"__SSE4_1__", "u16", 128},
+      {"__SSE2__", "i16", 128},           {"__SSE2__", "u8", 128}};
+  std::string out;
+  for (const Instruction& max : instructions) {
+    const int bytes = std::stoi(max.type + 1) / 8, lanes = max.bits / 8 / bytes;
+    // Builtins take signed integers, and chars.
+    const std::string operand = bytes == 1   ? fmt::format("lathe_charx{}", lanes)
+                                : bytes == 2 ? fmt::format("lathe_i16x{}", lanes)
+                                             : builtin_integers(bytes, lanes);
+    out += fmt::format("#if defined({0}) && !defined(__clang__)\n#define lathe_max_{1}x{2}(a, b) "
+                       "((lathe_{1}x{2})__builtin_ia32_pmax{3}{4}{5}{6}(({7})(a), ({7})(b){8}))\n#endif\n",
+                       max.since, max.type, lanes, max.type[0] == 'u' ? 'u' : 's',
+                       bytes == 1   ? 'b'
+                       : bytes == 2 ? 'w'
+                       : bytes == 4 ? 'd'
+                                    : 'q',
+                       max.bits, max.masked ? "_mask" : "", operand,
+                       max.masked ? fmt::format(", ({})(a), -1", operand) : "");
+  }
+  return out;
+}
+
 /// GCC makes three operations of a selection by masks: a comparison into a mask register and a blend are two.
 std::string blends(const Type& type, int lanes) {
   const int bits = 8 * type.bytes * lanes;
@@ -123,11 +162,12 @@ std::string blends(const Type& type, int lanes) {
                     "  ((T)__builtin_ia32_blendm{3}_{4}_mask((lathe_{5}x{2})(b), (lathe_{5}x{2})(a), {6}))\n",
                     op, type.name, lanes, blend, bits, base, compare);
   }
-  if (is_float && bits == 512)
+  if (is_float)
     out +=
-        fmt::format("#define lathe_max_{0}x{1}(a, b) ((lathe_{0}x{1})__builtin_ia32_max{2}512_mask(a, b, a, "
-                    "__builtin_ia32_cmp{2}512_mask(a, a, 7, -1, 4), 4))\n",
-                    type.name, lanes, blend);
+        fmt::format("#define lathe_max_{0}x{1}(a, b) ((lathe_{0}x{1})__builtin_ia32_max{2}{3}_mask(b, a, b, "
+                    "__builtin_ia32_cmp{2}{4}_mask(b, b, 7, -1{5}){5}))\n",
+                    type.name, lanes, blend, bits == 128 ? "" : std::to_string(bits), bits,
+                    bits == 512 ? ", 4" : "");
   return out;
 }
 
@@ -200,18 +240,18 @@ std::string lane_helpers() {
   for (const Type& type : kTypes)
     if (type.bytes >= 4)
       for (int bytes : {16, 32}) out += blends(type, bytes / type.bytes);
-  out += "#endif\n";
+  out += "#endif\n" + integer_maxima();
   for (const Type& type : kTypes)
     for (int lanes : {2, 4, 8, 16}) {
       for (const char* op : {"lt", "ne"})
         out += fmt::format("#ifndef lathe_where_{0}_{1}x{2}\n#define lathe_where_{0}_{1}x{2}(T, x, y, a, b) "
                            "lathe_where(T, lathe_{3}x{2}, x, {4}, y, a, b)\n#endif\n",
                            op, type.name, lanes, type.mask, op[0] == 'l' ? "<" : "!=");
-      if (type.name[0] == 'f')
-        out += fmt::format(
-            "#ifndef lathe_max_{0}x{1}\n#define lathe_max_{0}x{1}(a, b) "
-            "lathe_where_ne_{0}x{1}(lathe_{0}x{1}, a, a, a, lathe_larger_{0}x{1}(a, b))\n#endif\n",
-            type.name, lanes);
+      const char* max = type.name[0] == 'f'
+                            ? "lathe_where_ne_{0}x{1}(lathe_{0}x{1}, b, b, b, lathe_larger_{0}x{1}(b, a))"
+                            : "lathe_where_lt_{0}x{1}(lathe_{0}x{1}, a, b, b, a)";
+      out += fmt::format("#ifndef lathe_max_{0}x{1}\n#define lathe_max_{0}x{1}(a, b) {2}\n#endif\n",
+                         type.name, lanes, fmt::format(fmt::runtime(max), type.name, lanes));
     }
   return out;
 }

@@ -49,14 +49,18 @@ Operand CFamily::load(const ast::Value& v, const Chunk* chunk) {
   return loaded;
 }
 
+/// Of the element or vector at `first`.
+void CFamily::ask_ahead(const ast::LoadAttr& attr, Expr first) {
+  add(dialect_.prefetch(fmt::format("{} + {}", pointer(attr.buffer), expr(first + attr.ahead, Level::Sum)),
+                        cache_level_ahead(attr.ahead * size_of(attr.buffer->dtype))));
+}
+
 Operand CFamily::load_anew(const ast::Value& v, Expr flat, const Chunk* chunk) {
   const auto& attr = std::get<ast::LoadAttr>(v.attr);
   const auto varies = [&](Expr e) { return chunk && depends_on(e, chunk->var); };
   if (!varies(flat) && std::none_of(attr.guards.begin(), attr.guards.end(), varies)) {
     Operand out{"", v.dtype, 1};
-    if (attr.ahead)
-      add(dialect_.prefetch(
-          fmt::format("{} + {}", pointer(attr.buffer), expr(flat + attr.ahead, Level::Sum))));
+    if (attr.ahead) ask_ahead(attr, flat);
     if (attr.guards.empty() && slices_of(attr.buffer)) {
       out.text = element(attr.buffer, flat);
       return out;
@@ -70,9 +74,7 @@ Operand CFamily::load_anew(const ast::Value& v, Expr flat, const Chunk* chunk) {
   }
   const auto stride = varies(flat) ? stride_of(flat, chunk->var) : std::nullopt;
   const bool contiguous = stride && stride->is_const(1);
-  if (attr.ahead && contiguous)
-    add(dialect_.prefetch(fmt::format("{} + {}", pointer(attr.buffer),
-                                      expr(at_lane(flat, *chunk, 0) + attr.ahead, Level::Sum))));
+  if (attr.ahead && contiguous) ask_ahead(attr, at_lane(flat, *chunk, 0));
   Operand out{"", v.dtype, chunk->lanes};
   if (v.dtype == DType::Bool) out.mask_bytes = 1;
   if (const Slices* slices = slices_of(attr.buffer); slices && contiguous) {

@@ -249,8 +249,7 @@ Operand OpPrinter::vector_max(const Operand& a, const Operand& b) const {
   if (is_float(d) && is_number(b)) return extreme(true, b, a); // takes the second where there is a NaN
   if (is_float(d) && is_number(a)) return extreme(true, a, b);
   const Operand x = make_local(a), y = make_local(b);
-  if (is_float(d)) return {dialect_.max(x.text, y.text, d, a.lanes), d, a.lanes};
-  return {dialect_.select_compared(Op::CmpLt, d, y.text, x.text, x.text, y.text, d, a.lanes), d, a.lanes};
+  return {dialect_.max(x.text, y.text, d, a.lanes), d, a.lanes};
 }
 
 /// Ops on masks, where true is -1.

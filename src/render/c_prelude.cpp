@@ -37,6 +37,7 @@ constexpr const char* kHead = R"(#include <stdint.h>
 #define LATHE_RESTRICT __restrict__
 #define LATHE_MAY_ALIAS __attribute__((may_alias))
 #define lathe_prefetch(p) __builtin_prefetch(p, 0, 3)
+#define lathe_prefetch_far(p) __builtin_prefetch(p, 0, 2)
 #define lathe_infinity_f32 __builtin_inff()
 #define lathe_infinity_f64 __builtin_inf()
 #define lathe_nan_f32 __builtin_nanf("")
@@ -67,6 +68,7 @@ constexpr const char* kPortableHead = R"(#include <math.h>
 #define LATHE_MAY_ALIAS
 #endif
 #define lathe_prefetch(p) ((void)0)
+#define lathe_prefetch_far(p) ((void)0)
 #define lathe_infinity_f32 ((float)INFINITY)
 #define lathe_infinity_f64 ((double)INFINITY)
 #define lathe_nan_f32 ((float)NAN)

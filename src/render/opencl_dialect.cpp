@@ -81,6 +81,7 @@ public:
                       : fmt::format("select({1}, {0}, {0} {2} {1})", a, b, op);
   }
   std::string max(const std::string& a, const std::string& b, DType dtype, int lanes) const override {
+    if (!is_float(dtype)) return fmt::format("max({}, {})", a, b);
     return fmt::format("select({}, {}, {} != {})", extreme(true, a, b, dtype, lanes), a, a, a);
   }
   std::string function(Op op, const std::string& a, DType, int) const override {
@@ -102,7 +103,7 @@ public:
                            bool) const override {
     return fmt::format("vstore{}({}, 0, {});", lanes, value, pointer);
   }
-  std::string prefetch(const std::string& pointer) const override {
+  std::string prefetch(const std::string& pointer, CacheLevel) const override {
     return fmt::format("prefetch({}, 1);", pointer);
   }
   std::string half_load(const std::string& buffer, const std::string& index, DType dtype) const override {

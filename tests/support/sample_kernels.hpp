@@ -104,6 +104,21 @@ inline std::string parts_text(const char* dtype, int width, int active) {
   return t + "} }\n}\n";
 }
 
+/// Maxima, and choices by conditions that are combined.
+inline std::string choices_text(DType dtype, int width) {
+  const std::string at = fmt::format("[i*{} + l]", width), a = "A" + at, b = "B" + at, c = "C" + at;
+  std::string t =
+      fmt::format("kernel choices(A: {0}[64] in, B: {0}[64] in, C: {0}[64] in, O: {0}[64] out, P: "
+                  "{0}[64] out, Q: {0}[64] out) {{\nfor i in {1} {{ for l in {2} vector({2}) {{\n",
+                  to_string(dtype), 64 / width, width);
+  t += fmt::format("O{} = max({}, {})\n", at, a, b);
+  t += fmt::format("P{0} = where(({1} < {2}) | ({2} != {3}), {1}, {3})\n", at, a, b, c);
+  t += fmt::format(
+      "Q{0} = where(({1} < {3}) ^ (({2} < {3}) & ({1} != {2})), {2}, where({1} != {3}, {3}, {1}))\n", at, a,
+      b, c);
+  return t + "} }\n}\n";
+}
+
 /// Run by every device.
 inline std::vector<SampleKernel> sample_kernels() {
   constexpr double few_ulps = 1e-5; // of sums of at most a few hundred terms near 1

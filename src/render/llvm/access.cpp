@@ -3,6 +3,7 @@
 
 #include "lathe/error.hpp"
 #include "render/llvm/emitter.hpp"
+#include "render/prefetch.hpp"
 #include "render/transpose.hpp"
 
 namespace lathe::render {
@@ -207,9 +208,8 @@ void FunctionEmitter::write_lanes(const ast::Buffer& buffer, const Lanes& lanes,
 
 /// Asks the caches for what lies `ahead` elements past the vector or element at `first`, line by line.
 void FunctionEmitter::ask_for(const ast::Buffer& buffer, Expr first, int64_t ahead, int level) {
-  constexpr int kRead = 0, kSecondLevel = 2, kFirstLevel = 3, kData = 1;
-  constexpr int64_t kNear = 32 << 10; // bytes: what is further ahead would drive out what is read till then
-  const int where = std::abs(ahead) * size_of(buffer.dtype) < kNear ? kFirstLevel : kSecondLevel;
+  constexpr int kRead = 0, kData = 1;
+  const auto where = static_cast<int>(cache_level_ahead(ahead * size_of(buffer.dtype)));
   const int64_t line = 64 / size_of(buffer.dtype), count = std::max(1, lanes_);
   Value* from = address(buffer, first);
   at(level, [&]() -> Value* {

@@ -7,6 +7,7 @@
 #include "ast/full_vectors.hpp"
 #include "lathe/error.hpp"
 #include "render/llvm/emitter.hpp"
+#include "render/prefetch.hpp"
 
 namespace lathe::render {
 namespace {
@@ -165,8 +166,7 @@ void FunctionEmitter::block(Statements body) {
       }
     } else if (const auto* hint = std::get_if<ast::Prefetch>(&stmt.node)) {
       Value* from = address(*hint->buffer, flat_index(*hint->buffer, hint->index));
-      // Into the second level: what is asked for so far ahead does not stay in the first.
-      constexpr int kRead = 0, kSecondLevel = 2, kData = 1;
+      constexpr int kRead = 0, kSecondLevel = static_cast<int>(CacheLevel::Second), kData = 1;
       b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {from->getType()},
                          {from, b_.getInt32(kRead), b_.getInt32(kSecondLevel), b_.getInt32(kData)});
     } else {
