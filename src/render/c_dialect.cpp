@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "lathe/error.hpp"
+#include "render/c_helpers.hpp"
 
 namespace lathe::render {
 
@@ -98,9 +99,9 @@ public:
                       DType) const override {
     return fmt::format("__builtin_shufflevector({}, {}, {})", a, b, fmt::join(pick, ", "));
   }
-  std::string convert(const std::string& value, DType to, int lanes) const override {
+  std::string convert(const std::string& value, DType from, DType to, int lanes) const override {
     if (lanes == 1) return fmt::format("({}){}", type(to, 1), value);
-    return fmt::format("__builtin_convertvector({}, {})", value, type(to, lanes));
+    return convert_vector(value, from, to, lanes);
   }
   std::string reinterpret(const std::string& value, DType from, DType to, int lanes) const override {
     if (lanes > 1 || (!is_float(from) && !is_float(to)))

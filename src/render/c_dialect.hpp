@@ -50,7 +50,8 @@ public:
   /// Lanes of a and b, numbered on from a's to b's.
   virtual std::string shuffle(const std::string& a, const std::string& b, const std::vector<int>& pick,
                               DType dtype) const = 0;
-  virtual std::string convert(const std::string& value, DType to, int lanes) const = 0; // in range of `to`
+  virtual std::string convert(const std::string& value, DType from, DType to,
+                              int lanes) const = 0; // in range of `to`
   /// The same bits, in parentheses.
   virtual std::string reinterpret(const std::string& value, DType from, DType to, int lanes) const = 0;
   /// Whether a mask of `bytes` wide integers has any lane set, as a condition of C.

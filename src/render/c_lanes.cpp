@@ -163,11 +163,10 @@ std::string blends(const Type& type, int lanes) {
                     op, type.name, lanes, blend, bits, base, compare);
   }
   if (is_float)
-    out +=
-        fmt::format("#define lathe_max_{0}x{1}(a, b) ((lathe_{0}x{1})__builtin_ia32_max{2}{3}_mask(b, a, b, "
-                    "__builtin_ia32_cmp{2}{4}_mask(b, b, 7, -1{5}){5}))\n",
-                    type.name, lanes, blend, bits == 128 ? "" : std::to_string(bits), bits,
-                    bits == 512 ? ", 4" : "");
+    out += fmt::format(
+        "#define lathe_max_{0}x{1}(a, b) ((lathe_{0}x{1})__builtin_ia32_max{2}{3}_mask(b, a, b, "
+        "__builtin_ia32_cmp{2}{4}_mask(b, b, 7, -1{5}){5}))\n",
+        type.name, lanes, blend, bits == 128 ? "" : std::to_string(bits), bits, bits == 512 ? ", 4" : "");
   return out;
 }
 

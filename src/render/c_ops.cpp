@@ -101,7 +101,7 @@ Operand OpPrinter::widen(const Operand& value, int lanes, int mask_bytes) const 
   if (value.lanes != lanes)
     out.text = dialect_.splat(fmt::format("({})-{}", dialect_.type(mask, 1), value.text), mask, lanes);
   else if (value.mask_bytes != mask_bytes)
-    out.text = dialect_.convert(value.text, mask, lanes);
+    out.text = dialect_.convert(value.text, signed_of(value.mask_bytes), mask, lanes);
   return out;
 }
 
@@ -331,12 +331,12 @@ Operand OpPrinter::vector_cast(DType to, const Operand& from) const {
     const Operand mask = widen(from, lanes, size_of(to));
     out.text = fmt::format("({} & {})", mask.text, dialect_.splat("1", integer, lanes));
     if (to != integer)
-      out.text = is_float(to) ? dialect_.convert(out.text, to, lanes)
+      out.text = is_float(to) ? dialect_.convert(out.text, integer, to, lanes)
                               : dialect_.reinterpret(out.text, integer, to, lanes);
     return out;
   }
   if (is_float(from.dtype) && !is_float(to)) return saturate(to, from);
-  out.text = dialect_.convert(from.text, to, lanes);
+  out.text = dialect_.convert(from.text, from.dtype, to, lanes);
   return out;
 }
 
@@ -358,7 +358,7 @@ Operand OpPrinter::saturate(DType to, const Operand& from) const {
   const std::string bits = dialect_.reinterpret(x.text, f, mask, lanes);
   const std::string in_range = local_(
       dialect_.type(f, lanes), dialect_.reinterpret(fmt::format("({} & {})", bits, kept), mask, f, lanes));
-  const std::string converted = local_(dialect_.type(to, lanes), dialect_.convert(in_range, to, lanes));
+  const std::string converted = local_(dialect_.type(to, lanes), dialect_.convert(in_range, f, to, lanes));
   const auto widen_mask = [&](const std::string& m) {
     return widen({m, DType::Bool, lanes, size_of(f)}, lanes, size_of(wide)).text;
   };

@@ -277,7 +277,7 @@ std::string make_prelude() {
                            is_double ? "__builtin_trunc" : "__builtin_truncf");
     }
   }
-  return out + lane_helpers() + "\n";
+  return out + lane_helpers() + conversion_helpers() + "\n";
 }
 
 } // namespace

@@ -46,7 +46,7 @@ public:
     const std::string mask = type(unsigned_of(size_of(dtype)), static_cast<int>(pick.size()));
     return fmt::format("shuffle2({}, {}, ({})({}))", a, b, mask, fmt::join(pick, ", "));
   }
-  std::string convert(const std::string& value, DType to, int lanes) const override {
+  std::string convert(const std::string& value, DType, DType to, int lanes) const override {
     return lanes == 1 ? fmt::format("({}){}", type(to, 1), value)
                       : fmt::format("convert_{}({})", type(to, lanes), value);
   }

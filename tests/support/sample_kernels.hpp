@@ -119,6 +119,18 @@ inline std::string choices_text(DType dtype, int width) {
   return t + "} }\n}\n";
 }
 
+/// A vector of one dtype as five others, each in a loop of its own, so that it has as many lanes as it can.
+inline std::string conversions_text(DType from, const std::vector<DType>& to) {
+  std::string params = fmt::format("A: {}[32] in", to_string(from)), loops;
+  for (size_t i = 0; i < to.size(); ++i) {
+    params += fmt::format(", O{}: {}[32] out", i, to_string(to[i]));
+    loops +=
+        fmt::format("for i in 2 {{ for l in 16 vector(16) {{ O{}[i*16 + l] = cast_{}(A[i*16 + l]) }} }}\n", i,
+                    to_string(to[i]));
+  }
+  return fmt::format("kernel conversions({}) {{\n{}}}\n", params, loops);
+}
+
 /// Run by every device.
 inline std::vector<SampleKernel> sample_kernels() {
   constexpr double few_ulps = 1e-5; // of sums of at most a few hundred terms near 1

@@ -73,30 +73,42 @@ TEST_CASE("standalone source computes what the interpreter does") {
   dlclose(object);
 }
 
-TEST_CASE("parts of vectors, maxima and choices, whatever the target has for them") {
-  std::vector<std::string> targets = {""};
+TEST_CASE("parts of vectors, maxima, choices and conversions, whatever the target has for them") {
+  struct Target {
+    std::string flags;
+    std::vector<int> vector_bytes;
+  };
+  std::vector<Target> targets = {{"", {16, 64}}};
 #if defined(__x86_64__)
-  targets = {"-march=x86-64"};
-  if (__builtin_cpu_supports("sse4.1")) targets.push_back("-march=x86-64 -msse4.1");
-  if (__builtin_cpu_supports("avx2")) targets.push_back("-march=x86-64 -mavx2");
-  if (__builtin_cpu_supports("avx512f")) targets.push_back("-march=x86-64 -mavx512f");
-  if (__builtin_cpu_supports("avx512vl")) targets.push_back("-march=native");
+  targets = {{"-march=x86-64", {64}}};
+  if (__builtin_cpu_supports("sse4.1")) targets.push_back({"-march=x86-64 -msse4.1", {16}});
+  if (__builtin_cpu_supports("avx2")) targets.push_back({"-march=x86-64-v3", {32}});
+  if (__builtin_cpu_supports("avx512f")) targets.push_back({"-march=x86-64 -mavx512f", {64}});
+  if (__builtin_cpu_supports("avx512vl")) targets.push_back({"-march=native", {16, 64}});
 #endif
   std::vector<std::string> compilers = {"cc"};
   if (succeeds("command -v clang > /dev/null 2>&1")) compilers.push_back("clang");
-  // Each of three inputs and three outputs, or of one and five.
+  // Six buffers each, called with as many pointers.
   std::vector<ast::Kernel> kernels = {
       ast::parse(parts_text("f32", 16, 13)), ast::parse(parts_text("f64", 8, 5)),
       ast::parse(parts_text("u32", 8, 7)), ast::parse(parts_text("i8", 16, 9))};
   const size_t parts = kernels.size();
+  std::vector<DType> numbers;
   for (int i = 0; i < kDTypeCount; ++i)
-    for (int width : {4, 16})
-      if (const auto dtype = static_cast<DType>(i); dtype != DType::Bool && !is_half(dtype))
-        kernels.push_back(ast::parse(choices_text(dtype, width)));
+    if (const auto dtype = static_cast<DType>(i); dtype != DType::Bool && !is_half(dtype))
+      numbers.push_back(dtype);
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    kernels.push_back(ast::parse(choices_text(numbers[i], 16)));
+    std::vector<DType> others = numbers;
+    others.erase(others.begin() + static_cast<long>(i));
+    others.insert(others.begin(), DType::Bool);
+    for (auto five = others.begin(); five != others.end(); five += 5)
+      kernels.push_back(ast::parse(conversions_text(numbers[i], {five, five + 5})));
+  }
   const Folder folder;
-  for (const std::string& target : targets)
+  for (const Target& target : targets)
     for (const std::string& compiler : compilers)
-      for (int bytes : {16, 64}) {
+      for (int bytes : target.vector_bytes) {
         std::string source = render::c_prelude();
         for (size_t k = 0; k < kernels.size(); ++k) {
           ast::Kernel kernel = kernels[k];
@@ -107,8 +119,8 @@ TEST_CASE("parts of vectors, maxima and choices, whatever the target has for the
         }
         const std::string file = (folder.path / "parts.c").string(), object_file = file + ".so";
         std::ofstream(file) << source;
-        INFO(compiler << " " << target << " " << bytes);
-        REQUIRE(succeeds(fmt::format("{} -std=c11 -O1 {} -shared -fPIC -o {} {} -lm", compiler, target,
+        INFO(compiler << " " << target.flags << " " << bytes);
+        REQUIRE(succeeds(fmt::format("{} -std=c11 -O1 {} -shared -fPIC -o {} {} -lm", compiler, target.flags,
                                      object_file, file)));
         void* object = dlopen(object_file.c_str(), RTLD_NOW | RTLD_LOCAL);
         REQUIRE((object != nullptr));

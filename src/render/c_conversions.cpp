@@ -1,0 +1,118 @@
+// Conversions of vectors in emitted C, in steps that double or halve the elements: GCC takes a longer step
+// apart into scalars, and needs four instructions for each of these where there is one.
+#include <fmt/format.h>
+
+#include "lathe/dtype.hpp"
+#include "render/c_dialect.hpp"
+#include "render/c_helpers.hpp"
+
+namespace lathe::render {
+namespace {
+
+std::string vector_type(DType dtype, int lanes) {
+  return fmt::format("lathe_{}x{}", to_string(dtype), lanes);
+}
+
+DType integer_like(DType dtype, int bytes) {
+  return is_signed(dtype) ? signed_of(bytes) : unsigned_of(bytes);
+}
+
+DType widened(DType dtype) {
+  return dtype == DType::F32 ? DType::F64 : integer_like(dtype, 2 * size_of(dtype));
+}
+
+/// `arguments` are those of the instruction's builtin, the vector v among them; a mask of all lanes is added.
+std::string instruction(const char* since, const std::string& macro, DType to, int lanes,
+                        const std::string& builtin, const std::string& arguments) {
+  return fmt::format("#if {} && !defined(__clang__)\n#define {}(v) (({})__builtin_ia32_{}({}))\n#endif\n",
+                     since, macro, vector_type(to, lanes), builtin, arguments);
+}
+
+std::string widening(DType from, int lanes) {
+  const DType to = widened(from);
+  const std::string macro = fmt::format("lathe_widen_{}x{}", to_string(from), lanes);
+  const int bits = 8 * size_of(to) * lanes;
+  std::string out;
+  if (from == DType::F32) {
+    if (bits == 512)
+      out = instruction("defined(__AVX512F__)", macro, to, lanes, "cvtps2pd512_mask",
+                        "v, (lathe_f64x8){0}, -1, 4");
+    if (bits == 256) out = instruction("defined(__AVX__)", macro, to, lanes, "cvtps2pd256", "v");
+  } else if (bits >= 128 && bits <= 512) {
+    const char* sizes = size_of(from) == 1 ? "bw" : size_of(from) == 2 ? "wd" : "dq";
+    const std::string name = fmt::format("pmov{}x{}{}", is_signed(from) ? 's' : 'z', sizes, bits);
+    // The elements in the lower half of 16 bytes, or all of a wider vector.
+    const std::string whole =
+        fmt::format("lathe_{}x{}", size_of(from) == 1 ? "char" : to_string(signed_of(size_of(from))),
+                    std::max(16, bits / 16) / size_of(from));
+    const std::string v = bits == 128 ? fmt::format("({})(lathe_llongx2){{(long long)(v), 0}}", whole)
+                                      : fmt::format("({})(v)", whole);
+    if (bits < 512)
+      out = instruction(bits == 128 ? "defined(__SSE4_1__)" : "defined(__AVX2__)", macro, to, lanes, name, v);
+    else if (size_of(from) > 1) // bytes are never 32 lanes
+      out = instruction(
+          "defined(__AVX512F__)", macro, to, lanes, name + "_mask",
+          fmt::format("{}, ({}){{0}}, -1", v, size_of(to) == 4 ? "lathe_i32x16" : "lathe_llongx8"));
+  }
+  return out + fmt::format("#ifndef {0}\n#define {0}(v) __builtin_convertvector(v, {1})\n#endif\n", macro,
+                           vector_type(to, lanes));
+}
+
+std::string narrowing(DType from, int lanes) {
+  const DType to = signed_of(size_of(from) / 2);
+  const std::string macro = fmt::format("lathe_narrow_{}x{}", to_string(from), lanes);
+  const int bits = 8 * size_of(from) * lanes;
+  const char* sizes = size_of(from) == 2 ? "wb" : size_of(from) == 4 ? "dw" : "qd";
+  std::string out;
+  if ((bits == 512 && size_of(from) > 2) || bits == 256) // to 16 bytes or more
+    out = instruction(
+        bits == 512          ? "defined(__AVX512F__)"
+        : size_of(from) == 2 ? "defined(__AVX512VL__) && defined(__AVX512BW__)"
+                             : "defined(__AVX512VL__)",
+        macro, to, lanes, fmt::format("pmov{}{}_mask", sizes, bits),
+        fmt::format("({})(v), ({}){{0}}, -1",
+                    size_of(from) == 8 ? fmt::format("lathe_llongx{}", lanes) : vector_type(from, lanes),
+                    size_of(to) == 1 ? "lathe_charx16" : vector_type(to, lanes)));
+  return out + fmt::format("#ifndef {0}\n#define {0}(v) __builtin_convertvector(v, {1})\n#endif\n", macro,
+                           vector_type(to, lanes));
+}
+
+std::string at_once(const std::string& value, DType to, int lanes) {
+  return fmt::format("__builtin_convertvector({}, {})", value, vector_type(to, lanes));
+}
+
+} // namespace
+
+std::string convert_vector(std::string value, DType from, DType to, int lanes) {
+  if (is_float(from) != is_float(to)) {
+    const DType as_wide = signed_of(size_of(is_float(from) ? from : to));
+    if (is_float(to) && size_of(from) < size_of(to))
+      return at_once(convert_vector(std::move(value), from, as_wide, lanes), to, lanes);
+    if (is_float(from) && size_of(to) < size_of(from))
+      return convert_vector(at_once(value, as_wide, lanes), as_wide, to, lanes);
+    return at_once(value, to, lanes);
+  }
+  if (is_float(to) && size_of(to) < size_of(from)) return at_once(value, to, lanes);
+  DType now = from;
+  for (; size_of(now) < size_of(to); now = widened(now))
+    value = fmt::format("lathe_widen_{}x{}({})", to_string(now), lanes, value);
+  if (size_of(now) > size_of(to) && !is_signed(now)) {
+    now = signed_of(size_of(now));
+    value = fmt::format("(({})({}))", vector_type(now, lanes), value);
+  }
+  for (; size_of(now) > size_of(to); now = signed_of(size_of(now) / 2))
+    value = fmt::format("lathe_narrow_{}x{}({})", to_string(now), lanes, value);
+  return now == to ? value : fmt::format("(({})({}))", vector_type(to, lanes), value);
+}
+
+std::string conversion_helpers() {
+  std::string out;
+  for (int lanes : {2, 4, 8, 16}) {
+    for (DType from : {DType::I8, DType::U8, DType::I16, DType::U16, DType::I32, DType::U32, DType::F32})
+      out += widening(from, lanes);
+    for (DType from : {DType::I16, DType::I32, DType::I64}) out += narrowing(from, lanes);
+  }
+  return out;
+}
+
+} // namespace lathe::render
