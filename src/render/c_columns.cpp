@@ -29,7 +29,7 @@ std::optional<Operand> CFamily::load_column(const ast::BufferRef& buffer, Expr s
   rows.resize(lanes, rows.front());
   const std::string type = ops_.type_of(out);
   const auto columns =
-      transposed(std::move(rows), std::min(lanes, 16 / size_of(buffer->dtype)),
+      transposed(std::move(rows), std::min(lanes, 16 / bytes_in_register(buffer->dtype)),
                  [&](const std::string& x, const std::string& y, const std::vector<int>& pick) {
                    return local(type, dialect_.shuffle(x, y, pick, buffer->dtype));
                  });

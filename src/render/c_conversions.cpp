@@ -77,6 +77,65 @@ std::string narrowing(DType from, int lanes) {
                            vector_type(to, lanes));
 }
 
+/// f16. Where there are no instructions, by the exponents' bias: what is subnormal has its bits moved by an
+/// addition of floats, and rounds there; 1 << 23 is one step of a float's exponent.
+std::string half_floats(int lanes) {
+  std::string out;
+  if (lanes == 16)
+    out = R"(#if defined(__AVX512F__) && !defined(__clang__)
+#define lathe_value_f16x16(v) ((lathe_f32x16)__builtin_ia32_vcvtph2ps512_mask((lathe_i16x16)(v), (lathe_f32x16){0}, -1, 4))
+#define lathe_bits_f16x16(v) ((lathe_u16x16)__builtin_ia32_vcvtps2ph512_mask(v, 0, (lathe_i16x16){0}, -1))
+#endif
+)";
+  if (lanes == 8)
+    out = R"(#if defined(__F16C__) && !defined(__clang__)
+#define lathe_value_f16x8(v) ((lathe_f32x8)__builtin_ia32_vcvtph2ps256((lathe_i16x8)(v)))
+#define lathe_bits_f16x8(v) ((lathe_u16x8)__builtin_ia32_vcvtps2ph256(v, 0))
+#endif
+)";
+  if (lanes == 4)
+    out = R"(#if defined(__F16C__) && !defined(__clang__)
+#define lathe_value_f16x4(v) ((lathe_f32x4)__builtin_ia32_vcvtph2ps((lathe_i16x8)(lathe_llongx2){(long long)(v), 0}))
+#define lathe_bits_f16x4(v) ((lathe_u16x4)((lathe_llongx2)__builtin_ia32_vcvtps2ph(v, 0))[0])
+#endif
+)";
+  return out + fmt::format(R"(#ifndef lathe_value_f16x{0}
+#define lathe_value_f16x{0}(v) __extension__({{ \
+  const lathe_u32x{0} lathe_h = lathe_widen_u16x{0}(v), lathe_m = (lathe_h & 0x7FFFu) << 13; \
+  const lathe_u32x{0} lathe_s = (lathe_u32x{0})((lathe_f32x{0})(lathe_m + (113u << 23)) - 6.103515625e-05f); \
+  const lathe_u32x{0} lathe_n = lathe_where_lt_u32x{0}( \
+    lathe_u32x{0}, lathe_m, lathe_splat{0}(lathe_u32x{0}, 1u << 23), lathe_s, lathe_m + (112u << 23)); \
+  (lathe_f32x{0})((lathe_h & 0x8000u) << 16 | lathe_where_lt_u32x{0}( \
+    lathe_u32x{0}, lathe_m, lathe_splat{0}(lathe_u32x{0}, 31u << 23), lathe_n, lathe_m + (224u << 23))); }})
+#define lathe_bits_f16x{0}(v) __extension__({{ \
+  const lathe_u32x{0} lathe_b = (lathe_u32x{0})(v), lathe_a = lathe_b & 0x7FFFFFFFu; \
+  const lathe_u32x{0} lathe_s = (lathe_u32x{0})((lathe_f32x{0})lathe_a + 0.5f) - (126u << 23); \
+  const lathe_u32x{0} lathe_n = lathe_where_lt_u32x{0}( \
+    lathe_u32x{0}, lathe_a, lathe_splat{0}(lathe_u32x{0}, 113u << 23), lathe_s, \
+    (lathe_a - (112u << 23) + 0xFFFu + (lathe_a >> 13 & 1u)) >> 13); \
+  const lathe_u32x{0} lathe_e = lathe_where_lt_u32x{0}( /* infinity, or a NaN */ \
+    lathe_u32x{0}, lathe_splat{0}(lathe_u32x{0}, 255u << 23), lathe_a, lathe_splat{0}(lathe_u32x{0}, 0x7E00u), \
+    lathe_splat{0}(lathe_u32x{0}, 0x7C00u)); \
+  const lathe_u32x{0} lathe_r = (lathe_b >> 16 & 0x8000u) | lathe_where_lt_u32x{0}( \
+    lathe_u32x{0}, lathe_a, lathe_splat{0}(lathe_u32x{0}, 143u << 23), lathe_n, lathe_e); \
+  (lathe_u16x{0})lathe_narrow_i32x{0}((lathe_i32x{0})lathe_r); }})
+#endif
+#define lathe_round_f16x{0}(v) __extension__({{ const lathe_u16x{0} lathe_k = lathe_bits_f16x{0}(v); lathe_value_f16x{0}(lathe_k); }})
+)",
+                           lanes);
+}
+
+/// bf16: the upper half of a float's bits, rounded to even; a NaN stays one.
+std::string upper_halves(int lanes) {
+  return fmt::format(R"(#define lathe_value_bf16x{0}(v) ((lathe_f32x{0})(lathe_widen_u16x{0}(v) << 16))
+#define lathe_near_bf16x{0}(v) lathe_where_ne_f32x{0}(lathe_u32x{0}, v, v, (lathe_u32x{0})(v) | 0x400000u, \
+  (lathe_u32x{0})(v) + 0x7FFFu + ((lathe_u32x{0})(v) >> 16 & 1u))
+#define lathe_bits_bf16x{0}(v) ((lathe_u16x{0})lathe_narrow_i32x{0}((lathe_i32x{0})(lathe_near_bf16x{0}(v) >> 16)))
+#define lathe_round_bf16x{0}(v) ((lathe_f32x{0})(lathe_near_bf16x{0}(v) & 0xFFFF0000u))
+)",
+                     lanes);
+}
+
 std::string at_once(const std::string& value, DType to, int lanes) {
   return fmt::format("__builtin_convertvector({}, {})", value, vector_type(to, lanes));
 }
@@ -111,6 +170,7 @@ std::string conversion_helpers() {
     for (DType from : {DType::I8, DType::U8, DType::I16, DType::U16, DType::I32, DType::U32, DType::F32})
       out += widening(from, lanes);
     for (DType from : {DType::I16, DType::I32, DType::I64}) out += narrowing(from, lanes);
+    out += half_floats(lanes) + upper_halves(lanes);
   }
   return out;
 }

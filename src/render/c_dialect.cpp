@@ -57,6 +57,15 @@ public:
                        suffix(dtype, static_cast<int>(offsets.size())), pointer, value, hi,
                        fmt::join(offsets, ", "));
   }
+  std::string half_values(const std::string& bits, DType dtype, int lanes) const override {
+    return fmt::format("lathe_value_{}({})", suffix(dtype, lanes), bits);
+  }
+  std::string half_bits(const std::string& values, DType dtype, int lanes) const override {
+    return fmt::format("lathe_bits_{}({})", suffix(dtype, lanes), values);
+  }
+  std::string half_rounded(const std::string& values, DType dtype, int lanes) const override {
+    return fmt::format("lathe_round_{}({})", suffix(dtype, lanes), values);
+  }
 
 private:
   static std::string suffix(DType dtype, int lanes) {
@@ -70,7 +79,8 @@ public:
 
   std::string type(DType dtype, int lanes) const override {
     if (lanes == 1) return scalar_name(dtype);
-    return fmt::format("lathe_{}x{}", to_string(dtype == DType::Bool ? DType::U8 : dtype), lanes);
+    const DType element = dtype == DType::Bool ? DType::U8 : is_half(dtype) ? DType::F32 : dtype;
+    return fmt::format("lathe_{}x{}", to_string(element), lanes);
   }
   std::string storage_type(DType dtype) const override {
     return is_half(dtype) ? "uint16_t" : scalar_name(dtype);

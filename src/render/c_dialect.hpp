@@ -14,8 +14,8 @@
 
 namespace lathe::render {
 
-/// Loads and stores of some of a vector's lanes: those from `lo` to before `hi`, expressions that may lie
-/// outside of the vector. What is not loaded is 0.
+/// What only some languages do with lanes. Loads and stores of some: those from `lo` to before `hi`,
+/// expressions that may lie outside of the vector. What is not loaded is 0.
 class LaneAccess {
 public:
   virtual ~LaneAccess() = default;
@@ -29,6 +29,11 @@ public:
                                  const std::string& lo, const std::string& hi) const = 0;
   virtual std::string store_apart(const std::string& pointer, const std::vector<int64_t>& offsets,
                                   const std::string& value, DType dtype, int hi) const = 0;
+  /// f16 and bf16: floats from the bits that memory holds (a vector of u16), the bits of floats, rounded, and
+  /// floats rounded. The argument is a name.
+  virtual std::string half_values(const std::string& bits, DType dtype, int lanes) const = 0;
+  virtual std::string half_bits(const std::string& values, DType dtype, int lanes) const = 0;
+  virtual std::string half_rounded(const std::string& values, DType dtype, int lanes) const = 0;
 };
 
 class Dialect {
@@ -78,7 +83,7 @@ public:
   virtual std::string vector_load(const std::string& pointer, DType dtype, int lanes) const = 0;
   virtual std::string vector_store(const std::string& pointer, const std::string& value, DType dtype,
                                    int lanes, bool streaming) const = 0;
-  /// Null if the language can't touch only some of a vector's lanes.
+  /// Null if the language can't touch only some of a vector's lanes, and has no vectors of halves.
   virtual const LaneAccess* lane_access() const { return nullptr; }
   /// The statement that asks for the line at `pointer`.
   virtual std::string prefetch(const std::string& pointer, CacheLevel level) const = 0;
@@ -91,6 +96,9 @@ public:
   /// Widest vector in bytes; the lane counts that exist.
   virtual int vector_bytes() const = 0;
 };
+
+/// Of a value in a local: halves are floats there.
+inline int bytes_in_register(DType dtype) { return is_half(dtype) ? size_of(DType::F32) : size_of(dtype); }
 
 /// Name of lathe's own helper for a dtype: lathe_<what>_<dtype>.
 std::string helper(const char* what, DType dtype);

@@ -16,8 +16,8 @@ const char* common_helpers();
 /// For C with vector extensions alone, behind the vector types and lathe_larger: parts of vectors, lanes that
 /// lie apart, selection by a comparison (c_lanes.cpp).
 std::string lane_helpers();
-/// Behind those: conversions, one step at a time, and `value` converted in such steps to a dtype that holds
-/// it. Neither is bool or a half (c_conversions.cpp).
+/// Behind those: conversions, one step at a time, those of halves among them, and `value` converted in such
+/// steps to a dtype that holds it. Neither is bool or a half (c_conversions.cpp).
 std::string conversion_helpers();
 std::string convert_vector(std::string value, DType from, DType to, int lanes);
 

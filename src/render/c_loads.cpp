@@ -133,7 +133,11 @@ Operand CFamily::load_range(Operand out, const ast::BufferRef& buffer, Expr flat
   const auto stride = stride_of(flat, chunk.var);
   const bool contiguous = stride && stride->is_const(1);
   const std::string zero = dialect_.splat(literal(dialect_, Scalar::zero(stored)), stored, out.lanes);
-  const auto as_mask = [&](const std::string& vector) {
+  const DType in_memory = is_half(buffer->dtype) ? DType::U16 : buffer->dtype;
+  const auto as_value = [&](const std::string& vector) {
+    if (is_half(buffer->dtype))
+      return dialect_.lane_access()->half_values(local(dialect_.type(in_memory, out.lanes), vector),
+                                                 buffer->dtype, out.lanes);
     if (buffer->dtype != DType::Bool) return vector;
     const std::string zeros = dialect_.splat("0", DType::U8, out.lanes);
     return dialect_.reinterpret(fmt::format("{} != {}", vector, zeros), DType::I8, DType::I8, out.lanes);
@@ -142,7 +146,7 @@ Operand CFamily::load_range(Operand out, const ast::BufferRef& buffer, Expr flat
     return fmt::format("{} + {}", pointer(buffer), expr(at_lane(flat, chunk, 0), Level::Sum));
   };
   const auto whole = [&] {
-    return contiguous ? as_mask(dialect_.vector_load(address(), buffer->dtype, out.lanes))
+    return contiguous ? as_value(dialect_.vector_load(address(), in_memory, out.lanes))
                       : lanes_of(buffer, flat, {}, chunk);
   };
   const auto declare = [&](const std::string& text) {
@@ -162,7 +166,7 @@ Operand CFamily::load_range(Operand out, const ast::BufferRef& buffer, Expr flat
     std::string hi = expr(range.hi);
     if (!range.always.empty()) hi = fmt::format("({}) ? {} : 0", conjunction(range.always), hi);
     if (contiguous)
-      return declare(as_mask(access->load(address(), buffer->dtype, out.lanes, expr(range.lo), hi)));
+      return declare(as_value(access->load(address(), in_memory, out.lanes, expr(range.lo), hi)));
     return declare(access->load_apart(address(), offsets, buffer->dtype, expr(range.lo), hi));
   }
   if (!all && range.lo.is_const() && range.hi.is_const() && range.always.empty())
@@ -192,7 +196,8 @@ std::string CFamily::lanes_of(const ast::BufferRef& buffer, Expr flat, const std
                               const Chunk& chunk) {
   const auto stride = stride_of(flat, chunk.var);
   if (guards.empty() && stride && stride->is_const(2) && chunk.lanes > 2 && chunk.active == chunk.lanes &&
-      dialect_.loads_between() && buffer->dtype != DType::Bool && !slices_of(buffer)) {
+      dialect_.loads_between() && buffer->dtype != DType::Bool && !is_half(buffer->dtype) &&
+      !slices_of(buffer)) {
     // Two loads that touch nothing past the last element, and a shuffle.
     std::string halves[2];
     std::vector<int> pick;

@@ -188,6 +188,16 @@ Operand OpPrinter::vector(Op op, DType result, const std::vector<Operand>& scala
   if ((op == Op::Shl || op == Op::Shr) && scalars_too[1].constant && scalars_too[0].lanes == lanes)
     return vector_shift(op, scalars_too[0], scalars_too[1]);
   const DType operand = scalars_too.back().dtype;
+  if (is_half(operand)) { // floats, each result rounded that is not one of the operands
+    std::vector<Operand> floats = scalars_too;
+    for (Operand& a : floats)
+      if (a.dtype == operand) a.dtype = DType::F32;
+    if (!is_half(result)) return vector(op, result, floats, lanes);
+    Operand out = vector(op, DType::F32, floats, lanes);
+    if (op != Op::Max && op != Op::Where && op != Op::Neg) return rounded(out, result);
+    out.dtype = result;
+    return out;
+  }
   if (operand == DType::Bool) return vector_bool(op, scalars_too, lanes);
 
   std::vector<Operand> args;
@@ -315,9 +325,23 @@ Operand OpPrinter::vector_shift(Op op, const Operand& value, const Operand& coun
   return out;
 }
 
+/// A vector of floats as halves.
+Operand OpPrinter::rounded(const Operand& floats, DType half) const {
+  const std::string text = make_local(floats).text;
+  return {dialect_.lane_access()->half_rounded(text, half, floats.lanes), half, floats.lanes};
+}
+
 Operand OpPrinter::vector_cast(DType to, const Operand& from) const {
   const int lanes = from.lanes;
   if (to == from.dtype) return from;
+  if (is_half(from.dtype)) {
+    Operand floats = from;
+    floats.dtype = DType::F32;
+    return vector_cast(to, floats);
+  }
+  if (is_half(to)) {
+    return rounded(vector_cast(DType::F32, from), to);
+  }
   Operand out{"", to, lanes};
   if (to == DType::Bool) {
     const DType mask = signed_of(size_of(from.dtype));

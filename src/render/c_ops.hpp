@@ -53,6 +53,7 @@ private:
   Operand vector(Op op, DType result, const std::vector<Operand>& args, int lanes) const;
   Operand vector_bool(Op op, const std::vector<Operand>& args, int lanes) const;
   Operand vector_cast(DType to, const Operand& from) const;
+  Operand rounded(const Operand& floats, DType half) const;
   Operand vector_max(const Operand& a, const Operand& b) const;
   Operand vector_shift(Op op, const Operand& value, const Operand& count) const;
   Operand saturate(DType to, const Operand& from) const;

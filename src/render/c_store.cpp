@@ -75,6 +75,9 @@ void CFamily::store_vector(const ast::Store& store, Expr flat, const Chunk& chun
   if (store.combine) {
     ast::ValueRef old = ast::load(buffer, store.index);
     v = combined(store, value(old, &chunk), &chunk);
+  } else if (is_half(dtype) && store.value->op == Op::Cast && contiguous &&
+             !slices) { // rounded by what makes its bits
+    v = ops_.apply(Op::Cast, DType::F32, {value(store.value->sources[0], &chunk)});
   } else {
     v = value(store.value, &chunk);
   }
@@ -96,10 +99,14 @@ void CFamily::store_vector(const ast::Store& store, Expr flat, const Chunk& chun
   if (contiguous) {
     const std::string address =
         fmt::format("{} + {}", pointer(buffer), expr(at_lane(flat, chunk, 0), Level::Sum));
+    const DType in_memory = is_half(dtype) ? DType::U16 : dtype;
+    if (is_half(dtype))
+      wide.text = local(dialect_.type(in_memory, chunk.lanes),
+                        dialect_.lane_access()->half_bits(wide.text, dtype, chunk.lanes));
     if (chunk.active < chunk.lanes)
-      return add(dialect_.lane_access()->store(address, wide.text, dtype, chunk.lanes, chunk.active));
+      return add(dialect_.lane_access()->store(address, wide.text, in_memory, chunk.lanes, chunk.active));
     streams_ |= store.streaming;
-    return add(dialect_.vector_store(address, wide.text, dtype, chunk.lanes, store.streaming));
+    return add(dialect_.vector_store(address, wide.text, in_memory, chunk.lanes, store.streaming));
   }
   if (const auto offsets = offsets_of(buffer, flat, chunk); !offsets.empty()) {
     const std::string address =

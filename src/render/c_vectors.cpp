@@ -13,9 +13,9 @@ public:
   VectorCheck(const ast::For& loop, const Dialect& dialect) : loop_(loop), dialect_(dialect) {}
 
   bool store(const ast::Store& s) {
-    if (s.scatter || is_half(s.buffer->dtype)) return false;
-    widest_ = std::max(widest_, size_of(s.buffer->dtype));
-    bool good = true;
+    if (s.scatter) return false;
+    widest_ = std::max(widest_, bytes_in_register(s.buffer->dtype));
+    bool good = !is_half(s.buffer->dtype) || dialect_.lane_access();
     ast::visit(s.value, [&](const ast::ValueRef& v) { good = good && value(*v); });
     return good;
   }
@@ -38,11 +38,17 @@ private:
     }
     if (!varies) return true;
     varying_.insert(&v);
-    if (is_half(v.dtype) || v.op == Op::Gather) return false;
+    const auto without_form = [&](DType dtype) {
+      return is_half(dtype) && (!dialect_.lane_access() || v.op == Op::Bitcast);
+    };
+    if (v.op == Op::Gather || without_form(v.dtype) ||
+        std::any_of(v.sources.begin(), v.sources.end(),
+                    [&](const ast::ValueRef& s) { return without_form(s->dtype); }))
+      return false;
     if (is_about_position(v))
       positions_.insert(&v);
     else
-      widest_ = std::max(widest_, size_of(v.dtype));
+      widest_ = std::max(widest_, bytes_in_register(v.dtype));
     return !is_elementwise(v.op) || OpPrinter::has_vector_form(dialect_, v.op);
   }
 
@@ -86,7 +92,7 @@ std::vector<Chunk> chunks_of(const ast::For& loop, const Dialect& dialect) {
 std::optional<Slices> register_slices(const ast::Alloc& alloc, const Dialect& dialect) {
   constexpr size_t kMostSlices = 256;
   const ast::Buffer& buffer = *alloc.buffer;
-  if (is_half(buffer.dtype) || buffer.dtype == DType::Bool) return {};
+  if ((is_half(buffer.dtype) && !dialect.lane_access()) || buffer.dtype == DType::Bool) return {};
   Slices slices;
   std::vector<int64_t> elements; // touched one at a time
   bool good = true;

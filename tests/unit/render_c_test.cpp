@@ -4,9 +4,12 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <bit>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
 #include <fmt/format.h>
 
@@ -32,6 +35,48 @@ struct Folder {
 bool succeeds(const std::string& command) { return std::system(command.c_str()) == 0; }
 
 const render::COptions standalone = {.vector_bytes = 64, .standalone = true, .scratch_offsets = {}};
+
+std::vector<std::string> compilers() {
+  if (succeeds("command -v clang > /dev/null 2>&1")) return {"cc", "clang"};
+  return {"cc"};
+}
+
+using ContentsOf = std::function<Contents(const ast::Kernel&)>;
+
+/// What `compiler`, a command with its flags, makes of the kernels computes what the interpreter does. Each
+/// kernel has six buffers.
+void check_compiled(const std::vector<ast::Kernel>& kernels, const std::string& compiler, int vector_bytes,
+                    const ContentsOf& contents, double tolerance) {
+  const Folder folder;
+  std::string source = render::c_prelude();
+  for (size_t k = 0; k < kernels.size(); ++k) {
+    ast::Kernel kernel = kernels[k];
+    kernel.name = fmt::format("k{}", k);
+    render::COptions options = standalone;
+    options.vector_bytes = vector_bytes;
+    source += render::render_c(kernel, options);
+  }
+  const std::string file = (folder.path / "kernels.c").string(), object_file = file + ".so";
+  std::ofstream(file) << source;
+  INFO(compiler << " " << vector_bytes);
+  REQUIRE(succeeds(fmt::format("{} -std=c11 -shared -fPIC -o {} {} -lm", compiler, object_file, file)));
+  void* object = dlopen(object_file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  REQUIRE((object != nullptr));
+  for (size_t k = 0; k < kernels.size(); ++k) {
+    auto function = reinterpret_cast<void (*)(const void*, const void*, const void*, void*, void*, void*)>(
+        dlsym(object, fmt::format("k{}", k).c_str()));
+    REQUIRE((function != nullptr));
+    Contents want = contents(kernels[k]), got = want;
+    interpret(kernels[k], want, {});
+    function(got[0].data(), got[1].data(), got[2].data(), got[3].data(), got[4].data(), got[5].data());
+    INFO(ast::print(kernels[k]));
+    CHECK(first_difference(kernels[k], got, want, tolerance) == "");
+  }
+  dlclose(object);
+}
+
+Contents plain(const ast::Kernel& kernel) { return sample_contents(kernel, {}, false, 3); }
+Contents edges(const ast::Kernel& kernel) { return sample_contents(kernel, {}, true, 3); }
 
 } // namespace
 
@@ -73,70 +118,84 @@ TEST_CASE("standalone source computes what the interpreter does") {
   dlclose(object);
 }
 
-TEST_CASE("parts of vectors, maxima, choices and conversions, whatever the target has for them") {
-  struct Target {
-    std::string flags;
-    std::vector<int> vector_bytes;
-  };
-  std::vector<Target> targets = {{"", {16, 64}}};
+TEST_CASE("parts of vectors, whatever the target has for them") {
+  std::vector<std::string> targets = {""};
 #if defined(__x86_64__)
-  targets = {{"-march=x86-64", {64}}};
-  if (__builtin_cpu_supports("sse4.1")) targets.push_back({"-march=x86-64 -msse4.1", {16}});
-  if (__builtin_cpu_supports("avx2")) targets.push_back({"-march=x86-64-v3", {32}});
-  if (__builtin_cpu_supports("avx512f")) targets.push_back({"-march=x86-64 -mavx512f", {64}});
-  if (__builtin_cpu_supports("avx512vl")) targets.push_back({"-march=native", {16, 64}});
+  targets = {"-march=x86-64"};
+  if (__builtin_cpu_supports("avx2")) targets.push_back("-march=x86-64 -mavx2");
+  if (__builtin_cpu_supports("avx512f")) targets.push_back("-march=x86-64 -mavx512f");
+  if (__builtin_cpu_supports("avx512vl")) targets.push_back("-march=native");
 #endif
-  std::vector<std::string> compilers = {"cc"};
-  if (succeeds("command -v clang > /dev/null 2>&1")) compilers.push_back("clang");
-  // Six buffers each, called with as many pointers.
-  std::vector<ast::Kernel> kernels = {
+  const std::vector<ast::Kernel> kernels = {
       ast::parse(parts_text("f32", 16, 13)), ast::parse(parts_text("f64", 8, 5)),
       ast::parse(parts_text("u32", 8, 7)), ast::parse(parts_text("i8", 16, 9))};
-  const size_t parts = kernels.size();
+  for (const std::string& target : targets)
+    for (const std::string& compiler : compilers())
+      for (int bytes : {16, 64}) check_compiled(kernels, compiler + " -O2 " + target, bytes, plain, 1e-5);
+}
+
+TEST_CASE("maxima, choices and conversions of vectors, whatever the target has for them") {
+  struct Target {
+    std::string flags;
+    int vector_bytes;
+  };
+  std::vector<Target> targets = {{"", 64}};
+#if defined(__x86_64__)
+  targets = {{"-march=x86-64", 16}};
+  if (__builtin_cpu_supports("avx2")) targets.push_back({"-march=x86-64-v3", 32});
+  if (__builtin_cpu_supports("avx512vl")) targets.push_back({"-march=native", 64});
+#endif
   std::vector<DType> numbers;
   for (int i = 0; i < kDTypeCount; ++i)
-    if (const auto dtype = static_cast<DType>(i); dtype != DType::Bool && !is_half(dtype))
-      numbers.push_back(dtype);
+    if (const auto dtype = static_cast<DType>(i); dtype != DType::Bool) numbers.push_back(dtype);
+  std::vector<ast::Kernel> kernels;
   for (size_t i = 0; i < numbers.size(); ++i) {
     kernels.push_back(ast::parse(choices_text(numbers[i], 16)));
     std::vector<DType> others = numbers;
     others.erase(others.begin() + static_cast<long>(i));
     others.insert(others.begin(), DType::Bool);
-    for (auto five = others.begin(); five != others.end(); five += 5)
+    for (size_t first : {size_t(0), size_t(5), others.size() - 5}) {
+      const auto five = others.begin() + static_cast<long>(first);
       kernels.push_back(ast::parse(conversions_text(numbers[i], {five, five + 5})));
+    }
   }
-  const Folder folder;
+  const std::vector<ast::Kernel> parts_of_halves = {ast::parse(parts_text("f16", 16, 13)),
+                                                    ast::parse(parts_text("bf16", 8, 5))};
   for (const Target& target : targets)
-    for (const std::string& compiler : compilers)
-      for (int bytes : target.vector_bytes) {
-        std::string source = render::c_prelude();
-        for (size_t k = 0; k < kernels.size(); ++k) {
-          ast::Kernel kernel = kernels[k];
-          kernel.name = fmt::format("k{}", k);
-          render::COptions options = standalone;
-          options.vector_bytes = bytes;
-          source += render::render_c(kernel, options);
-        }
-        const std::string file = (folder.path / "parts.c").string(), object_file = file + ".so";
-        std::ofstream(file) << source;
-        INFO(compiler << " " << target.flags << " " << bytes);
-        REQUIRE(succeeds(fmt::format("{} -std=c11 -O1 {} -shared -fPIC -o {} {} -lm", compiler, target.flags,
-                                     object_file, file)));
-        void* object = dlopen(object_file.c_str(), RTLD_NOW | RTLD_LOCAL);
-        REQUIRE((object != nullptr));
-        for (size_t k = 0; k < kernels.size(); ++k) {
-          auto function = reinterpret_cast<void (*)(const void*, const void*, void*, void*, void*, void*)>(
-              dlsym(object, fmt::format("k{}", k).c_str()));
-          REQUIRE((function != nullptr));
-          Contents want = sample_contents(kernels[k], {}, k >= parts, 3), got = want;
-          interpret(kernels[k], want, {});
-          function(got[0].data(), got[1].data(), got[2].data(), got[3].data(), got[4].data(), got[5].data());
-          INFO(ast::print(kernels[k]));
-          CHECK(first_difference(kernels[k], got, want, 1e-5) == "");
-        }
-        dlclose(object);
-        std::filesystem::remove(object_file);
-      }
+    for (const std::string& compiler : compilers()) {
+      check_compiled(kernels, compiler + " -O0 " + target.flags, target.vector_bytes, edges, 0);
+      check_compiled(parts_of_halves, compiler + " -O0 " + target.flags, target.vector_bytes, plain,
+                     1e-2); // sums of halves, rounded in another order
+    }
+}
+
+TEST_CASE("vectors of halves: all there are, and floats near them") {
+  constexpr int all = 1 << 16;
+  const std::vector<ast::Kernel> kernels = {
+      ast::parse("kernel halves(A: f16[65536] in, B: f32[65536] in, C: f32[65536] in, O: f32[65536] out, "
+                 "P: f16[65536] out, Q: bf16[65536] out) {\nfor i in 4096 { for l in 16 vector(16) {\n"
+                 "O[i*16 + l] = cast_f32(A[i*16 + l])\nP[i*16 + l] = cast_f16(B[i*16 + l])\n"
+                 "Q[i*16 + l] = cast_bf16(C[i*16 + l])\n} }\n}")};
+  const ContentsOf contents = [&](const ast::Kernel& kernel) {
+    Contents c = sample_contents(kernel, {}, false, 1);
+    for (int i = 0; i < all; ++i) {
+      const auto bits = static_cast<uint16_t>(i);
+      std::memcpy(&c[0][2 * size_t(i)], &bits, 2);
+      // Halfway to the next one, or one step of a float to either side of that.
+      const auto value = static_cast<float>(Scalar::from_memory(DType::F16, &c[0][2 * size_t(i)]).as_float());
+      const uint32_t step = static_cast<uint32_t>(i % 3) - 1,
+                     near = std::bit_cast<uint32_t>(value) + 0x1000 + step;
+      const uint32_t brain = (uint32_t(bits) << 16) + 0x8000 + step;
+      std::memcpy(&c[1][4 * size_t(i)], &near, 4);
+      std::memcpy(&c[2][4 * size_t(i)], &brain, 4);
+    }
+    return c;
+  };
+  check_compiled(kernels, "cc", 16, contents, 0);
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2")) check_compiled(kernels, "cc -march=x86-64-v3", 32, contents, 0);
+  if (__builtin_cpu_supports("avx512vl")) check_compiled(kernels, "cc -march=native", 64, contents, 0);
+#endif
 }
 
 TEST_CASE("narrower vectors and none") {
