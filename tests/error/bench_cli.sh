@@ -93,7 +93,7 @@ for field in group ops fused_ops arena_bytes groups ratio_to_best worst; do
   grep -qF "\"$field\":" "$LATHE_CACHE_DIR/out" || complain "compare: no field $field"
 done
 accepted 'products: ' compare matmul --shape 33x17x9
-accepted 'x of c' compare matmul --shape 33x17x9 --peers c
+accepted ' of c' compare matmul --shape 33x17x9 --peers c
 grep -qF 'c: C through' "$LATHE_CACHE_DIR/out" || complain 'compare --peers c: the compiler is not named'
 accepted 'on 2 threads' compare matmul --shape 33x17x9 --threads 2
 
