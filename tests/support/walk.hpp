@@ -96,8 +96,9 @@ private:
       const std::vector<std::string>& chain = pick(loops.chains);
       std::vector<size_t> at{random_() % chain.size(), random_() % chain.size(), random_() % chain.size()};
       std::sort(at.begin(), at.end());
-      return {
-          MoveKind::PrefetchTile, {pick(stages), pick(buffers), chain[at[0]], chain[at[1]], chain[at[2]]}, {}};
+      return {MoveKind::PrefetchTile,
+              {pick(stages), pick(buffers), chain[at[0]], chain[at[1]], chain[at[2]]},
+              {}};
     }
     case 26: return {MoveKind::Prefetch, {pick(stages), pick(buffers), pick(loops.all)}, {pick(factors)}};
     case 27: return {MoveKind::Merge, {pick(stages), pick(stages)}, {}};
