@@ -27,13 +27,81 @@ void pause() {
 #endif
 }
 
+/// Indices [begin, end) that one thread is to do, each in half of a word. It takes them from the front and
+/// others from the back, each in one exchange, so that nobody waits. A line of its own: most of the time,
+/// only its owner looks at it.
+class alignas(64) Range {
+public:
+  void set(uint64_t begin, uint64_t end) { ends_.store(end << 32 | begin, std::memory_order_relaxed); }
+  uint64_t left() const { return left(ends_.load(std::memory_order_relaxed)); }
+  /// The first index, which is gone then; false if there is none.
+  bool take(uint64_t& index) {
+    uint64_t ends = ends_.load(std::memory_order_relaxed);
+    do {
+      if (left(ends) == 0) return false;
+      index = ends & kLow;
+    } while (!ends_.compare_exchange_weak(ends, ends + 1, std::memory_order_relaxed));
+    return true;
+  }
+  /// The second half, rounded up; false if there is none.
+  bool give_half(uint64_t& begin, uint64_t& end) {
+    uint64_t ends = ends_.load(std::memory_order_relaxed);
+    do {
+      if (left(ends) == 0) return false;
+      end = ends >> 32;
+      begin = end - (left(ends) + 1) / 2;
+    } while (!ends_.compare_exchange_weak(ends, begin << 32 | (ends & kLow), std::memory_order_relaxed));
+    return true;
+  }
+
+private:
+  static constexpr uint64_t kLow = 0xffffffff;
+  static uint64_t left(uint64_t ends) { return (ends >> 32) - (ends & kLow); }
+  std::atomic<uint64_t> ends_{0};
+};
+
+/// One parallel_for. Each thread begins with its own part of the indices, one next to the other: what
+/// neighbouring iterations share it finds in its caches, and of a kernel that walks alike after this one it
+/// does the same part.
 struct Shared {
   const ThreadPool::Job* job;
-  int64_t count;
-  std::atomic<int64_t> next{0};
+  int64_t count, unit; // unit: indices that are handed out at once, where there are too many for a Range
+  Range* ranges;
+  size_t parts;
 
-  void work() {
-    for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < count;) job->run(job->context, i);
+  Shared(const ThreadPool::Job& j, int64_t n, std::vector<Range>& r, size_t threads)
+      : job(&j), count(n), unit((n - 1) / kMostUnits + 1), ranges(r.data()), parts(threads) {
+    const uint64_t units = static_cast<uint64_t>((count - 1) / unit + 1);
+    for (size_t k = 0; k < parts; ++k) ranges[k].set(units * k / parts, units * (k + 1) / parts);
+  }
+
+  void work(size_t part) {
+    do {
+      for (uint64_t index; ranges[part].take(index);) {
+        const int64_t begin = static_cast<int64_t>(index) * unit, end = std::min(begin + unit, count);
+        for (int64_t i = begin; i < end; ++i) job->run(job->context, i);
+      }
+    } while (steal(part));
+  }
+
+private:
+  static constexpr int64_t kMostUnits = 0x7fffffff;
+
+  /// Half of what the thread with the most left has left; false if nobody has anything.
+  bool steal(size_t part) {
+    for (;;) {
+      size_t busiest = 0;
+      uint64_t most = 0;
+      for (size_t k = 0; k < parts; ++k) {
+        const uint64_t left = ranges[k].left();
+        if (left > most) most = left, busiest = k;
+      }
+      if (most == 0) return false;
+      uint64_t begin, end;
+      if (!ranges[busiest].give_half(begin, end)) continue;
+      ranges[part].set(begin, end);
+      return true;
+    }
   }
 };
 
@@ -52,8 +120,9 @@ public:
     thread_.join();
   }
 
-  void post(Shared* work) {
+  void post(Shared* work, size_t part) {
     work_ = work;
+    part_ = part;
     phase_.store(kPosted);
     if (!asleep_.load()) return;
     { std::lock_guard lock(mutex_); } // it is either before its check of the phase or really waiting
@@ -78,7 +147,7 @@ private:
     while (wait()) {
       int posted = kPosted;
       if (!phase_.compare_exchange_strong(posted, kRunning, std::memory_order_acquire)) continue;
-      if (!work_->job->enter || work_->job->enter(work_->job->context)) work_->work();
+      if (!work_->job->enter || work_->job->enter(work_->job->context)) work_->work(part_);
       phase_.store(kIdle, std::memory_order_release);
     }
   }
@@ -103,6 +172,7 @@ private:
   std::atomic<int> phase_{kIdle};
   std::atomic<bool> asleep_{false}, stop_{false};
   Shared* work_ = nullptr;
+  size_t part_ = 0;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::thread thread_;
@@ -113,6 +183,7 @@ private:
 struct ThreadPool::State {
   std::mutex owner; // held by the thread whose parallel_for is running
   std::vector<std::unique_ptr<Worker>> workers;
+  std::vector<Range> ranges; // of the caller and the workers
 };
 
 ThreadPool::ThreadPool() : state_(std::make_unique<State>()) {}
@@ -124,11 +195,13 @@ ThreadPool& ThreadPool::instance() {
 }
 
 void ThreadPool::parallel_for(int threads, int64_t count, const Job& job) {
-  Shared shared{&job, count};
   const int64_t wanted = std::min<int64_t>({int64_t{threads} - 1, count - 1, kMaxWorkers});
   std::unique_lock<std::mutex> owner;
   if (wanted > 0 && !inside_parallel_for) owner = std::unique_lock(state_->owner, std::try_to_lock);
-  if (!owner) return shared.work();
+  if (!owner) {
+    for (int64_t i = 0; i < count; ++i) job.run(job.context, i);
+    return;
+  }
 
   auto& workers = state_->workers;
   try {
@@ -136,9 +209,11 @@ void ThreadPool::parallel_for(int threads, int64_t count, const Job& job) {
   } catch (const std::system_error&) { // no more threads to be had: fewer will do
   }
   const size_t used = std::min(workers.size(), static_cast<size_t>(wanted));
+  if (state_->ranges.size() <= used) state_->ranges = std::vector<Range>(used + 1);
+  Shared shared(job, count, state_->ranges, used + 1);
   inside_parallel_for = true;
-  for (size_t k = 0; k < used; ++k) workers[k]->post(&shared);
-  shared.work();
+  for (size_t k = 0; k < used; ++k) workers[k]->post(&shared, k + 1);
+  shared.work(0);
   for (size_t k = 0; k < used; ++k) workers[k]->finish();
   inside_parallel_for = false;
 }

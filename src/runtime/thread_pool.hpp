@@ -19,8 +19,9 @@ public:
     void* context;
   };
   /// Calls job.run once for every index in [0, count) on the calling thread and up to threads - 1 workers,
-  /// handing indices out as threads come free, and returns when all are done. Runs everything on the calling
-  /// thread if that is itself inside a parallel_for, or while another thread has the pool.
+  /// each beginning with a part of its own (the same one in every call of this length) and taking from the
+  /// others' when that is done. Returns when all are done. Runs everything on the calling thread if that is
+  /// itself inside a parallel_for, or while another thread has the pool.
   void parallel_for(int threads, int64_t count, const Job& job);
 
 private:

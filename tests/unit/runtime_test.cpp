@@ -41,6 +41,48 @@ TEST_CASE("every index runs exactly once, for any number of threads and indices"
     }
 }
 
+TEST_CASE("what a thread can't get to, the others take over") {
+  // One of the first iterations waits for all others, those next to it in its thread's part included.
+  struct State {
+    std::atomic<int64_t> done{0};
+    bool in_time = true;
+  } state;
+  constexpr int64_t kCount = 1000;
+  ThreadPool::instance().parallel_for(2, kCount,
+                                      {[](void* p, int64_t i) {
+                                         auto* s = static_cast<State*>(p);
+                                         const auto give_up =
+                                             std::chrono::steady_clock::now() + std::chrono::seconds(20);
+                                         while (i == 3 && s->done < kCount - 1 && s->in_time) {
+                                           std::this_thread::yield();
+                                           s->in_time = std::chrono::steady_clock::now() < give_up;
+                                         }
+                                         ++s->done;
+                                       },
+                                       nullptr, &state});
+  CHECK(state.in_time);
+  CHECK(state.done == kCount);
+}
+
+TEST_CASE("each thread works through neighbouring indices") {
+  struct State {
+    std::vector<std::thread::id> by = std::vector<std::thread::id>(1000);
+  } state;
+  ThreadPool::instance().parallel_for(2, 1000,
+                                      {[](void* p, int64_t i) {
+                                         auto& by = static_cast<State*>(p)->by;
+                                         by[static_cast<size_t>(i)] = std::this_thread::get_id();
+                                         for (const auto end = std::chrono::steady_clock::now() +
+                                                               std::chrono::microseconds(10);
+                                              std::chrono::steady_clock::now() < end;) {
+                                         }
+                                       },
+                                       nullptr, &state});
+  int changes = 0;
+  for (size_t i = 1; i < state.by.size(); ++i) changes += state.by[i] != state.by[i - 1];
+  CHECK(changes < 50); // one, and two for each time that one of them ran out of work
+}
+
 TEST_CASE("many short calls, with and without sleeping workers") {
   for (int k = 0; k < 2000; ++k) {
     Counts counts(3);
