@@ -1,9 +1,12 @@
 #include "ast/canonical.hpp"
 
+#include <optional>
 #include <set>
 #include <unordered_map>
 
 #include <fmt/format.h>
+
+#include "ast/values.hpp"
 
 namespace lathe::ast {
 
@@ -57,6 +60,7 @@ private:
     made.id = next_buffer_++;
     made.name = keep_ ? unique(printable(buffer->name), buffer_names_) : fmt::format("b{}", made.id);
     buffer_names_.insert(made.name);
+    values_.reset();
     made.shape = exprs(buffer->shape);
     return buffers_[buffer.get()] = std::make_shared<const Buffer>(std::move(made));
   }
@@ -64,11 +68,14 @@ private:
     auto it = buffers_.find(b.get());
     return it == buffers_.end() ? b : it->second;
   }
-  ValueRef value(const ValueRef& v) const {
-    Rewriter rewriter;
-    rewriter.on_expr = [this](Expr e) { return expr(e); };
-    rewriter.on_buffer = [this](const BufferRef& b) { return buffer(b); };
-    return rewrite(v, rewriter);
+  ValueRef value(const ValueRef& v) {
+    if (!values_) {
+      Rewriter rewriter;
+      rewriter.on_expr = [this](Expr e) { return expr(e); };
+      rewriter.on_buffer = [this](const BufferRef& b) { return buffer(b); };
+      values_.emplace(std::move(rewriter));
+    }
+    return (*values_)(v);
   }
 
   Block block(const Block& in) {
@@ -86,10 +93,12 @@ private:
     Substitution outer = vars_;
     std::erase_if(vars_, [&](const auto& pair) { return pair.first == loop.var; });
     vars_.emplace_back(loop.var, out.var);
+    values_.reset();
     const bool is_new = loop_names_.insert(name).second;
     out.body = block(loop.body);
     if (is_new) loop_names_.erase(name);
     vars_ = std::move(outer);
+    values_.reset();
     return out;
   }
   Alloc rebuild(const Alloc& alloc) {
@@ -106,6 +115,7 @@ private:
   const bool keep_;
   int next_loop_ = 0, next_buffer_ = 0;
   Substitution vars_;
+  std::optional<ValueRewriter> values_; // by the names of now
   std::unordered_map<const Buffer*, BufferRef> buffers_;
   std::set<std::string> loop_names_, buffer_names_;
 };

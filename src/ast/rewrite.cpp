@@ -4,6 +4,7 @@
 
 #include "ast/append.hpp"
 #include "ast/ast.hpp"
+#include "ast/values.hpp"
 #include "core/overload.hpp"
 #include "lathe/error.hpp"
 
@@ -163,21 +164,38 @@ void visit(const Block& block, const StmtVisitor& f) {
   visit_block(block, f, loops);
 }
 
-void visit(const ValueRef& v, const std::function<void(const ValueRef&)>& f) {
-  if (!v) return;
+struct ValueVisitor::Run {
+  const std::function<void(const ValueRef&)> f;
   std::unordered_set<const Value*> seen;
+};
+ValueVisitor::ValueVisitor(std::function<void(const ValueRef&)> f)
+    : run_(std::make_unique<Run>(Run{std::move(f), {}})) {}
+ValueVisitor::~ValueVisitor() = default;
+void ValueVisitor::operator()(const ValueRef& v) {
+  if (!v) return;
   post_order(
-      v, [&](const ValueRef& value) { return seen.count(value.get()) != 0; },
+      v, [&](const ValueRef& value) { return run_->seen.count(value.get()) != 0; },
       [&](const ValueRef& value) {
-        seen.insert(value.get());
-        f(value);
+        run_->seen.insert(value.get());
+        run_->f(value);
       });
 }
+
+void visit(const ValueRef& v, const std::function<void(const ValueRef&)>& f) { ValueVisitor{f}(v); }
 
 Block rewrite(const Block& block, const Rewriter& rewriter) { return RewriteRun(rewriter).block(block); }
 ValueRef rewrite(const ValueRef& value, const Rewriter& rewriter) {
   return RewriteRun(rewriter).value(value);
 }
+
+struct ValueRewriter::Run {
+  explicit Run(Rewriter r) : rewriter(std::move(r)), values(rewriter) {}
+  const Rewriter rewriter;
+  RewriteRun values;
+};
+ValueRewriter::ValueRewriter(Rewriter rewriter) : run_(std::make_unique<Run>(std::move(rewriter))) {}
+ValueRewriter::~ValueRewriter() = default;
+ValueRef ValueRewriter::operator()(const ValueRef& value) { return run_->values.value(value); }
 
 Block substitute(const Block& block, const Substitution& vars) {
   if (vars.empty()) return block;

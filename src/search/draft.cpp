@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "ast/append.hpp"
+#include "ast/values.hpp"
 #include "core/hash.hpp"
 #include "lathe/error.hpp"
 
@@ -124,6 +125,16 @@ KernelPlanRef finish(Draft draft, const std::function<bool(int stage)>& is_exter
   std::set<int> allocated; // buffer ids declared inside
   std::map<int, BufferRef> loaded, stored;
   std::vector<Expr> vars;
+  ValueVisitor values([&](const ValueRef& value) {
+    if (auto* attr = std::get_if<LoadAttr>(&value->attr)) {
+      loaded[attr->buffer->id] = attr->buffer;
+      for (Expr e : attr->buffer->shape) collect_vars(e, vars);
+      for (Expr e : attr->index) collect_vars(e, vars);
+      for (Expr e : attr->guards) collect_vars(e, vars);
+    } else if (auto* expr = std::get_if<Expr>(&value->attr)) {
+      collect_vars(*expr, vars);
+    }
+  });
   statements_in(draft.body, [&](const Stmt& stmt) {
     if (auto* loop = std::get_if<For>(&stmt.node)) {
       collect_vars(loop->extent, vars);
@@ -133,18 +144,8 @@ KernelPlanRef finish(Draft draft, const std::function<bool(int stage)>& is_exter
       stored[store->buffer->id] = store->buffer;
       for (Expr e : store->buffer->shape) collect_vars(e, vars);
       for (Expr e : store->index) collect_vars(e, vars);
-      const auto see = [&](const ValueRef& value) {
-        if (auto* attr = std::get_if<LoadAttr>(&value->attr)) {
-          loaded[attr->buffer->id] = attr->buffer;
-          for (Expr e : attr->buffer->shape) collect_vars(e, vars);
-          for (Expr e : attr->index) collect_vars(e, vars);
-          for (Expr e : attr->guards) collect_vars(e, vars);
-        } else if (auto* expr = std::get_if<Expr>(&value->attr)) {
-          collect_vars(*expr, vars);
-        }
-      };
-      ast::visit(store->value, see);
-      if (store->scatter) ast::visit(store->scatter, see);
+      values(store->value);
+      values(store->scatter);
     }
   });
 
@@ -238,6 +239,15 @@ void for_each_store(Block& body, const std::function<void(Store&, const std::vec
   stores_in(body, stack, f);
 }
 
+void rewrite_values(Block& body, const Rewriter& rewriter, const std::function<bool(const Store&)>& which) {
+  ValueRewriter values(rewriter);
+  for_each_store(body, [&](Store& store, const auto&) {
+    if (which && !which(store)) return;
+    store.value = values(store.value);
+    store.scatter = values(store.scatter);
+  });
+}
+
 void for_each_load(const Block& body, const std::function<void(const Value&)>& f) {
   statements_in(body, [&](const Stmt& stmt) {
     const auto* store = std::get_if<Store>(&stmt.node);
@@ -263,6 +273,10 @@ void drop_idle_prefetches(Draft& draft) {
 }
 
 void rename(Block& body, Substitution vars) {
+  ValueRewriter values({.on_value = {},
+                        .on_expr = [&](Expr e) { return substitute(e, vars); },
+                        .on_buffer = {},
+                        .on_stmt = {}});
   for (Stmt& stmt : body) {
     if (auto* loop = std::get_if<For>(&stmt.node)) {
       loop->extent = substitute(loop->extent, vars);
@@ -279,8 +293,8 @@ void rename(Block& body, Substitution vars) {
       rename(alloc->body, vars);
     } else if (auto* store = std::get_if<Store>(&stmt.node)) {
       for (Expr& index : store->index) index = substitute(index, vars);
-      store->value = ast::substitute(store->value, vars);
-      if (store->scatter) store->scatter = ast::substitute(store->scatter, vars);
+      store->value = values(store->value);
+      store->scatter = values(store->scatter);
     } else if (auto* prefetch = std::get_if<Prefetch>(&stmt.node)) {
       for (Expr& index : prefetch->index) index = substitute(index, vars);
     }

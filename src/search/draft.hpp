@@ -43,6 +43,9 @@ LoopSite find_loop(ast::Block& body, std::string_view name);
 /// Calls f on every Store, with the loops around it (outermost first).
 void for_each_store(ast::Block& body,
                     const std::function<void(ast::Store&, const std::vector<ast::For*>&)>& f);
+/// Rewrites the values of the stores that `which` accepts, of all if it is empty.
+void rewrite_values(ast::Block& body, const ast::Rewriter& rewriter,
+                    const std::function<bool(const ast::Store&)>& which = {});
 /// Calls f on every Load and Gather reached from the block.
 void for_each_load(const ast::Block& body, const std::function<void(const ast::Value&)>& f);
 /// Leaves out the hints about what the draft no longer loads from memory: they have lost their purpose.

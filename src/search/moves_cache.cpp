@@ -52,9 +52,8 @@ Verdict prefetch(Draft& draft, const Move& move) {
     verdict.clear();
     return load(attr->buffer, attr->index, attr->guards, step.value() * move.numbers[0]);
   };
-  for_each_store(loop.body, [&](Store& store, const auto&) {
-    if (stage_of_name(store.buffer->name) == stage) store.value = ast::rewrite(store.value, rewriter);
-  });
+  rewrite_values(loop.body, rewriter,
+                 [&](const Store& store) { return stage_of_name(store.buffer->name) == stage; });
   return verdict;
 }
 

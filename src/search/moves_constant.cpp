@@ -119,9 +119,8 @@ Verdict prepack(Draft& draft, const Move& move) {
   const ValueRef from_copy = load(copy, index);
   Rewriter rewriter;
   rewriter.on_value = [&](const ValueRef& value) { return value == packed ? from_copy : value; };
-  for_each_store(draft.body, [&](Store& s, const auto&) {
-    if (stage_of_name(s.buffer->name) == stage) s.value = ast::rewrite(s.value, rewriter);
-  });
+  rewrite_values(draft.body, rewriter,
+                 [&](const Store& s) { return stage_of_name(s.buffer->name) == stage; });
   return {};
 }
 

@@ -94,7 +94,6 @@ Verdict inline_stage(Draft& draft, int stage_id) {
   if (!from || from->combine) return fmt::format("{} is not elementwise", stage.buffer->name);
 
   bool used = false, at_computed_index = false;
-  std::map<const Value*, ValueRef> expanded; // equal loads are one value: expand each once
   Rewriter rewriter;
   rewriter.on_value = [&](const ValueRef& value) -> ValueRef {
     const auto* attr = std::get_if<LoadAttr>(&value->attr);
@@ -104,19 +103,12 @@ Verdict inline_stage(Draft& draft, int stage_id) {
       at_computed_index = true;
       return value;
     }
-    ValueRef& result = expanded[value.get()];
-    if (!result) {
-      Substitution vars;
-      for (size_t d = 0; d < attr->index.size(); ++d)
-        if (from->index[d].is_var()) vars.emplace_back(from->index[d], attr->index[d]);
-      result = guarded(ast::substitute(from->value, vars), attr->guards);
-    }
-    return result;
+    Substitution vars;
+    for (size_t d = 0; d < attr->index.size(); ++d)
+      if (from->index[d].is_var()) vars.emplace_back(from->index[d], attr->index[d]);
+    return guarded(ast::substitute(from->value, vars), attr->guards);
   };
-  for_each_store(draft.body, [&](Store& store, const auto&) {
-    store.value = ast::rewrite(store.value, rewriter);
-    if (store.scatter) store.scatter = ast::rewrite(store.scatter, rewriter);
-  });
+  rewrite_values(draft.body, rewriter);
   if (at_computed_index) return fmt::format("{} is read at a computed index", stage.buffer->name);
   if (used) draft.inlined.push_back(stage_id);
   return {};
@@ -266,8 +258,7 @@ Verdict fuse_at_loop(Draft& draft, Block& producer, int stage_id, const Move& mo
     for (size_t d = 0; d < rank; ++d) index[d] = index[d] - start[d];
     return load(shrunk, std::move(index), attr->guards);
   };
-  for_each_store(loop.body,
-                 [&](Store& store, const auto&) { store.value = ast::rewrite(store.value, reads); });
+  rewrite_values(loop.body, reads);
 
   // ... and the producer fills it: each of its loops over an axis runs over the part that is needed.
   Alloc alloc{shrunk, {}};

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "ast/values.hpp"
 #include "search/join.hpp"
 #include "search/make_move.hpp"
 
@@ -69,8 +70,8 @@ public:
       } else if (auto* store = std::get_if<Store>(&stmt.node)) {
         store->index = joined(*store->buffer, std::move(store->index));
         store->buffer = joined(store->buffer);
-        store->value = ast::rewrite(store->value, loads_);
-        if (store->scatter) store->scatter = ast::rewrite(store->scatter, loads_);
+        store->value = loads_(store->value);
+        store->scatter = loads_(store->scatter);
       }
     }
   }
@@ -164,16 +165,16 @@ private:
   std::map<int, size_t> axes_; // by buffer, the first of the two
   std::map<int, BufferRef> made_;
   std::vector<LoopPair> pairs_;
-  const Rewriter loads_{[this](const ValueRef& value) -> ValueRef {
-                          const auto* attr = std::get_if<LoadAttr>(&value->attr);
-                          if (!attr || value->op != Op::Load || !axes_.contains(attr->buffer->id))
-                            return value;
-                          return load(joined(attr->buffer), joined(*attr->buffer, attr->index), attr->guards,
-                                      attr->ahead);
-                        },
-                        {},
-                        {},
-                        {}};
+  ValueRewriter loads_{Rewriter{[this](const ValueRef& value) -> ValueRef {
+                                  const auto* attr = std::get_if<LoadAttr>(&value->attr);
+                                  if (!attr || value->op != Op::Load || !axes_.contains(attr->buffer->id))
+                                    return value;
+                                  return load(joined(attr->buffer), joined(*attr->buffer, attr->index),
+                                              attr->guards, attr->ahead);
+                                },
+                                {},
+                                {},
+                                {}}};
 };
 
 /// Calls f on the buffer of every load and store.

@@ -190,9 +190,7 @@ Verdict pack(Draft& draft, const Move& move, const Target& target) {
   const ValueRef from_copy = load(copy, index);
   Rewriter rewriter;
   rewriter.on_value = [&](const ValueRef& value) { return value == packed ? from_copy : value; };
-  for_each_store(loop.body, [&](Store& store, const auto&) {
-    if (store.buffer->name == stage_name) store.value = ast::rewrite(store.value, rewriter);
-  });
+  rewrite_values(loop.body, rewriter, [&](const Store& store) { return store.buffer->name == stage_name; });
 
   Alloc alloc{copy, {}};
   alloc.body.push_back(nest(std::move(heads), std::move(fill)));
