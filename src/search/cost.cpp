@@ -30,6 +30,7 @@ constexpr double kNotForeseen = 0.6;    // and more of it where loads are issued
 constexpr double kNearLine = 0.6e-9;    // seconds, of a line from the second level that no prefetcher foresaw
 constexpr double kInWindow = 32;        // so many instructions for each line read on
 constexpr double kWindow = 256; // instructions that overlap: nests of a longer body come one after the other
+constexpr double kCutElsewhere = 0.5; // chance that a value's part was not made by the thread that reads it
 constexpr double kPage = 4096, kFirstTlb = 96, kSecondTlb = 2048;
 constexpr double kFirstTlbMiss = 1e-9, kSecondTlbMiss = 9e-9;
 
@@ -113,18 +114,45 @@ int phase_of(const Features& f, int loop) {
   return body.arithmetic + body.loads + body.stores + body.other > kWindow ? nest : loop;
 }
 
-/// How many times faster the parallel loops of a nest make it: whole chunks on each thread.
+/// How much longer than the average iteration of parallel loop `l` the longest may be, going by the loops
+/// inside that have shorter trips in some.
+double unevenness(const Features& f, int l) {
+  double most = 1;
+  std::array<double, 64> above{1}; // by depth below l
+  for (int inner = l + 1; inner < f.loops[l].end; ++inner) {
+    const LoopInfo& loop = f.loops[inner];
+    const auto below = static_cast<size_t>(loop.depth - f.loops[l].depth);
+    if (below >= above.size()) continue;
+    above[below] = above[below - 1];
+    if (!loop.loop->extent.is_const() && depends_on(loop.loop->extent, f.loops[l].loop->var))
+      above[below] *= std::max(1.0, static_cast<double>(loop.loop->extent.hi()) / std::max(1.0, loop.extent));
+    most = std::max(most, above[below]);
+  }
+  return most;
+}
+
+/// How many times faster the parallel loops of a nest make it. Each thread begins with as many units in a row
+/// as the others; units are not divided, and the last ones may be shorter.
 double parallelism(const Features& f, int nest, const Target& target) {
-  double units = 1, locals = 1;
+  double units = 1, locals = 1, longest = 1;
   for (int l = nest; l < f.loops[nest].end; ++l) {
     const auto kind = f.loops[l].loop->kind;
-    if (kind == ast::LoopKind::Parallel || kind == ast::LoopKind::Group)
+    if (kind == ast::LoopKind::Parallel || kind == ast::LoopKind::Group) {
       units = std::max(units, 1.0) * std::max(1.0, f.loops[l].extent);
+      if (!target.gpu && target.threads > 1) longest = std::max(longest, unevenness(f, l));
+    }
     if (kind == ast::LoopKind::Local) locals *= std::max(1.0, f.loops[l].extent);
   }
   if (target.gpu) return std::max(1.0, std::min(units, 256.0) * std::min(locals, 256.0));
   const double threads = target.threads;
-  return units <= 1 || threads <= 1 ? 1 : units / std::ceil(units / threads);
+  if (units <= 1 || threads <= 1) return 1;
+  longest = std::min(longest, units);
+  // In average units. Either only the last is short, or they shrink and the threads share what is left.
+  const double last = std::max(0.0, units - (units - 1) * longest);
+  const double in_turn =
+      std::max(std::ceil((units - 1) / threads) * longest, (std::ceil(units / threads) - 1) * longest + last);
+  const double shared = (units - longest) / threads + longest;
+  return units / std::min(in_turn, std::max(shared, longest));
 }
 
 bool has_parallel(const Features& f, int nest) {
@@ -176,19 +204,25 @@ void read_phases(const Target& target, const MachineProfile& machine, Workspace&
       if (f.accesses[a].loop >= 0) link(space.phases[phase_of(f, f.accesses[a].loop)], space.moved[a], a);
   };
   const size_t links = std::min(machine.levels.size() - 1, std::tuple_size_v<decltype(Phase::links)>);
+  const double threads = target.gpu ? 1 : std::max(1, std::min(target.threads, machine.cores));
   for (size_t i = 0; i < links; ++i) {
     CacheShape cache = cache_shape(machine.levels[i].bytes, i + 1 < links);
     cache.nearest = i == 0;
     cache.loses_constants = target.constant_bytes > machine.levels[i].bytes;
+    if (i == 0 || i + 1 < links) { // the last level is one for all
+      cache.threads = threads;
+      cache.loses_values = kCutElsewhere * (1 - 1 / threads);
+    }
     share_out(cache, [&](Phase& p, const Traffic& t, size_t a) {
       add(t, p.links[i]);
       if (i == std::min<size_t>(1, links - 1) && f.accesses[a].ahead != 0) p.asked += t.read;
     });
   }
-  share_out({kFirstTlb * kPage, kPage, 0, 0},
-            [](Phase& p, const Traffic& t, size_t) { add(t, p.near_pages); });
-  share_out({kSecondTlb * kPage, kPage, 0, 0},
-            [](Phase& p, const Traffic& t, size_t) { add(t, p.far_pages); });
+  const auto tlb = [&](double entries) {
+    return CacheShape{entries * kPage, kPage, 0, 0, false, false, 0, threads};
+  };
+  share_out(tlb(kFirstTlb), [](Phase& p, const Traffic& t, size_t) { add(t, p.near_pages); });
+  share_out(tlb(kSecondTlb), [](Phase& p, const Traffic& t, size_t) { add(t, p.far_pages); });
 }
 
 double link_seconds(const Traffic& t, const MachineProfile& machine, size_t level, bool last) {

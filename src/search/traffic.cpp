@@ -28,13 +28,14 @@ public:
     out.assign(f.accesses.size(), {});
     out_ = &out;
     best_.assign(f.buffers.size(), {});
+    find_shares();
     compute_footprints();
     const bool whole_fits = fits(0, static_cast<int>(f.accesses.size()), 0);
     for (int l = 0; l < static_cast<int>(f.loops.size()); l = f.loops[l].end) {
       if (whole_fits)
-        add_what_never_stays(l);
+        add_what_never_stays(l, users_of(l));
       else
-        add_traffic(l, 1);
+        add_traffic(l, users_of(l));
     }
   }
 
@@ -44,8 +45,30 @@ private:
     int reader = -1, writer = -1; // accesses
     bool ahead = false;
     bool read = false, written = false, streamed = false, prefetched = false, constant = false;
+    bool given = false; // made before the kernel
     uint32_t stamp = 0;
   };
+
+  /// How many threads share the iterations of each loop. What follows is of one of them.
+  void find_shares() {
+    shares_.assign(f_->loops.size(), 1);
+    for (size_t l = 0; l < f_->loops.size(); ++l) {
+      const auto kind = f_->loops[l].loop->kind;
+      if (kind != ast::LoopKind::Parallel && kind != ast::LoopKind::Group) continue;
+      double above = 1;
+      for (int outer = f_->loops[l].parent; outer >= 0; outer = f_->loops[outer].parent)
+        above *= share(outer);
+      shares_[l] = std::clamp(cache_.threads / above, 1.0, std::max(1.0, f_->loops[l].extent));
+    }
+  }
+  double share(int loop) const { return shares_[static_cast<size_t>(loop)]; }
+  double extent(int loop) const { return f_->loops[loop].extent / share(loop); }
+  /// Of a nest.
+  double users_of(int nest) const {
+    double most = 1;
+    for (int l = nest; l < f_->loops[nest].end; ++l) most = std::max(most, share(l));
+    return most;
+  }
 
   // The footprint of access a over the loops of depth >= d is footprints_[first_[a] + d].
   const Footprint& footprint(int access, int depth) const {
@@ -83,18 +106,32 @@ private:
   struct Places {
     double distinct = 1, adjoining = 0;
   };
-  Places places_of(int access, int depth, double run) const {
+  Places places_of(int access, double run) const {
     auto at = std::lower_bound(places_.begin(), places_.end(), std::pair(access, -1e300));
     Places places;
     for (auto next = at + 1; next != places_.end() && next->first == access; ++at, ++next) {
       double apart = next->second - at->second;
-      for (auto s = steps_.rbegin(); s != steps_.rend(); ++s)
-        if (const double steps = std::floor(apart / s->stride); s->depth >= depth && steps < s->extent)
-          apart -= steps * s->stride;
+      for (auto s = inner_.rbegin(); s != inner_.rend(); ++s)
+        if (const double steps = std::floor(apart / s->stride); steps < s->extent) apart -= steps * s->stride;
       places.distinct += apart >= run;
       places.adjoining += apart == run;
     }
     return places;
+  }
+
+  /// Of steps_, those of loops of depth >= d. A loop and what it was split from are one again: of chunks, the
+  /// average extent does not say how far the last one goes.
+  void find_inner_steps(int depth) {
+    inner_.clear();
+    double adjoins = 0;
+    for (const Step& s : steps_) {
+      if (s.depth < depth || s.extent <= 1) continue;
+      if (s.stride == adjoins)
+        inner_.back().extent *= s.extent;
+      else
+        inner_.push_back(s);
+      adjoins = s.stride * std::ceil(s.extent);
+    }
   }
 
   void compute_footprints() {
@@ -113,7 +150,7 @@ private:
       steps_.clear();
       for (int l = a.loop; l >= 0; l = f_->loops[l].parent) {
         const double stride = std::abs(f_->stride(a, l));
-        if (stride > 0 || a.random) steps_.push_back({stride, f_->loops[l].extent, f_->loops[l].depth});
+        if (stride > 0 || a.random) steps_.push_back({stride, extent(l), f_->loops[l].depth});
       }
       std::sort(steps_.begin(), steps_.end(),
                 [](const Step& x, const Step& y) { return x.stride < y.stride; });
@@ -121,7 +158,7 @@ private:
     }
   }
 
-  Footprint over_loops_from(int access, int depth) const {
+  Footprint over_loops_from(int access, int depth) {
     const AccessInfo& a = f_->accesses[access];
     const BufferInfo& buffer = f_->buffers[a.buffer];
     Footprint out;
@@ -135,6 +172,7 @@ private:
       out.run = element;
       return out;
     }
+    find_inner_steps(depth);
     double run = element, rows = 1, covered_sets = 1;
     double reach = element;       // as `run`, if loops that are shorter now and then never were
     double stride = 0, count = 1; // of the level being merged
@@ -148,8 +186,7 @@ private:
         covered_sets *= std::min(count, std::max(1.0, cache_.sets / shared));
       }
     };
-    for (const Step& s : steps_) {
-      if (s.depth < depth || s.extent <= 1) continue;
+    for (const Step& s : inner_) {
       const double step = s.stride * element;
       if (count <= 1 && step <= std::max(reach, cache_.line)) {
         run += step * (s.extent - 1);
@@ -164,7 +201,7 @@ private:
     }
     close_level();
     const double lines_a_row = std::max(1.0, std::ceil(run / cache_.line - 1e-9));
-    const auto [places, adjoining] = places_of(access, depth, std::max(run, cache_.line) / element);
+    const auto [places, adjoining] = places_of(access, std::max(run, cache_.line) / element);
     const double lines = std::min(places * rows * lines_a_row, std::ceil(whole / cache_.line));
     out.bytes = lines * cache_.line;
     out.run = run_from(a, depth) * places / (places - adjoining);
@@ -178,13 +215,13 @@ private:
     const double element = f_->buffers[a.buffer].element_bytes;
     double run = element, reach = element, streams = 1;
     for (int l = a.loop; l >= 0 && f_->loops[l].depth >= depth; l = f_->loops[l].parent) {
-      const double step = std::abs(f_->stride(a, l)) * element, extent = f_->loops[l].extent;
-      if (step == 0 || extent <= 1) continue;
+      const double step = std::abs(f_->stride(a, l)) * element, trips = extent(l);
+      if (step == 0 || trips <= 1) continue;
       if (step > std::max(reach, cache_.line)) {
-        streams *= extent;
+        streams *= trips;
       } else if (streams <= (cache_.nearest ? kNearStreams : kStreams)) {
-        run += step * (extent - 1);
-        reach += step * (std::ceil(extent) - 1);
+        run += step * (trips - 1);
+        reach += step * (std::ceil(trips) - 1);
       }
     }
     return run;
@@ -211,6 +248,7 @@ private:
         m.run = fp.run;
       }
       if (!access.store || access.combine) {
+        m.given |= !m.written && f_->buffers[access.buffer].buffer->scope == ast::Scope::Global;
         if (m.reader < 0 || (!m.ahead && access.ahead != 0)) m.reader = a;
         m.ahead |= access.ahead != 0;
         m.read = true;
@@ -263,7 +301,7 @@ private:
       add_footprint(l.first_access, l.end_access, l.depth, times);
       return;
     }
-    const double inner = times * std::max(1.0, l.extent);
+    const double inner = times * std::max(1.0, extent(loop));
     int access = l.first_access;
     for (int child = loop + 1; child < l.end; child = f_->loops[child].end) {
       if (access < f_->loops[child].first_access)
@@ -274,15 +312,17 @@ private:
     if (access < l.end_access) add_footprint(access, l.end_access, l.depth + 1, inner);
   }
 
-  // Streaming stores leave the caches even when everything would fit.
-  void add_what_never_stays(int loop) {
+  // Streaming stores leave the caches even when everything would fit, constants are replaced by those of
+  // other kernels, and values may have been made by another thread.
+  void add_what_never_stays(int loop, double times) {
     const LoopInfo& l = f_->loops[loop];
     merge(l.first_access, l.end_access, l.depth, [&](const Merged& m) {
-      if (m.constant && m.read && cache_.loses_constants) add_read(m, m.bytes);
+      const double lost = m.constant ? cache_.loses_constants : m.given ? cache_.loses_values : 0;
+      if (m.read && lost > 0) add_read(m, m.bytes * times * lost);
       if (!m.streamed) return;
       Traffic& t = (*out_)[m.writer];
-      t.streamed += m.bytes;
-      t.read += m.bytes; // whoever reads it next has to fetch it
+      t.streamed += m.bytes * times;
+      t.read += m.bytes * times; // whoever reads it next has to fetch it
     });
   }
 
@@ -296,7 +336,8 @@ private:
   std::vector<Traffic>* out_ = nullptr;
   std::vector<Footprint> footprints_;
   std::vector<size_t> first_;
-  std::vector<Step> steps_;
+  std::vector<double> shares_; // by loop
+  std::vector<Step> steps_, inner_;
   std::vector<int> leaders_, last_;            // by access; by buffer, of its loads and its stores
   std::vector<std::pair<int, double>> places_; // leaders with the offsets of those that walk alike
   std::vector<Merged> best_;

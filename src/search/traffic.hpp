@@ -16,6 +16,8 @@ struct CacheShape {
   double sets, ways;            // sets 0: never in conflict
   bool nearest = false;         // what was asked for a tile ahead is gone again when it is read
   bool loses_constants = false; // between two runs of a kernel
+  double loses_values = 0;      // share of what the kernel before has left for this one
+  double threads = 1;           // that have such a cache each: what they share comes into all of them
 };
 CacheShape cache_shape(int64_t bytes, bool conflicts);
 
@@ -25,9 +27,9 @@ struct Traffic {
   double scattered = 0;         // of read + written, what comes in runs too short for the prefetcher
 };
 
-/// Traffic into the cache, by the access that causes it: of several to one buffer the first, or that which
-/// asks for it ahead of time. A kernel whose data fits as a whole moves nothing, as it is run again and
-/// again; but for constants in a cache that loses them.
+/// Traffic into the caches of all threads, by the access that causes it: of several to one buffer the first,
+/// or that which asks for it ahead of time. A kernel whose data fits as a whole moves nothing, as it is run
+/// again and again; but for constants in a cache that loses them.
 void traffic(const Features& features, const CacheShape& cache, std::vector<Traffic>& accesses);
 
 } // namespace lathe::search

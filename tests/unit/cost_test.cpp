@@ -277,6 +277,78 @@ TEST_CASE("loads of one body that begin at several places touch as much more") {
   CHECK(bytes_read("65536", "a[i*64 + j] + a[i*64 + j + 1] + a[i*64 + j + 64]", 4 << 10) < 1.3 * once);
 }
 
+TEST_CASE("chunks of a loop touch together what the loop touches") {
+  // The 14 rows of a transform's points, and the same in chunks of 4, of which the last is half as long: the
+  // points are as far apart as all rows are long.
+  const auto bytes_read = [](const std::string& text) {
+    const ast::Kernel k = ast::parse(text);
+    Features f;
+    read_features(k, test::target(), f);
+    std::vector<Traffic> accesses;
+    traffic(f, cache_shape(8 << 10, false), accesses);
+    double sum = 0;
+    for (const Traffic& t : accesses) sum += t.read;
+    return sum;
+  };
+  const double whole = bytes_read(R"(kernel k(a: f32[3, 14, 64] in, y: f32[14, 64] out) {
+  for i in 14 {
+    for j in 64 {
+      y[i, j] = a[0, i, j] + a[1, i, j] + a[2, i, j]
+    }
+  }
+})");
+  CHECK(whole == doctest::Approx(3 * 14 * 64 * 4.0).epsilon(0.01));
+  CHECK(bytes_read(R"(kernel k(a: f32[3, 14, 64] in, y: f32[14, 64] out) {
+  for o in 4 {
+    for i in min(4, 14 - o*4) {
+      for j in 64 {
+        y[o*4 + i, j] = a[0, o*4 + i, j] + a[1, o*4 + i, j] + a[2, o*4 + i, j]
+      }
+    }
+  }
+})") == doctest::Approx(whole).epsilon(0.01));
+}
+
+TEST_CASE("what threads share comes into the caches of each, what they divide into one") {
+  const ast::Kernel k = ast::parse(R"(kernel k(a: f32[64] in, b: f32[4096] in, y: f32[64, 4096] out) {
+  for i in 64 parallel {
+    for j in 4096 {
+      y[i, j] = a[i] * b[j]
+    }
+  }
+})");
+  Features f;
+  read_features(k, test::target(2), f);
+  const auto read_of_b = [&](int64_t bytes, double threads) {
+    CacheShape cache = cache_shape(bytes, false);
+    cache.threads = threads;
+    std::vector<Traffic> accesses;
+    traffic(f, cache, accesses);
+    for (size_t a = 0; a < f.accesses.size(); ++a)
+      if (f.buffers[f.accesses[a].buffer].buffer->name == "b") return accesses.at(a).read;
+    return 0.0;
+  };
+  // One that keeps b for all rows, and one that reads it again for each.
+  CHECK(read_of_b(64 << 10, 2) == doctest::Approx(2 * read_of_b(64 << 10, 1)).epsilon(0.01));
+  CHECK(read_of_b(8 << 10, 2) == doctest::Approx(read_of_b(8 << 10, 1)).epsilon(0.01));
+}
+
+TEST_CASE("two threads gain as much as their parts are equal") {
+  // 30 blocks: in 2 parts of 15, or in 2 of 3 rows of 10 where the one thread has two rows.
+  const auto product = [](const std::string& loops, const std::string& column, const std::string& ends) {
+    return "kernel k(a: f32[4096] in, b: f32[30, 16] in, y: f32[30, 16] out) {\n" + loops +
+           "for r in 4096 {\nfor l in 16 vector(16) {\ny[" + column + ", l] += a[r] * b[" + column +
+           ", l]\n}\n}\n" + ends + "}";
+  };
+  const std::string even = product("for o in 2 parallel {\nfor i in 15 {\n", "o*15 + i", "}\n}\n");
+  const std::string uneven = product("for o in 2 parallel {\nfor m in min(2, 3 - o*2) {\nfor i in 10 {\n",
+                                     "o*20 + m*10 + i", "}\n}\n}\n");
+  const double gain_even = seconds(even) / seconds(even, test::target(2)),
+               gain_uneven = seconds(uneven) / seconds(uneven, test::target(2));
+  CHECK(gain_even == doctest::Approx(2).epsilon(0.1));
+  CHECK(gain_uneven == doctest::Approx(1.5).epsilon(0.1));
+}
+
 TEST_CASE("the model is quick") {
   KernelPlan plan;
   plan.kernel = ast::parse(sum_with(8));
