@@ -34,7 +34,20 @@ double needed_in(const Features& f, const AccessInfo& access, int loop) {
   return n;
 }
 
-void at_each_loop(const SuggestContext& c, int stage, std::vector<Proposal>& out) {
+/// The transforms whose values only the stage reads. With them it may be worth computing under a loop where
+/// by itself it is not: Winograd's products between what is transformed for them and their own transform.
+std::vector<std::string> transformed_for(const SuggestContext& c, const KernelPlan& owner) {
+  std::vector<std::string> names;
+  for (int read : owner.reads) {
+    const lower::Stage& info = c.plan.program->stages[read];
+    const Readers readers = readers_of(c.plan, read);
+    if (info.is_transform && !info.is_output && readers.owner && readers.kernels.size() == 1)
+      names.push_back(info.buffer->name);
+  }
+  return names;
+}
+
+void at_each_loop(const SuggestContext& c, int stage, const KernelPlan& owner, std::vector<Proposal>& out) {
   const Features& f = c.features;
   const std::string& name = c.plan.program->stages[stage].buffer->name;
   const int id = c.plan.program->stages[stage].buffer->id;
@@ -42,6 +55,8 @@ void at_each_loop(const SuggestContext& c, int stage, std::vector<Proposal>& out
   for (int a = 0; a < static_cast<int>(f.accesses.size()); ++a)
     if (f.buffers[f.accesses[a].buffer].buffer->id == id) reads.push_back(a);
   if (reads.empty()) return;
+  std::vector<std::string> before;
+  if (c.plan.program->stages[c.kernel.stages.back()].is_transform) before = transformed_for(c, owner);
   // The loops around all reads.
   for (int l = f.accesses[reads[0]].loop; l >= 0; l = f.loops[l].parent) {
     const bool around_all = std::all_of(reads.begin(), reads.end(), [&](int a) {
@@ -50,9 +65,17 @@ void at_each_loop(const SuggestContext& c, int stage, std::vector<Proposal>& out
     const auto kind = kind_of(f, l);
     if (!around_all || kind == ast::LoopKind::Vector || kind == ast::LoopKind::Unroll) continue;
     const double elements = needed_in(f, f.accesses[reads[0]], l);
-    out.push_back(
-        {{move_fuse_at(name, loop_name(f, l), elements <= kRegisterElements ? "register" : "packed")},
-         "compute " + name + " as " + loop_name(f, l) + " needs it"});
+    Proposal alone{
+        {move_fuse_at(name, loop_name(f, l), elements <= kRegisterElements ? "register" : "packed")},
+        "compute " + name + " as " + loop_name(f, l) + " needs it"};
+    for (const std::string& transform : before) {
+      Proposal with = alone;
+      with.moves.push_back(move_fuse_at(transform, loop_name(f, l), "packed"));
+      with.why += ", and " + transform + " for it";
+      out.push_back(std::move(with));
+    }
+    if (!before.empty() && !c.thorough) continue; // no time for both
+    out.push_back(std::move(alone));
   }
 }
 
@@ -134,7 +157,7 @@ std::vector<Proposal> suggest_fuse(const SuggestContext& c) {
     const lower::Stage& info = c.plan.program->stages[stage];
     const Readers readers = readers_of(c.plan, stage);
     if (info.is_output || info.is_scatter || readers.kernels.size() != 1 || !readers.owner) continue;
-    at_each_loop(c, stage, proposals);
+    at_each_loop(c, stage, *readers.owner, proposals);
   }
   return proposals;
 }

@@ -33,7 +33,7 @@ std::vector<Proposal> suggest_parallel(const SuggestContext& c) {
   const Features& f = c.features;
   std::vector<Proposal> proposals;
   // One loop of each nest: the outermost one that is independent and can be brought outermost.
-  const std::vector<int> chunks = c.thorough ? std::vector<int>{0, 1, 4} : std::vector<int>{0, 1, 2};
+  const std::vector<int> chunks = c.thorough ? std::vector<int>{0, 1, 4} : std::vector<int>{0, 1};
   for (int chunks_a_thread : chunks) {
     Proposal p{{},
                chunks_a_thread ? std::to_string(chunks_a_thread) + " chunks a thread"

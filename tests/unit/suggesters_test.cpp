@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "search/features.hpp"
+#include "search/make_move.hpp"
 #include "search/suggest.hpp"
 #include "support/search_programs.hpp"
 
@@ -33,15 +34,15 @@ Counted propose(Suggester suggest, const Plan& plan, size_t k, const Target& tar
   return c;
 }
 
-/// The program with every elementwise stage inlined, as one would start loop moves from.
-Plan inlined(const Tensor& y) {
-  const Plan start = initial_plan(test::lowered(y));
+/// With every elementwise stage inlined, as one would start loop moves from.
+Plan inlined(const Plan& start) {
   const Counted c = propose(suggest_inline, start, 0, test::target());
   if (c.proposals.empty()) return start;
   Applied applied = apply(start, c.proposals[0].moves, test::target());
   REQUIRE(applied.plan);
   return *applied.plan;
 }
+Plan inlined(const Tensor& y) { return inlined(initial_plan(test::lowered(y))); }
 
 /// The kernel that holds the last reduction.
 size_t reduction_of(const Plan& plan) {
@@ -195,6 +196,22 @@ TEST_CASE("fuse: the rows of a softmax in one pass") {
       if (Applied applied = apply(plan, p.moves, test::target()); applied.plan)
         one |= applied.plan->kernels.size() == 1;
   CHECK(one);
+}
+
+TEST_CASE("fuse: Winograd's products with what is transformed for them") {
+  const Tensor x = test::in("x", {1, 64, 30, 30});
+  const Plan start = initial_plan(test::lowered(x.conv2d(test::in("w", {64, 64, 3, 3}))));
+  const std::string sum = start.program->stages[start.kernels[reduction_of(start)]->stages[0]].buffer->name;
+  const Applied applied = apply(start, move_winograd({sum}, 4), test::target());
+  REQUIRE_MESSAGE(applied.plan, applied.reason);
+  const Plan plan = inlined(*applied.plan);
+  size_t found = 0;
+  for (size_t k = 0; k < plan.kernels.size(); ++k)
+    for (const Proposal& p : propose(suggest_fuse, plan, k, test::target(), false).proposals) {
+      const Applied fused = apply(plan, p.moves, test::target());
+      found += fused.plan && plan.kernels.size() - fused.plan->kernels.size() == 2;
+    }
+  CHECK(found > 0);
 }
 
 TEST_CASE("vectorise: contiguous loops and partial results of reductions") {
