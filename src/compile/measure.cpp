@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -42,6 +43,12 @@ public:
         values_(program_->shape_vars) {
     for (const Expr var : program_->shape_vars)
       values_.bind(var, std::clamp<int64_t>(256, var.lo(), var.hi()), "measure");
+    // What is past the last cache is as far away as it can be.
+    const auto& levels = search::machine_profile().levels;
+    const int64_t last_cache = levels.size() < 2 ? 0 : levels[levels.size() - 2].bytes;
+    constant_bytes_ = std::min(target_.constant_bytes, 2 * last_cache);
+    for (const lower::InputBuffer& input : program_->inputs)
+      if (input.is_constant) constants_.insert(input.buffer->id);
   }
 
   Measurement measure(const KernelPlanRef& kernel, double limit) {
@@ -216,6 +223,9 @@ private:
     Message m(WorkerMessage::Case);
     m.add(id).add(ast::print(reference->kernel));
     for (const Expr var : reference->kernel.shape_vars) m.add(values_.evaluate(var));
+    m.add(constant_bytes_);
+    for (const ast::Param& param : reference->kernel.params)
+      m.add(int64_t{constants_.contains(param.buffer->id)});
     worker_->send(m);
     std::string error;
     for (std::optional<Message> answer;;) {
@@ -244,6 +254,8 @@ private:
   search::Target target_;
   std::string cpu_;
   ShapeValues values_;
+  int64_t constant_bytes_ = 0; // read between two runs of a kernel of the program
+  std::set<int> constants_;    // buffers
   std::unique_ptr<WorkerProcess> worker_;
   int64_t next_id_ = 0;
   std::unordered_map<uint64_t, int64_t> sent_;     // compiled or being compiled, by hash

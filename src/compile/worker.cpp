@@ -24,7 +24,7 @@
 namespace lathe::pipeline {
 namespace {
 
-using Buffer = std::unique_ptr<runtime::DeviceBuffer>;
+using Buffer = std::shared_ptr<runtime::DeviceBuffer>;
 using Clock = std::chrono::steady_clock;
 
 constexpr double kSample = 20e-6;         // shorter runs are timed several at once
@@ -36,6 +36,8 @@ constexpr double kHopeless = 1.5, kBehind = 1.08; // times the champion: after t
 constexpr size_t kSureAfter = 5;
 constexpr double kWorthSaying = 1e-3; // seconds of a pair: its step is over
 constexpr double kFarBehind = 3;      // times the champion in the first run: not worth running that beside it
+constexpr size_t kAligned = 128;      // copies of constants
+constexpr size_t kLayoutsKept = 4;    // of a case's constants, beside those in use
 
 // ---- A crash is reported by the thread that crashed ----
 
@@ -77,15 +79,17 @@ struct Compiled {
 
 /// The memory of a candidate's parameter.
 struct Place {
-  runtime::DeviceBuffer* buffer;
+  Buffer buffer;
   size_t bytes;
   const std::vector<unsigned char>* expected; // of a written one
+  bool is_constant = false;                   // the case's number of copies, one after the other
 };
+size_t stride_of_copies(size_t bytes) { return (bytes + kAligned - 1) / kAligned * kAligned; }
 
 /// A candidate ready to be run beside others.
 struct Contender {
   std::shared_ptr<runtime::Program> program;
-  std::vector<runtime::BufferSlice> slices;
+  std::vector<Place> places;
   double seconds = 0;
 };
 
@@ -95,7 +99,10 @@ struct Case {
   std::vector<Buffer> buffers; // one per parameter
   std::vector<size_t> bytes;
   std::vector<std::vector<unsigned char>> expected; // of the written ones
-  std::map<std::string, Buffer> copies;             // of constants, by the text of the kernel that makes them
+  std::vector<bool> is_constant;                    // of the program
+  std::map<std::string, Buffer> layouts;            // of constants, by the text of the kernel that makes them
+  // Of each constant: so that a run finds its constants where it does in the program, after all others'.
+  size_t copies = 1, turn = 0;
   double reduction_length = 1;
   Contender first, champion; // what all times refer to, and the fastest so far
 };
@@ -224,35 +231,43 @@ private:
   }
 
   std::vector<Place> places_of(const ast::Kernel& kernel, Case& c, Message& m) {
-    std::vector<Place> copies;
+    std::erase_if(c.layouts, [&](const auto& layout) {
+      return c.layouts.size() > kLayoutsKept && layout.second.use_count() == 1;
+    });
+    std::vector<Place> laid_out;
     for (int64_t count = m.integer(); count > 0; --count) {
       const auto source = static_cast<size_t>(m.integer());
-      copies.push_back(copy_of_constant(c, source, m.text()));
+      laid_out.push_back(laid_out_constant(c, source, m.text()));
     }
     std::vector<Place> places;
     for (size_t i = 0; i < kernel.params.size(); ++i) {
       const int64_t at = m.integer();
       if (at < 0) {
-        places.push_back(copies.at(static_cast<size_t>(-1 - at)));
+        places.push_back(laid_out.at(static_cast<size_t>(-1 - at)));
         continue;
       }
       const auto k = static_cast<size_t>(at);
-      places.push_back({c.buffers.at(k).get(), c.bytes[k], &c.expected[k]});
+      places.push_back({c.buffers.at(k), c.bytes[k], &c.expected[k], c.is_constant[k]});
     }
     return places;
   }
-  Place copy_of_constant(Case& c, size_t source, const std::string& text) {
+  Place laid_out_constant(Case& c, size_t source, const std::string& text) {
     const ast::Kernel fill = ast::parse(text);
     const auto bytes =
         static_cast<size_t>(largest_bytes(*fill.params.at(1).buffer)); // constants have no variables
-    Buffer& made = c.copies[text];
+    Buffer& made = c.layouts[text];
     if (!made) {
-      std::vector<unsigned char> copy(bytes);
-      lay_out_constant(fill, download(*c.buffers.at(source), c.bytes.at(source)), copy);
-      made = device_.allocate(bytes);
-      made->upload(0, copy.data(), bytes);
+      std::vector<unsigned char> data(bytes);
+      lay_out_constant(fill, download(*c.buffers.at(source), c.bytes.at(source)), data);
+      made = copies_of(data, c.copies);
     }
-    return {made.get(), bytes, nullptr};
+    return {made, bytes, nullptr, true};
+  }
+  Buffer copies_of(const std::vector<unsigned char>& data, size_t copies) {
+    const size_t stride = stride_of_copies(data.size());
+    Buffer made = device_.allocate(stride * copies);
+    for (size_t k = 0; k < copies; ++k) made->upload(k * stride, data.data(), data.size());
+    return made;
   }
 
   /// Seconds under the conditions in which the first candidate of the case was timed: the machine's speed
@@ -260,13 +275,11 @@ private:
   /// counts.
   double measure(const Compiled& candidate, Case& c, const std::vector<Place>& places, double limit) {
     const ast::Kernel& kernel = *candidate.kernel;
-    std::vector<runtime::BufferSlice> slices;
-    for (const Place& place : places) slices.push_back({place.buffer, 0, place.bytes});
     for (size_t i = 0; i < places.size(); ++i)
       if (kernel.params[i].written)
         poison(kernel.params[i].buffer->dtype, *places[i].buffer, places[i].bytes);
     say_running();
-    const double first = time(*candidate.program, slices, c, 1);
+    const double first = time(*candidate.program, places, c, 1);
     say_running();
     for (size_t i = 0; i < kernel.params.size(); ++i) {
       if (!kernel.params[i].written) continue;
@@ -285,17 +298,17 @@ private:
     if (!champion.program) {
       double best = first, total = first;
       for (size_t runs = 1; (runs < kPairsAtLeast || total < kEnough) && total < limit + kEnough; ++runs) {
-        const double seconds = time(*candidate.program, slices, c, at_once);
+        const double seconds = time(*candidate.program, places, c, at_once);
         best = std::min(best, seconds);
         total += seconds * at_once;
       }
-      c.first = champion = {candidate.program, std::move(slices), best};
+      c.first = champion = {candidate.program, places, best};
       return best;
     }
     double again = first; // the first run was cold
-    if (first > kFarBehind * champion.seconds) again = time(*candidate.program, slices, c, 1);
+    if (first > kFarBehind * champion.seconds) again = time(*candidate.program, places, c, 1);
     if (again > kFarBehind * champion.seconds) return again;
-    const Contender challenger{candidate.program, std::move(slices)};
+    const Contender challenger{candidate.program, places};
     const double ratio = ratio_to(champion, challenger, c, at_once, kPairsAtLeast, kEnough);
     if (ratio >= kBetter) return std::max(1.0, ratio) * champion.seconds;
     // One of many looks better by luck, and such luck would add up: a second opinion, always of the same.
@@ -309,8 +322,8 @@ private:
 
   /// Over pairs of runs, one right after the other: the median of their ratios or the ratio of the fastest
   /// runs, whichever speaks more for what is known.
-  double ratio_to(const Contender& known, const Contender& challenger, const Case& c, int at_once,
-                  size_t pairs, double enough) {
+  double ratio_to(const Contender& known, const Contender& challenger, Case& c, int at_once, size_t pairs,
+                  double enough) {
     std::vector<double> ratios;
     double total = 0, least_known = 1e30, least = 1e30;
     const auto ratio = [&] {
@@ -318,8 +331,8 @@ private:
       return std::max(ratios[ratios.size() / 2], least / least_known);
     };
     while (ratios.size() < pairs || total < enough) {
-      const double beside = time(*known.program, known.slices, c, at_once);
-      const double seconds = time(*challenger.program, challenger.slices, c, at_once);
+      const double beside = time(*known.program, known.places, c, at_once);
+      const double seconds = time(*challenger.program, challenger.places, c, at_once);
       if (beside + seconds > kWorthSaying) say_running();
       ratios.push_back(seconds / beside);
       least_known = std::min(least_known, beside);
@@ -333,10 +346,16 @@ private:
     return ratio();
   }
 
-  double time(const runtime::Program& program, const std::vector<runtime::BufferSlice>& slices, const Case& c,
-              int times) {
+  double time(const runtime::Program& program, const std::vector<Place>& places, Case& c, int times) {
+    std::vector<runtime::BufferSlice> slices;
+    for (const Place& place : places) slices.push_back({place.buffer.get(), 0, place.bytes});
     const auto start = Clock::now();
-    for (int k = 0; k < times; ++k) program.launch(slices, c.vars);
+    for (int k = 0; k < times; ++k) {
+      c.turn = (c.turn + 1) % c.copies;
+      for (size_t i = 0; i < places.size(); ++i)
+        if (places[i].is_constant) slices[i].offset = c.turn * stride_of_copies(places[i].bytes);
+      program.launch(slices, c.vars);
+    }
     device_.finish();
     return std::chrono::duration<double>(Clock::now() - start).count() / times;
   }
@@ -362,16 +381,23 @@ private:
     }
     made.reduction_length = longest_reduction(reference, values);
     const int64_t gathered = largest_gathered(reference, values);
+    const auto between_runs = static_cast<size_t>(m.integer()); // bytes of the program's constants
+    size_t own = 0;
+    for (const ast::Param& param : reference.params) {
+      made.is_constant.push_back(m.integer() != 0);
+      if (made.is_constant.back()) own += static_cast<size_t>(values.bytes(*param.buffer));
+    }
+    if (own > 0) made.copies = std::max<size_t>(1, between_runs / own);
     for (size_t i = 0; i < reference.params.size(); ++i) {
       const ast::Param& param = reference.params[i];
       made.bytes.push_back(static_cast<size_t>(values.bytes(*param.buffer)));
-      made.buffers.push_back(device_.allocate(made.bytes.back()));
       if (param.written) {
+        made.buffers.push_back(device_.allocate(made.bytes.back()));
         poison(param.buffer->dtype, *made.buffers.back(), made.bytes.back());
         continue;
       }
       const auto data = test_data(*param.buffer, made.bytes.back(), gathered);
-      made.buffers.back()->upload(0, data.data(), data.size());
+      made.buffers.push_back(copies_of(data, made.is_constant[i] ? made.copies : 1));
     }
     std::vector<runtime::BufferSlice> slices;
     for (size_t i = 0; i < made.buffers.size(); ++i)

@@ -12,7 +12,8 @@ namespace lathe::pipeline {
 enum class WorkerMessage : uint8_t {
   // To the worker.
   Setup,   // device, cpu, threads, whether compiling and running overlap
-  Case,    // id, reference kernel, shape values: what candidates are checked against
+  Case,    // id, reference kernel, shape values, bytes of constants between two runs, which parameters are
+           // constants: what candidates are checked against
   Forget,  // all cases
   Compile, // id, kernel
   Run,     // id, case, time limit, the places of its parameters

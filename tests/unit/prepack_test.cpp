@@ -148,6 +148,29 @@ TEST_CASE("a candidate with a packed constant is measured against the constant a
   CHECK(bad.error.find("wrong result") != std::string::npos);
 }
 
+TEST_CASE("in a program with more constants, each run of a candidate reads another copy, all of them right") {
+  const Tensor small = Tensor::from(values(13 * 19, 3), {19, 13}),
+               large = Tensor::from(values(13 * 5000, 4), {13, 5000});
+  const auto program = lowered(Tensor::input("x", {7, 19}).matmul(small).matmul(large));
+  const search::Measure measure =
+      pipeline::make_measure(program, {.threads = 1, .use_database = false}).measure;
+  const search::Plan plain = search::replay(program, moves({"inline(t0)", "inline(t2)"}), {});
+  const search::Plan packed =
+      search::replay(program,
+                     moves({"inline(t0)", "inline(t2)", "split(t1.i1, 4)",
+                            "reorder(t1.i1.o, t1.i0, t1.r2, t1.i1.i)", "prepack(t1, data1)"}),
+                     {});
+  // What is read first goes on from where the run before ended.
+  for (int round = 0; round < 4; ++round)
+    for (const search::Plan* plan : {&plain, &packed}) {
+      REQUIRE(plan->kernels.size() == 2);
+      for (const auto& kernel : plan->kernels) {
+        const search::Measurement m = measure(kernel, 5);
+        CHECK_MESSAGE(m.ok, m.error);
+      }
+    }
+}
+
 TEST_CASE("emitted C holds the packed constant and not the other one") {
   const Product p{16, 64, 32};
   const std::string text = emit({{"y", p.result}}, {.target = "c"});
