@@ -1,5 +1,8 @@
 #include "runtime/thread_pool.hpp"
 
+#include <pthread.h>
+#include <sched.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -125,7 +128,10 @@ public:
     part_ = part;
     phase_.store(kPosted);
     if (!asleep_.load()) return;
-    { std::lock_guard lock(mutex_); } // it is either before its check of the phase or really waiting
+    {
+      std::lock_guard lock(mutex_); // it is either before its check of the phase or really waiting
+      keep_off_this_core();
+    }
     wake_.notify_one();
   }
   void finish() {
@@ -166,7 +172,20 @@ private:
     asleep_.store(true);
     wake_.wait(lock, [this] { return phase_.load() == kPosted || stop_.load(); });
     asleep_.store(false);
+    if (kept_off_) ::pthread_setaffinity_np(thread_.native_handle(), sizeof cores_, &cores_);
+    kept_off_ = false;
     return !stop_.load();
+  }
+
+  /// A thread that is woken is often put on the core of the one that wakes it, which then does all the work
+  /// before that thread is let in.
+  void keep_off_this_core() {
+    const int here = ::sched_getcpu();
+    if (!asleep_.load() || here < 0 || ::sched_getaffinity(0, sizeof cores_, &cores_) != 0) return;
+    cpu_set_t others = cores_;
+    CPU_CLR(static_cast<size_t>(here), &others);
+    kept_off_ = CPU_COUNT(&others) > 0 &&
+                ::pthread_setaffinity_np(thread_.native_handle(), sizeof others, &others) == 0;
   }
 
   std::atomic<int> phase_{kIdle};
@@ -174,6 +193,8 @@ private:
   Shared* work_ = nullptr;
   size_t part_ = 0;
   std::mutex mutex_;
+  cpu_set_t cores_{};     // of the caller that woke it last, for when it is awake
+  bool kept_off_ = false; // the caller's core, till then
   std::condition_variable wake_;
   std::thread thread_;
 };
