@@ -21,7 +21,7 @@ public:
         layout_(lay_out(plan, declared, names_)) {}
 
   std::string write() {
-    std::string out = render::c_prelude();
+    std::string out;
     for (const ast::Kernel& kernel : layout_.kernels)
       out += "\nstatic " + render::render_c(kernel, {vector_bytes_, true, {}});
     for (const ProgramLayout::Constant& constant : layout_.constants) write_data(out, constant);
@@ -37,7 +37,7 @@ public:
       out += fmt::format("  memcpy({}, {}, (size_t){} * (size_t){});\n", layout_.outputs[copy.to].name,
                          layout_.outputs[copy.from].name, size_of(copy.buffer->dtype),
                          count_text(copy.buffer->shape, layout_.var_names));
-    return out + "}\n";
+    return render::c_prelude(out) + out + "}\n";
   }
 
 private:

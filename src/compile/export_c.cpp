@@ -53,68 +53,77 @@ int @name@_run(@params@) {
 )";
 
 constexpr const char* kThreads = R"(
-/* Threads that live as long as a loop. -DLATHE_NO_THREADS: none. */
+/* -DLATHE_NO_THREADS: the one that calls. */
+#if defined(LATHE_NO_THREADS)
+static void lathe_parallel_for(const struct lathe_env* env, int64_t count, lathe_body body, void* const* buffers,
+                               const int64_t* vars, char* scratch) {
+  int64_t index;
+  for (index = 0; index < count; ++index) body(index, buffers, vars, scratch, scratch, env);
+}
+#else
+/* Threads that live as long as a loop. Each begins with a part of its own, of iterations one next to the other, and
+   then helps whoever has the most left. */
+struct lathe_worker {
+  struct lathe_loop* loop;
+  char* scratch;
+  int64_t begin, end; /* what is left of its part */
+};
 struct lathe_loop {
   const struct lathe_env* env;
   lathe_body body;
   void* const* buffers;
   const int64_t* vars;
   char* outer;
-  int64_t next, count;
-#if !defined(LATHE_NO_THREADS)
-  pthread_mutex_t mutex;
-#endif
-};
-struct lathe_worker {
-  struct lathe_loop* loop;
-  char* scratch;
+  pthread_mutex_t mutex; /* of the workers' parts */
+  struct lathe_worker workers[@count@];
 };
 
-static int64_t lathe_next(struct lathe_loop* loop) {
-  int64_t next;
-#if !defined(LATHE_NO_THREADS)
+/* Some of what is left, few enough that the others find work at the end; false if there is nothing. */
+static int lathe_take(struct lathe_worker* worker, int64_t* begin, int64_t* end) {
+  struct lathe_loop* const loop = worker->loop;
+  struct lathe_worker* from = worker;
+  int k;
   pthread_mutex_lock(&loop->mutex);
-#endif
-  next = loop->next++;
-#if !defined(LATHE_NO_THREADS)
+  if (worker->begin == worker->end) {
+    for (k = 0; k < @count@; ++k)
+      if (loop->workers[k].end - loop->workers[k].begin > from->end - from->begin) from = &loop->workers[k];
+    worker->end = from->end;
+    worker->begin = from->end -= (from->end - from->begin + 1) / 2;
+  }
+  *begin = worker->begin;
+  *end = worker->begin += (worker->end - worker->begin + 3) / 4;
   pthread_mutex_unlock(&loop->mutex);
-#endif
-  return next;
+  return *begin < *end;
 }
 
 static void* lathe_work(void* argument) {
-  const struct lathe_worker* const worker = (const struct lathe_worker*)argument;
-  struct lathe_loop* const loop = worker->loop;
-  int64_t index;
-  while ((index = lathe_next(loop)) < loop->count)
-    loop->body(index, loop->buffers, loop->vars, loop->outer, worker->scratch, loop->env);
+  struct lathe_worker* const worker = (struct lathe_worker*)argument;
+  const struct lathe_loop* const loop = worker->loop;
+  int64_t index, end;
+  while (lathe_take(worker, &index, &end))
+    for (; index < end; ++index)
+      loop->body(index, loop->buffers, loop->vars, loop->outer, worker->scratch, loop->env);
   return NULL;
 }
 
 static void lathe_parallel_for(const struct lathe_env* env, int64_t count, lathe_body body, void* const* buffers,
                                const int64_t* vars, char* scratch) {
   struct lathe_loop loop;
-  struct lathe_worker workers[@count@];
-#if !defined(LATHE_NO_THREADS)
   pthread_t threads[@count@];
-  int started;
-#endif
+  int k;
   loop.env = env, loop.body = body, loop.buffers = buffers, loop.vars = vars, loop.outer = scratch;
-  loop.next = 0, loop.count = count;
-  workers[0].loop = &loop, workers[0].scratch = scratch;
-#if defined(LATHE_NO_THREADS)
-  (void)lathe_work(&workers[0]);
-#else
-  pthread_mutex_init(&loop.mutex, NULL);
-  for (started = 1; started < @count@ && started < count; ++started) {
-    workers[started].loop = &loop, workers[started].scratch = scratch + (size_t)started * env->scratch_bytes;
-    if (pthread_create(&threads[started], NULL, lathe_work, &workers[started]) != 0) break; /* the others do it all */
+  for (k = 0; k < @count@; ++k) {
+    loop.workers[k].loop = &loop, loop.workers[k].scratch = scratch + (size_t)k * env->scratch_bytes;
+    loop.workers[k].begin = count * k / @count@, loop.workers[k].end = count * (k + 1) / @count@;
   }
-  (void)lathe_work(&workers[0]);
-  while (--started > 0) pthread_join(threads[started], NULL);
+  pthread_mutex_init(&loop.mutex, NULL);
+  for (k = 1; k < @count@ && k < count; ++k)
+    if (pthread_create(&threads[k], NULL, lathe_work, &loop.workers[k]) != 0) break; /* the others do it all */
+  (void)lathe_work(&loop.workers[0]);
+  while (--k > 0) pthread_join(threads[k], NULL);
   pthread_mutex_destroy(&loop.mutex);
-#endif
 }
+#endif
 
 static const struct lathe_env @name@_env = {lathe_parallel_for, @scratch@, @count@};
 )";
@@ -204,8 +213,6 @@ private:
   std::string source() {
     auto values = values_;
     values["includes"] = parallel() ? "#if !defined(LATHE_NO_THREADS)\n#include <pthread.h>\n#endif\n" : "";
-    values["vectors"] = render::c_prelude() + kernels(vector_bytes_);
-    values["portable"] = render::c_portable_prelude() + kernels(0);
     if (parallel()) {
       auto threads = values_;
       threads["count"] = std::to_string(threads_);
@@ -220,6 +227,11 @@ private:
                                         program_.name, arena_bytes_)
                           : "";
     values["body"] = body();
+    // What uses helpers behind the kernels is there for either form of these.
+    const std::string rest = values["threads"] + values["arena"];
+    const std::string vectors = kernels(vector_bytes_), portable = kernels(0);
+    values["vectors"] = render::c_prelude(vectors + rest) + vectors;
+    values["portable"] = render::c_portable_prelude(portable + rest) + portable;
     return filled(kSource, values);
   }
 

@@ -165,7 +165,7 @@ std::string convert_vector(std::string value, DType from, DType to, int lanes) {
 }
 
 std::string conversion_helpers() {
-  std::string out;
+  std::string out = "\n";
   for (int lanes : {2, 4, 8, 16}) {
     for (DType from : {DType::I8, DType::U8, DType::I16, DType::U16, DType::I32, DType::U32, DType::F32})
       out += widening(from, lanes);

@@ -1,49 +1,18 @@
 #include "render/c_helpers.hpp"
 
-namespace lathe::render {
+#include <fmt/format.h>
 
-const char* common_helpers() {
-  return R"(LATHE_FN int64_t lathe_min(int64_t a, int64_t b) { return a < b ? a : b; }
+namespace lathe::render {
+namespace {
+
+constexpr const char* kIndices = R"(
+LATHE_FN int64_t lathe_min(int64_t a, int64_t b) { return a < b ? a : b; }
 LATHE_FN int64_t lathe_max(int64_t a, int64_t b) { return a > b ? a : b; }
 LATHE_FN int64_t lathe_floordiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 LATHE_FN int64_t lathe_floormod(int64_t a, int64_t b) { return a - lathe_floordiv(a, b) * b; }
+)";
 
-/* Integers wrap; division by zero gives 0; a shift by the width or more gives 0, or -1 for a negative value. */
-#define LATHE_INTEGER(name, T, U, SIGNED) \
-  LATHE_FN T lathe_idiv_##name(T a, T b) { return b == 0 ? 0 : SIGNED && b == (T)-1 ? (T)(0u - (U)a) : (T)(a / b); } \
-  LATHE_FN T lathe_mod_##name(T a, T b) { return b == 0 || (SIGNED && b == (T)-1) ? 0 : (T)(a % b); } \
-  LATHE_FN T lathe_shl_##name(T a, T b) { return (U)b < 8 * sizeof(T) ? (T)((U)a << (U)b) : 0; } \
-  LATHE_FN T lathe_shr_##name(T a, T b) { \
-    return (U)b < 8 * sizeof(T) ? (T)(a >> (U)b) : SIGNED && a < (T)1 && a != 0 ? (T)-1 : 0; \
-  }
-LATHE_INTEGER(i8, int8_t, uint8_t, 1)
-LATHE_INTEGER(i16, int16_t, uint16_t, 1)
-LATHE_INTEGER(i32, int32_t, uint32_t, 1)
-LATHE_INTEGER(i64, int64_t, uint64_t, 1)
-LATHE_INTEGER(u8, uint8_t, uint8_t, 0)
-LATHE_INTEGER(u16, uint16_t, uint16_t, 0)
-LATHE_INTEGER(u32, uint32_t, uint32_t, 0)
-LATHE_INTEGER(u64, uint64_t, uint64_t, 0)
-
-/* Float to integer truncates, saturates and maps NaN to 0. `above` is the first float out of range. */
-#define LATHE_SATURATE_FROM(from, F, to, T, least, above, greatest) \
-  LATHE_FN T lathe_##from##_to_##to(F x) { return x >= above ? greatest : x > (F)(least) ? (T)x : x != x ? 0 : least; }
-#ifdef LATHE_HAS_F64
-#define LATHE_SATURATE(to, T, least, above, greatest) \
-  LATHE_SATURATE_FROM(f32, float, to, T, least, above##f, greatest) \
-  LATHE_SATURATE_FROM(f64, double, to, T, least, above, greatest)
-#else
-#define LATHE_SATURATE(to, T, least, above, greatest) LATHE_SATURATE_FROM(f32, float, to, T, least, above##f, greatest)
-#endif
-LATHE_SATURATE(i8, int8_t, -128, 128.0, 127)
-LATHE_SATURATE(i16, int16_t, -32768, 32768.0, 32767)
-LATHE_SATURATE(i32, int32_t, (-2147483647 - 1), 2147483648.0, 2147483647)
-LATHE_SATURATE(i64, int64_t, (-9223372036854775807 - 1), 9223372036854775808.0, 9223372036854775807)
-LATHE_SATURATE(u8, uint8_t, 0, 256.0, 255)
-LATHE_SATURATE(u16, uint16_t, 0, 65536.0, 65535)
-LATHE_SATURATE(u32, uint32_t, 0, 4294967296.0, 4294967295u)
-LATHE_SATURATE(u64, uint64_t, 0, 18446744073709551616.0, 18446744073709551615u)
-
+constexpr const char* kHalves = R"(
 /* f16 and bf16 are computed in f32 and rounded to nearest even after every operation. */
 LATHE_FN float lathe_value_bf16(uint16_t bits) { return lathe_bits_u32_to_f32((uint32_t)bits << 16); }
 LATHE_FN uint16_t lathe_bits_bf16(float x) {
@@ -70,6 +39,53 @@ LATHE_FN uint16_t lathe_bits_f16(float x) {
 LATHE_FN float lathe_round_f16(float x) { return lathe_value_f16(lathe_bits_f16(x)); }
 LATHE_FN float lathe_round_bf16(float x) { return lathe_value_bf16(lathe_bits_bf16(x)); }
 )";
+
+struct Integer {
+  int bits;
+  bool is_signed;
+  std::string name() const { return fmt::format("{}{}", is_signed ? 'i' : 'u', bits); }
+  std::string type() const { return fmt::format("{}int{}_t", is_signed ? "" : "u", bits); }
+};
+constexpr Integer kIntegers[] = {{8, true},  {16, true},  {32, true},  {64, true},
+                                 {8, false}, {16, false}, {32, false}, {64, false}};
+
+std::string arithmetic(const Integer& integer) {
+  const bool is_signed = integer.is_signed;
+  return fmt::format(
+      R"(LATHE_FN {1} lathe_idiv_{0}({1} a, {1} b) {{ return b == 0 ? 0 : {3}({1})(a / b); }}
+LATHE_FN {1} lathe_mod_{0}({1} a, {1} b) {{ return b == 0{4} ? 0 : ({1})(a % b); }}
+LATHE_FN {1} lathe_shl_{0}({1} a, {1} b) {{ return (uint{2}_t)b < {2} ? ({1})((uint{2}_t)a << (uint{2}_t)b) : 0; }}
+LATHE_FN {1} lathe_shr_{0}({1} a, {1} b) {{ return (uint{2}_t)b < {2} ? ({1})(a >> (uint{2}_t)b) : {5}; }}
+)",
+      integer.name(), integer.type(), integer.bits,
+      is_signed ? fmt::format("b == -1 ? ({})(0u - (uint{}_t)a) : ", integer.type(), integer.bits) : "",
+      is_signed ? " || b == -1" : "", is_signed ? "a < 0 ? -1 : 0" : "0");
+}
+
+/// `above` is the first float out of range.
+std::string saturation(const char* from, const Integer& to) {
+  const bool is_double = from[1] == '6';
+  const uint64_t greatest = ~uint64_t{0} >> (64 - to.bits + to.is_signed);
+  const std::string greatest_text = fmt::format("{}{}", greatest, to.is_signed || to.bits < 32 ? "" : "u");
+  const std::string least = to.is_signed ? fmt::format("(-{} - 1)", greatest) : "0";
+  const std::string above =
+      fmt::format("{:.1f}{}", static_cast<double>(greatest / 2 + 1) * 2, is_double ? "" : "f");
+  return fmt::format("LATHE_FN {0} lathe_{1}_to_{2}({3} x) {{ "
+                     "return x >= {4} ? {5} : x > ({3}){6} ? ({0})x : x != x ? 0 : {6}; }}\n",
+                     to.type(), from, to.name(), is_double ? "double" : "float", above, greatest_text, least);
+}
+
+} // namespace
+
+std::string common_helpers() {
+  std::string out = kIndices;
+  out += "\n/* Integers wrap; division by zero gives 0; a shift by the width or more gives 0, or -1 for a "
+         "negative value. */\n";
+  for (const Integer& integer : kIntegers) out += arithmetic(integer);
+  out += "\n/* Float to integer truncates, saturates and maps NaN to 0. */\n";
+  for (const Integer& to : kIntegers)
+    for (const char* from : {"f32", "f64"}) out += saturation(from, to);
+  return out + kHalves;
 }
 
 } // namespace lathe::render

@@ -1,9 +1,9 @@
 // Helper functions in the common part of C11 and OpenCL C: what the op table means where C has no operator
 // for it.
 //
-// Before them must stand: LATHE_FN (how an inline function begins), int8_t to uint64_t, lathe_bits_f32_to_u32
-// and its inverse; LATHE_HAS_F64 if there is double; LATHE_HARDWARE_F16 if lathe_value_f16 and lathe_bits_f16
-// are there already.
+// They are laid out as HelperText asks. Before them must stand: LATHE_FN (how an inline function begins),
+// int8_t to uint64_t, lathe_bits_f32_to_u32 and its inverse; LATHE_HARDWARE_F16 if lathe_value_f16 and
+// lathe_bits_f16 are there already.
 #pragma once
 #include <string>
 
@@ -11,7 +11,7 @@
 
 namespace lathe::render {
 
-const char* common_helpers();
+std::string common_helpers();
 
 /// For C with vector extensions alone, behind the vector types and lathe_larger: parts of vectors, lanes that
 /// lie apart, selection by a comparison (c_lanes.cpp).

@@ -46,11 +46,13 @@ LATHE_FN int lathe_lane(int64_t i, int n) { return i < 0 ? 0 : i > n ? n : (int)
 LATHE_FN uint32_t lathe_lane_bits(int64_t lo, int64_t hi, int n) {
   return ((1u << lathe_lane(hi, n)) - 1u) & ~((1u << lathe_lane(lo, n)) - 1u);
 }
+
 /* The integers of builtins: int64_t may be long, theirs is long long. */
 typedef long long lathe_llongx2 __attribute__((vector_size(16)));
 typedef long long lathe_llongx4 __attribute__((vector_size(32)));
 typedef long long lathe_llongx8 __attribute__((vector_size(64)));
 typedef char lathe_charx16 __attribute__((vector_size(16)));
+
 )";
 
 struct Type {
@@ -232,7 +234,7 @@ std::string lane_helpers() {
   for (const Type& type : kTypes)
     if (type.bytes < 4)
       for (int lanes : {2, 4, 8, 16}) out += portable_parts(type, lanes);
-  out += "#if defined(__AVX512F__) && !defined(__clang__)\n";
+  out += "\n#if defined(__AVX512F__) && !defined(__clang__)\n";
   for (const Type& type : kTypes)
     if (type.bytes >= 4) out += blends(type, 64 / type.bytes);
   out += "#endif\n#if defined(__AVX512VL__) && !defined(__clang__)\n";

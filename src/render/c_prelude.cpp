@@ -1,11 +1,13 @@
 // The helpers that emitted C needs: op semantics that C has no operator for, vector types, and what a vector
 // operation without an operator (fused multiply-add, square root, truncation, non-temporal store) is on this
 // target.
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "render/c_helpers.hpp"
+#include "render/helper_text.hpp"
 #include "render/render.hpp"
 
 namespace lathe::render {
@@ -106,27 +108,10 @@ struct lathe_env {
 #define lathe_log2_f64(a) LATHE_MATH(log2)(a)
 #define lathe_sin_f32(a) LATHE_MATH(sinf)(a)
 #define lathe_sin_f64(a) LATHE_MATH(sin)(a)
-
-/* Scratch is used for one dtype after another. */
-#define LATHE_ALIASING(T) typedef T LATHE_MAY_ALIAS lathe_##T##_a;
-LATHE_ALIASING(int8_t) LATHE_ALIASING(int16_t) LATHE_ALIASING(int32_t) LATHE_ALIASING(int64_t)
-LATHE_ALIASING(uint8_t) LATHE_ALIASING(uint16_t) LATHE_ALIASING(uint32_t) LATHE_ALIASING(uint64_t)
-LATHE_ALIASING(float) LATHE_ALIASING(double)
-
-#define LATHE_HAS_F64
-#define LATHE_BITS(from, F, to, T) \
-  LATHE_FN T lathe_bits_##from##_to_##to(F x) { T y; memcpy(&y, &x, sizeof y); return y; }
-LATHE_BITS(f32, float, i32, int32_t)
-LATHE_BITS(f32, float, u32, uint32_t)
-LATHE_BITS(i32, int32_t, f32, float)
-LATHE_BITS(u32, uint32_t, f32, float)
-LATHE_BITS(f64, double, i64, int64_t)
-LATHE_BITS(f64, double, u64, uint64_t)
-LATHE_BITS(i64, int64_t, f64, double)
-LATHE_BITS(u64, uint64_t, f64, double)
 )";
 
-constexpr const char* kHalves = R"(#if defined(__F16C__)
+constexpr const char* kHalves = R"(
+#if defined(__F16C__)
 #define LATHE_HARDWARE_F16
 typedef float lathe_half_f32x4 __attribute__((vector_size(16)));
 typedef short lathe_half_i16x8 __attribute__((vector_size(16)));
@@ -139,7 +124,7 @@ LATHE_FN uint16_t lathe_bits_f16(float x) {
 #endif
 )";
 
-constexpr const char* kVectors = R"(
+constexpr const char* kFusedMultiplyAdd = R"(
 /* Where the target has no fused multiply-add, the product is rounded: a library call would be far slower. */
 #if defined(__FMA__) || defined(__FP_FAST_FMAF) || defined(__ARM_FEATURE_FMA)
 #define lathe_fma_f32(a, b, c) __builtin_fmaf(a, b, c)
@@ -148,15 +133,6 @@ constexpr const char* kVectors = R"(
 #define lathe_fma_f32(a, b, c) ((a) * (b) + (c))
 #define lathe_fma_f64(a, b, c) ((a) * (b) + (c))
 #endif
-
-/* Vectors; those ending in _u lie at any address and may alias anything. */
-#define LATHE_VECTOR(name, T, n) \
-  typedef T lathe_##name##x##n __attribute__((vector_size(n * sizeof(T)))); \
-  typedef T lathe_##name##x##n##_u __attribute__((vector_size(n * sizeof(T)), aligned(sizeof(T)), may_alias));
-#define LATHE_VECTORS(name, T) LATHE_VECTOR(name, T, 2) LATHE_VECTOR(name, T, 4) LATHE_VECTOR(name, T, 8) LATHE_VECTOR(name, T, 16)
-LATHE_VECTORS(i8, int8_t) LATHE_VECTORS(i16, int16_t) LATHE_VECTORS(i32, int32_t) LATHE_VECTORS(i64, int64_t)
-LATHE_VECTORS(u8, uint8_t) LATHE_VECTORS(u16, uint16_t) LATHE_VECTORS(u32, uint32_t) LATHE_VECTORS(u64, uint64_t)
-LATHE_VECTORS(f32, float) LATHE_VECTORS(f64, double)
 )";
 
 constexpr const char* kX86 = R"(
@@ -261,8 +237,48 @@ std::string splat(int lanes) {
                      fmt::join(std::vector<const char*>(lanes, "x"), ", "));
 }
 
-std::string make_prelude() {
-  std::string out = fmt::format("{}{}{}{}{}{}", kHead, kScalars, kHalves, common_helpers(), kVectors, kX86);
+std::string scalar_types() {
+  std::string out = "\n/* Scratch is used for one dtype after another. */\n";
+  for (const char* type : {"int8_t", "int16_t", "int32_t", "int64_t", "uint8_t", "uint16_t", "uint32_t",
+                           "uint64_t", "float", "double"})
+    out += fmt::format("typedef {0} LATHE_MAY_ALIAS lathe_{0}_a;\n", type);
+  return out;
+}
+
+std::string reinterpretations() {
+  std::string out = "\n";
+  for (const auto& [bits, float_type] : {std::pair(32, "float"), std::pair(64, "double")})
+    for (const bool to_float : {false, true})
+      for (const char* sign : {"", "u"}) {
+        const std::string float_name = fmt::format("f{}", bits),
+                          name = fmt::format("{}{}", *sign ? 'u' : 'i', bits),
+                          type = fmt::format("{}int{}_t", sign, bits);
+        out += fmt::format(
+            "LATHE_FN {0} lathe_bits_{1}_to_{2}({3} x) {{ {0} y; memcpy(&y, &x, sizeof y); return y; }}\n",
+            to_float ? float_type : type, to_float ? name : float_name, to_float ? float_name : name,
+            to_float ? type : float_type);
+      }
+  return out;
+}
+
+std::string vector_types() {
+  std::string out = "\n/* Vectors; those ending in _u lie at any address and may alias anything. */\n";
+  for (const char* name : {"i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64"})
+    for (int lanes : {2, 4, 8, 16}) {
+      const int bytes = std::stoi(name + 1) / 8;
+      const std::string type = name[0] == 'f' ? (bytes == 4 ? "float" : "double")
+                                              : fmt::format("{}int{}_t", name[0] == 'u' ? "u" : "", name + 1);
+      // On one line, since macros put the second name together from the first.
+      out += fmt::format(
+          "typedef {0} lathe_{1}x{2} __attribute__((vector_size({3}))); typedef {0} lathe_{1}x{2}_u "
+          "__attribute__((vector_size({3}), aligned({4}), may_alias));\n",
+          type, name, lanes, lanes * bytes, bytes);
+    }
+  return out;
+}
+
+std::string vector_helpers() {
+  std::string out = "\n";
   for (int lanes : {2, 4, 8, 16}) out += splat(lanes);
   for (const char* dtype : {"f32", "f64"}) {
     const bool is_double = dtype[1] == '6';
@@ -277,18 +293,22 @@ std::string make_prelude() {
                            is_double ? "__builtin_trunc" : "__builtin_truncf");
     }
   }
-  return out + lane_helpers() + conversion_helpers() + "\n";
+  return out;
 }
 
 } // namespace
 
-std::string c_prelude() {
-  static const std::string text = make_prelude();
-  return text;
+std::string c_prelude(std::string_view code) {
+  static const HelperText helpers(kHead + (kScalars + scalar_types() + reinterpretations()) + kHalves +
+                                  common_helpers() + kFusedMultiplyAdd + vector_types() + kX86 +
+                                  vector_helpers() + lane_helpers() + conversion_helpers());
+  return helpers.used_by(code);
 }
 
-std::string c_portable_prelude() {
-  return fmt::format("{}{}{}\n", kPortableHead, kScalars, common_helpers());
+std::string c_portable_prelude(std::string_view code) {
+  static const HelperText helpers(kPortableHead + (kScalars + scalar_types() + reinterpretations()) +
+                                  common_helpers());
+  return helpers.used_by(code);
 }
 
 } // namespace lathe::render

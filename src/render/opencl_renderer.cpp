@@ -7,6 +7,7 @@
 #include "lathe/error.hpp"
 #include "render/c_family.hpp"
 #include "render/c_helpers.hpp"
+#include "render/helper_text.hpp"
 #include "render/opencl_sync.hpp"
 #include "render/render.hpp"
 
@@ -23,6 +24,11 @@ typedef uchar uint8_t; typedef ushort uint16_t; typedef uint uint32_t; typedef u
 #define lathe_bits_f32_to_u32(x) as_uint(x)
 #define lathe_bits_u32_to_f32(x) as_float(x)
 )";
+
+std::string prelude(std::string_view functions, bool needs_f64) {
+  static const HelperText helpers(kHead + common_helpers());
+  return (needs_f64 ? "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n" : "") + helpers.used_by(functions);
+}
 
 int64_t bytes_of(const ast::Buffer& buffer) {
   return num_elements(buffer.shape).hi() * size_of(buffer.dtype);
@@ -53,14 +59,13 @@ public:
     std::vector<const ast::Stmt*> nests;
     find_nests(kernel_.body, nests);
     out_.needs_f64 = uses_f64(kernel_);
-    if (out_.needs_f64) out_.text += "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n#define LATHE_HAS_F64\n";
-    out_.text += kHead;
-    out_.text += common_helpers();
-    out_.head = out_.text.size();
     for (const ast::Stmt* nest : nests) {
       nest_ = {*nest};
       function(nest_[0]);
     }
+    const std::string helpers = prelude(out_.text, out_.needs_f64);
+    out_.head = helpers.size();
+    out_.text = helpers + out_.text;
     return std::move(out_);
   }
 
@@ -426,14 +431,13 @@ OpenClSource render_opencl(const ast::Kernel& kernel) {
 }
 
 std::string join_opencl(const std::vector<OpenClSource>& sources) {
-  std::string head, functions;
-  bool has_f64 = false;
+  std::string functions;
+  bool needs_f64 = false;
   for (const OpenClSource& source : sources) {
-    if (head.empty() || (source.needs_f64 && !has_f64)) head = source.text.substr(0, source.head);
-    has_f64 |= source.needs_f64;
+    needs_f64 |= source.needs_f64;
     functions += source.text.substr(source.head);
   }
-  return head + functions;
+  return prelude(functions, needs_f64) + functions;
 }
 
 } // namespace lathe::render

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ast/ast.hpp"
@@ -24,12 +25,12 @@ struct COptions {
 };
 /// C11. With the kernel ABI: `void <name>(void* const*, const int64_t*, char*, const struct lathe_env*)`. Standalone: a function
 /// `<name>(const T* in, ..., T* out, int64_t var, ...)`, <name> being function_name(kernel). Group and Local loops are
-/// serial; throws Error(Device) for a Barrier. c_prelude() must stand before it.
+/// serial; throws Error(Device) for a Barrier. c_prelude(...) must stand before it.
 std::string render_c(const ast::Kernel& kernel, const COptions& options);
-/// Helper definitions (op semantics with no C operator, vector types) that the kernels in a file need, once.
-std::string c_prelude();
+/// Definitions of the helpers (op semantics with no C operator, vector types) that `code`, the rest of a file, uses.
+std::string c_prelude(std::string_view code);
 /// The same for kernels rendered with vector_bytes = 0: C11 or C++11 with <math.h>, and nothing of any compiler's own.
-std::string c_portable_prelude();
+std::string c_portable_prelude(std::string_view code);
 /// The kernel's name as an identifier of C and OpenCL C.
 std::string function_name(const ast::Kernel& kernel);
 
@@ -43,7 +44,7 @@ struct OpenClLaunch {          // the NDRange in work-items, as Exprs of the sha
 /// scratch that OpenCL has no place for.
 struct OpenClSource {
   std::string text;
-  size_t head = 0;             // bytes of text before the first function: helpers, which a file of several kernels needs once
+  size_t head = 0;             // bytes of text before the first function: the helpers
   std::vector<OpenClLaunch> launches;
   std::vector<std::string> functions;
   struct Temporary { int buffer_id; int64_t bytes; };  // Allocs at kernel level

@@ -75,13 +75,13 @@ public:
   std::unique_ptr<Program> compile(const ast::Kernel& kernel, const CompileFlags& flags) override {
     const std::string source = source_of(kernel, flags);
     return program(kernel, flags, source,
-                   compiler_.build(render::c_prelude() + source, compiler_flags(flags), !flags.candidate));
+                   compiler_.build(with_helpers(source), compiler_flags(flags), !flags.candidate));
   }
   std::string object_name(const ast::Kernel& kernel, const CompileFlags& flags) const override {
-    return compiler_.object_name(render::c_prelude() + source_of(kernel, flags), compiler_flags(flags));
+    return compiler_.object_name(with_helpers(source_of(kernel, flags)), compiler_flags(flags));
   }
   std::string object(const ast::Kernel& kernel, const CompileFlags& flags) override {
-    return compiler_.object(render::c_prelude() + source_of(kernel, flags), compiler_flags(flags));
+    return compiler_.object(with_helpers(source_of(kernel, flags)), compiler_flags(flags));
   }
   std::unique_ptr<Program> link(const ast::Kernel& kernel, const CompileFlags& flags,
                                 const std::string& object) override {
@@ -99,6 +99,7 @@ private:
     options.scratch_offsets = layout_scratch(kernel).offset_of;
     return render::render_c(kernel, options);
   }
+  static std::string with_helpers(const std::string& source) { return render::c_prelude(source) + source; }
   static std::unique_ptr<Program> program(const ast::Kernel& kernel, const CompileFlags& flags,
                                           const std::string& source, std::shared_ptr<SharedObject> object) {
     const std::string symbol = render::function_name(kernel);

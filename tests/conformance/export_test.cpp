@@ -163,8 +163,51 @@ TEST_CASE("arenas and threads") {
       folder.write("data.raw", raw(data));
       write_files(folder, export_program(network, options));
       check_with(all[1], folder, "data.raw", want, "-lm -lpthread");
-      if (threads == 3) check_with(all[4], folder, "data.raw", want, "-lm -lpthread");
+      if (threads == 1) continue;
+      check_with(all[4], folder, "data.raw", want, "-lm -lpthread");
+      check_with({"no threads", "cc -std=c11 -O1 -DLATHE_NO_THREADS", ""}, folder, "data.raw", want);
+      if (all.size() > 5) check_with(all[5], folder, "data.raw", want, "-lm -lpthread");
     }
+}
+
+TEST_CASE("a parallel loop's iterations each run once, however many there are and however long they take") {
+  ExportOptions options = options_for("static");
+  options.compile.threads = 3;
+  const Scratch folder;
+  write_files(folder, export_program(small_network(), options));
+  folder.write("loops.c", R"(#include "net.c"
+static int runs[1000];
+static volatile int64_t sink;
+static void count_run(int64_t i, void* const* buffers, const int64_t* vars, char* outer, char* scratch,
+                      const struct lathe_env* env) {
+  const int64_t work = vars[0] == 0 ? 0 : vars[0] > 0 ? i * 300 : (vars[1] - i) * 300;
+  int64_t k;
+  for (k = 0; k < work; ++k) sink = k;
+  (void)buffers;
+  runs[i] += scratch >= outer && (size_t)(scratch - outer) <= 2 * env->scratch_bytes ? 1 : 1000;
+}
+int main(void) {
+  static char scratch[1 << 20];
+  static const int64_t counts[] = {0, 1, 2, 3, 4, 5, 7, 8, 61, 999};
+  size_t k, i;
+  if (3 * net_env.scratch_bytes > sizeof scratch) return 2;
+  for (k = 0; k < 3 * sizeof counts / sizeof counts[0]; ++k) {
+    int64_t vars[2];
+    vars[0] = (int64_t)(k % 3) - 1, vars[1] = counts[k / 3];
+    memset(runs, 0, sizeof runs);
+    lathe_parallel_for(&net_env, vars[1], count_run, NULL, vars, scratch);
+    for (i = 0; i < sizeof runs / sizeof runs[0]; ++i)
+      if (runs[i] != ((int64_t)i < vars[1])) return 1;
+  }
+  return 0;
+}
+)");
+  for (const char* how : {"", "-DLATHE_NO_THREADS"}) {
+    INFO(how);
+    REQUIRE(folder.run(fmt::format("cc -std=c11 -O1 {} {} loops.c -o loops -lm -lpthread", kWarnings, how)) ==
+            0);
+    CHECK(folder.run("./loops") == 0);
+  }
 }
 
 TEST_CASE("a size that each call says") {

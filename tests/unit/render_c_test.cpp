@@ -48,7 +48,7 @@ using ContentsOf = std::function<Contents(const ast::Kernel&)>;
 void check_compiled(const std::vector<ast::Kernel>& kernels, const std::string& compiler, int vector_bytes,
                     const ContentsOf& contents, double tolerance) {
   const Folder folder;
-  std::string source = render::c_prelude();
+  std::string source;
   for (size_t k = 0; k < kernels.size(); ++k) {
     ast::Kernel kernel = kernels[k];
     kernel.name = fmt::format("k{}", k);
@@ -57,7 +57,7 @@ void check_compiled(const std::vector<ast::Kernel>& kernels, const std::string& 
     source += render::render_c(kernel, options);
   }
   const std::string file = (folder.path / "kernels.c").string(), object_file = file + ".so";
-  std::ofstream(file) << source;
+  std::ofstream(file) << render::c_prelude(source) << source;
   INFO(compiler << " " << vector_bytes);
   REQUIRE(succeeds(fmt::format("{} -std=c11 -shared -fPIC -o {} {} -lm", compiler, object_file, file)));
   void* object = dlopen(object_file.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -82,7 +82,7 @@ Contents edges(const ast::Kernel& kernel) { return sample_contents(kernel, {}, t
 
 TEST_CASE("standalone source of every sample compiles as strict C11 without a warning") {
   const Folder folder;
-  std::string source = render::c_prelude();
+  std::string source;
   int number = 0;
   const auto add = [&](ast::Kernel kernel) {
     kernel.name = fmt::format("k{}", number++);
@@ -95,7 +95,7 @@ TEST_CASE("standalone source of every sample compiles as strict C11 without a wa
       add(cast_kernel(static_cast<DType>(i), width));
     }
   const std::string file = (folder.path / "all.c").string();
-  std::ofstream(file) << source;
+  std::ofstream(file) << render::c_prelude(source) << source;
   CHECK(succeeds(fmt::format("cc -std=c11 -Wall -Werror -c -o {0}.o {0}", file)));
   if (succeeds("command -v clang > /dev/null 2>&1"))
     CHECK(succeeds(fmt::format("clang -std=c11 -Wall -Werror -c -o {0}.o {0}", file)));
@@ -105,7 +105,8 @@ TEST_CASE("standalone source computes what the interpreter does") {
   const Folder folder;
   ast::Kernel kernel = ast::parse(matmul_text(13, 37, 21, 3, 16, 16, true));
   const std::string file = (folder.path / "matmul.c").string();
-  std::ofstream(file) << render::c_prelude() << render::render_c(kernel, standalone);
+  const std::string source = render::render_c(kernel, standalone);
+  std::ofstream(file) << render::c_prelude(source) << source;
   REQUIRE(succeeds(fmt::format("cc -std=c11 -O1 -shared -fPIC -o {0}.so {0} -lm", file)));
   void* object = dlopen((file + ".so").c_str(), RTLD_NOW);
   REQUIRE((object != nullptr));
