@@ -57,7 +57,7 @@ public:
       try {
         if (std::optional<Measurement> result = attempt(*kernel, limit)) return *result;
       } catch (const NoWorker& e) { // as with a device that is absent: nothing can be measured
-        return {false, 0, e.reason};
+        return {false, 0, e.reason, false};
       } catch (const std::exception& e) {
         return {false, 0, e.what()};
       }

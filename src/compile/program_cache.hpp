@@ -17,6 +17,10 @@ std::shared_ptr<const runtime::Program> compile_cached(runtime::Device& device, 
                                                        const runtime::CompileFlags& flags,
                                                        const SavedObjects* saved = nullptr);
 
+/// Stands for the sources of everything that decides which plan a search by the model alone finds: plans that
+/// other sources have found are not this library's. Written by the build (cmake/LatheSearchSources.cmake).
+const char* search_sources();
+
 /// Moves that an earlier search by the model alone, in this process or another, found for a program of this
 /// hash. Two programs may share a hash: moves that are not legal are to be searched anew, and legal ones are
 /// right for any program.

@@ -93,10 +93,11 @@ private:
 search::SearchResult by_the_model(const ProgramRef& program, const std::string& where,
                                   const CompileOptions& options, const search::Target& target,
                                   search::CostModel& model) {
-  // What the model says of the program as it is stands for the model: another one finds other plans.
+  // What the model says of the program as it is stands for the machine's profile, which decides with the
+  // sources of the search what it finds.
   const search::Plan start = search::initial_plan(program);
-  const std::string key =
-      fmt::format("{} winograd {} model {}", where, options.winograd, model.seconds(start));
+  const std::string key = fmt::format("{} winograd {} model {} search {}", where, options.winograd,
+                                      model.seconds(start), search_sources());
   if (const auto moves = remembered_moves(key))
     if (auto plan = try_moves(program, *moves, target)) return planned(std::move(*plan), model);
   search::SearchResult result = search::search_forms(start, model, {}, options.winograd, {});
@@ -166,6 +167,8 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
       by_the_model(program, fmt::format("{:016x} {}", hash, where), options, target, plain_model);
   if (!tune.staged) how.seeds.push_back(untuned.plan);
   std::optional<CandidateStore> store;
+  std::optional<search::Database::Entry> own;
+  std::optional<search::SearchResult> held; // what the database holds, where it is legal
   if (options.use_database && !tune.staged) {
     store.emplace(hash, where);
     how.recall = [&](uint64_t kernel) { return store->recall(kernel); };
@@ -175,11 +178,14 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
     std::lock_guard lock(database_mutex);
     std::vector<search::Database::Entry> entries = database().elsewhere(hash, where);
     if (entries.size() > kMostSeeds) entries.resize(kMostSeeds);
-    if (auto own = database().find(hash, where)) entries.push_back(std::move(*own));
     for (const auto& entry : entries)
       if (auto plan = try_moves(program, entry.moves, target)) how.seeds.push_back(std::move(*plan));
+    own = database().find(hash, where);
+    if (own)
+      if (auto plan = try_moves(program, own->moves, target)) held = planned(std::move(*plan), plain_model);
+    if (held) how.seeds.push_back(held->plan);
   }
-  const double reserve = 2 * seconds_to_compare(untuned.plan, untuned.predicted_seconds);
+  const double reserve = (held ? 3 : 2) * seconds_to_compare(untuned.plan, untuned.predicted_seconds);
   how.budget_seconds = std::max(0.5 * tune.budget_seconds, tune.budget_seconds - reserve - watch.elapsed());
   search::SearchResult result = search::search_forms(start, model, how, options.winograd, measuring);
   if (store) store->write();
@@ -191,14 +197,18 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
   }
   if (tune.staged) return result;
   if (result.measured_seconds > 0) {
+    if (held) keep_faster(result, *held, options, watch);
     keep_faster(result, untuned, options, watch);
-  } else { // not all of any plan was measured: nothing is better than what the model chose
-    result.plan = untuned.plan;
-    result.predicted_seconds = untuned.predicted_seconds;
+  } else { // not all of any plan was measured: nothing is better than what was known before
+    const search::SearchResult& known = held ? *held : untuned;
+    result.plan = known.plan;
+    result.predicted_seconds = known.predicted_seconds;
   }
   if (options.use_database && result.measured_seconds > 0) {
     std::lock_guard lock(database_mutex);
-    database().store(hash, where, {result.plan.moves(), result.measured_seconds}, label_of(*program));
+    // What was found has met what the row held, or that was legal no more.
+    database().store(hash, where, {result.plan.moves(), result.measured_seconds}, label_of(*program),
+                     own ? std::optional(own->seconds) : std::nullopt);
   }
   return result;
 }

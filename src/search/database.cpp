@@ -34,7 +34,8 @@ constexpr const char* kStore =
     "INSERT INTO schedules(program, fingerprint, moves, seconds, label, made)"
     " VALUES(?1, ?2, ?3, ?4, ?5, unixepoch())"
     " ON CONFLICT(program, fingerprint) DO UPDATE SET moves = excluded.moves, seconds = excluded.seconds,"
-    " label = excluded.label, made = excluded.made WHERE excluded.seconds < schedules.seconds";
+    " label = excluded.label, made = excluded.made"
+    " WHERE excluded.seconds < schedules.seconds OR schedules.seconds = ?6";
 constexpr const char* kRows = "SELECT moves, seconds, program, fingerprint, label, made FROM schedules ORDER "
                               "BY fingerprint, label, program";
 constexpr const char* kStoreCandidate =
@@ -344,8 +345,8 @@ std::vector<Database::Row> Database::rows() {
   });
 }
 
-void Database::store(uint64_t program, const std::string& where, const Entry& entry,
-                     const std::string& label) {
+void Database::store(uint64_t program, const std::string& where, const Entry& entry, const std::string& label,
+                     std::optional<double> beaten) {
   std::string text;
   for (const Move& move : entry.moves) text += to_string(move) + "\n";
   std::lock_guard lock(state_->mutex);
@@ -356,6 +357,7 @@ void Database::store(uint64_t program, const std::string& where, const Entry& en
     store.bind(3, text);
     store.bind(4, entry.seconds);
     store.bind(5, label);
+    if (beaten) store.bind(6, *beaten); // else NULL, which nothing equals
     return store.step();
   });
 }

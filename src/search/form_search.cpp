@@ -98,8 +98,9 @@ SearchResult decide(const Plan& start, int convolution, CostModel& model, const 
     result.measured_seconds = 0;
     for (const Form& form : forms) {
       make_measure(form.plan.program, how);
+      // What is known from before is judged beside what the model says today.
       how.seeds = seeds_of(form.plan, options.seeds, model.target());
-      how.seeds.push_back(form.by_model.plan);
+      how.seeds.insert(how.seeds.begin(), form.by_model.plan);
       SearchResult found = search(form.plan, model, how);
       const bool better =
           result.measured_seconds == 0 || found.measured_seconds < kWorthwhile * result.measured_seconds;

@@ -17,8 +17,9 @@ constexpr size_t kAhead = 3;     // candidates decided on, the one being measure
 constexpr size_t kSurprises = 5; // one candidate in so many is drawn at random
 constexpr double kPlausible = 3; // from those that the model calls so many times slower than the next at most
 constexpr double kNearBest = 1.1; // variants this near to the best have their neighbours tried, too
-constexpr size_t kPatience = 400; // variants of one kernel without a better one, after which it is left alone
-constexpr double kRival = 1.5;    // sums of kernels timed at different moments are no nearer than that
+constexpr size_t kPatience = 400; // measured of one kernel without a better one, after which it is left alone
+constexpr double kAside = 0.3; // weight of partitions that are best neither by the model nor by measurement
+constexpr double kRival = 1.5; // sums of kernels timed at different moments are no nearer than that
 constexpr size_t kRivals = 2;
 
 /// The kernel of one or more partitions that computes certain stages, with its variants.
@@ -28,6 +29,8 @@ struct Slot {
   std::multimap<double, Variant> unexpanded; // measured, their neighbours not proposed yet; by seconds
   std::optional<Variant> best;
   double best_seconds = 0;
+  double drift = 1;  // what was measured again takes so many times what an earlier search says
+  double weight = 0; // see weigh()
   size_t tried = 0, since_better = 0;
 };
 
@@ -50,6 +53,10 @@ public:
       for (const Variant& v : variants) slot.known.insert(v.kernel->hash);
     }
     for (const Plan& seed : options.seeds) add_seed(seed);
+    for (const Partition& p : partitions_) {
+      std::vector<Slot*>& slots = slots_of_.emplace_back();
+      for (const auto& kernel : p.plan.kernels) slots.push_back(&slots_.at(search_.key_of(p.plan, *kernel)));
+    }
   }
 
   Measured run() {
@@ -88,10 +95,9 @@ private:
   Slot* next_slot() {
     // Every kernel of the most promising partition first, then of the others: a whole plan is known as early
     // as can be.
-    for (const Partition& p : partitions_)
-      for (const auto& kernel : p.plan.kernels)
-        if (Slot& slot = slots_.at(search_.key_of(p.plan, *kernel)); !slot.best && !slot.open.empty())
-          return &slot;
+    for (const auto& slots : slots_of_)
+      for (Slot* slot : slots)
+        if (!slot->best && !slot->open.empty()) return slot;
     return most_promising();
   }
 
@@ -110,9 +116,10 @@ private:
   Slot* most_promising() {
     Slot* best = nullptr;
     double most = 0;
+    weigh();
     for (auto& [key, slot] : slots_) {
       if (!slot.best || slot.since_better >= kPatience || !has_open(slot)) continue;
-      const double weight = slot.best_seconds * uses_of(key) / (4.0 + static_cast<double>(slot.since_better));
+      const double weight = slot.best_seconds * slot.weight / (4.0 + static_cast<double>(slot.since_better));
       if (!best || weight > most) {
         best = &slot;
         most = weight;
@@ -121,15 +128,19 @@ private:
     return best;
   }
 
-  /// How often the best partition launches it; little if only another partition does.
-  double uses_of(const VariantKey& key) {
-    if (uses_.empty())
-      for (size_t i = 0; i < partitions_.size(); ++i)
-        for (const auto& kernel : partitions_[i].plan.kernels) {
-          double& u = uses_[search_.key_of(partitions_[i].plan, *kernel)];
-          u = std::max(u, i == 0 ? 1.0 : 0.3);
-        }
-    return uses_[key];
+  /// By the best partition that launches a kernel. Those that have turned out slower have more seconds to
+  /// save, but have to save them before they are of any use.
+  void weigh() {
+    double least = 0;
+    for (const auto& slots : slots_of_)
+      if (const double s = seconds_of(slots); s > 0 && (least == 0 || s < least)) least = s;
+    for (auto& [key, slot] : slots_) slot.weight = 0;
+    for (size_t i = 0; i < slots_of_.size(); ++i) {
+      const double seconds = seconds_of(slots_of_[i]);
+      const double behind = seconds > 0 ? seconds / least : 1;
+      const double weight = (i == 0 || seconds == least ? 1 : kAside) / (behind * behind);
+      for (Slot* slot : slots_of_[i]) slot->weight = std::max(slot->weight, weight);
+    }
   }
 
   /// Decided before those ahead of it are measured, so that it can be compiled meanwhile.
@@ -149,7 +160,7 @@ private:
     if (!options_.prepare) return;
     for (size_t i = 0; i < std::min(kAhead, ahead_.size()); ++i) {
       const KernelPlanRef& kernel = ahead_[i].variant.kernel;
-      if (!ahead_[i].prepared && !known_result(kernel->hash)) options_.prepare(kernel);
+      if (!ahead_[i].prepared && !known_result(*ahead_[i].slot, kernel->hash)) options_.prepare(kernel);
       ahead_[i].prepared = true;
     }
   }
@@ -158,8 +169,7 @@ private:
     Slot& slot = *chosen.slot;
     const Variant& variant = chosen.variant;
     const double limit = slot.best ? 4 * slot.best_seconds + 1e-3 : first_limit(variant);
-    const Measurement result = measure(variant, limit);
-    ++slot.since_better;
+    const Measurement result = measure(slot, variant, limit);
     if (result.ok && (!slot.best || result.seconds < slot.best_seconds)) {
       if (!slot.best || result.seconds < 0.99 * slot.best_seconds) slot.since_better = 0;
       slot.best = variant;
@@ -176,22 +186,29 @@ private:
     return std::clamp(kFirstLimit * variant.predicted, kFirstLimitLeast, kFirstLimitMost);
   }
 
-  Measurement measure(const Variant& variant, double limit) {
-    if (const Measurement* known = known_result(variant.kernel->hash)) return *known;
+  Measurement measure(Slot& slot, const Variant& variant, double limit) {
+    const uint64_t hash = variant.kernel->hash;
+    if (const std::optional<Measurement> known = known_result(slot, hash)) {
+      recalled_ += !results_.contains(hash);
+      return *known;
+    }
     const Measurement result =
         options_.measure(variant.kernel, std::min(limit, std::max(watch_.left(), 0.1)));
+    if (const std::optional<Measurement> before = earlier(hash); before && before->ok && result.ok)
+      slot.drift = result.seconds / before->seconds;
+    ++slot.since_better;
     ++measured_;
     if (!result.ok) {
       --measured_;
       ++rejected_;
       ++rejections_[reason_of(result)];
     }
-    results_.emplace(variant.kernel->hash, result);
-    if (options_.note) options_.note(*variant.kernel, result);
+    results_.emplace(hash, result);
+    if (options_.note && result.lasting) options_.note(*variant.kernel, result);
     if (!options_.log.empty()) {
       LogRecord record{LogRecord::Kind::Candidate,
                        program_,
-                       variant.kernel->hash,
+                       hash,
                        options_.where,
                        model_.target().device,
                        variant.kernel->moves,
@@ -205,13 +222,17 @@ private:
     return result;
   }
 
-  const Measurement* known_result(uint64_t hash) {
-    if (auto it = results_.find(hash); it != results_.end()) return &it->second;
-    if (!options_.recall) return nullptr;
-    const std::optional<Measurement> earlier = options_.recall(hash);
-    if (!earlier) return nullptr;
-    ++recalled_;
-    return &results_.emplace(hash, *earlier).first->second;
+  /// What needs no measuring. An earlier search's times are of another moment, and perhaps of another
+  /// version's code: they tell what is not worth a look, not what is best.
+  std::optional<Measurement> known_result(const Slot& slot, uint64_t hash) const {
+    if (auto it = results_.find(hash); it != results_.end()) return it->second;
+    std::optional<Measurement> before = earlier(hash);
+    if (!before || !before->ok) return before;
+    before->seconds *= slot.drift;
+    return slot.best && before->seconds >= slot.best_seconds ? before : std::nullopt;
+  }
+  std::optional<Measurement> earlier(uint64_t hash) const {
+    return options_.recall ? options_.recall(hash) : std::nullopt;
   }
 
   void add_neighbours(Slot& slot, const Variant& of) {
@@ -243,8 +264,8 @@ private:
     p.proposed = search_.proposed();
     p.measured = measured_;
     p.rejected = rejected_ + search_.rejected();
-    for (const Partition& partition : partitions_) {
-      const double seconds = seconds_of(partition);
+    for (const auto& slots : slots_of_) {
+      const double seconds = seconds_of(slots);
       if (seconds > 0 && (p.best_seconds == 0 || seconds < p.best_seconds)) p.best_seconds = seconds;
     }
     p.recalled = recalled_;
@@ -257,25 +278,22 @@ private:
   }
 
   /// Sum of the best measured kernels; 0 if one of them has none.
-  double seconds_of(const Partition& p) const {
+  static double seconds_of(const std::vector<Slot*>& kernels) {
     double sum = 0;
-    for (const auto& kernel : p.plan.kernels) {
-      const Slot& slot = slots_.at(search_.key_of(p.plan, *kernel));
-      if (!slot.best) return 0;
-      sum += slot.best_seconds;
+    for (const Slot* slot : kernels) {
+      if (!slot->best) return 0;
+      sum += slot->best_seconds;
     }
     return sum;
   }
 
   /// The partition's inlining, then each kernel's moves: they name only what belongs to that kernel.
-  std::optional<Plan> assemble(const Partition& p) const {
+  std::optional<Plan> assemble(size_t partition) const {
     std::vector<Move> moves;
-    for (const Move& m : search_.moves_since_start(p.plan))
+    for (const Move& m : search_.moves_since_start(partitions_[partition].plan))
       if (m.kind == MoveKind::Inline) moves.push_back(m);
-    for (const auto& kernel : p.plan.kernels) {
-      const Slot& slot = slots_.at(search_.key_of(p.plan, *kernel));
-      moves.insert(moves.end(), slot.best->moves.begin(), slot.best->moves.end());
-    }
+    for (const Slot* slot : slots_of_[partition])
+      moves.insert(moves.end(), slot->best->moves.begin(), slot->best->moves.end());
     return apply(start_, moves, model_.target()).plan;
   }
 
@@ -284,14 +302,13 @@ private:
     out.measured = measured_;
     out.rejected = rejected_;
     out.rejections = rejections_;
-    std::vector<std::pair<double, const Partition*>> ranked;
-    for (const Partition& p : partitions_)
-      if (const double s = seconds_of(p); s > 0) ranked.emplace_back(s, &p);
-    std::stable_sort(ranked.begin(), ranked.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::vector<std::pair<double, size_t>> ranked;
+    for (size_t i = 0; i < partitions_.size(); ++i)
+      if (const double s = seconds_of(slots_of_[i]); s > 0) ranked.emplace_back(s, i);
+    std::sort(ranked.begin(), ranked.end());
     for (const auto& [seconds, partition] : ranked) {
       if (out.seconds > 0 && (seconds > kRival * out.seconds || out.rivals.size() == kRivals)) break;
-      auto plan = assemble(*partition);
+      auto plan = assemble(partition);
       if (!plan) continue;
       if (out.seconds > 0) {
         out.rivals.push_back(std::move(*plan));
@@ -313,7 +330,7 @@ private:
   std::mt19937_64 random_;
   uint64_t program_ = 0;
   std::map<VariantKey, Slot> slots_;
-  std::map<VariantKey, double> uses_;
+  std::vector<std::vector<Slot*>> slots_of_; // by partition, of each of its kernels
   std::deque<Chosen> ahead_;
   std::unordered_map<uint64_t, Measurement> results_;
   int64_t measured_ = 0, rejected_ = 0, recalled_ = 0;

@@ -118,7 +118,8 @@ const std::vector<NamedSuggester>& suggesters();
 struct Measurement {
   bool ok = false;
   double seconds = 0;
-  std::string error; // why rejected: does not compile, wrong result, too slow
+  std::string error;   // why rejected: does not compile, wrong result, too slow
+  bool lasting = true; // false: nothing could be measured here and now, whatever the kernel
 };
 /// The reason for a rejected candidate in a few words, for counting: "wrong result", "too slow", "crashed"
 /// ...
@@ -140,7 +141,8 @@ struct SearchOptions {
   uint64_t seed = 1;
   Measure measure; // null: rank by the model alone
   Prepare prepare; // may be null
-  /// What an earlier search measured of this kernel, if it did; and where new results go. Both may be null.
+  /// What an earlier search measured of this kernel, if it did: it is measured again only if it would be the
+  /// best. And where new results go. Both may be null.
   std::function<std::optional<Measurement>(uint64_t kernel_hash)> recall;
   std::function<void(const KernelPlan& kernel, const Measurement& result)> note;
   std::vector<Plan> seeds; // plans of the same program to begin with: none is trusted, each is measured
@@ -176,8 +178,10 @@ public:
     double seconds;
   };
   std::optional<Entry> find(uint64_t program, const std::string& where);
-  /// Keeps the faster one. `label` is for people.
-  void store(uint64_t program, const std::string& where, const Entry& entry, const std::string& label = "");
+  /// Keeps the faster one; but an entry of `beaten` seconds always goes: it has lost to the new one in turns,
+  /// and times of different moments tell less. `label` is for people.
+  void store(uint64_t program, const std::string& where, const Entry& entry, const std::string& label = "",
+             std::optional<double> beaten = {});
   /// What is known of the program elsewhere, on other machines or in other uses: a place to start from.
   std::vector<Entry> elsewhere(uint64_t program, const std::string& where);
 

@@ -47,6 +47,23 @@ TEST_CASE("the faster entry stays") {
   CHECK(db.find(7, "m")->moves == entry(0, 32).moves);
 }
 
+TEST_CASE("an entry that was beaten side by side goes, whatever its time; another's is safe") {
+  test::TemporaryDir dir;
+  Database db(dir.file("t.db"));
+  const double fast = 1e-3 / 3; // of a better moment
+  db.store(7, "m", entry(fast, 8));
+  db.store(7, "m", entry(5e-3, 16), "a product", fast);
+  REQUIRE(db.find(7, "m"));
+  CHECK(db.find(7, "m")->moves == entry(0, 16).moves);
+  CHECK(db.find(7, "m")->seconds == 5e-3);
+  // Meanwhile another process has stored a better one than that which was beaten.
+  db.store(7, "m", entry(2e-3, 32));
+  db.store(7, "m", entry(3e-3, 4), "", 5e-3);
+  CHECK(db.find(7, "m")->moves == entry(0, 32).moves);
+  db.store(7, "m", entry(1e-3, 2), "", 5e-3); // faster than both
+  CHECK(db.find(7, "m")->moves == entry(0, 2).moves);
+}
+
 TEST_CASE("hashes with the top bit and an empty schedule survive") {
   test::TemporaryDir dir;
   Database db(dir.file("t.db"));

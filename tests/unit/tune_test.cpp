@@ -1,12 +1,54 @@
-// What tuning leaves a program with where measuring comes to nothing.
+// What tuning leaves a program with: where measuring comes to nothing, and where an earlier version has tuned
+// it.
 #include <doctest/doctest.h>
+
+#include <stdlib.h>
 
 #include <atomic>
 
 #include "compile/pipeline.hpp"
+#include "compile/program_cache.hpp"
 #include "support/devices.hpp"
+#include "support/files.hpp"
 
 using namespace lathe;
+
+namespace {
+
+/// Kept plans and the database in a folder of their own.
+class OwnCache {
+public:
+  OwnCache() : before_(::getenv("LATHE_CACHE_DIR") ? ::getenv("LATHE_CACHE_DIR") : "") {
+    ::setenv("LATHE_CACHE_DIR", dir_.path.c_str(), 1);
+  }
+  ~OwnCache() { ::setenv("LATHE_CACHE_DIR", before_.c_str(), 1); } // empty: as if it were not set
+  OwnCache(const OwnCache&) = delete;
+  OwnCache& operator=(const OwnCache&) = delete;
+  std::filesystem::path path() const { return dir_.path; }
+
+private:
+  test::TemporaryDir dir_;
+  std::string before_;
+};
+
+CompileOptions with_database() {
+  CompileOptions options = on(default_device(), 1);
+  options.use_database = true;
+  return options;
+}
+
+/// Tunes until a few candidates are measured.
+search::SearchResult tuned(const std::shared_ptr<const lower::Program>& program) {
+  std::atomic<bool> stop{false};
+  TuneOptions tune;
+  tune.stop = &stop;
+  tune.progress = [&](const TuneProgress& p) { stop = p.measured >= 6; };
+  CompileOptions options = with_database();
+  options.tune = &tune;
+  return pipeline::schedule(program, options);
+}
+
+} // namespace
 
 TEST_CASE("tuning that ends before it has measured a plan keeps the untuned one") {
   const Tensor x = Tensor::input("x", {37, 48}), w = Tensor::input("w", {48, 29});
@@ -22,4 +64,60 @@ TEST_CASE("tuning that ends before it has measured a plan keeps the untuned one"
   CHECK(tuned.measured_seconds == 0);
   CHECK(tuned.predicted_seconds == untuned.predicted_seconds);
   CHECK(tuned.plan.moves() == untuned.plan.moves());
+}
+
+TEST_CASE("what an older version has stored gives way to what is better today, whatever time it says") {
+  const OwnCache cache;
+  const auto program =
+      pipeline::lowered({{"y", Tensor::input("x", {113, 96}).matmul(Tensor::input("w", {96, 107}))}});
+  CHECK(tuned(program).measured_seconds > 0);
+  search::Database database;
+  REQUIRE(database.rows().size() == 1);
+  const search::Database::Row row = database.rows()[0];
+  const auto stored = [&] { return *search::Database().find(row.program, row.where); };
+
+  // Plain loops, and a plan that is legal no more, both timed where a computer was faster than any.
+  const std::vector<std::vector<search::Move>> old{{}, {search::parse_move("split(t77.i0, 4)")}};
+  for (const std::vector<search::Move>& moves : old) {
+    CAPTURE(moves.size());
+    database.store(row.program, row.where, {moves, 1e-9});
+    REQUIRE(stored().moves == moves);
+    const search::SearchResult found = tuned(program);
+    CHECK(found.plan.moves() != moves);
+    CHECK(stored().moves == found.plan.moves());
+    CHECK(stored().seconds > 1e-9);
+    CHECK(pipeline::schedule(program, with_database()).plan.moves() == found.plan.moves());
+  }
+}
+
+TEST_CASE("tuning that ends before it has measured a plan keeps the one that is stored") {
+  const OwnCache cache;
+  const auto program = pipeline::lowered({{"y", Tensor::input("x", {61, 33}).softmax(-1)}});
+  tuned(program);
+  search::Database database;
+  REQUIRE(database.rows().size() == 1);
+  const search::Database::Row row = database.rows()[0];
+  database.store(row.program, row.where, {{}, 1e-9});
+  const std::atomic<bool> stop{true};
+  TuneOptions tune;
+  tune.stop = &stop;
+  CompileOptions options = with_database();
+  options.tune = &tune;
+  CHECK(pipeline::schedule(program, options).plan.moves().empty());
+  CHECK(database.find(row.program, row.where)->moves.empty());
+}
+
+TEST_CASE("plans that are kept on disk name the sources that have found them") {
+  const OwnCache cache;
+  const auto program = pipeline::lowered({{"y", Tensor::input("x", {59, 31}).sum(0)}});
+  pipeline::schedule(program, on(default_device(), 1));
+  const std::string sources = pipeline::search_sources();
+  CHECK(sources.size() == 16);
+  int plans = 0;
+  for (const auto& file : std::filesystem::directory_iterator(cache.path() / "plans")) {
+    if (file.path().extension() != ".moves") continue;
+    ++plans;
+    CHECK(test::bytes_of(file.path()).find(sources) != std::string::npos);
+  }
+  CHECK(plans == 1);
 }
