@@ -20,8 +20,8 @@ std::string_view next_word(std::string_view text, size_t& pos) {
   return text.substr(begin, pos - begin);
 }
 
-/// A line with those that a backslash joins to it, a comment up to its end, a declaration up to the last brace
-/// or semicolon outside of braces that ends a line.
+/// A line with those that a backslash joins to it, a comment up to its end, a declaration up to the last
+/// brace or semicolon outside of braces that ends a line.
 bool is_whole(std::string_view lines) {
   if (lines.starts_with('#')) return !lines.ends_with('\\');
   if (lines.starts_with("/*")) return lines.ends_with("*/");

@@ -172,7 +172,7 @@ private:
     asleep_.store(true);
     wake_.wait(lock, [this] { return phase_.load() == kPosted || stop_.load(); });
     asleep_.store(false);
-    if (kept_off_) ::pthread_setaffinity_np(thread_.native_handle(), sizeof cores_, &cores_);
+    if (kept_off_) ::pthread_setaffinity_np(::pthread_self(), sizeof cores_, &cores_);
     kept_off_ = false;
     return !stop_.load();
   }

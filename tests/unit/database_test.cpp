@@ -79,7 +79,8 @@ TEST_CASE("threads and processes share one file") {
     Database db(path);
     for (int i = 0; i < 10; ++i) {
       db.store(static_cast<uint64_t>(i), "m", entry(1.0 + (who * 7 + i) % 11, 2 + who));
-      db.store_candidates(1, "m", {{static_cast<uint64_t>(who * 100 + i), 1.0, "", "text"}, {7777, 2.0, "", "text"}});
+      db.store_candidates(1, "m",
+                          {{static_cast<uint64_t>(who * 100 + i), 1.0, "", "text"}, {7777, 2.0, "", "text"}});
     }
   };
   std::vector<pid_t> children;
@@ -120,7 +121,8 @@ TEST_CASE("candidates are kept by program and machine, the rejected ones with th
   {
     Database db(path);
     CHECK(db.candidates(1, "m").empty());
-    db.store_candidates(1, "m", {{~uint64_t{0}, 1e-3, "", "kernel a"}, {5, 0, "wrong result in t0", "kernel b"}});
+    db.store_candidates(1, "m",
+                        {{~uint64_t{0}, 1e-3, "", "kernel a"}, {5, 0, "wrong result in t0", "kernel b"}});
     db.store_candidates(2, "m", {{6, 2e-3, "", "kernel c"}});
     db.store_candidates(1, "n", {{7, 3e-3, "", "kernel d"}});
   }
@@ -167,11 +169,12 @@ TEST_CASE("a database of the first version is renewed, with what it holds") {
   const std::string path = dir.file("t.db");
   sqlite3* old = nullptr;
   REQUIRE(sqlite3_open(path.c_str(), &old) == SQLITE_OK);
-  CHECK(sqlite3_exec(old,
-                     "CREATE TABLE schedules(program INTEGER NOT NULL, fingerprint TEXT NOT NULL, moves TEXT NOT NULL,"
-                     " seconds REAL NOT NULL, PRIMARY KEY(program, fingerprint)) WITHOUT ROWID;"
-                     "INSERT INTO schedules VALUES(9, 'm', 'vectorise(t0.i0)', 0.5)",
-                     nullptr, nullptr, nullptr) == SQLITE_OK);
+  CHECK(sqlite3_exec(
+            old,
+            "CREATE TABLE schedules(program INTEGER NOT NULL, fingerprint TEXT NOT NULL, moves TEXT NOT NULL,"
+            " seconds REAL NOT NULL, PRIMARY KEY(program, fingerprint)) WITHOUT ROWID;"
+            "INSERT INTO schedules VALUES(9, 'm', 'vectorise(t0.i0)', 0.5)",
+            nullptr, nullptr, nullptr) == SQLITE_OK);
   sqlite3_close(old);
   Database db(path);
   CHECK(db.candidates(9, "m").empty());
