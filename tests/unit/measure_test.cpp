@@ -41,7 +41,9 @@ template <class Value, class Index> KernelPlanRef sabotaged(const KernelPlan& ke
       store->value = value(store->value);
       for (Expr& i : store->index) i = index(i);
     }
-    return {std::move(stmt)};
+    ast::Block out;
+    out.push_back(std::move(stmt));
+    return out;
   };
   bad.kernel.body = ast::rewrite(bad.kernel.body, change);
   bad.hash = ast::structural_hash(bad.kernel);
