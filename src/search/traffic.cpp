@@ -45,7 +45,7 @@ private:
     int reader = -1, writer = -1; // accesses
     bool ahead = false;
     bool read = false, written = false, streamed = false, prefetched = false, constant = false;
-    bool given = false; // made before the kernel
+    bool given = false; // made before the nest
     uint32_t stamp = 0;
   };
 

@@ -16,7 +16,7 @@ struct CacheShape {
   double sets, ways;            // sets 0: never in conflict
   bool nearest = false;         // what was asked for a tile ahead is gone again when it is read
   bool loses_constants = false; // between two runs of a kernel
-  double loses_values = 0;      // share of what the kernel before has left for this one
+  double loses_values = 0;      // share of what the nest or kernel before has left for this one
   double threads = 1;           // that have such a cache each: what they share comes into all of them
 };
 CacheShape cache_shape(int64_t bytes, bool conflicts);
@@ -29,7 +29,7 @@ struct Traffic {
 
 /// Traffic into the caches of all threads, by the access that causes it: of several to one buffer the first,
 /// or that which asks for it ahead of time. A kernel whose data fits as a whole moves nothing, as it is run
-/// again and again; but for constants in a cache that loses them.
+/// again and again; but for what the cache loses in between: constants, and a share of values.
 void traffic(const Features& features, const CacheShape& cache, std::vector<Traffic>& accesses);
 
 } // namespace lathe::search

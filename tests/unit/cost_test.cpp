@@ -333,6 +333,28 @@ TEST_CASE("what threads share comes into the caches of each, what they divide in
   CHECK(read_of_b(8 << 10, 2) == doctest::Approx(read_of_b(8 << 10, 1)).epsilon(0.01));
 }
 
+TEST_CASE("of what fits, values that another thread may have made are read again in part") {
+  const ast::Kernel k = ast::parse(R"(kernel k(b: f32[4096] in, y: f32[4096] out) {
+  for i in 4096 parallel {
+    y[i] = b[i]
+  }
+})");
+  Features f;
+  read_features(k, test::target(2), f);
+  const auto read = [&](double lost) {
+    CacheShape cache = cache_shape(64 << 10, false);
+    cache.threads = 2;
+    cache.loses_values = lost;
+    std::vector<Traffic> accesses;
+    traffic(f, cache, accesses);
+    double sum = 0;
+    for (const Traffic& t : accesses) sum += t.read;
+    return sum;
+  };
+  CHECK(read(0) == 0);
+  CHECK(read(0.25) == doctest::Approx(0.25 * 4096 * 4).epsilon(0.01)); // not y, which is written
+}
+
 TEST_CASE("two threads gain as much as their parts are equal") {
   // 30 blocks: in 2 parts of 15, or in 2 of 3 rows of 10 where the one thread has two rows.
   const auto product = [](const std::string& loops, const std::string& column, const std::string& ends) {

@@ -1,4 +1,5 @@
-// Measuring in a process of its own: what a candidate does to that process costs the candidate, not the search.
+// Measuring in a process of its own: what a candidate does to that process costs the candidate, not the
+// search.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -33,7 +34,8 @@ CompileOptions compiled() {
 }
 
 /// The stored values go through `f`, and every index of the stores through `index`.
-template <class Value, class Index> KernelPlanRef sabotaged(const KernelPlan& kernel, Value&& value, Index&& index) {
+template <class Value, class Index>
+KernelPlanRef sabotaged(const KernelPlan& kernel, Value&& value, Index&& index) {
   KernelPlan bad = kernel;
   ast::Rewriter change;
   change.on_stmt = [&](ast::Stmt stmt) -> ast::Block {
@@ -51,7 +53,10 @@ template <class Value, class Index> KernelPlanRef sabotaged(const KernelPlan& ke
 }
 KernelPlanRef wrong(const KernelPlan& kernel) {
   return sabotaged(
-      kernel, [](const ast::ValueRef& v) { return ast::make(Op::Add, v->dtype, {v, ast::constant(Scalar::of_float(v->dtype, 0.5))}); },
+      kernel,
+      [](const ast::ValueRef& v) {
+        return ast::make(Op::Add, v->dtype, {v, ast::constant(Scalar::of_float(v->dtype, 0.5))});
+      },
       [](Expr i) { return i; });
 }
 /// Writes far outside of its buffers, which claim to be that large.
@@ -66,7 +71,9 @@ KernelPlanRef crashing(const KernelPlan& kernel) {
     p.buffer = buffer;
   }
   ast::Rewriter change;
-  change.on_buffer = [&](const ast::BufferRef& b) { return larger.contains(b.get()) ? larger.at(b.get()) : b; };
+  change.on_buffer = [&](const ast::BufferRef& b) {
+    return larger.contains(b.get()) ? larger.at(b.get()) : b;
+  };
   change.on_stmt = [&](ast::Stmt stmt) -> ast::Block {
     if (auto* store = std::get_if<ast::Store>(&stmt.node))
       for (Expr& i : store->index) i = i + Expr(int64_t{1} << 19);
@@ -149,8 +156,10 @@ TEST_CASE("the search goes on past planted candidates, and finds a schedule") {
     const int plant = ++calls;
     if (plant != 3 && plant != 6 && plant != 9) return measuring.measure(kernel, limit);
     planted.insert(kernel->hash);
-    const Measurement m = measuring.measure(
-        plant == 3 ? wrong(*kernel) : plant == 6 ? crashing(*kernel) : hanging(*kernel), limit);
+    const Measurement m = measuring.measure(plant == 3   ? wrong(*kernel)
+                                            : plant == 6 ? crashing(*kernel)
+                                                         : hanging(*kernel),
+                                            limit);
     refused += !m.ok;
     return m;
   };
