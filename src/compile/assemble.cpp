@@ -39,6 +39,7 @@ public:
     impl_->device = &runtime::device(options_.compile.device);
     add_inputs();
     add_outputs();
+    add_constants();
     for (const search::KernelPlanRef& kernel : plan_.kernels) add_launch(kernel);
     const lower::MemoryPlan memory = impl_->plan_at_most();
     impl_->arena_bytes = memory.peak;
@@ -84,15 +85,19 @@ private:
     slot.uploaded = std::move(copy);
   }
 
-  /// The copies of constants that a kernel reads: data from now on, like the constants themselves.
-  void add_constants(const search::KernelPlan& plan) {
-    for (const ast::Kernel& fill : plan.constants) {
-      const size_t slot = add_slot(Impl::Home::Data, fill.params[1].buffer);
-      for (const lower::InputBuffer& input : plan_.program->inputs)
-        if (input.buffer->id == fill.params[0].buffer->id)
-          give_data(
-              impl_->slots[slot],
-              laid_out_constant(fill, std::get<graph::InputAttr>(input.node->attr).data, options_.objects));
+  /// The copies of constants that kernels read: data from now on, like the constants themselves.
+  void add_constants() {
+    std::map<int, StorageRef> given;
+    for (const lower::InputBuffer& input : plan_.program->inputs)
+      given[input.buffer->id] = std::get<graph::InputAttr>(input.node->attr).data;
+    std::vector<ConstantLayout> layouts;
+    for (const search::KernelPlanRef& kernel : plan_.kernels)
+      for (const ast::Kernel& fill : kernel->constants)
+        layouts.push_back({&fill, given.at(fill.params[0].buffer->id)});
+    const std::vector<StorageRef> copies = laid_out_constants(layouts, options_.objects);
+    for (size_t k = 0; k < layouts.size(); ++k) {
+      const size_t slot = add_slot(Impl::Home::Data, layouts[k].fill->params[1].buffer);
+      give_data(impl_->slots[slot], copies[k]);
     }
   }
 
@@ -137,7 +142,6 @@ private:
     kernel->device = impl_->device;
     const runtime::CompileFlags flags{thread_count(options_.compile), options_.compile.cpu, false};
     kernel->program = compile_cached(*impl_->device, plan->kernel, flags, options_.objects);
-    add_constants(*plan);
     Impl::Launch launch{impl_->kernels.size(), {}, {}};
     const int when = static_cast<int>(impl_->launches.size());
     for (const ast::Param& param : plan->kernel.params) {

@@ -46,23 +46,42 @@ void lay_out_constant(const ast::Kernel& fill, std::span<const unsigned char> so
   device.finish();
 }
 
-StorageRef laid_out_constant(const ast::Kernel& fill, const StorageRef& source, const SavedObjects* saved) {
-  const Key key{source.get(), ast::structural_hash(fill)};
+std::vector<StorageRef> laid_out_constants(std::span<const ConstantLayout> layouts,
+                                           const SavedObjects* saved) {
+  std::vector<StorageRef> copies(layouts.size());
+  std::vector<Key> keys;
+  std::map<Key, size_t> first; // of what is new: two kernels of a program may read a constant alike
+  std::vector<size_t> bytes;
   {
     std::lock_guard lock(known_mutex);
-    // An entry is of this source only if that is still alive: addresses are used again.
-    if (const auto it = known_copies().find(key); it != known_copies().end() && !it->second.source.expired())
-      if (StorageRef copy = it->second.copy.lock()) return copy;
+    for (size_t k = 0; k < layouts.size(); ++k) {
+      const auto& [fill, source] = layouts[k];
+      keys.emplace_back(source.get(), ast::structural_hash(*fill));
+      const auto it = known_copies().find(keys[k]);
+      // An entry is of this source only if that is still alive: addresses are used again.
+      if (it != known_copies().end() && !it->second.source.expired()) copies[k] = it->second.copy.lock();
+      if (copies[k] || !first.emplace(keys[k], k).second) continue;
+      const ast::Buffer& buffer = *fill->params[1].buffer;
+      bytes.push_back(static_cast<size_t>(num_elements(buffer.shape).value() * size_of(buffer.dtype)));
+    }
   }
-  const ast::Buffer& buffer = *fill.params[1].buffer;
-  const auto bytes = static_cast<size_t>(num_elements(buffer.shape).value() * size_of(buffer.dtype));
-  const StorageRef copy = Storage::allocate(bytes);
-  const auto* from = static_cast<const unsigned char*>(source->data());
-  lay_out_constant(fill, {from, source->bytes()}, {static_cast<unsigned char*>(copy->data()), bytes}, saved);
+  if (bytes.empty()) return copies;
+  const std::vector<StorageRef> made = Storage::allocate_together(bytes);
+  for (size_t k = 0, next = 0; k < layouts.size(); ++k) {
+    if (copies[k]) continue;
+    if (const size_t same = first.at(keys[k]); same != k) {
+      copies[k] = copies[same];
+      continue;
+    }
+    copies[k] = made[next++];
+    const auto& [fill, source] = layouts[k];
+    lay_out_constant(*fill, {static_cast<const unsigned char*>(source->data()), source->bytes()},
+                     {static_cast<unsigned char*>(copies[k]->data()), copies[k]->bytes()}, saved);
+  }
   std::lock_guard lock(known_mutex);
   std::erase_if(known_copies(), [](const auto& entry) { return entry.second.copy.expired(); });
-  known_copies()[key] = {source, copy};
-  return copy;
+  for (const auto& [key, k] : first) known_copies()[key] = {layouts[k].source, copies[k]};
+  return copies;
 }
 
 } // namespace lathe::pipeline

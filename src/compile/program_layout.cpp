@@ -48,9 +48,13 @@ private:
   }
 
   void place_constants() {
-    for (const search::KernelPlanRef& kernel : plan_.kernels) {
+    std::vector<ConstantLayout> layouts;
+    for (const search::KernelPlanRef& kernel : plan_.kernels)
       for (const ast::Kernel& fill : kernel->constants)
-        data_[fill.params[1].buffer->id] = laid_out_constant(fill, data_.at(fill.params[0].buffer->id));
+        layouts.push_back({&fill, data_.at(fill.params[0].buffer->id)});
+    const std::vector<StorageRef> copies = laid_out_constants(layouts);
+    for (size_t k = 0; k < layouts.size(); ++k) data_[layouts[k].fill->params[1].buffer->id] = copies[k];
+    for (const search::KernelPlanRef& kernel : plan_.kernels) {
       for (const ast::Param& param :
            kernel->kernel.params) { // of a constant only what is read is written down
         const auto data = data_.find(param.buffer->id);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -48,8 +50,13 @@ search::Target target_for(const CompileOptions& options, const lower::Program& p
   target.vector_registers = target.vector_bytes == 64 ? 32 : 16;
   target.threads = thread_count(options);
   target.groups = options.device == "opencl";
+  std::vector<int64_t> constants;
   for (const lower::InputBuffer& input : program.inputs)
-    if (input.is_constant) target.constant_bytes += largest_bytes(*input.buffer);
+    if (input.is_constant) constants.push_back(largest_bytes(*input.buffer));
+  target.constant_bytes = std::accumulate(constants.begin(), constants.end(), int64_t{0});
+  const int64_t small = target.constant_bytes / (20 * std::max<int64_t>(1, std::ssize(constants)));
+  target.constants = static_cast<int>(std::max<int64_t>(
+      1, std::count_if(constants.begin(), constants.end(), [&](int64_t bytes) { return bytes > small; })));
   if (target.groups) {
     try {
       const runtime::Device& device = runtime::device(options.device);

@@ -1,5 +1,6 @@
 #include "core/storage.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -39,6 +40,20 @@ std::shared_ptr<Storage> Storage::allocate(size_t bytes) {
                 fmt::format("storage: cannot allocate {} bytes, expected a size that fits in memory", bytes));
   use_huge_pages(data, bytes);
   return std::shared_ptr<Storage>(new Storage(data, bytes, nullptr));
+}
+
+std::vector<std::shared_ptr<Storage>> Storage::allocate_together(std::span<const size_t> bytes) {
+  std::vector<size_t> starts;
+  size_t end = 0;
+  for (const size_t size : bytes) {
+    starts.push_back(end);
+    end += (std::min(size, kMostBytes) + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  const std::shared_ptr<Storage> all = allocate(end);
+  std::vector<std::shared_ptr<Storage>> parts;
+  for (size_t k = 0; k < bytes.size(); ++k)
+    parts.emplace_back(new Storage(static_cast<char*>(all->data()) + starts[k], bytes[k], all));
+  return parts;
 }
 
 std::shared_ptr<Storage> Storage::share(std::shared_ptr<const void> memory, size_t bytes) {

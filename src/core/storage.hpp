@@ -2,6 +2,8 @@
 #pragma once
 #include <cstddef>
 #include <memory>
+#include <span>
+#include <vector>
 
 namespace lathe {
 
@@ -10,6 +12,8 @@ class Storage {
   static constexpr size_t kAlignment = 128;
   /// Throws Error(Limit) naming the size if it can't be had. Contents are not initialised.
   static std::shared_ptr<Storage> allocate(size_t bytes);
+  /// Several side by side, so that together they fill large pages; the memory goes with the last of them.
+  static std::vector<std::shared_ptr<Storage>> allocate_together(std::span<const size_t> bytes);
   /// Memory that is someone else's and is only read, such as a mapped file's. A copy of it where it is not
   /// aligned; else `memory` is kept as long as the storage lives.
   static std::shared_ptr<Storage> share(std::shared_ptr<const void> memory, size_t bytes);

@@ -28,8 +28,11 @@ constexpr double kMovingShows = 0.15;   // share of moving data that shows where
 constexpr double kComputingShows = 0.3; // and the other way round
 constexpr double kNotForeseen = 0.6;    // and more of it where loads are issued too late, which they are from
 constexpr double kNearLine = 0.6e-9;    // seconds, of a line from the second level that no prefetcher foresaw
-constexpr double kInWindow = 32;        // so many instructions for each line read on
-constexpr double kWindow = 256; // instructions that overlap: nests of a longer body come one after the other
+constexpr double kStrayStore =
+    35e-9;                       // seconds, of a store to a line that lies beyond the second level, by itself
+constexpr double kInWindow = 32; // so many instructions for each line read on
+constexpr double kWindow = 256;  // instructions that overlap: nests of a longer body come one after the other
+constexpr double kKernelsBetween = 2; // with their constants, till memory for intermediates is used again
 constexpr double kCutElsewhere = 0.5; // chance that a value's part was not made by the thread that reads it
 constexpr double kPage = 4096, kFirstTlb = 96, kSecondTlb = 2048;
 constexpr double kFirstTlbMiss = 1e-9, kSecondTlbMiss = 9e-9;
@@ -58,7 +61,8 @@ struct Phase {
   Compute compute;
   std::array<Traffic, 4> links{}; // out of each level but the last
   Traffic near_pages, far_pages;
-  double asked = 0; // bytes that come from far and were asked for ahead of time
+  double asked = 0;  // bytes that come from far and were asked for ahead of time
+  double evenly = 0; // of them, each times the share of the computing during which it comes
 };
 
 /// Cycles of a loop over all its iterations, `times` over, by the loop that holds the body.
@@ -185,6 +189,7 @@ using Terms = std::array<double, kTerms>;
 struct Workspace {
   Features features;
   std::vector<Traffic> moved; // by access
+  std::vector<double> near;   // bytes read into the first level, by access
   std::vector<Phase> phases;  // by loop
 };
 
@@ -193,6 +198,7 @@ void add(const Traffic& from, Traffic& to) {
   to.written += from.written;
   to.streamed += from.streamed;
   to.scattered += from.scattered;
+  to.stray += from.stray;
 }
 
 void read_phases(const Target& target, const MachineProfile& machine, Workspace& space) {
@@ -209,17 +215,27 @@ void read_phases(const Target& target, const MachineProfile& machine, Workspace&
     CacheShape cache = cache_shape(machine.levels[i].bytes, i + 1 < links);
     cache.nearest = i == 0;
     cache.loses_constants = target.constant_bytes > machine.levels[i].bytes;
+    if (i == 1)
+      cache.loses_places = std::min(1.0, kKernelsBetween * static_cast<double>(target.constant_bytes) /
+                                             target.constants / cache.bytes);
     if (i == 0 || i + 1 < links) { // the last level is one for all
       cache.threads = threads;
       cache.loses_values = kCutElsewhere * (1 - 1 / threads);
     }
+    if (i == 0) space.near.assign(f.accesses.size(), 0);
     share_out(cache, [&](Phase& p, const Traffic& t, size_t a) {
       add(t, p.links[i]);
-      if (i == std::min<size_t>(1, links - 1) && f.accesses[a].ahead != 0) p.asked += t.read;
+      if (i == 0) space.near[a] = t.read;
+      if (i != std::min<size_t>(1, links - 1)) return;
+      const bool is_spread = f.buffers[f.accesses[a].buffer].prefetched;
+      if (is_spread || f.accesses[a].ahead != 0) p.asked += t.read;
+      // Of what is read several times from near, all comes from far in the first of these passes, unless it
+      // was asked for in the passes before.
+      p.evenly += is_spread ? t.read : t.read * std::min(1.0, t.read / std::max(1.0, space.near[a]));
     });
   }
   const auto tlb = [&](double entries) {
-    return CacheShape{entries * kPage, kPage, 0, 0, false, false, 0, threads};
+    return CacheShape{entries * kPage, kPage, 0, 0, false, false, 0, 0, threads};
   };
   share_out(tlb(kFirstTlb), [](Phase& p, const Traffic& t, size_t) { add(t, p.near_pages); });
   share_out(tlb(kSecondTlb), [](Phase& p, const Traffic& t, size_t) { add(t, p.far_pages); });
@@ -247,22 +263,28 @@ void add_phase(const Phase& phase, const MachineProfile& machine, double cycle, 
   const size_t links = std::min(machine.levels.size() - 1, phase.links.size());
   // A line is charged once, at the rate of the furthest level that it comes from: nearer links carry it while
   // it is waited for, and are busy with nothing else.
-  double link[3] = {0, 0, 0}, data = 0;
+  double link[3] = {0, 0, 0}, data = 0, far_reads = 0;
   for (size_t i = 0; i < links; ++i) {
     const bool last = i + 1 == links;
     const Traffic own = last ? phase.links[i] : beyond(phase.links[i], phase.links[i + 1]);
     const double s = link_seconds(own, machine, i + 1, last) / (last ? memory_ways : ways);
     link[last ? 2 : std::min<size_t>(i, 1)] += s;
+    if (i > 0) far_reads += s * own.read / std::max(1.0, own.read + own.written + own.streamed);
     data += s;
   }
-  // The longer of computing and moving counts in full, the other as far as it doesn't hide behind it.
-  double hidden = (seconds < data ? kComputingShows * seconds : kMovingShows * data) +
-                  kNearLine * phase.links[0].scattered / 64 / ways;
   const double far = phase.links[std::min<size_t>(1, links - 1)].read;
+  // What comes from far in a part of the computing can hide behind that part alone.
+  const double during = far > 0 ? std::min(1.0, phase.evenly / far) : 1;
+  const double burst = during < 0.99 ? std::max(0.0, far_reads - during * seconds) : 0;
+  data -= burst;
+  // The longer of computing and moving counts in full, the other as far as it doesn't hide behind it.
+  double hidden = burst + (seconds < data ? kComputingShows * seconds : kMovingShows * data) +
+                  kNearLine * phase.links[0].scattered / 64 / ways +
+                  kStrayStore * phase.links[std::min<size_t>(1, links - 1)].stray / 64 / ways;
   if (far > 0) {
     const double for_each_line = compute.instructions / (far / 64);
     const double late = std::max(0.0, 1 - phase.asked / far) * std::min(1.0, for_each_line / kInWindow);
-    hidden += kNotForeseen * late * std::min(seconds, link[1] + link[2]);
+    hidden += kNotForeseen * late * std::min(seconds, std::max(0.0, link[1] + link[2] - burst));
   }
   terms[kHidden] += hidden;
   terms[kPages] += ((phase.near_pages.scattered / kPage) * kFirstTlbMiss +

@@ -98,6 +98,7 @@ struct Target {
   /// Of all constants of the program: caches that don't hold them all have lost a kernel's when its turn comes
   /// again.
   int64_t constant_bytes = 0;
+  int constants = 1; // that make up nearly all of these bytes
   int lanes(DType d) const { return vector_bytes / size_of(d); }
 };
 

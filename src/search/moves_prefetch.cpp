@@ -13,10 +13,117 @@ using namespace ast;
 namespace {
 
 constexpr int64_t kLine = 64;
-constexpr int64_t kMostHints = 8; // in one iteration
+constexpr size_t kMostHints = 8; // in one iteration
+constexpr int64_t kMostElements = int64_t{1} << 32;
+// The hardware's prefetcher follows what is asked for, up to some twenty lines on. In a few streams that take
+// turns, each goes slowly enough for these to have come.
+constexpr int64_t kStreams = 4, kLeastStream = 16 << 10; // bytes
 
 bool along(const LoadAttr& load, Expr var) {
   return std::any_of(load.index.begin(), load.index.end(), [&](Expr e) { return depends_on(e, var); });
+}
+
+/// The hints that one iteration of a loop inside `spread` gives, and the conditions of those that have one.
+struct Hints {
+  std::vector<Prefetch> made;
+  std::vector<Expr> needed;
+  Verdict refused;
+};
+
+/// A load, the loops under the one it is asked ahead along, and which of them take turns and hold the hints.
+struct Asking {
+  const LoadAttr& load;
+  Expr ahead;
+  std::vector<For*>::const_iterator spread, host, end;
+  int64_t turns;
+
+  int64_t element_bytes() const { return size_of(load.buffer->dtype); }
+  Prefetch hint(Substitution vars) const {
+    vars.emplace_back(ahead, ahead + 1);
+    Prefetch made{load.buffer, load.index};
+    for (Expr& e : made.index) e = substitute(e, vars);
+    return made;
+  }
+};
+
+/// What is read in one go from its beginning to its end is asked for in the same way, evenly: all turns and
+/// all iterations in them ask for the same number of bytes, and the hardware foresees the next. Nothing if
+/// the load jumps.
+std::optional<Hints> ask_evenly(const Asking& a) {
+  const Expr flat = flat_index(*a.load.buffer, a.load.index);
+  int64_t run = 1, iterations = 1; // elements; of the host and the loops around it that belong to the run
+  Expr at = 0;
+  Substitution start;
+  for (auto f = a.end; f-- != a.spread + 1;) {
+    const Expr var = (*f)->var;
+    if (!along(a.load, var)) continue;
+    const auto stride = stride_of(flat, var);
+    if (!stride || !stride->is_const(run)) {
+      if (f >= a.host) return {};
+      break;
+    }
+    start.emplace_back(var, Expr(0));
+    const int64_t extent = (*f)->extent.hi();
+    if (extent > kMostElements / run) return {};
+    run *= extent;
+    if (f > a.host) continue;
+    at = at + var * iterations;
+    iterations *= extent;
+  }
+  const int64_t steps = a.turns * iterations, step = (run + steps - 1) / steps;
+  const int64_t line = std::max<int64_t>(1, kLine / a.element_bytes());
+  const int64_t streams = run * a.element_bytes() < kStreams * kLeastStream ? 1 : kStreams;
+  const Expr now = (*a.spread)->var * iterations + at;
+  const Expr from = mod(now, streams) * ((run + streams - 1) / streams) + floordiv(now, streams) * step;
+  Hints out;
+  for (int64_t h = 0; h < step; h += line) {
+    out.made.push_back(a.hint(start));
+    Expr& last = out.made.back().index.back();
+    last = last + from + h;
+    out.needed.push_back(Expr(1));
+  }
+  return out;
+}
+
+/// Which lines of what one iteration of the host reads: one loop after the other takes its digit of the
+/// number of the line.
+Hints ask_by_lines(const Asking& a) {
+  Hints out;
+  const std::string& operand = a.load.buffer->name;
+  const Expr flat = flat_index(*a.load.buffer, a.load.index);
+  struct Digit {
+    Expr var;
+    int64_t step, count;
+  };
+  std::vector<Digit> digits;
+  int64_t lines = 1;
+  for (auto f = a.host + 1; f != a.end; ++f) {
+    const Expr var = (*f)->var;
+    if (!along(a.load, var)) continue;
+    const auto stride = stride_of(flat, var);
+    const int64_t extent = (*f)->extent.hi();
+    if (!stride || !stride->is_const() || extent > 64) {
+      out.refused = fmt::format("{} is read unevenly", operand);
+      return out;
+    }
+    const int64_t bytes = std::abs(stride->value()) * a.element_bytes();
+    const int64_t step = std::clamp<int64_t>(bytes == 0 ? kLine : kLine / bytes, 1, extent);
+    digits.push_back({var, step, (extent + step - 1) / step});
+    lines *= digits.back().count;
+  }
+  const int64_t hints = (lines + a.turns - 1) / a.turns;
+  for (int64_t h = 0; h < hints; ++h) {
+    const Expr line = (*a.spread)->var * hints + h;
+    Substitution vars;
+    Expr rest = line;
+    for (auto digit = digits.rbegin(); digit != digits.rend(); ++digit) {
+      vars.emplace_back(digit->var, mod(rest, digit->count) * digit->step);
+      rest = floordiv(rest, digit->count);
+    }
+    out.made.push_back(a.hint(std::move(vars)));
+    out.needed.push_back(lt(line, lines));
+  }
+  return out;
 }
 
 } // namespace
@@ -64,51 +171,26 @@ Verdict prefetch_tile(Draft& draft, const Move& move, const Target& target) {
   if (!along(load, (*host)->var)) return fmt::format("{} does not move along {}", operand, host_name);
   if (along(load, (*spread)->var)) return fmt::format("{} moves along {}", operand, spread_name);
 
-  // Which lines of what one iteration of the host reads: one loop after the other takes its digit of the
-  // number of the line.
-  const Expr flat = flat_index(*load.buffer, load.index);
-  struct Digit {
-    Expr var;
-    int64_t step, count;
-  };
-  std::vector<Digit> digits;
-  int64_t lines = 1;
-  for (auto f = host + 1; f != inside.end(); ++f) {
-    const Expr var = (*f)->var;
-    if (!along(load, var)) continue;
-    const auto stride = stride_of(flat, var);
-    const int64_t extent = (*f)->extent.hi();
-    if (!stride || !stride->is_const() || extent > 64) return fmt::format("{} is read unevenly", operand);
-    const int64_t bytes = std::abs(stride->value()) * size_of(load.buffer->dtype);
-    const int64_t step = std::clamp<int64_t>(bytes == 0 ? kLine : kLine / bytes, 1, extent);
-    digits.push_back({var, step, (extent + step - 1) / step});
-    lines *= digits.back().count;
-  }
   const int64_t turns = std::max<int64_t>(1, (*spread)->extent.hi());
-  const int64_t hints = (lines + turns - 1) / turns;
-  if (hints > kMostHints) return fmt::format("{} iterations of {} are too few", turns, spread_name);
+  const Asking asking{load, ahead.var, spread, host, inside.end(), turns};
+  std::optional<Hints> even = ask_evenly(asking);
+  const Hints hints = even ? std::move(*even) : ask_by_lines(asking);
+  if (!hints.refused.empty()) return hints.refused;
+  if (hints.made.size() > kMostHints)
+    return fmt::format("{} iterations of {} are too few", turns, spread_name);
 
   int id = fresh_loop_id(draft.body, stage);
   Block made;
-  for (int64_t h = 0; h < hints; ++h) {
-    const Expr line = (*spread)->var * hints + h;
-    Substitution vars{{ahead.var, ahead.var + 1}};
-    Expr rest = line;
-    for (auto digit = digits.rbegin(); digit != digits.rend(); ++digit) {
-      vars.emplace_back(digit->var, mod(rest, digit->count) * digit->step);
-      rest = floordiv(rest, digit->count);
-    }
-    Prefetch hint{load.buffer, load.index};
-    for (Expr& e : hint.index) e = substitute(e, vars);
-    const Expr needed = lt(line, lines);
+  for (size_t h = 0; h < hints.made.size(); ++h) {
+    const Expr needed = hints.needed[h];
     if (needed.is_const()) {
-      made.push_back(Stmt{std::move(hint)});
+      made.push_back(Stmt{hints.made[h]});
       continue;
     }
     const Expr var = loop_var(id, fmt::format("{}.f{}", stage_name, id % 1024), needed);
     ++id;
     made.push_back(Stmt{For{var, needed, LoopKind::Serial, 0, {}}});
-    std::get<For>(made.back().node).body.push_back(Stmt{std::move(hint)});
+    std::get<For>(made.back().node).body.push_back(Stmt{hints.made[h]});
   }
   Block& body = (*host)->body;
   body.insert(body.begin(), std::make_move_iterator(made.begin()), std::make_move_iterator(made.end()));

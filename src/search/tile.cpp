@@ -101,6 +101,7 @@ public:
     if (order.size() > 1) moves_.push_back(move_reorder(order));
     prefetch(n_tile.outer, m_tile.outer, reduce.back());
     pack(outside, vector_pack, m_tile.outer);
+    prefetch_constants(outside, reduce.back());
     if (!reduce_outer.empty()) clear_with_vectors(n);
     moves_.push_back(move_accumulate(p_.stage, reduce.front()));
     const std::string copy = p_.stage + ".a" + std::to_string(scratch_);
@@ -194,14 +195,42 @@ private:
     }
   }
 
+  /// A loop that is one of the whole's, or was split off it.
+  static bool belongs(const std::string& part, const std::string& whole) {
+    return part.size() >= whole.size() && part.compare(0, whole.size(), whole) == 0 &&
+           (part.size() == whole.size() || part[whole.size()] == '.');
+  }
+  bool moves_along(const TileProblem::Operand& operand, const std::string& loop) const {
+    for (size_t i = 0; i < p_.out.size(); ++i) {
+      const std::string& inner = p_.out[i].around_inner;
+      if (belongs(loop, nest_name(p_.out[i])) || (!inner.empty() && belongs(loop, inner)))
+        return operand.out_strides[i] != 0;
+    }
+    for (size_t i = 0; i < p_.reduce.size(); ++i)
+      if (belongs(loop, p_.reduce[i].name)) return operand.reduce_strides[i] != 0;
+    return false;
+  }
+
+  /// Of constants the next block is asked for while rows are multiplied with this one: where all constants of
+  /// a program are more than a cache holds, each run reads them from afar.
+  void prefetch_constants(const std::vector<std::string>& outside, const std::string& at) {
+    if (!c_.prefetch) return;
+    int copies = 0;
+    for (const auto& operand : p_.operands) {
+      if (!operand.packable || !operand.constant) continue;
+      const std::string copy = p_.stage + ".k" + std::to_string(copies++);
+      if (operand.out_strides[c_.vector] == 0) continue;
+      const auto reused = std::find_if(outside.begin(), outside.end(),
+                                       [&](const std::string& loop) { return !moves_along(operand, loop); });
+      if (reused == outside.begin() || reused == outside.end()) continue;
+      moves_.push_back(move_prefetch_tile(p_.stage, copy, *(reused - 1), *reused, at));
+    }
+  }
+
   /// Loops inside outside[at - 1] along which the operand moves.
   size_t pack_dimensions(const TileProblem::Operand& operand, const std::vector<std::string>& outside,
                          size_t at) const {
     size_t n = 0;
-    const auto belongs = [](const std::string& part, const std::string& whole) {
-      return part.size() >= whole.size() && part.compare(0, whole.size(), whole) == 0 &&
-             (part.size() == whole.size() || part[whole.size()] == '.');
-    };
     for (size_t i = at; i < outside.size(); ++i) {
       for (size_t j = 0; j < p_.out.size(); ++j)
         n += belongs(outside[i], nest_name(p_.out[j])) && operand.out_strides[j] != 0;
@@ -240,6 +269,7 @@ private:
         inner_tile(clear_name(n.name), m_name.empty() ? "" : clear_name(m_name), {});
     prefetch(n_outer, m_tile.outer, reduce.back());
     pack(outside, vector_pack, m_tile.outer);
+    prefetch_constants(outside, reduce.back());
     finish_tile(update);
     finish_tile(clear);
     finish_tile(tile);

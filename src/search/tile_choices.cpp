@@ -110,6 +110,18 @@ void add_blocks_and_prefetches(const TileProblem& p, bool thorough, std::vector<
   }
 }
 
+/// Constants that the second cache has lost since the last run are asked for ahead of time.
+void prefetch_constants(const TileProblem& p, const SuggestContext& context,
+                        std::vector<TileChoice>& choices) {
+  const auto& levels = context.machine.levels;
+  if (context.target.constant_bytes <= levels[std::min<size_t>(1, levels.size() - 1)].bytes) return;
+  for (size_t i = 0, n = choices.size(); i < n; ++i) {
+    if (!is_constant_along(p, choices[i].vector)) continue;
+    if (context.thorough) choices.push_back(choices[i]);
+    choices[i].prefetch = true;
+  }
+}
+
 } // namespace
 
 std::vector<TileChoice> tile_choices(const TileProblem& p, const SuggestContext& context) {
@@ -190,6 +202,7 @@ std::vector<TileChoice> tile_choices(const TileProblem& p, const SuggestContext&
     }
   }
   add_blocks_and_prefetches(p, context.thorough, choices);
+  prefetch_constants(p, context, choices);
   return choices;
 }
 

@@ -9,6 +9,7 @@ namespace {
 
 constexpr double kUsable = 0.75; // of a cache: the rest is lost to other data and imperfect replacement
 constexpr double kPrefetchedRun = 2048; // bytes in a row after which the prefetcher has all its effect
+constexpr double kStrayRun = 256;       // bytes in a row from which on stores do not wait for each line
 constexpr double kPageRun = 256;        // and from which a page is worth its miss
 constexpr double kStreams = 16, kNearStreams = 4; // runs that a prefetcher follows side by side
 
@@ -267,7 +268,11 @@ private:
     for (int a = first; a < end; ++a)
       if (footprint(a, depth).conflicts && !f_->accesses[a].streaming) return false;
     double total = 0;
-    merge(first, end, depth, [&](const Merged& m) { total += m.streamed && !m.read ? 0 : m.bytes; });
+    merge(first, end, depth, [&](const Merged& m) {
+      // What is asked for a tile ahead lies beside the tile that is worked on.
+      const double tiles = m.prefetched && !cache_.nearest ? 2 : 1;
+      total += m.streamed && !m.read ? 0 : tiles * m.bytes;
+    });
     return total <= kUsable * cache_.bytes;
   }
 
@@ -277,6 +282,7 @@ private:
       if (m.written) {
         Traffic& t = (*out_)[m.writer];
         (m.streamed ? t.streamed : t.written) += bytes;
+        t.stray += stray(m, bytes);
       }
       if (m.read)
         add_read(m, bytes);
@@ -291,6 +297,10 @@ private:
   double scattered(const Merged& m, double bytes) const {
     const double enough = cache_.line > 64 ? kPageRun : kPrefetchedRun;
     return m.run < enough && (cache_.nearest || !m.prefetched) ? bytes * (1 - m.run / enough) : 0;
+  }
+
+  static double stray(const Merged& m, double bytes) {
+    return m.streamed || m.read ? 0 : bytes * std::max(0.0, 1 - m.run / kStrayRun);
   }
 
   void add_traffic(int loop, double times) {
@@ -312,15 +322,22 @@ private:
     if (access < l.end_access) add_footprint(access, l.end_access, l.depth + 1, inner);
   }
 
-  // Streaming stores leave the caches even when everything would fit, constants are replaced by those of
-  // other kernels, and values may have been made by another thread.
+  // Streaming stores leave the caches even when everything would fit, constants and the places of results are
+  // replaced by those of other kernels, and values may have been made by another thread.
   void add_what_never_stays(int loop, double times) {
     const LoopInfo& l = f_->loops[loop];
     merge(l.first_access, l.end_access, l.depth, [&](const Merged& m) {
       const double lost = m.constant ? cache_.loses_constants : m.given ? cache_.loses_values : 0;
       if (m.read && lost > 0) add_read(m, m.bytes * times * lost);
-      if (!m.streamed) return;
+      if (m.writer < 0) return;
       Traffic& t = (*out_)[m.writer];
+      const bool is_given = f_->buffers[f_->accesses[m.writer].buffer].buffer->scope == ast::Scope::Global;
+      if (is_given && !m.read && !m.streamed) {
+        const double lost_places = m.bytes * times * cache_.loses_places;
+        t.written += lost_places;
+        t.stray += stray(m, lost_places);
+      }
+      if (!m.streamed) return;
       t.streamed += m.bytes * times;
       t.read += m.bytes * times; // whoever reads it next has to fetch it
     });

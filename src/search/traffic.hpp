@@ -16,6 +16,7 @@ struct CacheShape {
   double sets, ways;            // sets 0: never in conflict
   bool nearest = false;         // what was asked for a tile ahead is gone again when it is read
   bool loses_constants = false; // between two runs of a kernel
+  double loses_places = 0;      // share of where results go to, since others have lain there
   double loses_values = 0;      // share of what the nest or kernel before has left for this one
   double threads = 1;           // that have such a cache each: what they share comes into all of them
 };
@@ -25,6 +26,7 @@ struct Traffic {
   double read = 0, written = 0; // bytes, in whole lines
   double streamed = 0;          // bytes stored past the caches
   double scattered = 0;         // of read + written, what comes in runs too short for the prefetcher
+  double stray = 0;             // of written, what lies in single lines or few
 };
 
 /// Traffic into the caches of all threads, by the access that causes it: of several to one buffer the first,

@@ -391,6 +391,7 @@ TEST_CASE("constants come from memory where no cache keeps all of the program's"
   const auto with = [](const std::shared_ptr<const lower::Program>& program, int64_t constant_bytes) {
     Target target = test::target();
     target.constant_bytes = constant_bytes;
+    target.constants = 1 << 20; // so small that they leave the kernel's results in place
     double sum = 0;
     for (const auto& kernel : initial_plan(program).kernels)
       sum += cost(*kernel, target, test::machine()).seconds;
@@ -399,4 +400,69 @@ TEST_CASE("constants come from memory where no cache keeps all of the program's"
   const int64_t few = 256 * 256 * 4, many = int64_t{1} << 30; // the second level holds the few
   CHECK(with(product(true), few) < with(product(true), many));
   CHECK(with(product(false), few) == with(product(false), many));
+}
+
+TEST_CASE("what is read in passes comes from afar in the first, unless the passes before asked for it") {
+  // Panels of 48 columns, each read for 7 tiles of 7 rows.
+  const auto seconds_of = [](bool asks, int64_t constant_bytes) {
+    const Tensor w = Tensor::from(std::vector<float>(512 * 2048, 0.5f), {512, 2048});
+    std::vector<Move> moves;
+    for (const char* text :
+         {"inline(t0)", "split(t1.i1, 48)", "split(t1.i1.i, 16)", "split(t1.i0, 7)",
+          "reorder(t1.i1.o, t1.i0.o, t1.r2, t1.i0.i, t1.i1.i.o, t1.i1.i.i)", "prepack(t1, data1)",
+          "prefetch_tile(t1, t1.k0, t1.i1.o, t1.i0.o, t1.r2)", "accumulate(t1, t1.r2)", "unroll(t1.i0.i)",
+          "unroll(t1.i1.i.o)", "vectorise(t1.i1.i.i)"})
+      if (asks || std::string_view(text).rfind("prefetch_tile", 0) != 0) moves.push_back(parse_move(text));
+    const Plan plan = replay(test::lowered(Tensor::input("x", {49, 512}).matmul(w)), moves, test::target());
+    Target target = test::target();
+    target.constant_bytes = constant_bytes;
+    double sum = 0;
+    for (const auto& kernel : plan.kernels) sum += cost(*kernel, target, test::machine()).seconds;
+    return sum;
+  };
+  const int64_t few = 512 * 2048 * 4, many = int64_t{1} << 30; // the third level holds the few
+  CHECK(seconds_of(true, many) < 0.9 * seconds_of(false, many));
+  CHECK(seconds_of(true, many) > seconds_of(true, few));
+}
+
+TEST_CASE("a share of where results go to has left the cache, and results in scratch have not") {
+  const ast::Kernel k = ast::parse(R"(kernel k(a: f32[4096] in, y: f32[4096] out) {
+  alloc s: f32[4096] packed {
+    for i in 4096 {
+      s[i] = a[i]
+    }
+    for j in 4096 {
+      y[j] = s[4095 - j]
+    }
+  }
+})");
+  Features f;
+  read_features(k, test::target(), f);
+  CacheShape cache = cache_shape(1 << 20, false);
+  for (const double share : {0.0, 0.5, 1.0}) {
+    cache.loses_places = share;
+    std::vector<Traffic> accesses;
+    traffic(f, cache, accesses);
+    double written = 0;
+    for (const Traffic& t : accesses) written += t.written;
+    CHECK(written == doctest::Approx(share * 4096 * 4));
+  }
+}
+
+TEST_CASE("stores that jump wait for each line, stores in a row do not") {
+  const auto stray = [](const std::string& index) {
+    const ast::Kernel k =
+        ast::parse("kernel k(a: f32[4096] in, y: f32[1024, 1024] out) {\n  for i in 1024 {\n"
+                   "    for j in 1024 {\n      y[" +
+                   index + "] = a[j]\n    }\n  }\n}");
+    Features f;
+    read_features(k, test::target(), f);
+    std::vector<Traffic> accesses;
+    traffic(f, cache_shape(64 << 10, false), accesses);
+    double sum = 0;
+    for (const Traffic& t : accesses) sum += t.stray;
+    return sum;
+  };
+  CHECK(stray("i, j") == 0);
+  CHECK(stray("j, i") > 1024 * 1024 * 4.0);
 }

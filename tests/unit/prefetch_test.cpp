@@ -1,6 +1,9 @@
 // The prefetch move: what it asks for, when it is not legal, and that a hint outlives nothing it is about.
 #include <doctest/doctest.h>
 
+#include <set>
+
+#include "ast/flat_index.hpp"
 #include "support/run_plan.hpp"
 #include "support/search_programs.hpp"
 
@@ -67,6 +70,47 @@ TEST_CASE("every line that the next tile reads is asked for, once") {
     CHECK(line.second % 16 == 0);
     CHECK(line.second >= 32);
     CHECK(line.second < 96);
+  }
+}
+
+TEST_CASE("of a packed constant's next block every line is asked for, as many in each turn") {
+  for (const auto& [depth, streams] : {std::pair<int64_t, int>{50, 1}, {1000, 4}}) {
+    CAPTURE(depth);
+    const Tensor w = Tensor::from(std::vector<float>(static_cast<size_t>(depth) * 96, 2.f), {depth, 96});
+    Plan plan = initial_plan(test::lowered(test::in("a", {40, depth}).matmul(w)));
+    for (const char* text : {"inline(t0)", "split(t1.i1, 32)", "split(t1.i0, 8)",
+                             "reorder(t1.i1.o, t1.i0.o, t1.r2, t1.i0.i, t1.i1.i)", "prepack(t1, data1)",
+                             "prefetch_tile(t1, t1.k0, t1.i1.o, t1.i0.o, t1.r2)"}) {
+      const Applied applied = apply(plan, parse_move(text), test::target());
+      REQUIRE_MESSAGE(applied.plan, applied.reason);
+      plan = *applied.plan;
+    }
+    const Asked asked = find_hint(plan);
+    REQUIRE(asked.hint);
+    REQUIRE(asked.loops.size() == 3);             // columns, rows, reduction
+    const int64_t block = depth * 32;             // elements
+    std::map<int64_t, std::vector<int>> turns_of; // by line
+    std::vector<std::set<int64_t>> lines_in(5);
+    int64_t apart = 0, last = block;
+    for (int m = 0; m < 5; ++m)
+      for (int64_t r = 0; r < depth; ++r) {
+        const Substitution at{{asked.loops[0]->var, 1}, {asked.loops[1]->var, m}, {asked.loops[2]->var, r}};
+        std::vector<Expr> index;
+        for (const Expr e : asked.hint->index) index.push_back(substitute(e, at));
+        const int64_t element = ast::flat_index(*asked.hint->buffer, index).value();
+        CHECK(element >= 2 * block);
+        CHECK(element < 3 * block + 5 * depth); // steps are rounded up to elements
+        apart += std::abs(element - last) > block / 8;
+        last = element;
+        turns_of[element / 16].push_back(m);
+        lines_in[static_cast<size_t>(m)].insert(element / 16);
+      }
+    for (int64_t line = 2 * block / 16; line < 3 * block / 16; ++line) CHECK(turns_of.count(line) == 1);
+    for (const auto& lines : lines_in)
+      CHECK(static_cast<double>(lines.size()) ==
+            doctest::Approx(static_cast<double>(block) / 16 / 5).epsilon(0.2));
+    CHECK((apart > depth) == (streams > 1)); // neighbours in time belong to different streams
+    for (const auto& kernel : plan.kernels) ast::verify(kernel->kernel);
   }
 }
 

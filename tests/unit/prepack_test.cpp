@@ -98,10 +98,14 @@ TEST_CASE("the copy is made once for all programs that read it alike, and goes w
   const ast::Kernel& fill = plan.kernels.front()->constants.at(0);
   const StorageRef source = Storage::allocate(32 * 16 * sizeof(float));
   std::copy(p.w.begin(), p.w.end(), static_cast<float*>(source->data()));
-  StorageRef first = pipeline::laid_out_constant(fill, source);
-  CHECK(pipeline::laid_out_constant(fill, source) == first);
-  const std::weak_ptr<Storage> gone = first;
-  first.reset();
+  const pipeline::ConstantLayout layout{&fill, source};
+  // Two kernels of one program read it alike, and one of another program.
+  std::vector<StorageRef> first = pipeline::laid_out_constants(std::vector{layout, layout});
+  REQUIRE(first.size() == 2);
+  CHECK(first[0] == first[1]);
+  CHECK(pipeline::laid_out_constants(std::vector{layout}) == std::vector{first[0]});
+  const std::weak_ptr<Storage> gone = first[0];
+  first.clear();
   CHECK(gone.expired());
 }
 

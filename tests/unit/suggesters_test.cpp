@@ -147,6 +147,31 @@ TEST_CASE("tile: constants are read once, where one tile can hold all rows") {
   for (const std::string& why : heights(160)) CHECK(why.find(" x 1 vectors") == std::string::npos);
 }
 
+TEST_CASE(
+    "tile: a constant's next block is asked for where the program's constants pass through the caches") {
+  const Tensor w = Tensor::from(std::vector<float>(256 * 1024, 1.0f), {256, 1024});
+  const Tensor product = test::in("a", {49, 256}).matmul(w);
+  const auto asking = [&](Suggester suggest, const Tensor& y, int64_t constant_bytes) {
+    const Plan plan = inlined(y);
+    Target target = test::target();
+    target.constant_bytes = constant_bytes;
+    size_t count = 0;
+    for (const Proposal& p : propose(suggest, plan, plan.kernels.size() - 1, target, false).proposals)
+      for (const Move& m : p.moves)
+        if (m.kind == MoveKind::PrefetchTile && m.names[1].find(".k") != std::string::npos) {
+          const Applied applied = apply(plan, p.moves, target);
+          CHECK_MESSAGE(applied.plan, applied.reason);
+          ++count;
+        }
+    return count;
+  };
+  const int64_t few = 1 << 20, many = 1 << 30;
+  CHECK(asking(suggest_tile, product, few) == 0);
+  CHECK(asking(suggest_tile, product, many) > 2);
+  CHECK(asking(suggest_fused_tile, (product + test::in("b", {1024})).relu(), few) == 0);
+  CHECK(asking(suggest_fused_tile, (product + test::in("b", {1024})).relu(), many) > 2);
+}
+
 TEST_CASE("fused tile: the product goes under the tile loops of what follows it") {
   const Plan plan =
       inlined((test::in("a", {64, 48}).matmul(test::in("b", {48, 96})) + test::in("c", {96})).relu());
