@@ -27,12 +27,15 @@ constexpr double kBandwidthCores = 8;   // about here main memory is saturated
 constexpr double kMovingShows = 0.15;   // share of moving data that shows where computing takes longer,
 constexpr double kComputingShows = 0.3; // and the other way round
 constexpr double kNotForeseen = 0.6;    // and more of it where loads are issued too late, which they are from
-constexpr double kNearLine = 0.6e-9;    // seconds, of a line from the second level that no prefetcher foresaw
+constexpr double kNearNotForeseen = 0.15; // of reading from the second level
+constexpr double kNearLine = 0.6e-9; // seconds, of a line from the second level that no prefetcher foresaw
 constexpr double kStrayStore =
-    35e-9;                       // seconds, of a store to a line that lies beyond the second level, by itself
-constexpr double kInWindow = 32; // so many instructions for each line read on
-constexpr double kWindow = 256;  // instructions that overlap: nests of a longer body come one after the other
+    35e-9; // seconds, of a store to a line that lies beyond the second level, by itself
+constexpr double kHintsRate = 0.45; // of the third level: few hints can be under way
+constexpr double kInWindow = 32;    // so many instructions for each line read on
+constexpr double kWindow = 256; // instructions that overlap: nests of a longer body come one after the other
 constexpr double kKernelsBetween = 2; // with their constants, till memory for intermediates is used again
+constexpr double kLostAtMost = 0.5;   // of such memory: lines go back to where they came from meanwhile
 constexpr double kCutElsewhere = 0.5; // chance that a value's part was not made by the thread that reads it
 constexpr double kPage = 4096, kFirstTlb = 96, kSecondTlb = 2048;
 constexpr double kFirstTlbMiss = 1e-9, kSecondTlbMiss = 9e-9;
@@ -61,8 +64,10 @@ struct Phase {
   Compute compute;
   std::array<Traffic, 4> links{}; // out of each level but the last
   Traffic near_pages, far_pages;
-  double asked = 0;  // bytes that come from far and were asked for ahead of time
-  double evenly = 0; // of them, each times the share of the computing during which it comes
+  double asked = 0;      // bytes that come from far and were asked for ahead of time
+  double near_asked = 0; // and of those from the second level
+  double evenly = 0;     // of all these, each times the share of the computing during which it comes
+  double spread = 0;     // and what comes by hints alone
 };
 
 /// Cycles of a loop over all its iterations, `times` over, by the loop that holds the body.
@@ -216,8 +221,9 @@ void read_phases(const Target& target, const MachineProfile& machine, Workspace&
     cache.nearest = i == 0;
     cache.loses_constants = target.constant_bytes > machine.levels[i].bytes;
     if (i == 1)
-      cache.loses_places = std::min(1.0, kKernelsBetween * static_cast<double>(target.constant_bytes) /
-                                             target.constants / cache.bytes);
+      cache.loses_places =
+          std::min(kLostAtMost, kKernelsBetween * static_cast<double>(target.constant_bytes) /
+                                    target.constants / cache.bytes);
     if (i == 0 || i + 1 < links) { // the last level is one for all
       cache.threads = threads;
       cache.loses_values = kCutElsewhere * (1 - 1 / threads);
@@ -226,9 +232,11 @@ void read_phases(const Target& target, const MachineProfile& machine, Workspace&
     share_out(cache, [&](Phase& p, const Traffic& t, size_t a) {
       add(t, p.links[i]);
       if (i == 0) space.near[a] = t.read;
+      if (i == 0 && f.accesses[a].ahead != 0) p.near_asked += t.read;
       if (i != std::min<size_t>(1, links - 1)) return;
       const bool is_spread = f.buffers[f.accesses[a].buffer].prefetched;
       if (is_spread || f.accesses[a].ahead != 0) p.asked += t.read;
+      if (is_spread) p.spread += t.read;
       // Of what is read several times from near, all comes from far in the first of these passes, unless it
       // was asked for in the passes before.
       p.evenly += is_spread ? t.read : t.read * std::min(1.0, t.read / std::max(1.0, space.near[a]));
@@ -275,12 +283,16 @@ void add_phase(const Phase& phase, const MachineProfile& machine, double cycle, 
   const double far = phase.links[std::min<size_t>(1, links - 1)].read;
   // What comes from far in a part of the computing can hide behind that part alone.
   const double during = far > 0 ? std::min(1.0, phase.evenly / far) : 1;
-  const double burst = during < 0.99 ? std::max(0.0, far_reads - during * seconds) : 0;
-  data -= burst;
+  const double beyond_second = machine.levels[std::min<size_t>(2, links)].read_bytes_per_second;
+  const double arriving = std::max(far_reads, phase.spread / (kHintsRate * beyond_second) / memory_ways);
+  const double burst = during < 0.99 || phase.spread > 0 ? std::max(0.0, arriving - during * seconds) : 0;
+  data -= std::min(burst, far_reads);
   // The longer of computing and moving counts in full, the other as far as it doesn't hide behind it.
   double hidden = burst + (seconds < data ? kComputingShows * seconds : kMovingShows * data) +
                   kNearLine * phase.links[0].scattered / 64 / ways +
                   kStrayStore * phase.links[std::min<size_t>(1, links - 1)].stray / 64 / ways;
+  if (const double near = phase.links[0].read; near > 0)
+    hidden += kNearNotForeseen * std::max(0.0, 1 - phase.near_asked / near) * link[0];
   if (far > 0) {
     const double for_each_line = compute.instructions / (far / 64);
     const double late = std::max(0.0, 1 - phase.asked / far) * std::min(1.0, for_each_line / kInWindow);
