@@ -23,14 +23,15 @@ bool along(const LoadAttr& load, Expr var) {
   return std::any_of(load.index.begin(), load.index.end(), [&](Expr e) { return depends_on(e, var); });
 }
 
-/// The hints that one iteration of a loop inside `spread` gives, and the conditions of those that have one.
+/// The hints that one iteration of the host gives, and for each the condition under which it is needed.
 struct Hints {
   std::vector<Prefetch> made;
   std::vector<Expr> needed;
   Verdict refused;
 };
 
-/// A load, the loops under the one it is asked ahead along, and which of them take turns and hold the hints.
+/// A load, and the loops that asking for it ahead of time concerns: `ahead`, along which it moves on, and
+/// inside of it `spread`, whose iterations take turns, and `host`, which holds the hints.
 struct Asking {
   const LoadAttr& load;
   Expr ahead;
@@ -63,7 +64,7 @@ std::optional<Hints> ask_evenly(const Asking& a) {
       break;
     }
     start.emplace_back(var, Expr(0));
-    const int64_t extent = (*f)->extent.hi();
+    const int64_t extent = std::max<int64_t>(1, (*f)->extent.hi());
     if (extent > kMostElements / run) return {};
     run *= extent;
     if (f > a.host) continue;

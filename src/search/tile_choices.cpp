@@ -114,7 +114,8 @@ void add_blocks_and_prefetches(const TileProblem& p, bool thorough, std::vector<
 void prefetch_constants(const TileProblem& p, const SuggestContext& context,
                         std::vector<TileChoice>& choices) {
   const auto& levels = context.machine.levels;
-  if (context.target.constant_bytes <= levels[std::min<size_t>(1, levels.size() - 1)].bytes) return;
+  const int64_t kept = levels[std::min<size_t>(1, levels.size() - 1)].bytes;
+  if (context.target.groups || context.target.constant_bytes <= kept) return;
   for (size_t i = 0, n = choices.size(); i < n; ++i) {
     if (!is_constant_along(p, choices[i].vector)) continue;
     if (context.thorough) choices.push_back(choices[i]);

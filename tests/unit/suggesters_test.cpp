@@ -151,9 +151,10 @@ TEST_CASE(
     "tile: a constant's next block is asked for where the program's constants pass through the caches") {
   const Tensor w = Tensor::from(std::vector<float>(256 * 1024, 1.0f), {256, 1024});
   const Tensor product = test::in("a", {49, 256}).matmul(w);
-  const auto asking = [&](Suggester suggest, const Tensor& y, int64_t constant_bytes) {
+  const auto asking = [&](Suggester suggest, const Tensor& y, int64_t constant_bytes, bool groups = false) {
     const Plan plan = inlined(y);
     Target target = test::target();
+    target.groups = groups;
     target.constant_bytes = constant_bytes;
     size_t count = 0;
     for (const Proposal& p : propose(suggest, plan, plan.kernels.size() - 1, target, false).proposals)
@@ -168,6 +169,7 @@ TEST_CASE(
   const int64_t few = 1 << 20, many = 1 << 30;
   CHECK(asking(suggest_tile, product, few) == 0);
   CHECK(asking(suggest_tile, product, many) > 2);
+  CHECK(asking(suggest_tile, product, many, true) == 0); // OpenCL C has no such hints
   CHECK(asking(suggest_fused_tile, (product + test::in("b", {1024})).relu(), few) == 0);
   CHECK(asking(suggest_fused_tile, (product + test::in("b", {1024})).relu(), many) > 2);
 }
