@@ -220,7 +220,7 @@ void read_phases(const Target& target, const MachineProfile& machine, Workspace&
     CacheShape cache = cache_shape(machine.levels[i].bytes, i + 1 < links);
     cache.nearest = i == 0;
     cache.loses_constants = target.constant_bytes > machine.levels[i].bytes;
-    if (i == 1)
+    if (i > 0)
       cache.loses_places =
           std::min(kLostAtMost, kKernelsBetween * static_cast<double>(target.constant_bytes) /
                                     target.constants / cache.bytes);
