@@ -47,7 +47,8 @@ std::vector<std::shared_ptr<Storage>> Storage::allocate_together(std::span<const
   size_t end = 0;
   for (const size_t size : bytes) {
     starts.push_back(end);
-    end += (std::min(size, kMostBytes) + kAlignment - 1) / kAlignment * kAlignment;
+    // What is more than can be had stays more, and does not overflow.
+    end += (std::min(size, kMostBytes + 1) + kAlignment - 1) / kAlignment * kAlignment;
   }
   const std::shared_ptr<Storage> all = allocate(end);
   std::vector<std::shared_ptr<Storage>> parts;

@@ -27,12 +27,12 @@ constexpr double kBandwidthCores = 8;   // about here main memory is saturated
 constexpr double kMovingShows = 0.15;   // share of moving data that shows where computing takes longer,
 constexpr double kComputingShows = 0.3; // and the other way round
 constexpr double kNotForeseen = 0.6;    // and more of it where loads are issued too late, which they are from
-constexpr double kNearNotForeseen = 0.15; // of reading from the second level
-constexpr double kNearLine = 0.6e-9; // seconds, of a line from the second level that no prefetcher foresaw
-constexpr double kStrayStore =
-    35e-9; // seconds, of a store to a line that lies beyond the second level, by itself
-constexpr double kHintsRate = 0.45; // of the third level: few hints can be under way
-constexpr double kInWindow = 32;    // so many instructions for each line read on
+constexpr double kInWindow = 32;        // so many instructions for each line read on
+constexpr double kNearNotForeseen =
+    0.15;                             // share of reading from the second level that shows, if not asked for
+constexpr double kNearLine = 0.6e-9;  // seconds, of a line from the second level that no prefetcher foresaw
+constexpr double kStrayStore = 35e-9; // seconds, of a store to a single line beyond the second level
+constexpr double kHintsRate = 0.45;   // of the third level's: few hints can be under way
 constexpr double kWindow = 256; // instructions that overlap: nests of a longer body come one after the other
 constexpr double kKernelsBetween = 2; // with their constants, till memory for intermediates is used again
 constexpr double kLostAtMost = 0.5;   // of such memory: lines go back to where they came from meanwhile
@@ -198,6 +198,9 @@ struct Workspace {
   std::vector<Phase> phases;  // by loop
 };
 
+/// Behind it is what counts as far: all beyond the second level.
+size_t far_link(size_t links) { return std::min<size_t>(1, links - 1); }
+
 void add(const Traffic& from, Traffic& to) {
   to.read += from.read;
   to.written += from.written;
@@ -233,7 +236,7 @@ void read_phases(const Target& target, const MachineProfile& machine, Workspace&
       add(t, p.links[i]);
       if (i == 0) space.near[a] = t.read;
       if (i == 0 && f.accesses[a].ahead != 0) p.near_asked += t.read;
-      if (i != std::min<size_t>(1, links - 1)) return;
+      if (i != far_link(links)) return;
       const bool is_spread = f.buffers[f.accesses[a].buffer].prefetched;
       if (is_spread || f.accesses[a].ahead != 0) p.asked += t.read;
       if (is_spread) p.spread += t.read;
@@ -264,6 +267,19 @@ Traffic beyond(const Traffic& inner, const Traffic& outer) {
           std::max(0.0, inner.streamed - outer.streamed), std::max(0.0, inner.scattered - outer.scattered)};
 }
 
+/// What comes from far in a part of the computing can hide behind that part alone: what doesn't of so many
+/// seconds of reading.
+double burst_seconds(const Phase& phase, const MachineProfile& machine, double computing, double far_reads,
+                     double memory_ways) {
+  const size_t links = std::min(machine.levels.size() - 1, phase.links.size());
+  const double far = phase.links[far_link(links)].read;
+  const double during = far > 0 ? std::min(1.0, phase.evenly / far) : 1;
+  if (during >= 0.99 && phase.spread <= 0) return 0;
+  const double hints = kHintsRate * machine.levels[std::min<size_t>(2, links)].read_bytes_per_second;
+  const double arriving = std::max(far_reads, phase.spread / hints / memory_ways);
+  return std::max(0.0, arriving - during * computing);
+}
+
 void add_phase(const Phase& phase, const MachineProfile& machine, double cycle, double ways, Terms& terms) {
   const Compute& compute = phase.compute;
   const double memory_ways = std::min({ways, static_cast<double>(machine.cores), kBandwidthCores});
@@ -280,17 +296,13 @@ void add_phase(const Phase& phase, const MachineProfile& machine, double cycle, 
     if (i > 0) far_reads += s * own.read / std::max(1.0, own.read + own.written + own.streamed);
     data += s;
   }
-  const double far = phase.links[std::min<size_t>(1, links - 1)].read;
-  // What comes from far in a part of the computing can hide behind that part alone.
-  const double during = far > 0 ? std::min(1.0, phase.evenly / far) : 1;
-  const double beyond_second = machine.levels[std::min<size_t>(2, links)].read_bytes_per_second;
-  const double arriving = std::max(far_reads, phase.spread / (kHintsRate * beyond_second) / memory_ways);
-  const double burst = during < 0.99 || phase.spread > 0 ? std::max(0.0, arriving - during * seconds) : 0;
+  const double far = phase.links[far_link(links)].read;
+  const double burst = burst_seconds(phase, machine, seconds, far_reads, memory_ways);
   data -= std::min(burst, far_reads);
   // The longer of computing and moving counts in full, the other as far as it doesn't hide behind it.
   double hidden = burst + (seconds < data ? kComputingShows * seconds : kMovingShows * data) +
                   kNearLine * phase.links[0].scattered / 64 / ways +
-                  kStrayStore * phase.links[std::min<size_t>(1, links - 1)].stray / 64 / ways;
+                  kStrayStore * phase.links[far_link(links)].stray / 64 / ways;
   if (const double near = phase.links[0].read; near > 0)
     hidden += kNearNotForeseen * std::max(0.0, 1 - phase.near_asked / near) * link[0];
   if (far > 0) {

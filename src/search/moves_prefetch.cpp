@@ -23,11 +23,10 @@ bool along(const LoadAttr& load, Expr var) {
   return std::any_of(load.index.begin(), load.index.end(), [&](Expr e) { return depends_on(e, var); });
 }
 
-/// The hints that one iteration of the host gives, and for each the condition under which it is needed.
-struct Hints {
-  std::vector<Prefetch> made;
-  std::vector<Expr> needed;
-  Verdict refused;
+/// What one iteration of the host asks for, where `needed` is 1.
+struct Hint {
+  Prefetch asks;
+  Expr needed;
 };
 
 /// A load, and the loops that asking for it ahead of time concerns: `ahead`, along which it moves on, and
@@ -50,7 +49,7 @@ struct Asking {
 /// What is read in one go from its beginning to its end is asked for in the same way, evenly: all turns and
 /// all iterations in them ask for the same number of bytes, and the hardware foresees the next. Nothing if
 /// the load jumps.
-std::optional<Hints> ask_evenly(const Asking& a) {
+std::optional<std::vector<Hint>> ask_evenly(const Asking& a) {
   const Expr flat = flat_index(*a.load.buffer, a.load.index);
   int64_t run = 1, iterations = 1; // elements; of the host and the loops around it that belong to the run
   Expr at = 0;
@@ -76,21 +75,18 @@ std::optional<Hints> ask_evenly(const Asking& a) {
   const int64_t streams = run * a.element_bytes() < kStreams * kLeastStream ? 1 : kStreams;
   const Expr now = (*a.spread)->var * iterations + at;
   const Expr from = mod(now, streams) * ((run + streams - 1) / streams) + floordiv(now, streams) * step;
-  Hints out;
+  std::vector<Hint> out;
   for (int64_t h = 0; h < step; h += line) {
-    out.made.push_back(a.hint(start));
-    Expr& last = out.made.back().index.back();
+    out.push_back({a.hint(start), Expr(1)});
+    Expr& last = out.back().asks.index.back();
     last = last + from + h;
-    out.needed.push_back(Expr(1));
   }
   return out;
 }
 
 /// Which lines of what one iteration of the host reads: one loop after the other takes its digit of the
-/// number of the line.
-Hints ask_by_lines(const Asking& a) {
-  Hints out;
-  const std::string& operand = a.load.buffer->name;
+/// number of the line. Nothing if they are too uneven to number.
+std::optional<std::vector<Hint>> ask_by_lines(const Asking& a) {
   const Expr flat = flat_index(*a.load.buffer, a.load.index);
   struct Digit {
     Expr var;
@@ -103,16 +99,14 @@ Hints ask_by_lines(const Asking& a) {
     if (!along(a.load, var)) continue;
     const auto stride = stride_of(flat, var);
     const int64_t extent = (*f)->extent.hi();
-    if (!stride || !stride->is_const() || extent > 64) {
-      out.refused = fmt::format("{} is read unevenly", operand);
-      return out;
-    }
+    if (!stride || !stride->is_const() || extent > 64) return {};
     const int64_t bytes = std::abs(stride->value()) * a.element_bytes();
     const int64_t step = std::clamp<int64_t>(bytes == 0 ? kLine : kLine / bytes, 1, extent);
     digits.push_back({var, step, (extent + step - 1) / step});
     lines *= digits.back().count;
   }
   const int64_t hints = (lines + a.turns - 1) / a.turns;
+  std::vector<Hint> out;
   for (int64_t h = 0; h < hints; ++h) {
     const Expr line = (*a.spread)->var * hints + h;
     Substitution vars;
@@ -121,8 +115,7 @@ Hints ask_by_lines(const Asking& a) {
       vars.emplace_back(digit->var, mod(rest, digit->count) * digit->step);
       rest = floordiv(rest, digit->count);
     }
-    out.made.push_back(a.hint(std::move(vars)));
-    out.needed.push_back(lt(line, lines));
+    out.push_back({a.hint(std::move(vars)), lt(line, lines)});
   }
   return out;
 }
@@ -174,24 +167,22 @@ Verdict prefetch_tile(Draft& draft, const Move& move, const Target& target) {
 
   const int64_t turns = std::max<int64_t>(1, (*spread)->extent.hi());
   const Asking asking{load, ahead.var, spread, host, inside.end(), turns};
-  std::optional<Hints> even = ask_evenly(asking);
-  const Hints hints = even ? std::move(*even) : ask_by_lines(asking);
-  if (!hints.refused.empty()) return hints.refused;
-  if (hints.made.size() > kMostHints)
-    return fmt::format("{} iterations of {} are too few", turns, spread_name);
+  std::optional<std::vector<Hint>> hints = ask_evenly(asking);
+  if (!hints) hints = ask_by_lines(asking);
+  if (!hints) return fmt::format("{} is read unevenly", operand);
+  if (hints->size() > kMostHints) return fmt::format("{} iterations of {} are too few", turns, spread_name);
 
   int id = fresh_loop_id(draft.body, stage);
   Block made;
-  for (size_t h = 0; h < hints.made.size(); ++h) {
-    const Expr needed = hints.needed[h];
+  for (const auto& [asks, needed] : *hints) {
     if (needed.is_const()) {
-      made.push_back(Stmt{hints.made[h]});
+      made.push_back(Stmt{asks});
       continue;
     }
     const Expr var = loop_var(id, fmt::format("{}.f{}", stage_name, id % 1024), needed);
     ++id;
     made.push_back(Stmt{For{var, needed, LoopKind::Serial, 0, {}}});
-    std::get<For>(made.back().node).body.push_back(Stmt{hints.made[h]});
+    std::get<For>(made.back().node).body.push_back(Stmt{asks});
   }
   Block& body = (*host)->body;
   body.insert(body.begin(), std::make_move_iterator(made.begin()), std::make_move_iterator(made.end()));

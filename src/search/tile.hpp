@@ -16,7 +16,8 @@ struct TileProblem {
     int64_t extent; // upper bound
     double average;
     double store_stride;
-    std::string around_inner{}; // set if two of the consumer's loops make up the axis: `around` is the outer one
+    std::string
+        around_inner{}; // set if two of the consumer's loops make up the axis: `around` is the outer one
     int64_t inner_extent = 0;
   };
   struct Operand {
@@ -29,18 +30,18 @@ struct TileProblem {
   std::vector<Loop> out, reduce;
   std::vector<Operand> operands;
   int lanes = 1;
-  int scratch = 0; // number of the next scratch buffer
+  int scratch = 0;   // number of the next scratch buffer
   bool whole = true; // the nest lies under no other loop
   bool fused() const { return !out.empty() && !out[0].around.empty(); }
 };
 
 /// One choice of everything a tiling decides.
 struct TileChoice {
-  int vector = 0;            // position in out: the loop along the lanes
-  int rows = -1;             // position in out: the other loop of the tile; -1: none
-  int vectors = 1;           // registers along the lanes
-  int height = 1;            // rows in the tile
-  bool rows_outside = false; // order of the tile loops
+  int vector = 0;              // position in out: the loop along the lanes
+  int rows = -1;               // position in out: the other loop of the tile; -1: none
+  int vectors = 1;             // registers along the lanes
+  int height = 1;              // rows in the tile
+  bool rows_outside = false;   // order of the tile loops
   bool panels_outside = false; // the tiles along the lanes outermost: a panel serves all other axes at once
   bool pack_vector = false, pack_rows = false;
   int64_t vector_block = 0; // elements; 0: none
@@ -51,8 +52,8 @@ struct TileChoice {
 std::vector<TileChoice> tile_choices(const TileProblem& problem, const SuggestContext& context);
 Proposal tile_moves(const TileProblem& problem, const TileChoice& choice);
 
-/// The update nests of a kernel's reductions that are untouched so far and worth tiling: whole ones, and what lies
-/// under the loops that they share with other nests.
+/// The update nests of a kernel's reductions that are untouched so far and worth tiling: whole ones, and what
+/// lies under the loops that they share with other nests.
 std::vector<TileProblem> read_tile_problems(const Features& features, const lower::Program& program,
                                             const ast::Kernel& kernel, const Target& target);
 

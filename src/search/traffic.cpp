@@ -331,8 +331,8 @@ private:
       if (m.read && lost > 0) add_read(m, m.bytes * times * lost);
       if (m.writer < 0) return;
       Traffic& t = (*out_)[m.writer];
-      const bool is_given = f_->buffers[f_->accesses[m.writer].buffer].buffer->scope == ast::Scope::Global;
-      if (is_given && !m.read && !m.streamed) {
+      const bool is_result = f_->buffers[f_->accesses[m.writer].buffer].buffer->scope == ast::Scope::Global;
+      if (is_result && !m.read && !m.streamed) {
         const double lost_places = m.bytes * times * cache_.loses_places;
         t.written += lost_places;
         t.stray += stray(m, lost_places);

@@ -16,7 +16,7 @@ struct CacheShape {
   double sets, ways;            // sets 0: never in conflict
   bool nearest = false;         // what was asked for a tile ahead is gone again when it is read
   bool loses_constants = false; // between two runs of a kernel
-  double loses_places = 0;      // share of where results go to, since others have lain there
+  double loses_places = 0;      // share of the lines that results are stored to, since they were used last
   double loses_values = 0;      // share of what the nest or kernel before has left for this one
   double threads = 1;           // that have such a cache each: what they share comes into all of them
 };
@@ -31,7 +31,8 @@ struct Traffic {
 
 /// Traffic into the caches of all threads, by the access that causes it: of several to one buffer the first,
 /// or that which asks for it ahead of time. A kernel whose data fits as a whole moves nothing, as it is run
-/// again and again; but for what the cache loses in between: constants, and a share of values.
+/// again and again; but for what the cache loses in between: constants, a share of values,
+/// and a share of the lines that results are stored to.
 void traffic(const Features& features, const CacheShape& cache, std::vector<Traffic>& accesses);
 
 } // namespace lathe::search

@@ -41,7 +41,7 @@ TEST_CASE("softmax over rows and a product with bias and gelu are one kernel eac
 TEST_CASE("a product comes near the machine's peak, by the model") {
   const SearchResult r = test::searched(matmul(512));
   const double rate = 2.0 * 512 * 512 * 512 / r.predicted_seconds;
-  CHECK(rate > 0.65 * test::machine().flops_per_second[2]);
+  CHECK(rate > 0.69 * test::machine().flops_per_second[2]);
   CHECK(rate < test::machine().flops_per_second[2] * 1.001);
 }
 

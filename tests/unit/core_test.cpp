@@ -213,6 +213,27 @@ TEST_CASE("storage") {
   std::memset(large->data(), 1, several_pages);
   CHECK_THROWS_AS(Storage::allocate(SIZE_MAX), Error);
   CHECK_THROWS_AS(Storage::allocate(size_t{1} << 62), Error);
+  for (const size_t too_many : {SIZE_MAX, size_t{1} << 62, (size_t{1} << 40) + 1})
+    CHECK_THROWS_AS(Storage::allocate_together(std::vector<size_t>{16, too_many, 16}), Error);
+}
+
+TEST_CASE("storages that lie together are apart, in order, and keep their memory one by one") {
+  const std::vector<size_t> sizes{1000, 0, 1, 128};
+  std::vector<StorageRef> parts = Storage::allocate_together(sizes);
+  REQUIRE(parts.size() == sizes.size());
+  const char* end = nullptr;
+  for (size_t k = 0; k < sizes.size(); ++k) {
+    char* data = static_cast<char*>(parts[k]->data());
+    CHECK(parts[k]->bytes() == sizes[k]);
+    CHECK(reinterpret_cast<uintptr_t>(data) % Storage::kAlignment == 0);
+    if (end) CHECK(data >= end);
+    end = data + sizes[k];
+    std::fill_n(data, sizes[k], static_cast<char>(k + 1));
+  }
+  const StorageRef last = parts.back();
+  parts.clear();
+  const char* data = static_cast<const char*>(last->data());
+  CHECK(std::all_of(data, data + 128, [](char c) { return c == 4; }));
 }
 
 namespace {

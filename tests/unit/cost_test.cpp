@@ -23,6 +23,19 @@ double seconds(const std::string& text, const Target& t = test::target()) {
   return cost_of(text, t).seconds - test::machine().launch_seconds;
 }
 
+/// What all accesses of a kernel move into the cache, of one kind of traffic.
+double total(const std::string& text, const CacheShape& cache, double Traffic::*kind,
+             const Target& t = test::target()) {
+  const ast::Kernel kernel = ast::parse(text);
+  Features f;
+  read_features(kernel, t, f);
+  std::vector<Traffic> accesses;
+  traffic(f, cache, accesses);
+  double sum = 0;
+  for (const Traffic& access : accesses) sum += access.*kind;
+  return sum;
+}
+
 /// Every `from`, of which there is at least one.
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
   size_t at = text.find(from);
@@ -281,14 +294,7 @@ TEST_CASE("chunks of a loop touch together what the loop touches") {
   // The 14 rows of a transform's points, and the same in chunks of 4, of which the last is half as long: the
   // points are as far apart as all rows are long.
   const auto bytes_read = [](const std::string& text) {
-    const ast::Kernel k = ast::parse(text);
-    Features f;
-    read_features(k, test::target(), f);
-    std::vector<Traffic> accesses;
-    traffic(f, cache_shape(8 << 10, false), accesses);
-    double sum = 0;
-    for (const Traffic& t : accesses) sum += t.read;
-    return sum;
+    return total(text, cache_shape(8 << 10, false), &Traffic::read);
   };
   const double whole = bytes_read(R"(kernel k(a: f32[3, 14, 64] in, y: f32[14, 64] out) {
   for i in 14 {
@@ -334,22 +340,16 @@ TEST_CASE("what threads share comes into the caches of each, what they divide in
 }
 
 TEST_CASE("of what fits, values that another thread may have made are read again in part") {
-  const ast::Kernel k = ast::parse(R"(kernel k(b: f32[4096] in, y: f32[4096] out) {
-  for i in 4096 parallel {
-    y[i] = b[i]
-  }
-})");
-  Features f;
-  read_features(k, test::target(2), f);
-  const auto read = [&](double lost) {
+  const auto read = [](double lost) {
     CacheShape cache = cache_shape(64 << 10, false);
     cache.threads = 2;
     cache.loses_values = lost;
-    std::vector<Traffic> accesses;
-    traffic(f, cache, accesses);
-    double sum = 0;
-    for (const Traffic& t : accesses) sum += t.read;
-    return sum;
+    return total(R"(kernel k(b: f32[4096] in, y: f32[4096] out) {
+  for i in 4096 parallel {
+    y[i] = b[i]
+  }
+})",
+                 cache, &Traffic::read, test::target(2));
   };
   CHECK(read(0) == 0);
   CHECK(read(0.25) == doctest::Approx(0.25 * 4096 * 4).epsilon(0.01)); // not y, which is written
@@ -426,7 +426,7 @@ TEST_CASE("what is read in passes comes from afar in the first, unless the passe
 }
 
 TEST_CASE("a share of where results go to has left the cache, and results in scratch have not") {
-  const ast::Kernel k = ast::parse(R"(kernel k(a: f32[4096] in, y: f32[4096] out) {
+  const std::string reversed = R"(kernel k(a: f32[4096] in, y: f32[4096] out) {
   alloc s: f32[4096] packed {
     for i in 4096 {
       s[i] = a[i]
@@ -435,33 +435,20 @@ TEST_CASE("a share of where results go to has left the cache, and results in scr
       y[j] = s[4095 - j]
     }
   }
-})");
-  Features f;
-  read_features(k, test::target(), f);
+})";
   CacheShape cache = cache_shape(1 << 20, false);
   for (const double share : {0.0, 0.5, 1.0}) {
     cache.loses_places = share;
-    std::vector<Traffic> accesses;
-    traffic(f, cache, accesses);
-    double written = 0;
-    for (const Traffic& t : accesses) written += t.written;
-    CHECK(written == doctest::Approx(share * 4096 * 4));
+    CHECK(total(reversed, cache, &Traffic::written) == doctest::Approx(share * 4096 * 4));
   }
 }
 
 TEST_CASE("stores that jump wait for each line, stores in a row do not") {
   const auto stray = [](const std::string& index) {
-    const ast::Kernel k =
-        ast::parse("kernel k(a: f32[4096] in, y: f32[1024, 1024] out) {\n  for i in 1024 {\n"
-                   "    for j in 1024 {\n      y[" +
-                   index + "] = a[j]\n    }\n  }\n}");
-    Features f;
-    read_features(k, test::target(), f);
-    std::vector<Traffic> accesses;
-    traffic(f, cache_shape(64 << 10, false), accesses);
-    double sum = 0;
-    for (const Traffic& t : accesses) sum += t.stray;
-    return sum;
+    return total("kernel k(a: f32[4096] in, y: f32[1024, 1024] out) {\n  for i in 1024 {\n"
+                 "    for j in 1024 {\n      y[" +
+                     index + "] = a[j]\n    }\n  }\n}",
+                 cache_shape(64 << 10, false), &Traffic::stray);
   };
   CHECK(stray("i, j") == 0);
   CHECK(stray("j, i") > 1024 * 1024 * 4.0);

@@ -6,6 +6,7 @@
 #include "compile/constants.hpp"
 #include "compile/measure.hpp"
 #include "compile/pipeline.hpp"
+#include "compile/target.hpp"
 #include "graph/tensor_impl.hpp"
 #include "search/search.hpp"
 #include "support/devices.hpp"
@@ -107,6 +108,16 @@ TEST_CASE("the copy is made once for all programs that read it alike, and goes w
   const std::weak_ptr<Storage> gone = first[0];
   first.clear();
   CHECK(gone.expired());
+}
+
+TEST_CASE("the target knows how many constants make up nearly all of their bytes") {
+  const Tensor bias = Tensor::from(values(64, 5), {64});
+  const Tensor first = Tensor::from(values(32 * 64, 6), {32, 64}),
+               second = Tensor::from(values(64 * 48, 7), {64, 48});
+  const auto program = lowered((Tensor::input("x", {8, 32}).matmul(first) + bias).relu().matmul(second));
+  const search::Target target = pipeline::target_for({.threads = 1}, *program);
+  CHECK(target.constant_bytes == 4 * (64 + 32 * 64 + 64 * 48));
+  CHECK(target.constants == 2);
 }
 
 TEST_CASE("what can't be packed beforehand says why") {
