@@ -13,6 +13,8 @@ namespace {
 constexpr size_t kMaxDepth = 200;
 /// Loops of known length are unrolled: a trace may take so many nodes.
 constexpr size_t kMaxNodes = 2'000'000;
+/// Of one value that decides what is computed, such as a shape or a mask: it is held on the host.
+constexpr int64_t kMaxLookedAt = int64_t{1} << 24;
 
 class Deeper {
 public:
@@ -174,6 +176,9 @@ std::vector<Value> Tracer::run_function(Frame& caller, const NodeDef& node, cons
 }
 
 std::vector<Scalar> Tracer::elements(Frame& frame, const Tensor& tensor, std::vector<Value>* kept) {
+  if (const int64_t count = is_static(tensor.shape()) ? tensor.element_count() : 0; count > kMaxLookedAt)
+    throw Error(ErrorKind::Limit,
+                fmt::format("{} values decide what is computed, expected at most {}", count, kMaxLookedAt));
   if (tensor.inputs().empty()) return host_elements(tensor);
   for (const auto& [seen, elements] : seen_)
     if (seen.impl() == tensor.impl()) return elements;

@@ -245,6 +245,12 @@ TEST_CASE("tensors without elements go through what moves, and come of what sele
   CHECK_THROWS_AS(one("Reshape", {none, Tensor::from(Integers{6})}), Error);
 }
 
+TEST_CASE("a shape of millions of sizes is refused before they are read") {
+  const Tensor ones = Tensor::full({int64_t{1} << 25}, int64_t{1});
+  CHECK_THROWS_WITH_AS(one("Reshape", {counting({1}), ones}),
+                       doctest::Contains("33554432 values decide what is computed"), Error);
+}
+
 TEST_CASE("equal NaNs are one value, the largest") {
   const float nan = std::nanf("");
   const auto y = run_node("Unique", {Tensor::from({nan, 2.f, nan, 1.f})}, {}, 4);
