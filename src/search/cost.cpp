@@ -4,6 +4,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "render/prefetch.hpp"
 #include "search/search.hpp"
 #include "search/traffic.hpp"
 
@@ -31,7 +32,8 @@ constexpr double kInWindow = 32;        // so many instructions for each line re
 constexpr double kNearNotForeseen =
     0.15;                             // share of reading from the second level that shows, if not asked for
 constexpr double kNearLine = 0.6e-9;  // seconds, of a line from the second level that no prefetcher foresaw
-constexpr double kStrayStore = 35e-9; // seconds, of a store to a single line beyond the second level
+constexpr double kStrayStore = 52e-9; // seconds, of a store to a single line beyond the second level
+constexpr double kStoreBuffer = 64;   // lines that wait for their place while computing goes on
 constexpr double kHintsRate = 0.45;   // of the third level's: few hints can be under way
 constexpr double kWindow = 256; // instructions that overlap: nests of a longer body come one after the other
 constexpr double kKernelsBetween = 2; // with their constants, till memory for intermediates is used again
@@ -57,6 +59,8 @@ double cycles_per_iteration(const Work& w, const Target& target) {
 
 struct Compute {
   double total = 0, latency = 0, spills = 0, overhead = 0, instructions = 0;
+  double inside = 0;     // of the loops in it, which are phases of their own
+  double iterations = 0; // over all executions
 };
 
 /// A body with all its executions: what overlaps in time. One phase follows the other.
@@ -81,8 +85,10 @@ void add_cycles(const Features& f, int index, double times, const Target& target
   bool has_children = false;
   for (int child = index + 1; child < l.end; child = f.loops[child].end) {
     add_cycles(f, child, iterations, target, phases);
+    sum.inside += phases[child].compute.total + phases[child].compute.inside;
     has_children = true;
   }
+  sum.iterations = iterations;
   // The loops of a straight-line body were counted with the loop around them.
   if (straight && body.empty()) return;
   double overhead = 0;
@@ -209,6 +215,13 @@ void add(const Traffic& from, Traffic& to) {
   to.stray += from.stray;
 }
 
+/// Of hints for the next tile: during the shortest tile the longest may be asked for.
+double evenness(const Features& f, const AccessInfo& access) {
+  const int ahead = f.loop_ahead(access);
+  const double longest = ahead < 0 ? 1 : unevenness(f, ahead);
+  return 1 / (longest * longest);
+}
+
 void read_phases(const Target& target, const MachineProfile& machine, Workspace& space) {
   const Features& f = space.features;
   space.phases.assign(f.loops.size(), {});
@@ -235,14 +248,18 @@ void read_phases(const Target& target, const MachineProfile& machine, Workspace&
     share_out(cache, [&](Phase& p, const Traffic& t, size_t a) {
       add(t, p.links[i]);
       if (i == 0) space.near[a] = t.read;
-      if (i == 0 && f.accesses[a].ahead != 0) p.near_asked += t.read;
+      const AccessInfo& access = f.accesses[a];
+      const int64_t bytes_ahead = access.ahead * f.buffers[access.buffer].element_bytes;
+      if (i == 0 && access.ahead != 0 && render::cache_level_ahead(bytes_ahead) == render::CacheLevel::First)
+        p.near_asked += t.read;
       if (i != far_link(links)) return;
-      const bool is_spread = f.buffers[f.accesses[a].buffer].prefetched;
-      if (is_spread || f.accesses[a].ahead != 0) p.asked += t.read;
+      const bool is_spread = f.buffers[access.buffer].is_prefetched();
+      if (is_spread || access.ahead != 0) p.asked += t.read;
       if (is_spread) p.spread += t.read;
       // Of what is read several times from near, all comes from far in the first of these passes, unless it
       // was asked for in the passes before.
-      p.evenly += is_spread ? t.read : t.read * std::min(1.0, t.read / std::max(1.0, space.near[a]));
+      p.evenly +=
+          t.read * (is_spread ? evenness(f, access) : std::min(1.0, t.read / std::max(1.0, space.near[a])));
     });
   }
   const auto tlb = [&](double entries) {
@@ -287,22 +304,40 @@ void add_phase(const Phase& phase, const MachineProfile& machine, double cycle, 
   const size_t links = std::min(machine.levels.size() - 1, phase.links.size());
   // A line is charged once, at the rate of the furthest level that it comes from: nearer links carry it while
   // it is waited for, and are busy with nothing else.
-  double link[3] = {0, 0, 0}, data = 0, far_reads = 0;
+  double link[3] = {0, 0, 0}, data = 0, far_reads = 0, far_writes = 0;
   for (size_t i = 0; i < links; ++i) {
     const bool last = i + 1 == links;
     const Traffic own = last ? phase.links[i] : beyond(phase.links[i], phase.links[i + 1]);
     const double s = link_seconds(own, machine, i + 1, last) / (last ? memory_ways : ways);
     link[last ? 2 : std::min<size_t>(i, 1)] += s;
-    if (i > 0) far_reads += s * own.read / std::max(1.0, own.read + own.written + own.streamed);
+    if (i > 0) {
+      const double reads = s * own.read / std::max(1.0, own.read + own.written + own.streamed);
+      far_reads += reads;
+      far_writes += s - reads;
+    }
     data += s;
   }
-  const double far = phase.links[far_link(links)].read;
+  const Traffic& beyond_near = phase.links[far_link(links)];
+  const double far = beyond_near.read;
   const double burst = burst_seconds(phase, machine, seconds, far_reads, memory_ways);
-  data -= std::min(burst, far_reads);
-  // The longer of computing and moving counts in full, the other as far as it doesn't hide behind it.
-  double hidden = burst + (seconds < data ? kComputingShows * seconds : kMovingShows * data) +
-                  kNearLine * phase.links[0].scattered / 64 / ways +
-                  kStrayStore * phase.links[far_link(links)].stray / 64 / ways;
+  // What hints bring is under way while nearer data is waited for.
+  const double by_hints =
+      far > 0 ? (far_reads - std::min(burst, far_reads)) * std::min(1.0, phase.spread / far) : 0;
+  data -= std::min(burst, far_reads) + by_hints;
+  double stray = kStrayStore * beyond_near.stray / 64 / ways, stored_meanwhile = 0;
+  if (beyond_near.written / 64 <= kStoreBuffer * compute.iterations) {
+    stored_meanwhile = std::min(far_writes + stray, compute.inside * cycle / ways);
+    const double share = stored_meanwhile / std::max(1e-15, far_writes + stray);
+    data -= share * far_writes;
+    stray *= 1 - share;
+  }
+  // The longest of computing, moving and hints counts in full, the others as far as they don't hide behind
+  // it.
+  const double longest = std::max({seconds, data, by_hints});
+  double hidden =
+      burst + (seconds < longest ? kComputingShows * seconds : 0) +
+      kMovingShows * ((data < longest ? data : 0) + (by_hints < longest ? by_hints : 0) + stored_meanwhile) +
+      kNearLine * phase.links[0].scattered / 64 / ways + stray;
   if (const double near = phase.links[0].read; near > 0)
     hidden += kNearNotForeseen * std::max(0.0, 1 - phase.near_asked / near) * link[0];
   if (far > 0) {
@@ -314,14 +349,15 @@ void add_phase(const Phase& phase, const MachineProfile& machine, double cycle, 
   terms[kPages] += ((phase.near_pages.scattered / kPage) * kFirstTlbMiss +
                     (phase.far_pages.scattered / kPage) * kSecondTlbMiss) /
                    ways;
-  if (seconds >= data) {
+  if (seconds >= longest) {
     terms[kLatency] += compute.latency * cycle / ways;
     terms[kSpills] += compute.spills * cycle / ways;
     terms[kLoops] += compute.overhead * cycle / ways;
     terms[kArithmetic] +=
         (compute.total - compute.latency - compute.spills - compute.overhead) * cycle / ways;
   } else {
-    for (size_t i = 0; i < 3; ++i) terms[kFromL2 + i] += link[i];
+    const double all = link[0] + link[1] + link[2];
+    for (size_t i = 0; i < 3; ++i) terms[kFromL2 + i] += link[i] * longest / all;
   }
 }
 

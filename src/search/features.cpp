@@ -42,7 +42,9 @@ private:
     Work& body = loops_.body(loops_.size());
     body.loads += 1;
     body.other += 2;
-    f_.buffers[static_cast<size_t>(loops_.buffer_index(hint.buffer.get()))].prefetched = true;
+    BufferInfo& buffer = f_.buffers[static_cast<size_t>(loops_.buffer_index(hint.buffer.get()))];
+    const double at = std::max(0.0, loops_.offset(*hint.buffer, hint.index));
+    buffer.asked_at = buffer.is_prefetched() ? std::min(buffer.asked_at, at) : at;
   }
 
   void read_alloc(const ast::Alloc& alloc) {
@@ -90,6 +92,13 @@ private:
 };
 
 } // namespace
+
+int Features::loop_ahead(const AccessInfo& a) const {
+  const double ahead = buffers[static_cast<size_t>(a.buffer)].asked_at - a.offset;
+  for (int l = a.loop; l >= 0 && ahead > 0; l = loops[l].parent)
+    if (stride(a, l) == ahead) return l;
+  return -1;
+}
 
 void read_features(const ast::Kernel& kernel, const Target& target, Features& out) {
   out.loops.clear();

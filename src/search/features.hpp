@@ -50,8 +50,9 @@ struct BufferInfo {
   const ast::Buffer* buffer;
   double elements;
   int element_bytes;
-  bool prefetched;       // asked for before it is read
+  double asked_at = -1;  // the element that is asked for in the first iteration of all loops, -1: none
   bool constant = false; // of the program
+  bool is_prefetched() const { return asked_at >= 0; }
 };
 
 struct Features {
@@ -64,6 +65,8 @@ struct Features {
 
   /// Elements per step of `loop` (an index), which must enclose the access.
   double stride(const AccessInfo& a, int loop) const { return strides[a.strides + loops[loop].depth]; }
+  /// The loop whose next iteration hints ask for what this access reads then; -1: none.
+  int loop_ahead(const AccessInfo& a) const;
 };
 
 /// Reads into `out`, whose memory is reused.

@@ -111,21 +111,30 @@ int LoopsAround::buffer_index(const ast::Buffer* buffer) {
     if (features_.buffers[i].buffer == buffer) return static_cast<int>(i);
   double elements = 1;
   for (const Expr& e : buffer->shape) elements *= std::max(1.0, value(e, At::First));
-  features_.buffers.push_back({buffer, elements, size_of(buffer->dtype), false});
+  features_.buffers.push_back({buffer, elements, size_of(buffer->dtype)});
   return static_cast<int>(features_.buffers.size()) - 1;
+}
+
+double LoopsAround::offset(const ast::Buffer& buffer, const std::vector<Expr>& index) const {
+  double sum = 0, row = 1;
+  for (size_t d = index.size(); d-- > 0;) {
+    sum += row * value(index[d], At::First);
+    row *= std::max(1.0, value(buffer.shape[d], At::First));
+  }
+  return sum;
 }
 
 uint64_t LoopsAround::add_access(const ast::Buffer* buffer, const std::vector<Expr>& index,
                                  AccessInfo access) {
   access.buffer = buffer_index(buffer);
   access.loop = innermost();
+  access.offset = offset(*buffer, index);
   access.strides = static_cast<uint32_t>(features_.strides.size());
   features_.strides.resize(features_.strides.size() + stack_.size(), 0.0);
   uint64_t mask = 0;
   double row = 1;
   for (size_t d = index.size(); d-- > 0;) {
     add_strides(index[d], row, features_.strides.data() + access.strides);
-    access.offset += row * value(index[d], At::First);
     mask |= dependence(index[d]);
     row *= std::max(1.0, value(buffer->shape[d], At::First));
   }

@@ -44,6 +44,8 @@ public:
 
   /// Among the features.
   int buffer_index(const ast::Buffer* buffer);
+  /// Of the element with this index, in the first iteration of all loops.
+  double offset(const ast::Buffer& buffer, const std::vector<Expr>& index) const;
   /// Records the access with its strides in elements; returns the loops on which its address depends.
   uint64_t add_access(const ast::Buffer* buffer, const std::vector<Expr>& index, AccessInfo access);
 

@@ -9,6 +9,7 @@ namespace lathe::search {
 std::vector<Proposal> suggest_inline(const SuggestContext&);
 std::vector<Proposal> suggest_fuse(const SuggestContext&);
 std::vector<Proposal> suggest_fused_tile(const SuggestContext&);
+std::vector<Proposal> suggest_transform(const SuggestContext&);
 std::vector<Proposal> suggest_tile(const SuggestContext&);
 std::vector<Proposal> suggest_vectorise(const SuggestContext&);
 std::vector<Proposal> suggest_reorder(const SuggestContext&);

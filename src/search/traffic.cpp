@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kUsable = 0.75; // of a cache: the rest is lost to other data and imperfect replacement
 constexpr double kPrefetchedRun = 2048; // bytes in a row after which the prefetcher has all its effect
-constexpr double kStrayRun = 256;       // bytes in a row from which on stores do not wait for each line
+constexpr double kStrayRun = 128;       // bytes in a row from which on stores do not wait for each line
 constexpr double kPageRun = 256;        // and from which a page is worth its miss
 constexpr double kStreams = 16, kNearStreams = 4; // runs that a prefetcher follows side by side
 
@@ -239,7 +239,7 @@ private:
       Merged& m = best_[access.buffer];
       if (m.stamp != stamp_) {
         m = {};
-        m.prefetched = f_->buffers[access.buffer].prefetched;
+        m.prefetched = f_->buffers[access.buffer].is_prefetched();
         m.constant = f_->buffers[access.buffer].constant;
         m.stamp = stamp_;
         touched_.push_back(access.buffer);
@@ -269,11 +269,17 @@ private:
       if (footprint(a, depth).conflicts && !f_->accesses[a].streaming) return false;
     double total = 0;
     merge(first, end, depth, [&](const Merged& m) {
-      // What is asked for a tile ahead lies beside the tile that is worked on.
-      const double tiles = m.prefetched && !cache_.nearest ? 2 : 1;
-      total += m.streamed && !m.read ? 0 : tiles * m.bytes;
+      if (!m.streamed || m.read) total += m.bytes;
+      // What is asked for a tile ahead lies beside what is worked on.
+      if (m.prefetched && m.read && !cache_.nearest) total += std::min(m.bytes, tile_asked_for(m.reader));
     });
     return total <= kUsable * cache_.bytes;
+  }
+
+  /// Bytes of the tile that hints ask for while the access reads the one before.
+  double tile_asked_for(int access) const {
+    const int ahead = f_->loop_ahead(f_->accesses[access]);
+    return footprint(access, ahead < 0 ? 0 : f_->loops[ahead].depth + 1).bytes;
   }
 
   void add_footprint(int first, int end, int depth, double times) {
