@@ -32,7 +32,7 @@ constexpr double kInWindow = 32;        // so many instructions for each line re
 constexpr double kNearNotForeseen =
     0.15;                             // share of reading from the second level that shows, if not asked for
 constexpr double kNearLine = 0.6e-9;  // seconds, of a line from the second level that no prefetcher foresaw
-constexpr double kStrayStore = 52e-9; // seconds, of a store to a single line beyond the second level
+constexpr double kStrayStore = 35e-9; // seconds, of a store to a single line beyond the second level
 constexpr double kStoreBuffer = 64;   // lines that wait for their place while computing goes on
 constexpr double kHintsRate = 0.45;   // of the third level's: few hints can be under way
 constexpr double kWindow = 256; // instructions that overlap: nests of a longer body come one after the other

@@ -403,16 +403,19 @@ TEST_CASE("constants come from memory where no cache keeps all of the program's"
 }
 
 TEST_CASE("what is read in passes comes from afar in the first, unless the passes before asked for it") {
-  // Panels of 48 columns, each read for 7 tiles of 7 rows.
-  const auto seconds_of = [](bool asks, int64_t constant_bytes) {
+  // Blocks of panels of 48 columns, each read for 7 tiles of 7 rows.
+  const auto seconds_of = [](bool asks, int64_t constant_bytes, int64_t block = 96) {
     const Tensor w = Tensor::from(std::vector<float>(512 * 2048, 0.5f), {512, 2048});
     std::vector<Move> moves;
     for (const char* text :
-         {"inline(t0)", "split(t1.i1, 48)", "split(t1.i1.i, 16)", "split(t1.i0, 7)",
-          "reorder(t1.i1.o, t1.i0.o, t1.r2, t1.i0.i, t1.i1.i.o, t1.i1.i.i)", "prepack(t1, data1)",
-          "prefetch_tile(t1, t1.k0, t1.i1.o, t1.i0.o, t1.r2)", "accumulate(t1, t1.r2)", "unroll(t1.i0.i)",
-          "unroll(t1.i1.i.o)", "vectorise(t1.i1.i.i)"})
-      if (asks || std::string_view(text).rfind("prefetch_tile", 0) != 0) moves.push_back(parse_move(text));
+         {"inline(t0)", "split(t1.i1, BLOCK)", "split(t1.i1.i, 48)", "split(t1.i1.i.i, 16)",
+          "split(t1.i0, 7)", "reorder(t1.i1.o, t1.i0.o, t1.i1.i.o, t1.r2, t1.i0.i, t1.i1.i.i.o, t1.i1.i.i.i)",
+          "prepack(t1, data1)", "prefetch_tile(t1, t1.k0, t1.i1.o, t1.i0.o, t1.r2)", "accumulate(t1, t1.r2)",
+          "unroll(t1.i0.i)", "unroll(t1.i1.i.i.o)", "vectorise(t1.i1.i.i.i)"})
+      if (asks || std::string_view(text).rfind("prefetch_tile", 0) != 0)
+        moves.push_back(parse_move(text == std::string("split(t1.i1, BLOCK)")
+                                       ? replaced(text, "BLOCK", std::to_string(block))
+                                       : text));
     const Plan plan = replay(test::lowered(Tensor::input("x", {49, 512}).matmul(w)), moves, test::target());
     Target target = test::target();
     target.constant_bytes = constant_bytes;
@@ -423,6 +426,11 @@ TEST_CASE("what is read in passes comes from afar in the first, unless the passe
   const int64_t few = 512 * 2048 * 4, many = int64_t{1} << 30; // the third level holds the few
   CHECK(seconds_of(true, many) < 0.9 * seconds_of(false, many));
   CHECK(seconds_of(true, many) > seconds_of(true, few));
+  // Blocks of 1536 and 512 columns: what the first reads would have to come while the second is worked on.
+  const auto gained = [&](int64_t block) {
+    return seconds_of(false, many, block) - seconds_of(true, many, block);
+  };
+  CHECK(gained(1536) < 0.8 * gained(1056));
 }
 
 TEST_CASE("a share of where results go to has left the cache, and results in scratch have not") {
@@ -452,4 +460,37 @@ TEST_CASE("stores that jump wait for each line, stores in a row do not") {
   };
   CHECK(stray("i, j") == 0);
   CHECK(stray("j, i") > 1024 * 1024 * 4.0);
+}
+
+TEST_CASE("of a hinted operand one tile more is to fit, not all of it twice") {
+  // Eight blocks of 16 tiles of 16 KiB, each with all of `a`, 512 KiB.
+  const std::string blocks = R"(kernel k(w: f32[8, 16, 4096] in, a: f32[16, 8192] in, y: f32[8, 16] out) {
+  for b in 8 {
+    for t in 16 {
+      for r in 4096 {
+        prefetch w[b, t + AHEAD, r]
+        y[b, t] += w[b, t, r] * a[t, r*2]
+      }
+    }
+  }
+})";
+  const CacheShape cache = cache_shape(1200 << 10, false); // holds a block, `a` and a little
+  const double of_w = 8 * 16 * 4096 * 4, of_a = 16 * 8192 * 4;
+  const double others = 2 * 64 * 8;
+  CHECK(total(replaced(blocks, "t + AHEAD", "t + 1"), cache, &Traffic::read) <= of_w + of_a + others);
+  CHECK(total(replaced(blocks, "b, t + AHEAD", "b + 1, t"), cache, &Traffic::read) > of_w + 4 * of_a);
+}
+
+TEST_CASE("stores that jump hide behind computing between them") {
+  const auto kernel = [](const std::string& sum, const std::string& index) {
+    return "kernel k(a: f32[512] in, y: f32[65536, 64] out) {\n  alloc s: f32[1] register {\n"
+           "    for i in 65536 {\n      s[0] = 0:f32\n" +
+           sum + "      y[" + index + "] = s[0]\n    }\n  }\n}";
+  };
+  const std::string sum = "      for r in 512 {\n        s[0] += a[r]\n      }\n";
+  const std::string jumping = "i, 0", in_a_row = "i // 64, i % 64";
+  const double alone = seconds(kernel("", jumping)) - seconds(kernel("", in_a_row));
+  const double between = seconds(kernel(sum, jumping)) - seconds(kernel(sum, in_a_row));
+  CHECK(alone > 0);
+  CHECK(between < 0.3 * alone);
 }

@@ -8,7 +8,9 @@
 #include "compile/pipeline.hpp"
 #include "graph/tensor_impl.hpp"
 #include "graph/winograd.hpp"
+#include "search/features.hpp"
 #include "search/make_move.hpp"
+#include "search/suggest.hpp"
 #include "support/devices.hpp"
 
 using namespace lathe;
@@ -182,6 +184,67 @@ TEST_CASE("weights that are tensors are transformed at compile time, others at e
       search::apply(search::initial_plan(given), search::move_winograd({convolution_of(*given)}, 4), {});
   REQUIRE(all.plan);
   CHECK(transforms(*all.plan->program) == 3);
+}
+
+/// What the suggester makes of the plan, by each of its proposals.
+std::vector<search::Plan> made_by(search::Suggester suggest, const search::Plan& plan,
+                                  const search::Target& target) {
+  std::vector<search::Plan> made;
+  for (const auto& kernel : plan.kernels) {
+    search::Features features;
+    read_features(kernel->kernel, target, features);
+    const search::MachineProfile machine;
+    for (const search::Proposal& p : suggest({plan, *kernel, features, target, machine, true})) {
+      search::Applied applied = search::apply(plan, p.moves, target);
+      CHECK_MESSAGE(applied.plan, p.why << ": " << applied.reason);
+      if (applied.plan) made.push_back(std::move(*applied.plan));
+    }
+  }
+  return made;
+}
+
+TEST_CASE("transforms under the tiles of their reader, and products by blocks of channels") {
+  const search::Target target;
+  // Whole tiles and cut ones, channels that fill vectors and ones that don't.
+  for (const Sizes& s : {Sizes{1, 5, 13, 9, 33, 1}, Sizes{2, 17, 7, 8, 40, 0}, Sizes{1, 3, 10, 10, 32, 0}}) {
+    const Problem p(s);
+    const Tensor rows = p.result().relu().permute({0, 2, 3, 1}); // channels last
+    const Shape shape = rows.shape();
+    std::vector<double> expected(p.expected().size());
+    {
+      const std::vector<double> by_channels = p.expected();
+      const int64_t area = shape[1].value() * shape[2].value(), channels = s.outputs;
+      for (size_t k = 0; k < expected.size(); ++k) {
+        const int64_t at = static_cast<int64_t>(k), channel = at % channels, place = at / channels;
+        expected[k] = std::max(
+            0.0, by_channels[static_cast<size_t>((place / area * channels + channel) * area + place % area)]);
+      }
+    }
+    const auto program = lowered(rows.contiguous());
+    for (const int tile : {2, 4}) {
+      CAPTURE(s.height);
+      CAPTURE(tile);
+      auto rewritten = search::apply(search::initial_plan(program),
+                                     search::move_winograd({convolution_of(*program)}, tile), target);
+      REQUIRE_MESSAGE(rewritten.plan, rewritten.reason);
+      const std::vector<search::Plan> inlined = made_by(search::suggest_inline, *rewritten.plan, target);
+      REQUIRE(!inlined.empty());
+      // Products under channels of their transform, and that under the tiles of what reads it.
+      std::vector<search::Plan> all = made_by(search::suggest_transform, inlined[0], target);
+      CHECK(all.size() >= 2);
+      const search::Plan tiled = all.back();
+      REQUIRE(tiled.kernels.back()->stages.size() == 2);
+      for (search::Plan& plan : made_by(search::suggest_transform, tiled, target)) {
+        CHECK(plan.kernels.back()->stages.size() == 3);
+        all.push_back(std::move(plan));
+      }
+      CHECK(all.back().kernels.size() == inlined[0].kernels.size() - 2);
+      for (const search::Plan& plan : all)
+        for (const std::string device : {"interp", "c", "cpu"})
+          if (has_device(device))
+            CHECK(error_of(run(pipeline::build(plan, on(device)), p, expected.size()), expected) < 1e-5);
+    }
+  }
 }
 
 TEST_CASE("the move comes first, replays, and says why it is not legal") {
