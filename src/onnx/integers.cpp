@@ -240,9 +240,8 @@ std::optional<Integers> fold_constant_of_shape(const NodeDef& node, const Inputs
   const auto target = known_numbers(inputs, 0);
   auto found = node.attributes.find("value");
   const auto* fill = found == node.attributes.end() ? nullptr : std::get_if<Value>(&found->second);
-  if (!target || target->size() != 1 || (*target)[0] > static_cast<int64_t>(kMostElements) || !fill ||
-      !fill->integers())
-    return {};
+  if (!target || target->size() != 1 || !fill || !fill->integers()) return {};
+  if ((*target)[0] < 0 || (*target)[0] > static_cast<int64_t>(kMostElements)) return {};
   return vector_of(std::vector<Expr>(static_cast<size_t>((*target)[0]), fill->integers()->at(0)),
                    fill->dtype());
 }

@@ -273,6 +273,14 @@ TEST_CASE("functions of a model: defaults, what callers give instead, and functi
   CHECK(floats(out, "nested") == Floats{-1, 3});
 }
 
+TEST_CASE("a negative size is an error where sizes are computed at import, too") {
+  Graph g; // a Shape of so many sevens, which must be known for the Reshape
+  g.input("x", DType::F32, {6}).initialiser<int64_t>("count", {1}, {-2});
+  g.node("ConstantOfShape", {"count"}, {"shape"}, {attribute("value", tensor_proto<int64_t>({1}, {7}))});
+  g.node("Reshape", {"x", "shape"}, {"y"}).output("y");
+  mentions(message_of([&] { load(model(g, 17)).compile(); }), "-2");
+}
+
 TEST_CASE("a function that calls itself is an error") {
   Function f("my.ops", "Again", {"a"}, {"b"});
   f.opset("my.ops", 1).node("Again", {"a"}, {"b"}, {}, "my.ops");
