@@ -35,6 +35,7 @@ constexpr double kNearLine = 0.6e-9;  // seconds, of a line from the second leve
 constexpr double kStrayStore = 35e-9; // seconds, of a store to a single line beyond the second level
 constexpr double kStoreBuffer = 64;   // lines that wait for their place while computing goes on
 constexpr double kHintsRate = 0.45;   // of the third level's: few hints can be under way
+constexpr double kUnaskedRate = 0.5;  // of constants in the first of several passes: late, line by line
 constexpr double kWindow = 256; // instructions that overlap: nests of a longer body come one after the other
 constexpr double kKernelsBetween = 2; // with their constants, till memory for intermediates is used again
 constexpr double kLostAtMost = 0.5;   // of such memory: lines go back to where they came from meanwhile
@@ -68,10 +69,10 @@ struct Phase {
   Compute compute;
   std::array<Traffic, 4> links{}; // out of each level but the last
   Traffic near_pages, far_pages;
-  double asked = 0;      // bytes that come from far and were asked for ahead of time
-  double near_asked = 0; // and of those from the second level
-  double evenly = 0;     // of all these, each times the share of the computing during which it comes
-  double spread = 0;     // and what comes by hints alone
+  double asked = 0;              // bytes that come from far and were asked for ahead of time
+  double near_asked = 0;         // and of those from the second level
+  double spread = 0;             // and what comes by hints alone
+  double from_memory_inside = 0; // seconds that phases inside of this one read from memory
 };
 
 /// Cycles of a loop over all its iterations, `times` over, by the loop that holds the body.
@@ -197,11 +198,21 @@ constexpr const char* kNames[kTerms] = {"arithmetic",     "latency", "spills",  
                                         "pages",          "fork",    "launch",  "barriers"};
 using Terms = std::array<double, kTerms>;
 
+/// Bytes that come from far for one access.
+struct Arrival {
+  int phase;
+  double bytes;
+  double share; // of the phase's computing, during which they come
+  bool by_hints;
+  bool unasked; // constants: nothing has used their lines for a while
+};
+
 struct Workspace {
   Features features;
   std::vector<Traffic> moved; // by access
   std::vector<double> near;   // bytes read into the first level, by access
-  std::vector<Phase> phases;  // by loop
+  std::vector<Arrival> arrivals;
+  std::vector<Phase> phases; // by loop
 };
 
 /// Behind it is what counts as far: all beyond the second level.
@@ -215,16 +226,22 @@ void add(const Traffic& from, Traffic& to) {
   to.stray += from.stray;
 }
 
-/// Of hints for the next tile: during the shortest tile the longest may be asked for.
-double evenness(const Features& f, const AccessInfo& access) {
+/// The share of the computing during which what hints ask for comes from far, `bytes` of it. During the
+/// shortest tile the longest may be asked for; and of passes through everything only the first is concerned.
+double share_of_hints(const Features& f, const AccessInfo& access, double bytes) {
   const int ahead = f.loop_ahead(access);
-  const double longest = ahead < 0 ? 1 : unevenness(f, ahead);
-  return 1 / (longest * longest);
+  if (ahead < 0) return 1;
+  double all_passes = f.buffers[static_cast<size_t>(access.buffer)].element_bytes;
+  for (int l = access.loop; l >= 0; l = f.loops[l].parent)
+    if (l <= ahead || f.stride(access, l) != 0) all_passes *= std::max(1.0, f.loops[l].extent);
+  const double longest = unevenness(f, ahead);
+  return std::min(1.0, bytes / all_passes) / (longest * longest);
 }
 
 void read_phases(const Target& target, const MachineProfile& machine, Workspace& space) {
   const Features& f = space.features;
   space.phases.assign(f.loops.size(), {});
+  space.arrivals.clear();
   const auto share_out = [&](const CacheShape& cache, auto&& link) {
     traffic(f, cache, space.moved);
     for (size_t a = 0; a < f.accesses.size(); ++a)
@@ -256,10 +273,13 @@ void read_phases(const Target& target, const MachineProfile& machine, Workspace&
       const bool is_spread = f.buffers[access.buffer].is_prefetched();
       if (is_spread || access.ahead != 0) p.asked += t.read;
       if (is_spread) p.spread += t.read;
+      if (t.read <= 0) return;
       // Of what is read several times from near, all comes from far in the first of these passes, unless it
       // was asked for in the passes before.
-      p.evenly +=
-          t.read * (is_spread ? evenness(f, access) : std::min(1.0, t.read / std::max(1.0, space.near[a])));
+      const double share = is_spread ? share_of_hints(f, access, t.read)
+                                     : std::min(1.0, t.read / std::max(1.0, space.near[a]));
+      space.arrivals.push_back({phase_of(f, access.loop), t.read, share, is_spread,
+                                access.ahead == 0 && f.buffers[access.buffer].constant});
     });
   }
   const auto tlb = [&](double entries) {
@@ -284,27 +304,38 @@ Traffic beyond(const Traffic& inner, const Traffic& outer) {
           std::max(0.0, inner.streamed - outer.streamed), std::max(0.0, inner.scattered - outer.scattered)};
 }
 
-/// What comes from far in a part of the computing can hide behind that part alone: what doesn't of so many
-/// seconds of reading.
-double burst_seconds(const Phase& phase, const MachineProfile& machine, double computing, double far_reads,
-                     double memory_ways) {
-  const size_t links = std::min(machine.levels.size() - 1, phase.links.size());
-  const double far = phase.links[far_link(links)].read;
-  const double during = far > 0 ? std::min(1.0, phase.evenly / far) : 1;
-  if (during >= 0.99 && phase.spread <= 0) return 0;
-  const double hints = kHintsRate * machine.levels[std::min<size_t>(2, links)].read_bytes_per_second;
-  const double arriving = std::max(far_reads, phase.spread / hints / memory_ways);
-  return std::max(0.0, arriving - during * computing);
+/// What comes from far in a part of the computing can hide behind that part alone. Of this much reading, at
+/// so many bytes a second, the rest; and as much of the latter as there was computing meanwhile.
+struct Waiting {
+  double seconds = 0, meanwhile = 0;
+};
+Waiting waiting_for(const std::vector<Arrival>& arrivals, int phase, const MachineProfile& machine,
+                    double computing, double rate, double memory_ways) {
+  Waiting out;
+  const double third = machine.levels[std::min<size_t>(2, machine.levels.size() - 1)].read_bytes_per_second;
+  for (const Arrival& a : arrivals) {
+    if (a.phase != phase || (a.share >= 0.99 && !a.by_hints)) continue;
+    const double slowest = a.by_hints  ? std::min(rate, kHintsRate * third * memory_ways)
+                           : a.unasked ? kUnaskedRate * rate
+                                       : rate;
+    const double seconds = std::max(0.0, a.bytes / slowest - a.share * computing);
+    out.seconds += seconds;
+    out.meanwhile += a.share * seconds;
+  }
+  return out;
 }
 
-void add_phase(const Phase& phase, const MachineProfile& machine, double cycle, double ways, Terms& terms) {
+/// Adds to the terms; returns the seconds that it and all inside read from memory.
+double add_phase(const Workspace& space, int index, const MachineProfile& machine, double cycle, double ways,
+                 Terms& terms) {
+  const Phase& phase = space.phases[static_cast<size_t>(index)];
   const Compute& compute = phase.compute;
   const double memory_ways = std::min({ways, static_cast<double>(machine.cores), kBandwidthCores});
   const double seconds = compute.total * cycle / ways;
   const size_t links = std::min(machine.levels.size() - 1, phase.links.size());
   // A line is charged once, at the rate of the furthest level that it comes from: nearer links carry it while
   // it is waited for, and are busy with nothing else.
-  double link[3] = {0, 0, 0}, data = 0, far_reads = 0, far_writes = 0;
+  double link[3] = {0, 0, 0}, data = 0, far_reads = 0, far_writes = 0, from_memory = 0;
   for (size_t i = 0; i < links; ++i) {
     const bool last = i + 1 == links;
     const Traffic own = last ? phase.links[i] : beyond(phase.links[i], phase.links[i + 1]);
@@ -313,20 +344,25 @@ void add_phase(const Phase& phase, const MachineProfile& machine, double cycle, 
     if (i > 0) {
       const double reads = s * own.read / std::max(1.0, own.read + own.written + own.streamed);
       far_reads += reads;
+      if (last) from_memory = reads;
       far_writes += s - reads;
     }
     data += s;
   }
   const Traffic& beyond_near = phase.links[far_link(links)];
   const double far = beyond_near.read;
-  const double burst = burst_seconds(phase, machine, seconds, far_reads, memory_ways);
+  const Waiting waiting = far > 0 ? waiting_for(space.arrivals, index, machine, seconds,
+                                                far / std::max(far_reads, 1e-15), memory_ways)
+                                  : Waiting{};
+  const double burst = waiting.seconds;
   // What hints bring is under way while nearer data is waited for.
   const double by_hints =
       far > 0 ? (far_reads - std::min(burst, far_reads)) * std::min(1.0, phase.spread / far) : 0;
   data -= std::min(burst, far_reads) + by_hints;
   double stray = kStrayStore * beyond_near.stray / 64 / ways, stored_meanwhile = 0;
   if (beyond_near.written / 64 <= kStoreBuffer * compute.iterations) {
-    stored_meanwhile = std::min(far_writes + stray, compute.inside * cycle / ways);
+    const double memory_idles = std::max(0.0, compute.inside * cycle / ways - phase.from_memory_inside);
+    stored_meanwhile = std::min(far_writes + stray, memory_idles);
     const double share = stored_meanwhile / std::max(1e-15, far_writes + stray);
     data -= share * far_writes;
     stray *= 1 - share;
@@ -334,12 +370,13 @@ void add_phase(const Phase& phase, const MachineProfile& machine, double cycle, 
   // The longest of computing, moving and hints counts in full, the others as far as they don't hide behind
   // it.
   const double longest = std::max({seconds, data, by_hints});
-  double hidden =
-      burst + (seconds < longest ? kComputingShows * seconds : 0) +
+  double shows =
+      (seconds < longest ? kComputingShows * seconds : 0) +
       kMovingShows * ((data < longest ? data : 0) + (by_hints < longest ? by_hints : 0) + stored_meanwhile) +
-      kNearLine * phase.links[0].scattered / 64 / ways + stray;
+      kNearLine * phase.links[0].scattered / 64 / ways;
   if (const double near = phase.links[0].read; near > 0)
-    hidden += kNearNotForeseen * std::max(0.0, 1 - phase.near_asked / near) * link[0];
+    shows += kNearNotForeseen * std::max(0.0, 1 - phase.near_asked / near) * link[0];
+  double hidden = burst + std::max(0.0, shows - waiting.meanwhile) + stray;
   if (far > 0) {
     const double for_each_line = compute.instructions / (far / 64);
     const double late = std::max(0.0, 1 - phase.asked / far) * std::min(1.0, for_each_line / kInWindow);
@@ -359,6 +396,7 @@ void add_phase(const Phase& phase, const MachineProfile& machine, double cycle, 
     const double all = link[0] + link[1] + link[2];
     for (size_t i = 0; i < 3; ++i) terms[kFromL2 + i] += link[i] * longest / all;
   }
+  return phase.from_memory_inside + from_memory;
 }
 
 /// `is_constant`: by parameter of the kernel; empty if it is not known.
@@ -380,7 +418,11 @@ Terms terms_of(const ast::Kernel& kernel, const std::vector<bool>& is_constant, 
     ++nests;
     add_cycles(f, nest, 1, target, space.phases);
     const double ways = parallelism(f, nest, target);
-    for (int l = nest; l < f.loops[nest].end; ++l) add_phase(space.phases[l], machine, cycle, ways, terms);
+    for (int l = f.loops[nest].end; l-- > nest;) { // what lies inside comes first
+      const double from_memory = add_phase(space, l, machine, cycle, ways, terms);
+      if (const int parent = f.loops[l].parent; parent >= 0)
+        space.phases[parent].from_memory_inside += from_memory;
+    }
     if (has_parallel(f, nest) && target.threads > 1) terms[kFork] += machine.fork_seconds;
   }
   terms[kLaunch] = target.gpu      ? kGpuLaunch * static_cast<double>(std::max<size_t>(1, nests))

@@ -33,7 +33,7 @@
 //   stream(t5)                     t5 is stored non-temporally
 //   prefetch_tile(t5, x, a, s, l)  in each iteration of loop l the nest of t5 asks for a few of the cache lines of x
 //                                  that the next iteration of loop a will read in this one; the iterations of loop s,
-//                                  which lies between them, take turns
+//                                  which lies between them, take turns. s = l: each is read once, nobody takes turns
 //   prefetch(t5, x, l, n)          where the nest of t5 reads x, it asks the caches for what n iterations of loop l
 //                                  later will read
 //   merge(t4, t5)                  the nest of t5 computes each element of t4 just before it reads it, for whoever

@@ -29,12 +29,15 @@ struct Hint {
   Expr needed;
 };
 
-/// A load, and the loops that asking for it ahead of time concerns: `ahead`, along which it moves on, and
-/// inside of it `spread`, whose iterations take turns, and `host`, which holds the hints.
+/// A load, and the loops that asking for it ahead of time concerns: `ahead`, along which it moves on, and of
+/// those inside from `first` on, `host`, which holds the hints. What one iteration of `ahead` reads is asked
+/// for in `turns`, the iterations of `spread`, if there is one: it is not moved along, and lies outside of
+/// `first`.
 struct Asking {
+  using Loops = std::vector<For*>::const_iterator;
   const LoadAttr& load;
-  Expr ahead;
-  std::vector<For*>::const_iterator spread, host, end;
+  Expr ahead, spread;
+  Loops first, host, end;
   int64_t turns;
 
   int64_t element_bytes() const { return size_of(load.buffer->dtype); }
@@ -46,34 +49,49 @@ struct Asking {
   }
 };
 
-/// What is read in one go from its beginning to its end is asked for in the same way, evenly: all turns and
-/// all iterations in them ask for the same number of bytes, and the hardware foresees the next. Nothing if
-/// the load jumps.
+/// What adds up to one piece of memory, in whatever order it is read, is asked for from its beginning to its
+/// end, evenly: all turns and all iterations in them ask for the same number of bytes, and the hardware
+/// foresees the next. Nothing if there are gaps in what the host reads.
 std::optional<std::vector<Hint>> ask_evenly(const Asking& a) {
   const Expr flat = flat_index(*a.load.buffer, a.load.index);
-  int64_t run = 1, iterations = 1; // elements; of the host and the loops around it that belong to the run
+  struct Part {
+    int64_t stride, extent;
+    Asking::Loops loop;
+  };
+  std::vector<Part> parts;
+  for (auto f = a.first; f != a.end; ++f) {
+    if (!along(a.load, (*f)->var)) continue;
+    const auto stride = stride_of(flat, (*f)->var);
+    const bool is_known = stride && stride->is_const();
+    if (!is_known && f >= a.host) return {};
+    if (is_known) parts.push_back({stride->value(), std::max<int64_t>(1, (*f)->extent.hi()), f});
+  }
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const Part& x, const Part& y) { return x.stride < y.stride; });
+  int64_t run = 1; // elements
+  size_t taken = 0;
+  for (; taken < parts.size() && parts[taken].stride == run; ++taken) {
+    if (parts[taken].extent > kMostElements / run) return {};
+    run *= parts[taken].extent;
+  }
+  if (std::any_of(parts.begin() + static_cast<long>(taken), parts.end(),
+                  [&](const Part& p) { return p.loop >= a.host; }))
+    return {};
+  parts.resize(taken);
+  std::sort(parts.begin(), parts.end(), [](const Part& x, const Part& y) { return x.loop > y.loop; });
+  int64_t iterations = 1; // of the host and the loops around it that belong to the run
   Expr at = 0;
   Substitution start;
-  for (auto f = a.end; f-- != a.spread + 1;) {
-    const Expr var = (*f)->var;
-    if (!along(a.load, var)) continue;
-    const auto stride = stride_of(flat, var);
-    if (!stride || !stride->is_const(run)) {
-      if (f >= a.host) return {};
-      break;
-    }
-    start.emplace_back(var, Expr(0));
-    const int64_t extent = std::max<int64_t>(1, (*f)->extent.hi());
-    if (extent > kMostElements / run) return {};
-    run *= extent;
-    if (f > a.host) continue;
-    at = at + var * iterations;
-    iterations *= extent;
+  for (const Part& p : parts) {
+    start.emplace_back((*p.loop)->var, Expr(0));
+    if (p.loop > a.host) continue;
+    at = at + (*p.loop)->var * iterations;
+    iterations *= p.extent;
   }
   const int64_t steps = a.turns * iterations, step = (run + steps - 1) / steps;
   const int64_t line = std::max<int64_t>(1, kLine / a.element_bytes());
   const int64_t streams = run * a.element_bytes() < kStreams * kLeastStream ? 1 : kStreams;
-  const Expr now = (*a.spread)->var * iterations + at;
+  const Expr now = a.spread * iterations + at;
   const Expr from = mod(now, streams) * ((run + streams - 1) / streams) + floordiv(now, streams) * step;
   std::vector<Hint> out;
   for (int64_t h = 0; h < step; h += line) {
@@ -108,7 +126,7 @@ std::optional<std::vector<Hint>> ask_by_lines(const Asking& a) {
   const int64_t hints = (lines + a.turns - 1) / a.turns;
   std::vector<Hint> out;
   for (int64_t h = 0; h < hints; ++h) {
-    const Expr line = (*a.spread)->var * hints + h;
+    const Expr line = a.spread * hints + h;
     Substitution vars;
     Expr rest = line;
     for (auto digit = digits.rbegin(); digit != digits.rend(); ++digit) {
@@ -158,15 +176,25 @@ Verdict prefetch_tile(Draft& draft, const Move& move, const Target& target) {
     return std::find_if(inside.begin(), inside.end(), [&](const For* f) { return f->var.name() == name; });
   };
   const auto spread = named(spread_name), host = named(host_name);
-  if (host == inside.end() || spread >= host)
+  if (host == inside.end() || spread > host)
     return fmt::format("{} does not lie between {} and {}", spread_name, ahead_name, host_name);
   if ((*host)->kind != LoopKind::Serial || (*spread)->kind != LoopKind::Serial)
     return fmt::format("{} or {} is not serial", spread_name, host_name);
   if (!along(load, (*host)->var)) return fmt::format("{} does not move along {}", operand, host_name);
-  if (along(load, (*spread)->var)) return fmt::format("{} moves along {}", operand, spread_name);
+  const bool in_turns = spread != host;
+  if (in_turns && along(load, (*spread)->var)) return fmt::format("{} moves along {}", operand, spread_name);
+  for (auto f = inside.begin(); f != host && !in_turns; ++f)
+    if (!along(load, (*f)->var))
+      return fmt::format("{} is read again along {}, which is to take turns", operand, (*f)->var.name());
 
-  const int64_t turns = std::max<int64_t>(1, (*spread)->extent.hi());
-  const Asking asking{load, ahead.var, spread, host, inside.end(), turns};
+  const int64_t turns = in_turns ? std::max<int64_t>(1, (*spread)->extent.hi()) : 1;
+  const Asking asking{load,
+                      ahead.var,
+                      in_turns ? (*spread)->var : Expr(0),
+                      in_turns ? spread + 1 : inside.cbegin(),
+                      host,
+                      inside.cend(),
+                      turns};
   std::optional<std::vector<Hint>> hints = ask_evenly(asking);
   if (!hints) hints = ask_by_lines(asking);
   if (!hints) return fmt::format("{} is read unevenly", operand);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 
 #include "search/draft.hpp"
@@ -10,6 +11,7 @@ namespace lathe::search {
 namespace {
 
 constexpr double kSmallOperand = 256 << 10; // bytes: stays in the second level while it is worked on
+constexpr int64_t kLeastAhead = 64 << 10, kMostAhead = 512 << 10; // bytes, of what is read only once
 
 /// A loop after splitting: outer part (may be empty), inner part.
 struct Parts {
@@ -139,6 +141,7 @@ private:
     if (factor <= 1) return {name, ""};
     if (extent <= factor) return {"", name};
     moves_.push_back(move_split(name, factor));
+    trips_[name + ".o"] = (extent + factor - 1) / factor;
     return {name + ".o", name + ".i"};
   }
 
@@ -222,9 +225,30 @@ private:
       if (operand.out_strides[c_.vector] == 0) continue;
       const auto reused = std::find_if(outside.begin(), outside.end(),
                                        [&](const std::string& loop) { return !moves_along(operand, loop); });
-      if (reused == outside.begin() || reused == outside.end()) continue;
-      moves_.push_back(move_prefetch_tile(p_.stage, copy, *(reused - 1), *reused, at));
+      if (reused == outside.begin()) continue;
+      if (reused != outside.end())
+        moves_.push_back(move_prefetch_tile(p_.stage, copy, *(reused - 1), *reused, at));
+      else if (const std::string ahead = read_once_by(outside); !ahead.empty())
+        moves_.push_back(move_prefetch_tile(p_.stage, copy, ahead, at, at));
     }
+  }
+
+  /// Of loops that all read a constant on and on: the innermost whose iterations read enough to be asked for
+  /// in several streams. Empty if that is too much to lie in a near cache twice.
+  std::string read_once_by(const std::vector<std::string>& outside) const {
+    int64_t bytes =
+        sizeof(float) * std::min<int64_t>(p_.out[c_.vector].extent, int64_t{p_.lanes} * c_.vectors);
+    for (const auto& r : p_.reduce) bytes *= r.extent;
+    if (outside.empty()) return {};
+    size_t k = outside.size() - 1;
+    while (bytes < kLeastAhead && k > 0) bytes *= trips(outside[k--]);
+    return bytes > kMostAhead ? "" : outside[k];
+  }
+  int64_t trips(const std::string& loop) const {
+    if (const auto split = trips_.find(loop); split != trips_.end()) return split->second;
+    for (const auto& l : p_.out)
+      if (nest_name(l) == loop) return l.extent;
+    return 1;
   }
 
   /// Loops inside outside[at - 1] along which the operand moves.
@@ -293,6 +317,7 @@ private:
   const TileProblem& p_;
   const TileChoice& c_;
   std::vector<Move> moves_;
+  std::map<std::string, int64_t> trips_; // of the loops that were split off
   std::string block_;
   int packs_ = 0;
   int scratch_ = p_.scratch;

@@ -175,6 +175,7 @@ private:
     }
     find_inner_steps(depth);
     double run = element, rows = 1, covered_sets = 1;
+    double apart = cache_.sets;   // lines, a power of two: all rows begin at its multiples
     double reach = element;       // as `run`, if loops that are shorter now and then never were
     double stride = 0, count = 1; // of the level being merged
     const auto close_level = [&] {
@@ -185,6 +186,7 @@ private:
         const double shared =
             std::bit_floor(static_cast<uint64_t>(lines) & (~static_cast<uint64_t>(lines) + 1));
         covered_sets *= std::min(count, std::max(1.0, cache_.sets / shared));
+        apart = std::min(apart, shared);
       }
     };
     for (const Step& s : inner_) {
@@ -201,6 +203,7 @@ private:
       }
     }
     close_level();
+    covered_sets = std::min(covered_sets, std::max(1.0, cache_.sets / std::max(1.0, apart)));
     const double lines_a_row = std::max(1.0, std::ceil(run / cache_.line - 1e-9));
     const auto [places, adjoining] = places_of(access, std::max(run, cache_.line) / element);
     const double lines = std::min(places * rows * lines_a_row, std::ceil(whole / cache_.line));

@@ -493,3 +493,23 @@ TEST_CASE("stores that jump hide behind computing between them") {
   CHECK(alone > 0);
   CHECK(between < 0.3 * alone);
 }
+
+TEST_CASE("lines that are a power of two apart share few sets, along however many loops") {
+  // All of `a` is read for each of 128 columns, whose lines are 512 bytes apart: an eighth of the sets.
+  const auto read = [](int rows) {
+    const std::string text = replaced(R"(kernel k(a: f32[ROWS, 64, 128] in, y: f32[128] out) {
+  for i in 128 {
+    for j in ROWS {
+      for l in 64 {
+        y[i] += a[j, l, i]
+      }
+    }
+  }
+})",
+                                      "ROWS", std::to_string(rows));
+    return total(text, cache_shape(2 << 20, true), &Traffic::read);
+  };
+  const double lines_of_row = 64 * 64;           // bytes, of one column
+  CHECK(read(60) < 128 * 60 * lines_of_row / 4); // 3840 lines in 256 sets of 16: they stay for 16 columns
+  CHECK(read(80) > 128 * 80 * lines_of_row / 2);
+}

@@ -114,6 +114,55 @@ TEST_CASE("of a packed constant's next block every line is asked for, as many in
   }
 }
 
+TEST_CASE("what is read only once is asked for without turns, in the order in which it lies") {
+  // Blocks of columns of a packed constant, each multiplied with all rows; and blocks of rows, read across.
+  struct Case {
+    const char* operand;
+    const char* ahead;
+    std::vector<const char*> moves;
+    int64_t block; // elements
+  };
+  const std::vector<const char*> columns{"inline(t0)", "split(t1.i1, 32)",
+                                         "reorder(t1.i1.o, t1.r2, t1.i0, t1.i1.i)", "prepack(t1, data1)"};
+  const std::vector<const char*> rows{"inline(t0)", "split(t1.i0, 8)",
+                                      "reorder(t1.i0.o, t1.r2, t1.i0.i, t1.i1)"};
+  for (const Case& c : {Case{"t1.k0", "t1.i1.o", columns, 50 * 32}, Case{"a", "t1.i0.o", rows, 50 * 8}}) {
+    CAPTURE(c.operand);
+    const Tensor w = Tensor::from(std::vector<float>(50 * 96, 2.f), {50, 96});
+    Plan plan = initial_plan(test::lowered(test::in("a", {40, 50}).matmul(w)));
+    std::vector<std::string> moves(c.moves.begin(), c.moves.end());
+    moves.push_back(std::string("prefetch_tile(t1, ") + c.operand + ", " + c.ahead + ", t1.r2, t1.r2)");
+    for (const std::string& text : moves) {
+      const Applied applied = apply(plan, parse_move(text), test::target());
+      REQUIRE_MESSAGE(applied.plan, applied.reason);
+      plan = *applied.plan;
+    }
+    std::vector<const ast::Prefetch*> hints;
+    ast::visit(plan.kernels[0]->kernel.body, [&](const ast::Stmt& stmt, const auto&) {
+      if (const auto* hint = std::get_if<ast::Prefetch>(&stmt.node)) hints.push_back(hint);
+    });
+    REQUIRE(!hints.empty());
+    const Asked asked = find_hint(plan);
+    REQUIRE(asked.loops.size() == 2); // blocks, reduction
+    std::set<int64_t> lines;
+    int64_t last = 0;
+    for (int64_t r = 0; r < 50; ++r)
+      for (const ast::Prefetch* hint : hints) {
+        const Substitution at{{asked.loops[0]->var, 1}, {asked.loops[1]->var, r}};
+        std::vector<Expr> index;
+        for (const Expr e : hint->index) index.push_back(substitute(e, at));
+        const int64_t element = ast::flat_index(*hint->buffer, index).value();
+        CHECK(element > last);
+        last = element;
+        lines.insert(element / 16);
+      }
+    for (int64_t line = (2 * c.block + 15) / 16; line < 3 * c.block / 16; ++line) CHECK(lines.contains(line));
+    for (const auto& kernel : plan.kernels) ast::verify(kernel->kernel);
+  }
+  CHECK(why_not(tiled(), "prefetch_tile(t1, b, t1.i1.o, t1.r2, t1.r2)") ==
+        "b is read again along t1.i0.o, which is to take turns");
+}
+
 TEST_CASE("a hint changes nothing and prints like any statement") {
   Plan plan = tiled();
   for (const char* text : {"prefetch_tile(t1, b, t1.i1.o, t1.i0.o, t1.r2)", "pack(t1, b, t1.i1.o, packed)",
