@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "search/readers.hpp"
 #include "search/suggest.hpp"
 
 namespace lathe::search {
@@ -11,20 +12,6 @@ namespace {
 constexpr double kRegisterElements = 64;
 constexpr double kBlockElements =
     16384; // of one stage in a block of rows: they are to stay in the second cache
-
-struct Readers {
-  const KernelPlan* owner = nullptr;
-  std::vector<const KernelPlan*> kernels;
-};
-
-Readers readers_of(const Plan& plan, int stage) {
-  Readers r;
-  for (const auto& k : plan.kernels) {
-    if (std::binary_search(k->stages.begin(), k->stages.end(), stage)) r.owner = k.get();
-    if (std::binary_search(k->reads.begin(), k->reads.end(), stage)) r.kernels.push_back(k.get());
-  }
-  return r;
-}
 
 /// Elements of the buffer that one iteration of the loop reads.
 double needed_in(const Features& f, const AccessInfo& access, int loop) {
@@ -51,19 +38,10 @@ void at_each_loop(const SuggestContext& c, int stage, const KernelPlan& owner, s
   const Features& f = c.features;
   const std::string& name = c.plan.program->stages[stage].buffer->name;
   const int id = c.plan.program->stages[stage].buffer->id;
-  std::vector<int> reads;
-  for (int a = 0; a < static_cast<int>(f.accesses.size()); ++a)
-    if (f.buffers[f.accesses[a].buffer].buffer->id == id) reads.push_back(a);
-  if (reads.empty()) return;
+  const std::vector<int> reads = accesses_to(f, id);
   std::vector<std::string> before;
   if (c.plan.program->stages[c.kernel.stages.back()].is_transform) before = transformed_for(c, owner);
-  // The loops around all reads.
-  for (int l = f.accesses[reads[0]].loop; l >= 0; l = f.loops[l].parent) {
-    const bool around_all = std::all_of(reads.begin(), reads.end(), [&](int a) {
-      return a >= f.loops[l].first_access && a < f.loops[l].end_access;
-    });
-    const auto kind = kind_of(f, l);
-    if (!around_all || kind == ast::LoopKind::Vector || kind == ast::LoopKind::Unroll) continue;
+  for (const int l : loops_around(f, reads)) {
     const double elements = needed_in(f, f.accesses[reads[0]], l);
     Proposal alone{
         {move_fuse_at(name, loop_name(f, l), elements <= kRegisterElements ? "register" : "packed")},
@@ -107,10 +85,10 @@ void row_chain(const SuggestContext& c, size_t depth, int64_t block, std::vector
     open.erase(open.begin());
     const lower::Stage& info = program.stages[stage];
     const Readers readers = readers_of(c.plan, stage);
-    if (!readers.owner || merged.contains(readers.owner) || info.is_output || info.is_scatter) continue;
+    if (!readers.owner || merged.contains(readers.owner.get()) || info.is_output || info.is_scatter) continue;
     if (readers.owner->stages.size() != 1) continue;
     if (!std::all_of(readers.kernels.begin(), readers.kernels.end(),
-                     [&](const KernelPlan* k) { return merged.contains(k); }))
+                     [&](const KernelPlanRef& k) { return merged.contains(k.get()); }))
       continue;
     // Axes of size 1 have no loop.
     std::vector<double> axes;
@@ -124,14 +102,14 @@ void row_chain(const SuggestContext& c, size_t depth, int64_t block, std::vector
     }
     if (axes != outer) continue;
     if (block > 1 && rest * static_cast<double>(block) > kBlockElements) return;
-    merged.insert(readers.owner);
+    merged.insert(readers.owner.get());
     has_product |= info.is_reduction && rest > 1;
     const bool small = block == 1 && rest <= kRegisterElements;
     chain.moves.push_back(move_fuse_at(info.buffer->name, under, small ? "register" : "packed"));
     if (block == 1 && readers.kernels.size() > 1 && rest > 1 && !info.is_reduction) {
-      const KernelPlan* first = *std::min_element(
+      const KernelPlanRef& first = *std::min_element(
           readers.kernels.begin(), readers.kernels.end(),
-          [](const KernelPlan* a, const KernelPlan* b) { return a->stages[0] < b->stages[0]; });
+          [](const KernelPlanRef& a, const KernelPlanRef& b) { return a->stages[0] < b->stages[0]; });
       merges.push_back(move_merge(info.buffer->name, program.stages[first->stages[0]].buffer->name));
     }
     for (int s : readers.owner->reads) open.insert(s);

@@ -5,6 +5,7 @@
 
 #include "search/draft.hpp"
 #include "search/join.hpp"
+#include "search/readers.hpp"
 #include "search/tile.hpp"
 
 namespace lathe::search {
@@ -115,19 +116,6 @@ std::optional<Leaf> only_reader(const Features& f) {
   return std::move(leaves[0]);
 }
 
-/// The kernel of the stage alone, if the kernel in question is its only reader; else null.
-KernelPlanRef sole_producer(const SuggestContext& c, int stage) {
-  const lower::Stage& info = c.plan.program->stages[stage];
-  if (!info.is_reduction || info.is_output) return nullptr;
-  KernelPlanRef producer;
-  int readers = 0;
-  for (const auto& k : c.plan.kernels) {
-    if (std::binary_search(k->stages.begin(), k->stages.end(), stage)) producer = k;
-    readers += std::binary_search(k->reads.begin(), k->reads.end(), stage);
-  }
-  return producer && producer->stages.size() == 1 && readers == 1 ? producer : nullptr;
-}
-
 /// Tiles of a reduction, fused under the loops of the kernel that reads it. That one has one plain store, and
 /// its loops are as they were made, or as `before` made them.
 void tiles_under(const SuggestContext& c, const KernelPlan& reader, const std::vector<Move>& before,
@@ -200,9 +188,9 @@ std::vector<Proposal> suggest_fused_tile(const SuggestContext& c) {
     if (border(draft, inside[0]).empty()) box = made_of(std::move(draft));
   }
   for (const int stage : c.kernel.reads) {
-    const KernelPlanRef producer = sole_producer(c, stage);
-    if (!producer) continue;
     const lower::Stage& info = c.plan.program->stages[stage];
+    const KernelPlanRef producer = info.is_reduction ? sole_producer(c, stage) : nullptr;
+    if (!producer) continue;
     if (!tiles_under_joined(c, info, *producer, proposals))
       tiles_under(c, c.kernel, {}, info, *producer, proposals);
     if (box) tiles_under(c, *box, inside, info, *producer, proposals);

@@ -4,25 +4,13 @@
 
 #include <fmt/format.h>
 
-#include "ast/append.hpp"
 #include "graph/node.hpp"
 #include "search/draft.hpp"
+#include "search/readers.hpp"
 #include "search/suggest.hpp"
 
 namespace lathe::search {
 namespace {
-
-/// The kernel of the stage, if the one in question is its only reader and it holds nothing else; else null.
-const KernelPlan* sole_producer(const SuggestContext& c, int stage) {
-  if (c.plan.program->stages[stage].is_output) return nullptr;
-  const KernelPlan* producer = nullptr;
-  int readers = 0;
-  for (const auto& k : c.plan.kernels) {
-    if (std::binary_search(k->stages.begin(), k->stages.end(), stage)) producer = k.get();
-    readers += std::binary_search(k->reads.begin(), k->reads.end(), stage);
-  }
-  return producer && producer->stages.size() == 1 && readers == 1 ? producer : nullptr;
-}
 
 /// Where the kernel reads the buffer, if that is one place.
 std::optional<std::vector<Expr>> read_at(const ast::Kernel& kernel, int buffer) {
@@ -91,27 +79,14 @@ void under_tiles(const SuggestContext& c, const lower::Stage& transform, std::ve
   out.push_back(std::move(p));
 }
 
-/// The loops of this kernel that lie around all reads of the stage, outermost first.
-std::vector<int> loops_around_reads(const Features& f, int buffer, std::vector<int>& reads) {
-  for (int a = 0; a < static_cast<int>(f.accesses.size()); ++a)
-    if (f.buffers[f.accesses[a].buffer].buffer->id == buffer) reads.push_back(a);
-  std::vector<int> loops;
-  if (reads.empty()) return loops;
-  for (int l = f.accesses[reads[0]].loop; l >= 0; l = f.loops[l].parent)
-    if (is_serial(f, l) && std::all_of(reads.begin(), reads.end(), [&](int a) {
-          return a >= f.loops[l].first_access && a < f.loops[l].end_access;
-        }))
-      loops.insert(loops.begin(), l);
-  return loops;
-}
-
 /// Outermost a loop over blocks of what lies along the lanes, and under it the products for a block: their
 /// results stay in a near cache until they are transformed, at the price of reading what is multiplied again
 /// for each block.
 void under_channels(const SuggestContext& c, const lower::Stage& products, std::vector<Proposal>& out) {
   const Features& f = c.features;
-  std::vector<int> reads;
-  const std::vector<int> loops = loops_around_reads(f, products.buffer->id, reads);
+  const std::vector<int> reads = accesses_to(f, products.buffer->id);
+  std::vector<int> loops = loops_around(f, reads);
+  std::reverse(loops.begin(), loops.end()); // outermost first
   if (loops.size() < 2) return;
   const double lanes = c.target.vector_bytes / size_of(products.buffer->dtype);
   for (const int l : loops) {
