@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "render/prefetch.hpp"
+#include "search/machine_limits.hpp"
 #include "search/search.hpp"
 #include "search/traffic.hpp"
 
@@ -24,7 +25,6 @@ constexpr double kParallelCallCycles = 25; // the call of a parallel loop's body
 constexpr double kGroupCycles = 300;       // starting a work-group on a CPU's OpenCL
 constexpr double kOpenClLaunch = 12e-6;
 constexpr double kGpuLaunch = 8e-6;
-constexpr double kBandwidthCores = 8;   // about here main memory is saturated
 constexpr double kMovingShows = 0.15;   // share of moving data that shows where computing takes longer,
 constexpr double kComputingShows = 0.3; // and the other way round
 constexpr double kNotForeseen = 0.6;    // and more of it where loads are issued too late, which they are from
@@ -42,11 +42,6 @@ constexpr double kLostAtMost = 0.5;   // of such memory: lines go back to where 
 constexpr double kCutElsewhere = 0.5; // chance that a value's part was not made by the thread that reads it
 constexpr double kPage = 4096, kFirstTlb = 96, kSecondTlb = 2048;
 constexpr double kFirstTlbMiss = 1e-9, kSecondTlbMiss = 9e-9;
-
-/// Of its vectors, in MachineProfile::flops_per_second.
-int width_of(const Target& target) {
-  return target.vector_bytes >= 64 ? 2 : target.vector_bytes >= 32 ? 1 : 0;
-}
 
 double cycles_per_iteration(const Work& w, const Target& target) {
   if (w.empty()) return 0;
@@ -409,7 +404,7 @@ Terms terms_of(const ast::Kernel& kernel, const std::vector<bool>& is_constant, 
     for (BufferInfo& b : f.buffers) b.constant |= is_constant[p] && b.buffer == kernel.params[p].buffer.get();
   read_phases(target, machine, space);
 
-  const int width = width_of(target);
+  const int width = vector_width(target);
   const double cycle = 4.0 * (4 << width) / machine.flops_per_second[width];
   Terms terms{};
   terms[kArithmetic] = cycle * cycles_per_iteration(f.top, target);
@@ -448,47 +443,6 @@ std::vector<double> cost_terms(const ast::Kernel& kernel, const Target& target,
                                const MachineProfile& machine) {
   const Terms terms = terms_of(kernel, {}, target, machine);
   return {terms.begin(), terms.end()};
-}
-
-double lower_bound(const ast::Kernel& kernel, const Target& target, const MachineProfile& machine) {
-  static thread_local Features f;
-  read_features(kernel, target, f);
-  double operations = f.top.operations;
-  for (size_t i = 0; i < f.loops.size(); ++i) {
-    if (f.loops[i].body.operations == 0) continue;
-    double executions = 1;
-    for (int l = static_cast<int>(i); l >= 0; l = f.loops[l].parent) executions *= f.loops[l].extent;
-    operations += executions * f.loops[i].body.operations;
-  }
-  // Of a large buffer a slice may be all that is touched: no more than the accesses can reach.
-  double bytes = 0;
-  for (size_t i = 0; i < f.buffers.size(); ++i) {
-    const BufferInfo& b = f.buffers[i];
-    if (std::none_of(kernel.params.begin(), kernel.params.end(),
-                     [&](const ast::Param& p) { return p.buffer.get() == b.buffer; }))
-      continue;
-    double reached = 0;
-    for (const AccessInfo& a : f.accesses) {
-      if (a.buffer != static_cast<int>(i)) continue;
-      double elements = 1;
-      for (int l = a.loop; l >= 0; l = f.loops[l].parent)
-        if (f.stride(a, l) != 0) elements *= std::max(1.0, f.loops[l].extent);
-      reached = std::max(reached, a.random ? 1 : elements);
-    }
-    bytes += std::min(b.elements, reached) * b.element_bytes;
-  }
-  const double ways = target.gpu ? 256.0 : std::max(1, target.threads);
-  const double arithmetic = operations / machine.flops_per_second[width_of(target)] / ways;
-  // The innermost level that holds everything sets the rate.
-  size_t level = 0;
-  while (level + 1 < machine.levels.size() && bytes > static_cast<double>(machine.levels[level].bytes))
-    ++level;
-  const double rate =
-      level + 1 == machine.levels.size()
-          ? std::max(machine.levels[level].read_bytes_per_second, machine.streaming_write_bytes_per_second)
-          : machine.levels[level].read_bytes_per_second;
-  const double moved = bytes / rate / std::min(ways, kBandwidthCores);
-  return 0.9 * std::max(arithmetic, moved) + (target.gpu || target.groups ? 0 : machine.launch_seconds);
 }
 
 struct CostModel::State {

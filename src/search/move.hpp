@@ -1,3 +1,4 @@
+// clang-format off
 // Moves: what the search may do to a Plan. A Move is data: printable, parseable, storable. Replaying a list
 // of moves on the same Program rebuilds the same Plan.
 //
@@ -42,6 +43,7 @@
 //                                  own, and t4's loops run over the box alone
 //   join(t5, 1)                    axes 1 and 2 of t5, and those of all that is read along them, are one axis with one
 //                                  loop; nothing in the kernel may tell them apart
+// clang-format on
 #pragma once
 #include <memory>
 #include <optional>
@@ -95,8 +97,8 @@ struct Target {
   bool groups = false; // OpenCL: group and local loops, local memory
   bool gpu = false;
   int64_t local_bytes = 32768;
-  /// Of all constants of the program: caches that don't hold them all have lost a kernel's when its turn comes
-  /// again.
+  /// Of all constants of the program: caches that don't hold them all have lost a kernel's when its turn
+  /// comes again.
   int64_t constant_bytes = 0;
   int constants = 1; // that make up nearly all of these bytes
   int lanes(DType d) const { return vector_bytes / size_of(d); }

@@ -236,10 +236,10 @@ private:
   /// Of loops that all read a constant on and on: the innermost whose iterations read enough to be asked for
   /// in several streams. Empty if that is too much to lie in a near cache twice.
   std::string read_once_by(const std::vector<std::string>& outside) const {
+    if (outside.empty()) return {};
     int64_t bytes =
         sizeof(float) * std::min<int64_t>(p_.out[c_.vector].extent, int64_t{p_.lanes} * c_.vectors);
     for (const auto& r : p_.reduce) bytes *= r.extent;
-    if (outside.empty()) return {};
     size_t k = outside.size() - 1;
     while (bytes < kLeastAhead && k > 0) bytes *= trips(outside[k--]);
     return bytes > kMostAhead ? "" : outside[k];

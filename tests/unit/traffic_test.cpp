@@ -1,0 +1,220 @@
+// Bytes between the levels of the memory hierarchy, counted by hand.
+#include <doctest/doctest.h>
+
+#include "search/features.hpp"
+#include "search/traffic.hpp"
+#include "support/kernel_text.hpp"
+#include "support/search_programs.hpp"
+
+using namespace lathe;
+using namespace lathe::search;
+using test::replaced;
+
+namespace {
+
+/// What all accesses of a kernel move into the cache, of one kind of traffic.
+double total(const std::string& text, const CacheShape& cache, double Traffic::*kind,
+             const Target& t = test::target()) {
+  const ast::Kernel kernel = ast::parse(text);
+  Features f;
+  read_features(kernel, t, f);
+  std::vector<Traffic> accesses;
+  traffic(f, cache, accesses);
+  double sum = 0;
+  for (const Traffic& access : accesses) sum += access.*kind;
+  return sum;
+}
+
+} // namespace
+
+TEST_CASE("traffic counts what does not stay in the cache") {
+  // b is read again for every row of a: from a small cache it comes every time.
+  const ast::Kernel k = ast::parse(R"(kernel k(a: f32[64] in, b: f32[4096] in, y: f32[64, 4096] out) {
+  for i in 64 {
+    for j in 4096 {
+      y[i, j] = a[i] * b[j]
+    }
+  }
+})");
+  Features f;
+  read_features(k, test::target(), f);
+  std::vector<Traffic> accesses;
+  const auto of = [&](const std::string& name) {
+    for (size_t a = 0; a < f.accesses.size(); ++a)
+      if (f.buffers[f.accesses[a].buffer].buffer->name == name) return accesses.at(a);
+    return Traffic{};
+  };
+  traffic(f, cache_shape(8 << 10, false), accesses);
+  CHECK(of("b").read == doctest::Approx(64 * 4096 * 4.0).epsilon(0.1));
+  traffic(f, cache_shape(256 << 10, false), accesses);
+  CHECK(of("b").read < 2 * 4096 * 4.0);
+  CHECK(of("b").written == 0);
+  CHECK(of("y").written == doctest::Approx(64 * 4096 * 4.0).epsilon(0.1));
+  traffic(f, cache_shape(64 << 20, false), accesses);
+  CHECK(of("b").read + of("y").written == 0);
+}
+
+TEST_CASE("loads of one body that begin at several places touch as much more") {
+  const auto bytes_read = [](const std::string& buffer, const std::string& loads, int64_t cache = 64 << 10) {
+    const ast::Kernel k = ast::parse(replaced(replaced(R"(kernel k(a: f32[BUFFER] in, y: f32[4096] out) {
+  for i in 64 {
+    for j in 64 {
+      y[i*64 + j] = LOADS
+    }
+  }
+})",
+                                                       "BUFFER", buffer),
+                                              "LOADS", loads));
+    Features f;
+    read_features(k, test::target(), f);
+    std::vector<Traffic> accesses;
+    traffic(f, cache_shape(cache, false), accesses);
+    double sum = 0;
+    for (const Traffic& t : accesses) sum += t.read;
+    return sum;
+  };
+  const double once = bytes_read("65536", "a[i*64 + j]", 4 << 10);
+  CHECK(once == doctest::Approx(4 * 4096.0).epsilon(0.01));
+  // Far apart, as the points of a transform; between one another's rows; with a hint each.
+  CHECK(bytes_read("65536", "a[i*64 + j] + a[i*64 + j + 8192] + a[i*64 + j + 32768]") ==
+        doctest::Approx(3 * once).epsilon(0.01));
+  CHECK(bytes_read("65536", "a[i*256 + j] + a[i*256 + j + 64] + a[i*256 + j + 192]") ==
+        doctest::Approx(3 * once).epsilon(0.01));
+  CHECK(bytes_read("65536", "a[i*64 + j; ahead: 64] + a[i*64 + j + 32768; ahead: 64]", 16 << 10) ==
+        doctest::Approx(2 * once).epsilon(0.01));
+  // A window: what one row reads first another has read already.
+  CHECK(bytes_read("65536", "a[i*64 + j] + a[i*64 + j + 1] + a[i*64 + j + 64]", 4 << 10) < 1.3 * once);
+}
+
+TEST_CASE("chunks of a loop touch together what the loop touches") {
+  // The 14 rows of a transform's points, and the same in chunks of 4, of which the last is half as long: the
+  // points are as far apart as all rows are long.
+  const auto bytes_read = [](const std::string& text) {
+    return total(text, cache_shape(8 << 10, false), &Traffic::read);
+  };
+  const double whole = bytes_read(R"(kernel k(a: f32[3, 14, 64] in, y: f32[14, 64] out) {
+  for i in 14 {
+    for j in 64 {
+      y[i, j] = a[0, i, j] + a[1, i, j] + a[2, i, j]
+    }
+  }
+})");
+  CHECK(whole == doctest::Approx(3 * 14 * 64 * 4.0).epsilon(0.01));
+  CHECK(bytes_read(R"(kernel k(a: f32[3, 14, 64] in, y: f32[14, 64] out) {
+  for o in 4 {
+    for i in min(4, 14 - o*4) {
+      for j in 64 {
+        y[o*4 + i, j] = a[0, o*4 + i, j] + a[1, o*4 + i, j] + a[2, o*4 + i, j]
+      }
+    }
+  }
+})") == doctest::Approx(whole).epsilon(0.01));
+}
+
+TEST_CASE("what threads share comes into the caches of each, what they divide into one") {
+  const ast::Kernel k = ast::parse(R"(kernel k(a: f32[64] in, b: f32[4096] in, y: f32[64, 4096] out) {
+  for i in 64 parallel {
+    for j in 4096 {
+      y[i, j] = a[i] * b[j]
+    }
+  }
+})");
+  Features f;
+  read_features(k, test::target(2), f);
+  const auto read_of_b = [&](int64_t bytes, double threads) {
+    CacheShape cache = cache_shape(bytes, false);
+    cache.threads = threads;
+    std::vector<Traffic> accesses;
+    traffic(f, cache, accesses);
+    for (size_t a = 0; a < f.accesses.size(); ++a)
+      if (f.buffers[f.accesses[a].buffer].buffer->name == "b") return accesses.at(a).read;
+    return 0.0;
+  };
+  // One that keeps b for all rows, and one that reads it again for each.
+  CHECK(read_of_b(64 << 10, 2) == doctest::Approx(2 * read_of_b(64 << 10, 1)).epsilon(0.01));
+  CHECK(read_of_b(8 << 10, 2) == doctest::Approx(read_of_b(8 << 10, 1)).epsilon(0.01));
+}
+
+TEST_CASE("of what fits, values that another thread may have made are read again in part") {
+  const auto read = [](double lost) {
+    CacheShape cache = cache_shape(64 << 10, false);
+    cache.threads = 2;
+    cache.loses_values = lost;
+    return total(R"(kernel k(b: f32[4096] in, y: f32[4096] out) {
+  for i in 4096 parallel {
+    y[i] = b[i]
+  }
+})",
+                 cache, &Traffic::read, test::target(2));
+  };
+  CHECK(read(0) == 0);
+  CHECK(read(0.25) == doctest::Approx(0.25 * 4096 * 4).epsilon(0.01)); // not y, which is written
+}
+
+TEST_CASE("a share of where results go to has left the cache, and results in scratch have not") {
+  const std::string reversed = R"(kernel k(a: f32[4096] in, y: f32[4096] out) {
+  alloc s: f32[4096] packed {
+    for i in 4096 {
+      s[i] = a[i]
+    }
+    for j in 4096 {
+      y[j] = s[4095 - j]
+    }
+  }
+})";
+  CacheShape cache = cache_shape(1 << 20, false);
+  for (const double share : {0.0, 0.5, 1.0}) {
+    cache.loses_places = share;
+    CHECK(total(reversed, cache, &Traffic::written) == doctest::Approx(share * 4096 * 4));
+  }
+}
+
+TEST_CASE("stores that jump wait for each line, stores in a row do not") {
+  const auto stray = [](const std::string& index) {
+    return total("kernel k(a: f32[4096] in, y: f32[1024, 1024] out) {\n  for i in 1024 {\n"
+                 "    for j in 1024 {\n      y[" +
+                     index + "] = a[j]\n    }\n  }\n}",
+                 cache_shape(64 << 10, false), &Traffic::stray);
+  };
+  CHECK(stray("i, j") == 0);
+  CHECK(stray("j, i") > 1024 * 1024 * 4.0);
+}
+
+TEST_CASE("of a hinted operand one tile more is to fit, not all of it twice") {
+  // Eight blocks of 16 tiles of 16 KiB, each with all of `a`, 512 KiB.
+  const std::string blocks = R"(kernel k(w: f32[8, 16, 4096] in, a: f32[16, 8192] in, y: f32[8, 16] out) {
+  for b in 8 {
+    for t in 16 {
+      for r in 4096 {
+        prefetch w[b, t + AHEAD, r]
+        y[b, t] += w[b, t, r] * a[t, r*2]
+      }
+    }
+  }
+})";
+  const CacheShape cache = cache_shape(1200 << 10, false); // holds a block, `a` and a little
+  const double of_w = 8 * 16 * 4096 * 4, of_a = 16 * 8192 * 4;
+  const double others = 2 * 64 * 8;
+  CHECK(total(replaced(blocks, "t + AHEAD", "t + 1"), cache, &Traffic::read) <= of_w + of_a + others);
+  CHECK(total(replaced(blocks, "b, t + AHEAD", "b + 1, t"), cache, &Traffic::read) > of_w + 4 * of_a);
+}
+
+TEST_CASE("lines that are a power of two apart share few sets, along however many loops") {
+  // All of `a` is read for each of 128 columns, whose lines are 512 bytes apart: an eighth of the sets.
+  const auto read = [](int rows) {
+    const std::string text = replaced(R"(kernel k(a: f32[ROWS, 64, 128] in, y: f32[128] out) {
+  for i in 128 {
+    for j in ROWS {
+      for l in 64 {
+        y[i] += a[j, l, i]
+      }
+    }
+  }
+})",
+                                      "ROWS", std::to_string(rows));
+    return total(text, cache_shape(2 << 20, true), &Traffic::read);
+  };
+  const double lines_of_row = 64 * 64;           // bytes, of one column
+  CHECK(read(60) < 128 * 60 * lines_of_row / 4); // 3840 lines in 256 sets of 16: they stay for 16 columns
+  CHECK(read(80) > 128 * 80 * lines_of_row / 2);
+}
