@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "compile/assemble.hpp"
+#include "compile/export_c_threads.hpp"
 #include "compile/export_targets.hpp"
 #include "compile/target.hpp"
 #include "lathe/error.hpp"
@@ -50,82 +51,6 @@ constexpr const char* kSource =
 int @name@_run(@params@) {
 @body@  return @NAME@_OK;
 }
-)";
-
-constexpr const char* kThreads = R"(
-/* -DLATHE_NO_THREADS: the one that calls. */
-#if defined(LATHE_NO_THREADS)
-static void lathe_parallel_for(const struct lathe_env* env, int64_t count, lathe_body body, void* const* buffers,
-                               const int64_t* vars, char* scratch) {
-  int64_t index;
-  for (index = 0; index < count; ++index) body(index, buffers, vars, scratch, scratch, env);
-}
-#else
-/* Threads that live as long as a loop. Each begins with a part of its own, of iterations one next to the other, and
-   then helps whoever has the most left. */
-struct lathe_worker {
-  struct lathe_loop* loop;
-  char* scratch;
-  int64_t begin, end; /* what is left of its part */
-};
-struct lathe_loop {
-  const struct lathe_env* env;
-  lathe_body body;
-  void* const* buffers;
-  const int64_t* vars;
-  char* outer;
-  pthread_mutex_t mutex; /* of the workers' parts */
-  struct lathe_worker workers[@count@];
-};
-
-/* Some of what is left, few enough that the others find work at the end; false if there is nothing. */
-static int lathe_take(struct lathe_worker* worker, int64_t* begin, int64_t* end) {
-  struct lathe_loop* const loop = worker->loop;
-  struct lathe_worker* from = worker;
-  int k;
-  pthread_mutex_lock(&loop->mutex);
-  if (worker->begin == worker->end) {
-    for (k = 0; k < @count@; ++k)
-      if (loop->workers[k].end - loop->workers[k].begin > from->end - from->begin) from = &loop->workers[k];
-    worker->end = from->end;
-    worker->begin = from->end -= (from->end - from->begin + 1) / 2;
-  }
-  *begin = worker->begin;
-  *end = worker->begin += (worker->end - worker->begin + 3) / 4;
-  pthread_mutex_unlock(&loop->mutex);
-  return *begin < *end;
-}
-
-static void* lathe_work(void* argument) {
-  struct lathe_worker* const worker = (struct lathe_worker*)argument;
-  const struct lathe_loop* const loop = worker->loop;
-  int64_t index, end;
-  while (lathe_take(worker, &index, &end))
-    for (; index < end; ++index)
-      loop->body(index, loop->buffers, loop->vars, loop->outer, worker->scratch, loop->env);
-  return NULL;
-}
-
-static void lathe_parallel_for(const struct lathe_env* env, int64_t count, lathe_body body, void* const* buffers,
-                               const int64_t* vars, char* scratch) {
-  struct lathe_loop loop;
-  pthread_t threads[@count@];
-  int k;
-  loop.env = env, loop.body = body, loop.buffers = buffers, loop.vars = vars, loop.outer = scratch;
-  for (k = 0; k < @count@; ++k) {
-    loop.workers[k].loop = &loop, loop.workers[k].scratch = scratch + (size_t)k * env->scratch_bytes;
-    loop.workers[k].begin = count * k / @count@, loop.workers[k].end = count * (k + 1) / @count@;
-  }
-  pthread_mutex_init(&loop.mutex, NULL);
-  for (k = 1; k < @count@ && k < count; ++k)
-    if (pthread_create(&threads[k], NULL, lathe_work, &loop.workers[k]) != 0) break; /* the others do it all */
-  (void)lathe_work(&loop.workers[0]);
-  while (--k > 0) pthread_join(threads[k], NULL);
-  pthread_mutex_destroy(&loop.mutex);
-}
-#endif
-
-static const struct lathe_env @name@_env = {lathe_parallel_for, @scratch@, @count@};
 )";
 
 constexpr const char* kBuild = R"(# @name@ as a library, and main.c as an example of its use.
@@ -212,7 +137,7 @@ private:
 
   std::string source() {
     auto values = values_;
-    values["includes"] = parallel() ? "#if !defined(LATHE_NO_THREADS)\n#include <pthread.h>\n#endif\n" : "";
+    values["includes"] = parallel() ? kThreadIncludes : "";
     if (parallel()) {
       auto threads = values_;
       threads["count"] = std::to_string(threads_);
@@ -267,6 +192,7 @@ private:
     std::string out = "  const unsigned char* const constants = (const unsigned char*)weights;\n";
     if (has_arena()) out += "  unsigned char* memory;\n";
     if (allocates) out += "  void* block;\n";
+    if (parallel()) out += "  struct lathe_team team;\n";
     out += fmt::format("  const int error = {}_check_header(weights);\n"
                        "  if (error != {}_OK) return error;\n"
                        "  if ((uintptr_t)weights % 8 != 0) return {}_MISALIGNED;\n",
@@ -275,7 +201,9 @@ private:
     if (program_.layout.constants.empty()) out += "  (void)constants;\n";
     for (const ProgramLayout::Port& input : program_.layout.inputs)
       out += fmt::format("  (void){};\n", input.name);
+    if (parallel()) out += "  lathe_begin(&team);\n";
     for (size_t k = 0; k < scratch_.size(); ++k) out += "  " + call(k) + "\n";
+    if (parallel()) out += "  lathe_end(&team);\n";
     for (const ProgramLayout::Copy& copy : program_.layout.copies)
       out +=
           fmt::format("  memcpy({}, {}, (size_t){} * (size_t){});\n", program_.layout.outputs[copy.to].name,
@@ -306,7 +234,7 @@ private:
     for (const Expr var : kernel.shape_vars) arguments.push_back(program_.layout.var_names.at(var.name()));
     if (needs_scratch(k))
       arguments.push_back(scratch_bytes_ ? fmt::format("(char*)(memory + {})", scratch_begin_) : "NULL");
-    if (parallel()) arguments.push_back("&" + program_.name + "_env");
+    if (parallel()) arguments.push_back("&team.env");
     return fmt::format("{}({});", render::function_name(kernel), fmt::join(arguments, ", "));
   }
 

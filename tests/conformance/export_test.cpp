@@ -170,12 +170,24 @@ TEST_CASE("arenas and threads") {
     }
 }
 
-TEST_CASE("a parallel loop's iterations each run once, however many there are and however long they take") {
+TEST_CASE("a parallel loop's iterations each run once, however many and long they are, by the same threads") {
   ExportOptions options = options_for("static");
   options.compile.threads = 3;
   const Scratch folder;
   write_files(folder, export_program(small_network(), options));
-  folder.write("loops.c", R"(#include "net.c"
+  folder.write("loops.c", R"(#ifndef LATHE_NO_THREADS
+#include <pthread.h>
+static int created;
+static int count_create(pthread_t* thread, const pthread_attr_t* how, void* (*run)(void*), void* argument) {
+  ++created;
+  return pthread_create(thread, how, run, argument);
+}
+#define pthread_create count_create
+#else
+static const int created = 2;
+#endif
+#include "net.c"
+#include <time.h>
 static int runs[1000];
 static volatile int64_t sink;
 static void count_run(int64_t i, void* const* buffers, const int64_t* vars, char* outer, char* scratch,
@@ -189,23 +201,28 @@ static void count_run(int64_t i, void* const* buffers, const int64_t* vars, char
 int main(void) {
   static char scratch[1 << 20];
   static const int64_t counts[] = {0, 1, 2, 3, 4, 5, 7, 8, 61, 999};
+  static const struct timespec pause = {0, 20000000};
+  struct lathe_team team;
   size_t k, i;
-  if (3 * net_env.scratch_bytes > sizeof scratch) return 2;
+  lathe_begin(&team);
+  if (3 * team.env.scratch_bytes > sizeof scratch) return 2;
   for (k = 0; k < 3 * sizeof counts / sizeof counts[0]; ++k) {
     int64_t vars[2];
     vars[0] = (int64_t)(k % 3) - 1, vars[1] = counts[k / 3];
     memset(runs, 0, sizeof runs);
-    lathe_parallel_for(&net_env, vars[1], count_run, NULL, vars, scratch);
+    if (k % 5 == 0) nanosleep(&pause, NULL); /* they go to sleep */
+    lathe_parallel_for(&team.env, vars[1], count_run, NULL, vars, scratch);
     for (i = 0; i < sizeof runs / sizeof runs[0]; ++i)
       if (runs[i] != ((int64_t)i < vars[1])) return 1;
   }
-  return 0;
+  lathe_end(&team);
+  return created == 2 ? 0 : 3;
 }
 )");
   for (const char* how : {"", "-DLATHE_NO_THREADS"}) {
     INFO(how);
-    REQUIRE(folder.run(fmt::format("cc -std=c11 -O1 {} {} loops.c -o loops -lm -lpthread", kWarnings, how)) ==
-            0);
+    REQUIRE(folder.run(
+                fmt::format("cc -std=gnu11 -O1 {} {} loops.c -o loops -lm -lpthread", kWarnings, how)) == 0);
     CHECK(folder.run("./loops") == 0);
   }
 }
