@@ -28,14 +28,17 @@ public:
       shape_values_[var.name()] = std::clamp<int64_t>(256, var.lo(), var.hi());
     ShapeValues values(program.shape_vars);
     for (const Expr var : program.shape_vars) values.bind(var, shape_values_.at(var.name()), "measure");
-    int64_t gathered = 0;
-    for (const auto& kernel : plan.kernels)
-      gathered = std::max(gathered, largest_gathered(kernel->kernel, values));
+    TestRange range;
+    for (const auto& kernel : plan.kernels) {
+      const TestRange own = test_range(kernel->kernel, values);
+      range.below = std::max(range.below, own.below);
+      range.positive |= own.positive;
+    }
     for (const lower::InputBuffer& input : program.inputs) {
       const auto& attr = std::get<graph::InputAttr>(input.node->attr);
       if (attr.data) continue;
       const auto bytes = static_cast<size_t>(values.bytes(*input.buffer));
-      memory_.push_back(test_data(*input.buffer, bytes, gathered));
+      memory_.push_back(test_data(*input.buffer, bytes, range));
       inputs_[attr.name] = memory_.back().data();
     }
     for (const lower::OutputBuffer& output : program.outputs) {

@@ -29,41 +29,48 @@ double unit_roundoff(DType dtype) {
 
 } // namespace
 
-std::vector<unsigned char> test_data(const ast::Buffer& buffer, size_t bytes, int64_t gathered) {
+std::vector<unsigned char> test_data(const ast::Buffer& buffer, size_t bytes, const TestRange& range) {
   uint64_t state = mix(hash_text("test data"), static_cast<uint64_t>(buffer.id));
   const auto random = [&] { return state = mix(state, 0x9E37u); };
   if (buffer.dtype == DType::F32) { // by far the most common, and large
     std::vector<unsigned char> data(bytes);
     for (size_t at = 0; at + 4 <= bytes; at += 4) {
-      const float value = static_cast<float>(static_cast<int64_t>(random() >> 40)) * 0x1p-23f - 1.0f;
+      const auto whole = static_cast<float>(static_cast<int64_t>(random() >> 40));
+      const float value = range.positive ? 1.0f - whole * 0x1p-24f : whole * 0x1p-23f - 1.0f;
       std::memcpy(data.data() + at, &value, 4);
     }
     return data;
   }
   return fill(buffer.dtype, bytes, [&](void*) {
-    if (is_float(buffer.dtype))
-      return Scalar::of_float(buffer.dtype, static_cast<double>(random() >> 11) * 0x1p-52 - 1.0);
+    if (is_float(buffer.dtype)) {
+      const auto whole = static_cast<double>(random() >> 11);
+      return Scalar::of_float(buffer.dtype, range.positive ? 1.0 - whole * 0x1p-53 : whole * 0x1p-52 - 1.0);
+    }
     if (buffer.dtype == DType::Bool) return Scalar::of_int(DType::Bool, static_cast<int64_t>(random() >> 63));
     return Scalar::of_int(
         buffer.dtype,
-        static_cast<int64_t>((random() >> 1) % static_cast<uint64_t>(gathered > 0 ? gathered : 8)));
+        static_cast<int64_t>((random() >> 1) % static_cast<uint64_t>(range.below > 0 ? range.below : 8)));
   });
 }
 
-int64_t largest_gathered(const ast::Kernel& kernel, const ShapeValues& values) {
-  int64_t largest = 0;
-  const auto see = [&](const ast::Buffer& buffer) {
-    largest = std::max(largest, values.bytes(buffer) / size_of(buffer.dtype));
+TestRange test_range(const ast::Kernel& kernel, const ShapeValues& values) {
+  TestRange range;
+  const auto index_into = [&](const ast::Buffer& buffer) {
+    range.below = std::max(range.below, values.bytes(buffer) / size_of(buffer.dtype));
   };
+  bool sums = false, magnifies = false;
   ast::visit(kernel.body, [&](const ast::Stmt& stmt, const auto&) {
     const auto* store = std::get_if<ast::Store>(&stmt.node);
     if (!store) return;
-    if (store->scatter) see(*store->buffer);
+    sums |= store->combine == Op::Add;
+    if (store->scatter) index_into(*store->buffer);
     ast::visit(store->value, [&](const ast::ValueRef& v) {
-      if (v->op == Op::Gather) see(*std::get<ast::LoadAttr>(v->attr).buffer);
+      magnifies |= v->op == Op::Recip || v->op == Op::Log2 || v->op == Op::Sqrt;
+      if (v->op == Op::Gather) index_into(*std::get<ast::LoadAttr>(v->attr).buffer);
     });
   });
-  return largest;
+  range.positive = sums && magnifies;
+  return range;
 }
 
 double longest_reduction(const ast::Kernel& kernel, const ShapeValues& values) {

@@ -8,11 +8,16 @@
 
 namespace lathe::pipeline {
 
-/// Reproducible values for a buffer: floats in [-1, 1), bools, integers in [0, 8) or, where the kernel
-/// gathers or scatters, in [0, gathered).
-std::vector<unsigned char> test_data(const ast::Buffer& buffer, size_t bytes, int64_t gathered);
-/// Elements of the largest buffer that the kernel indexes by computed values; 0 if there is none.
-int64_t largest_gathered(const ast::Kernel& kernel, const ShapeValues& values);
+/// What a kernel can be tried on.
+struct TestRange {
+  int64_t below = 0;     // of integers, where they say what is gathered or scattered: its elements
+  bool positive = false; // floats: a sum that nearly vanishes is lost to rounding, and a quotient by it more so
+};
+TestRange test_range(const ast::Kernel& kernel, const ShapeValues& values);
+
+/// Reproducible values for a buffer: floats in [-1, 1), or in (0, 1] if positive, bools, integers in [0, 8)
+/// or in [0, below).
+std::vector<unsigned char> test_data(const ast::Buffer& buffer, size_t bytes, const TestRange& range);
 /// Terms of the longest chain of combines into one element.
 double longest_reduction(const ast::Kernel& kernel, const ShapeValues& values);
 

@@ -380,7 +380,7 @@ private:
       values.bind(var, made.vars.back(), "measure");
     }
     made.reduction_length = longest_reduction(reference, values);
-    const int64_t gathered = largest_gathered(reference, values);
+    const TestRange range = test_range(reference, values);
     const auto between_runs = static_cast<size_t>(m.integer()); // bytes of the program's constants
     size_t own = 0;
     for (const ast::Param& param : reference.params) {
@@ -396,7 +396,7 @@ private:
         poison(param.buffer->dtype, *made.buffers.back(), made.bytes.back());
         continue;
       }
-      const auto data = test_data(*param.buffer, made.bytes.back(), gathered);
+      const auto data = test_data(*param.buffer, made.bytes.back(), range);
       made.buffers.push_back(copies_of(data, made.is_constant[i] ? made.copies : 1));
     }
     std::vector<runtime::BufferSlice> slices;

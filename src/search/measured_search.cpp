@@ -194,6 +194,7 @@ private:
     }
     const Measurement result =
         options_.measure(variant.kernel, std::min(limit, std::max(watch_.left(), 0.1)));
+    if (!result.lasting) throw Error(ErrorKind::Device, result.error);
     if (const std::optional<Measurement> before = earlier(hash); before && before->ok && result.ok)
       slot.drift = result.seconds / before->seconds;
     ++slot.since_better;
@@ -204,7 +205,7 @@ private:
       ++rejections_[reason_of(result)];
     }
     results_.emplace(hash, result);
-    if (options_.note && result.lasting) options_.note(*variant.kernel, result);
+    if (options_.note) options_.note(*variant.kernel, result);
     if (!options_.log.empty()) {
       LogRecord record{LogRecord::Kind::Candidate,
                        program_,

@@ -119,7 +119,7 @@ struct Measurement {
   bool ok = false;
   double seconds = 0;
   std::string error;   // why rejected: does not compile, wrong result, too slow
-  bool lasting = true; // false: nothing could be measured here and now, whatever the kernel
+  bool lasting = true; // false: nothing can be measured here, whatever the kernel: the search ends with an error
 };
 /// The reason for a rejected candidate in a few words, for counting: "wrong result", "too slow", "crashed"
 /// ...

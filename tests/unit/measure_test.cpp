@@ -127,6 +127,20 @@ TEST_CASE("a wrong, a crashing and a hanging candidate cost themselves only") {
   }
 }
 
+TEST_CASE("a quotient by a sum that adds up in another order is not called wrong") {
+  const Tensor x = Tensor::input("x", {2048, 512});
+  const ProgramRef program = std::make_shared<const lower::Program>(
+      lower::lower({{"y", graph::simplify({graph::node_of(1.0f / x.sum(1))})[0]}}));
+  const CompileOptions options = compiled();
+  std::vector<search::Move> moves;
+  for (const char* move : {"fuse_at(t0, t1.i0, register)", "split(t0.r1, 16)", "vectorise(t0.r1.i)"})
+    moves.push_back(search::parse_move(move));
+  const search::Plan plan = search::replay(program, moves, pipeline::target_for(options, *program));
+  REQUIRE(plan.kernels.size() == 1);
+  const Measurement m = pipeline::make_measure(program, options).measure(plan.kernels[0], 10);
+  CHECK_MESSAGE(m.ok, m.error);
+}
+
 TEST_CASE("a candidate that was compiled ahead and crashes is blamed, not the one before it") {
   const ProgramRef program = product(48);
   const KernelPlanRef good = search::initial_plan(program).kernels[0];
@@ -168,4 +182,16 @@ TEST_CASE("the search goes on past planted candidates, and finds a schedule") {
   CHECK(r.measured > 20);
   CHECK(r.measured_seconds > 0);
   for (const KernelPlanRef& kernel : r.plan.kernels) CHECK(!planted.contains(kernel->hash));
+}
+
+TEST_CASE("a search that can measure nothing says why") {
+  const ProgramRef program = product(48);
+  search::CostModel model(pipeline::target_for(compiled(), *program), search::default_machine_profile());
+  search::SearchOptions how;
+  how.budget_seconds = 1;
+  how.measure = [](const KernelPlanRef&, double) {
+    return Measurement{false, 0, "tune: no process to measure in", false};
+  };
+  CHECK_THROWS_WITH_AS(search::search(search::initial_plan(program), model, how),
+                       "tune: no process to measure in", Error);
 }
