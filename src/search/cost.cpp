@@ -43,9 +43,11 @@ constexpr double kCutElsewhere = 0.5; // chance that a value's part was not made
 constexpr double kPage = 4096, kFirstTlb = 96, kSecondTlb = 2048;
 constexpr double kFirstTlbMiss = 1e-9, kSecondTlbMiss = 9e-9;
 
+double instructions_of(const Work& w) { return w.arithmetic + w.loads + w.stores + w.other; }
+
 double cycles_per_iteration(const Work& w, const Target& target) {
   if (w.empty()) return 0;
-  const double instructions = w.arithmetic + w.loads + w.stores + w.other;
+  const double instructions = instructions_of(w);
   double cycles = std::max(
       {w.arithmetic / 2, w.loads / kLoadsPerCycle, w.stores, instructions / kFrontEnd, w.divider, w.chain});
   cycles += kLoadsShow * std::min(w.arithmetic, w.loads) / 2;
@@ -92,6 +94,8 @@ void add_cycles(const Features& f, int index, double times, const Target& target
     body.other += kLoopInstructions;
     overhead = kLoopEntryCycles + (l.extent > kPredictedTrips ? kMispredictCycles : 0);
   }
+  // A short loop's next execution begins while the chain of this one is waited for.
+  if (times > 1) body.chain /= 1 + kWindow / (std::max(1.0, l.extent) * std::max(1.0, instructions_of(body)));
   const double calls = l.loop->kind == ast::LoopKind::Parallel ? kParallelCallCycles
                        : l.loop->kind == ast::LoopKind::Group  ? kGroupCycles
                                                                : 0;
@@ -109,7 +113,7 @@ void add_cycles(const Features& f, int index, double times, const Target& target
   sum.latency += iterations * std::max(0.0, cycles - spills - std::max(1.0, throughput));
   sum.spills += iterations * spills;
   sum.overhead += iterations * calls + times * overhead;
-  sum.instructions += iterations * (body.arithmetic + body.loads + body.stores + body.other);
+  sum.instructions += iterations * instructions_of(body);
 }
 
 /// The loop whose phase an access in `loop` belongs to: the one whose body is straight-line code, or the nest
@@ -288,7 +292,10 @@ double link_seconds(const Traffic& t, const MachineProfile& machine, size_t leve
   const double read = machine.levels[level].read_bytes_per_second;
   // Short runs come without the prefetcher's help, which costs most where latency is longest.
   const double scattered = t.scattered * (level >= 2 ? 1.0 : 0.3);
-  const double written = last ? t.written / machine.write_bytes_per_second : 2 * t.written / read;
+  // A line that goes to the second level is read there first and takes its way twice; one that goes further
+  // is read while others are written.
+  const double written =
+      last ? t.written / machine.write_bytes_per_second : (level >= 2 ? 1 : 2) * t.written / read;
   const double streamed = last ? t.streamed / machine.streaming_write_bytes_per_second : 0;
   return (t.read + scattered) / read + written + streamed;
 }
@@ -368,7 +375,7 @@ double add_phase(const Workspace& space, int index, const MachineProfile& machin
   double shows =
       (seconds < longest ? kComputingShows * seconds : 0) +
       kMovingShows * ((data < longest ? data : 0) + (by_hints < longest ? by_hints : 0) + stored_meanwhile) +
-      kNearLine * phase.links[0].scattered / 64 / ways;
+      std::max(0.0, kNearLine * phase.links[0].scattered / 64 / ways - std::max(0.0, data - seconds));
   if (const double near = phase.links[0].read; near > 0)
     shows += kNearNotForeseen * std::max(0.0, 1 - phase.near_asked / near) * link[0];
   double hidden = burst + std::max(0.0, shows - waiting.meanwhile) + stray;

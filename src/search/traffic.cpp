@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <tuple>
 
 namespace lathe::search {
 namespace {
@@ -10,13 +11,15 @@ namespace {
 constexpr double kUsable = 0.75; // of a cache: the rest is lost to other data and imperfect replacement
 constexpr double kPrefetchedRun = 2048; // bytes in a row after which the prefetcher has all its effect
 constexpr double kStrayRun = 128;       // bytes in a row from which on stores do not wait for each line
-constexpr double kPageRun = 256;        // and from which a page is worth its miss
+constexpr double kForeseenStep = 2048; // bytes from one run to the next up to which a prefetcher follows them
+constexpr double kPageRun = 256;       // and from which a page is worth its miss
 constexpr double kStreams = 16, kNearStreams = 4; // runs that a prefetcher follows side by side
 
 /// What one access touches while some loops run.
 struct Footprint {
   double bytes = 0;       // in whole lines
   double run = 0;         // contiguous bytes that are touched one after the other
+  double apart = 0;       // bytes from the beginning of one such run to that of the next
   bool conflicts = false; // more lines than the sets they map to can hold
 };
 
@@ -42,7 +45,7 @@ public:
 
 private:
   struct Merged {
-    double bytes = 0, run = 0;
+    double bytes = 0, run = 0, apart = 0;
     int reader = -1, writer = -1; // accesses
     bool ahead = false;
     bool read = false, written = false, streamed = false, prefetched = false, constant = false;
@@ -208,27 +211,30 @@ private:
     const auto [places, adjoining] = places_of(access, std::max(run, cache_.line) / element);
     const double lines = std::min(places * rows * lines_a_row, std::ceil(whole / cache_.line));
     out.bytes = lines * cache_.line;
-    out.run = run_from(a, depth) * places / (places - adjoining);
+    std::tie(out.run, out.apart) = run_from(a, depth);
+    out.run *= places / (places - adjoining);
     if (cache_.sets > 0)
       out.conflicts = lines > std::min(cache_.sets, places * covered_sets * lines_a_row) * cache_.ways;
     return out;
   }
 
-  /// From the innermost loop outwards, as far as what comes next adjoins; a few such runs may take turns.
-  double run_from(const AccessInfo& a, int depth) const {
+  /// A run, from the innermost loop outwards, as far as what comes next adjoins; a few of them may take
+  /// turns. And the way to the next one.
+  std::pair<double, double> run_from(const AccessInfo& a, int depth) const {
     const double element = f_->buffers[a.buffer].element_bytes;
-    double run = element, reach = element, streams = 1;
+    double run = element, reach = element, streams = 1, apart = 0;
     for (int l = a.loop; l >= 0 && f_->loops[l].depth >= depth; l = f_->loops[l].parent) {
       const double step = std::abs(f_->stride(a, l)) * element, trips = extent(l);
       if (step == 0 || trips <= 1) continue;
       if (step > std::max(reach, cache_.line)) {
+        if (apart == 0) apart = step;
         streams *= trips;
       } else if (streams <= (cache_.nearest ? kNearStreams : kStreams)) {
         run += step * (trips - 1);
         reach += step * (std::ceil(trips) - 1);
       }
     }
-    return run;
+    return {run, apart};
   }
 
   /// The union of accesses [first, end) over the loops of depth >= d: the same buffer counts once.
@@ -250,6 +256,7 @@ private:
       if (fp.bytes > m.bytes) {
         m.bytes = fp.bytes;
         m.run = fp.run;
+        m.apart = fp.apart;
       }
       if (!access.store || access.combine) {
         m.given |= !m.written && f_->buffers[access.buffer].buffer->scope == ast::Scope::Global;
@@ -309,6 +316,7 @@ private:
   }
 
   static double stray(const Merged& m, double bytes) {
+    if (m.apart > 0 && m.apart <= kForeseenStep) return 0;
     return m.streamed || m.read ? 0 : bytes * std::max(0.0, 1 - m.run / kStrayRun);
   }
 

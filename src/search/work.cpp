@@ -88,17 +88,18 @@ public:
     // A tile that is made anew in every iteration depends on nothing from the one before.
     const bool carried =
         body >= 0 && !has(index_mask, body) && static_cast<int>(loops_.made_at(*s.buffer)) <= body;
-    // Lanes that meet in one element are kept apart till the loop around them ends, and so are unrolled
-    // copies.
     const bool across = s.combine && has(value_mask, tile_.vector) && !has(index_mask, tile_.vector);
-    const bool apart =
-        across && carried && !target_.groups && loops_[body].loop->kind == ast::LoopKind::Serial;
-    const bool in_registers = apart || stays_in_registers(*s.buffer, added, index_mask);
+    // What a loop combines into the same element is kept in registers till it ends (ast/accumulators.cpp):
+    // one for each lane that meets others there, and for each unrolled copy.
+    const bool kept = s.combine && !s.scatter && carried && !target_.groups &&
+                      (across || s.buffer->scope != ast::Scope::Register) &&
+                      loops_[body].loop->kind == ast::LoopKind::Serial;
+    const bool in_registers = kept || stays_in_registers(*s.buffer, added, index_mask);
     const bool vector = has(index_mask, tile_.vector) || has(value_mask, tile_.vector);
     const double n = copies(index_mask), parts = registers_for(vector, s.value->dtype);
     if (in_registers)
       pressure_.accumulators =
-          std::max(pressure_.accumulators, (apart ? copies(index_mask | value_mask) : n) * parts);
+          std::max(pressure_.accumulators, (kept ? copies(index_mask | value_mask) : n) * parts);
     else
       count_access(added, index_mask, n, s.buffer->dtype, work_.stores);
     if (s.combine) {
@@ -112,9 +113,9 @@ public:
         // A masked store is not forwarded to the load that follows: that one waits until it is written.
         if (tile_.partial && has(index_mask, tile_.vector)) work_.divider += n * steps * kMaskedForward;
       }
-      const double times = apart ? 1 / std::max(1.0, loops_[body].extent) : steps;
+      const double times = kept ? 1 / std::max(1.0, loops_[body].extent) : steps;
       if (across) work_.arithmetic += n * times * std::log2(tile_.lanes) * (cost.instructions + 1);
-      if (carried) work_.chain = (apart ? 1 : steps) * cost.latency + (in_registers ? 0 : kStoreForward);
+      if (carried) work_.chain = (kept ? 1 : steps) * cost.latency + (in_registers ? 0 : kStoreForward);
     }
     if (tile_.vector >= 0 && loops_[tile_.vector].loop->extent != Expr(static_cast<int64_t>(tile_.lanes)))
       work_.other += 2 * n;

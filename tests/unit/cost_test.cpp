@@ -99,6 +99,48 @@ TEST_CASE("one accumulator waits for its own latency, several hide it") {
   CHECK(four > eight);
 }
 
+TEST_CASE("what a loop combines into one place of memory stays in registers meanwhile") {
+  const std::string rows = R"(kernel k(a: f32[64, 4096] in, y: f32[64] out) {
+  for i in 64 {
+    for r in 4096 {
+      y[i] += a[i, r]
+    }
+  }
+})";
+  const std::string by_hand = R"(kernel k(a: f32[64, 4096] in, y: f32[64] out) {
+  alloc s: f32[1] register {
+    for i in 64 {
+      s[0] = 0:f32
+      for r in 4096 {
+        s[0] += a[i, r]
+      }
+      y[i] += s[0]
+    }
+  }
+})";
+  CHECK(seconds(rows) == doctest::Approx(seconds(by_hand)).epsilon(0.05));
+  // Four copies have a register each, so that none waits for another.
+  const std::string unrolled = replaced(replaced(rows, "in 4096 {", "in 1024 {\n      for u in 4 unroll {"),
+                                        "a[i, r]", "a[i, r*4 + u]") +
+                               "\n}";
+  CHECK(seconds(unrolled) < 0.5 * seconds(rows));
+}
+
+TEST_CASE("the next of many short sums begins while one waits for its chain") {
+  const auto sums_of = [](int64_t length) {
+    return replaced(replaced(R"(kernel k(a: f32[262144] in, y: f32[ROWS] out) {
+  for i in ROWS {
+    for r in LENGTH {
+      y[i] += a[i*LENGTH + r]
+    }
+  }
+})",
+                             "ROWS", std::to_string(262144 / length)),
+                    "LENGTH", std::to_string(length));
+  };
+  CHECK(seconds(sums_of(16384)) > 1.5 * seconds(sums_of(64)));
+}
+
 TEST_CASE("streaming stores pay for what does not fit and cost for what does") {
   CHECK(seconds(copy_of(1 << 24, true)) < seconds(copy_of(1 << 24, false)));
   CHECK(seconds(copy_of(1 << 12, true)) > seconds(copy_of(1 << 12, false)));
@@ -288,12 +330,12 @@ TEST_CASE("what is read in passes comes from afar in the first, unless the passe
 
 TEST_CASE("stores that jump hide behind computing between them") {
   const auto kernel = [](const std::string& sum, const std::string& index) {
-    return "kernel k(a: f32[512] in, y: f32[65536, 64] out) {\n  alloc s: f32[1] register {\n"
+    return "kernel k(a: f32[512] in, y: f32[65536, 1024] out) {\n  alloc s: f32[1] register {\n"
            "    for i in 65536 {\n      s[0] = 0:f32\n" +
            sum + "      y[" + index + "] = s[0]\n    }\n  }\n}";
   };
   const std::string sum = "      for r in 512 {\n        s[0] += a[r]\n      }\n";
-  const std::string jumping = "i, 0", in_a_row = "i // 64, i % 64";
+  const std::string jumping = "i, 0", in_a_row = "i // 1024, i % 1024";
   const double alone = seconds(kernel("", jumping)) - seconds(kernel("", in_a_row));
   const double between = seconds(kernel(sum, jumping)) - seconds(kernel(sum, in_a_row));
   CHECK(alone > 0);

@@ -169,15 +169,17 @@ TEST_CASE("a share of where results go to has left the cache, and results in scr
   }
 }
 
-TEST_CASE("stores that jump wait for each line, stores in a row do not") {
-  const auto stray = [](const std::string& index) {
-    return total("kernel k(a: f32[4096] in, y: f32[1024, 1024] out) {\n  for i in 1024 {\n"
-                 "    for j in 1024 {\n      y[" +
-                     index + "] = a[j]\n    }\n  }\n}",
-                 cache_shape(64 << 10, false), &Traffic::stray);
+TEST_CASE("stores that jump far wait for each line, stores in a row or in small steps do not") {
+  const auto stray = [](const std::string& index, int64_t row) {
+    return total(replaced("kernel k(a: f32[4096] in, y: f32[1024, ROW] out) {\n  for i in 256 {\n"
+                          "    for j in 256 {\n      y[" +
+                              index + "] = a[j]\n    }\n  }\n}",
+                          "ROW", std::to_string(row)),
+                 cache_shape(16 << 10, false), &Traffic::stray);
   };
-  CHECK(stray("i, j") == 0);
-  CHECK(stray("j, i") > 1024 * 1024 * 4.0);
+  CHECK(stray("i, j", 1024) == 0);
+  CHECK(stray("j, i", 1024) > 256 * 256 * 4.0);
+  CHECK(stray("j, i", 512) == 0); // the prefetcher follows steps of 2 KiB
 }
 
 TEST_CASE("of a hinted operand one tile more is to fit, not all of it twice") {
