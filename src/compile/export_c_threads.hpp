@@ -3,7 +3,11 @@
 
 namespace lathe::pipeline {
 
-constexpr const char* kThreadIncludes = R"(#if !defined(LATHE_NO_THREADS)
+constexpr const char* kThreadIncludes =
+    R"(#if !defined(__GNUC__) && !defined(LATHE_NO_THREADS) /* they need GCC's atomics, which Clang has, too */
+#define LATHE_NO_THREADS
+#endif
+#if !defined(LATHE_NO_THREADS)
 #include <pthread.h>
 #include <sched.h>
 #endif

@@ -31,9 +31,14 @@ constexpr double kSample = 20e-6;         // shorter runs are timed several at o
 constexpr double kEnough = 10e-3;         // of timing for a candidate that may be the best
 constexpr double kEnoughToBeSure = 20e-3; // for one that looks better than the best
 constexpr size_t kPairsAtLeast = 3, kPairsToBeSure = 7;
-constexpr double kBetter = 0.99;                  // times the champion
-constexpr double kHopeless = 1.5, kBehind = 1.08; // times the champion: after two pairs of runs, after five
-constexpr size_t kSureAfter = 5;
+constexpr double kBetter = 0.99;  // times the champion
+constexpr double kHopeless = 1.5; // times the champion: after two pairs of runs
+/// What is so many times as slow after so many pairs is not the best. Pairs of short runs are many.
+struct Look {
+  size_t pairs;
+  double behind;
+};
+constexpr Look kLooks[] = {{5, 1.08}, {25, 1.02}, {100, 1.005}};
 constexpr double kWorthSaying = 1e-3; // seconds of a pair: its step is over
 constexpr double kFarBehind = 3;      // times the champion in the first run: not worth running that beside it
 constexpr size_t kAligned = 128;      // copies of constants
@@ -339,9 +344,12 @@ private:
       least = std::min(least, seconds);
       total += seconds * at_once;
       // What can't win any more need not be known exactly; long runs are steady enough after two pairs.
-      if (ratios.size() == 2 && std::min(ratios[0], ratios[1]) > (total > enough ? kBehind : kHopeless))
+      if (ratios.size() == 2 &&
+          std::min(ratios[0], ratios[1]) > (total > enough ? kLooks[0].behind : kHopeless))
         break;
-      if (ratios.size() == kSureAfter && ratio() > kBehind) break;
+      if (std::any_of(std::begin(kLooks), std::end(kLooks),
+                      [&](const Look& l) { return ratios.size() == l.pairs && ratio() > l.behind; }))
+        break;
     }
     return ratio();
   }

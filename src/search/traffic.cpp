@@ -11,8 +11,8 @@ namespace {
 constexpr double kUsable = 0.75; // of a cache: the rest is lost to other data and imperfect replacement
 constexpr double kPrefetchedRun = 2048; // bytes in a row after which the prefetcher has all its effect
 constexpr double kStrayRun = 128;       // bytes in a row from which on stores do not wait for each line
-constexpr double kForeseenStep = 2048; // bytes from one run to the next up to which a prefetcher follows them
-constexpr double kPageRun = 256;       // and from which a page is worth its miss
+constexpr double kPageRun = 256;        // and from which a page is worth its miss
+constexpr double kForeseenStep = 2048;  // bytes from one run to the next up to which a prefetcher follows
 constexpr double kStreams = 16, kNearStreams = 4; // runs that a prefetcher follows side by side
 
 /// What one access touches while some loops run.
