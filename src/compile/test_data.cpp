@@ -32,20 +32,18 @@ double unit_roundoff(DType dtype) {
 std::vector<unsigned char> test_data(const ast::Buffer& buffer, size_t bytes, const TestRange& range) {
   uint64_t state = mix(hash_text("test data"), static_cast<uint64_t>(buffer.id));
   const auto random = [&] { return state = mix(state, 0x9E37u); };
+  const auto in_range = [&](auto unit) { return range.positive ? 1 - unit : 2 * unit - 1; }; // of [0, 1)
   if (buffer.dtype == DType::F32) { // by far the most common, and large
     std::vector<unsigned char> data(bytes);
     for (size_t at = 0; at + 4 <= bytes; at += 4) {
-      const auto whole = static_cast<float>(static_cast<int64_t>(random() >> 40));
-      const float value = range.positive ? 1.0f - whole * 0x1p-24f : whole * 0x1p-23f - 1.0f;
+      const float value = in_range(static_cast<float>(static_cast<int64_t>(random() >> 40)) * 0x1p-24f);
       std::memcpy(data.data() + at, &value, 4);
     }
     return data;
   }
   return fill(buffer.dtype, bytes, [&](void*) {
-    if (is_float(buffer.dtype)) {
-      const auto whole = static_cast<double>(random() >> 11);
-      return Scalar::of_float(buffer.dtype, range.positive ? 1.0 - whole * 0x1p-53 : whole * 0x1p-52 - 1.0);
-    }
+    if (is_float(buffer.dtype))
+      return Scalar::of_float(buffer.dtype, in_range(static_cast<double>(random() >> 11) * 0x1p-53));
     if (buffer.dtype == DType::Bool) return Scalar::of_int(DType::Bool, static_cast<int64_t>(random() >> 63));
     return Scalar::of_int(
         buffer.dtype,

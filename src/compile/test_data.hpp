@@ -10,8 +10,10 @@ namespace lathe::pipeline {
 
 /// What a kernel can be tried on.
 struct TestRange {
-  int64_t below = 0;     // of integers, where they say what is gathered or scattered: its elements
-  bool positive = false; // floats: a sum that nearly vanishes is lost to rounding, and a quotient by it more so
+  /// Of integers, where they say what is gathered or scattered: its elements. 0: they don't.
+  int64_t below = 0;
+  /// Floats: a sum that nearly vanishes is lost to rounding, and a quotient by it more so.
+  bool positive = false;
 };
 TestRange test_range(const ast::Kernel& kernel, const ShapeValues& values);
 

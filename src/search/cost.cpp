@@ -230,9 +230,8 @@ void add(const Traffic& from, Traffic& to) {
 double share_of_hints(const Features& f, const AccessInfo& access, double bytes) {
   const int ahead = f.loop_ahead(access);
   if (ahead < 0) return 1;
-  double all_passes = f.buffers[static_cast<size_t>(access.buffer)].element_bytes;
-  for (int l = access.loop; l >= 0; l = f.loops[l].parent)
-    if (l <= ahead || f.stride(access, l) != 0) all_passes *= std::max(1.0, f.loops[l].extent);
+  const double all_passes = f.buffers[static_cast<size_t>(access.buffer)].element_bytes *
+                            f.steps(access, [&](int l) { return l <= ahead || f.stride(access, l) != 0; });
   const double longest = unevenness(f, ahead);
   return std::min(1.0, bytes / all_passes) / (longest * longest);
 }

@@ -5,6 +5,7 @@
 // extent as its average over the loops that decide it. A body is the straight-line code of a loop's
 // iteration: the stores under it with only unrolled and vector loops between.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -65,6 +66,13 @@ struct Features {
 
   /// Elements per step of `loop` (an index), which must enclose the access.
   double stride(const AccessInfo& a, int loop) const { return strides[a.strides + loops[loop].depth]; }
+  /// How many steps the access takes over those loops around it for which `counts(loop)`.
+  template <class F> double steps(const AccessInfo& a, F&& counts) const {
+    double n = 1;
+    for (int l = a.loop; l >= 0; l = loops[l].parent)
+      if (counts(l)) n *= std::max(1.0, loops[l].extent);
+    return n;
+  }
   /// The loop whose next iteration hints ask for what this access reads then; -1: none.
   int loop_ahead(const AccessInfo& a) const;
 };

@@ -27,10 +27,7 @@ double lower_bound(const ast::Kernel& kernel, const Target& target, const Machin
     double reached = 0;
     for (const AccessInfo& a : f.accesses) {
       if (a.buffer != static_cast<int>(i)) continue;
-      double elements = 1;
-      for (int l = a.loop; l >= 0; l = f.loops[l].parent)
-        if (f.stride(a, l) != 0) elements *= std::max(1.0, f.loops[l].extent);
-      reached = std::max(reached, a.random ? 1 : elements);
+      reached = std::max(reached, a.random ? 1 : f.steps(a, [&](int l) { return f.stride(a, l) != 0; }));
     }
     bytes += std::min(b.elements, reached) * b.element_bytes;
   }

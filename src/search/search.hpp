@@ -44,13 +44,14 @@ std::string machine_fingerprint();
 struct CompulsoryTraffic {
   double read = 0, written = 0;
 };
-/// What the machine allows: the larger of arithmetic at the FMA peak (of elements this wide) and compulsory traffic at the
-/// bandwidth of the innermost cache level that holds it all, or of main memory.
+/// What the machine allows: the larger of arithmetic at the FMA peak (of elements this wide) and compulsory
+/// traffic at the bandwidth of the innermost cache level that holds it all, or of main memory.
 struct Limit {
   const char* kind; ///< "compute" or "bandwidth"
   double seconds;
 };
-Limit machine_limit(const MachineProfile& machine, int threads, int element_bytes, double flops, const CompulsoryTraffic& traffic);
+Limit machine_limit(const MachineProfile& machine, int threads, int element_bytes, double flops,
+                    const CompulsoryTraffic& traffic);
 
 /// A term of the cost: seconds and what it is.
 struct CostTerm {
@@ -118,8 +119,9 @@ const std::vector<NamedSuggester>& suggesters();
 struct Measurement {
   bool ok = false;
   double seconds = 0;
-  std::string error;   // why rejected: does not compile, wrong result, too slow
-  bool lasting = true; // false: nothing can be measured here, whatever the kernel: the search ends with an error
+  std::string error; // why rejected: does not compile, wrong result, too slow
+  /// False: nothing can be measured here, whatever the kernel. The search ends with an error.
+  bool lasting = true;
 };
 /// The reason for a rejected candidate in a few words, for counting: "wrong result", "too slow", "crashed"
 /// ...
@@ -148,8 +150,9 @@ struct SearchOptions {
   std::vector<Plan> seeds; // plans of the same program to begin with: none is trusted, each is measured
   const std::atomic<bool>* stop = nullptr; // once true: end with the best so far
   std::string where;                       // machine, device and its use, for the log
-  bool joins = true; // axes that nothing tells apart become one, of whole programs: a part's neighbours may tell them apart
-  bool graph_then_loops = false;           // staged instead of joint: for comparison only
+  /// Axes that nothing tells apart become one, of whole programs: a part's neighbours may tell them apart.
+  bool joins = true;
+  bool graph_then_loops = false; // staged instead of joint: for comparison only
   std::string log;
   std::function<void(const TuneProgress&)> progress;
 };

@@ -15,10 +15,7 @@ constexpr double kBlockElements =
 
 /// Elements of the buffer that one iteration of the loop reads.
 double needed_in(const Features& f, const AccessInfo& access, int loop) {
-  double n = 1;
-  for (int l = access.loop; l != loop && l >= 0; l = f.loops[l].parent)
-    if (f.stride(access, l) != 0) n *= std::max(1.0, f.loops[l].extent);
-  return n;
+  return f.steps(access, [&](int l) { return l > loop && f.stride(access, l) != 0; });
 }
 
 /// The transforms whose values only the stage reads. With them it may be worth computing under a loop where

@@ -12,6 +12,7 @@
 
 #include "runtime/c_compiler.hpp"
 #include "support/device_suite.hpp"
+#include "support/messages.hpp"
 
 using namespace lathe;
 using namespace lathe::test;
@@ -49,15 +50,6 @@ const ast::Kernel& doubling() {
   static const ast::Kernel kernel =
       ast::parse("kernel doubling(A: f32[5] in, O: f32[5] out) {\nfor i in 5 { O[i] = A[i] + A[i] }\n}");
   return kernel;
-}
-
-std::string message_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
 }
 
 } // namespace

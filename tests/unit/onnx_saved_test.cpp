@@ -13,6 +13,7 @@
 #include "lathe/program_file.hpp"
 #include "support/devices.hpp"
 #include "support/files.hpp"
+#include "support/messages.hpp"
 #include "support/onnx_builder.hpp"
 
 using namespace lathe;
@@ -131,15 +132,6 @@ void check_same(const NamedValues& got, const NamedValues& expected) {
     CAPTURE(name);
     CHECK(onnx::compare(got.at(name), value, 0.0).why == "");
   }
-}
-
-std::string message_of(const std::function<void()>& run) {
-  try {
-    run();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 CompileOptions small(const std::string& device) { return {.device = device, .threads = 1}; }

@@ -1,13 +1,9 @@
-// ONNX models made by hand: what the ONNX project's own test data does not reach, and what is wrong with bad
-// files.
+// ONNX models made by hand: what the ONNX project's own test data does not reach.
 #include <doctest/doctest.h>
 
-#include <unistd.h>
-
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 
+#include "support/messages.hpp"
 #include "support/onnx_builder.hpp"
 
 using namespace lathe;
@@ -30,15 +26,6 @@ Tensor flag(bool value) { return Tensor::full({}, value); }
 Tensor integer(int64_t value) { return Tensor::full({}, value); }
 Tensor vector(const Floats& values) { return Tensor::from(values); }
 
-/// The message of the Error that `run` throws.
-template <class F> std::string message_of(F&& run) {
-  try {
-    run();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
 /// The message of the Error that a model of one node is.
 std::string compile_error(const std::string& op, const std::vector<Dims>& inputs,
                           const Attributes& attributes = {}) {
@@ -50,12 +37,6 @@ std::string compile_error(const std::string& op, const std::vector<Dims>& inputs
   }
   g.node(op, names, {"y"}, attributes);
   return message_of([&] { load(model(g)).compile(); });
-}
-bool mentions(const std::string& message, const std::string& part) {
-  INFO("message: " << message);
-  const bool found = message.find(part) != std::string::npos;
-  CHECK_MESSAGE(found, "'" << message << "' should mention '" << part << "'");
-  return found;
 }
 
 /// A loop's inputs before its own state, named as all loops here name them.
@@ -406,72 +387,6 @@ TEST_CASE("nodes may stand in any order") {
   Graph g;
   g.node("Neg", {"a"}, {"y"}).node("Add", {"x", "x"}, {"a"}).input("x", DType::F32, {2}).output("y");
   CHECK(floats(load(model(g)).compile()({{"x", vector({1, 2})}}), "y") == Floats{-2, -4});
-}
-
-TEST_CASE("weights whose bytes or sizes are wrong") {
-  const auto message_for = [](const lathe_onnx::TensorProto& tensor) {
-    Graph g;
-    g.initialiser("w", tensor).node("Neg", {"w"}, {"y"}).output("y");
-    return message_of([&] { load(model(g)); });
-  };
-  mentions(message_for(tensor_proto<float>({3}, {1, 2})), "'w' has 8 bytes");
-  mentions(message_for(tensor_proto<float>({-1}, {1})), "'w' has size -1");
-  mentions(message_for(tensor_proto<float>({int64_t{1} << 40, int64_t{1} << 40}, {1})),
-           "'w' has more elements");
-  mentions(message_for(tensor_proto<float>({int64_t{1} << 61}, {1})), "'w' has more elements");
-  lathe_onnx::TensorProto unknown = tensor_proto<float>({1}, {1});
-  unknown.set_data_type(99);
-  mentions(message_for(unknown), "'w'");
-}
-
-TEST_CASE("weights in files of their own are read from the model's folder and nowhere else") {
-  namespace fs = std::filesystem;
-  const fs::path folder = fs::temp_directory_path() / ("lathe-onnx-test-" + std::to_string(getpid()));
-  fs::create_directories(folder / "inside");
-  const Floats values{1, 2, 3};
-  for (const fs::path& place : {folder / "outside.bin", folder / "inside" / "weights.bin"})
-    std::ofstream(place, std::ios::binary).write(reinterpret_cast<const char*>(values.data()), 12);
-  const auto load_from = [&](const std::string& location, int64_t elements = 3) {
-    lathe_onnx::TensorProto tensor;
-    tensor.set_data_type(1);
-    tensor.add_dims(elements);
-    tensor.set_data_location(lathe_onnx::TensorProto::EXTERNAL);
-    auto& entry = *tensor.add_external_data();
-    entry.set_key("location");
-    entry.set_value(location);
-    Graph g;
-    g.initialiser("w", tensor).node("Neg", {"w"}, {"y"}).output("y");
-    const std::string bytes = model(g);
-    return onnx::load(bytes.data(), bytes.size(), (folder / "inside").string());
-  };
-  CHECK(floats(load_from("weights.bin").compile()({}), "y") == Floats{-1, -2, -3});
-  for (const std::string& location :
-       {std::string("../outside.bin"), (folder / "outside.bin").string(), std::string("")})
-    mentions(message_of([&] { load_from(location); }), "'w'");
-  mentions(message_of([&] { load_from("no.bin"); }), "no.bin");
-  fs::create_symlink(folder / "outside.bin", folder / "inside" / "link.bin");
-  mentions(message_of([&] { load_from("link.bin"); }), "'w'");
-  mentions(message_of([&] { load_from("weights.bin", 4); }), "'w'");
-  fs::remove_all(folder);
-}
-
-TEST_CASE("files that hold no model, or not all of one") {
-  namespace fs = std::filesystem;
-  const fs::path path = fs::temp_directory_path() / ("lathe-onnx-" + std::to_string(getpid()) + ".onnx");
-  Graph g;
-  g.input("x", DType::F32, {2}).initialiser<float>("w", {64}, Floats(64, 1.f));
-  g.node("Neg", {"x"}, {"y"}).output("y");
-  const std::string bytes = model(g);
-  const auto message_for = [&](const std::string& content) {
-    std::ofstream(path, std::ios::binary) << content;
-    return message_of([&] { onnx::load(path.string()); });
-  };
-  CHECK(message_for(bytes).empty());
-  mentions(message_for(bytes.substr(0, bytes.size() / 2)), path.string());
-  mentions(message_for("no model at all, but a text"), path.string());
-  mentions(message_for(""), path.string());
-  fs::remove(path);
-  mentions(message_of([&] { onnx::load(path.string()); }), path.string());
 }
 
 TEST_CASE("values are compared as ONNX's own runner does it") {
