@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <map>
 #include <set>
 
 #include "compile/shape_values.hpp"
 #include "compile/test_data.hpp"
+#include "core/storage.hpp"
 
 namespace lathe::pipeline {
 namespace {
@@ -38,13 +40,12 @@ public:
       const auto& attr = std::get<graph::InputAttr>(input.node->attr);
       if (attr.data) continue;
       const auto bytes = static_cast<size_t>(values.bytes(*input.buffer));
-      memory_.push_back(test_data(*input.buffer, bytes, range));
-      inputs_[attr.name] = memory_.back().data();
+      const std::vector<unsigned char> data = test_data(*input.buffer, bytes, range);
+      inputs_[attr.name] = std::memcpy(allocate(data.size()), data.data(), data.size());
     }
     for (const lower::OutputBuffer& output : program.outputs) {
       const auto& buffer = *program.stages[static_cast<size_t>(output.stage)].buffer;
-      memory_.emplace_back(static_cast<size_t>(values.bytes(buffer)));
-      outputs_[output.name] = memory_.back().data();
+      outputs_[output.name] = allocate(static_cast<size_t>(values.bytes(buffer)));
     }
   }
 
@@ -56,7 +57,13 @@ public:
   }
 
 private:
-  std::vector<std::vector<unsigned char>> memory_;
+  /// Aligned as tensors are: plans differ in what they lose where vectors cross lines.
+  void* allocate(size_t bytes) {
+    memory_.push_back(Storage::allocate(bytes));
+    return memory_.back()->data();
+  }
+
+  std::vector<StorageRef> memory_;
   std::map<std::string, const void*> inputs_;
   std::map<std::string, void*> outputs_;
   std::map<std::string, int64_t> shape_values_;

@@ -29,13 +29,13 @@ constexpr double kMovingShows = 0.15;   // share of moving data that shows where
 constexpr double kComputingShows = 0.3; // and the other way round
 constexpr double kNotForeseen = 0.6;    // and more of it where loads are issued too late, which they are from
 constexpr double kInWindow = 32;        // so many instructions for each line read on
-constexpr double kNearNotForeseen =
-    0.15;                             // share of reading from the second level that shows, if not asked for
-constexpr double kNearLine = 0.6e-9;  // seconds, of a line from the second level that no prefetcher foresaw
-constexpr double kStrayStore = 35e-9; // seconds, of a store to a single line beyond the second level
-constexpr double kStoreBuffer = 64;   // lines that wait for their place while computing goes on
-constexpr double kHintsRate = 0.45;   // of the third level's: few hints can be under way
-constexpr double kUnaskedRate = 0.5;  // of constants in the first of several passes: late, line by line
+constexpr double kNearShows = 0.25;     // share of reading from the second level that shows,
+constexpr double kNearNotForeseen = 0.15; // and more of it if not asked for
+constexpr double kNearLine = 0.6e-9;      // seconds, of a line from there that no prefetcher foresaw
+constexpr double kStrayStore = 35e-9;     // seconds, of a store to a single line beyond the second level
+constexpr double kStoreBuffer = 64;       // lines that wait for their place while computing goes on
+constexpr double kHintsRate = 0.45;       // of the third level's: few hints can be under way
+constexpr double kUnaskedRate = 0.5;      // of constants in the first of several passes: late, line by line
 constexpr double kWindow = 256; // instructions that overlap: nests of a longer body come one after the other
 constexpr double kKernelsBetween = 2; // with their constants, till memory for intermediates is used again
 constexpr double kLostAtMost = 0.5;   // of such memory: lines go back to where they came from meanwhile
@@ -368,15 +368,16 @@ double add_phase(const Workspace& space, int index, const MachineProfile& machin
     data -= share * far_writes;
     stray *= 1 - share;
   }
+  // Lines from the second level that nothing foresaw take their time, whatever the link could carry.
+  data = std::max(data, kNearLine * phase.links[0].scattered / 64 / ways);
   // The longest of computing, moving and hints counts in full, the others as far as they don't hide behind
   // it.
   const double longest = std::max({seconds, data, by_hints});
   double shows =
       (seconds < longest ? kComputingShows * seconds : 0) +
-      kMovingShows * ((data < longest ? data : 0) + (by_hints < longest ? by_hints : 0) + stored_meanwhile) +
-      std::max(0.0, kNearLine * phase.links[0].scattered / 64 / ways - std::max(0.0, data - seconds));
+      kMovingShows * ((data < longest ? data : 0) + (by_hints < longest ? by_hints : 0) + stored_meanwhile);
   if (const double near = phase.links[0].read; near > 0)
-    shows += kNearNotForeseen * std::max(0.0, 1 - phase.near_asked / near) * link[0];
+    shows += (kNearShows + kNearNotForeseen * std::max(0.0, 1 - phase.near_asked / near)) * link[0];
   double hidden = burst + std::max(0.0, shows - waiting.meanwhile) + stray;
   if (far > 0) {
     const double for_each_line = compute.instructions / (far / 64);

@@ -1,6 +1,7 @@
 // The cost model: seconds that react to loops as the machine does.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "support/kernel_text.hpp"
@@ -340,4 +341,44 @@ TEST_CASE("stores that jump hide behind computing between them") {
   const double between = seconds(kernel(sum, jumping)) - seconds(kernel(sum, in_a_row));
   CHECK(alone > 0);
   CHECK(between < 0.3 * alone);
+}
+
+TEST_CASE("short rows from the second level hide behind the computing on them") {
+  // Six rows by 64 columns of a product: 24 multiplications for every four lines of w.
+  const Cost c = cost_of(R"(kernel k(a: f32[252, 256] in, w: f32[256, 256] in, y: f32[252, 256] out) {
+  for i in 42 {
+    for j in 4 {
+      alloc s: f32[6, 64] register {
+        for zu in 6 unroll {
+          for zv in 4 unroll {
+            for zl in 16 vector(16) {
+              s[zu, zv*16 + zl] = 0:f32
+            }
+          }
+        }
+        for r in 256 {
+          for u in 6 unroll {
+            for v in 4 unroll {
+              for l in 16 vector(16) {
+                s[u, v*16 + l] += a[i*6 + u, r] * w[r, j*64 + v*16 + l]
+              }
+            }
+          }
+        }
+        for wu in 6 unroll {
+          for wv in 4 unroll {
+            for wl in 16 vector(16) {
+              y[i*6 + wu, j*64 + wv*16 + wl] = s[wu, wv*16 + wl]
+            }
+          }
+        }
+      }
+    }
+  }
+})");
+  const auto arithmetic =
+      std::find_if(c.terms.begin(), c.terms.end(), [](const CostTerm& t) { return t.name == "arithmetic"; });
+  REQUIRE(arithmetic != c.terms.end());
+  CHECK(c.seconds > 1.05 * arithmetic->seconds);
+  CHECK(c.seconds < 1.4 * arithmetic->seconds);
 }
