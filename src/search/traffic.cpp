@@ -9,6 +9,7 @@ namespace lathe::search {
 namespace {
 
 constexpr double kUsable = 0.75; // of a cache: the rest is lost to other data and imperfect replacement
+constexpr double kAllLost = 1.5; // times a cache: of so much, nothing is still there when it is used again
 constexpr double kPrefetchedRun = 2048; // bytes in a row after which the prefetcher has all its effect
 constexpr double kStrayRun = 128;       // bytes in a row from which on stores do not wait for each line
 constexpr double kPageRun = 256;        // and from which a page is worth its miss
@@ -34,12 +35,10 @@ public:
     best_.assign(f.buffers.size(), {});
     find_shares();
     compute_footprints();
-    const bool whole_fits = fits(0, static_cast<int>(f.accesses.size()), 0);
+    const double lost = share_lost(0, static_cast<int>(f.accesses.size()), 0);
     for (int l = 0; l < static_cast<int>(f.loops.size()); l = f.loops[l].end) {
-      if (whole_fits)
-        add_what_never_stays(l, users_of(l));
-      else
-        add_traffic(l, users_of(l));
+      if (lost < 1) add_what_never_stays(l, users_of(l) * (1 - lost));
+      if (lost > 0) add_traffic(l, users_of(l) * lost);
     }
   }
 
@@ -273,17 +272,18 @@ private:
     for (int b : touched_) each(best_[b]);
   }
 
-  /// Whether what accesses [first, end) touch over the loops of depth >= d stays in the cache.
-  bool fits(int first, int end, int depth) {
+  /// Of what accesses [first, end) touch over the loops of depth >= d, the share that does not stay in the
+  /// cache.
+  double share_lost(int first, int end, int depth) {
     for (int a = first; a < end; ++a)
-      if (footprint(a, depth).conflicts && !f_->accesses[a].streaming) return false;
+      if (footprint(a, depth).conflicts && !f_->accesses[a].streaming) return 1;
     double total = 0;
     merge(first, end, depth, [&](const Merged& m) {
       if (!m.streamed || m.read) total += m.bytes;
       // What is asked for a tile ahead lies beside what is worked on.
       if (m.prefetched && m.read && !cache_.nearest) total += std::min(m.bytes, tile_asked_for(m.reader));
     });
-    return total <= kUsable * cache_.bytes;
+    return std::clamp((total / cache_.bytes - kUsable) / (kAllLost - kUsable), 0.0, 1.0);
   }
 
   /// Bytes of the tile that hints ask for while the access reads the one before.
@@ -323,12 +323,12 @@ private:
   void add_traffic(int loop, double times) {
     const LoopInfo& l = f_->loops[loop];
     if (l.first_access == l.end_access) return;
-    if (loop + 1 == l.end || fits(l.first_access, l.end_access, l.depth) ||
-        fits(l.first_access, l.end_access, l.depth + 1)) {
-      add_footprint(l.first_access, l.end_access, l.depth, times);
-      return;
-    }
-    const double inner = times * std::max(1.0, extent(loop));
+    const double lost = loop + 1 == l.end ? 0
+                                          : std::min(share_lost(l.first_access, l.end_access, l.depth),
+                                                     share_lost(l.first_access, l.end_access, l.depth + 1));
+    if (lost < 1) add_footprint(l.first_access, l.end_access, l.depth, times * (1 - lost));
+    if (lost == 0) return;
+    const double inner = times * lost * std::max(1.0, extent(loop));
     int access = l.first_access;
     for (int child = loop + 1; child < l.end; child = f_->loops[child].end) {
       if (access < f_->loops[child].first_access)

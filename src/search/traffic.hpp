@@ -1,7 +1,8 @@
 // Bytes that a kernel moves between the levels of the memory hierarchy, from the strides of its accesses.
 //
 // For a cache of some capacity: the outermost loops whose data fits are run through once, so their data moves
-// once; around them, whatever does not stay is moved again in every iteration.
+// once; around them, whatever does not stay is moved again in every iteration. Of data that is a little too
+// large, a share stays.
 #pragma once
 #include <vector>
 
