@@ -40,6 +40,7 @@ constexpr double kWindow = 256; // instructions that overlap: nests of a longer 
 constexpr double kKernelsBetween = 2; // with their constants, till memory for intermediates is used again
 constexpr double kLostAtMost = 0.5;   // of such memory: lines go back to where they came from meanwhile
 constexpr double kCutElsewhere = 0.5; // chance that a value's part was not made by the thread that reads it
+constexpr double kSharedFades = 2;    // times too large for the last level; of what is less, a share stays
 constexpr double kPage = 4096, kFirstTlb = 96, kSecondTlb = 2048;
 constexpr double kFirstTlbMiss = 1e-9, kSecondTlbMiss = 9e-9;
 
@@ -259,6 +260,7 @@ void read_phases(const Target& target, const MachineProfile& machine, Workspace&
       cache.threads = threads;
       cache.loses_values = kCutElsewhere * (1 - 1 / threads);
     }
+    if (i > 0 && i + 1 == links) cache.all_lost = kSharedFades;
     if (i == 0) space.near.assign(f.accesses.size(), 0);
     share_out(cache, [&](Phase& p, const Traffic& t, size_t a) {
       add(t, p.links[i]);

@@ -9,7 +9,6 @@ namespace lathe::search {
 namespace {
 
 constexpr double kUsable = 0.75; // of a cache: the rest is lost to other data and imperfect replacement
-constexpr double kAllLost = 1.5; // times a cache: of so much, nothing is still there when it is used again
 constexpr double kPrefetchedRun = 2048; // bytes in a row after which the prefetcher has all its effect
 constexpr double kStrayRun = 128;       // bytes in a row from which on stores do not wait for each line
 constexpr double kPageRun = 256;        // and from which a page is worth its miss
@@ -283,7 +282,8 @@ private:
       // What is asked for a tile ahead lies beside what is worked on.
       if (m.prefetched && m.read && !cache_.nearest) total += std::min(m.bytes, tile_asked_for(m.reader));
     });
-    return std::clamp((total / cache_.bytes - kUsable) / (kAllLost - kUsable), 0.0, 1.0);
+    const double too_large = total / (kUsable * cache_.bytes) - 1;
+    return cache_.all_lost > 1 ? std::clamp(too_large / (cache_.all_lost - 1), 0.0, 1.0) : too_large > 0;
   }
 
   /// Bytes of the tile that hints ask for while the access reads the one before.

@@ -1,8 +1,7 @@
 // Bytes that a kernel moves between the levels of the memory hierarchy, from the strides of its accesses.
 //
 // For a cache of some capacity: the outermost loops whose data fits are run through once, so their data moves
-// once; around them, whatever does not stay is moved again in every iteration. Of data that is a little too
-// large, a share stays.
+// once; around them, whatever does not stay is moved again in every iteration.
 #pragma once
 #include <vector>
 
@@ -19,6 +18,7 @@ struct CacheShape {
   bool loses_constants = false; // between two runs of a kernel
   double loses_places = 0;      // share of the lines that results are stored to, since they were used last
   double loses_values = 0;      // share of what the nest or kernel before has left for this one
+  double all_lost = 1;          // what is that many times too large leaves nothing; a share, if it is less
   double threads = 1;           // that have such a cache each: what they share comes into all of them
 };
 CacheShape cache_shape(int64_t bytes, bool conflicts);
