@@ -105,6 +105,7 @@ void read_features(const ast::Kernel& kernel, const Target& target, Features& ou
   out.accesses.clear();
   out.buffers.clear();
   out.strides.clear();
+  out.runs.clear();
   out.top = {};
   out.barriers = 0;
   Reader(out, target).read(kernel.body);

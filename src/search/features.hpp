@@ -41,10 +41,18 @@ struct AccessInfo {
   int loop;   // innermost loop around it, -1: none
   int buffer; // in Features::buffers
   bool store, combine, streaming;
-  bool random;      // at a computed index: Gather, Scatter
-  int64_t ahead;    // elements, of a load that asks for what lies there, too
-  uint32_t strides; // strides[strides + d]: elements per step of the enclosing loop of depth d
-  double offset;    // elements, in the first iteration of all loops
+  bool random;                     // at a computed index: Gather, Scatter
+  int64_t ahead;                   // elements, of a load that asks for what lies there, too
+  uint32_t strides;                // strides[strides + d]: elements per step of the enclosing loop of depth d
+  double offset;                   // elements, in the first iteration of all loops
+  uint32_t runs = 0, end_runs = 0; // Features::runs [runs, end_runs) are its own
+};
+
+/// For one access, a loop whose variable is divided, with remainder, into runs: each of so many steps of
+/// `within` elements, and `beyond` elements from the beginning of one to that of the next.
+struct Runs {
+  int depth; // of the loop
+  double steps, within, beyond;
 };
 
 struct BufferInfo {
@@ -61,11 +69,23 @@ struct Features {
   std::vector<AccessInfo> accesses;
   std::vector<BufferInfo> buffers;
   std::vector<double> strides;
+  std::vector<Runs> runs;
   Work top;            // stores outside of all loops
   double barriers = 0; // executed by one work-item, over all
 
-  /// Elements per step of `loop` (an index), which must enclose the access.
+  /// Elements per step of `loop` (an index), which must enclose the access; of one with runs the average.
   double stride(const AccessInfo& a, int loop) const { return strides[a.strides + loops[loop].depth]; }
+  /// each(elements, how often) for the steps of `trips` iterations of `loop`, which must enclose the access:
+  /// those within a run, and from run to run.
+  template <class F> void each_step(const AccessInfo& a, int loop, double trips, F&& each) const {
+    for (uint32_t r = a.runs; r < a.end_runs; ++r)
+      if (runs[r].depth == loops[loop].depth && runs[r].steps < trips) {
+        each(runs[r].within, runs[r].steps);
+        each(runs[r].beyond, trips / runs[r].steps);
+        return;
+      }
+    each(stride(a, loop), trips);
+  }
   /// How many steps the access takes over those loops around it for which `counts(loop)`.
   template <class F> double steps(const AccessInfo& a, F&& counts) const {
     double n = 1;

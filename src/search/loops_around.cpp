@@ -12,6 +12,12 @@ double clamp_size(Expr var) {
   return std::clamp(kSymbolicSize, static_cast<double>(var.lo()), static_cast<double>(var.hi()));
 }
 
+bool has_division(Expr e) {
+  if (e.is_const() || e.is_var()) return false;
+  return e.kind() == ExprKind::FloorDiv || e.kind() == ExprKind::Mod || has_division(e.lhs()) ||
+         has_division(e.rhs());
+}
+
 } // namespace
 
 double estimate(Expr e) {
@@ -92,6 +98,50 @@ void LoopsAround::add_strides(Expr e, double scale, double* coefficients) const 
   }
 }
 
+void LoopsAround::add_cuts(Expr e, double scale) {
+  switch (e.kind()) {
+  case ExprKind::Add: add_cuts(e.lhs(), scale), add_cuts(e.rhs(), scale); return;
+  case ExprKind::Mul:
+    if (!varies(e.lhs())) return add_cuts(e.rhs(), scale * value(e.lhs(), At::First));
+    if (!varies(e.rhs())) return add_cuts(e.lhs(), scale * value(e.rhs(), At::First));
+    return;
+  case ExprKind::FloorDiv:
+  case ExprKind::Mod: break;
+  default: return;
+  }
+  const double divisor = std::max(1.0, value(e.rhs(), At::First));
+  const bool is_regular = !varies(e.rhs()) && !has_division(e.lhs());
+  slopes_.assign(size(), 0.0);
+  add_strides(e.lhs(), 1, slopes_.data());
+  for (size_t d = 0; d < size(); ++d) {
+    if (slopes_[d] == 0) continue;
+    Cut& cut = cuts_[d];
+    const double steps = divisor / std::abs(slopes_[d]);
+    cut.is_regular &= is_regular && (cut.steps == 0 || cut.steps == steps);
+    cut.steps = steps;
+    if (e.kind() == ExprKind::Mod)
+      cut.remainder += scale * slopes_[d];
+    else
+      cut.quotient += scale * slopes_[d] / divisor;
+  }
+}
+
+void LoopsAround::find_runs(AccessInfo& access) {
+  for (size_t d = 0; d < size(); ++d) {
+    const Cut& cut = cuts_[d];
+    if (cut.steps <= 1 || !cut.is_regular) continue;
+    double& stride = features_.strides[access.strides + d];
+    const double linear = stride - cut.remainder - cut.quotient;
+    const double within = linear + cut.remainder, average = linear + cut.quotient;
+    if (cut.steps >= (*this)[d].extent) {
+      stride = within;
+      continue;
+    }
+    stride = average;
+    features_.runs.push_back({static_cast<int>(d), cut.steps, within, average * cut.steps});
+  }
+}
+
 uint64_t LoopsAround::dependence(Expr e) const {
   if (e.is_const()) return 0;
   if (e.is_var()) {
@@ -133,11 +183,16 @@ uint64_t LoopsAround::add_access(const ast::Buffer* buffer, const std::vector<Ex
   features_.strides.resize(features_.strides.size() + stack_.size(), 0.0);
   uint64_t mask = 0;
   double row = 1;
+  cuts_.assign(size(), {});
   for (size_t d = index.size(); d-- > 0;) {
     add_strides(index[d], row, features_.strides.data() + access.strides);
+    if (has_division(index[d])) add_cuts(index[d], row);
     mask |= dependence(index[d]);
     row *= std::max(1.0, value(buffer->shape[d], At::First));
   }
+  access.runs = static_cast<uint32_t>(features_.runs.size());
+  find_runs(access);
+  access.end_runs = static_cast<uint32_t>(features_.runs.size());
   features_.accesses.push_back(access);
   return mask;
 }

@@ -51,9 +51,20 @@ public:
 
 private:
   int depth_of(Expr var) const;
+  /// What division and remainder by constants do to a loop's steps.
+  struct Cut {
+    double steps = 0;                   // from one jump to the next; 0: none
+    double remainder = 0, quotient = 0; // of the average elements per step, what is due to them
+    bool is_regular = true;
+  };
+  /// Adds scale times what is found in e to cuts_, by depth.
+  void add_cuts(Expr e, double scale);
+  void find_runs(AccessInfo& access);
 
   Features& features_;
   std::vector<int> stack_;        // outermost first
+  std::vector<Cut> cuts_;         // by depth, of one access
+  std::vector<double> slopes_;    // by depth, of what is divided
   std::map<int, size_t> made_at_; // by the buffer's id
 };
 

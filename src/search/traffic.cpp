@@ -151,8 +151,9 @@ private:
       // The enclosing loops by ascending stride.
       steps_.clear();
       for (int l = a.loop; l >= 0; l = f_->loops[l].parent) {
-        const double stride = std::abs(f_->stride(a, l));
-        if (stride > 0 || a.random) steps_.push_back({stride, extent(l), f_->loops[l].depth});
+        f_->each_step(a, l, extent(l), [&](double stride, double times) {
+          if (stride != 0 || a.random) steps_.push_back({std::abs(stride), times, f_->loops[l].depth});
+        });
       }
       std::sort(steps_.begin(), steps_.end(),
                 [](const Step& x, const Step& y) { return x.stride < y.stride; });
@@ -222,15 +223,17 @@ private:
     const double element = f_->buffers[a.buffer].element_bytes;
     double run = element, reach = element, streams = 1, apart = 0;
     for (int l = a.loop; l >= 0 && f_->loops[l].depth >= depth; l = f_->loops[l].parent) {
-      const double step = std::abs(f_->stride(a, l)) * element, trips = extent(l);
-      if (step == 0 || trips <= 1) continue;
-      if (step > std::max(reach, cache_.line)) {
-        if (apart == 0) apart = step;
-        streams *= trips;
-      } else if (streams <= (cache_.nearest ? kNearStreams : kStreams)) {
-        run += step * (trips - 1);
-        reach += step * (std::ceil(trips) - 1);
-      }
+      f_->each_step(a, l, extent(l), [&](double stride, double trips) {
+        const double step = std::abs(stride) * element;
+        if (step == 0 || trips <= 1) return;
+        if (step > std::max(reach, cache_.line)) {
+          if (apart == 0) apart = step;
+          streams *= trips;
+        } else if (streams <= (cache_.nearest ? kNearStreams : kStreams)) {
+          run += step * (trips - 1);
+          reach += step * (std::ceil(trips) - 1);
+        }
+      });
     }
     return {run, apart};
   }

@@ -227,3 +227,28 @@ TEST_CASE("lines that are a power of two apart share few sets, along however man
   CHECK(read(60) < 128 * 60 * lines_of_row / 4); // 3840 lines in 256 sets of 16: they stay for 16 columns
   CHECK(read(80) > 128 * 80 * lines_of_row / 2);
 }
+
+TEST_CASE("a loop that division cuts into runs touches each run once") {
+  // Channels in blocks of 16 under one loop, 14 pixels at a time; and the first
+  // 56 pixels of all rows under one.
+  const double channels = total(R"(kernel k(x: f32[4, 3136, 16] in, y: f32[224, 14] out) {
+  for p in 224 {
+    for r in 64 {
+      for i in 14 unroll {
+        y[p, i] += x[r // 16, p*14 + i, r % 16]
+      }
+    }
+  }
+})",
+                                cache_shape(48 << 10, true), &Traffic::read);
+  CHECK(channels == doctest::Approx(4 * (64 * 3136 + 3136)).epsilon(0.02));
+  const double cut = total(R"(kernel k(x: f32[56, 224, 4] in, y: f32[3136] out) {
+  for p in 3136 {
+    for c in 4 {
+      y[p] += x[p // 56, p % 56, c]
+    }
+  }
+})",
+                           cache_shape(48 << 10, true), &Traffic::read);
+  CHECK(cut == doctest::Approx(4 * (56 * 56 * 4 + 3136)).epsilon(0.05));
+}
