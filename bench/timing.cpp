@@ -38,9 +38,12 @@ std::vector<double> alternate(const std::vector<Calls>& contenders, const Timing
   for (int round = 0; round < most; ++round)
     for (size_t i = 0; i < contenders.size(); ++i) {
       if (round >= rounds[i]) continue;
-      if (options.pause_seconds > 0)
+      int warm = 1;
+      if (options.pause_seconds > 0) {
         std::this_thread::sleep_for(std::chrono::duration<double>(options.pause_seconds));
-      contenders[i](1);
+        warm = repeats[i]; // for as long as a sample: its threads have to wake
+      }
+      contenders[i](warm);
       samples[i].push_back(contenders[i](repeats[i]));
     }
   std::vector<double> medians;

@@ -18,7 +18,8 @@ struct TimingOptions {
 };
 
 /// Median seconds a call of each contender. Every sample begins with a call that is not timed, so that a
-/// contender finds its data as warm as its own last call leaves it, not its rival's.
+/// contender finds its data as warm as its own last call leaves it, not its rival's; after a pause with as
+/// many as a sample has, so that its threads are awake.
 std::vector<double> alternate(const std::vector<Calls>& contenders, const TimingOptions& options = {});
 std::vector<double> median_seconds(const std::vector<std::function<void()>>& contenders,
                                    const TimingOptions& options = {});

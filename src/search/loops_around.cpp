@@ -100,7 +100,10 @@ void LoopsAround::add_strides(Expr e, double scale, double* coefficients) const 
 
 void LoopsAround::add_cuts(Expr e, double scale) {
   switch (e.kind()) {
-  case ExprKind::Add: add_cuts(e.lhs(), scale), add_cuts(e.rhs(), scale); return;
+  case ExprKind::Add:
+    add_cuts(e.lhs(), scale);
+    add_cuts(e.rhs(), scale);
+    return;
   case ExprKind::Mul:
     if (!varies(e.lhs())) return add_cuts(e.rhs(), scale * value(e.lhs(), At::First));
     if (!varies(e.rhs())) return add_cuts(e.lhs(), scale * value(e.rhs(), At::First));

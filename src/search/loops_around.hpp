@@ -57,8 +57,9 @@ private:
     double remainder = 0, quotient = 0; // of the average elements per step, what is due to them
     bool is_regular = true;
   };
-  /// Adds scale times what is found in e to cuts_, by depth.
+  /// Adds scale times what is found in e to cuts_.
   void add_cuts(Expr e, double scale);
+  /// Records the runs that cuts_ make, and mends the strides of the loops that have been cut.
   void find_runs(AccessInfo& access);
 
   Features& features_;

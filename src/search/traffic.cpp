@@ -274,8 +274,8 @@ private:
     for (int b : touched_) each(best_[b]);
   }
 
-  /// Of what accesses [first, end) touch over the loops of depth >= d, the share that does not stay in the
-  /// cache.
+  /// The share of what accesses [first, end) touch over the loops of depth >= d that leaves the cache before
+  /// it is used again.
   double share_lost(int first, int end, int depth) {
     for (int a = first; a < end; ++a)
       if (footprint(a, depth).conflicts && !f_->accesses[a].streaming) return 1;
@@ -326,9 +326,8 @@ private:
   void add_traffic(int loop, double times) {
     const LoopInfo& l = f_->loops[loop];
     if (l.first_access == l.end_access) return;
-    const double lost = loop + 1 == l.end ? 0
-                                          : std::min(share_lost(l.first_access, l.end_access, l.depth),
-                                                     share_lost(l.first_access, l.end_access, l.depth + 1));
+    double lost = loop + 1 == l.end ? 0 : share_lost(l.first_access, l.end_access, l.depth);
+    if (lost > 0) lost = std::min(lost, share_lost(l.first_access, l.end_access, l.depth + 1));
     if (lost < 1) add_footprint(l.first_access, l.end_access, l.depth, times * (1 - lost));
     if (lost == 0) return;
     const double inner = times * lost * std::max(1.0, extent(loop));

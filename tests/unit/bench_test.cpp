@@ -61,6 +61,17 @@ TEST_CASE("a slow contender gets fewer samples, and one that times itself is bel
   CHECK(calls == 3);
 }
 
+TEST_CASE("after a pause a contender warms up for as long as it is timed") {
+  std::vector<int> repeats;
+  const auto contender = [&](int n) {
+    repeats.push_back(n);
+    return 100e-6;
+  };
+  alternate({contender}, {.seconds = 0.002, .least = 2, .sample_seconds = 400e-6, .pause_seconds = 1e-6});
+  REQUIRE(repeats.size() >= 6);
+  for (size_t i = 2; i < repeats.size(); ++i) CHECK(repeats[i] == 4);
+}
+
 namespace {
 Row row_of(const std::string& group, const std::string& workload, double seconds,
            std::vector<PeerTime> peers) {
