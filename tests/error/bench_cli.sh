@@ -143,7 +143,7 @@ fields tune
 accepted '"tuned": true' run matmul --shape 33x17x9 --json
 accepted '"tuned": false' run matmul --shape 33x17x9 --untuned --json
 accepted '"verified": true' tune matmul --shape 33x17x9 --replay "$log" --json
-accepted '"verified": true' tune mlp --shape 3x9x8x7x5 --budget 1s --log "$log" --json # its weights are constants
+accepted '"verified": true' tune mlp --shape 3x9x8x7x5 --budget 3s --log "$log" --json # its weights are constants
 accepted '"verified": true' tune mlp --shape 3x9x8x7x5 --replay "$log" --json
 accepted 'a[33, 9] b[9, 17] -> ' db list
 accepted '"moves":' db show '33' --json
