@@ -24,13 +24,14 @@ Calls timed(std::function<void()> call) {
 }
 
 std::vector<double> alternate(const std::vector<Calls>& contenders, const TimingOptions& options) {
-  std::vector<int> repeats(contenders.size()), rounds(contenders.size());
+  std::vector<int> repeats(contenders.size()), warm_ups(contenders.size()), rounds(contenders.size());
   std::vector<std::vector<double>> samples(contenders.size());
   for (size_t i = 0; i < contenders.size(); ++i) {
     double first = contenders[i](1), once = first;
     if (first < options.slow_seconds / 2) once = std::max(contenders[i](1), 1e-7);
     repeats[i] = static_cast<int>(std::clamp(std::ceil(options.sample_seconds / once), 1.0, 10000.0));
-    double sample = once * (repeats[i] + 1); // and the warm-up call
+    warm_ups[i] = options.pause_seconds > 0 ? repeats[i] : 1; // threads have to wake
+    double sample = once * (repeats[i] + warm_ups[i]);
     double least = std::min(double(options.least), std::ceil(options.slow_seconds / sample));
     rounds[i] = static_cast<int>(std::clamp(options.seconds / sample, least, double(options.most)));
   }
@@ -38,12 +39,9 @@ std::vector<double> alternate(const std::vector<Calls>& contenders, const Timing
   for (int round = 0; round < most; ++round)
     for (size_t i = 0; i < contenders.size(); ++i) {
       if (round >= rounds[i]) continue;
-      int warm = 1;
-      if (options.pause_seconds > 0) {
+      if (options.pause_seconds > 0)
         std::this_thread::sleep_for(std::chrono::duration<double>(options.pause_seconds));
-        warm = repeats[i]; // for as long as a sample: its threads have to wake
-      }
-      contenders[i](warm);
+      contenders[i](warm_ups[i]);
       samples[i].push_back(contenders[i](repeats[i]));
     }
   std::vector<double> medians;
