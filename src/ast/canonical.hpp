@@ -1,4 +1,4 @@
-// Kernels that differ only in names and ids made equal: what structural_hash hashes and print prints.
+// Kernels that differ only in names and ids made equal: what print prints, and caches compare.
 #pragma once
 #include "ast/ast.hpp"
 

@@ -1,55 +1,109 @@
+// The structural hash: loops and buffers count by the order in which they appear, not by their ids and names.
+#include <optional>
+
+#include "ast/values.hpp"
 #include "core/hash.hpp"
-#include "ast/canonical.hpp"
 #include "core/overload.hpp"
+#include "core/pointer_map.hpp"
+#include "view/structural_hash.hpp"
 
 namespace lathe::ast {
 namespace {
 
-uint64_t hash(uint64_t h, const std::vector<Expr>& exprs) {
-  h = mix(h, exprs.size());
-  for (Expr e : exprs) h = mix(h, e.hash());
-  return h;
-}
-uint64_t hash(uint64_t h, const Buffer& buffer) {
-  h = mix(h, static_cast<uint64_t>(buffer.dtype) * 8 + static_cast<uint64_t>(buffer.scope));
-  return hash(h, buffer.shape);
-}
-uint64_t hash(uint64_t h, const Block& block) {
-  h = mix(h, block.size());
-  for (const Stmt& stmt : block) {
-    h = mix(h, stmt.node.index());
-    std::visit(Overload{[&](const For& loop) {
-                          h = mix(h, static_cast<uint64_t>(loop.kind) * 1024 +
-                                         static_cast<uint64_t>(loop.width));
-                          h = mix(h, loop.extent.hash());
-                          h = hash(h, loop.body);
-                        },
-                        [&](const Alloc& alloc) { h = hash(hash(h, *alloc.buffer), alloc.body); },
-                        [&](const Store& store) {
-                          h = mix(h, static_cast<uint64_t>(store.buffer->id));
-                          h = hash(h, store.index);
-                          h = mix(h, store.value.hash());
-                          h = mix(h, store.combine ? static_cast<uint64_t>(*store.combine) + 1 : 0);
-                          h = mix(h, store.scatter ? store.scatter.hash() : 0);
-                          h = mix(h, store.streaming);
-                        },
-                        [](const Barrier&) {},
-                        [&](const Prefetch& prefetch) {
-                          h = mix(h, static_cast<uint64_t>(prefetch.buffer->id));
-                          h = hash(h, prefetch.index);
-                        }},
-               stmt.node);
+class Hasher {
+public:
+  uint64_t kernel(const Kernel& k) {
+    uint64_t h = mix(k.params.size(), k.shape_vars.size());
+    for (Expr var : k.shape_vars) {
+      h = mix(mix(h, static_cast<uint64_t>(var.lo())), static_cast<uint64_t>(var.hi()));
+      number(var, ++vars_);
+    }
+    for (const Param& param : k.params) h = mix(declare(h, *param.buffer), param.written);
+    return block(h, k.body);
   }
-  return h;
-}
+
+private:
+  void forget() {
+    values_.clear();
+    visitor_.reset();
+  }
+  void number(Expr var, uint64_t n) {
+    if (exprs_.has_number(var)) forget();
+    exprs_.number(var, n);
+  }
+  uint64_t declare(uint64_t h, const Buffer& buffer) {
+    if (buffers_.contains(&buffer)) forget();
+    buffers_.set(&buffer, ++declared_);
+    h = mix(h, static_cast<uint64_t>(buffer.dtype) * 8 + static_cast<uint64_t>(buffer.scope));
+    return all(h, buffer.shape);
+  }
+
+  uint64_t all(uint64_t h, const std::vector<Expr>& exprs) {
+    h = mix(h, exprs.size());
+    for (Expr e : exprs) h = mix(h, exprs_(e));
+    return h;
+  }
+  uint64_t buffer(const Buffer& b) const {
+    const uint64_t* number = buffers_.find(&b);
+    return number ? *number : mix(hash_text("undeclared"), static_cast<uint64_t>(b.id));
+  }
+
+  uint64_t value(const ValueRef& root) {
+    if (!root) return 0;
+    if (!visitor_) visitor_.emplace([this](const ValueRef& v) { values_.set(v.get(), node(*v)); });
+    (*visitor_)(root);
+    return *values_.find(root.get());
+  }
+  uint64_t node(const Value& v) {
+    uint64_t h = mix(static_cast<uint64_t>(v.op) + 1, static_cast<uint64_t>(v.dtype));
+    for (const ValueRef& source : v.sources) h = mix(h, *values_.find(source.get()));
+    return std::visit(Overload{[&](std::monostate) { return h; },
+                               [&](const Scalar& scalar) { return mix(h, scalar.bits()); },
+                               [&](const Expr& e) { return mix(h, exprs_(e)); },
+                               [&](const LoadAttr& load) {
+                                 h = all(mix(h, buffer(*load.buffer)), load.index);
+                                 uint64_t guards = load.guards.size(); // all must hold, in any order
+                                 for (Expr e : load.guards) guards += mix(1, exprs_(e));
+                                 return mix(mix(h, guards), static_cast<uint64_t>(load.ahead));
+                               }},
+                      v.attr);
+  }
+
+  uint64_t block(uint64_t h, const Block& body) {
+    h = mix(h, body.size());
+    for (const Stmt& stmt : body) {
+      h = mix(h, stmt.node.index());
+      h = std::visit([&](const auto& node) { return statement(h, node); }, stmt.node);
+    }
+    return h;
+  }
+  uint64_t statement(uint64_t h, const For& loop) {
+    h = mix(h, static_cast<uint64_t>(loop.kind) * 1024 + static_cast<uint64_t>(loop.width));
+    h = mix(h, exprs_(loop.extent));
+    number(loop.var, ++vars_);
+    return block(h, loop.body);
+  }
+  uint64_t statement(uint64_t h, const Alloc& alloc) { return block(declare(h, *alloc.buffer), alloc.body); }
+  uint64_t statement(uint64_t h, const Store& store) {
+    h = all(mix(h, buffer(*store.buffer)), store.index);
+    h = mix(h, value(store.value));
+    h = mix(h, store.combine ? static_cast<uint64_t>(*store.combine) + 1 : 0);
+    return mix(mix(h, value(store.scatter)), store.streaming);
+  }
+  static uint64_t statement(uint64_t h, const Barrier&) { return h; }
+  uint64_t statement(uint64_t h, const Prefetch& prefetch) {
+    return all(mix(h, buffer(*prefetch.buffer)), prefetch.index);
+  }
+
+  uint64_t vars_ = 0, declared_ = 0;
+  StructuralHash exprs_;
+  PointerMap<Buffer, uint64_t> buffers_;
+  PointerMap<Value, uint64_t> values_;
+  std::optional<ValueVisitor> visitor_; // of values_
+};
 
 } // namespace
 
-uint64_t structural_hash(const Kernel& kernel) {
-  const Kernel k = canonical(kernel, false);
-  uint64_t h = hash(mix(0, k.params.size()), k.shape_vars);
-  for (const Param& param : k.params) h = mix(hash(h, *param.buffer), param.written);
-  return hash(h, k.body);
-}
+uint64_t structural_hash(const Kernel& kernel) { return Hasher().kernel(kernel); }
 
 } // namespace lathe::ast

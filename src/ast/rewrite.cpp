@@ -1,11 +1,9 @@
 // The generic visitor, the generic rewriter and, as one use of it, substitution.
-#include <unordered_map>
-#include <unordered_set>
-
 #include "ast/append.hpp"
 #include "ast/ast.hpp"
 #include "ast/values.hpp"
 #include "core/overload.hpp"
+#include "core/pointer_map.hpp"
 #include "lathe/error.hpp"
 
 namespace lathe::ast {
@@ -65,26 +63,24 @@ public:
   ValueRef value(const ValueRef& root) {
     if (!root || (!r_.on_value && !r_.on_expr && !r_.on_buffer && rebound_.empty())) return root;
     post_order(
-        root, [&](const ValueRef& v) { return values_.count(v.get()) != 0; },
+        root, [&](const ValueRef& v) { return values_.contains(v.get()); },
         [&](const ValueRef& v) {
-          ValueRef rebuilt = rebuild_value(v);
-          if (r_.on_value) rebuilt = r_.on_value(rebuilt);
-          if (!rebuilt) throw InternalError("a rewriter returned no value");
-          values_.emplace(v.get(), std::pair(v, std::move(rebuilt)));
+          ValueRef made = rebuild_value(v);
+          if (r_.on_value) made = r_.on_value(made);
+          if (!made) throw InternalError("a rewriter returned no value");
+          values_.set(v.get(), {v, std::move(made)});
         });
-    return values_.at(root.get()).second;
+    return rebuilt(root);
   }
 
 private:
   Expr expr(Expr e) {
     if (e.is_const() || (!r_.on_expr && rebound_.empty())) return e;
-    auto [it, is_new] = exprs_.try_emplace(e.node(), e);
-    if (is_new) {
-      Expr mapped = r_.on_expr ? r_.on_expr(e) : e;
-      if (!rebound_.empty()) mapped = lathe::substitute(mapped, rebound_);
-      it->second = mapped;
-    }
-    return it->second;
+    if (const auto* known = exprs_.find(e.node())) return Expr(*known);
+    Expr mapped = r_.on_expr ? r_.on_expr(e) : e;
+    if (!rebound_.empty()) mapped = lathe::substitute(mapped, rebound_);
+    exprs_.set(e.node(), mapped.node());
+    return mapped;
   }
   std::vector<Expr> exprs(const std::vector<Expr>& in) {
     std::vector<Expr> out;
@@ -93,6 +89,8 @@ private:
     return out;
   }
   BufferRef buffer(const BufferRef& b) { return r_.on_buffer ? r_.on_buffer(b) : b; }
+
+  const ValueRef& rebuilt(const ValueRef& v) const { return values_.find(v.get())->second; }
 
   ValueRef rebuild_value(const ValueRef& v) {
     switch (v->op) {
@@ -107,14 +105,14 @@ private:
     }
     case Op::Gather: {
       const auto& attr = std::get<LoadAttr>(v->attr);
-      return gather(buffer(attr.buffer), values_.at(v->sources[0].get()).second, exprs(attr.guards));
+      return gather(buffer(attr.buffer), rebuilt(v->sources[0]), exprs(attr.guards));
     }
     default: break;
     }
     std::vector<ValueRef> sources;
     bool changed = false;
     for (const ValueRef& source : v->sources) {
-      sources.push_back(values_.at(source.get()).second);
+      sources.push_back(rebuilt(source));
       changed |= sources.back() != source;
     }
     return changed ? make(v->op, v->dtype, std::move(sources)) : v;
@@ -152,9 +150,9 @@ private:
 
   const Rewriter& r_;
   Substitution rebound_;
-  std::unordered_map<const ExprNode*, Expr> exprs_;
+  PointerMap<ExprNode, const ExprNode*> exprs_;
   // The key's reference is kept, so that its address is not given to another value meanwhile.
-  std::unordered_map<const Value*, std::pair<ValueRef, ValueRef>> values_;
+  PointerMap<Value, std::pair<ValueRef, ValueRef>> values_;
 };
 
 } // namespace
@@ -166,7 +164,7 @@ void visit(const Block& block, const StmtVisitor& f) {
 
 struct ValueVisitor::Run {
   const std::function<void(const ValueRef&)> f;
-  std::unordered_set<const Value*> seen;
+  PointerMap<Value, bool> seen;
 };
 ValueVisitor::ValueVisitor(std::function<void(const ValueRef&)> f)
     : run_(std::make_unique<Run>(Run{std::move(f), {}})) {}
@@ -174,9 +172,9 @@ ValueVisitor::~ValueVisitor() = default;
 void ValueVisitor::operator()(const ValueRef& v) {
   if (!v) return;
   post_order(
-      v, [&](const ValueRef& value) { return run_->seen.count(value.get()) != 0; },
+      v, [&](const ValueRef& value) { return run_->seen.contains(value.get()); },
       [&](const ValueRef& value) {
-        run_->seen.insert(value.get());
+        run_->seen.set(value.get(), true);
         run_->f(value);
       });
 }

@@ -131,6 +131,31 @@ TEST_CASE("the hash sees structure, not names or ids") {
   CHECK(structural_hash(k) == structural_hash(parse(print(k))));
 }
 
+TEST_CASE("the hash does not see in which order ids and names sort terms") {
+  const auto build = [](int row_id, int column_id, const char* n, const char* m, int moved) {
+    const Expr rows = Var(n, 2, 64).expr(), columns = Var(m, 2, 64).expr();
+    const auto in = std::make_shared<const Buffer>(Buffer{0, "x", DType::F32, {256}, Scope::Global});
+    const auto out = std::make_shared<const Buffer>(Buffer{1, "y", DType::F32, {256}, Scope::Global});
+    const Expr a = loop_var(row_id, "i", rows), b = loop_var(column_id, "j", columns);
+    const std::vector<Expr> guards{eq(a + moved, b + 2), lt(a, b), land(lt(a, 9), lt(b, 8))};
+    const ValueRef v =
+        load(in, {min(a * rows + b * columns, floordiv(a + 2 * b, 3) + mod(b - a + 64, 5))}, guards);
+    return Kernel{"k",
+                  {{in, false}, {out, true}},
+                  {rows, columns},
+                  {{For{a,
+                        rows,
+                        LoopKind::Serial,
+                        0,
+                        {{For{b, columns, LoopKind::Serial, 0, {{Store{out, {max(a, b)}, v, {}, {}}}}}}}}}}};
+  };
+  const uint64_t hash = structural_hash(build(1, 2, "n", "m", 0));
+  CHECK(hash == structural_hash(build(2, 1, "n", "m", 0)));
+  CHECK(hash == structural_hash(build(1, 2, "m", "n", 0)));
+  CHECK(hash == structural_hash(build(8, 3, "a", "b", 0)));
+  CHECK(hash != structural_hash(build(1, 2, "n", "m", 4))); // a + 2 == b is not a == b + 2
+}
+
 TEST_CASE("names that can't be told apart or written are made so") {
   const auto x = std::make_shared<const Buffer>(Buffer{0, "my input", DType::F32, {4, 4}, Scope::Global});
   const auto y = std::make_shared<const Buffer>(Buffer{1, "my_input", DType::F32, {4, 4}, Scope::Global});

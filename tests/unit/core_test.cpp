@@ -6,10 +6,12 @@
 #include <limits>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include "core/hash.hpp"
 #include "core/intern.hpp"
 #include "core/op.hpp"
+#include "core/pointer_map.hpp"
 #include "core/rules.hpp"
 #include "core/storage.hpp"
 #include "lathe/error.hpp"
@@ -372,4 +374,21 @@ TEST_CASE("the sides of a rule mean the same numbers") {
           CHECK(evaluate(rule.left, values, DType::I8).as_int() ==
                 evaluate(rule.right, values, DType::I8).as_int());
         }
+}
+
+TEST_CASE("a pointer map finds what was set last, through growth and clearing") {
+  const std::vector<int> keys(1000);
+  PointerMap<int, size_t> map;
+  CHECK(!map.contains(&keys[0]));
+  for (int round = 0; round < 2; ++round) {
+    for (size_t i = 0; i < keys.size(); i += 2) map.set(&keys[i], i);
+    for (size_t i = 0; i < keys.size(); i += 4) map.set(&keys[i], i + 1);
+    for (size_t i = 0; i < keys.size(); ++i) {
+      const size_t* found = map.find(&keys[i]);
+      REQUIRE((found != nullptr) == (i % 2 == 0));
+      if (found) REQUIRE(*found == (i % 4 == 0 ? i + 1 : i));
+    }
+    map.clear();
+    CHECK(!map.contains(&keys[0]));
+  }
 }
