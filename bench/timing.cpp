@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <numeric>
+#include <random>
 #include <thread>
 
 namespace lathe::bench {
@@ -30,20 +32,27 @@ std::vector<double> alternate(const std::vector<Calls>& contenders, const Timing
     double first = contenders[i](1), once = first;
     if (first < options.slow_seconds / 2) once = std::max(contenders[i](1), 1e-7);
     repeats[i] = static_cast<int>(std::clamp(std::ceil(options.sample_seconds / once), 1.0, 10000.0));
-    warm_ups[i] = options.pause_seconds > 0 ? repeats[i] : 1; // threads have to wake
+    const double calls = std::clamp(std::ceil(options.settle_seconds / once), 1.0, 3.0);
+    warm_ups[i] =
+        std::max(static_cast<int>(calls), options.pause_seconds > 0 ? repeats[i] : 0); // threads wake
     double sample = once * (repeats[i] + warm_ups[i]);
     double least = std::min(double(options.least), std::ceil(options.slow_seconds / sample));
     rounds[i] = static_cast<int>(std::clamp(options.seconds / sample, least, double(options.most)));
   }
   int most = contenders.empty() ? 0 : *std::max_element(rounds.begin(), rounds.end());
-  for (int round = 0; round < most; ++round)
-    for (size_t i = 0; i < contenders.size(); ++i) {
+  std::vector<size_t> order(contenders.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::mt19937 random(0);
+  for (int round = 0; round < most; ++round) {
+    std::shuffle(order.begin(), order.end(), random); // so that none always follows the same rival
+    for (const size_t i : order) {
       if (round >= rounds[i]) continue;
       if (options.pause_seconds > 0)
         std::this_thread::sleep_for(std::chrono::duration<double>(options.pause_seconds));
       contenders[i](warm_ups[i]);
       samples[i].push_back(contenders[i](repeats[i]));
     }
+  }
   std::vector<double> medians;
   for (auto& s : samples) medians.push_back(median(std::move(s)));
   return medians;

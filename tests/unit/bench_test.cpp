@@ -61,6 +61,31 @@ TEST_CASE("a slow contender gets fewer samples, and one that times itself is bel
   CHECK(calls == 3);
 }
 
+TEST_CASE("each round has its own order, and what a rival left in the caches is not timed") {
+  std::vector<size_t> order;
+  std::vector<int> repeats;
+  std::vector<bench::Calls> contenders;
+  for (size_t i = 0; i < 3; ++i)
+    contenders.push_back([&, i](int n) {
+      order.push_back(i);
+      repeats.push_back(n);
+      return 4e-3;
+    });
+  alternate(contenders, {.seconds = 0.16, .settle_seconds = 10e-3});
+  const size_t trial = 6, round = 6; // two calls each to see how long it takes; then a warm-up and a sample
+  REQUIRE(order.size() == trial + 10 * round);
+  size_t like_first = 0;
+  for (size_t at = trial; at < order.size(); at += 2) {
+    CHECK(order[at] == order[at + 1]);
+    CHECK(repeats[at] == 3);
+    CHECK(repeats[at + 1] == 1);
+  }
+  for (size_t at = trial; at < order.size(); at += round)
+    like_first += std::equal(order.begin() + trial, order.begin() + trial + round,
+                             order.begin() + static_cast<long>(at));
+  CHECK(like_first < 10);
+}
+
 TEST_CASE("after a pause a contender warms up for as long as it is timed") {
   std::vector<int> repeats;
   const auto contender = [&](int n) {
