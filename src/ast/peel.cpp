@@ -128,6 +128,13 @@ private:
 
 } // namespace
 
+double share_guarded(const For& loop, Expr guard) {
+  if (loop.kind != LoopKind::Serial && loop.kind != LoopKind::Unroll) return 1;
+  const auto inside = interior(loop, guard);
+  if (!inside || (loop.kind == LoopKind::Serial && !worth_peeling(loop, *inside))) return 1;
+  return 1 - static_cast<double>(inside->end - inside->first) / static_cast<double>(loop.extent.value());
+}
+
 Kernel peel_guards(const Kernel& kernel) {
   Kernel out = kernel;
   out.body = Peeler(kernel).block(kernel.body, kMostCopies);

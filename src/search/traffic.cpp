@@ -14,13 +14,14 @@ constexpr double kStrayRun = 128;       // bytes in a row from which on stores d
 constexpr double kPageRun = 256;        // and from which a page is worth its miss
 constexpr double kForeseenStep = 2048;  // bytes from one run to the next up to which a prefetcher follows
 constexpr double kStreams = 16, kNearStreams = 4; // runs that a prefetcher follows side by side
+constexpr double kDisplaced = 1.5;                // lines lost for each one too many for its set
 
 /// What one access touches while some loops run.
 struct Footprint {
-  double bytes = 0;       // in whole lines
-  double run = 0;         // contiguous bytes that are touched one after the other
-  double apart = 0;       // bytes from the beginning of one such run to that of the next
-  bool conflicts = false; // more lines than the sets they map to can hold
+  double bytes = 0;    // in whole lines
+  double run = 0;      // contiguous bytes that are touched one after the other
+  double apart = 0;    // bytes from the beginning of one such run to that of the next
+  double overflow = 0; // share of lines that is lost to others of the same sets
 };
 
 /// A kernel's accesses against one cache. Reused between kernels.
@@ -212,8 +213,10 @@ private:
     out.bytes = lines * cache_.line;
     std::tie(out.run, out.apart) = run_from(a, depth);
     out.run *= places / (places - adjoining);
-    if (cache_.sets > 0)
-      out.conflicts = lines > std::min(cache_.sets, places * covered_sets * lines_a_row) * cache_.ways;
+    if (cache_.sets > 0) {
+      const double held = std::min(cache_.sets, places * covered_sets * lines_a_row) * cache_.ways;
+      out.overflow = std::clamp(kDisplaced * (1 - held / lines), 0.0, 1.0);
+    }
     return out;
   }
 
@@ -277,16 +280,18 @@ private:
   /// The share of what accesses [first, end) touch over the loops of depth >= d that leaves the cache before
   /// it is used again.
   double share_lost(int first, int end, int depth) {
+    double total = 0, overflow = 0;
     for (int a = first; a < end; ++a)
-      if (footprint(a, depth).conflicts && !f_->accesses[a].streaming) return 1;
-    double total = 0;
+      if (!f_->accesses[a].streaming) overflow = std::max(overflow, footprint(a, depth).overflow);
     merge(first, end, depth, [&](const Merged& m) {
       if (!m.streamed || m.read) total += m.bytes;
       // What is asked for a tile ahead lies beside what is worked on.
       if (m.prefetched && m.read && !cache_.nearest) total += std::min(m.bytes, tile_asked_for(m.reader));
     });
     const double too_large = total / (kUsable * cache_.bytes) - 1;
-    return cache_.all_lost > 1 ? std::clamp(too_large / (cache_.all_lost - 1), 0.0, 1.0) : too_large > 0;
+    const double lost =
+        cache_.all_lost > 1 ? std::clamp(too_large / (cache_.all_lost - 1), 0.0, 1.0) : too_large > 0;
+    return std::max(lost, overflow);
   }
 
   /// Bytes of the tile that hints ask for while the access reads the one before.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ast/prepare.hpp"
 #include "search/dependence_map.hpp"
 #include "search/op_cost.hpp"
 
@@ -219,6 +220,14 @@ private:
     return step == 0 ? span : 1 + (span - 1) / step;
   }
 
+  /// Where the guard stays once loops are peeled and unrolled.
+  double share_guarded(Expr guard, uint64_t mask) const {
+    double share = 1;
+    for (size_t d = 0; d < loops_.size(); ++d)
+      if (has(mask, static_cast<int>(d))) share = std::min(share, ast::share_guarded(*loops_[d].loop, guard));
+    return share;
+  }
+
   uint64_t count_load(const ast::Value& v, uint64_t source_mask) {
     const auto& attr = std::get<ast::LoadAttr>(v.attr);
     AccessInfo access{};
@@ -226,16 +235,19 @@ private:
     access.ahead = attr.ahead;
     uint64_t mask = source_mask | loops_.add_access(attr.buffer.get(), attr.index, access);
     const AccessInfo& added = features_.accesses.back();
+    double guarded = 0; // share of its executions
     for (const Expr& guard : attr.guards) {
       const uint64_t guard_mask = loops_.dependence(guard);
-      work_.other += 2 * copies(guard_mask);
+      const double share = share_guarded(guard, guard_mask);
+      work_.other += 2 * share * copies(guard_mask);
+      guarded = std::min(1.0, guarded + share);
       mask |= guard_mask;
     }
     const double n = copies(mask);
     const bool vector = has(mask, tile_.vector);
     // A scalar load under a condition: the conditions joined, the address chosen, the value apart from its
     // use.
-    if (!attr.guards.empty() && !vector) work_.other += 6 * n;
+    if (!vector) work_.other += 6 * guarded * n;
     for (const Expr& e : attr.index) count_divisions(e);
     if (is_column(*attr.buffer, added, mask)) { // of a tile transposed by shuffles, which have one port
       const double parts = registers_for(vector, v.dtype);

@@ -100,6 +100,21 @@ TEST_CASE("one accumulator waits for its own latency, several hide it") {
   CHECK(four > eight);
 }
 
+TEST_CASE("guards cost where they stay once borders are peeled and copies unrolled") {
+  const std::string padded = R"(kernel k(a: f32[64, 30] in, y: f32[64, 28] out) {
+  for c in 64 {
+    for i in 28 {
+      for t in 3 unroll {
+        y[c, i] += a[c, i + t; GUARDS]
+      }
+    }
+  }
+})";
+  const double plain = seconds(replaced(padded, "; GUARDS", ""));
+  CHECK(seconds(replaced(padded, "GUARDS", "0 < i + t; i + t < 29")) < 1.25 * plain);
+  CHECK(seconds(replaced(padded, "GUARDS", "0 < i + t; i + t < 15")) > 1.5 * plain); // half of the rows
+}
+
 TEST_CASE("what a loop combines into one place of memory stays in registers meanwhile") {
   const std::string rows = R"(kernel k(a: f32[64, 4096] in, y: f32[64] out) {
   for i in 64 {
