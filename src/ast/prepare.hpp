@@ -6,8 +6,8 @@ namespace lathe::ast {
 /// Runs the iterations of serial loops in which all guards that depend on them hold apart from the first and
 /// last ones, so that only those keep the guards.
 Kernel peel_guards(const Kernel&);
-/// The share of the loop's iterations, and of the copies that unrolling it makes, that keep a guard of its body.
-/// Of one loop, as though there were no limit to copies: for estimates.
+/// The share of the loop's iterations, and of the copies that unrolling it makes, that keep a guard of its
+/// body. Of one loop, as though there were no limit to copies: for estimates.
 double share_guarded(const For& loop, Expr guard);
 
 /// A scheduled kernel in the form that renderers take: partition_tails, peel_guards, expand_unrolled,

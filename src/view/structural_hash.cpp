@@ -43,8 +43,8 @@ uint64_t StructuralHash::computed(const ExprNode* node) {
   case ExprKind::And: return mix(begin(node->kind), parts(node->kind, node));
   case ExprKind::Eq: { // which of its two sides a term is on depends on the first of all terms
     const auto difference = [&](int64_t sign) {
-      const auto constant = static_cast<uint64_t>(sign) * static_cast<uint64_t>(a->constant - b->constant);
-      return mix(begin(ExprKind::Eq), terms(a, sign) + terms(b, -sign) + constant);
+      const uint64_t apart = static_cast<uint64_t>(a->constant) - static_cast<uint64_t>(b->constant);
+      return mix(begin(ExprKind::Eq), terms(a, sign) + terms(b, -sign) + static_cast<uint64_t>(sign) * apart);
     };
     return difference(1) + difference(-1);
   }
