@@ -14,6 +14,7 @@
 #include "lathe/error.hpp"
 #include "search/correction.hpp"
 #include "search/form_search.hpp"
+#include "search/shared_launches.hpp"
 #include "search/watch.hpp"
 
 namespace lathe::pipeline {
@@ -248,6 +249,8 @@ search::SearchResult find_schedule(ProgramRef program, const CompileOptions& opt
 
 search::SearchResult schedule(ProgramRef program, const CompileOptions& options) {
   search::SearchResult found = find_schedule(std::move(program), options);
+  if (options.moves.empty())
+    found.plan = search::with_shared_launches(found.plan, target_for(options, *found.plan.program));
   found.plan = in_memory_order(std::move(found.plan));
   return found;
 }

@@ -120,7 +120,7 @@ Draft draft_of(const lower::Program& program, const KernelPlan& plan) {
   return draft;
 }
 
-KernelPlanRef finish(Draft draft, const std::function<bool(int stage)>& is_external) {
+KernelPlanRef finish(Draft draft, const std::function<bool(int stage)>& is_result) {
   const lower::Program& program = *draft.program;
   std::set<int> allocated; // buffer ids declared inside
   std::map<int, BufferRef> loaded, stored;
@@ -167,7 +167,7 @@ KernelPlanRef finish(Draft draft, const std::function<bool(int stage)>& is_exter
   }
   std::vector<int> written;
   for (int s : draft.stages)
-    if (!allocated.contains(program.stages[s].buffer->id) && is_external(s)) written.push_back(s);
+    if (!allocated.contains(program.stages[s].buffer->id) && is_result(s)) written.push_back(s);
   for (const auto& [id, buffer] : loaded) {
     if (allocated.contains(id) || stored.contains(id) || copies.contains(id)) continue;
     const bool is_input = std::any_of(program.inputs.begin(), program.inputs.end(),

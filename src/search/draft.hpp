@@ -1,7 +1,7 @@
 // A Draft is one kernel being edited by a move: its nests as an owned tree that may be changed in place.
 //
-// In a Draft the buffers of the kernel's stages are not declared at kernel level; finish() decides which of
-// them are parameters and which are temporaries, and declares those around the whole body.
+// In a Draft the buffers of the kernel's stages are not declared at kernel level: finish() makes them
+// parameters.
 #pragma once
 #include <map>
 #include <set>
@@ -27,8 +27,10 @@ struct Draft {
 Draft draft_of_stage(const lower::Program& program, int stage);
 Draft draft_of(const lower::Program& program, const KernelPlan& plan);
 
-/// Makes the kernel. `is_external(stage)`: another kernel or the user reads this stage's buffer.
-KernelPlanRef finish(Draft draft, const std::function<bool(int stage)>& is_external);
+/// Makes the kernel. The buffers of its stages are parameters, so that the program finds a place for them, read
+/// by other kernels or not; those that are no `is_result` are temporaries declared around the whole body, for
+/// kernels that others are checked against.
+KernelPlanRef finish(Draft draft, const std::function<bool(int stage)>& is_result = [](int) { return true; });
 
 /// Where a loop stands: the statement and everything around it.
 struct LoopSite {

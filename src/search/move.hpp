@@ -15,8 +15,9 @@
 //   inline(t3)                     every use of t3 computes it on the spot; t3's kernel goes unless t3 is an output
 //   fuse_at(t3, t5.i0.o, register) t3's nests move into t5's kernel, under that loop, storage shrunk to what one
 //                                  iteration needs; scope is packed, register or local. All uses of t3 must be under
-//                                  the loop. Loop "root": beside its first user's kernel, not under any loop; a
-//                                  stage's name: beside that stage's kernel
+//                                  the loop. Loop "root": beside its first user's kernel, not under any loop, its
+//                                  buffer as large as before and still the program's; a stage's name: beside that
+//                                  stage's kernel
 //
 // Moves on loops:
 //   split(t5.i1, 16)               t5.i1 becomes t5.i1.o over ceil(n/16) and, inside it, t5.i1.i over min(16, rest)
@@ -151,6 +152,8 @@ struct Applied {
 };
 Applied apply(const Plan& plan, const Move& move, const Target& target);
 Applied apply(const Plan& plan, const std::vector<Move>& moves, const Target& target); // all or none
+/// With those of the fuse_at moves that are legal in their turn; the others are left out.
+Plan fuse_where_legal(const Plan& plan, const std::vector<Move>& fusions, const Target& target);
 /// Throws Error(Schedule) naming the move that isn't legal.
 Plan replay(std::shared_ptr<const lower::Program> program, const std::vector<Move>& moves,
             const Target& target);

@@ -59,20 +59,6 @@ public:
   }
 
 private:
-  // Someone else than `kernel` (old and new form: those that are about to be replaced) reads the stage's
-  // buffer.
-  bool is_external(int stage, const std::vector<KernelPlanRef>& replaced) const {
-    if (program_.stages[stage].is_output) return true;
-    const std::vector<KernelPlanRef>& readers = readers_[static_cast<size_t>(stage)];
-    return std::any_of(readers.begin(), readers.end(), [&](const KernelPlanRef& k) {
-      return std::find(replaced.begin(), replaced.end(), k) == replaced.end();
-    });
-  }
-
-  KernelPlanRef finished(Draft draft, const std::vector<KernelPlanRef>& replaced) const {
-    return finish(std::move(draft), [&](int stage) { return is_external(stage, replaced); });
-  }
-
   void add(const KernelPlanRef& kernel, double order) {
     order_[kernel.get()] = order;
     for (int s : kernel->stages) owner_[static_cast<size_t>(s)] = kernel;
@@ -152,7 +138,7 @@ private:
   /// Loop moves on one kernel edit one draft; it becomes a kernel when something else is looked at.
   void close() {
     if (!open_) return;
-    replace(open_kernel_, finished(std::move(*open_), {open_kernel_}));
+    replace(open_kernel_, finish(std::move(*open_)));
     open_.reset();
     open_kernel_.reset();
   }
@@ -221,32 +207,9 @@ private:
     if (changed.empty() || (changed.size() == 1 && changed[0].first == producer && info.is_output &&
                             producer->stages.size() == 1))
       return fmt::format("nothing reads {}", move.names[0]);
-    replace_all(std::move(changed));
+    for (auto& [kernel, draft] : changed)
+      replace(kernel, draft.stages.empty() ? nullptr : finish(std::move(draft)));
     return {};
-  }
-
-  /// Replaces several kernels that may read each other's stages.
-  void replace_all(std::vector<std::pair<KernelPlanRef, Draft>> changed) {
-    std::vector<KernelPlanRef> old;
-    std::vector<std::vector<int>> loads;
-    for (auto& [kernel, draft] : changed) {
-      old.push_back(kernel);
-      std::vector<int>& reads = loads.emplace_back();
-      for_each_load(draft.body, [&](const ast::Value& value) {
-        const int s = stage_of_name(std::get<ast::LoadAttr>(value.attr).buffer->name);
-        if (s >= 0) reads.push_back(s);
-      });
-    }
-    std::vector<KernelPlanRef> made(changed.size());
-    for (size_t i = 0; i < changed.size(); ++i) {
-      if (changed[i].second.stages.empty()) continue;
-      made[i] = finish(std::move(changed[i].second), [&](int stage) {
-        for (size_t j = 0; j < changed.size(); ++j)
-          if (j != i && std::find(loads[j].begin(), loads[j].end(), stage) != loads[j].end()) return true;
-        return is_external(stage, old);
-      });
-    }
-    for (size_t i = 0; i < changed.size(); ++i) replace(old[i], made[i]);
   }
 
   Verdict fuse(const Move& move) {
@@ -277,7 +240,7 @@ private:
       if (auto verdict = fuse_at_loop(merged, merged.body, stage, move, target_); !verdict.empty())
         return verdict;
       merged.moves.push_back(move);
-      replace(consumer, finished(std::move(merged), {consumer}));
+      replace(consumer, finish(std::move(merged)));
       return {};
     }
     if (producer->stages.size() + consumer->stages.size() > kMostStages)
@@ -299,7 +262,7 @@ private:
     both.moves.push_back(move);
     for (ast::Stmt& stmt : merged.body) both.body.push_back(std::move(stmt));
     if (auto verdict = see_alike(both.body); !verdict.empty()) return verdict;
-    KernelPlanRef made = finished(std::move(both), {producer, consumer});
+    KernelPlanRef made = finish(std::move(both));
     const auto position = [&](const KernelPlanRef& k) {
       return std::find(plan_.kernels.begin(), plan_.kernels.end(), k);
     };
@@ -381,9 +344,7 @@ Plan initial_plan(std::shared_ptr<const lower::Program> program) {
   plan.program = program;
   plan.kernels.reserve(program->stages.size());
   for (const lower::Stage& stage : program->stages)
-    plan.kernels.push_back(finish(draft_of_stage(*program, stage.id), [&](int s) {
-      return program->stages[s].is_output || !program->stages[s].users.empty();
-    }));
+    plan.kernels.push_back(finish(draft_of_stage(*program, stage.id)));
   return plan;
 }
 
@@ -402,6 +363,12 @@ Applied apply(const Plan& plan, const std::vector<Move>& moves, const Target& ta
 
 Applied apply(const Plan& plan, const Move& move, const Target& target) {
   return apply(plan, std::vector<Move>{move}, target);
+}
+
+Plan fuse_where_legal(const Plan& plan, const std::vector<Move>& fusions, const Target& target) {
+  Editor editor(plan, target);
+  for (const Move& move : fusions) editor.apply(move);
+  return editor.take();
 }
 
 Plan replay(std::shared_ptr<const lower::Program> program, const std::vector<Move>& moves,

@@ -157,10 +157,6 @@ void tiles_under(const SuggestContext& c, const KernelPlan& reader, const std::v
   }
 }
 
-KernelPlanRef made_of(Draft draft) {
-  return finish(std::move(draft), [](int) { return true; });
-}
-
 /// As tiles_under, with those axes joined that neither of the two kernels tells apart. False if there are
 /// none.
 bool tiles_under_joined(const SuggestContext& c, const lower::Stage& stage, const KernelPlan& producer,
@@ -171,7 +167,7 @@ bool tiles_under_joined(const SuggestContext& c, const lower::Stage& stage, cons
   Draft to = draft_of(program, c.kernel), from = draft_of(program, producer);
   for (const Move& move : joins) join(to, move);
   if (!join_into(from.body, stage.buffer->id, seen_in(to.body, stage.buffer)->shape).empty()) return false;
-  tiles_under(c, *made_of(std::move(to)), joins, stage, *made_of(std::move(from)), proposals);
+  tiles_under(c, *finish(std::move(to)), joins, stage, *finish(std::move(from)), proposals);
   return true;
 }
 
@@ -185,7 +181,7 @@ std::vector<Proposal> suggest_fused_tile(const SuggestContext& c) {
   if (c.kernel.stages.size() == 1) {
     inside = {move_border(c.plan.program->stages[c.kernel.stages[0]].buffer->name)};
     Draft draft = draft_of(*c.plan.program, c.kernel);
-    if (border(draft, inside[0]).empty()) box = made_of(std::move(draft));
+    if (border(draft, inside[0]).empty()) box = finish(std::move(draft));
   }
   for (const int stage : c.kernel.reads) {
     const lower::Stage& info = c.plan.program->stages[stage];

@@ -10,6 +10,7 @@
 #include "graph/winograd.hpp"
 #include "search/features.hpp"
 #include "search/make_move.hpp"
+#include "search/shared_launches.hpp"
 #include "search/suggest.hpp"
 #include "support/devices.hpp"
 
@@ -245,6 +246,79 @@ TEST_CASE("transforms under the tiles of their reader, and products by blocks of
             CHECK(error_of(run(pipeline::build(plan, on(device)), p, expected.size()), expected) < 1e-5);
     }
   }
+}
+
+/// With the named stages' convolutions by tiles of 4 and what is cheap inlined: a kernel for each step.
+search::Plan by_steps(const std::shared_ptr<const lower::Program>& program, const search::Target& target) {
+  std::vector<std::string> convolutions;
+  for (const lower::Stage& stage : program->stages)
+    if (graph::read_convolution(stage.node)) convolutions.push_back(stage.buffer->name);
+  auto rewritten =
+      search::apply(search::initial_plan(program), search::move_winograd(convolutions, 4), target);
+  REQUIRE_MESSAGE(rewritten.plan, rewritten.reason);
+  const std::vector<search::Plan> inlined = made_by(search::suggest_inline, *rewritten.plan, target);
+  REQUIRE(!inlined.empty());
+  return inlined[0];
+}
+
+/// Kernels in which some stage is a transform.
+std::vector<search::KernelPlanRef> with_transforms(const search::Plan& plan) {
+  std::vector<search::KernelPlanRef> found;
+  for (const search::KernelPlanRef& kernel : plan.kernels)
+    if (std::any_of(kernel->stages.begin(), kernel->stages.end(),
+                    [&](int s) { return plan.program->stages[static_cast<size_t>(s)].is_transform; }))
+      found.push_back(kernel);
+  return found;
+}
+
+TEST_CASE("the steps of one convolution share a launch, and no more than those") {
+  const search::Target target;
+  const Problem p({1, 17, 9, 11, 19, 1});
+  const Tensor before = p.input().conv2d(Tensor::from(uniform(17 * 17, 3), {17, 17, 1, 1})).relu();
+  const Tensor within = before.conv2d(p.weights(), {}, {.padding = {1}}).relu();
+  const Tensor after = within.conv2d(Tensor::from(uniform(7 * 19, 4), {7, 19, 1, 1})).relu();
+  const search::Plan steps = by_steps(lowered(after), target);
+  const search::Plan shared = search::with_shared_launches(steps, target);
+  const auto of_three = with_transforms(shared);
+  REQUIRE(of_three.size() == 1);
+  CHECK(with_transforms(steps).size() >= 2);
+  // The 1 x 1 convolutions around it keep their kernels.
+  int64_t sums = 0;
+  for (const int s : of_three[0]->stages) sums += shared.program->stages[static_cast<size_t>(s)].is_reduction;
+  CHECK(sums == 1);
+  CHECK(shared.kernels.size() < steps.kernels.size());
+  const size_t count = 7 * 9 * 11;
+  for (const std::string device : {"interp", "c", "cpu"})
+    if (has_device(device))
+      CHECK(run(pipeline::build(shared, on(device)), p, count) ==
+            run(pipeline::build(steps, on(device)), p, count));
+  // It is a list of moves like any other.
+  const search::Plan again = search::replay(lowered(after), shared.moves(), target);
+  REQUIRE(again.kernels.size() == shared.kernels.size());
+  for (size_t k = 0; k < again.kernels.size(); ++k) CHECK(again.kernels[k]->hash == shared.kernels[k]->hash);
+  CHECK(search::with_shared_launches(shared, target).kernels.size() == shared.kernels.size());
+  // Where each nest is a launch anyway there is nothing to share.
+  search::Target groups;
+  groups.groups = true;
+  CHECK(search::with_shared_launches(steps, groups).kernels == steps.kernels);
+}
+
+TEST_CASE("data that are transformed for two convolutions stay in a kernel of their own") {
+  const search::Target target;
+  const Problem p({1, 16, 8, 8, 16, 1});
+  const Tensor other = Tensor::from(uniform(16 * 16 * 9, 5), {16, 16, 3, 3});
+  const Tensor sum = p.result().relu() + p.input().conv2d(other, {}, {.padding = {1}}).relu();
+  const search::Plan steps = by_steps(lowered(sum), target);
+  const search::Plan shared = search::with_shared_launches(steps, target);
+  const auto found = with_transforms(shared);
+  REQUIRE(found.size() >= 2);
+  CHECK(found[0]->stages.size() == 1);
+  CHECK(shared.kernels.size() < steps.kernels.size());
+  const size_t count = 16 * 8 * 8;
+  for (const std::string device : {"interp", "c", "cpu"})
+    if (has_device(device))
+      CHECK(run(pipeline::build(shared, on(device)), p, count) ==
+            run(pipeline::build(steps, on(device)), p, count));
 }
 
 TEST_CASE("the move comes first, replays, and says why it is not legal") {
