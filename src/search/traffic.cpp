@@ -13,8 +13,8 @@ constexpr double kPrefetchedRun = 2048; // bytes in a row after which the prefet
 constexpr double kStrayRun = 128;       // bytes in a row from which on stores do not wait for each line
 constexpr double kPageRun = 256;        // and from which a page is worth its miss
 constexpr double kForeseenStep = 2048;  // bytes from one run to the next up to which a prefetcher follows
-constexpr double kStreams = 16, kNearStreams = 4; // runs that a prefetcher follows side by side
-constexpr double kDisplaced = 1.5;                // lines lost for each one too many for its set
+constexpr double kStreams = 16, kNearStreams = 4;      // runs that a prefetcher follows side by side
+constexpr double kDisplacedNear = 1.5, kDisplaced = 3; // lines lost for each one too many for its set
 
 /// What one access touches while some loops run.
 struct Footprint {
@@ -35,16 +35,20 @@ public:
     best_.assign(f.buffers.size(), {});
     find_shares();
     compute_footprints();
-    const double lost = share_lost(0, static_cast<int>(f.accesses.size()), 0);
+    times_.assign(f.buffers.size(), 0);
+    find_lost(0, static_cast<int>(f.accesses.size()), 0);
+    const std::vector<double> lost = lost_;
     for (int l = 0; l < static_cast<int>(f.loops.size()); l = f.loops[l].end) {
-      if (lost < 1) add_what_never_stays(l, users_of(l) * (1 - lost));
-      if (lost > 0) add_traffic(l, users_of(l) * lost);
+      for (size_t b = 0; b < lost.size(); ++b) times_[b] = users_of(l) * (1 - lost[b]);
+      add_what_never_stays(l);
+      for (size_t b = 0; b < lost.size(); ++b) times_[b] = users_of(l) * lost[b];
+      add_traffic(l);
     }
   }
 
 private:
   struct Merged {
-    double bytes = 0, run = 0, apart = 0;
+    double bytes = 0, run = 0, apart = 0, overflow = 0;
     int reader = -1, writer = -1; // accesses
     bool ahead = false;
     bool read = false, written = false, streamed = false, prefetched = false, constant = false;
@@ -215,7 +219,8 @@ private:
     out.run *= places / (places - adjoining);
     if (cache_.sets > 0) {
       const double held = std::min(cache_.sets, places * covered_sets * lines_a_row) * cache_.ways;
-      out.overflow = std::clamp(kDisplaced * (1 - held / lines), 0.0, 1.0);
+      out.overflow =
+          std::clamp((cache_.nearest ? kDisplacedNear : kDisplaced) * (1 - held / lines), 0.0, 1.0);
     }
     return out;
   }
@@ -262,6 +267,7 @@ private:
         m.run = fp.run;
         m.apart = fp.apart;
       }
+      if (!access.streaming) m.overflow = std::max(m.overflow, fp.overflow);
       if (!access.store || access.combine) {
         m.given |= !m.written && f_->buffers[access.buffer].buffer->scope == ast::Scope::Global;
         if (m.reader < 0 || (!m.ahead && access.ahead != 0)) m.reader = a;
@@ -277,12 +283,12 @@ private:
     for (int b : touched_) each(best_[b]);
   }
 
-  /// The share of what accesses [first, end) touch over the loops of depth >= d that leaves the cache before
-  /// it is used again.
-  double share_lost(int first, int end, int depth) {
-    double total = 0, overflow = 0;
-    for (int a = first; a < end; ++a)
-      if (!f_->accesses[a].streaming) overflow = std::max(overflow, footprint(a, depth).overflow);
+  /// lost_: of each buffer that accesses [first, end) touch over the loops of depth >= d, the share that
+  /// leaves the cache before it is used again. What all of them touch may be too much for it; and one that
+  /// walks in steps of a power of two, say, loses its own lines to each other, and next to nothing of the
+  /// others.
+  void find_lost(int first, int end, int depth) {
+    double total = 0;
     merge(first, end, depth, [&](const Merged& m) {
       if (!m.streamed || m.read) total += m.bytes;
       // What is asked for a tile ahead lies beside what is worked on.
@@ -291,7 +297,8 @@ private:
     const double too_large = total / (kUsable * cache_.bytes) - 1;
     const double lost =
         cache_.all_lost > 1 ? std::clamp(too_large / (cache_.all_lost - 1), 0.0, 1.0) : too_large > 0;
-    return std::max(lost, overflow);
+    lost_.resize(best_.size());
+    for (const int b : touched_) lost_[b] = std::max(lost, best_[b].overflow);
   }
 
   /// Bytes of the tile that hints ask for while the access reads the one before.
@@ -300,9 +307,11 @@ private:
     return footprint(access, ahead < 0 ? 0 : f_->loops[ahead].depth + 1).bytes;
   }
 
-  void add_footprint(int first, int end, int depth, double times) {
+  /// As often as times_ says of each buffer; as all that follow.
+  void add_footprint(int first, int end, int depth) {
     merge(first, end, depth, [&](const Merged& m) {
-      const double bytes = m.bytes * times;
+      const double bytes = m.bytes * times_of(m);
+      if (bytes == 0) return;
       if (m.written) {
         Traffic& t = (*out_)[m.writer];
         (m.streamed ? t.streamed : t.written) += bytes;
@@ -328,29 +337,45 @@ private:
     return m.streamed || m.read ? 0 : bytes * std::max(0.0, 1 - m.run / kStrayRun);
   }
 
-  void add_traffic(int loop, double times) {
+  void add_traffic(int loop) {
     const LoopInfo& l = f_->loops[loop];
     if (l.first_access == l.end_access) return;
-    double lost = loop + 1 == l.end ? 0 : share_lost(l.first_access, l.end_access, l.depth);
-    if (lost > 0) lost = std::min(lost, share_lost(l.first_access, l.end_access, l.depth + 1));
-    if (lost < 1) add_footprint(l.first_access, l.end_access, l.depth, times * (1 - lost));
-    if (lost == 0) return;
-    const double inner = times * lost * std::max(1.0, extent(loop));
-    int access = l.first_access;
-    for (int child = loop + 1; child < l.end; child = f_->loops[child].end) {
-      if (access < f_->loops[child].first_access)
-        add_footprint(access, f_->loops[child].first_access, l.depth + 1, inner);
-      add_traffic(child, inner);
-      access = f_->loops[child].end_access;
+    if (loop + 1 == l.end) return add_footprint(l.first_access, l.end_access, l.depth);
+    // What one iteration leaves in the cache is there for the next.
+    const size_t base = around_.size();
+    find_lost(l.first_access, l.end_access, l.depth);
+    for (const int b : touched_) around_.push_back({b, times_[b], lost_[b]});
+    find_lost(l.first_access, l.end_access, l.depth + 1);
+    double most = 0;
+    for (size_t i = base; i < around_.size(); ++i) {
+      Around& at = around_[i];
+      at.lost = std::min(at.lost, lost_[at.buffer]);
+      times_[at.buffer] = at.times * (1 - at.lost);
+      most = std::max(most, at.times * at.lost);
     }
-    if (access < l.end_access) add_footprint(access, l.end_access, l.depth + 1, inner);
+    add_footprint(l.first_access, l.end_access, l.depth);
+    if (most > 0) {
+      for (size_t i = base; i < around_.size(); ++i)
+        times_[around_[i].buffer] = around_[i].times * around_[i].lost * std::max(1.0, extent(loop));
+      int access = l.first_access;
+      for (int child = loop + 1; child < l.end; child = f_->loops[child].end) {
+        if (access < f_->loops[child].first_access)
+          add_footprint(access, f_->loops[child].first_access, l.depth + 1);
+        add_traffic(child);
+        access = f_->loops[child].end_access;
+      }
+      if (access < l.end_access) add_footprint(access, l.end_access, l.depth + 1);
+    }
+    for (size_t i = base; i < around_.size(); ++i) times_[around_[i].buffer] = around_[i].times;
+    around_.resize(base);
   }
 
   // Streaming stores leave the caches even when everything would fit, constants and the places of results are
   // replaced by those of other kernels, and values may have been made by another thread.
-  void add_what_never_stays(int loop, double times) {
+  void add_what_never_stays(int loop) {
     const LoopInfo& l = f_->loops[loop];
     merge(l.first_access, l.end_access, l.depth, [&](const Merged& m) {
+      const double times = times_of(m);
       const double lost = m.constant ? cache_.loses_constants : m.given ? cache_.loses_values : 0;
       if (m.read && lost > 0) add_read(m, m.bytes * times * lost);
       if (m.writer < 0) return;
@@ -367,9 +392,18 @@ private:
     });
   }
 
+  double times_of(const Merged& m) const {
+    return times_[f_->accesses[static_cast<size_t>(std::max(m.reader, m.writer))].buffer];
+  }
+
   struct Step {
     double stride, extent;
     int depth;
+  };
+  /// What held for a buffer around a loop, and what is lost of it from one iteration to the next.
+  struct Around {
+    int buffer;
+    double times, lost;
   };
 
   const Features* f_ = nullptr;
@@ -383,6 +417,8 @@ private:
   std::vector<std::pair<int, double>> places_; // leaders with the offsets of those that walk alike
   std::vector<Merged> best_;
   std::vector<int> touched_;
+  std::vector<double> times_, lost_; // by buffer
+  std::vector<Around> around_;       // of the loops that are open
   uint32_t stamp_ = 0;
 };
 

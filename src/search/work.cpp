@@ -260,7 +260,8 @@ private:
       pressure_.accumulators = std::max(pressure_.accumulators, n * registers_for(vector, v.dtype));
       return mask;
     }
-    if (const double window = window_of(added); window < n && !vector && !access.random) {
+    // Averages of ragged loops are fractions, equal but for rounding.
+    if (const double window = window_of(added); window < 0.999 * n && !vector && !access.random) {
       count_access(added, mask, window, v.dtype, work_.loads);
       pressure_.windows += window;
       return mask;

@@ -253,3 +253,42 @@ TEST_CASE("a loop that division cuts into runs touches each run once") {
                            cache_shape(48 << 10, true), &Traffic::read);
   CHECK(cut == doctest::Approx(4 * (56 * 56 * 4 + 3136)).epsilon(0.05));
 }
+
+TEST_CASE("lines that push each other out of their sets leave others where they are") {
+  // A column of w fills a few sets far beyond what they hold, and is read once; x is read again for each, and
+  // all of one pass fits.
+  const ast::Kernel k = ast::parse(R"(kernel k(w: f32[768, 4096] in, x: f32[768] in, y: f32[256, 768] out) {
+  for j in 256 {
+    for i in 768 {
+      y[j, i] = w[i, j*16] * x[i]
+    }
+  }
+})");
+  Features f;
+  read_features(k, test::target(), f);
+  std::vector<Traffic> accesses;
+  traffic(f, cache_shape(2 << 20, true), accesses);
+  const auto read = [&](const std::string& name) {
+    double sum = 0;
+    for (size_t a = 0; a < f.accesses.size(); ++a)
+      if (f.buffers[f.accesses[a].buffer].buffer->name == name) sum += accesses[a].read;
+    return sum;
+  };
+  CHECK(read("w") == doctest::Approx(256 * 768 * 64.0).epsilon(0.01));
+  CHECK(read("x") == doctest::Approx(768 * 4.0).epsilon(0.1));
+  // Where each column is read four times it comes from afar each time, and x still does not.
+  const ast::Kernel again =
+      ast::parse(R"(kernel k(w: f32[768, 4096] in, x: f32[768] in, y: f32[4, 256, 768] out) {
+  for j in 256 {
+    for n in 4 {
+      for i in 768 {
+        y[n, j, i] = w[i, j*16] * x[i]
+      }
+    }
+  }
+})");
+  read_features(again, test::target(), f);
+  traffic(f, cache_shape(2 << 20, true), accesses);
+  CHECK(read("w") == doctest::Approx(4 * 256 * 768 * 64.0).epsilon(0.01));
+  CHECK(read("x") == doctest::Approx(768 * 4.0).epsilon(0.1));
+}
