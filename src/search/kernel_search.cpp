@@ -9,6 +9,7 @@
 #include "search/draft.hpp"
 #include "search/features.hpp"
 #include "search/join.hpp"
+#include "search/suggest.hpp"
 
 namespace lathe::search {
 namespace {
@@ -17,10 +18,20 @@ constexpr double kWorthwhile = 0.99; // a round must bring one per cent
 constexpr double kAsGood =
     1.01; // what is this near to the best wins if it takes fewer moves: less code, sooner compiled
 constexpr size_t kKept = 64, kKeptForTuning = 512; // schedules remembered for measuring
+constexpr size_t kParallelised = 1024;             // from so many, if on several threads
 
 bool touches(const std::vector<int>& stages, const std::vector<int>& reads) {
   return std::any_of(reads.begin(), reads.end(),
                      [&](int s) { return std::binary_search(stages.begin(), stages.end(), s); });
+}
+
+bool has_parallel_loop(const ast::Kernel& kernel) {
+  bool found = false;
+  ast::visit(kernel.body, [&](const ast::Stmt& stmt, const auto&) {
+    const auto* loop = std::get_if<ast::For>(&stmt.node);
+    found |= loop && loop->kind == ast::LoopKind::Parallel;
+  });
+  return found;
 }
 
 } // namespace
@@ -67,6 +78,33 @@ std::vector<Schedule> KernelSearch::expand(const Plan& small, const Schedule& fr
   return made;
 }
 
+/// Each schedule on one thread as the model likes it best on all, in its place. The beam follows the few most
+/// promising ones till their loops run in parallel; what is measured after them is to be as complete.
+void KernelSearch::parallelise(const Plan& small, std::vector<Schedule>& all) {
+  static thread_local Features features;
+  Plan here = small;
+  for (Schedule& schedule : all) {
+    if (has_parallel_loop(schedule.kernel->kernel)) continue;
+    here.kernels[0] = schedule.kernel;
+    read_features(schedule.kernel->kernel, model_.target(), features);
+    const SuggestContext context{here,     *schedule.kernel, features, model_.target(), model_.machine(),
+                                 thorough_};
+    const std::vector<Move> before = schedule.moves;
+    for (const Proposal& p : suggest_parallel(context)) {
+      ++proposed_;
+      Applied applied = apply(here, p.moves, model_.target());
+      if (!applied.plan) {
+        ++rejected_;
+        continue;
+      }
+      const double seconds = model_.seconds(applied.plan->kernels[0]);
+      if (seconds >= schedule.seconds) continue;
+      schedule = {applied.plan->kernels[0], before, seconds};
+      schedule.moves.insert(schedule.moves.end(), p.moves.begin(), p.moves.end());
+    }
+  }
+}
+
 const std::vector<Schedule>& KernelSearch::schedules(const Plan& plan, size_t k) {
   const KernelPlanRef& kernel = plan.kernels[k];
   if (auto it = known_.find(kernel->hash); it != known_.end()) return it->second.schedules;
@@ -99,6 +137,13 @@ const std::vector<Schedule>& KernelSearch::schedules(const Plan& plan, size_t k)
     frontier = std::move(next);
   }
   std::stable_sort(all.begin(), all.end(), by_cost);
+  if (thorough_ && model_.target().threads > 1) {
+    if (all.size() > kParallelised) all.resize(kParallelised);
+    parallelise(small, all);
+    std::unordered_set<uint64_t> known;
+    std::erase_if(all, [&](const Schedule& s) { return !known.insert(s.kernel->hash).second; });
+    std::stable_sort(all.begin(), all.end(), by_cost);
+  }
   size_t simplest = 0;
   for (size_t i = 1; i < all.size() && all[i].seconds <= all[0].seconds * kAsGood; ++i)
     if (all[i].moves.size() < all[simplest].moves.size()) simplest = i;

@@ -44,6 +44,7 @@ private:
   };
   Plan alone(const Plan& plan, size_t k) const;
   std::vector<Schedule> expand(const Plan& small, const Schedule& from);
+  void parallelise(const Plan& small, std::vector<Schedule>& all);
 
   CostModel& model_;
   int beam_, rounds_;

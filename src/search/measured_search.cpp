@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "search/families.hpp"
 #include "search/log.hpp"
 
 namespace lathe::search {
@@ -22,9 +23,16 @@ constexpr double kAside = 0.3; // weight of partitions that are best neither by 
 constexpr double kRival = 1.5; // sums of kernels timed at different moments are no nearer than that
 constexpr size_t kRivals = 2;
 
+struct Candidate {
+  Variant variant;
+  uint64_t family;
+  explicit Candidate(Variant v) : variant(std::move(v)), family(family_of(variant.moves)) {}
+};
+
 /// The kernel of one or more partitions that computes certain stages, with its variants.
 struct Slot {
-  std::vector<Variant> open;                 // not measured yet, best predicted last
+  std::vector<Candidate> open;               // not measured yet, best predicted last
+  Families families;                         // of what was measured
   std::unordered_set<uint64_t> known;        // hashes of all that were ever open
   std::multimap<double, Variant> unexpanded; // measured, their neighbours not proposed yet; by seconds
   std::optional<Variant> best;
@@ -36,7 +44,7 @@ struct Slot {
 
 struct Chosen {
   Slot* slot;
-  Variant variant;
+  Candidate candidate;
   bool prepared = false;
 };
 
@@ -49,7 +57,7 @@ public:
     program_ = options.log.empty() ? 0 : program_hash(*start.program);
     for (auto& [key, variants] : search.variants(partitions)) {
       Slot& slot = slots_[key];
-      slot.open.assign(variants.rbegin(), variants.rend());
+      for (auto v = variants.rbegin(); v != variants.rend(); ++v) slot.open.emplace_back(*v);
       for (const Variant& v : variants) slot.known.insert(v.kernel->hash);
     }
     for (const Plan& seed : options.seeds) add_seed(seed);
@@ -86,8 +94,8 @@ private:
       Slot& slot = at->second;
       const bool is_known = !slot.known.insert(kernel->hash).second;
       if (is_known)
-        std::erase_if(slot.open, [&](const Variant& v) { return v.kernel->hash == kernel->hash; });
-      ahead_.push_back({&slot, {kernel, search_.moves_of(seed, *kernel), model_.seconds(kernel)}});
+        std::erase_if(slot.open, [&](const Candidate& c) { return c.variant.kernel->hash == kernel->hash; });
+      ahead_.push_back({&slot, Candidate({kernel, search_.moves_of(seed, *kernel), model_.seconds(kernel)})});
     }
     if (is_new) partitions_.push_back({seed, model_.seconds(seed), 0});
   }
@@ -145,12 +153,22 @@ private:
 
   /// Decided before those ahead of it are measured, so that it can be compiled meanwhile.
   void choose(Slot& slot) {
-    size_t pick = slot.open.size() - 1;
+    size_t pick = 0;
     if (++slot.tried % kSurprises == 0) {
-      const auto plausible = std::partition_point(slot.open.begin(), slot.open.end(), [&](const Variant& v) {
-        return v.predicted > kPlausible * slot.open.back().predicted;
-      });
-      pick -= random_() % static_cast<size_t>(slot.open.end() - plausible);
+      const auto plausible =
+          std::partition_point(slot.open.begin(), slot.open.end(), [&](const Candidate& c) {
+            return c.variant.predicted > kPlausible * slot.open.back().variant.predicted;
+          });
+      pick = slot.open.size() - 1 - random_() % static_cast<size_t>(slot.open.end() - plausible);
+    } else {
+      double least = 0;
+      for (size_t i = slot.open.size(); i-- > 0;) {
+        const Candidate& c = slot.open[i];
+        const double expected = c.variant.predicted * slot.families.factor(c.family);
+        if (least > 0 && expected >= least) continue;
+        least = expected;
+        pick = i;
+      }
     }
     ahead_.push_back({&slot, std::move(slot.open[pick])});
     slot.open.erase(slot.open.begin() + static_cast<long>(pick));
@@ -159,7 +177,7 @@ private:
   void prepare() {
     if (!options_.prepare) return;
     for (size_t i = 0; i < std::min(kAhead, ahead_.size()); ++i) {
-      const KernelPlanRef& kernel = ahead_[i].variant.kernel;
+      const KernelPlanRef& kernel = ahead_[i].candidate.variant.kernel;
       if (!ahead_[i].prepared && !known_result(*ahead_[i].slot, kernel->hash)) options_.prepare(kernel);
       ahead_[i].prepared = true;
     }
@@ -167,9 +185,10 @@ private:
 
   void try_out(const Chosen& chosen) {
     Slot& slot = *chosen.slot;
-    const Variant& variant = chosen.variant;
+    const Variant& variant = chosen.candidate.variant;
     const double limit = slot.best ? 4 * slot.best_seconds + 1e-3 : first_limit(variant);
     const Measurement result = measure(slot, variant, limit);
+    if (result.ok) slot.families.add(chosen.candidate.family, result.seconds / variant.predicted);
     if (result.ok && (!slot.best || result.seconds < slot.best_seconds)) {
       if (!slot.best || result.seconds < 0.99 * slot.best_seconds) slot.since_better = 0;
       slot.best = variant;
@@ -250,11 +269,11 @@ private:
         }
     for (Schedule& s : search_.kernels().neighbours(small, 0, {of.kernel, of.moves, of.predicted})) {
       if (!slot.known.insert(s.kernel->hash).second) continue;
-      Variant v{s.kernel, std::move(s.moves), s.seconds};
-      const auto at =
-          std::upper_bound(slot.open.begin(), slot.open.end(), v,
-                           [](const Variant& a, const Variant& b) { return a.predicted > b.predicted; });
-      slot.open.insert(at, std::move(v));
+      Candidate made({s.kernel, std::move(s.moves), s.seconds});
+      const auto at = std::upper_bound(
+          slot.open.begin(), slot.open.end(), made,
+          [](const Candidate& a, const Candidate& b) { return a.variant.predicted > b.variant.predicted; });
+      slot.open.insert(at, std::move(made));
     }
   }
 

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "search/families.hpp"
 #include "search/joint_search.hpp"
 #include "search/region_search.hpp"
 #include "support/search_programs.hpp"
@@ -113,4 +114,72 @@ TEST_CASE("a long program of which nothing can be measured keeps the model's pla
   CHECK(tuned.measured_seconds == 0);
   CHECK(calls == 20);
   CHECK(tuned.plan.moves() == untuned.plan.moves());
+}
+
+TEST_CASE("what may be measured on two threads runs on both") {
+  const Plan start = initial_plan(test::lowered(test::in("a", {96, 80}).matmul(test::in("b", {80, 112}))));
+  const Applied inlined = apply(start, parse_move("inline(t0)"), test::target(2));
+  REQUIRE_MESSAGE(inlined.plan, inlined.reason);
+  CostModel model(test::target(2), test::machine());
+  KernelSearch search(model, 4, 6, true, true);
+  size_t serial = 0;
+  const std::vector<Schedule>& all = search.schedules(*inlined.plan, 0);
+  REQUIRE(all.size() > 100);
+  for (const Schedule& s : all) {
+    serial += ast::print(s.kernel->kernel).find(" parallel ") == std::string::npos;
+    const Applied made = apply(*inlined.plan, s.moves, model.target());
+    REQUIRE_MESSAGE(made.plan, made.reason);
+    CHECK(made.plan->kernels[0]->hash == s.kernel->hash);
+  }
+  CHECK(serial < all.size() / 20);
+}
+
+TEST_CASE("schedules that differ in numbers are one family") {
+  const auto family = [](std::initializer_list<const char*> moves) {
+    std::vector<Move> list;
+    for (const char* move : moves) list.push_back(parse_move(move));
+    return family_of(list);
+  };
+  const uint64_t packed = family({"split(t1.i1, 32)", "pack(t1, b, t1.i1.o, packed)", "unroll(t1.i0)"});
+  CHECK(packed == family({"split(t1.i1, 48)", "pack(t1, b, t1.i1.o, packed)", "split(t1.i0, 4)"}));
+  CHECK(packed != family({"split(t1.i1, 32)", "pack(t1, a, t1.i1.o, packed)"}));
+  CHECK(packed != family({"split(t1.i1, 32)"}));
+  CHECK(family({"prefetch(t1, b, t1.i0, 4)"}) == family({"prefetch(t1, b, t1.i0, 8)"}));
+}
+
+TEST_CASE("predictions are corrected by what was measured of a family, and by all where that is little") {
+  Families families;
+  CHECK(families.factor(1) == families.factor(2));
+  CHECK(families.factor(1) < 1); // unknown: hoped for
+  for (int k = 0; k < 20; ++k) families.add(1, 1.5);
+  CHECK(families.factor(1) == doctest::Approx(1.5).epsilon(0.1));
+  CHECK(families.factor(2) < families.factor(1)); // perhaps better than what is known
+  CHECK(families.factor(2) > 1.1);                // perhaps as bad
+  for (int k = 0; k < 20; ++k) families.add(2, 0.8);
+  CHECK(families.factor(2) == doctest::Approx(0.8).epsilon(0.1));
+  CHECK(families.factor(1) == doctest::Approx(1.5).epsilon(0.1));
+}
+
+TEST_CASE("a kind of schedule of which the model thinks too little is found early") {
+  // The model likes packing an operand best. Whatever does without takes 0.7 times what is predicted.
+  const Plan start = initial_plan(test::lowered(test::in("a", {256, 256}).matmul(test::in("b", {256, 256}))));
+  CostModel model(test::target(), test::machine());
+  SearchOptions options;
+  options.beam = 8;
+  std::atomic<bool> stop = false;
+  options.stop = &stop;
+  const auto packs = [](const KernelPlan& kernel) {
+    return std::any_of(kernel.moves.begin(), kernel.moves.end(),
+                       [](const Move& m) { return m.kind == MoveKind::Pack; });
+  };
+  int count = 0, without = 0, first = -1;
+  options.measure = [&](const KernelPlanRef& kernel, double) {
+    if (!packs(*kernel) && without++ == 0) first = count;
+    stop = ++count == 60;
+    return Measurement{true, model.seconds(kernel) * (packs(*kernel) ? 1 : 0.7), {}};
+  };
+  const SearchResult found = search::search(start, model, options);
+  CHECK(!packs(*found.plan.kernels.back()));
+  CHECK(first < 10);
+  CHECK(without > 25);
 }
