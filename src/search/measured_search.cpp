@@ -188,7 +188,8 @@ private:
     const Variant& variant = chosen.candidate.variant;
     const double limit = slot.best ? 4 * slot.best_seconds + 1e-3 : first_limit(variant);
     const Measurement result = measure(slot, variant, limit);
-    if (result.ok) slot.families.add(chosen.candidate.family, result.seconds / variant.predicted);
+    if (result.ok && result.seconds > 0)
+      slot.families.add(chosen.candidate.family, result.seconds / variant.predicted);
     if (result.ok && (!slot.best || result.seconds < slot.best_seconds)) {
       if (!slot.best || result.seconds < 0.99 * slot.best_seconds) slot.since_better = 0;
       slot.best = variant;
