@@ -27,10 +27,11 @@ struct Draft {
 Draft draft_of_stage(const lower::Program& program, int stage);
 Draft draft_of(const lower::Program& program, const KernelPlan& plan);
 
-/// Makes the kernel. The buffers of its stages are parameters, so that the program finds a place for them, read
-/// by other kernels or not; those that are no `is_result` are temporaries declared around the whole body, for
-/// kernels that others are checked against.
-KernelPlanRef finish(Draft draft, const std::function<bool(int stage)>& is_result = [](int) { return true; });
+/// Makes the kernel. The buffers of its stages are parameters, so that the program finds a place for them,
+/// read by other kernels or not; those that are no `is_result` are temporaries declared around the whole
+/// body, for kernels that others are checked against.
+KernelPlanRef finish(
+    Draft draft, const std::function<bool(int stage)>& is_result = [](int) { return true; });
 
 /// Where a loop stands: the statement and everything around it.
 struct LoopSite {

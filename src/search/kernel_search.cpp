@@ -48,6 +48,20 @@ Plan KernelSearch::alone(const Plan& plan, size_t k) const {
   return small;
 }
 
+/// Nothing if the proposal is not legal. `here` has the kernel of `from` first.
+std::optional<Schedule> KernelSearch::with(const Proposal& proposal, const Schedule& from, const Plan& here) {
+  ++proposed_;
+  Applied applied = apply(here, proposal.moves, model_.target());
+  if (!applied.plan) {
+    ++rejected_;
+    return {};
+  }
+  Schedule next{applied.plan->kernels[0], from.moves, 0};
+  next.moves.insert(next.moves.end(), proposal.moves.begin(), proposal.moves.end());
+  next.seconds = model_.seconds(next.kernel);
+  return next;
+}
+
 std::vector<Schedule> KernelSearch::expand(const Plan& small, const Schedule& from) {
   static thread_local Features features;
   Plan here = small;
@@ -61,18 +75,8 @@ std::vector<Schedule> KernelSearch::expand(const Plan& small, const Schedule& fr
   }
   std::vector<Schedule> made;
   const auto start = std::chrono::steady_clock::now();
-  for (Proposal& p : proposals) {
-    ++proposed_;
-    Applied applied = apply(here, p.moves, model_.target());
-    if (!applied.plan) {
-      ++rejected_;
-      continue;
-    }
-    Schedule next{applied.plan->kernels[0], from.moves, 0};
-    for (Move& m : p.moves) next.moves.push_back(std::move(m));
-    next.seconds = model_.seconds(next.kernel);
-    made.push_back(std::move(next));
-  }
+  for (const Proposal& p : proposals)
+    if (std::optional<Schedule> next = with(p, from, here)) made.push_back(std::move(*next));
   scoring_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   scored_ += static_cast<int64_t>(proposals.size());
   return made;
@@ -89,19 +93,10 @@ void KernelSearch::parallelise(const Plan& small, std::vector<Schedule>& all) {
     read_features(schedule.kernel->kernel, model_.target(), features);
     const SuggestContext context{here,     *schedule.kernel, features, model_.target(), model_.machine(),
                                  thorough_};
-    const std::vector<Move> before = schedule.moves;
-    for (const Proposal& p : suggest_parallel(context)) {
-      ++proposed_;
-      Applied applied = apply(here, p.moves, model_.target());
-      if (!applied.plan) {
-        ++rejected_;
-        continue;
-      }
-      const double seconds = model_.seconds(applied.plan->kernels[0]);
-      if (seconds >= schedule.seconds) continue;
-      schedule = {applied.plan->kernels[0], before, seconds};
-      schedule.moves.insert(schedule.moves.end(), p.moves.begin(), p.moves.end());
-    }
+    const Schedule serial = schedule;
+    for (const Proposal& p : suggest_parallel(context))
+      if (std::optional<Schedule> next = with(p, serial, here); next && next->seconds < schedule.seconds)
+        schedule = std::move(*next);
   }
 }
 

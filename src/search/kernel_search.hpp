@@ -2,6 +2,7 @@
 // so that kernels alike in a program are scheduled once.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -43,6 +44,7 @@ private:
     std::vector<Schedule> schedules;
   };
   Plan alone(const Plan& plan, size_t k) const;
+  std::optional<Schedule> with(const Proposal& proposal, const Schedule& from, const Plan& here);
   std::vector<Schedule> expand(const Plan& small, const Schedule& from);
   void parallelise(const Plan& small, std::vector<Schedule>& all);
 

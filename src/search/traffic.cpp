@@ -307,7 +307,6 @@ private:
     return footprint(access, ahead < 0 ? 0 : f_->loops[ahead].depth + 1).bytes;
   }
 
-  /// As often as times_ says of each buffer; as all that follow.
   void add_footprint(int first, int end, int depth) {
     merge(first, end, depth, [&](const Merged& m) {
       const double bytes = m.bytes * times_of(m);
@@ -417,7 +416,7 @@ private:
   std::vector<std::pair<int, double>> places_; // leaders with the offsets of those that walk alike
   std::vector<Merged> best_;
   std::vector<int> touched_;
-  std::vector<double> times_, lost_; // by buffer
+  std::vector<double> times_, lost_; // by buffer: how often what is added next runs; see find_lost()
   std::vector<Around> around_;       // of the loops that are open
   uint32_t stamp_ = 0;
 };

@@ -428,8 +428,7 @@ TEST_CASE("short rows from the second level hide behind the computing on them") 
 
 namespace {
 
-/// y[i] = sum of w[k, j] over k, by tiles of 48 columns, for 8 rows at a time out of `rows`; `hints` ask for
-/// the next tile.
+/// y = a times w, by tiles of 8 rows and 48 columns; `hints` ask for the next tile of w.
 std::string tiled_product(int64_t rows, int64_t depth, int64_t columns, const std::string& hints) {
   const std::string text =
       R"(kernel k(a: f32[ROWS, DEPTH] in, w: f32[DEPTH, COLUMNS] in, y: f32[ROWS, COLUMNS] out) {
