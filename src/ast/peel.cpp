@@ -1,6 +1,7 @@
-// A guarded load costs a comparison or two, and an address of its own. Windows that reach over a border are
-// outside of it in the first and last iterations only: those become copies, and the iterations between lose
-// their guards. Copies are not cut again.
+// A guarded load costs a comparison or two, and an address of its own; a choice by index computes both sides.
+// Windows that reach over a border are outside of it in the first and last iterations only: those become
+// copies, and the iterations between lose their guards. Copies are not cut again. What is joined from several
+// values reads one of them in each section of the loop: each section becomes a loop of its own.
 #include <algorithm>
 
 #include "ast/append.hpp"
@@ -41,36 +42,76 @@ std::optional<Iterations> interior(const For& loop, Expr guard) {
   return inside;
 }
 
+/// The iterations in which `guard` never holds, whatever the other variables in it are.
+std::optional<Iterations> exterior(const For& loop, Expr guard) {
+  if (guard.kind() == ExprKind::Lt) return interior(loop, le(guard.rhs(), guard.lhs()));
+  if (guard.kind() == ExprKind::Le) return interior(loop, lt(guard.rhs(), guard.lhs()));
+  return {};
+}
+
 /// Most iterations can do without the guard.
 bool worth_peeling(const For& loop, Iterations inside) {
   const int64_t count = inside.end - inside.first, extent = loop.extent.value();
   return loop.kind == LoopKind::Serial && 2 * count >= extent && count > 0;
 }
 
-/// The iterations in which all guards of the body hold that depend on the loop's variable.
-std::optional<Iterations> all_inside(const For& loop) {
-  Iterations inside{0, loop.extent.value()};
-  bool any = false;
+/// see(condition) for the guards of a body's loads and what chooses by index. Returns how many loads there
+/// are, unrolled.
+template <class F> int64_t each_condition(const Block& body, F&& see) {
+  const auto parts = [&](Expr e, const auto& again) -> void {
+    if (e.kind() != ExprKind::And) return see(e);
+    again(e.lhs(), again);
+    again(e.rhs(), again);
+  };
   int64_t loads = 0;
-  visit(loop.body, [&](const Stmt& stmt, const std::vector<const For*>& around) {
+  visit(body, [&](const Stmt& stmt, const std::vector<const For*>& around) {
     const auto* store = std::get_if<Store>(&stmt.node);
     if (!store) return;
     int64_t copies = 1;
     for (const For* l : around)
       if (l->kind == LoopKind::Unroll) copies *= std::clamp<int64_t>(l->extent.hi(), 1, kLongest);
     visit(store->value, [&](const ValueRef& value) {
+      if (value->op == Op::Index && value->dtype == DType::Bool) parts(std::get<Expr>(value->attr), parts);
       const auto* load = std::get_if<LoadAttr>(&value->attr);
       if (!load) return;
       loads = std::min(loads + copies, kLongest + 1);
-      for (Expr guard : load->guards)
-        if (const auto one = interior(loop, guard); one && worth_peeling(loop, *one)) {
-          any = true;
-          inside = {std::max(inside.first, one->first), std::min(inside.end, one->end)};
-        }
+      for (Expr guard : load->guards) see(guard);
     });
+  });
+  return loads;
+}
+
+/// The iterations in which all conditions of the body hold that depend on the loop's variable.
+std::optional<Iterations> all_inside(const For& loop) {
+  Iterations inside{0, loop.extent.value()};
+  bool any = false;
+  const int64_t loads = each_condition(loop.body, [&](Expr guard) {
+    if (const auto one = interior(loop, guard); one && worth_peeling(loop, *one)) {
+      any = true;
+      inside = {std::max(inside.first, one->first), std::min(inside.end, one->end)};
+    }
   });
   if (!any || loads > kLongest || !worth_peeling(loop, inside)) return {};
   return inside;
+}
+
+/// Where to cut the loop so that conditions which hold in one part of it and not in another are decided in
+/// each: the sections' first iterations, and the end of the last. Nothing if there is one section.
+std::vector<int64_t> sections(const For& loop, int most) {
+  const int64_t extent = loop.extent.value();
+  std::vector<int64_t> ends{0, extent};
+  const int64_t loads = each_condition(loop.body, [&](Expr guard) {
+    const auto inside = interior(loop, guard), outside = exterior(loop, guard);
+    if (!inside || !outside) return;
+    const int64_t holds = inside->end - inside->first, never = outside->end - outside->first;
+    if (holds <= 0 || never <= 0 || 2 * (holds + never) < extent) return;
+    for (const int64_t end : {inside->first, inside->end, outside->first, outside->end}) ends.push_back(end);
+  });
+  std::sort(ends.begin(), ends.end());
+  ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+  const auto count = static_cast<int64_t>(ends.size()) - 1;
+  if (count > most || count * loads > kLongest || count < 2) return {};
+  return ends;
 }
 
 class Peeler {
@@ -81,7 +122,7 @@ public:
     Block out;
     for (const Stmt& stmt : in) {
       if (const auto* loop = std::get_if<For>(&stmt.node))
-        append(out, peel(*loop, copies));
+        append(out, cut(*loop, copies));
       else if (const auto* alloc = std::get_if<Alloc>(&stmt.node))
         out.push_back({Alloc{alloc->buffer, block(alloc->body, copies)}});
       else
@@ -91,6 +132,21 @@ public:
   }
 
 private:
+  Block cut(const For& loop, int copies) {
+    if (loop.kind != LoopKind::Serial || !loop.extent.is_const()) return peel(loop, copies);
+    const std::vector<int64_t> ends = sections(loop, copies);
+    if (ends.empty()) return peel(loop, copies);
+    const int sections = static_cast<int>(ends.size()) - 1;
+    Block out;
+    for (int k = 0; k < sections; ++k) {
+      Block section = copied(loop, ends[k], ends[k + 1]);
+      const auto* rest = section.size() == 1 ? std::get_if<For>(&section.front().node) : nullptr;
+      const bool is_loop = ends[k + 1] - ends[k] > 1 && rest;
+      append(out, is_loop ? peel(*rest, copies / sections) : block(section, copies / sections));
+    }
+    return out;
+  }
+
   Block peel(const For& loop, int copies) {
     const auto inside = loop.kind == LoopKind::Serial && loop.extent.is_const() && copies >= 3
                             ? all_inside(loop)

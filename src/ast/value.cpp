@@ -51,6 +51,15 @@ ValueRef node(Op op, DType dtype, std::vector<ValueRef> sources, decltype(Value:
   return intern(std::move(value));
 }
 
+/// What an integer value is in terms of loop variables, where it is that exactly: nothing has wrapped.
+std::optional<Expr> as_index(const ValueRef& v) {
+  if (v->op == Op::Const && is_integer(v->dtype)) return Expr(std::get<Scalar>(v->attr).as_int());
+  if (v->op != Op::Index || !is_integer(v->dtype)) return {};
+  const Expr e = std::get<Expr>(v->attr);
+  const Scalar lo = Scalar::of_int(v->dtype, e.lo()), hi = Scalar::of_int(v->dtype, e.hi());
+  return lo.as_int() == e.lo() && hi.as_int() == e.hi() ? std::optional(e) : std::nullopt;
+}
+
 /// Conjunctions are taken apart, guards that always hold are dropped, and so are doubled ones. False: one
 /// never holds.
 bool tidy_guards(const std::vector<Expr>& guards, std::vector<Expr>& out) {
@@ -146,6 +155,9 @@ ValueRef make(Op op, DType dtype, std::vector<ValueRef> sources) {
     for (size_t i = 0; i < sources.size(); ++i) args[i] = std::get<Scalar>(sources[i]->attr);
     return constant(evaluate(op, dtype, std::span(args.data(), sources.size())));
   }
+  if (op == Op::CmpLt) // bounds decide it, and loops can be cut where it changes
+    if (const auto a = as_index(sources[0]), b = as_index(sources[1]); a && b)
+      return index_value(lt(*a, *b), DType::Bool);
   if (is_commutative(op) && is_constant(sources[0])) std::swap(sources[0], sources[1]);
   return value_rules().rewrite(node(op, dtype, std::move(sources), std::monostate{}));
 }

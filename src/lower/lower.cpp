@@ -41,7 +41,7 @@ public:
         add_input(node);
         continue;
       }
-      if (is_propagated(node->op)) continue;
+      if (is_propagated(*node)) continue;
       // A Gather indexes a buffer: what has none, or isn't row-major in it, gets one.
       if (node->op == Op::Gather && !flat_source(node->sources[0])) {
         NodeRef copy = copy_of(node->sources[0]);
@@ -74,7 +74,7 @@ private:
   /// The node whose buffer is the output: a reshape of what is computed is that, a view with another order a
   /// copy.
   static NodeRef root_of(const NodeRef& node) {
-    if (!is_propagated(node->op)) return node;
+    if (!is_propagated(*node)) return node;
     const NodeRef flat = flat_source(node);
     return flat && flat->op != Op::Input ? flat : copy_of(node);
   }

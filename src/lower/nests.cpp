@@ -35,6 +35,15 @@ ValueRef guarded(ValueRef value, const std::vector<Expr>& guards) {
   return ast::make(Op::Where, dtype, {ast::index_value(all, DType::Bool), std::move(value), zero(dtype)});
 }
 
+/// A comparison of what index and constants alone decide.
+bool is_mask(const graph::Node& node) {
+  return node.op == Op::CmpLt &&
+         std::all_of(node.sources.begin(), node.sources.end(), [](graph::NodeRef source) {
+           while (source->op == Op::View) source = source->sources[0];
+           return is_integer(source->dtype) && (source->op == Op::Const || source->op == Op::Iota);
+         });
+}
+
 ValueRef index_number(Expr e, DType dtype) {
   if (is_half(dtype)) return ast::make(Op::Cast, dtype, ast::index_value(e, DType::F32));
   return ast::index_value(e, dtype);
@@ -53,8 +62,16 @@ ValueRef element(const graph::NodeRef& node, const std::vector<Expr>& index, Sta
     const int axis = std::get<graph::IotaAttr>(at.node->attr).axis;
     return guarded(index_number(at.index[static_cast<size_t>(axis)], at.node->dtype), at.guards);
   }
-  default: return ast::load(context.read(at.node), std::move(at.index), std::move(at.guards));
+  default: break;
   }
+  if (is_mask(*at.node)) {
+    const auto& sources = at.node->sources;
+    return guarded(
+        elementwise(at.node->op, at.node->dtype,
+                    {element(sources[0], at.index, context), element(sources[1], at.index, context)}),
+        at.guards);
+  }
+  return ast::load(context.read(at.node), std::move(at.index), std::move(at.guards));
 }
 
 struct Loops {
@@ -253,14 +270,17 @@ private:
 
 } // namespace
 
-bool is_propagated(Op op) { return op == Op::Const || op == Op::Input || op == Op::View || op == Op::Iota; }
+bool is_propagated(const graph::Node& node) {
+  const Op op = node.op;
+  return op == Op::Const || op == Op::Input || op == Op::View || op == Op::Iota || is_mask(node);
+}
 
 graph::NodeRef flat_source(const graph::NodeRef& source) {
   graph::NodeRef node = source;
   while (node->op == Op::View && std::get<View>(node->attr).is_contiguous() &&
          num_elements(node->shape) == num_elements(node->sources[0]->shape))
     node = node->sources[0];
-  if (node->op == Op::Input || !is_propagated(node->op)) return node;
+  if (node->op == Op::Input || !is_propagated(*node)) return node;
   return {};
 }
 

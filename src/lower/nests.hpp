@@ -15,8 +15,9 @@ public:
   virtual Expr make_loop(const std::string& name, Expr extent) = 0;
 };
 
-/// True of what is recomputed where it is read and so never has a stage: Const, Input, View and Iota.
-bool is_propagated(Op op);
+/// True of what never has a stage: inputs, views, and what costs less to compute wherever it is read than to
+/// load: constants, Iota, and comparisons of them by order.
+bool is_propagated(const graph::Node& node);
 /// The node whose buffer a Gather may index flat: the source itself or what a plain reshape of it stands on;
 /// null if the elements don't lie in row-major order in any buffer.
 graph::NodeRef flat_source(const graph::NodeRef& source);

@@ -91,8 +91,8 @@ TEST_CASE("a parallel loop stays whole") {
   CHECK(parallel == 1);
 }
 
-TEST_CASE("a guard that most iterations need, or that is not linear, stays") {
-  for (const char* guard : {"i < 3", "0 < i % 2", "i // 4 < 1", "n < i"}) {
+TEST_CASE("a guard that is not linear, or of unknown size, stays") {
+  for (const char* guard : {"0 < i % 2", "i // 4 < 1", "n < i"}) {
     const Kernel k = parse(fmt::format("kernel k(x: f32[16] in, y: f32[16] out; n in [0, 16]) {{\n"
                                        "for i in 16 {{\ny[i] = x[i; {}]\n}}\n}}",
                                        guard));
@@ -100,6 +100,54 @@ TEST_CASE("a guard that most iterations need, or that is not linear, stays") {
     CHECK(print(peel_guards(k)) == print(k));
     CHECK(run(peel_guards(k), {5}) == run(k, {5}));
   }
+}
+
+TEST_CASE("what is joined from several values reads one of them in each section of the loop") {
+  // Three values along j, in tiles of 4, one of which the second joint cuts in two.
+  const char* text = R"(kernel k(x: f32[5, 8] in, u: f32[5, 10] in, v: f32[5, 10] in, y: f32[5, 28] out) {
+  for i in 5 {
+    for j in 7 {
+      for l in 4 %s {
+        y[i, j*4 + l] = where(bool(j*4 + l < 8), x[i, j*4 + l; j*4 + l < 8], where(bool(j*4 + l < 18), u[i, j*4 + l - 8; 7 < j*4 + l; j*4 + l < 18], v[i, j*4 + l - 18; 17 < j*4 + l]))
+      }
+    }
+  }
+})";
+  const auto choices = [](const Kernel& kernel) {
+    int n = 0;
+    visit(kernel.body, [&](const Stmt& stmt, const std::vector<const For*>&) {
+      if (const auto* store = std::get_if<Store>(&stmt.node))
+        visit(store->value, [&](const ValueRef& v) { n += v->op == Op::Where; });
+    });
+    return n;
+  };
+  for (const std::string kind : {"", "unroll", "vector(4)"}) {
+    const Kernel k = parse(std::string(text).replace(std::string(text).find("%s"), 2, kind));
+    const Kernel peeled = peel_guards(k);
+    CAPTURE(print(peeled));
+    verify(peeled);
+    CHECK(run(peeled) == run(k));
+    CHECK(run(prepare(k)) == run(k));
+    CHECK(loads_of(peeled).guarded == 0);
+    CHECK(choices(k) == 2);
+    // The tile that is cut: a loop by itself, copies as they are made, a vector not at all.
+    CHECK(choices(peeled) == (kind.empty() ? 0 : 1));
+    CHECK(choices(prepare(k)) == (kind == "vector(4)" ? 1 : 0));
+  }
+}
+
+TEST_CASE("of many sections copies are limited") {
+  std::string value = "x[i]";
+  for (int k = 15; k > 0; --k) value = fmt::format("where(bool(i < {}), {}:f32, {})", 4 * k, k, value);
+  const Kernel k = parse(
+      fmt::format("kernel k(x: f32[64] in, y: f32[64] out) {{\nfor i in 64 {{\ny[i] = {}\n}}\n}}", value));
+  const Kernel peeled = peel_guards(k);
+  int copies = 0;
+  visit(peeled.body, [&](const Stmt& stmt, const std::vector<const For*>&) {
+    copies += std::holds_alternative<Store>(stmt.node);
+  });
+  CHECK(copies <= 8);
+  CHECK(run(peeled) == run(k));
 }
 
 TEST_CASE("a copy of the first or last iterations leaves out the inner loops that never run in it") {

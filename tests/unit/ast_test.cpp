@@ -56,6 +56,17 @@ TEST_CASE_FIXTURE(Fixture, "make folds constants and applies the rules") {
   CHECK(make(Op::Mul, DType::F32, {f32(1), a}) == a);
 }
 
+TEST_CASE("a comparison of indices is one index, which bounds decide, where nothing wraps") {
+  const Expr i = loop_var(0, "i", 300);
+  const auto less = [](Expr e, DType dtype, int64_t than) {
+    return make(Op::CmpLt, DType::Bool, {index_value(e, dtype), constant(Scalar::of_int(dtype, than))});
+  };
+  CHECK(less(i, DType::I64, 16) == index_value(lt(i, 16), DType::Bool));
+  CHECK(less(i, DType::I32, 300) == constant(Scalar::of_int(DType::Bool, 1)));
+  CHECK(less(i, DType::I16, 0) == constant(Scalar::of_int(DType::Bool, 0)));
+  CHECK(less(i, DType::U8, 16)->op == Op::CmpLt); // 256 is 0
+}
+
 TEST_CASE("half precision is rounded after every op, so it is never fused") {
   for (DType d : {DType::F16, DType::BF16}) {
     const BufferRef h = buffer(0, "h", d, {3});

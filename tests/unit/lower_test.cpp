@@ -203,6 +203,21 @@ TEST_CASE("constants, iota and their views have no stages; as outputs they are c
   CHECK(run_one(x) == std::vector<float>{1, 2, 3, 4});
 }
 
+TEST_CASE("what index alone compares has no stage, however many read it") {
+  const Tensor a = Tensor::from(ramp(6), {2, 3}), b = Tensor::from(ramp(4), {2, 2});
+  const Tensor joined = concat({a, b}, 1), again = concat({a + 1, b}, 1);
+  const Program program = lowered({joined, again});
+  for (const Stage& stage : program.stages) CHECK(stage.node->op != Op::CmpLt);
+  CHECK(run_one(joined) == std::vector<float>{1, 2, 3, 1, 2, 4, 5, 6, 3, 4});
+  const Tensor mask = Tensor::arange(4) < 2;
+  CHECK(run_one<uint8_t>(mask) == std::vector<uint8_t>{1, 1, 0, 0});
+  CHECK(run_one<uint8_t>(mask.flip({0})) == std::vector<uint8_t>{0, 0, 1, 1});
+  CHECK(run_one<uint8_t>(mask.pad({{0, 1}})) == std::vector<uint8_t>{1, 1, 0, 0, 0});
+  CHECK(run_one(where(mask.pad({{1, 0}}), Tensor::ones({5}), Tensor::zeros({5}))) ==
+        std::vector<float>{0, 1, 1, 0, 0});
+  CHECK(lowered({Tensor::from(ramp(4)) < 2}).stages.size() == 1); // compares data
+}
+
 TEST_CASE("half precision is computed in f32 and rounded after each op") {
   // 2048 + 1 is not an f16: the sum is rounded before the next addition, so it stays 2048 twice.
   const Tensor a = Tensor::from(std::vector<float>{2048, 1, 0.1f}).cast(DType::F16);
