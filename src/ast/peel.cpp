@@ -20,6 +20,7 @@ int64_t floor_of(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) !
 /// Iterations [first, end) of a loop of constant extent.
 struct Iterations {
   int64_t first, end;
+  int64_t count() const { return end - first; }
 };
 
 /// The iterations in which `guard` holds, whatever the other variables in it are. Nothing if the guard does
@@ -51,8 +52,7 @@ std::optional<Iterations> exterior(const For& loop, Expr guard) {
 
 /// Most iterations can do without the guard.
 bool worth_peeling(const For& loop, Iterations inside) {
-  const int64_t count = inside.end - inside.first, extent = loop.extent.value();
-  return loop.kind == LoopKind::Serial && 2 * count >= extent && count > 0;
+  return loop.kind == LoopKind::Serial && 2 * inside.count() >= loop.extent.value() && inside.count() > 0;
 }
 
 /// see(condition) for the guards of a body's loads and what chooses by index. Returns how many loads there
@@ -95,17 +95,26 @@ std::optional<Iterations> all_inside(const For& loop) {
   return inside;
 }
 
+/// A guard that holds in one part of the loop and not in another, nearly everywhere.
+struct Parts {
+  Iterations holds, never;
+};
+std::optional<Parts> parts_of(const For& loop, Expr guard) {
+  const auto holds = interior(loop, guard), never = exterior(loop, guard);
+  if (!holds || !never || holds->count() <= 0 || never->count() <= 0) return {};
+  if (2 * (holds->count() + never->count()) < loop.extent.value()) return {};
+  return Parts{*holds, *never};
+}
+
 /// Where to cut the loop so that conditions which hold in one part of it and not in another are decided in
 /// each: the sections' first iterations, and the end of the last. Nothing if there is one section.
 std::vector<int64_t> sections(const For& loop, int most) {
   const int64_t extent = loop.extent.value();
   std::vector<int64_t> ends{0, extent};
   const int64_t loads = each_condition(loop.body, [&](Expr guard) {
-    const auto inside = interior(loop, guard), outside = exterior(loop, guard);
-    if (!inside || !outside) return;
-    const int64_t holds = inside->end - inside->first, never = outside->end - outside->first;
-    if (holds <= 0 || never <= 0 || 2 * (holds + never) < extent) return;
-    for (const int64_t end : {inside->first, inside->end, outside->first, outside->end}) ends.push_back(end);
+    if (const auto parts = parts_of(loop, guard))
+      for (const Iterations& part : {parts->holds, parts->never})
+        ends.insert(ends.end(), {part.first, part.end});
   });
   std::sort(ends.begin(), ends.end());
   ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
@@ -186,9 +195,13 @@ private:
 
 double share_guarded(const For& loop, Expr guard) {
   if (loop.kind != LoopKind::Serial && loop.kind != LoopKind::Unroll) return 1;
-  const auto inside = interior(loop, guard);
-  if (!inside || (loop.kind == LoopKind::Serial && !worth_peeling(loop, *inside))) return 1;
-  return 1 - static_cast<double>(inside->end - inside->first) / static_cast<double>(loop.extent.value());
+  int64_t decided = 0;
+  if (const auto parts = parts_of(loop, guard))
+    decided = parts->holds.count() + parts->never.count();
+  else if (const auto inside = interior(loop, guard);
+           inside && (loop.kind == LoopKind::Unroll || worth_peeling(loop, *inside)))
+    decided = inside->count();
+  return 1 - static_cast<double>(decided) / static_cast<double>(loop.extent.value());
 }
 
 Kernel peel_guards(const Kernel& kernel) {

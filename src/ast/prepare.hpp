@@ -3,8 +3,9 @@
 
 namespace lathe::ast {
 
-/// Runs the iterations of serial loops in which all guards that depend on them hold apart from the first and
-/// last ones, so that only those keep the guards.
+/// Cuts serial loops where guards of loads and choices by index change: those that hold in some sections and
+/// not in others have a loop for each; of guards that nearly always hold, only the first and last iterations
+/// keep them.
 Kernel peel_guards(const Kernel&);
 /// The share of the loop's iterations, and of the copies that unrolling it makes, that keep a guard of its
 /// body. Of one loop, as though there were no limit to copies: for estimates.

@@ -13,6 +13,7 @@ namespace {
 constexpr double kSmallTile = 0.5, kPlainLoop = 3; // more than its share of the work that a tail takes
 constexpr double kStoreForward = 5;                // cycles from a store to a load of the same address
 constexpr double kMaskedForward = 24;              // from a masked one
+constexpr double kAcrossForward = 7;               // from two, each of which wrote a part
 constexpr double kDivisionInstructions = 3;        // of a quotient or remainder by a constant
 
 /// The unrolled and vector loops right around a store: straight-line code.
@@ -170,7 +171,18 @@ private:
   /// A target promotes an array to registers if whole vectors of it are used, contiguous along the lanes.
   bool stays_in_registers(const ast::Buffer& buffer, const AccessInfo& access, uint64_t mask) const {
     if (buffer.scope != ast::Scope::Register || (mask & ~tile_.inside) != 0) return false;
-    return !has(mask, tile_.vector) || std::abs(features_.strides[access.strides + tile_.vector]) == 1;
+    if (!has(mask, tile_.vector)) return true;
+    return std::abs(features_.strides[access.strides + tile_.vector]) == 1 && !lies_across(access);
+  }
+
+  /// Of what goes along the lanes: it is not whole vectors of the array, counted from its beginning.
+  bool lies_across(const AccessInfo& access) const {
+    if (std::fmod(access.offset, tile_.lanes) != 0) return true;
+    for (size_t d = 0; d < loops_.size(); ++d)
+      if (static_cast<int>(d) != tile_.vector &&
+          std::fmod(features_.strides[access.strides + d], tile_.lanes) != 0)
+        return true;
+    return false;
   }
 
   /// Elements of a register tile, one from each of as many whole vectors.
@@ -260,6 +272,8 @@ private:
       pressure_.accumulators = std::max(pressure_.accumulators, n * registers_for(vector, v.dtype));
       return mask;
     }
+    if (attr.buffer->scope == ast::Scope::Register && vector && lies_across(added))
+      work_.divider += n * kAcrossForward;
     // Averages of ragged loops are fractions, equal but for rounding.
     if (const double window = window_of(added); window < 0.999 * n && !vector && !access.random) {
       count_access(added, mask, window, v.dtype, work_.loads);
