@@ -62,7 +62,8 @@ class Kernel {
 struct TuneProgress {
   int round = 0;
   int64_t proposed = 0, measured = 0, rejected = 0;
-  double best_seconds = 0, elapsed_seconds = 0, budget_seconds = 0;
+  double best_seconds = 0, elapsed_seconds = 0, budget_seconds = 0;  ///< best: sum of the kernels' times, each by itself
+  double tuned_seconds = 0, untuned_seconds = 0;  ///< at the end: of the whole program, run in turns; 0 if they are the same
   int64_t recalled = 0;                    ///< measured by an earlier search of the same program, and not again
   double scored_per_second = 0;            ///< plans made and ranked by the model
   std::map<std::string, int64_t> reasons{};  ///< of the rejected: "not legal", "wrong result", "too slow", "crashed" ...

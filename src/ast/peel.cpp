@@ -201,6 +201,7 @@ double share_guarded(const For& loop, Expr guard) {
   else if (const auto inside = interior(loop, guard);
            inside && (loop.kind == LoopKind::Unroll || worth_peeling(loop, *inside)))
     decided = inside->count();
+  if (decided == 0) return 1;
   return 1 - static_cast<double>(decided) / static_cast<double>(loop.extent.value());
 }
 

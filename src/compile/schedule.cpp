@@ -23,7 +23,8 @@ namespace {
 using search::Move;
 using ProgramRef = std::shared_ptr<const lower::Program>;
 
-constexpr size_t kMostSeeds = 4; // from elsewhere
+constexpr size_t kMostSeeds = 4;  // from elsewhere
+constexpr double kInPlace = 0.25; // of the budget, for choosing among schedules while the whole program runs
 
 std::mutex database_mutex;
 
@@ -144,10 +145,11 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
   how.beam = tune.beam;
   how.seed = tune.seed;
   how.log = tune.log;
+  TuneProgress last;
   if (tune.progress)
     how.progress = [&](TuneProgress p) { // of the whole budget, not of what is left for the search in it
       p.budget_seconds = tune.budget_seconds;
-      tune.progress(p);
+      tune.progress(last = p);
     };
   how.stop = tune.stop;
   how.where = where;
@@ -187,9 +189,13 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
     if (held) how.seeds.push_back(held->plan);
   }
   const double reserve = (held ? 3 : 2) * seconds_to_compare(untuned.plan, untuned.predicted_seconds);
-  how.budget_seconds = std::max(0.5 * tune.budget_seconds, tune.budget_seconds - reserve - watch.elapsed());
+  const double in_place = untuned.plan.kernels.size() > 1 ? kInPlace * tune.budget_seconds : 0;
+  how.budget_seconds =
+      std::max(0.5 * tune.budget_seconds, tune.budget_seconds - reserve - in_place - watch.elapsed());
   search::SearchResult result = search::search_forms(start, model, how, options.winograd, measuring);
   if (store) store->write();
+  choose_in_place(result, target, options, watch, reserve);
+  result.predicted_seconds = model.seconds(result.plan);
   for (const search::Plan& rival : result.rivals) {
     search::SearchResult challenger = planned(rival, model);
     keep_faster(challenger, result, options, watch);
@@ -199,7 +205,12 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
   if (tune.staged) return result;
   if (result.measured_seconds > 0) {
     if (held) keep_faster(result, *held, options, watch);
-    keep_faster(result, untuned, options, watch);
+    last.untuned_seconds = keep_faster(result, untuned, options, watch);
+    if (last.untuned_seconds > 0) last.tuned_seconds = result.measured_seconds;
+    if (tune.progress && last.budget_seconds > 0) {
+      last.elapsed_seconds = watch.elapsed();
+      tune.progress(last);
+    }
   } else { // not all of any plan was measured: nothing is better than what was known before
     const search::SearchResult& known = held ? *held : untuned;
     result.plan = known.plan;

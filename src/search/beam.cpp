@@ -26,6 +26,7 @@ SearchResult search_whole(const Plan& start, CostModel& model, const SearchOptio
     result.plan = std::move(m.plan);
     result.measured_seconds = m.seconds;
     result.rivals = std::move(m.rivals);
+    result.choices = std::move(m.choices);
     result.measured = m.measured;
     result.rejected = m.rejected;
     result.rejections = std::move(m.rejections);

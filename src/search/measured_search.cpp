@@ -22,6 +22,8 @@ constexpr size_t kPatience = 400; // measured of one kernel without a better one
 constexpr double kAside = 0.3; // weight of partitions that are best neither by the model nor by measurement
 constexpr double kRival = 1.5; // sums of kernels timed at different moments are no nearer than that
 constexpr size_t kRivals = 2;
+constexpr double kChoice = 1.3; // times the best of a kernel: may be better in the program
+constexpr size_t kChoices = 6;
 
 struct Candidate {
   Variant variant;
@@ -35,8 +37,9 @@ struct Slot {
   Families families;                         // of what was measured
   std::unordered_set<uint64_t> known;        // hashes of all that were ever open
   std::multimap<double, Variant> unexpanded; // measured, their neighbours not proposed yet; by seconds
-  std::optional<Variant> best;
+  std::optional<Variant> first, best;        // measured: what the search began with, and the fastest
   double best_seconds = 0;
+  std::unordered_map<uint64_t, std::pair<double, Variant>> best_of; // families; seconds
   double drift = 1;  // what was measured again takes so many times what an earlier search says
   double weight = 0; // see weigh()
   size_t tried = 0, since_better = 0;
@@ -188,8 +191,12 @@ private:
     const Variant& variant = chosen.candidate.variant;
     const double limit = slot.best ? 4 * slot.best_seconds + 1e-3 : first_limit(variant);
     const Measurement result = measure(slot, variant, limit);
-    if (result.ok && result.seconds > 0)
+    if (result.ok && result.seconds > 0) {
       slot.families.add(chosen.candidate.family, result.seconds / variant.predicted);
+      const auto [at, is_new] = slot.best_of.try_emplace(chosen.candidate.family, result.seconds, variant);
+      if (!is_new && result.seconds < at->second.first) at->second = {result.seconds, variant};
+      if (!slot.first) slot.first = variant;
+    }
     if (result.ok && (!slot.best || result.seconds < slot.best_seconds)) {
       if (!slot.best || result.seconds < 0.99 * slot.best_seconds) slot.since_better = 0;
       slot.best = variant;
@@ -308,14 +315,27 @@ private:
     return sum;
   }
 
-  /// The partition's inlining, then each kernel's moves: they name only what belongs to that kernel.
-  std::optional<Plan> assemble(size_t partition) const {
-    std::vector<Move> moves;
+  Choices choices_of(size_t partition) const {
+    Choices choices{start_, {}, {}};
     for (const Move& m : search_.moves_since_start(partitions_[partition].plan))
-      if (m.kind == MoveKind::Inline) moves.push_back(m);
-    for (const Slot* slot : slots_of_[partition])
-      moves.insert(moves.end(), slot->best->moves.begin(), slot->best->moves.end());
-    return apply(start_, moves, model_.target()).plan;
+      if (m.kind == MoveKind::Inline) choices.inlining.push_back(m);
+    for (const Slot* slot : slots_of_[partition]) {
+      Choices::OfKernel of{slot->best->kernel->stages, {slot->best->moves}};
+      const bool is_other = slot->first->kernel != slot->best->kernel;
+      if (is_other) of.schedules.push_back(slot->first->moves);
+      std::vector<const std::pair<double, Variant>*> others;
+      for (const auto& [family, measured] : slot->best_of)
+        if (measured.first < kChoice * slot->best_seconds && measured.second.kernel != slot->best->kernel &&
+            measured.second.kernel != slot->first->kernel)
+          others.push_back(&measured);
+      std::sort(others.begin(), others.end(), [](const auto* a, const auto* b) {
+        return std::pair(a->first, a->second.kernel->hash) < std::pair(b->first, b->second.kernel->hash);
+      });
+      for (const auto* other : others)
+        if (of.schedules.size() < kChoices) of.schedules.push_back(other->second.moves);
+      choices.kernels.push_back(std::move(of));
+    }
+    return choices;
   }
 
   Measured finish() {
@@ -329,13 +349,15 @@ private:
     std::sort(ranked.begin(), ranked.end());
     for (const auto& [seconds, partition] : ranked) {
       if (out.seconds > 0 && (seconds > kRival * out.seconds || out.rivals.size() == kRivals)) break;
-      auto plan = assemble(partition);
+      Choices choices = choices_of(partition);
+      auto plan = choices.plan(std::vector<size_t>(choices.kernels.size(), 0), model_.target());
       if (!plan) continue;
       if (out.seconds > 0) {
         out.rivals.push_back(std::move(*plan));
         continue;
       }
       out.plan = std::move(*plan);
+      out.choices = std::move(choices);
       out.seconds = seconds;
     }
     if (out.seconds == 0) out.plan = search_.schedule(partitions_.front());

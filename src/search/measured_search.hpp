@@ -9,6 +9,7 @@ struct Measured {
   Plan plan;
   double seconds = 0;       // sum of the kernels' measured times; 0 if none could be measured
   std::vector<Plan> rivals; // see SearchResult
+  Choices choices;
   int64_t measured = 0, rejected = 0;
   Rejections rejections;
 };

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lathe/executable.hpp"
+#include "search/choices.hpp"
 #include "search/move.hpp"
 
 namespace lathe::search {
@@ -162,6 +163,7 @@ struct SearchResult {
   double measured_seconds = 0; // 0 if nothing was measured
   std::vector<Plan> rivals;    // of other kernels or another form, measured at other moments: only whole
                                // programs tell them apart
+  Choices choices;             // of the plan's kernels; none if they were not measured
   int64_t proposed = 0, measured = 0, rejected = 0;
   Rejections rejections;
 };

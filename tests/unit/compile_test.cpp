@@ -323,12 +323,18 @@ TEST_CASE("a tuned schedule is stored, and the next compile uses it without sear
   int reports = 0;
   TuneOptions tune;
   tune.budget_seconds = 0.5 * kPatience;
-  tune.progress = [&](const TuneProgress& p) { reports += p.budget_seconds == tune.budget_seconds; };
+  TuneProgress last;
+  tune.progress = [&](const TuneProgress& p) {
+    reports += p.budget_seconds == tune.budget_seconds;
+    last = p;
+  };
   CompileOptions tuning = options;
   tuning.tune = &tune;
   const Executable tuned = compile({{"y", y}}, tuning);
   CHECK(tuned.tuned());
   CHECK(reports > 0);
+  CHECK((last.untuned_seconds > 0) == (last.tuned_seconds > 0)); // none if nothing else was found
+  CHECK(last.tuned_seconds <= last.untuned_seconds);
   const Executable again = compile({{"y", y}}, options);
   CHECK(again.tuned());
   CHECK(again.moves() == tuned.moves());

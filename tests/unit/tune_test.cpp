@@ -6,8 +6,10 @@
 
 #include <atomic>
 
+#include "compile/compare_plans.hpp"
 #include "compile/pipeline.hpp"
 #include "compile/program_cache.hpp"
+#include "compile/target.hpp"
 #include "support/devices.hpp"
 #include "support/files.hpp"
 
@@ -105,6 +107,39 @@ TEST_CASE("tuning that ends before it has measured a plan keeps the one that is 
   options.tune = &tune;
   CHECK(pipeline::schedule(program, options).plan.moves().empty());
   CHECK(database.find(row.program, row.where)->moves.empty());
+}
+
+TEST_CASE("of each kernel's schedules the one is taken that is fastest in the program") {
+  const Tensor x = Tensor::input("x", {96, 160}), w = Tensor::input("w", {160, 96});
+  const auto program = pipeline::lowered({{"y", x.matmul(w)}, {"z", w.matmul(x)}});
+  const CompileOptions options = on(default_device(), 1);
+  const search::SearchResult planned = pipeline::schedule(program, options);
+  REQUIRE(planned.plan.kernels.size() == 2);
+
+  // Plain loops come first, as though they were the fastest when measured alone; the first kernel has three.
+  search::SearchResult result;
+  result.choices.start = search::initial_plan(program);
+  for (const auto& kernel : planned.plan.kernels) {
+    search::Choices::OfKernel of{kernel->stages, {{}, {}}};
+    for (const search::Move& move : kernel->moves)
+      if (move.kind == search::MoveKind::Inline)
+        result.choices.inlining.push_back(move);
+      else
+        of.schedules[1].push_back(move);
+    result.choices.kernels.push_back(of);
+  }
+  result.choices.kernels[0].schedules.push_back({});
+  const search::Target target = pipeline::target_for(options, *program);
+  result.plan = *result.choices.plan({0, 0}, target);
+  const search::Choices choices = result.choices;
+  const auto after = [&](double budget) {
+    const search::Watch watch(budget, nullptr);
+    pipeline::choose_in_place(result, target, options, watch, 1);
+    return result.plan.moves();
+  };
+  CHECK(after(1) == choices.plan({0, 0}, target)->moves()); // no time but what is reserved
+  CHECK(after(60) == choices.plan({1, 1}, target)->moves());
+  CHECK(choices.places(result.plan) == std::vector<size_t>{0, 1});
 }
 
 TEST_CASE("plans that are kept on disk name the sources that have found them") {
