@@ -53,11 +53,18 @@ ValueRef node(Op op, DType dtype, std::vector<ValueRef> sources, decltype(Value:
 
 /// What an integer value is in terms of loop variables, where it is that exactly: nothing has wrapped.
 std::optional<Expr> as_index(const ValueRef& v) {
-  if (v->op == Op::Const && is_integer(v->dtype)) return Expr(std::get<Scalar>(v->attr).as_int());
-  if (v->op != Op::Index || !is_integer(v->dtype)) return {};
-  const Expr e = std::get<Expr>(v->attr);
-  const Scalar lo = Scalar::of_int(v->dtype, e.lo()), hi = Scalar::of_int(v->dtype, e.hi());
-  return lo.as_int() == e.lo() && hi.as_int() == e.hi() ? std::optional(e) : std::nullopt;
+  if (!is_integer(v->dtype)) return {};
+  Expr e;
+  if (v->op == Op::Const)
+    e = std::get<Scalar>(v->attr).as_int();
+  else if (v->op == Op::Index)
+    e = std::get<Expr>(v->attr);
+  else
+    return {};
+  const auto is_kept = [&](int64_t n) {
+    return Scalar::of_int(v->dtype, n).as_int() == n && (n >= 0 || is_signed(v->dtype));
+  };
+  return is_kept(e.lo()) && is_kept(e.hi()) ? std::optional(e) : std::nullopt;
 }
 
 /// Conjunctions are taken apart, guards that always hold are dropped, and so are doubled ones. False: one

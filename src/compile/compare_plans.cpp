@@ -97,12 +97,12 @@ double median(std::vector<double> v) {
 }
 
 /// Of the kernels that `chosen` and `other` have different schedules of, those to take from `other`. Nothing
-/// if they can't be compared.
+/// if they can't be compared, or not till `reserve` seconds are left.
 std::optional<std::vector<bool>> faster_in_place(const search::Choices& choices,
                                                  const std::vector<size_t>& chosen,
                                                  const std::vector<size_t>& other,
-                                                 const search::Target& target,
-                                                 const CompileOptions& options) {
+                                                 const search::Target& target, const CompileOptions& options,
+                                                 const search::Watch& watch, double reserve) {
   const std::optional<search::Plan> plans[2] = {choices.plan(chosen, target), choices.plan(other, target)};
   if (!plans[0] || !plans[1]) return {};
   const std::vector<size_t> places[2] = {choices.places(*plans[0]), choices.places(*plans[1])};
@@ -114,6 +114,7 @@ std::optional<std::vector<bool>> faster_in_place(const search::Choices& choices,
   double total = 0;
   for (int turn = 0; turn < kTurns && (turn < kTurnsAtLeast || total < kEnoughInPlace); ++turn)
     for (const int which : {turn % 2, 1 - turn % 2}) {
+      if (watch.left() < reserve || watch.stopped()) return {};
       const std::vector<double> launches = contest.launches(programs[which]);
       if (launches.size() != plans[which]->kernels.size()) return {};
       for (size_t k = 0; k < n; ++k) seconds[which][k].push_back(launches[places[which][k]]);
@@ -132,6 +133,13 @@ std::optional<std::vector<bool>> faster_in_place(const search::Choices& choices,
 
 } // namespace
 
+double seconds_to_compare(const search::Plan& plan, double predicted_seconds) {
+  std::set<uint64_t> distinct;
+  for (const auto& kernel : plan.kernels) distinct.insert(kernel->hash);
+  return 2 * kCompileSeconds * static_cast<double>(distinct.size()) + kEnough +
+         2 * kRoundsAtLeast * predicted_seconds;
+}
+
 void choose_in_place(search::SearchResult& result, const search::Target& target,
                      const CompileOptions& options, const search::Watch& watch, double reserve) {
   const search::Choices& choices = result.choices;
@@ -139,26 +147,19 @@ void choose_in_place(search::SearchResult& result, const search::Target& target,
   std::vector<size_t> chosen(choices.kernels.size(), 0);
   size_t most = 0;
   for (const auto& kernel : choices.kernels) most = std::max(most, kernel.schedules.size());
-  double longest = 0;
+  double longest = 2 * seconds_to_compare(result.plan, result.measured_seconds);
   for (size_t next = 1; next < most && watch.left() > reserve + longest && !watch.stopped(); ++next) {
     const double began = watch.elapsed();
     std::vector<size_t> other = chosen;
     for (size_t k = 0; k < other.size(); ++k)
       if (next < choices.kernels[k].schedules.size()) other[k] = next;
-    const auto take = faster_in_place(choices, chosen, other, target, options);
-    if (!take) return;
+    const auto take = faster_in_place(choices, chosen, other, target, options, watch, reserve);
+    if (!take) break;
     for (size_t k = 0; k < chosen.size(); ++k)
       if ((*take)[k]) chosen[k] = other[k];
     longest = std::max(longest, watch.elapsed() - began);
   }
   if (std::optional<search::Plan> plan = choices.plan(chosen, target)) result.plan = std::move(*plan);
-}
-
-double seconds_to_compare(const search::Plan& plan, double predicted_seconds) {
-  std::set<uint64_t> distinct;
-  for (const auto& kernel : plan.kernels) distinct.insert(kernel->hash);
-  return 2 * kCompileSeconds * static_cast<double>(distinct.size()) + kEnough +
-         2 * kRoundsAtLeast * predicted_seconds;
 }
 
 double keep_faster(search::SearchResult& challenger, const search::SearchResult& known,

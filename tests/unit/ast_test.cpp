@@ -64,7 +64,9 @@ TEST_CASE("a comparison of indices is one index, which bounds decide, where noth
   CHECK(less(i, DType::I64, 16) == index_value(lt(i, 16), DType::Bool));
   CHECK(less(i, DType::I32, 300) == constant(Scalar::of_int(DType::Bool, 1)));
   CHECK(less(i, DType::I16, 0) == constant(Scalar::of_int(DType::Bool, 0)));
-  CHECK(less(i, DType::U8, 16)->op == Op::CmpLt); // 256 is 0
+  CHECK(less(i, DType::U8, 16)->op == Op::CmpLt);  // 256 is 0
+  CHECK(less(i, DType::U64, -1)->op == Op::CmpLt); // the largest there is
+  CHECK(less(i - 1, DType::U64, 5)->op == Op::CmpLt);
 }
 
 TEST_CASE("half precision is rounded after every op, so it is never fused") {
