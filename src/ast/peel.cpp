@@ -145,13 +145,13 @@ private:
     if (loop.kind != LoopKind::Serial || !loop.extent.is_const()) return peel(loop, copies);
     const std::vector<int64_t> ends = sections(loop, copies);
     if (ends.empty()) return peel(loop, copies);
-    const int sections = static_cast<int>(ends.size()) - 1;
+    const size_t count = ends.size() - 1;
+    const int share = copies / static_cast<int>(count);
     Block out;
-    for (int k = 0; k < sections; ++k) {
-      Block section = copied(loop, ends[k], ends[k + 1]);
-      const auto* rest = section.size() == 1 ? std::get_if<For>(&section.front().node) : nullptr;
-      const bool is_loop = ends[k + 1] - ends[k] > 1 && rest;
-      append(out, is_loop ? peel(*rest, copies / sections) : block(section, copies / sections));
+    for (size_t k = 0; k < count; ++k) {
+      const Block section = copied(loop, ends[k], ends[k + 1]);
+      const bool is_loop = ends[k + 1] - ends[k] > 1;
+      append(out, is_loop ? peel(std::get<For>(section.front().node), share) : block(section, share));
     }
     return out;
   }

@@ -2,8 +2,8 @@
 //
 // A Stage is one graph node that computes something, with the loop nests that fill its buffer. Inputs and views are
 // propagated into the indices of the loads that read them, constants, Iota and comparisons of these into the values
-// that they are part of. A stage's nests are
-// canonical: one serial loop per axis of the node's shape, in order, storing at exactly those loop variables:
+// that they are part of. A stage's nests are canonical: one serial loop per axis of the node's shape, in order, storing
+// at exactly those loop variables:
 //   elementwise   for i0 { for i1 { t3[i0, i1] = value } }
 //   Reduce        for i0 { t3[i0, 0] = identity }       (axes reduced have size 1: no loop, index 0)
 //                 for i0 { for r1 { t3[i0, 0] max= value } }

@@ -195,8 +195,8 @@ private:
       slot.families.add(chosen.candidate.family, result.seconds / variant.predicted);
       const auto [at, is_new] = slot.best_of.try_emplace(chosen.candidate.family, result.seconds, variant);
       if (!is_new && result.seconds < at->second.first) at->second = {result.seconds, variant};
-      if (!slot.first) slot.first = variant;
     }
+    if (result.ok && !slot.first) slot.first = variant;
     if (result.ok && (!slot.best || result.seconds < slot.best_seconds)) {
       if (!slot.best || result.seconds < 0.99 * slot.best_seconds) slot.since_better = 0;
       slot.best = variant;
