@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 
 #include "commands.hpp"
 #include "comparison.hpp"
@@ -15,12 +16,14 @@ namespace {
 constexpr double kPeerTolerance = 1e-3;
 
 /// The peers' ways to compute the case, those with a wrong result or an error left out and named on standard
-/// error.
+/// error. Each peer reads inputs of its own, which it finds as far away as all others have pushed them: what
+/// several read in common lies in the caches for each of them but the first.
 std::vector<Contender> verified_contenders(const Case& c, const Reference& want,
-                                           const std::vector<Peer>& peers, const CompileOptions& plan) {
+                                           const std::vector<Peer>& peers, const CompileOptions& plan,
+                                           std::deque<Case>& copies) {
   std::vector<Contender> right;
   for (const Peer& peer : peers) try {
-      for (Contender& contender : peer.contenders(c, plan)) {
+      for (Contender& contender : peer.contenders(copies.emplace_back(c), plan)) {
         for (auto& [name, tensor] : *contender.outputs) tensor.poison();
         contender.run();
         if (contender.finish) contender.finish();
@@ -53,7 +56,8 @@ Row compare_case(const Case& c, const Options& options, const std::vector<Peer>&
   row.max_error = compiled.verify(want);
   row.verified = row.max_error <= compiled.tolerance();
   compile.moves = compiled.executable().moves();
-  std::vector<Contender> contenders = verified_contenders(c, want, peers, compile);
+  std::deque<Case> copies; // outlive the contenders that read them
+  std::vector<Contender> contenders = verified_contenders(c, want, peers, compile, copies);
   std::vector<Calls> calls{timed([&] { compiled.run(); })};
   for (const Contender& contender : contenders)
     calls.push_back(contender.seconds ? contender.seconds : timed(contender.run));

@@ -20,6 +20,10 @@ HostTensor::HostTensor(DType dtype, Sizes shape) : dtype_(dtype), shape_(std::mo
     throw Error(ErrorKind::Limit, "lathe-bench: no memory for " + std::to_string(bytes()) + " bytes");
 }
 
+HostTensor::HostTensor(const HostTensor& other) : HostTensor(other.dtype_, other.shape_) {
+  std::memcpy(data(), other.data(), bytes());
+}
+
 double HostTensor::get(int64_t index) const {
   if (dtype_ == DType::F32) return as<float>()[index];
   return Scalar::from_memory(dtype_, as<char>() + index * size_of(dtype_)).as_float();

@@ -17,6 +17,8 @@ std::string to_string(const Sizes& sizes); // "512x512x512"
 class HostTensor {
 public:
   HostTensor(DType dtype, Sizes shape);
+  HostTensor(const HostTensor& other);
+  HostTensor(HostTensor&&) = default;
 
   DType dtype() const { return dtype_; }
   const Sizes& shape() const { return shape_; }

@@ -2,6 +2,7 @@
 
 #include <sched.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <map>
@@ -27,7 +28,16 @@ constexpr double kStartLimit = 60; // seconds: the device's libraries are loaded
 constexpr double kCompileLimit = 20;
 constexpr double kReferenceLimit = 300; // the reference is no candidate, but it must end
 constexpr double kGrace = 0.5;          // ending a process costs more than waiting a little
-constexpr size_t kMaxCases = 32;
+// What is at least a quarter of the last cache comes from memory in a program, whatever else that does. It is
+// read from copies in turns, so many times the last cache together.
+constexpr int64_t kFarAway = 8, kLarge = 4;
+constexpr int64_t kCaseBytes = int64_t{4}
+                               << 30; // of all cases; a quarter of the machine's memory if that is less
+
+int64_t most_case_bytes() {
+  const int64_t memory = int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGE_SIZE);
+  return std::min(kCaseBytes, memory / 4);
+}
 
 /// Cores that this process may use.
 int usable_cores() {
@@ -43,12 +53,12 @@ public:
         values_(program_->shape_vars) {
     for (const Expr var : program_->shape_vars)
       values_.bind(var, std::clamp<int64_t>(256, var.lo(), var.hi()), "measure");
-    // What is past the last cache is as far away as it can be.
     const auto& levels = search::machine_profile().levels;
-    const int64_t last_cache = levels.size() < 2 ? 0 : levels[levels.size() - 2].bytes;
-    constant_bytes_ = std::min(target_.constant_bytes, 2 * last_cache);
+    last_cache_ = levels.size() < 2 ? 0 : levels[levels.size() - 2].bytes;
     for (const lower::InputBuffer& input : program_->inputs)
-      if (input.is_constant) constants_.insert(input.buffer->id);
+      (input.is_constant ? constants_ : callers_).insert(input.buffer->id);
+    for (const lower::OutputBuffer& output : program_->outputs)
+      callers_.insert(program_->stages[static_cast<size_t>(output.stage)].buffer->id);
   }
 
   Measurement measure(const KernelPlanRef& kernel, double limit) {
@@ -75,6 +85,7 @@ private:
   };
   struct KnownCase {
     int64_t id;
+    int64_t bytes, last_use;
     std::vector<int> buffers; // of the reference's parameters, in their order
 
     int64_t place_of(int buffer) const {
@@ -211,21 +222,21 @@ private:
     if (const auto failed = failed_cases_.find(key); failed != failed_cases_.end()) return failed->second;
     if (const auto at = cases_.find(key); at != cases_.end()) {
       known = &at->second;
+      known->last_use = next_id_;
       return "";
     }
-    if (cases_.size() >= kMaxCases) {
-      cases_.clear();
-      Message forget(WorkerMessage::Forget);
-      worker_->send(forget);
-    }
     const KernelPlanRef reference = search::reference_kernel(*program_, kernel, target_);
+    const std::vector<int64_t> copies = copies_of_parameters(reference->kernel);
+    int64_t bytes = 0;
+    for (size_t i = 0; i < copies.size(); ++i)
+      bytes += copies[i] * values_.bytes(*reference->kernel.params[i].buffer);
+    make_room(bytes);
     const int64_t id = next_id_++;
     Message m(WorkerMessage::Case);
     m.add(id).add(ast::print(reference->kernel));
     for (const Expr var : reference->kernel.shape_vars) m.add(values_.evaluate(var));
-    m.add(constant_bytes_);
-    for (const ast::Param& param : reference->kernel.params)
-      m.add(int64_t{constants_.contains(param.buffer->id)});
+    for (size_t i = 0; i < copies.size(); ++i)
+      m.add(copies[i]).add(int64_t{callers_.contains(reference->kernel.params[i].buffer->id)});
     worker_->send(m);
     std::string error;
     for (std::optional<Message> answer;;) {
@@ -245,17 +256,52 @@ private:
       failed_cases_.emplace(key, error);
       return error;
     }
-    known = &cases_.emplace(key, KnownCase{id, {}}).first->second;
+    known = &cases_.emplace(key, KnownCase{id, bytes, id, {}}).first->second;
     for (const ast::Param& param : reference->kernel.params) known->buffers.push_back(param.buffer->id);
     return "";
+  }
+
+  /// Of each parameter: a run finds it as far away as in the program. Constants come after all others' of the
+  /// program, and what is large from memory. An odd number, so that contenders that take turns meet them all.
+  std::vector<int64_t> copies_of_parameters(const ast::Kernel& kernel) const {
+    const auto is_constant = [&](const ast::Param& p) { return constants_.contains(p.buffer->id); };
+    int64_t own = 1;
+    for (const ast::Param& p : kernel.params)
+      if (is_constant(p)) own += values_.bytes(*p.buffer);
+    std::vector<int64_t> copies;
+    for (const ast::Param& p : kernel.params) {
+      const int64_t bytes = std::max<int64_t>(1, values_.bytes(*p.buffer));
+      int64_t count = 1;
+      if (is_constant(p)) count = std::min(target_.constant_bytes, 2 * last_cache_) / own;
+      const bool from_outside = is_constant(p) || callers_.contains(p.buffer->id);
+      if (from_outside && !p.written && last_cache_ > 0 && bytes >= last_cache_ / kLarge)
+        count = std::max(count, kFarAway * last_cache_ / bytes);
+      copies.push_back(count | 1);
+    }
+    return copies;
+  }
+
+  /// The cases that were used least lately go, till `bytes` more can be had.
+  void make_room(int64_t bytes) {
+    for (const auto& [key, known] : cases_) bytes += known.bytes;
+    while (!cases_.empty() && bytes > most_case_bytes()) {
+      const auto oldest = std::min_element(cases_.begin(), cases_.end(), [](const auto& x, const auto& y) {
+        return x.second.last_use < y.second.last_use;
+      });
+      Message forget(WorkerMessage::Forget);
+      forget.add(oldest->second.id);
+      worker_->send(forget);
+      bytes -= oldest->second.bytes;
+      cases_.erase(oldest);
+    }
   }
 
   std::shared_ptr<const lower::Program> program_;
   search::Target target_;
   std::string cpu_;
   ShapeValues values_;
-  int64_t constant_bytes_ = 0; // read between two runs of a kernel of the program
-  std::set<int> constants_;    // buffers
+  int64_t last_cache_ = 0;            // bytes
+  std::set<int> constants_, callers_; // buffers: the program's, and those that whoever calls it hands over
   std::unique_ptr<WorkerProcess> worker_;
   int64_t next_id_ = 0;
   std::unordered_map<uint64_t, int64_t> sent_;     // compiled or being compiled, by hash

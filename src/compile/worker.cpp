@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
 #include <deque>
 #include <map>
 #include <memory>
@@ -41,8 +42,8 @@ struct Look {
 constexpr Look kLooks[] = {{5, 1.08}, {25, 1.02}, {100, 1.005}};
 constexpr double kWorthSaying = 1e-3; // seconds of a pair: its step is over
 constexpr double kFarBehind = 3;      // times the champion in the first run: not worth running that beside it
-constexpr size_t kAligned = 128;      // copies of constants
-constexpr size_t kLayoutsKept = 4;    // of a case's constants, beside those in use
+constexpr size_t kAligned = 128;      // copies of a parameter
+constexpr size_t kLayoutBytes = size_t{1} << 30; // of layouts of constants that are kept, beside those in use
 
 // ---- A crash is reported by the thread that crashed ----
 
@@ -87,7 +88,7 @@ struct Place {
   Buffer buffer;
   size_t bytes;
   const std::vector<unsigned char>* expected; // of a written one
-  bool is_constant = false;                   // the case's number of copies, one after the other
+  size_t copies;                              // one after the other, which runs read in turns
 };
 size_t stride_of_copies(size_t bytes) { return (bytes + kAligned - 1) / kAligned * kAligned; }
 
@@ -103,13 +104,17 @@ struct Case {
   std::vector<int64_t> vars;
   std::vector<Buffer> buffers; // one per parameter
   std::vector<size_t> bytes;
+  std::vector<size_t> copies; // of each, so that a run finds it where it does in the program
   std::vector<std::vector<unsigned char>> expected; // of the written ones
-  std::vector<bool> is_constant;                    // of the program
-  std::map<std::string, Buffer> layouts;            // of constants, by the text of the kernel that makes them
-  // Of each constant: so that a run finds its constants where it does in the program, after all others'.
-  size_t copies = 1, turn = 0;
+  size_t turn = 0;
   double reduction_length = 1;
   Contender first, champion; // what all times refer to, and the fastest so far
+};
+
+/// A constant's copies, laid out as some candidates read them.
+struct Layout {
+  Buffer buffer;
+  int64_t last_use;
 };
 
 class Queue {
@@ -185,11 +190,12 @@ private:
     watch_for_crashes(stack);
     for (;;) {
       Message m = to_run_.pop();
+      const int64_t id = m.integer();
       if (m.kind() == WorkerMessage::Forget) {
-        cases_.clear();
+        cases_.erase(id);
+        std::erase_if(layouts_, [&](const auto& layout) { return layout.first.first == id; });
         continue;
       }
-      const int64_t id = m.integer();
       if (m.kind() == WorkerMessage::Case) {
         Message done(WorkerMessage::CaseReady);
         try {
@@ -214,9 +220,10 @@ private:
         const auto mine = turn();
         if (!candidate.program) throw Error(ErrorKind::Device, candidate.error);
         working_on = id;
-        Case& c = cases_.at(m.integer());
+        const int64_t case_id = m.integer();
+        Case& c = cases_.at(case_id);
         const double limit = m.number();
-        const std::vector<Place> places = places_of(*candidate.kernel, c, m);
+        const std::vector<Place> places = places_of(*candidate.kernel, case_id, m);
         const double seconds = measure(candidate, c, places, limit);
         done.add(id).add(int64_t{1}).add(seconds).add("");
       } catch (const std::exception& e) { // a candidate that can't be compiled or run is no candidate
@@ -235,14 +242,12 @@ private:
     say(std::move(running));
   }
 
-  std::vector<Place> places_of(const ast::Kernel& kernel, Case& c, Message& m) {
-    std::erase_if(c.layouts, [&](const auto& layout) {
-      return c.layouts.size() > kLayoutsKept && layout.second.use_count() == 1;
-    });
+  std::vector<Place> places_of(const ast::Kernel& kernel, int64_t case_id, Message& m) {
+    const Case& c = cases_.at(case_id);
     std::vector<Place> laid_out;
     for (int64_t count = m.integer(); count > 0; --count) {
       const auto source = static_cast<size_t>(m.integer());
-      laid_out.push_back(laid_out_constant(c, source, m.text()));
+      laid_out.push_back(laid_out_constant(case_id, source, m.text(), working_on));
     }
     std::vector<Place> places;
     for (size_t i = 0; i < kernel.params.size(); ++i) {
@@ -252,27 +257,60 @@ private:
         continue;
       }
       const auto k = static_cast<size_t>(at);
-      places.push_back({c.buffers.at(k), c.bytes[k], &c.expected[k], c.is_constant[k]});
+      places.push_back({c.buffers.at(k), c.bytes[k], &c.expected[k], c.copies[k]});
     }
     return places;
   }
-  Place laid_out_constant(Case& c, size_t source, const std::string& text) {
+  Place laid_out_constant(int64_t case_id, size_t source, const std::string& text, int64_t now) {
+    const Case& c = cases_.at(case_id);
     const ast::Kernel fill = ast::parse(text);
     const auto bytes =
         static_cast<size_t>(largest_bytes(*fill.params.at(1).buffer)); // constants have no variables
-    Buffer& made = c.layouts[text];
-    if (!made) {
+    const size_t copies = c.copies.at(source), all = stride_of_copies(bytes) * copies;
+    auto at = layouts_.find({case_id, text});
+    if (at == layouts_.end()) {
       std::vector<unsigned char> data(bytes);
       lay_out_constant(fill, download(*c.buffers.at(source), c.bytes.at(source)), data);
-      made = copies_of(data, c.copies);
+      Buffer memory = memory_for_layout(all);
+      fill_copies(*memory, data, copies);
+      at = layouts_.emplace(std::pair(case_id, text), Layout{std::move(memory), now}).first;
     }
-    return {made, bytes, nullptr, true};
+    at->second.last_use = now;
+    return {at->second.buffer, bytes, nullptr, copies};
   }
-  Buffer copies_of(const std::vector<unsigned char>& data, size_t copies) {
-    const size_t stride = stride_of_copies(data.size());
-    Buffer made = device_.allocate(stride * copies);
-    for (size_t k = 0; k < copies; ++k) made->upload(k * stride, data.data(), data.size());
-    return made;
+  /// Layouts that no contender reads and that were used least lately go, till there is room; the memory of
+  /// one of the same size is used again, as pages cost more than what is written to them.
+  Buffer memory_for_layout(size_t bytes) {
+    size_t kept = bytes;
+    for (const auto& [of, layout] : layouts_) kept += layout.buffer->bytes();
+    while (kept > kLayoutBytes) {
+      auto oldest = layouts_.end();
+      for (auto at = layouts_.begin(); at != layouts_.end(); ++at)
+        if (at->second.buffer.use_count() == 1 &&
+            (oldest == layouts_.end() || at->second.last_use < oldest->second.last_use))
+          oldest = at;
+      if (oldest == layouts_.end()) break;
+      const Buffer memory = oldest->second.buffer;
+      layouts_.erase(oldest);
+      if (memory->bytes() == bytes) return memory;
+      kept -= memory->bytes();
+    }
+    return device_.allocate(bytes);
+  }
+  static void fill_copies(runtime::DeviceBuffer& memory, const std::vector<unsigned char>& data,
+                          size_t copies) {
+    for (size_t k = 0; k < copies; ++k)
+      memory.upload(k * stride_of_copies(data.size()), data.data(), data.size());
+  }
+  /// What is the caller's lies as malloc hands it out; our own memory asks for large pages.
+  Buffer allocate(size_t bytes, bool is_callers) {
+    if (!is_callers || !device_.is_host()) return device_.allocate(bytes);
+    const std::shared_ptr<void> memory(
+        std::aligned_alloc(kAligned, stride_of_copies(std::max<size_t>(1, bytes))), std::free);
+    if (!memory)
+      throw Error(ErrorKind::Limit, fmt::format("tune: cannot allocate {} bytes for a parameter", bytes));
+    const Buffer wrapped = device_.wrap(memory.get(), bytes);
+    return {wrapped.get(), [memory, wrapped](auto*) {}};
   }
 
   /// Seconds under the conditions in which the first candidate of the case was timed: the machine's speed
@@ -359,9 +397,9 @@ private:
     for (const Place& place : places) slices.push_back({place.buffer.get(), 0, place.bytes});
     const auto start = Clock::now();
     for (int k = 0; k < times; ++k) {
-      c.turn = (c.turn + 1) % c.copies;
+      ++c.turn;
       for (size_t i = 0; i < places.size(); ++i)
-        if (places[i].is_constant) slices[i].offset = c.turn * stride_of_copies(places[i].bytes);
+        slices[i].offset = c.turn % places[i].copies * stride_of_copies(places[i].bytes);
       program.launch(slices, c.vars);
     }
     device_.finish();
@@ -389,23 +427,18 @@ private:
     }
     made.reduction_length = longest_reduction(reference, values);
     const TestRange range = test_range(reference, values);
-    const auto between_runs = static_cast<size_t>(m.integer()); // bytes of the program's constants
-    size_t own = 0;
     for (const ast::Param& param : reference.params) {
-      made.is_constant.push_back(m.integer() != 0);
-      if (made.is_constant.back()) own += static_cast<size_t>(values.bytes(*param.buffer));
-    }
-    if (own > 0) made.copies = std::max<size_t>(1, between_runs / own);
-    for (size_t i = 0; i < reference.params.size(); ++i) {
-      const ast::Param& param = reference.params[i];
+      made.copies.push_back(static_cast<size_t>(m.integer()));
+      const bool is_callers = m.integer() != 0;
       made.bytes.push_back(static_cast<size_t>(values.bytes(*param.buffer)));
       if (param.written) {
-        made.buffers.push_back(device_.allocate(made.bytes.back()));
+        made.buffers.push_back(allocate(made.bytes.back(), is_callers));
         poison(param.buffer->dtype, *made.buffers.back(), made.bytes.back());
         continue;
       }
       const auto data = test_data(*param.buffer, made.bytes.back(), range);
-      made.buffers.push_back(copies_of(data, made.is_constant[i] ? made.copies : 1));
+      made.buffers.push_back(allocate(stride_of_copies(data.size()) * made.copies.back(), is_callers));
+      fill_copies(*made.buffers.back(), data, made.copies.back());
     }
     std::vector<runtime::BufferSlice> slices;
     for (size_t i = 0; i < made.buffers.size(); ++i)
@@ -425,7 +458,9 @@ private:
   std::mutex turn_, send_mutex_, compiled_mutex_;
   std::condition_variable compiled_changed_;
   std::map<int64_t, Compiled> compiled_;
-  std::map<int64_t, Case> cases_; // of the running thread
+  // Of the running thread.
+  std::map<int64_t, Case> cases_;
+  std::map<std::pair<int64_t, std::string>, Layout> layouts_; // by case and the kernel that makes them
   Queue to_compile_, to_run_;
 };
 

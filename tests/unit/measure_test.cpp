@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -154,6 +155,31 @@ TEST_CASE("a candidate that was compiled ahead and crashes is blamed, not the on
   CHECK(measuring.measure(good, 10).ok);
   CHECK(!measuring.measure(slow, 0.1).ok);
   CHECK(measuring.measure(good, 10).ok);
+}
+
+TEST_CASE("each copy of what is large, in each layout, holds the same") {
+  const auto& levels = search::machine_profile().levels;
+  REQUIRE(levels.size() >= 2);
+  const auto n = static_cast<int64_t>(std::sqrt(levels[levels.size() - 2].bytes / 4 / sizeof(float))) + 1;
+  const Tensor x = Tensor::input("x", {2, n}), w = Tensor::randn({n, n}, 5).realise();
+  const ProgramRef program = std::make_shared<const lower::Program>(
+      lower::lower({{"y", graph::simplify({graph::node_of(x.matmul(w))})[0]}}));
+  const CompileOptions options = compiled();
+  const search::Target target = pipeline::target_for(options, *program);
+  const pipeline::Measuring measuring = pipeline::make_measure(program, options);
+  // Each candidate is checked in its first run, which reads the copies whose turn it is.
+  for (const char* lanes : {"4", "8", "16", "32"})
+    for (const bool is_packed : {false, true}) {
+      std::vector<search::Move> moves;
+      for (const std::string& move :
+           {std::string("inline(t0)"), "split(t1.i1, " + std::string(lanes) + ")",
+            std::string("reorder(t1.i1.o, t1.r2, t1.i1.i)"), std::string("prepack(t1, data1)")})
+        if (is_packed || !move.starts_with("prepack")) moves.push_back(search::parse_move(move));
+      const search::Plan plan = search::replay(program, moves, target);
+      REQUIRE(plan.kernels.size() == 1);
+      const Measurement m = measuring.measure(plan.kernels[0], 10);
+      CHECK_MESSAGE(m.ok, m.error);
+    }
 }
 
 TEST_CASE("the search goes on past planted candidates, and finds a schedule") {
