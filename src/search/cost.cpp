@@ -117,12 +117,13 @@ void add_cycles(const Features& f, int index, double times, const Target& target
   sum.instructions += iterations * instructions_of(body);
 }
 
-/// The loop whose phase an access in `loop` belongs to: the one whose body is straight-line code, or the nest
-/// in it.
+/// The loop whose phase an access in `loop` belongs to: the one whose body is straight-line code, conditions
+/// among it, or the nest in it.
 int phase_of(const Features& f, int loop) {
   int nest = loop;
-  while (f.loops[loop].parent >= 0 && (f.loops[loop].loop->kind == ast::LoopKind::Unroll ||
-                                       f.loops[loop].loop->kind == ast::LoopKind::Vector)) {
+  while (f.loops[loop].parent >= 0 &&
+         (f.loops[loop].is_condition || f.loops[loop].loop->kind == ast::LoopKind::Unroll ||
+          f.loops[loop].loop->kind == ast::LoopKind::Vector)) {
     nest = loop;
     loop = f.loops[loop].parent;
   }

@@ -106,6 +106,7 @@ Verdict join(Draft&, const Move&);
 Verdict pack(Draft&, const Move&, const Target&);
 Verdict prepack(Draft&, const Move&);
 Verdict accumulate(Draft&, const Move&);
+Verdict store_first(Draft&, const Move&);
 /// Every load of the stage's buffer computes it on the spot.
 Verdict inline_stage(Draft&, int stage);
 /// The nests of `stage` stand at the top level of `producer`: they are taken out of it and put under the

@@ -38,6 +38,10 @@ private:
     return loop.extent.lo() >= 0 && loop.extent.hi() <= 1 && loop.body.size() == 1 &&
            std::holds_alternative<ast::Prefetch>(loop.body[0].node);
   }
+  static bool is_condition(Expr extent) {
+    const ExprKind kind = extent.kind();
+    return kind == ExprKind::Lt || kind == ExprKind::Le || kind == ExprKind::Eq || kind == ExprKind::And;
+  }
   void read_hint(const ast::Prefetch& hint) {
     Work& body = loops_.body(loops_.size());
     body.loads += 1;
@@ -62,12 +66,16 @@ private:
       const uint64_t mask = loops_.dependence(loop.extent);
       for (size_t d = 0; d < loops_.size(); ++d)
         if (mask >> d & 1) deciders *= std::max(1.0, loops_[d].extent);
-      if (last != first) {
+      if (is_condition(loop.extent)) { // of a first iteration, as moves make them
+        extent = first / deciders + last * (1 - 1 / deciders);
+      } else if (last != first) {
         tail = 1 / deciders;
         extent = first + (last - first) * tail;
       }
       // A region cut off at the beginning of its range, or at both ends, is whole in between.
-      if (const double middle = loops_.value(loop.extent, At::Middle); middle > first) extent = middle;
+      if (const double middle = loops_.value(loop.extent, At::Middle);
+          middle > first && !is_condition(loop.extent))
+        extent = middle;
     }
     const int accesses = static_cast<int>(f_.accesses.size());
     f_.loops.push_back({&loop,
@@ -78,7 +86,8 @@ private:
                         tail,
                         accesses,
                         accesses,
-                        {}});
+                        {},
+                        is_condition(loop.extent)});
     loops_.enter(index);
     read(loop.body);
     loops_.leave();

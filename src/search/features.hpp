@@ -35,6 +35,8 @@ struct LoopInfo {
   double tail;   // share of its executions that are shorter than the others
   int first_access, end_access;
   Work body;
+  /// Its body is executed or not: what lies in it belongs to the straight-line code around.
+  bool is_condition = false;
 };
 
 struct AccessInfo {

@@ -4,7 +4,9 @@
 
 namespace lathe::search {
 
-inline Move move_winograd(std::vector<std::string> stages, int tile) { return {MoveKind::Winograd, std::move(stages), {tile}}; }
+inline Move move_winograd(std::vector<std::string> stages, int tile) {
+  return {MoveKind::Winograd, std::move(stages), {tile}};
+}
 inline Move move_innermost(std::vector<std::string> stages, int axis) {
   return {MoveKind::Innermost, std::move(stages), {axis}};
 }
@@ -33,8 +35,11 @@ inline Move move_accumulate(std::string stage, std::string loop, std::vector<std
   for (auto& p : partial) m.names.push_back(std::move(p));
   return m;
 }
+inline Move move_store_first(std::string stage, std::string loop) {
+  return {MoveKind::StoreFirst, {std::move(stage), std::move(loop)}, {}};
+}
 inline Move move_prefetch_tile(std::string stage, std::string buffer, std::string ahead, std::string spread,
-                          std::string at) {
+                               std::string at) {
   return {MoveKind::PrefetchTile,
           {std::move(stage), std::move(buffer), std::move(ahead), std::move(spread), std::move(at)},
           {}};

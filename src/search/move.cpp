@@ -28,6 +28,7 @@ constexpr Form kForms[] = {
     {MoveKind::Prepack, "prepack", "nn"},
     {MoveKind::Bind, "bind", "nni"},
     {MoveKind::Accumulate, "accumulate", "nN"},
+    {MoveKind::StoreFirst, "store_first", "nn"},
     {MoveKind::Stream, "stream", "n"},
     {MoveKind::PrefetchTile, "prefetch_tile", "nnnnn"},
     {MoveKind::Prefetch, "prefetch", "nnni"},

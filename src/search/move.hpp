@@ -32,6 +32,8 @@
 //   accumulate(t5, l, f1, f2...)   around loop l: the combines of t5 go to a register copy, combined back after l.
 //                                  The loops f (reducing, inside l) become dimensions of the copy: partial sums, one
 //                                  per lane, say
+//   store_first(t5, l)             in the first iteration of the reducing loop l the combines of t5 under it are plain
+//                                  stores; the nest that sets t5 to the identity goes
 //   stream(t5)                     t5 is stored non-temporally
 //   prefetch_tile(t5, x, a, s, l)  in each iteration of loop l the nest of t5 asks for a few of the cache lines of x
 //                                  that the next iteration of loop a will read in this one; the iterations of loop s,
@@ -68,6 +70,7 @@ enum class MoveKind {
   Prepack,
   Bind,
   Accumulate,
+  StoreFirst,
   Stream,
   PrefetchTile,
   Winograd,

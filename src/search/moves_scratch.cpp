@@ -1,6 +1,7 @@
 // Moves that add scratch to one nest: pack (an operand's copy, laid out as it is read) and accumulate
-// (partial results).
+// (partial results); and store_first, which spares results their identity.
 #include <algorithm>
+#include <functional>
 
 #include <fmt/format.h>
 
@@ -52,21 +53,27 @@ struct Place {
   size_t position;
 };
 
-/// The statements that lead to a loop, outermost first; the last is the loop itself.
-std::vector<Place> path_to(Block& body, std::string_view loop_name) {
+/// The statements that lead to the first one that `is_it`, outermost first; the last is that one itself.
+std::vector<Place> path_to(Block& body, const std::function<bool(const Stmt&)>& is_it) {
   for (size_t i = 0; i < body.size(); ++i) {
+    if (is_it(body[i])) return {{&body, i}};
     std::vector<Place> inner;
-    if (auto* loop = std::get_if<For>(&body[i].node)) {
-      if (loop->var.name() == loop_name) return {{&body, i}};
-      inner = path_to(loop->body, loop_name);
-    } else if (auto* alloc = std::get_if<Alloc>(&body[i].node)) {
-      inner = path_to(alloc->body, loop_name);
-    }
+    if (auto* loop = std::get_if<For>(&body[i].node))
+      inner = path_to(loop->body, is_it);
+    else if (auto* alloc = std::get_if<Alloc>(&body[i].node))
+      inner = path_to(alloc->body, is_it);
     if (inner.empty()) continue;
     inner.insert(inner.begin(), {&body, i});
     return inner;
   }
   return {};
+}
+
+std::vector<Place> path_to(Block& body, std::string_view loop_name) {
+  return path_to(body, [&](const Stmt& stmt) {
+    const auto* loop = std::get_if<For>(&stmt.node);
+    return loop && loop->var.name() == loop_name;
+  });
 }
 
 /// The nest that sets the result of `combine` to the identity, if no reducing loop lies between it and the
@@ -319,6 +326,79 @@ Verdict accumulate(Draft& draft, const Move& move) {
   here.node = std::move(alloc);
   if (initialiser)
     initialiser->block->erase(initialiser->block->begin() + static_cast<long>(initialiser->position));
+  return check_structure(draft.body);
+}
+
+Verdict store_first(Draft& draft, const Move& move) {
+  const std::string &stage_name = move.names[0], &loop_name = move.names[1];
+  const int stage = stage_of_name(stage_name);
+  if (stage < 0) return fmt::format("{} is no stage", stage_name);
+  const LoopSite site = find_loop(draft.body, loop_name);
+  if (!site) return fmt::format("there is no loop {}", loop_name);
+  For& loop = site.loop();
+  if (loop.kind != LoopKind::Serial) return fmt::format("{} is not serial", loop_name);
+  if (loop.extent.lo() < 1) return fmt::format("{} may have no iterations", loop_name);
+
+  const Store* combine = nullptr;
+  std::vector<For*> inside;
+  size_t uses = 0;
+  for_each_store(loop.body, [&](Store& store, const std::vector<For*>& inner) {
+    if (store.buffer->name != stage_name) return;
+    ++uses;
+    combine = &store;
+    inside = inner;
+  });
+  for_each_load(loop.body, [&](const ast::Value& value) {
+    uses += std::get<LoadAttr>(value.attr).buffer->name == stage_name;
+  });
+  if (!combine || uses != 1 || !combine->combine || combine->scatter)
+    return fmt::format("under {} there are not just combines of {}", loop_name, stage_name);
+  const auto moves_result = [&](Expr var) {
+    return std::any_of(combine->index.begin(), combine->index.end(),
+                       [&](Expr e) { return depends_on(e, var); });
+  };
+  if (moves_result(loop.var)) return fmt::format("{} is not a reducing loop", loop_name);
+  for (const For* f : inside)
+    if (!moves_result(f->var)) return fmt::format("{} adds several times", f->var.name());
+  const auto initialiser = find_initialiser(path_to(draft.body, loop_name), *combine);
+  if (!initialiser) return fmt::format("nothing sets {} to the identity around {}", stage_name, loop_name);
+
+  // What holds nothing but the combine is there twice: under the condition that this is the first iteration,
+  // and under that it is not.
+  const std::vector<Place> path =
+      path_to(loop.body, [&](const Stmt& stmt) { return std::get_if<Store>(&stmt.node) == combine; });
+  size_t outermost = path.size() - 1;
+  const auto holds_one = [&](const Place& place) {
+    const auto* f = std::get_if<For>(&(*place.block)[place.position].node);
+    return f && f->body.size() == 1 && f->kind != LoopKind::Local;
+  };
+  while (outermost > 0 && holds_one(path[outermost - 1])) --outermost;
+  std::vector<const For*> own;
+  for (size_t k = outermost; k + 1 < path.size(); ++k)
+    own.push_back(&std::get<For>((*path[k].block)[path[k].position].node));
+  int id = fresh_loop_id(draft.body, stage);
+  Substitution vars;
+  std::vector<For> heads = fresh_loops(own, id, stage_name + ".s", vars);
+  id += static_cast<int>(own.size());
+  for (size_t k = 0; k < own.size(); ++k) {
+    heads[k].kind = own[k]->kind;
+    heads[k].width = own[k]->width;
+  }
+  Store plain = *combine;
+  plain.combine.reset();
+  for (Expr& e : plain.index) e = substitute(e, vars);
+  plain.value = ast::substitute(plain.value, vars);
+  const auto under = [&](const char* name, Expr condition, Stmt stmt) {
+    Stmt out{For{loop_var(id++, stage_name + name, condition), condition, LoopKind::Serial, 0, {}}};
+    std::get<For>(out.node).body.push_back(std::move(stmt));
+    return out;
+  };
+  Block& block = *path[outermost].block;
+  const auto at = block.begin() + static_cast<long>(path[outermost].position);
+  Stmt first = under(".first", lt(loop.var, Expr(1)), nest(std::move(heads), std::move(plain)));
+  *at = under(".later", lt(Expr(0), loop.var), std::move(*at));
+  block.insert(at, std::move(first));
+  initialiser->block->erase(initialiser->block->begin() + static_cast<long>(initialiser->position));
   return check_structure(draft.body);
 }
 

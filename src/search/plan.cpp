@@ -124,6 +124,7 @@ private:
     case MoveKind::Pack: verdict = pack(draft, move, target_); break;
     case MoveKind::Prepack: verdict = prepack(draft, move); break;
     case MoveKind::Accumulate: verdict = accumulate(draft, move); break;
+    case MoveKind::StoreFirst: verdict = store_first(draft, move); break;
     case MoveKind::Winograd:
     case MoveKind::Innermost: verdict = "the graph is rewritten before all other moves"; break;
     case MoveKind::Inline:

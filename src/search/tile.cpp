@@ -104,7 +104,6 @@ public:
     prefetch(n_tile.outer, m_tile.outer, reduce.back());
     pack(outside, vector_pack, m_tile.outer);
     prefetch_constants(outside, reduce.back());
-    if (!reduce_outer.empty()) clear_with_vectors(n);
     moves_.push_back(move_accumulate(p_.stage, reduce.front()));
     const std::string copy = p_.stage + ".a" + std::to_string(scratch_);
     finish_tile(tile);
@@ -115,6 +114,8 @@ public:
     }
     finish_tile(clear);
     finish_tile(write);
+    // The first block of the reduction stores what the others add to.
+    if (!reduce_outer.empty()) moves_.push_back(move_store_first(p_.stage, reduce_outer.front()));
     return {std::move(moves_), describe()};
   }
 
@@ -149,12 +150,6 @@ private:
   void finish_tile(const std::vector<std::string>& tile) {
     moves_.push_back(move_vectorise(tile.back()));
     for (size_t i = 0; i + 1 < tile.size(); ++i) moves_.push_back(move_unroll(tile[i]));
-  }
-
-  /// The result begins as the identity in a nest of its own, for blocks of the reduction to add to.
-  void clear_with_vectors(const TileProblem::Loop& n) {
-    const Parts z = split(clear_name(n.name), n.extent, p_.lanes);
-    moves_.push_back(move_vectorise(z.inner));
   }
 
   /// What the operand along the lanes will be read at by the next tile is asked for during this one; by the

@@ -34,6 +34,7 @@ public:
     out_ = &out;
     best_.assign(f.buffers.size(), {});
     find_shares();
+    find_executed();
     compute_footprints();
     times_.assign(f.buffers.size(), 0);
     find_lost(0, static_cast<int>(f.accesses.size()), 0);
@@ -49,6 +50,7 @@ public:
 private:
   struct Merged {
     double bytes = 0, run = 0, apart = 0, overflow = 0;
+    double reads = 0, writes = 0; // how often, 1 at most: less where all stand under conditions
     int reader = -1, writer = -1; // accesses
     bool ahead = false;
     bool read = false, written = false, streamed = false, prefetched = false, constant = false;
@@ -67,6 +69,13 @@ private:
         above *= share(outer);
       shares_[l] = std::clamp(cache_.threads / above, 1.0, std::max(1.0, f_->loops[l].extent));
     }
+  }
+  /// Of each access, in which share of the iterations around the conditions that it stands under these hold.
+  void find_executed() {
+    executed_.assign(f_->accesses.size(), 1);
+    for (size_t a = 0; a < executed_.size(); ++a)
+      for (int l = f_->accesses[a].loop; l >= 0; l = f_->loops[l].parent)
+        if (f_->loops[l].is_condition) executed_[a] *= f_->loops[l].extent;
   }
   double share(int loop) const { return shares_[static_cast<size_t>(loop)]; }
   double extent(int loop) const { return f_->loops[loop].extent / share(loop); }
@@ -272,10 +281,12 @@ private:
         m.given |= !m.written && f_->buffers[access.buffer].buffer->scope == ast::Scope::Global;
         if (m.reader < 0 || (!m.ahead && access.ahead != 0)) m.reader = a;
         m.ahead |= access.ahead != 0;
+        m.reads = std::min(1.0, m.reads + executed_[static_cast<size_t>(a)]);
         m.read = true;
       }
       if (access.store) {
         if (m.writer < 0) m.writer = a;
+        m.writes = std::min(1.0, m.writes + executed_[static_cast<size_t>(a)]);
         m.written = true;
       }
       m.streamed |= access.store && access.streaming;
@@ -313,11 +324,11 @@ private:
       if (bytes == 0) return;
       if (m.written) {
         Traffic& t = (*out_)[m.writer];
-        (m.streamed ? t.streamed : t.written) += bytes;
-        t.stray += stray(m, bytes);
+        (m.streamed ? t.streamed : t.written) += m.writes * bytes;
+        t.stray += m.writes * stray(m, bytes);
       }
       if (m.read)
-        add_read(m, bytes);
+        add_read(m, m.reads * bytes);
       else
         (*out_)[m.writer].scattered += scattered(m, bytes);
     });
@@ -410,7 +421,8 @@ private:
   std::vector<Traffic>* out_ = nullptr;
   std::vector<Footprint> footprints_;
   std::vector<size_t> first_;
-  std::vector<double> shares_; // by loop
+  std::vector<double> shares_;   // by loop
+  std::vector<double> executed_; // by access
   std::vector<Step> steps_, inner_;
   std::vector<int> leaders_, last_;            // by access; by buffer, of its loads and its stores
   std::vector<std::pair<int, double>> places_; // leaders with the offsets of those that walk alike
