@@ -12,6 +12,7 @@ std::vector<Proposal> suggest_fused_tile(const SuggestContext&);
 std::vector<Proposal> suggest_transform(const SuggestContext&);
 std::vector<Proposal> suggest_tile(const SuggestContext&);
 std::vector<Proposal> suggest_vectorise(const SuggestContext&);
+std::vector<Proposal> suggest_parts(const SuggestContext&);
 std::vector<Proposal> suggest_reorder(const SuggestContext&);
 std::vector<Proposal> suggest_unroll(const SuggestContext&);
 std::vector<Proposal> suggest_parallel(const SuggestContext&);

@@ -10,6 +10,7 @@ const std::vector<NamedSuggester>& suggesters() {
       {"transform", suggest_transform, true},
       {"tile", suggest_tile, false},
       {"vectorise", suggest_vectorise, false},
+      {"parts", suggest_parts, false},
       {"reorder", suggest_reorder, false},
       {"unroll", suggest_unroll, false},
       {"parallel", suggest_parallel, false},

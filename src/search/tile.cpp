@@ -1,6 +1,7 @@
 #include "search/tile.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -10,7 +11,9 @@
 namespace lathe::search {
 namespace {
 
-constexpr double kSmallOperand = 256 << 10; // bytes: stays in the second level while it is worked on
+constexpr double kSmallOperand = 256 << 10;         // bytes: stays in the second level while it is worked on
+constexpr int64_t kLine = 64;                       // bytes
+constexpr int64_t kLeastSteps = 8, kMostSteps = 32; // of the reduction, asked for at once
 constexpr int64_t kLeastAhead = 64 << 10, kMostAhead = 512 << 10; // bytes, of what is read only once
 
 /// A loop after splitting: outer part (may be empty), inner part.
@@ -71,6 +74,8 @@ public:
       reduce.push_back(name);
     }
 
+    const std::string asking = cut_for_hints(reduce, m_tile.outer);
+
     // Outside the tile: batch axes, blocks of the reduction and of the columns, then the two tile loops.
     std::vector<std::string> outside;
     if (c_.panels_outside) add(outside, n_tile.outer);
@@ -101,7 +106,7 @@ public:
     order.insert(order.end(), reduce.begin(), reduce.end());
     order.insert(order.end(), tile.begin(), tile.end());
     if (order.size() > 1) moves_.push_back(move_reorder(order));
-    prefetch(n_tile.outer, m_tile.outer, reduce.back());
+    prefetch(n_tile.outer, m_tile.outer, asking);
     pack(outside, vector_pack, m_tile.outer);
     prefetch_constants(outside, reduce.back());
     moves_.push_back(move_accumulate(p_.stage, reduce.front()));
@@ -150,6 +155,28 @@ private:
   void finish_tile(const std::vector<std::string>& tile) {
     moves_.push_back(move_vectorise(tile.back()));
     for (size_t i = 0; i + 1 < tile.size(); ++i) moves_.push_back(move_unroll(tile[i]));
+  }
+
+  /// The reducing loop that asks for what the next tile along the lanes reads: where the tiles of rows are
+  /// more than the lines of one step, a few steps are asked for at once, so that all tiles ask for as much.
+  std::string cut_for_hints(std::vector<std::string>& reduce, const std::string& spread) {
+    const std::string last = reduce.back();
+    const bool asks = std::any_of(p_.operands.begin(), p_.operands.end(), [&](const auto& o) {
+      return o.packable && !o.constant && o.out_strides[c_.vector] != 0;
+    });
+    if (!c_.prefetch || !asks || spread.empty() || p_.fused() || p_.reduce.size() != 1) return last;
+    const int64_t whole = p_.reduce[0].extent;
+    const int64_t extent = c_.reduce_block > 0 ? std::min(c_.reduce_block, whole) : whole;
+    const int64_t lines =
+        std::max<int64_t>(1, int64_t{p_.lanes} * c_.vectors * static_cast<int64_t>(sizeof(float)) / kLine);
+    const int64_t evenly = std::max<int64_t>(1, trips(spread) / lines);
+    if (evenly == 1) return last;
+    const auto steps = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(evenly)));
+    const Parts r = split(last, extent, std::clamp(steps, kLeastSteps, kMostSteps));
+    if (r.outer.empty()) return last;
+    reduce.back() = r.outer;
+    reduce.push_back(r.inner);
+    return r.outer;
   }
 
   /// What the operand along the lanes will be read at by the next tile is asked for during this one; by the

@@ -161,7 +161,7 @@ std::vector<TileChoice> tile_choices(const TileProblem& p, const SuggestContext&
             std::vector<int64_t> depths{0};
             if (!p.fused() && longest >= 512)
               for (int64_t k :
-                   context.thorough ? std::vector<int64_t>{256, 512, 1024} : std::vector<int64_t>{512})
+                   context.thorough ? std::vector<int64_t>{128, 256, 512, 1024} : std::vector<int64_t>{512})
                 if (longest > static_cast<double>(k)) depths.push_back(k);
             for (int64_t depth : depths) {
               choice.reduce_block = depth;

@@ -241,6 +241,44 @@ TEST_CASE("fuse: Winograd's products with what is transformed for them") {
   CHECK(found > 0);
 }
 
+TEST_CASE("tile: what the next tile reads is asked for by most tiles of rows, not by the first few") {
+  const Plan plan = inlined(test::in("a", {512, 400}).matmul(test::in("b", {400, 512})));
+  size_t looked_at = 0;
+  for (const Proposal& p : propose(suggest_tile, plan, reduction_of(plan), test::target(), false).proposals) {
+    const auto asks = std::find_if(p.moves.begin(), p.moves.end(),
+                                   [](const Move& m) { return m.kind == MoveKind::PrefetchTile; });
+    const Applied applied = apply(plan, p.moves, test::target());
+    if (asks == p.moves.end() || !applied.plan) continue;
+    CAPTURE(p.why);
+    std::set<int64_t> asking;
+    int64_t tiles = 0;
+    ast::visit(applied.plan->kernels[0]->kernel.body,
+               [&](const ast::Stmt& stmt, const std::vector<const ast::For*>& loops) {
+                 if (!std::holds_alternative<ast::Prefetch>(stmt.node)) return;
+                 for (const ast::For* rows : loops)
+                   if (rows->var.name() == asks->names[3]) {
+                     tiles = rows->extent.hi();
+                     for (int64_t m = 0; m < tiles; ++m)
+                       if (!substitute(loops.back()->extent, {{rows->var, Expr(m)}}).is_const(0))
+                         asking.insert(m);
+                   }
+               });
+    ++looked_at;
+    CHECK(2 * static_cast<int64_t>(asking.size()) >= tiles);
+  }
+  CHECK(looked_at > 0);
+}
+
+TEST_CASE("parts: streams side by side of a long sum") {
+  const Plan sum = inlined(test::in("a", {1 << 20}).sum(0));
+  const Counted c = propose(suggest_parts, sum, 0, test::target());
+  CHECK(c.proposals.size() == 2);
+  CHECK(c.legal == 2);
+  CHECK(propose(suggest_parts, inlined(test::in("a", {1000}).sum(0)), 0, test::target()).proposals.empty());
+  const Plan columns = inlined(test::in("a", {1 << 20, 16}).sum(0));
+  CHECK(propose(suggest_parts, columns, 0, test::target()).proposals.empty());
+}
+
 TEST_CASE("vectorise: contiguous loops and partial results of reductions") {
   const Plan sum = inlined(test::in("a", {32, 1000}).sum(1, true));
   const Counted s = propose(suggest_vectorise, sum, 0, test::target());
