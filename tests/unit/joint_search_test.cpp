@@ -131,7 +131,7 @@ TEST_CASE("what may be measured on two threads runs on both") {
     REQUIRE_MESSAGE(made.plan, made.reason);
     CHECK(made.plan->kernels[0]->hash == s.kernel->hash);
   }
-  CHECK(serial < all.size() / 20);
+  CHECK(serial < all.size() / 10); // where two uneven blocks on two threads gain less than a fork costs
 }
 
 TEST_CASE("schedules that differ in numbers are one family") {
