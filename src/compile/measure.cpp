@@ -31,12 +31,11 @@ constexpr double kGrace = 0.5;          // ending a process costs more than wait
 // What is at least a quarter of the last cache comes from memory in a program, whatever else that does. It is
 // read from copies in turns, so many times the last cache together.
 constexpr int64_t kFarAway = 8, kLarge = 4;
-constexpr int64_t kCaseBytes = int64_t{4}
-                               << 30; // of all cases; a quarter of the machine's memory if that is less
 
+/// That all cases may take: 4 GiB, or a quarter of the machine's memory.
 int64_t most_case_bytes() {
   const int64_t memory = int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGE_SIZE);
-  return std::min(kCaseBytes, memory / 4);
+  return std::min(int64_t{4} << 30, memory / 4);
 }
 
 /// Cores that this process may use.
@@ -275,7 +274,7 @@ private:
       if (is_constant(p)) count = std::min(target_.constant_bytes, 2 * last_cache_) / own;
       const bool from_outside = is_constant(p) || callers_.contains(p.buffer->id);
       if (from_outside && !p.written && last_cache_ > 0 && bytes >= last_cache_ / kLarge)
-        count = std::max(count, kFarAway * last_cache_ / bytes);
+        count = std::max(count, std::min(kFarAway * last_cache_, most_case_bytes() / 8) / bytes);
       copies.push_back(count | 1);
     }
     return copies;

@@ -198,9 +198,12 @@ Tensor Tensor::hardswish() const {
 Tensor Tensor::gelu(bool tanh_approximation) const {
   return in_wide(*this, [&](const Tensor& x) {
     if (!tanh_approximation) return times(x, 0.5) * plus(times(x, std::numbers::sqrt2 / 2).erf(), 1);
-    // x / 2 * (1 + tanh(u / 2)) is x / (1 + e^-u).
-    const double scale = 2 * std::sqrt(2 / std::numbers::pi);
-    return times_sigmoid(x, x * plus(times(x * x, 0.044715 * scale), scale));
+    // x / 2 * (1 + tanh(u / 2)) is x / (1 + e^-u). The power ends where it would overflow, and its derivative
+    // be 0 times infinity: what is left of x there is less than any digit of it.
+    const double scale = -2 * std::sqrt(2 / std::numbers::pi);
+    const Tensor v = x * plus(times(x * x, 0.044715 * scale), scale);
+    const Tensor most = constant_like(x, x.dtype() == DType::F64 ? 700 : 88);
+    return x / plus(where(v < most, v, most).exp(), 1);
   });
 }
 
