@@ -28,6 +28,13 @@ inline search::Target target(int threads = 1) {
   return t;
 }
 
+/// The reason why a move is not legal, without the move's own text; empty if it is.
+inline std::string why_not(const search::Plan& plan, const char* move) {
+  const std::string reason = search::apply(plan, search::parse_move(move), target()).reason;
+  const size_t colon = reason.find(": ");
+  return colon == std::string::npos ? reason : reason.substr(colon + 2);
+}
+
 inline search::SearchResult searched(const Tensor& y, const search::SearchOptions& options = {},
                                      int threads = 1) {
   search::CostModel model(target(threads), machine());

@@ -23,12 +23,6 @@ Plan tiled(const Tensor& b = test::in("b", {50, 96})) {
   return replay(plan.program, moves, test::target());
 }
 
-std::string why_not(const Plan& plan, const char* move) {
-  const std::string reason = apply(plan, parse_move(move), test::target()).reason;
-  const size_t colon = reason.find(": ");
-  return colon == std::string::npos ? reason : reason.substr(colon + 2);
-}
-
 /// How often each line of b is asked for before the tile of columns `tile` is reached, by counting.
 struct Asked {
   const ast::Prefetch* hint = nullptr;
@@ -159,7 +153,7 @@ TEST_CASE("what is read only once is asked for without turns, in the order in wh
     for (int64_t line = (2 * c.block + 15) / 16; line < 3 * c.block / 16; ++line) CHECK(lines.contains(line));
     for (const auto& kernel : plan.kernels) ast::verify(kernel->kernel);
   }
-  CHECK(why_not(tiled(), "prefetch_tile(t1, b, t1.i1.o, t1.r2, t1.r2)") ==
+  CHECK(test::why_not(tiled(), "prefetch_tile(t1, b, t1.i1.o, t1.r2, t1.r2)") ==
         "b is read again along t1.i0.o, which is to take turns");
 }
 
@@ -188,14 +182,16 @@ TEST_CASE("a hint changes nothing and prints like any statement") {
 
 TEST_CASE("where a hint makes no sense the reason is given") {
   const Plan plan = tiled();
-  CHECK(why_not(plan, "prefetch_tile(t1, a, t1.i1.o, t1.i0.o, t1.r2)") == "a does not move along t1.i1.o");
-  CHECK(why_not(plan, "prefetch_tile(t1, b, t1.i0.o, t1.r2, t1.i0.i)") == "b does not move along t1.i0.o");
-  CHECK(why_not(plan, "prefetch_tile(t1, b, t1.i1.o, t1.r2, t1.i1.i.o)") == "b moves along t1.r2");
-  CHECK(why_not(plan, "prefetch_tile(t1, x, t1.i1.o, t1.i0.o, t1.r2)") ==
+  CHECK(test::why_not(plan, "prefetch_tile(t1, a, t1.i1.o, t1.i0.o, t1.r2)") ==
+        "a does not move along t1.i1.o");
+  CHECK(test::why_not(plan, "prefetch_tile(t1, b, t1.i0.o, t1.r2, t1.i0.i)") ==
+        "b does not move along t1.i0.o");
+  CHECK(test::why_not(plan, "prefetch_tile(t1, b, t1.i1.o, t1.r2, t1.i1.i.o)") == "b moves along t1.r2");
+  CHECK(test::why_not(plan, "prefetch_tile(t1, x, t1.i1.o, t1.i0.o, t1.r2)") ==
         "the nest of t1 under t1.i1.o does not read x");
-  CHECK(why_not(plan, "prefetch_tile(t1, b, t1.i1.o, t1.r2, t1.i0.o)") ==
+  CHECK(test::why_not(plan, "prefetch_tile(t1, b, t1.i1.o, t1.r2, t1.i0.o)") ==
         "t1.r2 does not lie between t1.i1.o and t1.i0.o");
-  CHECK(why_not(plan, "prefetch_tile(t1, b, t1.i9, t1.i0.o, t1.r2)") == "there is no loop t1.i9");
+  CHECK(test::why_not(plan, "prefetch_tile(t1, b, t1.i9, t1.i0.o, t1.r2)") == "there is no loop t1.i9");
   Target opencl = test::target();
   opencl.device = "opencl";
   opencl.groups = true;

@@ -22,11 +22,6 @@ Plan blocked() {
     moves.push_back(parse_move(text));
   return replay(plan.program, moves, test::target());
 }
-std::string why_not(const Plan& plan, const char* move) {
-  const std::string reason = apply(plan, parse_move(move), test::target()).reason;
-  const size_t colon = reason.find(": ");
-  return colon == std::string::npos ? reason : reason.substr(colon + 2);
-}
 /// The outputs of both, on the same random numbers, where interpreted and compiled.
 void check_same(const Plan& plan, int64_t reduction_length) {
   test::Memory got = test::random_inputs(*plan.program, 7), want = got, compiled = got;
@@ -74,16 +69,16 @@ TEST_CASE("a maximum, with nothing around the combine") {
 
 TEST_CASE("what comes twice or in any order is not stored first") {
   const Plan plan = blocked();
-  CHECK(why_not(plan, "store_first(t1, t1.i1.o)") == "t1.i1.o is not a reducing loop");
-  CHECK(why_not(plan, "store_first(t1, t1.r9)") == "there is no loop t1.r9");
-  CHECK(why_not(plan, "store_first(t1, t1.r2.i)") == "under t1.r2.i there are not just combines of t1");
+  CHECK(test::why_not(plan, "store_first(t1, t1.i1.o)") == "t1.i1.o is not a reducing loop");
+  CHECK(test::why_not(plan, "store_first(t1, t1.r9)") == "there is no loop t1.r9");
+  CHECK(test::why_not(plan, "store_first(t1, t1.r2.i)") == "under t1.r2.i there are not just combines of t1");
   const Plan once = *apply(plan, parse_move("store_first(t1, t1.r2.o)"), test::target()).plan;
-  CHECK(why_not(once, "store_first(t1, t1.r2.o)") == "under t1.r2.o there are not just combines of t1");
+  CHECK(test::why_not(once, "store_first(t1, t1.r2.o)") == "under t1.r2.o there are not just combines of t1");
   // A loop inside that reduces, too: the first iteration of the outer one adds several times.
   const Plan two = initial_plan(test::lowered(test::in("a", {5, 6, 7}).sum({0, 1})));
-  CHECK(why_not(two, "store_first(t0, t0.r0)") == "t0.r1 adds several times");
+  CHECK(test::why_not(two, "store_first(t0, t0.r0)") == "t0.r1 adds several times");
   // And around: the first iteration comes more than once.
-  CHECK(why_not(two, "store_first(t0, t0.r1)") == "nothing sets t0 to the identity around t0.r1");
+  CHECK(test::why_not(two, "store_first(t0, t0.r1)") == "nothing sets t0 to the identity around t0.r1");
 }
 
 TEST_CASE("features and traffic count conditions by how often they hold") {
