@@ -31,6 +31,7 @@ constexpr double kGrace = 0.5;          // ending a process costs more than wait
 // What is at least a quarter of the last cache comes from memory in a program, whatever else that does. It is
 // read from copies in turns, so many times the last cache together.
 constexpr int64_t kFarAway = 8, kLarge = 4;
+constexpr int64_t kMostLarge = 8; // of a kernel's inputs, whose copies must all find room
 
 /// That all cases may take: 4 GiB, or a quarter of the machine's memory.
 int64_t most_case_bytes() {
@@ -54,6 +55,7 @@ public:
       values_.bind(var, std::clamp<int64_t>(256, var.lo(), var.hi()), "measure");
     const auto& levels = search::machine_profile().levels;
     last_cache_ = levels.size() < 2 ? 0 : levels[levels.size() - 2].bytes;
+    all_copies_ = std::min(kFarAway * last_cache_, most_case_bytes() / kMostLarge);
     for (const lower::InputBuffer& input : program_->inputs)
       (input.is_constant ? constants_ : callers_).insert(input.buffer->id);
     for (const lower::OutputBuffer& output : program_->outputs)
@@ -274,7 +276,7 @@ private:
       if (is_constant(p)) count = std::min(target_.constant_bytes, 2 * last_cache_) / own;
       const bool from_outside = is_constant(p) || callers_.contains(p.buffer->id);
       if (from_outside && !p.written && last_cache_ > 0 && bytes >= last_cache_ / kLarge)
-        count = std::max(count, std::min(kFarAway * last_cache_, most_case_bytes() / 8) / bytes);
+        count = std::max(count, all_copies_ / bytes);
       copies.push_back(count | 1);
     }
     return copies;
@@ -300,6 +302,7 @@ private:
   std::string cpu_;
   ShapeValues values_;
   int64_t last_cache_ = 0;            // bytes
+  int64_t all_copies_ = 0;            // bytes, of one large parameter
   std::set<int> constants_, callers_; // buffers: the program's, and those that whoever calls it hands over
   std::unique_ptr<WorkerProcess> worker_;
   int64_t next_id_ = 0;

@@ -68,14 +68,14 @@ private:
         if (mask >> d & 1) deciders *= std::max(1.0, loops_[d].extent);
       if (is_condition(loop.extent)) { // of a first iteration, as moves make them
         extent = first / deciders + last * (1 - 1 / deciders);
-      } else if (last != first) {
-        tail = 1 / deciders;
-        extent = first + (last - first) * tail;
+      } else {
+        if (last != first) {
+          tail = 1 / deciders;
+          extent = first + (last - first) * tail;
+        }
+        // A region cut off at the beginning of its range, or at both ends, is whole in between.
+        if (const double middle = loops_.value(loop.extent, At::Middle); middle > first) extent = middle;
       }
-      // A region cut off at the beginning of its range, or at both ends, is whole in between.
-      if (const double middle = loops_.value(loop.extent, At::Middle);
-          middle > first && !is_condition(loop.extent))
-        extent = middle;
     }
     const int accesses = static_cast<int>(f_.accesses.size());
     f_.loops.push_back({&loop,

@@ -12,7 +12,6 @@ using namespace ast;
 
 namespace {
 
-constexpr int64_t kLine = 64;
 constexpr size_t kMostHints = 8; // in one iteration
 constexpr int64_t kMostElements = int64_t{1} << 32;
 // The hardware's prefetcher follows what is asked for, up to some twenty lines on. In a few streams that take
@@ -89,7 +88,7 @@ std::optional<std::vector<Hint>> ask_evenly(const Asking& a) {
     iterations *= p.extent;
   }
   const int64_t steps = a.turns * iterations, step = (run + steps - 1) / steps;
-  const int64_t line = std::max<int64_t>(1, kLine / a.element_bytes());
+  const int64_t line = std::max<int64_t>(1, kCacheLine / a.element_bytes());
   const int64_t streams = run * a.element_bytes() < kStreams * kLeastStream ? 1 : kStreams;
   const Expr now = a.spread * iterations + at;
   const Expr from = mod(now, streams) * ((run + streams - 1) / streams) + floordiv(now, streams) * step;
@@ -119,7 +118,7 @@ std::optional<std::vector<Hint>> ask_by_lines(const Asking& a) {
     const int64_t extent = (*f)->extent.hi();
     if (!stride || !stride->is_const() || extent > 64) return {};
     const int64_t bytes = std::abs(stride->value()) * a.element_bytes();
-    const int64_t step = std::clamp<int64_t>(bytes == 0 ? kLine : kLine / bytes, 1, extent);
+    const int64_t step = std::clamp<int64_t>(bytes == 0 ? kCacheLine : kCacheLine / bytes, 1, extent);
     digits.push_back({var, step, (extent + step - 1) / step});
     lines *= digits.back().count;
   }

@@ -12,7 +12,6 @@ namespace lathe::search {
 namespace {
 
 constexpr double kSmallOperand = 256 << 10;         // bytes: stays in the second level while it is worked on
-constexpr int64_t kLine = 64;                       // bytes
 constexpr int64_t kLeastSteps = 8, kMostSteps = 32; // of the reduction, asked for at once
 constexpr int64_t kLeastAhead = 64 << 10, kMostAhead = 512 << 10; // bytes, of what is read only once
 
@@ -158,7 +157,7 @@ private:
   }
 
   /// The reducing loop that asks for what the next tile along the lanes reads: where the tiles of rows are
-  /// more than the lines of one step, a few steps are asked for at once, so that all tiles ask for as much.
+  /// more than the lines of one step, a few steps are asked for at once, so that most tiles ask for as much.
   std::string cut_for_hints(std::vector<std::string>& reduce, const std::string& spread) {
     const std::string last = reduce.back();
     const bool asks = std::any_of(p_.operands.begin(), p_.operands.end(), [&](const auto& o) {
@@ -167,8 +166,8 @@ private:
     if (!c_.prefetch || !asks || spread.empty() || p_.fused() || p_.reduce.size() != 1) return last;
     const int64_t whole = p_.reduce[0].extent;
     const int64_t extent = c_.reduce_block > 0 ? std::min(c_.reduce_block, whole) : whole;
-    const int64_t lines =
-        std::max<int64_t>(1, int64_t{p_.lanes} * c_.vectors * static_cast<int64_t>(sizeof(float)) / kLine);
+    const int64_t lines = std::max<int64_t>(1, int64_t{p_.lanes} * c_.vectors *
+                                                   static_cast<int64_t>(sizeof(float)) / kCacheLine);
     const int64_t evenly = std::max<int64_t>(1, trips(spread) / lines);
     if (evenly == 1) return last;
     const auto steps = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(evenly)));

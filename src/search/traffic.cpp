@@ -70,7 +70,7 @@ private:
       shares_[l] = std::clamp(cache_.threads / above, 1.0, std::max(1.0, f_->loops[l].extent));
     }
   }
-  /// Of each access, in which share of the iterations around the conditions that it stands under these hold.
+  /// Of each access, how often the conditions hold that it stands under.
   void find_executed() {
     executed_.assign(f_->accesses.size(), 1);
     for (size_t a = 0; a < executed_.size(); ++a)
