@@ -19,21 +19,30 @@ std::string text(const search::MachineProfile& machine) {
     out += fmt::format("f32 FMA peak, {} bits     {:8.1f} GFLOP/s\n", 128 << i,
                        machine.flops_per_second[i] * 1e-9);
   for (const search::MachineProfile::Level& level : machine.levels)
-    out += fmt::format("read, up to {:<14} {:8.1f} GB/s\n", size(level.bytes),
-                       level.read_bytes_per_second * 1e-9);
+    out += fmt::format("read, up to {:<14} {:8.1f} GB/s, a single line {:5.2f} ns, of a page each {:5.2f}\n",
+                       size(level.bytes), level.read_bytes_per_second * 1e-9, level.line_seconds * 1e9,
+                       level.line_of_page_seconds * 1e9);
   out += fmt::format("write to memory            {:8.1f} GB/s\n", machine.write_bytes_per_second * 1e-9);
   out += fmt::format("streaming write to memory  {:8.1f} GB/s\n",
                      machine.streaming_write_bytes_per_second * 1e-9);
   out += fmt::format("launch {:.2f} us, fork {:.2f} us, barrier {:.2f} us, {} cores\n",
                      machine.launch_seconds * 1e6, machine.fork_seconds * 1e6, machine.barrier_seconds * 1e6,
                      machine.cores);
+  out += fmt::format("vector instructions a cycle {:.2f}\n", machine.mixed_per_cycle[2]);
+  const search::Latency& l = machine.latency;
+  out += fmt::format(
+      "cycles to the next: add {:.1f}, multiply and add {:.1f}, maximum {:.1f}, stored and loaded {:.1f}\n",
+      l.add, l.multiply_add, l.maximum, l.through_memory);
   return out + "stored in " + search::machine_profile_path() + "\n";
 }
 
 Json json(const search::MachineProfile& machine) {
   Json levels = Json::array();
   for (const search::MachineProfile::Level& level : machine.levels)
-    levels.push_back({{"bytes", level.bytes}, {"read_gbs", level.read_bytes_per_second * 1e-9}});
+    levels.push_back({{"bytes", level.bytes},
+                      {"read_gbs", level.read_bytes_per_second * 1e-9},
+                      {"line_ns", level.line_seconds * 1e9},
+                      {"line_of_page_ns", level.line_of_page_seconds * 1e9}});
   return {{"fingerprint", machine.fingerprint},
           {"cores", machine.cores},
           {"gflops_128", machine.flops_per_second[0] * 1e-9},
@@ -45,6 +54,12 @@ Json json(const search::MachineProfile& machine) {
           {"launch_us", machine.launch_seconds * 1e6},
           {"fork_us", machine.fork_seconds * 1e6},
           {"barrier_us", machine.barrier_seconds * 1e6},
+          {"mixed_per_cycle", machine.mixed_per_cycle},
+          {"latency_cycles",
+           {{"add", machine.latency.add},
+            {"multiply_add", machine.latency.multiply_add},
+            {"maximum", machine.latency.maximum},
+            {"through_memory", machine.latency.through_memory}}},
           {"stored", search::machine_profile_path()}};
 }
 } // namespace

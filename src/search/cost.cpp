@@ -16,6 +16,7 @@ constexpr double kLoopInstructions = 2; // increment, compare and branch
 constexpr double kLoopEntryCycles = 2;
 constexpr double kMispredictCycles = 14; // at the end of a loop too long for the predictor to count
 constexpr double kPredictedTrips = 24;
+constexpr double kMultipliers = 2;
 constexpr double kFrontEnd = 6;        // instructions a cycle
 constexpr double kLoadsPerCycle = 1.7; // of two, sustained
 constexpr double kLoadsShow = 0.15;    // share of loads and arithmetic that doesn't run side by side
@@ -31,6 +32,7 @@ constexpr double kNotForeseen = 0.6;    // and more of it where loads are issued
 constexpr double kInWindow = 32;        // so many instructions for each line read on
 constexpr double kNearShows = 0.25;     // share of reading from the second level that shows,
 constexpr double kNearNotForeseen = 0.15; // and more of it if not asked for
+constexpr double kNearLate = 0.3;         // more of its time for what comes from there in short runs
 constexpr double kNearLine = 0.6e-9;      // seconds, of a line from there that no prefetcher foresaw
 constexpr double kStrayStore = 35e-9;     // seconds, of a store to a single line beyond the second level
 constexpr double kStoreBuffer = 64;       // lines that wait for their place while computing goes on
@@ -46,14 +48,22 @@ constexpr double kFirstTlbMiss = 1e-9, kSecondTlbMiss = 9e-9;
 
 double instructions_of(const Work& w) { return w.arithmetic + w.loads + w.stores + w.other; }
 
-double cycles_per_iteration(const Work& w, const Target& target) {
+/// What the code is made for, on the machine that it runs on.
+struct Core {
+  double mixed_per_cycle;
+  double registers;
+  const Latency& latency;
+};
+
+/// `chain`: cycles.
+double cycles_per_iteration(const Work& w, double chain, const Core& core) {
   if (w.empty()) return 0;
   const double instructions = instructions_of(w);
-  double cycles = std::max(
-      {w.arithmetic / 2, w.loads / kLoadsPerCycle, w.stores, instructions / kFrontEnd, w.divider, w.chain});
+  double cycles = std::max({w.multiplications / kMultipliers, w.arithmetic / core.mixed_per_cycle,
+                            w.loads / kLoadsPerCycle, w.stores, instructions / kFrontEnd, w.divider, chain});
   cycles += kLoadsShow * std::min(w.arithmetic, w.loads) / 2;
   if (instructions > kDecoded) cycles = std::max(cycles, instructions / 4);
-  return cycles + kSpillCycles * std::max(0.0, w.registers - target.vector_registers);
+  return cycles + kSpillCycles * std::max(0.0, w.registers - core.registers);
 }
 
 struct Compute {
@@ -74,8 +84,7 @@ struct Phase {
 };
 
 /// Cycles of a loop over all its iterations, `times` over, by the loop that holds the body.
-void add_cycles(const Features& f, int index, double times, const Target& target,
-                std::vector<Phase>& phases) {
+void add_cycles(const Features& f, int index, double times, const Core& core, std::vector<Phase>& phases) {
   const LoopInfo& l = f.loops[index];
   Compute& sum = phases[index].compute;
   const bool straight = l.loop->kind == ast::LoopKind::Unroll || l.loop->kind == ast::LoopKind::Vector;
@@ -83,7 +92,7 @@ void add_cycles(const Features& f, int index, double times, const Target& target
   Work body = l.body;
   bool has_children = false;
   for (int child = index + 1; child < l.end; child = f.loops[child].end) {
-    add_cycles(f, child, iterations, target, phases);
+    add_cycles(f, child, iterations, core, phases);
     sum.inside += phases[child].compute.total + phases[child].compute.inside;
     has_children = true;
   }
@@ -96,20 +105,14 @@ void add_cycles(const Features& f, int index, double times, const Target& target
     overhead = kLoopEntryCycles + (l.extent > kPredictedTrips ? kMispredictCycles : 0);
   }
   // A short loop's next execution begins while the chain of this one is waited for.
-  if (times > 1) body.chain /= 1 + kWindow / (std::max(1.0, l.extent) * std::max(1.0, instructions_of(body)));
+  double chain = body.chain.cycles(core.latency);
+  if (times > 1) chain /= 1 + kWindow / (std::max(1.0, l.extent) * std::max(1.0, instructions_of(body)));
   const double calls = l.loop->kind == ast::LoopKind::Parallel ? kParallelCallCycles
                        : l.loop->kind == ast::LoopKind::Group  ? kGroupCycles
                                                                : 0;
-  const double cycles = std::max(has_children ? 2.0 : 1.0, cycles_per_iteration(body, target));
-  const double throughput = cycles_per_iteration(
-      [&] {
-        Work w = body;
-        w.chain = 0;
-        w.registers = 0;
-        return w;
-      }(),
-      target);
-  const double spills = kSpillCycles * std::max(0.0, body.registers - target.vector_registers);
+  const double cycles = std::max(has_children ? 2.0 : 1.0, cycles_per_iteration(body, chain, core));
+  const double spills = kSpillCycles * std::max(0.0, body.registers - core.registers);
+  const double throughput = cycles_per_iteration(body, 0, core) - spills;
   sum.total += iterations * (cycles + calls) + times * overhead;
   sum.latency += iterations * std::max(0.0, cycles - spills - std::max(1.0, throughput));
   sum.spills += iterations * spills;
@@ -224,6 +227,7 @@ void add(const Traffic& from, Traffic& to) {
   to.written += from.written;
   to.streamed += from.streamed;
   to.scattered += from.scattered;
+  to.by_pages += from.by_pages;
   to.stray += from.stray;
 }
 
@@ -291,21 +295,25 @@ void read_phases(const Target& target, const MachineProfile& machine, Workspace&
 }
 
 double link_seconds(const Traffic& t, const MachineProfile& machine, size_t level, bool last) {
-  const double read = machine.levels[level].read_bytes_per_second;
+  const MachineProfile::Level& from = machine.levels[level];
+  const double read = from.read_bytes_per_second;
   // Short runs come without the prefetcher's help, which costs most where latency is longest.
-  const double scattered = t.scattered * (level >= 2 ? 1.0 : 0.3);
+  const double late = level >= 2 ? t.scattered / 64 * std::max(0.0, from.line_seconds - 64 / read) +
+                                       t.by_pages / 64 * (from.line_of_page_seconds - from.line_seconds)
+                                 : kNearLate * t.scattered / read;
   // A line that goes to the second level is read there first and takes its way twice; one that goes further
   // is read while others are written.
   const double written =
       last ? t.written / machine.write_bytes_per_second : (level >= 2 ? 1 : 2) * t.written / read;
   const double streamed = last ? t.streamed / machine.streaming_write_bytes_per_second : 0;
-  return (t.read + scattered) / read + written + streamed;
+  return t.read / read + late + written + streamed;
 }
 
 /// What `inner` carries that does not come from, or go to, where `outer` does.
 Traffic beyond(const Traffic& inner, const Traffic& outer) {
   return {std::max(0.0, inner.read - outer.read), std::max(0.0, inner.written - outer.written),
-          std::max(0.0, inner.streamed - outer.streamed), std::max(0.0, inner.scattered - outer.scattered)};
+          std::max(0.0, inner.streamed - outer.streamed), std::max(0.0, inner.scattered - outer.scattered),
+          std::max(0.0, inner.by_pages - outer.by_pages)};
 }
 
 /// What comes from far in a part of the computing can hide behind that part alone. Of this much reading, at
@@ -416,12 +424,14 @@ Terms terms_of(const ast::Kernel& kernel, const std::vector<bool>& is_constant, 
 
   const int width = vector_width(target);
   const double cycle = 4.0 * (4 << width) / machine.flops_per_second[width];
+  const Core core{machine.mixed_per_cycle[width], static_cast<double>(target.vector_registers),
+                  machine.latency};
   Terms terms{};
-  terms[kArithmetic] = cycle * cycles_per_iteration(f.top, target);
+  terms[kArithmetic] = cycle * cycles_per_iteration(f.top, 0, core);
   size_t nests = 0;
   for (int nest = 0; nest < static_cast<int>(f.loops.size()); nest = f.loops[nest].end) {
     ++nests;
-    add_cycles(f, nest, 1, target, space.phases);
+    add_cycles(f, nest, 1, core, space.phases);
     const double ways = parallelism(f, nest, target);
     for (int l = f.loops[nest].end; l-- > nest;) { // what lies inside comes first
       const double from_memory = add_phase(space, l, machine, cycle, ways, terms);

@@ -11,16 +11,32 @@
 
 #include "ast/ast.hpp"
 #include "search/move.hpp"
+#include "search/profile.hpp"
 
 namespace lathe::search {
 
+/// What an iteration waits for of the one before: operations, each of which takes in the result of the last.
+struct Chain {
+  double adds = 0, multiply_adds = 0, maxima = 0;
+  double through_memory = 0; // a result that is stored and loaded again
+  double others = 0;         // cycles
+  double cycles(const Latency& l) const {
+    return adds * l.add + multiply_adds * l.multiply_add + maxima * l.maximum +
+           through_memory * l.through_memory + others;
+  }
+  Chain operator*(double times) const {
+    return {adds * times, multiply_adds * times, maxima * times, through_memory * times, others * times};
+  }
+};
+
 /// Work of one iteration of a body, in machine instructions (vector or scalar alike).
 struct Work {
-  double arithmetic = 0; // instructions on the two vector ports
+  double arithmetic = 0;      // vector instructions
+  double multiplications = 0; // of these: two ports have multipliers
   double loads = 0, stores = 0;
   double other = 0;      // further instructions: loop control, masks, shuffles
   double divider = 0;    // cycles of the divide and square root unit
-  double chain = 0;      // cycles from one iteration to the next along the longest reduction
+  Chain chain;           // along the longest reduction
   double registers = 0;  // accumulators and operands alive at once
   double operations = 0; // scalar arithmetic operations that the program asked for
   bool empty() const { return loads + stores + arithmetic + other + divider == 0; }

@@ -11,7 +11,7 @@
 // The widths are compiled for their instruction sets here and chosen at run time; elsewhere only the
 // compiler's default is measured.
 #if defined(__x86_64__)
-#include <emmintrin.h>
+#include <smmintrin.h>
 #define LATHE_TARGET(features) __attribute__((target(features)))
 #else
 #define LATHE_TARGET(features)
@@ -45,32 +45,105 @@ template <class F> double shortest(int runs, F&& f) {
 
 volatile float sink;
 
+enum class Work {
+  MultiplyAdd, // on accumulators that don't wait for each other
+  Mixed,       // so are these: of four instructions two multiply and add, one adds and one is logic
+  AddInTurn,   // from here on each takes in the result of the last
+  MultiplyAddInTurn,
+  AddInMemory,
+};
 constexpr int kAccumulators = 12; // latency 4 on two units needs 8; the narrow widths have 16 registers
+constexpr int64_t kPage = 4096;
+constexpr int kOperands = 64; // in memory, so that nothing is known of them
 
-// A multiply and an add on each of the accumulators, `rounds` times.
-template <class V> inline __attribute__((always_inline)) void multiply_add(int64_t rounds) {
+/// `rounds` operations, of each accumulator where there are several.
+template <class V>
+inline __attribute__((always_inline)) void arithmetic(Work work, const float* operands, int64_t rounds) {
   LATHE_CONTRACT
+  typedef int32_t Ints __attribute__((vector_size(sizeof(V))));
   V acc[kAccumulators];
 #pragma GCC unroll 12
   for (int i = 0; i < kAccumulators; ++i)
     acc[i] = V{} + static_cast<float>(i); // different, or one would do for all
   const V a = V{} + 0.999f, b = V{} + 1e-3f;
-  for (int64_t r = 0; r < rounds; ++r)
+  V x = a;
+  volatile V in_memory = a;
+  switch (work) {
+  case Work::MultiplyAdd:
+    for (int64_t r = 0; r < rounds; ++r)
 #pragma GCC unroll 12
-    for (int i = 0; i < kAccumulators; ++i) acc[i] = acc[i] * a + b;
-  V sum = acc[0];
+      for (int i = 0; i < kAccumulators; ++i) acc[i] = acc[i] * a + b;
+    break;
+  case Work::Mixed:
+    for (int64_t r = 0; r < rounds; ++r)
 #pragma GCC unroll 12
-  for (int i = 1; i < kAccumulators; ++i) sum += acc[i];
-  sink = sum[0];
+      for (int i = 0; i < kAccumulators; ++i)
+        if (i % 4 == 0)
+          acc[i] = acc[i] + b;
+        else if (i % 4 == 1)
+          acc[i] = reinterpret_cast<V>(reinterpret_cast<Ints>(acc[i]) & reinterpret_cast<Ints>(x));
+        else
+          acc[i] = acc[i] * a + b;
+    break;
+  case Work::AddInTurn:
+    for (int64_t r = 0; r < rounds; ++r) x = x + operands[r % kOperands];
+    break;
+  case Work::MultiplyAddInTurn:
+    for (int64_t r = 0; r < rounds; ++r) x = x * operands[r % kOperands] + b;
+    break;
+  case Work::AddInMemory:
+    for (int64_t r = 0; r < rounds; ++r) in_memory = in_memory + b;
+    x = in_memory;
+    break;
+  }
+#pragma GCC unroll 12
+  for (int i = 0; i < kAccumulators; ++i) x += acc[i];
+  sink = x[0];
 }
-LATHE_FAST void multiply_add_16(int64_t rounds) { multiply_add<Floats16>(rounds); }
-LATHE_TARGET("avx2,fma") LATHE_FAST void multiply_add_16_fma(int64_t rounds) {
-  multiply_add<Floats16>(rounds);
+using Arithmetic = void (*)(Work, const float*, int64_t);
+LATHE_FAST void arithmetic_16(Work work, const float* operands, int64_t rounds) {
+  arithmetic<Floats16>(work, operands, rounds);
 }
-LATHE_TARGET("avx2,fma") LATHE_FAST void multiply_add_32(int64_t rounds) { multiply_add<Floats32>(rounds); }
-LATHE_TARGET("avx512f,avx512vl,fma") LATHE_FAST void multiply_add_64(int64_t rounds) {
-  multiply_add<Floats64>(rounds);
+LATHE_TARGET("avx2,fma") LATHE_FAST void arithmetic_16_fma(Work work, const float* operands, int64_t rounds) {
+  arithmetic<Floats16>(work, operands, rounds);
 }
+LATHE_TARGET("avx2,fma") LATHE_FAST void arithmetic_32(Work work, const float* operands, int64_t rounds) {
+  arithmetic<Floats32>(work, operands, rounds);
+}
+LATHE_TARGET("avx512f,avx512vl,fma")
+LATHE_FAST void arithmetic_64(Work work, const float* operands, int64_t rounds) {
+  arithmetic<Floats64>(work, operands, rounds);
+}
+
+/// Maxima in turn, each the larger or, if that is NaN, the new one.
+#if defined(__x86_64__)
+LATHE_TARGET("avx2") LATHE_FAST void maximum_in_turn_avx2(const float* operands, int64_t rounds) {
+  __m128 x = _mm_setzero_ps();
+  for (int64_t r = 0; r < rounds; ++r) {
+    const __m128 y = _mm_set1_ps(operands[r % kOperands]);
+    x = _mm_blendv_ps(_mm_max_ps(y, x), y, _mm_cmpunord_ps(y, y));
+  }
+  sink = _mm_cvtss_f32(x);
+}
+LATHE_FAST void maximum_in_turn(const float* operands, int64_t rounds) {
+  __m128 x = _mm_setzero_ps();
+  for (int64_t r = 0; r < rounds; ++r) {
+    const __m128 y = _mm_set1_ps(operands[r % kOperands]), unordered = _mm_cmpunord_ps(y, y);
+    x = _mm_or_ps(_mm_and_ps(unordered, y), _mm_andnot_ps(unordered, _mm_max_ps(y, x)));
+  }
+  sink = _mm_cvtss_f32(x);
+}
+#else
+LATHE_FAST void maximum_in_turn(const float* operands, int64_t rounds) {
+  float x = 0;
+  for (int64_t r = 0; r < rounds; ++r) {
+    const float y = operands[r % kOperands], larger = y > x ? y : x;
+    x = y != y ? y : larger;
+  }
+  sink = x;
+}
+constexpr auto maximum_in_turn_avx2 = maximum_in_turn;
+#endif
 
 template <class V> inline __attribute__((always_inline)) void read_all(const float* data, int64_t floats) {
   constexpr int64_t lanes = sizeof(V) / sizeof(float);
@@ -116,13 +189,50 @@ Widths supported() {
 }
 
 void measure_arithmetic(MachineProfile& profile, const Widths& widths) {
+  float operands[kOperands];
+  for (int i = 0; i < kOperands; ++i) operands[i] = 1.0f / static_cast<float>(1 + i);
   constexpr int64_t rounds = 100'000; // a fraction of a millisecond: some run is not interrupted
-  const auto rate = [&](void (*run)(int64_t), int lanes) {
-    return 2.0 * kAccumulators * lanes * rounds / shortest(200, [&] { run(rounds); });
+  const auto seconds = [&](Arithmetic run, Work work) {
+    return shortest(200, [&] { run(work, operands, rounds); }) / rounds;
   };
-  profile.flops_per_second[0] = rate(widths.fma ? multiply_add_16_fma : multiply_add_16, 4);
-  profile.flops_per_second[1] = widths.fma ? rate(multiply_add_32, 8) : profile.flops_per_second[0];
-  profile.flops_per_second[2] = widths.avx512 ? rate(multiply_add_64, 16) : profile.flops_per_second[1];
+  const Arithmetic narrow = widths.fma ? arithmetic_16_fma : arithmetic_16;
+  const Arithmetic by_width[] = {narrow, widths.fma ? arithmetic_32 : narrow,
+                                 widths.avx512 ? arithmetic_64
+                                 : widths.fma  ? arithmetic_32
+                                               : narrow};
+  double cycle = 0;
+  for (int i = 0; i < 3; ++i) {
+    if (i > 0 && by_width[i] == by_width[i - 1]) {
+      profile.flops_per_second[i] = profile.flops_per_second[i - 1];
+      profile.mixed_per_cycle[i] = profile.mixed_per_cycle[i - 1];
+      continue;
+    }
+    const double multiply_add = seconds(by_width[i], Work::MultiplyAdd) / kAccumulators;
+    cycle = 2 * multiply_add;
+    profile.flops_per_second[i] = 2.0 * (4 << i) / multiply_add;
+    profile.mixed_per_cycle[i] = cycle * kAccumulators / seconds(by_width[i], Work::Mixed);
+  }
+  Latency& latency = profile.latency;
+  latency.add = seconds(by_width[2], Work::AddInTurn) / cycle;
+  latency.multiply_add = seconds(by_width[2], Work::MultiplyAddInTurn) / cycle;
+  const auto maximum = widths.fma ? maximum_in_turn_avx2 : maximum_in_turn;
+  latency.maximum = shortest(200, [&] { maximum(operands, rounds); }) / rounds / cycle;
+  latency.through_memory = std::max(1.0, seconds(by_width[2], Work::AddInMemory) / cycle - latency.add);
+}
+
+/// Seconds of a line, read down columns of a matrix with rows of so many bytes: none is foreseen.
+double line_of_columns(const float* data, int64_t bytes, int64_t row_bytes) {
+  const int64_t rows = bytes / row_bytes, columns = std::min<int64_t>(16, row_bytes / 64),
+                row = row_bytes / 4;
+  return shortest(6,
+                  [&] {
+                    float sums[4] = {};
+                    for (int64_t c = 0; c < columns; ++c)
+                      for (int64_t r = 0; r + 4 <= rows; r += 4)
+                        for (int64_t i = 0; i < 4; ++i) sums[i] += data[(r + i) * row + c * 16];
+                    sink = sums[0] + sums[1] + sums[2] + sums[3];
+                  }) /
+         static_cast<double>(rows * columns);
 }
 
 void measure_bandwidth(MachineProfile& profile, const Widths& widths) {
@@ -141,6 +251,9 @@ void measure_bandwidth(MachineProfile& profile, const Widths& widths) {
     });
     profile.levels[i].read_bytes_per_second =
         static_cast<double>(bytes) * static_cast<double>(passes) / seconds;
+    profile.levels[i].line_seconds = line_of_columns(data, bytes, kPage + 64);
+    profile.levels[i].line_of_page_seconds =
+        std::max(profile.levels[i].line_seconds, line_of_columns(data, bytes, kPage));
   }
   profile.write_bytes_per_second = memory / shortest(4, [&] { write_all(data, memory / 4); });
   profile.streaming_write_bytes_per_second = memory / shortest(4, [&] { stream_all(data, memory / 4); });

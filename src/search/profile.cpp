@@ -61,7 +61,10 @@ std::string cpu_field(const std::string& cpuinfo, const std::string& key) {
 nlohmann::json to_json(const MachineProfile& p) {
   nlohmann::json levels = nlohmann::json::array();
   for (const auto& level : p.levels)
-    levels.push_back({{"bytes", level.bytes}, {"read_bytes_per_second", level.read_bytes_per_second}});
+    levels.push_back({{"bytes", level.bytes},
+                      {"read_bytes_per_second", level.read_bytes_per_second},
+                      {"line_seconds", level.line_seconds},
+                      {"line_of_page_seconds", level.line_of_page_seconds}});
   return {{"fingerprint", p.fingerprint},
           {"cores", p.cores},
           {"flops_per_second", p.flops_per_second},
@@ -70,7 +73,13 @@ nlohmann::json to_json(const MachineProfile& p) {
           {"streaming_write_bytes_per_second", p.streaming_write_bytes_per_second},
           {"launch_seconds", p.launch_seconds},
           {"fork_seconds", p.fork_seconds},
-          {"barrier_seconds", p.barrier_seconds}};
+          {"barrier_seconds", p.barrier_seconds},
+          {"mixed_per_cycle", p.mixed_per_cycle},
+          {"latency_cycles",
+           {{"add", p.latency.add},
+            {"multiply_add", p.latency.multiply_add},
+            {"maximum", p.latency.maximum},
+            {"through_memory", p.latency.through_memory}}}};
 }
 
 double positive(const nlohmann::json& value) {
@@ -83,10 +92,14 @@ MachineProfile from_json(const nlohmann::json& object) {
   MachineProfile p;
   p.fingerprint = object.at("fingerprint").get<std::string>();
   p.cores = std::max(1, object.at("cores").get<int>());
-  for (int i = 0; i < 3; ++i) p.flops_per_second[i] = positive(object.at("flops_per_second").at(i));
+  for (int i = 0; i < 3; ++i) {
+    p.flops_per_second[i] = positive(object.at("flops_per_second").at(i));
+    p.mixed_per_cycle[i] = positive(object.at("mixed_per_cycle").at(i));
+  }
   p.levels.clear();
   for (const auto& level : object.at("levels"))
-    p.levels.push_back({level.at("bytes").get<int64_t>(), positive(level.at("read_bytes_per_second"))});
+    p.levels.push_back({level.at("bytes").get<int64_t>(), positive(level.at("read_bytes_per_second")),
+                        positive(level.at("line_seconds")), positive(level.at("line_of_page_seconds"))});
   if (p.levels.size() < 2)
     throw Error(ErrorKind::Value, "machine profile: expected at least two memory levels");
   p.write_bytes_per_second = positive(object.at("write_bytes_per_second"));
@@ -94,6 +107,9 @@ MachineProfile from_json(const nlohmann::json& object) {
   p.launch_seconds = positive(object.at("launch_seconds"));
   p.fork_seconds = positive(object.at("fork_seconds"));
   p.barrier_seconds = positive(object.at("barrier_seconds"));
+  const nlohmann::json& latency = object.at("latency_cycles");
+  p.latency = {positive(latency.at("add")), positive(latency.at("multiply_add")),
+               positive(latency.at("maximum")), positive(latency.at("through_memory"))};
   return p;
 }
 

@@ -10,49 +10,11 @@
 #include "lathe/executable.hpp"
 #include "search/choices.hpp"
 #include "search/move.hpp"
+#include "search/profile.hpp"
 
 namespace lathe::search {
 
 struct Features;
-
-/// What `lathe-bench machine` measures, once per machine; defaults are typical of a recent x86 server.
-struct MachineProfile {
-  double flops_per_second[3] = {45e9, 96e9, 179e9}; // f32 FMA on one core with 128, 256, 512-bit vectors
-  struct Level {
-    int64_t bytes;
-    double read_bytes_per_second;
-  }; // innermost first; the last is main memory
-  std::vector<Level> levels{{48 << 10, 360e9}, {2 << 20, 141e9}, {32 << 20, 30e9}, {int64_t{1} << 40, 16e9}};
-  double write_bytes_per_second = 12e9; // of ordinary stores to main memory, one core
-  double streaming_write_bytes_per_second = 20e9;
-  double launch_seconds = 0.2e-6, fork_seconds = 1.0e-6, barrier_seconds = 0.2e-6;
-  int cores = 1;
-  std::string fingerprint; // CPU model, features, caches, lathe version
-};
-/// Measured and stored for this machine, else the defaults with this machine's cache sizes. Read once a
-/// process.
-MachineProfile machine_profile();
-/// The defaults with this machine's cache sizes, cores and fingerprint.
-MachineProfile default_machine_profile();
-/// Where it is stored: machine.json beside the database. A damaged file counts as none.
-std::string machine_profile_path();
-/// For later processes. Throws Error(File) if it can't be written.
-void store_machine_profile(const MachineProfile& profile);
-/// CPU model, features, caches, cores and lathe's version, as text.
-std::string machine_fingerprint();
-
-/// Bytes that a computation has to read and write at least.
-struct CompulsoryTraffic {
-  double read = 0, written = 0;
-};
-/// What the machine allows: the larger of arithmetic at the FMA peak (of elements this wide) and compulsory
-/// traffic at the bandwidth of the innermost cache level that holds it all, or of main memory.
-struct Limit {
-  const char* kind; ///< "compute" or "bandwidth"
-  double seconds;
-};
-Limit machine_limit(const MachineProfile& machine, int threads, int element_bytes, double flops,
-                    const CompulsoryTraffic& traffic);
 
 /// A term of the cost: seconds and what it is.
 struct CostTerm {

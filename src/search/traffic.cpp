@@ -12,7 +12,9 @@ constexpr double kUsable = 0.75; // of a cache: the rest is lost to other data a
 constexpr double kPrefetchedRun = 2048; // bytes in a row after which the prefetcher has all its effect
 constexpr double kStrayRun = 128;       // bytes in a row from which on stores do not wait for each line
 constexpr double kPageRun = 256;        // and from which a page is worth its miss
-constexpr double kForeseenStep = 2048;  // bytes from one run to the next up to which a prefetcher follows
+constexpr double kPageBytes = 4096;     // the sets of a nearest cache begin anew with each
+constexpr double kLineBytes = 64;
+constexpr double kForeseenStep = 2048; // bytes from one run to the next up to which a prefetcher follows
 constexpr double kStreams = 16, kNearStreams = 4;      // runs that a prefetcher follows side by side
 constexpr double kDisplacedNear = 1.5, kDisplaced = 3; // lines lost for each one too many for its set
 
@@ -330,16 +332,28 @@ private:
       if (m.read)
         add_read(m, m.reads * bytes);
       else
-        (*out_)[m.writer].scattered += scattered(m, bytes);
+        add_scattered(m, bytes, (*out_)[m.writer]);
     });
   }
   void add_read(const Merged& m, double bytes) {
     (*out_)[m.reader].read += bytes;
-    (*out_)[m.reader].scattered += scattered(m, bytes);
+    add_scattered(m, bytes, (*out_)[m.reader]);
+  }
+  void add_scattered(const Merged& m, double bytes, Traffic& t) const {
+    const double part = scattered(m, bytes);
+    t.scattered += part;
+    t.by_pages += part * by_pages(m);
   }
   double scattered(const Merged& m, double bytes) const {
     const double enough = cache_.line > 64 ? kPageRun : kPrefetchedRun;
     return m.run < enough && (cache_.nearest || !m.prefetched) ? bytes * (1 - m.run / enough) : 0;
+  }
+
+  /// As many lines fall into one set in turn as of runs of one line each, this share of them a page apart.
+  static double by_pages(const Merged& m) {
+    const auto apart = static_cast<uint64_t>(std::min(m.apart, 1e18));
+    const double aligned = static_cast<double>(apart & (~apart + 1));
+    return std::min(1.0, aligned / kPageBytes) * kLineBytes / std::max(kLineBytes, m.run);
   }
 
   static double stray(const Merged& m, double bytes) {

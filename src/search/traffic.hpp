@@ -27,6 +27,7 @@ struct Traffic {
   double read = 0, written = 0; // bytes, in whole lines
   double streamed = 0;          // bytes stored past the caches
   double scattered = 0;         // of read + written, what comes in runs too short for the prefetcher
+  double by_pages = 0;          // of scattered, as far as runs lie whole pages apart and share a cache's set
   double stray = 0;             // of written, what lies in single lines or few
 };
 

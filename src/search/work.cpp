@@ -11,8 +11,7 @@ namespace lathe::search {
 namespace {
 
 constexpr double kSmallTile = 0.5, kPlainLoop = 3; // more than its share of the work that a tail takes
-constexpr double kStoreForward = 5;                // cycles from a store to a load of the same address
-constexpr double kMaskedForward = 24;              // from a masked one
+constexpr double kMaskedForward = 24;              // cycles from a masked store to a load of the same address
 constexpr double kAcrossForward = 7;               // from two, each of which wrote a part
 constexpr double kDivisionInstructions = 3;        // of a quotient or remainder by a constant
 
@@ -52,6 +51,18 @@ Tile tile_inside(const LoopsAround& loops) {
       t.tail_factor *= 1 + (is_known(l.loop->extent) ? kSmallTile : kPlainLoop) * l.tail;
   }
   return t;
+}
+
+/// Of one combine; `fused`: with the product that it adds.
+Chain chain_of(Op op, DType dtype, bool fused) {
+  Chain chain;
+  if (!is_float(dtype))
+    chain.others = op_cost(op, dtype).latency;
+  else if (op == Op::Max)
+    chain.maxima = 1;
+  else
+    (fused || op == Op::Mul ? chain.multiply_adds : chain.adds) = 1;
+  return chain;
 }
 
 /// Registers, by what they hold.
@@ -109,6 +120,7 @@ public:
       const double steps = copies(index_mask | value_mask) /
                            std::max(1.0, n); // combines into one element, one after the other
       work_.arithmetic += n * steps * parts * cost.instructions;
+      if (fused || *s.combine == Op::Mul) work_.multiplications += n * steps * parts * cost.instructions;
       work_.operations += n * steps * (vector ? tile_.lanes : 1);
       if (!in_registers) {
         count_access(added, index_mask, n, s.buffer->dtype, work_.loads);
@@ -117,7 +129,10 @@ public:
       }
       const double times = kept ? 1 / std::max(1.0, loops_[body].extent) : steps;
       if (across) work_.arithmetic += n * times * std::log2(tile_.lanes) * (cost.instructions + 1);
-      if (carried) work_.chain = (kept ? 1 : steps) * cost.latency + (in_registers ? 0 : kStoreForward);
+      if (carried) {
+        work_.chain = chain_of(*s.combine, s.value->dtype, fused) * (kept ? 1 : steps);
+        work_.chain.through_memory = in_registers ? 0 : 1;
+      }
     }
     if (tile_.vector >= 0 && loops_[tile_.vector].loop->extent != Expr(static_cast<int64_t>(tile_.lanes)))
       work_.other += 2 * n;
@@ -199,7 +214,10 @@ private:
     const DType dtype = v.sources.empty() || v.dtype != DType::Bool ? v.dtype : v.sources[0]->dtype;
     const double parts = registers_for(vector, dtype);
     const OpCost cost = op_cost(v.op, dtype);
-    if (!fused) work_.arithmetic += n * parts * cost.instructions;
+    if (!fused) {
+      work_.arithmetic += n * parts * cost.instructions;
+      if (v.op == Op::Mul) work_.multiplications += n * parts * cost.instructions;
+    }
     work_.operations += n * (vector ? tile_.lanes : 1) * (cost.instructions > 0 || cost.per_lane > 0 ? 1 : 0);
     if (v.op == Op::Index) work_.other += n * parts;
     const double width = vector ? std::max(1.0, tile_.lanes * size_of(dtype) / parts / 16) : 1;
@@ -327,12 +345,14 @@ private:
   void add_to_body() const {
     Work& body = loops_.body(tile_.begin);
     body.arithmetic += work_.arithmetic * tile_.tail_factor;
+    body.multiplications += work_.multiplications * tile_.tail_factor;
     body.loads += work_.loads * tile_.tail_factor;
     body.stores += work_.stores * tile_.tail_factor;
     body.other += work_.other * tile_.tail_factor;
     body.divider += work_.divider * tile_.tail_factor;
     body.operations += work_.operations;
-    body.chain = std::max(body.chain, work_.chain * tile_.tail_factor);
+    if (const Chain chain = work_.chain * tile_.tail_factor; chain.cycles({}) > body.chain.cycles({}))
+      body.chain = chain;
     body.registers = std::max(body.registers, work_.registers);
   }
 

@@ -1,0 +1,62 @@
+// What the cost model knows of the machine, and what a computation takes on it at least.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace lathe::search {
+
+/// Cycles from an operation on f32 to the next that takes its result in.
+struct Latency {
+  double add = 4, multiply_add = 4;
+  double maximum = 8;        // as renderers write it: NaN goes through
+  double through_memory = 5; // from a store to a load of the same address
+};
+
+/// What `lathe-bench machine` measures, once per machine; defaults are typical of a recent x86 server.
+struct MachineProfile {
+  double flops_per_second[3] = {45e9, 96e9, 179e9}; // f32 FMA on one core with 128, 256, 512-bit vectors
+  struct Level {
+    int64_t bytes;
+    double read_bytes_per_second;
+    double line_seconds = 2 * 64 / read_bytes_per_second; // of a single line, as no prefetcher foresees it
+    double line_of_page_seconds = line_seconds; // and where each lies a page further on than the last
+  };                                            // innermost first; the last is main memory
+  std::vector<Level> levels{{48 << 10, 360e9}, {2 << 20, 141e9}, {32 << 20, 30e9}, {int64_t{1} << 40, 16e9}};
+  double write_bytes_per_second = 12e9; // of ordinary stores to main memory, one core
+  double streaming_write_bytes_per_second = 20e9;
+  double launch_seconds = 0.2e-6, fork_seconds = 1.0e-6, barrier_seconds = 0.2e-6;
+  /// Additions, multiplications and logic mixed, as in a polynomial's evaluation: instructions a cycle, of
+  /// vectors as wide. Here and below a cycle is the time of two FMA instructions that don't wait for
+  /// anything.
+  double mixed_per_cycle[3] = {2, 2, 2};
+  Latency latency;
+  int cores = 1;
+  std::string fingerprint; // CPU model, features, caches, lathe version
+};
+/// Measured and stored for this machine, else the defaults with this machine's cache sizes. Read once a
+/// process.
+MachineProfile machine_profile();
+/// The defaults with this machine's cache sizes, cores and fingerprint.
+MachineProfile default_machine_profile();
+/// Where it is stored: machine.json beside the database. A damaged file counts as none.
+std::string machine_profile_path();
+/// For later processes. Throws Error(File) if it can't be written.
+void store_machine_profile(const MachineProfile& profile);
+/// CPU model, features, caches, cores and lathe's version, as text.
+std::string machine_fingerprint();
+
+/// Bytes that a computation has to read and write at least.
+struct CompulsoryTraffic {
+  double read = 0, written = 0;
+};
+/// What the machine allows: the larger of arithmetic at the FMA peak (of elements this wide) and compulsory
+/// traffic at the bandwidth of the innermost cache level that holds it all, or of main memory.
+struct Limit {
+  const char* kind; ///< "compute" or "bandwidth"
+  double seconds;
+};
+Limit machine_limit(const MachineProfile& machine, int threads, int element_bytes, double flops,
+                    const CompulsoryTraffic& traffic);
+
+} // namespace lathe::search

@@ -1,0 +1,172 @@
+// The machine's profile: what is measured, how it is kept, and that the cost model goes by it.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+
+#include "search/measure_machine.hpp"
+#include "support/kernel_text.hpp"
+#include "support/search_programs.hpp"
+
+using namespace lathe;
+using namespace lathe::search;
+using test::replaced;
+
+namespace {
+
+double seconds(const std::string& text, const MachineProfile& machine) {
+  KernelPlan plan;
+  plan.kernel = ast::parse(text);
+  plan.hash = ast::structural_hash(plan.kernel);
+  return cost(plan, test::target(), machine).seconds - machine.launch_seconds;
+}
+
+/// COMBINE over 1024 numbers into one, in a register.
+const std::string kOneByOne = R"(kernel k(a: f32[1024] in, y: f32[1] out) {
+  alloc s: f32[1] register {
+    s[0] = 0:f32
+    for r in 1024 {
+      s[0] COMBINE a[r]
+    }
+    y[0] = s[0]
+  }
+})";
+std::string one_by_one(const char* combine) { return replaced(kOneByOne, "COMBINE", combine); }
+
+/// Reads each line of a matrix, down its columns.
+std::string down_columns(int row_floats) {
+  return replaced(R"(kernel k(a: f32[4096, ROW] in, y: f32[1] out) {
+  for i in 1 {
+    y[i] = 0:f32
+    for c in 16 {
+      for r in 4096 {
+        y[i] += a[r, c*16]
+      }
+    }
+  }
+})",
+                  "ROW", std::to_string(row_floats));
+}
+
+/// The cache directory of this process, while it lives.
+struct CacheDir : test::TemporaryDir {
+  CacheDir() { setenv("LATHE_CACHE_DIR", path.c_str(), 1); }
+  ~CacheDir() { unsetenv("LATHE_CACHE_DIR"); }
+};
+
+} // namespace
+
+TEST_CASE("a machine is measured as one that there could be") {
+  const MachineProfile m = measure_machine();
+  for (int i = 0; i < 3; ++i) {
+    CHECK(m.flops_per_second[i] > 1e8);
+    CHECK(m.mixed_per_cycle[i] > 0.5);
+    CHECK(m.mixed_per_cycle[i] < 8);
+  }
+  for (const MachineProfile::Level& level : m.levels) {
+    CHECK(level.read_bytes_per_second > 1e8);
+    CHECK(level.line_seconds > 1e-11);
+    CHECK(level.line_of_page_seconds >= level.line_seconds);
+  }
+  CHECK(m.levels.back().line_seconds > 64 / m.levels[0].read_bytes_per_second);
+  for (const double cycles :
+       {m.latency.add, m.latency.multiply_add, m.latency.maximum, m.latency.through_memory}) {
+    CHECK(cycles >= 0.5);
+    CHECK(cycles < 100);
+  }
+}
+
+TEST_CASE("a stored profile is what was stored; one that says less, or nothing, counts as none") {
+  MachineProfile m = default_machine_profile();
+  m.mixed_per_cycle[1] = 2.5;
+  m.latency = {2, 3, 5, 7};
+  m.levels[1].line_seconds = 11e-9;
+  m.levels[1].line_of_page_seconds = 13e-9;
+  {
+    const CacheDir dir;
+    store_machine_profile(m);
+    const MachineProfile read = machine_profile();
+    CHECK(read.mixed_per_cycle[1] == 2.5);
+    CHECK(read.latency.add == 2);
+    CHECK(read.latency.multiply_add == 3);
+    CHECK(read.latency.maximum == 5);
+    CHECK(read.latency.through_memory == 7);
+    CHECK(read.levels[1].line_seconds == 11e-9);
+    CHECK(read.levels[1].line_of_page_seconds == 13e-9);
+  }
+  {
+    const CacheDir dir;
+    store_machine_profile(m);
+    test::write_file(machine_profile_path(),
+                     replaced(test::bytes_of(machine_profile_path()), "latency_cycles", "forgotten"));
+    CHECK(machine_profile().latency.add == Latency{}.add);
+    CHECK(machine_profile().mixed_per_cycle[1] == MachineProfile{}.mixed_per_cycle[1]);
+  }
+  {
+    const CacheDir dir;
+    test::write_file(machine_profile_path(), "{\"cores\": ");
+    CHECK(machine_profile().latency.add == Latency{}.add);
+  }
+}
+
+TEST_CASE("a reduction waits as long as the machine takes for its operation") {
+  const MachineProfile slow = test::machine();
+  MachineProfile fast = slow;
+  fast.latency.add = slow.latency.add / 2;
+  CHECK(seconds(one_by_one("+="), fast) < 0.6 * seconds(one_by_one("+="), slow));
+  CHECK(seconds(one_by_one("max="), fast) == seconds(one_by_one("max="), slow));
+  fast = slow;
+  fast.latency.maximum = slow.latency.maximum / 2;
+  CHECK(seconds(one_by_one("max="), fast) < 0.6 * seconds(one_by_one("max="), slow));
+  CHECK(seconds(one_by_one("+="), fast) == seconds(one_by_one("+="), slow));
+
+  // Products are added with the multiplication; what stays in memory is stored and loaded in between.
+  const std::string product = replaced(one_by_one("+="), "a[r]\n", "(a[r]*a[r])\n");
+  fast = slow;
+  fast.latency.multiply_add = slow.latency.multiply_add / 2;
+  CHECK(seconds(product, fast) < 0.6 * seconds(product, slow));
+  const std::string in_memory = R"(kernel k(a: f32[4, 256] in, y: f32[4] out) {
+  alloc s: f32[4] register {
+    for i in 4 {
+      s[i] = 0:f32
+      for r in 256 {
+        s[i] += a[i, r]
+      }
+      y[i] = s[i]
+    }
+  }
+})";
+  fast = slow;
+  fast.latency.through_memory = 1;
+  CHECK(seconds(one_by_one("+="), fast) == seconds(one_by_one("+="), slow));
+  CHECK(seconds(in_memory, fast) < 0.8 * seconds(in_memory, slow));
+}
+
+TEST_CASE("mixed instructions go as fast as the machine has ports, multiplications as it has multipliers") {
+  const auto looped = [](const char* value) {
+    return replaced(R"(kernel k(a: f32[4096] in, y: f32[4096] out) {
+  for i in 256 {
+    for l in 16 vector(16) {
+      y[i*16 + l] = VALUE
+    }
+  }
+})",
+                    "VALUE", value);
+  };
+  const std::string a = "a[i*16 + l]";
+  const std::string mixed = looped(("exp2(" + a + ")").c_str());
+  const std::string products =
+      looped(("((" + a + "*" + a + ")*(" + a + "*" + a + "))*((" + a + "*" + a + ")*" + a + ")").c_str());
+  const MachineProfile two = test::machine();
+  MachineProfile four = two;
+  for (double& ports : four.mixed_per_cycle) ports = 4;
+  CHECK(seconds(mixed, four) < 0.6 * seconds(mixed, two));
+  CHECK(seconds(products, four) == seconds(products, two));
+}
+
+TEST_CASE("lines a page apart take the time that they take on the machine, others do not") {
+  const MachineProfile plain = test::machine();
+  MachineProfile paged = plain;
+  for (MachineProfile::Level& level : paged.levels) level.line_of_page_seconds = 5 * level.line_seconds;
+  CHECK(seconds(down_columns(1024), paged) > 3 * seconds(down_columns(1024), plain));
+  CHECK(seconds(down_columns(1040), paged) < 1.2 * seconds(down_columns(1040), plain));
+}
