@@ -2,6 +2,7 @@
 // f32.
 #pragma once
 #include <initializer_list>
+#include <optional>
 
 #include "ast/ast.hpp"
 
@@ -59,6 +60,12 @@ inline V horner(V x, std::initializer_list<double> coefficients) {
 
 V exp(V x);
 V exp2(V x);
+/// What both end with, y * 2^n rounded once, of the product a * b that is its last step: for targets that
+/// have an instruction for all of it.
+struct Scaled {
+  ValueRef y, n; // n: f32, a whole number
+};
+std::optional<Scaled> as_scaled(const ValueRef& a, const ValueRef& b);
 V log(V x);
 V log2(V x);
 V log10(V x);

@@ -21,11 +21,24 @@ V scale(V y, V biased) {
   return y * power_of_two(half) * power_of_two(biased - half);
 }
 
+constexpr double kShift = kRound + 254;
+
 } // namespace
+
+std::optional<Scaled> as_scaled(const ValueRef& a, const ValueRef& b) {
+  if (a->op != Op::Mul || b->op != Op::Bitcast || b->dtype != DType::F32) return {};
+  const ValueRef& shifted_up = b->sources[0];
+  if (shifted_up->op != Op::Shl || shifted_up->sources[0]->op != Op::Sub) return {};
+  const ValueRef& biased = shifted_up->sources[0]->sources[0];
+  if (biased->op != Op::Bitcast || biased->sources[0]->dtype != DType::F32) return {};
+  const V y{a->sources[0]}, shifted{biased->sources[0]};
+  if (apply(Op::Mul, {a}, {b}).v != scale(y, bits(shifted)).v) return {};
+  return Scaled{y.v, (shifted - f32(kShift)).v};
+}
 
 V exp(V x) {
   x = clamp(x, -104, 89);
-  const V shift = f32(kRound + 254), shifted = fma(x, f32(0x1.715476p+0), shift), n = shifted - shift;
+  const V shift = f32(kShift), shifted = fma(x, f32(0x1.715476p+0), shift), n = shifted - shift;
   const V r = fma(n, f32(-kLn2Low), fma(n, f32(-kLn2High), x));
   const V y = horner(r, {1, 1, 0x1p-1, 0x1.555464p-3, 0x1.5552fap-5, 0x1.125938p-7, 0x1.6ff2f6p-10});
   return scale(y, bits(shifted));
@@ -33,7 +46,7 @@ V exp(V x) {
 
 V exp2(V x) {
   x = clamp(x, -151, 129);
-  const V shift = f32(kRound + 254), shifted = x + shift, r = x - (shifted - shift);
+  const V shift = f32(kShift), shifted = x + shift, r = x - (shifted - shift);
   const V y = horner(
       r, {1, 0x1.62e432p-1, 0x1.ebfbep-3, 0x1.c6ae2cp-5, 0x1.3b29e4p-7, 0x1.5f88fep-10, 0x1.446c7ep-13});
   return scale(y, bits(shifted));

@@ -152,6 +152,11 @@ public:
         lanes == 1 ? helper("fma", dtype) : fmt::format("lathe_fma_{}x{}", to_string(dtype), lanes);
     return fmt::format("{}({}, {}, {})", name, a, b, c);
   }
+  std::string scale(const std::string& y, const std::string& n, int lanes) const override {
+    return lanes == 1 ? fmt::format("lathe_scale_f32({}, {})", y, n)
+                      : fmt::format("lathe_scale_f32x{}({}, {})", lanes, y, n);
+  }
+  bool has_scale() const override { return vector_bytes_ == 64; } // as AVX-512 has
   std::string extreme(bool larger, const std::string& a, const std::string& b, DType dtype,
                       int lanes) const override {
     if (lanes == 1) return fmt::format("({0} {2} {1} ? {0} : {1})", a, b, larger ? ">" : "<");

@@ -70,6 +70,9 @@ public:
                                       int lanes) const = 0;
   virtual std::string fma(const std::string& a, const std::string& b, const std::string& c, DType dtype,
                           int lanes) const = 0;
+  /// y * 2^n of f32 and n a whole number, rounded once; only where has_scale.
+  virtual std::string scale(const std::string&, const std::string&, int) const { return {}; }
+  virtual bool has_scale() const { return false; }
   /// Floats: a > b ? a : b (larger) or a < b ? a : b, so b where either is NaN.
   virtual std::string extreme(bool larger, const std::string& a, const std::string& b, DType dtype,
                               int lanes) const = 0;

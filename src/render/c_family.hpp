@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "ast/flat_index.hpp"
+#include "ast/math.hpp"
 #include "render/c_names.hpp"
 #include "render/c_ops.hpp"
 
@@ -87,6 +88,9 @@ private:
   void write_element(const ast::BufferRef& buffer, Expr flat, const std::string& value);
   /// old combined with value; a product that is summed is fused.
   Operand combined(const ast::Store& store, const Operand& old, const Chunk* chunk);
+
+  /// A product, or what is added to one, that the dialect has a function for.
+  std::optional<ast::math::Scaled> as_scaled(const ast::Value& value) const;
 
   using Memo = std::unordered_map<const ast::Value*, Operand>;
   Operand leaf_or_op(const ast::ValueRef& value, const Chunk* chunk, const Memo& memo);

@@ -247,6 +247,11 @@ Operand OpPrinter::vector(Op op, DType result, const std::vector<Operand>& scala
   }
 }
 
+Operand OpPrinter::scale(const Operand& y, const Operand& n) const {
+  const int lanes = std::max(y.lanes, n.lanes);
+  return {dialect_.scale(widen(y, lanes, 0).text, widen(n, lanes, 0).text, lanes), y.dtype, lanes};
+}
+
 Operand OpPrinter::extreme(bool larger, const Operand& a, const Operand& b) const {
   const int lanes = std::max(a.lanes, b.lanes);
   const Operand x = make_local(widen(a, lanes, 0)), y = make_local(widen(b, lanes, 0));

@@ -135,6 +135,21 @@ constexpr const char* kFusedMultiplyAdd = R"(
 #endif
 )";
 
+constexpr const char* kScale = R"(
+/* y * 2^n for n in [-252, 254], in two factors, so that a subnormal result is rounded once. */
+LATHE_FN float lathe_scale_f32(float y, float n) {
+  const uint32_t biased = lathe_bits_f32_to_u32(n + 12583166.0f), half = biased >> 1;
+  return y * lathe_bits_u32_to_f32(half << 23) * lathe_bits_u32_to_f32((biased - half) << 23);
+}
+#if defined(__AVX512F__)
+#define lathe_scale_f32x16(y, n) ((lathe_f32x16)__builtin_ia32_scalefps512_mask(y, n, y, 0xFFFF, 4))
+#endif
+#if defined(__AVX512VL__)
+#define lathe_scale_f32x8(y, n) ((lathe_f32x8)__builtin_ia32_scalefps256_mask(y, n, y, 0xFF))
+#define lathe_scale_f32x4(y, n) ((lathe_f32x4)__builtin_ia32_scalefps128_mask(y, n, y, 0xF))
+#endif
+)";
+
 constexpr const char* kX86 = R"(
 #if defined(__AVX512F__)
 #define lathe_fma_f32x16(a, b, c) ((lathe_f32x16)__builtin_ia32_vfmaddps512_mask(a, b, c, 0xFFFF, 4))
@@ -285,6 +300,7 @@ std::string vector_helpers() {
     for (int lanes : {2, 4, 8, 16}) {
       out += lane_fallback("fma", "a, b, c", {"a", "b", "c"}, dtype, lanes,
                            is_double ? "lathe_fma_f64" : "lathe_fma_f32");
+      if (!is_double) out += lane_fallback("scale", "y, n", {"y", "n"}, dtype, lanes, "lathe_scale_f32");
       out += lane_fallback("larger", "a, b", {"a", "b"}, dtype, lanes, "lathe_larger");
       out += lane_fallback("lesser", "a, b", {"a", "b"}, dtype, lanes, "lathe_lesser");
       out +=
@@ -300,7 +316,7 @@ std::string vector_helpers() {
 
 std::string c_prelude(std::string_view code) {
   static const HelperText helpers(kHead + (kScalars + scalar_types() + reinterpretations()) + kHalves +
-                                  common_helpers() + kFusedMultiplyAdd + vector_types() + kX86 +
+                                  common_helpers() + kFusedMultiplyAdd + vector_types() + kScale + kX86 +
                                   vector_helpers() + lane_helpers() + conversion_helpers());
   return helpers.used_by(code);
 }

@@ -21,7 +21,8 @@ void CFamily::store(const ast::Store& store, const Chunk* chunk) {
 
 Operand CFamily::combined(const ast::Store& store, const Operand& old, const Chunk* chunk) {
   const ast::Value& v = *store.value;
-  if (*store.combine == Op::Add && v.op == Op::Mul && (v.dtype == DType::F32 || v.dtype == DType::F64)) {
+  if (*store.combine == Op::Add && v.op == Op::Mul && (v.dtype == DType::F32 || v.dtype == DType::F64) &&
+      !as_scaled(v)) {
     // Accumulating a product rounds once.
     const Operand a = value(v.sources[0], chunk), b = value(v.sources[1], chunk);
     return ops_.apply(Op::Fma, v.dtype, {a, b, old});

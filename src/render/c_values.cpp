@@ -76,6 +76,11 @@ std::optional<Expr> as_position_condition(const ast::Value& v) {
 }
 } // namespace
 
+std::optional<ast::math::Scaled> CFamily::as_scaled(const ast::Value& v) const {
+  if (!dialect_.has_scale() || (v.op != Op::Mul && v.op != Op::Fma)) return {};
+  return ast::math::as_scaled(v.sources[0], v.sources[1]);
+}
+
 Operand CFamily::value(const ast::ValueRef& root, const Chunk* chunk) {
   std::vector<ast::ValueRef> order;
   ast::visit(root, [&](const ast::ValueRef& v) { order.push_back(v); });
@@ -84,6 +89,8 @@ Operand CFamily::value(const ast::ValueRef& root, const Chunk* chunk) {
     if (!needed.count(v->get())) continue;
     if (const auto extreme = as_extreme(**v))
       needed.insert({extreme->a.get(), extreme->b.get()});
+    else if (const auto scaled = as_scaled(**v))
+      needed.insert({scaled->y.get(), scaled->n.get(), (*v)->sources.back().get()});
     else if (!as_position_condition(**v))
       for (const ast::ValueRef& s : (*v)->sources) needed.insert(s.get());
   }
@@ -144,6 +151,11 @@ Operand CFamily::leaf_or_op(const ast::ValueRef& v, const Chunk* chunk, const Me
   if (const auto condition = as_position_condition(*v)) return position_condition(*condition, chunk);
   if (const auto extreme = as_extreme(*v))
     return ops_.extreme(extreme->larger, memo.at(extreme->a.get()), memo.at(extreme->b.get()));
+  if (const auto scaled = as_scaled(*v)) {
+    const Operand product = ops_.scale(memo.at(scaled->y.get()), memo.at(scaled->n.get()));
+    return v->op == Op::Mul ? product
+                            : ops_.apply(Op::Add, v->dtype, {product, memo.at(v->sources[2].get())});
+  }
   std::vector<Operand> args;
   for (const ast::ValueRef& s : v->sources) args.push_back(memo.at(s.get()));
   return ops_.apply(v->op, v->dtype, std::move(args));

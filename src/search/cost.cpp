@@ -393,7 +393,7 @@ double add_phase(const Workspace& space, int index, const MachineProfile& machin
   if (far > 0) {
     const double for_each_line = compute.instructions / (far / 64);
     const double late = std::max(0.0, 1 - phase.asked / far) * std::min(1.0, for_each_line / kInWindow);
-    hidden += kNotForeseen * late * std::min(seconds, std::max(0.0, link[1] + link[2] - burst));
+    hidden += kNotForeseen * late * std::min(seconds, std::max(0.0, far_reads - burst));
   }
   terms[kHidden] += hidden;
   terms[kPages] += ((phase.near_pages.scattered / kPage) * kFirstTlbMiss +

@@ -4,7 +4,7 @@ namespace lathe::search {
 
 // Instruction counts of the expanded functions are those of the polynomials in ast/math_*.cpp; the rest are
 // the published figures of recent x86 cores.
-OpCost op_cost(Op op, DType dtype) {
+OpCost op_cost(Op op, DType dtype, bool scales) {
   const bool half = is_half(dtype);
   const bool wide = size_of(dtype) == 8;
   OpCost cost;
@@ -16,7 +16,7 @@ OpCost op_cost(Op op, DType dtype) {
   case Op::Recip:
   case Op::Div: cost = {1, wide ? 6.0 : 4.0, 0, wide ? 14.0 : 11.0}; break;
   case Op::Sqrt: cost = {1, wide ? 8.0 : 5.0, 0, wide ? 18.0 : 13.0}; break;
-  case Op::Exp2: wide ? cost = {0, 0, 25, 60} : cost = {15, 0, 0, 40}; break;
+  case Op::Exp2: wide ? cost = {0, 0, 25, 60} : cost = {scales ? 11.0 : 15.0, 0, 0, 40}; break;
   case Op::Log2: wide ? cost = {0, 0, 30, 70} : cost = {35, 0, 0, 60}; break;
   case Op::Sin: wide ? cost = {0, 0, 40, 80} : cost = {25, 0, 0, 60}; break;
   case Op::Max: is_float(dtype) ? cost = {3, 0, 0, 8} : cost = {1, 0, 0, 1}; break; // NaN goes through

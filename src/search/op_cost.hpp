@@ -10,6 +10,7 @@ struct OpCost {
   double per_lane = 0;     // cycles for each lane, where no vector instruction exists
   double latency = 4;      // cycles; of f32 sums and maxima the machine's own are known
 };
-OpCost op_cost(Op op, DType dtype);
+/// `scales`: y * 2^n is one instruction, as it is of vectors with AVX-512.
+OpCost op_cost(Op op, DType dtype, bool scales = false);
 
 } // namespace lathe::search

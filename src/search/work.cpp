@@ -213,7 +213,7 @@ private:
     // Comparisons work on registers of what they compare.
     const DType dtype = v.sources.empty() || v.dtype != DType::Bool ? v.dtype : v.sources[0]->dtype;
     const double parts = registers_for(vector, dtype);
-    const OpCost cost = op_cost(v.op, dtype);
+    const OpCost cost = op_cost(v.op, dtype, vector && target_.vector_bytes >= 64);
     if (!fused) {
       work_.arithmetic += n * parts * cost.instructions;
       if (v.op == Op::Mul) work_.multiplications += n * parts * cost.instructions;

@@ -1,6 +1,7 @@
 // Code for a lesser CPU than this one: its registers and instructions only, and the right results.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "lathe/lathe.hpp"
@@ -52,6 +53,52 @@ TEST_CASE("code for a CPU uses the registers that it has, the widest of them too
     CHECK(mentions(v4, "%zmm"));
   }
   CHECK(mentions(assembly(subjects()[0].y, "x86-64-v3"), "vfmadd"));
+}
+
+TEST_CASE("a product with a power of two is one instruction where there is one, with the same bits") {
+  constexpr int64_t kCount = 40000;
+  std::vector<float> x(kCount), first;
+  // From where e^x is 0, by all that is subnormal, to where it is infinite.
+  for (int64_t i = 0; i < kCount; ++i)
+    x[static_cast<size_t>(i)] = -106 + 196 * static_cast<float>(i) / static_cast<float>(kCount - 1);
+  x[0] = -INFINITY;
+  x[1] = NAN;
+  x[kCount - 1] = INFINITY;
+  const Tensor in = Tensor::input("x", {Expr(kCount)});
+  // Both functions end with such a product; a sum may follow, or many.
+  const NamedTensors outputs{{"e", in.exp()}, {"two", in.exp2()}, {"plus", in.exp() + 1.0f}};
+  for (const auto& [name, y] : outputs) {
+    CAPTURE(name);
+    CHECK(mentions(assembly(y, "x86-64-v4"), "vscalefps"));
+    CHECK(!mentions(assembly(y, "x86-64-v3"), "vscalef"));
+  }
+  CHECK(mentions(assembly(in.reshape({4, kCount / 4}).exp().sum(0), "x86-64-v4"), "vscalefps"));
+  for (const char* cpu : {"x86-64-v3", "x86-64-v4"}) {
+    CAPTURE(cpu);
+    CompileOptions options;
+    options.cpu = cpu;
+    options.threads = 1;
+    options.use_database = false;
+    std::vector<float> got(3 * kCount, NAN);
+    try {
+      const Executable program = compile(outputs, options);
+      program.run({{"x", x.data()}},
+                  {{"e", got.data()}, {"two", got.data() + kCount}, {"plus", got.data() + 2 * kCount}});
+    } catch (const Error& e) {
+      CHECK(e.kind() == ErrorKind::Device); // this machine can't run it
+      continue;
+    }
+    if (first.empty()) first = got;
+    int different = 0;
+    for (size_t i = 0; i < got.size(); ++i)
+      different += got[i] != first[i] && !(std::isnan(got[i]) && std::isnan(first[i]));
+    CHECK(different == 0);
+    CHECK(got[0] == 0);
+    CHECK(std::isnan(got[1]));
+    CHECK(got[kCount - 1] == INFINITY);
+    CHECK(std::count_if(got.begin(), got.begin() + kCount,
+                        [](float y) { return std::fpclassify(y) == FP_SUBNORMAL; }) > 1000);
+  }
 }
 
 TEST_CASE("results are the same on every CPU that this one can stand in for") {

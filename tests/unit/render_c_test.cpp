@@ -170,6 +170,42 @@ TEST_CASE("maxima, choices and conversions of vectors, whatever the target has f
     }
 }
 
+TEST_CASE("a product with a power of two has the same bits, whatever the target has for it") {
+  const ast::Kernel kernel = ast::expand_math(ast::parse(
+      R"(kernel k(a: f32[4096] in, b: f32[16] in, c: f32[4096] in, y: f32[4096] out, s: f32[4096] out, z: f32[4096] out) {
+  for i in 256 {
+    for l in 16 vector(16) {
+      y[i*16 + l] = exp2(a[i*16 + l])
+      s[i*16 + l] = (exp2(a[i*16 + l]) + b[l])
+      z[i*16 + l] = exp2((a[i] + b[0]))
+    }
+  }
+  for j in 4096 {
+    z[j] += exp2(c[j])
+  }
+})"));
+  // From where the result is 0, by all that is subnormal, to where it is infinite.
+  const ContentsOf exponents = [](const ast::Kernel& k) {
+    Contents contents = plain(k);
+    for (const size_t buffer : {0, 2})
+      for (int64_t i = 0; i < 4096; ++i) {
+        const float x = -153 + static_cast<float>(i) * (284.0f / 4096);
+        std::memcpy(contents[buffer].data() + 4 * i, &x, 4);
+      }
+    return contents;
+  };
+  std::vector<std::string> targets = {""};
+#if defined(__x86_64__)
+  targets = {"-march=x86-64-v3"};
+  if (__builtin_cpu_supports("avx512f")) targets.push_back("-march=x86-64-v3 -mavx512f");
+  if (__builtin_cpu_supports("avx512vl")) targets.push_back("-march=native");
+#endif
+  for (const std::string& target : targets)
+    for (const std::string& compiler : compilers())
+      for (int bytes : {16, 64})
+        check_compiled({kernel}, compiler + " -O2 -ffp-contract=off " + target, bytes, exponents, 0);
+}
+
 TEST_CASE("vectors of halves: all there are, and floats near them") {
   constexpr int all = 1 << 16;
   const std::vector<ast::Kernel> kernels = {

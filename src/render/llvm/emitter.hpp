@@ -163,7 +163,8 @@ private:
   Placed one_value(const ast::Value& value, const Known& known, int least_level);
   Placed jump(const ast::Detour& detour, Known& known);
   /// Where it belongs, but no further out than `least_level`.
-  Placed operation(const ast::Value& value, std::span<const Placed> sources, int least_level);
+  Placed operation(Op op, DType result, DType operand, std::span<const Placed> sources, int least_level);
+  std::optional<Placed> scaled(const ast::Value& value, const Known& known, int least_level);
   void store(const ast::Store& store);
   bool accumulates_product(const ast::Store& store) const;
   llvm::Value* combined(const ast::Store& store, llvm::Value* old);

@@ -14,6 +14,7 @@ struct LlvmTarget {
   std::string triple, data_layout;
   std::string cpu, features; // as LLVM names them: "sapphirerapids", "+avx512f,..."
   bool has_f16c = false, has_fma = false;
+  bool has_scalef = false; // y * 2^n in one instruction, of 4, 8 and 16 f32
 };
 
 inline constexpr const char* kLlvmEntry = "lathe_kernel"; // the symbol of the kernel's function

@@ -1,6 +1,7 @@
 #include "render/llvm/ops.hpp"
 
 #include <fmt/core.h>
+#include <llvm/IR/IntrinsicsX86.h>
 
 #include "lathe/error.hpp"
 
@@ -268,6 +269,20 @@ Value* emit_op(IRBuilderBase& b, Op op, DType result, DType operand, llvm::Array
     return is_half(result) ? emit.narrow(out, result) : out;
   }
   return is_float(operand) ? emit.on_floats(op, args) : emit.on_integers(op, args, is_signed(operand));
+}
+
+bool can_scale(int lanes) { return lanes == 4 || lanes == 8 || lanes == 16; }
+
+Value* scale(IRBuilderBase& b, Value* y, Value* n) {
+  const unsigned lanes = llvm::cast<llvm::FixedVectorType>(y->getType())->getNumElements();
+  if (lanes == 16) {
+    constexpr int kCurrentRounding = 4;
+    return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_scalef_ps_512, {},
+                             {y, n, y, b.getInt16(0xFFFF), b.getInt32(kCurrentRounding)});
+  }
+  return b.CreateIntrinsic(lanes == 8 ? llvm::Intrinsic::x86_avx512_mask_scalef_ps_256
+                                      : llvm::Intrinsic::x86_avx512_mask_scalef_ps_128,
+                           {}, {y, n, y, b.getInt8(0xFF)});
 }
 
 } // namespace lathe::render

@@ -27,4 +27,8 @@ llvm::Constant* lane_numbers(llvm::Type* element, int lanes);
 llvm::Value* emit_op(llvm::IRBuilderBase& b, Op op, DType result, DType operand,
                      llvm::ArrayRef<llvm::Value*> args, bool has_f16c);
 
+/// y * 2^n, rounded once, of f32 and n a whole number: on targets with AVX-512, of 4, 8 and 16 lanes.
+bool can_scale(int lanes);
+llvm::Value* scale(llvm::IRBuilderBase& b, llvm::Value* y, llvm::Value* n);
+
 } // namespace lathe::render

@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include "ast/detour.hpp"
+#include "ast/math.hpp"
 #include "lathe/error.hpp"
 #include "render/llvm/emitter.hpp"
 
@@ -27,7 +28,8 @@ Value* FunctionEmitter::both(Value* x, Value* y, int level) {
               [&] { return b_.CreateAnd(x, y); });
 }
 
-Placed FunctionEmitter::operation(const ast::Value& value, std::span<const Placed> sources, int least_level) {
+Placed FunctionEmitter::operation(Op op, DType result, DType operand, std::span<const Placed> sources,
+                                  int least_level) {
   bool vector = false;
   int level = least_level;
   for (const Placed& source : sources) {
@@ -36,13 +38,29 @@ Placed FunctionEmitter::operation(const ast::Value& value, std::span<const Place
   }
   std::array<Value*, 3> args{};
   for (size_t i = 0; i < sources.size(); i++) args[i] = vector ? widened(sources[i]) : sources[i].value;
-  const DType operand = value.sources.back()->dtype;
-  const uint32_t code = static_cast<uint32_t>(value.op) | static_cast<uint32_t>(value.dtype) << 16 |
-                        static_cast<uint32_t>(operand) << 20;
-  return {
-      once(level, code, nullptr, args,
-           [&] { return op(value.op, value.dtype, operand, llvm::ArrayRef(args.data(), sources.size())); }),
-      level};
+  const uint32_t code =
+      static_cast<uint32_t>(op) | static_cast<uint32_t>(result) << 16 | static_cast<uint32_t>(operand) << 20;
+  return {once(level, code, nullptr, args,
+               [&] { return this->op(op, result, operand, llvm::ArrayRef(args.data(), sources.size())); }),
+          level};
+}
+
+/// A product that is y * 2^n, and what is added to it, where the target scales vectors of as many lanes.
+std::optional<Placed> FunctionEmitter::scaled(const ast::Value& value, const Known& known, int least_level) {
+  if (!state_.target.has_scalef || !can_scale(lanes_) || (value.op != Op::Mul && value.op != Op::Fma))
+    return {};
+  const auto scaled = ast::math::as_scaled(value.sources[0], value.sources[1]);
+  if (!scaled) return {};
+  const Placed y = known.at(scaled->y.get()), n = known.at(scaled->n.get());
+  if (!n.value->getType()->isVectorTy()) return {};
+  constexpr uint32_t kScale = 0x4000; // beside the ops' codes
+  const int level = std::max({y.level, n.level, least_level});
+  const std::array<Value*, 3> args{widened(y), widened(n), nullptr};
+  const Placed product{once(level, kScale, nullptr, args, [&] { return scale(b_, args[0], args[1]); }),
+                       level};
+  if (value.op == Op::Mul) return product;
+  return operation(Op::Add, value.dtype, value.dtype, std::array{product, known.at(value.sources[2].get())},
+                   least_level);
 }
 
 Placed FunctionEmitter::one_value(const ast::Value& value, const Known& known, int least_level) {
@@ -52,9 +70,10 @@ Placed FunctionEmitter::one_value(const ast::Value& value, const Known& known, i
   case Op::Load: return load(std::get<ast::LoadAttr>(value.attr));
   case Op::Gather: return gather(value, known.at(value.sources[0].get()));
   default: {
+    if (const auto product = scaled(value, known, least_level)) return *product;
     std::vector<Placed> sources;
     for (const auto& source : value.sources) sources.push_back(known.at(source.get()));
-    return operation(value, sources, least_level);
+    return operation(value.op, value.dtype, value.sources.back()->dtype, sources, least_level);
   }
   }
 }
@@ -108,7 +127,8 @@ Placed FunctionEmitter::jump(const ast::Detour& detour, Known& known) {
 bool FunctionEmitter::accumulates_product(const ast::Store& store) const {
   const ast::Value& value = *store.value;
   return state_.target.has_fma && store.combine == Op::Add && value.op == Op::Mul &&
-         (value.dtype == DType::F32 || value.dtype == DType::F64);
+         (value.dtype == DType::F32 || value.dtype == DType::F64) &&
+         !(state_.target.has_scalef && ast::math::as_scaled(value.sources[0], value.sources[1]));
 }
 
 Value* FunctionEmitter::combined(const ast::Store& store, Value* old) {

@@ -83,7 +83,8 @@ public:
     auto has = [&](const char* feature) { return x86 && info.checkFeatures(feature); };
     target.has_f16c = has("+f16c");
     target.has_fma = has("+fma");
-    vector_bytes = has("+avx512f") && has("+avx512vl") ? 64 : has("+avx2") && has("+fma") ? 32 : 16;
+    target.has_scalef = has("+avx512f") && has("+avx512vl");
+    vector_bytes = target.has_scalef ? 64 : has("+avx2") && has("+fma") ? 32 : 16;
     give(std::move(machine));
   }
 
