@@ -7,6 +7,7 @@
 // another function are recognised here, as a * b + c is for Fma, and done in one:
 //   Exp2(x * log2 e)   e^x               Log2(x) * ln 2         log x
 //   Sin(x + pi/2)      cos x             Log2(x) * log10(2)     log10 x
+//   0 < x ? x : 0 - x  |x|, which clears one bit
 //   Sin(x) / cos x     tan x
 #include "ast/math.hpp"
 
@@ -38,9 +39,18 @@ std::optional<V> other_logarithm(const ValueRef& product, const ValueRef& consta
   return (natural + decimal < 0) == negated ? y : -y;
 }
 
+/// Whether v is |x| as Tensor::abs writes it: 0 < x ? x : 0 - x.
+bool is_absolute(const Value& v) {
+  if (v.op != Op::Where || v.sources[0]->op != Op::CmpLt) return false;
+  const ValueRef &zero = v.sources[0]->sources[0], &x = v.sources[1];
+  return zero == math::f32(0).v && v.sources[0]->sources[1] == x &&
+         v.sources[2] == make(Op::Sub, DType::F32, {zero, x});
+}
+
 /// What several ops make together.
 ValueRef recognise(const ValueRef& v) {
   if (v->dtype != DType::F32) return v;
+  if (is_absolute(*v)) return math::abs({v->sources[1]}).v;
   if (v->op == Op::Mul) {
     const auto y = other_logarithm(v->sources[0], v->sources[1]);
     return y ? y->v : v;

@@ -60,10 +60,11 @@ inline V horner(V x, std::initializer_list<double> coefficients) {
 
 V exp(V x);
 V exp2(V x);
-/// What both end with, y * 2^n rounded once, of the product a * b that is its last step: for targets that
-/// have an instruction for all of it.
+/// What both end with, y * 2^n rounded once, or that negated, of the product a * b that is its last step: for
+/// targets that have an instruction for all of it.
 struct Scaled {
   ValueRef y, n; // n: f32, a whole number
+  bool negated = false;
 };
 std::optional<Scaled> as_scaled(const ValueRef& a, const ValueRef& b);
 V log(V x);

@@ -26,6 +26,11 @@ constexpr double kShift = kRound + 254;
 } // namespace
 
 std::optional<Scaled> as_scaled(const ValueRef& a, const ValueRef& b) {
+  if (a->op == Op::Neg) { // as sums take it in
+    auto scaled = as_scaled(a->sources[0], b);
+    if (scaled) scaled->negated = !scaled->negated;
+    return scaled;
+  }
   if (a->op != Op::Mul || b->op != Op::Bitcast || b->dtype != DType::F32) return {};
   const ValueRef& shifted_up = b->sources[0];
   if (shifted_up->op != Op::Shl || shifted_up->sources[0]->op != Op::Sub) return {};

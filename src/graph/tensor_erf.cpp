@@ -52,11 +52,11 @@ Tensor erf_f64(const Tensor& x) {
 
 Tensor erf_f32(const Tensor& x) {
   const DType d = x.dtype();
-  const Tensor a = minimum(x.abs(), number(3.95, d)); // from there on it is 1
-  const Tensor small = a + a * horner(a * a, kSmall);
+  const Tensor most = number(3.95, d), least = number(-3.95, d); // from there on it is 1, or -1
+  const Tensor not_above = where(most < x, most, x), c = where(not_above < least, least, not_above);
+  const Tensor a = c.abs(), small = c + c * horner(c * c, kSmall);
   const Tensor large = number(1, d) - (a * horner(a, kExponent)).exp();
-  const Tensor y = where(a < number(0.95, d), small, large);
-  return where(x < number(0, d), -y, y);
+  return where(a < number(0.95, d), small, where(c < number(0, d), -large, large));
 }
 
 } // namespace

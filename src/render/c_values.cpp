@@ -153,8 +153,8 @@ Operand CFamily::leaf_or_op(const ast::ValueRef& v, const Chunk* chunk, const Me
     return ops_.extreme(extreme->larger, memo.at(extreme->a.get()), memo.at(extreme->b.get()));
   if (const auto scaled = as_scaled(*v)) {
     const Operand product = ops_.scale(memo.at(scaled->y.get()), memo.at(scaled->n.get()));
-    return v->op == Op::Mul ? product
-                            : ops_.apply(Op::Add, v->dtype, {product, memo.at(v->sources[2].get())});
+    if (v->op == Op::Mul) return scaled->negated ? ops_.apply(Op::Neg, v->dtype, {product}) : product;
+    return ops_.apply(scaled->negated ? Op::Sub : Op::Add, v->dtype, {memo.at(v->sources[2].get()), product});
   }
   std::vector<Operand> args;
   for (const ast::ValueRef& s : v->sources) args.push_back(memo.at(s.get()));

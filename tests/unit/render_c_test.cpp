@@ -176,7 +176,7 @@ TEST_CASE("a product with a power of two has the same bits, whatever the target 
   for i in 256 {
     for l in 16 vector(16) {
       y[i*16 + l] = exp2(a[i*16 + l])
-      s[i*16 + l] = (exp2(a[i*16 + l]) + b[l])
+      s[i*16 + l] = ((exp2(a[i*16 + l]) + b[l])*(b[l] - exp2(c[i*16 + l])))
       z[i*16 + l] = exp2((a[i] + b[0]))
     }
   }

@@ -58,9 +58,11 @@ std::optional<Placed> FunctionEmitter::scaled(const ast::Value& value, const Kno
   const std::array<Value*, 3> args{widened(y), widened(n), nullptr};
   const Placed product{once(level, kScale, nullptr, args, [&] { return scale(b_, args[0], args[1]); }),
                        level};
-  if (value.op == Op::Mul) return product;
-  return operation(Op::Add, value.dtype, value.dtype, std::array{product, known.at(value.sources[2].get())},
-                   least_level);
+  if (value.op == Op::Mul)
+    return scaled->negated ? operation(Op::Neg, value.dtype, value.dtype, std::array{product}, least_level)
+                           : product;
+  return operation(scaled->negated ? Op::Sub : Op::Add, value.dtype, value.dtype,
+                   std::array{known.at(value.sources[2].get()), product}, least_level);
 }
 
 Placed FunctionEmitter::one_value(const ast::Value& value, const Known& known, int least_level) {
