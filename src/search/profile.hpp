@@ -21,7 +21,8 @@ struct MachineProfile {
     double read_bytes_per_second;
     double line_seconds = 2 * 64 / read_bytes_per_second; // of a single line, as no prefetcher foresees it
     double line_of_page_seconds = line_seconds; // and where each lies a page further on than the last
-  };                                            // innermost first; the last is main memory
+  };
+  /// Innermost first; the last is main memory.
   std::vector<Level> levels{{48 << 10, 360e9}, {2 << 20, 141e9}, {32 << 20, 30e9}, {int64_t{1} << 40, 16e9}};
   double write_bytes_per_second = 12e9; // of ordinary stores to main memory, one core
   double streaming_write_bytes_per_second = 20e9;

@@ -1,6 +1,7 @@
 // The machine's profile: what is measured, how it is kept, and that the cost model goes by it.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "search/measure_machine.hpp"
@@ -161,6 +162,27 @@ TEST_CASE("mixed instructions go as fast as the machine has ports, multiplicatio
   for (double& ports : four.mixed_per_cycle) ports = 4;
   CHECK(seconds(mixed, four) < 0.6 * seconds(mixed, two));
   CHECK(seconds(products, four) == seconds(products, two));
+}
+
+TEST_CASE("what is read comes too late where nobody asked for it, what is written does not") {
+  // A little of a large input is read between results that go to memory.
+  const std::string text = R"(kernel k(a: f32[4096, 512] in, y: f32[4096, 8192] out) {
+  for i in 4096 {
+    for j in 512 {
+      for l in 16 vector(16) {
+        y[i, j*16 + l] = exp2((a[i, j] + 1:f32))
+      }
+    }
+  }
+})";
+  KernelPlan plan;
+  plan.kernel = ast::parse(text);
+  plan.hash = ast::structural_hash(plan.kernel);
+  const Cost c = cost(plan, test::target(), test::machine());
+  const auto hidden = std::find_if(c.terms.begin(), c.terms.end(),
+                                   [](const CostTerm& t) { return t.name == "not overlapped"; });
+  REQUIRE((hidden != c.terms.end()));
+  CHECK(hidden->seconds < 0.25 * c.seconds);
 }
 
 TEST_CASE("lines a page apart take the time that they take on the machine, others do not") {

@@ -49,9 +49,9 @@ Placed FunctionEmitter::operation(Op op, DType result, DType operand, std::span<
 std::optional<Placed> FunctionEmitter::scaled(const ast::Value& value, const Known& known, int least_level) {
   if (!state_.target.has_scalef || !can_scale(lanes_) || (value.op != Op::Mul && value.op != Op::Fma))
     return {};
-  const auto scaled = ast::math::as_scaled(value.sources[0], value.sources[1]);
-  if (!scaled) return {};
-  const Placed y = known.at(scaled->y.get()), n = known.at(scaled->n.get());
+  const auto parts = ast::math::as_scaled(value.sources[0], value.sources[1]);
+  if (!parts) return {};
+  const Placed y = known.at(parts->y.get()), n = known.at(parts->n.get());
   if (!n.value->getType()->isVectorTy()) return {};
   constexpr uint32_t kScale = 0x4000; // beside the ops' codes
   const int level = std::max({y.level, n.level, least_level});
@@ -59,9 +59,9 @@ std::optional<Placed> FunctionEmitter::scaled(const ast::Value& value, const Kno
   const Placed product{once(level, kScale, nullptr, args, [&] { return scale(b_, args[0], args[1]); }),
                        level};
   if (value.op == Op::Mul)
-    return scaled->negated ? operation(Op::Neg, value.dtype, value.dtype, std::array{product}, least_level)
-                           : product;
-  return operation(scaled->negated ? Op::Sub : Op::Add, value.dtype, value.dtype,
+    return parts->negated ? operation(Op::Neg, value.dtype, value.dtype, std::array{product}, least_level)
+                          : product;
+  return operation(parts->negated ? Op::Sub : Op::Add, value.dtype, value.dtype,
                    std::array{known.at(value.sources[2].get()), product}, least_level);
 }
 
