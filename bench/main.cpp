@@ -6,6 +6,7 @@
 
 #include "commands.hpp"
 #include "digits.hpp"
+#include "search/profile.hpp"
 
 using namespace lathe::bench;
 
@@ -179,6 +180,10 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
     if (!options.data.empty()) set_digits_path(options.data);
+    if (const std::string fault = lathe::search::machine_profile_fault();
+        !fault.empty() && chosen != &machine_command)
+      fmt::print(stderr, "lathe-bench: {}; the model goes by defaults until `lathe-bench machine`\n",
+                 one_line(fault));
     return chosen(options);
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e); // --help

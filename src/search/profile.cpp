@@ -151,23 +151,42 @@ void store_machine_profile(const MachineProfile& profile) {
   write_atomically(machine_profile_path(), to_json(profile).dump(2) + "\n");
 }
 
-MachineProfile machine_profile() {
+namespace {
+struct Known {
+  MachineProfile profile = default_machine_profile();
+  std::string fault;
+};
+
+/// A profile that can't be used costs only accuracy: the defaults stand until the machine is measured again.
+Known read_profile(const std::string& path) {
+  Known known;
+  std::ifstream in(path);
+  if (!in) return known;
+  try {
+    MachineProfile stored = from_json(nlohmann::json::parse(in));
+    if (stored.fingerprint == known.profile.fingerprint)
+      known.profile = stored;
+    else
+      known.fault = path + ": of another machine or version";
+  } catch (const std::exception& e) {
+    known.fault = path + ": damaged, or of another version (" + e.what() + ")";
+  }
+  return known;
+}
+
+const Known& known_profile() {
   static std::mutex mutex;
-  static std::map<std::string, MachineProfile> known; // by path: the environment may change between calls
+  static std::map<std::string, Known> known; // by path: the environment may change between calls
   const std::string path = machine_profile_path();
   std::lock_guard lock(mutex);
-  if (auto it = known.find(path); it != known.end()) return it->second;
-  MachineProfile profile = default_machine_profile();
-  if (std::ifstream in(path); in) {
-    try {
-      MachineProfile stored = from_json(nlohmann::json::parse(in));
-      if (stored.fingerprint == profile.fingerprint) profile = stored;
-    } catch (const std::exception&) {
-      // A damaged profile costs only accuracy: the defaults stand until the machine is measured again.
-    }
-  }
-  return known.emplace(path, profile).first->second;
+  auto it = known.find(path);
+  if (it == known.end()) it = known.emplace(path, read_profile(path)).first;
+  return it->second;
 }
+} // namespace
+
+MachineProfile machine_profile() { return known_profile().profile; }
+std::string machine_profile_fault() { return known_profile().fault; }
 
 Limit machine_limit(const MachineProfile& machine, int threads, int element_bytes, double flops,
                     const CompulsoryTraffic& traffic) {

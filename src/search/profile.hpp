@@ -40,7 +40,10 @@ struct MachineProfile {
 MachineProfile machine_profile();
 /// The defaults with this machine's cache sizes, cores and fingerprint.
 MachineProfile default_machine_profile();
-/// Where it is stored: machine.json beside the database. A damaged file counts as none.
+/// Why what is stored is not used: damaged, of another machine or of another version. Empty if it is used, or
+/// nothing is stored.
+std::string machine_profile_fault();
+/// Where it is stored: machine.json beside the database.
 std::string machine_profile_path();
 /// For later processes. Throws Error(File) if it can't be written.
 void store_machine_profile(const MachineProfile& profile);

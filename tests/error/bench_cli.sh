@@ -71,6 +71,11 @@ refused 'no file is given' db import
 refused '/nonexistent/log' db import --file /nonexistent/log
 refused 'is no age' db prune --older -1
 
+echo '{' >"$LATHE_CACHE_DIR/machine.json"
+accepted 'verified' run matmul --shape 16x16x16
+grep -qF 'machine.json: damaged' "$LATHE_CACHE_DIR/err" || complain 'run: a damaged machine.json is not reported'
+rm "$LATHE_CACHE_DIR/machine.json"
+
 accepted 'lathe-bench list' --help
 for command in list run tune emit machine overhead compare joint demo explain rank db; do accepted '--json' $command --help; done
 accepted 'MxNxK' list

@@ -93,6 +93,7 @@ TEST_CASE("a stored profile is what was stored; one that says less, or nothing, 
     CHECK(read.latency.through_memory == 7);
     CHECK(read.levels[1].line_seconds == 11e-9);
     CHECK(read.levels[1].line_of_page_seconds == 13e-9);
+    CHECK(machine_profile_fault() == "");
   }
   {
     const CacheDir dir;
@@ -101,11 +102,20 @@ TEST_CASE("a stored profile is what was stored; one that says less, or nothing, 
                      replaced(test::bytes_of(machine_profile_path()), "latency_cycles", "forgotten"));
     CHECK(machine_profile().latency.add == Latency{}.add);
     CHECK(machine_profile().mixed_per_cycle[1] == MachineProfile{}.mixed_per_cycle[1]);
+    CHECK(machine_profile_fault().find("latency_cycles") != std::string::npos);
   }
   {
     const CacheDir dir;
     test::write_file(machine_profile_path(), "{\"cores\": ");
     CHECK(machine_profile().latency.add == Latency{}.add);
+    CHECK(machine_profile_fault().find("machine.json: damaged") != std::string::npos);
+  }
+  {
+    const CacheDir dir;
+    m.fingerprint = "another";
+    store_machine_profile(m);
+    CHECK(machine_profile().latency.add == Latency{}.add);
+    CHECK(machine_profile_fault().find("of another machine") != std::string::npos);
   }
 }
 
