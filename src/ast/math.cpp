@@ -7,8 +7,7 @@
 // another function are recognised here, as a * b + c is for Fma, and done in one:
 //   Exp2(x * log2 e)   e^x               Log2(x) * ln 2         log x
 //   Sin(x + pi/2)      cos x             Log2(x) * log10(2)     log10 x
-//   0 < x ? x : 0 - x  |x|, which clears one bit
-//   Sin(x) / cos x     tan x
+//   Sin(x) / cos x     tan x              0 < x ? x : 0 - x      |x|
 #include "ast/math.hpp"
 
 #include <numbers>

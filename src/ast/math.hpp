@@ -60,13 +60,13 @@ inline V horner(V x, std::initializer_list<double> coefficients) {
 
 V exp(V x);
 V exp2(V x);
-/// What both end with, y * 2^n rounded once, or that negated, of the product a * b that is its last step: for
-/// targets that have an instruction for all of it.
+/// What both end with, y * 2^n rounded once, or that negated, of the product that is its last step, in v or
+/// in the Fma that v is: for targets that have an instruction for all of it.
 struct Scaled {
   ValueRef y, n; // n: f32, a whole number
   bool negated = false;
 };
-std::optional<Scaled> as_scaled(const ValueRef& a, const ValueRef& b);
+std::optional<Scaled> as_scaled(const Value& v);
 V log(V x);
 V log2(V x);
 V log10(V x);

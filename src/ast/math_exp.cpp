@@ -25,12 +25,10 @@ constexpr double kShift = kRound + 254;
 
 } // namespace
 
-std::optional<Scaled> as_scaled(const ValueRef& a, const ValueRef& b) {
-  if (a->op == Op::Neg) { // as sums take it in
-    auto scaled = as_scaled(a->sources[0], b);
-    if (scaled) scaled->negated = !scaled->negated;
-    return scaled;
-  }
+std::optional<Scaled> as_scaled(const Value& v) {
+  if (v.op != Op::Mul && v.op != Op::Fma) return {};
+  const bool negated = v.sources[0]->op == Op::Neg; // as sums take it in
+  const ValueRef &a = negated ? v.sources[0]->sources[0] : v.sources[0], &b = v.sources[1];
   if (a->op != Op::Mul || b->op != Op::Bitcast || b->dtype != DType::F32) return {};
   const ValueRef& shifted_up = b->sources[0];
   if (shifted_up->op != Op::Shl || shifted_up->sources[0]->op != Op::Sub) return {};
@@ -38,7 +36,7 @@ std::optional<Scaled> as_scaled(const ValueRef& a, const ValueRef& b) {
   if (biased->op != Op::Bitcast || biased->sources[0]->dtype != DType::F32) return {};
   const V y{a->sources[0]}, shifted{biased->sources[0]};
   if (apply(Op::Mul, {a}, {b}).v != scale(y, bits(shifted)).v) return {};
-  return Scaled{y.v, (shifted - f32(kShift)).v};
+  return Scaled{y.v, (shifted - f32(kShift)).v, negated};
 }
 
 V exp(V x) {

@@ -36,9 +36,9 @@ public:
 
   /// Scalars among the arguments are repeated where another has lanes.
   Operand apply(Op op, DType result, std::vector<Operand> args) const;
-  /// Of floats: a > b ? a : b (larger) or a < b ? a : b.
   /// y * 2^n, where the dialect has a function for it.
   Operand scale(const Operand& y, const Operand& n) const;
+  /// Of floats: a > b ? a : b (larger) or a < b ? a : b.
   Operand extreme(bool larger, const Operand& a, const Operand& b) const;
   /// `value` with `lanes` lanes, and as a mask of `mask_bytes` if it is a Bool.
   Operand widen(const Operand& value, int lanes, int mask_bytes) const;

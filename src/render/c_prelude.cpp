@@ -136,7 +136,8 @@ constexpr const char* kFusedMultiplyAdd = R"(
 )";
 
 constexpr const char* kScale = R"(
-/* y * 2^n for n in [-252, 254], in two factors, so that a subnormal result is rounded once. */
+/* y * 2^n for n in [-252, 254], in two factors, so that a subnormal result is rounded once:
+   12583166 is 1.5 * 2^23, which leaves n in the low bits, and 254. */
 LATHE_FN float lathe_scale_f32(float y, float n) {
   const uint32_t biased = lathe_bits_f32_to_u32(n + 12583166.0f), half = biased >> 1;
   return y * lathe_bits_u32_to_f32(half << 23) * lathe_bits_u32_to_f32((biased - half) << 23);

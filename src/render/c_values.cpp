@@ -77,8 +77,7 @@ std::optional<Expr> as_position_condition(const ast::Value& v) {
 } // namespace
 
 std::optional<ast::math::Scaled> CFamily::as_scaled(const ast::Value& v) const {
-  if (!dialect_.has_scale() || (v.op != Op::Mul && v.op != Op::Fma)) return {};
-  return ast::math::as_scaled(v.sources[0], v.sources[1]);
+  return dialect_.has_scale() ? ast::math::as_scaled(v) : std::nullopt;
 }
 
 Operand CFamily::value(const ast::ValueRef& root, const Chunk* chunk) {

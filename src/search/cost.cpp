@@ -6,6 +6,7 @@
 
 #include "render/prefetch.hpp"
 #include "search/machine_limits.hpp"
+#include "search/parallelism.hpp"
 #include "search/search.hpp"
 #include "search/traffic.hpp"
 
@@ -16,7 +17,7 @@ constexpr double kLoopInstructions = 2; // increment, compare and branch
 constexpr double kLoopEntryCycles = 2;
 constexpr double kMispredictCycles = 14; // at the end of a loop too long for the predictor to count
 constexpr double kPredictedTrips = 24;
-constexpr double kMultipliers = 2;
+constexpr double kMultipliers = 2;     // of the vector ports
 constexpr double kFrontEnd = 6;        // instructions a cycle
 constexpr double kLoadsPerCycle = 1.7; // of two, sustained
 constexpr double kLoadsShow = 0.15;    // share of loads and arithmetic that doesn't run side by side
@@ -43,7 +44,7 @@ constexpr double kKernelsBetween = 2; // with their constants, till memory for i
 constexpr double kLostAtMost = 0.5;   // of such memory: lines go back to where they came from meanwhile
 constexpr double kCutElsewhere = 0.5; // chance that a value's part was not made by the thread that reads it
 constexpr double kSharedFades = 2;    // times too large for the last level; of what is less, a share stays
-constexpr double kPage = 4096, kFirstTlb = 96, kSecondTlb = 2048;
+constexpr double kFirstTlb = 96, kSecondTlb = 2048;
 constexpr double kFirstTlbMiss = 1e-9, kSecondTlbMiss = 9e-9;
 
 double instructions_of(const Work& w) { return w.arithmetic + w.loads + w.stores + w.other; }
@@ -132,53 +133,6 @@ int phase_of(const Features& f, int loop) {
   }
   const Work& body = f.loops[loop].body;
   return body.arithmetic + body.loads + body.stores + body.other > kWindow ? nest : loop;
-}
-
-/// How much longer than the average iteration of parallel loop `l` the longest may be, going by the loops
-/// inside that have shorter trips in some.
-double unevenness(const Features& f, int l) {
-  double most = 1;
-  std::array<double, 64> above{1}; // by depth below l
-  for (int inner = l + 1; inner < f.loops[l].end; ++inner) {
-    const LoopInfo& loop = f.loops[inner];
-    const auto below = static_cast<size_t>(loop.depth - f.loops[l].depth);
-    if (below >= above.size()) continue;
-    above[below] = above[below - 1];
-    if (!loop.loop->extent.is_const() && depends_on(loop.loop->extent, f.loops[l].loop->var))
-      above[below] *= std::max(1.0, static_cast<double>(loop.loop->extent.hi()) / std::max(1.0, loop.extent));
-    most = std::max(most, above[below]);
-  }
-  return most;
-}
-
-/// How many times faster the parallel loops of a nest make it. Each thread begins with as many units in a row
-/// as the others; units are not divided, and the last ones may be shorter.
-double parallelism(const Features& f, int nest, const Target& target) {
-  double units = 1, locals = 1, longest = 1;
-  for (int l = nest; l < f.loops[nest].end; ++l) {
-    const auto kind = f.loops[l].loop->kind;
-    if (kind == ast::LoopKind::Parallel || kind == ast::LoopKind::Group) {
-      units = std::max(units, 1.0) * std::max(1.0, f.loops[l].extent);
-      if (!target.gpu && target.threads > 1) longest = std::max(longest, unevenness(f, l));
-    }
-    if (kind == ast::LoopKind::Local) locals *= std::max(1.0, f.loops[l].extent);
-  }
-  if (target.gpu) return std::max(1.0, std::min(units, 256.0) * std::min(locals, 256.0));
-  const double threads = target.threads;
-  if (units <= 1 || threads <= 1) return 1;
-  longest = std::min(longest, units);
-  // In average units. Either only the last is short, or they shrink and the threads share what is left.
-  const double last = std::max(0.0, units - (units - 1) * longest);
-  const double in_turn =
-      std::max(std::ceil((units - 1) / threads) * longest, (std::ceil(units / threads) - 1) * longest + last);
-  const double shared = (units - longest) / threads + longest;
-  return units / std::min(in_turn, std::max(shared, longest));
-}
-
-bool has_parallel(const Features& f, int nest) {
-  for (int l = nest; l < f.loops[nest].end; ++l)
-    if (f.loops[l].loop->kind == ast::LoopKind::Parallel) return true;
-  return false;
 }
 
 /// Terms in a fixed order, so that costing a kernel needs no strings.
@@ -288,7 +242,7 @@ void read_phases(const Target& target, const MachineProfile& machine, Workspace&
     });
   }
   const auto tlb = [&](double entries) {
-    return CacheShape{entries * kPage, kPage, 0, 0, false, false, 0, 0, threads};
+    return CacheShape{entries * kPage, double{kPage}, 0, 0, false, false, 0, 0, threads};
   };
   share_out(tlb(kFirstTlb), [](Phase& p, const Traffic& t, size_t) { add(t, p.near_pages); });
   share_out(tlb(kSecondTlb), [](Phase& p, const Traffic& t, size_t) { add(t, p.far_pages); });
@@ -298,9 +252,10 @@ double link_seconds(const Traffic& t, const MachineProfile& machine, size_t leve
   const MachineProfile::Level& from = machine.levels[level];
   const double read = from.read_bytes_per_second;
   // Short runs come without the prefetcher's help, which costs most where latency is longest.
-  const double late = level >= 2 ? t.scattered / 64 * std::max(0.0, from.line_seconds - 64 / read) +
-                                       t.by_pages / 64 * (from.line_of_page_seconds - from.line_seconds)
-                                 : kNearLate * t.scattered / read;
+  const double late = level >= 2
+                          ? t.scattered / kCacheLine * std::max(0.0, from.line_seconds - kCacheLine / read) +
+                                t.by_pages / kCacheLine * (from.line_of_page_seconds - from.line_seconds)
+                          : kNearLate * t.scattered / read;
   // A line that goes to the second level is read there first and takes its way twice; one that goes further
   // is read while others are written.
   const double written =
@@ -371,8 +326,8 @@ double add_phase(const Workspace& space, int index, const MachineProfile& machin
   const double by_hints =
       far > 0 ? (far_reads - std::min(burst, far_reads)) * std::min(1.0, phase.spread / far) : 0;
   data -= std::min(burst, far_reads) + by_hints;
-  double stray = kStrayStore * beyond_near.stray / 64 / ways, stored_meanwhile = 0;
-  if (beyond_near.written / 64 <= kStoreBuffer * compute.iterations) {
+  double stray = kStrayStore * beyond_near.stray / kCacheLine / ways, stored_meanwhile = 0;
+  if (beyond_near.written / kCacheLine <= kStoreBuffer * compute.iterations) {
     const double memory_idles = std::max(0.0, compute.inside * cycle / ways - phase.from_memory_inside);
     stored_meanwhile = std::min(far_writes + stray, memory_idles);
     const double share = stored_meanwhile / std::max(1e-15, far_writes + stray);
@@ -380,7 +335,7 @@ double add_phase(const Workspace& space, int index, const MachineProfile& machin
     stray *= 1 - share;
   }
   // Lines from the second level that nothing foresaw take their time, whatever the link could carry.
-  data = std::max(data, kNearLine * phase.links[0].scattered / 64 / ways);
+  data = std::max(data, kNearLine * phase.links[0].scattered / kCacheLine / ways);
   // The longest of computing, moving and hints counts in full, the others as far as they don't hide behind
   // it.
   const double longest = std::max({seconds, data, by_hints});
@@ -391,7 +346,7 @@ double add_phase(const Workspace& space, int index, const MachineProfile& machin
     shows += (kNearShows + kNearNotForeseen * std::max(0.0, 1 - phase.near_asked / near)) * link[0];
   double hidden = burst + std::max(0.0, shows - waiting.meanwhile) + stray;
   if (far > 0) {
-    const double for_each_line = compute.instructions / (far / 64);
+    const double for_each_line = compute.instructions / (far / kCacheLine);
     const double late = std::max(0.0, 1 - phase.asked / far) * std::min(1.0, for_each_line / kInWindow);
     hidden += kNotForeseen * late * std::min(seconds, std::max(0.0, far_reads - burst));
   }

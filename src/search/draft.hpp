@@ -12,8 +12,6 @@
 
 namespace lathe::search {
 
-constexpr int64_t kCacheLine = 64; // bytes, as hints ask for them
-
 /// Why a move is not legal; empty if it is.
 using Verdict = std::string;
 

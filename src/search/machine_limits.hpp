@@ -1,9 +1,11 @@
-// What the model and its lower bound both take for granted of a machine.
+// What the search takes for granted of a machine.
 #pragma once
 #include "search/search.hpp"
 
 namespace lathe::search {
 
+constexpr int64_t kCacheLine = 64,
+                  kPage = 4096;       // bytes; the sets of a nearest cache begin anew with each page
 constexpr double kBandwidthCores = 8; // about here main memory is saturated
 
 /// Of the target's vectors, in MachineProfile::flops_per_second.

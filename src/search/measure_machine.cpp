@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "core/storage.hpp"
+#include "search/machine_limits.hpp"
 
 // The widths are compiled for their instruction sets here and chosen at run time; elsewhere only the
 // compiler's default is measured.
@@ -45,7 +46,7 @@ template <class F> double shortest(int runs, F&& f) {
 
 volatile float sink;
 
-enum class Work {
+enum class Kind {
   MultiplyAdd, // on accumulators that don't wait for each other
   Mixed,       // so are these: of four instructions two multiply and add, one adds and one is logic
   AddInTurn,   // from here on each takes in the result of the last
@@ -53,12 +54,11 @@ enum class Work {
   AddInMemory,
 };
 constexpr int kAccumulators = 12; // latency 4 on two units needs 8; the narrow widths have 16 registers
-constexpr int64_t kPage = 4096;
-constexpr int kOperands = 64; // in memory, so that nothing is known of them
+constexpr int kOperands = 64;     // in memory, so that nothing is known of them
 
 /// `rounds` operations, of each accumulator where there are several.
 template <class V>
-inline __attribute__((always_inline)) void arithmetic(Work work, const float* operands, int64_t rounds) {
+inline __attribute__((always_inline)) void arithmetic(Kind kind, const float* operands, int64_t rounds) {
   LATHE_CONTRACT
   typedef int32_t Ints __attribute__((vector_size(sizeof(V))));
   V acc[kAccumulators];
@@ -68,13 +68,13 @@ inline __attribute__((always_inline)) void arithmetic(Work work, const float* op
   const V a = V{} + 0.999f, b = V{} + 1e-3f;
   V x = a;
   volatile V in_memory = a;
-  switch (work) {
-  case Work::MultiplyAdd:
+  switch (kind) {
+  case Kind::MultiplyAdd:
     for (int64_t r = 0; r < rounds; ++r)
 #pragma GCC unroll 12
       for (int i = 0; i < kAccumulators; ++i) acc[i] = acc[i] * a + b;
     break;
-  case Work::Mixed:
+  case Kind::Mixed:
     for (int64_t r = 0; r < rounds; ++r)
 #pragma GCC unroll 12
       for (int i = 0; i < kAccumulators; ++i)
@@ -85,13 +85,13 @@ inline __attribute__((always_inline)) void arithmetic(Work work, const float* op
         else
           acc[i] = acc[i] * a + b;
     break;
-  case Work::AddInTurn:
+  case Kind::AddInTurn:
     for (int64_t r = 0; r < rounds; ++r) x = x + operands[r % kOperands];
     break;
-  case Work::MultiplyAddInTurn:
+  case Kind::MultiplyAddInTurn:
     for (int64_t r = 0; r < rounds; ++r) x = x * operands[r % kOperands] + b;
     break;
-  case Work::AddInMemory:
+  case Kind::AddInMemory:
     for (int64_t r = 0; r < rounds; ++r) in_memory = in_memory + b;
     x = in_memory;
     break;
@@ -100,19 +100,19 @@ inline __attribute__((always_inline)) void arithmetic(Work work, const float* op
   for (int i = 0; i < kAccumulators; ++i) x += acc[i];
   sink = x[0];
 }
-using Arithmetic = void (*)(Work, const float*, int64_t);
-LATHE_FAST void arithmetic_16(Work work, const float* operands, int64_t rounds) {
-  arithmetic<Floats16>(work, operands, rounds);
+using Arithmetic = void (*)(Kind, const float*, int64_t);
+LATHE_FAST void arithmetic_16(Kind kind, const float* operands, int64_t rounds) {
+  arithmetic<Floats16>(kind, operands, rounds);
 }
-LATHE_TARGET("avx2,fma") LATHE_FAST void arithmetic_16_fma(Work work, const float* operands, int64_t rounds) {
-  arithmetic<Floats16>(work, operands, rounds);
+LATHE_TARGET("avx2,fma") LATHE_FAST void arithmetic_16_fma(Kind kind, const float* operands, int64_t rounds) {
+  arithmetic<Floats16>(kind, operands, rounds);
 }
-LATHE_TARGET("avx2,fma") LATHE_FAST void arithmetic_32(Work work, const float* operands, int64_t rounds) {
-  arithmetic<Floats32>(work, operands, rounds);
+LATHE_TARGET("avx2,fma") LATHE_FAST void arithmetic_32(Kind kind, const float* operands, int64_t rounds) {
+  arithmetic<Floats32>(kind, operands, rounds);
 }
 LATHE_TARGET("avx512f,avx512vl,fma")
-LATHE_FAST void arithmetic_64(Work work, const float* operands, int64_t rounds) {
-  arithmetic<Floats64>(work, operands, rounds);
+LATHE_FAST void arithmetic_64(Kind kind, const float* operands, int64_t rounds) {
+  arithmetic<Floats64>(kind, operands, rounds);
 }
 
 /// Maxima in turn, each the larger or, if that is NaN, the new one.
@@ -192,8 +192,8 @@ void measure_arithmetic(MachineProfile& profile, const Widths& widths) {
   float operands[kOperands];
   for (int i = 0; i < kOperands; ++i) operands[i] = 1.0f / static_cast<float>(1 + i);
   constexpr int64_t rounds = 100'000; // a fraction of a millisecond: some run is not interrupted
-  const auto seconds = [&](Arithmetic run, Work work) {
-    return shortest(200, [&] { run(work, operands, rounds); }) / rounds;
+  const auto seconds = [&](Arithmetic run, Kind kind) {
+    return shortest(200, [&] { run(kind, operands, rounds); }) / rounds;
   };
   const Arithmetic narrow = widths.fma ? arithmetic_16_fma : arithmetic_16;
   const Arithmetic by_width[] = {narrow, widths.fma ? arithmetic_32 : narrow,
@@ -207,22 +207,22 @@ void measure_arithmetic(MachineProfile& profile, const Widths& widths) {
       profile.mixed_per_cycle[i] = profile.mixed_per_cycle[i - 1];
       continue;
     }
-    const double multiply_add = seconds(by_width[i], Work::MultiplyAdd) / kAccumulators;
+    const double multiply_add = seconds(by_width[i], Kind::MultiplyAdd) / kAccumulators;
     cycle = 2 * multiply_add;
     profile.flops_per_second[i] = 2.0 * (4 << i) / multiply_add;
-    profile.mixed_per_cycle[i] = cycle * kAccumulators / seconds(by_width[i], Work::Mixed);
+    profile.mixed_per_cycle[i] = cycle * kAccumulators / seconds(by_width[i], Kind::Mixed);
   }
   Latency& latency = profile.latency;
-  latency.add = seconds(by_width[2], Work::AddInTurn) / cycle;
-  latency.multiply_add = seconds(by_width[2], Work::MultiplyAddInTurn) / cycle;
+  latency.add = seconds(by_width[2], Kind::AddInTurn) / cycle;
+  latency.multiply_add = seconds(by_width[2], Kind::MultiplyAddInTurn) / cycle;
   const auto maximum = widths.fma ? maximum_in_turn_avx2 : maximum_in_turn;
   latency.maximum = shortest(200, [&] { maximum(operands, rounds); }) / rounds / cycle;
-  latency.through_memory = std::max(1.0, seconds(by_width[2], Work::AddInMemory) / cycle - latency.add);
+  latency.through_memory = std::max(1.0, seconds(by_width[2], Kind::AddInMemory) / cycle - latency.add);
 }
 
 /// Seconds of a line, read down columns of a matrix with rows of so many bytes: none is foreseen.
 double line_of_columns(const float* data, int64_t bytes, int64_t row_bytes) {
-  const int64_t rows = bytes / row_bytes, columns = std::min<int64_t>(16, row_bytes / 64),
+  const int64_t rows = bytes / row_bytes, columns = std::min<int64_t>(16, row_bytes / kCacheLine),
                 row = row_bytes / 4;
   return shortest(6,
                   [&] {
@@ -251,7 +251,7 @@ void measure_bandwidth(MachineProfile& profile, const Widths& widths) {
     });
     profile.levels[i].read_bytes_per_second =
         static_cast<double>(bytes) * static_cast<double>(passes) / seconds;
-    profile.levels[i].line_seconds = line_of_columns(data, bytes, kPage + 64);
+    profile.levels[i].line_seconds = line_of_columns(data, bytes, kPage + kCacheLine);
     profile.levels[i].line_of_page_seconds =
         std::max(profile.levels[i].line_seconds, line_of_columns(data, bytes, kPage));
   }

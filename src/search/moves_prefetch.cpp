@@ -5,6 +5,7 @@
 
 #include "ast/flat_index.hpp"
 #include "search/draft.hpp"
+#include "search/machine_limits.hpp"
 
 namespace lathe::search {
 

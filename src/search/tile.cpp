@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "search/draft.hpp"
+#include "search/machine_limits.hpp"
 
 namespace lathe::search {
 namespace {

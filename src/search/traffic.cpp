@@ -5,6 +5,8 @@
 #include <cmath>
 #include <tuple>
 
+#include "search/machine_limits.hpp"
+
 namespace lathe::search {
 namespace {
 
@@ -12,9 +14,7 @@ constexpr double kUsable = 0.75; // of a cache: the rest is lost to other data a
 constexpr double kPrefetchedRun = 2048; // bytes in a row after which the prefetcher has all its effect
 constexpr double kStrayRun = 128;       // bytes in a row from which on stores do not wait for each line
 constexpr double kPageRun = 256;        // and from which a page is worth its miss
-constexpr double kPageBytes = 4096;     // the sets of a nearest cache begin anew with each
-constexpr double kLineBytes = 64;
-constexpr double kForeseenStep = 2048; // bytes from one run to the next up to which a prefetcher follows
+constexpr double kForeseenStep = 2048;  // bytes from one run to the next up to which a prefetcher follows
 constexpr double kStreams = 16, kNearStreams = 4;      // runs that a prefetcher follows side by side
 constexpr double kDisplacedNear = 1.5, kDisplaced = 3; // lines lost for each one too many for its set
 
@@ -345,7 +345,7 @@ private:
     t.by_pages += part * by_pages(m);
   }
   double scattered(const Merged& m, double bytes) const {
-    const double enough = cache_.line > 64 ? kPageRun : kPrefetchedRun;
+    const double enough = cache_.line > kCacheLine ? kPageRun : kPrefetchedRun;
     return m.run < enough && (cache_.nearest || !m.prefetched) ? bytes * (1 - m.run / enough) : 0;
   }
 
@@ -353,7 +353,7 @@ private:
   static double by_pages(const Merged& m) {
     const auto apart = static_cast<uint64_t>(std::min(m.apart, 1e18));
     const double aligned = static_cast<double>(apart & (~apart + 1));
-    return std::min(1.0, aligned / kPageBytes) * kLineBytes / std::max(kLineBytes, m.run);
+    return std::min(1.0, aligned / kPage) / std::max(1.0, m.run / kCacheLine);
   }
 
   static double stray(const Merged& m, double bytes) {

@@ -1,5 +1,6 @@
 // Files of a test.
 #pragma once
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -34,5 +35,14 @@ inline std::string bytes_of(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
 }
+
+/// The cache directory of this process, while it lives: an empty one of its own.
+struct CacheDir : TemporaryDir {
+  CacheDir() { ::setenv("LATHE_CACHE_DIR", path.c_str(), 1); }
+  ~CacheDir() { ::setenv("LATHE_CACHE_DIR", before.c_str(), 1); } // empty: as if it were not set
+
+private:
+  std::string before = ::getenv("LATHE_CACHE_DIR") ? ::getenv("LATHE_CACHE_DIR") : "";
+};
 
 } // namespace lathe::test

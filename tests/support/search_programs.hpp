@@ -28,6 +28,14 @@ inline search::Target target(int threads = 1) {
   return t;
 }
 
+/// A kernel of a plan, from its text.
+inline search::KernelPlan plan_of(const std::string& text) {
+  search::KernelPlan plan;
+  plan.kernel = ast::parse(text);
+  plan.hash = ast::structural_hash(plan.kernel);
+  return plan;
+}
+
 /// The reason why a move is not legal, without the move's own text; empty if it is.
 inline std::string why_not(const search::Plan& plan, const char* move) {
   const std::string reason = search::apply(plan, search::parse_move(move), target()).reason;

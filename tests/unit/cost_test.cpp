@@ -14,10 +14,7 @@ using test::replaced;
 namespace {
 
 search::Cost cost_of(const std::string& text, const Target& t = test::target()) {
-  KernelPlan plan;
-  plan.kernel = ast::parse(text);
-  plan.hash = ast::structural_hash(plan.kernel);
-  return cost(plan, t, test::machine());
+  return cost(test::plan_of(text), t, test::machine());
 }
 /// Without the launch, which says nothing about loops.
 double seconds(const std::string& text, const Target& t = test::target()) {
@@ -335,8 +332,7 @@ TEST_CASE("two threads gain as much as their parts are equal") {
 }
 
 TEST_CASE("the model is quick") {
-  KernelPlan plan;
-  plan.kernel = ast::parse(sum_with(8));
+  const KernelPlan plan = test::plan_of(sum_with(8));
   const auto start = std::chrono::steady_clock::now();
   double sum = 0;
   for (int i = 0; i < 5000; ++i) sum += cost(plan, test::target(), test::machine()).seconds;

@@ -2,7 +2,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "search/measure_machine.hpp"
 #include "support/kernel_text.hpp"
@@ -15,10 +14,7 @@ using test::replaced;
 namespace {
 
 double seconds(const std::string& text, const MachineProfile& machine) {
-  KernelPlan plan;
-  plan.kernel = ast::parse(text);
-  plan.hash = ast::structural_hash(plan.kernel);
-  return cost(plan, test::target(), machine).seconds - machine.launch_seconds;
+  return cost(test::plan_of(text), test::target(), machine).seconds - machine.launch_seconds;
 }
 
 /// COMBINE over 1024 numbers into one, in a register.
@@ -47,12 +43,6 @@ std::string down_columns(int row_floats) {
 })",
                   "ROW", std::to_string(row_floats));
 }
-
-/// The cache directory of this process, while it lives.
-struct CacheDir : test::TemporaryDir {
-  CacheDir() { setenv("LATHE_CACHE_DIR", path.c_str(), 1); }
-  ~CacheDir() { unsetenv("LATHE_CACHE_DIR"); }
-};
 
 } // namespace
 
@@ -83,7 +73,7 @@ TEST_CASE("a stored profile is what was stored; one that says less, or nothing, 
   m.levels[1].line_seconds = 11e-9;
   m.levels[1].line_of_page_seconds = 13e-9;
   {
-    const CacheDir dir;
+    const test::CacheDir dir;
     store_machine_profile(m);
     const MachineProfile read = machine_profile();
     CHECK(read.mixed_per_cycle[1] == 2.5);
@@ -96,7 +86,7 @@ TEST_CASE("a stored profile is what was stored; one that says less, or nothing, 
     CHECK(machine_profile_fault() == "");
   }
   {
-    const CacheDir dir;
+    const test::CacheDir dir;
     store_machine_profile(m);
     test::write_file(machine_profile_path(),
                      replaced(test::bytes_of(machine_profile_path()), "latency_cycles", "forgotten"));
@@ -105,13 +95,13 @@ TEST_CASE("a stored profile is what was stored; one that says less, or nothing, 
     CHECK(machine_profile_fault().find("latency_cycles") != std::string::npos);
   }
   {
-    const CacheDir dir;
+    const test::CacheDir dir;
     test::write_file(machine_profile_path(), "{\"cores\": ");
     CHECK(machine_profile().latency.add == Latency{}.add);
     CHECK(machine_profile_fault().find("machine.json: damaged") != std::string::npos);
   }
   {
-    const CacheDir dir;
+    const test::CacheDir dir;
     m.fingerprint = "another";
     store_machine_profile(m);
     CHECK(machine_profile().latency.add == Latency{}.add);
@@ -185,10 +175,7 @@ TEST_CASE("what is read comes too late where nobody asked for it, what is writte
     }
   }
 })";
-  KernelPlan plan;
-  plan.kernel = ast::parse(text);
-  plan.hash = ast::structural_hash(plan.kernel);
-  const Cost c = cost(plan, test::target(), test::machine());
+  const Cost c = cost(test::plan_of(text), test::target(), test::machine());
   const auto hidden = std::find_if(c.terms.begin(), c.terms.end(),
                                    [](const CostTerm& t) { return t.name == "not overlapped"; });
   REQUIRE((hidden != c.terms.end()));

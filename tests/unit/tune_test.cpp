@@ -17,22 +17,6 @@ using namespace lathe;
 
 namespace {
 
-/// Kept plans and the database in a folder of their own.
-class OwnCache {
-public:
-  OwnCache() : before_(::getenv("LATHE_CACHE_DIR") ? ::getenv("LATHE_CACHE_DIR") : "") {
-    ::setenv("LATHE_CACHE_DIR", dir_.path.c_str(), 1);
-  }
-  ~OwnCache() { ::setenv("LATHE_CACHE_DIR", before_.c_str(), 1); } // empty: as if it were not set
-  OwnCache(const OwnCache&) = delete;
-  OwnCache& operator=(const OwnCache&) = delete;
-  std::filesystem::path path() const { return dir_.path; }
-
-private:
-  test::TemporaryDir dir_;
-  std::string before_;
-};
-
 CompileOptions with_database() {
   CompileOptions options = on(default_device(), 1);
   options.use_database = true;
@@ -69,7 +53,7 @@ TEST_CASE("tuning that ends before it has measured a plan keeps the untuned one"
 }
 
 TEST_CASE("what an older version has stored gives way to what is better today, whatever time it says") {
-  const OwnCache cache;
+  const test::CacheDir cache;
   const auto program =
       pipeline::lowered({{"y", Tensor::input("x", {113, 96}).matmul(Tensor::input("w", {96, 107}))}});
   CHECK(tuned(program).measured_seconds > 0);
@@ -93,7 +77,7 @@ TEST_CASE("what an older version has stored gives way to what is better today, w
 }
 
 TEST_CASE("tuning that ends before it has measured a plan keeps the one that is stored") {
-  const OwnCache cache;
+  const test::CacheDir cache;
   const auto program = pipeline::lowered({{"y", Tensor::input("x", {61, 33}).softmax(-1)}});
   tuned(program);
   search::Database database;
@@ -143,13 +127,13 @@ TEST_CASE("of each kernel's schedules the one is taken that is fastest in the pr
 }
 
 TEST_CASE("plans that are kept on disk name the sources that have found them") {
-  const OwnCache cache;
+  const test::CacheDir cache;
   const auto program = pipeline::lowered({{"y", Tensor::input("x", {59, 31}).sum(0)}});
   pipeline::schedule(program, on(default_device(), 1));
   const std::string sources = pipeline::search_sources();
   CHECK(sources.size() == 16);
   int plans = 0;
-  for (const auto& file : std::filesystem::directory_iterator(cache.path() / "plans")) {
+  for (const auto& file : std::filesystem::directory_iterator(cache.path / "plans")) {
     if (file.path().extension() != ".moves") continue;
     ++plans;
     CHECK(test::bytes_of(file.path()).find(sources) != std::string::npos);

@@ -47,9 +47,8 @@ Placed FunctionEmitter::operation(Op op, DType result, DType operand, std::span<
 
 /// A product that is y * 2^n, and what is added to it, where the target scales vectors of as many lanes.
 std::optional<Placed> FunctionEmitter::scaled(const ast::Value& value, const Known& known, int least_level) {
-  if (!state_.target.has_scalef || !can_scale(lanes_) || (value.op != Op::Mul && value.op != Op::Fma))
-    return {};
-  const auto parts = ast::math::as_scaled(value.sources[0], value.sources[1]);
+  if (!state_.target.has_scalef || !can_scale(lanes_)) return {};
+  const auto parts = ast::math::as_scaled(value);
   if (!parts) return {};
   const Placed y = known.at(parts->y.get()), n = known.at(parts->n.get());
   if (!n.value->getType()->isVectorTy()) return {};
@@ -130,7 +129,7 @@ bool FunctionEmitter::accumulates_product(const ast::Store& store) const {
   const ast::Value& value = *store.value;
   return state_.target.has_fma && store.combine == Op::Add && value.op == Op::Mul &&
          (value.dtype == DType::F32 || value.dtype == DType::F64) &&
-         !(state_.target.has_scalef && ast::math::as_scaled(value.sources[0], value.sources[1]));
+         !(state_.target.has_scalef && ast::math::as_scaled(value));
 }
 
 Value* FunctionEmitter::combined(const ast::Store& store, Value* old) {
