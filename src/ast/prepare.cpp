@@ -1,9 +1,12 @@
 #include "ast/prepare.hpp"
 
+#include "ast/interleave.hpp"
+
 namespace lathe::ast {
 
 Kernel prepare(const Kernel& scheduled) {
-  return expand_math(keep_accumulators(expand_unrolled(peel_guards(partition_tails(scheduled)))));
+  return interleave_copies(
+      expand_math(keep_accumulators(expand_unrolled(peel_guards(partition_tails(scheduled))))));
 }
 
 } // namespace lathe::ast

@@ -12,7 +12,7 @@ Kernel peel_guards(const Kernel&);
 double share_guarded(const For& loop, Expr guard);
 
 /// A scheduled kernel in the form that renderers take: partition_tails, peel_guards, expand_unrolled,
-/// keep_accumulators and expand_math, one after the other.
+/// keep_accumulators, expand_math and interleave_copies, one after the other.
 Kernel prepare(const Kernel& scheduled);
 
 } // namespace lathe::ast

@@ -151,7 +151,10 @@ Operand CFamily::leaf_or_op(const ast::ValueRef& v, const Chunk* chunk, const Me
   if (const auto extreme = as_extreme(*v))
     return ops_.extreme(extreme->larger, memo.at(extreme->a.get()), memo.at(extreme->b.get()));
   if (const auto scaled = as_scaled(*v)) {
-    const Operand product = ops_.scale(memo.at(scaled->y.get()), memo.at(scaled->n.get()));
+    // Where the shifted n is read from a register, n itself may be known to another statement only.
+    const auto n = memo.find(scaled->n.get());
+    const Operand product =
+        ops_.scale(memo.at(scaled->y.get()), n == memo.end() ? value(scaled->n, chunk) : n->second);
     if (v->op == Op::Mul) return scaled->negated ? ops_.apply(Op::Neg, v->dtype, {product}) : product;
     return ops_.apply(scaled->negated ? Op::Sub : Op::Add, v->dtype, {memo.at(v->sources[2].get()), product});
   }

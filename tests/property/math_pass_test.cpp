@@ -164,3 +164,19 @@ TEST_CASE("f16 and bf16 are expanded by way of f32, f64 is left alone") {
     CHECK(run(out) == run(k));
   }
 }
+
+TEST_CASE("e^x of what has an upper bound needs no other") {
+  const auto choices = [](const char* bounded) {
+    const Kernel k = expand_math(parse(fmt::format("kernel k(x: f32[8] in, y: f32[8] out) {{\nfor i in 8 {{\n"
+                                                   "y[i] = exp2({} * 1.442695:f32)\n}}\n}}",
+                                                   bounded)));
+    int count = 0;
+    visit(std::get<Store>(std::get<For>(k.body[0].node).body[0].node).value,
+          [&](const ValueRef& v) { count += v->op == Op::Where; });
+    return count;
+  };
+  CHECK(choices("x[i]") == 2);
+  CHECK(choices("where(x[i] < 88:f32, x[i], 88:f32)") == 2); // its own, and the lower one
+  CHECK(choices("where(x[i] < 90:f32, x[i], 90:f32)") == 3); // not low enough
+  CHECK(choices("where(88:f32 < x[i], x[i], 88:f32)") == 3); // a lower bound
+}

@@ -50,7 +50,10 @@ std::optional<Placed> FunctionEmitter::scaled(const ast::Value& value, const Kno
   if (!state_.target.has_scalef || !can_scale(lanes_)) return {};
   const auto parts = ast::math::as_scaled(value);
   if (!parts) return {};
-  const Placed y = known.at(parts->y.get()), n = known.at(parts->n.get());
+  // Where the shifted n is read from a register, n itself may be known to another statement only.
+  const auto n_known = known.find(parts->n.get());
+  const Placed y = known.at(parts->y.get()),
+               n = n_known == known.end() ? value_of(parts->n) : n_known->second;
   if (!n.value->getType()->isVectorTy()) return {};
   constexpr uint32_t kScale = 0x4000; // beside the ops' codes
   const int level = std::max({y.level, n.level, least_level});
