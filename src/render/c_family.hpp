@@ -15,6 +15,7 @@
 
 #include "ast/flat_index.hpp"
 #include "ast/math.hpp"
+#include "ast/moved_up.hpp"
 #include "render/c_names.hpp"
 #include "render/c_ops.hpp"
 
@@ -31,6 +32,9 @@ struct Chunk {
 std::vector<Chunk> chunks_of(const ast::For& loop, const Dialect& dialect);
 int chunk_lanes(const ast::For& loop, const Dialect& dialect);
 Expr at_lane(Expr e, const Chunk& chunk, int lane);
+
+/// Of a load in a chunk that is all of its loop.
+std::optional<ast::MovedUp> moved_up(const ast::LoadAttr& load, const Chunk& chunk);
 
 /// A register buffer that is only ever touched at constant places, in pieces that don't overlap: each piece
 /// is a variable.
@@ -101,6 +105,7 @@ private:
   Operand load(const ast::Value& value, const Chunk* chunk);
   void ask_ahead(const ast::LoadAttr& attr, Expr first);
   Operand load_anew(const ast::Value& value, Expr flat, const Chunk* chunk);
+  Operand load_moved_up(const ast::MovedUp& moved, const Chunk& chunk);
   /// The lanes whose guards hold: lo <= lane < hi, and only if `always` does.
   struct LaneRange {
     Expr lo, hi;

@@ -72,6 +72,7 @@ Operand CFamily::load_anew(const ast::Value& v, Expr flat, const Chunk* chunk) {
     out.text = local(dialect_.type(v.dtype, 1), text);
     return out;
   }
+  if (const auto moved = moved_up(attr, *chunk)) return load_moved_up(*moved, *chunk);
   const auto stride = varies(flat) ? stride_of(flat, chunk->var) : std::nullopt;
   const bool contiguous = stride && stride->is_const(1);
   if (attr.ahead && contiguous) ask_ahead(attr, at_lane(flat, *chunk, 0));
@@ -86,6 +87,15 @@ Operand CFamily::load_anew(const ast::Value& v, Expr flat, const Chunk* chunk) {
   if (const auto range = range_of(attr.guards, *chunk))
     return load_range(std::move(out), attr.buffer, flat, attr.guards, *range, *chunk);
   out.text = local(ops_.type_of(out), lanes_of(attr.buffer, flat, attr.guards, *chunk));
+  return out;
+}
+
+Operand CFamily::load_moved_up(const ast::MovedUp& moved, const Chunk& chunk) {
+  Operand out = load(*moved.whole, &chunk);
+  const std::string zero = dialect_.splat(literal(dialect_, Scalar::zero(out.dtype)), out.dtype, chunk.lanes);
+  std::vector<int> pick;
+  for (int i = 0; i < chunk.lanes; ++i) pick.push_back(chunk.lanes - moved.by + i);
+  out.text = local(ops_.type_of(out), dialect_.shuffle(zero, out.text, pick, out.dtype));
   return out;
 }
 

@@ -89,6 +89,12 @@ std::vector<Chunk> chunks_of(const ast::For& loop, const Dialect& dialect) {
   return chunks;
 }
 
+std::optional<ast::MovedUp> moved_up(const ast::LoadAttr& load, const Chunk& chunk) {
+  if (is_half(load.buffer->dtype)) return {};
+  if (chunk.first != 0 || chunk.active < chunk.lanes || chunk.var.hi() >= chunk.lanes) return {};
+  return ast::as_moved_up(load, chunk.var, chunk.lanes);
+}
+
 std::optional<Slices> register_slices(const ast::Alloc& alloc, const Dialect& dialect) {
   constexpr size_t kMostSlices = 256;
   const ast::Buffer& buffer = *alloc.buffer;
@@ -130,6 +136,8 @@ std::optional<Slices> register_slices(const ast::Alloc& alloc, const Dialect& di
       ast::visit(root, [&](const ast::ValueRef& v) {
         const auto* attr = std::get_if<ast::LoadAttr>(&v->attr);
         if (!attr || attr->buffer->id != buffer.id) return;
+        const auto moved = chunks.empty() ? std::nullopt : moved_up(*attr, chunks[0]);
+        if (moved) attr = &std::get<ast::LoadAttr>(moved->whole->attr);
         if (v->op == Op::Gather)
           good = false;
         else

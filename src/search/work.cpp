@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ast/moved_up.hpp"
 #include "ast/prepare.hpp"
 #include "search/dependence_map.hpp"
 #include "search/op_cost.hpp"
@@ -75,6 +76,7 @@ bool has(uint64_t mask, int depth) { return depth >= 0 && (mask >> depth & 1); }
 /// The values that were counted, with the loops they depend on; memory that is reused.
 struct Counted {
   DependenceMap masks;
+  std::vector<ast::ValueRef> wholes; // of lanes moved up: counted, too, and not another's address meanwhile
   std::vector<const ast::Value*> pending;
 };
 
@@ -82,7 +84,7 @@ class StoreCounter {
 public:
   StoreCounter(const Target& target, LoopsAround& loops, Counted& counted)
       : target_(target), loops_(loops), features_(loops.features()), masks_(counted.masks),
-        pending_(counted.pending), tile_(tile_inside(loops)) {}
+        wholes_(counted.wholes), pending_(counted.pending), tile_(tile_inside(loops)) {}
 
   void count_store(const ast::Store& s) {
     const bool fused = s.combine == Op::Add && s.value->op == Op::Mul && is_float(s.value->dtype);
@@ -258,8 +260,22 @@ private:
     return share;
   }
 
+  /// Lanes that a shuffle makes of a whole vector, which is loaded once for all of them.
+  uint64_t count_moved_up(const ast::MovedUp& moved) {
+    if (!masks_.find(moved.whole.get())) {
+      wholes_.push_back(moved.whole);
+      masks_.insert(moved.whole.get(), count_load(*moved.whole, 0));
+    }
+    const uint64_t mask = mask_of(moved.whole);
+    work_.arithmetic += copies(mask) * registers_for(true, moved.whole->dtype);
+    return mask;
+  }
+
   uint64_t count_load(const ast::Value& v, uint64_t source_mask) {
     const auto& attr = std::get<ast::LoadAttr>(v.attr);
+    if (const ast::For* lanes = tile_.vector < 0 ? nullptr : loops_[tile_.vector].loop;
+        lanes && lanes->extent.is_const(lanes->width))
+      if (const auto moved = ast::as_moved_up(attr, lanes->var, lanes->width)) return count_moved_up(*moved);
     AccessInfo access{};
     access.random = v.op == Op::Gather;
     access.ahead = attr.ahead;
@@ -360,6 +376,7 @@ private:
   LoopsAround& loops_;
   const Features& features_;
   DependenceMap& masks_;
+  std::vector<ast::ValueRef>& wholes_;
   std::vector<const ast::Value*>& pending_;
   const Tile tile_;
   Work work_;
@@ -370,7 +387,10 @@ private:
 
 void count_store(const ast::Store& store, bool goes_on, const Target& target, LoopsAround& loops) {
   static thread_local Counted counted;
-  if (!goes_on) counted.masks.clear();
+  if (!goes_on) {
+    counted.masks.clear();
+    counted.wholes.clear();
+  }
   StoreCounter(target, loops, counted).count_store(store);
 }
 

@@ -144,6 +144,16 @@ inline std::vector<SampleKernel> sample_kernels() {
                   "l < 34] } }\n"
                   "for i in 4 { P[32 + i] = 7:f32 }\n"
                   "for i in 2 { for l in 16 vector(16) { Q[i, l] = A[l; i < 1] } }\n}"},
+      {"lanes moved up",
+       "kernel moved(A: f32[4, 16] in, B: i64[4, 8] in, D: f32[20] in, H: f16[16] in, O: f32[4, 16] out, "
+       "P: i64[4, 8] out, Q: f32[2, 16] out, R: f32[4, 16] out, S: f16[16] out) {\n"
+       "for i in 4 { for l in 16 vector(16) {\n"
+       "O[i, l] = A[i, l] + A[i, l - 1; 0 < l] * 2:f32 + A[i, l - 5; 5 <= l] + A[i, l - 15; 14 < l] } }\n"
+       "for i in 4 { for l in 8 vector(8) { P[i, l] = B[i, l] + B[i, l - 3; 2 < l; i < 3] } }\n"
+       "for i in 2 { for l in 16 vector(16) { Q[i, l] = D[i*8 + l - 4; 3 < l] } }\n"
+       "for l in 16 vector(16) { S[l] = H[l - 2; 1 < l] }\n"
+       "for i in 4 { alloc a: f32[16] register { for l in 16 vector(16) { a[l] = A[i, l] * 2:f32 }\n"
+       "for m in 16 vector(16) { R[i, m] = a[m] + a[m - 4; 3 < m] + a[m - 8; 7 < m] } } }\n}"},
       {"ragged vectors",
        "kernel tails(A: f32[n] in, O: f32[n] out; n in [1, 1000]) {\n"
        "for o in (n + 15)//16 { for l in min(16, n - o*16) vector(16) { O[o*16 + l] = A[o*16 + l] * 2:f32 } "

@@ -242,6 +242,19 @@ TEST_CASE("a tile in registers is transposed by shuffles, not by way of memory")
   CHECK(text.find("(%rsp)") == std::string::npos);
 }
 
+TEST_CASE("lanes moved up are made from the whole vector") {
+  const auto kernel =
+      ast::parse("kernel k(A: f32[8, 16] in, O: f32[8, 16] out) {\n"
+                 "for i in 8 { for l in 16 vector(16) { O[i, l] = A[i, l] + A[i, l - 1; 0 < l] + "
+                 "A[i, l - 3; 2 < l] } }\n}");
+  const std::string text = runtime::llvm_backend().assembly(kernel, {.cpu = "x86-64-v4"});
+  CHECK(text.find("vexpand") == std::string::npos);
+  CHECK(text.find("-4(") == std::string::npos); // no load from the element before
+  const size_t first = text.find("vpermt2ps");
+  REQUIRE(first != std::string::npos);
+  CHECK(text.find("vpermt2ps", first + 1) != std::string::npos);
+}
+
 TEST_CASE("CPUs by name") {
   auto& backend = runtime::llvm_backend();
   CHECK(backend.vector_bytes("x86-64") == 16);

@@ -1,6 +1,7 @@
 // Loads and stores of buffers: addresses by loop level, and vectors by the stride of the lane.
 #include <algorithm>
 
+#include "ast/moved_up.hpp"
 #include "lathe/error.hpp"
 #include "render/llvm/emitter.hpp"
 #include "render/prefetch.hpp"
@@ -11,7 +12,7 @@ namespace {
 
 using llvm::Value;
 
-constexpr uint32_t kAddress = 0x2000; // beside the ops' codes
+constexpr uint32_t kAddress = 0x2000, kMovedUp = 0x5000, kZeros = 0x6000; // beside the ops' codes
 
 /// Whole vectors may be read and written in a register buffer, as far as it reaches (see alloc()), and only
 /// such accesses let it stay in registers.
@@ -256,8 +257,25 @@ Value* FunctionEmitter::read_column(const ast::Buffer& buffer, const Lanes& lane
   return known(base, row);
 }
 
+Placed FunctionEmitter::moved_up(const ast::MovedUp& moved) {
+  const Placed whole = load(std::get<ast::LoadAttr>(moved.whole->attr));
+  llvm::Type* type = whole.value->getType();
+  // Of zeros that code generation knows for such it makes an expansion on AVX-512, which is several times
+  // slower than a shuffle of two vectors.
+  Value* zero = once(0, kZeros, type, {}, [&] {
+    return at_entry([&] { return b_.CreateAlignedLoad(type, state_.zeros, llvm::Align(64)); });
+  });
+  std::vector<int> pick;
+  for (int i = 0; i < lanes_; i++) pick.push_back(lanes_ - moved.by + i);
+  return {once(whole.level, kMovedUp, nullptr, {whole.value, b_.getInt32(moved.by)},
+               [&] { return b_.CreateShuffleVector(zero, whole.value, pick); }),
+          whole.level};
+}
+
 Placed FunctionEmitter::load(const ast::LoadAttr& attr) {
   const ast::Buffer& buffer = *attr.buffer;
+  if (lanes_ && !mask_)
+    if (const auto moved = ast::as_moved_up(attr, lane_, lanes_)) return moved_up(*moved);
   const Expr flat = flat_index(buffer, attr.index);
   const Guard guard = guard_of(attr.guards);
   const bool per_lane = lanes_ && depends_on(flat, lane_);

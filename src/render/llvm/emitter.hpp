@@ -19,7 +19,8 @@
 
 namespace lathe::ast {
 struct Detour;
-}
+struct MovedUp;
+} // namespace lathe::ast
 
 namespace lathe::render {
 
@@ -147,6 +148,7 @@ private:
   llvm::Value* lane_addresses(const ast::Buffer& buffer, const Lanes& lanes);
   int load_level(const ast::Buffer& buffer, int least) const;
   Placed load(const ast::LoadAttr& attr);
+  Placed moved_up(const ast::MovedUp& moved);
   void ask_for(const ast::Buffer& buffer, Expr first, int64_t ahead, int level);
   llvm::Value* read_column(const ast::Buffer& buffer, const Lanes& lanes, int level);
   Placed gather(const ast::Value& value, Placed index);
