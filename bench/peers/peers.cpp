@@ -15,7 +15,8 @@ Peer libxsmm_peer() { return {"libxsmm", false, "not found when lathe-bench was 
 #endif
 
 const std::vector<Peer>& peers() {
-  static const std::vector<Peer> all{eigen_peer(), onednn_peer(), openblas_peer(), libxsmm_peer()};
+  static const std::vector<Peer> all{eigen_peer(), onednn_peer(), openblas_peer(), libxsmm_peer(),
+                                     by_hand_peer()};
   return all;
 }
 

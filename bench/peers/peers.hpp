@@ -43,6 +43,7 @@ Peer eigen_peer();
 Peer openblas_peer();
 Peer onednn_peer();
 Peer libxsmm_peer();
+Peer by_hand_peer();
 
 /// f32 tensors for a contender's outputs, as the case's program has them.
 std::shared_ptr<HostTensors> make_outputs(const Case& c);
