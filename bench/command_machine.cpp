@@ -28,7 +28,10 @@ std::string text(const search::MachineProfile& machine) {
   out += fmt::format("launch {:.2f} us, fork {:.2f} us, barrier {:.2f} us, {} cores\n",
                      machine.launch_seconds * 1e6, machine.fork_seconds * 1e6, machine.barrier_seconds * 1e6,
                      machine.cores);
-  out += fmt::format("vector instructions a cycle {:.2f}\n", machine.mixed_per_cycle[2]);
+  out += fmt::format("vector instructions a cycle {:.2f}, cycles of a division {:.1f} ({:.1f}, {:.1f} of 256 "
+                     "and 128 bits)\n",
+                     machine.mixed_per_cycle[2], machine.division_cycles[2], machine.division_cycles[1],
+                     machine.division_cycles[0]);
   const search::Latency& l = machine.latency;
   out += fmt::format(
       "cycles to the next: add {:.1f}, multiply and add {:.1f}, maximum {:.1f}, stored and loaded {:.1f}\n",
@@ -55,6 +58,7 @@ Json json(const search::MachineProfile& machine) {
           {"fork_us", machine.fork_seconds * 1e6},
           {"barrier_us", machine.barrier_seconds * 1e6},
           {"mixed_per_cycle", machine.mixed_per_cycle},
+          {"division_cycles", machine.division_cycles},
           {"latency_cycles",
            {{"add", machine.latency.add},
             {"multiply_add", machine.latency.multiply_add},

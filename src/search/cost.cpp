@@ -52,6 +52,7 @@ double instructions_of(const Work& w) { return w.arithmetic + w.loads + w.stores
 /// What the code is made for, on the machine that it runs on.
 struct Core {
   double mixed_per_cycle;
+  const double* division_cycles; // of 16, 32 and 64 bytes
   double registers;
   const Latency& latency;
 };
@@ -60,8 +61,10 @@ struct Core {
 double cycles_per_iteration(const Work& w, double chain, const Core& core) {
   if (w.empty()) return 0;
   const double instructions = instructions_of(w);
+  double waits = w.waits;
+  for (int i = 0; i < 3; ++i) waits += w.divisions[i] * core.division_cycles[i];
   double cycles = std::max({w.multiplications / kMultipliers, w.arithmetic / core.mixed_per_cycle,
-                            w.loads / kLoadsPerCycle, w.stores, instructions / kFrontEnd, w.divider, chain});
+                            w.loads / kLoadsPerCycle, w.stores, instructions / kFrontEnd, waits, chain});
   cycles += kLoadsShow * std::min(w.arithmetic, w.loads) / 2;
   if (instructions > kDecoded) cycles = std::max(cycles, instructions / 4);
   return cycles + kSpillCycles * std::max(0.0, w.registers - core.registers);
@@ -379,8 +382,8 @@ Terms terms_of(const ast::Kernel& kernel, const std::vector<bool>& is_constant, 
 
   const int width = vector_width(target);
   const double cycle = 4.0 * (4 << width) / machine.flops_per_second[width];
-  const Core core{machine.mixed_per_cycle[width], static_cast<double>(target.vector_registers),
-                  machine.latency};
+  const Core core{machine.mixed_per_cycle[width], machine.division_cycles,
+                  static_cast<double>(target.vector_registers), machine.latency};
   Terms terms{};
   terms[kArithmetic] = cycle * cycles_per_iteration(f.top, 0, core);
   size_t nests = 0;

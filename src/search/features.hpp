@@ -34,12 +34,13 @@ struct Work {
   double arithmetic = 0;      // vector instructions
   double multiplications = 0; // of these: two ports have multipliers
   double loads = 0, stores = 0;
-  double other = 0;      // further instructions: loop control, masks, shuffles
-  double divider = 0;    // cycles of the divide and square root unit
-  Chain chain;           // along the longest reduction
-  double registers = 0;  // accumulators and operands alive at once
-  double operations = 0; // scalar arithmetic operations that the program asked for
-  bool empty() const { return loads + stores + arithmetic + other + divider == 0; }
+  double other = 0;         // further instructions: loop control, masks, shuffles
+  double divisions[3] = {}; // of vectors of 16, 32 and 64 bytes; scalars are among the first
+  double waits = 0;         // cycles of what occupies some unit for as long
+  Chain chain;              // along the longest reduction
+  double registers = 0;     // accumulators and operands alive at once
+  double operations = 0;    // scalar arithmetic operations that the program asked for
+  bool empty() const { return loads + stores + arithmetic + other + waits == 0; }
 };
 
 struct LoopInfo {

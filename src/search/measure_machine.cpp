@@ -49,6 +49,7 @@ volatile float sink;
 enum class Kind {
   MultiplyAdd, // on accumulators that don't wait for each other
   Mixed,       // so are these: of four instructions two multiply and add, one adds and one is logic
+  Divide,      // and these
   AddInTurn,   // from here on each takes in the result of the last
   MultiplyAddInTurn,
   AddInMemory,
@@ -64,7 +65,7 @@ inline __attribute__((always_inline)) void arithmetic(Kind kind, const float* op
   V acc[kAccumulators];
 #pragma GCC unroll 12
   for (int i = 0; i < kAccumulators; ++i)
-    acc[i] = V{} + static_cast<float>(i); // different, or one would do for all
+    acc[i] = V{} + static_cast<float>(i + 1); // different, or one would do for all
   const V a = V{} + 0.999f, b = V{} + 1e-3f;
   V x = a;
   volatile V in_memory = a;
@@ -84,6 +85,11 @@ inline __attribute__((always_inline)) void arithmetic(Kind kind, const float* op
           acc[i] = reinterpret_cast<V>(reinterpret_cast<Ints>(acc[i]) & reinterpret_cast<Ints>(x));
         else
           acc[i] = acc[i] * a + b;
+    break;
+  case Kind::Divide:
+    for (int64_t r = 0; r < rounds; ++r)
+#pragma GCC unroll 12
+      for (int i = 0; i < kAccumulators; ++i) acc[i] = a / acc[i];
     break;
   case Kind::AddInTurn:
     for (int64_t r = 0; r < rounds; ++r) x = x + operands[r % kOperands];
@@ -205,12 +211,14 @@ void measure_arithmetic(MachineProfile& profile, const Widths& widths) {
     if (i > 0 && by_width[i] == by_width[i - 1]) {
       profile.flops_per_second[i] = profile.flops_per_second[i - 1];
       profile.mixed_per_cycle[i] = profile.mixed_per_cycle[i - 1];
+      profile.division_cycles[i] = profile.division_cycles[i - 1];
       continue;
     }
     const double multiply_add = seconds(by_width[i], Kind::MultiplyAdd) / kAccumulators;
     cycle = 2 * multiply_add;
     profile.flops_per_second[i] = 2.0 * (4 << i) / multiply_add;
     profile.mixed_per_cycle[i] = cycle * kAccumulators / seconds(by_width[i], Kind::Mixed);
+    profile.division_cycles[i] = seconds(by_width[i], Kind::Divide) / kAccumulators / cycle;
   }
   Latency& latency = profile.latency;
   latency.add = seconds(by_width[2], Kind::AddInTurn) / cycle;

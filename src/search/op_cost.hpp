@@ -6,7 +6,7 @@ namespace lathe::search {
 
 struct OpCost {
   double instructions = 1; // on the vector ports
-  double divider = 0;      // cycles of the divide unit for a register of 16 bytes; twice that for 32 ...
+  double divisions = 0;    // time of the divide unit, in f32 divisions of as many bytes
   double per_lane = 0;     // cycles for each lane, where no vector instruction exists
   double latency = 4;      // cycles; of f32 sums and maxima the machine's own are known
 };

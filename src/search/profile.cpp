@@ -75,6 +75,7 @@ nlohmann::json to_json(const MachineProfile& p) {
           {"fork_seconds", p.fork_seconds},
           {"barrier_seconds", p.barrier_seconds},
           {"mixed_per_cycle", p.mixed_per_cycle},
+          {"division_cycles", p.division_cycles},
           {"latency_cycles",
            {{"add", p.latency.add},
             {"multiply_add", p.latency.multiply_add},
@@ -95,6 +96,7 @@ MachineProfile from_json(const nlohmann::json& object) {
   for (int i = 0; i < 3; ++i) {
     p.flops_per_second[i] = positive(object.at("flops_per_second").at(i));
     p.mixed_per_cycle[i] = positive(object.at("mixed_per_cycle").at(i));
+    p.division_cycles[i] = positive(object.at("division_cycles").at(i));
   }
   p.levels.clear();
   for (const auto& level : object.at("levels"))

@@ -31,6 +31,7 @@ struct MachineProfile {
   /// vectors as wide. Here and below a cycle is the time of two FMA instructions that don't wait for
   /// anything.
   double mixed_per_cycle[3] = {2, 2, 2};
+  double division_cycles[3] = {3, 5, 10}; // from one f32 division to the next, of vectors as wide
   Latency latency;
   int cores = 1;
   std::string fingerprint; // CPU model, features, caches, lathe version

@@ -17,6 +17,7 @@ struct Place {
 };
 constexpr size_t kMostPlaces = 16;       // copies of a stage that are followed
 constexpr size_t kMostInOneKernel = 192; // values that one store may grow to
+constexpr double kDivision = 4;          // instructions that take as long
 
 struct Use {
   int stage;
@@ -47,8 +48,8 @@ StageInfo read_stage(const lower::Stage& stage) {
     for (const ast::For* l : loops) executions *= std::max(1.0, estimate(l->extent));
     info.executions = std::max(info.executions, executions);
     const auto see = [&](const ast::ValueRef& v) {
-      info.instructions += op_cost(v->op, v->dtype).instructions + op_cost(v->op, v->dtype).divider +
-                           16 * op_cost(v->op, v->dtype).per_lane;
+      const OpCost cost = op_cost(v->op, v->dtype);
+      info.instructions += cost.instructions + kDivision * cost.divisions + 16 * cost.per_lane;
       const auto* attr = std::get_if<ast::LoadAttr>(&v->attr);
       if (!attr) return;
       Use use{stage_of_name(attr->buffer->name), hash_text("use"), v->op == Op::Load && attr->guards.empty()};

@@ -127,7 +127,7 @@ public:
       if (!in_registers) {
         count_access(added, index_mask, n, s.buffer->dtype, work_.loads);
         // A masked store is not forwarded to the load that follows: that one waits until it is written.
-        if (tile_.partial && has(index_mask, tile_.vector)) work_.divider += n * steps * kMaskedForward;
+        if (tile_.partial && has(index_mask, tile_.vector)) work_.waits += n * steps * kMaskedForward;
       }
       const double times = kept ? 1 / std::max(1.0, loops_[body].extent) : steps;
       if (across) work_.arithmetic += n * times * std::log2(tile_.lanes) * (cost.instructions + 1);
@@ -222,9 +222,9 @@ private:
     }
     work_.operations += n * (vector ? tile_.lanes : 1) * (cost.instructions > 0 || cost.per_lane > 0 ? 1 : 0);
     if (v.op == Op::Index) work_.other += n * parts;
-    const double width = vector ? std::max(1.0, tile_.lanes * size_of(dtype) / parts / 16) : 1;
-    work_.divider += n * parts * cost.divider * width;
-    work_.divider += n * cost.per_lane * (vector ? tile_.lanes : 1);
+    const double bytes = vector ? tile_.lanes * size_of(dtype) / parts : 0;
+    work_.divisions[bytes > 32 ? 2 : bytes > 16 ? 1 : 0] += n * parts * cost.divisions;
+    work_.waits += n * cost.per_lane * (vector ? tile_.lanes : 1);
   }
 
   /// Quotients and remainders that change from one iteration of the body to the next.
@@ -307,7 +307,7 @@ private:
       return mask;
     }
     if (attr.buffer->scope == ast::Scope::Register && vector && lies_across(added))
-      work_.divider += n * kAcrossForward;
+      work_.waits += n * kAcrossForward;
     // Averages of ragged loops are fractions, equal but for rounding.
     if (const double window = window_of(added); window < 0.999 * n && !vector && !access.random) {
       count_access(added, mask, window, v.dtype, work_.loads);
@@ -365,7 +365,8 @@ private:
     body.loads += work_.loads * tile_.tail_factor;
     body.stores += work_.stores * tile_.tail_factor;
     body.other += work_.other * tile_.tail_factor;
-    body.divider += work_.divider * tile_.tail_factor;
+    for (int i = 0; i < 3; ++i) body.divisions[i] += work_.divisions[i] * tile_.tail_factor;
+    body.waits += work_.waits * tile_.tail_factor;
     body.operations += work_.operations;
     if (const Chain chain = work_.chain * tile_.tail_factor; chain.cycles({}) > body.chain.cycles({}))
       body.chain = chain;

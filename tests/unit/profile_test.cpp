@@ -52,6 +52,8 @@ TEST_CASE("a machine is measured as one that there could be") {
     CHECK(m.flops_per_second[i] > 1e8);
     CHECK(m.mixed_per_cycle[i] > 0.5);
     CHECK(m.mixed_per_cycle[i] < 8);
+    CHECK(m.division_cycles[i] > 0.5); // less would be an operation that was left out
+    CHECK(m.division_cycles[i] < 100);
   }
   for (const MachineProfile::Level& level : m.levels) {
     CHECK(level.read_bytes_per_second > 1e8);
@@ -69,6 +71,7 @@ TEST_CASE("a machine is measured as one that there could be") {
 TEST_CASE("a stored profile is what was stored; one that says less, or nothing, counts as none") {
   MachineProfile m = default_machine_profile();
   m.mixed_per_cycle[1] = 2.5;
+  m.division_cycles[1] = 4.5;
   m.latency = {2, 3, 5, 7};
   m.levels[1].line_seconds = 11e-9;
   m.levels[1].line_of_page_seconds = 13e-9;
@@ -77,6 +80,7 @@ TEST_CASE("a stored profile is what was stored; one that says less, or nothing, 
     store_machine_profile(m);
     const MachineProfile read = machine_profile();
     CHECK(read.mixed_per_cycle[1] == 2.5);
+    CHECK(read.division_cycles[1] == 4.5);
     CHECK(read.latency.add == 2);
     CHECK(read.latency.multiply_add == 3);
     CHECK(read.latency.maximum == 5);
@@ -140,6 +144,29 @@ TEST_CASE("a reduction waits as long as the machine takes for its operation") {
   fast.latency.through_memory = 1;
   CHECK(seconds(one_by_one("+="), fast) == seconds(one_by_one("+="), slow));
   CHECK(seconds(in_memory, fast) < 0.8 * seconds(in_memory, slow));
+}
+
+TEST_CASE("divisions take as long as the machine needs for vectors of their width") {
+  const auto quotients = [](const char* lanes) {
+    return replaced(R"(kernel k(a: f32[4096] in, y: f32[4096] out) {
+  for i in 4096//LANES {
+    for l in LANES vector(LANES) {
+      y[i*LANES + l] = 1:f32 / a[i*LANES + l]
+    }
+  }
+})",
+                    "LANES", lanes);
+  };
+  MachineProfile slow = test::machine(), fast = slow;
+  for (double& cycles : slow.division_cycles) cycles = 20;
+  fast = slow;
+  fast.division_cycles[2] = 5;
+  CHECK(seconds(quotients("16"), fast) < 0.5 * seconds(quotients("16"), slow));
+  CHECK(seconds(quotients("4"), fast) == seconds(quotients("4"), slow));
+  fast = slow;
+  fast.division_cycles[0] = 5;
+  CHECK(seconds(quotients("4"), fast) < 0.5 * seconds(quotients("4"), slow));
+  CHECK(seconds(quotients("16"), fast) == seconds(quotients("16"), slow));
 }
 
 TEST_CASE("mixed instructions go as fast as the machine has ports, multiplications as it has multipliers") {
