@@ -255,6 +255,19 @@ TEST_CASE("lanes moved up are made from the whole vector") {
   CHECK(text.find("vpermt2ps", first + 1) != std::string::npos);
 }
 
+TEST_CASE("lanes apart are gathered where that is an instruction, and else loaded and stored one by one") {
+  const ast::Kernel kernel = ast::parse("kernel k(A: f32[64, 16] in, O: f32[64, 16] out) {\n"
+                                        "for i in 16 { for o in 4 { for l in 16 vector(16) {\n"
+                                        "O[o*16 + l, i] = A[o*16 + l, i] * 2:f32 } } }\n}");
+  auto& backend = runtime::llvm_backend();
+  const bool microcode = backend.host_description().find("znver") != std::string::npos;
+  for (const auto& [name, gathers] : {std::pair("x86-64-v4", true), std::pair("native", !microcode)}) {
+    const std::string text = backend.ir_text(kernel, {.cpu = name});
+    CHECK((text.find("call <16 x float> @llvm.masked.gather") != std::string::npos) == gathers);
+    CHECK((text.find("call void @llvm.masked.scatter") != std::string::npos) == gathers);
+  }
+}
+
 TEST_CASE("CPUs by name") {
   auto& backend = runtime::llvm_backend();
   CHECK(backend.vector_bytes("x86-64") == 16);

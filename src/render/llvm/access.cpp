@@ -147,14 +147,16 @@ Value* FunctionEmitter::read_lanes(const ast::Buffer& buffer, const Lanes& lanes
       raw = b_.CreateAlignedLoad(type, from, align);
     return finish(forward ? raw : b_.CreateShuffleVector(raw, reversed(lanes_)));
   }
-  if (in_registers && lanes.stride && lanes.stride->is_const() && lanes.base.is_const() && !mask && !guard) {
+  const bool known_apart = lanes.stride && lanes.stride->is_const() && !mask && !guard;
+  const auto one_by_one = [&] {
     Value* raw = llvm::PoisonValue::get(type);
     for (int i = 0; i < lanes_; i++) {
       Value* from = address(buffer, lanes.base + *lanes.stride * i);
       raw = b_.CreateInsertElement(raw, b_.CreateAlignedLoad(type->getScalarType(), from, align), i);
     }
     return finish(raw);
-  }
+  };
+  if (in_registers && known_apart && lanes.base.is_const()) return one_by_one();
   if (lanes.stride && lanes.stride->is_const(2) && !mask) {
     // Two loads that touch nothing past the last element, and a shuffle.
     Value *low = address(buffer, lanes.base), *high = address(buffer, lanes.base + (lanes_ - 1));
@@ -167,6 +169,7 @@ Value* FunctionEmitter::read_lanes(const ast::Buffer& buffer, const Lanes& lanes
     return finish(b_.CreateShuffleVector(b_.CreateAlignedLoad(type, low, align),
                                          b_.CreateAlignedLoad(type, high, align), pick));
   }
+  if (known_apart && !state_.target.gathers) return one_by_one();
   if (guard) mask = mask ? b_.CreateAnd(mask, splat(b_, guard, lanes_)) : splat(b_, guard, lanes_);
   if (!mask) mask = llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(b_.getInt1Ty(), lanes_));
   return finish(b_.CreateMaskedGather(type, lane_addresses(buffer, lanes), align, mask,
@@ -198,7 +201,8 @@ void FunctionEmitter::write_lanes(const ast::Buffer& buffer, const Lanes& lanes,
                         llvm::MDNode::get(state_.context, llvm::ConstantAsMetadata::get(b_.getInt32(1))));
     return;
   }
-  if (in_registers && lanes.stride && lanes.stride->is_const() && lanes.base.is_const() && !mask) {
+  const bool one_by_one = in_registers ? lanes.base.is_const() : !state_.target.gathers;
+  if (one_by_one && lanes.stride && lanes.stride->is_const() && !mask) {
     for (int i = 0; i < lanes_; i++)
       b_.CreateAlignedStore(b_.CreateExtractElement(value, i),
                             address(buffer, lanes.base + *lanes.stride * i), align);

@@ -15,6 +15,7 @@ struct LlvmTarget {
   std::string cpu, features; // as LLVM names them: "sapphirerapids", "+avx512f,..."
   bool has_f16c = false, has_fma = false;
   bool has_scalef = false; // y * 2^n in one instruction, of 4, 8 and 16 f32
+  bool gathers = true;     // and scatters: faster than lanes loaded and stored one by one
 };
 
 inline constexpr const char* kLlvmEntry = "lathe_kernel"; // the symbol of the kernel's function

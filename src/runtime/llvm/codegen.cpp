@@ -85,6 +85,7 @@ public:
     target.has_f16c = has("+f16c");
     target.has_fma = has("+fma");
     target.has_scalef = has("+avx512f") && has("+avx512vl");
+    target.gathers = !target.cpu.starts_with("znver"); // where they are microcode
     vector_bytes = target.has_scalef ? 64 : has("+avx2") && has("+fma") ? 32 : 16;
     give(std::move(machine));
   }
