@@ -15,8 +15,8 @@
 namespace lathe::ast {
 namespace {
 
-constexpr size_t kLongest = 4; // copies side by side: each keeps a few registers occupied
-constexpr size_t kLong = 12;   // operations of a chain worth it
+constexpr size_t kMostTogether = 4; // copies: each keeps a few registers occupied
+constexpr size_t kLeastSteps = 12;  // shorter ones overlap by themselves
 
 /// One vector of a long function: its loop, and those of its values that are results of their own.
 struct Copy {
@@ -55,7 +55,7 @@ std::optional<Copy> as_copy(const Stmt& stmt) {
     if (v != store->value && can_stand_alone(*v)) copy.steps.push_back(v);
   });
   // A detour is taken by few: what it works out may not become everyone's.
-  if (gathers || copy.steps.size() < kLong || !find_detours(store->value).empty()) return {};
+  if (gathers || copy.steps.size() < kLeastSteps || !find_detours(store->value).empty()) return {};
   return copy;
 }
 
@@ -100,7 +100,7 @@ public:
 private:
   static std::vector<Copy> side_by_side(const Block& in, size_t first) {
     std::vector<Copy> copies;
-    for (size_t i = first; i < in.size() && copies.size() < kLongest; ++i) {
+    for (size_t i = first; i < in.size() && copies.size() < kMostTogether; ++i) {
       std::optional<Copy> next = as_copy(in[i]);
       if (!next) break;
       if (!copies.empty() &&
