@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ast/append.hpp"
 #include "ast/copies.hpp"
 #include "ast/flat_index.hpp"
 #include "core/neutral.hpp"
@@ -44,10 +45,8 @@ public:
     for (const Stmt& stmt : in) {
       if (const auto* loop = std::get_if<For>(&stmt.node))
         out.push_back(keep(*loop));
-      else if (const auto* alloc = std::get_if<Alloc>(&stmt.node))
-        out.push_back({Alloc{alloc->buffer, block(alloc->body)}});
       else
-        out.push_back(stmt);
+        out.push_back(with_body(stmt, [&](const Block& body) { return block(body); }));
     }
     return out;
   }

@@ -1,4 +1,4 @@
-// Blocks one after the other.
+// Blocks one after the other, and statements with other bodies.
 #pragma once
 #include "ast/ast.hpp"
 
@@ -7,6 +7,14 @@ namespace lathe::ast {
 /// Statements are owned: those of `from` move over.
 inline void append(Block& to, Block from) {
   for (Stmt& stmt : from) to.push_back(std::move(stmt));
+}
+
+/// The statement with its body, if it has one, as `block` makes it.
+template <class F> Stmt with_body(const Stmt& stmt, F&& block) {
+  if (const auto* loop = std::get_if<For>(&stmt.node))
+    return {For{loop->var, loop->extent, loop->kind, loop->width, block(loop->body)}};
+  if (const auto* alloc = std::get_if<Alloc>(&stmt.node)) return {Alloc{alloc->buffer, block(alloc->body)}};
+  return stmt;
 }
 
 } // namespace lathe::ast

@@ -86,13 +86,7 @@ public:
         i += copies.size();
         continue;
       }
-      const Stmt& stmt = in[i++];
-      if (const auto* loop = std::get_if<For>(&stmt.node))
-        out.push_back({For{loop->var, loop->extent, loop->kind, loop->width, block(loop->body)}});
-      else if (const auto* alloc = std::get_if<Alloc>(&stmt.node))
-        out.push_back({Alloc{alloc->buffer, block(alloc->body)}});
-      else
-        out.push_back(stmt);
+      out.push_back(with_body(in[i++], [&](const Block& body) { return block(body); }));
     }
     return out;
   }

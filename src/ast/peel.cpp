@@ -132,10 +132,8 @@ public:
     for (const Stmt& stmt : in) {
       if (const auto* loop = std::get_if<For>(&stmt.node))
         append(out, cut(*loop, copies));
-      else if (const auto* alloc = std::get_if<Alloc>(&stmt.node))
-        out.push_back({Alloc{alloc->buffer, block(alloc->body, copies)}});
       else
-        out.push_back(stmt);
+        out.push_back(with_body(stmt, [&](const Block& body) { return block(body, copies); }));
     }
     return out;
   }
