@@ -109,23 +109,29 @@ private:
   }
 
   Stmt together(const std::vector<Copy>& copies) {
-    const auto steps = static_cast<int64_t>(copies[0].steps.size()), width = int64_t{copies[0].loop->width};
-    const BufferRef results =
-        copier_.fresh_buffer(copies[0].store->buffer->name + ".s", DType::F32,
-                             {steps, static_cast<int64_t>(copies.size()), width}, Scope::Register);
-    std::vector<std::vector<Stmt>> written; // by copy
-    for (size_t c = 0; c < copies.size(); ++c)
-      written.push_back(in_steps(copies[c], results, static_cast<int64_t>(c)));
+    std::vector<BufferRef> results; // by copy
+    std::vector<Block> written;
+    for (const Copy& copy : copies) {
+      const Shape shape{static_cast<int64_t>(copy.steps.size()), int64_t{copy.loop->width}};
+      results.push_back(
+          copier_.fresh_buffer(copy.store->buffer->name + ".s", DType::F32, shape, Scope::Register));
+      written.push_back(in_steps(copy, results.back()));
+    }
     Block body;
     for (size_t s = 0; s < written[0].size(); ++s)
-      for (std::vector<Stmt>& copy : written) body.push_back(std::move(copy[s]));
-    return {Alloc{results, std::move(body)}};
+      for (Block& copy : written) body.push_back(std::move(copy[s]));
+    for (auto r = results.rbegin(); r != results.rend(); ++r) {
+      Block around;
+      around.push_back({Alloc{*r, std::move(body)}});
+      body = std::move(around);
+    }
+    return std::move(body[0]);
   }
 
-  /// The copy's steps, each a vector loop that stores what it gives in results[step, c], and its own store.
-  std::vector<Stmt> in_steps(const Copy& copy, const BufferRef& results, int64_t c) {
+  /// The copy's steps, each a vector loop that stores what it gives in results[step], and its own store.
+  Block in_steps(const Copy& copy, const BufferRef& results) {
     const For& loop = *copy.loop;
-    std::vector<Stmt> out;
+    Block out;
     std::unordered_map<const Value*, ValueRef> now; // by what it was
     const auto add = [&](Store store, Expr lane) {
       For lanes{lane, loop.extent, loop.kind, loop.width, {}};
@@ -139,9 +145,9 @@ private:
       const auto step = static_cast<int64_t>(out.size());
       if (static_cast<size_t>(step) < copy.steps.size() && copy.steps[static_cast<size_t>(step)] == v) {
         const Expr lane = loop_var(copier_.fresh_loop_id(), loop.var.name(), loop.extent);
-        Store result{results, {step, c, lane}, substitute(made, {{loop.var, lane}}), {}, {}};
+        Store result{results, {step, lane}, substitute(made, {{loop.var, lane}}), {}, {}};
         add(std::move(result), lane);
-        made = load(results, {step, c, loop.var});
+        made = load(results, {step, loop.var});
       }
       now.emplace(v.get(), std::move(made));
     });

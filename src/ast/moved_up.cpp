@@ -1,5 +1,7 @@
 #include "ast/moved_up.hpp"
 
+#include <numeric>
+
 #include "ast/flat_index.hpp"
 
 namespace lathe::ast {
@@ -13,6 +15,12 @@ std::optional<Expr> first_lane(Expr guard, Expr lane) {
 }
 
 } // namespace
+
+std::vector<int> MovedUp::picked(int lanes) const {
+  std::vector<int> pick(static_cast<size_t>(lanes));
+  std::iota(pick.begin(), pick.end(), lanes - by);
+  return pick;
+}
 
 std::optional<MovedUp> as_moved_up(const LoadAttr& load, Expr lane, int width) {
   if (load.guards.empty() || load.index.empty() || load.buffer->dtype == DType::Bool) return {};

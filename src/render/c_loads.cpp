@@ -93,9 +93,7 @@ Operand CFamily::load_anew(const ast::Value& v, Expr flat, const Chunk* chunk) {
 Operand CFamily::load_moved_up(const ast::MovedUp& moved, const Chunk& chunk) {
   Operand out = load(*moved.whole, &chunk);
   const std::string zero = dialect_.splat(literal(dialect_, Scalar::zero(out.dtype)), out.dtype, chunk.lanes);
-  std::vector<int> pick;
-  for (int i = 0; i < chunk.lanes; ++i) pick.push_back(chunk.lanes - moved.by + i);
-  out.text = local(ops_.type_of(out), dialect_.shuffle(zero, out.text, pick, out.dtype));
+  out.text = local(ops_.type_of(out), dialect_.shuffle(zero, out.text, moved.picked(chunk.lanes), out.dtype));
   return out;
 }
 

@@ -36,6 +36,12 @@ inline search::KernelPlan plan_of(const std::string& text) {
   return plan;
 }
 
+/// What the model says of a kernel, without the launch, which says nothing about loops.
+inline double seconds_of(const std::string& text, const search::Target& target,
+                         const search::MachineProfile& on = machine()) {
+  return search::cost(plan_of(text), target, on).seconds - on.launch_seconds;
+}
+
 /// The reason why a move is not legal, without the move's own text; empty if it is.
 inline std::string why_not(const search::Plan& plan, const char* move) {
   const std::string reason = search::apply(plan, search::parse_move(move), target()).reason;

@@ -16,9 +16,8 @@ namespace {
 search::Cost cost_of(const std::string& text, const Target& t = test::target()) {
   return cost(test::plan_of(text), t, test::machine());
 }
-/// Without the launch, which says nothing about loops.
 double seconds(const std::string& text, const Target& t = test::target()) {
-  return cost_of(text, t).seconds - test::machine().launch_seconds;
+  return test::seconds_of(text, t);
 }
 
 const std::string kCopySmall = R"(kernel k(a: f32[4096] in, y: f32[4096] out) {
@@ -190,22 +189,6 @@ TEST_CASE("large data moves at the speed of memory") {
   CHECK(t < 1.5 * (bytes / m.levels.back().read_bytes_per_second + bytes / m.write_bytes_per_second));
 }
 
-TEST_CASE("threads divide the work of parallel loops, in whole chunks") {
-  const std::string serial = R"(kernel k(a: f32[8, 65536] in, y: f32[8, 65536] out) {
-  for i in 8 {
-    for j in 65536 {
-      y[i, j] = exp2(a[i, j])
-    }
-  }
-})";
-  const std::string parallel = replaced(serial, "in 8 {", "in 8 parallel {");
-  const double one = seconds(serial), two = seconds(parallel, test::target(2));
-  CHECK(two < 0.55 * one);
-  CHECK(two > 0.49 * one);
-  // Eight rows on three threads take as long as nine would.
-  CHECK(seconds(parallel, test::target(3)) == doctest::Approx(one * 3 / 8).epsilon(0.02));
-}
-
 TEST_CASE("a strided walk costs more than a contiguous one") {
   const std::string rows = R"(kernel k(a: f32[2048, 2048] in, y: f32[2048, 2048] out) {
   for i in 2048 {
@@ -313,22 +296,6 @@ TEST_CASE("symbolic sizes have a cost") {
 })");
   CHECK(t > seconds(replaced(kCopySmall, "4096", "64")));
   CHECK(t < seconds(kCopySmall));
-}
-
-TEST_CASE("two threads gain as much as their parts are equal") {
-  // 30 blocks: in 2 parts of 15, or in 2 of 3 rows of 10 where the one thread has two rows.
-  const auto product = [](const std::string& loops, const std::string& column, const std::string& ends) {
-    return "kernel k(a: f32[4096] in, b: f32[30, 16] in, y: f32[30, 16] out) {\n" + loops +
-           "for r in 4096 {\nfor l in 16 vector(16) {\ny[" + column + ", l] += a[r] * b[" + column +
-           ", l]\n}\n}\n" + ends + "}";
-  };
-  const std::string even = product("for o in 2 parallel {\nfor i in 15 {\n", "o*15 + i", "}\n}\n");
-  const std::string uneven = product("for o in 2 parallel {\nfor m in min(2, 3 - o*2) {\nfor i in 10 {\n",
-                                     "o*20 + m*10 + i", "}\n}\n}\n");
-  const double gain_even = seconds(even) / seconds(even, test::target(2)),
-               gain_uneven = seconds(uneven) / seconds(uneven, test::target(2));
-  CHECK(gain_even == doctest::Approx(2).epsilon(0.1));
-  CHECK(gain_uneven == doctest::Approx(1.5).epsilon(0.1));
 }
 
 TEST_CASE("the model is quick") {

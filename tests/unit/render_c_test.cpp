@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "ast/prepare.hpp"
 #include "lathe/error.hpp"
 #include "render/c_names.hpp"
 #include "render/render.hpp"
@@ -233,6 +234,22 @@ TEST_CASE("vectors of halves: all there are, and floats near them") {
   if (__builtin_cpu_supports("avx2")) check_compiled(kernels, "cc -march=x86-64-v3", 32, contents, 0);
   if (__builtin_cpu_supports("avx512vl")) check_compiled(kernels, "cc -march=native", 64, contents, 0);
 #endif
+}
+
+TEST_CASE("what copies that advance together hand on are variables, as long as the function may be") {
+  std::string value = "x[i*64 + c*16 + l]";
+  for (int step = 0; step < 80; ++step) value = "(" + value + " * 0.5:f32 + x[i*64 + c*16 + l])";
+  const ast::Kernel kernel =
+      ast::parse("kernel k(x: f32[256] in, y: f32[256] out) {\nfor i in 4 {\nfor c in 4 unroll {\n"
+                 "for l in 16 vector(16) {\ny[i*64 + c*16 + l] = " +
+                 value + "\n}\n}\n}\n}");
+  const ast::Kernel prepared = ast::prepare(kernel);
+  REQUIRE(ast::print(prepared).find("alloc y.s") != std::string::npos);
+  const std::string source = render::render_c(prepared, standalone);
+  for (size_t at = source.find("y_s"); at != std::string::npos; at = source.find("y_s", at + 1)) {
+    const size_t end = source.find_first_not_of("abcdefghijklmnopqrstuvwxyz_0123456789", at);
+    CHECK(source[end] != '['); // an array
+  }
 }
 
 TEST_CASE("narrower vectors and none") {

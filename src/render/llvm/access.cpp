@@ -264,15 +264,13 @@ Value* FunctionEmitter::read_column(const ast::Buffer& buffer, const Lanes& lane
 Placed FunctionEmitter::moved_up(const ast::MovedUp& moved) {
   const Placed whole = load(std::get<ast::LoadAttr>(moved.whole->attr));
   llvm::Type* type = whole.value->getType();
-  // Of zeros that code generation knows for such it makes an expansion on AVX-512, which is several times
-  // slower than a shuffle of two vectors.
+  // Of a shuffle with zeros that it knows code generation makes an expansion on AVX-512, which takes several
+  // times as long as one of two vectors: these come from memory.
   Value* zero = once(0, kZeros, type, {}, [&] {
     return at_entry([&] { return b_.CreateAlignedLoad(type, state_.zeros, llvm::Align(64)); });
   });
-  std::vector<int> pick;
-  for (int i = 0; i < lanes_; i++) pick.push_back(lanes_ - moved.by + i);
   return {once(whole.level, kMovedUp, nullptr, {whole.value, b_.getInt32(moved.by)},
-               [&] { return b_.CreateShuffleVector(zero, whole.value, pick); }),
+               [&] { return b_.CreateShuffleVector(zero, whole.value, moved.picked(lanes_)); }),
           whole.level};
 }
 
