@@ -10,6 +10,7 @@
 //   - A reduction is a Store with a combine op; the loops whose variable is not in its index are the reducing loops.
 //     Its initialisation is a nest of its own, before it. Combines are associative and commutative to every pass
 //     (float sums may be reassociated), so any order of the loops of a nest is legal.
+//     If the loop also reads what it combines into (a running sum), its iterations keep their order.
 //   - Iterations of parallel, group and local loops are independent, but for Barriers between local ones.
 //   - A vector loop has lanes: its extent is at most `width`, and its body holds Stores only (no loops). Where the extent
 //     is the constant `width` it is a full vector; else lanes past the extent are masked. A combine at an index without

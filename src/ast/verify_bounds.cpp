@@ -13,6 +13,12 @@ bool in_range(Expr index, Expr extent) { return proves_le(0, index) && proves_lt
 
 /// The Exprs that are <= 0 where the guard holds.
 void add_facts(Expr guard, std::vector<Expr>& facts) {
+  const bool compares = guard.kind() == ExprKind::Lt || guard.kind() == ExprKind::Le;
+  if (compares && guard.rhs().kind() == ExprKind::Mod) { // a remainder is at most what is divided
+    const Expr divided = guard.rhs().lhs();
+    if (divided.lo() >= 0)
+      add_facts(guard.kind() == ExprKind::Lt ? lt(guard.lhs(), divided) : le(guard.lhs(), divided), facts);
+  }
   switch (guard.kind()) {
   case ExprKind::Lt: facts.push_back(guard.lhs() - guard.rhs() + 1); break;
   case ExprKind::Le: facts.push_back(guard.lhs() - guard.rhs()); break;

@@ -2,8 +2,9 @@
 //
 // The axis is cut into blocks of 16. Inside each, y[j] = x[j] + x[j-1] + x[j-2] + x[j-3] sums the last four
 // and y[j] + y[j-4] + y[j-8] + y[j-12] all up to j: two passes of four loads. What lies before a block is the
-// same question about the blocks' totals, of which there are 16 times fewer. None of it fixes an order of
-// loops: the search fuses and divides it as any other.
+// sum of a window over the blocks' totals that ends just before it, padded with zeros in front. As it stands
+// that is work for each pair of blocks; where a schedule goes through the blocks in order, the move carry
+// makes it one running sum. Longer axes are cut into parts first, whose totals are sums of their own.
 #include "graph/accumulator.hpp"
 #include "graph/tensor_impl.hpp"
 
@@ -12,6 +13,8 @@ using namespace graph;
 namespace {
 
 constexpr int64_t kRadix = 4, kBlock = kRadix * kRadix;
+constexpr int64_t kWindow = 256;            // totals that one window sums at most
+constexpr int64_t kPart = kBlock * kWindow; // elements whose blocks are one window's
 
 /// x[j - by] along the axis, 0 where there is none.
 Tensor back(const Tensor& x, int axis, int64_t by) {
@@ -22,46 +25,73 @@ Tensor back(const Tensor& x, int axis, int64_t by) {
   return shrink_to(pad_zero(x, before, none), none, x.shape());
 }
 
-/// x[j - from] + x[j - from - step] + ..., four of them.
-Tensor sum_of_four(const Tensor& x, int axis, int64_t from, int64_t step) {
-  Tensor sum = back(x, axis, from);
-  for (int64_t i = 1; i < kRadix && from + i * step < x.shape()[axis].hi(); ++i)
-    sum = sum + back(x, axis, from + i * step);
+/// x[j] + x[j - step] + x[j - 2 * step] + ..., four of them.
+Tensor sum_of_four(const Tensor& x, int axis, int64_t step) {
+  Tensor sum = x;
+  for (int64_t i = 1; i < kRadix && i * step < x.shape()[axis].hi(); ++i) sum = sum + back(x, axis, i * step);
   return sum;
 }
 
-/// Of at most kBlock elements along the axis: the sums up to each, or of those before it.
-Tensor scan_block(const Tensor& x, int axis, bool before) {
-  const Tensor last_four = sum_of_four(x, axis, before ? 1 : 0, 1);
-  return x.shape()[axis].hi() <= kRadix ? last_four : sum_of_four(last_four, axis, 0, kRadix);
+/// Of at most kBlock elements along the axis: the sums up to each.
+Tensor scan_block(const Tensor& x, int axis) {
+  const Tensor last_four = sum_of_four(x, axis, 1);
+  return x.shape()[axis].hi() <= kRadix ? last_four : sum_of_four(last_four, axis, kRadix);
 }
 
-/// The last of the blocks' elements, without their axis.
-Tensor last_of(const Tensor& blocks, int axis) {
-  std::vector<Expr> begin(blocks.shape().size(), Expr(0)), end = blocks.shape();
-  begin[axis] = kBlock - 1;
-  return drop_axes(shrink_to(blocks, begin, end), {axis});
+/// The last element along the axis, without it.
+Tensor last_of(const Tensor& x, int axis) {
+  std::vector<Expr> begin(x.shape().size(), Expr(0)), end = x.shape();
+  begin[axis] = end[axis] - 1;
+  return drop_axes(shrink_to(x, begin, end), {axis});
 }
 
-Tensor scan(const Tensor& x, int axis, bool before) {
-  const Expr size = x.shape()[axis];
-  if (size.hi() <= kBlock) return scan_block(x, axis, before);
+/// The axis as two: pieces of so many elements, zeros behind the last.
+Tensor cut(const Tensor& x, int axis, int64_t piece) {
   const std::vector<Expr> none(x.shape().size(), Expr(0));
-  const Expr count = ceildiv(size, kBlock);
+  const Expr size = x.shape()[axis], count = ceildiv(size, piece);
   std::vector<Expr> missing = none;
-  missing[axis] = count * kBlock - size;
-  const bool whole = missing[axis] == Expr(0);
-  const Tensor padded = whole ? x : pad_zero(x, none, missing);
-  Shape cut = x.shape();
-  cut[axis] = count;
-  cut.insert(cut.begin() + axis + 1, Expr(kBlock));
-  const Tensor blocks = padded.reshape(cut), inside = scan_block(blocks, axis + 1, before);
-  Tensor totals = last_of(inside, axis + 1);
-  if (before) totals = totals + last_of(blocks, axis + 1);
-  // Stored, since the next level reads each several times.
-  const Tensor earlier = scan(totals.contiguous(), axis, true);
-  const Tensor joined = (inside + earlier.unsqueeze(axis + 1)).reshape(padded.shape());
-  return whole ? joined : shrink_to(joined, none, x.shape());
+  missing[axis] = count * piece - size;
+  Shape shape = x.shape();
+  shape[axis] = count;
+  shape.insert(shape.begin() + axis + 1, Expr(piece));
+  return (missing[axis] == Expr(0) ? x : pad_zero(x, none, missing)).reshape(shape);
+}
+
+/// Undoes cut().
+Tensor joined(const Tensor& pieces, int axis, Expr size) {
+  Shape shape = pieces.shape();
+  shape[axis] = shape[axis] * shape[axis + 1];
+  shape.erase(shape.begin() + axis + 1);
+  const Tensor whole = pieces.reshape(shape);
+  if (shape[axis] == size) return whole;
+  shape[axis] = size;
+  return shrink_to(whole, std::vector<Expr>(shape.size(), Expr(0)), shape);
+}
+
+/// The sums of all elements before each along the axis.
+Tensor sums_before(const Tensor& x, int axis) {
+  const Expr size = x.shape()[axis];
+  std::vector<Expr> none(x.shape().size(), Expr(0)), front = none;
+  if (size.hi() > kWindow) {
+    const Tensor parts = cut(x.contiguous(), axis, kWindow);
+    const Tensor earlier = sums_before(parts.sum(axis + 1), axis);
+    return joined(sums_before(parts, axis + 1) + earlier.unsqueeze(axis + 1), axis, size);
+  }
+  front[axis] = size.hi();
+  Shape end = x.shape();
+  end[axis] = size + (size.hi() - 1); // so that there is a window for each element
+  return shrink_to(pad_zero(x, front, none), none, end).window(axis, size.hi()).sum(-1);
+}
+
+Tensor scan(const Tensor& x, int axis) {
+  const Expr size = x.shape()[axis];
+  if (size.hi() <= kBlock) return scan_block(x, axis);
+  const bool is_long = size.hi() > kPart;
+  const Tensor pieces = cut(x, axis, is_long ? kPart : kBlock);
+  // Stored: both the sums before each block and the result read it.
+  const Tensor inside = is_long ? scan(pieces, axis + 1) : scan_block(pieces, axis + 1).contiguous();
+  const Tensor totals = is_long ? pieces.sum(axis + 1) : last_of(inside, axis + 1);
+  return joined(inside + sums_before(totals, axis).unsqueeze(axis + 1), axis, size);
 }
 
 } // namespace
@@ -69,7 +99,7 @@ Tensor scan(const Tensor& x, int axis, bool before) {
 Tensor Tensor::cumsum(int axis) const {
   const int which = resolve_axis("cumsum", axis, rank());
   const DType d = accumulator(dtype());
-  return scan(cast(wide(d)), which, false).cast(d);
+  return scan(cast(wide(d)), which).cast(d);
 }
 
 } // namespace lathe

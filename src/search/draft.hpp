@@ -103,6 +103,7 @@ Verdict prefetch(Draft&, const Move&);
 Verdict merge(Draft&, const Move&);
 Verdict border(Draft&, const Move&);
 Verdict join(Draft&, const Move&);
+Verdict carry(Draft&, const Move&);
 Verdict pack(Draft&, const Move&, const Target&);
 Verdict prepack(Draft&, const Move&);
 Verdict accumulate(Draft&, const Move&);

@@ -48,6 +48,9 @@ inline Move move_stream(std::string stage) { return {MoveKind::Stream, {std::mov
 inline Move move_merge(std::string stage, std::string consumer) {
   return {MoveKind::Merge, {std::move(stage), std::move(consumer)}, {}};
 }
+inline Move move_carry(std::string stage, std::string loop) {
+  return {MoveKind::Carry, {std::move(stage), std::move(loop)}, {}};
+}
 inline Move move_join(std::string stage, int axis) { return {MoveKind::Join, {std::move(stage)}, {axis}}; }
 inline Move move_border(std::string stage) { return {MoveKind::Border, {std::move(stage)}, {}}; }
 inline Move move_prefetch(std::string stage, std::string buffer, std::string loop, int64_t distance) {

@@ -35,6 +35,7 @@ constexpr Form kForms[] = {
     {MoveKind::Merge, "merge", "nn"},
     {MoveKind::Border, "border", "n"},
     {MoveKind::Join, "join", "ni"},
+    {MoveKind::Carry, "carry", "nn"},
 };
 
 const Form& form_of(MoveKind kind) {

@@ -44,6 +44,8 @@
 //                                  else reads t4 later; both nests must walk through t4 in the same way
 //   border(t4)                     where t4 is 0 outside of a box, such as a padded copy, it is stored by nests of its
 //                                  own, and t4's loops run over the box alone
+//   carry(t4, l)                   t4, computed under loop l as the sum of something over all earlier iterations of l,
+//                                  is kept from one to the next: each adds its own part when it is done
 //   join(t5, 1)                    axes 1 and 2 of t5, and those of all that is read along them, are one axis with one
 //                                  loop; nothing in the kernel may tell them apart
 // clang-format on
@@ -78,7 +80,8 @@ enum class MoveKind {
   Prefetch,
   Merge,
   Border,
-  Join
+  Join,
+  Carry
 };
 
 struct Move {

@@ -35,6 +35,21 @@ void allocated_in(const Block& body, std::set<int>& ids) {
   }
 }
 
+/// The order of iterations matters to scatters, and to sums that are read while they grow.
+Verdict in_any_order(Block& body) {
+  if (holds_scatter(body)) return "a scatter's order of iterations matters";
+  std::set<int> own, read;
+  allocated_in(body, own);
+  for_each_load(body, [&](const Value& value) { read.insert(std::get<LoadAttr>(value.attr).buffer->id); });
+  Verdict verdict;
+  for_each_store(body, [&](Store& store, const auto&) {
+    const int id = store.buffer->id;
+    if (store.combine && read.contains(id) && !own.contains(id))
+      verdict = fmt::format("{} is read while it is summed up", store.buffer->name);
+  });
+  return verdict;
+}
+
 /// Scratch that one thread or work-item keeps for itself can't be read by another: what the loop uses of it,
 /// it must make.
 Verdict keeps_private_scratch(For& loop) {
@@ -126,7 +141,7 @@ Verdict reorder(Draft& draft, const Move& move) {
     chain.push_back(&std::get<For>(body[0].node));
     named += is_named(chain.back());
   }
-  if (holds_scatter(chain.back()->body)) return "a scatter's order of iterations matters";
+  if (auto verdict = in_any_order(chain.back()->body); !verdict.empty()) return verdict;
   struct Head {
     Expr var, extent;
     LoopKind kind;
@@ -256,6 +271,7 @@ Verdict vectorise(Draft& draft, const Move& move, const Target& target) {
   if (extent < 2) return fmt::format("{} has a single iteration", move.names[0]);
   if (extent > lanes)
     return fmt::format("{} has {} iterations, a vector {} lanes", move.names[0], extent, lanes);
+  if (auto verdict = in_any_order(loop.body); !verdict.empty()) return verdict;
   loop.kind = LoopKind::Vector;
   loop.width = static_cast<int>(std::bit_ceil(static_cast<uint64_t>(extent)));
   const For lanes_loop{loop.var, loop.extent, loop.kind, loop.width, {}};

@@ -121,6 +121,7 @@ private:
     case MoveKind::Merge: verdict = merge(draft, move); break;
     case MoveKind::Border: verdict = border(draft, move); break;
     case MoveKind::Join: verdict = join(draft, move); break;
+    case MoveKind::Carry: verdict = carry(draft, move); break;
     case MoveKind::Pack: verdict = pack(draft, move, target_); break;
     case MoveKind::Prepack: verdict = prepack(draft, move); break;
     case MoveKind::Accumulate: verdict = accumulate(draft, move); break;

@@ -56,6 +56,9 @@ TEST_CASE("bounds") {
   accepts("for i in 8 {\n for k in 3 {\n z[0] += x[(i + k - 1) // 2; 0 <= i + k - 1; i + k - 1 < 16]\n }\n}");
   accepts("for i in 8 {\n for c in i < 4 {\n y[i] = x[i + 4]\n }\n}");
   refuses("for i in 8 {\n for c in i < 5 {\n y[i] = x[i + 4]\n }\n}", "index i + 4");
+  // A remainder is at most what is divided.
+  accepts("for i in 8 {\n y[i] = x[i - 3; 2 < i % 4]\n}");
+  refuses("for i in 8 {\n y[i] = x[i - 3; 1 < i % 4]\n}", "index i - 3");
   // What is read of a box that is cut off in front, and only where there is something of it.
   const auto box = [](const char* guard) {
     return fmt::format(

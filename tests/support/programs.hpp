@@ -29,6 +29,7 @@ inline std::vector<NamedProgram> small_programs() {
                  16});
   out.push_back({"softmax", {{"y", in("a", {7, 35}).softmax(-1)}}, 35});
   out.push_back({"layernorm", {{"y", in("a", {5, 31}).layer_norm({-1}, in("w", {31}), in("b", {31}))}}, 31});
+  out.push_back({"cumsum", {{"y", in("a", {5, 75}).cumsum(1)}}, 75});
   out.push_back({"transpose", {{"y", in("a", {9, 17}).transpose().contiguous()}}, 1});
   out.push_back({"transpose-add", {{"y", in("a", {9, 17}).transpose() + in("b", {17, 9})}}, 1});
   out.push_back({"conv2d",
@@ -63,9 +64,10 @@ inline std::vector<NamedProgram> small_programs() {
   };
   out.push_back(
       {"linear", {{"y", (in("a", {5, 13}).matmul(constant({13, 21})) + constant({21})).relu()}}, 13});
-  out.push_back({"conv2d of constants",
-                 {{"y", in("x", {1, 3, 7, 6}).conv2d(constant({10, 3, 3, 2}), constant({10}), {.padding = {1}})}},
-                 18});
+  out.push_back(
+      {"conv2d of constants",
+       {{"y", in("x", {1, 3, 7, 6}).conv2d(constant({10, 3, 3, 2}), constant({10}), {.padding = {1}})}},
+       18});
   out.push_back({"half", {{"y", (in("a", {3, 19}, DType::F16) + in("b", {19}, DType::F16)).relu()}}, 1});
   return out;
 }

@@ -59,7 +59,7 @@ private:
     if (loops.all.empty()) loops.all.push_back("t0.i0");
     static const std::vector<int64_t> factors{2, 3, 4, 5, 7, 8, 16, 32, 64};
     static const std::vector<std::string> scopes{"packed", "packed", "register", "local"};
-    switch (random_() % (target_.groups ? 40 : 31)) {
+    switch (random_() % (target_.groups ? 41 : 32)) {
     case 0:
     case 1:
     case 2: return {MoveKind::Inline, {pick(stages)}, {}};
@@ -105,11 +105,12 @@ private:
     case 28: return {MoveKind::Border, {pick(stages)}, {}};
     case 29: return {MoveKind::Join, {pick(stages)}, {static_cast<int64_t>(random_() % 4)}};
     case 30: return {MoveKind::StoreFirst, {pick(stages), pick(loops.all)}, {}};
-    case 31:
+    case 31: return {MoveKind::Carry, {pick(stages), pick(loops.all)}, {}};
     case 32:
-    case 33: return {MoveKind::Bind, {pick(loops.all), "group"}, {static_cast<int64_t>(random_() % 3)}};
-    case 34: return {MoveKind::Pack, {pick(stages), pick(buffers), pick(loops.all), "local"}, {}};
-    case 35: return {MoveKind::FuseAt, {pick(stages), pick(loops.all), "local"}, {}};
+    case 33:
+    case 34: return {MoveKind::Bind, {pick(loops.all), "group"}, {static_cast<int64_t>(random_() % 3)}};
+    case 35: return {MoveKind::Pack, {pick(stages), pick(buffers), pick(loops.all), "local"}, {}};
+    case 36: return {MoveKind::FuseAt, {pick(stages), pick(loops.all), "local"}, {}};
     default: return {MoveKind::Bind, {pick(loops.all), "local"}, {static_cast<int64_t>(random_() % 3)}};
     }
   }
