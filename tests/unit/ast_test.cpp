@@ -162,7 +162,8 @@ TEST_CASE("rewrite replaces values, buffers and statements") {
   };
   r.on_buffer = [&](const BufferRef& b) { return b->name == "x" ? z : b; };
   r.on_stmt = [](Stmt s) {
-    return std::holds_alternative<Store>(s.node) ? Block{s, s} : Block{std::move(s)};
+    const size_t copies = std::holds_alternative<Store>(s.node) ? 2 : 1;
+    return Block(copies, s);
   };
   const Block out = rewrite(k.body, r);
   const auto& body = std::get<For>(out[0].node).body;

@@ -15,8 +15,7 @@ constexpr double kRedrawSeconds = 0.05, kLineSeconds = 2;
 
 std::string bar(double share, int width) {
   int full = static_cast<int>(std::clamp(share, 0.0, 1.0) * width);
-  return "[" + std::string(static_cast<size_t>(full), '=') +
-         std::string(static_cast<size_t>(width - full), ' ') + "]";
+  return fmt::format("[{:=<{}}{:<{}}]", "", full, "", width - full);
 }
 } // namespace
 
@@ -36,7 +35,7 @@ void Progress::show(const TuneProgress& progress) {
 
 void Progress::draw() {
   std::string text = title_;
-  if (terminal_) text += " " + bar(last_.elapsed_seconds / std::max(last_.budget_seconds, 1e-9), 24);
+  if (terminal_) text += ' ' + bar(last_.elapsed_seconds / std::max(last_.budget_seconds, 1e-9), 24);
   text +=
       fmt::format(" {:.1f}/{:.0f} s, round {}: {} proposed, {} measured, {} rejected", last_.elapsed_seconds,
                   last_.budget_seconds, last_.round, last_.proposed, last_.measured, last_.rejected);
