@@ -19,9 +19,11 @@ std::string text(const search::MachineProfile& machine) {
     out += fmt::format("f32 FMA peak, {} bits     {:8.1f} GFLOP/s\n", 128 << i,
                        machine.flops_per_second[i] * 1e-9);
   for (const search::MachineProfile::Level& level : machine.levels)
-    out += fmt::format("read, up to {:<14} {:8.1f} GB/s, a single line {:5.2f} ns, of a page each {:5.2f}\n",
-                       size(level.bytes), level.read_bytes_per_second * 1e-9, level.line_seconds * 1e9,
-                       level.line_of_page_seconds * 1e9);
+    out +=
+        fmt::format("read, up to {:<14} {:8.1f} GB/s, a single line {:5.2f} ns, of a page each {:5.2f}, in "
+                    "columns {:5.2f}\n",
+                    size(level.bytes), level.read_bytes_per_second * 1e-9, level.line_seconds * 1e9,
+                    level.line_of_page_seconds * 1e9, level.line_of_column_seconds * 1e9);
   out += fmt::format("write to memory            {:8.1f} GB/s\n", machine.write_bytes_per_second * 1e-9);
   out += fmt::format("streaming write to memory  {:8.1f} GB/s\n",
                      machine.streaming_write_bytes_per_second * 1e-9);
@@ -36,6 +38,10 @@ std::string text(const search::MachineProfile& machine) {
   out += fmt::format(
       "cycles to the next: add {:.1f}, multiply and add {:.1f}, maximum {:.1f}, stored and loaded {:.1f}\n",
       l.add, l.multiply_add, l.maximum, l.through_memory);
+  out += fmt::format(
+      "loops foreseen up to {:.0f} iterations, {:.0f} cycles beyond; {:.0f} % of reading shows beside "
+      "computing\n",
+      machine.predicted_trips, machine.mispredict_cycles, machine.late_share * 100);
   return out + "stored in " + search::machine_profile_path() + "\n";
 }
 
@@ -45,7 +51,8 @@ Json json(const search::MachineProfile& machine) {
     levels.push_back({{"bytes", level.bytes},
                       {"read_gbs", level.read_bytes_per_second * 1e-9},
                       {"line_ns", level.line_seconds * 1e9},
-                      {"line_of_page_ns", level.line_of_page_seconds * 1e9}});
+                      {"line_of_page_ns", level.line_of_page_seconds * 1e9},
+                      {"line_of_column_ns", level.line_of_column_seconds * 1e9}});
   return {{"fingerprint", machine.fingerprint},
           {"cores", machine.cores},
           {"gflops_128", machine.flops_per_second[0] * 1e-9},
@@ -59,6 +66,9 @@ Json json(const search::MachineProfile& machine) {
           {"barrier_us", machine.barrier_seconds * 1e6},
           {"mixed_per_cycle", machine.mixed_per_cycle},
           {"division_cycles", machine.division_cycles},
+          {"predicted_trips", machine.predicted_trips},
+          {"mispredict_cycles", machine.mispredict_cycles},
+          {"late_share", machine.late_share},
           {"latency_cycles",
            {{"add", machine.latency.add},
             {"multiply_add", machine.latency.multiply_add},

@@ -15,8 +15,6 @@ namespace {
 
 constexpr double kLoopInstructions = 2; // increment, compare and branch
 constexpr double kLoopEntryCycles = 2;
-constexpr double kMispredictCycles = 14; // at the end of a loop too long for the predictor to count
-constexpr double kPredictedTrips = 24;
 constexpr double kMultipliers = 2;     // of the vector ports
 constexpr double kFrontEnd = 6;        // instructions a cycle
 constexpr double kLoadsPerCycle = 1.7; // of two, sustained
@@ -29,9 +27,10 @@ constexpr double kOpenClLaunch = 12e-6;
 constexpr double kGpuLaunch = 8e-6;
 constexpr double kMovingShows = 0.15;   // share of moving data that shows where computing takes longer,
 constexpr double kComputingShows = 0.3; // and the other way round
-constexpr double kNotForeseen = 0.6;    // and more of it where loads are issued too late, which they are from
-constexpr double kInWindow = 32;        // so many instructions for each line read on
-constexpr double kNearShows = 0.25;     // share of reading from the second level that shows,
+constexpr double kNotForeseen =
+    0.6;                         // and more of what no prefetcher foresees, where loads are issued too late
+constexpr double kInWindow = 32; // instructions for each line from which on loads are issued too late
+constexpr double kNearShows = 0.25;       // share of reading from the second level that shows,
 constexpr double kNearNotForeseen = 0.15; // and more of it if not asked for
 constexpr double kNearLate = 0.3;         // more of its time for what comes from there in short runs
 constexpr double kNearLine = 0.6e-9;      // seconds, of a line from there that no prefetcher foresaw
@@ -54,7 +53,7 @@ struct Core {
   double mixed_per_cycle;
   const double* division_cycles; // of 16, 32 and 64 bytes
   double registers;
-  const Latency& latency;
+  const MachineProfile& machine;
 };
 
 /// `chain`: cycles.
@@ -106,10 +105,11 @@ void add_cycles(const Features& f, int index, double times, const Core& core, st
   double overhead = 0;
   if (!straight) {
     body.other += kLoopInstructions;
-    overhead = kLoopEntryCycles + (l.extent > kPredictedTrips ? kMispredictCycles : 0);
+    overhead =
+        kLoopEntryCycles + (l.extent > core.machine.predicted_trips ? core.machine.mispredict_cycles : 0);
   }
   // A short loop's next execution begins while the chain of this one is waited for.
-  double chain = body.chain.cycles(core.latency);
+  double chain = body.chain.cycles(core.machine.latency);
   if (times > 1) chain /= 1 + kWindow / (std::max(1.0, l.extent) * std::max(1.0, instructions_of(body)));
   const double calls = l.loop->kind == ast::LoopKind::Parallel ? kParallelCallCycles
                        : l.loop->kind == ast::LoopKind::Group  ? kGroupCycles
@@ -185,6 +185,7 @@ void add(const Traffic& from, Traffic& to) {
   to.streamed += from.streamed;
   to.scattered += from.scattered;
   to.by_pages += from.by_pages;
+  to.by_columns += from.by_columns;
   to.stray += from.stray;
 }
 
@@ -267,11 +268,20 @@ double link_seconds(const Traffic& t, const MachineProfile& machine, size_t leve
   return t.read / read + late + written + streamed;
 }
 
+/// Seconds of lines that are used a few numbers at a time. All that are needed side by side come at once, and
+/// the computing until the next ones are needed is too long to ask for those meanwhile.
+double take_columns(Traffic& t, const MachineProfile::Level& from) {
+  t.read -= std::min(t.read, t.by_columns);
+  t.scattered -= std::min(t.scattered, t.by_columns);
+  t.by_pages -= std::min(t.by_pages, t.by_columns);
+  return t.by_columns / kCacheLine * from.line_of_column_seconds;
+}
+
 /// What `inner` carries that does not come from, or go to, where `outer` does.
 Traffic beyond(const Traffic& inner, const Traffic& outer) {
-  return {std::max(0.0, inner.read - outer.read), std::max(0.0, inner.written - outer.written),
+  return {std::max(0.0, inner.read - outer.read),         std::max(0.0, inner.written - outer.written),
           std::max(0.0, inner.streamed - outer.streamed), std::max(0.0, inner.scattered - outer.scattered),
-          std::max(0.0, inner.by_pages - outer.by_pages)};
+          std::max(0.0, inner.by_pages - outer.by_pages), std::max(0.0, inner.by_columns - outer.by_columns)};
 }
 
 /// What comes from far in a part of the computing can hide behind that part alone. Of this much reading, at
@@ -305,10 +315,11 @@ double add_phase(const Workspace& space, int index, const MachineProfile& machin
   const size_t links = std::min(machine.levels.size() - 1, phase.links.size());
   // A line is charged once, at the rate of the furthest level that it comes from: nearer links carry it while
   // it is waited for, and are busy with nothing else.
-  double link[3] = {0, 0, 0}, data = 0, far_reads = 0, far_writes = 0, from_memory = 0;
+  double link[3] = {0, 0, 0}, data = 0, far_reads = 0, far_writes = 0, from_memory = 0, columns = 0;
   for (size_t i = 0; i < links; ++i) {
     const bool last = i + 1 == links;
-    const Traffic own = last ? phase.links[i] : beyond(phase.links[i], phase.links[i + 1]);
+    Traffic own = last ? phase.links[i] : beyond(phase.links[i], phase.links[i + 1]);
+    if (i > 0) columns += take_columns(own, machine.levels[i + 1]) / (last ? memory_ways : ways);
     const double s = link_seconds(own, machine, i + 1, last) / (last ? memory_ways : ways);
     link[last ? 2 : std::min<size_t>(i, 1)] += s;
     if (i > 0) {
@@ -347,11 +358,14 @@ double add_phase(const Workspace& space, int index, const MachineProfile& machin
       kMovingShows * ((data < longest ? data : 0) + (by_hints < longest ? by_hints : 0) + stored_meanwhile);
   if (const double near = phase.links[0].read; near > 0)
     shows += (kNearShows + kNearNotForeseen * std::max(0.0, 1 - phase.near_asked / near)) * link[0];
-  double hidden = burst + std::max(0.0, shows - waiting.meanwhile) + stray;
+  double hidden = burst + std::max(0.0, shows - waiting.meanwhile) + stray + columns;
   if (far > 0) {
     const double for_each_line = compute.instructions / (far / kCacheLine);
     const double late = std::max(0.0, 1 - phase.asked / far) * std::min(1.0, for_each_line / kInWindow);
-    hidden += kNotForeseen * late * std::min(seconds, std::max(0.0, far_reads - burst));
+    const double in_a_row = machine.late_share;
+    const double unforeseen = std::min(1.0, beyond_near.scattered / far);
+    hidden += (in_a_row + unforeseen * std::max(0.0, kNotForeseen - in_a_row)) * late *
+              std::min(seconds, std::max(0.0, far_reads - burst));
   }
   terms[kHidden] += hidden;
   terms[kPages] += ((phase.near_pages.scattered / kPage) * kFirstTlbMiss +
@@ -383,7 +397,7 @@ Terms terms_of(const ast::Kernel& kernel, const std::vector<bool>& is_constant, 
   const int width = vector_width(target);
   const double cycle = 4.0 * (4 << width) / machine.flops_per_second[width];
   const Core core{machine.mixed_per_cycle[width], machine.division_cycles,
-                  static_cast<double>(target.vector_registers), machine.latency};
+                  static_cast<double>(target.vector_registers), machine};
   Terms terms{};
   terms[kArithmetic] = cycle * cycles_per_iteration(f.top, 0, core);
   size_t nests = 0;

@@ -10,7 +10,8 @@ namespace {
 
 class Reader {
 public:
-  Reader(Features& out, const Target& target) : f_(out), target_(target), loops_(out) {}
+  Reader(Features& out, const ast::Block& block, const Target& target)
+      : f_(out), target_(target), loops_(out, block) {}
 
   void read(const ast::Block& block) {
     const ast::Store* before = nullptr;
@@ -117,7 +118,7 @@ void read_features(const ast::Kernel& kernel, const Target& target, Features& ou
   out.runs.clear();
   out.top = {};
   out.barriers = 0;
-  Reader(out, target).read(kernel.body);
+  Reader(out, kernel.body, target).read(kernel.body);
 }
 
 } // namespace lathe::search

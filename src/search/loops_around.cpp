@@ -28,6 +28,32 @@ double estimate(Expr e) {
   }
 }
 
+void LoopsAround::find_stores(const ast::Block& block) {
+  for (const ast::Stmt& stmt : block) {
+    if (const auto* loop = std::get_if<ast::For>(&stmt.node)) {
+      open_.push_back(loop->var.id());
+      find_stores(loop->body);
+      open_.pop_back();
+    } else if (const auto* alloc = std::get_if<ast::Alloc>(&stmt.node)) {
+      find_stores(alloc->body);
+    } else if (const auto* store = std::get_if<ast::Store>(&stmt.node)) {
+      changes_[store->buffer->id].push_back(open_);
+    }
+  }
+}
+
+size_t LoopsAround::changed_within(const ast::Buffer& buffer) const {
+  const auto it = changes_.find(buffer.id);
+  if (it == changes_.end()) return 0;
+  size_t most = 0;
+  for (const std::vector<int>& loops : it->second) {
+    size_t d = 0;
+    while (d < std::min(size(), loops.size()) && (*this)[d].loop->var.id() == loops[d]) ++d;
+    most = std::max(most, d);
+  }
+  return most;
+}
+
 double LoopsAround::executions() const {
   double n = 1;
   for (size_t d = 0; d < size(); ++d) n *= (*this)[d].extent;
@@ -47,7 +73,9 @@ double LoopsAround::value(Expr e, At at) const {
     if (e.id() < 0) return clamp_size(e);
     const int d = depth_of(e);
     if (at == At::First || d < 0) return 0;
-    const double last = std::max(0.0, std::ceil((*this)[static_cast<size_t>(d)].extent) - 1);
+    // Of a ragged loop in its last execution.
+    const Expr extent = (*this)[static_cast<size_t>(d)].loop->extent;
+    const double last = std::max(0.0, value(extent, At::Last) - 1);
     return at == At::Middle ? std::floor(last / 2) : last;
   }
   case ExprKind::Add: return value(e.lhs(), at) + value(e.rhs(), at);

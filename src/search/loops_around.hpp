@@ -12,7 +12,8 @@ class LoopsAround {
 public:
   enum class At { First, Middle, Last };
 
-  explicit LoopsAround(Features& features) : features_(features) {}
+  /// `block`: all that will be read.
+  LoopsAround(Features& features, const ast::Block& block) : features_(features) { find_stores(block); }
 
   /// A loop by its index among the features.
   void enter(int loop) { stack_.push_back(loop); }
@@ -42,6 +43,10 @@ public:
   void make(const ast::Buffer& buffer) { made_at_[buffer.id] = size(); }
   size_t made_at(const ast::Buffer& buffer) const;
 
+  /// How many of these loops, from outside, hold a store to the buffer: what is loaded from it must be loaded
+  /// again in each iteration of all of them.
+  size_t changed_within(const ast::Buffer& buffer) const;
+
   /// Among the features.
   int buffer_index(const ast::Buffer* buffer);
   /// Of the element with this index, in the first iteration of all loops.
@@ -62,11 +67,15 @@ private:
   /// Records the runs that cuts_ make, and mends the strides of the loops that have been cut.
   void find_runs(AccessInfo& access);
 
+  void find_stores(const ast::Block& block);
+
   Features& features_;
-  std::vector<int> stack_;        // outermost first
-  std::vector<Cut> cuts_;         // by depth, of one access
-  std::vector<double> slopes_;    // by depth, of what is divided
-  std::map<int, size_t> made_at_; // by the buffer's id
+  std::vector<int> stack_;                               // outermost first
+  std::vector<int> open_;                                // ids of loops, while stores are looked for
+  std::map<int, std::vector<std::vector<int>>> changes_; // by buffer, the loops around each store
+  std::vector<Cut> cuts_;                                // by depth, of one access
+  std::vector<double> slopes_;                           // by depth, of what is divided
+  std::map<int, size_t> made_at_;                        // by the buffer's id
 };
 
 } // namespace lathe::search

@@ -168,6 +168,31 @@ LATHE_TARGET("avx512f,avx512vl,fma") LATHE_FAST void read_64(const float* data, 
   read_all<Floats64>(data, floats);
 }
 
+/// Some 50 instructions a line, on four numbers that don't wait for each other.
+template <class V> inline __attribute__((always_inline)) void compute_all(const float* data, int64_t floats) {
+  constexpr int64_t lanes = sizeof(V) / sizeof(float), rounds = 3 * sizeof(V) / 16;
+  const V b = V{} + 1e-3f;
+  V sum = {};
+  const V* from = reinterpret_cast<const V*>(data);
+  for (int64_t i = 0; i < floats / lanes; ++i) {
+    const V x = from[i];
+    V acc[4] = {x, x + b, b - x, b};
+#pragma GCC unroll 12
+    for (int64_t r = 0; r < rounds; ++r)
+#pragma GCC unroll 4
+      for (int j = 0; j < 4; ++j) acc[j] = acc[j] * x + b;
+    sum += acc[0] + acc[1] + acc[2] + acc[3];
+  }
+  sink = sum[0];
+}
+LATHE_FAST void compute_16(const float* data, int64_t floats) { compute_all<Floats16>(data, floats); }
+LATHE_TARGET("avx2,fma") LATHE_FAST void compute_32(const float* data, int64_t floats) {
+  compute_all<Floats32>(data, floats);
+}
+LATHE_TARGET("avx512f,avx512vl,fma") LATHE_FAST void compute_64(const float* data, int64_t floats) {
+  compute_all<Floats64>(data, floats);
+}
+
 LATHE_FAST void write_all(float* data, int64_t floats) {
   Floats16* to = reinterpret_cast<Floats16*>(data);
   for (int64_t i = 0; i < floats / 4; ++i) to[i] = Floats16{} + 1.0f;
@@ -243,6 +268,56 @@ double line_of_columns(const float* data, int64_t bytes, int64_t row_bytes) {
          static_cast<double>(rows * columns);
 }
 
+/// Seconds of a line of `data`, read down columns of blocks of 32 rows of so many bytes: each line is read a
+/// number at a time, in turns with those of the other rows. Without what the same takes in the first cache.
+double line_of_blocks(const float* data, int64_t bytes, int64_t row_bytes) {
+  constexpr int64_t rows = 32;
+  const int64_t row = row_bytes / 4, blocks = bytes / (rows * row_bytes);
+  const auto run = [&](int64_t apart) {
+    return shortest(4, [&] {
+      float sums[4] = {};
+      for (int64_t b = 0; b < blocks; ++b) {
+        const float* block = data + b * apart;
+        for (int64_t c = 0; c < row; ++c)
+          for (int64_t r = 0; r < rows; r += 4)
+            for (int64_t i = 0; i < 4; ++i) sums[i] += block[(r + i) * row + c];
+      }
+      sink = sums[0] + sums[1] + sums[2] + sums[3];
+    });
+  };
+  return std::max(0.0, run(rows * row) - run(0)) /
+         static_cast<double>(blocks * rows * row_bytes / kCacheLine);
+}
+
+/// The largest number of iterations of a loop inside another after which its end is foreseen: beyond, each
+/// execution takes as much longer as one of very many iterations.
+void measure_loop_ends(MachineProfile& profile) {
+  const double cycle = 4.0 * 4 / profile.flops_per_second[0];
+  constexpr int64_t iterations = 100'000, most = 512;
+  const auto seconds = [](int64_t trips) {
+    const int64_t times = std::max<int64_t>(1, iterations / trips);
+    return shortest(50,
+                    [&] {
+                      for (int64_t t = 0; t < times; ++t)
+                        for (int64_t i = trips; i > 0; --i) asm volatile("" ::: "memory");
+                    }) /
+           static_cast<double>(times);
+  };
+  const double iteration = seconds(iterations) / iterations;
+  const auto beyond = [&](int64_t trips) {
+    return (seconds(trips) - static_cast<double>(trips) * iteration) / cycle;
+  };
+  const double end = beyond(most);
+  if (end < 4) { // foreseen, too
+    profile.predicted_trips = most;
+    return;
+  }
+  profile.mispredict_cycles = end;
+  profile.predicted_trips = 8;
+  for (int64_t trips = 12; trips < most; trips += trips / 2) // some shorter ones may be missed by chance
+    if (beyond(trips) < end / 2) profile.predicted_trips = static_cast<double>(trips);
+}
+
 void measure_bandwidth(MachineProfile& profile, const Widths& widths) {
   constexpr int64_t memory = int64_t{256} << 20;
   const StorageRef storage = Storage::allocate(memory);
@@ -262,7 +337,16 @@ void measure_bandwidth(MachineProfile& profile, const Widths& widths) {
     profile.levels[i].line_seconds = line_of_columns(data, bytes, kPage + kCacheLine);
     profile.levels[i].line_of_page_seconds =
         std::max(profile.levels[i].line_seconds, line_of_columns(data, bytes, kPage));
+    const double in_blocks =
+        (line_of_blocks(data, bytes, 4 * kCacheLine) + line_of_blocks(data, bytes, 8 * kCacheLine)) / 2;
+    profile.levels[i].line_of_column_seconds = std::max(profile.levels[i].line_seconds, in_blocks);
   }
+  const auto compute = widths.avx512 ? compute_64 : widths.fma ? compute_32 : compute_16;
+  constexpr int64_t near = 16 << 10;
+  const double cached = shortest(50, [&] { compute(data, near / 4); }) * (memory / near);
+  const double shows = shortest(4, [&] { compute(data, memory / 4); }) - cached;
+  const double reading = memory / profile.levels.back().read_bytes_per_second;
+  profile.late_share = std::clamp(shows / reading, 0.01, 1.0);
   profile.write_bytes_per_second = memory / shortest(4, [&] { write_all(data, memory / 4); });
   profile.streaming_write_bytes_per_second = memory / shortest(4, [&] { stream_all(data, memory / 4); });
 }
@@ -304,6 +388,7 @@ MachineProfile measure_machine() {
   MachineProfile profile = default_machine_profile();
   const Widths widths = supported();
   measure_arithmetic(profile, widths);
+  measure_loop_ends(profile);
   measure_bandwidth(profile, widths);
   measure_threads(profile);
   return profile;

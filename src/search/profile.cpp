@@ -64,7 +64,8 @@ nlohmann::json to_json(const MachineProfile& p) {
     levels.push_back({{"bytes", level.bytes},
                       {"read_bytes_per_second", level.read_bytes_per_second},
                       {"line_seconds", level.line_seconds},
-                      {"line_of_page_seconds", level.line_of_page_seconds}});
+                      {"line_of_page_seconds", level.line_of_page_seconds},
+                      {"line_of_column_seconds", level.line_of_column_seconds}});
   return {{"fingerprint", p.fingerprint},
           {"cores", p.cores},
           {"flops_per_second", p.flops_per_second},
@@ -76,6 +77,9 @@ nlohmann::json to_json(const MachineProfile& p) {
           {"barrier_seconds", p.barrier_seconds},
           {"mixed_per_cycle", p.mixed_per_cycle},
           {"division_cycles", p.division_cycles},
+          {"predicted_trips", p.predicted_trips},
+          {"mispredict_cycles", p.mispredict_cycles},
+          {"late_share", p.late_share},
           {"latency_cycles",
            {{"add", p.latency.add},
             {"multiply_add", p.latency.multiply_add},
@@ -101,7 +105,8 @@ MachineProfile from_json(const nlohmann::json& object) {
   p.levels.clear();
   for (const auto& level : object.at("levels"))
     p.levels.push_back({level.at("bytes").get<int64_t>(), positive(level.at("read_bytes_per_second")),
-                        positive(level.at("line_seconds")), positive(level.at("line_of_page_seconds"))});
+                        positive(level.at("line_seconds")), positive(level.at("line_of_page_seconds")),
+                        positive(level.at("line_of_column_seconds"))});
   if (p.levels.size() < 2)
     throw Error(ErrorKind::Value, "machine profile: expected at least two memory levels");
   p.write_bytes_per_second = positive(object.at("write_bytes_per_second"));
@@ -109,6 +114,9 @@ MachineProfile from_json(const nlohmann::json& object) {
   p.launch_seconds = positive(object.at("launch_seconds"));
   p.fork_seconds = positive(object.at("fork_seconds"));
   p.barrier_seconds = positive(object.at("barrier_seconds"));
+  p.predicted_trips = positive(object.at("predicted_trips"));
+  p.mispredict_cycles = positive(object.at("mispredict_cycles"));
+  p.late_share = std::min(1.0, positive(object.at("late_share")));
   const nlohmann::json& latency = object.at("latency_cycles");
   p.latency = {positive(latency.at("add")), positive(latency.at("multiply_add")),
                positive(latency.at("maximum")), positive(latency.at("through_memory"))};

@@ -20,7 +20,8 @@ struct MachineProfile {
     int64_t bytes;
     double read_bytes_per_second;
     double line_seconds = 2 * 64 / read_bytes_per_second; // of a single line, as no prefetcher foresees it
-    double line_of_page_seconds = line_seconds; // and where each lies a page further on than the last
+    double line_of_page_seconds = line_seconds;   // and where each lies a page further on than the last
+    double line_of_column_seconds = line_seconds; // of one read a number at a time, in turns with other lines
   };
   /// Innermost first; the last is main memory.
   std::vector<Level> levels{{48 << 10, 360e9}, {2 << 20, 141e9}, {32 << 20, 30e9}, {int64_t{1} << 40, 16e9}};
@@ -33,6 +34,10 @@ struct MachineProfile {
   double mixed_per_cycle[3] = {2, 2, 2};
   double division_cycles[3] = {3, 5, 10}; // from one f32 division to the next, of vectors as wide
   Latency latency;
+  double predicted_trips = 24;   // of a loop inside another up to which its end is foreseen,
+  double mispredict_cycles = 14; // and what it takes beyond
+  /// Share of reading from main memory that shows where computing takes longer, without hints.
+  double late_share = 0.75;
   int cores = 1;
   std::string fingerprint; // CPU model, features, caches, lathe version
 };

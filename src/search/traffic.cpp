@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <tuple>
 
 #include "search/machine_limits.hpp"
 
@@ -20,10 +19,11 @@ constexpr double kDisplacedNear = 1.5, kDisplaced = 3; // lines lost for each on
 
 /// What one access touches while some loops run.
 struct Footprint {
-  double bytes = 0;    // in whole lines
-  double run = 0;      // contiguous bytes that are touched one after the other
-  double apart = 0;    // bytes from the beginning of one such run to that of the next
-  double overflow = 0; // share of lines that is lost to others of the same sets
+  double bytes = 0;     // in whole lines
+  double run = 0;       // contiguous bytes that are touched one after the other
+  double apart = 0;     // bytes from the beginning of one such run to that of the next
+  bool columns = false; // lines come back for what is next in them, after others
+  double overflow = 0;  // share of lines that is lost to others of the same sets
 };
 
 /// A kernel's accesses against one cache. Reused between kernels.
@@ -52,6 +52,7 @@ public:
 private:
   struct Merged {
     double bytes = 0, run = 0, apart = 0, overflow = 0;
+    bool columns = false;
     double reads = 0, writes = 0; // how often, 1 at most: less where all stand under conditions
     int reader = -1, writer = -1; // accesses
     bool ahead = false;
@@ -80,6 +81,12 @@ private:
         if (f_->loops[l].is_condition) executed_[a] *= f_->loops[l].extent;
   }
   double share(int loop) const { return shares_[static_cast<size_t>(loop)]; }
+  /// Of a loop that takes so many steps on average. What a few outer iterations cut off is not lost to all.
+  double longest(int loop, double average) const {
+    const LoopInfo& l = f_->loops[loop];
+    const auto most = static_cast<double>(l.loop->extent.hi());
+    return l.tail > 0 && average == l.extent && most < 2 * l.extent ? most : std::ceil(average);
+  }
   double extent(int loop) const { return f_->loops[loop].extent / share(loop); }
   /// Of a nest.
   double users_of(int nest) const {
@@ -144,11 +151,13 @@ private:
     double adjoins = 0;
     for (const Step& s : steps_) {
       if (s.depth < depth || s.extent <= 1) continue;
-      if (s.stride == adjoins)
+      if (s.stride == adjoins) {
         inner_.back().extent *= s.extent;
-      else
+        inner_.back().longest *= s.longest;
+      } else {
         inner_.push_back(s);
-      adjoins = s.stride * std::ceil(s.extent);
+      }
+      adjoins = s.stride * s.longest;
     }
   }
 
@@ -168,7 +177,8 @@ private:
       steps_.clear();
       for (int l = a.loop; l >= 0; l = f_->loops[l].parent) {
         f_->each_step(a, l, extent(l), [&](double stride, double times) {
-          if (stride != 0 || a.random) steps_.push_back({std::abs(stride), times, f_->loops[l].depth});
+          if (stride != 0 || a.random)
+            steps_.push_back({std::abs(stride), times, f_->loops[l].depth, longest(l, times)});
         });
       }
       std::sort(steps_.begin(), steps_.end(),
@@ -211,7 +221,7 @@ private:
       const double step = s.stride * element;
       if (count <= 1 && step <= std::max(reach, cache_.line)) {
         run += step * (s.extent - 1);
-        reach += step * (std::ceil(s.extent) - 1);
+        reach += step * (s.longest - 1);
       } else if (count > 1 && step < stride * count) {
         count += step / stride * (s.extent - 1);
       } else {
@@ -226,7 +236,7 @@ private:
     const auto [places, adjoining] = places_of(access, std::max(run, cache_.line) / element);
     const double lines = std::min(places * rows * lines_a_row, std::ceil(whole / cache_.line));
     out.bytes = lines * cache_.line;
-    std::tie(out.run, out.apart) = run_from(a, depth);
+    find_run(a, depth, out);
     out.run *= places / (places - adjoining);
     if (cache_.sets > 0) {
       const double held = std::min(cache_.sets, places * covered_sets * lines_a_row) * cache_.ways;
@@ -238,7 +248,7 @@ private:
 
   /// A run, from the innermost loop outwards, as far as what comes next adjoins; a few of them may take
   /// turns. And the way to the next one.
-  std::pair<double, double> run_from(const AccessInfo& a, int depth) const {
+  void find_run(const AccessInfo& a, int depth, Footprint& out) const {
     const double element = f_->buffers[a.buffer].element_bytes;
     double run = element, reach = element, streams = 1, apart = 0;
     for (int l = a.loop; l >= 0 && f_->loops[l].depth >= depth; l = f_->loops[l].parent) {
@@ -248,13 +258,17 @@ private:
         if (step > std::max(reach, cache_.line)) {
           if (apart == 0) apart = step;
           streams *= trips;
-        } else if (streams <= (cache_.nearest ? kNearStreams : kStreams)) {
+          return;
+        }
+        out.columns |= streams > 1 && reach < cache_.line && step < cache_.line;
+        if (streams <= (cache_.nearest ? kNearStreams : kStreams)) {
           run += step * (trips - 1);
           reach += step * (std::ceil(trips) - 1);
         }
       });
     }
-    return {run, apart};
+    out.run = run;
+    out.apart = apart;
   }
 
   /// The union of accesses [first, end) over the loops of depth >= d: the same buffer counts once.
@@ -277,6 +291,7 @@ private:
         m.bytes = fp.bytes;
         m.run = fp.run;
         m.apart = fp.apart;
+        m.columns = fp.columns;
       }
       if (!access.streaming) m.overflow = std::max(m.overflow, fp.overflow);
       if (!access.store || access.combine) {
@@ -307,11 +322,15 @@ private:
       // What is asked for a tile ahead lies beside what is worked on.
       if (m.prefetched && m.read && !cache_.nearest) total += std::min(m.bytes, tile_asked_for(m.reader));
     });
-    const double too_large = total / (kUsable * cache_.bytes) - 1;
-    const double lost =
-        cache_.all_lost > 1 ? std::clamp(too_large / (cache_.all_lost - 1), 0.0, 1.0) : too_large > 0;
+    const double lost = lost_of(total);
     lost_.resize(best_.size());
     for (const int b : touched_) lost_[b] = std::max(lost, best_[b].overflow);
+  }
+
+  /// The share of so many bytes that does not stay until all are used again.
+  double lost_of(double bytes) const {
+    const double too_large = bytes / (kUsable * cache_.bytes) - 1;
+    return cache_.all_lost > 1 ? std::clamp(too_large / (cache_.all_lost - 1), 0.0, 1.0) : too_large > 0;
   }
 
   /// Bytes of the tile that hints ask for while the access reads the one before.
@@ -331,8 +350,10 @@ private:
       }
       if (m.read)
         add_read(m, m.reads * bytes);
-      else
+      else if (!m.streamed && m.columns)
         add_scattered(m, bytes, (*out_)[m.writer]);
+      else // whole lines are stored without being waited for
+        (*out_)[m.writer].by_pages += scattered(m, bytes) * by_pages(m);
     });
   }
   void add_read(const Merged& m, double bytes) {
@@ -343,6 +364,7 @@ private:
     const double part = scattered(m, bytes);
     t.scattered += part;
     t.by_pages += part * by_pages(m);
+    if (m.columns) t.by_columns += part;
   }
   double scattered(const Merged& m, double bytes) const {
     const double enough = cache_.line > kCacheLine ? kPageRun : kPrefetchedRun;
@@ -412,7 +434,7 @@ private:
       }
       if (!m.streamed) return;
       t.streamed += m.bytes * times;
-      t.read += m.bytes * times; // whoever reads it next has to fetch it
+      t.read += m.bytes * times * (1 - lost_of(m.bytes)); // whoever reads it next has to fetch it
     });
   }
 
@@ -423,6 +445,7 @@ private:
   struct Step {
     double stride, extent;
     int depth;
+    double longest; // extent, where the loop is not shortened
   };
   /// What held for a buffer around a loop, and what is lost of it from one iteration to the next.
   struct Around {

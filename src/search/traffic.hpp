@@ -28,6 +28,7 @@ struct Traffic {
   double streamed = 0;          // bytes stored past the caches
   double scattered = 0;         // of read + written, what comes in runs too short for the prefetcher
   double by_pages = 0;          // of scattered, as far as runs lie whole pages apart and share a cache's set
+  double by_columns = 0;        // of scattered, as far as lines are used a few numbers at a time, in turns
   double stray = 0;             // of written, what lies in single lines or few
 };
 

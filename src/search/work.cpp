@@ -1,7 +1,9 @@
 #include "search/work.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <utility>
 
 #include "ast/moved_up.hpp"
 #include "ast/prepare.hpp"
@@ -14,6 +16,7 @@ namespace {
 constexpr double kSmallTile = 0.5, kPlainLoop = 3; // more than its share of the work that a tail takes
 constexpr double kMaskedForward = 24;              // cycles from a masked store to a load of the same address
 constexpr double kAcrossForward = 7;               // from two, each of which wrote a part
+constexpr double kHintLoads = 0.5;                 // a hint takes no vector, and its port half as long
 constexpr double kDivisionInstructions = 3;        // of a quotient or remainder by a constant
 
 /// The unrolled and vector loops right around a store: straight-line code.
@@ -153,6 +156,29 @@ private:
     return n;
   }
 
+  /// Within how many loops a value is computed that depends on those of `mask`: renderers leave out all
+  /// that it is the same in.
+  size_t home_of(uint64_t mask) const {
+    const uint64_t around = mask & ((uint64_t{1} << std::min<size_t>(tile_.begin, 63)) - 1);
+    return static_cast<size_t>(std::bit_width(around));
+  }
+  /// What count() adds to the work of the body belongs to the loops that a value with this mask changes in.
+  template <class F> void at_home(uint64_t mask, F&& count) {
+    const size_t home = home_of(mask);
+    if (home >= tile_.begin) return count();
+    Work body = std::exchange(work_, {});
+    count();
+    std::swap(body, work_);
+    Work& outer = loops_.body(home);
+    outer.arithmetic += body.arithmetic;
+    outer.multiplications += body.multiplications;
+    outer.loads += body.loads;
+    outer.other += body.other;
+    for (int i = 0; i < 3; ++i) outer.divisions[i] += body.divisions[i];
+    outer.waits += body.waits;
+    outer.operations += body.operations;
+  }
+
   double registers_for(bool vector, DType dtype) const {
     if (!vector) return 1;
     const int bytes = is_float(dtype) ? std::max(4, size_of(dtype)) : size_of(dtype);
@@ -267,7 +293,7 @@ private:
       masks_.insert(moved.whole.get(), count_load(*moved.whole, 0));
     }
     const uint64_t mask = mask_of(moved.whole);
-    work_.arithmetic += copies(mask) * registers_for(true, moved.whole->dtype);
+    at_home(mask, [&] { work_.arithmetic += copies(mask) * registers_for(true, moved.whole->dtype); });
     return mask;
   }
 
@@ -289,6 +315,14 @@ private:
       guarded = std::min(1.0, guarded + share);
       mask |= guard_mask;
     }
+    const size_t changed = std::min(loops_.changed_within(*attr.buffer), tile_.begin);
+    const uint64_t changes = mask | (changed > 0 ? uint64_t{1} << std::min<size_t>(changed - 1, 63) : 0);
+    at_home(changes, [&] { count_access_of(attr, added, mask, guarded, v); });
+    return changes;
+  }
+
+  void count_access_of(const ast::LoadAttr& attr, const AccessInfo& added, uint64_t mask, double guarded,
+                       const ast::Value& v) {
     const double n = copies(mask);
     const bool vector = has(mask, tile_.vector);
     // A scalar load under a condition: the conditions joined, the address chosen, the value apart from its
@@ -300,28 +334,27 @@ private:
       work_.arithmetic += 2 * n * parts * std::log2(tile_.lanes);
       pressure_.operands += n * parts;
       pressure_.largest = std::max(pressure_.largest, n * parts);
-      return mask;
+      return;
     }
     if (stays_in_registers(*attr.buffer, added, mask)) {
       pressure_.accumulators = std::max(pressure_.accumulators, n * registers_for(vector, v.dtype));
-      return mask;
+      return;
     }
     if (attr.buffer->scope == ast::Scope::Register && vector && lies_across(added))
       work_.waits += n * kAcrossForward;
     // Averages of ragged loops are fractions, equal but for rounding.
-    if (const double window = window_of(added); window < 0.999 * n && !vector && !access.random) {
+    if (const double window = window_of(added); window < 0.999 * n && !vector && !added.random) {
       count_access(added, mask, window, v.dtype, work_.loads);
       pressure_.windows += window;
-      return mask;
+      return;
     }
     work_.other += attr.ahead ? n : 0;
-    work_.loads += attr.ahead ? n : 0;
+    work_.loads += attr.ahead ? kHintLoads * n : 0;
     count_access(added, mask, n, v.dtype, work_.loads);
-    if (access.random) work_.other += 3 * n;
+    if (added.random) work_.other += 3 * n;
     const double live = n * registers_for(vector, v.dtype);
     pressure_.operands += live;
     pressure_.largest = std::max(pressure_.largest, live);
-    return mask;
   }
 
   uint64_t mask_of(const ast::ValueRef& v) {
@@ -351,7 +384,7 @@ private:
         mask = count_load(*v, mask);
       } else {
         if (v->op == Op::Index) mask = loops_.dependence(std::get<Expr>(v->attr));
-        count_op(*v, mask, v == fused);
+        at_home(mask, [&] { count_op(*v, mask, v == fused); });
       }
       masks_.insert(v, mask);
     }

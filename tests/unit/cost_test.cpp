@@ -176,6 +176,27 @@ TEST_CASE("the next of many short sums begins while one waits for its chain") {
   CHECK(seconds(sums_of(16384)) > 1.5 * seconds(sums_of(64)));
 }
 
+TEST_CASE("what a loop does not change is computed before it, but not what is written in it") {
+  const auto of = [](const char* factor) {
+    return seconds(replaced(R"(kernel k(a: f32[256] in, b: f32[256] in, y: f32[256, 256] out) {
+  alloc t: f32[256] packed {
+    for i in 256 {
+      for j in 256 {
+        t[i] = b[j]
+        y[i, j] = b[j] * FACTOR
+      }
+    }
+  }
+})",
+                            "FACTOR", factor));
+  };
+  const double one = of("a[i]"), each = of("exp2(a[j])");
+  CHECK(each > 2 * one);
+  CHECK(of("exp2(a[i])") < 1.1 * one);
+  CHECK(of("exp2(exp2(a[0]))") < 1.1 * one);
+  CHECK(of("exp2(t[i])") > 0.9 * each);
+}
+
 TEST_CASE("streaming stores pay for what does not fit and cost for what does") {
   CHECK(seconds(copy_of(1 << 24, true)) < seconds(copy_of(1 << 24, false)));
   CHECK(seconds(copy_of(1 << 12, true)) > seconds(copy_of(1 << 12, false)));

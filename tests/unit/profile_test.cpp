@@ -59,7 +59,13 @@ TEST_CASE("a machine is measured as one that there could be") {
     CHECK(level.read_bytes_per_second > 1e8);
     CHECK(level.line_seconds > 1e-11);
     CHECK(level.line_of_page_seconds >= level.line_seconds);
+    CHECK(level.line_of_column_seconds >= level.line_seconds);
   }
+  CHECK(m.predicted_trips >= 8);
+  CHECK(m.mispredict_cycles > 0);
+  CHECK(m.mispredict_cycles < 200);
+  CHECK(m.late_share > 0);
+  CHECK(m.late_share <= 1);
   CHECK(m.levels.back().line_seconds > 64 / m.levels[0].read_bytes_per_second);
   for (const double cycles :
        {m.latency.add, m.latency.multiply_add, m.latency.maximum, m.latency.through_memory}) {
@@ -75,6 +81,10 @@ TEST_CASE("a stored profile is what was stored; one that says less, or nothing, 
   m.latency = {2, 3, 5, 7};
   m.levels[1].line_seconds = 11e-9;
   m.levels[1].line_of_page_seconds = 13e-9;
+  m.levels[1].line_of_column_seconds = 17e-9;
+  m.predicted_trips = 19;
+  m.mispredict_cycles = 23;
+  m.late_share = 0.29;
   {
     const test::CacheDir dir;
     store_machine_profile(m);
@@ -87,6 +97,10 @@ TEST_CASE("a stored profile is what was stored; one that says less, or nothing, 
     CHECK(read.latency.through_memory == 7);
     CHECK(read.levels[1].line_seconds == 11e-9);
     CHECK(read.levels[1].line_of_page_seconds == 13e-9);
+    CHECK(read.levels[1].line_of_column_seconds == 17e-9);
+    CHECK(read.predicted_trips == 19);
+    CHECK(read.mispredict_cycles == 23);
+    CHECK(read.late_share == 0.29);
     CHECK(machine_profile_fault() == "");
   }
   {
@@ -215,4 +229,59 @@ TEST_CASE("lines a page apart take the time that they take on the machine, other
   for (MachineProfile::Level& level : paged.levels) level.line_of_page_seconds = 5 * level.line_seconds;
   CHECK(seconds(down_columns(1024), paged) > 3 * seconds(down_columns(1024), plain));
   CHECK(seconds(down_columns(1040), paged) < 1.2 * seconds(down_columns(1040), plain));
+}
+
+TEST_CASE("columns take the time of their lines on the machine, and computing does not hide it") {
+  const auto row_major = [](const char* index) {
+    return replaced(R"(kernel k(a: f32[8192, 4096] in, y: f32[8192] out) {
+  for o in 256 {
+    for c in 4096 {
+      for l in 32 {
+        y[o*32 + l] += exp2(a[INDEX])
+      }
+    }
+  }
+})",
+                    "INDEX", index);
+  };
+  const MachineProfile plain = test::machine();
+  MachineProfile slow = plain;
+  for (MachineProfile::Level& level : slow.levels) level.line_of_column_seconds += 10e-9;
+  const std::string columns = row_major("o*32 + l, c"), rows = row_major("c*2, o*32 + l");
+  const double lines = 8192.0 * 4096 * 4 / 64;
+  CHECK(seconds(columns, slow) - seconds(columns, plain) == doctest::Approx(lines * 10e-9).epsilon(0.05));
+  CHECK(seconds(rows, slow) == seconds(rows, plain));
+}
+
+TEST_CASE("the end of a loop costs as much as the machine takes where it is not foreseen") {
+  const std::string text = R"(kernel k(a: f32[100] in, y: f32[1000, 100] out) {
+  for i in 1000 {
+    for j in 100 {
+      y[i, j] = a[j]
+    }
+  }
+})";
+  MachineProfile few = test::machine(), many = few;
+  few.predicted_trips = 50;
+  few.mispredict_cycles = 40;
+  many.predicted_trips = 200;
+  const double cycle = 4.0 * 16 / few.flops_per_second[2];
+  CHECK(seconds(text, few) - seconds(text, many) == doctest::Approx(1000 * 40 * cycle).epsilon(0.1));
+}
+
+TEST_CASE("reading shows beside long computing as much as it does on the machine") {
+  const std::string text = R"(kernel k(a: f32[33554432] in, y: f32[1] out) {
+  for i in 2097152 {
+    for l in 16 {
+      y[0] += exp2(sin(a[i*16 + l]))
+    }
+  }
+})";
+  MachineProfile early = test::machine(), late = early;
+  early.late_share = 0.1;
+  late.late_share = 0.7;
+  const double reading = 33554432 * 4.0 / late.levels.back().read_bytes_per_second;
+  const double more = seconds(text, late) - seconds(text, early);
+  CHECK(more > 0.4 * reading);
+  CHECK(more < 0.7 * reading);
 }

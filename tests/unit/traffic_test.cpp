@@ -118,6 +118,68 @@ TEST_CASE("chunks of a loop touch together what the loop touches") {
 })") == doctest::Approx(whole).epsilon(0.01));
 }
 
+TEST_CASE("chunks of chunks touch together what the loop touches, down columns too") {
+  const std::string text = R"(kernel k(a: f32[512, 64, 128] in, y: f32[512, 64] out) {
+  for i in 512 {
+    for o in 2 {
+      for r in 128 {
+        for m in min(3, 4 - o*3) unroll {
+          for l in 16 vector(16) {
+            y[i, o*48 + m*16 + l] += a[i, o*48 + m*16 + l, r]
+          }
+        }
+      }
+    }
+  }
+})";
+  CHECK(total(text, cache_shape(1 << 20, false), &Traffic::read) ==
+        doctest::Approx(512 * 64 * 128 * 4.0).epsilon(0.02));
+}
+
+TEST_CASE("lines that are used a few numbers at a time, in turns with others, are columns") {
+  const auto columns = [](const char* index) {
+    const std::string text = R"(kernel k(a: f32[4096, 4096] in, y: f32[4096, 4096] out) {
+  for o in 128 {
+    for c in 4096 {
+      for l in 32 {
+        y[o*32 + l, c] = a[INDEX]
+      }
+    }
+  }
+})";
+    return total(replaced(text, "INDEX", index), cache_shape(1 << 20, true), &Traffic::by_columns);
+  };
+  const double all = 4096.0 * 4096 * 4;
+  CHECK(columns("o*32 + l, c") == doctest::Approx(2 * all).epsilon(0.01)); // those of y, too
+  CHECK(columns("c, o*32 + l") == doctest::Approx(all).epsilon(0.01));
+  // Each line once, and so many rows that all of their lines are gone before the next number is read.
+  const std::string once = R"(kernel k(a: f32[4096, 4096] in, y: f32[4096] out) {
+  for i in 4096 {
+    y[i] = a[i, 0]
+  }
+})";
+  CHECK(total(once, cache_shape(1 << 15, false), &Traffic::by_columns) == 0);
+}
+
+TEST_CASE("what is streamed waits for no prefetcher, and is missed where it would have stayed") {
+  const auto streamed = [](const char* rows, int64_t cache, double Traffic::*kind) {
+    const std::string text = R"(kernel k(a: f32[16] in, y: f32[ROWS, 128] out) {
+  for c in 8 {
+    for r in ROWS {
+      for l in 16 vector(16) {
+        stream y[r, c*16 + l] = a[l]
+      }
+    }
+  }
+})";
+    return total(replaced(text, "ROWS", rows), cache_shape(cache, false), kind);
+  };
+  CHECK(streamed("4096", 1 << 20, &Traffic::streamed) == doctest::Approx(4096 * 512.0));
+  CHECK(streamed("4096", 1 << 20, &Traffic::scattered) == 0);
+  CHECK(streamed("4096", 1 << 20, &Traffic::read) == 0); // more than would have stayed
+  CHECK(streamed("64", 1 << 20, &Traffic::read) == doctest::Approx(64 * 512.0));
+}
+
 TEST_CASE("what threads share comes into the caches of each, what they divide into one") {
   const ast::Kernel k = ast::parse(R"(kernel k(a: f32[64] in, b: f32[4096] in, y: f32[64, 4096] out) {
   for i in 64 parallel {
