@@ -88,7 +88,8 @@ struct Rows {
 void chain_under(const SuggestContext& c, Rows rows, std::vector<Proposal>& out) {
   const lower::Program& program = *c.plan.program;
   const size_t before = rows.moves.size();
-  Proposal chain{std::move(rows.moves), "rows of " + rows.under + " in one pass"};
+  const std::string blocks = rows.block > 1 ? "blocks of " + std::to_string(rows.block) + " " : "";
+  Proposal chain{std::move(rows.moves), blocks + "rows of " + rows.under + " in one pass"};
   std::set<const KernelPlan*> merged{&c.kernel};
   std::set<int, std::greater<>> open(c.kernel.reads.begin(), c.kernel.reads.end());
   bool has_product = false;
