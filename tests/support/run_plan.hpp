@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ast/prepare.hpp"
+#include "lathe/executable.hpp"
 #include "runtime/device.hpp"
 #include "search/move.hpp"
 
@@ -116,6 +117,18 @@ inline std::string difference(const lower::Program& program, const Memory& got, 
     }
   }
   return {};
+}
+
+/// How the outputs of the plan, interpreted and compiled, differ from those of the plan without moves; empty
+/// if they don't.
+inline std::string difference_from_unscheduled(const search::Plan& plan, int64_t reduction_length) {
+  Memory got = random_inputs(*plan.program, 7), want = got, compiled = got;
+  run_plan(plan, got, nullptr);
+  run_plan(search::initial_plan(plan.program), want, nullptr);
+  const std::string interpreted = difference(*plan.program, got, want, reduction_length);
+  if (!interpreted.empty()) return "interpreted: " + interpreted;
+  run_plan(plan, compiled, &runtime::device(default_device()));
+  return difference(*plan.program, compiled, want, reduction_length);
 }
 
 } // namespace lathe::test
