@@ -1,21 +1,25 @@
 // The loop AST: what a kernel does, as loop nests over buffers.
 //
 // Semantics
-//   - Pure values are an interned DAG (Value); effects are an owned tree (Stmt). Two equal stores are two events.
-//   - Indices are Exprs over loop variables, one per buffer dimension, so that every pass and the cost model can take
-//     an access's stride along a loop. Buffers are row-major over their shape.
-//   - A loop runs over [0, extent). Extents may depend on outer loop variables: a split with a tail gives the inner
-//     loop the extent min(factor, n - outer * factor): no store needs a guard. An extent that is a condition (lt, le, eq, land) is an if.
-//   - A Load's or a Gather's out-of-range part is said by its guards: the load happens only if all hold, else it is 0.
-//   - A reduction is a Store with a combine op; the loops whose variable is not in its index are the reducing loops.
-//     Its initialisation is a nest of its own, before it. Combines are associative and commutative to every pass
-//     (float sums may be reassociated), so any order of the loops of a nest is legal.
-//     If the loop also reads what it combines into (a running sum), its iterations keep their order.
+//   - Pure values are an interned DAG (Value); effects are an owned tree (Stmt). Two equal stores are two
+//     events.
+//   - Indices are Exprs over loop variables, one per buffer dimension, so that every pass and the cost model
+//     can take an access's stride along a loop. Buffers are row-major over their shape.
+//   - A loop runs over [0, extent). Extents may depend on outer loop variables: a split with a tail gives the
+//     inner loop the extent min(factor, n - outer * factor): no store needs a guard. An extent that is a
+//     condition (lt, le, eq, land) is an if.
+//   - A Load's or a Gather's out-of-range part is said by its guards: the load happens only if all hold, else
+//     it is 0.
+//   - A reduction is a Store with a combine op; the loops whose variable is not in its index are the reducing
+//     loops. Its initialisation is a nest of its own, before it. Combines are associative and commutative to
+//     every pass (float sums may be reassociated), so any order of the loops of a nest is legal. If the loop
+//     also reads what it combines into (a running sum), its iterations keep their order.
 //   - Iterations of parallel, group and local loops are independent, but for Barriers between local ones.
-//   - A vector loop has lanes: its extent is at most `width`, and its body holds Stores only (no loops). Where the extent
-//     is the constant `width` it is a full vector; else lanes past the extent are masked. A combine at an index without
-//     the loop's variable is a horizontal reduction.
-//   - Group and local loops are OpenCL's. A local loop with extent e runs on the work-items with id < e of its axis.
+//   - A vector loop has lanes: its extent is at most `width`, and its body holds Stores only (no loops).
+//     Where the extent is the constant `width` it is a full vector; else lanes past the extent are masked. A
+//     combine at an index without the loop's variable is a horizontal reduction.
+//   - Group and local loops are OpenCL's. A local loop with extent e runs on the work-items with id < e of
+//     its axis.
 //   - Integer arithmetic wraps; float multiplication and addition may be fused only where the AST says Fma.
 #pragma once
 #include <functional>
@@ -32,13 +36,14 @@
 
 namespace lathe::ast {
 
-/// global: kernel parameters, and temporaries of the whole kernel. packed: thread-private scratch. local: shared by a work-group
-/// (OpenCL). register: a small constant-size array that the target keeps in registers once its loops are unrolled.
+/// global: kernel parameters, and temporaries of the whole kernel. packed: thread-private scratch. local:
+/// shared by a work-group (OpenCL). register: a small constant-size array that the target keeps in registers
+/// once its loops are unrolled.
 enum class Scope : uint8_t { Global, Packed, Local, Register };
 
 struct Buffer {
-  int id;              // unique in its kernel
-  std::string name;    // unique in its kernel
+  int id;           // unique in its kernel
+  std::string name; // unique in its kernel
   DType dtype;
   Shape shape;
   Scope scope = Scope::Global;
@@ -48,16 +53,18 @@ using BufferRef = std::shared_ptr<const Buffer>;
 struct Value;
 using ValueRef = Ref<Value>;
 
-/// Of Load and Gather. Load: one index per dimension. Gather: `index` is empty, sources[0] is the flat element index (any integer).
+/// Of Load and Gather. Load: one index per dimension. Gather: `index` is empty, sources[0] is the flat
+/// element index (any integer).
 struct LoadAttr {
   BufferRef buffer;
   std::vector<Expr> index;
-  std::vector<Expr> guards;  // all must be 1, else the value is 0
-  int64_t ahead = 0;         // Load: if not 0, a hint to fetch what lies this many elements further on, inside the buffer or not
+  std::vector<Expr> guards; // all must be 1, else the value is 0
+  /// Load: if not 0, a hint to fetch what lies this many elements further on, inside the buffer or not.
+  int64_t ahead = 0;
 };
 
-/// Op is Const (Scalar), Index (Expr as a number of `dtype`; comparison Exprs may have dtype bool), Load, Gather, or any
-/// elementwise op of the table.
+/// Op is Const (Scalar), Index (Expr as a number of `dtype`; comparison Exprs may have dtype bool), Load,
+/// Gather, or any elementwise op of the table.
 struct Value : Interned<Value> {
   Op op;
   DType dtype;
@@ -65,18 +72,21 @@ struct Value : Interned<Value> {
   std::variant<std::monostate, Scalar, Expr, LoadAttr> attr;
 
   size_t hash_value() const;
-  bool equal(const Value&) const;  // buffers compare by pointer
+  bool equal(const Value&) const; // buffers compare by pointer
 };
 
 ValueRef constant(Scalar value);
 ValueRef index_value(Expr expr, DType dtype);
 ValueRef load(BufferRef buffer, std::vector<Expr> index, std::vector<Expr> guards = {}, int64_t ahead = 0);
 ValueRef gather(BufferRef buffer, ValueRef flat_index, std::vector<Expr> guards = {});
-/// Folds constants and applies the value rules (a + -b -> a - b, a * recip(b) -> a / b, a * b + c -> fma for floats ...).
+/// Folds constants and applies the value rules (a + -b -> a - b, a * recip(b) -> a / b, a * b + c -> fma for
+/// floats ...).
 ValueRef make(Op op, DType dtype, std::vector<ValueRef> sources);
 /// As make, but exactly this node: nothing is folded.
 ValueRef make_exact(Op op, DType dtype, std::vector<ValueRef> sources);
-inline ValueRef make(Op op, DType dtype, ValueRef a) { return make(op, dtype, std::vector<ValueRef>{std::move(a)}); }
+inline ValueRef make(Op op, DType dtype, ValueRef a) {
+  return make(op, dtype, std::vector<ValueRef>{std::move(a)});
+}
 
 struct Stmt;
 using Block = std::vector<Stmt>;
@@ -84,10 +94,10 @@ using Block = std::vector<Stmt>;
 enum class LoopKind : uint8_t { Serial, Parallel, Vector, Unroll, Group, Local };
 
 struct For {
-  Expr var;             // from loop_var(); its id is unique in the kernel
+  Expr var; // from loop_var(); its id is unique in the kernel
   Expr extent;
   LoopKind kind = LoopKind::Serial;
-  int width = 0;        // Vector: lanes of the machine vector; Group and Local: the axis 0, 1 or 2
+  int width = 0; // Vector: lanes of the machine vector; Group and Local: the axis 0, 1 or 2
   Block body;
 };
 /// The buffer exists in the body, uninitialised at the start of it.
@@ -99,13 +109,13 @@ struct Store {
   BufferRef buffer;
   std::vector<Expr> index;
   ValueRef value;
-  std::optional<Op> combine;     // Add, Mul, Max, Or, And: buffer[index] = combine(buffer[index], value)
-  ValueRef scatter;              // if set, `index` is empty and this is the flat element index; out of range is dropped
-  bool streaming = false;        // non-temporal: not read again soon
+  std::optional<Op> combine; // Add, Mul, Max, Or, And: buffer[index] = combine(buffer[index], value)
+  ValueRef scatter; // if set, `index` is empty and this is the flat element index; out of range is dropped
+  bool streaming = false; // non-temporal: not read again soon
 };
 struct Barrier {};
-/// A hint that the cache line of this element will be read before long. It changes nothing, and the element may
-/// lie outside of the buffer.
+/// A hint that the cache line of this element will be read before long. It changes nothing, and the element
+/// may lie outside of the buffer.
 struct Prefetch {
   BufferRef buffer;
   std::vector<Expr> index;
@@ -116,22 +126,23 @@ struct Stmt {
 
 struct Param {
   BufferRef buffer;
-  bool written;   // else read-only
+  bool written; // else read-only
 };
 
 struct Kernel {
   std::string name;
-  std::vector<Param> params;       // inputs then outputs
-  std::vector<Expr> shape_vars;    // in the order in which launch takes them
-  Block body;                      // the nests, in order
+  std::vector<Param> params;    // inputs then outputs
+  std::vector<Expr> shape_vars; // in the order in which launch takes them
+  Block body;                   // the nests, in order
 };
 
 /// Calls `f` on every statement in order, outermost first; `loops` is the stack of enclosing Fors.
 void visit(const Block&, const std::function<void(const Stmt&, const std::vector<const For*>& loops)>& f);
 /// Calls `f` on every distinct value of the DAG under v, sources first.
 void visit(const ValueRef& v, const std::function<void(const ValueRef&)>& f);
-/// The one rewriter: rebuilds with `on_value` applied bottom-up to every value node (after its sources), `on_expr`
-/// to every index, guard and extent, `on_stmt` to every rebuilt statement (which it may replace by several or none).
+/// The one rewriter: rebuilds with `on_value` applied bottom-up to every value node (after its sources),
+/// `on_expr` to every index, guard and extent, `on_stmt` to every rebuilt statement (which it may replace by
+/// several or none).
 struct Rewriter {
   std::function<ValueRef(const ValueRef&)> on_value;
   std::function<Expr(Expr)> on_expr;
@@ -140,12 +151,14 @@ struct Rewriter {
 };
 Block rewrite(const Block&, const Rewriter&);
 ValueRef rewrite(const ValueRef&, const Rewriter&);
-/// Variables replaced in indices, guards, extents and Index values; a For::var whose extent changes is renewed with it.
+/// Variables replaced in indices, guards, extents and Index values; a For::var whose extent changes is
+/// renewed with it.
 Block substitute(const Block&, const Substitution&);
 ValueRef substitute(const ValueRef&, const Substitution&);
 
-/// Throws InternalError that names the statement if scoping, types, an access's bounds (where provable failure or
-/// unprovable safety is found; Gather and scatter are exempt), or the independence of parallel iterations is broken.
+/// Throws InternalError that names the statement if scoping, types, an access's bounds (where provable
+/// failure or unprovable safety is found; Gather and scatter are exempt), or the independence of parallel
+/// iterations is broken.
 void verify(const Kernel&);
 
 /// "for i0 in 64 parallel { ... }"; parse(print(k)) prints the same and has the same structural hash.
@@ -156,21 +169,24 @@ uint64_t structural_hash(const Kernel&);
 
 /// Executes a kernel exactly, bounds-checked (InternalError on a bad access). Buffers in the order of params;
 /// values of shape_vars in their order.
-struct Bytes { void* data; size_t bytes; };
+struct Bytes {
+  void* data;
+  size_t bytes;
+};
 void interpret(const Kernel&, const std::vector<Bytes>& buffers, const std::vector<int64_t>& shape_values);
 
 // ---- Passes from a scheduled kernel to what renderers take (prepare() in prepare.hpp runs them all) ----
 
-/// Splits the range of loops whose variable decides a min() in an inner extent, so that the main part has constant
-/// extents and only the tail is ragged.
+/// Splits the range of loops whose variable decides a min() in an inner extent, so that the main part has
+/// constant extents and only the tail is ragged.
 Kernel partition_tails(const Kernel&);
 /// Replaces Unroll loops by copies of their body (ragged ones become Serial).
 Kernel expand_unrolled(const Kernel&);
-/// Keeps what a serial loop combines into the same element in registers, one per lane, and combines it into the
-/// element after the loop. Not in kernels with local loops.
+/// Keeps what a serial loop combines into the same element in registers, one per lane, and combines it into
+/// the element after the loop. Not in kernels with local loops.
 Kernel keep_accumulators(const Kernel&);
-/// Replaces Exp2, Log2, Sin of f32 by polynomial sequences of table ops, so that every renderer vectorises them
-/// and gives the same bits. Stated errors: docs/functions.md.
+/// Replaces Exp2, Log2, Sin of f32 by polynomial sequences of table ops, so that every renderer vectorises
+/// them and gives the same bits. Stated errors: docs/functions.md.
 Kernel expand_math(const Kernel&);
 
-}  // namespace lathe::ast
+} // namespace lathe::ast

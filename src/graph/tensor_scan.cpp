@@ -1,4 +1,4 @@
-// Cumulative sums, so that no element waits for the one before it and every step is a vector's.
+// Cumulative sums, in which no element waits for the one before it and every step is a vector's.
 //
 // The axis is cut into blocks of 16. Inside each, y[j] = x[j] + x[j-1] + x[j-2] + x[j-3] sums the last four
 // and y[j] + y[j-4] + y[j-8] + y[j-12] all up to j: two passes of four loads. What lies before a block is the
@@ -71,12 +71,13 @@ Tensor joined(const Tensor& pieces, int axis, Expr size) {
 /// The sums of all elements before each along the axis.
 Tensor sums_before(const Tensor& x, int axis) {
   const Expr size = x.shape()[axis];
-  std::vector<Expr> none(x.shape().size(), Expr(0)), front = none;
   if (size.hi() > kWindow) {
     const Tensor parts = cut(x.contiguous(), axis, kWindow);
     const Tensor earlier = sums_before(parts.sum(axis + 1), axis);
     return joined(sums_before(parts, axis + 1) + earlier.unsqueeze(axis + 1), axis, size);
   }
+  const std::vector<Expr> none(x.shape().size(), Expr(0));
+  std::vector<Expr> front = none;
   front[axis] = size.hi();
   Shape end = x.shape();
   end[axis] = size + (size.hi() - 1); // so that there is a window for each element

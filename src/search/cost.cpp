@@ -51,7 +51,6 @@ double instructions_of(const Work& w) { return w.arithmetic + w.loads + w.stores
 /// What the code is made for, on the machine that it runs on.
 struct Core {
   double mixed_per_cycle;
-  const double* division_cycles; // of 16, 32 and 64 bytes
   double registers;
   const MachineProfile& machine;
 };
@@ -61,7 +60,7 @@ double cycles_per_iteration(const Work& w, double chain, const Core& core) {
   if (w.empty()) return 0;
   const double instructions = instructions_of(w);
   double waits = w.waits;
-  for (int i = 0; i < 3; ++i) waits += w.divisions[i] * core.division_cycles[i];
+  for (int i = 0; i < 3; ++i) waits += w.divisions[i] * core.machine.division_cycles[i];
   double cycles = std::max({w.multiplications / kMultipliers, w.arithmetic / core.mixed_per_cycle,
                             w.loads / kLoadsPerCycle, w.stores, instructions / kFrontEnd, waits, chain});
   cycles += kLoadsShow * std::min(w.arithmetic, w.loads) / 2;
@@ -362,10 +361,10 @@ double add_phase(const Workspace& space, int index, const MachineProfile& machin
   if (far > 0) {
     const double for_each_line = compute.instructions / (far / kCacheLine);
     const double late = std::max(0.0, 1 - phase.asked / far) * std::min(1.0, for_each_line / kInWindow);
-    const double in_a_row = machine.late_share;
+    // What no prefetcher foresees is late in any case; of the rest the machine's share.
     const double unforeseen = std::min(1.0, beyond_near.scattered / far);
-    hidden += (in_a_row + unforeseen * std::max(0.0, kNotForeseen - in_a_row)) * late *
-              std::min(seconds, std::max(0.0, far_reads - burst));
+    const double share = machine.late_share + unforeseen * std::max(0.0, kNotForeseen - machine.late_share);
+    hidden += share * late * std::min(seconds, std::max(0.0, far_reads - burst));
   }
   terms[kHidden] += hidden;
   terms[kPages] += ((phase.near_pages.scattered / kPage) * kFirstTlbMiss +
@@ -396,8 +395,7 @@ Terms terms_of(const ast::Kernel& kernel, const std::vector<bool>& is_constant, 
 
   const int width = vector_width(target);
   const double cycle = 4.0 * (4 << width) / machine.flops_per_second[width];
-  const Core core{machine.mixed_per_cycle[width], machine.division_cycles,
-                  static_cast<double>(target.vector_registers), machine};
+  const Core core{machine.mixed_per_cycle[width], static_cast<double>(target.vector_registers), machine};
   Terms terms{};
   terms[kArithmetic] = cycle * cycles_per_iteration(f.top, 0, core);
   size_t nests = 0;

@@ -227,6 +227,18 @@ KernelPlanRef finish(Draft draft, const std::function<bool(int stage)>& is_resul
   return plan;
 }
 
+Nest perfect_nest(Stmt& stmt) {
+  Nest nest;
+  Stmt* at = &stmt;
+  while (auto* loop = std::get_if<For>(&at->node)) {
+    if (loop->kind != LoopKind::Serial || loop->body.size() != 1) return {};
+    nest.loops.push_back(loop);
+    at = &loop->body[0];
+  }
+  nest.store = std::get_if<Store>(&at->node);
+  return nest;
+}
+
 LoopSite find_loop(Block& body, std::string_view name) {
   LoopSite site;
   std::vector<For*> stack;

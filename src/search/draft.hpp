@@ -43,6 +43,19 @@ struct LoopSite {
 };
 LoopSite find_loop(ast::Block& body, std::string_view name);
 
+/// Where any statement stands.
+struct Site {
+  ast::Block* block = nullptr;
+  size_t position = 0;
+};
+
+/// Serial loops, one directly in the other, around one store; no store if the statement is anything else.
+struct Nest {
+  std::vector<ast::For*> loops; // outermost first
+  ast::Store* store = nullptr;
+};
+Nest perfect_nest(ast::Stmt& stmt);
+
 /// Calls f on every Store, with the loops around it (outermost first).
 void for_each_store(ast::Block& body,
                     const std::function<void(ast::Store&, const std::vector<ast::For*>&)>& f);

@@ -12,37 +12,14 @@ using namespace ast;
 
 namespace {
 
-/// Serial loops, one directly in the other, around one store.
-struct Nest {
-  std::vector<For*> loops;
-  Store* store = nullptr;
-};
-
-Nest perfect_nest(Stmt& stmt) {
-  Nest nest;
-  Stmt* at = &stmt;
-  while (auto* loop = std::get_if<For>(&at->node)) {
-    if (loop->kind != LoopKind::Serial || loop->body.size() != 1) return {};
-    nest.loops.push_back(loop);
-    at = &loop->body[0];
-  }
-  nest.store = std::get_if<Store>(&at->node);
-  return nest;
-}
-
 /// Where a nest that stores to the buffer begins.
-struct Place {
-  Block* block = nullptr;
-  size_t position = 0;
-};
-
-Place find_nest(Block& block, const std::string& buffer) {
+Site find_nest(Block& block, const std::string& buffer) {
   for (size_t i = 0; i < block.size(); ++i) {
     if (const Nest nest = perfect_nest(block[i]); nest.store && nest.store->buffer->name == buffer) {
       const bool initial = nest.store->value->op == Op::Const;
       if (!initial) return {&block, i};
     }
-    Place found;
+    Site found;
     if (auto* loop = std::get_if<For>(&block[i].node))
       found = find_nest(loop->body, buffer);
     else if (auto* alloc = std::get_if<Alloc>(&block[i].node))
@@ -114,7 +91,7 @@ private:
 
 Verdict merge(Draft& draft, const Move& move) {
   const std::string &name = move.names[0], &consumer_name = move.names[1];
-  const Place place = find_nest(draft.body, name);
+  const Site place = find_nest(draft.body, name);
   if (!place.block) return fmt::format("no plain nest computes {}", name);
   const Nest producer = perfect_nest((*place.block)[place.position]);
   if (producer.store->combine || producer.store->scatter) return fmt::format("{} is a reduction", name);

@@ -48,16 +48,11 @@ Verdict self_contained(const std::vector<const For*>& loops, const std::vector<F
   return {};
 }
 
-struct Place {
-  Block* block;
-  size_t position;
-};
-
 /// The statements that lead to the first one that `is_it`, outermost first; the last is that one itself.
-std::vector<Place> path_to(Block& body, const std::function<bool(const Stmt&)>& is_it) {
+std::vector<Site> path_to(Block& body, const std::function<bool(const Stmt&)>& is_it) {
   for (size_t i = 0; i < body.size(); ++i) {
     if (is_it(body[i])) return {{&body, i}};
-    std::vector<Place> inner;
+    std::vector<Site> inner;
     if (auto* loop = std::get_if<For>(&body[i].node))
       inner = path_to(loop->body, is_it);
     else if (auto* alloc = std::get_if<Alloc>(&body[i].node))
@@ -69,7 +64,7 @@ std::vector<Place> path_to(Block& body, const std::function<bool(const Stmt&)>& 
   return {};
 }
 
-std::vector<Place> path_to(Block& body, std::string_view loop_name) {
+std::vector<Site> path_to(Block& body, std::string_view loop_name) {
   return path_to(body, [&](const Stmt& stmt) {
     const auto* loop = std::get_if<For>(&stmt.node);
     return loop && loop->var.name() == loop_name;
@@ -78,7 +73,7 @@ std::vector<Place> path_to(Block& body, std::string_view loop_name) {
 
 /// The nest that sets the result of `combine` to the identity, if no reducing loop lies between it and the
 /// end of the path.
-std::optional<Place> find_initialiser(const std::vector<Place>& path, const Store& combine) {
+std::optional<Site> find_initialiser(const std::vector<Site>& path, const Store& combine) {
   for (auto place = path.rbegin(); place != path.rend(); ++place) {
     if (place != path.rbegin())
       if (const auto* loop = std::get_if<For>(&(*place->block)[place->position].node)) {
@@ -95,7 +90,7 @@ std::optional<Place> find_initialiser(const std::vector<Place>& path, const Stor
     }
     const auto* store = std::get_if<Store>(&at->node);
     if (store && !store->combine && store->buffer->id == combine.buffer->id && store->value->op == Op::Const)
-      return Place{place->block, place->position - 1};
+      return Site{place->block, place->position - 1};
   }
   return {};
 }
@@ -303,7 +298,7 @@ Verdict accumulate(Draft& draft, const Move& move) {
   // needed.
   Alloc alloc{copy, {}};
   alloc.body.push_back(nest(std::move(clear_heads), std::move(clear)));
-  const std::vector<Place> path = path_to(draft.body, loop_name);
+  const std::vector<Site> path = path_to(draft.body, loop_name);
   const auto initialiser = find_initialiser(path, write);
   if (initialiser) {
     if (partial.empty()) {
@@ -365,10 +360,10 @@ Verdict store_first(Draft& draft, const Move& move) {
 
   // What holds nothing but the combine is there twice: under the condition that this is the first iteration,
   // and under that it is not.
-  const std::vector<Place> path =
+  const std::vector<Site> path =
       path_to(loop.body, [&](const Stmt& stmt) { return std::get_if<Store>(&stmt.node) == combine; });
   size_t outermost = path.size() - 1;
-  const auto holds_one = [&](const Place& place) {
+  const auto holds_one = [&](const Site& place) {
     const auto* f = std::get_if<For>(&(*place.block)[place.position].node);
     return f && f->body.size() == 1 && f->kind != LoopKind::Local;
   };

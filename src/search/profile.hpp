@@ -36,8 +36,8 @@ struct MachineProfile {
   Latency latency;
   double predicted_trips = 24;   // of a loop inside another up to which its end is foreseen,
   double mispredict_cycles = 14; // and what it takes beyond
-  /// Share of reading from main memory that shows where computing takes longer, without hints.
-  double late_share = 0.75;
+  /// Share of reading from main memory, in a row and without hints, that shows where computing takes longer.
+  double late_share = 0.6;
   int cores = 1;
   std::string fingerprint; // CPU model, features, caches, lathe version
 };

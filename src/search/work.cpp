@@ -69,6 +69,18 @@ Chain chain_of(Op op, DType dtype, bool fused) {
   return chain;
 }
 
+/// Instructions so many times over, which the program asked for once.
+void add(const Work& from, double times, Work& to) {
+  to.arithmetic += from.arithmetic * times;
+  to.multiplications += from.multiplications * times;
+  to.loads += from.loads * times;
+  to.stores += from.stores * times;
+  to.other += from.other * times;
+  for (int i = 0; i < 3; ++i) to.divisions[i] += from.divisions[i] * times;
+  to.waits += from.waits * times;
+  to.operations += from.operations;
+}
+
 /// Registers, by what they hold.
 struct Pressure {
   double accumulators = 0, operands = 0, largest = 0, windows = 0;
@@ -170,13 +182,7 @@ private:
     count();
     std::swap(body, work_);
     Work& outer = loops_.body(home);
-    outer.arithmetic += body.arithmetic;
-    outer.multiplications += body.multiplications;
-    outer.loads += body.loads;
-    outer.other += body.other;
-    for (int i = 0; i < 3; ++i) outer.divisions[i] += body.divisions[i];
-    outer.waits += body.waits;
-    outer.operations += body.operations;
+    add(body, 1, outer);
   }
 
   double registers_for(bool vector, DType dtype) const {
@@ -393,14 +399,7 @@ private:
 
   void add_to_body() const {
     Work& body = loops_.body(tile_.begin);
-    body.arithmetic += work_.arithmetic * tile_.tail_factor;
-    body.multiplications += work_.multiplications * tile_.tail_factor;
-    body.loads += work_.loads * tile_.tail_factor;
-    body.stores += work_.stores * tile_.tail_factor;
-    body.other += work_.other * tile_.tail_factor;
-    for (int i = 0; i < 3; ++i) body.divisions[i] += work_.divisions[i] * tile_.tail_factor;
-    body.waits += work_.waits * tile_.tail_factor;
-    body.operations += work_.operations;
+    add(work_, tile_.tail_factor, body);
     if (const Chain chain = work_.chain * tile_.tail_factor; chain.cycles({}) > body.chain.cycles({}))
       body.chain = chain;
     body.registers = std::max(body.registers, work_.registers);

@@ -56,7 +56,6 @@ TEST_CASE("each iteration adds its own part, and the loop over the past is gone"
 
 TEST_CASE("loops that carry a sum keep their order") {
   Plan plan = carried(18);
-  CHECK(test::why_not(plan, "vectorise(t1.i1)") != "");
   CHECK(test::why_not(plan, "parallelise(t1.i1)") == "t0 is made outside t1.i1 and is private to a thread");
   CHECK(test::why_not(plan, "carry(t0, t1.i1)") == "t1.i1 does not compute t0 for itself");
   CHECK(test::why_not(plan, "store_first(t0, t1.i1)") == "under t1.i1 there are not just combines of t0");
@@ -86,7 +85,7 @@ TEST_CASE("what is no sum over all of the past is not carried") {
   CHECK(why(padded.shrink({{0, 3}, {1, 18}}).window(1, 9).sum(-1)) ==
         "t0 does not sum up all that lies before t1.i1");
   CHECK(why(padded.shrink({{0, 3}, {0, 17}}).window(1, 9).max(-1)) == "t0 is no sum of elements of a buffer");
-  CHECK(why(x.unsqueeze(1).expand({3, 9, 9}).sum(-1)) != "");
+  CHECK(why(x.unsqueeze(1).expand({3, 9, 9}).sum(-1)) == "t0 does not sum up what lies before t1.i1");
   // Of every second one.
   CHECK(why(x.pad({{0, 0}, {18, 0}}).shrink({{0, 3}, {0, 25}}).window(1, 9, 1, 2).sum(-1)) ==
         "t0 does not sum up all that lies before t1.i1");

@@ -232,7 +232,7 @@ TEST_CASE("lines a page apart take the time that they take on the machine, other
 }
 
 TEST_CASE("columns take the time of their lines on the machine, and computing does not hide it") {
-  const auto row_major = [](const char* index) {
+  const auto summed = [](const char* index) {
     return replaced(R"(kernel k(a: f32[8192, 4096] in, y: f32[8192] out) {
   for o in 256 {
     for c in 4096 {
@@ -247,7 +247,7 @@ TEST_CASE("columns take the time of their lines on the machine, and computing do
   const MachineProfile plain = test::machine();
   MachineProfile slow = plain;
   for (MachineProfile::Level& level : slow.levels) level.line_of_column_seconds += 10e-9;
-  const std::string columns = row_major("o*32 + l, c"), rows = row_major("c*2, o*32 + l");
+  const std::string columns = summed("o*32 + l, c"), rows = summed("c*2, o*32 + l");
   const double lines = 8192.0 * 4096 * 4 / 64;
   CHECK(seconds(columns, slow) - seconds(columns, plain) == doctest::Approx(lines * 10e-9).epsilon(0.05));
   CHECK(seconds(rows, slow) == seconds(rows, plain));
