@@ -1,4 +1,5 @@
-// The measuring process's side: one thread reads what is wanted, one compiles, one runs and times.
+// The measuring process's side: one thread reads what is wanted, one compiles, one runs and times,
+// and compiles as well while it has nothing to run.
 #include <sched.h>
 #include <signal.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include <fmt/format.h>
@@ -131,6 +133,13 @@ public:
     messages_.pop_front();
     return m;
   }
+  std::optional<Message> pop_if_any() {
+    std::lock_guard lock(mutex_);
+    if (messages_.empty()) return std::nullopt;
+    std::optional<Message> m = std::move(messages_.front());
+    messages_.pop_front();
+    return m;
+  }
 
 private:
   std::mutex mutex_;
@@ -168,21 +177,40 @@ private:
     watch_for_crashes(stack);
     for (;;) {
       Message m = to_compile_.pop();
-      const int64_t id = m.integer();
-      Compiled made;
       const auto mine = turn();
-      working_on = id;
-      try {
-        made.kernel = std::make_shared<const ast::Kernel>(ast::parse(m.text()));
-        made.program = device_.compile(finalise(*made.kernel), flags_);
-      } catch (const std::exception& e) {
-        made.error = e.what();
-      }
-      working_on = -1;
-      std::lock_guard lock(compiled_mutex_);
-      compiled_.emplace(id, std::move(made));
-      compiled_changed_.notify_one();
+      compile(m);
     }
+  }
+  void compile(Message& m) {
+    const int64_t id = m.integer();
+    Compiled made;
+    working_on = id;
+    try {
+      made.kernel = std::make_shared<const ast::Kernel>(ast::parse(m.text()));
+      made.program = device_.compile(finalise(*made.kernel), flags_);
+    } catch (const std::exception& e) {
+      made.error = e.what();
+    }
+    working_on = -1;
+    std::lock_guard lock(compiled_mutex_);
+    compiled_.emplace(id, std::move(made));
+    compiled_changed_.notify_one();
+  }
+  /// Of the running thread, which compiles as well while it has nothing to run: all that is sent for
+  /// compiling is sent before what is to be run next.
+  Compiled compiled(int64_t id) {
+    std::unique_lock lock(compiled_mutex_);
+    while (!compiled_.contains(id)) {
+      std::optional<Message> other = to_compile_.pop_if_any();
+      if (!other) {
+        compiled_changed_.wait(lock);
+        continue;
+      }
+      lock.unlock();
+      compile(*other);
+      lock.lock();
+    }
+    return std::move(compiled_.extract(id).mapped());
   }
 
   void run_all() {
@@ -209,12 +237,7 @@ private:
         say(std::move(done));
         continue;
       }
-      Compiled candidate;
-      {
-        std::unique_lock lock(compiled_mutex_);
-        compiled_changed_.wait(lock, [&] { return compiled_.contains(id); });
-        candidate = std::move(compiled_.extract(id).mapped());
-      }
+      const Compiled candidate = compiled(id);
       Message done(WorkerMessage::Result);
       try {
         const auto mine = turn();

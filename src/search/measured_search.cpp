@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kFirstLimit = 100; // times the prediction, between so many seconds
 constexpr double kFirstLimitLeast = 1, kFirstLimitMost = 10;
-constexpr size_t kAhead = 3;     // candidates decided on, the one being measured included
+constexpr size_t kAhead = 4;     // candidates decided on, the one being measured included
 constexpr size_t kSurprises = 5; // one candidate in so many is drawn at random
 constexpr double kPlausible = 3; // from those that the model calls so many times slower than the next at most
 constexpr double kNearBest = 1.1; // variants this near to the best have their neighbours tried, too
