@@ -130,7 +130,8 @@ int main(int argc, char** argv) {
   compare.add_option(
       "--peers", options.peers,
       "some of eigen,onednn,openblas,libxsmm and, with --python, tinygrad,jax,onnxruntime,torch; all "
-      "that were found if left out; and lathe's devices, such as c: the same schedule there");
+      "that were found if left out; only if named by-hand, loops in AVX-512 intrinsics, and lathe's "
+      "devices, such as c: the same schedule there");
   compare.add_option("--python", options.python,
                      "the virtual environment that tools/peers made, for Python's peers");
   compare.add_option("--tune", options.tune_budget, "first tune each case for so long, such as 20s");

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <deque>
@@ -22,29 +21,14 @@
 #include "compile/shape_values.hpp"
 #include "compile/test_data.hpp"
 #include "compile/worker_protocol.hpp"
+#include "compile/worker_timing.hpp"
 #include "runtime/device.hpp"
 
 namespace lathe::pipeline {
 namespace {
 
 using Buffer = std::shared_ptr<runtime::DeviceBuffer>;
-using Clock = std::chrono::steady_clock;
 
-constexpr double kSample = 20e-6;         // shorter runs are timed several at once
-constexpr double kEnough = 10e-3;         // of timing for a candidate that may be the best
-constexpr double kEnoughToBeSure = 20e-3; // for one that looks better than the best
-constexpr size_t kPairsAtLeast = 3, kPairsToBeSure = 7;
-constexpr double kBetter = 0.99;  // times the champion
-constexpr double kHopeless = 1.5; // times the champion: after two pairs of runs
-/// What is so many times as slow after so many pairs is not the best. Pairs of short runs are many.
-struct Look {
-  size_t pairs;
-  double behind;
-};
-constexpr Look kLooks[] = {{5, 1.08}, {25, 1.02}, {100, 1.005}};
-constexpr double kWorthSaying = 1e-3; // seconds of a pair: its step is over
-constexpr double kFarBehind = 3;      // times the champion in the first run: not worth running that beside it
-constexpr size_t kAligned = 128;      // copies of a parameter
 constexpr size_t kLayoutBytes = size_t{1} << 30; // of layouts of constants that are kept, beside those in use
 
 // ---- A crash is reported by the thread that crashed ----
@@ -83,34 +67,6 @@ struct Compiled {
   std::shared_ptr<const ast::Kernel> kernel;
   std::shared_ptr<runtime::Program> program;
   std::string error;
-};
-
-/// The memory of a candidate's parameter.
-struct Place {
-  Buffer buffer;
-  size_t bytes;
-  const std::vector<unsigned char>* expected; // of a written one
-  size_t copies;                              // one after the other, which runs read in turns
-};
-size_t stride_of_copies(size_t bytes) { return (bytes + kAligned - 1) / kAligned * kAligned; }
-
-/// A candidate ready to be run beside others.
-struct Contender {
-  std::shared_ptr<runtime::Program> program;
-  std::vector<Place> places;
-  double seconds = 0;
-};
-
-/// One set of stages: inputs on the device, and what its outputs must be. All schedules of it share them.
-struct Case {
-  std::vector<int64_t> vars;
-  std::vector<Buffer> buffers; // one per parameter
-  std::vector<size_t> bytes;
-  std::vector<size_t> copies; // of each, so that a run finds it where it does in the program
-  std::vector<std::vector<unsigned char>> expected; // of the written ones
-  size_t turn = 0;
-  double reduction_length = 1;
-  Contender first, champion; // what all times refer to, and the fastest so far
 };
 
 /// A constant's copies, laid out as some candidates read them.
@@ -247,7 +203,7 @@ private:
         Case& c = cases_.at(case_id);
         const double limit = m.number();
         const std::vector<Place> places = places_of(*candidate.kernel, case_id, m);
-        const double seconds = measure(candidate, c, places, limit);
+        const double seconds = timer_.measure(*candidate.kernel, candidate.program, c, places, limit);
         done.add(id).add(int64_t{1}).add(seconds).add("");
       } catch (const std::exception& e) { // a candidate that can't be compiled or run is no candidate
         done = Message(WorkerMessage::Result);
@@ -336,110 +292,6 @@ private:
     return {wrapped.get(), [memory, wrapped](auto*) {}};
   }
 
-  /// Seconds under the conditions in which the first candidate of the case was timed: the machine's speed
-  /// drifts by more than candidates differ, so each is timed in turns with the fastest so far, and the ratio
-  /// counts.
-  double measure(const Compiled& candidate, Case& c, const std::vector<Place>& places, double limit) {
-    const ast::Kernel& kernel = *candidate.kernel;
-    for (size_t i = 0; i < places.size(); ++i)
-      if (kernel.params[i].written)
-        poison(kernel.params[i].buffer->dtype, *places[i].buffer, places[i].bytes);
-    say_running();
-    const double first = time(*candidate.program, places, c, 1);
-    say_running();
-    for (size_t i = 0; i < kernel.params.size(); ++i) {
-      if (!kernel.params[i].written) continue;
-      const std::string wrong =
-          compare_values(kernel.params[i].buffer->dtype, *places[i].expected,
-                         download(*places[i].buffer, places[i].bytes), c.reduction_length);
-      if (!wrong.empty())
-        throw Error(ErrorKind::Value,
-                    fmt::format("wrong result in {}: {}", kernel.params[i].buffer->name, wrong));
-    }
-    if (first > limit)
-      throw Error(ErrorKind::Limit, fmt::format("too slow: {:.3g} s, the limit is {:.3g} s", first, limit));
-    say_running();
-    const int at_once = static_cast<int>(std::clamp(kSample / std::max(first, 1e-9), 1.0, 1000.0));
-    Contender& champion = c.champion;
-    if (!champion.program) {
-      double best = first, total = first;
-      for (size_t runs = 1; (runs < kPairsAtLeast || total < kEnough) && total < limit + kEnough; ++runs) {
-        const double seconds = time(*candidate.program, places, c, at_once);
-        best = std::min(best, seconds);
-        total += seconds * at_once;
-      }
-      c.first = champion = {candidate.program, places, best};
-      return best;
-    }
-    double again = first; // the first run was cold
-    if (first > kFarBehind * champion.seconds) again = time(*candidate.program, places, c, 1);
-    if (again > kFarBehind * champion.seconds) return again;
-    const Contender challenger{candidate.program, places};
-    const double ratio = ratio_to(champion, challenger, c, at_once, kPairsAtLeast, kEnough);
-    if (ratio >= kBetter) return std::max(1.0, ratio) * champion.seconds;
-    // One of many looks better by luck, and such luck would add up: a second opinion, always of the same.
-    const double seconds =
-        c.first.seconds * ratio_to(c.first, challenger, c, at_once, kPairsToBeSure, kEnoughToBeSure);
-    if (seconds >= champion.seconds) return champion.seconds;
-    champion = challenger;
-    champion.seconds = seconds;
-    return seconds;
-  }
-
-  /// Over pairs of runs, one right after the other: the median of their ratios or the ratio of the fastest
-  /// runs, whichever speaks more for what is known.
-  double ratio_to(const Contender& known, const Contender& challenger, Case& c, int at_once, size_t pairs,
-                  double enough) {
-    std::vector<double> ratios;
-    double total = 0, least_known = 1e30, least = 1e30;
-    const auto ratio = [&] {
-      std::nth_element(ratios.begin(), ratios.begin() + static_cast<long>(ratios.size() / 2), ratios.end());
-      return std::max(ratios[ratios.size() / 2], least / least_known);
-    };
-    while (ratios.size() < pairs || total < enough) {
-      const double beside = time(*known.program, known.places, c, at_once);
-      const double seconds = time(*challenger.program, challenger.places, c, at_once);
-      if (beside + seconds > kWorthSaying) say_running();
-      ratios.push_back(seconds / beside);
-      least_known = std::min(least_known, beside);
-      least = std::min(least, seconds);
-      total += seconds * at_once;
-      // What can't win any more need not be known exactly; long runs are steady enough after two pairs.
-      if (ratios.size() == 2 &&
-          std::min(ratios[0], ratios[1]) > (total > enough ? kLooks[0].behind : kHopeless))
-        break;
-      if (std::any_of(std::begin(kLooks), std::end(kLooks),
-                      [&](const Look& l) { return ratios.size() == l.pairs && ratio() > l.behind; }))
-        break;
-    }
-    return ratio();
-  }
-
-  double time(const runtime::Program& program, const std::vector<Place>& places, Case& c, int times) {
-    std::vector<runtime::BufferSlice> slices;
-    for (const Place& place : places) slices.push_back({place.buffer.get(), 0, place.bytes});
-    const auto start = Clock::now();
-    for (int k = 0; k < times; ++k) {
-      ++c.turn;
-      for (size_t i = 0; i < places.size(); ++i)
-        slices[i].offset = c.turn % places[i].copies * stride_of_copies(places[i].bytes);
-      program.launch(slices, c.vars);
-    }
-    device_.finish();
-    return std::chrono::duration<double>(Clock::now() - start).count() / times;
-  }
-
-  /// No value of a right result can be there by chance: floats are NaN, integers a pattern.
-  static void poison(DType dtype, runtime::DeviceBuffer& buffer, size_t bytes) {
-    const std::vector<unsigned char> junk(bytes, is_float(dtype) ? 0xFF : 0xA5);
-    buffer.upload(0, junk.data(), bytes);
-  }
-  static std::vector<unsigned char> download(runtime::DeviceBuffer& buffer, size_t bytes) {
-    std::vector<unsigned char> out(bytes);
-    buffer.download(0, out.data(), bytes);
-    return out;
-  }
-
   Case prepare(Message& m) {
     const ast::Kernel reference = ast::parse(m.text());
     Case made;
@@ -482,6 +334,7 @@ private:
   std::condition_variable compiled_changed_;
   std::map<int64_t, Compiled> compiled_;
   // Of the running thread.
+  CandidateTimer timer_{device_, [this] { say_running(); }};
   std::map<int64_t, Case> cases_;
   std::map<std::pair<int64_t, std::string>, Layout> layouts_; // by case and the kernel that makes them
   Queue to_compile_, to_run_;
