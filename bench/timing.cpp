@@ -32,9 +32,8 @@ std::vector<double> alternate(const std::vector<Calls>& contenders, const Timing
     double first = contenders[i](1), once = first;
     if (first < options.slow_seconds / 2) once = std::max(contenders[i](1), 1e-7);
     repeats[i] = static_cast<int>(std::clamp(std::ceil(options.sample_seconds / once), 1.0, 10000.0));
-    const double calls = std::clamp(std::ceil(options.settle_seconds / once), 1.0, 3.0);
-    warm_ups[i] =
-        std::max(static_cast<int>(calls), options.pause_seconds > 0 ? repeats[i] : 0); // threads wake
+    const double most_calls = options.pause_seconds > 0 ? 10000 : 3; // threads wake, clocks rise
+    warm_ups[i] = static_cast<int>(std::clamp(std::ceil(options.settle_seconds / once), 1.0, most_calls));
     double sample = once * (repeats[i] + warm_ups[i]);
     double least = std::min(double(options.least), std::ceil(options.slow_seconds / sample));
     rounds[i] = static_cast<int>(std::clamp(options.seconds / sample, least, double(options.most)));
