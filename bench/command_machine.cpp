@@ -21,9 +21,12 @@ std::string text(const search::MachineProfile& machine) {
   for (const search::MachineProfile::Level& level : machine.levels)
     out +=
         fmt::format("read, up to {:<14} {:8.1f} GB/s, a single line {:5.2f} ns, of a page each {:5.2f}, in "
-                    "columns {:5.2f}\n",
+                    "columns {:5.2f}; by hints {:.1f} GB/s\n",
                     size(level.bytes), level.read_bytes_per_second * 1e-9, level.line_seconds * 1e9,
-                    level.line_of_page_seconds * 1e9, level.line_of_column_seconds * 1e9);
+                    level.line_of_page_seconds * 1e9, level.line_of_column_seconds * 1e9,
+                    level.hinted_bytes_per_second * 1e-9);
+  out += fmt::format("hints come fastest in {} stream{}\n", machine.hint_streams,
+                     machine.hint_streams == 1 ? "" : "s");
   out += fmt::format("write to memory            {:8.1f} GB/s\n", machine.write_bytes_per_second * 1e-9);
   out += fmt::format("streaming write to memory  {:8.1f} GB/s\n",
                      machine.streaming_write_bytes_per_second * 1e-9);
@@ -52,13 +55,15 @@ Json json(const search::MachineProfile& machine) {
                       {"read_gbs", level.read_bytes_per_second * 1e-9},
                       {"line_ns", level.line_seconds * 1e9},
                       {"line_of_page_ns", level.line_of_page_seconds * 1e9},
-                      {"line_of_column_ns", level.line_of_column_seconds * 1e9}});
+                      {"line_of_column_ns", level.line_of_column_seconds * 1e9},
+                      {"hinted_gbs", level.hinted_bytes_per_second * 1e-9}});
   return {{"fingerprint", machine.fingerprint},
           {"cores", machine.cores},
           {"gflops_128", machine.flops_per_second[0] * 1e-9},
           {"gflops_256", machine.flops_per_second[1] * 1e-9},
           {"gflops_512", machine.flops_per_second[2] * 1e-9},
           {"levels", levels},
+          {"hint_streams", machine.hint_streams},
           {"write_gbs", machine.write_bytes_per_second * 1e-9},
           {"streaming_write_gbs", machine.streaming_write_bytes_per_second * 1e-9},
           {"launch_us", machine.launch_seconds * 1e6},

@@ -36,7 +36,6 @@ constexpr double kNearLate = 0.3;         // more of its time for what comes fro
 constexpr double kNearLine = 0.6e-9;      // seconds, of a line from there that no prefetcher foresaw
 constexpr double kStrayStore = 35e-9;     // seconds, of a store to a single line beyond the second level
 constexpr double kStoreBuffer = 64;       // lines that wait for their place while computing goes on
-constexpr double kHintsRate = 0.45;       // of the third level's: few hints can be under way
 constexpr double kUnaskedRate = 0.5;      // of constants in the first of several passes: late, line by line
 constexpr double kWindow = 256; // instructions that overlap: nests of a longer body come one after the other
 constexpr double kKernelsBetween = 2; // with their constants, till memory for intermediates is used again
@@ -284,19 +283,17 @@ Traffic beyond(const Traffic& inner, const Traffic& outer) {
 }
 
 /// What comes from far in a part of the computing can hide behind that part alone. Of this much reading, at
-/// so many bytes a second, the rest; and as much of the latter as there was computing meanwhile.
+/// so many bytes a second (by itself, and by hints), the rest; and as much of the latter as there was
+/// computing meanwhile.
 struct Waiting {
   double seconds = 0, meanwhile = 0;
 };
-Waiting waiting_for(const std::vector<Arrival>& arrivals, int phase, const MachineProfile& machine,
-                    double computing, double rate, double memory_ways) {
+Waiting waiting_for(const std::vector<Arrival>& arrivals, int phase, double computing, double rate,
+                    double hinted_rate) {
   Waiting out;
-  const double third = machine.levels[std::min<size_t>(2, machine.levels.size() - 1)].read_bytes_per_second;
   for (const Arrival& a : arrivals) {
     if (a.phase != phase || (a.share >= 0.99 && !a.by_hints)) continue;
-    const double slowest = a.by_hints  ? std::min(rate, kHintsRate * third * memory_ways)
-                           : a.unasked ? kUnaskedRate * rate
-                                       : rate;
+    const double slowest = a.by_hints ? hinted_rate : a.unasked ? kUnaskedRate * rate : rate;
     const double seconds = std::max(0.0, a.bytes / slowest - a.share * computing);
     out.seconds += seconds;
     out.meanwhile += a.share * seconds;
@@ -315,6 +312,7 @@ double add_phase(const Workspace& space, int index, const MachineProfile& machin
   // A line is charged once, at the rate of the furthest level that it comes from: nearer links carry it while
   // it is waited for, and are busy with nothing else.
   double link[3] = {0, 0, 0}, data = 0, far_reads = 0, far_writes = 0, from_memory = 0, columns = 0;
+  double hinted_reads = 0; // as far_reads, if hints asked for all of it
   for (size_t i = 0; i < links; ++i) {
     const bool last = i + 1 == links;
     Traffic own = last ? phase.links[i] : beyond(phase.links[i], phase.links[i + 1]);
@@ -324,6 +322,8 @@ double add_phase(const Workspace& space, int index, const MachineProfile& machin
     if (i > 0) {
       const double reads = s * own.read / std::max(1.0, own.read + own.written + own.streamed);
       far_reads += reads;
+      hinted_reads += std::max(reads, own.read / machine.levels[i + 1].hinted_bytes_per_second /
+                                          (last ? memory_ways : ways));
       if (last) from_memory = reads;
       far_writes += s - reads;
     }
@@ -331,9 +331,10 @@ double add_phase(const Workspace& space, int index, const MachineProfile& machin
   }
   const Traffic& beyond_near = phase.links[far_link(links)];
   const double far = beyond_near.read;
-  const Waiting waiting = far > 0 ? waiting_for(space.arrivals, index, machine, seconds,
-                                                far / std::max(far_reads, 1e-15), memory_ways)
-                                  : Waiting{};
+  const Waiting waiting = far > 0
+                              ? waiting_for(space.arrivals, index, seconds, far / std::max(far_reads, 1e-15),
+                                            far / std::max(hinted_reads, 1e-15))
+                              : Waiting{};
   const double burst = waiting.seconds;
   // What hints bring is under way while nearer data is waited for.
   const double by_hints =

@@ -39,10 +39,10 @@ inline Move move_store_first(std::string stage, std::string loop) {
   return {MoveKind::StoreFirst, {std::move(stage), std::move(loop)}, {}};
 }
 inline Move move_prefetch_tile(std::string stage, std::string buffer, std::string ahead, std::string spread,
-                               std::string at) {
+                               std::string at, int64_t streams) {
   return {MoveKind::PrefetchTile,
           {std::move(stage), std::move(buffer), std::move(ahead), std::move(spread), std::move(at)},
-          {}};
+          {streams}};
 }
 inline Move move_stream(std::string stage) { return {MoveKind::Stream, {std::move(stage)}, {}}; }
 inline Move move_merge(std::string stage, std::string consumer) {

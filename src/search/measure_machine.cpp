@@ -289,6 +289,41 @@ double line_of_blocks(const float* data, int64_t bytes, int64_t row_bytes) {
          static_cast<double>(blocks * rows * row_bytes / kCacheLine);
 }
 
+/// Seconds of a pass through `data`, of which hints ask for each block while the one before is read: line by
+/// line, in so many parts that take turns.
+template <int64_t Streams> double pass_by_hints(const float* data, int64_t bytes) {
+  constexpr int64_t line = kCacheLine / sizeof(float), lines = 1024, part = lines / Streams;
+  const int64_t blocks = bytes / (lines * kCacheLine);
+  return shortest(6, [&] {
+    float sums[4] = {};
+    for (int64_t b = 0; b + 1 < blocks; ++b) {
+      const float* block = data + b * lines * line;
+      for (int64_t i = 0; i < lines; ++i) {
+        __builtin_prefetch(block + (lines + i % Streams * part + i / Streams) * line, 0, 2);
+        sums[i % 4] += block[i * line];
+      }
+    }
+    sink = sums[0] + sums[1] + sums[2] + sums[3];
+  });
+}
+/// Whether one stream or four: the hardware's prefetcher may run ahead of each, or be confused by several.
+void measure_hints(MachineProfile& profile, const float* data, int64_t memory) {
+  const double one = pass_by_hints<1>(data, memory), four = pass_by_hints<4>(data, memory);
+  profile.hint_streams = four < one ? 4 : 1;
+  for (MachineProfile::Level& level : profile.levels)
+    level.hinted_bytes_per_second = level.read_bytes_per_second;
+  for (size_t i = 2; i < profile.levels.size(); ++i) {
+    MachineProfile::Level& level = profile.levels[i];
+    const bool last = i + 1 == profile.levels.size();
+    const int64_t bytes = last ? memory : std::min(memory, level.bytes / 2);
+    const double seconds = last         ? std::min(one, four)
+                           : four < one ? pass_by_hints<4>(data, bytes)
+                                        : pass_by_hints<1>(data, bytes);
+    level.hinted_bytes_per_second =
+        std::min(level.read_bytes_per_second, static_cast<double>(bytes) / seconds);
+  }
+}
+
 /// The largest number of iterations of a loop inside another after which its end is foreseen: beyond, each
 /// execution takes as much longer as one of very many iterations.
 void measure_loop_ends(MachineProfile& profile) {
@@ -341,6 +376,7 @@ void measure_bandwidth(MachineProfile& profile, const Widths& widths) {
         (line_of_blocks(data, bytes, 4 * kCacheLine) + line_of_blocks(data, bytes, 8 * kCacheLine)) / 2;
     profile.levels[i].line_of_column_seconds = std::max(profile.levels[i].line_seconds, in_blocks);
   }
+  measure_hints(profile, data, memory);
   const auto compute = widths.avx512 ? compute_64 : widths.fma ? compute_32 : compute_16;
   constexpr int64_t near = 16 << 10;
   const double cached = shortest(50, [&] { compute(data, near / 4); }) * (memory / near);

@@ -30,7 +30,7 @@ constexpr Form kForms[] = {
     {MoveKind::Accumulate, "accumulate", "nN"},
     {MoveKind::StoreFirst, "store_first", "nn"},
     {MoveKind::Stream, "stream", "n"},
-    {MoveKind::PrefetchTile, "prefetch_tile", "nnnnn"},
+    {MoveKind::PrefetchTile, "prefetch_tile", "nnnnni"},
     {MoveKind::Prefetch, "prefetch", "nnni"},
     {MoveKind::Merge, "merge", "nn"},
     {MoveKind::Border, "border", "n"},

@@ -35,9 +35,10 @@
 //   store_first(t5, l)             in the first iteration of the reducing loop l the combines of t5 under it are plain
 //                                  stores; the nest that sets t5 to the identity goes
 //   stream(t5)                     t5 is stored non-temporally
-//   prefetch_tile(t5, x, a, s, l)  in each iteration of loop l the nest of t5 asks for a few of the cache lines of x
-//                                  that the next iteration of loop a will read in this one; the iterations of loop s,
-//                                  which lies between them, take turns. s = l: each is read once, nobody takes turns
+//   prefetch_tile(t5, x, a, s, l, n)  in each iteration of loop l the nest of t5 asks for a few of the cache lines of
+//                                  x that the next iteration of loop a will read in this one; the iterations of loop
+//                                  s, which lies between them, take turns. s = l: each is read once, nobody takes
+//                                  turns. What lies in one piece is asked for in n parts side by side
 //   prefetch(t5, x, l, n)          where the nest of t5 reads x, it asks the caches for what n iterations of loop l
 //                                  later will read
 //   merge(t4, t5)                  the nest of t5 computes each element of t4 just before it reads it, for whoever

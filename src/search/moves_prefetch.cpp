@@ -15,9 +15,7 @@ namespace {
 
 constexpr size_t kMostHints = 8; // in one iteration
 constexpr int64_t kMostElements = int64_t{1} << 32;
-// The hardware's prefetcher follows what is asked for, up to some twenty lines on. In a few streams that take
-// turns, each goes slowly enough for these to have come.
-constexpr int64_t kStreams = 4, kLeastStream = 16 << 10; // bytes
+constexpr int64_t kMostStreams = 64, kLeastStream = 16 << 10; // bytes
 
 bool along(const LoadAttr& load, Expr var) {
   return std::any_of(load.index.begin(), load.index.end(), [&](Expr e) { return depends_on(e, var); });
@@ -38,7 +36,7 @@ struct Asking {
   const LoadAttr& load;
   Expr ahead, spread;
   Loops first, host, end;
-  int64_t turns;
+  int64_t turns, streams;
 
   int64_t element_bytes() const { return size_of(load.buffer->dtype); }
   Prefetch hint(Substitution vars) const {
@@ -51,7 +49,8 @@ struct Asking {
 
 /// What adds up to one piece of memory, in whatever order it is read, is asked for from its beginning to its
 /// end, evenly: all turns and all iterations in them ask for the same number of bytes, and the hardware
-/// foresees the next. Nothing if there are gaps in what the host reads.
+/// foresees the next. In several streams that take turns, each goes slowly enough for these to have come.
+/// Nothing if there are gaps in what the host reads.
 std::optional<std::vector<Hint>> ask_evenly(const Asking& a) {
   const Expr flat = flat_index(*a.load.buffer, a.load.index);
   struct Part {
@@ -90,7 +89,7 @@ std::optional<std::vector<Hint>> ask_evenly(const Asking& a) {
   }
   const int64_t steps = a.turns * iterations, step = (run + steps - 1) / steps;
   const int64_t line = std::max<int64_t>(1, kCacheLine / a.element_bytes());
-  const int64_t streams = run * a.element_bytes() < kStreams * kLeastStream ? 1 : kStreams;
+  const int64_t streams = run * a.element_bytes() < a.streams * kLeastStream ? 1 : a.streams;
   const Expr now = a.spread * iterations + at;
   const Expr from = mod(now, streams) * ((run + streams - 1) / streams) + floordiv(now, streams) * step;
   std::vector<Hint> out;
@@ -144,6 +143,9 @@ Verdict prefetch_tile(Draft& draft, const Move& move, const Target& target) {
   const std::string &stage_name = move.names[0], &operand = move.names[1], &ahead_name = move.names[2],
                     &spread_name = move.names[3], &host_name = move.names[4];
   if (target.groups) return fmt::format("{} has no prefetch", target.device);
+  const int64_t streams = move.numbers[0];
+  if (streams < 1 || streams > kMostStreams)
+    return fmt::format("{} streams, expected 1 to {}", streams, kMostStreams);
   const int stage = stage_of_name(stage_name);
   if (stage < 0) return fmt::format("{} is no stage", stage_name);
   const LoopSite site = find_loop(draft.body, ahead_name);
@@ -194,7 +196,8 @@ Verdict prefetch_tile(Draft& draft, const Move& move, const Target& target) {
                       in_turns ? spread + 1 : inside.cbegin(),
                       host,
                       inside.cend(),
-                      turns};
+                      turns,
+                      streams};
   std::optional<std::vector<Hint>> hints = ask_evenly(asking);
   if (!hints) hints = ask_by_lines(asking);
   if (!hints) return fmt::format("{} is read unevenly", operand);

@@ -65,11 +65,13 @@ nlohmann::json to_json(const MachineProfile& p) {
                       {"read_bytes_per_second", level.read_bytes_per_second},
                       {"line_seconds", level.line_seconds},
                       {"line_of_page_seconds", level.line_of_page_seconds},
-                      {"line_of_column_seconds", level.line_of_column_seconds}});
+                      {"line_of_column_seconds", level.line_of_column_seconds},
+                      {"hinted_bytes_per_second", level.hinted_bytes_per_second}});
   return {{"fingerprint", p.fingerprint},
           {"cores", p.cores},
           {"flops_per_second", p.flops_per_second},
           {"levels", levels},
+          {"hint_streams", p.hint_streams},
           {"write_bytes_per_second", p.write_bytes_per_second},
           {"streaming_write_bytes_per_second", p.streaming_write_bytes_per_second},
           {"launch_seconds", p.launch_seconds},
@@ -106,9 +108,11 @@ MachineProfile from_json(const nlohmann::json& object) {
   for (const auto& level : object.at("levels"))
     p.levels.push_back({level.at("bytes").get<int64_t>(), positive(level.at("read_bytes_per_second")),
                         positive(level.at("line_seconds")), positive(level.at("line_of_page_seconds")),
-                        positive(level.at("line_of_column_seconds"))});
+                        positive(level.at("line_of_column_seconds")),
+                        positive(level.at("hinted_bytes_per_second"))});
   if (p.levels.size() < 2)
     throw Error(ErrorKind::Value, "machine profile: expected at least two memory levels");
+  p.hint_streams = std::clamp(object.at("hint_streams").get<int>(), 1, 64);
   p.write_bytes_per_second = positive(object.at("write_bytes_per_second"));
   p.streaming_write_bytes_per_second = positive(object.at("streaming_write_bytes_per_second"));
   p.launch_seconds = positive(object.at("launch_seconds"));

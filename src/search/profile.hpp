@@ -22,9 +22,15 @@ struct MachineProfile {
     double line_seconds = 2 * 64 / read_bytes_per_second; // of a single line, as no prefetcher foresees it
     double line_of_page_seconds = line_seconds;   // and where each lies a page further on than the last
     double line_of_column_seconds = line_seconds; // of one read a number at a time, in turns with other lines
+    double hinted_bytes_per_second = read_bytes_per_second; // of what only hints ask for, line by line
   };
   /// Innermost first; the last is main memory.
-  std::vector<Level> levels{{48 << 10, 360e9}, {2 << 20, 141e9}, {32 << 20, 30e9}, {int64_t{1} << 40, 16e9}};
+  std::vector<Level> levels{
+      {48 << 10, 360e9},
+      {2 << 20, 141e9},
+      {.bytes = 32 << 20, .read_bytes_per_second = 30e9, .hinted_bytes_per_second = 13.5e9},
+      {.bytes = int64_t{1} << 40, .read_bytes_per_second = 16e9, .hinted_bytes_per_second = 13.5e9}};
+  int hint_streams = 4; // what is asked for in a row comes fastest in so many parts that take turns
   double write_bytes_per_second = 12e9; // of ordinary stores to main memory, one core
   double streaming_write_bytes_per_second = 20e9;
   double launch_seconds = 0.2e-6, fork_seconds = 1.0e-6, barrier_seconds = 0.2e-6;

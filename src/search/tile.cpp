@@ -164,7 +164,7 @@ private:
     const bool asks = std::any_of(p_.operands.begin(), p_.operands.end(), [&](const auto& o) {
       return o.packable && !o.constant && o.out_strides[c_.vector] != 0;
     });
-    if (!c_.prefetch || !asks || spread.empty() || p_.fused() || p_.reduce.size() != 1) return last;
+    if (c_.hint_streams == 0 || !asks || spread.empty() || p_.fused() || p_.reduce.size() != 1) return last;
     const int64_t whole = p_.reduce[0].extent;
     const int64_t extent = c_.reduce_block > 0 ? std::min(c_.reduce_block, whole) : whole;
     const int64_t lines = std::max<int64_t>(1, int64_t{p_.lanes} * c_.vectors *
@@ -182,7 +182,7 @@ private:
   /// What the operand along the lanes will be read at by the next tile is asked for during this one; by the
   /// next of a batch of small operands, if there is one.
   void prefetch(const std::string& ahead, const std::string& spread, const std::string& at) {
-    if (!c_.prefetch || ahead.empty() || spread.empty()) return;
+    if (c_.hint_streams == 0 || ahead.empty() || spread.empty()) return;
     for (const auto& operand : p_.operands) {
       if (!operand.packable || operand.constant || operand.out_strides[c_.vector] == 0) continue;
       std::string next = ahead;
@@ -190,7 +190,7 @@ private:
         if (static_cast<int>(i) != c_.vector && static_cast<int>(i) != c_.rows &&
             operand.out_strides[i] != 0 && std::abs(operand.out_strides[i]) * sizeof(float) <= kSmallOperand)
           next = nest_name(p_.out[i]);
-      moves_.push_back(move_prefetch_tile(p_.stage, operand.buffer, next, spread, at));
+      moves_.push_back(move_prefetch_tile(p_.stage, operand.buffer, next, spread, at, c_.hint_streams));
     }
   }
 
@@ -239,7 +239,7 @@ private:
   /// Of constants the next block is asked for while rows are multiplied with this one: where all constants of
   /// a program are more than a cache holds, each run reads them from afar.
   void prefetch_constants(const std::vector<std::string>& outside, const std::string& at) {
-    if (!c_.prefetch) return;
+    if (c_.hint_streams == 0) return;
     int copies = 0;
     for (const auto& operand : p_.operands) {
       if (!operand.packable || !operand.constant) continue;
@@ -249,9 +249,9 @@ private:
                                        [&](const std::string& loop) { return !moves_along(operand, loop); });
       if (reused == outside.begin()) continue;
       if (reused != outside.end())
-        moves_.push_back(move_prefetch_tile(p_.stage, copy, *(reused - 1), *reused, at));
+        moves_.push_back(move_prefetch_tile(p_.stage, copy, *(reused - 1), *reused, at, c_.hint_streams));
       else if (const std::string ahead = read_once_by(outside); !ahead.empty())
-        moves_.push_back(move_prefetch_tile(p_.stage, copy, ahead, at, at));
+        moves_.push_back(move_prefetch_tile(p_.stage, copy, ahead, at, at, c_.hint_streams));
     }
   }
 
@@ -333,7 +333,7 @@ private:
            (c_.pack_rows ? ", rows packed" : "") +
            (c_.vector_block ? ", blocks of " + std::to_string(c_.vector_block) : "") +
            (c_.reduce_block ? ", reduction by " + std::to_string(c_.reduce_block) : "") +
-           (c_.prefetch ? ", the next one prefetched" : "");
+           (c_.hint_streams > 0 ? ", the next one prefetched" : "");
   }
 
   const TileProblem& p_;

@@ -46,7 +46,8 @@ struct TileChoice {
   bool pack_vector = false, pack_rows = false;
   int64_t vector_block = 0; // elements; 0: none
   int64_t reduce_block = 0; // along the longest reducing loop
-  bool prefetch = false;    // of what the next tile along the lanes reads, or of a constant's next block
+  /// What the next tile along the lanes reads, or a constant's next block, is asked for: in so many streams.
+  int hint_streams = 0;
 };
 
 std::vector<TileChoice> tile_choices(const TileProblem& problem, const SuggestContext& context);

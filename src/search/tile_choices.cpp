@@ -87,13 +87,15 @@ int64_t even_block(double extent, double size) {
 
 /// Beside each choice that reads one tile along the lanes for all rows: the reduction in blocks, so that what
 /// a block of it reads stays in the second level, and the next tile prefetched.
-void add_blocks_and_prefetches(const TileProblem& p, bool thorough, std::vector<TileChoice>& choices) {
+void add_blocks_and_prefetches(const TileProblem& p, const SuggestContext& context,
+                               std::vector<TileChoice>& choices) {
   double longest = 1;
   for (const auto& r : p.reduce) longest = std::max(longest, r.average);
   const auto one_tile = [](const TileChoice& c) {
     return c.rows >= 0 && !c.rows_outside && !c.panels_outside && c.vector_block == 0;
   };
-  const std::vector<double> depths = thorough ? std::vector<double>{256, 400, 800} : std::vector<double>{400};
+  const std::vector<double> depths =
+      context.thorough ? std::vector<double>{256, 400, 800} : std::vector<double>{400};
   for (size_t i = 0, n = choices.size(); i < n && !p.fused(); ++i) {
     if (!one_tile(choices[i]) || choices[i].reduce_block) continue;
     for (double depth : depths) {
@@ -106,7 +108,7 @@ void add_blocks_and_prefetches(const TileProblem& p, bool thorough, std::vector<
   for (size_t i = 0, n = choices.size(); i < n; ++i) {
     if (!one_tile(choices[i]) || is_constant_along(p, choices[i].vector)) continue;
     choices.push_back(choices[i]);
-    choices.back().prefetch = true;
+    choices.back().hint_streams = context.machine.hint_streams;
   }
 }
 
@@ -119,7 +121,7 @@ void prefetch_constants(const TileProblem& p, const SuggestContext& context,
   for (size_t i = 0, n = choices.size(); i < n; ++i) {
     if (!is_constant_along(p, choices[i].vector)) continue;
     if (context.thorough) choices.push_back(choices[i]);
-    choices[i].prefetch = true;
+    choices[i].hint_streams = context.machine.hint_streams;
   }
 }
 
@@ -202,7 +204,7 @@ std::vector<TileChoice> tile_choices(const TileProblem& p, const SuggestContext&
       }
     }
   }
-  add_blocks_and_prefetches(p, context.thorough, choices);
+  add_blocks_and_prefetches(p, context, choices);
   prefetch_constants(p, context, choices);
   return choices;
 }

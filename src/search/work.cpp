@@ -271,8 +271,8 @@ private:
     count_divisions(e.rhs());
   }
 
-  /// How many different elements the copies of a load read, where unrolled loops move along the same
-  /// elements. A compiler loads such a window once and keeps all of it.
+  /// How many different elements (or vectors) the copies of a load read, where unrolled loops move along the
+  /// same elements. A compiler loads such a window once and keeps all of it.
   double window_of(const AccessInfo& access) const {
     double span = 1, step = 0;
     for (size_t d = tile_.begin; d < loops_.size(); ++d) {
@@ -349,16 +349,18 @@ private:
     if (attr.buffer->scope == ast::Scope::Register && vector && lies_across(added))
       work_.waits += n * kAcrossForward;
     // Averages of ragged loops are fractions, equal but for rounding.
-    if (const double window = window_of(added); window < 0.999 * n && !vector && !added.random) {
-      count_access(added, mask, window, v.dtype, work_.loads);
-      pressure_.windows += window;
+    const double window = added.random ? n : window_of(added);
+    const bool shared = window < 0.999 * n;
+    const double different = shared ? window : n;
+    work_.other += attr.ahead ? different : 0;
+    work_.loads += attr.ahead ? kHintLoads * different : 0;
+    count_access(added, mask, different, v.dtype, work_.loads);
+    if (added.random) work_.other += 3 * n;
+    const double live = different * registers_for(vector, v.dtype);
+    if (shared) {
+      pressure_.windows += live;
       return;
     }
-    work_.other += attr.ahead ? n : 0;
-    work_.loads += attr.ahead ? kHintLoads * n : 0;
-    count_access(added, mask, n, v.dtype, work_.loads);
-    if (added.random) work_.other += 3 * n;
-    const double live = n * registers_for(vector, v.dtype);
     pressure_.operands += live;
     pressure_.largest = std::max(pressure_.largest, live);
   }

@@ -98,7 +98,7 @@ private:
       std::sort(at.begin(), at.end());
       return {MoveKind::PrefetchTile,
               {pick(stages), pick(buffers), chain[at[0]], chain[at[1]], chain[at[2]]},
-              {}};
+              {int64_t{1} << random_() % 3}};
     }
     case 26: return {MoveKind::Prefetch, {pick(stages), pick(buffers), pick(loops.all)}, {pick(factors)}};
     case 27: return {MoveKind::Merge, {pick(stages), pick(stages)}, {}};

@@ -251,6 +251,32 @@ TEST_CASE("more accumulators than registers spill") {
   CHECK(2.0 * 256 * 32 / tile(14) > 0.7 * test::machine().flops_per_second[2]);
 }
 
+TEST_CASE("vectors that unrolled iterations share are loaded once, stay in registers, and spill") {
+  const auto row = [](int width, const char* column) {
+    std::string text = R"(kernel k(x: f32[256, 34, 16] in, w: f32[256, 3, 16] in, y: f32[W, 16] out) {
+  alloc c: f32[W, 16] register {
+    for r in 256 {
+      for k in 3 unroll {
+        for i in W unroll {
+          for l in 16 vector(16) {
+            c[i, l] += x[r, COLUMN, l] * w[r, k, l]
+          }
+        }
+      }
+    }
+    for i2 in W unroll {
+      for l2 in 16 vector(16) {
+        y[i2, l2] = c[i2, l2]
+      }
+    }
+  }
+})";
+    return seconds(replaced(replaced(text, "COLUMN", column), "W", std::to_string(width))) / width;
+  };
+  CHECK(row(28, "i + k") > 1.3 * row(14, "i + k")); // 28 accumulators and 30 vectors of x
+  CHECK(row(24, "i") < 1.1 * row(14, "i"));         // where every iteration of k reads the same
+}
+
 TEST_CASE("rows of a ragged tile take no registers that full ones would not") {
   // 27 accumulators, three vectors and a row: of 86 tiles, the last has three rows. Their average is a
   // fraction.
@@ -357,8 +383,8 @@ TEST_CASE("what is read in passes comes from afar in the first, unless the passe
     for (const char* text :
          {"inline(t0)", "split(t1.i1, BLOCK)", "split(t1.i1.i, 48)", "split(t1.i1.i.i, 16)",
           "split(t1.i0, 7)", "reorder(t1.i1.o, t1.i0.o, t1.i1.i.o, t1.r2, t1.i0.i, t1.i1.i.i.o, t1.i1.i.i.i)",
-          "prepack(t1, data1)", "prefetch_tile(t1, t1.k0, t1.i1.o, t1.i0.o, t1.r2)", "accumulate(t1, t1.r2)",
-          "unroll(t1.i0.i)", "unroll(t1.i1.i.i.o)", "vectorise(t1.i1.i.i.i)"})
+          "prepack(t1, data1)", "prefetch_tile(t1, t1.k0, t1.i1.o, t1.i0.o, t1.r2, 4)",
+          "accumulate(t1, t1.r2)", "unroll(t1.i0.i)", "unroll(t1.i1.i.i.o)", "vectorise(t1.i1.i.i.i)"})
       if (asks || std::string_view(text).rfind("prefetch_tile", 0) != 0)
         moves.push_back(parse_move(text == std::string("split(t1.i1, BLOCK)")
                                        ? replaced(text, "BLOCK", std::to_string(block))

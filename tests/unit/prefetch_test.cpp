@@ -45,7 +45,7 @@ Asked find_hint(const Plan& plan) {
 TEST_CASE("every line that the next tile reads is asked for, once") {
   const Plan plan = tiled();
   const Applied applied =
-      apply(plan, parse_move("prefetch_tile(t1, b, t1.i1.o, t1.i0.o, t1.r2)"), test::target());
+      apply(plan, parse_move("prefetch_tile(t1, b, t1.i1.o, t1.i0.o, t1.r2, 4)"), test::target());
   REQUIRE_MESSAGE(applied.plan, applied.reason);
   const Asked asked = find_hint(*applied.plan);
   REQUIRE(asked.hint);
@@ -68,13 +68,21 @@ TEST_CASE("every line that the next tile reads is asked for, once") {
 }
 
 TEST_CASE("of a packed constant's next block every line is asked for, as many in each turn") {
-  for (const auto& [depth, streams] : {std::pair<int64_t, int>{50, 1}, {1000, 4}}) {
+  struct Case {
+    int64_t depth;
+    const char* wanted;
+    int streams;
+  };
+  for (const auto& [depth, wanted, streams] : {Case{50, "4", 1}, {1000, "4", 4}, {1000, "1", 1}}) {
     CAPTURE(depth);
+    CAPTURE(wanted);
     const Tensor w = Tensor::from(std::vector<float>(static_cast<size_t>(depth) * 96, 2.f), {depth, 96});
     Plan plan = initial_plan(test::lowered(test::in("a", {40, depth}).matmul(w)));
-    for (const char* text : {"inline(t0)", "split(t1.i1, 32)", "split(t1.i0, 8)",
-                             "reorder(t1.i1.o, t1.i0.o, t1.r2, t1.i0.i, t1.i1.i)", "prepack(t1, data1)",
-                             "prefetch_tile(t1, t1.k0, t1.i1.o, t1.i0.o, t1.r2)"}) {
+    std::vector<std::string> moves{"inline(t0)", "split(t1.i1, 32)", "split(t1.i0, 8)",
+                                   "reorder(t1.i1.o, t1.i0.o, t1.r2, t1.i0.i, t1.i1.i)",
+                                   "prepack(t1, data1)"};
+    moves.push_back(std::string("prefetch_tile(t1, t1.k0, t1.i1.o, t1.i0.o, t1.r2, ") + wanted + ")");
+    for (const std::string& text : moves) {
       const Applied applied = apply(plan, parse_move(text), test::target());
       REQUIRE_MESSAGE(applied.plan, applied.reason);
       plan = *applied.plan;
@@ -125,7 +133,7 @@ TEST_CASE("what is read only once is asked for without turns, in the order in wh
     const Tensor w = Tensor::from(std::vector<float>(50 * 96, 2.f), {50, 96});
     Plan plan = initial_plan(test::lowered(test::in("a", {40, 50}).matmul(w)));
     std::vector<std::string> moves(c.moves.begin(), c.moves.end());
-    moves.push_back(std::string("prefetch_tile(t1, ") + c.operand + ", " + c.ahead + ", t1.r2, t1.r2)");
+    moves.push_back(std::string("prefetch_tile(t1, ") + c.operand + ", " + c.ahead + ", t1.r2, t1.r2, 4)");
     for (const std::string& text : moves) {
       const Applied applied = apply(plan, parse_move(text), test::target());
       REQUIRE_MESSAGE(applied.plan, applied.reason);
@@ -153,13 +161,13 @@ TEST_CASE("what is read only once is asked for without turns, in the order in wh
     for (int64_t line = (2 * c.block + 15) / 16; line < 3 * c.block / 16; ++line) CHECK(lines.contains(line));
     for (const auto& kernel : plan.kernels) ast::verify(kernel->kernel);
   }
-  CHECK(test::why_not(tiled(), "prefetch_tile(t1, b, t1.i1.o, t1.r2, t1.r2)") ==
+  CHECK(test::why_not(tiled(), "prefetch_tile(t1, b, t1.i1.o, t1.r2, t1.r2, 4)") ==
         "b is read again along t1.i0.o, which is to take turns");
 }
 
 TEST_CASE("a hint changes nothing and prints like any statement") {
   Plan plan = tiled();
-  for (const char* text : {"prefetch_tile(t1, b, t1.i1.o, t1.i0.o, t1.r2)", "pack(t1, b, t1.i1.o, packed)",
+  for (const char* text : {"prefetch_tile(t1, b, t1.i1.o, t1.i0.o, t1.r2, 4)", "pack(t1, b, t1.i1.o, packed)",
                            "accumulate(t1, t1.r2)", "unroll(t1.i0.i)", "vectorise(t1.i1.i.i)"}) {
     Applied applied = apply(plan, parse_move(text), test::target());
     REQUIRE_MESSAGE(applied.plan, applied.reason);
@@ -182,20 +190,24 @@ TEST_CASE("a hint changes nothing and prints like any statement") {
 
 TEST_CASE("where a hint makes no sense the reason is given") {
   const Plan plan = tiled();
-  CHECK(test::why_not(plan, "prefetch_tile(t1, a, t1.i1.o, t1.i0.o, t1.r2)") ==
+  CHECK(test::why_not(plan, "prefetch_tile(t1, a, t1.i1.o, t1.i0.o, t1.r2, 4)") ==
         "a does not move along t1.i1.o");
-  CHECK(test::why_not(plan, "prefetch_tile(t1, b, t1.i0.o, t1.r2, t1.i0.i)") ==
+  CHECK(test::why_not(plan, "prefetch_tile(t1, b, t1.i0.o, t1.r2, t1.i0.i, 4)") ==
         "b does not move along t1.i0.o");
-  CHECK(test::why_not(plan, "prefetch_tile(t1, b, t1.i1.o, t1.r2, t1.i1.i.o)") == "b moves along t1.r2");
-  CHECK(test::why_not(plan, "prefetch_tile(t1, x, t1.i1.o, t1.i0.o, t1.r2)") ==
+  CHECK(test::why_not(plan, "prefetch_tile(t1, b, t1.i1.o, t1.r2, t1.i1.i.o, 4)") == "b moves along t1.r2");
+  CHECK(test::why_not(plan, "prefetch_tile(t1, x, t1.i1.o, t1.i0.o, t1.r2, 4)") ==
         "the nest of t1 under t1.i1.o does not read x");
-  CHECK(test::why_not(plan, "prefetch_tile(t1, b, t1.i1.o, t1.r2, t1.i0.o)") ==
+  CHECK(test::why_not(plan, "prefetch_tile(t1, b, t1.i1.o, t1.r2, t1.i0.o, 4)") ==
         "t1.r2 does not lie between t1.i1.o and t1.i0.o");
-  CHECK(test::why_not(plan, "prefetch_tile(t1, b, t1.i9, t1.i0.o, t1.r2)") == "there is no loop t1.i9");
+  CHECK(test::why_not(plan, "prefetch_tile(t1, b, t1.i9, t1.i0.o, t1.r2, 4)") == "there is no loop t1.i9");
+  CHECK(test::why_not(plan, "prefetch_tile(t1, b, t1.i1.o, t1.i0.o, t1.r2, 0)") ==
+        "0 streams, expected 1 to 64");
+  CHECK(test::why_not(plan, "prefetch_tile(t1, b, t1.i1.o, t1.i0.o, t1.r2, 65)") ==
+        "65 streams, expected 1 to 64");
   Target opencl = test::target();
   opencl.device = "opencl";
   opencl.groups = true;
-  CHECK(apply(plan, parse_move("prefetch_tile(t1, b, t1.i1.o, t1.i0.o, t1.r2)"), opencl)
+  CHECK(apply(plan, parse_move("prefetch_tile(t1, b, t1.i1.o, t1.i0.o, t1.r2, 4)"), opencl)
             .reason.find("opencl has no prefetch") != std::string::npos);
 }
 
@@ -223,7 +235,7 @@ TEST_CASE("a hint about a buffer that is gone goes with it") {
   }
   for (const std::string& text :
        {"split(" + t + ".i1, 16)", "reorder(" + t + ".i1.o, " + t + ".i0, " + t + ".r2, " + t + ".i1.i)",
-        "prefetch_tile(" + t + ", " + source + ", " + t + ".i1.o, " + t + ".i0, " + t + ".r2)"}) {
+        "prefetch_tile(" + t + ", " + source + ", " + t + ".i1.o, " + t + ".i0, " + t + ".r2, 4)"}) {
     Applied a = apply(plan, parse_move(text), test::target());
     REQUIRE_MESSAGE(a.plan, text << ": " << a.reason);
     plan = *a.plan;
@@ -239,7 +251,7 @@ TEST_CASE("a hint that loses its purpose is gone for the next move of a list, to
   const Plan start = tiled(Tensor::from(std::vector<float>(50 * 96, 2.f), {50, 96}));
   Plan plan = start;
   std::vector<Move> moves;
-  for (const char* text : {"prefetch_tile(t1, data1, t1.i1.o, t1.i0.o, t1.r2)", "prepack(t1, data1)",
+  for (const char* text : {"prefetch_tile(t1, data1, t1.i1.o, t1.i0.o, t1.r2, 4)", "prepack(t1, data1)",
                            "reorder(t1.i1.o, t1.i0.o, t1.i0.i, t1.r2, t1.i1.i.o, t1.i1.i.i)"}) {
     moves.push_back(parse_move(text));
     const Applied applied = apply(plan, moves.back(), test::target());

@@ -60,7 +60,10 @@ TEST_CASE("a machine is measured as one that there could be") {
     CHECK(level.line_seconds > 1e-11);
     CHECK(level.line_of_page_seconds >= level.line_seconds);
     CHECK(level.line_of_column_seconds >= level.line_seconds);
+    CHECK(level.hinted_bytes_per_second > 1e8);
+    CHECK(level.hinted_bytes_per_second <= level.read_bytes_per_second);
   }
+  CHECK((m.hint_streams == 1 || m.hint_streams == 4));
   CHECK(m.predicted_trips >= 8);
   CHECK(m.mispredict_cycles > 0);
   CHECK(m.mispredict_cycles < 200);
@@ -85,6 +88,8 @@ TEST_CASE("a stored profile is what was stored; one that says less, or nothing, 
   m.predicted_trips = 19;
   m.mispredict_cycles = 23;
   m.late_share = 0.29;
+  m.levels[2].hinted_bytes_per_second = 31e9;
+  m.hint_streams = 3;
   {
     const test::CacheDir dir;
     store_machine_profile(m);
@@ -101,6 +106,8 @@ TEST_CASE("a stored profile is what was stored; one that says less, or nothing, 
     CHECK(read.predicted_trips == 19);
     CHECK(read.mispredict_cycles == 23);
     CHECK(read.late_share == 0.29);
+    CHECK(read.levels[2].hinted_bytes_per_second == 31e9);
+    CHECK(read.hint_streams == 3);
     CHECK(machine_profile_fault() == "");
   }
   {
@@ -251,6 +258,26 @@ TEST_CASE("columns take the time of their lines on the machine, and computing do
   const double lines = 8192.0 * 4096 * 4 / 64;
   CHECK(seconds(columns, slow) - seconds(columns, plain) == doctest::Approx(lines * 10e-9).epsilon(0.05));
   CHECK(seconds(rows, slow) == seconds(rows, plain));
+}
+
+TEST_CASE("what hints bring comes as fast as on the machine") {
+  const std::string text = R"(kernel k(a: f32[4096] in, w: f32[256, 4096, 16] in, y: f32[256, 16] out) {
+  for i in 256 {
+    for r in 4096 {
+      prefetch w[i + 1, r, 0]
+      for l in 16 vector(16) {
+        y[i, l] += a[r] * w[i, r, l]
+      }
+    }
+  }
+})";
+  MachineProfile fast = test::machine(), slow = fast;
+  fast.levels.back().hinted_bytes_per_second = 12e9;
+  slow.levels.back().hinted_bytes_per_second = 6e9;
+  const double bytes = 4.0 * (1 << 24);
+  CHECK(seconds(text, slow) - seconds(text, fast) == doctest::Approx(bytes / 12e9).epsilon(0.1));
+  const std::string plain = replaced(text, "      prefetch w[i + 1, r, 0]\n", "");
+  CHECK(seconds(plain, slow) == seconds(plain, fast));
 }
 
 TEST_CASE("the end of a loop costs as much as the machine takes where it is not foreseen") {
