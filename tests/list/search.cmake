@@ -1,4 +1,5 @@
 lathe_test(unit/cost_test core view ast graph lower search)
+lathe_test(unit/registers_test core view ast graph lower search)
 lathe_test(unit/parallelism_test core view ast graph lower search)
 lathe_test(unit/profile_test core view ast graph lower search)
 lathe_test(unit/traffic_test core view ast graph lower search)
