@@ -33,10 +33,11 @@ std::string text(const search::MachineProfile& machine) {
   out += fmt::format("launch {:.2f} us, fork {:.2f} us, barrier {:.2f} us, {} cores\n",
                      machine.launch_seconds * 1e6, machine.fork_seconds * 1e6, machine.barrier_seconds * 1e6,
                      machine.cores);
-  out += fmt::format("vector instructions a cycle {:.2f}, cycles of a division {:.1f} ({:.1f}, {:.1f} of 256 "
-                     "and 128 bits)\n",
-                     machine.mixed_per_cycle[2], machine.division_cycles[2], machine.division_cycles[1],
-                     machine.division_cycles[0]);
+  out +=
+      fmt::format("cycle {:.3f} ns, vector instructions in one {:.2f}, cycles of a division {:.1f} ({:.1f}, "
+                  "{:.1f} of 256 and 128 bits)\n",
+                  machine.cycle_seconds * 1e9, machine.mixed_per_cycle[2], machine.division_cycles[2],
+                  machine.division_cycles[1], machine.division_cycles[0]);
   const search::Latency& l = machine.latency;
   out += fmt::format(
       "cycles to the next: add {:.1f}, multiply and add {:.1f}, maximum {:.1f}, stored and loaded {:.1f}\n",
@@ -69,6 +70,7 @@ Json json(const search::MachineProfile& machine) {
           {"launch_us", machine.launch_seconds * 1e6},
           {"fork_us", machine.fork_seconds * 1e6},
           {"barrier_us", machine.barrier_seconds * 1e6},
+          {"cycle_ns", machine.cycle_seconds * 1e9},
           {"mixed_per_cycle", machine.mixed_per_cycle},
           {"division_cycles", machine.division_cycles},
           {"predicted_trips", machine.predicted_trips},

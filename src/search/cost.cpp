@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kLoopInstructions = 2; // increment, compare and branch
 constexpr double kLoopEntryCycles = 2;
-constexpr double kMultipliers = 2;     // of the vector ports
+constexpr double kMultipliers = 2;     // that begin in a cycle where units are as wide as the vectors
 constexpr double kFrontEnd = 6;        // instructions a cycle
 constexpr double kLoadsPerCycle = 1.7; // of two, sustained
 constexpr double kLoadsShow = 0.15;    // share of loads and arithmetic that doesn't run side by side
@@ -49,10 +49,20 @@ double instructions_of(const Work& w) { return w.arithmetic + w.loads + w.stores
 
 /// What the code is made for, on the machine that it runs on.
 struct Core {
-  double mixed_per_cycle;
-  double registers;
   const MachineProfile& machine;
+  double registers, multiplied_per_cycle, mixed_per_cycle;
+  double passes; // of one vector through units that are narrower
 };
+Core core_of(const Target& target, const MachineProfile& machine) {
+  const int width = vector_width(target);
+  const double multiplied = machine.flops_per_second[width] * machine.cycle_seconds / (2.0 * (4 << width));
+  return {machine, static_cast<double>(target.vector_registers), multiplied, machine.mixed_per_cycle[width],
+          std::max(1.0, kMultipliers / multiplied)};
+}
+
+double spill_cycles(const Work& w, const Core& core) {
+  return core.passes * kSpillCycles * std::max(0.0, w.registers - core.registers);
+}
 
 /// `chain`: cycles.
 double cycles_per_iteration(const Work& w, double chain, const Core& core) {
@@ -60,11 +70,12 @@ double cycles_per_iteration(const Work& w, double chain, const Core& core) {
   const double instructions = instructions_of(w);
   double waits = w.waits;
   for (int i = 0; i < 3; ++i) waits += w.divisions[i] * core.machine.division_cycles[i];
-  double cycles = std::max({w.multiplications / kMultipliers, w.arithmetic / core.mixed_per_cycle,
-                            w.loads / kLoadsPerCycle, w.stores, instructions / kFrontEnd, waits, chain});
-  cycles += kLoadsShow * std::min(w.arithmetic, w.loads) / 2;
+  double cycles = std::max({w.multiplications / core.multiplied_per_cycle,
+                            w.arithmetic / core.mixed_per_cycle, core.passes * w.loads / kLoadsPerCycle,
+                            core.passes * w.stores, instructions / kFrontEnd, waits, chain});
+  cycles += core.passes * kLoadsShow * std::min(w.arithmetic, w.loads) / 2;
   if (instructions > kDecoded) cycles = std::max(cycles, instructions / 4);
-  return cycles + kSpillCycles * std::max(0.0, w.registers - core.registers);
+  return cycles + spill_cycles(w, core);
 }
 
 struct Compute {
@@ -113,7 +124,7 @@ void add_cycles(const Features& f, int index, double times, const Core& core, st
                        : l.loop->kind == ast::LoopKind::Group  ? kGroupCycles
                                                                : 0;
   const double cycles = std::max(has_children ? 2.0 : 1.0, cycles_per_iteration(body, chain, core));
-  const double spills = kSpillCycles * std::max(0.0, body.registers - core.registers);
+  const double spills = spill_cycles(body, core);
   const double throughput = cycles_per_iteration(body, 0, core) - spills;
   sum.total += iterations * (cycles + calls) + times * overhead;
   sum.latency += iterations * std::max(0.0, cycles - spills - std::max(1.0, throughput));
@@ -394,9 +405,8 @@ Terms terms_of(const ast::Kernel& kernel, const std::vector<bool>& is_constant, 
     for (BufferInfo& b : f.buffers) b.constant |= is_constant[p] && b.buffer == kernel.params[p].buffer.get();
   read_phases(target, machine, space);
 
-  const int width = vector_width(target);
-  const double cycle = 4.0 * (4 << width) / machine.flops_per_second[width];
-  const Core core{machine.mixed_per_cycle[width], static_cast<double>(target.vector_registers), machine};
+  const Core core = core_of(target, machine);
+  const double cycle = machine.cycle_seconds;
   Terms terms{};
   terms[kArithmetic] = cycle * cycles_per_iteration(f.top, 0, core);
   size_t nests = 0;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 #include <thread>
+#include <vector>
 
 #include "core/storage.hpp"
 #include "search/machine_limits.hpp"
@@ -33,16 +34,19 @@ typedef float Floats16 __attribute__((vector_size(16)));
 typedef float Floats32 __attribute__((vector_size(32)));
 typedef float Floats64 __attribute__((vector_size(64)));
 
-/// The shortest of several runs: what the machine does when nothing else runs on it.
-template <class F> double shortest(int runs, F&& f) {
-  double best = 1e300;
+/// Seconds of several runs, the shortest first.
+template <class F> std::vector<double> times(int runs, F&& f) {
+  std::vector<double> seconds;
   for (int i = 0; i < runs; ++i) {
     const auto start = Clock::now();
     f();
-    best = std::min(best, std::chrono::duration<double>(Clock::now() - start).count());
+    seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
   }
-  return best;
+  std::sort(seconds.begin(), seconds.end());
+  return seconds;
 }
+/// What the machine does when nothing else runs on it.
+template <class F> double shortest(int runs, F&& f) { return times(runs, f).front(); }
 
 volatile float sink;
 
@@ -65,7 +69,7 @@ inline __attribute__((always_inline)) void arithmetic(Kind kind, const float* op
   V acc[kAccumulators];
 #pragma GCC unroll 12
   for (int i = 0; i < kAccumulators; ++i)
-    acc[i] = V{} + static_cast<float>(i + 1); // different, or one would do for all
+    acc[i] = V{} + operands[i]; // unknown: the compiler drops one that stays as it starts, and equal ones
   const V a = V{} + 0.999f, b = V{} + 1e-3f;
   V x = a;
   volatile V in_memory = a;
@@ -219,6 +223,22 @@ Widths supported() {
   return w;
 }
 
+/// Integer sums in turn, the one operation that takes a cycle everywhere.
+double cycle_seconds() {
+  constexpr int64_t rounds = 20'000, sums = 10;
+  int64_t x = 1, y = 1;
+  return shortest(200,
+                  [&] {
+                    for (int64_t r = 0; r < rounds; ++r)
+#pragma GCC unroll 10
+                      for (int64_t i = 0; i < sums; ++i) {
+                        x += y;
+                        asm volatile("" : "+r"(x), "+r"(y));
+                      }
+                  }) /
+         (rounds * sums);
+}
+
 void measure_arithmetic(MachineProfile& profile, const Widths& widths) {
   float operands[kOperands];
   for (int i = 0; i < kOperands; ++i) operands[i] = 1.0f / static_cast<float>(1 + i);
@@ -231,7 +251,7 @@ void measure_arithmetic(MachineProfile& profile, const Widths& widths) {
                                  widths.avx512 ? arithmetic_64
                                  : widths.fma  ? arithmetic_32
                                                : narrow};
-  double cycle = 0;
+  const double cycle = profile.cycle_seconds = cycle_seconds();
   for (int i = 0; i < 3; ++i) {
     if (i > 0 && by_width[i] == by_width[i - 1]) {
       profile.flops_per_second[i] = profile.flops_per_second[i - 1];
@@ -239,9 +259,11 @@ void measure_arithmetic(MachineProfile& profile, const Widths& widths) {
       profile.division_cycles[i] = profile.division_cycles[i - 1];
       continue;
     }
-    const double multiply_add = seconds(by_width[i], Kind::MultiplyAdd) / kAccumulators;
-    cycle = 2 * multiply_add;
-    profile.flops_per_second[i] = 2.0 * (4 << i) / multiply_add;
+    // The clock may rise for moments: the peak is what lasts, the median.
+    const std::vector<double> multiply_add =
+        times(200, [&] { by_width[i](Kind::MultiplyAdd, operands, rounds); });
+    profile.flops_per_second[i] =
+        2.0 * (4 << i) * rounds * kAccumulators / multiply_add[multiply_add.size() / 2];
     profile.mixed_per_cycle[i] = cycle * kAccumulators / seconds(by_width[i], Kind::Mixed);
     profile.division_cycles[i] = seconds(by_width[i], Kind::Divide) / kAccumulators / cycle;
   }
@@ -324,23 +346,23 @@ void measure_hints(MachineProfile& profile, const float* data, int64_t memory) {
   }
 }
 
+/// A loop of so many iterations, so many times: at one place, since the place shows in the time, too.
+__attribute__((noinline, aligned(64))) void nested_loops(int64_t times, int64_t trips) {
+  for (int64_t t = 0; t < times; ++t)
+    for (int64_t i = trips; i > 0; --i) asm volatile("" ::: "memory");
+}
+
 /// The largest number of iterations of a loop inside another after which its end is foreseen: beyond, each
 /// execution takes as much longer as one of very many iterations.
 void measure_loop_ends(MachineProfile& profile) {
-  const double cycle = 4.0 * 4 / profile.flops_per_second[0];
   constexpr int64_t iterations = 100'000, most = 512;
   const auto seconds = [](int64_t trips) {
-    const int64_t times = std::max<int64_t>(1, iterations / trips);
-    return shortest(50,
-                    [&] {
-                      for (int64_t t = 0; t < times; ++t)
-                        for (int64_t i = trips; i > 0; --i) asm volatile("" ::: "memory");
-                    }) /
-           static_cast<double>(times);
+    const int64_t executions = std::max<int64_t>(1, iterations / trips);
+    return shortest(50, [&] { nested_loops(executions, trips); }) / static_cast<double>(executions);
   };
   const double iteration = seconds(iterations) / iterations;
   const auto beyond = [&](int64_t trips) {
-    return (seconds(trips) - static_cast<double>(trips) * iteration) / cycle;
+    return (seconds(trips) - static_cast<double>(trips) * iteration) / profile.cycle_seconds;
   };
   const double end = beyond(most);
   if (end < 4) { // foreseen, too
@@ -380,7 +402,7 @@ void measure_bandwidth(MachineProfile& profile, const Widths& widths) {
   const auto compute = widths.avx512 ? compute_64 : widths.fma ? compute_32 : compute_16;
   constexpr int64_t near = 16 << 10;
   const double cached = shortest(50, [&] { compute(data, near / 4); }) * (memory / near);
-  const double shows = shortest(4, [&] { compute(data, memory / 4); }) - cached;
+  const double shows = shortest(10, [&] { compute(data, memory / 4); }) - cached;
   const double reading = memory / profile.levels.back().read_bytes_per_second;
   profile.late_share = std::clamp(shows / reading, 0.01, 1.0);
   profile.write_bytes_per_second = memory / shortest(4, [&] { write_all(data, memory / 4); });

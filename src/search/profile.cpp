@@ -77,6 +77,7 @@ nlohmann::json to_json(const MachineProfile& p) {
           {"launch_seconds", p.launch_seconds},
           {"fork_seconds", p.fork_seconds},
           {"barrier_seconds", p.barrier_seconds},
+          {"cycle_seconds", p.cycle_seconds},
           {"mixed_per_cycle", p.mixed_per_cycle},
           {"division_cycles", p.division_cycles},
           {"predicted_trips", p.predicted_trips},
@@ -118,6 +119,7 @@ MachineProfile from_json(const nlohmann::json& object) {
   p.launch_seconds = positive(object.at("launch_seconds"));
   p.fork_seconds = positive(object.at("fork_seconds"));
   p.barrier_seconds = positive(object.at("barrier_seconds"));
+  p.cycle_seconds = positive(object.at("cycle_seconds"));
   p.predicted_trips = positive(object.at("predicted_trips"));
   p.mispredict_cycles = positive(object.at("mispredict_cycles"));
   p.late_share = std::min(1.0, positive(object.at("late_share")));

@@ -34,9 +34,9 @@ struct MachineProfile {
   double write_bytes_per_second = 12e9; // of ordinary stores to main memory, one core
   double streaming_write_bytes_per_second = 20e9;
   double launch_seconds = 0.2e-6, fork_seconds = 1.0e-6, barrier_seconds = 0.2e-6;
+  double cycle_seconds = 4.0 * 16 / 179e9; // from one integer addition to the next that takes in its result
   /// Additions, multiplications and logic mixed, as in a polynomial's evaluation: instructions a cycle, of
-  /// vectors as wide. Here and below a cycle is the time of two FMA instructions that don't wait for
-  /// anything.
+  /// vectors as wide.
   double mixed_per_cycle[3] = {2, 2, 2};
   double division_cycles[3] = {3, 5, 10}; // from one f32 division to the next, of vectors as wide
   Latency latency;

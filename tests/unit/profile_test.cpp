@@ -64,6 +64,8 @@ TEST_CASE("a machine is measured as one that there could be") {
     CHECK(level.hinted_bytes_per_second <= level.read_bytes_per_second);
   }
   CHECK((m.hint_streams == 1 || m.hint_streams == 4));
+  CHECK(m.cycle_seconds > 1e-10);
+  CHECK(m.cycle_seconds < 1e-8);
   CHECK(m.predicted_trips >= 8);
   CHECK(m.mispredict_cycles > 0);
   CHECK(m.mispredict_cycles < 200);
@@ -85,6 +87,7 @@ TEST_CASE("a stored profile is what was stored; one that says less, or nothing, 
   m.levels[1].line_seconds = 11e-9;
   m.levels[1].line_of_page_seconds = 13e-9;
   m.levels[1].line_of_column_seconds = 17e-9;
+  m.cycle_seconds = 0.31e-9;
   m.predicted_trips = 19;
   m.mispredict_cycles = 23;
   m.late_share = 0.29;
@@ -103,6 +106,7 @@ TEST_CASE("a stored profile is what was stored; one that says less, or nothing, 
     CHECK(read.levels[1].line_seconds == 11e-9);
     CHECK(read.levels[1].line_of_page_seconds == 13e-9);
     CHECK(read.levels[1].line_of_column_seconds == 17e-9);
+    CHECK(read.cycle_seconds == 0.31e-9);
     CHECK(read.predicted_trips == 19);
     CHECK(read.mispredict_cycles == 23);
     CHECK(read.late_share == 0.29);
@@ -292,8 +296,8 @@ TEST_CASE("the end of a loop costs as much as the machine takes where it is not 
   few.predicted_trips = 50;
   few.mispredict_cycles = 40;
   many.predicted_trips = 200;
-  const double cycle = 4.0 * 16 / few.flops_per_second[2];
-  CHECK(seconds(text, few) - seconds(text, many) == doctest::Approx(1000 * 40 * cycle).epsilon(0.1));
+  CHECK(seconds(text, few) - seconds(text, many) ==
+        doctest::Approx(1000 * 40 * few.cycle_seconds).epsilon(0.1));
 }
 
 TEST_CASE("reading shows beside long computing as much as it does on the machine") {
