@@ -143,10 +143,10 @@ double seconds_to_compare(const search::Plan& plan, double predicted_seconds) {
 void choose_in_place(search::SearchResult& result, const search::Target& target,
                      const CompileOptions& options, const search::Watch& watch, double reserve) {
   const search::Choices& choices = result.choices;
-  if (choices.kernels.size() < 2) return;
   std::vector<size_t> chosen(choices.kernels.size(), 0);
   size_t most = 0;
   for (const auto& kernel : choices.kernels) most = std::max(most, kernel.schedules.size());
+  if (most < 2) return;
   double longest = 2 * seconds_to_compare(result.plan, result.measured_seconds);
   for (size_t next = 1; next < most && watch.left() > reserve + longest && !watch.stopped(); ++next) {
     const double began = watch.elapsed();

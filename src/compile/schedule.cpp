@@ -24,7 +24,8 @@ using search::Move;
 using ProgramRef = std::shared_ptr<const lower::Program>;
 
 constexpr size_t kMostSeeds = 4;  // from elsewhere
-constexpr double kInPlace = 0.25; // of the budget, for choosing among schedules while the whole program runs
+constexpr double kInPlace = 0.25; // of the budget, for choosing among schedules while the whole program runs,
+constexpr double kInPlaceMost = 5; // and no more seconds a kernel
 
 std::mutex database_mutex;
 
@@ -189,7 +190,8 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
     if (held) how.seeds.push_back(held->plan);
   }
   const double reserve = (held ? 3 : 2) * seconds_to_compare(untuned.plan, untuned.predicted_seconds);
-  const double in_place = untuned.plan.kernels.size() > 1 ? kInPlace * tune.budget_seconds : 0;
+  const double in_place = std::min(kInPlace * tune.budget_seconds,
+                                   kInPlaceMost * static_cast<double>(untuned.plan.kernels.size()));
   how.budget_seconds =
       std::max(0.5 * tune.budget_seconds, tune.budget_seconds - reserve - in_place - watch.elapsed());
   search::SearchResult result = search::search_forms(start, model, how, options.winograd, measuring);

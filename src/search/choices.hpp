@@ -1,5 +1,6 @@
 // Measured schedules of the kernels of one plan, to choose among once more: by itself a kernel finds in the
-// caches what its own last run has left there, in the program what other kernels have.
+// caches what its own last run has left there, in the program what other kernels have; and what was measured
+// at different moments is compared in turns.
 #pragma once
 #include <optional>
 #include <vector>
@@ -12,7 +13,7 @@ struct Choices {
   struct OfKernel {
     std::vector<int> stages;
     std::vector<std::vector<Move>>
-        schedules; // the fastest, the first that was measured, the best of other kinds
+        schedules; // the fastest, the first that was measured, the best of other kinds, the next fastest
   };
   Plan start;
   std::vector<Move> inlining;

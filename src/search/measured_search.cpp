@@ -24,6 +24,7 @@ constexpr double kRival = 1.5; // sums of kernels timed at different moments are
 constexpr size_t kRivals = 2;
 constexpr double kChoice = 1.3; // times the best of a kernel: may be better in the program
 constexpr size_t kChoices = 6;
+constexpr size_t kFinalists = 4; // and so many more that are near the best, of whatever kind
 
 struct Candidate {
   Variant variant;
@@ -40,6 +41,7 @@ struct Slot {
   std::optional<Variant> first, best;        // measured: what the search began with, and the fastest
   double best_seconds = 0;
   std::unordered_map<uint64_t, std::pair<double, Variant>> best_of; // families; seconds
+  std::vector<std::pair<double, Variant>> fastest;                  // kFinalists of them, sorted; seconds
   double drift = 1;  // what was measured again takes so many times what an earlier search says
   double weight = 0; // see weigh()
   size_t tried = 0, since_better = 0;
@@ -197,6 +199,7 @@ private:
       if (!is_new && result.seconds < at->second.first) at->second = {result.seconds, variant};
     }
     if (result.ok && !slot.first) slot.first = variant;
+    if (result.ok) add_finalist(slot.fastest, result.seconds, variant);
     if (result.ok && (!slot.best || result.seconds < slot.best_seconds)) {
       if (!slot.best || result.seconds < 0.99 * slot.best_seconds) slot.since_better = 0;
       slot.best = variant;
@@ -206,6 +209,14 @@ private:
       slot.unexpanded.emplace(result.seconds, variant);
     }
     report();
+  }
+
+  static void add_finalist(std::vector<std::pair<double, Variant>>& fastest, double seconds,
+                           const Variant& variant) {
+    const auto at = std::upper_bound(fastest.begin(), fastest.end(), seconds,
+                                     [](double s, const auto& other) { return s < other.first; });
+    fastest.emplace(at, seconds, variant);
+    if (fastest.size() > kFinalists) fastest.pop_back();
   }
 
   /// For a kernel of which nothing is known yet but what the model says.
@@ -333,6 +344,9 @@ private:
       });
       for (const auto* other : others)
         if (of.schedules.size() < kChoices) of.schedules.push_back(other->second.moves);
+      for (const auto& [seconds, finalist] : slot->fastest)
+        if (seconds < kNearBest * slot->best_seconds && !std::ranges::count(of.schedules, finalist.moves))
+          of.schedules.push_back(finalist.moves);
       choices.kernels.push_back(std::move(of));
     }
     return choices;

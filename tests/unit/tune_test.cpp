@@ -126,6 +126,20 @@ TEST_CASE("of each kernel's schedules the one is taken that is fastest in the pr
   CHECK(choices.places(result.plan) == std::vector<size_t>{0, 1});
 }
 
+TEST_CASE("so is the schedule of a program's only kernel") {
+  const Tensor x = Tensor::input("x", {96, 160}), w = Tensor::input("w", {160, 96});
+  const auto program = pipeline::lowered({{"y", x.matmul(w)}});
+  const CompileOptions options = on(default_device(), 1);
+  const search::Plan planned = pipeline::schedule(program, options).plan;
+  REQUIRE(planned.kernels.size() == 1);
+  const search::Target target = pipeline::target_for(options, *program);
+  search::SearchResult result;
+  result.choices = {search::initial_plan(program), {}, {{planned.kernels[0]->stages, {{}, planned.moves()}}}};
+  result.plan = *result.choices.plan({0}, target);
+  pipeline::choose_in_place(result, target, options, search::Watch(60, nullptr), 1);
+  CHECK(result.plan.moves() == planned.moves());
+}
+
 TEST_CASE("plans that are kept on disk name the sources that have found them") {
   const test::CacheDir cache;
   const auto program = pipeline::lowered({{"y", Tensor::input("x", {59, 31}).sum(0)}});
