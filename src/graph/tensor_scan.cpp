@@ -1,7 +1,7 @@
 // Cumulative sums, in which no element waits for the one before it and every step is a vector's.
 //
-// The axis is cut into blocks of 16. Inside each, y[j] = x[j] + x[j-1] + x[j-2] + x[j-3] sums the last four
-// and y[j] + y[j-4] + y[j-8] + y[j-12] all up to j: two passes of four loads. What lies before a block is the
+// The axis is cut into blocks of 16. Inside each, y[j] = x[j] + x[j-1] sums the last two, y[j] + y[j-2] the
+// last four, and two more such steps all up to j: of a vector, four shuffles. What lies before a block is the
 // sum of a window over the blocks' totals that ends just before it, padded with zeros in front. As it stands
 // that is work for each pair of blocks; where a schedule goes through the blocks in order, the move carry
 // makes it one running sum. Longer axes are cut into parts first, whose totals are sums of their own.
@@ -12,30 +12,24 @@ namespace lathe {
 using namespace graph;
 namespace {
 
-constexpr int64_t kRadix = 4, kBlock = kRadix * kRadix;
+constexpr int64_t kBlock = 16;
 constexpr int64_t kWindow = 256;            // totals that one window sums at most
 constexpr int64_t kPart = kBlock * kWindow; // elements whose blocks are one window's
 
 /// x[j - by] along the axis, 0 where there is none.
 Tensor back(const Tensor& x, int axis, int64_t by) {
-  if (by == 0) return x;
   const std::vector<Expr> none(x.shape().size(), Expr(0));
   std::vector<Expr> before = none;
   before[axis] = by;
   return shrink_to(pad_zero(x, before, none), none, x.shape());
 }
 
-/// x[j] + x[j - step] + x[j - 2 * step] + ..., four of them.
-Tensor sum_of_four(const Tensor& x, int axis, int64_t step) {
-  Tensor sum = x;
-  for (int64_t i = 1; i < kRadix && i * step < x.shape()[axis].hi(); ++i) sum = sum + back(x, axis, i * step);
-  return sum;
-}
-
 /// Of at most kBlock elements along the axis: the sums up to each.
 Tensor scan_block(const Tensor& x, int axis) {
-  const Tensor last_four = sum_of_four(x, axis, 1);
-  return x.shape()[axis].hi() <= kRadix ? last_four : sum_of_four(last_four, axis, kRadix);
+  Tensor sums = x;
+  for (int64_t step = 1; step < std::min(kBlock, x.shape()[axis].hi()); step *= 2)
+    sums = sums + back(sums, axis, step);
+  return sums;
 }
 
 /// The last element along the axis, without it.
