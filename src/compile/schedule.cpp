@@ -179,12 +179,16 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
     how.note = [&](const search::KernelPlan& kernel, const search::Measurement& m) {
       store->note(kernel, m);
     };
-    std::lock_guard lock(database_mutex);
-    std::vector<search::Database::Entry> entries = database().elsewhere(hash, where);
+    std::vector<search::Database::Entry> entries;
+    {
+      std::lock_guard lock(database_mutex);
+      entries = database().elsewhere(hash, where);
+      own = database().find(hash, where);
+    }
+    // Not under the lock: a graph move computes its constants, by a program of their own.
     if (entries.size() > kMostSeeds) entries.resize(kMostSeeds);
     for (const auto& entry : entries)
       if (auto plan = try_moves(program, entry.moves, target)) how.seeds.push_back(std::move(*plan));
-    own = database().find(hash, where);
     if (own)
       if (auto plan = try_moves(program, own->moves, target)) held = planned(std::move(*plan), plain_model);
     if (held) how.seeds.push_back(held->plan);
