@@ -21,6 +21,7 @@ CompileOptions compile_options(const Options& options) {
   compile.cpu = options.cpu;
   compile.threads = options.threads;
   compile.winograd = options.winograd;
+  compile.strassen = options.strassen;
   if (compile.device == default_device()) return compile; // listing them all would load every driver
   std::string known;
   for (const DeviceInfo& device : devices()) {

@@ -16,6 +16,7 @@ struct Options {
   std::string cpu = "native";
   int threads = 1;
   int winograd = CompileOptions{}.winograd;
+  int strassen = CompileOptions{}.strassen;
   bool json = false;
 
   bool untuned = false; ///< run: ignore stored schedules

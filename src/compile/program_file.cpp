@@ -18,7 +18,7 @@ namespace pipeline {
 namespace {
 
 constexpr char kMagic[8] = {'l', 'a', 't', 'h', 'e', 'p', 'r', 'g'};
-constexpr uint64_t kVersion = 2;
+constexpr uint64_t kVersion = 3;
 
 struct Header {
   char magic[8];
@@ -189,6 +189,7 @@ void write_program(Writer& out, const ProgramFile::Program& program, DataTable& 
   out.add(static_cast<uint64_t>(program.options.threads));
   out.add(program.options.cpu);
   out.add(static_cast<uint64_t>(program.options.winograd));
+  out.add(static_cast<uint64_t>(program.options.strassen));
   out.add(static_cast<uint64_t>(program.tuned));
   out.add(program.graph);
   out.add(program.outputs);
@@ -203,6 +204,7 @@ ProgramFile::Program read_program(Reader& in, const std::vector<StorageRef>& dat
   program.options.threads = static_cast<int>(in.number());
   program.options.cpu = in.text();
   program.options.winograd = static_cast<int>(in.number());
+  program.options.strassen = static_cast<int>(in.number());
   program.tuned = in.number() != 0;
   program.graph = in.text();
   program.outputs = in.texts();

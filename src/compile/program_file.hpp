@@ -21,7 +21,7 @@ struct ProgramFile {
     StorageRef data; // written once for all that share it
   };
   struct Program {
-    CompileOptions options; // device, threads, cpu and winograd
+    CompileOptions options; // device, threads, cpu, winograd and strassen
     bool tuned = false;
     /// Printed; returns the outputs, by name, and then all declared inputs. Constants are realised inputs
     /// whose ids are their positions.

@@ -42,7 +42,12 @@ std::string fingerprint(const CompileOptions& options, const search::MachineProf
   std::string text = fmt::format("{} | {} threads {} cpu {}", machine.fingerprint, options.device,
                                  thread_count(options), options.cpu);
   if (options.winograd != CompileOptions{}.winograd) text += fmt::format(" winograd {}", options.winograd);
+  if (options.strassen != CompileOptions{}.strassen) text += fmt::format(" strassen {}", options.strassen);
   return text;
+}
+
+search::AllowedForms allowed_forms(const CompileOptions& options) {
+  return {options.winograd, options.strassen};
 }
 
 /// The plan that these moves make of the program, or nothing if one isn't legal.
@@ -99,11 +104,12 @@ search::SearchResult by_the_model(const ProgramRef& program, const std::string& 
   // What the model says of the program as it is stands for the machine's profile, which decides with the
   // sources of the search what it finds.
   const search::Plan start = search::initial_plan(program);
-  const std::string key = fmt::format("{} winograd {} model {} search {}", where, options.winograd,
-                                      model.seconds(start), search_sources());
+  const std::string key =
+      fmt::format("{} winograd {} strassen {} model {} search {}", where, options.winograd, options.strassen,
+                  model.seconds(start), search_sources());
   if (const auto moves = remembered_moves(key))
     if (auto plan = try_moves(program, *moves, target)) return planned(std::move(*plan), model);
-  search::SearchResult result = search::search_forms(start, model, {}, options.winograd, {});
+  search::SearchResult result = search::search_forms(start, model, {}, allowed_forms(options), {});
   remember_moves(key, result.plan.moves());
   return result;
 }
@@ -156,7 +162,7 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
   how.where = where;
   how.graph_then_loops = tune.staged;
   const search::Plan start = search::initial_plan(program);
-  if (!tune.measure) return search::search_forms(start, model, how, options.winograd, {});
+  if (!tune.measure) return search::search_forms(start, model, how, allowed_forms(options), {});
 
   const search::Watch watch(tune.budget_seconds, tune.stop);
   const search::MakeMeasure measuring = [&](const ProgramRef& form, search::SearchOptions& to) {
@@ -198,7 +204,7 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
                                    kInPlaceMost * static_cast<double>(untuned.plan.kernels.size()));
   how.budget_seconds =
       std::max(0.5 * tune.budget_seconds, tune.budget_seconds - reserve - in_place - watch.elapsed());
-  search::SearchResult result = search::search_forms(start, model, how, options.winograd, measuring);
+  search::SearchResult result = search::search_forms(start, model, how, allowed_forms(options), measuring);
   if (store) store->write();
   choose_in_place(result, target, options, watch, reserve);
   result.predicted_seconds = model.seconds(result.plan);
@@ -236,6 +242,9 @@ search::SearchResult find_schedule(ProgramRef program, const CompileOptions& opt
     throw Error(
         ErrorKind::Value,
         fmt::format("compile: winograd = {}, expected tiles of at most 4 or 2, or 0", options.winograd));
+  if (options.strassen < 0 || options.strassen > 2)
+    throw Error(ErrorKind::Value,
+                fmt::format("compile: strassen = {}, expected at most 2 levels, or 0", options.strassen));
   const search::Target target = target_for(options, *program);
   search::CostModel model(target, search::machine_profile());
   if (!options.moves.empty()) {

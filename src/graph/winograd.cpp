@@ -2,30 +2,13 @@
 
 #include <algorithm>
 
+#include "graph/strided.hpp"
 #include "lathe/error.hpp"
 
 namespace lathe::graph {
 namespace {
 
 constexpr int kTaps = 3;
-
-/// An operand of the product: a buffer and its stride along each axis of the product.
-struct Operand {
-  NodeRef source;
-  std::vector<int64_t> strides;
-  int64_t offset = 0;
-};
-
-std::optional<Operand> operand_of(const NodeRef& node) {
-  const View v = node->op == Op::View ? std::get<View>(node->attr) : View::contiguous(node->shape);
-  if (v.has_mask() || !v.offset().is_const()) return {};
-  Operand out{node->op == Op::View ? node->sources[0] : node, {}, v.offset().value()};
-  for (const Expr s : v.strides()) {
-    if (!s.is_const()) return {};
-    out.strides.push_back(s.value());
-  }
-  return out;
-}
 
 /// Which axis of the product is what; -1: none, of size 1.
 struct Reading {
@@ -109,12 +92,6 @@ Matrices matrices_for(int tile) {
           {4, 6, {1, 1, 1, 1, 1, 0, 0, 1, -1, 2, -2, 0, 0, 1, 1, 4, 4, 0, 0, 1, -1, 8, -8, 1}}};
 }
 
-NodeRef strided(const NodeRef& node, const std::vector<int64_t>& shape, const std::vector<int64_t>& strides,
-                int64_t offset = 0) {
-  return view(node, View(Shape(shape.begin(), shape.end()), std::vector<Expr>(strides.begin(), strides.end()),
-                         offset, {}));
-}
-
 } // namespace
 
 std::optional<Convolution> read_convolution(const NodeRef& sum) {
@@ -131,16 +108,15 @@ NodeRef winograd(const NodeRef& sum, int tile) {
   const int64_t t = tile + kTaps - 1; // the side of a tile of data
   const int64_t rows = (sizes.height + tile - 1) / tile, columns = (sizes.width + tile - 1) / tile;
   const int64_t n = sizes.images, c = sizes.channels, o = sizes.outputs, tiles = n * rows * columns;
-  const auto along = [](const Operand& of, int axis) { return axis < 0 ? 0 : of.strides[axis]; };
 
   // A padded image may be a value of its own: here it gets another layout anyway.
   const NodeRef from = data.source->op == Op::Contiguous ? data.source->sources[0] : data.source;
   // Channels last, so that lanes run along them; filled up to whole tiles.
   const int64_t h = rows * tile + kTaps - 1, w = columns * tile + kTaps - 1;
   const int64_t given_h = sizes.height + kTaps - 1, given_w = sizes.width + kTaps - 1;
-  const NodeRef image_rows = strided(
-      from, {n, given_h, given_w, c},
-      {along(data, image), along(data, height), along(data, width), along(data, channel)}, data.offset);
+  const NodeRef image_rows =
+      strided(from, {n, given_h, given_w, c},
+              {data.along(image), data.along(height), data.along(width), data.along(channel)}, data.offset);
   const NodeRef filled = contiguous(view(
       image_rows, View::contiguous(image_rows->shape).pad({0, 0, 0, 0}, {0, h - given_h, w - given_w, 0})));
   const NodeRef windows =
@@ -148,10 +124,10 @@ NodeRef winograd(const NodeRef& sum, int tile) {
            View::contiguous({t, t, tiles, c}));
   const NodeRef v = transform(windows, {{0, 1}, {m.data, m.data}});
 
-  const NodeRef taps = strided(weights.source, {kTaps, kTaps, c, o},
-                               {along(weights, tap_rows), along(weights, tap_columns),
-                                along(weights, channel), along(weights, output)},
-                               weights.offset);
+  const NodeRef taps = strided(
+      weights.source, {kTaps, kTaps, c, o},
+      {weights.along(tap_rows), weights.along(tap_columns), weights.along(channel), weights.along(output)},
+      weights.offset);
   const NodeRef u = transform(taps, {{0, 1}, {m.weights, m.weights}});
 
   // t * t products of [tiles, c] and [c, o].

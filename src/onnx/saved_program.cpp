@@ -60,6 +60,7 @@ private:
     proto_.set_threads(options.compile.threads);
     proto_.set_cpu(options.compile.cpu);
     proto_.set_winograd(options.compile.winograd);
+    proto_.set_strassen(options.compile.strassen);
     proto_.set_use_database(options.compile.use_database);
   }
 
@@ -160,6 +161,7 @@ private:
     options.compile.threads = proto_.threads();
     options.compile.cpu = proto_.cpu();
     options.compile.winograd = proto_.winograd();
+    options.compile.strassen = proto_.strassen();
     options.compile.use_database = proto_.use_database();
     return options;
   }

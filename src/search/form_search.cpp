@@ -6,6 +6,7 @@
 #include <map>
 
 #include "graph/realise.hpp"
+#include "graph/strassen.hpp"
 #include "graph/winograd.hpp"
 #include "search/isolated.hpp"
 #include "search/make_move.hpp"
@@ -23,14 +24,27 @@ constexpr double kWorthwhile = 0.95; // another rounding must bring five per cen
 constexpr double kForDeciding = 0.5; // share of the budget, where there are several convolutions
 constexpr int kMostAxes = 3;         // along which values may be stored innermost
 constexpr int64_t kFewChannels = 8;  // below, the transforms cost more than the products
+constexpr int64_t kSmallBlock = 16;  // rows, columns or terms; likewise
 
-/// Stages that Winograd's filtering may pay for.
-std::vector<int> convolutions_of(const lower::Program& program) {
+/// The other forms that may pay for this stage, each as the move that makes it.
+std::vector<Move> forms_of(const lower::Stage& stage, const AllowedForms& allowed) {
+  std::vector<Move> forms;
+  const auto c = allowed.winograd > 0 ? graph::read_convolution(stage.node) : std::nullopt;
+  if (c && c->channels >= kFewChannels && c->outputs >= kFewChannels)
+    for (int tile = allowed.winograd; tile >= 2; tile -= 2)
+      forms.push_back(move_winograd({stage.buffer->name}, tile));
+  const auto p = allowed.strassen > 0 ? graph::read_product(stage.node) : std::nullopt;
+  for (int levels = 1; p && levels <= allowed.strassen; ++levels)
+    if (graph::can_halve(*p, levels) && std::min({p->rows, p->columns, p->terms}) >> levels >= kSmallBlock)
+      forms.push_back(move_strassen({stage.buffer->name}, levels));
+  return forms;
+}
+
+/// Stages that have other forms.
+std::vector<int> sums_with_forms(const lower::Program& program, const AllowedForms& allowed) {
   std::vector<int> found;
-  for (const lower::Stage& stage : program.stages) {
-    const auto c = graph::read_convolution(stage.node);
-    if (c && c->channels >= kFewChannels && c->outputs >= kFewChannels) found.push_back(stage.id);
-  }
+  for (const lower::Stage& stage : program.stages)
+    if (!forms_of(stage, allowed).empty()) found.push_back(stage.id);
   return found;
 }
 
@@ -65,9 +79,9 @@ struct Form {
   SearchResult by_model;
 };
 
-/// The best form of a program with one convolution.
-SearchResult decide(const Plan& start, int convolution, CostModel& model, const SearchOptions& options,
-                    int largest_tile, const MakeMeasure& make_measure) {
+/// The best form of a program in which one sum has others.
+SearchResult decide(const Plan& start, const std::vector<Move>& others, CostModel& model,
+                    const SearchOptions& options, const MakeMeasure& make_measure) {
   SearchOptions quick = options;
   quick.measure = nullptr;
   quick.prepare = nullptr;
@@ -82,10 +96,9 @@ SearchResult decide(const Plan& start, int convolution, CostModel& model, const 
     forms.push_back({std::move(form), std::move(found)});
   };
   add(start);
-  const std::string name = start.program->stages[static_cast<size_t>(convolution)].buffer->name;
   double best = forms[0].by_model.predicted_seconds;
-  for (int tile = largest_tile; tile >= 2; tile -= 2) {
-    Applied applied = apply(start, move_winograd({name}, tile), model.target());
+  for (const Move& other : others) {
+    Applied applied = apply(start, other, model.target());
     if (!applied.plan) continue;
     add(std::move(*applied.plan));
     best = std::min(best, forms.back().by_model.predicted_seconds);
@@ -131,30 +144,35 @@ SearchResult decide(const Plan& start, int convolution, CostModel& model, const 
   return result;
 }
 
-int tile_of(const SearchResult& found) {
+/// The move that makes the form of a plan, without its stages; none: as it is.
+std::optional<Move> form_of(const SearchResult& found) {
   const std::vector<Move> moves = found.plan.moves();
-  return !moves.empty() && moves[0].kind == MoveKind::Winograd ? static_cast<int>(moves[0].numbers[0]) : 0;
+  if (moves.empty() || (moves[0].kind != MoveKind::Winograd && moves[0].kind != MoveKind::Strassen))
+    return {};
+  return Move{moves[0].kind, {}, moves[0].numbers};
 }
 
 } // namespace
 
-SearchResult search_forms(const Plan& start, CostModel& model, const SearchOptions& options, int largest_tile,
-                          const MakeMeasure& make_measure) {
+SearchResult search_forms(const Plan& start, CostModel& model, const SearchOptions& options,
+                          const AllowedForms& allowed, const MakeMeasure& make_measure) {
   const auto began = Clock::now();
-  const std::vector<int> convolutions =
-      largest_tile >= 2 ? convolutions_of(*start.program) : std::vector<int>{};
-  if (convolutions.size() == 1)
-    return decide(start, convolutions[0], model, options, largest_tile, make_measure);
+  const auto stage_at = [](const Plan& plan, int s) -> const lower::Stage& {
+    return plan.program->stages[static_cast<size_t>(s)];
+  };
+  const std::vector<int> sums = sums_with_forms(*start.program, allowed);
+  if (sums.size() == 1)
+    return decide(start, forms_of(stage_at(start, sums[0]), allowed), model, options, make_measure);
 
   Plan plan = start;
-  if (!convolutions.empty()) {
+  if (!sums.empty()) {
     std::map<std::string, lower::NamedOutput> distinct;
     const auto signature = [](const NodeRef& alone) { return graph::print({graph::without_data(alone)}); };
-    for (const int c : convolutions) {
-      const NodeRef alone = isolated(start.program->stages[static_cast<size_t>(c)].node);
+    for (const int s : sums) {
+      const NodeRef alone = isolated(stage_at(start, s).node);
       distinct.emplace(signature(alone), lower::NamedOutput{"y", alone});
     }
-    std::map<std::string, int> tiles;
+    std::map<std::string, Move> chosen; // by signature
     SearchOptions share = options;
     share.budget_seconds *= kForDeciding / static_cast<double>(distinct.size());
     share.progress = nullptr;
@@ -162,21 +180,26 @@ SearchResult search_forms(const Plan& start, CostModel& model, const SearchOptio
     if (is_quick) share.beam = SearchOptions().beam;
     for (const auto& [key, output] : distinct) {
       const Plan by_itself = initial_plan(std::make_shared<const lower::Program>(lower::lower({output})));
-      const std::vector<int> only = convolutions_of(*by_itself.program);
-      if (only.size() == 1)
-        tiles[key] = tile_of(
-            decide(by_itself, only[0], model, share, largest_tile, is_quick ? MakeMeasure() : make_measure));
+      const std::vector<int> only = sums_with_forms(*by_itself.program, allowed);
+      if (only.size() != 1) continue;
+      if (std::optional<Move> form =
+              form_of(decide(by_itself, forms_of(stage_at(by_itself, only[0]), allowed), model, share,
+                             is_quick ? MakeMeasure() : make_measure)))
+        chosen.emplace(key, std::move(*form));
     }
-    // One move for each size of tile: it numbers the stages anew.
-    for (int tile = largest_tile; tile >= 2; tile -= 2) {
-      std::vector<std::string> stages;
-      for (const int c : convolutions_of(*plan.program)) {
-        const lower::Stage& stage = plan.program->stages[static_cast<size_t>(c)];
-        if (tiles[signature(isolated(stage.node))] == tile) stages.push_back(stage.buffer->name);
+    // One move for all sums of a form: it numbers the stages anew.
+    std::vector<Move> forms;
+    for (const auto& [key, form] : chosen)
+      if (std::find(forms.begin(), forms.end(), form) == forms.end()) forms.push_back(form);
+    for (const Move& form : forms) {
+      Move move = form;
+      for (const int s : sums_with_forms(*plan.program, allowed)) {
+        const lower::Stage& stage = stage_at(plan, s);
+        const auto it = chosen.find(signature(isolated(stage.node)));
+        if (it != chosen.end() && it->second == form) move.names.push_back(stage.buffer->name);
       }
-      if (stages.empty()) continue;
-      if (Applied applied = apply(plan, move_winograd(std::move(stages), tile), model.target()); applied.plan)
-        plan = std::move(*applied.plan);
+      if (move.names.empty()) continue;
+      if (Applied applied = apply(plan, move, model.target()); applied.plan) plan = std::move(*applied.plan);
     }
   }
   plan = ordered(std::move(plan), model, options);

@@ -7,6 +7,9 @@ namespace lathe::search {
 inline Move move_winograd(std::vector<std::string> stages, int tile) {
   return {MoveKind::Winograd, std::move(stages), {tile}};
 }
+inline Move move_strassen(std::vector<std::string> stages, int levels) {
+  return {MoveKind::Strassen, std::move(stages), {levels}};
+}
 inline Move move_innermost(std::vector<std::string> stages, int axis) {
   return {MoveKind::Innermost, std::move(stages), {axis}};
 }

@@ -16,6 +16,7 @@ struct Form {
 };
 constexpr Form kForms[] = {
     {MoveKind::Winograd, "winograd", "Ni"},
+    {MoveKind::Strassen, "strassen", "Ni"},
     {MoveKind::Innermost, "innermost", "Ni"},
     {MoveKind::Inline, "inline", "n"},
     {MoveKind::FuseAt, "fuse_at", "nnn"},
@@ -73,7 +74,9 @@ std::optional<int64_t> to_integer(std::string_view s) {
 
 } // namespace
 
-bool rewrites_graph(MoveKind kind) { return kind == MoveKind::Winograd || kind == MoveKind::Innermost; }
+bool rewrites_graph(MoveKind kind) {
+  return kind == MoveKind::Winograd || kind == MoveKind::Strassen || kind == MoveKind::Innermost;
+}
 
 std::string to_string(const Move& move) {
   std::string out(form_of(move.kind).name);

@@ -8,6 +8,8 @@
 // Moves that rewrite the graph come before all others: the program is lowered anew, and stages get new numbers.
 //   winograd(t3, t9, 4)            the convolutions t3 and t9 by Winograd's filtering with tiles of 4 x 4 (or 2)
 //                                  results
+//   strassen(t3, t9, 1)            the products of matrices t3 and t9 by Strassen's algorithm in one level (or two):
+//                                  seven products of sums of blocks for eight products of blocks
 //   innermost(t3, t9, 1)           t3 and t9, with all values that are made of them or that they are made of element
 //                                  by element, are computed and stored with axis 1 innermost
 //
@@ -77,6 +79,7 @@ enum class MoveKind {
   Stream,
   PrefetchTile,
   Winograd,
+  Strassen,
   Innermost,
   Prefetch,
   Merge,

@@ -5,6 +5,7 @@
 
 #include "graph/constants.hpp"
 #include "graph/storage_order.hpp"
+#include "graph/strassen.hpp"
 #include "graph/winograd.hpp"
 #include "search/draft.hpp"
 
@@ -30,6 +31,23 @@ Verdict winograd(const std::vector<graph::NodeRef>& stages, int64_t tile, Replac
   }
   replace = [=](const graph::NodeRef& original, graph::NodeRef rebuilt) {
     return convolutions.contains(original.get()) ? graph::winograd(rebuilt, static_cast<int>(tile)) : rebuilt;
+  };
+  return {};
+}
+
+Verdict strassen(const std::vector<graph::NodeRef>& stages, int64_t levels, Replace& replace) {
+  if (levels != 1 && levels != 2) return "one level of blocks or two";
+  std::set<const graph::Node*> products;
+  for (const graph::NodeRef& stage : stages) {
+    const auto product = graph::read_product(stage);
+    if (!product) return "no product of two matrices";
+    if (!graph::can_halve(*product, static_cast<int>(levels)))
+      return fmt::format("{} rows, {} columns and {} terms are not multiples of {}", product->rows,
+                         product->columns, product->terms, 1 << levels);
+    products.insert(stage.get());
+  }
+  replace = [=](const graph::NodeRef& original, graph::NodeRef rebuilt) {
+    return products.contains(original.get()) ? graph::strassen(rebuilt, static_cast<int>(levels)) : rebuilt;
   };
   return {};
 }
@@ -68,8 +86,9 @@ Verdict rewrite_graph(Plan& plan, const Move& move) {
     stages.push_back(program.stages[stage].node);
   }
   Replace replace;
-  const Verdict verdict = move.kind == MoveKind::Winograd
-                              ? winograd(stages, move.numbers[0], replace)
+  const Verdict verdict = move.kind == MoveKind::Winograd ? winograd(stages, move.numbers[0], replace)
+                          : move.kind == MoveKind::Strassen
+                              ? strassen(stages, move.numbers[0], replace)
                               : innermost(program, stages, move.numbers[0], replace);
   if (!verdict.empty()) return verdict;
   std::vector<graph::NodeRef> outputs = graph::rebuild(outputs_of(program), replace);

@@ -127,6 +127,7 @@ private:
     case MoveKind::Accumulate: verdict = accumulate(draft, move); break;
     case MoveKind::StoreFirst: verdict = store_first(draft, move); break;
     case MoveKind::Winograd:
+    case MoveKind::Strassen:
     case MoveKind::Innermost: verdict = "the graph is rewritten before all other moves"; break;
     case MoveKind::Inline:
     case MoveKind::FuseAt: throw InternalError("a graph move in the loop moves");

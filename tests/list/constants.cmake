@@ -1,7 +1,8 @@
 # What depends on realised tensors alone.
 lathe_test(unit/constants_test core view graph)
 lathe_test(unit/folded_program_test)
-# Small matrices along axes, and Winograd's filtering made of them.
+# Small matrices along axes, and the algorithms of Winograd and Strassen made of them.
 lathe_test(unit/transform_test core view ast graph lower search)
 lathe_test(unit/winograd_test)
+lathe_test(unit/strassen_test)
 lathe_test(unit/storage_order_test)

@@ -76,6 +76,23 @@ TEST_CASE("what an older version has stored gives way to what is better today, w
   }
 }
 
+TEST_CASE("a stored plan that computes constants is where the next search starts") {
+  const test::CacheDir cache;
+  const auto program =
+      pipeline::lowered({{"y", Tensor::input("x", {32, 48}).matmul(Tensor::randn({48, 64}, 1).realise())}});
+  tuned(program);
+  search::Database database;
+  REQUIRE(database.rows().size() == 1);
+  const search::Database::Row row = database.rows()[0];
+  std::string product;
+  for (const lower::Stage& stage : program->stages)
+    if (stage.is_reduction) product = stage.buffer->name;
+  const std::vector<search::Move> moves{search::parse_move("strassen(" + product + ", 1)")};
+  database.store(row.program, row.where, {moves, 1e-9});
+  database.store(row.program, "elsewhere", {moves, 1e-9});
+  CHECK(tuned(program).measured_seconds > 0);
+}
+
 TEST_CASE("tuning that ends before it has measured a plan keeps the one that is stored") {
   const test::CacheDir cache;
   const auto program = pipeline::lowered({{"y", Tensor::input("x", {61, 33}).softmax(-1)}});

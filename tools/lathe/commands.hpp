@@ -14,7 +14,7 @@ struct Options {
   std::string device;             ///< empty: the default
   std::string cpu = "native";
   int threads = 0;
-  int winograd = CompileOptions{}.winograd;
+  int winograd = CompileOptions{}.winograd, strassen = CompileOptions{}.strassen;
   // inspect
   bool listing = false, layers = false;
   // run, check, compile

@@ -39,6 +39,11 @@ void add_device(CLI::App& command, Options& options) {
                   "largest tile of Winograd's filtering for 3x3 convolutions: 4, 2, or 0 for never")
       ->capture_default_str()
       ->check(CLI::IsMember({0, 2, 4}));
+  command
+      .add_option("--strassen", options.strassen,
+                  "most levels of Strassen's algorithm for products of matrices: 1 or 2, or 0 for never")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 2));
 }
 
 void add_untuned(CLI::App& command, Options& options) {

@@ -12,6 +12,7 @@ onnx::ImportOptions import_options(const Options& options) {
   import.compile.cpu = options.cpu;
   import.compile.threads = options.threads;
   import.compile.winograd = options.winograd;
+  import.compile.strassen = options.strassen;
   import.compile.use_database = options.tuned;
   for (const std::string& text : options.sizes) {
     const size_t equals = text.find('=');

@@ -1,0 +1,22 @@
+#include "graph/strided.hpp"
+
+namespace lathe::graph {
+
+std::optional<Operand> operand_of(const NodeRef& node) {
+  const View v = node->op == Op::View ? std::get<View>(node->attr) : View::contiguous(node->shape);
+  if (v.has_mask() || !v.offset().is_const()) return {};
+  Operand out{node->op == Op::View ? node->sources[0] : node, {}, v.offset().value()};
+  for (const Expr s : v.strides()) {
+    if (!s.is_const()) return {};
+    out.strides.push_back(s.value());
+  }
+  return out;
+}
+
+NodeRef strided(const NodeRef& node, const std::vector<int64_t>& shape, const std::vector<int64_t>& strides,
+                int64_t offset) {
+  return view(node, View(Shape(shape.begin(), shape.end()), std::vector<Expr>(strides.begin(), strides.end()),
+                         offset, {}));
+}
+
+} // namespace lathe::graph
