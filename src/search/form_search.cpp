@@ -21,7 +21,7 @@ using graph::NodeRef;
 
 constexpr double kNear = 1.5;        // forms predicted slower than so many times the best are not measured
 constexpr double kWorthwhile = 0.95; // another rounding must bring five per cent
-constexpr double kForDeciding = 0.5; // share of the budget, where there are several convolutions
+constexpr double kForDeciding = 0.5; // share of the budget, where several sums have forms
 constexpr int kMostAxes = 3;         // along which values may be stored innermost
 constexpr int64_t kFewChannels = 8;  // below, the transforms cost more than the products
 constexpr int64_t kSmallBlock = 16;  // rows, columns or terms; likewise

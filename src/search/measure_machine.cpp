@@ -226,9 +226,9 @@ Widths supported() {
 /// Integer sums in turn, the one operation that takes a cycle everywhere.
 double cycle_seconds() {
   constexpr int64_t rounds = 20'000, sums = 10;
-  int64_t x = 1, y = 1;
   return shortest(200,
                   [&] {
+                    uint64_t x = 1, y = 1;
                     for (int64_t r = 0; r < rounds; ++r)
 #pragma GCC unroll 10
                       for (int64_t i = 0; i < sums; ++i) {
