@@ -17,6 +17,9 @@ struct Operand {
 /// Nothing where the operand has a mask, or where a stride is not constant.
 std::optional<Operand> operand_of(const NodeRef& node);
 
+/// The product that a sum adds up as it stands, f32 or f64 of static sizes; null for other nodes.
+NodeRef summed_floats(const NodeRef& sum);
+
 /// The node's elements at these places.
 NodeRef strided(const NodeRef& node, const std::vector<int64_t>& shape, const std::vector<int64_t>& strides,
                 int64_t offset = 0);

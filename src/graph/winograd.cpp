@@ -64,10 +64,8 @@ std::optional<Reading> read_as(const NodeRef& sum, const NodeRef& data, const No
 }
 
 std::optional<Reading> read(const NodeRef& sum) {
-  if (sum->op != Op::Reduce || std::get<ReduceAttr>(sum->attr).combine != Op::Add) return {};
-  const NodeRef& product = sum->sources[0];
-  if (product->op != Op::Mul || !is_static(product->shape)) return {};
-  if (product->dtype != DType::F32 && product->dtype != DType::F64) return {};
+  const NodeRef product = summed_floats(sum);
+  if (!product) return {};
   if (auto r = read_as(sum, product->sources[0], product->sources[1])) return r;
   return read_as(sum, product->sources[1], product->sources[0]);
 }

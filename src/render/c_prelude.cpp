@@ -29,6 +29,11 @@ constexpr const char* kHead = R"(#include <stdint.h>
    kept for the next, till the tile no longer fits in registers. */
 #pragma GCC optimize("O2", "no-predictive-commoning")
 #endif
+#if defined(__x86_64__)
+/* An older GCC takes a new processor for its predecessor. One with halves of vectors is thought to load a vector
+   for each product rather than once. */
+#pragma GCC target("tune=generic")
+#endif
 #endif
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF

@@ -4,13 +4,13 @@
 
 #include <cmath>
 #include <limits>
-#include <random>
 
 #include "compile/pipeline.hpp"
 #include "graph/strassen.hpp"
 #include "search/form_search.hpp"
 #include "search/make_move.hpp"
 #include "support/devices.hpp"
+#include "support/rounding.hpp"
 #include "support/search_programs.hpp"
 
 using namespace lathe;
@@ -20,14 +20,6 @@ namespace {
 struct Sizes {
   int64_t batch, rows, terms, columns;
 };
-
-std::vector<float> uniform(int64_t count, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::uniform_real_distribution<float> next(-1, 1);
-  std::vector<float> v(static_cast<size_t>(count));
-  for (float& x : v) x = next(random);
-  return v;
-}
 
 /// Products of an input and a constant.
 struct Problem {
@@ -86,18 +78,6 @@ std::vector<float> run(const Executable& f, const Problem& p) {
   std::vector<float> y(p.count(), std::numeric_limits<float>::quiet_NaN());
   f.run({{"x", p.x.data()}}, {{"y", y.data()}});
   return y;
-}
-
-/// Largest difference over the largest result.
-double error_of(const std::vector<float>& got, const std::vector<double>& expected) {
-  double most = 0, largest = 0;
-  REQUIRE(got.size() == expected.size());
-  for (size_t k = 0; k < got.size(); ++k) {
-    const double off = std::fabs(got[k] - expected[k]);
-    most = off <= most ? most : off; // a NaN is kept
-    largest = std::max(largest, std::fabs(expected[k]));
-  }
-  return most / largest;
 }
 
 } // namespace

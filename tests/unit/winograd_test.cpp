@@ -2,8 +2,7 @@
 // move.
 #include <doctest/doctest.h>
 
-#include <cmath>
-#include <random>
+#include <algorithm>
 
 #include "compile/pipeline.hpp"
 #include "graph/tensor_impl.hpp"
@@ -13,6 +12,7 @@
 #include "search/shared_launches.hpp"
 #include "search/suggest.hpp"
 #include "support/devices.hpp"
+#include "support/rounding.hpp"
 
 using namespace lathe;
 
@@ -21,14 +21,6 @@ namespace {
 struct Sizes {
   int64_t images, channels, height, width, outputs, padding;
 };
-
-std::vector<float> uniform(int64_t count, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::uniform_real_distribution<float> next(-1, 1);
-  std::vector<float> v(static_cast<size_t>(count));
-  for (float& x : v) x = next(random);
-  return v;
-}
 
 struct Problem {
   Sizes s;
@@ -81,17 +73,6 @@ std::vector<float> run(const Executable& f, const Problem& p, size_t count) {
   std::vector<float> y(count);
   f.run({{"x", p.x.data()}}, {{"y", y.data()}});
   return y;
-}
-
-/// Largest difference over the largest result.
-double error_of(const std::vector<float>& got, const std::vector<double>& expected) {
-  double most = 0, largest = 0;
-  REQUIRE(got.size() == expected.size());
-  for (size_t k = 0; k < got.size(); ++k) {
-    most = std::max(most, std::fabs(got[k] - expected[k]));
-    largest = std::max(largest, std::fabs(expected[k]));
-  }
-  return most / largest;
 }
 
 } // namespace
