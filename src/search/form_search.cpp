@@ -20,7 +20,8 @@ using Clock = std::chrono::steady_clock;
 using graph::NodeRef;
 
 constexpr double kNear = 1.5;        // forms predicted slower than so many times the best are not measured
-constexpr double kWorthwhile = 0.95; // another rounding must bring five per cent
+constexpr double kWorthwhile = 0.95; // another rounding must bring five per cent,
+constexpr double kAskedFor = 0.98;   // and two if it was asked for
 constexpr double kForDeciding = 0.5; // share of the budget, where several sums have forms
 constexpr int kMostAxes = 3;         // along which values may be stored innermost
 constexpr int64_t kFewChannels = 8;  // below, the transforms cost more than the products
@@ -77,6 +78,7 @@ Plan ordered(Plan plan, CostModel& model, const SearchOptions& options) {
 struct Form {
   Plan plan;
   SearchResult by_model;
+  double worthwhile = 1; // of the time of those before it
 };
 
 /// The best form of a program in which one sum has others.
@@ -90,17 +92,17 @@ SearchResult decide(const Plan& start, const std::vector<Move>& others, CostMode
   quick.log.clear();
   quick.progress = nullptr;
   std::vector<Form> forms;
-  const auto add = [&](Plan plan) {
+  const auto add = [&](Plan plan, double worthwhile) {
     Plan form = ordered(std::move(plan), model, quick);
     SearchResult found = search(form, model, quick);
-    forms.push_back({std::move(form), std::move(found)});
+    forms.push_back({std::move(form), std::move(found), worthwhile});
   };
-  add(start);
+  add(start, 1);
   double best = forms[0].by_model.predicted_seconds;
   for (const Move& other : others) {
     Applied applied = apply(start, other, model.target());
     if (!applied.plan) continue;
-    add(std::move(*applied.plan));
+    add(std::move(*applied.plan), other.kind == MoveKind::Strassen ? kAskedFor : kWorthwhile);
     best = std::min(best, forms.back().by_model.predicted_seconds);
   }
   SearchResult result = std::move(forms[0].by_model);
@@ -116,7 +118,7 @@ SearchResult decide(const Plan& start, const std::vector<Move>& others, CostMode
       how.seeds.insert(how.seeds.begin(), form.by_model.plan);
       SearchResult found = search(form.plan, model, how);
       const bool better =
-          result.measured_seconds == 0 || found.measured_seconds < kWorthwhile * result.measured_seconds;
+          result.measured_seconds == 0 || found.measured_seconds < form.worthwhile * result.measured_seconds;
       found.proposed += result.proposed;
       found.measured += result.measured;
       found.rejected += result.rejected;
@@ -136,7 +138,7 @@ SearchResult decide(const Plan& start, const std::vector<Move>& others, CostMode
     SearchResult& found = forms[k].by_model;
     found.proposed += result.proposed;
     found.rejected += result.rejected;
-    if (found.predicted_seconds < kWorthwhile * result.predicted_seconds)
+    if (found.predicted_seconds < forms[k].worthwhile * result.predicted_seconds)
       result = std::move(found);
     else
       result.proposed = found.proposed, result.rejected = found.rejected;
