@@ -92,7 +92,7 @@ struct CompileOptions {
   int winograd = 4;
   /// Most levels of blocks, 1 or 2, in which the search may compute products of matrices by Strassen's algorithm, with 7/8 of the
   /// multiplications a level; 0 for never. Errors are then relative to the largest elements of both matrices, not to those of
-  /// a result's own row and column, and an infinity or a NaN reaches other rows: see src/graph/strassen.hpp.
+  /// a result's own row and column, and an infinity or a NaN may reach the row beside: see src/graph/strassen.hpp.
   int strassen = 0;
   std::vector<std::string> moves{};        ///< if not empty: apply exactly these, no search
 };

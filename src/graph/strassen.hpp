@@ -6,7 +6,7 @@
 // from sums in f64 was 1.0e-6 of the largest result in one level and 1.7e-6 in two, that of plain f32
 // sums 1.0e-6 (one trial; tests/unit/strassen_test.cpp). But what is largest in a row or column of one
 // operand decides for the neighbours of its block, too: of two rows, one 10^4 times as large as the other,
-// the small one was off by 0.7 % of its largest result. An infinity or a NaN spoils the results of such
+// the small one was off by 0.7 % of its largest result. An infinity or a NaN may spoil the results of such
 // neighbours.
 #pragma once
 #include <optional>
