@@ -107,8 +107,6 @@ template <DType D, Op O> void run_float(const Instruction& in, Frame& frame) {
   Slot& out = slots[in.target];
   if constexpr (O == Op::Neg)
     set<D>(out, -a);
-  else if constexpr (O == Op::Recip)
-    set<D>(out, T{1} / a);
   else if constexpr (O == Op::Sqrt)
     set<D>(out, std::sqrt(a));
   else if constexpr (O == Op::Trunc)
@@ -134,7 +132,7 @@ template <DType D, Op O> void run_float(const Instruction& in, Frame& frame) {
 template <DType D> Run float_op(Op op) {
   switch (op) {
 #define LATHE_CASE(name) case Op::name: return run_float<D, Op::name>;
-    LATHE_CASE(Neg) LATHE_CASE(Recip) LATHE_CASE(Sqrt) LATHE_CASE(Trunc) LATHE_CASE(Add) LATHE_CASE(Sub)
+    LATHE_CASE(Neg) LATHE_CASE(Sqrt) LATHE_CASE(Trunc) LATHE_CASE(Add) LATHE_CASE(Sub)
     LATHE_CASE(Mul) LATHE_CASE(Div) LATHE_CASE(Max) LATHE_CASE(Fma) LATHE_CASE(CmpLt) LATHE_CASE(CmpNe)
 #undef LATHE_CASE
   default: return run_evaluate;

@@ -1,13 +1,13 @@
-// Exp2, Log2 and Sin of f32 as sequences of table ops, so that every renderer vectorises them and gives the
-// same bits. f16 and bf16 go by way of f32; f64 is left to the C library. docs/functions.md states the
+// Exp2, Log2, Sin and Cos of f32 as sequences of table ops, so that every renderer vectorises them and gives
+// the same bits. f16 and bf16 go by way of f32; f64 is left to the C library. docs/functions.md states the
 // errors, which tests/conformance/functions_test.cpp measures.
 //
 // The table has few functions, and others are made of them: e^x is 2^(x log2 e). Done in two steps that loses
 // digits (a rounding of the product is one of the result's, times x), so the sums and products that make
 // another function are recognised here, as a * b + c is for Fma, and done in one:
 //   Exp2(x * log2 e)   e^x               Log2(x) * ln 2         log x
-//   Sin(x + pi/2)      cos x             Log2(x) * log10(2)     log10 x
-//   Sin(x) / cos x     tan x              0 < x ? x : 0 - x      |x|
+//   Sin(x) / Cos(x)    tan x             Log2(x) * log10(2)     log10 x
+//   0 < x ? x : 0 - x  |x|
 #include "ast/math.hpp"
 
 #include <numbers>
@@ -59,27 +59,24 @@ ValueRef recognise(const ValueRef& v) {
     return y ? (*y + V{v->sources[2]}).v : v;
   }
   const ValueRef argument = v->sources.empty() ? v : v->sources[0];
-  if (v->op == Op::Div && argument->op == Op::Sin) {
-    const V x{argument->sources[0]};
-    return v->sources[1] == math::cos(x).v ? math::tan(x).v : v; // recognised before, as a source
-  }
+  if (v->op == Op::Div && argument->op == Op::Sin && v->sources[1]->op == Op::Cos)
+    return v->sources[1]->sources[0] == argument->sources[0] ? math::tan({argument->sources[0]}).v : v;
   if (v->op == Op::Exp2 && argument->op == Op::Mul) {
     const V x{argument->sources[0]};
     const int sign = sign_if(argument->sources[1], std::numbers::log2e);
     return sign == 0 ? v : math::exp(sign < 0 ? -x : x).v;
   }
-  if (v->op == Op::Sin && argument->op == Op::Add)
-    return sign_if(argument->sources[1], std::numbers::pi / 2) > 0 ? math::cos({argument->sources[0]}).v : v;
-  if (v->op == Op::Sin && argument->op == Op::Fma && sign_if(argument->sources[2], std::numbers::pi / 2) > 0)
-    return math::cos(V{argument->sources[0]} * V{argument->sources[1]}).v;
   return v;
 }
 
 ValueRef expand(const ValueRef& v) {
-  if (v->op != Op::Exp2 && v->op != Op::Log2 && v->op != Op::Sin) return v;
+  if (v->op != Op::Exp2 && v->op != Op::Log2 && v->op != Op::Sin && v->op != Op::Cos) return v;
   if (v->dtype == DType::F64) return v;
   const V x = math::cast({v->sources[0]}, DType::F32);
-  const V y = v->op == Op::Exp2 ? math::exp2(x) : v->op == Op::Log2 ? math::log2(x) : math::sin(x);
+  const V y = v->op == Op::Exp2   ? math::exp2(x)
+              : v->op == Op::Log2 ? math::log2(x)
+              : v->op == Op::Sin  ? math::sin(x)
+                                  : math::cos(x);
   return math::cast(y, v->dtype).v;
 }
 

@@ -34,6 +34,10 @@ bool is_minus_zero(const ValueRef&, const Match& match) {
   return value == 0 && std::signbit(value);
 }
 
+bool has_exact_inverse(const ValueRef&, const Match& match) {
+  return lathe::has_exact_inverse(std::get<Scalar>(match['A']->attr));
+}
+
 using enum RuleDomain;
 
 constexpr ValueRule kRules[] = {
@@ -78,14 +82,12 @@ constexpr ValueRule kRules[] = {
     {"where-true-false", Bool, "Where(a, 1, 0)", "a"},
     {"where-false-true", Bool, "Where(a, 0, 1)", "Xor(a, 1)"},
 
-    // No rule of floats may change a result that is not a NaN, not even the sign of a zero; but for the four
+    // No rule of floats may change a result that is not a NaN, not even the sign of a zero; but for the three
     // that round once where the ops rounded twice.
     {"add-minus-0", Float, "Add(a, A)", "a", is_minus_zero},
     {"sub-plus-0", Float, "Sub(a, 0)", "a"},
-    {"div-1", Float, "Div(a, 1)", "a"},
-    {"div-minus-1", Float, "Div(a, -1)", "Neg(a)"},
+    {"div-exact", Float, "Div(a, A)", "Mul(a, Div(1, A))", has_exact_inverse},
     {"mul-minus-1", Float, "Mul(a, -1)", "Neg(a)"},
-    {"round-div", Float, "Mul(a, Recip(b))", "Div(a, b)"},
     {"round-fma", Float, "Add(Mul(a, b), c)", "Fma(a, b, c)", fusable},
     {"round-fma-minus", Float, "Sub(Mul(a, b), c)", "Fma(a, b, Neg(c))", fusable},
     {"round-fma-from", Float, "Sub(c, Mul(a, b))", "Fma(Neg(a), b, c)", fusable},

@@ -63,7 +63,7 @@ TestRange test_range(const ast::Kernel& kernel, const ShapeValues& values) {
     sums |= store->combine == Op::Add;
     if (store->scatter) index_into(*store->buffer);
     ast::visit(store->value, [&](const ast::ValueRef& v) {
-      magnifies |= v->op == Op::Recip || v->op == Op::Log2 || v->op == Op::Sqrt;
+      magnifies |= v->op == Op::Div || v->op == Op::Log2 || v->op == Op::Sqrt;
       if (v->op == Op::Gather) index_into(*std::get<ast::LoadAttr>(v->attr).buffer);
     });
   });

@@ -20,11 +20,11 @@ template <class F> double evaluate_float(Op op, DType dtype, std::span<const Sca
   const F a = arg(0);
   switch (op) {
   case Op::Neg: return -a;
-  case Op::Recip: return F{1} / a;
   case Op::Sqrt: return std::sqrt(a);
   case Op::Exp2: return std::exp2(a);
   case Op::Log2: return std::log2(a);
   case Op::Sin: return std::sin(a);
+  case Op::Cos: return std::cos(a);
   case Op::Trunc: return std::trunc(a);
   case Op::Add: return a + arg(1);
   case Op::Sub: return a - arg(1);

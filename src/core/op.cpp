@@ -1,5 +1,6 @@
 #include "core/op.hpp"
 
+#include <cmath>
 #include <limits>
 
 #include <fmt/core.h>
@@ -41,11 +42,24 @@ bool accepts(DTypeClass cls, DType dtype) {
 bool is_elementwise(Op op) {
   const OpKind kind = info(op).kind;
   return kind == OpKind::Unary || kind == OpKind::Binary || kind == OpKind::Ternary || op == Op::Sub ||
-         op == Op::Div || op == Op::Fma;
+         op == Op::Fma;
 }
 
 DType result_dtype(Op op, DType operand) {
   return op == Op::CmpLt || op == Op::CmpNe ? DType::Bool : operand;
+}
+
+bool has_exact_inverse(const Scalar& value) {
+  if (!is_float(value.dtype())) return false;
+  const double v = value.as_float();
+  int exponent;
+  if (v == 0 || !std::isfinite(v) || std::fabs(std::frexp(v, &exponent)) != 0.5) return false;
+  const Scalar inverse = Scalar::of_float(value.dtype(), 1 / v);
+  // The smallest normal number of bf16 is that of f32.
+  const double least = value.dtype() == DType::F64   ? 0x1p-1022
+                       : value.dtype() == DType::F16 ? 0x1p-14
+                                                     : 0x1p-126;
+  return std::isfinite(inverse.as_float()) && std::fabs(inverse.as_float()) >= least;
 }
 
 Scalar identity(Op combine, DType dtype) {

@@ -29,7 +29,7 @@ inline std::string_view to_string(Op op) { return info(op).name; }
 Op parse_op(std::string_view name);  // throws Error(Name)
 bool accepts(DTypeClass cls, DType dtype);
 
-/// True for the ops that compute an element from elements at the same place: unary, binary, ternary, Sub, Div, Fma.
+/// True for the ops that compute an element from elements at the same place: unary, binary, ternary, Sub, Fma.
 bool is_elementwise(Op op);
 
 /// The result's dtype of an elementwise op whose sources have dtype `operand` (of Where: its second source).
@@ -39,6 +39,10 @@ DType result_dtype(Op op, DType operand);
 /// The exact meaning of an elementwise op; for f16 and bf16: computed in f32, then rounded. This is what the
 /// interpreter and constant folding run and what every renderer must agree with.
 Scalar evaluate(Op op, DType result, std::span<const Scalar> args);
+
+/// Whether 1 / `value` is a number of its dtype, and neither subnormal nor infinite: a power of two. Then a
+/// product with it is the quotient, to the bit.
+bool has_exact_inverse(const Scalar& value);
 
 /// The value that leaves a combine (Add, Mul, Max, Or, And) unchanged: 0, 1, the lowest (-infinity for floats), 0, all ones.
 Scalar identity(Op combine, DType dtype);

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/function.hpp"
 #include "graph/node.hpp"
 #include "lathe/error.hpp"
 
@@ -43,15 +44,7 @@ void check_same_dtype(Op op, const NodeRef& a, const NodeRef& b) {
                                               to_string(a->dtype), to_string(b->dtype)));
 }
 
-bool is_exact_reciprocal(const Scalar& s) {
-  const double v = s.as_float();
-  if (v == 0 || !std::isfinite(v)) return true;
-  int exponent;
-  return std::fabs(std::frexp(v, &exponent)) == 0.5;
-}
-
-// Folds an elementwise op over numbers. The reciprocal of a number that has no exact one stays, so that x / 3
-// can become a division that rounds once.
+// Folds an elementwise op over numbers.
 std::optional<Scalar> fold(Op op, DType result, const std::vector<NodeRef>& sources) {
   Scalar args[3];
   for (size_t i = 0; i < sources.size(); ++i) {
@@ -59,7 +52,6 @@ std::optional<Scalar> fold(Op op, DType result, const std::vector<NodeRef>& sour
     if (!s) return std::nullopt;
     args[i] = *s;
   }
-  if (op == Op::Recip && !is_exact_reciprocal(args[0])) return std::nullopt;
   if (op == Op::Cast) return args[0].cast(result);
   if (op == Op::Bitcast) {
     unsigned char bytes[8] = {};
@@ -281,6 +273,17 @@ NodeRef contiguous(NodeRef a) {
   return make(Op::Contiguous, dtype, std::move(shape), {std::move(a)});
 }
 
+NodeRef function(std::vector<NodeRef> sources, FunctionAttr attr) {
+  const NodeRef value = sources.at(0);
+  if (value->op == Op::Const) return value;
+  check_class(Op::Function, value->dtype);
+  if (sources.size() != attr.rule->arguments + 1)
+    throw InternalError(
+        fmt::format("Function: {} takes {} arguments", attr.rule->name, attr.rule->arguments));
+  for (const NodeRef& s : sources) check_same_dtype(Op::Function, value, s);
+  return make(Op::Function, value->dtype, value->shape, std::move(sources), attr);
+}
+
 NodeRef with_sources(const NodeRef& node, std::vector<NodeRef> s) {
   if (s == node->sources) return node;
   switch (node->op) {
@@ -301,6 +304,7 @@ NodeRef with_sources(const NodeRef& node, std::vector<NodeRef> s) {
     return scatter(std::move(s[0]), std::move(s[1]), std::move(s[2]),
                    std::get<ScatterAttr>(node->attr).combine);
   case Op::Contiguous: return contiguous(std::move(s[0]));
+  case Op::Function: return function(std::move(s), std::get<FunctionAttr>(node->attr));
   default:
     if (s.size() == 1) return unary(node->op, std::move(s[0]));
     return binary(node->op, std::move(s[0]), std::move(s[1]));

@@ -45,11 +45,12 @@ double operations(Op op) {
   switch (op) {
   case Op::Exp2:
   case Op::Log2:
-  case Op::Sin: return 16;
+  case Op::Sin:
+  case Op::Cos: return 16;
   case Op::IDiv:
   case Op::Mod: return 8;
   case Op::Sqrt:
-  case Op::Recip: return 4;
+  case Op::Div: return 4;
   default: return 1;
   }
 }

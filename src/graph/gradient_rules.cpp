@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numbers>
 
+#include "graph/function.hpp"
 #include "graph/gradient.hpp"
 #include "graph/tensor_impl.hpp"
 
@@ -24,14 +25,18 @@ Tensor zero_of(const Tensor& x) { return Tensor::zeros({}, x.dtype()); }
 // ---- elementwise ----
 
 Part neg(const BackwardStep& s, size_t) { return -s.cotangent; }
-Part recip(const BackwardStep& s, size_t) { return -(s.cotangent * s.value() * s.value()); }
 Part sqrt(const BackwardStep& s, size_t) { return times(s.cotangent, 0.5) / s.value(); }
 Part exp2(const BackwardStep& s, size_t) { return times(s.cotangent * s.value(), std::numbers::ln2); }
 Part log2(const BackwardStep& s, size_t) { return times(s.cotangent, std::numbers::log2e) / s.source(0); }
 Part sin(const BackwardStep& s, size_t) { return s.cotangent * s.source(0).cos(); }
+Part cos(const BackwardStep& s, size_t) { return -(s.cotangent * s.source(0).sin()); }
 Part cast(const BackwardStep& s, size_t) { return s.cotangent.cast(s.node->sources[0]->dtype); }
 Part same(const BackwardStep& s, size_t) { return s.cotangent; }
 Part mul(const BackwardStep& s, size_t k) { return s.cotangent * s.source(1 - k); }
+Part div(const BackwardStep& s, size_t k) {
+  const Tensor part = s.cotangent / s.source(1);
+  return k == 0 ? part : -(part * s.value());
+}
 
 Part max(const BackwardStep& s, size_t k) {
   const Tensor mine = s.source(k), other = s.source(1 - k);
@@ -171,14 +176,39 @@ Part scatter(const BackwardStep& s, size_t k) {
 }
 
 constexpr GradientRule kRules[] = {
-    {Op::Const, nullptr},  {Op::Input, nullptr},    {Op::Iota, nullptr},     {Op::Neg, &neg},
-    {Op::Recip, &recip},   {Op::Sqrt, &sqrt},       {Op::Exp2, &exp2},       {Op::Log2, &log2},
-    {Op::Sin, &sin},       {Op::Trunc, nullptr},    {Op::Cast, &cast},       {Op::Bitcast, nullptr},
-    {Op::Add, &same},      {Op::Mul, &mul},         {Op::Max, &max},         {Op::IDiv, nullptr},
-    {Op::Mod, nullptr},    {Op::CmpLt, nullptr},    {Op::CmpNe, nullptr},    {Op::And, nullptr},
-    {Op::Or, nullptr},     {Op::Xor, nullptr},      {Op::Shl, nullptr},      {Op::Shr, nullptr},
-    {Op::Where, &where},   {Op::Reduce, &reduce},   {Op::View, &view},       {Op::Transform, &transform},
-    {Op::Gather, &gather}, {Op::Scatter, &scatter}, {Op::Contiguous, &same},
+    {Op::Const, nullptr},
+    {Op::Input, nullptr},
+    {Op::Iota, nullptr},
+    {Op::Neg, &neg},
+    {Op::Div, &div},
+    {Op::Sqrt, &sqrt},
+    {Op::Exp2, &exp2},
+    {Op::Log2, &log2},
+    {Op::Sin, &sin},
+    {Op::Cos, &cos},
+    {Op::Function, &function_part},
+    {Op::Trunc, nullptr},
+    {Op::Cast, &cast},
+    {Op::Bitcast, nullptr},
+    {Op::Add, &same},
+    {Op::Mul, &mul},
+    {Op::Max, &max},
+    {Op::IDiv, nullptr},
+    {Op::Mod, nullptr},
+    {Op::CmpLt, nullptr},
+    {Op::CmpNe, nullptr},
+    {Op::And, nullptr},
+    {Op::Or, nullptr},
+    {Op::Xor, nullptr},
+    {Op::Shl, nullptr},
+    {Op::Shr, nullptr},
+    {Op::Where, &where},
+    {Op::Reduce, &reduce},
+    {Op::View, &view},
+    {Op::Transform, &transform},
+    {Op::Gather, &gather},
+    {Op::Scatter, &scatter},
+    {Op::Contiguous, &same},
 };
 
 } // namespace

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "core/hash.hpp"
+#include "graph/function.hpp"
 
 namespace lathe::graph {
 namespace {
@@ -47,6 +48,9 @@ struct AttrHash {
     }
     return h;
   }
+  uint64_t operator()(const FunctionAttr& a) const {
+    return mix(mix(9, hash_text(a.rule->name)), std::bit_cast<uint64_t>(a.parameter));
+  }
 };
 
 bool same(std::monostate, std::monostate) { return true; }
@@ -59,6 +63,10 @@ bool same(const ReduceAttr& a, const ReduceAttr& b) { return a.combine == b.comb
 bool same(const ScatterAttr& a, const ScatterAttr& b) { return a.combine == b.combine; }
 bool same(const TransformAttr& a, const TransformAttr& b) {
   return a.axes == b.axes && a.matrices == b.matrices;
+}
+
+bool same(const FunctionAttr& a, const FunctionAttr& b) {
+  return a.rule == b.rule && std::bit_cast<uint64_t>(a.parameter) == std::bit_cast<uint64_t>(b.parameter);
 }
 
 bool equal_attr(const Attr& a, const Attr& b) {

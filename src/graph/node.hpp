@@ -53,10 +53,17 @@ struct TransformAttr {
   std::vector<SmallMatrix> matrices;
 };
 
+/// Which function a Function node is: a row of the table in function.cpp, and the number it takes, if any.
+struct FunctionRule;
+struct FunctionAttr {
+  const FunctionRule* rule;
+  double parameter;
+};
+
 /// Const: Scalar or Expr. Input: InputAttr. Iota: IotaAttr. View: View. Reduce: ReduceAttr. Scatter:
-/// ScatterAttr. Transform: TransformAttr. The rest: none.
+/// ScatterAttr. Transform: TransformAttr. Function: FunctionAttr. The rest: none.
 using Attr = std::variant<std::monostate, Scalar, Expr, InputAttr, IotaAttr, View, ReduceAttr, ScatterAttr,
-                          TransformAttr>;
+                          TransformAttr, FunctionAttr>;
 
 /// Gather(source [N], index S) -> S.  Scatter(base [N], index S, source S) -> [N].
 struct Node : Interned<Node> {
@@ -100,6 +107,7 @@ NodeRef view(NodeRef a, const View& v); // v is over a's row-major elements
 NodeRef gather(NodeRef source, NodeRef index);
 NodeRef scatter(NodeRef base, NodeRef index, NodeRef source, std::optional<Op> combine);
 NodeRef contiguous(NodeRef a);
+NodeRef function(std::vector<NodeRef> sources, FunctionAttr attr); // the value, then the arguments
 /// The same op and attribute over other sources, through the builders. Views and elementwise ops take the new
 /// shape.
 NodeRef with_sources(const NodeRef& node, std::vector<NodeRef> sources);

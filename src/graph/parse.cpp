@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/function.hpp"
 #include "graph/node.hpp"
 #include "lathe/error.hpp"
 
@@ -194,6 +195,19 @@ private:
       want(3, 4);
       return scatter(reference(args[0]), reference(args[1]), reference(args[2]),
                      args.size() == 4 ? std::optional<Op>(combine(args[3])) : std::nullopt);
+    case Op::Function: {
+      want(2, 8);
+      const size_t space = args.back().find(' ');
+      const FunctionRule* rule = function_rule(args.back().substr(0, space));
+      if (!rule) fail(args.back(), "a function with a derivative of its own");
+      want(rule->arguments + 2, rule->arguments + 2);
+      std::vector<NodeRef> sources;
+      for (size_t k = 0; k + 1 < args.size(); ++k) sources.push_back(reference(args[k]));
+      const double parameter = space == std::string_view::npos
+                                   ? 0
+                                   : parse_scalar(DType::F64, args.back().substr(space + 1)).as_float();
+      return function(std::move(sources), {rule, parameter});
+    }
     case Op::Contiguous: want(1, 1); return contiguous(reference(args[0]));
     default:
       if (info(op).kind == OpKind::Unary) {

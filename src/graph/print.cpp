@@ -9,13 +9,14 @@
 //
 // Further forms: Input(#7) for a realised tensor, Const(expr n * 2), Iota(axis 1), View(%0, view([...],
 // ...)), Scatter(%0, %1, %2, Add),
-// Transform(%0, axes [1], [[1, 1], [1, -1]]).
+// Transform(%0, axes [1], [[1, 1], [1, -1]]), Function(%1, %0, tanh), Function(%1, %0, elu 0.5).
 #include <algorithm>
 #include <map>
 #include <unordered_map>
 
 #include <fmt/format.h>
 
+#include "graph/function.hpp"
 #include "graph/node.hpp"
 
 namespace lathe::graph {
@@ -45,6 +46,9 @@ struct AttrText {
       out += fmt::format(", [{}]", fmt::join(rows, ", "));
     }
     return out;
+  }
+  std::string operator()(const FunctionAttr& a) const {
+    return a.parameter == 0 ? std::string(a.rule->name) : fmt::format("{} {}", a.rule->name, a.parameter);
   }
 };
 

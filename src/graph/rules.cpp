@@ -27,6 +27,10 @@ bool is_all_ones(const NodeRef&, const Match& m) {
   return *s == identity(Op::And, s->dtype());
 }
 
+bool has_exact_inverse(const NodeRef&, const Match& m) {
+  return lathe::has_exact_inverse(*const_scalar(m['A']));
+}
+
 int significand(DType d) {
   switch (d) {
   case DType::F16: return 11;
@@ -104,6 +108,7 @@ constexpr GraphRule kRules[] = {
     // floats
     {"add-minus-zero", kFloat, "Add(x, A)", "x", &is_minus_zero},
     {"mul-one-float", kFloat, "Mul(a, 1)", "a"},
+    {"div-exact", kFloat, "Div(x, A)", "Mul(x, Div(1, A))", &has_exact_inverse},
     {"mul-neg-constant-float", kFloat, "Mul(Neg(x), A)", "Mul(x, Neg(A))"},
     {"neg-mul-constant", kFloat, "Neg(Mul(x, A))", "Mul(x, Neg(A))"},
     {"mul-neg-neg", kFloat, "Mul(Neg(a), Neg(b))", "Mul(a, b)"},
@@ -197,15 +202,17 @@ NodeRef contiguous_of_computed(const NodeRef& n) {
   // What has a nest of its own is stored row-major anyway.
   if (n->op != Op::Contiguous) return {};
   const Op op = n->sources[0]->op;
-  return op == Op::Reduce || op == Op::Scatter || op == Op::Gather || op == Op::Transform ? n->sources[0] : NodeRef{};
+  return op == Op::Reduce || op == Op::Scatter || op == Op::Gather || op == Op::Transform ? n->sources[0]
+                                                                                          : NodeRef{};
 }
 
+// The mark of a function with a derivative of its own has served once derivatives are taken.
+NodeRef function_value(const NodeRef& n) { return n->op == Op::Function ? n->sources[0] : NodeRef{}; }
+
 constexpr StructuralRule kStructural[] = {
-    {"reduce-reduce", &merge_reductions},
-    {"reduce-constant", &reduce_constant},
-    {"reduce-repeated", &reduce_repeated},
-    {"repeat-afterwards", &repeat_afterwards},
-    {"contiguous-computed", &contiguous_of_computed},
+    {"function-value", &function_value},       {"reduce-reduce", &merge_reductions},
+    {"reduce-constant", &reduce_constant},     {"reduce-repeated", &reduce_repeated},
+    {"repeat-afterwards", &repeat_afterwards}, {"contiguous-computed", &contiguous_of_computed},
 };
 
 } // namespace

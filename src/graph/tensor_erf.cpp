@@ -8,6 +8,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "graph/function.hpp"
 #include "graph/tensor_impl.hpp"
 
 namespace lathe {
@@ -45,7 +46,7 @@ Tensor erf_f64(const Tensor& x) {
   const DType d = x.dtype();
   const Tensor small = x + x * horner(x * x, series);
   const Tensor a = x.abs(), one = number(1, d);
-  const Tensor u = (one + a * number(0.5, d)).reciprocal() * number(3, d) - one;
+  const Tensor u = number(3, d) / (one + a * number(0.5, d)) - one;
   const Tensor large = one - horner(u, kDegree20) * (-(a * a)).exp();
   return where(a < one, small, where(x < number(0, d), -large, large));
 }
@@ -62,7 +63,9 @@ Tensor erf_f32(const Tensor& x) {
 } // namespace
 
 Tensor Tensor::erf() const {
-  return in_wide(*this, [](const Tensor& x) { return x.dtype() == DType::F64 ? erf_f64(x) : erf_f32(x); });
+  return in_wide(*this, [](const Tensor& x) {
+    return with_derivative("erf", x.dtype() == DType::F64 ? erf_f64(x) : erf_f32(x), {x});
+  });
 }
 
 } // namespace lathe

@@ -1,12 +1,14 @@
 // Elementwise functions of one tensor, composed of the primitives. Integers are computed as float_dtype()
 // says; half precision in f32, rounded once.
 //
-// docs/functions.md states the errors. exp, log, log10 and cos are written here in two steps, which lose
-// digits; ast/math.cpp does them in one in f32.
+// docs/functions.md states the errors. exp, log and log10 are written here in two steps, which lose digits;
+// ast/math.cpp does them in one in f32. Each function that is not a primitive, or a single formula of
+// primitives, is marked with its own derivative (function.hpp).
 #include <cmath>
 #include <limits>
 #include <numbers>
 
+#include "graph/function.hpp"
 #include "graph/tensor_impl.hpp"
 
 namespace lathe {
@@ -27,6 +29,18 @@ Tensor float_unary(Op op, const Tensor& x) {
   return in_wide(x, [&](const Tensor& v) { return unary_op(op, v); });
 }
 
+/// f(x) in f32 for half precision, with the derivative of the function named `name`.
+template <class F> Tensor smooth(std::string_view name, const Tensor& x, F&& f, double parameter = 0) {
+  return in_wide(x, [&](const Tensor& v) { return with_derivative(name, f(v), {v}, parameter); });
+}
+
+/// x without -infinity, so that a product with the 0 that it meets there is 0 and not NaN.
+Tensor above_minus_infinity(const Tensor& x) {
+  const double least =
+      x.dtype() == DType::F64 ? std::numeric_limits<double>::lowest() : std::numeric_limits<float>::lowest();
+  return maximum(x, constant_like(x, least));
+}
+
 // (e^x - 1) for small x by its series, where e^x - 1 would cancel; the number of terms leaves the dtype's
 // rounding.
 Tensor expm1_wide(const Tensor& x) {
@@ -39,7 +53,8 @@ Tensor expm1_wide(const Tensor& x) {
 
 // e^-|x|, which never overflows.
 Tensor exp_minus_abs(const Tensor& x) { return where(x < constant_like(x, 0), x, -x).exp(); }
-// x / (1 + e^-u), by e^-|u| so that the far negative side keeps its digits.
+// x / (1 + e^-u), by e^-|u| so that the far negative side keeps its digits. x has to be finite where u is
+// -infinity.
 Tensor times_sigmoid(const Tensor& x, const Tensor& u) {
   const Tensor e = exp_minus_abs(u);
   return where(u < constant_like(u, 0), x * e, x) / plus(e, 1);
@@ -51,9 +66,7 @@ Tensor tanh_f32(const Tensor& x) {
   Tensor p = constant_like(x, -0x1.825882p-8);
   for (double c : {0x1.54b8aap-6, -0x1.b898ep-5, 0x1.1109aep-3, -0x1.55553ep-2}) p = plus(p * z, c);
   const Tensor small = a + a * z * p;
-  const Tensor b =
-      minimum(a, constant_like(x, 16)); // 1 from there on; e^2a has to stay finite for the derivative
-  const Tensor large = one - constant_like(x, 2) / plus((b + b).exp(), 1);
+  const Tensor large = one - constant_like(x, 2) / plus((a + a).exp(), 1);
   const Tensor y = where(a < constant_like(x, 0.6), small, large);
   return where(x < constant_like(x, 0), -y, y);
 }
@@ -73,22 +86,25 @@ Tensor Tensor::neg() const {
 Tensor Tensor::abs() const {
   if (dtype() == DType::Bool || is_unsigned(dtype())) return *this;
   const Tensor zero = zeros({}, dtype());
+  if (!is_float(dtype())) return lathe::where(zero < *this, *this, neg());
   // 0 - x and not -x, so that -0 gives +0.
-  return lathe::where(zero < *this, *this, is_float(dtype()) ? zero - *this : neg());
+  return with_derivative("abs", lathe::where(zero < *this, *this, zero - *this), {*this});
 }
 
 Tensor Tensor::sign() const {
   check_real("sign", *this);
   const Tensor zero = zeros({}, dtype()), one = ones({}, dtype());
   const Tensor positive = lathe::where(zero < *this, one, *this); // zeros and NaN stay
-  return is_unsigned(dtype())
-             ? positive
-             : lathe::where(*this < zero, Tensor::full({}, Scalar::of_int(dtype(), -1)), positive);
+  if (is_unsigned(dtype())) return positive;
+  const Tensor value = lathe::where(*this < zero, Tensor::full({}, Scalar::of_int(dtype(), -1)), positive);
+  return is_float(dtype()) ? without_derivative(value) : value;
 }
 
 Tensor Tensor::square() const { return *this * *this; }
 Tensor Tensor::sqrt() const { return float_unary(Op::Sqrt, *this); }
-Tensor Tensor::reciprocal() const { return float_unary(Op::Recip, *this); }
+Tensor Tensor::reciprocal() const {
+  return in_wide(*this, [](const Tensor& x) { return constant_like(x, 1) / x; });
+}
 Tensor Tensor::exp2() const { return float_unary(Op::Exp2, *this); }
 Tensor Tensor::log2() const { return float_unary(Op::Log2, *this); }
 Tensor Tensor::sin() const { return float_unary(Op::Sin, *this); }
@@ -97,47 +113,47 @@ Tensor Tensor::rsqrt() const {
   return in_wide(*this, [](const Tensor& x) { return x.sqrt().reciprocal(); });
 }
 Tensor Tensor::exp() const {
-  return in_wide(*this, [](const Tensor& x) { return times(x, std::numbers::log2e).exp2(); });
+  return smooth("exp", *this, [](const Tensor& x) { return times(x, std::numbers::log2e).exp2(); });
 }
 Tensor Tensor::log() const {
-  return in_wide(*this, [](const Tensor& x) { return times(x.log2(), std::numbers::ln2); });
+  return smooth("log", *this, [](const Tensor& x) { return times(x.log2(), std::numbers::ln2); });
 }
 Tensor Tensor::log10() const {
-  return in_wide(*this,
-                 [](const Tensor& x) { return times(x.log2(), std::numbers::ln2 / std::numbers::ln10); });
+  return smooth("log10", *this,
+                [](const Tensor& x) { return times(x.log2(), std::numbers::ln2 / std::numbers::ln10); });
 }
 Tensor Tensor::log1p() const {
   // With u = 1 + x rounded, log(u) * x / (u - 1) corrects for the rounding (Kahan).
-  return in_wide(*this, [](const Tensor& x) {
+  return smooth("log1p", *this, [](const Tensor& x) {
     const Tensor u = plus(x, 1), one = constant_like(x, 1);
     const Tensor as_is = (u == one) | (u == constant_like(x, kInfinity));
-    // What is not taken must still be finite: its derivative is multiplied by 0, not left out.
-    const Tensor v = where(as_is, constant_like(x, 2), u);
-    return where(as_is, x, v.log() * (x / plus(v, -1)));
+    return where(as_is, x, u.log() * (x / plus(u, -1)));
   });
 }
-Tensor Tensor::expm1() const { return in_wide(*this, expm1_wide); }
+Tensor Tensor::expm1() const { return smooth("expm1", *this, expm1_wide); }
 
-Tensor Tensor::cos() const {
-  return in_wide(*this, [](const Tensor& x) { return plus(x, std::numbers::pi / 2).sin(); });
-}
+Tensor Tensor::cos() const { return float_unary(Op::Cos, *this); }
 Tensor Tensor::tan() const {
-  return in_wide(*this, [](const Tensor& x) { return x.sin() / x.cos(); });
+  return smooth("tan", *this, [](const Tensor& x) { return x.sin() / x.cos(); });
 }
 Tensor Tensor::sinh() const {
-  return in_wide(*this, [](const Tensor& x) {
-    const Tensor e = expm1_wide(x.abs()), one = constant_like(x, 1);
-    // (e + e / (e + 1)) / 2 keeps small values; the quotient is 1 where e is infinite.
-    const Tensor quotient = where(e == constant_like(x, kInfinity), one, e / (e + one));
-    const Tensor half = times(e + quotient, 0.5);
-    return where(x < constant_like(x, 0), -half, half);
+  return smooth("sinh", *this, [](const Tensor& x) {
+    const Tensor a = x.abs(), e = expm1_wide(a);
+    // (e + e / (e + 1)) / 2 keeps small values; e^a is the square of e^(a/2), which overflows later.
+    const Tensor small = times(e + e / plus(e, 1), 0.5), root = times(a, 0.5).exp();
+    const Tensor value =
+        where(a < constant_like(x, 1), small, times(root, 0.5) * root - constant_like(x, 0.5) / root / root);
+    return where(x < constant_like(x, 0), -value, where(x == constant_like(x, 0), x, value));
   });
 }
 Tensor Tensor::cosh() const {
-  return in_wide(*this, [](const Tensor& x) { return times(x.exp() + (-x).exp(), 0.5); });
+  return smooth("cosh", *this, [](const Tensor& x) {
+    const Tensor root = times(x.abs(), 0.5).exp(); // its square overflows later than e^|x|
+    return times(root, 0.5) * root + constant_like(x, 0.5) / root / root;
+  });
 }
 Tensor Tensor::tanh() const {
-  return in_wide(*this, [](const Tensor& x) {
+  return smooth("tanh", *this, [](const Tensor& x) {
     if (x.dtype() == DType::F32) return tanh_f32(x);
     const Tensor e = expm1_wide(times(x.abs(), -2)); // in (-1, 0]
     const Tensor t = e / plus(e, 2);                 // -tanh(|x|)
@@ -173,37 +189,44 @@ Tensor Tensor::round() const {
 
 Tensor Tensor::relu() const {
   check_real("relu", *this);
-  return maximum(*this, zeros({}, dtype()));
+  const Tensor value = maximum(*this, zeros({}, dtype()));
+  return is_float(dtype()) ? with_derivative("relu", value, {*this}) : value;
 }
 Tensor Tensor::leaky_relu(double slope) const {
-  return in_wide(*this, [&](const Tensor& x) { return where(x < constant_like(x, 0), times(x, slope), x); });
+  return smooth(
+      "leaky_relu", *this,
+      [&](const Tensor& x) { return where(x < constant_like(x, 0), times(x, slope), x); }, slope);
 }
 Tensor Tensor::elu(double alpha) const {
-  return in_wide(*this, [&](const Tensor& x) {
-    return where(x < constant_like(x, 0), times(minimum(x, constant_like(x, 0)).expm1(), alpha), x);
-  });
+  return smooth(
+      "elu", *this,
+      [&](const Tensor& x) { return where(x < constant_like(x, 0), times(expm1_wide(x), alpha), x); }, alpha);
 }
 Tensor Tensor::sigmoid() const {
-  return in_wide(*this, [](const Tensor& x) { return times_sigmoid(constant_like(x, 1), x); });
+  return smooth("sigmoid", *this, [](const Tensor& x) { return times_sigmoid(constant_like(x, 1), x); });
 }
 Tensor Tensor::silu() const {
-  return in_wide(*this, [](const Tensor& x) { return times_sigmoid(x, x); });
+  return smooth("silu", *this, [](const Tensor& x) { return times_sigmoid(above_minus_infinity(x), x); });
 }
 Tensor Tensor::softplus() const {
-  return in_wide(*this, [](const Tensor& x) { return x.relu() + exp_minus_abs(x).log1p(); });
+  return smooth("softplus", *this, [](const Tensor& x) { return x.relu() + exp_minus_abs(x).log1p(); });
 }
 Tensor Tensor::hardswish() const {
-  return in_wide(*this, [](const Tensor& x) { return x * times(plus(x, 3).clamp(0, 6), 1.0 / 6); });
+  return smooth("hardswish", *this, [](const Tensor& x) {
+    return above_minus_infinity(x) * times(plus(x, 3).clamp(0, 6), 1.0 / 6);
+  });
 }
 Tensor Tensor::gelu(bool tanh_approximation) const {
-  return in_wide(*this, [&](const Tensor& x) {
-    if (!tanh_approximation) return times(x, 0.5) * plus(times(x, std::numbers::sqrt2 / 2).erf(), 1);
-    // x / 2 * (1 + tanh(u / 2)) is x / (1 + e^-u). The power ends where it would overflow, and its derivative
-    // be 0 times infinity: what is left of x there is less than any digit of it.
+  if (!tanh_approximation)
+    return smooth("gelu", *this, [](const Tensor& x) {
+      const Tensor twice = plus(times(x, std::numbers::sqrt2 / 2).erf(), 1);
+      return times(above_minus_infinity(x), 0.5) * twice;
+    });
+  return smooth("gelu_tanh", *this, [](const Tensor& x) {
+    // x / 2 * (1 + tanh(u / 2)) is x / (1 + e^-u).
     const double scale = -2 * std::sqrt(2 / std::numbers::pi);
     const Tensor v = x * plus(times(x * x, 0.044715 * scale), scale);
-    const Tensor most = constant_like(x, x.dtype() == DType::F64 ? 700 : 88);
-    return x / plus(where(v < most, v, most).exp(), 1);
+    return above_minus_infinity(x) / plus(v.exp(), 1);
   });
 }
 
@@ -234,7 +257,7 @@ Tensor Tensor::clamp(std::optional<double> low, std::optional<double> high) cons
   Tensor result = *this;
   if (low) result = maximum(result, number(is_float(dtype()) ? *low : std::ceil(*low), dtype()));
   if (high) result = minimum(result, number(is_float(dtype()) ? *high : std::floor(*high), dtype()));
-  return result;
+  return is_float(dtype()) ? with_derivative("clamp", result, {*this}) : result;
 }
 
 Tensor Tensor::cast(DType to) const { return to == dtype() ? *this : wrap(graph::cast(node_of(*this), to)); }

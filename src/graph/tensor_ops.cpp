@@ -84,8 +84,7 @@ Tensor operator*(const Tensor& a, const Tensor& b) {
 }
 Tensor operator/(const Tensor& a, const Tensor& b) {
   const DType d = float_dtype(promote(a.dtype(), b.dtype()));
-  const Tensor inverse = unary_op(Op::Recip, b.cast(wide(d)));
-  return binary_op("operator/", Op::Mul, a.cast(wide(d)), inverse).cast(d);
+  return binary_op("operator/", Op::Div, a.cast(wide(d)), b.cast(wide(d))).cast(d);
 }
 Tensor operator%(const Tensor& a, const Tensor& b) {
   check_numbers("operator%", a, b);

@@ -31,7 +31,7 @@ public:
   Program run(const std::vector<NamedOutput>& outputs) {
     if (outputs.empty()) throw Error(ErrorKind::Value, "compile: no outputs, expected at least one");
     std::vector<NodeRef> roots;
-    for (const NamedOutput& output : outputs) roots.push_back(root_of(output.node));
+    for (const NodeRef& value : values_of(outputs)) roots.push_back(root_of(value));
     const std::vector<NodeRef> order = graph::topological_order(roots);
     collect_shape_vars(order);
     program_.stages.reserve(order.size());
@@ -70,6 +70,14 @@ private:
     node.shape = std::move(shape);
     node.sources = std::move(sources);
     return intern(std::move(node));
+  }
+  /// Without the marks of functions, which mean nothing here; simplify() has removed them as a rule.
+  static std::vector<NodeRef> values_of(const std::vector<NamedOutput>& outputs) {
+    std::vector<NodeRef> nodes;
+    for (const NamedOutput& output : outputs) nodes.push_back(output.node);
+    return graph::rebuild(nodes, [](const NodeRef&, NodeRef rebuilt) {
+      return rebuilt->op == Op::Function ? rebuilt->sources[0] : rebuilt;
+    });
   }
   /// The node whose buffer is the output: a reshape of what is computed is that, a view with another order a
   /// copy.

@@ -171,6 +171,7 @@ public:
                        : op == Op::Exp2  ? "exp2"
                        : op == Op::Log2  ? "log2"
                        : op == Op::Sin   ? "sin"
+                       : op == Op::Cos   ? "cos"
                                          : nullptr;
     if (!name) throw InternalError(fmt::format("C renderer: no function for {}", to_string(op)));
     if (lanes > 1) return fmt::format("lathe_{}_{}x{}({})", name, to_string(dtype), lanes, a);

@@ -25,7 +25,7 @@ constexpr std::string_view kReserved[] = {
     // OpenCL C words, types and functions that the renderer uses
     "kernel", "global", "local", "constant", "private", "half", "uchar", "ushort", "uint", "ulong", "size_t",
     "fma", "sqrt", "exp2", "log2", "sin", "trunc", "select", "barrier", "floor", "ceil", "exp", "log", "cos",
-    "pow", "sqrtf", "exp2f", "log2f", "sinf", "truncf", "fmaf", "y0", "y1", "yn", "j0", "j1", "jn", "gamma",
+    "pow", "sqrtf", "exp2f", "log2f", "sinf", "cosf", "truncf", "fmaf", "y0", "y1", "yn", "j0", "j1", "jn", "gamma",
     "index", "vload_half", "vstore_half_rte", "get_group_id", "get_local_id", "get_global_id", "read_only",
     "write_only", "read_write", "pipe", "sampler_t", "image2d_t", "event_t"};
 

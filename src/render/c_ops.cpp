@@ -67,7 +67,8 @@ bool OpPrinter::has_vector_form(const Dialect& dialect, Op op) {
   case Op::Trunc:
   case Op::Exp2:
   case Op::Log2:
-  case Op::Sin: return dialect.has_vector_function(op);
+  case Op::Sin:
+  case Op::Cos: return dialect.has_vector_function(op);
   default: return is_elementwise(op);
   }
 }
@@ -155,8 +156,9 @@ Operand OpPrinter::scalar(Op op, DType result, const std::vector<Operand>& args)
   case Op::Exp2:
   case Op::Log2:
   case Op::Sin:
+  case Op::Cos:
   case Op::Trunc: out.text = dialect_.function(op, a.text, is_half(result) ? DType::F32 : result, 1); break;
-  default: // Neg, Recip, Add, Sub, Mul, Div
+  default: // Neg, Add, Sub, Mul, Div
     if (!is_float(result)) return wrapping(op, result, args, 1);
     out.text = spell(op, texts(args));
   }
@@ -230,15 +232,12 @@ Operand OpPrinter::vector(Op op, DType result, const std::vector<Operand>& scala
   case Op::Xor: out.text = spell(op, texts(args)); return out;
   case Op::Shl:
   case Op::Shr: return vector_shift(op, a, args[1]);
-  case Op::Recip:
-    out.text = fmt::format(
-        "({} / {})", dialect_.splat(literal(dialect_, Scalar::of_int(result, 1)), result, lanes), a.text);
-    return out;
   case Op::Fma: out.text = dialect_.fma(a.text, args[1].text, args[2].text, result, lanes); return out;
   case Op::Sqrt:
   case Op::Exp2:
   case Op::Log2:
   case Op::Sin:
+  case Op::Cos:
   case Op::Trunc: out.text = dialect_.function(op, a.text, result, lanes); return out;
   default:
     if (!is_float(result)) return wrapping(op, result, args, lanes);

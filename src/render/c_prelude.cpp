@@ -113,6 +113,8 @@ struct lathe_env {
 #define lathe_log2_f64(a) LATHE_MATH(log2)(a)
 #define lathe_sin_f32(a) LATHE_MATH(sinf)(a)
 #define lathe_sin_f64(a) LATHE_MATH(sin)(a)
+#define lathe_cos_f32(a) LATHE_MATH(cosf)(a)
+#define lathe_cos_f64(a) LATHE_MATH(cos)(a)
 )";
 
 constexpr const char* kHalves = R"(

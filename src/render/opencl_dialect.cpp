@@ -91,6 +91,7 @@ public:
     case Op::Exp2: return fmt::format("exp2({})", a);
     case Op::Log2: return fmt::format("log2({})", a);
     case Op::Sin: return fmt::format("sin({})", a);
+    case Op::Cos: return fmt::format("cos({})", a);
     default: throw InternalError(fmt::format("OpenCL renderer: no function for {}", to_string(op)));
     }
   }

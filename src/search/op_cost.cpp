@@ -13,12 +13,12 @@ OpCost op_cost(Op op, DType dtype, bool scales) {
   case Op::Load:
   case Op::Gather:
   case Op::Index: cost.instructions = 0; break;
-  case Op::Recip:
   case Op::Div: cost = {1, wide ? 1.5 : 1.0, 0, wide ? 14.0 : 11.0}; break;
   case Op::Sqrt: cost = {1, wide ? 2.0 : 1.25, 0, wide ? 18.0 : 13.0}; break;
   case Op::Exp2: wide ? cost = {0, 0, 25, 60} : cost = {scales ? 11.0 : 15.0, 0, 0, 40}; break;
   case Op::Log2: wide ? cost = {0, 0, 30, 70} : cost = {35, 0, 0, 60}; break;
-  case Op::Sin: wide ? cost = {0, 0, 40, 80} : cost = {25, 0, 0, 60}; break;
+  case Op::Sin:
+  case Op::Cos: wide ? cost = {0, 0, 40, 80} : cost = {25, 0, 0, 60}; break;
   case Op::Max: is_float(dtype) ? cost = {3, 0, 0, 8} : cost = {1, 0, 0, 1}; break; // NaN goes through
   case Op::IDiv:
   case Op::Mod: cost = {2, 0, wide ? 18.0 : 10.0, wide ? 18.0 : 12.0}; break;

@@ -79,15 +79,12 @@ TEST_CASE("functions of one number") {
       "softplus", [](auto& x) { return x.softplus(); },
       [](double x) { return std::isnan(x) ? x : std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); },
       wide, 3e-6, 6e-15);
-  check_unary(
-      "floor", [](auto& x) { return x.floor(); }, [](double x) { return std::floor(x); }, wide, 0, 0);
-  check_unary(
-      "ceil", [](auto& x) { return x.ceil(); }, [](double x) { return std::ceil(x); }, wide, 0, 0);
+  check_unary("floor", [](auto& x) { return x.floor(); }, [](double x) { return std::floor(x); }, wide, 0, 0);
+  check_unary("ceil", [](auto& x) { return x.ceil(); }, [](double x) { return std::ceil(x); }, wide, 0, 0);
   check_unary(
       "round", [](auto& x) { return x.round(); }, [](double x) { return std::nearbyint(x); },
       with(wide, {1.5, 2.5, -2.5, -3.5, 1e9, 0.49999997}), 0, 0);
-  check_unary(
-      "abs", [](auto& x) { return x.abs(); }, [](double x) { return std::fabs(x); }, wide, 0, 0);
+  check_unary("abs", [](auto& x) { return x.abs(); }, [](double x) { return std::fabs(x); }, wide, 0, 0);
   check_unary(
       "sign", [](auto& x) { return x.sign(); }, [](double x) { return x > 0   ? 1.0
                                                                       : x < 0 ? -1.0
@@ -102,8 +99,7 @@ TEST_CASE("functions of one number") {
   check_unary(
       "leaky_relu", [](auto& x) { return x.leaky_relu(); }, [](double x) { return x < 0 ? 0.01 * x : x; },
       wide, e32, e64);
-  check_unary(
-      "square", [](auto& x) { return x.square(); }, [](double x) { return x * x; }, wide, e32, e64);
+  check_unary("square", [](auto& x) { return x.square(); }, [](double x) { return x * x; }, wide, e32, e64);
   check_unary(
       "hardswish", [](auto& x) { return x.hardswish(); },
       [](double x) { return x * std::clamp(x + 3, 0.0, 6.0) / 6; }, grid(-20, 20, 99), 1e-6, 1e-14);
@@ -122,22 +118,17 @@ TEST_CASE("functions whose error is absolute") {
     }
   };
   const Tensor x = Tensor::from(narrow), y = Tensor::from(points);
-  check(
-      "erf", x.erf(), y.erf(), [](double v) { return std::erf(v); }, 1e-7, 1e-15);
-  check(
-      "cos", x.cos(), y.cos(), [](double v) { return std::cos(v); }, 6e-7, 2e-15);
-  check(
-      "sin", x.sin(), y.sin(), [](double v) { return std::sin(v); }, 2e-7, 2e-15);
+  check("erf", x.erf(), y.erf(), [](double v) { return std::erf(v); }, 1e-7, 1e-15);
+  check("cos", x.cos(), y.cos(), [](double v) { return std::cos(v); }, 6e-7, 2e-15);
+  check("sin", x.sin(), y.sin(), [](double v) { return std::sin(v); }, 2e-7, 2e-15);
   const auto gelu = [](double v) { return 0.5 * v * (1 + std::erf(v * std::sqrt(0.5))); };
   check("gelu", x.gelu(), y.gelu(), gelu, 7e-7, 1e-14);
   const auto gelu_tanh = [](double v) {
     return 0.5 * v * (1 + std::tanh(std::sqrt(2 / M_PI) * (v + 0.044715 * v * v * v)));
   };
   check("gelu tanh", x.gelu(true), y.gelu(true), gelu_tanh, 2e-6, 1e-14);
-  check(
-      "silu", x.silu(), y.silu(), [](double v) { return v / (1 + std::exp(-v)); }, 2e-6, 1e-14);
-  check(
-      "tan", x.tan() * x.cos(), y.tan() * y.cos(), [](double v) { return std::sin(v); }, 1e-6, 1e-14);
+  check("silu", x.silu(), y.silu(), [](double v) { return v / (1 + std::exp(-v)); }, 2e-6, 1e-14);
+  check("tan", x.tan() * x.cos(), y.tan() * y.cos(), [](double v) { return std::sin(v); }, 1e-6, 1e-14);
 }
 
 TEST_CASE("half precision is computed in f32 and rounded once") {

@@ -125,7 +125,7 @@ TEST_CASE("functions made of others are done in one step, and round less") {
     double (*real)(double);
     double low, high;
   };
-  // The constants as f32: log2(e), ln(2), log10(2), pi/2.
+  // The constants as f32: log2(e), ln(2), log10(2).
   const Made all[] = {
       {"exp2(x[i] * 1.4426950216293335:f32)", std::exp, -90, 88},
       {"exp2(x[i] * -1.4426950216293335:f32)", [](double v) { return std::exp(-v); }, -88, 90},
@@ -133,7 +133,7 @@ TEST_CASE("functions made of others are done in one step, and round less") {
       {"log2(x[i]) * 0.30103000998497009:f32", std::log10, 0, 1e30},
       {"log2(x[i]) * 0.6931471824645996:f32 + 1:f32", [](double v) { return std::log(v) + 1; }, 2, 1e30},
       {"1:f32 - log2(x[i]) * 0.6931471824645996:f32", [](double v) { return 1 - std::log(v); }, 4, 1e30},
-      {"sin(x[i] + 1.5707963705062866:f32)", std::cos, -1e9, 1e9},
+      {"cos(x[i])", std::cos, -1e9, 1e9},
   };
   for (const Made& made : all) {
     std::mt19937 engine(9);

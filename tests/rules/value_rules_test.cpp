@@ -1,6 +1,7 @@
 // Every value rule is evaluated on both sides over a range of operands, whatever it says.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -71,8 +72,15 @@ int64_t check_rule(const ValueRule& rule, DType dtype) {
       const auto& from = is_condition[slots[s]].as_bool() ? bools : values;
       bound[slots[s]] = from[pick[s] % from.size()];
     }
-    const bool minus_zero = std::string_view(rule.name) == "add-minus-0";
-    if (minus_zero) bound[letter_slot('A')] = Scalar::of_float(dtype, -0.0);
+    const std::string_view name = rule.name;
+    if (name == "add-minus-0") bound[letter_slot('A')] = Scalar::of_float(dtype, -0.0);
+    if (name == "div-exact") { // holds for powers of two alone
+      Scalar& divisor = bound[letter_slot('A')];
+      int exponent = 0;
+      std::frexp(divisor.as_float(), &exponent);
+      divisor =
+          Scalar::of_float(dtype, std::ldexp(divisor.as_float() < 0 ? -1 : 1, std::clamp(exponent, -14, 14)));
+    }
     // A number in a condition is bool; one that is the whole replacement has the dtype of the result.
     const DType number =
         rule.left.terms[0].op == Op::Where && rule.left.terms[1].kind != RuleTerm::Any ? DType::Bool : dtype;

@@ -99,6 +99,7 @@ private:
       break;
     case Op::Bitcast:
     case Op::Contiguous:
+    case Op::Function:
       std::memcpy(out->data(), values_.at(n.sources[0].get())->data(), out->bytes());
       break;
     case Op::View: view(n, *out); break;

@@ -68,7 +68,9 @@ private:
   ast::For loop_;
 };
 
-inline bool is_approximate(Op op) { return op == Op::Exp2 || op == Op::Log2 || op == Op::Sin; }
+inline bool is_approximate(Op op) {
+  return op == Op::Exp2 || op == Op::Log2 || op == Op::Sin || op == Op::Cos;
+}
 
 /// All exact ops that take `dtype`, but for casts.
 inline ast::Kernel arithmetic_kernel(DType dtype, int width) {

@@ -41,7 +41,10 @@ TEST_CASE_FIXTURE(Fixture, "equal values are one object") {
 TEST_CASE_FIXTURE(Fixture, "make folds constants and applies the rules") {
   CHECK(make(Op::Add, DType::F32, {f32(2), f32(3)}) == f32(5));
   CHECK(make(Op::Add, DType::F32, {a, make(Op::Neg, DType::F32, b)})->op == Op::Sub);
-  CHECK(make(Op::Mul, DType::F32, {make(Op::Recip, DType::F32, b), a})->op == Op::Div);
+  CHECK(make(Op::Div, DType::F32, {a, f32(3)})->op == Op::Div);
+  CHECK(make(Op::Div, DType::F32, {a, f32(-4)}) == make(Op::Mul, DType::F32, {a, f32(-0.25)}));
+  CHECK(make(Op::Div, DType::F32, {a, f32(-1)}) == make(Op::Neg, DType::F32, a));
+  CHECK(make(Op::Div, DType::F32, {a, f32(0x1p127)})->op == Op::Div); // its inverse is subnormal
   const ValueRef product = make(Op::Mul, DType::F32, {a, b});
   const ValueRef fma = make(Op::Add, DType::F32, {f32(1), product});
   REQUIRE(fma->op == Op::Fma);
@@ -91,7 +94,7 @@ TEST_CASE_FIXTURE(Fixture, "a wrong operand is refused") {
                        InternalError);
   CHECK_THROWS_WITH_AS(make(Op::Add, DType::F32, {a}), doctest::Contains("wrong number of operands"),
                        InternalError);
-  CHECK_THROWS_WITH_AS(make(Op::Recip, DType::I32, {one}), doctest::Contains("does not take this dtype"),
+  CHECK_THROWS_WITH_AS(make(Op::Sqrt, DType::I32, {one}), doctest::Contains("does not take this dtype"),
                        InternalError);
   CHECK_THROWS_WITH_AS(make(Op::CmpLt, DType::F32, {a, b}), doctest::Contains("result's dtype"),
                        InternalError);

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "graph/node.hpp"
+#include "graph/tensor_impl.hpp"
 #include "lathe/error.hpp"
 
 using namespace lathe;
@@ -77,9 +78,23 @@ TEST_CASE("elementwise ops over numbers fold") {
   CHECK(where(binary(Op::CmpLt, number(1), number(2)), number(7), number(8)) == number(7));
 }
 
-TEST_CASE("a reciprocal folds only where it is exact") {
-  CHECK(unary(Op::Recip, number(4)) == number(0.25));
-  CHECK(unary(Op::Recip, number(3))->op == Op::Recip);
+TEST_CASE("a quotient is a product only where that is the same to the bit") {
+  const NodeRef a = f32_input("a");
+  CHECK(binary(Op::Div, number(1), number(3)) == number(1.0f / 3.0f));
+  CHECK(simplify({binary(Op::Div, a, number(4))})[0] == binary(Op::Mul, a, number(0.25)));
+  for (const double divisor : {3.0, 0x1p127, 0.0})
+    CHECK(simplify({binary(Op::Div, a, number(divisor))})[0] == binary(Op::Div, a, number(divisor)));
+}
+
+TEST_CASE("a function's mark names its rule, and goes when the graph is simplified") {
+  const Tensor x = Tensor::input("x", {4});
+  const NodeRef y = node_of(x.tanh());
+  REQUIRE(y->op == Op::Function);
+  CHECK(y->sources[1] == node_of(x));
+  CHECK(parse(print({y}))[0] == y);
+  CHECK(parse(print({node_of(x.elu(0.5))}))[0] == node_of(x.elu(0.5)));
+  for (const NodeRef& n : topological_order(simplify({y}))) CHECK(n->op != Op::Function);
+  CHECK(node_of(Tensor::full({4}, 0.5f).tanh())->op == Op::Const);
 }
 
 TEST_CASE("casts and copies that do nothing vanish") {

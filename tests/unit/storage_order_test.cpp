@@ -204,7 +204,7 @@ TEST_CASE("of a product that is a value itself a sum reads the value alone") {
   }
   CHECK(ops[Op::Mul] == 1);
   CHECK(ops[Op::Reduce] == 1);
-  CHECK(ops[Op::Exp2] + ops[Op::Recip] + ops[Op::Add] == 0);
+  CHECK(ops[Op::Exp2] + ops[Op::Div] + ops[Op::Add] == 0);
   CHECK(read == std::vector<Shape>{{1, 8, 7, 5}});
 
   // The most of products is no sum of products: what it reads is a value, too.

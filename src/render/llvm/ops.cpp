@@ -154,14 +154,13 @@ struct Emit {
 
   Value* on_floats(Op op, llvm::ArrayRef<Value*> a) {
     Type* type = a[0]->getType();
-    Value* one = llvm::ConstantFP::get(type, 1);
     switch (op) {
     case Op::Neg: return b.CreateFNeg(a[0]);
-    case Op::Recip: return b.CreateFDiv(one, a[0]);
     case Op::Sqrt: return b.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, a[0]);
     case Op::Exp2: return b.CreateUnaryIntrinsic(llvm::Intrinsic::exp2, a[0]);
     case Op::Log2: return b.CreateUnaryIntrinsic(llvm::Intrinsic::log2, a[0]);
     case Op::Sin: return b.CreateUnaryIntrinsic(llvm::Intrinsic::sin, a[0]);
+    case Op::Cos: return b.CreateUnaryIntrinsic(llvm::Intrinsic::cos, a[0]);
     case Op::Trunc: return b.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, a[0]);
     case Op::Add: return b.CreateFAdd(a[0], a[1]);
     case Op::Sub: return b.CreateFSub(a[0], a[1]);

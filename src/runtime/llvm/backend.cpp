@@ -60,10 +60,14 @@ public:
     add("exp2f", of(static_cast<Float*>(::exp2f)));
     add("log2f", of(static_cast<Float*>(::log2f)));
     add("sinf", of(static_cast<Float*>(::sinf)));
+    add("cosf", of(static_cast<Float*>(::cosf)));
+    add("sincosf", of(::sincosf));
     add("truncf", of(static_cast<Float*>(::truncf)));
     add("exp2", of(static_cast<Double*>(::exp2)));
     add("log2", of(static_cast<Double*>(::log2)));
     add("sin", of(static_cast<Double*>(::sin)));
+    add("cos", of(static_cast<Double*>(::cos)));
+    add("sincos", of(::sincos)); // what LLVM makes of both of one angle
     add("trunc", of(static_cast<Double*>(::trunc)));
     add("fmaf", of(static_cast<float (*)(float, float, float)>(::fmaf)));
     add("fma", of(static_cast<double (*)(double, double, double)>(::fma)));

@@ -1,0 +1,155 @@
+// The table of functions with derivatives of their own. The rules are written with functions that have rows
+// here themselves, so that derivatives of every order are right. Where a function has a joint with two
+// one-sided derivatives the rule takes PyTorch's choice. Arguments that would make 0 times infinity are
+// limited to a range outside of which the other factor is 0.
+#include "graph/function.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "graph/tensor_impl.hpp"
+
+namespace lathe::graph {
+namespace {
+
+Tensor times(const Tensor& x, double factor) { return x * number(factor, x.dtype()); }
+Tensor plus(const Tensor& x, double term) { return x + number(term, x.dtype()); }
+Tensor zero_of(const Tensor& x) { return Tensor::zeros({}, x.dtype()); }
+Tensor argument(const BackwardStep& s) { return s.source(1); }
+double parameter(const BackwardStep& s) { return std::get<FunctionAttr>(s.node->attr).parameter; }
+
+// ---- with a joint ----
+
+Part abs(const BackwardStep& s, size_t) { return s.cotangent * argument(s).sign(); }
+Part relu(const BackwardStep& s, size_t) {
+  return lathe::where(zero_of(s.cotangent) < argument(s), s.cotangent, zero_of(s.cotangent));
+}
+Part leaky_relu(const BackwardStep& s, size_t) {
+  return lathe::where(zero_of(s.cotangent) < argument(s), s.cotangent, times(s.cotangent, parameter(s)));
+}
+Part elu(const BackwardStep& s, size_t) {
+  const Tensor x = argument(s), zero = zero_of(x);
+  const Tensor below = times(lathe::where(zero < x, zero, x).exp(), parameter(s));
+  return s.cotangent * lathe::where(zero < x, Tensor::ones({}, x.dtype()), below);
+}
+/// Both bounds belong to the range.
+Part clamp(const BackwardStep& s, size_t) {
+  return lathe::where(argument(s) == s.value(), s.cotangent, zero_of(s.cotangent));
+}
+Part hardswish(const BackwardStep& s, size_t) {
+  const Tensor x = argument(s), zero = zero_of(x), one = Tensor::ones({}, x.dtype());
+  const Tensor inside = plus(x / number(3, x.dtype()), 0.5);
+  const Tensor slope = lathe::where(x <= number(-3, x.dtype()), zero, inside);
+  return s.cotangent * lathe::where(x < number(3, x.dtype()), slope, one);
+}
+/// The square root of a sum of squares; at 0 it has a joint in every direction.
+Part distance(const BackwardStep& s, size_t) {
+  const Tensor y = s.value(), zero = zero_of(y);
+  const Tensor apart = lathe::where(y == zero, Tensor::ones({}, y.dtype()), y);
+  return lathe::where(y == zero, zero, times(s.cotangent, 0.5) / apart);
+}
+
+/// A reduction that keeps its axes.
+Part sum(const BackwardStep& s, size_t) { return broadcast_to(s.cotangent, argument(s).shape()); }
+
+// ---- smooth ----
+
+Part exp(const BackwardStep& s, size_t) { return s.cotangent * s.value(); }
+Part expm1(const BackwardStep& s, size_t) { return s.cotangent * argument(s).exp(); }
+Part log(const BackwardStep& s, size_t) { return s.cotangent / argument(s); }
+Part log10(const BackwardStep& s, size_t) { return times(s.cotangent, std::numbers::log10e) / argument(s); }
+Part log1p(const BackwardStep& s, size_t) { return s.cotangent / plus(argument(s), 1); }
+Part tan(const BackwardStep& s, size_t) { return s.cotangent * plus(s.value().square(), 1); }
+Part sinh(const BackwardStep& s, size_t) { return s.cotangent * argument(s).cosh(); }
+Part cosh(const BackwardStep& s, size_t) { return s.cotangent * argument(s).sinh(); }
+Part sigmoid(const BackwardStep& s, size_t) { return s.cotangent * (s.value() * (-argument(s)).sigmoid()); }
+Part softplus(const BackwardStep& s, size_t) { return s.cotangent * argument(s).sigmoid(); }
+/// The argument, within a range outside of which every derivative is 0 or that of a line, so that no factor 0
+/// meets an infinite one.
+Tensor near_zero(const BackwardStep& s, double bound) { return argument(s).clamp(-bound, bound); }
+
+Part erf(const BackwardStep& s, size_t) {
+  return s.cotangent * times((-near_zero(s, 100).square()).exp(), 2 * std::numbers::inv_sqrtpi);
+}
+
+/// 1 - tanh^2, without its cancellation.
+Part tanh(const BackwardStep& s, size_t) {
+  const Tensor twice = times(argument(s), 2);
+  return s.cotangent * times(twice.sigmoid() * (-twice).sigmoid(), 4);
+}
+
+Part silu(const BackwardStep& s, size_t) {
+  const Tensor x = near_zero(s, 1000), sigmoid = x.sigmoid();
+  return s.cotangent * (sigmoid + x * (sigmoid * (-x).sigmoid()));
+}
+
+Part gelu(const BackwardStep& s, size_t) {
+  const Tensor x = near_zero(s, 100);
+  const Tensor probability = times(plus(times(x, std::numbers::sqrt2 / 2).erf(), 1), 0.5);
+  const Tensor density = times(times(x.square(), -0.5).exp(), std::numbers::inv_sqrtpi / std::numbers::sqrt2);
+  return s.cotangent * (probability + x * density);
+}
+
+/// Of x sigmoid(u), where u = sqrt(8 / pi) (x + 0.044715 x^3).
+Part gelu_tanh(const BackwardStep& s, size_t) {
+  const double scale = 2 * std::sqrt(2 * std::numbers::inv_pi), cube = 0.044715 * scale;
+  const Tensor x = near_zero(s, 1000), square = x.square();
+  const Tensor u = x * plus(times(square, cube), scale), slope = plus(times(square, 3 * cube), scale);
+  return s.cotangent * (u.sigmoid() + x * slope * (u.sigmoid() * (-u).sigmoid()));
+}
+
+constexpr FunctionRule kRules[] = {
+    {"abs", 1, &abs},
+    {"clamp", 1, &clamp},
+    {"constant", 0, nullptr},
+    {"cosh", 1, &cosh},
+    {"distance", 1, &distance},
+    {"elu", 1, &elu},
+    {"erf", 1, &erf},
+    {"exp", 1, &exp},
+    {"expm1", 1, &expm1},
+    {"gelu", 1, &gelu},
+    {"gelu_tanh", 1, &gelu_tanh},
+    {"hardswish", 1, &hardswish},
+    {"leaky_relu", 1, &leaky_relu},
+    {"log", 1, &log},
+    {"log10", 1, &log10},
+    {"log1p", 1, &log1p},
+    {"relu", 1, &relu},
+    {"sigmoid", 1, &sigmoid},
+    {"silu", 1, &silu},
+    {"sinh", 1, &sinh},
+    {"softplus", 1, &softplus},
+    {"sum", 1, &sum},
+    {"tan", 1, &tan},
+    {"tanh", 1, &tanh},
+};
+
+} // namespace
+
+std::span<const FunctionRule> function_rules() { return kRules; }
+
+const FunctionRule* function_rule(std::string_view name) {
+  const auto at = std::find_if(std::begin(kRules), std::end(kRules),
+                               [&](const FunctionRule& rule) { return rule.name == name; });
+  return at == std::end(kRules) ? nullptr : at;
+}
+
+Tensor with_derivative(std::string_view name, const Tensor& value, const std::vector<Tensor>& arguments,
+                       double parameter) {
+  const FunctionRule* rule = function_rule(name);
+  if (!rule) throw InternalError(fmt::format("with_derivative: no rule '{}'", name));
+  std::vector<NodeRef> sources{node_of(value)};
+  for (const Tensor& a : arguments) sources.push_back(node_of(a));
+  return wrap(function(std::move(sources), {rule, parameter}));
+}
+
+Tensor without_derivative(const Tensor& value) { return with_derivative("constant", value, {}); }
+
+Part function_part(const BackwardStep& step, size_t k) {
+  const FunctionRule& rule = *std::get<FunctionAttr>(step.node->attr).rule;
+  return k == 0 || !rule.part ? Part{} : rule.part(step, k - 1);
+}
+
+} // namespace lathe::graph
