@@ -18,6 +18,7 @@
 #include <numeric>
 
 #include "graph/gradient.hpp"
+#include "graph/long_sum.hpp"
 #include "graph/tensor_impl.hpp"
 #include "view/dimensions.hpp"
 
@@ -244,7 +245,7 @@ public:
     const Tensor product = factors_.size() == 1 ? factors_[0] : factors_[0] * factors_[1];
     std::vector<int> axes;
     for (size_t k = first; k < shape().size(); ++k) axes.push_back(static_cast<int>(k));
-    return reduce_op(Op::Add, product, axes);
+    return sum_over(product, axes, factors_.size() == 1 ? kLongestSum : kLongestFusedSum);
   }
 
 private:
@@ -337,7 +338,7 @@ Part view_adjoint(const View& view, const Shape& source, const Tensor& cotangent
     parts = {wrap(node->sources[0]), wrap(node->sources[1])};
   for (Tensor& part : parts) {
     part = cut(part.cast(wide(part.dtype())), begin, end);
-    if (parts.size() == 1) part = reduce_op(Op::Add, part, layout->repeated);
+    if (parts.size() == 1) part = sum_over(part, layout->repeated);
     part = view_op(part, View::contiguous(part.shape()).flip(layout->flipped));
   }
   Factors factors(std::move(parts), *layout);

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "graph/contract.hpp"
+#include "graph/long_sum.hpp"
 #include "graph/tensor_impl.hpp"
 
 namespace lathe {
@@ -112,8 +113,9 @@ Operand sum_away(const Operand& o, const Labels& kept) {
   }
   if (gone.empty()) return o;
   const DType d = o.tensor.dtype();
-  const Tensor sum = reduce_op(d == DType::Bool ? Op::Or : Op::Add, o.tensor.cast(wide(d)), gone).cast(d);
-  return {drop_axes(sum, gone), rest};
+  const Tensor terms = o.tensor.cast(wide(d));
+  const Tensor sum = d == DType::Bool ? reduce_op(Op::Or, terms, gone) : sum_over(terms, gone);
+  return {drop_axes(sum.cast(d), gone), rest};
 }
 
 Operand multiply(const Operand& a, const Operand& b, const Labels& kept) {

@@ -1,5 +1,6 @@
 // Products that are contracted: matmul and einsum, both as expand, Mul, Reduce.
 #include "graph/contract.hpp"
+#include "graph/long_sum.hpp"
 #include "graph/tensor_impl.hpp"
 
 namespace lathe::graph {
@@ -8,7 +9,7 @@ Tensor contract(const Tensor& a, const Tensor& b, const Shape& full, const std::
   const DType d = promote(a.dtype(), b.dtype());
   const Tensor x = broadcast_to(a.cast(wide(d)), full), y = broadcast_to(b.cast(wide(d)), full);
   if (d == DType::Bool) return reduce_op(Op::Or, x & y, axes);
-  return reduce_op(Op::Add, x * y, axes).cast(d);
+  return sum_over(x * y, axes, kLongestFusedSum).cast(d);
 }
 
 } // namespace lathe::graph

@@ -1,6 +1,9 @@
 // Norms and attention.
 #include <cmath>
+#include <limits>
 
+#include "graph/function.hpp"
+#include "graph/long_sum.hpp"
 #include "graph/tensor_impl.hpp"
 
 namespace lathe {
@@ -33,10 +36,39 @@ Tensor affine(std::string_view op, Tensor x, const std::vector<int>& axes,
   return x;
 }
 
-Tensor standardise(const Tensor& x, const Axes& axes, double eps) {
-  const Tensor centred = x - x.mean(axes, true);
+/// What a norm multiplies its input with, so that no square overflows: 1, or a small power of two where an
+/// element along the axes is so large that the others' sum, and eps, can't be lost by it.
+struct Range {
+  Tensor scale, eps; // eps: as it counts beside scaled squares
+};
+Range range_of(const Tensor& x, const Axes& axes, double eps) {
+  const DType d = x.dtype();
+  const int exponent =
+      d == DType::F64 ? 700 : 88; // scaled, the largest finite number has a square far from overflow
+  const Tensor large = number(std::ldexp(1.0, d == DType::F64 ? 300 : 40), d) < x.abs().max(axes, true);
+  const double least =
+      d == DType::F64 ? std::numeric_limits<double>::min() : std::numeric_limits<float>::min();
+  const auto choose = [&](double scaled, double plain) {
+    return where(large, number(scaled, d), number(plain, d));
+  };
+  return {choose(std::ldexp(1.0, -exponent), 1), choose(std::min(eps, least), eps)};
+}
+
+Tensor standardise(const Tensor& given, const Axes& axes, double eps) {
+  const Range range = range_of(given, axes, eps);
+  const Tensor x = given * range.scale, centred = x - x.mean(axes, true);
   const Tensor variance = centred.square().mean(axes, true);
-  return centred * (variance + number(eps, x.dtype())).rsqrt();
+  return centred * (variance + range.eps).rsqrt();
+}
+
+/// Softmax along the last axis, where rows of -infinity alone give zeros: nothing may be attended to.
+Tensor masked_softmax(const Tensor& scores) {
+  const DType d = scores.dtype();
+  const std::vector<int> last{scores.rank() - 1};
+  const Tensor zero = number(0, d), largest = without_derivative(reduce_op(Op::Max, scores, last));
+  const Tensor e = (scores - where(largest == number(-INFINITY, d), zero, largest)).exp();
+  const Tensor sum = sum_over(e, last, kLongestFusedSum);
+  return e * where(sum == zero, number(1, d), sum).reciprocal();
 }
 
 } // namespace
@@ -54,8 +86,10 @@ Tensor Tensor::rms_norm(const Axes& axes, const std::optional<Tensor>& weight, d
   const std::vector<int> which = resolve_axes("rms_norm", axes, rank());
   check_eps("rms_norm", eps);
   return in_wide(*this, [&](const Tensor& x) {
-    const Tensor scale = (x.square().mean(which, true) + number(eps, x.dtype())).rsqrt();
-    return affine("rms_norm", x * scale, which, weight, {});
+    const Range range = range_of(x, which, eps);
+    const Tensor scaled = x * range.scale;
+    const Tensor inverse = (scaled.square().mean(which, true) + range.eps).rsqrt();
+    return affine("rms_norm", scaled * inverse, which, weight, {});
   });
 }
 
@@ -121,7 +155,7 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
     const int rows = scores.rank() - 2;
     scores = where(index_along(rows + 1, scores.shape()) <= index_along(rows, scores.shape()), scores, never);
   }
-  return scores.softmax(-1).matmul(v.cast(w)).cast(d);
+  return masked_softmax(scores).matmul(v.cast(w)).cast(d);
 }
 
 } // namespace lathe

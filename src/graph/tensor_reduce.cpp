@@ -3,6 +3,8 @@
 #include <limits>
 
 #include "graph/accumulator.hpp"
+#include "graph/function.hpp"
+#include "graph/long_sum.hpp"
 #include "graph/tensor_impl.hpp"
 
 namespace lathe {
@@ -17,7 +19,9 @@ Tensor reduce_numbers(std::string_view name, Op combine, const Tensor& x, const 
   const std::vector<int> which = resolve_axes(name, axes, x.rank());
   const DType d = accumulator(x.dtype());
   // Half precision is summed in f32 and rounded once.
-  return finish(reduce_op(combine, x.cast(wide(d)), which), which, keepdim).cast(d);
+  const Tensor y = x.cast(wide(d));
+  return finish(combine == Op::Add ? sum_over(y, which) : reduce_op(combine, y, which), which, keepdim)
+      .cast(d);
 }
 
 Expr count_along(const Tensor& x, const std::vector<int>& axes) {
@@ -30,12 +34,17 @@ Expr count_along(const Tensor& x, const std::vector<int>& axes) {
 DType mean_dtype(DType d) { return is_float(d) ? d : DType::F64; }
 
 Tensor mean_wide(const Tensor& x, const std::vector<int>& axes) {
-  return reduce_op(Op::Add, x, axes) / size_scalar(count_along(x, axes), x.dtype());
+  return sum_over(x, axes) / size_scalar(count_along(x, axes), x.dtype());
 }
 
 Tensor var_wide(const Tensor& x, const std::vector<int>& axes, int64_t correction) {
-  const Tensor squares = reduce_op(Op::Add, (x - mean_wide(x, axes)).square(), axes);
+  const Tensor squares = sum_over((x - mean_wide(x, axes)).square(), axes);
   return squares / size_scalar(count_along(x, axes) - correction, x.dtype());
+}
+
+// What softmax and its kin subtract: it cancels, so that it counts as a constant in derivatives.
+Tensor largest_along(const Tensor& x, const std::vector<int>& axes) {
+  return without_derivative(reduce_op(Op::Max, x, axes));
 }
 
 Tensor arg_extreme(std::string_view name, const Tensor& input, std::optional<int> axis, bool keepdim,
@@ -103,7 +112,8 @@ Tensor Tensor::std(const Axes& axes, int64_t correction, bool keepdim) const {
     fail(ErrorKind::Value, "std: correction {} of {} elements, expected fewer than there are elements",
          correction, to_string(n));
   const DType d = mean_dtype(dtype());
-  return finish(var_wide(cast(wide(d)), which, correction).sqrt().cast(d), which, keepdim);
+  const Tensor variance = var_wide(cast(wide(d)), which, correction);
+  return finish(with_derivative("distance", variance.sqrt(), {variance}).cast(d), which, keepdim);
 }
 
 Tensor Tensor::any(const Axes& axes, bool keepdim) const {
@@ -125,26 +135,26 @@ Tensor Tensor::argmin(std::optional<int> axis, bool keepdim) const {
 Tensor Tensor::logsumexp(const Axes& axes, bool keepdim) const {
   const std::vector<int> which = resolve_axes("logsumexp", axes, rank());
   return in_wide(*this, [&](const Tensor& x) {
-    const Tensor largest = reduce_op(Op::Max, x, which);
+    const Tensor largest = largest_along(x, which);
     // An infinite maximum must not be subtracted from itself.
     const Tensor shift = where(largest.isfinite(), largest, zeros({}, x.dtype()));
-    return finish(reduce_op(Op::Add, (x - shift).exp(), which).log() + shift, which, keepdim);
+    return finish(sum_over((x - shift).exp(), which, kLongestFusedSum).log() + shift, which, keepdim);
   });
 }
 
 Tensor Tensor::softmax(int axis) const {
   const std::vector<int> which{resolve_axis("softmax", axis, rank())};
   return in_wide(*this, [&](const Tensor& x) {
-    const Tensor e = (x - reduce_op(Op::Max, x, which)).exp();
-    return e / reduce_op(Op::Add, e, which);
+    const Tensor e = (x - largest_along(x, which)).exp();
+    return e * sum_over(e, which, kLongestFusedSum).reciprocal(); // one division a row
   });
 }
 
 Tensor Tensor::log_softmax(int axis) const {
   const std::vector<int> which{resolve_axis("log_softmax", axis, rank())};
   return in_wide(*this, [&](const Tensor& x) {
-    const Tensor shifted = x - reduce_op(Op::Max, x, which);
-    return shifted - reduce_op(Op::Add, shifted.exp(), which).log();
+    const Tensor shifted = x - largest_along(x, which);
+    return shifted - sum_over(shifted.exp(), which, kLongestFusedSum).log();
   });
 }
 

@@ -1,11 +1,11 @@
-// Long sums in a few parts side by side: each is a stream of its own, and several bring more from memory than
+// Long reductions in a few parts side by side: each is a stream of its own, and several bring more from memory than
 // one, whose prefetcher stops at the end of each page.
 #include "search/suggest.hpp"
 
 namespace lathe::search {
 namespace {
 
-constexpr int64_t kLongest = 1 << 17; // elements up to which a sum is as well read in one go
+constexpr int64_t kLongest = 1 << 17; // elements up to which one stream is as good
 
 } // namespace
 

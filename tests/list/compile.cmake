@@ -16,6 +16,8 @@ lathe_test(conformance/functions_test)
 add_test(NAME conformance/functions_of_all_floats COMMAND conformance_functions_test)
 set_tests_properties(conformance/functions_of_all_floats PROPERTIES LABELS slow TIMEOUT 14400
   ENVIRONMENT "LATHE_FUNCTION_STEP=1;LATHE_CACHE_DIR=${CMAKE_BINARY_DIR}/test-cache/functions_of_all_floats")
+lathe_test(conformance/derivatives_test)
+lathe_test(conformance/sums_test)
 lathe_test(property/gradient_devices_test)
 foreach(device c opencl)
   add_test(NAME property/gradient_on_${device} COMMAND property_gradient_devices_test)

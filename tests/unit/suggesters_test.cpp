@@ -269,13 +269,13 @@ TEST_CASE("tile: what the next tile reads is asked for by most tiles of rows, no
   CHECK(looked_at > 0);
 }
 
-TEST_CASE("parts: streams side by side of a long sum") {
-  const Plan sum = inlined(test::in("a", {1 << 20}).sum(0));
+TEST_CASE("parts: streams side by side of a long reduction") {
+  const Plan sum = inlined(test::in("a", {1 << 20}).max(0));
   const Counted c = propose(suggest_parts, sum, 0, test::target());
   CHECK(c.proposals.size() == 2);
   CHECK(c.legal == 2);
-  CHECK(propose(suggest_parts, inlined(test::in("a", {1000}).sum(0)), 0, test::target()).proposals.empty());
-  const Plan columns = inlined(test::in("a", {1 << 20, 16}).sum(0));
+  CHECK(propose(suggest_parts, inlined(test::in("a", {1000}).max(0)), 0, test::target()).proposals.empty());
+  const Plan columns = inlined(test::in("a", {1 << 20, 16}).max(0));
   CHECK(propose(suggest_parts, columns, 0, test::target()).proposals.empty());
 }
 

@@ -1,0 +1,92 @@
+#include "graph/long_sum.hpp"
+
+#include <algorithm>
+
+#include "graph/function.hpp"
+#include "graph/tensor_impl.hpp"
+
+namespace lathe::graph {
+namespace {
+
+constexpr int64_t kChain = 16;         // terms added one after the other
+constexpr int64_t kLanes = 64;         // such chains side by side, for vectors
+constexpr int64_t kOnePart = 65536;    // so few terms are one part, with as many lanes as it has
+constexpr int64_t kShort = 2 * kChain; // of so few no chains are made
+
+/// A view of x, taken of its operands where x is elementwise: nothing is stored for it.
+Tensor view_of_operands(const Tensor& x, const View& v) {
+  const NodeRef node = node_of(x);
+  if (!is_elementwise(node->op) || node->op == Op::Const) return view_op(x, v);
+  std::vector<NodeRef> sources;
+  for (const NodeRef& s : node->sources) sources.push_back(node_of(view_of_operands(wrap(s), v)));
+  return wrap(with_sources(node, std::move(sources)));
+}
+
+Tensor part_of(const Tensor& x, int axis, int64_t begin, int64_t end) {
+  std::vector<Expr> first(x.shape().size(), Expr(0)), last = x.shape();
+  first[axis] = begin;
+  last[axis] = end;
+  return view_of_operands(x, View::contiguous(x.shape()).shrink(first, last));
+}
+
+int64_t least_terms(const Tensor& x, const std::vector<int>& axes) {
+  Expr terms = 1;
+  for (const int axis : axes) terms = terms * x.shape()[axis];
+  return terms.lo();
+}
+
+Tensor sum_in_chains(const Tensor& x, std::vector<int> axes);
+
+/// a, then b, along the axis.
+Tensor joined(const Tensor& a, const Tensor& b, int axis) {
+  const std::vector<Expr> none(a.shape().size(), Expr(0));
+  std::vector<Expr> before = none, after = none;
+  before[axis] = a.shape()[axis];
+  after[axis] = b.shape()[axis];
+  return pad_zero(a, none, after) + pad_zero(b, before, none);
+}
+
+/// The last of the axes, of a static size, as [parts, kChain, lanes], of which the chain is summed. What does
+/// not fill a part joins the results as it is.
+Tensor cut_last_axis(const Tensor& x, std::vector<int> axes) {
+  const int axis = axes.back();
+  const int64_t size = x.shape()[axis].value();
+  const bool innermost = axis + 1 == x.rank(); // else other axes behind it are lanes enough
+  const int64_t lanes = !innermost ? 1 : size <= kOnePart ? size / kChain : kLanes;
+  const int64_t parts = size / (kChain * lanes), whole = parts * kChain * lanes;
+  Shape cut = x.shape(), summed = x.shape();
+  cut[axis] = parts;
+  cut.insert(cut.begin() + axis + 1, {Expr(kChain), Expr(lanes)});
+  summed[axis] = parts * lanes;
+  const Tensor chains =
+      view_of_operands(size == whole ? x : part_of(x, axis, 0, whole), View::contiguous(cut));
+  const Tensor sums = view_op(reduce_op(Op::Add, chains, {axis + 1}), View::contiguous(summed));
+  return sum_in_chains(size == whole ? sums : joined(sums, part_of(x, axis, whole, size), axis), axes);
+}
+
+Tensor sum_in_chains(const Tensor& x, std::vector<int> axes) {
+  if (least_terms(x, axes) <= kShort) return reduce_op(Op::Add, x, axes);
+  const Expr last = x.shape()[axes.back()];
+  if (last.is_const() && last.value() >= kShort) return cut_last_axis(x, std::move(axes));
+  // As many of the last axes as make a chain, then the rest.
+  std::vector<int> inner;
+  int64_t terms = 1;
+  while (!axes.empty()) {
+    const int64_t size = x.shape()[axes.back()].lo();
+    if (!inner.empty() && size * terms > kShort) break;
+    terms *= size;
+    inner.insert(inner.begin(), axes.back());
+    axes.pop_back();
+  }
+  const Tensor sums = reduce_op(Op::Add, x, inner);
+  return axes.empty() ? sums : sum_in_chains(sums, std::move(axes));
+}
+
+} // namespace
+
+Tensor sum_over(const Tensor& x, const std::vector<int>& axes, int64_t longest) {
+  if (!is_float(x.dtype()) || least_terms(x, axes) <= longest) return reduce_op(Op::Add, x, axes);
+  return with_derivative("sum", sum_in_chains(x, axes), {x});
+}
+
+} // namespace lathe::graph

@@ -1,0 +1,21 @@
+// Sums of many floats. Adding terms one after the other loses digits in proportion to their number. A long
+// sum is cut into chains of 16 terms, whose results are cut into chains again: the error is that of one chain
+// a level. docs/numbers.md states the bound.
+#pragma once
+#include <vector>
+
+#include "lathe/tensor.hpp"
+
+namespace lathe::graph {
+
+/// Terms that one running sum adds up; longer sums are cut into chains.
+constexpr int64_t kLongestSum = 8192;
+/// The same of sums of products and of a softmax's powers: cutting them would keep their terms from being
+/// computed in the loop that sums them.
+constexpr int64_t kLongestFusedSum = 65536;
+
+/// reduce_op(Op::Add, x, axes), in chains where the axes have more than `longest` elements. An axis with
+/// shape variables is never cut.
+Tensor sum_over(const Tensor& x, const std::vector<int>& axes, int64_t longest = kLongestSum);
+
+} // namespace lathe::graph
