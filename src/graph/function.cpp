@@ -1,7 +1,7 @@
 // The table of functions with derivatives of their own. The rules are written with functions that have rows
-// here themselves, so that derivatives of every order are right. Where a function has a joint with two
-// one-sided derivatives the rule takes PyTorch's choice. Arguments that would make 0 times infinity are
-// limited to a range outside of which the other factor is 0.
+// here themselves, so that derivatives of every order are right. At a joint with two one-sided
+// derivatives a rule gives their mean, which is 0 for |x|; relu has 0 there, as in PyTorch and JAX. Arguments
+// that would make 0 times infinity are limited to a range outside of which the other factor is 0.
 #include "graph/function.hpp"
 
 #include <algorithm>
@@ -25,23 +25,23 @@ Part abs(const BackwardStep& s, size_t) { return s.cotangent * argument(s).sign(
 Part relu(const BackwardStep& s, size_t) {
   return lathe::where(zero_of(s.cotangent) < argument(s), s.cotangent, zero_of(s.cotangent));
 }
+/// `below` and `above` on the two sides of `joint`, at it the mean of both, as equal operands of max share.
+Tensor joined_at(double joint, const Tensor& x, const Tensor& below, const Tensor& above) {
+  const Tensor at = number(joint, x.dtype()), half = number(0.5, x.dtype());
+  return lathe::where(x < at, below, lathe::where(at < x, above, (below + above) * half));
+}
 Part leaky_relu(const BackwardStep& s, size_t) {
-  return lathe::where(zero_of(s.cotangent) < argument(s), s.cotangent, times(s.cotangent, parameter(s)));
+  return joined_at(0, argument(s), times(s.cotangent, parameter(s)), s.cotangent);
 }
 Part elu(const BackwardStep& s, size_t) {
   const Tensor x = argument(s), zero = zero_of(x);
   const Tensor below = times(lathe::where(zero < x, zero, x).exp(), parameter(s));
-  return s.cotangent * lathe::where(zero < x, Tensor::ones({}, x.dtype()), below);
-}
-/// Both bounds belong to the range.
-Part clamp(const BackwardStep& s, size_t) {
-  return lathe::where(argument(s) == s.value(), s.cotangent, zero_of(s.cotangent));
+  return s.cotangent * joined_at(0, x, below, Tensor::ones(x.shape(), x.dtype()));
 }
 Part hardswish(const BackwardStep& s, size_t) {
-  const Tensor x = argument(s), zero = zero_of(x), one = Tensor::ones({}, x.dtype());
-  const Tensor inside = plus(x / number(3, x.dtype()), 0.5);
-  const Tensor slope = lathe::where(x <= number(-3, x.dtype()), zero, inside);
-  return s.cotangent * lathe::where(x < number(3, x.dtype()), slope, one);
+  const Tensor x = argument(s), inside = plus(x / number(3, x.dtype()), 0.5);
+  const Tensor up_to_3 = joined_at(-3, x, Tensor::zeros(x.shape(), x.dtype()), inside);
+  return s.cotangent * joined_at(3, x, up_to_3, Tensor::ones(x.shape(), x.dtype()));
 }
 /// The square root of a sum of squares; at 0 it has a joint in every direction.
 Part distance(const BackwardStep& s, size_t) {
@@ -101,7 +101,7 @@ Part gelu_tanh(const BackwardStep& s, size_t) {
 
 constexpr FunctionRule kRules[] = {
     {"abs", 1, &abs},
-    {"clamp", 1, &clamp},
+
     {"constant", 0, nullptr},
     {"cosh", 1, &cosh},
     {"distance", 1, &distance},

@@ -257,7 +257,7 @@ Tensor Tensor::clamp(std::optional<double> low, std::optional<double> high) cons
   Tensor result = *this;
   if (low) result = maximum(result, number(is_float(dtype()) ? *low : std::ceil(*low), dtype()));
   if (high) result = minimum(result, number(is_float(dtype()) ? *high : std::floor(*high), dtype()));
-  return is_float(dtype()) ? with_derivative("clamp", result, {*this}) : result;
+  return result;
 }
 
 Tensor Tensor::cast(DType to) const { return to == dtype() ? *this : wrap(graph::cast(node_of(*this), to)); }

@@ -58,16 +58,20 @@ const std::vector<Case>& cases() {
       {"round", [](const Tensor& x) { return x.round(); }, zero, zero},
       {"relu", [](const Tensor& x) { return x.relu(); }, [](double x) { return double(x > 0); }, zero},
       {"leaky_relu", [](const Tensor& x) { return x.leaky_relu(0.25); },
-       [](double x) { return x > 0 ? 1 : 0.25; }, zero},
+       [](double x) { return x > 0    ? 1
+                             : x == 0 ? 0.625
+                                      : 0.25; }, zero},
       {"elu", [](const Tensor& x) { return x.elu(0.5); },
-       [](double x) { return x > 0 ? 1 : 0.5 * std::exp(x); },
-       [](double x) { return x > 0 ? 0 : 0.5 * std::exp(x); }},
+       [](double x) { return x > 0    ? 1
+                             : x == 0 ? 0.75
+                                      : 0.5 * std::exp(x); }, nullptr},
       {"clamp", [](const Tensor& x) { return x.clamp(-3, 0.25); },
-       [](double x) { return double(-3 <= x && x <= 0.25); }, zero},
+       [](double x) { return x == -3 || x == 0.25 ? 0.5 : -3 < x && x < 0.25; }, zero},
       {"hardswish", [](const Tensor& x) { return x.hardswish(); },
-       [](double x) { return x <= -3 ? 0
-                             : x < 3 ? x / 3 + 0.5
-                                     : 1; }, nullptr},
+       [](double x) {
+         return std::fabs(x) == 3 ? 0.5 + x / 4 : x < -3 ? 0 : x < 3 ? x / 3 + 0.5 : 1;
+       },
+       nullptr},
       {"square", [](const Tensor& x) { return x.square(); }, [](double x) { return 2 * x; },
        [](double) { return 2.0; }},
       {"sqrt", [](const Tensor& x) { return x.sqrt(); }, [](double x) { return 0.5 / std::sqrt(x); }, nullptr,
