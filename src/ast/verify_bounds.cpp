@@ -1,6 +1,7 @@
 // Proof that an access is in bounds. Loop extents are known to Expr; what a Load's guards add is used in two
 // ways: as facts for the prover, and by giving the guarded expression a name of its own with the guards'
-// range, which also serves indices that divide it.
+// range, which also serves indices that divide it. Where neither decides, as with quotients of quotients that
+// chains of reshapes leave, and the loops are short, all their iterations are tried.
 #include <algorithm>
 
 #include "ast/verify.hpp"
@@ -65,15 +66,77 @@ bool proves_by_naming(Expr index, Expr extent, const std::vector<Expr>& facts) {
   return false;
 }
 
+/// All assignments of some variables within their loops, one after the other, as far as `most`.
+class Iterations {
+public:
+  explicit Iterations(std::vector<Expr> vars) : vars_(std::move(vars)), values_(vars_.size(), 0) {
+    for (size_t i = 0; i < vars_.size(); ++i) { // extents may depend on loops around
+      const auto extent = vars_[i].extent();
+      std::vector<Expr> more;
+      if (extent) collect_vars(*extent, more);
+      for (Expr v : more)
+        if (std::find(vars_.begin(), vars_.end(), v) == vars_.end()) vars_.push_back(v);
+    }
+    values_.resize(vars_.size());
+  }
+
+  /// Whether `holds` in each of them; no if there are too many to try.
+  template <class F> bool all(int64_t most, const F& holds) {
+    int64_t count = 1;
+    for (size_t i = 0; i < vars_.size(); ++i) {
+      const int64_t lo = vars_[i].lo(), hi = vars_[i].hi();
+      if (lo < 0 || hi > most || (count *= hi - lo + 1) > most) return false;
+      values_[i] = lo;
+    }
+    while (true) {
+      if (are_iterations() && !holds([this](Expr e) { return value(e); })) return false;
+      size_t i = 0;
+      for (; i < vars_.size() && ++values_[i] > vars_[i].hi(); ++i) values_[i] = vars_[i].lo();
+      if (i == vars_.size()) return true;
+    }
+  }
+
+private:
+  int64_t value(Expr e) const {
+    return evaluate(e, [this](Expr var) {
+      return values_[static_cast<size_t>(std::find(vars_.begin(), vars_.end(), var) - vars_.begin())];
+    });
+  }
+  bool are_iterations() const {
+    for (size_t i = 0; i < vars_.size(); ++i)
+      if (const auto extent = vars_[i].extent(); extent && values_[i] >= value(*extent)) return false;
+    return true;
+  }
+
+  std::vector<Expr> vars_;
+  std::vector<int64_t> values_; // by variable
+};
+
+bool proves_by_trying(Expr index, Expr extent, const std::vector<Expr>& guards) {
+  constexpr int64_t kMost = 1 << 13;
+  std::vector<Expr> vars;
+  collect_vars(index, vars);
+  collect_vars(extent, vars);
+  for (Expr guard : guards) collect_vars(guard, vars);
+  return Iterations(std::move(vars)).all(kMost, [&](const auto& value) {
+    for (Expr guard : guards)
+      if (value(guard) == 0) return true;
+    const int64_t at = value(index);
+    return 0 <= at && at < value(extent);
+  });
+}
+
 } // namespace
 
 bool proves_in_bounds(Expr index, Expr extent, const std::vector<Expr>& guards) {
   if (in_range(index, extent)) return true;
   std::vector<Expr> facts;
   for (Expr guard : guards) add_facts(guard, facts);
-  if (facts.empty()) return false;
-  if (proves_nonpositive(-index, facts) && proves_nonpositive(index - extent + 1, facts)) return true;
-  return proves_by_naming(index, extent, facts);
+  if (!facts.empty()) {
+    if (proves_nonpositive(-index, facts) && proves_nonpositive(index - extent + 1, facts)) return true;
+    if (proves_by_naming(index, extent, facts)) return true;
+  }
+  return proves_by_trying(index, extent, guards);
 }
 
 } // namespace lathe::ast

@@ -69,6 +69,14 @@ TEST_CASE("bounds") {
   accepts(box("; 0 < o * 2 + i"));
   accepts(box("; o * 2 + i < 7; 0 < o * 2 + i"));
   refuses(box(""), "dimension 0 of t is not provably in [0, 2)");
+  // Remainders and quotients that no rule takes apart, tried one iteration after the other.
+  accepts("for i in 8 {\n y[i] = x[(i % 4) * 3 + 1; i % 4 < 3]\n}");
+  refuses("for i in 8 {\n y[i] = x[(i % 4) * 3 + 2; i % 4 < 3]\n}", "index (i % 4)*3 + 2");
+  accepts("for i in 8 {\n y[i] = x[((i + 5) // 3 + i) // 2; i % 5 < 4]\n}");
+  refuses("for i in 8 {\n y[i] = x[((i + 5) // 3 + i) // 2 + 3; i % 5 < 4]\n}", "dimension 0 of x");
+  // Only iterations that there are: i is 7 at most.
+  accepts(
+      "for o in 3 {\n for i in min(3, 8 - o * 3) {\n y[o * 3 + i] = x[((o * 3 + i) * 3 % 8 + o) % 8]\n }\n}");
   refuses(box("; o * 2 + i < 7"), "dimension 0 of t");
   refuses(box("; 0 <= o * 2 + i"), "dimension 0 of t");
   refuses(box("; 0 < i + 1"), "dimension 0 of t");
