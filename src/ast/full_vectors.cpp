@@ -5,6 +5,7 @@
 #include "ast/full_vectors.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <unordered_map>
 
 #include "ast/flat_index.hpp"
@@ -25,9 +26,23 @@ std::optional<Expr> first_element(const Buffer& buffer, const std::vector<Expr>&
   return substitute(flat, {{lanes.var, 0}});
 }
 
-/// Whether none of the elements from first + extent up to first + width is among the others.
+/// Whether `first` takes values that lie at least `width` apart, or one alone.
+bool steps_over(Expr first, int width) {
+  std::vector<Expr> vars;
+  collect_vars(first, vars);
+  int64_t apart = 0;
+  for (Expr var : vars) {
+    const auto stride = stride_of(first, var);
+    if (!stride || !stride->is_const()) return false;
+    apart = std::gcd(apart, stride->value());
+  }
+  return apart == 0 || apart >= width;
+}
+
+/// Whether none of the elements from first + extent up to first + width is among the others. The loops around
+/// may go through several such beginnings, and what one iteration fills may be another's.
 bool misses(Expr first, Expr extent, int width, const Span& others) {
-  if (others.first == first) return proves_le(others.count, extent);
+  if (others.first == first) return proves_le(others.count, extent) && steps_over(first, width);
   if (!others.first.is_const() || !first.is_const()) return false;
   return proves_le(others.first + others.count, first + extent) || proves_le(first + width, others.first);
 }

@@ -21,11 +21,15 @@ std::optional<Operand> CFamily::load_column(const ast::BufferRef& buffer, Expr s
     return out;
   }
   std::vector<std::string> rows;
+  int common =
+      lanes; // columns that all rows have: the lanes past them are variables of their own, or nothing
   for (int i = 0; i < chunk.active; ++i) {
     const auto slice = slices->find(first + i * row);
     if (slice == slices->end() || slice->second.lanes != lanes) return {};
+    common = std::min(common, slice->second.active);
     rows.push_back(slice->second.name);
   }
+  if (start.value() - first >= common) return {};
   rows.resize(lanes, rows.front());
   const std::string type = ops_.type_of(out);
   const auto columns =
@@ -33,7 +37,7 @@ std::optional<Operand> CFamily::load_column(const ast::BufferRef& buffer, Expr s
                  [&](const std::string& x, const std::string& y, const std::vector<int>& pick) {
                    return local(type, dialect_.shuffle(x, y, pick, buffer->dtype));
                  });
-  for (int i = 0; i < lanes; ++i) columns_[{buffer->id, first + i, row, lanes, chunk.active}] = columns[i];
+  for (int i = 0; i < common; ++i) columns_[{buffer->id, first + i, row, lanes, chunk.active}] = columns[i];
   out.text = columns_.at({buffer->id, start.value(), row, lanes, chunk.active});
   return out;
 }

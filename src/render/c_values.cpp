@@ -131,6 +131,7 @@ Operand CFamily::value(const ast::ValueRef& root, const Chunk* chunk) {
     add(fmt::format("{} = {};", name, ops_.apply(Op::Where, v->dtype, {condition, chosen, out}).text));
     --indent_;
     add("}");
+    columns_.clear(); // those made in the block have no names after it
     memo.emplace(v.get(), std::move(out));
   }
   return memo.at(root.get());

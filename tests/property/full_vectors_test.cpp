@@ -147,3 +147,31 @@ TEST_CASE("a loop that also writes memory, or gathers within registers, keeps it
     CHECK(partial_loops(full) == partial_loops(k));
   }
 }
+
+TEST_CASE(
+    "rows closer together than a vector keep their ends: the next row's iteration reads what it would fill") {
+  for (const auto& [apart, filled] : {std::pair(3, false), std::pair(4, true), std::pair(5, true)}) {
+    const Kernel k = parse(fmt::format(R"(kernel k(x: f32[8] in, y: f32[64] out) {{
+  alloc a: f32[20] register {{
+    for z in 20 {{
+      a[z] = 0:f32
+    }}
+    for r in 2 {{
+      for i in 4 {{
+        for l in 3 vector(4) {{
+          a[i * {0} + l] += 1:f32
+        }}
+        for v in 3 vector(4) {{
+          y[r * 32 + i * 4 + v] = a[i * {0} + v]
+        }}
+      }}
+    }}
+  }}
+}})",
+                                       apart)),
+                 full = fill_vectors(k);
+    CAPTURE(print(full));
+    CHECK(run(full) == run(k));
+    CHECK(partial_loops(full) == (filled ? 0 : 1));
+  }
+}

@@ -23,7 +23,8 @@ inline size_t bytes_of(const ast::Buffer& buffer) {
   return static_cast<size_t>(n);
 }
 
-inline Memory random_inputs(const lower::Program& program, uint64_t seed) {
+/// Realised tensors have their own values. `whole`: numbers of which sums and products are exact.
+inline Memory random_inputs(const lower::Program& program, uint64_t seed, bool whole = false) {
   std::mt19937_64 random(seed);
   std::uniform_real_distribution<double> real(-1, 1);
   Memory memory;
@@ -31,9 +32,14 @@ inline Memory random_inputs(const lower::Program& program, uint64_t seed) {
     auto& bytes = memory[input.buffer->name];
     bytes.resize(bytes_of(*input.buffer));
     const DType dtype = input.buffer->dtype;
+    if (const auto& data = std::get<graph::InputAttr>(input.node->attr).data) {
+      std::memcpy(bytes.data(), data->data(), bytes.size());
+      continue;
+    }
     for (size_t i = 0; i < bytes.size(); i += size_of(dtype)) {
-      const Scalar value = is_float(dtype) ? Scalar::of_float(dtype, real(random))
-                                           : Scalar::of_int(dtype, static_cast<int64_t>(random() % 6));
+      const Scalar value = whole             ? Scalar::of_int(dtype, static_cast<int64_t>(1 + random() % 3))
+                           : is_float(dtype) ? Scalar::of_float(dtype, real(random))
+                                             : Scalar::of_int(dtype, static_cast<int64_t>(random() % 6));
       value.to_memory(&bytes[i]);
     }
   }
@@ -117,6 +123,42 @@ inline std::string difference(const lower::Program& program, const Memory& got, 
     }
   }
   return {};
+}
+
+/// As above, bit by bit.
+inline std::string exact_difference(const lower::Program& program, const Memory& got, const Memory& want) {
+  for (const auto& output : program.outputs) {
+    const ast::Buffer& buffer = *program.stages[output.stage].buffer;
+    const auto &g = got.at(buffer.name), &w = want.at(buffer.name);
+    const size_t size = size_of(buffer.dtype);
+    for (size_t i = 0; i < w.size(); i += size)
+      if (std::memcmp(&g[i], &w[i], size) != 0)
+        return output.name + "[" + std::to_string(i / size) + "] is " +
+               to_string(Scalar::from_memory(buffer.dtype, &g[i])) + ", expected " +
+               to_string(Scalar::from_memory(buffer.dtype, &w[i]));
+  }
+  return {};
+}
+
+/// `memory` of a program, by the names that another one has for the same inputs and outputs: a move that
+/// rewrites the graph numbers stages anew, and may bring realised tensors of its own.
+inline Memory renamed(const Memory& memory, const lower::Program& from, const lower::Program& to) {
+  Memory out;
+  for (const auto& input : to.inputs) {
+    auto& bytes = out[input.buffer->name];
+    if (const auto& data = std::get<graph::InputAttr>(input.node->attr).data) {
+      const auto* start = static_cast<const unsigned char*>(data->data());
+      bytes.assign(start, start + bytes_of(*input.buffer));
+      continue;
+    }
+    for (const auto& same : from.inputs)
+      if (same.node == input.node) bytes = memory.at(same.buffer->name);
+  }
+  for (size_t k = 0; k < to.outputs.size(); ++k) {
+    const auto known = memory.find(from.stages[from.outputs[k].stage].buffer->name);
+    if (known != memory.end()) out[to.stages[to.outputs[k].stage].buffer->name] = known->second;
+  }
+  return out;
 }
 
 /// How the outputs of the plan, interpreted and compiled, differ from those of the plan without moves; empty

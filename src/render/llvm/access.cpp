@@ -18,7 +18,7 @@ constexpr uint32_t kAddress = 0x2000, kMovedUp = 0x5000, kZeros = 0x6000; // bes
 /// such accesses let it stay in registers.
 bool reaches_whole(const ast::Buffer& buffer, Expr first, int lanes) {
   return buffer.scope == ast::Scope::Register && first.lo() >= 0 &&
-         first.hi() + lanes <= num_elements(buffer.shape).hi() + kWidestLanes;
+         first.hi() <= num_elements(buffer.shape).hi() + kWidestLanes - lanes; // no sum with what may be huge
 }
 
 std::vector<int> reversed(int lanes) {
@@ -230,6 +230,9 @@ void FunctionEmitter::ask_for(const ast::Buffer& buffer, Expr first, int64_t ahe
 
 /// One lane from each row of a tile in registers: as many rows as lanes are transposed at once, and all their
 /// columns remembered as loads of this level, till the buffer is written. Null if the lanes lie otherwise.
+/// A row that begins inside the buffer is read whole, however little of it is inside: the buffer reaches far
+/// enough. Only a row that begins past its end has nothing that a lane could want, so that a mask leaves out
+/// its lane.
 Value* FunctionEmitter::read_column(const ast::Buffer& buffer, const Lanes& lanes, int level) {
   if (buffer.scope != ast::Scope::Register || buffer.dtype == DType::Bool) return nullptr;
   if (!lanes.stride || !lanes.stride->is_const() || !lanes.base.is_const()) return nullptr;
@@ -244,7 +247,7 @@ Value* FunctionEmitter::read_column(const ast::Buffer& buffer, const Lanes& lane
   if (Value* column = known(base, row)) return column;
   std::vector<Value*> rows;
   for (int64_t start = first; start < first + lanes_ * row; start += row) {
-    if (start + lanes_ > elements) { // a lane that a mask leaves out
+    if (start >= elements) {
       rows.push_back(llvm::Constant::getNullValue(rows.at(0)->getType()));
       continue;
     }

@@ -110,6 +110,7 @@ Placed FunctionEmitter::jump(const ast::Detour& detour, Known& known) {
   Value* otherwise = widened(known.at(detour.where->sources[2].get()));
   const bool vector = condition.value->getType()->isVectorTy();
   Value* any = vector ? b_.CreateOrReduce(condition.value) : condition.value;
+  any = b_.CreateFreeze(any); // lanes past a loop's end may hold anything, and no jump may depend on that
   llvm::BasicBlock* before = b_.GetInsertBlock();
   auto* body = llvm::BasicBlock::Create(state_.context, "detour", function_);
   auto* after = llvm::BasicBlock::Create(state_.context, "after", function_);
