@@ -12,6 +12,7 @@ struct NamedProgram {
   std::string name;
   NamedTensors outputs;
   int64_t reduction_length; // the longest chain of sums: the tolerance's unit
+  bool whole = false;       // to be run on small whole numbers, and compared bit by bit
 };
 
 inline std::vector<NamedProgram> small_programs() {
@@ -69,6 +70,57 @@ inline std::vector<NamedProgram> small_programs() {
        {{"y", in("x", {1, 3, 7, 6}).conv2d(constant({10, 3, 3, 2}), constant({10}), {.padding = {1}})}},
        18});
   out.push_back({"half", {{"y", (in("a", {3, 19}, DType::F16) + in("b", {19}, DType::F16)).relu()}}, 1});
+  return out;
+}
+
+/// Those that moves can rewrite: convolutions for Winograd's filtering, products for Strassen's algorithm,
+/// values in between that may be stored in another order.
+inline std::vector<NamedProgram> rewritable_programs() {
+  const auto in = [](const char* name, Shape shape) { return Tensor::input(name, shape); };
+  std::vector<NamedProgram> out;
+  {
+    const Tensor x = in("x", {1, 4, 6, 8});
+    const Tensor y = x.conv2d(in("v", {6, 4, 3, 3}), in("b", {6}), {.padding = {1}}).relu();
+    // The filtering's own rounding is some times that of the direct sums.
+    out.push_back(
+        {"two convolutions", {{"y", y.conv2d(in("w", {3, 6, 3, 3}), {}, {.padding = {1}})}}, 8 * 90});
+    const Tensor z = (x * in("s", {4, 1, 1}) + in("t", {4, 1, 1})).relu();
+    out.push_back({"a convolution between maps",
+                   {{"y", (z.conv2d(in("w", {5, 4, 1, 1}), in("c", {5})).relu() * 2.0).mean(Axes{2, 3})}},
+                   48});
+  }
+  {
+    const Tensor product = in("a", {12, 8}).matmul(in("b", {8, 20}));
+    out.push_back({"halves", {{"y", (product + in("c", {20})).matmul(in("d", {20, 4}))}}, 20, true});
+  }
+  return out;
+}
+
+/// Sums of 10^5 terms, exact: a term too many or too few, or a block of them, shows.
+inline std::vector<NamedProgram> long_sums() {
+  constexpr int64_t n = 100'003;
+  const auto in = [](const char* name, Shape shape, DType dtype = DType::F32) {
+    return Tensor::input(name, shape, dtype);
+  };
+  std::vector<NamedProgram> out;
+  out.push_back({"long sum", {{"y", in("x", {n}).sum()}}, n, true});
+  out.push_back({"long sum of products", {{"y", in("a", {2, n}).matmul(in("b", {n}))}}, n, true});
+  out.push_back({"long columns", {{"y", (in("a", {n, 3}, DType::F64) + 1.0).sum(Axes{0})}}, n, true});
+  out.push_back({"long sum of bytes", {{"y", in("a", {n}, DType::U8).sum()}}, n, true});
+  return out;
+}
+
+/// Elementwise functions, padded rows cut anew, sums and maxima of each dtype.
+inline std::vector<NamedProgram> programs_of_all_dtypes() {
+  std::vector<NamedProgram> out;
+  for (int i = 0; i < kDTypeCount; ++i) {
+    const auto dtype = static_cast<DType>(i);
+    const Tensor a = Tensor::input("a", {7, 19}, dtype), b = Tensor::input("b", {19}, dtype);
+    const Tensor mixed = dtype == DType::Bool ? (a ^ b) | a.flip(Axes{0}) : a * b + a.flip(Axes{0});
+    const Tensor cut = mixed.pad({{1, 0}, {0, 0}}).reshape({19, 8});
+    const std::string name = std::string("all of ") + to_string(dtype);
+    out.push_back({name, {{"sum", cut.sum(Axes{0})}, {"max", cut.max(Axes{1})}}, 19, true});
+  }
   return out;
 }
 

@@ -14,6 +14,24 @@ namespace lathe::test {
 using search::Move;
 using search::MoveKind;
 
+/// Of all kinds of moves: what parse_move() says that it knows.
+inline std::vector<std::string> move_names() {
+  std::string known;
+  try {
+    search::parse_move("?()");
+  } catch (const Error& error) {
+    known = error.what();
+  }
+  const std::string before = "one of ";
+  known.erase(0, known.find(before) + before.size());
+  std::vector<std::string> names;
+  for (size_t at = 0, end = 0; end != std::string::npos; at = end + 2) {
+    end = known.find(", ", at);
+    names.push_back(known.substr(at, end == std::string::npos ? end : end - at));
+  }
+  return names;
+}
+
 struct LoopNames {
   std::vector<std::string> all;                 // every loop of the plan
   std::vector<std::vector<std::string>> chains; // loops of perfect nests, outermost first
@@ -37,8 +55,13 @@ class Walker {
 public:
   Walker(uint64_t seed, const search::Target& target) : random_(seed), target_(target) {}
 
-  /// Tries `attempts` random moves on the plan, and keeps those that are legal.
+  /// Tries `attempts` random moves on the plan, and keeps those that are legal. Half of the walks begin with
+  /// some that rewrite the graph, which nothing else may come before.
   search::Plan walk(search::Plan plan, int attempts) {
+    if (!plan.history && random_() % 2)
+      for (int i = 0; i < kRewrites; ++i)
+        if (auto applied = search::apply(plan, propose_rewrite(plan), target_); applied.plan)
+          plan = std::move(*applied.plan);
     for (int i = 0; i < attempts; ++i)
       if (auto applied = search::apply(plan, propose(plan), target_); applied.plan)
         plan = std::move(*applied.plan);
@@ -46,7 +69,21 @@ public:
   }
 
 private:
+  static constexpr int kRewrites = 12; // attempts
+
   template <class T> const T& pick(const std::vector<T>& from) { return from[random_() % from.size()]; }
+
+  Move propose_rewrite(const search::Plan& plan) {
+    std::vector<std::string> names;
+    for (const auto& stage : plan.program->stages) names.push_back(stage.buffer->name);
+    std::shuffle(names.begin(), names.end(), random_);
+    names.resize(random_() % 4 ? 1 : std::min<size_t>(2, names.size()));
+    switch (random_() % 3) {
+    case 0: return {MoveKind::Winograd, names, {random_() % 2 ? 2 : 4}};
+    case 1: return {MoveKind::Strassen, names, {random_() % 2 ? 1 : 2}};
+    default: return {MoveKind::Innermost, names, {static_cast<int64_t>(random_() % 4)}};
+    }
+  }
 
   Move propose(const search::Plan& plan) {
     LoopNames loops;
