@@ -14,10 +14,12 @@ if(CMAKE_SCRIPT_MODE_FILE)
   return()
 endif()
 
+# Whole rooms: all that src/search may include (tests/unit/floors_test.cpp), and src/compile, which says what is searched
+# and for which target. unit/search_sources_test walks the real includes and objects to a file that is not here.
 set(search_sources "")
-foreach(room core view graph ast lower search)
-  set(folder ${CMAKE_CURRENT_SOURCE_DIR}/src/${room})
-  file(GLOB files CONFIGURE_DEPENDS ${folder}/*.?pp ${folder}/*.def)
+foreach(folder include/lathe src/core src/view src/graph src/ast src/lower src/render src/search src/compile)
+  set(folder ${CMAKE_CURRENT_SOURCE_DIR}/${folder})
+  file(GLOB_RECURSE files CONFIGURE_DEPENDS ${folder}/*.?pp ${folder}/*.def)
   list(APPEND search_sources ${files})
 endforeach()
 set(search_sources_list ${CMAKE_BINARY_DIR}/generated/search_sources.txt)

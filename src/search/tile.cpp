@@ -157,18 +157,24 @@ private:
     for (size_t i = 0; i + 1 < tile.size(); ++i) moves_.push_back(move_unroll(tile[i]));
   }
 
+  /// The next tile along the lanes may ask for what it reads of this operand.
+  bool is_asked_for(const TileProblem::Operand& operand) const {
+    return operand.packable && !operand.constant && operand.out_strides[c_.vector] != 0;
+  }
+
   /// The reducing loop that asks for what the next tile along the lanes reads: where the tiles of rows are
   /// more than the lines of one step, a few steps are asked for at once, so that most tiles ask for as much.
   std::string cut_for_hints(std::vector<std::string>& reduce, const std::string& spread) {
     const std::string last = reduce.back();
-    const bool asks = std::any_of(p_.operands.begin(), p_.operands.end(), [&](const auto& o) {
-      return o.packable && !o.constant && o.out_strides[c_.vector] != 0;
-    });
+    const bool asks = std::any_of(p_.operands.begin(), p_.operands.end(),
+                                  [&](const auto& operand) { return is_asked_for(operand); });
     if (c_.hint_streams == 0 || !asks || spread.empty() || p_.fused() || p_.reduce.size() != 1) return last;
     const int64_t whole = p_.reduce[0].extent;
     const int64_t extent = c_.reduce_block > 0 ? std::min(c_.reduce_block, whole) : whole;
-    const int64_t lines = std::max<int64_t>(1, int64_t{p_.lanes} * c_.vectors *
-                                                   static_cast<int64_t>(sizeof(float)) / kCacheLine);
+    int64_t bytes = 1; // of one element, of the widest operand that is asked for
+    for (const auto& operand : p_.operands)
+      if (is_asked_for(operand)) bytes = std::max(bytes, operand.element_bytes);
+    const int64_t lines = std::max<int64_t>(1, int64_t{p_.lanes} * c_.vectors * bytes / kCacheLine);
     const int64_t evenly = std::max<int64_t>(1, trips(spread) / lines);
     if (evenly == 1) return last;
     const auto steps = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(evenly)));
@@ -184,11 +190,12 @@ private:
   void prefetch(const std::string& ahead, const std::string& spread, const std::string& at) {
     if (c_.hint_streams == 0 || ahead.empty() || spread.empty()) return;
     for (const auto& operand : p_.operands) {
-      if (!operand.packable || operand.constant || operand.out_strides[c_.vector] == 0) continue;
+      if (!is_asked_for(operand)) continue;
+      const auto bytes = static_cast<double>(operand.element_bytes);
       std::string next = ahead;
       for (size_t i = 0; i < p_.out.size(); ++i)
         if (static_cast<int>(i) != c_.vector && static_cast<int>(i) != c_.rows &&
-            operand.out_strides[i] != 0 && std::abs(operand.out_strides[i]) * sizeof(float) <= kSmallOperand)
+            operand.out_strides[i] != 0 && std::abs(operand.out_strides[i]) * bytes <= kSmallOperand)
           next = nest_name(p_.out[i]);
       moves_.push_back(move_prefetch_tile(p_.stage, operand.buffer, next, spread, at, c_.hint_streams));
     }
@@ -250,17 +257,18 @@ private:
       if (reused == outside.begin()) continue;
       if (reused != outside.end())
         moves_.push_back(move_prefetch_tile(p_.stage, copy, *(reused - 1), *reused, at, c_.hint_streams));
-      else if (const std::string ahead = read_once_by(outside); !ahead.empty())
+      else if (const std::string ahead = read_once_by(outside, operand); !ahead.empty())
         moves_.push_back(move_prefetch_tile(p_.stage, copy, ahead, at, at, c_.hint_streams));
     }
   }
 
   /// Of loops that all read a constant on and on: the innermost whose iterations read enough to be asked for
   /// in several streams. Empty if that is too much to lie in a near cache twice.
-  std::string read_once_by(const std::vector<std::string>& outside) const {
+  std::string read_once_by(const std::vector<std::string>& outside,
+                           const TileProblem::Operand& operand) const {
     if (outside.empty()) return {};
     int64_t bytes =
-        sizeof(float) * std::min<int64_t>(p_.out[c_.vector].extent, int64_t{p_.lanes} * c_.vectors);
+        operand.element_bytes * std::min<int64_t>(p_.out[c_.vector].extent, int64_t{p_.lanes} * c_.vectors);
     for (const auto& r : p_.reduce) bytes *= r.extent;
     size_t k = outside.size() - 1;
     while (bytes < kLeastAhead && k > 0) bytes *= trips(outside[k--]);
@@ -375,7 +383,12 @@ bool read_tile_problem(const Features& f, const Leaf& update, const lower::Progr
   for (int a = update.first; a < update.store; ++a) {
     const AccessInfo& access = f.accesses[a];
     const std::string& name = f.buffers[access.buffer].buffer->name;
-    TileProblem::Operand operand{name, !access.random, find_constant(program, name) != nullptr, {}, {}};
+    TileProblem::Operand operand{name,
+                                 !access.random,
+                                 find_constant(program, name) != nullptr,
+                                 f.buffers[access.buffer].element_bytes,
+                                 {},
+                                 {}};
     for (int l : out_loops) operand.out_strides.push_back(f.stride(access, l));
     for (int l : reduce_loops) operand.reduce_strides.push_back(f.stride(access, l));
     // A buffer that is read at two places has no single copy.

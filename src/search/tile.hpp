@@ -24,6 +24,7 @@ struct TileProblem {
     std::string buffer;
     bool packable;
     bool constant; // its copy is made once: it costs nothing, and any layout is as good as another
+    int64_t element_bytes;
     std::vector<double> out_strides, reduce_strides; // along Loops below
   };
   std::string stage;

@@ -1,9 +1,12 @@
 # Tests of the house as a whole: its floors, its pages, its package, and what it promises of whole programs.
 lathe_test(unit/floors_test core)
+lathe_test(unit/search_sources_test core)
 lathe_test(golden/ops_page_test core)
-foreach(target unit_floors_test golden_ops_page_test)
+foreach(target unit_floors_test unit_search_sources_test golden_ops_page_test)
   target_compile_definitions(${target} PRIVATE LATHE_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
 endforeach()
+target_compile_definitions(unit_search_sources_test PRIVATE
+  LATHE_SEARCH_SOURCES="${CMAKE_BINARY_DIR}/generated/search_sources.txt")
 
 if(LATHE_HAS_LLVM)
   set(default_device cpu)

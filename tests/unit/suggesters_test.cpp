@@ -7,6 +7,7 @@
 #include "search/features.hpp"
 #include "search/make_move.hpp"
 #include "search/suggest.hpp"
+#include "search/tile.hpp"
 #include "support/search_programs.hpp"
 
 using namespace lathe;
@@ -360,4 +361,50 @@ TEST_CASE("opencl: work-groups, work-items and local memory where the target has
     for (const Move& m : p.moves)
       local |= m.kind == MoveKind::Pack && m.names.back() == "local" && apply(plan, p.moves, target).plan;
   CHECK(local);
+}
+
+TEST_CASE("a tile's operands are as wide as their elements") {
+  for (const DType dtype : {DType::I8, DType::F16, DType::BF16, DType::F32, DType::F64}) {
+    const std::string name = to_string(dtype);
+    CAPTURE(name);
+    const Tensor a = Tensor::input("a", {128, 64}, dtype), b = Tensor::input("b", {64, 96}, dtype);
+    // What f16 and bf16 are multiplied in is f32: the suggester may leave that a stage of its own.
+    Plan plan = initial_plan(test::lowered(a.matmul(b)));
+    for (bool more = true; more;) {
+      more = false;
+      for (const lower::Stage& stage : plan.program->stages)
+        if (Applied next = apply(plan, move_inline(stage.buffer->name), test::target()); next.plan) {
+          plan = std::move(*next.plan);
+          more = true;
+        }
+    }
+    const ast::Kernel& kernel = plan.kernels[reduction_of(plan)]->kernel;
+    Features features;
+    read_features(kernel, test::target(), features);
+    const auto problems = read_tile_problems(features, *plan.program, kernel, test::target());
+    REQUIRE(problems.size() == 1);
+    REQUIRE(problems[0].operands.size() == 2);
+    for (const auto& operand : problems[0].operands) CHECK(operand.element_bytes == size_of(dtype));
+  }
+}
+
+TEST_CASE("hints ask for whole lines, whatever the dtype") {
+  const auto step = [](int lanes, int64_t bytes) {
+    TileProblem p;
+    p.stage = "t0";
+    p.lanes = lanes;
+    p.out = {{"t0.i0", "", 128, 128, 512}, {"t0.i1", "", 512, 512, 1}};
+    p.reduce = {{"t0.r2", "", 512, 512, 0}};
+    p.operands = {{"a", true, false, bytes, {512, 0}, {1}}, {"b", true, false, bytes, {0, 1}, {512}}};
+    TileChoice c;
+    c.vector = 1, c.rows = 0, c.vectors = 2, c.height = 8, c.hint_streams = 1;
+    int64_t factor = 0;
+    for (const Move& m : tile_moves(p, c).moves)
+      if (m.kind == MoveKind::Split && m.names[0] == "t0.r2") factor = m.numbers[0];
+    return factor;
+  };
+  // Sixteen tiles of rows share the lines that one step of the next tile reads: two, or one of f16.
+  CHECK(step(16, 4) == 8);
+  CHECK(step(8, 8) == 8);
+  CHECK(step(16, 2) == 16);
 }
