@@ -48,7 +48,8 @@ class Kernel {
   std::string ast() const;                            ///< the scheduled loop AST, printed
   std::vector<std::string> moves() const;             ///< the schedule
   double predicted_seconds() const;                   ///< by the cost model
-  /// Runs it. Error(Name) for a missing, unknown or doubled name, Error(Value) for a wrong size or a shape value out of bounds.
+  /// Runs it. Error(Name) for a missing, unknown or doubled name, Error(Value) for a wrong size, a shape value out of bounds
+  /// or memory of a written parameter that overlaps another's.
   void launch(const Query& query) const;
 
   struct Impl;
@@ -106,6 +107,8 @@ class Executable {
   NamedTensors operator()(const NamedTensors& inputs) const;
   /// As above into memory of the caller's: row-major, of the outputs' sizes. On host devices nothing is
   /// allocated or copied, but for outputs that are only views of inputs: those are copied element by element.
+  /// Inputs may share memory. An output may overlap inputs, wholly or in part, on every device: it is computed
+  /// elsewhere and copied to its place at the end. Error(Value) naming both if two outputs overlap.
   void run(const std::map<std::string, const void*>& inputs, const std::map<std::string, void*>& outputs,
            const std::map<std::string, int64_t>& shape_values = {}) const;
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "compile/aliases.hpp"
 #include "compile/executable_impl.hpp"
 #include "graph/tensor_impl.hpp"
 #include "lathe/error.hpp"
@@ -176,7 +177,9 @@ void Executable::run(const std::map<std::string, const void*>& inputs,
     need(output.declared, output.moved ? static_bytes(output.declared) : frame->bytes[output.slot], data);
     frame->outputs[k] = data;
   });
+  const pipeline::PrivateOutputs outputs_apart(impl, *frame);
   impl.run(*frame);
+  outputs_apart.copy_back();
 }
 
 std::vector<Kernel> Executable::kernels() const { return impl_->kernels; }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "compile/aliases.hpp"
 #include "compile/kernel_impl.hpp"
 #include "compile/shape_values.hpp"
 #include "lathe/error.hpp"
@@ -102,6 +103,13 @@ void Kernel::launch(const Query& query) const {
     if (!b->data)
       throw Error(ErrorKind::Value,
                   fmt::format("{}: parameter {} is bound to null, expected memory", where, param.name));
+    for (size_t other = 0; other < p; ++other)
+      if ((param.written || k.params[other].written) &&
+          pipeline::overlap(b->data, b->bytes, bound[other]->data, bound[other]->bytes))
+        throw Error(ErrorKind::Value,
+                    fmt::format("{}: the memory of parameter {} overlaps that of {}, expected "
+                                "memory of its own where one of them is written",
+                                where, param.name, k.params[other].name));
     buffers.push_back(k.device->is_host() ? k.device->wrap(b->data, b->bytes) : k.device->allocate(b->bytes));
     if (!k.device->is_host()) buffers.back()->upload(0, b->data, b->bytes);
     slices.push_back({buffers.back().get(), 0, b->bytes});

@@ -2,6 +2,7 @@
 lathe_test(unit/lower_test core view graph ast lower)
 lathe_test(unit/memory_plan_test core view graph ast lower)
 lathe_test(unit/runtime_test)
+lathe_test(unit/alias_test)
 lathe_test(unit/compile_test)
 lathe_test(unit/kernel_order_test)
 lathe_test(unit/object_cache_test)
