@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "compile/tolerance.hpp"
+
 namespace lathe::bench {
 
 Matrix matrix(const HostTensor& tensor, int64_t rows, int64_t columns, int64_t offset) {
@@ -38,18 +40,16 @@ Matrix attention(const Matrix& q, const Matrix& k, const Matrix& v) {
   return softmax_rows(q * k.transpose() / std::sqrt(static_cast<double>(q.cols()))) * v;
 }
 
-double epsilon(DType dtype) {
-  switch (dtype) {
-  case DType::F64: return 0x1p-52;
-  case DType::F32: return 0x1p-23;
-  case DType::F16: return 0x1p-10;
-  case DType::BF16: return 0x1p-7;
-  default: return 0;
-  }
-}
+double epsilon(DType dtype) { return is_float(dtype) ? 2 * pipeline::unit_roundoff(dtype) : 0; }
 
 double sum_tolerance(DType dtype, int64_t terms) {
-  return 8 * epsilon(dtype) * std::sqrt(static_cast<double>(terms));
+  if (!is_float(dtype)) return 0;
+  // The sizes of a sum's terms, as a multiple of a typical result's; and what f16 and bf16 round on the way,
+  // whose sums are kept in f32.
+  constexpr double kSize = 16, kStored = 16;
+  const DType kept = is_half(dtype) ? DType::F32 : dtype;
+  return pipeline::sum_error(kept, static_cast<double>(terms), kSize) +
+         (is_half(dtype) ? kStored * epsilon(dtype) : 0);
 }
 
 } // namespace lathe::bench

@@ -234,7 +234,9 @@ private:
     make_room(bytes);
     const int64_t id = next_id_++;
     Message m(WorkerMessage::Case);
-    m.add(id).add(ast::print(reference->kernel));
+    const KernelPlanRef canonical = search::unscheduled(*program_, kernel);
+    check_parameters(canonical->kernel, reference->kernel);
+    m.add(id).add(ast::print(canonical->kernel)).add(ast::print(reference->kernel));
     for (const Expr var : reference->kernel.shape_vars) m.add(values_.evaluate(var));
     for (size_t i = 0; i < copies.size(); ++i)
       m.add(copies[i]).add(int64_t{callers_.contains(reference->kernel.params[i].buffer->id)});
@@ -260,6 +262,15 @@ private:
     known = &cases_.emplace(key, KnownCase{id, bytes, id, {}}).first->second;
     for (const ast::Param& param : reference->kernel.params) known->buffers.push_back(param.buffer->id);
     return "";
+  }
+
+  static void check_parameters(const ast::Kernel& canonical, const ast::Kernel& reference) {
+    const auto same = [](const ast::Param& a, const ast::Param& b) {
+      return a.buffer->id == b.buffer->id && a.written == b.written;
+    };
+    if (!std::equal(canonical.params.begin(), canonical.params.end(), reference.params.begin(),
+                    reference.params.end(), same))
+      throw InternalError("a reordered kernel has other parameters than before");
   }
 
   /// Of each parameter: a run finds it as far away as in the program. Constants come after all others' of the

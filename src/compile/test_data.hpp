@@ -1,4 +1,4 @@
-// Inputs to measure kernels on, and whether two results agree.
+// Inputs to measure kernels on.
 #pragma once
 #include <string>
 #include <vector>
@@ -14,18 +14,19 @@ struct TestRange {
   int64_t below = 0;
   /// Floats: a sum that nearly vanishes is lost to rounding, and a quotient by it more so.
   bool positive = false;
+  /// Floats are whole numbers from 1 to this, some of them negative: sums of their products are exact in any
+  /// order, so that a single term too many shows among millions. 0: real numbers.
+  int64_t whole = 0;
 };
+/// Real numbers, for any kernel.
 TestRange test_range(const ast::Kernel& kernel, const ShapeValues& values);
+/// For checking what a canonical kernel's schedules compute.
+TestRange checking_range(const ast::Kernel& canonical, const ShapeValues& values);
 
-/// Reproducible values for a buffer: floats in [-1, 1), or in (0, 1] if positive, bools, integers in [0, 8)
-/// or in [0, below).
+/// Reproducible values for a buffer: floats in [-1, 1), in (0, 1] if positive, or whole, three in four of
+/// them positive; bools, integers in [0, 8) or in [0, below).
 std::vector<unsigned char> test_data(const ast::Buffer& buffer, size_t bytes, const TestRange& range);
 /// Terms of the longest chain of combines into one element.
 double longest_reduction(const ast::Kernel& kernel, const ShapeValues& values);
-
-/// Empty if they agree: integers exactly, floats within what reassociating sums of that many terms may
-/// change. Else the first difference in words.
-std::string compare_values(DType dtype, const std::vector<unsigned char>& expected,
-                           const std::vector<unsigned char>& got, double reduction_length);
 
 } // namespace lathe::pipeline

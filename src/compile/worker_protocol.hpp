@@ -11,9 +11,10 @@ namespace lathe::pipeline {
 
 enum class WorkerMessage : uint8_t {
   // To the worker.
-  Setup, // device, cpu, threads, whether compiling and running overlap
-  Case,  // id, reference kernel, shape values, of each parameter how many copies take turns and whether it is
-         // the program's caller's: what candidates are checked against
+  Setup,   // device, cpu, threads, whether compiling and running overlap
+  Case,    // id, canonical kernel, the same in a quick order, shape values, of each parameter how many copies
+           // take
+           // turns and whether it is the program's caller's: what candidates are checked against
   Forget,  // a case
   Compile, // id, kernel
   Run,     // id, case, time limit, the places of its parameters

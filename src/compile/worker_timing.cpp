@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "compile/test_data.hpp"
 #include "lathe/error.hpp"
 
 namespace lathe::pipeline {
@@ -52,8 +51,7 @@ double CandidateTimer::measure(const ast::Kernel& kernel, const std::shared_ptr<
   for (size_t i = 0; i < kernel.params.size(); ++i) {
     if (!kernel.params[i].written) continue;
     const std::string wrong =
-        compare_values(kernel.params[i].buffer->dtype, *places[i].expected,
-                       download(*places[i].buffer, places[i].bytes), c.reduction_length);
+        c.check->wrong(places[i].parameter, download(*places[i].buffer, places[i].bytes));
     if (!wrong.empty())
       throw Error(ErrorKind::Value,
                   fmt::format("wrong result in {}: {}", kernel.params[i].buffer->name, wrong));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ast/ast.hpp"
+#include "compile/output_check.hpp"
 #include "runtime/device.hpp"
 
 namespace lathe::pipeline {
@@ -14,8 +15,8 @@ namespace lathe::pipeline {
 struct Place {
   std::shared_ptr<runtime::DeviceBuffer> buffer;
   size_t bytes;
-  const std::vector<unsigned char>* expected; // of a written one
-  size_t copies;                              // one after the other, which runs read in turns
+  size_t parameter; // of the case's kernel; no matter for copies of constants
+  size_t copies;    // one after the other, which runs read in turns
 };
 constexpr size_t kAligned = 128; // copies of a parameter
 /// Of `bytes` each.
@@ -28,15 +29,16 @@ struct Contender {
   double seconds = 0;
 };
 
-/// One set of stages: inputs on the device, and what its outputs must be. All schedules of it share them.
+/// One set of stages: inputs on the device, and what tells whether its outputs are right. All schedules of it
+/// share them.
 struct Case {
   std::vector<int64_t> vars;
   std::vector<std::shared_ptr<runtime::DeviceBuffer>> buffers; // one per parameter
   std::vector<size_t> bytes;
   std::vector<size_t> copies; // of each, so that a run finds it where it does in the program
-  std::vector<std::vector<unsigned char>> expected; // of the written ones
+  std::vector<std::vector<unsigned char>> inputs; // what a device with memory of its own holds
+  std::unique_ptr<OutputCheck> check;
   size_t turn = 0;
-  double reduction_length = 1;
   Contender first, champion; // what all times refer to, and the fastest so far
 };
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ast/prepare.hpp"
+#include "compile/tolerance.hpp"
 #include "lathe/executable.hpp"
 #include "runtime/device.hpp"
 #include "search/move.hpp"
@@ -95,28 +96,33 @@ inline void run_plan(const search::Plan& plan, Memory& memory, runtime::Device* 
   }
 }
 
-/// Empty if every output agrees: integers exactly, floats within a few ulps per term of the longest sum.
+/// How far a program's float outputs may be off whose inputs lie in [-1, 1): the terms of a sum are together
+/// about the square root of their number times as large as the largest of the sums, and a few ops more round.
+inline double tolerance_of(DType dtype, int64_t reduction_length, double largest) {
+  constexpr double kRoundings = 16;
+  const DType kept = is_half(dtype) ? DType::F32 : dtype; // of sums
+  const auto n = static_cast<double>(reduction_length);
+  return pipeline::sum_error(kept, n, std::sqrt(n) * largest) +
+         kRoundings * pipeline::unit_roundoff(dtype) * largest;
+}
+
+/// Empty if every output agrees: integers exactly, floats within tolerance_of().
 inline std::string difference(const lower::Program& program, const Memory& got, const Memory& want,
                               int64_t reduction_length) {
   for (const auto& output : program.outputs) {
     const ast::Buffer& buffer = *program.stages[output.stage].buffer;
     const auto &g = got.at(buffer.name), &w = want.at(buffer.name);
-    double largest = 0;
+    double largest = 1;
     for (size_t i = 0; i < w.size(); i += size_of(buffer.dtype))
       if (is_float(buffer.dtype))
-        largest = std::max(largest, std::abs(Scalar::from_memory(buffer.dtype, &w[i]).as_float()));
-    const double epsilon = buffer.dtype == DType::F64    ? 2.3e-16
-                           : buffer.dtype == DType::F16  ? 1e-3
-                           : buffer.dtype == DType::BF16 ? 8e-3
-                                                         : 1.2e-7;
+        if (const double v = Scalar::from_memory(buffer.dtype, &w[i]).as_float(); std::isfinite(v))
+          largest = std::max(largest, std::abs(v));
+    const double tolerance = tolerance_of(buffer.dtype, reduction_length, largest);
     for (size_t i = 0; i < w.size(); i += size_of(buffer.dtype)) {
       const Scalar a = Scalar::from_memory(buffer.dtype, &g[i]), b = Scalar::from_memory(buffer.dtype, &w[i]);
       const double x = a.as_float(), y = b.as_float();
-      const bool same =
-          a == b ||
-          (is_float(buffer.dtype) &&
-           ((std::isnan(x) && std::isnan(y)) ||
-            std::abs(x - y) <= epsilon * static_cast<double>(4 + reduction_length) * std::max(1.0, largest)));
+      const bool same = a == b || (is_float(buffer.dtype) &&
+                                   ((std::isnan(x) && std::isnan(y)) || std::abs(x - y) <= tolerance));
       if (!same)
         return output.name + "[" + std::to_string(i / size_of(buffer.dtype)) + "] is " + to_string(a) +
                ", expected " + to_string(b);

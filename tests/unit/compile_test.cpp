@@ -344,28 +344,6 @@ TEST_CASE("a tuned schedule is stored, and the next compile uses it without sear
   CHECK(std::system(("rm -rf " + cache).c_str()) == 0);
 }
 
-TEST_CASE("results are compared by dtype") {
-  const auto bytes = [](auto value) {
-    std::vector<unsigned char> b(sizeof value);
-    std::memcpy(b.data(), &value, sizeof value);
-    return b;
-  };
-  const auto same = [&](DType d, auto a, auto b, double length = 1) {
-    return pipeline::compare_values(d, bytes(a), bytes(b), length).empty();
-  };
-  CHECK(same(DType::I32, int32_t{5}, int32_t{5}));
-  CHECK(!same(DType::I32, int32_t{5}, int32_t{6}));
-  CHECK(same(DType::F32, 1.0f, 1.0f + 0x1p-22f));
-  CHECK(!same(DType::F32, 1.0f, 1.001f));
-  CHECK(same(DType::F32, 1.0f, 1.001f, 1e5));
-  CHECK(same(DType::F32, NAN, -NAN));
-  CHECK(!same(DType::F32, 1.0f, NAN));
-  CHECK(!same(DType::F32, INFINITY, 1.0f));
-  CHECK(!same(DType::F32, INFINITY, -INFINITY));
-  CHECK(same(DType::F64, 1.0, 1.0 + 0x1p-50));
-  CHECK(!same(DType::F64, 1.0, 1.0 + 1e-9));
-}
-
 TEST_CASE("emit: one text per target") {
   const Tensor x = Tensor::input("x", {4, 4}), w = Tensor::from(ramp(4));
   const Tensor y = (x * w).sum(1);
