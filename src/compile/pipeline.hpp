@@ -13,8 +13,11 @@ std::vector<lower::NamedOutput> fold_constants(const std::vector<lower::NamedOut
 /// The stages that `compile` schedules, but for outputs that need no kernel (moved.hpp).
 std::shared_ptr<const lower::Program> lowered(const NamedTensors& outputs);
 search::Target target_for(const CompileOptions& options, const lower::Program& program);
-/// The plan by: options.moves, the database, or search (with measurements if options.tune).
-search::SearchResult schedule(std::shared_ptr<const lower::Program> program, const CompileOptions& options);
+/// The plan by: options.moves, the database, or search (with measurements if options.tune). Tuning checks the
+/// plans that it starts from and the one that it returns: InternalError with the program if one is wrong.
+/// `start`: for tests, the plan that tuning starts from instead of the untuned one.
+search::SearchResult schedule(std::shared_ptr<const lower::Program> program, const CompileOptions& options,
+                              const search::Plan* start = nullptr);
 /// ast::prepare, and verify in debug builds.
 ast::Kernel finalise(const ast::Kernel& scheduled);
 std::string emit_kernel(const ast::Kernel& finalised, const std::string& target,

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "compile/assemble.hpp"
+#include "compile/checked_kernels.hpp"
 #include "compile/compare_plans.hpp"
 #include "compile/kernel_order.hpp"
 #include "compile/measure.hpp"
@@ -26,6 +27,11 @@ using ProgramRef = std::shared_ptr<const lower::Program>;
 constexpr size_t kMostSeeds = 4;  // from elsewhere
 constexpr double kInPlace = 0.25; // of the budget, for choosing among schedules while the whole program runs,
 constexpr double kInPlaceMost = 5; // and no more seconds a kernel
+
+// What is checked, for messages.
+constexpr const char* kUntuned = "the untuned plan";
+constexpr const char* kHeld = "the plan in the database";
+constexpr const char* kTuned = "the tuned plan";
 
 std::mutex database_mutex;
 
@@ -76,9 +82,11 @@ public:
     for (const auto& c : database().candidates(program_, where_))
       known_[c.kernel] = {c.seconds > 0, c.seconds, c.error};
   }
+  /// What was wrong is tried again: it may have been this library's fault, and mended.
   std::optional<search::Measurement> recall(uint64_t kernel) const {
     const auto it = known_.find(kernel);
-    return it == known_.end() ? std::nullopt : std::optional(it->second);
+    if (it == known_.end() || (!it->second.ok && search::reason_of(it->second) == "wrong result")) return {};
+    return it->second;
   }
   void note(const search::KernelPlan& kernel, const search::Measurement& m) {
     fresh_.push_back({kernel.hash, m.ok ? m.seconds : 0, m.error, ast::print(kernel.kernel)});
@@ -114,6 +122,12 @@ search::SearchResult by_the_model(const ProgramRef& program, const std::string& 
   return result;
 }
 
+/// Those kernels of the plan that the search did not measure.
+void check(CheckedKernels& checked, const search::Plan& plan, const char* what,
+           const CompileOptions& options) {
+  checked.check(plan, what, [&] { return make_measure(plan.program, options).measure; });
+}
+
 /// "a[512, 512] b[512, 512] -> y[512, 512]": for people who look at the database.
 std::string label_of(const lower::Program& program) {
   constexpr size_t kMost = 120;
@@ -137,8 +151,10 @@ search::Correction stored_correction(const std::string& where, const search::Cos
   return search::fit_correction(observations);
 }
 
+/// `given`: the plan to start from instead of the untuned one; may be null.
 search::SearchResult tune(const ProgramRef& program, const CompileOptions& options,
-                          search::CostModel& plain_model, uint64_t hash, const std::string& where) {
+                          search::CostModel& plain_model, uint64_t hash, const std::string& where,
+                          CheckedKernels& checked, const search::Plan* given) {
   const TuneOptions& tune = *options.tune;
   if (tune.beam < 1)
     throw Error(ErrorKind::Value, fmt::format("tune: beam = {}, expected at least 1", tune.beam));
@@ -167,14 +183,16 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
   const search::Watch watch(tune.budget_seconds, tune.stop);
   const search::MakeMeasure measuring = [&](const ProgramRef& form, search::SearchOptions& to) {
     Measuring made = make_measure(form, options);
-    to.measure = std::move(made.measure);
+    to.measure = checked.noting(std::move(made.measure));
     to.prepare = std::move(made.prepare);
   };
   // The untuned plan, and what is known of this program, here or elsewhere, are where the search starts. All
   // of it was found by searching graph and loops together, so a search of one after the other has to do
   // without.
   const search::SearchResult untuned =
-      by_the_model(program, fmt::format("{:016x} {}", hash, where), options, target, plain_model);
+      given ? planned(*given, plain_model)
+            : by_the_model(program, fmt::format("{:016x} {}", hash, where), options, target, plain_model);
+  checked.expect_right(untuned.plan, kUntuned);
   if (!tune.staged) how.seeds.push_back(untuned.plan);
   std::optional<CandidateStore> store;
   std::optional<search::Database::Entry> own;
@@ -198,6 +216,7 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
     if (own)
       if (auto plan = try_moves(program, own->moves, target)) held = planned(std::move(*plan), plain_model);
     if (held) how.seeds.push_back(held->plan);
+    if (held) checked.expect_right(held->plan, kHeld);
   }
   const double reserve = (held ? 3 : 2) * seconds_to_compare(untuned.plan, untuned.predicted_seconds);
   const double in_place = std::min(kInPlace * tune.budget_seconds,
@@ -206,6 +225,8 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
       std::max(0.5 * tune.budget_seconds, tune.budget_seconds - reserve - in_place - watch.elapsed());
   search::SearchResult result = search::search_forms(start, model, how, allowed_forms(options), measuring);
   if (store) store->write();
+  check(checked, untuned.plan, kUntuned, options);
+  if (held) check(checked, held->plan, kHeld, options);
   choose_in_place(result, target, options, watch, reserve);
   result.predicted_seconds = model.seconds(result.plan);
   for (const search::Plan& rival : result.rivals) {
@@ -237,7 +258,8 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
   return result;
 }
 
-search::SearchResult find_schedule(ProgramRef program, const CompileOptions& options) {
+search::SearchResult find_schedule(ProgramRef program, const CompileOptions& options, CheckedKernels& checked,
+                                   const search::Plan* given) {
   if (options.winograd != 0 && options.winograd != 2 && options.winograd != 4)
     throw Error(
         ErrorKind::Value,
@@ -254,7 +276,7 @@ search::SearchResult find_schedule(ProgramRef program, const CompileOptions& opt
   }
   const uint64_t hash = search::program_hash(*program);
   const std::string where = fingerprint(options, model.machine());
-  if (options.tune) return tune(program, options, model, hash, where);
+  if (options.tune) return tune(program, options, model, hash, where, checked, given);
   if (options.use_database) {
     std::optional<search::Database::Entry> entry;
     {
@@ -273,11 +295,14 @@ search::SearchResult find_schedule(ProgramRef program, const CompileOptions& opt
 
 } // namespace
 
-search::SearchResult schedule(ProgramRef program, const CompileOptions& options) {
-  search::SearchResult found = find_schedule(std::move(program), options);
+search::SearchResult schedule(ProgramRef program, const CompileOptions& options, const search::Plan* start) {
+  CheckedKernels checked;
+  search::SearchResult found = find_schedule(std::move(program), options, checked, start);
   if (options.moves.empty())
     found.plan = search::with_shared_launches(found.plan, target_for(options, *found.plan.program));
   found.plan = in_memory_order(std::move(found.plan));
+  if (found.measured_seconds > 0 && options.tune && options.moves.empty())
+    check(checked, found.plan, kTuned, options);
   return found;
 }
 

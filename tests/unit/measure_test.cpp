@@ -7,10 +7,14 @@
 #include <map>
 #include <set>
 
+#include "compile/checked_kernels.hpp"
 #include "compile/measure.hpp"
+#include "compile/pipeline.hpp"
+#include "compile/target.hpp"
 #include "graph/tensor_impl.hpp"
 #include "lathe/lathe.hpp"
 #include "search/search.hpp"
+#include "support/sabotage.hpp"
 
 using namespace lathe;
 using search::KernelPlan;
@@ -126,6 +130,90 @@ TEST_CASE("a wrong, a crashing and a hanging candidate cost themselves only") {
     CHECK(hung.error.find("never ends") == 0);
     CHECK(seconds_since(start) < 5);
   }
+}
+
+TEST_CASE("a sum that lacks a block, has a term twice or is nothing is rejected, however long it is") {
+  for (const int64_t n : {int64_t{1000}, int64_t{1000000}, int64_t{1} << 24}) {
+    CAPTURE(n);
+    const Tensor a = Tensor::input("a", {1, n}), b = Tensor::input("b", {n, 1});
+    for (const Tensor& y : {a.sum(1), a.matmul(b)}) {
+      const ProgramRef program = pipeline::lowered({{"y", y}});
+      const CompileOptions options = compiled();
+      search::Plan plan = search::initial_plan(program);
+      if (plan.kernels.size() > 1) // products and their sum in one kernel
+        plan = search::replay(program, {search::parse_move("inline(t0)")},
+                              pipeline::target_for(options, *program));
+      const KernelPlanRef good = plan.kernels[0];
+      const pipeline::Measuring measuring = pipeline::make_measure(program, options);
+      const Measurement right = measuring.measure(good, 10);
+      CHECK_MESSAGE(right.ok, right.error);
+      const auto is_rejected = [&](const KernelPlanRef& bad) {
+        const Measurement m = measuring.measure(bad, 10);
+        CHECK(!m.ok);
+        CHECK_MESSAGE(m.error.starts_with("wrong result"), m.error);
+      };
+      is_rejected(test::left_out(*good, 1));
+      is_rejected(test::left_out(*good, n / 10));
+      is_rejected(test::doubled(*good, n / 2));
+      is_rejected(test::zeroed(*good));
+      CHECK(measuring.measure(good, 10).ok);
+    }
+  }
+}
+
+TEST_CASE("a wrong plan to start from is an internal error with the program, never a plan") {
+  const Tensor a = Tensor::input("first", {64, 1000});
+  const ProgramRef program = pipeline::lowered({{"y", a.sum(1)}});
+  CompileOptions options = compiled();
+  options.use_database = false;
+  TuneOptions tune;
+  tune.budget_seconds = 0.5;
+  options.tune = &tune;
+  const search::Plan good = pipeline::schedule(program, options).plan;
+  for (const bool zeros : {false, true}) {
+    search::Plan bad = search::initial_plan(program);
+    bad.kernels[0] = zeros ? test::zeroed(*bad.kernels[0]) : test::left_out(*bad.kernels[0], 1);
+    std::string message;
+    try {
+      pipeline::schedule(program, options, &bad);
+    } catch (const InternalError& e) {
+      message = e.what();
+    }
+    for (const char* part :
+         {"the untuned plan", "wrong result in t0", "please report it", "first", "for t0.i0", "Its moves"})
+      CHECK_MESSAGE(message.find(part) != std::string::npos, message);
+    // The kernel is there to be replayed.
+    const std::string kernel = message.substr(message.find("kernel ", message.find("The kernel:")));
+    const ast::Kernel parsed = ast::parse(kernel.substr(0, kernel.rfind('}') + 1));
+    CHECK(ast::structural_hash(parsed) == ast::structural_hash(bad.kernels[0]->kernel));
+  }
+}
+
+TEST_CASE("kernels of a plan that the search has found wrong, or has not seen") {
+  const ProgramRef program = product(48);
+  const search::Plan plan = search::initial_plan(program);
+  int calls = 0;
+  std::string error;
+  const search::Measure measure = [&](const KernelPlanRef&, double) {
+    ++calls;
+    return Measurement{error.empty(), 1e-6, error};
+  };
+  const auto makes = [&] { return measure; };
+  {
+    pipeline::CheckedKernels checked;
+    checked.expect_right(plan, "the untuned plan");
+    CHECK(checked.noting(measure)(plan.kernels[0], 1).ok);
+    checked.check(plan, "the untuned plan", makes); // only what was not measured
+    CHECK(calls == static_cast<int>(plan.kernels.size()));
+    error = "wrong result in t1: element 0 is 1, expected 2";
+    CHECK_THROWS_AS(checked.noting(measure)(plan.kernels[0], 1), InternalError);
+    CHECK(!checked.noting(measure)(wrong(*plan.kernels[0]), 1).ok); // any candidate may be wrong
+  }
+  pipeline::CheckedKernels checked;
+  error = "too slow: 2 s, the limit is 1 s";
+  checked.check(plan, "the tuned plan", makes);
+  error = "wrong result in t1: element 0 is 1, expected 2";
+  CHECK_THROWS_AS(checked.check(plan, "the tuned plan", makes), InternalError);
 }
 
 TEST_CASE("a quotient by a sum that adds up in another order is not called wrong") {
