@@ -21,24 +21,11 @@ struct Span {
   bool is_output;
 };
 
-size_t bytes_of(const KernelParam& moved) {
-  return static_cast<size_t>(num_elements(moved.shape).value() * size_of(moved.dtype));
+Span input_span(const Impl::Frame& frame, size_t k) {
+  return {static_cast<const char*>(frame.inputs[k]), frame.input_bytes[k], k, false};
 }
-
-Span input_span(const Impl& impl, const Impl::Frame& frame, size_t k) {
-  const Impl::Input& input = impl.inputs[k];
-  size_t bytes = 0; // of one that no kernel and no moved output reads
-  if (input.slot >= 0)
-    bytes = frame.bytes[static_cast<size_t>(input.slot)];
-  else if (std::any_of(impl.outputs.begin(), impl.outputs.end(),
-                       [&](const auto& output) { return output.moved_input == static_cast<int>(k); }))
-    bytes = bytes_of(input.declared);
-  return {static_cast<const char*>(frame.inputs[k]), bytes, k, false};
-}
-Span output_span(const Impl& impl, const Impl::Frame& frame, size_t k) {
-  const Impl::Output& output = impl.outputs[k];
-  const size_t bytes = output.moved ? bytes_of(output.declared) : frame.bytes[output.slot];
-  return {static_cast<const char*>(frame.outputs[k]), bytes, k, true};
+Span output_span(const Impl::Frame& frame, size_t k) {
+  return {static_cast<const char*>(frame.outputs[k]), frame.output_bytes[k], k, true};
 }
 
 /// The positions of outputs that overlap an input, each once.
@@ -56,16 +43,16 @@ public:
 private:
   void compare_pairs(const Impl::Frame& frame, size_t inputs, size_t outputs) {
     for (size_t k = 0; k < outputs; ++k) {
-      const Span output = output_span(impl_, frame, k);
-      for (size_t i = 0; i < inputs; ++i) meet(input_span(impl_, frame, i), output);
-      for (size_t i = 0; i < k; ++i) meet(output_span(impl_, frame, i), output);
+      const Span output = output_span(frame, k);
+      for (size_t i = 0; i < inputs; ++i) meet(input_span(frame, i), output);
+      for (size_t i = 0; i < k; ++i) meet(output_span(frame, i), output);
     }
   }
   /// In the order of their addresses, each against those that have not ended yet: overlaps are rare.
   void sweep(const Impl::Frame& frame, size_t inputs, size_t outputs) {
     std::vector<Span> spans, open;
-    for (size_t k = 0; k < inputs; ++k) spans.push_back(input_span(impl_, frame, k));
-    for (size_t k = 0; k < outputs; ++k) spans.push_back(output_span(impl_, frame, k));
+    for (size_t k = 0; k < inputs; ++k) spans.push_back(input_span(frame, k));
+    for (size_t k = 0; k < outputs; ++k) spans.push_back(output_span(frame, k));
     std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.begin < b.begin; });
     for (const Span& span : spans) {
       std::erase_if(open, [&](const Span& s) { return s.begin + s.bytes <= span.begin; });
@@ -94,10 +81,34 @@ private:
 
 } // namespace
 
-PrivateOutputs::PrivateOutputs(const Impl& impl, Impl::Frame& frame) {
+/// For nearly all calls that is all: what lies apart from the range of all outputs so far is compared once.
+/// Of very many buffers that lie mixed up, it says yes.
+bool PrivateOutputs::may_overlap(const Impl::Frame& frame) {
+  uintptr_t low = UINTPTR_MAX, high = 0;
+  size_t pairs = 0;
+  const auto meets = [&](const void* data, size_t bytes, size_t outputs) {
+    const auto begin = reinterpret_cast<uintptr_t>(data);
+    if (begin >= high || begin + bytes <= low) return false;
+    if ((pairs += outputs) > kPairs) return true;
+    for (size_t k = 0; k < outputs; ++k)
+      if (overlap(data, bytes, frame.outputs[k], frame.output_bytes[k])) return true;
+    return false;
+  };
+  for (size_t k = 0; k < frame.outputs.size(); ++k) {
+    if (meets(frame.outputs[k], frame.output_bytes[k], k)) return true;
+    const auto begin = reinterpret_cast<uintptr_t>(frame.outputs[k]);
+    low = std::min(low, begin);
+    high = std::max(high, begin + frame.output_bytes[k]);
+  }
+  for (size_t k = 0; k < frame.inputs.size(); ++k)
+    if (meets(frame.inputs[k], frame.input_bytes[k], frame.outputs.size())) return true;
+  return false;
+}
+
+void PrivateOutputs::move_apart(const Impl& impl, Impl::Frame& frame) {
   const Overlaps overlaps(impl, frame);
   for (const size_t k : overlaps.outputs()) {
-    const size_t bytes = output_span(impl, frame, k).bytes;
+    const size_t bytes = frame.output_bytes[k];
     copies_.push_back({frame.outputs[k], Storage::allocate(bytes), bytes});
     frame.outputs[k] = copies_.back().from->data();
   }

@@ -14,7 +14,9 @@ public:
   /// Points the frame's outputs elsewhere where that is needed; nothing is allocated where it is not. The
   /// frame's inputs and outputs are set. Error(Value) naming both if two outputs overlap: no order of writing
   /// them is right.
-  explicit PrivateOutputs(const Executable::Impl& impl, Executable::Impl::Frame& frame);
+  PrivateOutputs(const Executable::Impl& impl, Executable::Impl::Frame& frame) {
+    if (may_overlap(frame)) move_apart(impl, frame);
+  }
   /// After the run.
   void copy_back() const {
     if (!copies_.empty()) copy_all();
@@ -26,6 +28,8 @@ private:
     StorageRef from;
     size_t bytes;
   };
+  static bool may_overlap(const Executable::Impl::Frame& frame);
+  void move_apart(const Executable::Impl& impl, Executable::Impl::Frame& frame);
   void copy_all() const;
   std::vector<Copy> copies_;
 };

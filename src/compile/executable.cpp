@@ -64,10 +64,6 @@ void match(const char* what, const std::vector<Declared>& declared, const Map& g
               fmt::format("{}: shape {}, expected {}", where, to_string(given), to_string(declared)));
 }
 
-size_t static_bytes(const KernelParam& param) {
-  return static_cast<size_t>(num_elements(param.shape).value() * size_of(param.dtype));
-}
-
 /// Binds the variables that stand alone as a size, then checks that every size is what its declaration says.
 void bind_shapes(const Impl& impl, const NamedTensors& given, pipeline::ShapeValues& values) {
   match("input", impl.inputs, given, [&](size_t k, const Tensor& tensor) {
@@ -164,17 +160,12 @@ void Executable::run(const std::map<std::string, const void*>& inputs,
                   fmt::format("run: \"{}\" is null, expected {} bytes", declared.name, bytes));
   };
   match("input", impl.inputs, inputs, [&](size_t k, const void* data) {
-    const int slot = impl.inputs[k].slot;
-    const bool moved = std::any_of(impl.outputs.begin(), impl.outputs.end(), [&](const Impl::Output& output) {
-      return output.moved_input == static_cast<int>(k);
-    });
-    if (moved) need(impl.inputs[k].declared, static_bytes(impl.inputs[k].declared), data);
-    if (slot >= 0) need(impl.inputs[k].declared, frame->bytes[static_cast<size_t>(slot)], data);
+    const size_t bytes = frame->input_bytes[k];
+    if (impl.inputs[k].slot >= 0 || bytes > 0) need(impl.inputs[k].declared, bytes, data);
     frame->inputs[k] = data;
   });
   match("output", impl.outputs, outputs, [&](size_t k, void* data) {
-    const Impl::Output& output = impl.outputs[k];
-    need(output.declared, output.moved ? static_bytes(output.declared) : frame->bytes[output.slot], data);
+    need(impl.outputs[k].declared, frame->output_bytes[k], data);
     frame->outputs[k] = data;
   });
   const pipeline::PrivateOutputs outputs_apart(impl, *frame);

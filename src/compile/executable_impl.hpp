@@ -72,6 +72,7 @@ struct Executable::Impl {
 private:
   std::unique_ptr<Frame> make_frame() const;
   void bind_memory(Frame& frame) const;
+  void measure_callers_memory(Frame& frame) const;
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<Frame>> idle_;
 };
@@ -91,11 +92,12 @@ private:
 };
 
 struct Executable::Impl::Frame {
-  std::vector<const void*> inputs; // one per Impl::inputs
-  std::vector<void*> outputs;      // one per Impl::outputs
-  std::vector<int64_t> values;     // of the program's shape variables
-  std::vector<size_t> bytes;       // one per slot, at these values
-  std::vector<HostView> views;     // one per slot
+  std::vector<const void*> inputs;               // one per Impl::inputs
+  std::vector<void*> outputs;                    // one per Impl::outputs
+  std::vector<int64_t> values;                   // of the program's shape variables
+  std::vector<size_t> bytes;                     // one per slot, at these values
+  std::vector<size_t> input_bytes, output_bytes; // of the caller's memory that a run reads and writes
+  std::vector<HostView> views;                   // one per slot
   std::vector<std::unique_ptr<runtime::DeviceBuffer>>
       owned; // one per slot, on a device with memory of its own
   std::unique_ptr<runtime::DeviceBuffer> arena;

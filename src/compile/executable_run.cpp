@@ -52,7 +52,26 @@ std::unique_ptr<Impl::Frame> Impl::make_frame() const {
   return frame;
 }
 
+/// Whatever no kernel and no moved output reads has 0 bytes.
+void Impl::measure_callers_memory(Frame& frame) const {
+  const auto bytes_of = [](const KernelParam& moved) {
+    return static_cast<size_t>(num_elements(moved.shape).value() * size_of(moved.dtype));
+  };
+  frame.input_bytes.assign(inputs.size(), 0);
+  frame.output_bytes.assign(outputs.size(), 0);
+  for (size_t k = 0; k < inputs.size(); ++k)
+    if (inputs[k].slot >= 0) frame.input_bytes[k] = frame.bytes[static_cast<size_t>(inputs[k].slot)];
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    const Output& output = outputs[k];
+    frame.output_bytes[k] = output.moved ? bytes_of(output.declared) : frame.bytes[output.slot];
+    if (!output.moved || output.moved_input < 0) continue;
+    const auto from = static_cast<size_t>(output.moved_input);
+    frame.input_bytes[from] = bytes_of(inputs[from].declared);
+  }
+}
+
 void Impl::bind_memory(Frame& frame) const {
+  measure_callers_memory(frame);
   const lower::MemoryPlan plan = plan_arena(frame.bytes);
   const auto room = [this](std::unique_ptr<runtime::DeviceBuffer>& buffer, size_t bytes) {
     if (bytes > 0 && (!buffer || buffer->bytes() < bytes)) {

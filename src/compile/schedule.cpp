@@ -24,7 +24,8 @@ namespace {
 using search::Move;
 using ProgramRef = std::shared_ptr<const lower::Program>;
 
-constexpr size_t kMostSeeds = 4;  // from elsewhere
+constexpr size_t kMostSeeds = 4;      // from elsewhere
+constexpr double kCheckSeconds = 0.1; // of one kernel: compiled, run, and some of its outputs computed
 constexpr double kInPlace = 0.25; // of the budget, for choosing among schedules while the whole program runs,
 constexpr double kInPlaceMost = 5; // and no more seconds a kernel
 
@@ -218,15 +219,21 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
     if (held) how.seeds.push_back(held->plan);
     if (held) checked.expect_right(held->plan, kHeld);
   }
-  const double reserve = (held ? 3 : 2) * seconds_to_compare(untuned.plan, untuned.predicted_seconds);
+  // The kernels of another form than the one that the search settles on are checked after it.
+  const double to_check =
+      untuned.plan.program == program ? 0 : kCheckSeconds * static_cast<double>(untuned.plan.kernels.size());
+  const double reserve =
+      to_check + (held ? 3 : 2) * seconds_to_compare(untuned.plan, untuned.predicted_seconds);
   const double in_place = std::min(kInPlace * tune.budget_seconds,
                                    kInPlaceMost * static_cast<double>(untuned.plan.kernels.size()));
   how.budget_seconds =
       std::max(0.5 * tune.budget_seconds, tune.budget_seconds - reserve - in_place - watch.elapsed());
   search::SearchResult result = search::search_forms(start, model, how, allowed_forms(options), measuring);
   if (store) store->write();
-  check(checked, untuned.plan, kUntuned, options);
-  if (held) check(checked, held->plan, kHeld, options);
+  if (!watch.stopped()) {
+    check(checked, untuned.plan, kUntuned, options);
+    if (held) check(checked, held->plan, kHeld, options);
+  }
   choose_in_place(result, target, options, watch, reserve);
   result.predicted_seconds = model.seconds(result.plan);
   for (const search::Plan& rival : result.rivals) {
