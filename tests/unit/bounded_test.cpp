@@ -12,6 +12,7 @@
 #include "ast/prepare.hpp"
 #include "compile/output_check.hpp"
 #include "compile/pipeline.hpp"
+#include "compile/target.hpp"
 #include "compile/test_data.hpp"
 #include "compile/tolerance.hpp"
 #include "lathe/lathe.hpp"
@@ -20,6 +21,7 @@
 #include "support/devices.hpp"
 #include "support/programs.hpp"
 #include "support/sabotage.hpp"
+#include "support/walk.hpp"
 
 using namespace lathe;
 using pipeline::Bounded;
@@ -283,13 +285,15 @@ TEST_CASE("bounds are tight: few roundings are few") {
   CHECK(half(1.00048828125, 1e-6).error == doctest::Approx(0x1p-10));
 }
 
-TEST_CASE("kernels of many programs are right as they are and as the model schedules them") {
+TEST_CASE("kernels of many programs are right as they are, as the model schedules them and after any moves") {
   runtime::Device& device = runtime::device(default_device());
   for (const test::NamedProgram& p : test::small_programs()) {
     CAPTURE(p.name);
     const auto program = pipeline::lowered(p.outputs);
     const search::Plan scheduled = pipeline::schedule(program, on(default_device(), 1)).plan;
-    for (const search::Plan& plan : {search::initial_plan(program), scheduled})
+    const search::Plan start = search::initial_plan(program);
+    test::Walker walker(p.name.size(), pipeline::target_for(on(default_device(), 1), *program));
+    for (const search::Plan& plan : {start, scheduled, walker.walk(start, 30), walker.walk(start, 60)})
       for (const search::KernelPlanRef& kernel : plan.kernels) {
         if (!kernel->constants.empty()) continue; // whose copies are made elsewhere
         Judge judge(plan.program, *kernel, 0.02);

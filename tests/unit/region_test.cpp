@@ -72,7 +72,8 @@ TEST_CASE("the plan made of regions computes what the unscheduled program does, 
   test::Memory expected = test::random_inputs(*program, 11), got = expected;
   test::run_plan(start, expected, nullptr);
   test::run_plan(found->plan, got, nullptr);
-  CHECK(test::difference(*program, got, expected, 24 * 70) == "");
+  // Layers pass on what those before them rounded, and may enlarge it.
+  CHECK(test::difference(*program, got, expected, 2 * 24 * 70) == "");
   const Plan again = replay(program, found->plan.moves(), test::target());
   REQUIRE(again.kernels.size() == found->plan.kernels.size());
   for (size_t k = 0; k < again.kernels.size(); ++k)
