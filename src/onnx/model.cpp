@@ -23,11 +23,12 @@ void find_problems(const Model::Impl& model, const GraphDef& graph, const std::m
     if (model.functions.count({node.domain, node.op})) return;
     auto version = opsets.find(node.domain);
     const int opset = version == opsets.end() ? 1 : version->second;
-    if (find_op(node.domain, node.op, opset)) return;
+    const FoundOp found = find_op(node.domain, node.op, opset);
+    if (found.import) return;
     const std::string domain = node.domain.empty() ? "ai.onnx" : node.domain;
     problems.push_back({node.name, node.op, domain, opset,
-                        fmt::format("node '{}': op {} of domain '{}' at opset {} is not supported", node.name,
-                                    node.op, domain, opset)});
+                        fmt::format("node '{}': op {} of domain '{}' at opset {} is not supported: {}",
+                                    node.name, node.op, domain, opset, found.refusal)});
   });
 }
 

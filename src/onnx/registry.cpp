@@ -1,18 +1,26 @@
 #include "onnx/registry.hpp"
 
+#include <fmt/format.h>
+
 #include <map>
 #include <mutex>
 
 #include "onnx/graph.hpp"
+#include "onnx/op_versions.hpp"
 #include "onnx/ops/tables.hpp"
 
 namespace lathe::onnx {
 namespace {
 
+struct Entry {
+  std::shared_ptr<const OpImporter> import;
+  bool own; // the library's, not a user's
+};
+
 /// By domain and name, then by the version that brought it.
 struct Registry {
   std::mutex mutex;
-  std::map<std::pair<std::string, std::string>, std::map<int, std::shared_ptr<const OpImporter>>> ops;
+  std::map<std::pair<std::string, std::string>, std::map<int, Entry>> ops;
 
   Registry() {
     for (const OpTable& table :
@@ -23,7 +31,7 @@ struct Registry {
           sample_ops(),      recurrent_ops(),   signal_ops(),  text_ops(),      generate_ops(),
           sequence_ops(),    control_flow_ops()})
       for (const OpRow& row : table)
-        ops[{row.domain, row.name}][row.since] = std::make_shared<OpImporter>(row.import);
+        ops[{row.domain, row.name}][row.since] = {std::make_shared<OpImporter>(row.import), true};
   }
 };
 
@@ -34,22 +42,39 @@ Registry& registry() {
 
 } // namespace
 
-std::shared_ptr<const OpImporter> find_op(const std::string& domain, const std::string& op, int opset) {
+FoundOp find_op(const std::string& domain, const std::string& op, int opset) {
+  const std::string owner = canonical_domain(domain);
   Registry& r = registry();
   std::lock_guard lock(r.mutex);
-  auto versions = r.ops.find({canonical_domain(domain), op});
-  if (versions == r.ops.end()) return nullptr;
+  auto versions = r.ops.find({owner, op});
+  if (versions == r.ops.end()) return {nullptr, 0, "there is no such op"};
   auto next = versions->second.upper_bound(opset);
-  return next == versions->second.begin() ? nullptr : std::prev(next)->second;
+  if (next == versions->second.begin())
+    return {nullptr, 0, fmt::format("expected opset {} or later", next->first)};
+  const Entry& found = std::prev(next)->second;
+  if (!found.own) return {found.import, kMany, {}};
+  const int newest = owner.empty() ? kNewestOpset : kNewestOpsetElsewhere;
+  if (opset > newest)
+    return {nullptr, 0,
+            fmt::format("expected opset {} or earlier: what it means since is not known", newest)};
+  const OpVersion* version = owner.empty() ? version_at(op, opset) : nullptr;
+  return {found.import, version ? version->most_inputs : kMany, {}};
 }
 
 std::vector<RegisteredOp> registered_ops() {
   Registry& r = registry();
   std::lock_guard lock(r.mutex);
   std::vector<RegisteredOp> ops;
-  for (const auto& [key, versions] : r.ops) {
-    ops.push_back({key.first, key.second, {}});
-    for (const auto& [since, import] : versions) ops.back().since.push_back(since);
+  for (const auto& [key, forms] : r.ops) {
+    RegisteredOp op{key.first, key.second, {}};
+    const std::vector<OpVersion>* versions = key.first.empty() ? versions_of(key.second) : nullptr;
+    if (versions) {
+      for (const OpVersion& version : *versions)
+        if (version.since >= forms.begin()->first) op.since.push_back(version.since);
+    } else {
+      for (const auto& [since, entry] : forms) op.since.push_back(since);
+    }
+    ops.push_back(std::move(op));
   }
   return ops;
 }
@@ -57,7 +82,7 @@ std::vector<RegisteredOp> registered_ops() {
 void register_op(const std::string& domain, const std::string& op, int since, OpImporter import) {
   Registry& r = registry();
   std::lock_guard lock(r.mutex);
-  r.ops[{canonical_domain(domain), op}][since] = std::make_shared<OpImporter>(std::move(import));
+  r.ops[{canonical_domain(domain), op}][since] = {std::make_shared<OpImporter>(std::move(import)), false};
 }
 
 } // namespace lathe::onnx

@@ -21,12 +21,19 @@ struct OpRow {
 };
 using OpTable = std::span<const OpRow>;
 
-/// The importer for a model that asks for version `opset` of the domain; null if there is none.
-std::shared_ptr<const OpImporter> find_op(const std::string& domain, const std::string& op, int opset);
+struct FoundOp {
+  std::shared_ptr<const OpImporter> import; // null if there is none
+  int most_inputs;                          // that a node of this version may have
+  std::string refusal;                      // why there is none
+};
+
+/// What imports an op of a model that asks for version `opset` of the domain. An op of the library's own is
+/// refused at opsets newer than those whose rules it follows; one of a user's is not.
+FoundOp find_op(const std::string& domain, const std::string& op, int opset);
 
 struct RegisteredOp {
   std::string domain, name;
-  std::vector<int> since; // the opsets that brought a form of it
+  std::vector<int> since; // the opsets that brought a version of it which is imported
 };
 /// By domain and name.
 std::vector<RegisteredOp> registered_ops();

@@ -4,7 +4,6 @@
 
 #include "onnx/call.hpp"
 #include "onnx/integers.hpp"
-#include "onnx/registry.hpp"
 
 namespace lathe::onnx {
 namespace {
@@ -127,11 +126,12 @@ std::vector<Value> Tracer::run_node(Frame& frame, const NodeDef& node) {
   if (function != model_.functions.end()) {
     outputs = run_function(frame, node, function->second);
   } else {
+    const FoundOp op = find_node_op(frame, node);
     const std::optional<Integers> known = fold_integers(node, inputs);
     if (auto constant = known ? constant_of(*known) : std::nullopt) {
       outputs = {*constant};
     } else {
-      outputs = import(frame, node);
+      outputs = import(frame, node, *op.import);
       if (known) outputs.at(0) = outputs.at(0).with_integers(known->elements);
     }
   }
@@ -139,16 +139,26 @@ std::vector<Value> Tracer::run_node(Frame& frame, const NodeDef& node) {
   return outputs;
 }
 
-std::vector<Value> Tracer::import(Frame& frame, const NodeDef& node) {
+FoundOp Tracer::find_node_op(const Frame& frame, const NodeDef& node) const {
   const int opset = opset_of(frame, node.domain);
-  const std::shared_ptr<const OpImporter> importer = find_op(node.domain, node.op, opset);
-  if (!importer)
-    throw Error(ErrorKind::Name,
-                place(node, opset) + ": there is no such op; `lathe inspect` lists all that are missing");
+  FoundOp op = find_op(node.domain, node.op, opset);
+  if (!op.import)
+    throw Error(ErrorKind::Name, fmt::format("{}: {}; `lathe inspect` lists all that are missing",
+                                             place(node, opset), op.refusal));
+  size_t inputs = node.inputs.size();
+  while (inputs > 0 && node.inputs[inputs - 1].empty()) --inputs;
+  if (inputs > static_cast<size_t>(op.most_inputs))
+    throw Error(ErrorKind::Value, fmt::format("{}: {} inputs, expected at most {} at this opset",
+                                              place(node, opset), inputs, op.most_inputs));
+  return op;
+}
+
+std::vector<Value> Tracer::import(Frame& frame, const NodeDef& node, const OpImporter& importer) {
+  const int opset = opset_of(frame, node.domain);
   Call::Impl impl{*this, frame, node, opset};
   Call call(impl);
   try {
-    std::vector<Value> outputs = (*importer)(call);
+    std::vector<Value> outputs = importer(call);
     impl.check_all_asked(call);
     return outputs;
   } catch (const Error& error) {

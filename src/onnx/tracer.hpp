@@ -6,6 +6,7 @@
 
 #include "lathe/onnx/op.hpp"
 #include "onnx/graph.hpp"
+#include "onnx/registry.hpp"
 
 namespace lathe::onnx {
 
@@ -54,7 +55,9 @@ private:
   std::vector<Value> run_frame(Frame& frame);
   std::vector<Value> run_node(Frame& frame, const NodeDef& node);
   std::vector<Value> run_function(Frame& caller, const NodeDef& node, const FunctionDef& function);
-  std::vector<Value> import(Frame& frame, const NodeDef& node);
+  /// Error where the op is not there, or not at the node's opset.
+  FoundOp find_node_op(const Frame& frame, const NodeDef& node) const;
+  std::vector<Value> import(Frame& frame, const NodeDef& node, const OpImporter& importer);
   std::string reported_; // the message of the error on its way out
 
   const Model::Impl& model_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "conformance/onnx_exceptions.hpp"
+#include "onnx/op_versions.hpp"
 #include "onnx/registry.hpp"
 
 namespace lathe::conformance {
@@ -13,9 +14,11 @@ constexpr const char* kHead =
 
 What `lathe::onnx::load` imports, and what ONNX's own tests say of it: those of ONNX 1.12, as Debian's package
 `libonnx-testdata` has them, run on the default device. A test counts for each op that occurs in its model.
-Attributes that are not supported, and ops that are not listed, are errors that name the node and the op;
-`lathe inspect` lists such ops of a model all at once. Strings, complex numbers and sparse tensors are not
-supported. An op that is missing can be added without touching the library: see `include/lathe/onnx/op.hpp`.
+Attributes that are not supported, ops that are not listed, and all ops at an opset newer than their last
+version serves are errors that name the node, the op and the opset; `lathe inspect` lists such ops of a model
+all at once. No op is computed by the rules of another opset. Strings, complex numbers and sparse tensors are
+not supported. An op that is missing can be added without touching the library: see
+`include/lathe/onnx/op.hpp`.
 
 This page is written by a run of the tests, and a test checks it against the next run:
 
@@ -55,10 +58,11 @@ void add_ops(std::string& text, const std::vector<Result>& results) {
     if (op.domain != domain) {
       domain = op.domain;
       text += fmt::format(
-          "\n## Ops of {}\n\n\"Since\": the opsets from which on a form of the op is "
-          "imported, each up to the next.\n\n| op | since | supported | passed | failed | skipped "
+          "\n## Ops of {}\n\n\"Versions\": the opsets that brought a version of the op. Each serves up to "
+          "the "
+          "next, the last up to opset {}.\n\n| op | versions | supported | passed | failed | skipped "
           "|\n|---|---|---|---|---|---|\n",
-          domain_name(domain));
+          domain_name(domain), domain.empty() ? onnx::kNewestOpset : onnx::kNewestOpsetElsewhere);
     }
     const Counts c = counts[{op.domain, op.name}];
     counts.erase({op.domain, op.name});
