@@ -225,6 +225,7 @@ std::optional<Integers> fold_where(const NodeDef&, const Inputs& inputs) {
 std::optional<Integers> fold_reduce_prod(const NodeDef& node, const Inputs& inputs) {
   const auto data = known(inputs[0]);
   if (!data || data->shape.size() != 1 || (inputs.size() > 1 && !inputs[1].is_none())) return {};
+  if (attribute(node, "noop_with_empty_axes", 0)) return {};
   Expr product = 1;
   for (Expr element : data->elements) {
     if (element.lo() < 0 || element.hi() > kLargest || product.hi() > kLargest) return {};

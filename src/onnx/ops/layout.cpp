@@ -44,39 +44,75 @@ Tensor extend(const Call& call, const Tensor& x, int axis, Amounts by, bool refl
   return parts.size() == 1 ? x : concat(parts, axis);
 }
 
-Value pad_constant(const Value& x, const std::vector<Amounts>& amounts, double value) {
+/// An axis longer by its own elements, over and over.
+Tensor wrap(const Call& call, const Tensor& x, int axis, Amounts by) {
+  if (by.before == 0 && by.after == 0) return x;
+  const int64_t size = fixed_size(call, x, axis);
+  std::vector<int64_t> index;
+  for (int64_t at = -by.before; at < size + by.after; ++at) index.push_back((at % size + size) % size);
+  return x.take(Tensor::from(index), axis);
+}
+
+Value pad_constant(const Value& x, const std::vector<Amounts>& amounts, Scalar value) {
   if (x.is_empty()) {
     Shape shape = x.shape();
     for (size_t i = 0; i < shape.size(); ++i) shape[i] = shape[i] + amounts[i].before + amounts[i].after;
     if (has_no_elements(shape)) return Value::empty(x.dtype(), shape);
-    return Tensor::full({}, value).cast(x.dtype()).expand(shape);
+    return Tensor::full(shape, value);
   }
   std::vector<std::pair<int64_t, int64_t>> positive;
   for (const Amounts& by : amounts) positive.emplace_back(by.before, by.after);
-  return x.tensor().pad(positive, value);
+  constexpr int64_t kExact = int64_t{1} << 53; // pad() takes a double
+  if (is_float(x.dtype()) || std::abs(value.as_int()) <= kExact)
+    return x.tensor().pad(positive, value.as_float());
+  const Tensor inside = Tensor::ones(x.shape(), DType::Bool).pad(positive);
+  return where(inside, x.tensor().pad(positive), Tensor::full({}, value));
+}
+
+/// What the node asks for, one of each axis of `x`. `pads` are those of `axes`, or of all.
+std::vector<Amounts> pad_amounts(const Call& call, const Value& x, const std::vector<int64_t>& pads,
+                                 const std::optional<std::vector<int64_t>>& given) {
+  std::vector<int> axes;
+  if (given) axes = normalise_axes(call, *given, x.rank());
+  for (int axis = 0; axis < x.rank() && !given; ++axis) axes.push_back(axis);
+  if (pads.size() != 2 * axes.size())
+    call.fail(ErrorKind::Value, std::to_string(pads.size()) + " pads for " + std::to_string(axes.size()) +
+                                    " axes of " + to_string(x.shape()) + ", expected two an axis");
+  std::vector<Amounts> amounts(x.shape().size(), {0, 0});
+  for (size_t i = 0; i < axes.size(); ++i)
+    amounts[static_cast<size_t>(axes[i])] = {pads[i], pads[axes.size() + i]};
+  return amounts;
+}
+
+/// The number that constant padding has: an attribute before opset 11.
+Scalar pad_value(Call& call, DType dtype) {
+  if (call.opset() < 11) return Scalar::of_float(dtype, call.number("value", 0.0));
+  if (!call.has(2)) return Scalar::of_float(dtype, 0.0);
+  if (is_float(dtype)) return Scalar::of_float(dtype, call.number_at(2));
+  return Scalar::of_int(dtype, call.integer_at(2));
 }
 
 std::vector<Value> pad(Call& call) {
-  const bool attributes = call.opset() < 11;
-  const std::vector<int64_t> pads = attributes ? call.integers("pads") : call.integers(1);
-  const double value = attributes ? call.number("value", 0.0) : call.has(2) ? call.number_at(2) : 0.0;
+  const std::vector<int64_t> pads = call.opset() < 11 ? call.integers("pads") : call.integers(1);
   const std::string mode = call.text("mode", "constant");
+  const Scalar value = pad_value(call, call.value(0).dtype());
+  const auto axes = call.has(3) ? std::optional(call.integers(3)) : std::nullopt; // since opset 18
   Value x = call.value(0);
-  const size_t rank = x.shape().size();
-  if (pads.size() != 2 * rank)
-    call.fail(ErrorKind::Value,
-              std::to_string(pads.size()) + " pads of " + to_string(x.shape()) + ", expected two an axis");
-  std::vector<Amounts> amounts;
-  for (size_t i = 0; i < rank; ++i) {
-    x = cut(x, static_cast<int>(i), {pads[i], pads[rank + i]});
-    amounts.push_back({std::max<int64_t>(pads[i], 0), std::max<int64_t>(pads[rank + i], 0)});
+  std::vector<Amounts> amounts = pad_amounts(call, x, pads, axes);
+  for (size_t i = 0; i < amounts.size(); ++i) {
+    x = cut(x, static_cast<int>(i), amounts[i]);
+    amounts[i] = {std::max<int64_t>(amounts[i].before, 0), std::max<int64_t>(amounts[i].after, 0)};
   }
   if (mode == "constant") return {pad_constant(x, amounts, value)};
-  if (mode != "reflect" && mode != "edge")
-    call.fail(ErrorKind::Value, "mode " + mode + ", expected constant, reflect or edge");
+  const bool wraps = mode == "wrap" && call.opset() >= 19;
+  if (mode != "reflect" && mode != "edge" && !wraps)
+    call.fail(ErrorKind::Value,
+              "mode " + mode + ", expected constant, reflect, edge or, since opset 19, wrap");
   Tensor result = x.tensor();
-  for (size_t i = 0; i < rank; ++i)
-    result = extend(call, result, static_cast<int>(i), amounts[i], mode == "reflect");
+  for (int axis = 0; axis < result.rank(); ++axis) {
+    const Amounts by = amounts[static_cast<size_t>(axis)];
+    result = wraps ? wrap(call, result, axis, by) : extend(call, result, axis, by, mode == "reflect");
+  }
   return {result};
 }
 

@@ -103,20 +103,38 @@ std::vector<Value> concatenate(Call& call) {
   return {concat_values(call, parts, axis_attribute(call, 1, parts[0].rank()))};
 }
 
+/// The sizes of as many parts as the node has outputs. Since opset 18 the last may be smaller than the
+/// others.
+Shape even_parts(const Call& call, Expr size) {
+  const auto count = static_cast<int64_t>(call.output_count());
+  const bool counted = call.has_attribute("num_outputs");
+  if (counted && call.integer("num_outputs") != count)
+    call.fail(ErrorKind::Value, "num_outputs " + std::to_string(call.integer("num_outputs")) +
+                                    ", expected that of the node's outputs, " + std::to_string(count));
+  const Expr each = floordiv(size, count);
+  if (each * count == size) return Shape(call.output_count(), each);
+  if (!counted || !size.is_const())
+    call.fail(ErrorKind::Shape,
+              "axis of size " + to_string(size) + ", expected a multiple of " + std::to_string(count));
+  const int64_t more = each.value() + 1, last = size.value() - more * (count - 1);
+  if (last < 0)
+    call.fail(ErrorKind::Shape, "axis of size " + to_string(size) + " in " + std::to_string(count) +
+                                    " parts of " + std::to_string(more) +
+                                    ", expected the parts before the last to fit");
+  Shape sizes(call.output_count(), Expr(more));
+  sizes.back() = last;
+  return sizes;
+}
+
 std::vector<Value> split(Call& call) {
   const bool given = call.has_attribute("split") || call.has(1); // an attribute before opset 13
+  if (given && call.has_attribute("num_outputs"))
+    call.fail(ErrorKind::Value, "split and num_outputs, expected one of them");
   Shape sizes = given ? attribute_or_sizes(call, "split", 1) : Shape{};
   const Value x = call.value(0);
   const int axis = axis_attribute(call, 0, x.rank());
   const Expr size = x.shape()[axis];
-  if (!given) {
-    const Expr parts = static_cast<int64_t>(call.output_count());
-    const Expr each = floordiv(size, parts);
-    if (each * parts != size)
-      call.fail(ErrorKind::Shape,
-                "axis of size " + to_string(size) + ", expected a multiple of " + to_string(parts));
-    sizes.assign(call.output_count(), each);
-  }
+  if (!given) sizes = even_parts(call, size);
   std::vector<Value> outputs;
   Expr begin = 0;
   for (Expr s : sizes) {
@@ -253,8 +271,10 @@ std::vector<Value> space_to_depth(Call& call) {
   const Tensor x = image(call);
   const Expr n = x.size(0), c = x.size(1), block = call.integer("blocksize");
   const Expr h = floordiv(x.size(2), block), w = floordiv(x.size(3), block);
+  const std::string mode = call.text("mode", "DCR"); // of opset 28
+  if (mode != "DCR" && mode != "CRD") call.fail(ErrorKind::Value, "mode " + mode + ", expected DCR or CRD");
   return {x.reshape({n, c, h, block, w, block})
-              .permute({0, 3, 5, 1, 2, 4})
+              .permute(mode == "DCR" ? Axes{0, 3, 5, 1, 2, 4} : Axes{0, 1, 3, 5, 2, 4})
               .reshape({n, c * block * block, h, w})};
 }
 

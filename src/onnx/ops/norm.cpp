@@ -145,13 +145,25 @@ std::vector<Value> mean_variance_normalization(Call& call) {
   })};
 }
 
+/// Along the axis, a power of two near the largest magnitude: sums of squares of quotients by it neither
+/// overflow nor vanish, and the quotients are exact. 1 for zeros, infinities and NaN.
+Tensor magnitude(const Tensor& x, int axis) {
+  const Tensor largest = x.abs().max(axis, true);
+  const double most = x.dtype() == DType::F64 ? 1022 : 126;
+  const Tensor power = largest.log2().floor().clamp(-most, most).exp2();
+  return where((largest > 0.0) & largest.isfinite(), power, weak(1.0, x.dtype()));
+}
+
+/// A row of zeros has the norm 0, and stays as it is.
 std::vector<Value> lp_normalization(Call& call) {
   const Tensor input = call.tensor(0);
   const int axis = axis_attribute(call, -1, input.rank());
   const int64_t p = call.integer("p", 2);
   if (p != 1 && p != 2) call.fail(ErrorKind::Value, "p " + std::to_string(p) + ", expected 1 or 2");
   return {in_single(input, [&](const Tensor& x) {
-    return x / (p == 1 ? x.abs().sum(axis, true) : x.square().sum(axis, true).sqrt());
+    const Tensor scaled = p == 1 ? x : x / magnitude(x, axis);
+    const Tensor norm = p == 1 ? x.abs().sum(axis, true) : scaled.square().sum(axis, true).sqrt();
+    return scaled / where(norm == 0.0, weak(1.0, x.dtype()), norm);
   })};
 }
 

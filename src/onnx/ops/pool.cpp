@@ -39,14 +39,26 @@ Tensor counter(int64_t size, int axis, int rank) {
   return Tensor::arange(size).reshape(shape);
 }
 
+/// The place in its window of each maximum, the first on ties: [N, C, out...]. `windows` are of the padded x.
+/// Padding is as small as a number can be, but no smaller, and never the place.
+Tensor places_in_window(const Call& call, const Tensor& x, const Tensor& windows, const Windows& w) {
+  Shape joined(windows.shape().begin(), windows.shape().begin() + x.rank());
+  joined.push_back(-1);
+  const std::vector<int64_t> none(w.axes(), 0);
+  if (w.before == none && w.after == none) return windows.reshape(joined).argmax(-1);
+  const Tensor ones = Tensor::ones(x.shape(), DType::Bool);
+  const Tensor inside = spatial_windows(call, pad_spatial(ones, w, 0), w).reshape(joined);
+  const Tensor values = windows.reshape(joined);
+  const Tensor largest = values == values.max(-1, true);
+  return (inside & (is_float(x.dtype()) ? largest | values.isnan() : largest)).cast(DType::I32).argmax(-1);
+}
+
 /// Where in x's memory each window's maximum lies; `columns`: as if the spatial axes were stored in reverse
 /// order.
 Tensor max_positions(Call& call, const Tensor& x, const Tensor& windows, const Windows& w, bool columns) {
   const std::vector<int64_t> in = call.fixed_shape(x), all = call.fixed_shape(windows);
   const int rank = x.rank();
-  Shape joined(windows.shape().begin(), windows.shape().begin() + rank);
-  joined.push_back(-1);
-  Tensor inside = windows.reshape(joined).argmax(-1); // in the window
+  Tensor inside = places_in_window(call, x, windows, w);
   int64_t image = 1, stride = 1;
   for (int axis = 2; axis < rank; ++axis) image *= in[axis];
   Tensor position = (counter(in[0], 0, rank) * in[1] + counter(in[1], 1, rank)) * image;
@@ -107,7 +119,8 @@ std::vector<Value> average_pool(Call& call) {
   const bool all_count = w.after == padded.after && (padding_counts || (w.before == none && w.after == none));
   const Tensor count =
       all_count ? weak(elements_of(w), x.dtype()) : counted_elements(x, w, padded, padding_counts);
-  return {(total / count).cast(given.dtype())};
+  // A dilated window may step over all elements: its mean is 0, as in ONNX Runtime.
+  return {(total / maximum(count, weak(1.0, x.dtype()))).cast(given.dtype())};
 }
 
 /// The p-norm over axes of a tensor.

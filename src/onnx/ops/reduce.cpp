@@ -27,27 +27,34 @@ Shape reduced_shape(const Reduction& reduction, const Shape& shape) {
   return result;
 }
 
-/// A reduction of no elements: `of_nothing`, repeated.
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// A reduction of no elements: `of_nothing`, repeated. Infinities stand for the least and the largest number
+/// of a dtype that has none.
 Value reduce_nothing(Call& call, const Value& x, const Reduction& reduction,
                      std::optional<double> of_nothing) {
   const Shape shape = reduced_shape(reduction, x.shape());
   if (has_no_elements(shape)) return Value::empty(x.dtype(), shape);
   if (!of_nothing) call.fail(ErrorKind::Shape, "no elements along a reduced axis, expected at least one");
+  if (x.dtype() == DType::Bool) return Tensor::full(shape, *of_nothing > 0);
   return Tensor::full(shape, Scalar::of_float(x.dtype(), *of_nothing));
 }
 
-using ReduceFunction = Tensor (*)(const Tensor& x, const std::vector<int>& axes, bool keepdims);
+using ReduceFunction = Tensor (*)(const Tensor& x, const Axes& axes, bool keepdims);
 
 std::vector<Value> reduce(Call& call, ReduceFunction function, std::optional<double> of_nothing = {}) {
-  const Value x = call.value(0);
   const std::optional<std::vector<int64_t>> axes = axes_operand(call, 1);
   const bool keepdims = call.integer("keepdims", 1) != 0;
-  const bool keep_all = call.integer("noop_with_empty_axes", 0) != 0;
-  if ((!axes || axes->empty()) && keep_all) return {x};
+  const bool no_axes_reduce_nothing = call.integer("noop_with_empty_axes", 0) != 0;
+  const Value x = call.value(0);
   const Reduction reduction{normalise_axes(call, axes.value_or(std::vector<int64_t>{}), x.rank()), keepdims};
-  if (x.is_empty()) return {reduce_nothing(call, x, reduction, of_nothing)};
-  return {in_single(x.tensor(),
-                    [&](const Tensor& t) { return function(t, reduction.axes, keepdims).cast(x.dtype()); })};
+  const bool elementwise = reduction.axes.empty() && no_axes_reduce_nothing;
+  if (x.is_empty()) return {elementwise ? x : reduce_nothing(call, x, reduction, of_nothing)};
+  return {in_single(x.tensor(), [&](const Tensor& t) {
+    // What is left of a reduction over no axes, such as a square, is one over an axis of a single element.
+    if (elementwise) return function(t.unsqueeze(-1), {t.rank()}, false).cast(x.dtype());
+    return function(t, reduction.axes, keepdims).cast(x.dtype());
+  })};
 }
 
 std::vector<Value> reduce_sum(Call& call) {
@@ -59,10 +66,14 @@ std::vector<Value> reduce_prod(Call& call) {
       call, [](const Tensor& x, const Axes& axes, bool keepdims) { return x.prod(axes, keepdims); }, 1);
 }
 std::vector<Value> reduce_max(Call& call) {
-  return reduce(call, [](const Tensor& x, const Axes& axes, bool keepdims) { return x.max(axes, keepdims); });
+  return reduce(
+      call, [](const Tensor& x, const Axes& axes, bool keepdims) { return x.max(axes, keepdims); },
+      -kInfinity);
 }
 std::vector<Value> reduce_min(Call& call) {
-  return reduce(call, [](const Tensor& x, const Axes& axes, bool keepdims) { return x.min(axes, keepdims); });
+  return reduce(
+      call, [](const Tensor& x, const Axes& axes, bool keepdims) { return x.min(axes, keepdims); },
+      kInfinity);
 }
 std::vector<Value> reduce_mean(Call& call) {
   return reduce(call,
@@ -89,12 +100,12 @@ std::vector<Value> reduce_sum_square(Call& call) {
 std::vector<Value> reduce_log_sum(Call& call) {
   return reduce(
       call, [](const Tensor& x, const Axes& axes, bool keepdims) { return x.sum(axes, keepdims).log(); },
-      -std::numeric_limits<double>::infinity());
+      -kInfinity);
 }
 std::vector<Value> reduce_log_sum_exp(Call& call) {
   return reduce(
       call, [](const Tensor& x, const Axes& axes, bool keepdims) { return x.logsumexp(axes, keepdims); },
-      -std::numeric_limits<double>::infinity());
+      -kInfinity);
 }
 
 // ---- places ----

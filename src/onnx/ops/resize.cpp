@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "onnx/ops/attributes.hpp"
 #include "onnx/ops/interpolate.hpp"
 #include "onnx/ops/tables.hpp"
 #include "onnx/ops/values.hpp"
@@ -13,7 +14,7 @@ namespace {
 struct Settings {
   std::string mode, coordinates, nearest;
   double cubic_coefficient = -0.75, extrapolation = 0;
-  bool exclude_outside = false;
+  bool exclude_outside = false, antialias = false;
 };
 
 /// What becomes of one axis.
@@ -31,6 +32,10 @@ double source_coordinate(const Call& call, const Settings& settings, const AxisP
   if (how == "pytorch_half_pixel") return 0;
   if (how == "asymmetric") return x / a.scale;
   if (how == "tf_half_pixel_for_nn") return (x + 0.5) / a.scale;
+  if (how == "half_pixel_symmetric") { // the middle stays where it is, whatever a scale cuts off behind
+    const double cut = out / (a.scale * in);
+    return in / 2 * (1 - cut) + (x + 0.5) / a.scale - 0.5;
+  }
   if (how == "align_corners") return a.out == 1 ? 0 : x * (in - 1) / (a.scale * in - 1);
   if (how == "tf_crop_and_resize")
     return a.out == 1 ? (a.start + a.end) * (in - 1) / 2
@@ -56,25 +61,28 @@ struct Tap {
 std::vector<Tap> taps_of(const Settings& settings, const AxisPlan& a,
                          const std::vector<double>& coordinates) {
   const bool cubic = settings.mode == "cubic";
-  const int64_t count = cubic ? 4 : 2, first = cubic ? -1 : 0;
+  // What shrinks an axis without aliasing reaches as much farther.
+  const double reach = settings.antialias ? std::min(a.scale, 1.0) : 1.0, radius = cubic ? 2 : 1;
+  const auto first = static_cast<int64_t>(std::floor(-radius / reach)) + 1;
+  const int64_t count = 2 - 2 * first;
+  const bool normalised = settings.exclude_outside || settings.antialias;
   std::vector<Tap> taps(static_cast<size_t>(count));
   for (double x : coordinates) {
     const double base = std::floor(x);
     std::vector<double> weights(taps.size());
     double total = 0;
     for (int64_t k = 0; k < count; ++k) {
-      const double place = base + static_cast<double>(first + k), distance = std::abs(x - place);
+      const double place = base + static_cast<double>(first + k), distance = std::abs(x - place) * reach;
       const bool outside = place < 0 || place >= static_cast<double>(a.in);
       double& weight = weights[static_cast<size_t>(k)];
-      weight = cubic ? cubic_weight(distance, settings.cubic_coefficient) : 1 - distance;
+      weight = cubic ? cubic_weight(distance, settings.cubic_coefficient) : std::max(1 - distance, 0.0);
       if (settings.exclude_outside && outside) weight = 0;
       total += weight;
       taps[static_cast<size_t>(k)].index.push_back(
           std::clamp<int64_t>(static_cast<int64_t>(place), 0, a.in - 1));
     }
     for (size_t k = 0; k < taps.size(); ++k)
-      taps[k].weight.push_back(
-          static_cast<float>(settings.exclude_outside ? weights[k] / total : weights[k]));
+      taps[k].weight.push_back(static_cast<float>(normalised ? weights[k] / total : weights[k]));
   }
   return taps;
 }
@@ -131,6 +139,8 @@ using Plans = std::vector<std::optional<AxisPlan>>;
 Tensor resize_by(const Call& call, const Tensor& given, const Plans& plans, const Settings& settings) {
   if (settings.mode != "nearest" && settings.mode != "linear" && settings.mode != "cubic")
     call.fail(ErrorKind::Value, "mode " + settings.mode + ", expected nearest, linear or cubic");
+  if (settings.antialias && settings.mode == "nearest")
+    call.fail(ErrorKind::Value, "antialias with mode nearest, expected linear or cubic");
   const bool computes = settings.mode != "nearest";
   // Half precision and integers are summed up in f32.
   Tensor x = computes && given.dtype() != DType::F64 ? given.cast(DType::F32) : given;
@@ -168,9 +178,6 @@ Plans plans_of_scales(const Call& call, const Shape& shape, const std::vector<do
 }
 
 Plans plans_of_sizes(const Call& call, const Shape& shape, const Shape& sizes, bool always) {
-  if (sizes.size() != shape.size())
-    call.fail(ErrorKind::Value,
-              std::to_string(sizes.size()) + " sizes for " + to_string(shape) + ", expected one an axis");
   Plans plans(shape.size());
   for (size_t i = 0; i < shape.size(); ++i) {
     if (sizes[i] == shape[i] && !always) continue;
@@ -181,7 +188,78 @@ Plans plans_of_sizes(const Call& call, const Shape& shape, const Shape& sizes, b
   return plans;
 }
 
+/// One scale for the axes that the node names: the one with which no size is larger than is asked for, or
+/// none is smaller.
+Plans plans_of_ratio(const Call& call, const Shape& shape, const Shape& sizes, const std::vector<int>& axes,
+                     bool not_larger) {
+  std::vector<double> ratios;
+  for (const int axis : axes) {
+    const auto i = static_cast<size_t>(axis);
+    ratios.push_back(static_cast<double>(fixed(call, sizes[i], i)) /
+                     static_cast<double>(fixed(call, shape[i], i)));
+  }
+  Plans plans(shape.size());
+  if (ratios.empty()) return plans;
+  const double scale = not_larger ? *std::min_element(ratios.begin(), ratios.end())
+                                  : *std::max_element(ratios.begin(), ratios.end());
+  for (const int axis : axes) {
+    const auto i = static_cast<size_t>(axis);
+    const int64_t in = shape[i].value();
+    const auto out = static_cast<int64_t>(std::floor(scale * static_cast<double>(in) + 0.5));
+    if (out < 1) call.fail(ErrorKind::Value, "a size below 1, expected at least 1");
+    plans[i] = AxisPlan{in, out, scale};
+  }
+  return plans;
+}
+
 bool given(const Call& call, size_t input) { return call.has(input) && !call.value(input).is_empty(); }
+
+/// The axes that scales, sizes and roi are of: since opset 18 some, before that all.
+std::vector<int> resized_axes(const Call& call, int rank) {
+  std::vector<int64_t> all;
+  for (int axis = 0; axis < rank; ++axis) all.push_back(axis);
+  return normalise_axes(call, call.integers("axes", all), rank);
+}
+
+/// One number for each of the axes, spread over all of them; the others have `otherwise`.
+template <class Number>
+std::vector<Number> spread_over(const Call& call, const char* what, const std::vector<Number>& numbers,
+                                const std::vector<int>& axes, std::vector<Number> otherwise) {
+  if (numbers.size() != axes.size())
+    call.fail(ErrorKind::Value, std::to_string(numbers.size()) + " " + what + " for " +
+                                    std::to_string(axes.size()) + " axes, expected one an axis");
+  for (size_t i = 0; i < axes.size(); ++i) otherwise[static_cast<size_t>(axes[i])] = numbers[i];
+  return otherwise;
+}
+
+Plans read_plans(Call& call, const Shape& shape, const std::vector<int>& axes, bool always) {
+  const std::string policy = call.text("keep_aspect_ratio_policy", "stretch");
+  if (policy != "stretch" && policy != "not_larger" && policy != "not_smaller")
+    call.fail(ErrorKind::Value,
+              "keep_aspect_ratio_policy " + policy + ", expected stretch, not_larger or not_smaller");
+  if (!given(call, 3)) {
+    const std::vector<double> ones(shape.size(), 1.0);
+    return plans_of_scales(call, shape, spread_over(call, "scales", call.numbers(2), axes, ones), always);
+  }
+  const Shape sizes = spread_over<Expr>(call, "sizes", call.sizes(3), axes, shape);
+  if (policy != "stretch") return plans_of_ratio(call, shape, sizes, axes, policy == "not_larger");
+  return plans_of_sizes(call, shape, sizes, always);
+}
+
+/// Sets which part of every axis is resized, by the input roi: starts, then ends.
+void read_regions(Call& call, const std::vector<int>& axes, Plans& plans) {
+  const std::vector<double> region = call.numbers(1);
+  if (region.size() != 2 * axes.size())
+    call.fail(ErrorKind::Value, std::to_string(region.size()) + " numbers in roi, expected two an axis");
+  for (size_t k = 0; k < axes.size(); ++k) {
+    std::optional<AxisPlan>& plan = plans[static_cast<size_t>(axes[k])];
+    if (!plan) continue;
+    plan->start = region[k];
+    plan->end = region[axes.size() + k];
+  }
+  for (std::optional<AxisPlan>& plan : plans)
+    if (plan && plan->start == 0 && plan->end == 1 && plan->in == plan->out) plan.reset();
+}
 
 std::vector<Value> resize(Call& call) {
   Settings settings{.mode = call.text("mode", "nearest"),
@@ -189,27 +267,16 @@ std::vector<Value> resize(Call& call) {
                     .nearest = call.text("nearest_mode", "round_prefer_floor"),
                     .cubic_coefficient = call.number("cubic_coeff_a", -0.75),
                     .extrapolation = call.number("extrapolation_value", 0.0),
-                    .exclude_outside = call.integer("exclude_outside", 0) != 0};
+                    .exclude_outside = call.integer("exclude_outside", 0) != 0,
+                    .antialias = call.integer("antialias", 0) != 0};
   const bool crops = settings.coordinates == "tf_crop_and_resize";
   const Shape shape = call.value(0).shape();
-  if (!given(call, 2) && !given(call, 3))
-    call.fail(ErrorKind::Value, "neither scales nor sizes, expected one of them");
-  Plans plans = given(call, 3) ? plans_of_sizes(call, shape, call.sizes(3), crops)
-                               : plans_of_scales(call, shape, call.numbers(2), crops);
-  if (crops) {
-    const std::vector<double> region = call.numbers(1); // starts, then ends
-    if (region.size() != 2 * shape.size())
-      call.fail(ErrorKind::Value, std::to_string(region.size()) + " numbers in roi, expected two an axis");
-    for (size_t i = 0; i < shape.size(); ++i) {
-      const bool whole = region[i] == 0 && region[shape.size() + i] == 1;
-      if (whole && plans[i]->in == plans[i]->out) {
-        plans[i].reset();
-        continue;
-      }
-      plans[i]->start = region[i];
-      plans[i]->end = region[shape.size() + i];
-    }
-  }
+  if (given(call, 2) == given(call, 3))
+    call.fail(ErrorKind::Value, given(call, 2) ? "scales and sizes, expected one of them"
+                                               : "neither scales nor sizes, expected one of them");
+  const std::vector<int> axes = resized_axes(call, static_cast<int>(shape.size()));
+  Plans plans = read_plans(call, shape, axes, crops);
+  if (crops) read_regions(call, axes, plans);
   return {resize_by(call, call.tensor(0), plans, settings)};
 }
 

@@ -55,17 +55,26 @@ std::vector<GridTap> grid_taps(const GridAxis& axis, const Tensor& x, const std:
           {axis.element(base + 2.0), cubic_far(rest + 1.0, kCubicCoefficient)}};
 }
 
+/// By its name before opset 20, which calls them linear and cubic.
+std::string grid_mode(const Call& call) {
+  const bool renamed = call.opset() >= 20;
+  const std::string mode = call.text("mode", renamed ? "linear" : "bilinear");
+  if (mode == "nearest") return mode;
+  if (mode == (renamed ? "linear" : "bilinear")) return "bilinear";
+  if (mode == (renamed ? "cubic" : "bicubic")) return "bicubic";
+  call.fail(ErrorKind::Value, "mode " + mode + ", expected " +
+                                  (renamed ? "linear, nearest or cubic" : "bilinear, nearest or bicubic"));
+}
+
 std::vector<Value> grid_sample(Call& call) {
   const Tensor x = call.tensor(0), grid = call.tensor(1); // [N, C, H, W] and [N, OH, OW, 2]
-  const std::string mode = call.text("mode", "bilinear"), padding = call.text("padding_mode", "zeros");
+  const std::string mode = grid_mode(call), padding = call.text("padding_mode", "zeros");
   const bool align_corners = call.integer("align_corners", 0) != 0;
-  if (mode != "bilinear" && mode != "nearest" && mode != "bicubic")
-    call.fail(ErrorKind::Value, "mode " + mode + ", expected bilinear, nearest or bicubic");
   if (padding != "zeros" && padding != "border" && padding != "reflection")
     call.fail(ErrorKind::Value, "padding_mode " + padding + ", expected zeros, border or reflection");
   if (x.rank() != 4 || grid.rank() != 4 || !grid.size(3).is_const(2))
     call.fail(ErrorKind::Shape, "input " + to_string(x.shape()) + " and grid " + to_string(grid.shape()) +
-                                    ", expected [N, C, H, W] and [N, OH, OW, 2]");
+                                    ", expected images [N, C, H, W] and [N, OH, OW, 2]");
   if (!x.size(2).is_const() || !x.size(3).is_const())
     call.fail(ErrorKind::Shape, "input " + to_string(x.shape()) + ", expected fixed sizes of the image");
   const GridAxis down{x.size(2).value(), align_corners, padding},

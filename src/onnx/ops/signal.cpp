@@ -113,6 +113,11 @@ Tensor fit_axis(const Tensor& x, int axis, int64_t size, int64_t length) {
 }
 
 std::vector<Value> dft(Call& call) {
+  // Since opset 20 the axis is an input, and counted from the end if it is left out.
+  const bool axis_is_input = call.opset() >= 20;
+  const int64_t given_axis = !axis_is_input ? call.integer("axis", 1) : call.has(2) ? call.integer_at(2) : -2;
+  const bool fits = call.has(1);
+  const int64_t length = fits ? call.integer_at(1) : 0;
   Tensor x = call.tensor(0);
   if (x.rank() < 2)
     call.fail(ErrorKind::Shape,
@@ -120,16 +125,13 @@ std::vector<Value> dft(Call& call) {
   const Transform transform{call.integer("inverse", 0) != 0, call.integer("onesided", 0) != 0};
   if (transform.inverse && transform.onesided)
     call.fail(ErrorKind::Value, "inverse and onesided, expected one of them");
-  const int axis = normalise_axis(call, call.integer("axis", 1), x.rank()), along = x.rank() - 2;
+  const int axis = normalise_axis(call, given_axis, x.rank()), along = x.rank() - 2;
   if (axis > along)
     call.fail(ErrorKind::Axis,
               "axis " + std::to_string(axis) + " holds a number's parts, expected one before");
-  if (call.has(1)) {
-    const int64_t length = call.integer_at(1);
-    if (length < 1)
-      call.fail(ErrorKind::Value, "dft_length " + std::to_string(length) + ", expected at least 1");
-    x = fit_axis(x, axis, fixed_size(call, x, axis), length);
-  }
+  if (fits && length < 1)
+    call.fail(ErrorKind::Value, "dft_length " + std::to_string(length) + ", expected at least 1");
+  if (fits) x = fit_axis(x, axis, fixed_size(call, x, axis), length);
   if (axis == along) return {fourier_of(call, x, transform)};
   return {fourier_of(call, x.transpose(axis, along), transform).transpose(axis, along)};
 }

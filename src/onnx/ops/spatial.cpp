@@ -77,6 +77,7 @@ void pad_to_ceiling(const Call& call, const Shape& input, Windows& w) {
       call.fail(ErrorKind::Shape,
                 "ceil_mode over an axis of size " + to_string(size) + ", expected a fixed size");
     const int64_t span = size.value() + w.before[i] + w.after[i] - w.reach(i);
+    if (span <= -w.stride[i]) continue; // not even one window
     const int64_t last = (span + w.stride[i] - 1) / w.stride[i] * w.stride[i];
     // A window that begins behind the input sees padding only.
     if (last < size.value() + w.before[i]) w.after[i] += std::max<int64_t>(last - span, 0);

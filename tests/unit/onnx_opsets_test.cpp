@@ -1,0 +1,381 @@
+// Ops whose rules changed with an opset: each is computed by the rules of the model's own, and refused where
+// nobody here has read them. Numbers that no loop here computes are those of ONNX Runtime 1.32 and of ONNX's
+// reference evaluator, which agree.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "onnx/op_versions.hpp"
+#include "onnx/registry.hpp"
+#include "support/messages.hpp"
+#include "support/onnx_node.hpp"
+
+using namespace lathe;
+using namespace lathe::test;
+using onnx::Value;
+
+namespace {
+
+using Floats = std::vector<float>;
+using Integers = std::vector<int64_t>;
+
+const bool interpreted = (set_default_device("interp"), true);
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+Tensor counting(const Shape& shape) {
+  return Tensor::arange(num_elements(shape).value()).cast(DType::F32).reshape(shape);
+}
+
+Tensor axes_of(const Integers& axes) { return Tensor::from(axes); }
+Value no_axes() { return Value::empty(DType::I64, {0}); }
+
+void check_close(const Value& got, const Floats& expected, double tolerance = 1e-5) {
+  const Floats values = floats(got);
+  REQUIRE(values.size() == expected.size());
+  for (size_t k = 0; k < values.size(); ++k) {
+    CAPTURE(k);
+    CHECK(std::abs(values[k] - expected[k]) <= tolerance * (1 + std::abs(expected[k])));
+  }
+}
+
+} // namespace
+
+// ---- what is not known ----
+
+TEST_CASE("an opset that is newer than the table is refused by op, node and opset") {
+  const int later = onnx::kNewestOpset + 1;
+  const Tensor x = counting({2});
+  for (const char* op : {"Relu", "Softmax", "Transpose"}) {
+    CHECK_NOTHROW(one(op, {x}, {}, onnx::kNewestOpset));
+    const std::string message = message_of([&] { one(op, {x}, {}, later); });
+    mentions(message, op);
+    mentions(message, "opset " + std::to_string(later));
+    mentions(message, "expected opset " + std::to_string(onnx::kNewestOpset) + " or earlier");
+  }
+  // Shapes are folded without an importer, by the same rules.
+  mentions(message_of([&] { one("Shape", {x}, {}, later); }), "Shape");
+  Graph graph;
+  graph.input("x", DType::F32, {2}).node("Relu", {"x"}, {"y"}).output("y");
+  CHECK(load(model(graph, onnx::kNewestOpset)).problems().empty());
+  const std::vector<onnx::Problem> problems = load(model(graph, later)).problems();
+  REQUIRE(problems.size() == 1);
+  CHECK(problems[0].op == "Relu");
+  mentions(problems[0].message, "opset " + std::to_string(later));
+}
+
+TEST_CASE("an op of a user's own serves every opset from its first on") {
+  onnx::register_op("", "OpsetsTestTwice", 3,
+                    [](onnx::Call& call) -> std::vector<Value> { return {call.tensor(0) + call.tensor(0)}; });
+  Graph graph;
+  graph.input("x", DType::F32, {2}).node("OpsetsTestTwice", {"x"}, {"y"}).output("y");
+  CHECK(load(model(graph, onnx::kNewestOpset + 7)).problems().empty());
+  CHECK(load(model(graph, 2)).problems().size() == 1);
+}
+
+TEST_CASE("an op has no more inputs than its version") {
+  const Tensor x = counting({2, 3}), pads = axes_of({0, 0, 1, 0}), zero = Tensor::scalar(0.f);
+  CHECK(one("Pad", {x, pads, zero, axes_of({0, 1})}, {}, 18).shape() == Shape{3, 3});
+  mentions(message_of([&] {
+             one("Pad", {x, pads, zero, axes_of({1, 0})}, {}, 13);
+           }),
+           "4 inputs, expected at most 3");
+  mentions(message_of([&] { one("ReduceMax", {x, axes_of({0})}, {}, 13); }), "2 inputs, expected at most 1");
+  const Tensor signal = counting({1, 4, 2, 1});
+  mentions(message_of([&] {
+             one("DFT", {signal, Value(), Tensor::scalar(int64_t{1})}, {}, 19);
+           }),
+           "3 inputs, expected at most 2");
+}
+
+TEST_CASE("every op of ONNX's own domain has its versions in the table, in order") {
+  for (const onnx::RegisteredOp& op : onnx::registered_ops()) {
+    if (!op.domain.empty() || op.name == "OpsetsTestTwice") continue;
+    CAPTURE(op.name);
+    const std::vector<onnx::OpVersion>* versions = onnx::versions_of(op.name);
+    REQUIRE(versions != nullptr);
+    for (size_t k = 1; k < versions->size(); ++k) CHECK((*versions)[k - 1].since < (*versions)[k].since);
+    CHECK(versions->back().since <= onnx::kNewestOpset);
+  }
+}
+
+// ---- Fourier transforms ----
+
+namespace {
+
+/// Of [outer, length, inner] real numbers along the middle: [outer, length, inner, 2].
+Floats transformed(const Floats& x, size_t outer, size_t length, size_t inner) {
+  Floats y;
+  for (size_t o = 0; o < outer; ++o)
+    for (size_t bin = 0; bin < length; ++bin)
+      for (size_t i = 0; i < inner; ++i) {
+        double real = 0, imaginary = 0;
+        for (size_t t = 0; t < length; ++t) {
+          const double angle =
+              -2 * std::numbers::pi * static_cast<double>(bin * t) / static_cast<double>(length);
+          const double value = x[(o * length + t) * inner + i];
+          real += value * std::cos(angle);
+          imaginary += value * std::sin(angle);
+        }
+        y.push_back(static_cast<float>(real));
+        y.push_back(static_cast<float>(imaginary));
+      }
+  return y;
+}
+
+} // namespace
+
+TEST_CASE("since opset 20 the axis of a transform is an input, the last but one by default") {
+  const Tensor x = Tensor::randn({2, 3, 4, 5, 1}, 7);
+  const Floats xs = floats(x);
+  const Floats along_1 = transformed(xs, 2, 3, 20), along_2 = transformed(xs, 6, 4, 5),
+               along_3 = transformed(xs, 24, 5, 1);
+  check_close(one("DFT", {x}, {}, 17), along_1);
+  check_close(one("DFT", {x}, {}, 20), along_3);
+  check_close(one("DFT", {x}, {}, 24), along_3);
+  check_close(one("DFT", {x}, {attribute("axis", 2)}, 19), along_2);
+  for (const int64_t axis : {2, -3})
+    check_close(one("DFT", {x, Value(), Tensor::scalar(axis)}, {}, 20), along_2);
+  check_close(one("DFT", {x, Value(), Tensor::scalar(int64_t{1})}, {}, 20), along_1);
+  // A length beside the axis; where it is the axis' own nothing changes.
+  check_close(one("DFT", {x, Tensor::scalar(int64_t{4}), Tensor::scalar(int64_t{2})}, {}, 20), along_2);
+  const Value cut = one("DFT", {x, Tensor::scalar(int64_t{2}), Tensor::scalar(int64_t{2})}, {}, 20);
+  CHECK(cut.shape() == Shape{2, 3, 2, 5, 2});
+  mentions(message_of([&] { one("DFT", {x}, {attribute("axis", 2)}, 20); }), "attribute 'axis'");
+  mentions(message_of([&] { one("DFT", {x, Value(), Tensor::scalar(int64_t{4})}, {}, 20); }), "axis 4");
+}
+
+// ---- padding ----
+
+TEST_CASE("since opset 18 pads may be of some axes, in any order") {
+  const Tensor x = counting({2, 3}), fill = Tensor::scalar(9.f);
+  const auto padded = [&](const Integers& pads, const Integers& axes, const char* mode = "constant") {
+    return one("Pad", {x, axes_of(pads), fill, axes_of(axes)}, {attribute("mode", mode)}, 18);
+  };
+  CHECK(floats(padded({1, 0}, {1})) == Floats{9, 0, 1, 2, 9, 3, 4, 5});
+  CHECK(floats(padded({1, 0}, {-1})) == Floats{9, 0, 1, 2, 9, 3, 4, 5});
+  CHECK(floats(padded({1, 0, 0, 1}, {1, 0})) == Floats{9, 0, 1, 2, 9, 3, 4, 5, 9, 9, 9, 9});
+  CHECK(floats(padded({1, 0, 0, 1}, {-1, -2})) == floats(padded({1, 0, 0, 1}, {1, 0})));
+  CHECK(floats(padded({-1, 1}, {1})) == Floats{1, 2, 9, 4, 5, 9});
+  CHECK(floats(padded({2, 0}, {1}, "reflect")) == Floats{2, 1, 0, 1, 2, 5, 4, 3, 4, 5});
+  CHECK(floats(padded({0, 1}, {-2}, "edge")) == Floats{0, 1, 2, 3, 4, 5, 3, 4, 5});
+  CHECK(floats(one("Pad", {x, no_axes(), Value(), no_axes()}, {}, 18)) == floats(x));
+  mentions(message_of([&] { padded({1, 0, 0, 1}, {1, -1}); }), "axis 1 twice");
+  mentions(message_of([&] { padded({1, 0}, {2}); }), "axis 2 of 2 axes");
+  mentions(message_of([&] { padded({1, 0}, {0, 1}); }), "2 pads for 2 axes");
+}
+
+TEST_CASE("since opset 19 padding may wrap round, more than once") {
+  const Tensor x = counting({2, 3});
+  const auto wrapped = [&](const Integers& pads, int opset) {
+    return one("Pad", {x, axes_of(pads)}, {attribute("mode", "wrap")}, opset);
+  };
+  CHECK(floats(wrapped({0, 1, 0, 2}, 19)) == Floats{2, 0, 1, 2, 0, 1, 5, 3, 4, 5, 3, 4});
+  CHECK(floats(wrapped({0, 4, 0, 0}, 19)) == Floats{2, 0, 1, 2, 0, 1, 2, 5, 3, 4, 5, 3, 4, 5});
+  CHECK(floats(wrapped({1, 0, 2, -1}, 21)) == Floats{3, 4, 0, 1, 3, 4, 0, 1, 3, 4});
+  mentions(message_of([&] { wrapped({0, 1, 0, 2}, 18); }), "mode wrap");
+}
+
+TEST_CASE("padding with integers is exact") {
+  const int64_t large = (int64_t{1} << 53) + 1;
+  const Tensor x = Tensor::from<int64_t>({7, large});
+  CHECK(integers(one("Pad", {x, axes_of({1, 1}), Tensor::scalar(large)})) ==
+        Integers{large, 7, large, large});
+  CHECK(integers(one("Pad", {x, axes_of({0, 1}), Tensor::scalar(int64_t{-3})})) == Integers{7, large, -3});
+}
+
+// ---- splitting ----
+
+TEST_CASE("since opset 18 the last part of a split may be smaller") {
+  const auto sizes = [](int64_t size, size_t parts, int64_t num_outputs) {
+    Integers result;
+    for (const Value& part :
+         run_node("Split", {counting({size, 2})}, {attribute("num_outputs", num_outputs)}, parts, 18))
+      result.push_back(part.shape()[0].value());
+    return result;
+  };
+  CHECK(sizes(7, 4, 4) == Integers{2, 2, 2, 1});
+  CHECK(sizes(10, 3, 3) == Integers{4, 4, 2});
+  CHECK(sizes(6, 3, 3) == Integers{2, 2, 2});
+  CHECK(sizes(4, 3, 3) == Integers{2, 2, 0});
+  mentions(message_of([&] { sizes(5, 4, 4); }), "axis of size 5 in 4 parts of 2");
+  mentions(message_of([&] { sizes(6, 3, 2); }), "num_outputs 2");
+  const std::vector<Value> parts = run_node("Split", {counting({5})}, {attribute("num_outputs", 2)}, 2, 18);
+  CHECK(floats(parts[0]) == Floats{0, 1, 2});
+  CHECK(floats(parts[1]) == Floats{3, 4});
+  mentions(message_of([&] {
+             run_node("Split", {counting({4}), axes_of({1, 3})}, {attribute("num_outputs", 2)}, 2, 18);
+           }),
+           "split and num_outputs");
+}
+
+// ---- reductions ----
+
+TEST_CASE("a reduction over no axes still squares, and takes logarithms") {
+  const Tensor x = Tensor::from(Floats{1.5f, -2, 4, -0.5f}, {2, 2});
+  const struct {
+    const char* op;
+    Floats expected;
+  } cases[] = {{"ReduceSumSquare", {2.25f, 4, 16, 0.25f}}, {"ReduceL1", {1.5f, 2, 4, 0.5f}},
+               {"ReduceL2", {1.5f, 2, 4, 0.5f}},           {"ReduceSum", {1.5f, -2, 4, -0.5f}},
+               {"ReduceMean", {1.5f, -2, 4, -0.5f}},       {"ReduceMax", {1.5f, -2, 4, -0.5f}},
+               {"ReduceMin", {1.5f, -2, 4, -0.5f}},        {"ReduceProd", {1.5f, -2, 4, -0.5f}},
+               {"ReduceLogSumExp", {1.5f, -2, 4, -0.5f}}};
+  for (const auto& c : cases) {
+    CAPTURE(c.op);
+    for (const Value& axes : {Value(), no_axes()})
+      for (const int keepdims : {0, 1}) {
+        const Value y =
+            one(c.op, {x, axes}, {attribute("noop_with_empty_axes", 1), attribute("keepdims", keepdims)}, 18);
+        CHECK(y.shape() == Shape{2, 2});
+        check_close(y, c.expected, 1e-6);
+      }
+    // Without the flag no axes are all, and axes that are there are reduced with it.
+    CHECK(one(c.op, {x, no_axes()}, {}, 18).shape() == Shape{1, 1});
+    CHECK(one(c.op, {x, axes_of({-1})}, {attribute("noop_with_empty_axes", 1)}, 18).shape() == Shape{2, 1});
+  }
+  const Tensor positive = Tensor::from(Floats{1, std::exp(2.f)});
+  check_close(one("ReduceLogSum", {positive}, {attribute("noop_with_empty_axes", 1)}, 18), {0, 2});
+  const Tensor whole = Tensor::from<int32_t>({-3, 50000});
+  CHECK(integers(one("ReduceL2", {whole}, {attribute("noop_with_empty_axes", 1)}, 18)) == Integers{3, 50000});
+  CHECK(integers(one("ReduceSumSquare", {Tensor::from<int32_t>({-3, 5})},
+                     {attribute("noop_with_empty_axes", 1)}, 18)) == Integers{9, 25});
+}
+
+TEST_CASE("a product of sizes keeps them where it reduces nothing") {
+  Graph graph;
+  graph.input("x", DType::F32, {2, 3}).node("Shape", {"x"}, {"s"});
+  graph.node("ReduceProd", {"s"}, {"y"}, {attribute("noop_with_empty_axes", 1)}).output("y", DType::I64);
+  const onnx::NamedValues results = load(model(graph, 18)).compile()({{"x", counting({2, 3})}});
+  CHECK(integers(results.at("y")) == Integers{2, 3});
+}
+
+TEST_CASE("since opset 18 all reductions take their axes as an input") {
+  const Tensor x = Tensor::from(Floats{1, 2, 3, 4, 5, 6}, {2, 3});
+  const auto rows = [&](const char* op) {
+    return floats(one(op, {x, axes_of({-1})}, {attribute("keepdims", 0)}, 18));
+  };
+  CHECK(rows("ReduceMax") == Floats{3, 6});
+  CHECK(rows("ReduceMin") == Floats{1, 4});
+  CHECK(rows("ReduceMean") == Floats{2, 5});
+  CHECK(rows("ReduceProd") == Floats{6, 120});
+  CHECK(rows("ReduceL1") == Floats{6, 15});
+  CHECK(rows("ReduceSumSquare") == Floats{14, 77});
+  check_close(one("ReduceL2", {x, axes_of({1})}, {attribute("keepdims", 0)}, 18),
+              {std::sqrt(14.f), std::sqrt(77.f)});
+  check_close(one("ReduceLogSum", {x, axes_of({1})}, {attribute("keepdims", 0)}, 18),
+              {std::log(6.f), std::log(15.f)});
+  CHECK_THROWS_AS(one("ReduceMax", {x, axes_of({0, -2})}, {}, 18), Error);
+}
+
+TEST_CASE("the largest and the smallest of nothing, and of bools") {
+  const Value none = Value::empty(DType::F32, {0, 2}), no_integers = Value::empty(DType::I32, {0, 2});
+  CHECK(floats(one("ReduceMax", {none, axes_of({0})}, {}, 20)) == Floats{-kInfinity, -kInfinity});
+  CHECK(floats(one("ReduceMin", {none, axes_of({0})}, {}, 20)) == Floats{kInfinity, kInfinity});
+  CHECK(integers(one("ReduceMax", {no_integers, axes_of({0})}, {}, 20)) == Integers{INT32_MIN, INT32_MIN});
+  CHECK(integers(one("ReduceMin", {no_integers, axes_of({0})}, {}, 20)) == Integers{INT32_MAX, INT32_MAX});
+  const Tensor flags = Tensor::from(std::vector<bool>{true, false, false, false}, {2, 2});
+  CHECK(integers(one("ReduceMax", {flags, axes_of({1})}, {}, 20)) == Integers{1, 0});
+  CHECK(integers(one("ReduceMin", {flags, axes_of({1})}, {}, 20)) == Integers{0, 0});
+}
+
+// ---- norms ----
+
+TEST_CASE("a row of zeros normalised is zeros") {
+  const Tensor x = Tensor::from(Floats{3, 0, 4, 0, 0, 0}, {2, 3});
+  for (const DType dtype : {DType::F32, DType::F64, DType::F16, DType::BF16}) {
+    CAPTURE(to_string(dtype));
+    const Tensor given = x.cast(dtype);
+    check_close(one("LpNormalization", {given}), {0.6f, 0, 0.8f, 0, 0, 0}, is_half(dtype) ? 4e-3 : 1e-6);
+    check_close(one("LpNormalization", {given}, {attribute("p", 1)}), {3 / 7.f, 0, 4 / 7.f, 0, 0, 0},
+                is_half(dtype) ? 4e-3 : 1e-6);
+  }
+  const Tensor columns = Tensor::from(Floats{0, -2, 0, 0}, {2, 2});
+  CHECK(floats(one("LpNormalization", {columns}, {attribute("axis", 0)})) == Floats{0, -1, 0, 0});
+}
+
+TEST_CASE("norms of numbers whose squares overflow or vanish") {
+  for (const float size : {1e-42f, 1e-30f, 1e-20f, 1e20f, 1e30f, 8e37f}) {
+    CAPTURE(size);
+    const Tensor x = Tensor::from(Floats{3 * size, -4 * size}, {1, 2});
+    // 1e-42 itself has three digits.
+    check_close(one("LpNormalization", {x}), {0.6f, -0.8f}, size < 1e-38f ? 1e-3 : 1e-6);
+  }
+  const Floats infinite = floats(one("LpNormalization", {Tensor::from(Floats{1, kInfinity}, {1, 2})}));
+  CHECK(infinite[0] == 0);
+  CHECK(std::isnan(infinite[1]));
+}
+
+// ---- resizing ----
+
+TEST_CASE("since opset 18 an axis shrinks without aliasing") {
+  const Tensor x = (counting({10}) * counting({10})).reshape({1, 1, 2, 5});
+  const auto resized = [&](const Integers& sizes, const Integers& axes, Attributes attributes) {
+    attributes.push_back(attribute("axes", axes));
+    return one("Resize", {x, Value(), Value(), axes_of(sizes)}, attributes, 19);
+  };
+  const Attributes linear{attribute("mode", "linear"), attribute("antialias", 1)};
+  check_close(resized({3}, {3}, linear), {0.375f, 4.4444442f, 13.375f, 29.125f, 49.444443f, 74.625f});
+  check_close(resized({8}, {-1}, linear), {0, 0.4375f, 1.1875f, 3.0625f, 5.5625f, 8.6875f, 12.9375f, 16, 25,
+                                           29.8125f, 36.8125f, 44.9375f, 53.6875f, 63.0625f, 73.5625f, 81});
+  check_close(resized({3}, {3}, {attribute("mode", "cubic"), attribute("antialias", 1)}),
+              {0.043373f, 3.976189f, 13.614459f, 28.079517f, 48.976189f, 75.578319f});
+  mentions(message_of([&] { resized({3}, {3}, {attribute("antialias", 1)}); }),
+           "antialias with mode nearest");
+  mentions(message_of([&] { resized({3}, {3, 2}, linear); }), "1 sizes for 2 axes");
+  mentions(message_of([&] { resized({3, 3}, {3, -1}, linear); }), "axis 3 twice");
+}
+
+TEST_CASE("since opset 18 a resize may keep the aspect ratio") {
+  const Tensor x = (counting({10}) * counting({10})).reshape({1, 1, 2, 5});
+  const auto resized = [&](const Integers& sizes, const Integers& axes, const char* policy) {
+    return one(
+        "Resize", {x, Value(), Value(), axes_of(sizes)},
+        {attribute("mode", "linear"), attribute("axes", axes), attribute("keep_aspect_ratio_policy", policy)},
+        19);
+  };
+  const Value smaller = resized({3, 6}, {2, 3}, "not_larger");
+  CHECK(smaller.shape() == Shape{1, 1, 2, 6});
+  check_close(smaller, {0, 0.75f, 2.75f, 6.083333f, 10.75f, 16, 18.75f, 25.125f, 33.375f, 42.958332f, 53.875f,
+                        64.75f});
+  const Value larger = resized({6, 3}, {3, 2}, "not_smaller");
+  CHECK(larger.shape() == Shape{1, 1, 3, 8});
+  check_close(larger, {0,     0.5f,  1.5f,       3.5f,       6.5f,  10.166667f, 14.833333f, 16,
+                       12.5f, 15.5f, 19.833333f, 25.166667f, 31.5f, 38.5f,      46.5f,      48.5f,
+                       25,    30.5f, 38.166667f, 46.833333f, 56.5f, 66.833333f, 78.166667f, 81});
+  CHECK_THROWS_AS(resized({3, 6}, {2, 3}, "fit"), Error);
+}
+
+TEST_CASE("since opset 19 a resize may keep the middle where it is") {
+  const Tensor x = (counting({10}) * counting({10})).reshape({1, 1, 2, 5});
+  check_close(one("Resize", {x, Value(), Tensor::from(Floats{0.7f})},
+                  {attribute("mode", "linear"), attribute("axes", Integers{3}),
+                   attribute("coordinate_transformation_mode", "half_pixel_symmetric")},
+                  19),
+              {0.571429f, 4, 12, 31.285714f, 49, 71.285714f});
+}
+
+// ---- others ----
+
+TEST_CASE("since opset 20 the modes of GridSample have other names") {
+  const Tensor image = counting({1, 1, 3, 3}),
+               grid = Tensor::from(Floats{-0.3f, 0.4f, 0.1f, -0.9f}, {1, 1, 2, 2});
+  const auto sampled = [&](const char* mode, int opset) {
+    return floats(one("GridSample", {image, grid}, {attribute("mode", mode)}, opset));
+  };
+  CHECK(sampled("linear", 20) == sampled("bilinear", 16));
+  CHECK(sampled("cubic", 22) == sampled("bicubic", 19));
+  CHECK(floats(one("GridSample", {image, grid}, {}, 20)) == sampled("bilinear", 16));
+  mentions(message_of([&] { sampled("bilinear", 20); }), "mode bilinear, expected linear, nearest or cubic");
+  mentions(message_of([&] { sampled("linear", 16); }), "mode linear, expected bilinear, nearest or bicubic");
+}
+
+TEST_CASE("since opset 28 SpaceToDepth may keep the channels together") {
+  const Tensor x = counting({1, 2, 2, 2});
+  const auto deep = [&](const char* mode) {
+    return floats(one("SpaceToDepth", {x}, {attribute("blocksize", 2), attribute("mode", mode)}, 28));
+  };
+  CHECK(deep("DCR") == Floats{0, 4, 1, 5, 2, 6, 3, 7});
+  CHECK(deep("CRD") == Floats{0, 1, 2, 3, 4, 5, 6, 7});
+}
