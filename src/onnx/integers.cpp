@@ -117,6 +117,7 @@ std::optional<Integers> fold_unsqueeze(const NodeDef& node, const Inputs& inputs
 std::optional<Integers> fold_squeeze(const NodeDef&, const Inputs& inputs) {
   auto data = known(inputs[0]);
   if (!data || data->shape != std::vector<int64_t>{1}) return {};
+  if (inputs.size() > 1 && inputs[1].is_empty()) return {}; // an empty list of axes
   data->shape = {};
   return data;
 }

@@ -1,6 +1,8 @@
 // ONNX's Gradient: names of the graph it stands in, differentiated at the node's inputs.
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 #include "support/onnx_builder.hpp"
 
 using namespace lathe;
@@ -160,4 +162,44 @@ TEST_CASE("errors") {
   check_error(ErrorKind::Value, "inside of what a Gradient differentiates", [&] {
     run(g, {{"a", Tensor::from({1.f, 0.f})}});
   });
+}
+
+namespace {
+
+struct Slope {
+  const char* op;
+  double (*derivative)(double);
+  Floats at;
+};
+
+double over_cosine(double x) { return 1 / std::sqrt((1 - x) * (1 + x)); }
+
+} // namespace
+
+TEST_CASE("smooth functions have their derivatives where their pieces meet and where they overflow") {
+  const Slope slopes[] = {
+      {"Atan", [](double x) { return 1 / (1 + x * x); }, {0, -0.f, 1, -1, 0.5f, -3, 1e10f, -1e10f}},
+      {"Asinh", [](double x) { return 1 / std::hypot(1, x); }, {0, -0.f, 1, -2, 1e-3f, 1e15f, -1e25f}},
+      {"Atanh", [](double x) { return 1 / ((1 - x) * (1 + x)); }, {0, -0.f, 0.5f, -0.5f, 0.99f}},
+      {"Asin", over_cosine, {0, -0.f, 0.5f, -0.5f, 0.99f, -0.99f}},
+      {"Acos", [](double x) { return -over_cosine(x); }, {0, -0.f, 0.5f, -0.5f, 0.99f, -0.99f}},
+      {"Acosh", [](double x) { return 1 / std::sqrt((x - 1) * (x + 1)); }, {1.5f, 3, 1e10f, 1e15f, 1e25f}},
+      {"Softsign", [](double x) { return std::pow(1 + std::abs(x), -2); }, {0, -0.f, 1, -1, 10}},
+      {"Celu", [](double x) { return x < 0 ? std::exp(x) : 1; }, {0, -0.f, 1, -1, 1000, -1000}},
+      {"Elu", [](double x) { return x < 0 ? std::exp(x) : 1; }, {0, -0.f, 1, -1, 1000, -1000}},
+  };
+  for (const Slope& slope : slopes) {
+    CAPTURE(slope.op);
+    Graph g;
+    const auto count = static_cast<int64_t>(slope.at.size());
+    g.input("x", DType::F32, {count}).node(slope.op, {"x"}, {"y"});
+    add_gradient(g, {"x"}, {"dx"}, "y", {"x"});
+    g.output("dx");
+    const Floats got = floats(run(g, {{"x", Tensor::from(slope.at)}}), "dx");
+    for (size_t k = 0; k < got.size(); ++k) {
+      CAPTURE(slope.at[k]);
+      const double expected = slope.derivative(slope.at[k]);
+      CHECK(std::abs(got[k] - expected) <= 1e-5 * std::abs(expected) + 1e-30);
+    }
+  }
 }

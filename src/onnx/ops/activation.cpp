@@ -47,7 +47,11 @@ std::vector<Value> selu(Call& call) {
 
 std::vector<Value> celu(Call& call) {
   const double alpha = call.number("alpha", 1.0);
-  return activation(call, [&](const Tensor& x) { return where(x < 0.0, alpha * (x / alpha).expm1(), x); });
+  return activation(call, [&](const Tensor& x) {
+    // The exponential is of numbers below 0 alone: it would overflow where it is not taken.
+    const Tensor negative = x < 0.0, below = where(negative, x, weak(0.0, x.dtype()));
+    return where(negative, alpha * (below / alpha).expm1(), x);
+  });
 }
 
 Tensor ramp(const Tensor& x, double slope, double offset) { return (slope * x + offset).clamp(0.0, 1.0); }

@@ -21,20 +21,30 @@ Tensor atan_within_one(const Tensor& t) {
 
 Tensor atan_of(const Tensor& x) {
   const Tensor outside = x.abs() > 1.0;
-  const Tensor angle = atan_within_one(where(outside, x.reciprocal(), x));
+  // Each branch has numbers that it can differentiate, also where it is not taken.
+  const Tensor inverse = where(outside, x, weak(1.0, x.dtype())).reciprocal();
+  const Tensor angle = atan_within_one(where(outside, inverse, x));
   const double right_angle = std::numbers::pi / 2;
   const Tensor limit = where(x < 0.0, weak(-right_angle, x.dtype()), weak(right_angle, x.dtype()));
   return where(outside, limit - angle, angle);
 }
 
-/// f of |x| with the sign of x.
-template <class Function> Tensor odd(const Tensor& x, Function&& f) {
-  const Tensor y = f(x.abs());
-  return where(x < 0.0, -y, y);
-}
-
 /// From here on the square of x would overflow, or x^2 + 1 is x^2.
 constexpr double kLarge = 0x1p40;
+
+/// f of |x| with the sign of x, also of -0. f has to be odd, and to have the slope 1 at 0.
+template <class Function> Tensor odd(const Tensor& x, Function&& f) {
+  const Tensor negative = x < 0.0, y = f(where(negative, -x, x));
+  return where(x == 0.0, x, where(negative, -y, y));
+}
+
+/// Where x is large, large(x), else small(x). Each is given numbers that it can differentiate, also where it
+/// is not taken.
+template <class Large, class Small> Tensor by_size(const Tensor& x, Large&& large, Small&& small) {
+  const Tensor is_large = x > kLarge;
+  return where(is_large, large(where(is_large, x, weak(kLarge, x.dtype()))),
+               small(where(is_large, weak(2.0, x.dtype()), x)));
+}
 
 Tensor log_of_double(const Tensor& x) { return x.log() + std::numbers::ln2; }
 
@@ -56,18 +66,20 @@ Tensor acos(const Tensor& x) {
 Tensor asinh(const Tensor& x) {
   return in_single(x, [](const Tensor& v) {
     return odd(v, [](const Tensor& a) {
-      const Tensor square = a * a;
-      const Tensor small = (a + square / (1.0 + (1.0 + square).sqrt())).log1p();
-      return where(a > kLarge, log_of_double(a), small);
+      return by_size(a, log_of_double, [](const Tensor& t) {
+        const Tensor square = t * t;
+        return (t + square / (1.0 + (1.0 + square).sqrt())).log1p();
+      });
     });
   });
 }
 
 Tensor acosh(const Tensor& x) {
   return in_single(x, [](const Tensor& v) {
-    const Tensor above = v - 1.0;
-    const Tensor small = (above + above.sqrt() * (v + 1.0).sqrt()).log1p();
-    return where(v > kLarge, log_of_double(v), small);
+    return by_size(v, log_of_double, [](const Tensor& t) {
+      const Tensor above = t - 1.0;
+      return (above + above.sqrt() * (t + 1.0).sqrt()).log1p();
+    });
   });
 }
 

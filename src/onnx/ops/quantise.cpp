@@ -65,7 +65,9 @@ std::vector<Value> dynamic_quantise_linear(Call& call) {
   const Tensor x = call.tensor(0), zero = zero_of(x.dtype());
   // The range takes in 0, so that 0 is exact.
   const Tensor low = minimum(x.min(), zero), high = maximum(x.max(), zero);
-  const Tensor scale = quotient(high - low, weak(255.0, x.dtype()));
+  // Of zeros any scale will do.
+  const Tensor range = quotient(high - low, weak(255.0, x.dtype()));
+  const Tensor scale = where(range == 0.0, weak(1.0, x.dtype()), range);
   const Tensor zero_point = quotient(-low, scale).round().cast(DType::U8);
   return {quantise(x, scale, zero_point), scale, zero_point};
 }
