@@ -310,20 +310,24 @@ TEST_CASE("resizing takes every dtype, and leaves axes that are only named") {
   CHECK(floats(one("Resize", {x, scales}, {}, 10)) == Floats{0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5});
 }
 
-TEST_CASE("aligned regions take as many samples as their size asks for, their mean or their maximum") {
+TEST_CASE("aligned regions take as many samples as their size asks for, their mean or their largest share") {
   const int64_t height = 6, width = 7;
   const Tensor x = Tensor::randn({2, 1, height, width}, 5);
   const Tensor regions = Tensor::from(Floats{0.3f, 0.6f, 6.4f, 5.1f, 1, 1, 2, 2}, {2, 4});
   const Floats xs = floats(x), r = floats(regions);
-  const auto value = [&](int64_t image, double y, double xx) {
-    if (y < -1 || y > height || xx < -1 || xx > width) return 0.0;
+  // The shares of the four elements around a place; at the far border the last element is two of them.
+  const auto shares = [&](int64_t image, double y, double xx) {
+    std::vector<double> result;
+    const bool outside = y < -1 || y > height || xx < -1 || xx > width;
     y = std::clamp(y, 0.0, height - 1.0), xx = std::clamp(xx, 0.0, width - 1.0);
-    double sum = 0;
-    for (int64_t i = 0; i < height; ++i)
-      for (int64_t j = 0; j < width; ++j)
-        sum += xs[image * height * width + i * width + j] * std::max(0.0, 1 - std::abs(y - i)) *
-               std::max(0.0, 1 - std::abs(xx - j));
-    return sum;
+    for (const int64_t below : {0, 1})
+      for (const int64_t right : {0, 1}) {
+        const auto row = static_cast<int64_t>(y), column = static_cast<int64_t>(xx);
+        const double down = below ? y - row : row + 1 - y, across = right ? xx - column : column + 1 - xx;
+        const int64_t i = std::min(row + below, height - 1), j = std::min(column + right, width - 1);
+        result.push_back(outside ? 0.0 : xs[(image * height + i) * width + j] * down * across);
+      }
+    return result;
   };
   for (const char* mode : {"avg", "max"}) {
     std::vector<double> expected;
@@ -338,15 +342,25 @@ TEST_CASE("aligned regions take as many samples as their size asks for, their me
         for (int64_t i = 0; i < down; ++i)
           for (int64_t j = 0; j < across; ++j) {
             const double y = top + bin_height * static_cast<double>(bin / 2) + (i + 0.5) * bin_height / down;
-            const double v = value(
-                1 - n, y, left + bin_width * static_cast<double>(bin % 2) + (j + 0.5) * bin_width / across);
-            sum += v, most = std::max(most, v);
+            const double place =
+                left + bin_width * static_cast<double>(bin % 2) + (j + 0.5) * bin_width / across;
+            for (const double share : shares(1 - n, y, place)) sum += share, most = std::max(most, share);
           }
         expected.push_back(mode[0] == 'a' ? sum / static_cast<double>(down * across) : most);
       }
     check_close(one("RoiAlign", {x, regions, Tensor::from(Integers{1, 0})},
                     {attribute("output_height", 2), attribute("output_width", 2), attribute("mode", mode)}),
                 expected, 1e-4);
+  }
+}
+
+TEST_CASE("an aligned region without an extent is 0") {
+  const Tensor x = Tensor::ones({1, 1, 4, 4}), region = Tensor::from(Floats{1, 1, 1, 3}, {1, 4});
+  for (const char* mode : {"avg", "max"}) {
+    CHECK(floats(one("RoiAlign", {x, region, Tensor::from(Integers{0})}, {attribute("mode", mode)}, 16)) ==
+          Floats{0});
+    CHECK(floats(one("RoiAlign", {x, region, Tensor::from(Integers{0})}, {attribute("mode", mode)}, 10))[0] >
+          0);
   }
 }
 

@@ -98,8 +98,8 @@ std::vector<Value> grid_sample(Call& call) {
   return {sum->reshape({x.size(0), x.size(1), grid.size(1), grid.size(2)})};
 }
 
-/// The samples of one axis of the regions: places [R, bins * samples], which of them count, and how many
-/// count in a bin of a region [R].
+/// The samples of one axis of the regions: places [R, bins * samples], which of them count, and by how many
+/// their sum in a bin of a region is divided [R].
 struct RegionAxis {
   Tensor place, counts, count;
   int64_t bins, samples;
@@ -110,18 +110,26 @@ RegionAxis region_axis(Call& call, const Tensor& first, const Tensor& last, int6
   Tensor extent = last - first, start = first;
   if (at_least_one) extent = maximum(extent, Tensor::ones({}, extent.dtype()));
   const Tensor bin = extent / static_cast<double>(bins);
+  // A region without an extent has no samples; the mean of none is 0.
   Tensor count = ratio > 0 ? Tensor::full(bin.shape(), static_cast<double>(ratio)).cast(bin.dtype())
-                           : maximum(bin.ceil(), Tensor::ones({}, bin.dtype()));
+                           : maximum(bin.ceil(), Tensor::zeros({}, bin.dtype()));
   std::vector<Value> kept{start, bin, count};
-  const int64_t samples = ratio > 0 ? ratio : call.look(count.max().cast(DType::I64), &kept).at(0);
+  const int64_t most = ratio > 0 ? ratio : call.look(count.max().cast(DType::I64), &kept).at(0);
+  const int64_t samples = std::max<int64_t>(most, 1);
   start = kept[0].tensor().reshape({-1, 1, 1});
   count = kept[2].tensor().reshape({-1, 1, 1});
   const DType dtype = bin.dtype();
   const Tensor which = Tensor::arange(bins).cast(dtype).reshape({1, bins, 1}),
                sample = Tensor::arange(samples).cast(dtype);
-  const Tensor place = start + (which + (sample + 0.5) / count) * kept[1].tensor().reshape({-1, 1, 1});
+  const Tensor divisor = maximum(count, Tensor::ones({}, dtype));
+  const Tensor place = start + (which + (sample + 0.5) / divisor) * kept[1].tensor().reshape({-1, 1, 1});
   const Tensor counts = (sample < count).expand(place.shape());
-  return {place.reshape({-1, bins * samples}), counts.reshape({-1, bins * samples}), count, bins, samples};
+  return {place.reshape({-1, bins * samples}), counts.reshape({-1, bins * samples}), divisor, bins, samples};
+}
+
+/// Which samples count, and are no more than one element outside.
+Tensor near_axis(const RegionAxis& axis, int64_t size) {
+  return logical_and(axis.counts, logical_and(axis.place >= -1.0, axis.place <= static_cast<double>(size)));
 }
 
 /// The weights of an axis' elements in every sample, [R, bins * samples, size]: a linear interpolation, 0 for
@@ -129,7 +137,7 @@ RegionAxis region_axis(Call& call, const Tensor& first, const Tensor& last, int6
 Tensor sample_weights(const RegionAxis& axis, int64_t size) {
   const DType dtype = axis.place.dtype();
   const auto n = static_cast<double>(size);
-  const Tensor near = logical_and(axis.counts, logical_and(axis.place >= -1.0, axis.place <= n));
+  const Tensor near = near_axis(axis, size);
   const Tensor distance = (axis.place.clamp(0, n - 1).unsqueeze(-1) - Tensor::arange(size).cast(dtype)).abs();
   const Tensor zero = Tensor::zeros({}, dtype);
   return where(near.unsqueeze(-1), maximum(1.0 - distance, zero), zero);
@@ -141,17 +149,44 @@ Tensor mean_weights(const RegionAxis& axis, int64_t size) {
   return weights.sum(2) / axis.count;
 }
 
+/// The two elements of an axis beside each sample: index and weight, both [R, bins * samples].
+struct Corner {
+  Tensor index, weight;
+};
+
+std::vector<Corner> corners(const RegionAxis& axis, int64_t size) {
+  const auto last = static_cast<double>(size - 1);
+  const Tensor place = axis.place.clamp(0, last), low = place.floor(), fraction = place - low;
+  const Tensor zero = Tensor::zeros({}, place.dtype()), near = near_axis(axis, size);
+  return {{low.cast(DType::I64), where(near, 1.0 - fraction, zero)},
+          {(low + 1.0).clamp(0, last).cast(DType::I64), where(near, fraction, zero)}};
+}
+
+/// The largest share that any element has in a sample of the bin: ONNX's own tests and ONNX Runtime take no
+/// sums of shares here.
 Tensor roi_align_max(const Tensor& images, const RegionAxis& down, const RegionAxis& across, int64_t height,
                      int64_t width) {
-  const Tensor rows = sample_weights(down, height).unsqueeze(1),
-               columns = sample_weights(across, width).unsqueeze(1);
-  const Tensor sampled =
-      rows.matmul(images).matmul(columns.transpose()); // [R, C, samples down, samples across]
+  const Expr regions = images.size(0), channels = images.size(1);
+  const Expr rows = down.bins * down.samples, columns = across.bins * across.samples;
+  std::optional<Tensor> largest;
+  for (const Corner& row : corners(down, height)) {
+    const Tensor row_index =
+        row.index.reshape({regions, 1, rows, 1}).expand({regions, channels, rows, width});
+    const Tensor of_rows = images.gather(2, row_index) * row.weight.reshape({regions, 1, rows, 1});
+    for (const Corner& column : corners(across, width)) {
+      const Tensor index =
+          column.index.reshape({regions, 1, 1, columns}).expand({regions, channels, rows, columns});
+      const Tensor share = of_rows.gather(3, index) * column.weight.reshape({regions, 1, 1, columns});
+      largest = largest ? maximum(*largest, share) : share;
+    }
+  }
   const Tensor counts = logical_and(down.counts.unsqueeze(-1), across.counts.unsqueeze(-2)).unsqueeze(1);
   const Tensor least = weak(lowest(images.dtype()), images.dtype());
-  return where(counts, sampled, least)
-      .reshape({images.size(0), images.size(1), down.bins, down.samples, across.bins, across.samples})
-      .max(Axes{3, 5});
+  const Tensor result =
+      where(counts, *largest, least)
+          .reshape({regions, channels, down.bins, down.samples, across.bins, across.samples})
+          .max(Axes{3, 5});
+  return where(result == least, Tensor::zeros({}, result.dtype()), result); // of no samples
 }
 
 std::vector<Value> roi_align(Call& call) {
