@@ -356,7 +356,59 @@ TEST_CASE("since opset 19 a resize may keep the middle where it is") {
               {0.571429f, 4, 12, 31.285714f, 49, 71.285714f});
 }
 
+// ---- quantised numbers ----
+
+TEST_CASE("since opset 21 a scale may be of a block") {
+  const Tensor x = Tensor::from<int8_t>({1, 2, 3, 4, 5, -6, -7, 8, 9, 10}, {2, 5});
+  const Tensor scale = Tensor::from(Floats{0.5f, 2, 10, 1, 0.25f, 3}, {2, 3});
+  const Tensor zero = Tensor::from<int8_t>({1, 0, 0, 0, -1, 2}, {2, 3});
+  const Attributes by_rows{attribute("axis", 1), attribute("block_size", 2)};
+  const Floats expected{0, 0.5f, 6, 8, 50, -6, -7, 2.25f, 2.5f, 24};
+  CHECK(floats(one("DequantizeLinear", {x, scale, zero}, by_rows, 21)) == expected);
+  CHECK(integers(one("QuantizeLinear", {Tensor::from(expected, {2, 5}), scale, zero}, by_rows, 21)) ==
+        Integers{1, 2, 3, 4, 5, -6, -7, 8, 9, 10});
+  // One row is a block of one.
+  const Tensor columns = Tensor::from(Floats{1, 10, 100, 2, 4}, {1, 5});
+  const Attributes by_columns{attribute("axis", -2), attribute("block_size", 3)};
+  CHECK(floats(one("DequantizeLinear", {x, columns}, by_columns, 23)) ==
+        Floats{1, 20, 300, 8, 20, -6, -70, 800, 18, 40});
+  mentions(message_of([&] { one("DequantizeLinear", {x, columns}, by_rows, 21); }), "in blocks of 2");
+  mentions(message_of([&] {
+             one("DequantizeLinear", {x, scale}, {attribute("axis", 1)}, 21);
+           }),
+           "without block_size");
+}
+
+TEST_CASE("quantised numbers have the dtype that an attribute says") {
+  const Tensor x = Tensor::from(Floats{-1, 0.5f, 300}), scale = Tensor::scalar(0.5f);
+  constexpr int kInt16 = 5, kFloat16 = 10, kFloat = 1;
+  const Value y = one("QuantizeLinear", {x, scale}, {attribute("output_dtype", kInt16)}, 21);
+  CHECK(y.dtype() == DType::I16);
+  CHECK(integers(y) == Integers{-2, 1, 600});
+  CHECK(integers(one("QuantizeLinear", {x, scale}, {}, 21)) == Integers{0, 1, 255});
+  mentions(message_of([&] {
+             one("QuantizeLinear", {x, scale}, {attribute("output_dtype", kFloat)}, 21);
+           }),
+           "output_dtype");
+  const Value z = one("DequantizeLinear", {y, scale}, {attribute("output_dtype", kFloat16)}, 23);
+  CHECK(z.dtype() == DType::F16);
+  CHECK(floats(z) == Floats{-1, 0.5f, 300});
+  // 65535 is beyond the halves, its product with the scale is not.
+  const Tensor large = Tensor::from<uint16_t>({65535});
+  CHECK(floats(one("DequantizeLinear", {large, Tensor::scalar(0.25f).cast(DType::F16)}, {}, 21)) ==
+        Floats{16384});
+}
+
 // ---- others ----
+
+TEST_CASE("since opset 27 ranges of halves are computed in f32") {
+  const auto half = [](float x) { return Tensor::scalar(x).cast(DType::F16); };
+  const Floats y = floats(one("Range", {half(2040), half(2060), half(2.5f)}, {}, 27));
+  CHECK(y == Floats{2040, 2042, 2045, 2048, 2050, 2052, 2056, 2058}); // each rounded once
+  CHECK(floats(one("Range", {half(0), half(1), half(0.5f)}, {attribute("stash_type", 1)}, 27)) ==
+        Floats{0, 0.5f});
+  CHECK_THROWS_AS(one("Range", {half(0), half(1), half(0.5f)}, {attribute("stash_type", 10)}, 27), Error);
+}
 
 TEST_CASE("since opset 20 the modes of GridSample have other names") {
   const Tensor image = counting({1, 1, 3, 3}),

@@ -68,6 +68,9 @@ std::optional<Value> known_range(const Value& start, const Value& limit, const V
 }
 
 std::vector<Value> range(Call& call) {
+  if (call.integer("stash_type", 1) != 1) // since opset 27
+    call.fail(ErrorKind::Value, "stash_type " + std::to_string(call.integer("stash_type")) +
+                                    ", expected 1: halves are computed in f32");
   if (auto known = known_range(call.value(0), call.value(1), call.value(2))) return {*known};
   if (call.value(2).integers() && call.value(2).integers()->front().is_const(0))
     call.fail(ErrorKind::Value, "delta 0, expected a step");
@@ -75,7 +78,9 @@ std::vector<Value> range(Call& call) {
   const int64_t count = call.look(range_count(scalar(0), scalar(1), scalar(2))).front();
   const DType dtype = call.value(0).dtype();
   if (count <= 0) return {Value::empty(dtype, {0})};
-  return {scalar(0) + Tensor::arange(count).cast(dtype) * scalar(2)};
+  const DType wide = is_half(dtype) ? DType::F32 : dtype;
+  const Tensor start = scalar(0).cast(wide), step = scalar(2).cast(wide);
+  return {(start + Tensor::arange(count).cast(wide) * step).cast(dtype)};
 }
 
 std::vector<Value> eye_like(Call& call) {

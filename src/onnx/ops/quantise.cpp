@@ -5,23 +5,47 @@
 #include "onnx/ops/broadcast.hpp"
 #include "onnx/ops/spatial.hpp"
 #include "onnx/ops/tables.hpp"
+#include "onnx/ops/values.hpp"
 
 namespace lathe::onnx {
 namespace {
 
 /// A scale or zero point: one for all, or one for each place along the axis.
 Tensor spread(const Tensor& parameter, int axis, int rank) {
-  if (parameter.rank() != 1) return parameter;
-  if (parameter.shape()[0].is_const(1)) return parameter.reshape({});
+  if (num_elements(parameter.shape()).is_const(1)) return parameter.reshape({});
   return along_axis(parameter, axis, rank);
 }
 
-/// The axis of scales that are not one for all; where they are, the attribute has no bearing, and may not fit
-/// x.
-int quantised_axis(Call& call, const Tensor& scale, int rank) {
-  const bool one_for_all = scale.rank() == 0 || scale.shape()[0].is_const(1);
-  const int64_t axis = call.integer("axis", 1);
-  return one_for_all ? 0 : normalise_axis(call, axis, rank);
+/// How scales and zero points lie along x.
+struct Spread {
+  int axis = 0;
+  int64_t block = 0; // so many elements of the axis share one; 0: a number for each, or one for all
+
+  Tensor operator()(const Call& call, const Tensor& parameter, const Tensor& x) const {
+    if (block == 0) return spread(parameter, axis, x.rank());
+    const Expr blocks = parameter.rank() == x.rank() ? parameter.size(axis) : Expr(0), size = x.size(axis);
+    if (parameter.rank() != x.rank() || blocks != ceildiv(size, block))
+      call.fail(ErrorKind::Shape, "a parameter of " + to_string(parameter.shape()) + " for " +
+                                      to_string(x.shape()) + " in blocks of " + std::to_string(block) +
+                                      " along axis " + std::to_string(axis) + ", expected one a block");
+    Shape apart = parameter.shape(), joined = parameter.shape();
+    apart.insert(apart.begin() + axis + 1, Expr(block));
+    joined[static_cast<size_t>(axis)] = blocks * block;
+    const Tensor repeated = parameter.unsqueeze(axis + 1).expand(apart).reshape(joined);
+    return slices(repeated, axis, 0, size).tensor(); // the last block may be shorter
+  }
+};
+
+/// By the attributes axis and block_size (since opset 21). Where the scale is one for all, they have no
+/// bearing, and the axis may not fit x.
+Spread read_spread(Call& call, const Tensor& scale, const Tensor& x) {
+  const int64_t axis = call.integer("axis", 1), block = call.integer("block_size", 0);
+  if (block < 0) call.fail(ErrorKind::Value, "block_size " + std::to_string(block) + ", expected at least 0");
+  if (block == 0 && num_elements(scale.shape()).is_const(1)) return {};
+  if (block == 0 && scale.rank() > 1)
+    call.fail(ErrorKind::Shape, "a scale of " + to_string(scale.shape()) +
+                                    " without block_size, expected one number for each place of an axis");
+  return {normalise_axis(call, axis, x.rank()), block};
 }
 
 /// Rounded once. In f32 a divisor that is a constant or computed beforehand multiplies by its rounded
@@ -49,16 +73,30 @@ Tensor centred(Call& call, size_t input, size_t zero_point, int axis) {
 std::vector<Value> quantise_linear(Call& call) {
   call.ignore("saturate"); // of 8-bit floats
   const Tensor input = call.tensor(0), scale = call.tensor(1);
-  const Tensor zero_point = call.optional_tensor(2).value_or(zero_of(DType::U8));
-  const int axis = quantised_axis(call, scale, input.rank());
+  const std::optional<Tensor> given = call.optional_tensor(2);
+  // Without a zero point an attribute says the dtype, since opset 21.
+  const bool says = call.has_attribute("output_dtype") && call.integer("output_dtype") != 0;
+  const DType dtype = says ? call.dtype("output_dtype") : given ? given->dtype() : DType::U8;
+  if (is_float(dtype) || (given && given->dtype() != dtype))
+    call.fail(ErrorKind::DType, std::string("output_dtype ") + to_string(dtype) +
+                                    ", expected integers, and those of the zero point");
   const Tensor x = is_float(input.dtype()) ? input : input.cast(DType::F32);
-  return {quantise(x, spread(scale, axis, x.rank()), spread(zero_point, axis, x.rank()))};
+  const Spread spread_over = read_spread(call, scale, x);
+  const Tensor zero_point = given ? spread_over(call, *given, x) : zero_of(dtype);
+  return {quantise(x, spread_over(call, scale, x), zero_point)};
 }
 
 std::vector<Value> dequantise_linear(Call& call) {
-  const Tensor scale = call.tensor(1);
-  const int rank = call.tensor(0).rank(), axis = quantised_axis(call, scale, rank);
-  return {centred(call, 0, 2, axis).cast(scale.dtype()) * spread(scale, axis, rank)};
+  const Tensor given = call.tensor(0), scale = call.tensor(1);
+  const Spread spread_over = read_spread(call, scale, given);
+  const bool says = call.has_attribute("output_dtype") && call.integer("output_dtype") != 0; // since opset 23
+  const DType dtype = says ? call.dtype("output_dtype") : scale.dtype();
+  Tensor x = given.cast(DType::I32);
+  if (const std::optional<Tensor> zero = call.optional_tensor(2))
+    x = x - spread_over(call, *zero, x).cast(DType::I32);
+  // Integers may be beyond the range of halves.
+  const DType wide = scale.dtype() == DType::F64 ? DType::F64 : DType::F32;
+  return {(x.cast(wide) * spread_over(call, scale, x).cast(wide)).cast(dtype)};
 }
 
 std::vector<Value> dynamic_quantise_linear(Call& call) {
