@@ -401,6 +401,23 @@ TEST_CASE("quantised numbers have the dtype that an attribute says") {
 
 // ---- others ----
 
+TEST_CASE("a slice that begins before the axis begins with its first element, backwards too") {
+  const Tensor x = counting({4});
+  const auto sliced = [&](int64_t start, int64_t end, int64_t step) {
+    const Value y = one("Slice", {x, axes_of({start}), axes_of({end}), axes_of({0}), axes_of({step})});
+    return y.is_empty() ? Floats{} : floats(y);
+  };
+  CHECK(sliced(-8, INT64_MIN, -1) == Floats{0});
+  CHECK(sliced(-8, -6, -2) == Floats{0});
+  CHECK(sliced(-8, 0, -1) == Floats{});
+  CHECK(sliced(-8, 2, 1) == Floats{0, 1});
+  CHECK(sliced(8, INT64_MIN, -3) == Floats{3, 0});
+  CHECK(sliced(2, -8, -1) == Floats{2, 1, 0});
+  const Value none = Value::empty(DType::F32, {0});
+  CHECK(one("Slice", {none, axes_of({-1}), axes_of({INT64_MIN}), axes_of({0}), axes_of({-1})}).shape() ==
+        Shape{0});
+}
+
 TEST_CASE("since opset 27 ranges of halves are computed in f32") {
   const auto half = [](float x) { return Tensor::scalar(x).cast(DType::F16); };
   const Floats y = floats(one("Range", {half(2040), half(2060), half(2.5f)}, {}, 27));

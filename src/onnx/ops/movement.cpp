@@ -158,11 +158,14 @@ Range resolve_range(const Call& call, Expr start, Expr end, int64_t step, Expr s
   if (step == 0) call.fail(ErrorKind::Value, "step 0, expected another");
   step = std::clamp<int64_t>(step, -INT32_MAX, INT32_MAX); // beyond any axis all the same
   if (size.is_const() && start.is_const() && end.is_const()) {
-    const int64_t n = size.value(), low = step > 0 ? 0 : -1, high = step > 0 ? n : n - 1;
-    const auto bound = [&](int64_t at) {
+    if (size.is_const(0)) return {0, 0, step};
+    const int64_t n = size.value(), high = step > 0 ? n : n - 1;
+    const auto bound = [&](int64_t at, int64_t low) {
       return std::clamp(at < 0 ? std::max(at, -n - 1) + n : at, low, high);
     };
-    const int64_t first = bound(start.value()), last = bound(end.value()), stride = std::abs(step);
+    // A start before the axis is its first element, whatever the direction; only an end may lie before it.
+    const int64_t first = bound(start.value(), 0), stride = std::abs(step);
+    const int64_t last = bound(end.value(), step > 0 ? 0 : -1);
     const int64_t span = step > 0 ? last - first : first - last;
     return {first, std::max<int64_t>((span + stride - 1) / stride, 0), step};
   }
@@ -178,7 +181,7 @@ Range resolve_range(const Call& call, Expr start, Expr end, int64_t step, Expr s
     const Expr first = bound(start, 0, size);
     return {first, ceildiv(bound(end, 0, size) - first, step), step};
   }
-  const Expr first = bound(start, -1, size - 1);
+  const Expr first = bound(start, 0, size - 1);
   return {first, ceildiv(first - bound(end, -1, size - 1), -step), step};
 }
 
