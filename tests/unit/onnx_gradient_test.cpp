@@ -203,3 +203,24 @@ TEST_CASE("smooth functions have their derivatives where their pieces meet and w
     }
   }
 }
+
+TEST_CASE("a norm has a derivative beside rows of zeros") {
+  const Floats x{3, 4, 0, 0, 6e20f, -8e20f}, weight{1, 2, 5, 7, 1e20f, 1e20f};
+  // Of the sum of weight * x / |x|: (weight - y * (y, weight)) / |x|. A row of zeros stays as it is.
+  Graph g;
+  g.input("x", DType::F32, {3, 2}).input("w", DType::F32, {3, 2});
+  g.node("LpNormalization", {"x"}, {"n"}).node("Mul", {"n", "w"}, {"y"});
+  add_gradient(g, {"x"}, {"dx"}, "y", {"x"});
+  g.output("dx");
+  const Floats got =
+      floats(run(g, {{"x", Tensor::from(x, {3, 2})}, {"w", Tensor::from(weight, {3, 2})}}), "dx");
+  for (size_t row = 0; row < 3; ++row) {
+    const double a = x[2 * row], b = x[2 * row + 1], norm = std::hypot(a, b), p = weight[2 * row],
+                 q = weight[2 * row + 1];
+    const double along = norm > 0 ? (a * p + b * q) / norm : 0;
+    const double da = norm > 0 ? (p - a / norm * along) / norm : p,
+                 db = norm > 0 ? (q - b / norm * along) / norm : q;
+    CHECK(std::abs(got[2 * row] - da) <= 1e-5 * (1 + std::abs(da)));
+    CHECK(std::abs(got[2 * row + 1] - db) <= 1e-5 * (1 + std::abs(db)));
+  }
+}

@@ -162,8 +162,9 @@ std::vector<Value> lp_normalization(Call& call) {
   if (p != 1 && p != 2) call.fail(ErrorKind::Value, "p " + std::to_string(p) + ", expected 1 or 2");
   return {in_single(input, [&](const Tensor& x) {
     const Tensor scaled = p == 1 ? x : x / magnitude(x, axis);
-    const Tensor norm = p == 1 ? x.abs().sum(axis, true) : scaled.square().sum(axis, true).sqrt();
-    return scaled / where(norm == 0.0, weak(1.0, x.dtype()), norm);
+    const Tensor sum = p == 1 ? x.abs().sum(axis, true) : scaled.square().sum(axis, true);
+    const Tensor divisor = where(sum == 0.0, weak(1.0, x.dtype()), sum); // has a root with a derivative
+    return scaled / (p == 1 ? divisor : divisor.sqrt());
   })};
 }
 
