@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 #include <ostream>
+#include <type_traits>
 
 #include <fmt/core.h>
 
@@ -28,12 +29,33 @@ int64_t wrap(DType dtype, int64_t v) {
   }
 }
 
+/// The float that is `v`, else the odd one of its two neighbours: what is rounded from there to half precision
+/// is rounded as if from `v` itself.
+float to_odd(double v) {
+  const float near = static_cast<float>(v);
+  const uint32_t bits = std::bit_cast<uint32_t>(near);
+  if (std::isnan(v) || near == v || (bits & 1)) return near;
+  return std::bit_cast<float>(std::fabs(near) > std::fabs(v) ? bits - 1 : bits + 1);
+}
+
+/// Likewise: an integer that an f64 may not hold, as an odd multiple of 2^11.
+template <class T> double to_odd(T v) {
+  constexpr T low = 0x7FF, limit = T{1} << 53;
+  const bool exact = (v < limit && (std::is_unsigned_v<T> || v > T{} - limit)) || (v & low) == 0;
+  return static_cast<double>(exact ? v : static_cast<T>((v & ~low) | (low + 1)));
+}
+
 double round_to(DType dtype, double v) {
   if (dtype == DType::F64) return v;
-  const float f = static_cast<float>(v);
-  if (dtype == DType::F16) return f16_to_f32(f32_to_f16(f));
-  if (dtype == DType::BF16) return bf16_to_f32(f32_to_bf16(f));
-  return f;
+  if (dtype == DType::F16) return f16_to_f32(f32_to_f16(to_odd(v)));
+  if (dtype == DType::BF16) return bf16_to_f32(f32_to_bf16(to_odd(v)));
+  return static_cast<float>(v);
+}
+
+/// An integer as a float, rounded once.
+template <class T> double from_integer(DType dtype, T v) {
+  if (is_half(dtype)) return round_to(dtype, to_odd(v));
+  return dtype == DType::F64 ? static_cast<double>(v) : static_cast<float>(v);
 }
 
 int64_t saturate(DType dtype, double v) {
@@ -64,10 +86,8 @@ Scalar Scalar::of_int(DType dtype, int64_t value) {
   s.dtype_ = dtype;
   if (!is_float(dtype)) {
     s.bits_ = static_cast<uint64_t>(wrap(dtype, value));
-  } else { // by way of one float: an integer must not be rounded to f64 first
-    const double v =
-        dtype == DType::F64 ? static_cast<double>(value) : round_to(dtype, static_cast<float>(value));
-    s.bits_ = std::bit_cast<uint64_t>(v);
+  } else {
+    s.bits_ = std::bit_cast<uint64_t>(from_integer(dtype, value));
   }
   return s;
 }
@@ -136,7 +156,7 @@ Scalar Scalar::cast(DType to) const {
   if (to == dtype_) return *this;
   if (is_float(dtype_)) return of_float(to, as_float());
   if (dtype_ == DType::U64 && is_float(to))
-    return of_float(to, to == DType::F64 ? static_cast<double>(bits_) : static_cast<float>(bits_));
+    return of_float(to, from_integer(to, bits_));
   return of_int(to, static_cast<int64_t>(bits_));
 }
 

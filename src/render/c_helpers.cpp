@@ -36,6 +36,21 @@ LATHE_FN uint16_t lathe_bits_f16(float x) {
   return (uint16_t)(sign | ((magnitude + 0xFFFu + ((magnitude >> 13) & 1u) - 0x38000000u) >> 13));
 }
 #endif
+/* What has more digits than a float as one that rounds to half precision as the value itself does: where none is
+   equal, the odd one of its neighbours. An integer that is too long has its lowest bits made one above them. */
+LATHE_FN float lathe_odd_f64(double x) {
+  const float near_x = (float)x;
+  const double back = (double)near_x;
+  const uint32_t bits = lathe_bits_f32_to_u32(near_x);
+  if (!(back < x || back > x) || (bits & 1u)) return near_x;
+  return lathe_bits_u32_to_f32((back < x) == (bits >> 31 == 0) ? bits + 1u : bits - 1u);
+}
+LATHE_FN float lathe_odd_u32(uint32_t x) { return (float)(x >> 24 && (x & 255u) ? (x & ~(uint32_t)255u) | 256u : x); }
+LATHE_FN float lathe_odd_i32(int32_t x) { return x < 0 ? -lathe_odd_u32(0u - (uint32_t)x) : lathe_odd_u32((uint32_t)x); }
+LATHE_FN float lathe_odd_u64(uint64_t x) {
+  return lathe_odd_f64((double)(x >> 53 && (x & 2047u) ? (x & ~(uint64_t)2047u) | 2048u : x));
+}
+LATHE_FN float lathe_odd_i64(int64_t x) { return x < 0 ? -lathe_odd_u64(0u - (uint64_t)x) : lathe_odd_u64((uint64_t)x); }
 LATHE_FN float lathe_round_f16(float x) { return lathe_value_f16(lathe_bits_f16(x)); }
 LATHE_FN float lathe_round_bf16(float x) { return lathe_value_bf16(lathe_bits_bf16(x)); }
 )";

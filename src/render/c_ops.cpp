@@ -166,13 +166,29 @@ Operand OpPrinter::scalar(Op op, DType result, const std::vector<Operand>& args)
   return out;
 }
 
+/// Whether a cast to `half` by way of f32 would round twice. In f16 integers from 2^24 on are infinite.
+bool OpPrinter::rounds_twice(DType half, DType from) {
+  return from == DType::F64 || (half == DType::BF16 && is_integer(from) && size_of(from) >= 4);
+}
+
+/// A scalar as a float that rounds to `half` as the scalar itself does.
+std::string OpPrinter::odd_float(DType half, const Operand& from) const {
+  return rounds_twice(half, from.dtype) ? fmt::format("{}({})", helper("odd", from.dtype), from.text)
+                                        : fmt::format("(float){}", from.text);
+}
+
+Operand OpPrinter::unrounded(DType half, const Operand& from) const {
+  if (from.lanes == 1) return {parens(odd_float(half, from)), DType::F32, 1};
+  return rounds_twice(half, from.dtype) ? vector_odd_floats(from) : vector_cast(DType::F32, from);
+}
+
 Operand OpPrinter::scalar_cast(DType to, const Operand& from) const {
   Operand out{"", to, 1};
   if (to == from.dtype) return from;
   if (to == DType::Bool)
     out.text = fmt::format("({} != 0)", from.text);
   else if (is_half(to))
-    out.text = fmt::format("{}((float){})", helper("round", to), from.text);
+    out.text = fmt::format("{}({})", helper("round", to), odd_float(to, from));
   else if (is_float(to) || !is_float(from.dtype))
     out.text = fmt::format("(({}){})", dialect_.type(to, 1), from.text);
   else
@@ -344,7 +360,7 @@ Operand OpPrinter::vector_cast(DType to, const Operand& from) const {
     return vector_cast(to, floats);
   }
   if (is_half(to)) {
-    return rounded(vector_cast(DType::F32, from), to);
+    return rounded(unrounded(to, from), to);
   }
   Operand out{"", to, lanes};
   if (to == DType::Bool) {
@@ -366,6 +382,47 @@ Operand OpPrinter::vector_cast(DType to, const Operand& from) const {
   if (is_float(from.dtype) && !is_float(to)) return saturate(to, from);
   out.text = dialect_.convert(from.text, from.dtype, to, lanes);
   return out;
+}
+
+/// f64 and wide integers as floats: where none is equal, the odd one of the two neighbours, so that what is
+/// rounded from there to half precision is rounded as if at once.
+Operand OpPrinter::vector_odd_floats(const Operand& from) const {
+  const int lanes = from.lanes;
+  const Operand x = make_local(from);
+  if (!is_float(from.dtype)) { // the lowest bits become one above them, where there are more than the float holds
+    const DType d = from.dtype, mask = signed_of(size_of(d));
+    const int digits = size_of(d) == 4 ? 24 : 53, low = size_of(d) == 4 ? 8 : 11;
+    const auto splat = [&](int64_t v) { return dialect_.splat(literal(dialect_, Scalar::of_int(d, v)), d, lanes); };
+    const std::string size =
+        is_signed(d) ? fmt::format("({0} ^ ({0} >> {1}))", x.text, 8 * size_of(d) - 1) : x.text;
+    const std::string rest = fmt::format("({} & {})", x.text, splat((1 << low) - 1));
+    const auto nonzero = [&](const std::string& v) {
+      return dialect_.reinterpret(fmt::format("({} != {})", v, splat(0)), mask, mask, lanes);
+    };
+    const std::string odd = fmt::format("(({} & {}) | {})", x.text, splat(-(1 << low)), splat(1 << low));
+    const std::string inexact =
+        local_(dialect_.type(mask, lanes),
+               fmt::format("({} & {})", nonzero(fmt::format("({} >> {})", size, digits)), nonzero(rest)));
+    const Operand kept{dialect_.select(inexact, odd, x.text, d, lanes), d, lanes};
+    return size_of(d) == 4 ? vector_cast(DType::F32, kept) : vector_odd_floats(vector_cast(DType::F64, kept));
+  }
+  const std::string near =
+      local_(dialect_.type(DType::F32, lanes), dialect_.convert(x.text, DType::F64, DType::F32, lanes));
+  const std::string back =
+      local_(dialect_.type(DType::F64, lanes), dialect_.convert(near, DType::F32, DType::F64, lanes));
+  const auto side = [&](const char* compare) { // as a mask of 32 bits
+    const std::string comparison = dialect_.reinterpret(fmt::format("({} {} {})", back, compare, x.text),
+                                                        DType::I64, DType::I64, lanes);
+    const Operand mask{local_(dialect_.type(DType::I64, lanes), comparison), DType::Bool, lanes, 8};
+    return widen(mask, lanes, 4).text;
+  };
+  const std::string type = dialect_.type(DType::I32, lanes);
+  const std::string below = local_(type, side("<")), above = local_(type, side(">"));
+  const std::string bits = local_(type, dialect_.reinterpret(near, DType::F32, DType::I32, lanes));
+  const std::string sign = local_(type, fmt::format("({} >> 31)", bits));
+  const std::string step = local_(type, fmt::format("((({} - {}) ^ {}) - {})", above, below, sign, sign));
+  const std::string moved = local_(type, fmt::format("({0} + ({1} & (({0} & 1) - 1)))", bits, step));
+  return {dialect_.reinterpret(moved, DType::I32, DType::F32, lanes), DType::F32, lanes};
 }
 
 /// Floats to integers: lanes that are out of range or NaN are made 0 before the conversion and set after it.

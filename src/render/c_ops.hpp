@@ -40,6 +40,8 @@ public:
   Operand scale(const Operand& y, const Operand& n) const;
   /// Of floats: a > b ? a : b (larger) or a < b ? a : b.
   Operand extreme(bool larger, const Operand& a, const Operand& b) const;
+  /// Of a cast to half precision: floats that round to what the values themselves round to.
+  Operand unrounded(DType half, const Operand& from) const;
   /// `value` with `lanes` lanes, and as a mask of `mask_bytes` if it is a Bool.
   Operand widen(const Operand& value, int lanes, int mask_bytes) const;
   /// A Bool as a condition of C: whether any lane is true.
@@ -54,7 +56,10 @@ private:
   Operand scalar_cast(DType to, const Operand& from) const;
   Operand vector(Op op, DType result, const std::vector<Operand>& args, int lanes) const;
   Operand vector_bool(Op op, const std::vector<Operand>& args, int lanes) const;
+  static bool rounds_twice(DType half, DType from);
+  std::string odd_float(DType half, const Operand& from) const;
   Operand vector_cast(DType to, const Operand& from) const;
+  Operand vector_odd_floats(const Operand& from) const;
   Operand rounded(const Operand& floats, DType half) const;
   Operand vector_max(const Operand& a, const Operand& b) const;
   Operand vector_shift(Op op, const Operand& value, const Operand& count) const;

@@ -78,7 +78,7 @@ void CFamily::store_vector(const ast::Store& store, Expr flat, const Chunk& chun
     v = combined(store, value(old, &chunk), &chunk);
   } else if (is_half(dtype) && store.value->op == Op::Cast && contiguous &&
              !slices) { // rounded by what makes its bits
-    v = ops_.apply(Op::Cast, DType::F32, {value(store.value->sources[0], &chunk)});
+    v = ops_.unrounded(dtype, value(store.value->sources[0], &chunk));
   } else {
     v = value(store.value, &chunk);
   }

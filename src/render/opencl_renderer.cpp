@@ -40,7 +40,11 @@ bool uses_f64(const ast::Kernel& kernel) {
   ast::visit(kernel.body, [&](const ast::Stmt& stmt, const auto&) {
     const auto* store = std::get_if<ast::Store>(&stmt.node);
     if (!store || found) return;
-    const auto check = [&](const ast::ValueRef& v) { found |= v->dtype == DType::F64; };
+    const auto check = [&](const ast::ValueRef& v) {
+      // Integers of 64 bits become bf16 by way of f64.
+      found |= v->dtype == DType::F64 || (v->op == Op::Cast && v->dtype == DType::BF16 &&
+                                          size_of(v->sources[0]->dtype) == 8);
+    };
     ast::visit(store->value, check);
     if (store->scatter) ast::visit(store->scatter, check);
   });

@@ -85,10 +85,43 @@ struct Emit {
     return b.CreateTrunc(out, shaped(b.getInt16Ty(), v));
   }
 
+  /// An f64 as the float that it is, else as the odd one of its two neighbours.
+  Value* f32_to_odd(Value* v) {
+    Value* near = b.CreateFPTrunc(v, f32(v));
+    Value* back = b.CreateFPExt(near, v->getType());
+    Value* bits = b.CreateBitCast(near, i32(v));
+    Value *below = b.CreateFCmpOLT(back, v), *inexact = b.CreateFCmpONE(back, v);
+    Value* away = b.CreateICmpEQ(below, b.CreateICmpSGE(bits, num(bits, 0)));
+    Value* next = b.CreateSelect(away, b.CreateAdd(bits, num(bits, 1)), b.CreateSub(bits, num(bits, 1)));
+    Value* even = b.CreateICmpEQ(b.CreateAnd(bits, num(bits, 1)), num(bits, 0));
+    return b.CreateBitCast(b.CreateSelect(b.CreateAnd(inexact, even), next, bits), f32(v));
+  }
+
+  /// An integer that has more digits than the float that it goes by: the lowest `low` bits become one, odd, above
+  /// them.
+  Value* integer_to_odd(Value* v, int digits, int low, bool is_signed) {
+    Value* size = is_signed ? b.CreateXor(v, b.CreateAShr(v, v->getType()->getScalarSizeInBits() - 1)) : v;
+    Value* large = b.CreateICmpNE(b.CreateLShr(size, digits), num(v, 0));
+    const uint64_t mask = (uint64_t{1} << low) - 1;
+    Value* rest = b.CreateICmpNE(b.CreateAnd(v, num(v, mask)), num(v, 0));
+    Value* odd = b.CreateOr(b.CreateAnd(v, b.CreateNot(num(v, mask))), num(v, mask + 1));
+    return b.CreateSelect(b.CreateAnd(large, rest), odd, v);
+  }
+
+  /// A float that rounds to `half` as the value itself does: rounding twice must not round what the first time
+  /// made a tie.
+  Value* to_odd(Value* v, DType half, DType from) {
+    if (from == DType::F64) return f32_to_odd(v);
+    // In f16 integers from 2^24 on are infinite.
+    if (is_float(from) || size_of(from) < 4 || half == DType::F16) return cast(v, DType::F32, from);
+    if (size_of(from) == 4) return cast(integer_to_odd(v, 24, 8, is_signed(from)), DType::F32, from);
+    return f32_to_odd(cast(integer_to_odd(v, 53, 11, is_signed(from)), DType::F64, from));
+  }
+
   Value* cast(Value* v, DType to, DType from) {
     if (to == from) return v;
     if (is_half(from)) return cast(widen(v, from), to, DType::F32);
-    if (is_half(to)) return narrow(cast(v, DType::F32, from), to);
+    if (is_half(to)) return narrow(to_odd(v, to, from), to);
     Type* type = shaped(scalar_type(b.getContext(), to), v);
     if (to == DType::Bool) {
       if (is_float(from)) return b.CreateFCmpUNE(v, llvm::ConstantFP::get(v->getType(), 0));
