@@ -30,6 +30,7 @@ template <class F> double evaluate_float(Op op, DType dtype, std::span<const Sca
   case Op::Sub: return a - arg(1);
   case Op::Mul: return a * arg(1);
   case Op::Div: return a / arg(1);
+  case Op::Mod: return std::fmod(a, arg(1));
   case Op::Fma: return std::fma(a, arg(1), arg(2));
   case Op::Max: {
     const F b = arg(1);

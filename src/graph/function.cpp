@@ -99,6 +99,27 @@ Part gelu_tanh(const BackwardStep& s, size_t) {
   return s.cotangent * (u.sigmoid() + x * slope * (u.sigmoid() * (-u).sigmoid()));
 }
 
+// ---- of two numbers ----
+
+/// Of a remainder with the divisor's sign: a - floor(a / b) b.
+Part remainder(const BackwardStep& s, size_t k) {
+  return k == 0 ? s.cotangent : -(s.cotangent * floor_divide(s.source(1), s.source(2)));
+}
+
+/// b a^(b-1), and 0 where b is 0; a^b log a, and 0 where a^b is 0, or a and b are. What would be infinite there is not
+/// computed: a product with 0 would be NaN.
+Part pow(const BackwardStep& s, size_t k) {
+  const Tensor a = s.source(1), b = s.source(2), zero = zero_of(a), one = Tensor::ones({}, a.dtype());
+  if (k == 0) return s.cotangent * (b * lathe::pow(a, lathe::where(b == zero, zero, b - one)));
+  const Tensor vanishes = (s.value() == zero) | ((a == zero) & (b == zero));
+  return s.cotangent * (s.value() * lathe::where(vanishes, one, a).log());
+}
+/// By a constant exponent, which is the parameter.
+Part power(const BackwardStep& s, size_t) {
+  const Tensor a = argument(s);
+  return s.cotangent * times(lathe::pow(a, number(parameter(s) - 1, a.dtype())), parameter(s));
+}
+
 constexpr FunctionRule kRules[] = {
     {"abs", 1, &abs},
 
@@ -116,7 +137,10 @@ constexpr FunctionRule kRules[] = {
     {"log", 1, &log},
     {"log10", 1, &log10},
     {"log1p", 1, &log1p},
+    {"pow", 2, &pow},
+    {"power", 1, &power},
     {"relu", 1, &relu},
+    {"remainder", 2, &remainder},
     {"sigmoid", 1, &sigmoid},
     {"silu", 1, &silu},
     {"sinh", 1, &sinh},

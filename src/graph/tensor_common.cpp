@@ -68,6 +68,11 @@ Tensor binary_op(std::string_view name, Op op, const Tensor& a, const Tensor& b)
   return wrap(binary(op, node_of(x), node_of(y)));
 }
 
+void check_numbers(std::string_view op, const Tensor& a, const Tensor& b) {
+  if (a.dtype() == DType::Bool && b.dtype() == DType::Bool)
+    fail(ErrorKind::DType, "{}: dtypes bool and bool, expected numbers", op);
+}
+
 Tensor unary_op(Op op, const Tensor& a) { return wrap(unary(op, node_of(a))); }
 Tensor reduce_op(Op combine, const Tensor& a, const std::vector<int>& axes) {
   return wrap(reduce(combine, node_of(a), axes));

@@ -53,6 +53,8 @@ Tensor broadcast_to(const Tensor& t, const Shape& shape); // of a shape known to
 /// The same dtype, by promote(), and shape.
 std::pair<Tensor, Tensor> match(std::string_view op, const Tensor& a, const Tensor& b);
 Tensor binary_op(std::string_view name, Op op, const Tensor& a, const Tensor& b);
+/// Error(DType) if both are bool.
+void check_numbers(std::string_view op, const Tensor& a, const Tensor& b);
 Tensor unary_op(Op op, const Tensor& a);
 Tensor reduce_op(Op combine, const Tensor& a, const std::vector<int>& axes); // keeps the axes as size 1
 Tensor view_op(const Tensor& a, const View& v);

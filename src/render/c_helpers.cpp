@@ -55,6 +55,36 @@ LATHE_FN float lathe_round_f16(float x) { return lathe_value_f16(lathe_bits_f16(
 LATHE_FN float lathe_round_bf16(float x) { return lathe_value_bf16(lathe_bits_bf16(x)); }
 )";
 
+/// C's fmod, in integers: the remainder of the significands, eleven or eight bits of the quotient a step.
+std::string float_remainder(int bits) {
+  const bool is_double = bits == 64;
+  const int digits = is_double ? 52 : 23, step = bits - digits - 1;
+  return fmt::format(R"(LATHE_FN {0} lathe_mod_f{1}({0} a, {0} b) {{
+  const uint{1}_t one = 1, top = one << {2}, sign = lathe_bits_f{1}_to_u{1}(a) >> {3} << {3};
+  const uint{1}_t x = lathe_bits_f{1}_to_u{1}(a) ^ sign, y = lathe_bits_f{1}_to_u{1}(b) & ~(one << {3});
+  const uint{1}_t infinity = (one << {4}) - top;
+  uint{1}_t rest = x & (top - 1), divisor = y & (top - 1);
+  int exponent = (int)(x >> {2}), least = (int)(y >> {2});
+  if (y == 0 || x >= infinity || y > infinity) return lathe_nan_f{1};
+  if (x < y) return a;
+  if (exponent) rest |= top; else exponent = 1;
+  if (least) divisor |= top; else least = 1;
+  rest %= divisor;
+  while (exponent > least && rest) {{
+    const int shift = exponent - least < {5} ? exponent - least : {5};
+    rest = (rest << shift) % divisor;
+    exponent -= shift;
+  }}
+  while (rest && rest < top && least > 1) {{
+    rest <<= 1;
+    --least;
+  }}
+  return lathe_bits_u{1}_to_f{1}(sign | (rest < top ? rest : rest - top + ((uint{1}_t)least << {2})));
+}}
+)",
+                     is_double ? "double" : "float", bits, digits, bits - 1, bits - 1, step);
+}
+
 struct Integer {
   int bits;
   bool is_signed;
@@ -100,6 +130,7 @@ std::string common_helpers() {
   out += "\n/* Float to integer truncates, saturates and maps NaN to 0. */\n";
   for (const Integer& to : kIntegers)
     for (const char* from : {"f32", "f64"}) out += saturation(from, to);
+  out += "\n/* The remainder of floats is exact. */\n" + float_remainder(32) + float_remainder(64);
   return out + kHalves;
 }
 

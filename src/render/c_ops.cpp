@@ -146,7 +146,10 @@ Operand OpPrinter::scalar(Op op, DType result, const std::vector<Operand>& args)
   case Op::Or:
   case Op::Xor: out.text = fmt::format("({}){}", dialect_.type(result, 1), spell(op, texts(args))); break;
   case Op::IDiv: out.text = fmt::format("{}({}, {})", helper("idiv", result), a.text, args[1].text); break;
-  case Op::Mod: out.text = fmt::format("{}({}, {})", helper("mod", result), a.text, args[1].text); break;
+  case Op::Mod:
+    out.text = fmt::format("{}({}, {})", helper("mod", is_half(result) ? DType::F32 : result), a.text,
+                           args[1].text);
+    break;
   case Op::Shl: out.text = fmt::format("{}({}, {})", helper("shl", result), a.text, args[1].text); break;
   case Op::Shr: out.text = fmt::format("{}({}, {})", helper("shr", result), a.text, args[1].text); break;
   case Op::Fma:

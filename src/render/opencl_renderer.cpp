@@ -23,6 +23,10 @@ typedef uchar uint8_t; typedef ushort uint16_t; typedef uint uint32_t; typedef u
 #define LATHE_ALIGNED(n) __attribute__((aligned(n)))
 #define lathe_bits_f32_to_u32(x) as_uint(x)
 #define lathe_bits_u32_to_f32(x) as_float(x)
+#define lathe_bits_f64_to_u64(x) as_ulong(x)
+#define lathe_bits_u64_to_f64(x) as_double(x)
+#define lathe_nan_f32 NAN
+#define lathe_nan_f64 ((double)NAN)
 )";
 
 std::string prelude(std::string_view functions, bool needs_f64) {

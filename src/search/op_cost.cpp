@@ -21,7 +21,12 @@ OpCost op_cost(Op op, DType dtype, bool scales) {
   case Op::Cos: wide ? cost = {0, 0, 40, 80} : cost = {25, 0, 0, 60}; break;
   case Op::Max: is_float(dtype) ? cost = {3, 0, 0, 8} : cost = {1, 0, 0, 1}; break; // NaN goes through
   case Op::IDiv:
-  case Op::Mod: cost = {2, 0, wide ? 18.0 : 10.0, wide ? 18.0 : 12.0}; break;
+  case Op::Mod:
+    if (is_float(dtype)) {
+      cost = {0, 0, 20, 40};
+      break;
+    }
+    cost = {2, 0, wide ? 18.0 : 10.0, wide ? 18.0 : 12.0}; break;
   case Op::Shl:
   case Op::Shr: cost = {3, 0, 0, 3}; break; // with the check of the range
   case Op::Mul:

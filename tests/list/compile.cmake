@@ -16,6 +16,8 @@ lathe_test(conformance/export_test)
 # All 2^32 floats take an hour.
 lathe_test(conformance/functions_test)
 lathe_test(conformance/casts_test)
+lathe_test(conformance/remainder_test)
+lathe_test(conformance/pow_test)
 add_test(NAME conformance/functions_of_all_floats COMMAND conformance_functions_test)
 set_tests_properties(conformance/functions_of_all_floats PROPERTIES LABELS slow TIMEOUT 14400
   ENVIRONMENT "LATHE_FUNCTION_STEP=1;LATHE_CACHE_DIR=${CMAKE_BINARY_DIR}/test-cache/functions_of_all_floats")

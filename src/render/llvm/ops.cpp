@@ -199,6 +199,7 @@ struct Emit {
     case Op::Sub: return b.CreateFSub(a[0], a[1]);
     case Op::Mul: return b.CreateFMul(a[0], a[1]);
     case Op::Div: return b.CreateFDiv(a[0], a[1]);
+    case Op::Mod: return b.CreateFRem(a[0], a[1]); // a call of fmod, lane by lane
     case Op::Max: return float_max(a[0], a[1]);
     case Op::CmpLt: return b.CreateFCmpOLT(a[0], a[1]);
     case Op::CmpNe: return b.CreateFCmpUNE(a[0], a[1]);

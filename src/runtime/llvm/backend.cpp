@@ -69,6 +69,8 @@ public:
     add("cos", of(static_cast<Double*>(::cos)));
     add("sincos", of(::sincos)); // what LLVM makes of both of one angle
     add("trunc", of(static_cast<Double*>(::trunc)));
+    add("fmodf", of(static_cast<float (*)(float, float)>(::fmodf)));
+    add("fmod", of(static_cast<double (*)(double, double)>(::fmod)));
     add("fmaf", of(static_cast<float (*)(float, float, float)>(::fmaf)));
     add("fma", of(static_cast<double (*)(double, double, double)>(::fma)));
     add("memcpy", of(static_cast<void* (*)(void*, const void*, size_t)>(std::memcpy)));
