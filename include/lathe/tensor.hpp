@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "lathe/arguments.hpp"
 #include "lathe/dtype.hpp"
 #include "lathe/error.hpp"
 #include "lathe/expr.hpp"
@@ -40,14 +41,11 @@ struct IndexItem {
   enum class Kind { Position, Slice, NewAxis, Ellipsis } kind;
   int64_t position = 0;
   Slice slice;
-  IndexItem(int p) : kind(Kind::Position), position(p) {}
-  IndexItem(int64_t p) : kind(Kind::Position), position(p) {}
+  template <WholeNumber T> IndexItem(T p) : kind(Kind::Position), position(Whole(p)) {}
   IndexItem(Slice s) : kind(Kind::Slice), slice(s) {}
   IndexItem(NewAxis) : kind(Kind::NewAxis) {}
   IndexItem(Ellipsis) : kind(Kind::Ellipsis) {}
 };
-
-using Axes = std::vector<int>;
 
 /// Of convolutions and pooling, one number per spatial axis; a single number stands for all of them.
 struct ConvOptions {
@@ -96,25 +94,26 @@ class Tensor {
   /// What an integer of shape variables is at each call: `x.sum(0) / Tensor::scalar(n)`. Error(DType) unless an integer dtype.
   static Tensor scalar(Expr value, DType dtype = DType::I64);
   /// start, start + step, ... before stop. Error(Value) if that is nothing.
-  static Tensor arange(int64_t start, int64_t stop, int64_t step = 1, DType dtype = DType::I64);
-  static Tensor arange(int64_t stop) { return arange(0, stop); }
+  static Tensor arange(Whole start, Whole stop, Whole step = 1, DType dtype = DType::I64);
+  static Tensor arange(Whole stop) { return arange(0, stop); }
   /// Each element's own index along an axis. Along the only axis of {n} it is arange of a symbolic n. Error(DType) for bool.
-  static Tensor iota(const Shape& shape, int axis, DType dtype = DType::I64);
+  static Tensor iota(const Shape& shape, Axis axis, DType dtype = DType::I64);
   /// `count` values from start to stop, both included.
-  static Tensor linspace(double start, double stop, int64_t count, DType dtype = DType::F32);
+  static Tensor linspace(double start, double stop, Whole count, DType dtype = DType::F32);
   /// 1 where row == column; tri: 1 where column <= row + diagonal. Else 0.
   static Tensor eye(int64_t rows, int64_t columns = -1, DType dtype = DType::F32);
   static Tensor tri(int64_t rows, int64_t columns, int64_t diagonal = 0, DType dtype = DType::F32);
-  /// Uniform in [0, 1) and standard normal, from a counter-based generator: element k depends on seed and k alone,
-  /// so the same seed gives the same numbers on every device.
+  /// Uniform in [0, 1) and standard normal, from a counter-based generator: element k depends on the function, seed and k
+  /// alone, so the same seed gives the same numbers on every device. rand, randn and randint of one seed are independent;
+  /// one function's numbers of different dtypes are made of the same bits.
   static Tensor rand(const Shape& shape, uint64_t seed, DType dtype = DType::F32);
   static Tensor randn(const Shape& shape, uint64_t seed, DType dtype = DType::F32);
-  /// Uniform in [low, high), of at most 2^32 different values.
-  static Tensor randint(int64_t low, int64_t high, const Shape& shape, uint64_t seed, DType dtype = DType::I64);
+  /// Uniform in [low, high), of at most 2^32 different values; a value's chance is off by less than one part in 2^32.
+  static Tensor randint(Whole low, Whole high, const Shape& shape, uint64_t seed, DType dtype = DType::I64);
 
   // ---- description ----
   const Shape& shape() const;
-  Expr size(int axis) const;
+  Expr size(Axis axis) const;
   int rank() const;
   DType dtype() const;
   /// Names of the inputs that the value depends on, sorted; with none, it can be realised.
@@ -146,64 +145,61 @@ class Tensor {
   Tensor erf() const; Tensor floor() const; Tensor ceil() const; Tensor trunc() const; Tensor round() const;  // half to even
   Tensor relu() const; Tensor leaky_relu(double slope = 0.01) const; Tensor elu(double alpha = 1.0) const;
   Tensor sigmoid() const; Tensor silu() const; Tensor softplus() const; Tensor hardswish() const;
-  Tensor gelu(bool tanh_approximation = false) const;
+  Tensor gelu(Flag tanh_approximation = false) const;
   Tensor isnan() const; Tensor isinf() const; Tensor isfinite() const; Tensor logical_not() const; Tensor bitwise_not() const;
   /// Error(Value) for a NaN bound, none at all, or low > high.
   Tensor clamp(std::optional<double> low, std::optional<double> high) const;
   Tensor cast(DType dtype) const; Tensor bitcast(DType dtype) const; Tensor contiguous() const;
 
   // ---- reductions; no axes: all of them ----
-  Tensor sum(const Axes& axes = {}, bool keepdim = false) const;   // bool and small integers sum in i64, unsigned in u64
-  Tensor prod(const Axes& axes = {}, bool keepdim = false) const;
-  Tensor max(const Axes& axes = {}, bool keepdim = false) const;
-  Tensor min(const Axes& axes = {}, bool keepdim = false) const;
-  Tensor mean(const Axes& axes = {}, bool keepdim = false) const;  // integers give f64
-  Tensor var(const Axes& axes = {}, int64_t correction = 0, bool keepdim = false) const;
-  Tensor std(const Axes& axes = {}, int64_t correction = 0, bool keepdim = false) const;
-  Tensor any(const Axes& axes = {}, bool keepdim = false) const;
-  Tensor all(const Axes& axes = {}, bool keepdim = false) const;
-  Tensor sum(int axis, bool keepdim = false) const { return sum(Axes{axis}, keepdim); }
-  Tensor max(int axis, bool keepdim = false) const { return max(Axes{axis}, keepdim); }
-  Tensor min(int axis, bool keepdim = false) const { return min(Axes{axis}, keepdim); }
-  Tensor mean(int axis, bool keepdim = false) const { return mean(Axes{axis}, keepdim); }
-  Tensor argmax(std::optional<int> axis = {}, bool keepdim = false) const;  // i64; the lowest index on ties; NaN wins
-  Tensor argmin(std::optional<int> axis = {}, bool keepdim = false) const;
+  Tensor sum(const Axes& axes = {}, Flag keepdim = false) const;   // bool and small integers sum in i64, unsigned in u64
+  Tensor prod(const Axes& axes = {}, Flag keepdim = false) const;
+  Tensor max(const Axes& axes = {}, Flag keepdim = false) const;
+  Tensor min(const Axes& axes = {}, Flag keepdim = false) const;
+  Tensor mean(const Axes& axes = {}, Flag keepdim = false) const;  // integers give f64
+  Tensor var(const Axes& axes = {}, Whole correction = 0, Flag keepdim = false) const;
+  Tensor std(const Axes& axes = {}, Whole correction = 0, Flag keepdim = false) const;
+  Tensor any(const Axes& axes = {}, Flag keepdim = false) const;
+  Tensor all(const Axes& axes = {}, Flag keepdim = false) const;
+  Tensor argmax(std::optional<Axis> axis = {}, Flag keepdim = false) const;  // i64; the lowest index on ties; NaN wins
+  Tensor argmin(std::optional<Axis> axis = {}, Flag keepdim = false) const;
   /// Along one axis (or all, of logsumexp), subtracting the maximum first. cumsum: dtype as sum.
-  Tensor logsumexp(const Axes& axes, bool keepdim = false) const;
-  Tensor softmax(int axis) const;
-  Tensor log_softmax(int axis) const;
-  Tensor cumsum(int axis) const;
+  Tensor logsumexp(const Axes& axes, Flag keepdim = false) const;
+  Tensor softmax(Axis axis) const;
+  Tensor log_softmax(Axis axis) const;
+  Tensor cumsum(Axis axis) const;
   /// Stable; NaN counts as the largest. n^2 comparisons along the axis. topk: largest (or smallest) first; ties by index.
-  Tensor sort(int axis = -1, bool descending = false) const;
-  Tensor argsort(int axis = -1, bool descending = false) const;
-  std::pair<Tensor, Tensor> topk(int64_t k, int axis = -1, bool largest = true) const;  // values, i64 indices
+  Tensor sort(Axis axis = -1, Flag descending = false) const;
+  Tensor argsort(Axis axis = -1, Flag descending = false) const;
+  std::pair<Tensor, Tensor> topk(Whole k, Axis axis = -1, Flag largest = true) const;  // values, i64 indices
 
   // ---- movement ----
   Tensor reshape(const Shape& shape) const;   // one size may be -1
-  Tensor flatten(int start = 0, int end = -1) const;
+  Tensor flatten(Axis start = 0, Axis end = -1) const;
   Tensor permute(const Axes& axes) const;
-  Tensor transpose(int a = -2, int b = -1) const;
+  Tensor transpose(Axis a = -2, Axis b = -1) const;
   Tensor expand(const Shape& shape) const;    // -1 keeps a size; new axes in front
-  Tensor squeeze(std::optional<int> axis = {}) const;
-  Tensor unsqueeze(int axis) const;
+  Tensor squeeze(std::optional<Axis> axis = {}) const;
+  Tensor unsqueeze(Axis axis) const;
   Tensor pad(const std::vector<std::pair<int64_t, int64_t>>& before_after, double value = 0) const;
   /// The part from begin up to end of each axis; with variables, one that is there and not empty for all of their values.
   Tensor shrink(const std::vector<std::pair<Expr, Expr>>& begin_end) const;
   Tensor flip(const Axes& axes) const;
-  Tensor roll(int64_t shift, int axis) const;
+  Tensor roll(Whole shift, Axis axis) const;
   Tensor repeat(const std::vector<int64_t>& counts) const;   // tiles the whole, as NumPy's tile
   Tensor index(const std::vector<IndexItem>& items) const;   // x.index({0, Slice{1, {}, 2}, Ellipsis{}})
   /// out[..., w, ..., k] = in[..., w * step + k * dilation, ...].
-  Tensor window(int axis, int64_t size, int64_t step = 1, int64_t dilation = 1) const;  // windows in a new last axis
-  std::vector<Tensor> split(const std::vector<int64_t>& sizes, int axis = 0) const;
-  std::vector<Tensor> split(int64_t size, int axis = 0) const;
+  Tensor window(Axis axis, int64_t size, int64_t step = 1, int64_t dilation = 1) const;  // windows in a new last axis
+  /// Parts of the sizes of a list, or parts of one size, the last of which may be smaller.
+  std::vector<Tensor> split(const std::vector<int64_t>& sizes, Axis axis = 0) const;
+  template <WholeNumber T> std::vector<Tensor> split(T size, Axis axis = 0) const { return split_evenly(Whole(size), axis); }
   // Indices are integers; negative ones count from the end; what they miss reads as 0 and is not written.
-  Tensor gather(int axis, const Tensor& index) const;        // as torch.gather
-  Tensor take(const Tensor& index, int axis = 0) const;      // as numpy.take: rows at indices
+  Tensor gather(Axis axis, const Tensor& index) const;        // as torch.gather
+  Tensor take(const Tensor& index, Axis axis = 0) const;      // as numpy.take: rows at indices
   /// A copy with source added, or put, at index (of equal shapes) along the axis, as torch.scatter; of doubled places the last
   /// in row-major order stays.
-  Tensor scatter_add(int axis, const Tensor& index, const Tensor& source) const;
-  Tensor scatter(int axis, const Tensor& index, const Tensor& source) const;
+  Tensor scatter_add(Axis axis, const Tensor& index, const Tensor& source) const;
+  Tensor scatter(Axis axis, const Tensor& index, const Tensor& source) const;
 
   // ---- linear algebra and layers ----
   /// Batched and broadcast as NumPy's matmul; vectors as there. Half precision accumulates in f32.
@@ -235,6 +231,8 @@ class Tensor {
   const std::shared_ptr<Impl>& impl() const { return impl_; }
 
  private:
+  std::vector<Tensor> split_evenly(int64_t size, Axis axis) const;
+
   std::shared_ptr<Impl> impl_;
 };
 
@@ -242,7 +240,7 @@ Tensor operator+(const Tensor&, const Tensor&);
 Tensor operator-(const Tensor&, const Tensor&);
 Tensor operator*(const Tensor&, const Tensor&);
 Tensor operator/(const Tensor&, const Tensor&);   // true division: integers give f64 (f32 if both fit in 16 bits)
-Tensor operator%(const Tensor&, const Tensor&);   // floor modulo, as NumPy
+Tensor operator%(const Tensor&, const Tensor&);   // floor modulo, as NumPy; of floats exact but for one sum
 Tensor operator-(const Tensor&);
 Tensor operator<(const Tensor&, const Tensor&);
 Tensor operator<=(const Tensor&, const Tensor&);
@@ -256,39 +254,52 @@ Tensor operator^(const Tensor&, const Tensor&);
 Tensor operator<<(const Tensor&, const Tensor&);
 Tensor operator>>(const Tensor&, const Tensor&);
 /// A C++ number beside a tensor takes the tensor's dtype if that can hold its kind (NumPy 2's weak scalars): f32 * 2.0 is f32,
-/// i32 + 1 is i32, i32 * 0.5 is f64.
-Tensor weak(double value, DType beside);
-Tensor weak(int64_t value, DType beside);
+/// i32 + 1 is i32, i32 * 0.5 is f64, bool & true is bool. Error(Value) for an integer that an integer dtype does not hold
+/// (u8 + 300), where `op` names the function.
+Tensor weak(Number value, DType beside, std::string_view op = "number");
+/// Compares with the number itself, whether or not an integer dtype holds it: u8 < 300 is true, i64 == 0.5 is false. Beside
+/// floats it is rounded to their dtype.
+enum class Comparison { Less, LessEqual, Greater, GreaterEqual, Equal, NotEqual };
+Tensor compare(const Tensor& a, Comparison how, Number b);
 #define LATHE_WITH_NUMBER(op)                                                                              \
   template <class T> requires std::is_arithmetic_v<T> Tensor operator op(const Tensor& a, T b) {           \
-    using W = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;                            \
-    return a op weak(static_cast<W>(b), a.dtype());                                                        \
+    return a op weak(b, a.dtype(), "operator" #op);                                                        \
   }                                                                                                        \
   template <class T> requires std::is_arithmetic_v<T> Tensor operator op(T a, const Tensor& b) {           \
-    using W = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;                            \
-    return weak(static_cast<W>(a), b.dtype()) op b;                                                        \
+    return weak(a, b.dtype(), "operator" #op) op b;                                                        \
   }
 LATHE_WITH_NUMBER(+) LATHE_WITH_NUMBER(-) LATHE_WITH_NUMBER(*) LATHE_WITH_NUMBER(/) LATHE_WITH_NUMBER(%)
-LATHE_WITH_NUMBER(<) LATHE_WITH_NUMBER(<=) LATHE_WITH_NUMBER(>) LATHE_WITH_NUMBER(>=) LATHE_WITH_NUMBER(==) LATHE_WITH_NUMBER(!=)
 LATHE_WITH_NUMBER(&) LATHE_WITH_NUMBER(|) LATHE_WITH_NUMBER(^)
 #undef LATHE_WITH_NUMBER
+#define LATHE_COMPARE_NUMBER(op, how, mirrored)                                                            \
+  template <class T> requires std::is_arithmetic_v<T> Tensor operator op(const Tensor& a, T b) {           \
+    return compare(a, Comparison::how, b);                                                                 \
+  }                                                                                                        \
+  template <class T> requires std::is_arithmetic_v<T> Tensor operator op(T a, const Tensor& b) {           \
+    return compare(b, Comparison::mirrored, a);                                                            \
+  }
+LATHE_COMPARE_NUMBER(<, Less, Greater) LATHE_COMPARE_NUMBER(<=, LessEqual, GreaterEqual)
+LATHE_COMPARE_NUMBER(>, Greater, Less) LATHE_COMPARE_NUMBER(>=, GreaterEqual, LessEqual)
+LATHE_COMPARE_NUMBER(==, Equal, Equal) LATHE_COMPARE_NUMBER(!=, NotEqual, NotEqual)
+#undef LATHE_COMPARE_NUMBER
 
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
 Tensor maximum(const Tensor& a, const Tensor& b);
 Tensor minimum(const Tensor& a, const Tensor& b);
-/// Floats: whole exponents from -16 to 16 that are numbers multiply; else 2^(b log2|a|), with relative error growing with
-/// |b log2 a|. Integers wrap; a negative exponent gives the inverse rounded towards zero.
+/// As C's pow, with its values at zeros, infinities and NaN. Floats: constant whole exponents from -16 to 16 multiply, 0.5 is a
+/// square root; docs/numbers.md states the errors. Integers wrap; a negative exponent gives the inverse rounded towards zero.
 Tensor pow(const Tensor& a, const Tensor& b);
+/// The largest whole number below a / b, of floats as NumPy's floor_divide: by 0 it is a / b. No derivative passes.
 Tensor floor_divide(const Tensor& a, const Tensor& b);
 Tensor logical_and(const Tensor& a, const Tensor& b);
 Tensor logical_or(const Tensor& a, const Tensor& b);
-Tensor concat(const std::vector<Tensor>& tensors, int axis = 0);
-Tensor stack(const std::vector<Tensor>& tensors, int axis = 0);
+Tensor concat(const std::vector<Tensor>& tensors, Axis axis = 0);
+Tensor stack(const std::vector<Tensor>& tensors, Axis axis = 0);
 /// NumPy's einsum, with or without "->", repeated labels (diagonals) and "...". Contracts from left to right.
 Tensor einsum(const std::string& equation, const std::vector<Tensor>& operands);
 /// softmax(q k^T * scale + mask) v over [..., tokens, features]; scale defaults to 1/sqrt(features); causal masks the future.
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const std::optional<Tensor>& mask = {},
-                                    bool causal = false, std::optional<double> scale = {});
+                                    Flag causal = false, std::optional<double> scale = {});
 
 /// Realises and prints the values: one row a line, a blank line between matrices.
 std::ostream& operator<<(std::ostream&, const Tensor&);

@@ -34,7 +34,7 @@ Tensor::Tensor() : Tensor(full({}, 0.0f)) {}
 const Shape& Tensor::shape() const { return impl_->shape; }
 int Tensor::rank() const { return static_cast<int>(impl_->shape.size()); }
 DType Tensor::dtype() const { return impl_->dtype; }
-Expr Tensor::size(int axis) const { return impl_->shape[resolve_axis("size", axis, rank())]; }
+Expr Tensor::size(Axis axis) const { return impl_->shape[resolve_axis("size", axis, rank())]; }
 
 std::vector<std::string> Tensor::inputs() const {
   std::set<std::string> names;
@@ -97,7 +97,8 @@ Tensor Tensor::ones(const Shape& shape, DType dtype) {
   return wrap(constant(Scalar::of_int(dtype, 1), shape));
 }
 
-Tensor Tensor::arange(int64_t start, int64_t stop, int64_t step, DType dtype) {
+Tensor Tensor::arange(Whole first, Whole end, Whole by, DType dtype) {
+  const int64_t start = first, stop = end, step = by;
   if (step == 0) fail(ErrorKind::Value, "arange: step 0, expected another");
   if (dtype == DType::Bool) fail(ErrorKind::DType, "arange: dtype bool, expected a number");
   const __int128 distance = static_cast<__int128>(stop) - start;
@@ -121,13 +122,13 @@ Tensor Tensor::scalar(Expr value, DType dtype) {
   return size_scalar(value, dtype);
 }
 
-Tensor Tensor::iota(const Shape& shape, int axis, DType dtype) {
+Tensor Tensor::iota(const Shape& shape, Axis axis, DType dtype) {
   check_shape("iota", shape, dtype);
   if (dtype == DType::Bool) fail(ErrorKind::DType, "iota: dtype bool, expected a number");
   return index_along(resolve_axis("iota", axis, static_cast<int>(shape.size())), shape, dtype);
 }
 
-Tensor Tensor::linspace(double start, double stop, int64_t count, DType dtype) {
+Tensor Tensor::linspace(double start, double stop, Whole count, DType dtype) {
   if (count < 1) fail(ErrorKind::Value, "linspace: {} values, expected at least one", count);
   if (dtype == DType::Bool) fail(ErrorKind::DType, "linspace: dtype bool, expected a number");
   const Shape shape{Expr(count)};

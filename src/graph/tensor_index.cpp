@@ -147,14 +147,14 @@ Tensor Tensor::index(const std::vector<IndexItem>& items) const {
   return view_op(view_op(*this, part), View::contiguous(target));
 }
 
-Tensor Tensor::gather(int axis, const Tensor& index) const {
+Tensor Tensor::gather(Axis axis, const Tensor& index) const {
   if (rank() == 0) fail(ErrorKind::Shape, "gather: from a scalar, expected at least one axis");
   const int which = resolve_axis("gather", axis, rank());
   const Tensor position = flat_position("gather", shape(), which, index);
   return wrap(graph::gather(node_of(flat(*this)), node_of(position)));
 }
 
-Tensor Tensor::take(const Tensor& index, int axis) const {
+Tensor Tensor::take(const Tensor& index, Axis axis) const {
   if (rank() == 0) fail(ErrorKind::Shape, "take: from a scalar, expected at least one axis");
   const int which = resolve_axis("take", axis, rank());
   check_index("take", index);
@@ -177,11 +177,11 @@ Tensor Tensor::take(const Tensor& index, int axis) const {
   return wrap(graph::gather(node_of(flat(*this)), node_of(position)));
 }
 
-Tensor Tensor::scatter_add(int axis, const Tensor& index, const Tensor& source) const {
+Tensor Tensor::scatter_add(Axis axis, const Tensor& index, const Tensor& source) const {
   return scatter_into("scatter_add", *this, axis, index, source, Op::Add);
 }
 
-Tensor Tensor::scatter(int axis, const Tensor& index, const Tensor& source) const {
+Tensor Tensor::scatter(Axis axis, const Tensor& index, const Tensor& source) const {
   return scatter_into("scatter", *this, axis, index, source, std::nullopt);
 }
 

@@ -1,7 +1,7 @@
 // Elementwise functions of one tensor, composed of the primitives. Integers are computed as float_dtype()
 // says; half precision in f32, rounded once.
 //
-// docs/functions.md states the errors. exp, log and log10 are written here in two steps, which lose digits;
+// docs/numbers.md states the errors. exp, log and log10 are written here in two steps, which lose digits;
 // ast/math.cpp does them in one in f32. Each function that is not a primitive, or a single formula of
 // primitives, is marked with its own derivative (function.hpp).
 #include <cmath>
@@ -216,7 +216,7 @@ Tensor Tensor::hardswish() const {
     return above_minus_infinity(x) * times(plus(x, 3).clamp(0, 6), 1.0 / 6);
   });
 }
-Tensor Tensor::gelu(bool tanh_approximation) const {
+Tensor Tensor::gelu(Flag tanh_approximation) const {
   if (!tanh_approximation)
     return smooth("gelu", *this, [](const Tensor& x) {
       const Tensor twice = plus(times(x, std::numbers::sqrt2 / 2).erf(), 1);

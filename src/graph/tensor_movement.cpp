@@ -37,7 +37,7 @@ Tensor Tensor::reshape(const Shape& requested) const {
   return view_op(*this, View::contiguous(target));
 }
 
-Tensor Tensor::flatten(int start, int end) const {
+Tensor Tensor::flatten(Axis start, Axis end) const {
   if (rank() == 0) return reshape({1});
   const int first = resolve_axis("flatten", start, rank()), last = resolve_axis("flatten", end, rank());
   if (first > last)
@@ -58,8 +58,8 @@ Tensor Tensor::permute(const Axes& axes) const {
   return view_op(*this, whole(*this).permute(order));
 }
 
-Tensor Tensor::transpose(int a, int b) const {
-  Axes order(shape().size());
+Tensor Tensor::transpose(Axis a, Axis b) const {
+  std::vector<int> order(shape().size());
   for (int i = 0; i < rank(); ++i) order[i] = i;
   std::swap(order[resolve_axis("transpose", a, rank())], order[resolve_axis("transpose", b, rank())]);
   return view_op(*this, whole(*this).permute(order));
@@ -87,7 +87,7 @@ Tensor Tensor::expand(const Shape& requested) const {
   return broadcast_to(*this, target);
 }
 
-Tensor Tensor::squeeze(std::optional<int> axis) const {
+Tensor Tensor::squeeze(std::optional<Axis> axis) const {
   std::vector<int> gone;
   if (axis) {
     const int which = resolve_axis("squeeze", *axis, rank());
@@ -101,7 +101,7 @@ Tensor Tensor::squeeze(std::optional<int> axis) const {
   return drop_axes(*this, gone);
 }
 
-Tensor Tensor::unsqueeze(int axis) const {
+Tensor Tensor::unsqueeze(Axis axis) const {
   const int which = resolve_axis("unsqueeze", axis, rank() + 1);
   Shape target = shape();
   target.insert(target.begin() + which, Expr(1));
@@ -156,7 +156,7 @@ Tensor Tensor::flip(const Axes& axes) const {
   return view_op(*this, whole(*this).flip(which));
 }
 
-Tensor Tensor::window(int axis, int64_t size, int64_t step, int64_t dilation) const {
+Tensor Tensor::window(Axis axis, int64_t size, int64_t step, int64_t dilation) const {
   const int which = resolve_axis("window", axis, rank());
   if (size < 1 || step < 1 || dilation < 1)
     fail(ErrorKind::Value, "window: size {}, step {}, dilation {}, expected at least 1 each", size, step,
@@ -170,7 +170,7 @@ Tensor Tensor::window(int axis, int64_t size, int64_t step, int64_t dilation) co
   return view_op(*this, *windows);
 }
 
-Tensor Tensor::roll(int64_t shift, int axis) const {
+Tensor Tensor::roll(Whole shift, Axis axis) const {
   const int which = resolve_axis("roll", axis, rank());
   const Expr size = shape()[which];
   if (!size.is_const())
@@ -199,7 +199,7 @@ Tensor Tensor::repeat(const std::vector<int64_t>& counts) const {
   return view_op(broadcast_to(view_op(*this, View::contiguous(apart)), expanded), View::contiguous(joined));
 }
 
-std::vector<Tensor> Tensor::split(const std::vector<int64_t>& sizes, int axis) const {
+std::vector<Tensor> Tensor::split(const std::vector<int64_t>& sizes, Axis axis) const {
   const int which = resolve_axis("split", axis, rank());
   int64_t total = 0;
   for (int64_t size : sizes)
@@ -219,7 +219,7 @@ std::vector<Tensor> Tensor::split(const std::vector<int64_t>& sizes, int axis) c
   return parts;
 }
 
-std::vector<Tensor> Tensor::split(int64_t size, int axis) const {
+std::vector<Tensor> Tensor::split_evenly(int64_t size, Axis axis) const {
   const int which = resolve_axis("split", axis, rank());
   if (size < 1) fail(ErrorKind::Value, "split: parts of size {}, expected at least 1", size);
   if (!shape()[which].is_const())
@@ -229,7 +229,7 @@ std::vector<Tensor> Tensor::split(int64_t size, int axis) const {
   return split(sizes, which);
 }
 
-Tensor concat(const std::vector<Tensor>& tensors, int axis) {
+Tensor concat(const std::vector<Tensor>& tensors, Axis axis) {
   if (tensors.empty()) fail(ErrorKind::Value, "concat: no tensors, expected at least one");
   const Shape& first = tensors[0].shape();
   const int which = resolve_axis("concat", axis, tensors[0].rank());
@@ -264,7 +264,7 @@ Tensor concat(const std::vector<Tensor>& tensors, int axis) {
   return result;
 }
 
-Tensor stack(const std::vector<Tensor>& tensors, int axis) {
+Tensor stack(const std::vector<Tensor>& tensors, Axis axis) {
   if (tensors.empty()) fail(ErrorKind::Value, "stack: no tensors, expected at least one");
   const int which = resolve_axis("stack", axis, tensors[0].rank() + 1);
   std::vector<Tensor> parts;

@@ -126,7 +126,7 @@ Tensor Tensor::group_norm(int64_t groups, const std::optional<Tensor>& weight,
 }
 
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
-                                    const std::optional<Tensor>& mask, bool causal,
+                                    const std::optional<Tensor>& mask, Flag causal,
                                     std::optional<double> scale) {
   constexpr const char* kName = "scaled_dot_product_attention";
   for (const Tensor* t : {&q, &k, &v}) {

@@ -55,13 +55,6 @@ Tensor operator^(const Tensor& a, const Tensor& b) { return binary_op("operator^
 Tensor operator<<(const Tensor& a, const Tensor& b) { return binary_op("operator<<", Op::Shl, a, b); }
 Tensor operator>>(const Tensor& a, const Tensor& b) { return binary_op("operator>>", Op::Shr, a, b); }
 
-Tensor weak(double value, DType beside) {
-  return Tensor::full({}, Scalar::of_float(is_float(beside) ? beside : DType::F64, value));
-}
-Tensor weak(int64_t value, DType beside) {
-  return Tensor::full({}, Scalar::of_int(beside == DType::Bool ? DType::I64 : beside, value));
-}
-
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
   const DType d = promote(a.dtype(), b.dtype());
   const Shape shape = broadcast_shape("where", {condition.shape(), a.shape(), b.shape()});

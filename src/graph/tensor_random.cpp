@@ -67,7 +67,8 @@ Tensor Tensor::randn(const Shape& shape, uint64_t seed, DType dtype) {
   return (radius * (v * number(2 * std::numbers::pi, d)).cos()).cast(dtype);
 }
 
-Tensor Tensor::randint(int64_t low, int64_t high, const Shape& shape, uint64_t seed, DType dtype) {
+Tensor Tensor::randint(Whole first, Whole end, const Shape& shape, uint64_t seed, DType dtype) {
+  const int64_t low = first, high = end;
   if (!is_integer(dtype)) fail(ErrorKind::DType, "randint: dtype {}, expected an integer", to_string(dtype));
   check_shape("randint", shape, DType::U64);
   const uint64_t range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);

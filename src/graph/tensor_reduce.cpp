@@ -71,19 +71,19 @@ Tensor arg_extreme(std::string_view name, const Tensor& input, std::optional<int
 
 } // namespace
 
-Tensor Tensor::sum(const Axes& axes, bool keepdim) const {
+Tensor Tensor::sum(const Axes& axes, Flag keepdim) const {
   return reduce_numbers("sum", Op::Add, *this, axes, keepdim);
 }
-Tensor Tensor::prod(const Axes& axes, bool keepdim) const {
+Tensor Tensor::prod(const Axes& axes, Flag keepdim) const {
   return reduce_numbers("prod", Op::Mul, *this, axes, keepdim);
 }
 
-Tensor Tensor::max(const Axes& axes, bool keepdim) const {
+Tensor Tensor::max(const Axes& axes, Flag keepdim) const {
   const std::vector<int> which = resolve_axes("max", axes, rank());
   return finish(reduce_op(dtype() == DType::Bool ? Op::Or : Op::Max, *this, which), which, keepdim);
 }
 
-Tensor Tensor::min(const Axes& axes, bool keepdim) const {
+Tensor Tensor::min(const Axes& axes, Flag keepdim) const {
   const std::vector<int> which = resolve_axes("min", axes, rank());
   if (dtype() == DType::Bool) return finish(reduce_op(Op::And, *this, which), which, keepdim);
   if (is_integer(dtype())) // the lowest integer has no negative
@@ -91,13 +91,13 @@ Tensor Tensor::min(const Axes& axes, bool keepdim) const {
   return finish(reduce_op(Op::Max, neg(), which).neg(), which, keepdim);
 }
 
-Tensor Tensor::mean(const Axes& axes, bool keepdim) const {
+Tensor Tensor::mean(const Axes& axes, Flag keepdim) const {
   const std::vector<int> which = resolve_axes("mean", axes, rank());
   const DType d = mean_dtype(dtype());
   return finish(mean_wide(cast(wide(d)), which).cast(d), which, keepdim);
 }
 
-Tensor Tensor::var(const Axes& axes, int64_t correction, bool keepdim) const {
+Tensor Tensor::var(const Axes& axes, Whole correction, Flag keepdim) const {
   const std::vector<int> which = resolve_axes("var", axes, rank());
   if (const Expr n = count_along(*this, which); n.lo() - correction < 1)
     fail(ErrorKind::Value, "var: correction {} of {} elements, expected fewer than there are elements",
@@ -106,7 +106,7 @@ Tensor Tensor::var(const Axes& axes, int64_t correction, bool keepdim) const {
   return finish(var_wide(cast(wide(d)), which, correction).cast(d), which, keepdim);
 }
 
-Tensor Tensor::std(const Axes& axes, int64_t correction, bool keepdim) const {
+Tensor Tensor::std(const Axes& axes, Whole correction, Flag keepdim) const {
   const std::vector<int> which = resolve_axes("std", axes, rank());
   if (const Expr n = count_along(*this, which); n.lo() - correction < 1)
     fail(ErrorKind::Value, "std: correction {} of {} elements, expected fewer than there are elements",
@@ -116,23 +116,23 @@ Tensor Tensor::std(const Axes& axes, int64_t correction, bool keepdim) const {
   return finish(with_derivative("distance", variance.sqrt(), {variance}).cast(d), which, keepdim);
 }
 
-Tensor Tensor::any(const Axes& axes, bool keepdim) const {
+Tensor Tensor::any(const Axes& axes, Flag keepdim) const {
   const std::vector<int> which = resolve_axes("any", axes, rank());
   return finish(reduce_op(Op::Or, cast(DType::Bool), which), which, keepdim);
 }
-Tensor Tensor::all(const Axes& axes, bool keepdim) const {
+Tensor Tensor::all(const Axes& axes, Flag keepdim) const {
   const std::vector<int> which = resolve_axes("all", axes, rank());
   return finish(reduce_op(Op::And, cast(DType::Bool), which), which, keepdim);
 }
 
-Tensor Tensor::argmax(std::optional<int> axis, bool keepdim) const {
+Tensor Tensor::argmax(std::optional<Axis> axis, Flag keepdim) const {
   return arg_extreme("argmax", *this, axis, keepdim, true);
 }
-Tensor Tensor::argmin(std::optional<int> axis, bool keepdim) const {
+Tensor Tensor::argmin(std::optional<Axis> axis, Flag keepdim) const {
   return arg_extreme("argmin", *this, axis, keepdim, false);
 }
 
-Tensor Tensor::logsumexp(const Axes& axes, bool keepdim) const {
+Tensor Tensor::logsumexp(const Axes& axes, Flag keepdim) const {
   const std::vector<int> which = resolve_axes("logsumexp", axes, rank());
   return in_wide(*this, [&](const Tensor& x) {
     const Tensor largest = largest_along(x, which);
@@ -142,7 +142,7 @@ Tensor Tensor::logsumexp(const Axes& axes, bool keepdim) const {
   });
 }
 
-Tensor Tensor::softmax(int axis) const {
+Tensor Tensor::softmax(Axis axis) const {
   const std::vector<int> which{resolve_axis("softmax", axis, rank())};
   return in_wide(*this, [&](const Tensor& x) {
     const Tensor e = (x - largest_along(x, which)).exp();
@@ -150,7 +150,7 @@ Tensor Tensor::softmax(int axis) const {
   });
 }
 
-Tensor Tensor::log_softmax(int axis) const {
+Tensor Tensor::log_softmax(Axis axis) const {
   const std::vector<int> which{resolve_axis("log_softmax", axis, rank())};
   return in_wide(*this, [&](const Tensor& x) {
     const Tensor shifted = x - largest_along(x, which);

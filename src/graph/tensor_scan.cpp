@@ -91,7 +91,7 @@ Tensor scan(const Tensor& x, int axis) {
 
 } // namespace
 
-Tensor Tensor::cumsum(int axis) const {
+Tensor Tensor::cumsum(Axis axis) const {
   const int which = resolve_axis("cumsum", axis, rank());
   const DType d = accumulator(dtype());
   return scan(cast(wide(d)), which).cast(d);

@@ -45,24 +45,24 @@ Tensor put(const Tensor& values, const Sorted& order) {
 
 } // namespace
 
-Tensor Tensor::sort(int axis, bool descending) const {
+Tensor Tensor::sort(Axis axis, Flag descending) const {
   const Sorted order = rank_along("sort", *this, axis, descending);
   return put(transpose(order.axis, -1), order);
 }
 
-Tensor Tensor::argsort(int axis, bool descending) const {
+Tensor Tensor::argsort(Axis axis, Flag descending) const {
   const Sorted order = rank_along("argsort", *this, axis, descending);
   return put(index_along(rank() - 1, order.rank.shape()), order);
 }
 
-std::pair<Tensor, Tensor> Tensor::topk(int64_t k, int axis, bool largest) const {
+std::pair<Tensor, Tensor> Tensor::topk(Whole k, Axis axis, Flag largest) const {
   const Sorted order = rank_along("topk", *this, axis, largest);
   const Expr size = shape()[order.axis];
   if (k < 1 || k > size.lo())
     fail(ErrorKind::Value, "topk: {} of axis {} of {}, expected 1 to {}", k, order.axis, to_string(shape()),
          size.lo());
   std::vector<Expr> begin(shape().size(), Expr(0)), end = shape();
-  end[order.axis] = k;
+  end[order.axis] = static_cast<int64_t>(k);
   const Tensor values = put(transpose(order.axis, -1), order);
   const Tensor indices = put(index_along(rank() - 1, order.rank.shape()), order);
   return {shrink_to(values, begin, end), shrink_to(indices, begin, end)};

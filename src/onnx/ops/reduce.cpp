@@ -110,7 +110,7 @@ std::vector<Value> reduce_log_sum_exp(Call& call) {
 
 // ---- places ----
 
-using ArgFunction = Tensor (Tensor::*)(std::optional<int>, bool) const;
+using ArgFunction = Tensor (Tensor::*)(std::optional<Axis>, Flag) const;
 
 std::vector<Value> arg_extreme(Call& call, ArgFunction extreme) {
   const Tensor x = call.tensor(0);
