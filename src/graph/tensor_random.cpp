@@ -13,18 +13,27 @@ Tensor u64(uint64_t value) {
   return Tensor::full({}, Scalar::of_int(DType::U64, static_cast<int64_t>(value)));
 }
 
-// Spreads a seed over 64 bits (the finaliser of SplitMix64); the generator wants an odd key without pattern.
-uint64_t key_of(uint64_t seed) {
-  uint64_t z = seed + 0x9E3779B97F4A7C15ull;
+// What draws: each has a stream of its own, so that the numbers of one do not follow from those of another.
+enum class Stream : uint64_t { Uniform, Normal, Integers };
+
+// Spreads bits over 64 (the step of SplitMix64).
+uint64_t spread(uint64_t z) {
+  z += 0x9E3779B97F4A7C15ull;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
-  return (z ^ (z >> 31)) | 1;
+  return z ^ (z >> 31);
+}
+
+// The generator wants an odd key without pattern. The seed is spread before the stream is added, so that no other
+// seed's stream is this one's for a simple difference of seeds.
+uint64_t key_of(uint64_t seed, Stream stream) {
+  return spread(spread(seed) + static_cast<uint64_t>(stream)) | 1;
 }
 
 // 64 random bits for each element.
-Tensor draw(const Shape& shape, uint64_t seed) {
+Tensor draw(const Shape& shape, uint64_t seed, Stream stream) {
   const Shape flat{num_elements(shape)};
-  const Tensor key = u64(key_of(seed));
+  const Tensor key = u64(key_of(seed, stream));
   const auto swap_halves = [](const Tensor& x) { return (x >> u64(32)) | (x << u64(32)); };
   const Tensor y = index_along(0, flat).cast(DType::U64) * key;
   const Tensor z = y + key;
@@ -53,7 +62,7 @@ void check_float(std::string_view op, DType dtype) {
 Tensor Tensor::rand(const Shape& shape, uint64_t seed, DType dtype) {
   check_float("rand", dtype);
   check_shape("rand", shape, DType::U64);
-  return uniform(draw(shape, seed), dtype);
+  return uniform(draw(shape, seed, Stream::Uniform), dtype);
 }
 
 Tensor Tensor::randn(const Shape& shape, uint64_t seed, DType dtype) {
@@ -61,7 +70,7 @@ Tensor Tensor::randn(const Shape& shape, uint64_t seed, DType dtype) {
   check_shape("randn", shape, DType::U64);
   // Box and Muller: a radius from the high half of the bits, an angle from the low one.
   const DType d = wide(dtype);
-  const Tensor bits = draw(shape, seed), one = number(1, d);
+  const Tensor bits = draw(shape, seed, Stream::Normal), one = number(1, d);
   const Tensor u = uniform(bits, d), v = uniform(bits << u64(32), d);
   const Tensor radius = ((one - u).log() * number(-2, d)).sqrt();
   return (radius * (v * number(2 * std::numbers::pi, d)).cos()).cast(dtype);
@@ -74,8 +83,11 @@ Tensor Tensor::randint(Whole first, Whole end, const Shape& shape, uint64_t seed
   const uint64_t range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
   if (low >= high || range > (uint64_t{1} << 32))
     fail(ErrorKind::Value, "randint: from {} to {}, expected 1 to 2^32 different values", low, high);
-  // 32 random bits scaled to the range: a value's chance is off by at most range / 2^32.
-  const Tensor scaled = ((draw(shape, seed) >> u64(32)) * u64(range)) >> u64(32);
+  // 64 random bits scaled to the range, as the upper half of a product of 128 bits: a value's chance is off by at most
+  // range / 2^64 of itself.
+  const Tensor bits = draw(shape, seed, Stream::Integers), times = u64(range);
+  const Tensor carried = ((bits & u64(0xFFFFFFFF)) * times) >> u64(32);
+  const Tensor scaled = ((bits >> u64(32)) * times + carried) >> u64(32);
   return (scaled.cast(DType::I64) + full({}, low)).cast(dtype);
 }
 

@@ -1,6 +1,7 @@
 lathe_test(unit/graph_test core view graph)
 lathe_test(unit/tensor_test core view graph)
 lathe_test(unit/arguments_test core view graph)
+lathe_test(property/random_test core view graph)
 lathe_test(property/power_gradient_test core view graph)
 lathe_test(golden/graph_test core view graph)
 lathe_test(rules/graph_rules_test core view graph)
