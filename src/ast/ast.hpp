@@ -186,7 +186,7 @@ Kernel expand_unrolled(const Kernel&);
 /// the element after the loop. Not in kernels with local loops.
 Kernel keep_accumulators(const Kernel&);
 /// Replaces Exp2, Log2, Sin of f32 by polynomial sequences of table ops, so that every renderer vectorises
-/// them and gives the same bits. Stated errors: docs/functions.md.
+/// them and gives the same bits. Stated errors: docs/numbers.md.
 Kernel expand_math(const Kernel&);
 
 } // namespace lathe::ast

@@ -1,5 +1,5 @@
 // Exp2, Log2, Sin and Cos of f32 as sequences of table ops, so that every renderer vectorises them and gives
-// the same bits. f16 and bf16 go by way of f32; f64 is left to the C library. docs/functions.md states the
+// the same bits. f16 and bf16 go by way of f32; f64 is left to the C library. docs/numbers.md states the
 // errors, which tests/conformance/functions_test.cpp measures.
 //
 // The table has few functions, and others are made of them: e^x is 2^(x log2 e). Done in two steps that loses

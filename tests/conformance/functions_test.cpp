@@ -1,6 +1,6 @@
 // Functions of f32 against the C library in double precision: over a sample of all floats on every device,
 // and over all 2^32 of them where LATHE_FUNCTION_STEP=1 asks for it. The bounds are those that
-// docs/functions.md states.
+// docs/numbers.md states.
 #include <doctest/doctest.h>
 
 #include <cmath>
