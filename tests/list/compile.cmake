@@ -18,6 +18,7 @@ lathe_test(conformance/functions_test)
 lathe_test(conformance/casts_test)
 lathe_test(conformance/remainder_test)
 lathe_test(conformance/pow_test)
+lathe_test(conformance/extremes_test)
 add_test(NAME conformance/functions_of_all_floats COMMAND conformance_functions_test)
 set_tests_properties(conformance/functions_of_all_floats PROPERTIES LABELS slow TIMEOUT 14400
   ENVIRONMENT "LATHE_FUNCTION_STEP=1;LATHE_CACHE_DIR=${CMAKE_BINARY_DIR}/test-cache/functions_of_all_floats")
