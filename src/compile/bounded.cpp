@@ -23,6 +23,11 @@ double largest(DType dtype) {
 /// 0 times an infinite value is no error.
 double times(double size, double error) { return error == 0 ? 0 : std::fabs(size) * error; }
 
+/// One rounding of a result, and another of `number` where that has no more digits than the dtype.
+double rounding(DType dtype, double number) {
+  return (dtype == DType::F64 ? 2 : 1) * unit_roundoff(dtype) * std::fabs(number);
+}
+
 /// A result before it is rounded to `dtype`. It stays as it is: `number` is nearer to the truth than what any
 /// device gives. `is_exact`: nothing was lost so far.
 Bounded rounded(DType dtype, double number, double error, bool is_exact) {
@@ -33,7 +38,7 @@ Bounded rounded(DType dtype, double number, double error, bool is_exact) {
   if (error == 0 && is_exact &&
       (dtype == DType::F64 || static_cast<double>(static_cast<float>(number)) == number))
     return Bounded::of(number);
-  return Bounded::of(number, error + unit_roundoff(dtype) * std::fabs(number) + least_error(dtype));
+  return Bounded::of(number, error + rounding(dtype, number) + least_error(dtype));
 }
 
 Bounded undecided(double number) { return Bounded::of(number, kInfinity); }
@@ -260,7 +265,8 @@ Bounded Combined::result() const {
   if (!std::isfinite(sum)) return Bounded::of(sum, error_ == 0 ? 0 : kInfinity);
   if (size_ > largest(dtype_)) return undecided(sum); // partial sums overflow, or not
   if (error_ == 0 && (terms_ <= 1 || (are_whole_ && sum_is_exact(dtype_, size_)))) return Bounded::of(sum);
-  const double error = error_ + sum_error(dtype_, terms_, size_);
+  const double own = dtype_ == DType::F64 ? unit_roundoff(dtype_) * std::fabs(sum) : 0; // of the result here
+  const double error = error_ + sum_error(dtype_, terms_, size_) + own;
   return Bounded::of(sum, std::isnan(error) ? kInfinity : error + least_error(dtype_));
 }
 

@@ -41,8 +41,8 @@ std::string text(DType dtype, const std::vector<unsigned char>& data, size_t k) 
 }
 std::string text(DType dtype, const Bounded& want) {
   if (!is_float(dtype)) return to_string(Scalar::of_int(dtype, want.whole));
-  return want.is_exact() ? fmt::format("{:.9g}", want.number)
-                         : fmt::format("{:.9g} within {:.3g}", want.number, want.error);
+  return want.is_exact() ? fmt::format("{:.17g}", want.number)
+                         : fmt::format("{:.17g} within {:.3g}", want.number, want.error);
 }
 
 } // namespace

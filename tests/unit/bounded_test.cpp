@@ -285,9 +285,34 @@ TEST_CASE("bounds are tight: few roundings are few") {
   CHECK(half(1.00048828125, 1e-6).error == doctest::Approx(0x1p-10));
 }
 
+namespace {
+
+/// What small_programs() has of f32 alone.
+std::vector<test::NamedProgram> of_dtype(DType dtype) {
+  const auto in = [dtype](const char* name, Shape shape) {
+    return Tensor::input(name, std::move(shape), dtype);
+  };
+  const Tensor x = in("x", {9, 70});
+  const auto named = [&](const char* name, const Tensor& y) {
+    return test::NamedProgram{name + std::string(" of ") + to_string(dtype), {{"y", y}}, 70};
+  };
+  return {named("matmul", (x.matmul(in("w", {70, 33})) + in("b", {33})).relu()),
+          named("softmax", x.softmax(-1)),
+          named("layernorm", x.layer_norm({-1}, in("w", {70}), in("b", {70}))),
+          named("gelu", x.gelu()),
+          named("mean", x.mean(0)),
+          named("quotient", x / x.sum(1, true)),
+          named("cumsum", x.cumsum(1))};
+}
+
+} // namespace
+
 TEST_CASE("kernels of many programs are right as they are, as the model schedules them and after any moves") {
   runtime::Device& device = runtime::device(default_device());
-  for (const test::NamedProgram& p : test::small_programs()) {
+  std::vector<test::NamedProgram> programs = test::small_programs();
+  for (const DType dtype : {DType::F16, DType::BF16, DType::F64})
+    for (test::NamedProgram& p : of_dtype(dtype)) programs.push_back(std::move(p));
+  for (const test::NamedProgram& p : programs) {
     CAPTURE(p.name);
     const auto program = pipeline::lowered(p.outputs);
     const search::Plan scheduled = pipeline::schedule(program, on(default_device(), 1)).plan;
