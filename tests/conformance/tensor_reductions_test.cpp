@@ -127,13 +127,16 @@ TEST_CASE("softmax") {
 }
 
 TEST_CASE("cumsum") {
-  for (int64_t n : {1, 2, 3, 8, 13, 31}) {
+  // Up to a block, and of its parts; of one window of blocks and of more (unit/carry_test has the longest).
+  for (int64_t n : {1, 2, 3, 8, 13, 15, 16, 17, 31, 255, 257, 4095, 4097, 8200}) {
     const auto in = noise<int32_t>(static_cast<size_t>(2 * n), 4);
     const auto got = Tensor::from(in, {2, n}).cumsum(1).to_vector<int64_t>();
+    int64_t wrong = 0;
     for (int64_t r = 0; r < 2; ++r) {
       int64_t sum = 0;
-      for (int64_t k = 0; k < n; ++k) CHECK(got[r * n + k] == (sum += in[r * n + k]));
+      for (int64_t k = 0; k < n; ++k) wrong += got[r * n + k] != (sum += in[r * n + k]);
     }
+    CHECK_MESSAGE(wrong == 0, wrong, " of rows of ", n);
   }
 }
 
@@ -147,6 +150,12 @@ TEST_CASE("sort, argsort, topk are stable, NaN is the largest") {
   const auto [values, indices] = x.topk(3, 0, false);
   check_close(values.to_vector<float>(), std::vector<float>{-kInf, 1, 1});
   CHECK(indices.to_vector<int64_t>() == std::vector<int64_t>{5, 1, 4});
+  // Several NaNs keep their order, whichever way the others go.
+  const Tensor several = Tensor::from({kNan, 2.f, -kNan, kInf, kNan, 1.f});
+  CHECK(several.argsort().to_vector<int64_t>() == std::vector<int64_t>{5, 1, 3, 0, 2, 4});
+  CHECK(several.argsort(0, true).to_vector<int64_t>() == std::vector<int64_t>{0, 2, 4, 3, 1, 5});
+  check_close(several.sort().to_vector<float>(), std::vector<float>{1, 2, kInf, kNan, kNan, kNan});
+  check_close(several.topk(4).first.to_vector<float>(), std::vector<float>{kNan, kNan, kNan, kInf});
   const Tensor m = random({5, 3, 7}, 8);
   for (int axis = 0; axis < 3; ++axis)
     check_close(m.gather(axis, m.argsort(axis)).to_vector<float>(), m.sort(axis).to_vector<float>(), 0);

@@ -364,6 +364,9 @@ TEST_CASE("what a loop also reads, or moves with it, is not kept") {
        {"kernel k(x: f32[8] in, y: f32[8] out) {\nfor i in 8 {\ny[i] += x[i]\n}\n}",
         "kernel k(x: f32[8] in, y: f32[8] out) {\nfor i in 8 {\ny[0] += x[i] + y[0]\n}\n}",
         "kernel k(x: f32[8] in, y: f32[8] out) {\nfor i in 8 {\ny[0] += x[i]\ny[0] max= x[i]\n}\n}",
+        // How many lanes there are changes.
+        "kernel k(x: f32[16, 16] in, y: f32[16] out) {\nfor i in 16 {\n"
+        "for l in i + 1 vector(16) {\ny[l] += x[i, l]\n}\n}\n}",
         "kernel k(x: f32[8] in, y: f32[8] out) {\nfor g in 2 group(0) {\nfor i in 4 local(0) {\n"
         "for r in 4 {\ny[g * 4 + i] += x[r]\n}\n}\n}\n}"}) {
     const Kernel k = parse(text);

@@ -110,6 +110,34 @@ TEST_CASE("the copy is made once for all programs that read it alike, and goes w
   CHECK(gone.expired());
 }
 
+TEST_CASE("a constant at the address of one that is gone has a copy of its own") {
+  const Product p{8, 32, 16};
+  const search::Plan plan =
+      search::replay(lowered(p.result), moves({"inline(t0)", "prepack(t1, data1)"}), {});
+  const ast::Kernel& fill = plan.kernels.front()->constants.at(0);
+  const auto constant = [](float value) {
+    StorageRef made = Storage::allocate(32 * 16 * sizeof(float));
+    std::fill_n(static_cast<float*>(made->data()), 32 * 16, value);
+    return made;
+  };
+  const auto packed = [&](const StorageRef& source) {
+    return pipeline::laid_out_constants(std::vector{pipeline::ConstantLayout{&fill, source}})[0];
+  };
+  StorageRef first = constant(1);
+  const Storage* address = first.get();
+  const StorageRef of_first = packed(first); // a program holds the copy; no one holds the constant
+  first.reset();
+  // An allocator gives an address again soon, as a rule.
+  std::vector<StorageRef> others;
+  StorageRef second = constant(2);
+  for (; second.get() != address && others.size() < 1000; second = constant(2)) others.push_back(second);
+  if (second.get() != address) MESSAGE("the allocator never gave the address again");
+  const StorageRef of_second = packed(second);
+  CHECK(of_second != of_first);
+  CHECK(*static_cast<const float*>(of_first->data()) == 1);
+  CHECK(*static_cast<const float*>(of_second->data()) == 2);
+}
+
 TEST_CASE("the target knows how many constants make up nearly all of their bytes") {
   const Tensor bias = Tensor::from(values(64, 5), {64});
   const Tensor first = Tensor::from(values(32 * 64, 6), {32, 64}),
