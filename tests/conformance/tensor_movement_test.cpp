@@ -79,3 +79,31 @@ TEST_CASE("gather, take and scatter") {
   CHECK(Tensor::zeros({3, 4}, DType::I32).scatter_add(0, i, source).to_vector<int32_t>() == sums);
   CHECK(Tensor::zeros({3, 4}, DType::I32).scatter(0, i, source).to_vector<int32_t>() == last);
 }
+
+TEST_CASE("indices outside of an inner axis reach no neighbouring row") {
+  const auto in = noise<int32_t>(2 * 3 * 4, 5);
+  const Tensor x = Tensor::from(in, {2, 3, 4});
+  const std::vector<int64_t> at{0, 2, 3, -1, -3, -4, 4, 7};
+  const auto place = [](int64_t k) { return k < 0 ? k + 3 : k; };
+  const auto inside = [&](int64_t k) { return 0 <= place(k) && place(k) < 3; };
+  const auto element = [&](int64_t a, int64_t k, int64_t c) {
+    return inside(k) ? in[static_cast<size_t>((a * 3 + place(k)) * 4 + c)] : 0;
+  };
+  const int64_t count = static_cast<int64_t>(at.size());
+  const Tensor index = Tensor::from(at).reshape({1, count, 1}).expand({2, count, 4});
+  const Tensor source = Tensor::arange(2 * count * 4).reshape({2, count, 4}).cast(DType::I32);
+  std::vector<int32_t> taken, sums(in), last(in);
+  for (int64_t a = 0; a < 2; ++a)
+    for (int64_t r = 0; r < count; ++r)
+      for (int64_t c = 0; c < 4; ++c) {
+        taken.push_back(element(a, at[r], c));
+        if (!inside(at[r])) continue;
+        const size_t to = static_cast<size_t>((a * 3 + place(at[r])) * 4 + c);
+        const auto value = static_cast<int32_t>((a * count + r) * 4 + c);
+        sums[to] += value, last[to] = value;
+      }
+  CHECK(x.gather(1, index).to_vector<int32_t>() == taken);
+  CHECK(x.take(Tensor::from(at), 1).to_vector<int32_t>() == taken);
+  CHECK(x.scatter_add(1, index, source).to_vector<int32_t>() == sums);
+  CHECK(x.scatter(1, index, source).to_vector<int32_t>() == last);
+}

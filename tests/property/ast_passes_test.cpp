@@ -170,6 +170,29 @@ TEST_CASE("two levels of splitting") {
   }
 }
 
+TEST_CASE("a tail of several iterations does each of them") {
+  // The first minimum is decided from o = 1 on, the second at o = 3 alone.
+  const Kernel k = parse(R"(kernel k(x: i32[16] in, y: i32[16] out, z: i32[16] out) {
+  for i in 16 {
+    y[i] = 0:i32
+    z[i] = 0:i32
+  }
+  for o in 4 {
+    for i in min(4, 7 - o * 4) {
+      z[o * 4 + i] = x[o * 4 + i]
+    }
+    for i in min(4, 15 - o * 4) {
+      y[o * 4 + i] = x[o * 4 + i]
+    }
+  }
+})");
+  const Kernel parts = partition_tails(k);
+  const auto* tail = std::get_if<For>(&parts.body.back().node);
+  REQUIRE(tail);
+  CHECK(tail->extent.is_const(3));
+  check_passes(k, {{}});
+}
+
 TEST_CASE("copies are bounded and keep ids apart") {
   std::string text = "kernel k(y: f32[7, 7, 7, 7, 7, 7] out) {\n", index;
   for (int d = 0; d < 6; ++d) {

@@ -199,6 +199,16 @@ TEST_CASE("reductions of reductions, constants and repeated elements") {
   CHECK(simplify({reduce(Op::Max, repeated, {0})})[0] == row);
   CHECK(simplify({reduce(Op::Max, repeated, {0, 1})})[0] == reduce(Op::Max, row, {1}));
   CHECK(simplify({reduce(Op::Add, repeated, {0})})[0] == reduce(Op::Add, repeated, {0}));
+  // Padding among the copies has a say, too: in front, behind, and along the other axis.
+  for (const auto& [before, after] : {std::pair<std::vector<Expr>, std::vector<Expr>>{{1, 0}, {0, 0}},
+                                      {{0, 0}, {2, 0}},
+                                      {{1, 0}, {1, 1}}}) {
+    const NodeRef padded = view(repeated, View::contiguous({3, 4}).pad(before, after));
+    const NodeRef most = reduce(Op::Max, padded, {0});
+    CHECK(simplify({most})[0] == most);
+  }
+  const NodeRef beside = view(repeated, View::contiguous({3, 4}).pad({0, 1}, {0, 0}));
+  CHECK(simplify({reduce(Op::Max, beside, {0})})[0] == view(row, View::contiguous({1, 4}).pad({0, 1}, {0, 0})));
   CHECK(simplify({contiguous(reduce(Op::Max, row, {1}))})[0] == reduce(Op::Max, row, {1}));
 }
 
@@ -240,7 +250,8 @@ TEST_CASE("simplified programs compute the same") {
   const Tensor x = Tensor::from(std::vector<float>{-1.5f, 0, -0.0f, 3, INFINITY, NAN}, {2, 3});
   for (const Tensor& t :
        {x.softmax(1), x.tanh(), x.round(), x.cast(DType::F16).cast(DType::F64), x.argmax(1), x.sort(1),
-        x.gelu(), x.pad({{1, 0}, {0, 1}}, 2), x.clamp(-1, 1), pow(x, x.abs()), (x * 1.0f - 0.0f)}) {
+        x.gelu(), x.pad({{1, 0}, {0, 1}}, 2), x.clamp(-1, 1), pow(x, x.abs()), (x * 1.0f - 0.0f),
+        (x.abs() + 1).neg().unsqueeze(1).expand({2, 4, 3}).pad({{0, 0}, {1, 0}, {0, 0}}).max(1)}) {
     const NodeRef node = node_of(t);
     const StorageRef before = test::evaluate_graph({node})[0],
                      after = test::evaluate_graph(simplify({node}))[0];

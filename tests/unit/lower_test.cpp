@@ -133,6 +133,13 @@ TEST_CASE("views fold into indices") {
   CHECK(run_one(a.pad({{0, 1}, {1, 0}}).reshape({12}).flip({0}).reshape({4, 3}).transpose() * 1) ==
         std::vector<float>{0, 0, 4, 2, 0, 6, 0, 1, 0, 5, 3, 0});
   CHECK(run_one(a.window(1, 2).sum(-1)) == std::vector<float>{3, 5, 9, 11});
+  // Nothing but padding, of one axis or of a place that is fixed.
+  const Tensor padded = a.pad({{2, 1}, {0, 3}});
+  CHECK(run_one(padded.shrink({{0, 2}, {1, 4}}) + 1) == std::vector<float>(6, 1));
+  CHECK(run_one(padded.shrink({{2, 4}, {3, 6}}).transpose() + 1) == std::vector<float>(6, 1));
+  CHECK(run_one(padded.index({0}) + 1) == std::vector<float>(6, 1));
+  CHECK(run_one((padded * padded).pad({{0, 0}, {1, 0}}).index({Ellipsis{}, 0}) + 1) == std::vector<float>(5, 1));
+  CHECK(run_one(Tensor::arange(3).cast(DType::F32).pad({{2, 2}}).shrink({{5, 7}}) + 1) == std::vector<float>(2, 1));
 }
 
 TEST_CASE("a view over a computed value loads that value's buffer") {
