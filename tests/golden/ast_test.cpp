@@ -1,6 +1,8 @@
 // Printed kernels: what they look like, and that they parse back to the same thing.
 #include <doctest/doctest.h>
 
+#include <map>
+
 #include "lathe/error.hpp"
 #include "unit/ast_run.hpp"
 
@@ -129,6 +131,38 @@ TEST_CASE("the hash sees structure, not names or ids") {
   twice.body.push_back(twice.body[0]);
   CHECK(structural_hash(k) != structural_hash(twice));
   CHECK(structural_hash(k) == structural_hash(parse(print(k))));
+}
+
+TEST_CASE("whatever a kernel says counts in its hash") {
+  // Each differs from the first in one thing, or in one more than its neighbour.
+  std::map<uint64_t, std::string> seen;
+  for (const char* text :
+       {"kernel k(x: f32[8, 4] in, y: f32[8] out) {\nfor i in 8 {\ny[i] = x[i, 0]\n}\n}",
+        "kernel k(x: f32[8, 4] in, y: f32[8] out) {\nfor i in 8 {\ny[i] += x[i, 0]\n}\n}",
+        "kernel k(x: f32[8, 4] in, y: f32[8] out) {\nfor i in 8 {\ny[i] *= x[i, 0]\n}\n}",
+        "kernel k(x: f32[8, 4] in, y: f32[8] out) {\nfor i in 8 {\ny[i] max= x[i, 0]\n}\n}",
+        "kernel k(x: f32[8, 4] in, y: f32[8] out) {\nfor i in 8 {\nstream y[i] = x[i, 0]\n}\n}",
+        "kernel k(x: f32[8, 4] in, y: f32[8] out) {\nfor i in 8 {\ny[i] = x[i, 1]\n}\n}",
+        "kernel k(x: f32[8, 4] in, y: f32[8] out) {\nfor i in 8 {\ny[i] = x[i, 0; i < 5]\n}\n}",
+        "kernel k(x: f32[8, 4] in, y: f32[8] out) {\nfor i in 8 {\ny[i] = x[i, 0; i < 6]\n}\n}",
+        "kernel k(x: f32[8, 4] in, y: f32[8] out) {\nfor i in 8 {\ny[i] = x[i, 0; ahead: 8]\n}\n}",
+        "kernel k(x: f32[8, 4] in, y: f32[8] out) {\nfor i in 8 {\ny[7 - i] = x[i, 0]\n}\n}",
+        "kernel k(x: f32[8, 4] in, y: f32[8] out) {\nfor i in 7 {\ny[i] = x[i, 0]\n}\n}",
+        "kernel k(x: f32[8, 4] in, y: f32[8] out) {\nfor i in 8 vector(8) {\ny[i] = x[i, 0]\n}\n}",
+        "kernel k(x: f32[8, 4] in, y: f32[8] out) {\nfor i in 8 vector(16) {\ny[i] = x[i, 0]\n}\n}",
+        "kernel k(x: f32[8, 4] in, y: f32[8] out) {\nfor i in 8 unroll {\ny[i] = x[i, 0]\n}\n}",
+        "kernel k(x: f32[8, 4] in, y: f32[8] out) {\nfor i in 8 {\ny[i] = sqrt(x[i, 0])\n}\n}",
+        "kernel k(x: f32[8, 4] in, y: f32[8] out) {\nfor i in 8 {\ny[i] = x[i, 0] + 1:f32\n}\n}",
+        "kernel k(x: f32[8, 4] in, y: f32[8] out) {\nfor i in 8 {\ny[i] = x[i, 0] + 2:f32\n}\n}",
+        "kernel k(x: f32[8, 4] in, y: f32[8] out) {\nfor i in 8 {\ny[i] = cast_f32(cast_i8(x[i, 0]))\n}\n}",
+        "kernel k(x: f32[8, 4] in, y: f32[8] out) {\nfor i in 8 {\ny[i] = cast_f32(cast_u8(x[i, 0]))\n}\n}",
+        "kernel k(x: i32[8, 4] in, y: i32[8] out) {\nfor i in 8 {\ny[i] = x[i, 0]\n}\n}",
+        "kernel k(x: i32[8, 4] in, y: i32[8] out) {\nfor i in 8 {\ny[@x[i, 1]] = x[i, 0]\n}\n}",
+        "kernel k(x: i32[8, 4] in, y: i32[8] out) {\nfor i in 8 {\ny[@x[i, 1]] += x[i, 0]\n}\n}",
+        "kernel k(x: i32[8, 4] in, y: i32[8] out) {\nfor i in 8 {\ny[@x[i, 2]] += x[i, 0]\n}\n}"}) {
+    const auto [other, is_new] = seen.emplace(structural_hash(parse(text)), text);
+    CHECK_MESSAGE(is_new, text, " has the hash of ", other->second);
+  }
 }
 
 TEST_CASE("the hash does not see in which order ids and names sort terms") {

@@ -102,6 +102,25 @@ TEST_CASE("every half precision value survives; rounding is to nearest even") {
   CHECK(f32_to_bf16(std::numeric_limits<float>::max()) == 0x7F80);
 }
 
+TEST_CASE("floats saturate at the bounds of every integer dtype") {
+  for (DType d : {DType::I8, DType::I16, DType::I32, DType::I64, DType::U8, DType::U16, DType::U32, DType::U64}) {
+    CAPTURE(to_string(d));
+    const int bits = 8 * size_of(d) - is_signed(d);
+    const double above = std::ldexp(1.0, bits), below = is_signed(d) ? -above : 0.0;
+    const Scalar most = Scalar::of_int(d, static_cast<int64_t>((uint64_t{1} << (bits - 1)) * 2 - 1));
+    const Scalar least = Scalar::of_int(d, is_signed(d) ? -1 - most.as_int() : 0);
+    const auto of = [&](double v) { return Scalar::of_float(d, v); };
+    for (const double v : {above, std::nextafter(above, kInf), 2 * above, kInf}) CHECK(of(v) == most);
+    for (const double v : {below, std::nextafter(below, -kInf), 2 * below - 1, -kInf}) CHECK(of(v) == least);
+    // The last doubles inside are themselves, or cut to an integer.
+    CHECK(of(std::nextafter(above, 0)).as_float() == std::trunc(std::nextafter(above, 0)));
+    CHECK(of(std::nextafter(below, 1)).as_float() == std::trunc(std::nextafter(below, 1)));
+    CHECK(Scalar::of_float(DType::F32, above).cast(d) == most);
+    CHECK(of(kNan) == Scalar::of_int(d, 0));
+    CHECK(of(-0.9) == Scalar::of_int(d, 0));
+  }
+}
+
 TEST_CASE("scalars convert, print and parse") {
   CHECK(Scalar::of_int(DType::I8, 200).as_int() == -56);
   CHECK(Scalar::of_float(DType::U8, 300).as_int() == 255);

@@ -65,6 +65,10 @@ TEST_CASE("an object is found under its whole key, and not when its file is dama
     CHECK(holds(cache, "a", bytes));
   }
   CHECK_FALSE(cache.find("b"));
+  // Keys that share a file's name: the file of another key, as long as this one, is not believed.
+  cache.keep("b", object_of("b", 1000));
+  fs::copy_file(cache.find("a")->path, cache.find("b")->path, fs::copy_options::overwrite_existing);
+  CHECK_FALSE(cache.find("b"));
   const auto path = cache.find("a")->path;
   const auto size = fs::file_size(path);
   for (size_t at = 0; at < size; at += 13) {

@@ -109,6 +109,29 @@ TEST_CASE("before opset 13 softmax takes all axes from `axis` on as one") {
   CHECK(floats(one("Hardmax", {x}, {}, 11)) == Floats{0, 0, 0, 1, 0, 0, 0, 1});
 }
 
+TEST_CASE("group normalisation scales groups, from opset 21 on channels") {
+  const Tensor x = Tensor::arange(16).cast(DType::F32).reshape({2, 4, 2}); // each group: -3, -1, 1, 3
+  const Attributes two{attribute("num_groups", 2), attribute("epsilon", 0.0)};
+  const auto expected = [](const Floats& scale, const Floats& bias) {
+    Floats out;
+    for (size_t n = 0; n < 2; ++n)
+      for (size_t c = 0; c < 4; ++c)
+        for (size_t k = 0; k < 2; ++k) {
+          const size_t at = scale.size() == 2 ? c / 2 : c;
+          const auto distance = static_cast<float>(2 * (c % 2 * 2 + k)) - 3;
+          out.push_back(distance / std::sqrt(5.f) * scale[at] + bias[at]);
+        }
+    return out;
+  };
+  const Floats of_groups{2, 3}, of_channels{2, 3, 5, 7}, group_bias{10, 20}, channel_bias{10, 20, 30, 40};
+  for (const int opset : {18, 20})
+    check_close(one("GroupNormalization", {x, Tensor::from(of_groups), Tensor::from(group_bias)}, two, opset),
+                expected(of_groups, group_bias), 1e-5);
+  for (const int opset : {21, 22})
+    check_close(one("GroupNormalization", {x, Tensor::from(of_channels), Tensor::from(channel_bias)}, two, opset),
+                expected(of_channels, channel_bias), 1e-5);
+}
+
 TEST_CASE("batch normalisation of old opsets") {
   const Tensor x = counting({2, 2, 2});
   // A parameter for every place.
