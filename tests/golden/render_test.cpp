@@ -154,3 +154,35 @@ void tile(__global const float* A, __global const float* B, __global float* C, c
 }
 )");
 }
+
+TEST_CASE("OpenCL C: barriers where work-items meet, and where the next iteration meets this one") {
+  const auto body_of = [](const char* index) {
+    const std::string text = std::string("kernel turn(A: f32[4, 32] in, O: f32[4, 32] out) {\n"
+                                         "for g in 2 group(0) { alloc t: f32[16] local {\n"
+                                         "for r in 4 {\n"
+                                         "for l in 16 local(0) { t[l] = A[r, g*16 + l] }\n"
+                                         "for m in 16 local(0) { O[r, g*16 + m] = t[") +
+                             index + "] } } } } }";
+    const std::string source = render::render_opencl(ast::parse(text)).text;
+    return source.substr(source.find("    for (long r"));
+  };
+  CHECK(body_of("15 - m") == R"(    for (long r = 0; r < 4; ++r) {
+      barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+      {
+        const long l = get_local_id(0);
+        const float v0 = A[g * 16 + r * 32 + l];
+        t[l] = v0;
+      }
+      barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+      {
+        const long m = get_local_id(0);
+        const float v1 = t[m * (-1) + 15];
+        O[g * 16 + r * 32 + m] = v1;
+      }
+    }
+  }
+}
+)");
+  // A work-item that reads what it wrote itself waits for no one.
+  CHECK(body_of("m").find("barrier") == std::string::npos);
+}
