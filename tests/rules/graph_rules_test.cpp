@@ -208,7 +208,8 @@ TEST_CASE("reductions of reductions, constants and repeated elements") {
     CHECK(simplify({most})[0] == most);
   }
   const NodeRef beside = view(repeated, View::contiguous({3, 4}).pad({0, 1}, {0, 0}));
-  CHECK(simplify({reduce(Op::Max, beside, {0})})[0] == view(row, View::contiguous({1, 4}).pad({0, 1}, {0, 0})));
+  CHECK(simplify({reduce(Op::Max, beside, {0})})[0] ==
+        view(row, View::contiguous({1, 4}).pad({0, 1}, {0, 0})));
   CHECK(simplify({contiguous(reduce(Op::Max, row, {1}))})[0] == reduce(Op::Max, row, {1}));
 }
 

@@ -103,7 +103,8 @@ TEST_CASE("every half precision value survives; rounding is to nearest even") {
 }
 
 TEST_CASE("floats saturate at the bounds of every integer dtype") {
-  for (DType d : {DType::I8, DType::I16, DType::I32, DType::I64, DType::U8, DType::U16, DType::U32, DType::U64}) {
+  for (DType d :
+       {DType::I8, DType::I16, DType::I32, DType::I64, DType::U8, DType::U16, DType::U32, DType::U64}) {
     CAPTURE(to_string(d));
     const int bits = 8 * size_of(d) - is_signed(d);
     const double above = std::ldexp(1.0, bits), below = is_signed(d) ? -above : 0.0;

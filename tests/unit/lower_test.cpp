@@ -138,8 +138,10 @@ TEST_CASE("views fold into indices") {
   CHECK(run_one(padded.shrink({{0, 2}, {1, 4}}) + 1) == std::vector<float>(6, 1));
   CHECK(run_one(padded.shrink({{2, 4}, {3, 6}}).transpose() + 1) == std::vector<float>(6, 1));
   CHECK(run_one(padded.index({0}) + 1) == std::vector<float>(6, 1));
-  CHECK(run_one((padded * padded).pad({{0, 0}, {1, 0}}).index({Ellipsis{}, 0}) + 1) == std::vector<float>(5, 1));
-  CHECK(run_one(Tensor::arange(3).cast(DType::F32).pad({{2, 2}}).shrink({{5, 7}}) + 1) == std::vector<float>(2, 1));
+  CHECK(run_one((padded * padded).pad({{0, 0}, {1, 0}}).index({Ellipsis{}, 0}) + 1) ==
+        std::vector<float>(5, 1));
+  CHECK(run_one(Tensor::arange(3).cast(DType::F32).pad({{2, 2}}).shrink({{5, 7}}) + 1) ==
+        std::vector<float>(2, 1));
 }
 
 TEST_CASE("a view over a computed value loads that value's buffer") {

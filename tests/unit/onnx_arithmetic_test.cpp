@@ -128,8 +128,9 @@ TEST_CASE("group normalisation scales groups, from opset 21 on channels") {
     check_close(one("GroupNormalization", {x, Tensor::from(of_groups), Tensor::from(group_bias)}, two, opset),
                 expected(of_groups, group_bias), 1e-5);
   for (const int opset : {21, 22})
-    check_close(one("GroupNormalization", {x, Tensor::from(of_channels), Tensor::from(channel_bias)}, two, opset),
-                expected(of_channels, channel_bias), 1e-5);
+    check_close(
+        one("GroupNormalization", {x, Tensor::from(of_channels), Tensor::from(channel_bias)}, two, opset),
+        expected(of_channels, channel_bias), 1e-5);
 }
 
 TEST_CASE("batch normalisation of old opsets") {
