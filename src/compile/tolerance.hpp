@@ -35,7 +35,7 @@ constexpr double least_error(DType dtype) {
 }
 
 /// Units in the last place of exp2, log2 and sin on any device, and of what is recognised as made of two of
-/// them; docs/functions.md gives what each keeps.
+/// them; docs/numbers.md gives what each keeps.
 constexpr double kFunctionUlps = 4;
 /// Roundings that any sum may add besides: few terms round more than the square root of their number says.
 constexpr double kSumUlps = 4;
