@@ -85,7 +85,9 @@ V tangent(const Reduced& r) {
 }
 
 template <class F> V of_angle(V x, F&& f) {
-  const V distant = f(far(x)) + (x - x); // NaN for an infinity
+  // NaN for an infinity. Not by x - x: where x is a product a * b, that becomes fma(a, b, -x), infinite if x
+  // overflows.
+  const V distant = fma(x, f32(0), f(far(x)));
   return where(f32(kMostNear) < abs(x), distant, f(near(x)));
 }
 

@@ -153,6 +153,23 @@ TEST_CASE("functions made of others are done in one step, and round less") {
   }
 }
 
+TEST_CASE("sines of products that overflow are NaN") {
+  for (const char* angle : {"", " + 1.5707963705062866:f32"}) {
+    std::vector<float> x{1e25f, -1e25f, 3e19f, INFINITY, 1e18f, 2}, y(x.size());
+    const std::string text =
+        fmt::format("kernel k(x: f32[6] in, y: f32[6] out) {{\n for i in 6 {{\n y[i] = sin(x[i] * "
+                    "x[i]{})\n }}\n}}",
+                    angle);
+    const Kernel k = expand_math(parse(text));
+    verify(k);
+    interpret(k, {{x.data(), x.size() * 4}, {y.data(), y.size() * 4}}, {});
+    for (size_t i = 0; i < x.size(); ++i) {
+      CAPTURE(x[i]);
+      CHECK(std::isnan(y[i]) == (i < 4));
+    }
+  }
+}
+
 TEST_CASE("f16 and bf16 are expanded by way of f32, f64 is left alone") {
   for (const char* dtype : {"f16", "bf16", "f64"}) {
     const Kernel k = parse(fmt::format("kernel k(x: {0}[9] in, y: {0}[9] out) {{\n for i in 9 {{\n y[i] = "
