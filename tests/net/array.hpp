@@ -97,12 +97,6 @@ Array moved(const Array& a, const Sizes& shape, const std::function<int64_t(cons
 Array broadcast_array(const Array& a, const Sizes& shape);
 Array mapped(const Array& a, DType dtype, const std::function<Cell(Cell)>& f);
 
-/// What a run forgives, beside the bounds that the documentation states.
-struct Allowance {
-  bool division = false; // a quotient that is rounded twice
-};
-Allowance& allowance();
-
 // ---- arithmetic of cells in a float dtype, each operation rounded once ----
 Cell add(DType d, Cell a, Cell b);
 Cell sub(DType d, Cell a, Cell b);

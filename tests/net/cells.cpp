@@ -24,11 +24,6 @@ int lowest_bit(Real v) {
 
 } // namespace
 
-Allowance& allowance() {
-  static Allowance a;
-  return a;
-}
-
 Cell truth(bool value) { return {value ? Real{1} : Real{0}, 0}; }
 Cell negated(Cell a) { return {-a.v, a.e}; }
 
@@ -71,9 +66,7 @@ Cell divide(DType d, Cell a, Cell b) {
   if (std::isinf(a.v) || std::isinf(b.v))
     return {a.v / b.v, std::isinf(b.v) && !std::isinf(a.v) ? kSignless : 0};
   const Real v = a.v / b.v;
-  const Cell c =
-      result(d, v, a.exact() && b.exact() ? 0 : (a.e + std::fabs(v) * b.e) / (std::fabs(b.v) - b.e));
-  return allowance().division ? loosened(d, c, 1) : c;
+  return result(d, v, a.exact() && b.exact() ? 0 : (a.e + std::fabs(v) * b.e) / (std::fabs(b.v) - b.e));
 }
 
 Cell root(DType d, Cell a) {

@@ -99,7 +99,6 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "net: {}\n", error.what());
     return 2;
   }
-  for (const std::string& name : options.avoid) allowance().division |= name == "division";
   if (options.list) {
     for (const Function& f : functions()) fmt::print("{} ({})\n", f.name, f.theme);
     return 0;
