@@ -266,7 +266,7 @@ void add_attention(std::vector<Function>& rows) {
                     return true;
                   },
                   [](const Step& s, const Tensors& x) {
-                    return scaled_dot_product_attention(x[0], x[1], x[2], given(x, 3), s.ints[0],
+                    return scaled_dot_product_attention(x[0], x[1], x[2], given(x, 3), s.ints[0] != 0,
                                                         s.reals.empty() ? std::nullopt
                                                                         : std::optional<double>(s.reals[0]));
                   },

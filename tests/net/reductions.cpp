@@ -159,8 +159,8 @@ void add_variances(std::vector<Function>& rows) {
                       return true;
                     },
                     [deviation](const Step& s, const Tensors& x) {
-                      return deviation ? x[0].std(axes_of(s.ints), s.more[1], s.more[0])
-                                       : x[0].var(axes_of(s.ints), s.more[1], s.more[0]);
+                      return deviation ? x[0].std(axes_of(s.ints), s.more[1], s.more[0] != 0)
+                                       : x[0].var(axes_of(s.ints), s.more[1], s.more[0] != 0);
                     },
                     [deviation](const Step& s, const Arrays& x) {
                       const DType d = is_float(x[0]->dtype) ? x[0]->dtype : DType::F64, w = wide_dtype(d);
@@ -192,7 +192,7 @@ void add_positions(std::vector<Function>& rows) {
                     [largest](const Step& s, const Tensors& x) {
                       const std::optional<int> axis =
                           s.ints.empty() ? std::nullopt : std::optional<int>(static_cast<int>(s.ints[0]));
-                      return largest ? x[0].argmax(axis, s.more[0]) : x[0].argmin(axis, s.more[0]);
+                      return largest ? x[0].argmax(axis, s.more[0] != 0) : x[0].argmin(axis, s.more[0] != 0);
                     },
                     [largest](const Step& s, const Arrays& x) {
                       return folded(*x[0], s.ints, s.more[0], DType::I64, [&](const std::vector<Cell>& c) {
@@ -214,7 +214,7 @@ void add_logsumexp(std::vector<Function>& rows) {
          s.in = {m.some_float()};
          return draw_axes(m, s, false);
        },
-       [](const Step& s, const Tensors& x) { return x[0].logsumexp(axes_of(s.ints), s.more[0]); },
+       [](const Step& s, const Tensors& x) { return x[0].logsumexp(axes_of(s.ints), s.more[0] != 0); },
        [](const Step& s, const Arrays& x) {
          const DType d = real_dtype(x[0]->dtype), w = wide_dtype(d);
          return folded(cast_array(d, *x[0]), s.ints, s.more[0], d, [&](const std::vector<Cell>& cells) {
@@ -257,10 +257,10 @@ void add_reductions(std::vector<Function>& rows) {
                       const std::string_view name = row.name;
                       if (s.more[1]) {
                         const int axis = static_cast<int>(s.ints[0]);
-                        if (name == "sum") return x[0].sum(axis, s.more[0]);
-                        if (name == "max") return x[0].max(axis, s.more[0]);
-                        if (name == "min") return x[0].min(axis, s.more[0]);
-                        if (name == "mean") return x[0].mean(axis, s.more[0]);
+                        if (name == "sum") return x[0].sum(axis, s.more[0] != 0);
+                        if (name == "max") return x[0].max(axis, s.more[0] != 0);
+                        if (name == "min") return x[0].min(axis, s.more[0] != 0);
+                        if (name == "mean") return x[0].mean(axis, s.more[0] != 0);
                       }
                       return row.call(x[0], axes_of(s.ints), s.more[0]);
                     },

@@ -21,7 +21,7 @@ inline Shape shape_of(const std::vector<int64_t>& sizes) {
   for (int64_t s : sizes) shape.push_back(size_of_axis(s));
   return shape;
 }
-inline Axes axes_of(const std::vector<int64_t>& axes) { return {axes.begin(), axes.end()}; }
+inline Axes axes_of(const std::vector<int64_t>& axes) { return std::vector<int>(axes.begin(), axes.end()); }
 
 inline std::string dtype_text(DType d) {
   std::string name = to_string(d);

@@ -115,7 +115,7 @@ void add_orders(std::vector<Function>& rows) {
                     },
                     [positions](const Step& s, const Tensors& x) {
                       const int axis = static_cast<int>(s.ints[0]);
-                      return positions ? x[0].argsort(axis, s.more[0]) : x[0].sort(axis, s.more[0]);
+                      return positions ? x[0].argsort(axis, s.more[0] != 0) : x[0].sort(axis, s.more[0] != 0);
                     },
                     [positions](const Step& s, const Arrays& x) {
                       return along(*x[0], s.ints[0], positions ? DType::I64 : x[0]->dtype, [&](const Row& r) {
@@ -137,7 +137,7 @@ void add_orders(std::vector<Function>& rows) {
                     return count_of(a.shape) <= 600;
                   },
                   [](const Step& s, const Tensors& x) {
-                    const auto both = x[0].topk(s.more[0], static_cast<int>(s.ints[0]), s.more[1]);
+                    const auto both = x[0].topk(s.more[0], static_cast<int>(s.ints[0]), s.more[1] != 0);
                     return s.more[2] ? both.second : both.first;
                   },
                   [](const Step& s, const Arrays& x) {

@@ -21,7 +21,7 @@ using Integers = std::vector<int64_t>;
 
 const bool interpreted = (set_default_device("interp"), true);
 
-struct Axis {
+struct PooledAxis {
   int64_t size, kernel, stride, dilation, before, after;
 
   int64_t reach() const { return (kernel - 1) * dilation + 1; }
@@ -36,14 +36,14 @@ struct Axis {
 };
 
 struct Case {
-  Axis down, across;
+  PooledAxis down, across;
   bool ceil_mode, counts_padding;
   int64_t p;
   int opset;
 };
 
 std::ostream& operator<<(std::ostream& out, const Case& c) {
-  for (const Axis& a : {c.down, c.across})
+  for (const PooledAxis& a : {c.down, c.across})
     out << "size " << a.size << " kernel " << a.kernel << " stride " << a.stride << " dilation " << a.dilation
         << " pads " << a.before << ", " << a.after << "; ";
   return out << "ceil_mode " << c.ceil_mode << " count_include_pad " << c.counts_padding << " p " << c.p
@@ -137,7 +137,7 @@ TEST_CASE("pooling is what plain loops give") {
     return std::uniform_int_distribution<int64_t>(least, most)(random);
   };
   const auto axis = [&] {
-    Axis a{draw(1, 9), draw(1, 4), draw(1, 4), draw(1, 3), 0, 0};
+    PooledAxis a{draw(1, 9), draw(1, 4), draw(1, 4), draw(1, 3), 0, 0};
     a.before = draw(0, a.kernel - 1);
     a.after = draw(0, a.kernel - 1);
     return a;
