@@ -83,7 +83,7 @@ Bounded root(DType dtype, const Bounded& a) {
   const double error = a.error > 0 ? spread(a, r, [](double v) { return std::sqrt(v); }) : 0;
   return rounded(dtype, r, error, std::fma(r, r, -a.number) == 0);
 }
-/// exp2, log2 and sin: `error` is what the operand's brings.
+/// exp2, log2, sin and cos; `error`: of the result, by the operand's error.
 Bounded function(DType dtype, double number, double error) {
   if (!std::isfinite(number) || std::fabs(number) > largest(dtype))
     return rounded(dtype, number, error, true);
@@ -101,7 +101,6 @@ Bounded logarithm(DType dtype, const Bounded& a) {
   if (a.error > 0 && !(a.number - a.error > 0)) return undecided(l);
   return function(dtype, l, a.error > 0 ? spread(a, l, [](double v) { return std::log2(v); }) : 0);
 }
-/// A cosine is the sine of a sum that is done without rounding where it is recognised.
 /// `value`: the sine or cosine of a, of which neither changes faster than its argument.
 Bounded wave(DType dtype, double value, const Bounded& a) {
   return function(dtype, value, std::min(2.0, a.error));

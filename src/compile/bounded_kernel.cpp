@@ -8,6 +8,7 @@
 
 #include "compile/shape_values.hpp"
 #include "lathe/error.hpp"
+#include "view/expr_node.hpp"
 
 namespace lathe::pipeline {
 namespace {
@@ -166,12 +167,11 @@ bool is_by_element(const ast::Store& store, const std::vector<const ast::For*>& 
 }
 
 int64_t computed(ExprKind kind, int64_t a, int64_t b) {
-  const auto floored = [&] { return a / b - (a % b != 0 && (a % b < 0) != (b < 0)); };
   switch (kind) {
   case ExprKind::Add: return a + b;
   case ExprKind::Mul: return a * b;
-  case ExprKind::FloorDiv: return b == 0 ? 0 : floored();
-  case ExprKind::Mod: return b == 0 ? 0 : a - b * floored();
+  case ExprKind::FloorDiv: return b == 0 ? 0 : floor_quotient(a, b);
+  case ExprKind::Mod: return b == 0 ? 0 : floor_remainder(a, b);
   case ExprKind::Min: return std::min(a, b);
   case ExprKind::Max: return std::max(a, b);
   case ExprKind::Lt: return a < b;

@@ -9,19 +9,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lathe/dtype.hpp"
+#include "core/float_format.hpp"
 
 namespace lathe::pipeline {
 
-/// Bits of the mantissa, the leading one included: whole numbers up to 2^digits are exact.
-constexpr int digits(DType dtype) {
-  switch (dtype) {
-  case DType::F64: return 53;
-  case DType::F16: return 11;
-  case DType::BF16: return 8;
-  default: return 24;
-  }
-}
 /// Half a unit in the last place of 1: what one rounding adds, relative to the result.
 inline double unit_roundoff(DType dtype) { return std::ldexp(1.0, -digits(dtype)); }
 /// Half the least number above 0: what one rounding adds where results are subnormal.
@@ -34,8 +25,8 @@ constexpr double least_error(DType dtype) {
   }
 }
 
-/// Units in the last place of exp2, log2 and sin on any device, and of what is recognised as made of two of
-/// them; docs/numbers.md gives what each keeps.
+/// Units in the last place of exp2, log2, sin and cos on any device, and of functions that are recognised as
+/// made of two of them; docs/numbers.md gives what each keeps.
 constexpr double kFunctionUlps = 4;
 /// Roundings that any sum may add besides: few terms round more than the square root of their number says.
 constexpr double kSumUlps = 4;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/float_format.hpp"
+
 namespace lathe::graph {
 
 NodeRef GraphTraits::make(Op op, DType dtype, std::vector<NodeRef> s, const NodeRef&) {
@@ -31,22 +33,13 @@ bool has_exact_inverse(const NodeRef&, const Match& m) {
   return lathe::has_exact_inverse(*const_scalar(m['A']));
 }
 
-int significand(DType d) {
-  switch (d) {
-  case DType::F16: return 11;
-  case DType::BF16: return 8;
-  case DType::F32: return 24;
-  default: return 53;
-  }
-}
-
 // Whether every value of `from` is one of `to`.
 bool is_exact(DType from, DType to) {
   if (from == to || from == DType::Bool) return true;
   if (to == DType::Bool) return false;
   const int bits = size_of(from) * 8 - is_signed(from);
   if (is_float(from)) return is_float(to) && (to == DType::F64 || (to == DType::F32 && size_of(from) == 2));
-  if (is_float(to)) return bits <= significand(to);
+  if (is_float(to)) return bits <= digits(to);
   return bits <= size_of(to) * 8 - is_signed(to) && (is_unsigned(from) || is_signed(to));
 }
 

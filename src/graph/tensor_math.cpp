@@ -30,7 +30,7 @@ Tensor float_unary(Op op, const Tensor& x) {
 }
 
 /// f(x) in f32 for half precision, with the derivative of the function named `name`.
-template <class F> Tensor smooth(std::string_view name, const Tensor& x, F&& f, double parameter = 0) {
+template <class F> Tensor marked(std::string_view name, const Tensor& x, F&& f, double parameter = 0) {
   return in_wide(x, [&](const Tensor& v) { return with_derivative(name, f(v), {v}, parameter); });
 }
 
@@ -113,31 +113,31 @@ Tensor Tensor::rsqrt() const {
   return in_wide(*this, [](const Tensor& x) { return x.sqrt().reciprocal(); });
 }
 Tensor Tensor::exp() const {
-  return smooth("exp", *this, [](const Tensor& x) { return times(x, std::numbers::log2e).exp2(); });
+  return marked("exp", *this, [](const Tensor& x) { return times(x, std::numbers::log2e).exp2(); });
 }
 Tensor Tensor::log() const {
-  return smooth("log", *this, [](const Tensor& x) { return times(x.log2(), std::numbers::ln2); });
+  return marked("log", *this, [](const Tensor& x) { return times(x.log2(), std::numbers::ln2); });
 }
 Tensor Tensor::log10() const {
-  return smooth("log10", *this,
+  return marked("log10", *this,
                 [](const Tensor& x) { return times(x.log2(), std::numbers::ln2 / std::numbers::ln10); });
 }
 Tensor Tensor::log1p() const {
   // With u = 1 + x rounded, log(u) * x / (u - 1) corrects for the rounding (Kahan).
-  return smooth("log1p", *this, [](const Tensor& x) {
+  return marked("log1p", *this, [](const Tensor& x) {
     const Tensor u = plus(x, 1), one = constant_like(x, 1);
     const Tensor as_is = (u == one) | (u == constant_like(x, kInfinity));
     return where(as_is, x, u.log() * (x / plus(u, -1)));
   });
 }
-Tensor Tensor::expm1() const { return smooth("expm1", *this, expm1_wide); }
+Tensor Tensor::expm1() const { return marked("expm1", *this, expm1_wide); }
 
 Tensor Tensor::cos() const { return float_unary(Op::Cos, *this); }
 Tensor Tensor::tan() const {
-  return smooth("tan", *this, [](const Tensor& x) { return x.sin() / x.cos(); });
+  return marked("tan", *this, [](const Tensor& x) { return x.sin() / x.cos(); });
 }
 Tensor Tensor::sinh() const {
-  return smooth("sinh", *this, [](const Tensor& x) {
+  return marked("sinh", *this, [](const Tensor& x) {
     const Tensor a = x.abs(), e = expm1_wide(a);
     // (e + e / (e + 1)) / 2 keeps small values; e^a is the square of e^(a/2), which overflows later.
     const Tensor small = times(e + e / plus(e, 1), 0.5), root = times(a, 0.5).exp();
@@ -147,13 +147,13 @@ Tensor Tensor::sinh() const {
   });
 }
 Tensor Tensor::cosh() const {
-  return smooth("cosh", *this, [](const Tensor& x) {
+  return marked("cosh", *this, [](const Tensor& x) {
     const Tensor root = times(x.abs(), 0.5).exp(); // its square overflows later than e^|x|
     return times(root, 0.5) * root + constant_like(x, 0.5) / root / root;
   });
 }
 Tensor Tensor::tanh() const {
-  return smooth("tanh", *this, [](const Tensor& x) {
+  return marked("tanh", *this, [](const Tensor& x) {
     if (x.dtype() == DType::F32) return tanh_f32(x);
     const Tensor e = expm1_wide(times(x.abs(), -2)); // in (-1, 0]
     const Tensor t = e / plus(e, 2);                 // -tanh(|x|)
@@ -193,36 +193,36 @@ Tensor Tensor::relu() const {
   return is_float(dtype()) ? with_derivative("relu", value, {*this}) : value;
 }
 Tensor Tensor::leaky_relu(double slope) const {
-  return smooth(
+  return marked(
       "leaky_relu", *this,
       [&](const Tensor& x) { return where(x < constant_like(x, 0), times(x, slope), x); }, slope);
 }
 Tensor Tensor::elu(double alpha) const {
-  return smooth(
+  return marked(
       "elu", *this,
       [&](const Tensor& x) { return where(x < constant_like(x, 0), times(expm1_wide(x), alpha), x); }, alpha);
 }
 Tensor Tensor::sigmoid() const {
-  return smooth("sigmoid", *this, [](const Tensor& x) { return times_sigmoid(constant_like(x, 1), x); });
+  return marked("sigmoid", *this, [](const Tensor& x) { return times_sigmoid(constant_like(x, 1), x); });
 }
 Tensor Tensor::silu() const {
-  return smooth("silu", *this, [](const Tensor& x) { return times_sigmoid(above_minus_infinity(x), x); });
+  return marked("silu", *this, [](const Tensor& x) { return times_sigmoid(above_minus_infinity(x), x); });
 }
 Tensor Tensor::softplus() const {
-  return smooth("softplus", *this, [](const Tensor& x) { return x.relu() + exp_minus_abs(x).log1p(); });
+  return marked("softplus", *this, [](const Tensor& x) { return x.relu() + exp_minus_abs(x).log1p(); });
 }
 Tensor Tensor::hardswish() const {
-  return smooth("hardswish", *this, [](const Tensor& x) {
+  return marked("hardswish", *this, [](const Tensor& x) {
     return above_minus_infinity(x) * times(plus(x, 3).clamp(0, 6), 1.0 / 6);
   });
 }
 Tensor Tensor::gelu(Flag tanh_approximation) const {
   if (!tanh_approximation)
-    return smooth("gelu", *this, [](const Tensor& x) {
+    return marked("gelu", *this, [](const Tensor& x) {
       const Tensor twice = plus(times(x, std::numbers::sqrt2 / 2).erf(), 1);
       return times(above_minus_infinity(x), 0.5) * twice;
     });
-  return smooth("gelu_tanh", *this, [](const Tensor& x) {
+  return marked("gelu_tanh", *this, [](const Tensor& x) {
     // x / 2 * (1 + tanh(u / 2)) is x / (1 + e^-u).
     const double scale = -2 * std::sqrt(2 / std::numbers::pi);
     const Tensor v = x * plus(times(x * x, 0.044715 * scale), scale);

@@ -36,22 +36,25 @@ Tensor affine(std::string_view op, Tensor x, const std::vector<int>& axes,
   return x;
 }
 
-/// What a norm multiplies its input with, so that no square overflows: 1, or a small power of two where an
-/// element along the axes is so large that the others' sum, and eps, can't be lost by it.
+/// How a norm scales each row, so that no square overflows. `scale` is 1, or a small power of two for a row
+/// with a huge element. `eps` is what to add to the mean of the scaled squares: beside those of a huge
+/// element the caller's eps is less than a rounding, and any positive number keeps a row of equal values from
+/// dividing by 0.
 struct Range {
-  Tensor scale, eps; // eps: as it counts beside scaled squares
+  Tensor scale, eps;
 };
 Range range_of(const Tensor& x, const Axes& axes, double eps) {
   const DType d = x.dtype();
-  const int exponent =
-      d == DType::F64 ? 700 : 88; // scaled, the largest finite number has a square far from overflow
-  const Tensor large = number(std::ldexp(1.0, d == DType::F64 ? 300 : 40), d) < x.abs().max(axes, true);
-  const double least =
-      d == DType::F64 ? std::numeric_limits<double>::min() : std::numeric_limits<float>::min();
+  const bool is_f64 = d == DType::F64;
+  // Elements from 2^huge up to the largest number are scaled into the middle of the exponents, where neither
+  // their squares nor sums of these overflow or vanish.
+  const int huge = is_f64 ? 300 : 40, down = is_f64 ? 700 : 88;
+  const double least = is_f64 ? std::numeric_limits<double>::min() : std::numeric_limits<float>::min();
+  const Tensor is_huge = number(std::ldexp(1.0, huge), d) < x.abs().max(axes, true);
   const auto choose = [&](double scaled, double plain) {
-    return where(large, number(scaled, d), number(plain, d));
+    return where(is_huge, number(scaled, d), number(plain, d));
   };
-  return {choose(std::ldexp(1.0, -exponent), 1), choose(std::min(eps, least), eps)};
+  return {choose(std::ldexp(1.0, -down), 1), choose(std::min(eps, least), eps)};
 }
 
 Tensor standardise(const Tensor& given, const Axes& axes, double eps) {

@@ -3,6 +3,7 @@
 // them on the device, in integers up to the last step, so every device draws the same.
 #include <numbers>
 
+#include "core/float_format.hpp"
 #include "graph/tensor_impl.hpp"
 
 namespace lathe {
@@ -24,8 +25,8 @@ uint64_t spread(uint64_t z) {
   return z ^ (z >> 31);
 }
 
-// The generator wants an odd key without pattern. The seed is spread before the stream is added, so that no other
-// seed's stream is this one's for a simple difference of seeds.
+// The generator wants an odd key without pattern. The seed is spread before the stream is added, so that no
+// other seed's stream is this one's for a simple difference of seeds.
 uint64_t key_of(uint64_t seed, Stream stream) {
   return spread(spread(seed) + static_cast<uint64_t>(stream)) | 1;
 }
@@ -47,9 +48,9 @@ Tensor draw(const Shape& shape, uint64_t seed, Stream stream) {
 
 // As many leading bits as the dtype's significand holds, so that rounding never gives 1.
 Tensor uniform(const Tensor& bits, DType dtype) {
-  const int digits = dtype == DType::F64 ? 53 : dtype == DType::F16 ? 11 : dtype == DType::BF16 ? 8 : 24;
+  const int kept = digits(dtype);
   const DType d = wide(dtype);
-  return ((bits >> u64(64 - digits)).cast(d) * number(1.0 / static_cast<double>(uint64_t{1} << digits), d))
+  return ((bits >> u64(64 - kept)).cast(d) * number(1.0 / static_cast<double>(uint64_t{1} << kept), d))
       .cast(dtype);
 }
 
@@ -83,8 +84,8 @@ Tensor Tensor::randint(Whole first, Whole end, const Shape& shape, uint64_t seed
   const uint64_t range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
   if (low >= high || range > (uint64_t{1} << 32))
     fail(ErrorKind::Value, "randint: from {} to {}, expected 1 to 2^32 different values", low, high);
-  // 64 random bits scaled to the range, as the upper half of a product of 128 bits: a value's chance is off by at most
-  // range / 2^64 of itself.
+  // 64 random bits scaled to the range, as the upper half of a product of 128 bits: a value's chance is off
+  // by at most range / 2^64 of itself.
   const Tensor bits = draw(shape, seed, Stream::Integers), times = u64(range);
   const Tensor carried = ((bits & u64(0xFFFFFFFF)) * times) >> u64(32);
   const Tensor scaled = ((bits >> u64(32)) * times + carried) >> u64(32);

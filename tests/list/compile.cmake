@@ -30,6 +30,3 @@ foreach(device c opencl)
   set_tests_properties(property/gradient_on_${device} PROPERTIES LABELS slow
     ENVIRONMENT "LATHE_TEST_DEVICE=${device};LATHE_CACHE_DIR=${CMAKE_BINARY_DIR}/test-cache/gradient_on_${device}")
 endforeach()
-# OpenCL leaves sine and cosine of f64 to the driver: PoCL is off by up to 1.4 ulp.
-set_tests_properties(conformance/extremes_test PROPERTIES
-  ENVIRONMENT "LATHE_TEST_DEVICE=cpu;LATHE_CACHE_DIR=${CMAKE_BINARY_DIR}/test-cache/extremes")

@@ -59,11 +59,16 @@ Cell floor_quotient(DType d, Cell a, Cell b) {
   if (std::isnan(a.v) || std::isnan(b.v)) return {std::nanl(""), 0};
   if (!std::isfinite(a.v) || !std::isfinite(b.v) || b.v == 0) {
     if (!a.exact() || !b.exact()) return undecided();
-    if (std::isinf(a.v)) return {std::nanl(""), 0}; // of a remainder that is NaN, in NumPy
     if (b.v == 0) return divide(d, a, b);
+    if (std::isinf(a.v)) return {std::nanl(""), 0}; // of a remainder that is NaN, in NumPy
     return a.v == 0 ? Cell{0, kSignless} : Cell{(a.v < 0) != (b.v < 0) ? Real{-1} : Real{0}, kSignless};
   }
-  if (a.exact() && b.exact()) return rounded(d, {exact_floor(a.v, b.v), 0});
+  if (a.exact() && b.exact()) {
+    const Real whole = exact_floor(a.v, b.v);
+    // NumPy rounds what the remainder leaves of a; a quotient with most of the format's digits shows it.
+    if (std::fabs(whole) >= std::ldexp(Real{1}, format_of(wide_dtype(d)).digits - 2)) return undecided();
+    return rounded(d, {whole, 0});
+  }
   if (std::fabs(b.v) <= b.e) return undecided();
   const Real q = a.v / b.v, e = (a.e + std::fabs(q) * b.e) / (std::fabs(b.v) - b.e) + std::fabs(q) * 0x1p-60L;
   const Real low = std::floor(q - e), high = std::floor(q + e);
@@ -280,6 +285,8 @@ bool draw(const Binary& row, Maker& m, Step& s) {
     static const double kOthers[] = {0.1, 3, 41, 61, 255, 1.0 / 3, 0.5, -0.25, 7, 1e-3};
     s.reals = {m.chance(50) ? least + static_cast<double>(m.below(11)) : kOthers[m.below(10)]};
     if (whole_number) s.reals[0] = std::trunc(s.reals[0]);
+    // What an integer dtype does not hold is an error: tests/unit/arguments_test.cpp.
+    if (whole_number && first.dtype == DType::I8) s.reals[0] = std::min(s.reals[0], 127.0);
     return row.takes(promoted(first.dtype, number_array(s, first.dtype).dtype)) && row.takes(first.dtype);
   }
   int b = m.beside(first.shape, first.dtype);

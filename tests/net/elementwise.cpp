@@ -179,7 +179,7 @@ const ExactRow kExact[] = {
      [](DType d, Cell c) { return is_float(d) ? negated(c) : wrapped(d, -static_cast<Wide>(c.v)); }},
     {"abs()", CALL(abs()), any_dtype, same,
      [](DType d, Cell c) {
-       return is_float(d) ? Cell{std::fabs(c.v), c.v == 0 ? 0 : c.e}
+       return is_float(d) ? Cell{std::fabs(c.v), c.v == 0 && c.exact() ? 0 : c.e}
                           : wrapped(d, c.v < 0 ? -static_cast<Wide>(c.v) : static_cast<Wide>(c.v));
      }},
     {"sign()", CALL(sign()), number, same,

@@ -104,7 +104,7 @@ int Maker::leaf(const Sizes& shape, DType dtype, int kind) {
             : options_.gradients ? (chance(30) ? 0 : 2)
                                  : drawn,
             static_cast<int64_t>(below(1 << 20))};
-  push(std::move(s));
+  if (!push(std::move(s))) throw Invalid("a leaf of too many elements");
   return static_cast<int>(values_.size()) - 1;
 }
 

@@ -15,12 +15,24 @@ Cell mean_of(DType w, const Row& row) {
   return divide(w, sum_of(w, row), {static_cast<Real>(row.size()), 0});
 }
 
+/// A row with an element above 2^40 (f64: 2^300) is scaled down, so that no square overflows, as
+/// docs/numbers.md says; eps is then nothing, but not 0.
+void scale_down(DType w, Row& row, double& eps) {
+  const bool is_f64 = w == DType::F64;
+  const Real huge = std::ldexp(Real{1}, is_f64 ? 300 : 40), scale = std::ldexp(Real{1}, is_f64 ? -700 : -88);
+  const auto size = [](const Cell& c) { return c.decided() && !std::isnan(c.v) ? std::fabs(c.v) : 0; };
+  if (std::none_of(row.begin(), row.end(), [&](const Cell& c) { return size(c) > huge; })) return;
+  for (Cell& c : row) c = mul(w, c, {scale, 0});
+  eps = std::min(eps, is_f64 ? 0x1p-1022 : 0x1p-126);
+}
+
 /// (x - mean) / sqrt(var + eps), or x / sqrt(mean(x^2) + eps). A product with the inverse may round once
 /// more.
 Row normal(DType w, const Row& row, double eps, bool centre) {
   Row out = row;
+  scale_down(w, out, eps);
   if (centre) {
-    const Cell mean = mean_of(w, row);
+    const Cell mean = mean_of(w, out);
     for (Cell& c : out) c = sub(w, c, mean);
   }
   Row squares;
