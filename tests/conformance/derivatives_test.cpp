@@ -184,7 +184,7 @@ TEST_CASE("derivatives at joints, at overflows and at infinities") {
 }
 
 TEST_CASE("derivatives at joints where a compiler is slow") {
-  for (const std::string& device : {"opencl", "c"}) {
+  for (const std::string device : {"opencl", "c"}) {
     if (!has_device(device)) continue;
     for (const Case& c : cases())
       if (std::string(c.name) == "tanh" || std::string(c.name) == "abs")
