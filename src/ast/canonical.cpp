@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "ast/buffer.hpp"
 #include "ast/values.hpp"
 
 namespace lathe::ast {
@@ -62,7 +63,7 @@ private:
     buffer_names_.insert(made.name);
     values_.reset();
     made.shape = exprs(buffer->shape);
-    return buffers_[buffer.get()] = std::make_shared<const Buffer>(std::move(made));
+    return buffers_[buffer.get()] = make_buffer(std::move(made));
   }
   BufferRef buffer(const BufferRef& b) const {
     auto it = buffers_.find(b.get());

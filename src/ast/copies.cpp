@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "ast/buffer.hpp"
+
 namespace lathe::ast {
 
 Copier::Copier(const Kernel& kernel) {
@@ -23,7 +25,7 @@ BufferRef Copier::fresh_buffer(const std::string& name, DType dtype, Shape shape
   const int id = next_buffer_++;
   std::string unique = name;
   for (int k = id; !names_.insert(unique).second; ++k) unique = fmt::format("{}{}", name, k);
-  return std::make_shared<const Buffer>(Buffer{id, std::move(unique), dtype, std::move(shape), scope});
+  return make_buffer({id, std::move(unique), dtype, std::move(shape), scope});
 }
 
 Block Copier::copy(const Block& block, const Substitution& vars) {
@@ -41,7 +43,7 @@ Block Copier::copy(const Block& block, const Substitution& vars) {
       for (int k = made.id; !names_.insert(made.name).second; ++k)
         made.name = fmt::format("{}_{}", alloc->buffer->name, k);
       for (Expr& e : made.shape) e = lathe::substitute(e, all);
-      buffers.emplace_back(alloc->buffer, std::make_shared<const Buffer>(std::move(made)));
+      buffers.emplace_back(alloc->buffer, make_buffer(std::move(made)));
     }
   });
   Rewriter rewriter;

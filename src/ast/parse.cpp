@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "ast/ast.hpp"
+#include "ast/buffer.hpp"
 #include "lathe/error.hpp"
 
 namespace lathe::ast {
@@ -201,7 +202,7 @@ private:
       else
         fail("expected global, packed, local or register");
     }
-    buffers_.push_back(std::make_shared<const Buffer>(std::move(buffer)));
+    buffers_.push_back(make_buffer(std::move(buffer)));
     return buffers_.back();
   }
   DType dtype() {

@@ -3,6 +3,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "ast/buffer.hpp"
 #include "lathe/error.hpp"
 #include "lower/nests.hpp"
 #include "lower/program.hpp"
@@ -128,8 +129,7 @@ private:
                               "expected one declaration",
                               attr.name));
     const std::string wanted = attr.name.empty() ? fmt::format("data{}", program_.inputs.size()) : attr.name;
-    auto buffer = std::make_shared<const ast::Buffer>(
-        ast::Buffer{next_buffer_++, buffer_name(wanted, names_), node->dtype, node->shape});
+    auto buffer = ast::make_buffer({next_buffer_++, buffer_name(wanted, names_), node->dtype, node->shape});
     input_of_.emplace(node.get(), program_.inputs.size());
     program_.inputs.push_back({std::move(buffer), node, attr.data != nullptr});
   }
@@ -138,8 +138,7 @@ private:
     Stage stage;
     stage.id = static_cast<int>(program_.stages.size());
     stage.node = node;
-    stage.buffer = std::make_shared<const ast::Buffer>(
-        ast::Buffer{next_buffer_++, fmt::format("t{}", stage.id), node->dtype, node->shape});
+    stage.buffer = ast::make_buffer({next_buffer_++, fmt::format("t{}", stage.id), node->dtype, node->shape});
     reads_.clear();
     build_nests(stage, *this);
     std::sort(reads_.begin(), reads_.end());

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "ast/buffer.hpp"
 #include "search/draft.hpp"
 
 namespace lathe::search {
@@ -94,7 +95,7 @@ Verdict prepack(Draft& draft, const Move& move) {
       return fmt::format("a copy of {} in the order of the loops of {} is too large", operand, stage_name);
     buffer.shape.push_back(extent);
   }
-  const auto copy = std::make_shared<const Buffer>(std::move(buffer));
+  const auto copy = make_buffer(std::move(buffer));
 
   Kernel fill;
   fill.name = fmt::format("{}_of_t{}", operand, stage);

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "ast/buffer.hpp"
 #include "lathe/error.hpp"
 #include "search/join.hpp"
 
@@ -209,8 +210,8 @@ Verdict fuse_at_loop(Draft& draft, Block& producer, int stage_id, const Move& mo
   if (loads_everywhere != loads_inside) return fmt::format("{} is also read outside {}", name, loop_name);
 
   std::vector<Expr> start(rank), extent(rank);
-  auto shrunk = std::make_shared<Buffer>(*seen);
-  shrunk->scope = scope;
+  Buffer small = *seen;
+  small.scope = scope;
   int64_t elements = 1;
   for (size_t d = 0; d < rank; ++d) {
     const Expr size = seen->shape[d];
@@ -218,7 +219,7 @@ Verdict fuse_at_loop(Draft& draft, Block& producer, int stage_id, const Move& mo
     if (whole[d] || (size.is_const() && span >= size.value())) {
       start[d] = 0;
       extent[d] = size;
-      shrunk->shape[d] = size;
+      small.shape[d] = size;
     } else {
       start[d] = max(*base[d] + lowest[d], Expr(0));
       // Where nothing is cut off at the front the extent has the form that a split gives, which later passes
@@ -226,12 +227,13 @@ Verdict fuse_at_loop(Draft& draft, Block& producer, int stage_id, const Move& mo
       const bool cut_in_front = start[d] != *base[d] + lowest[d];
       const Expr end = cut_in_front ? min(*base[d] + (highest[d] + 1), size) : size;
       extent[d] = proves_le(start[d] + span, end) ? Expr(span) : min(Expr(span), end - start[d]);
-      shrunk->shape[d] = span;
+      small.shape[d] = span;
     }
-    if (shrunk->shape[d].hi() > (int64_t{1} << 32) ||
-        (elements *= std::max<int64_t>(1, shrunk->shape[d].hi())) > (int64_t{1} << 32))
+    if (small.shape[d].hi() > (int64_t{1} << 32) ||
+        (elements *= std::max<int64_t>(1, small.shape[d].hi())) > (int64_t{1} << 32))
       return fmt::format("{} needs too much scratch", name);
   }
+  const BufferRef shrunk = make_buffer(std::move(small));
   // Where a nest stores at constant places along an axis, it fills the whole of it.
   for (Stmt& stmt : nests)
     for (const Store* store : canonical_nest(stmt).stores)

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "ast/buffer.hpp"
 #include "ast/values.hpp"
 #include "search/join.hpp"
 #include "search/make_move.hpp"
@@ -143,7 +144,7 @@ private:
       Buffer one = *buffer;
       one.shape[it->second] = one.shape[it->second] * one.shape[it->second + 1];
       one.shape.erase(one.shape.begin() + static_cast<long>(it->second) + 1);
-      made = std::make_shared<const Buffer>(std::move(one));
+      made = make_buffer(std::move(one));
     }
     return made;
   }

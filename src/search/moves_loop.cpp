@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "ast/buffer.hpp"
 #include "search/draft.hpp"
 
 namespace lathe::search {
@@ -225,7 +226,7 @@ void lay_tiles_along_lanes(Block& body, const For& lanes) {
     move_to_end(buffer.shape, tile.second);
     buffer.shape[last] = ceildiv(buffer.shape[last], lanes.width) * lanes.width;
     if (tile.second != last || buffer.shape[last] != tile.first->shape[last])
-      turned[id] = std::make_shared<const Buffer>(std::move(buffer));
+      turned[id] = make_buffer(std::move(buffer));
   }
   if (turned.empty()) return;
   Rewriter rewriter;

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "ast/buffer.hpp"
 #include "lathe/error.hpp"
 #include "search/draft.hpp"
 
@@ -177,7 +178,7 @@ Verdict pack(Draft& draft, const Move& move, const Target& target) {
     return fmt::format("the copy of {} under {} is too large for registers", operand, loop_name);
   if (!fits_local_memory(draft.body, *scope, elements * size_of(buffer.dtype), target))
     return fmt::format("the copy of {} under {} does not fit local memory", operand, loop_name);
-  const auto copy = std::make_shared<const Buffer>(std::move(buffer));
+  const auto copy = make_buffer(std::move(buffer));
 
   Substitution vars;
   const int id = fresh_loop_id(draft.body, stage);
@@ -255,7 +256,7 @@ Verdict accumulate(Draft& draft, const Move& move) {
     buffer.shape.push_back(extent);
   }
   if (dims.empty()) buffer.shape.push_back(1);
-  const auto copy = std::make_shared<const Buffer>(std::move(buffer));
+  const auto copy = make_buffer(std::move(buffer));
   const Op combine = *target->combine;
 
   // copy[...] = identity, over its whole size: lanes that a ragged loop never reaches stay neutral.

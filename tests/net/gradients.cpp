@@ -59,6 +59,23 @@ bool chooses(const Program& p) {
   });
 }
 
+bool is_finite(const Array& a) {
+  return std::all_of(a.at.begin(), a.at.end(), [](Cell c) { return c.decided() && std::isfinite(c.v); });
+}
+
+/// Whether known numbers become infinite or unknown on the way, as 1 / 0 does. A cotangent of 0 times the
+/// slope there is NaN, and so is the derivative, even where the output leaves the element out.
+bool meets_pole(const Program& p, const std::vector<Array>& values) {
+  for (size_t k = 0; k < p.steps.size(); ++k) {
+    const std::vector<int>& from = p.steps[k].in;
+    if (!is_finite(values[k]) && !from.empty() && std::all_of(from.begin(), from.end(), [&](int a) {
+          return is_finite(values[static_cast<size_t>(a)]);
+        }))
+      return true;
+  }
+  return false;
+}
+
 } // namespace
 
 std::optional<Difference> gradient_failure(const Program& program, const RunOptions& options) {
@@ -68,6 +85,7 @@ std::optional<Difference> gradient_failure(const Program& program, const RunOpti
   if (!is_float(y.dtype) || is_half(y.dtype)) return {};
   for (Cell c : y.at)
     if (!c.decided() || !std::isfinite(c.v)) return {};
+  if (meets_pole(program, values)) return {};
   const Tensors tensors = tensors_of(program, values, options);
   std::vector<size_t> leaves;
   Tensors xs;
