@@ -1,8 +1,10 @@
 #include "lower/access.hpp"
 
 #include <algorithm>
+#include <fmt/format.h>
 
 #include "view/dimensions.hpp"
+#include "view/size.hpp"
 
 namespace lathe::lower {
 
@@ -50,6 +52,29 @@ Element resolve(graph::NodeRef node, std::vector<Expr> index) {
   for (size_t d = 0; d < element.index.size(); ++d)
     if (element.node->shape[d].is_const(1)) element.index[d] = 0;
   return element;
+}
+
+std::vector<graph::NodeRef> with_short_indices(const std::vector<graph::NodeRef>& nodes) {
+  const auto is_long = [](const graph::NodeRef& view) {
+    std::vector<Expr> index;
+    for (size_t d = 0; d < view->shape.size(); ++d)
+      index.push_back(loop_var(static_cast<int>(d), fmt::format("i{}", d), view->shape[d]));
+    const Element element = resolve(view, std::move(index));
+    uint32_t size = 0;
+    for (const std::vector<Expr>& part : {element.index, element.guards})
+      for (const Expr e : part) size += std::min(written_size(e), kLongestIndex + 1);
+    return size > kLongestIndex;
+  };
+  return graph::rebuild(nodes, [&](const graph::NodeRef&, graph::NodeRef node) {
+    // One view is as long as it is: only what stacks add can be cut off.
+    if (node->op != Op::View || node->sources[0]->op != Op::View || !is_long(node)) return node;
+    graph::Node copy;
+    copy.op = Op::Contiguous;
+    copy.dtype = node->dtype;
+    copy.shape = node->sources[0]->shape;
+    copy.sources = {node->sources[0]};
+    return graph::with_sources(node, {intern(std::move(copy))});
+  });
 }
 
 } // namespace lathe::lower

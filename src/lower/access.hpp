@@ -25,4 +25,8 @@ Element resolve(graph::NodeRef node, std::vector<Expr> index);
 std::optional<std::vector<Expr>> index_by_dimension(const View& view, const Shape& source,
                                                     const std::vector<Expr>& index);
 
+/// The nodes with a copy under each View whose index would become longer than kLongestIndex: a chain of
+/// reshapes and transposes that no one view expresses doubles it with each.
+std::vector<graph::NodeRef> with_short_indices(const std::vector<graph::NodeRef>& nodes);
+
 } // namespace lathe::lower

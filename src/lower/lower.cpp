@@ -5,6 +5,7 @@
 
 #include "ast/buffer.hpp"
 #include "lathe/error.hpp"
+#include "lower/access.hpp"
 #include "lower/nests.hpp"
 #include "lower/program.hpp"
 
@@ -32,7 +33,7 @@ public:
   Program run(const std::vector<NamedOutput>& outputs) {
     if (outputs.empty()) throw Error(ErrorKind::Value, "compile: no outputs, expected at least one");
     std::vector<NodeRef> roots;
-    for (const NodeRef& value : values_of(outputs)) roots.push_back(root_of(value));
+    for (const NodeRef& value : with_short_indices(values_of(outputs))) roots.push_back(root_of(value));
     const std::vector<NodeRef> order = graph::topological_order(roots);
     collect_shape_vars(order);
     program_.stages.reserve(order.size());

@@ -121,8 +121,8 @@ Verdict pack(Draft&, const Move&, const Target&);
 Verdict prepack(Draft&, const Move&);
 Verdict accumulate(Draft&, const Move&);
 Verdict store_first(Draft&, const Move&);
-/// Every load of the stage's buffer computes it on the spot.
-Verdict inline_stage(Draft&, int stage);
+/// Every load of the stages' buffers, in the draft or in what is computed by that, computes them on the spot.
+Verdict inline_stages(Draft&, std::vector<int> stages);
 /// The nests of `stage` stand at the top level of `producer`: they are taken out of it and put under the
 /// loop.
 Verdict fuse_at_loop(Draft& consumer, ast::Block& producer, int stage, const Move&, const Target&);

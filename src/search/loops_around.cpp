@@ -174,12 +174,10 @@ void LoopsAround::find_runs(AccessInfo& access) {
 }
 
 uint64_t LoopsAround::dependence(Expr e) const {
-  if (e.is_const()) return 0;
-  if (e.is_var()) {
-    const int d = depth_of(e);
-    return d < 0 ? 0 : uint64_t{1} << std::min(d, 63);
-  }
-  return dependence(e.lhs()) | dependence(e.rhs());
+  uint64_t loops = 0;
+  for (size_t d = 0; d < size(); ++d)
+    if (depends_on(e, (*this)[d].loop->var)) loops |= uint64_t{1} << std::min<size_t>(d, 63);
+  return loops;
 }
 
 size_t LoopsAround::made_at(const ast::Buffer& buffer) const {

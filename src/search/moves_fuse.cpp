@@ -1,12 +1,16 @@
 // Moves that join stages: inline a producer into its users, or put its nests under a loop of its consumer
 // with the storage shrunk to what one iteration of that loop needs.
 #include <algorithm>
+#include <map>
+#include <unordered_map>
 
 #include <fmt/format.h>
 
 #include "ast/buffer.hpp"
+#include "ast/values.hpp"
 #include "lathe/error.hpp"
 #include "search/join.hpp"
+#include "view/size.hpp"
 
 namespace lathe::search {
 
@@ -81,38 +85,99 @@ ValueRef guarded(const ValueRef& v, const std::vector<Expr>& guards) {
               {index_value(condition, DType::Bool), inner, constant(Scalar::zero(v->dtype))});
 }
 
+uint32_t written_size(const std::vector<Expr>& all) {
+  uint32_t size = 0;
+  for (Expr e : all) size += std::min(lathe::written_size(e), kLongestIndex + 1);
+  return size;
+}
+
+Verdict index_fault(const LoadAttr& attr) {
+  if (written_size(attr.index) + written_size(attr.guards) <= kLongestIndex) return {};
+  return fmt::format("the index into {} grows too long", attr.buffer->name);
+}
+
+/// Values computed where they are read. Each is made once for each place it is read at, whatever the number
+/// of stages between it and the reader.
+class Inlining {
+public:
+  Inlining(Draft& draft, const std::vector<int>& stages) : draft_(draft) {
+    for (int s : stages) reads_[draft.program->stages[s].buffer->id];
+  }
+
+  /// The loads of the stage that have been found, as the values that its canonical nest stores there. Those
+  /// who read it come first.
+  Verdict find(int stage_id) {
+    const lower::Stage& stage = draft_.program->stages[stage_id];
+    if (stage.is_reduction || stage.is_scatter || stage.is_transform)
+      return fmt::format("{} is not elementwise", stage.buffer->name);
+    std::vector<ValueRef>& reads = reads_.at(stage.buffer->id);
+    Block nest = stage.nests;
+    const BufferRef seen = reads.empty() ? stage.buffer : std::get<LoadAttr>(reads.back()->attr).buffer;
+    if (auto verdict = join_into(nest, seen->id, seen->shape); !verdict.empty()) return verdict;
+    const CanonicalNest producer = canonical_nest(nest.at(0));
+    const Store* from = producer.single();
+    if (!from || from->combine) return fmt::format("{} is not elementwise", stage.buffer->name);
+    for (const ValueRef& read : reads) {
+      if (read->op == Op::Gather) return fmt::format("{} is read at a computed index", stage.buffer->name);
+      const auto& attr = std::get<LoadAttr>(read->attr);
+      Substitution vars;
+      for (size_t d = 0; d < attr.index.size(); ++d)
+        if (from->index[d].is_var()) vars.emplace_back(from->index[d], attr.index[d]);
+      computed_.emplace_back(read, guarded(ast::substitute(from->value, vars), attr.guards));
+      if (auto verdict = see(computed_.back().second); !verdict.empty()) return verdict;
+    }
+    if (!reads.empty()) draft_.inlined.push_back(stage_id);
+    return {};
+  }
+
+  /// Notes what the value reads of the stages.
+  Verdict see(const ValueRef& value) {
+    visit_(value);
+    return verdict_;
+  }
+
+  void apply() {
+    // From producers to readers: what a value reads is there when its turn comes.
+    std::unordered_map<const Value*, ValueRef> made;
+    Rewriter rewriter;
+    rewriter.on_value = [&](const ValueRef& value) -> ValueRef {
+      const auto it = made.find(value.get());
+      return it == made.end() ? value : it->second;
+    };
+    for (auto it = computed_.rbegin(); it != computed_.rend(); ++it)
+      made[it->first.get()] = ast::rewrite(it->second, rewriter);
+    rewrite_values(draft_.body, rewriter);
+  }
+
+private:
+  void see_one(const ValueRef& value) {
+    const auto* attr = std::get_if<LoadAttr>(&value->attr);
+    if (!attr) return;
+    if (Verdict fault = index_fault(*attr); !fault.empty()) verdict_ = std::move(fault);
+    if (const auto it = reads_.find(attr->buffer->id); it != reads_.end()) it->second.push_back(value);
+  }
+
+  Draft& draft_;
+  Verdict verdict_;
+  ValueVisitor visit_{[this](const ValueRef& value) { see_one(value); }}; // sees each value once
+  std::map<int, std::vector<ValueRef>> reads_;                            // by the stage's buffer
+  std::vector<std::pair<ValueRef, ValueRef>> computed_; // a read, and what is computed there
+};
+
 } // namespace
 
-Verdict inline_stage(Draft& draft, int stage_id) {
-  const lower::Stage& stage = draft.program->stages[stage_id];
-  if (stage.is_reduction || stage.is_scatter || stage.is_transform)
-    return fmt::format("{} is not elementwise", stage.buffer->name);
-  Block nest = stage.nests;
-  const BufferRef seen = seen_in(draft.body, stage.buffer);
-  if (auto verdict = join_into(nest, seen->id, seen->shape); !verdict.empty()) return verdict;
-  const CanonicalNest producer = canonical_nest(nest.at(0));
-  const Store* from = producer.single();
-  if (!from || from->combine) return fmt::format("{} is not elementwise", stage.buffer->name);
-
-  bool used = false, at_computed_index = false;
-  Rewriter rewriter;
-  rewriter.on_value = [&](const ValueRef& value) -> ValueRef {
-    const auto* attr = std::get_if<LoadAttr>(&value->attr);
-    if (!attr || attr->buffer->id != stage.buffer->id) return value;
-    used = true;
-    if (value->op == Op::Gather) {
-      at_computed_index = true;
-      return value;
-    }
-    Substitution vars;
-    for (size_t d = 0; d < attr->index.size(); ++d)
-      if (from->index[d].is_var()) vars.emplace_back(from->index[d], attr->index[d]);
-    return guarded(ast::substitute(from->value, vars), attr->guards);
-  };
-  rewrite_values(draft.body, rewriter);
-  if (at_computed_index) return fmt::format("{} is read at a computed index", stage.buffer->name);
-  if (used) draft.inlined.push_back(stage_id);
-  return {};
+Verdict inline_stages(Draft& draft, std::vector<int> stages) {
+  std::sort(stages.rbegin(), stages.rend()); // who reads a stage comes after it in the program
+  Inlining inlining(draft, stages);
+  Verdict verdict;
+  for_each_store(draft.body, [&](Store& store, const auto&) {
+    verdict = inlining.see(store.value);
+    if (verdict.empty()) verdict = inlining.see(store.scatter);
+  });
+  for (int stage : stages)
+    if (verdict.empty()) verdict = inlining.find(stage);
+  if (verdict.empty()) inlining.apply();
+  return verdict;
 }
 
 Verdict fuse_at_loop(Draft& draft, Block& producer, int stage_id, const Move& move, const Target& target) {
@@ -298,6 +363,10 @@ Verdict fuse_at_loop(Draft& draft, Block& producer, int stage_id, const Move& mo
     }
     for (Stmt& made : nest(std::move(heads), std::move(body))) alloc.body.push_back(std::move(made));
   }
+  for_each_load(alloc.body, [&](const Value& value) {
+    if (verdict.empty()) verdict = index_fault(std::get<LoadAttr>(value.attr));
+  });
+  if (!verdict.empty()) return verdict;
   put_before_body(loop, std::move(alloc));
   return check_structure(draft.body);
 }

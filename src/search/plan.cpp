@@ -198,11 +198,10 @@ private:
         changed.emplace_back(kernel, std::move(draft));
         continue;
       }
-      if (auto verdict = inline_stage(draft, stage); !verdict.empty()) return verdict;
-      // The value is the canonical one: what was inlined into the producer is inlined again, from users to
-      // producers.
-      for (auto s = producer->inlined.rbegin(); s != producer->inlined.rend(); ++s)
-        if (auto verdict = inline_stage(draft, *s); !verdict.empty()) return verdict;
+      // The value is the canonical one: what was inlined into the producer is inlined again.
+      std::vector<int> stages = producer->inlined;
+      stages.push_back(stage);
+      if (auto verdict = inline_stages(draft, std::move(stages)); !verdict.empty()) return verdict;
       if (auto verdict = see_alike(draft.body); !verdict.empty()) return verdict;
       draft.moves.push_back(move);
       changed.emplace_back(kernel, std::move(draft));
@@ -385,10 +384,8 @@ KernelPlanRef unscheduled(const lower::Program& program, const KernelPlan& sched
   Draft draft{&program, scheduled.stages, {}, {}, {}, {}};
   for (int s : scheduled.stages)
     for (ast::Stmt& stmt : draft_of_stage(program, s).body) draft.body.push_back(std::move(stmt));
-  // From users to producers: what an inlined stage reads may itself be inlined.
-  for (auto s = scheduled.inlined.rbegin(); s != scheduled.inlined.rend(); ++s)
-    if (auto verdict = inline_stage(draft, *s); !verdict.empty())
-      throw InternalError("an inlined stage can't be inlined: " + verdict);
+  if (auto verdict = inline_stages(draft, scheduled.inlined); !verdict.empty())
+    throw InternalError("an inlined stage can't be inlined: " + verdict);
   std::set<std::string> written;
   for (const ast::Param& p : scheduled.kernel.params)
     if (p.written) written.insert(p.buffer->name);

@@ -260,8 +260,10 @@ private:
   }
 
   /// Quotients and remainders that change from one iteration of the body to the next.
+  /// Of what a load's index and guards are made of; a part that occurs again is computed once.
   void count_divisions(Expr e) {
-    if (e.is_const() || e.is_var()) return;
+    if (e.is_const() || e.is_var() || std::find(seen_.begin(), seen_.end(), e) != seen_.end()) return;
+    seen_.push_back(e);
     const uint64_t mask = loops_.dependence(e);
     const uint64_t innermost = tile_.begin > 0 ? uint64_t{1} << std::min<size_t>(tile_.begin - 1, 63) : 0;
     if ((mask & (tile_.inside | innermost)) == 0) return;
@@ -334,6 +336,7 @@ private:
     // A scalar load under a condition: the conditions joined, the address chosen, the value apart from its
     // use.
     if (!vector) work_.other += 6 * guarded * n;
+    seen_.clear();
     for (const Expr& e : attr.index) count_divisions(e);
     if (is_column(*attr.buffer, added, mask)) { // of a tile transposed by shuffles, which have one port
       const double parts = registers_for(vector, v.dtype);
@@ -412,6 +415,7 @@ private:
   const Features& features_;
   DependenceMap& masks_;
   std::vector<ast::ValueRef>& wholes_;
+  std::vector<Expr> seen_; // parts of one load's index
   std::vector<const ast::Value*>& pending_;
   const Tile tile_;
   Work work_;

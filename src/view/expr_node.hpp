@@ -25,6 +25,7 @@ struct ExprNode {
   bool has_div = false; // some term has a FloorDiv or a Mod among its factors
   uint16_t nesting = 0; // of a loop Var: more than that of every variable in its extent
   uint16_t depth = 0;   // nesting; a sum or product is as deep as its deepest part
+  uint32_t written = 1; // nodes when written out, shared ones each time; saturates
   int id = -1;          // of a Var
   int64_t constant = 0;
   int64_t lo = 0, hi = 0;

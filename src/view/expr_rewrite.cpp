@@ -6,6 +6,7 @@
 
 #include "lathe/error.hpp"
 #include "view/expr_node.hpp"
+#include "view/size.hpp"
 
 namespace lathe {
 namespace {
@@ -170,5 +171,7 @@ std::pair<Expr, Expr> separate(Expr e, const std::vector<Expr>& vars) {
   for (const Term& t : n->terms) (has_any(t.monomial, vars) ? second : first).terms.push(t);
   return {first.expr(), second.expr()};
 }
+
+uint32_t written_size(Expr e) { return e.node()->written; }
 
 } // namespace lathe

@@ -62,6 +62,11 @@ void set_atom(ExprNode* n) {
   n->factors = keep(std::span<const ExprNode* const>(std::initializer_list<const ExprNode*>{n}));
 }
 
+void add_written(ExprNode* n, const ExprNode* part) {
+  constexpr uint32_t kManyNodes = 1u << 30;
+  n->written = std::min(kManyNodes, n->written + part->written);
+}
+
 void scale_bounds(ExprNode* n, int64_t lo, int64_t hi) {
   const int64_t products[] = {bound_mul(n->lo, lo), bound_mul(n->lo, hi), bound_mul(n->hi, lo),
                               bound_mul(n->hi, hi)};
@@ -146,6 +151,7 @@ const ExprNode* intern_sum(std::span<const Term> terms, int64_t constant) {
         for (const Term& t : terms) {
           const ExprNode* m = t.monomial;
           parts.push(m);
+          add_written(n, m);
           n->has_mod |= m->has_mod, n->has_div |= m->has_div;
           const bool up = t.coefficient > 0;
           n->lo = bound_add(n->lo, bound_mul(up ? m->lo : m->hi, t.coefficient));
@@ -173,6 +179,7 @@ const ExprNode* intern_scaled(const ExprNode* monomial, int64_t coefficient) {
         scale_bounds(n, coefficient, coefficient);
         n->has_mod = monomial->has_mod, n->has_div = monomial->has_div;
         n->depth = monomial->depth;
+        add_written(n, monomial);
         n->vars = monomial->vars;
         return n;
       });
@@ -199,6 +206,7 @@ const ExprNode* intern_product(std::span<const ExprNode* const> factors) {
         n->lo = n->hi = 1;
         for (const ExprNode* f : factors) {
           scale_bounds(n, f->lo, f->hi);
+          add_written(n, f);
           n->has_mod |= f->has_mod, n->has_div |= f->has_div;
         }
         set_vars(n, factors);
@@ -228,6 +236,7 @@ const ExprNode* intern_binary(ExprKind kind, const ExprNode* a, const ExprNode* 
         set_binary_bounds(n, a, b);
         const ExprNode* parts[] = {a, b};
         set_vars(n, parts);
+        for (const ExprNode* part : parts) add_written(n, part);
         n->depth++;
         set_atom(n);
         return n;
