@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 #include <unordered_set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -118,16 +119,22 @@ Operand CFamily::value(const ast::ValueRef& root, const Chunk* chunk) {
     // A Where whose first choice is worked out only if some lane takes it.
     Operand condition = memo.at(v->sources[0].get());
     if (condition.comparison) condition.text = local(ops_.type_of(condition), condition.text);
+    // The block is written first: what it chooses may have more lanes than the condition and the other choice.
+    std::string before = std::exchange(text_, {});
+    ++indent_;
+    for (const ast::ValueRef& inner : detour->second->values) add_value(inner);
+    const Operand chosen = memo.at(v->sources[1].get());
+    const std::string block = std::exchange(text_, std::move(before));
+    --indent_;
     const Operand otherwise = memo.at(v->sources[2].get());
-    const int lanes = std::max(condition.lanes, otherwise.lanes);
+    const int lanes = std::max({condition.lanes, otherwise.lanes, chosen.lanes});
     Operand out = ops_.widen(otherwise, lanes, size_of(v->dtype));
     const std::string name = names_.fresh_value();
     add(fmt::format("{} {} = {};", ops_.type_of(out), name, out.text));
     out = {name, v->dtype, lanes, out.mask_bytes};
     add(fmt::format("if ({}) {{", ops_.any(condition)));
+    text_ += block;
     ++indent_;
-    for (const ast::ValueRef& inner : detour->second->values) add_value(inner);
-    const Operand chosen = memo.at(v->sources[1].get());
     add(fmt::format("{} = {};", name, ops_.apply(Op::Where, v->dtype, {condition, chosen, out}).text));
     --indent_;
     add("}");

@@ -167,12 +167,28 @@ Verdict reorder(Draft& draft, const Move& move) {
 }
 
 Verdict unroll(Draft& draft, const Move& move) {
+  // Of one statement, by all unrolled loops around it. The largest register tiles, unrolled along their sum,
+  // are half of that; compile time grows with it.
+  constexpr int64_t kMostCopies = 1024;
   const LoopSite site = find_loop(draft.body, move.names[0]);
   if (!site) return no_loop(move.names[0]);
   if (site.loop().kind != LoopKind::Serial) return not_serial(site.loop());
   if (site.loop().extent.hi() > 64) return fmt::format("{} has more than 64 iterations", move.names[0]);
   site.loop().kind = LoopKind::Unroll;
-  return {};
+  Verdict verdict;
+  for_each_store(draft.body, [&](Store&, const std::vector<For*>& loops) {
+    int64_t copies = 1;
+    bool inside = false;
+    for (const For* loop : loops) {
+      inside |= loop->var == site.loop().var;
+      if (loop->kind == LoopKind::Unroll) copies *= std::min(loop->extent.hi(), kMostCopies + 1);
+      copies = std::min(copies, kMostCopies + 1);
+    }
+    if (inside && copies > kMostCopies)
+      verdict =
+          fmt::format("a statement in {} would stand there more than {} times", move.names[0], kMostCopies);
+  });
+  return verdict;
 }
 
 namespace {

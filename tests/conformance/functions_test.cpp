@@ -201,3 +201,24 @@ TEST_CASE("functions at the edges") {
                     x[i], ": ", got[i], " for ", y[i]);
   }
 }
+
+TEST_CASE("a function of many steps, chosen by a condition that is the same for all elements") {
+  for (const std::string& device : present_devices())
+    for (const int64_t n : {2, 17, 64})
+      for (const bool takes : {false, true}) {
+        const Tensor x = Tensor::input("x", {n}), c = Tensor::input("c", {}, DType::Bool),
+                     other = Tensor::input("o", {}, DType::BF16);
+        const Executable run = compile({{"y", where(c, x.gelu(), other)}}, on(device));
+        const Tensor data = Tensor::randn({n}, 5).realise();
+        const auto got = run({{"x", data},
+                              {"c", Tensor::from(std::vector<bool>{takes}, {})},
+                              {"o", Tensor::full({}, 0.25f).cast(DType::BF16)}})
+                             .at("y")
+                             .to_vector<float>();
+        const auto in = data.to_vector<float>();
+        for (size_t k = 0; k < got.size(); ++k) {
+          const double want = takes ? 0.5 * in[k] * (1 + std::erf(in[k] / std::sqrt(2.0))) : 0.25;
+          CHECK_MESSAGE(std::abs(got[k] - want) <= 1e-6, device, " n ", n, " element ", k);
+        }
+      }
+}

@@ -16,6 +16,7 @@ lathe_test(conformance/export_test)
 # All 2^32 floats take an hour.
 lathe_test(conformance/functions_test)
 lathe_test(conformance/casts_test)
+lathe_test(conformance/long_chains_test)
 lathe_test(conformance/remainder_test)
 lathe_test(conformance/pow_test)
 lathe_test(conformance/extremes_test)
