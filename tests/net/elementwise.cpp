@@ -88,7 +88,8 @@ Cell through(const RealRow& row, DType d, Cell c) {
   if (!c.exact()) {
     const Real low = row.f(c.v - c.e), high = row.f(c.v + c.e);
     if (std::isnan(low) || std::isnan(high) || !std::isfinite(v)) return undecided();
-    if (c.v - c.e < 0 && c.v + c.e > 0 && (low > v) != (v > high) && low > high && row.slope == 0)
+    const bool between = std::min(low, high) <= v && v <= std::max(low, high);
+    if (c.v - c.e < 0 && c.v + c.e > 0 && (!between || low > high) && row.slope == 0)
       return undecided(); // a pole
     e = row.slope > 0 ? row.slope * c.e : std::max(std::fabs(high - v), std::fabs(v - low)) * 1.0001L;
     if (!(e < kInfinity)) return undecided();
