@@ -11,7 +11,6 @@
 #include "commands.hpp"
 #include "compile/measure.hpp"
 #include "lowered.hpp"
-#include "search/correction.hpp"
 #include "search/features.hpp"
 
 namespace lathe::bench {
@@ -148,15 +147,15 @@ int rank_command(const Options& options) {
     const pipeline::Measuring measuring = pipeline::make_measure(program, with);
     Walker walker(search::initial_plan(program), model, options.seed);
 
-    std::vector<search::Observation> observations;
+    double log_errors = 0; // |log(predicted / measured)|, summed over kernels
+    int kernels = 0;
     std::unordered_map<uint64_t, search::Measurement> known;
     search::Rejections rejected;
     const auto measured = [&](const search::KernelPlanRef& kernel) -> const search::Measurement& {
       if (auto it = known.find(kernel->hash); it != known.end()) return it->second;
       const search::Measurement m = measuring.measure(kernel, kTimeLimit);
       if (m.ok)
-        observations.push_back(
-            {search::cost_terms(kernel->kernel, model.target(), model.machine()), m.seconds});
+        log_errors += std::abs(std::log(model.seconds(kernel) / m.seconds)), ++kernels;
       else
         ++rejected[search::reason_of(m)];
       return known.emplace(kernel->hash, m).first->second;
@@ -185,7 +184,7 @@ int rank_command(const Options& options) {
       throw Error(ErrorKind::Device,
                   c.workload + ": no plan could be measured, expected a device that runs it");
     const Summary s = summarise(plans);
-    const search::CorrectionError error = search::leave_one_out(observations);
+    const double typical_error = std::exp(log_errors / std::max(1, kernels));
     if (options.json) {
       Json all = Json::array();
       for (const Ranked& p : plans) {
@@ -202,18 +201,17 @@ int rank_command(const Options& options) {
                       {"correlation", s.correlation},
                       {"best", s.best},
                       {"best_of_8", s.best_of_top},
-                      {"typical_error", error.without},
-                      {"typical_error_corrected", error.with},
+                      {"typical_error", typical_error},
                       {"rejected", rejected},
                       {"plans", all}});
       continue;
     }
     fmt::print("{} {}: {} plans, rank correlation {:.3f}; best of the model's {} first {}, best of all {} "
                "({:+.0f} %)\n"
-               "  typical error {:.2f}x; with a correction fitted to all others {:.2f}x ({} kernels)\n",
+               "  typical error {:.2f}x ({} kernels)\n",
                c.workload, to_string(c.shape), plans.size(), s.correlation, kTop, duration(s.best_of_top),
-               duration(s.best), 100 * (s.best_of_top / s.best - 1), error.without, error.with,
-               observations.size());
+               duration(s.best), 100 * (s.best_of_top / s.best - 1), typical_error,
+               kernels);
     for (const auto& [reason, count] : rejected) fmt::print("  rejected: {} {}\n", count, reason);
     std::fflush(stdout);
   }

@@ -39,7 +39,6 @@ Executable search_case(const Case& c, CompileOptions compile_with, const Options
   tune.seed = options.seed;
   tune.measure = !options.no_measure;
   tune.log = options.log;
-  tune.corrected = options.corrected;
   tune.stop = &cli::interrupted();
   tune.progress = [&](const TuneProgress& state) { progress.show(state); };
   compile_with.tune = &tune;

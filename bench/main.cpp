@@ -113,8 +113,6 @@ int main(int argc, char** argv) {
   add_device(tune, options);
   add_search(tune, options);
   tune.add_flag("--no-measure", options.no_measure, "rank by the cost model alone; deterministic for a seed");
-  tune.add_flag("--corrected", options.corrected,
-                "rank by the model with a correction fitted to what the database holds of this machine");
   tune.add_option("--replay", options.replay, "apply the best plan in this log, with no search");
 
   CLI::App& emit = add("emit", "print a program's source", emit_command);

@@ -25,7 +25,6 @@ struct Options {
   uint64_t seed = 1;
   std::string log, replay;
   bool no_measure = false;
-  bool corrected = false;          ///< tune: with the correction of the model fitted to the database
   std::string peers;               ///< empty: all that are available
   std::string python;              ///< compare: a virtual environment with further peers
   std::string joint_budget = "5s"; ///< joint: of each search

@@ -79,7 +79,6 @@ struct TuneOptions {
   std::string log{};                       ///< JSON lines are appended to this file; empty: none
   std::function<void(const TuneProgress&)> progress{};
   const std::atomic<bool>* stop = nullptr;  ///< once true, the search ends with the best so far; may be set by a signal handler
-  bool corrected = false;                  ///< rank by the model with a correction fitted to what the database holds of this machine
 };
 
 struct CompileOptions {

@@ -13,7 +13,6 @@
 #include "compile/program_cache.hpp"
 #include "compile/target.hpp"
 #include "lathe/error.hpp"
-#include "search/correction.hpp"
 #include "search/form_search.hpp"
 #include "search/shared_launches.hpp"
 #include "search/watch.hpp"
@@ -143,18 +142,9 @@ std::string label_of(const lower::Program& program) {
   return text.size() > kMost ? text.substr(0, kMost - 3) + "..." : text;
 }
 
-search::Correction stored_correction(const std::string& where, const search::CostModel& model) {
-  std::vector<search::Observation> observations;
-  std::lock_guard lock(database_mutex);
-  for (const auto& c : database().candidates(where))
-    observations.push_back(
-        {search::cost_terms(ast::parse(c.text), model.target(), model.machine()), c.seconds});
-  return search::fit_correction(observations);
-}
-
 /// `given`: the plan to start from instead of the untuned one; may be null.
 search::SearchResult tune(const ProgramRef& program, const CompileOptions& options,
-                          search::CostModel& plain_model, uint64_t hash, const std::string& where,
+                          search::CostModel& model, uint64_t hash, const std::string& where,
                           CheckedKernels& checked, const search::Plan* given) {
   const TuneOptions& tune = *options.tune;
   if (tune.beam < 1)
@@ -162,9 +152,7 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
   if (!(tune.budget_seconds > 0))
     throw Error(ErrorKind::Value,
                 fmt::format("tune: budget of {} seconds, expected more than 0", tune.budget_seconds));
-  const search::Target& target = plain_model.target();
-  search::CostModel model(target, plain_model.machine(),
-                          tune.corrected ? stored_correction(where, plain_model) : search::Correction{});
+  const search::Target& target = model.target();
   search::SearchOptions how;
   how.beam = tune.beam;
   how.seed = tune.seed;
@@ -191,8 +179,8 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
   // of it was found by searching graph and loops together, so a search of one after the other has to do
   // without.
   const search::SearchResult untuned =
-      given ? planned(*given, plain_model)
-            : by_the_model(program, fmt::format("{:016x} {}", hash, where), options, target, plain_model);
+      given ? planned(*given, model)
+            : by_the_model(program, fmt::format("{:016x} {}", hash, where), options, target, model);
   checked.expect_right(untuned.plan, kUntuned);
   if (!tune.staged) how.seeds.push_back(untuned.plan);
   std::optional<CandidateStore> store;
@@ -215,7 +203,7 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
     for (const auto& entry : entries)
       if (auto plan = try_moves(program, entry.moves, target)) how.seeds.push_back(std::move(*plan));
     if (own)
-      if (auto plan = try_moves(program, own->moves, target)) held = planned(std::move(*plan), plain_model);
+      if (auto plan = try_moves(program, own->moves, target)) held = planned(std::move(*plan), model);
     if (held) how.seeds.push_back(held->plan);
     if (held) checked.expect_right(held->plan, kHeld);
   }

@@ -440,23 +440,14 @@ Cost cost(const KernelPlan& kernel, const Target& target, const MachineProfile& 
   return out;
 }
 
-std::vector<double> cost_terms(const ast::Kernel& kernel, const Target& target,
-                               const MachineProfile& machine) {
-  const Terms terms = terms_of(kernel, {}, target, machine);
-  return {terms.begin(), terms.end()};
-}
-
 struct CostModel::State {
   Target target;
   MachineProfile machine;
-  Correction correction;
   std::mutex mutex;
   std::unordered_map<uint64_t, double> known;
 };
 
-CostModel::CostModel(Target target, MachineProfile machine, Correction correction)
-    : state_(std::make_unique<State>()) {
-  state_->correction = std::move(correction);
+CostModel::CostModel(Target target, MachineProfile machine) : state_(std::make_unique<State>()) {
   state_->target = std::move(target);
   state_->machine = std::move(machine);
 }
@@ -470,7 +461,6 @@ double CostModel::seconds(const KernelPlanRef& kernel) {
   const Terms terms = terms_of(kernel->kernel, kernel->is_constant, state_->target, state_->machine);
   double seconds = 0;
   for (double t : terms) seconds += t;
-  if (!state_->correction.weights.empty()) seconds *= state_->correction.factor({terms.begin(), terms.end()});
   std::lock_guard lock(state_->mutex);
   state_->known.emplace(kernel->hash, seconds);
   return seconds;

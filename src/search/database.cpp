@@ -43,8 +43,6 @@ constexpr const char* kStoreCandidate =
     " VALUES(?1, ?2, ?3, ?4, ?5, ?6, unixepoch())";
 constexpr const char* kCandidates =
     "SELECT kernel, seconds, error, text FROM candidates WHERE program = ?1 AND fingerprint = ?2";
-constexpr const char* kAllCandidates =
-    "SELECT kernel, seconds, error, text FROM candidates WHERE fingerprint = ?1 AND seconds > 0";
 
 /// What SQLite says when the file is not (or no longer) one of ours.
 struct Damage {
@@ -384,29 +382,16 @@ void Database::store_candidates(uint64_t program, const std::string& where,
   });
 }
 
-static std::vector<Database::Candidate> all_of(Statement& found) {
-  std::vector<Database::Candidate> out;
-  while (found.step())
-    out.push_back({static_cast<uint64_t>(found.integer(0)), found.number(1), found.text(2), found.text(3)});
-  return out;
-}
-
 std::vector<Database::Candidate> Database::candidates(uint64_t program, const std::string& where) {
   std::lock_guard lock(state_->mutex);
   return state_->read([&](const Connection& db) {
     Statement find(db, kCandidates);
     find.bind(1, static_cast<int64_t>(program));
     find.bind(2, where);
-    return all_of(find);
-  });
-}
-
-std::vector<Database::Candidate> Database::candidates(const std::string& where) {
-  std::lock_guard lock(state_->mutex);
-  return state_->read([&](const Connection& db) {
-    Statement find(db, kAllCandidates);
-    find.bind(1, where);
-    return all_of(find);
+    std::vector<Candidate> out;
+    while (find.step())
+      out.push_back({static_cast<uint64_t>(find.integer(0)), find.number(1), find.text(2), find.text(3)});
+    return out;
   });
 }
 

@@ -29,20 +29,10 @@ Cost cost(const KernelPlan& kernel, const Target& target, const MachineProfile& 
 /// No schedule of the kernel takes less: its arithmetic at the machine's peak, its parameters moved once.
 double lower_bound(const ast::Kernel& kernel, const Target& target, const MachineProfile& machine);
 
-/// Seconds as they were measured, by a kernel's terms: a ridge regression on their shares. Without weights:
-/// none.
-struct Correction {
-  std::vector<double> weights; // of the terms in a fixed order, and of one more that is always 1
-  /// The factor by which the sum of the terms is wrong.
-  double factor(const std::vector<double>& terms) const;
-};
-/// All terms of the cost in a fixed order, zeros included.
-std::vector<double> cost_terms(const ast::Kernel& kernel, const Target& target,
-                               const MachineProfile& machine);
 /// Sum over kernels, memoised by structural hash.
 class CostModel {
 public:
-  CostModel(Target target, MachineProfile machine, Correction correction = {});
+  CostModel(Target target, MachineProfile machine);
   ~CostModel();
   double seconds(const KernelPlanRef& kernel);
   double seconds(const Plan& plan);
@@ -169,8 +159,6 @@ public:
   };
   void store_candidates(uint64_t program, const std::string& where, const std::vector<Candidate>& candidates);
   std::vector<Candidate> candidates(uint64_t program, const std::string& where);
-  /// Of all programs, those that were not rejected.
-  std::vector<Candidate> candidates(const std::string& where);
   int64_t candidate_count();
 
   /// Removes the schedules and candidates of every `where` that doesn't begin with this, and those made

@@ -44,7 +44,7 @@ const std::map<std::string, std::string> kFolder = {{"lathe", "include/lathe"},
 const std::vector<std::pair<std::regex, std::regex>> kThirdParty = {
     {std::regex("(llvm|llvm-c)/.*"), std::regex("src/(render|runtime)/llvm.*")},
     {std::regex("CL/.*"), std::regex("src/runtime/opencl.*")},
-    {std::regex("Eigen/.*"), std::regex("src/search/correction\\.cpp|bench/.*")},
+    {std::regex("Eigen/.*"), std::regex("bench/.*")},
     {std::regex("sqlite3.*"), std::regex("src/search/database.*")},
     {std::regex(".*\\.pb\\.h|google/protobuf/.*"), std::regex("src/onnx/.*")},
 };
