@@ -143,9 +143,9 @@ std::string label_of(const lower::Program& program) {
 }
 
 /// `given`: the plan to start from instead of the untuned one; may be null.
-search::SearchResult tune(const ProgramRef& program, const CompileOptions& options,
-                          search::CostModel& model, uint64_t hash, const std::string& where,
-                          CheckedKernels& checked, const search::Plan* given) {
+search::SearchResult tune(const ProgramRef& program, const CompileOptions& options, search::CostModel& model,
+                          uint64_t hash, const std::string& where, CheckedKernels& checked,
+                          const search::Plan* given) {
   const TuneOptions& tune = *options.tune;
   if (tune.beam < 1)
     throw Error(ErrorKind::Value, fmt::format("tune: beam = {}, expected at least 1", tune.beam));
