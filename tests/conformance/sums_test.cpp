@@ -154,3 +154,17 @@ TEST_CASE("norms of very large and very small values") {
   const Tensor same = Tensor::full({1, 8}, 1e30f).contiguous().realise();
   for (const float v : same.layer_norm({1}).to_vector<float>()) CHECK(std::fabs(v) < 1e-2);
 }
+
+TEST_CASE("rows of two integers, summed as a whole") {
+  for (const std::string& device : present_devices())
+    for (const int64_t rows : {5, 16, 17, 19, 33}) {
+      std::vector<int32_t> values(static_cast<size_t>(rows) * 2);
+      int32_t want = 0;
+      for (size_t k = 0; k < values.size(); ++k) want += values[k] = static_cast<int32_t>(k * 7 % 13);
+      const Tensor x = Tensor::input("x", {rows, 2}, DType::I32);
+      const NamedTensors inputs{{"x", Tensor::from(values, {rows, 2})}};
+      CAPTURE(device);
+      CAPTURE(rows);
+      CHECK(run_on<int32_t>(device, einsum("ij->", {x}), inputs) == std::vector<int32_t>{want});
+    }
+}
