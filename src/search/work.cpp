@@ -260,7 +260,7 @@ private:
   }
 
   /// Quotients and remainders that change from one iteration of the body to the next.
-  /// Of what a load's index and guards are made of; a part that occurs again is computed once.
+  /// A part that occurs twice in one load's index is computed once, and counts once.
   void count_divisions(Expr e) {
     if (e.is_const() || e.is_var() || std::find(seen_.begin(), seen_.end(), e) != seen_.end()) return;
     seen_.push_back(e);
