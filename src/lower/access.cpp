@@ -60,10 +60,7 @@ std::vector<graph::NodeRef> with_short_indices(const std::vector<graph::NodeRef>
     for (size_t d = 0; d < view->shape.size(); ++d)
       index.push_back(loop_var(static_cast<int>(d), fmt::format("i{}", d), view->shape[d]));
     const Element element = resolve(view, std::move(index));
-    uint32_t size = 0;
-    for (const std::vector<Expr>& part : {element.index, element.guards})
-      for (const Expr e : part) size += std::min(written_size(e), kLongestIndex + 1);
-    return size > kLongestIndex;
+    return is_too_long(element.index, element.guards);
   };
   return graph::rebuild(nodes, [&](const graph::NodeRef&, graph::NodeRef node) {
     // One view is as long as it is: only what stacks add can be cut off.

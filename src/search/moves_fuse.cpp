@@ -85,14 +85,8 @@ ValueRef guarded(const ValueRef& v, const std::vector<Expr>& guards) {
               {index_value(condition, DType::Bool), inner, constant(Scalar::zero(v->dtype))});
 }
 
-uint32_t written_size(const std::vector<Expr>& all) {
-  uint32_t size = 0;
-  for (Expr e : all) size += std::min(lathe::written_size(e), kLongestIndex + 1);
-  return size;
-}
-
 Verdict index_fault(const LoadAttr& attr) {
-  if (written_size(attr.index) + written_size(attr.guards) <= kLongestIndex) return {};
+  if (!is_too_long(attr.index, attr.guards)) return {};
   return fmt::format("the index into {} grows too long", attr.buffer->name);
 }
 

@@ -167,8 +167,8 @@ Verdict reorder(Draft& draft, const Move& move) {
 }
 
 Verdict unroll(Draft& draft, const Move& move) {
-  // Of one statement, by all unrolled loops around it. The largest register tiles, unrolled along their sum,
-  // are half of that; compile time grows with it.
+  // Of one statement, by all unrolled loops around it: twice the instructions that suggest_unroll proposes at
+  // most. Compile time grows with the copies.
   constexpr int64_t kMostCopies = 1024;
   const LoopSite site = find_loop(draft.body, move.names[0]);
   if (!site) return no_loop(move.names[0]);

@@ -174,4 +174,11 @@ std::pair<Expr, Expr> separate(Expr e, const std::vector<Expr>& vars) {
 
 uint32_t written_size(Expr e) { return e.node()->written; }
 
+bool is_too_long(const std::vector<Expr>& index, const std::vector<Expr>& guards) {
+  uint64_t size = 0;
+  for (const Expr e : index) size += written_size(e);
+  for (const Expr e : guards) size += written_size(e);
+  return size > kLongestIndex;
+}
+
 } // namespace lathe

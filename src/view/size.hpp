@@ -2,6 +2,7 @@
 // walk.
 #pragma once
 #include <cstdint>
+#include <vector>
 
 #include "lathe/expr.hpp"
 
@@ -14,5 +15,7 @@ inline constexpr uint32_t kLongestIndex = 256;
 /// Its constants, variables and operations when it is written out, shared parts as often as they occur.
 /// Saturates at 2^30.
 uint32_t written_size(Expr e);
+/// Whether an access's index and guards together are longer than kLongestIndex.
+bool is_too_long(const std::vector<Expr>& index, const std::vector<Expr>& guards);
 
 } // namespace lathe
