@@ -63,13 +63,18 @@ struct LoadAttr {
   int64_t ahead = 0;
 };
 
+/// Of a Mul that several ops read: each must see the same number, so none of them makes an Fma of it.
+struct Rounded {
+  bool operator==(const Rounded&) const = default;
+};
+
 /// Op is Const (Scalar), Index (Expr as a number of `dtype`; comparison Exprs may have dtype bool), Load,
 /// Gather, or any elementwise op of the table.
 struct Value : Interned<Value> {
   Op op;
   DType dtype;
   std::vector<ValueRef> sources;
-  std::variant<std::monostate, Scalar, Expr, LoadAttr> attr;
+  std::variant<std::monostate, Scalar, Expr, LoadAttr, Rounded> attr;
 
   size_t hash_value() const;
   bool equal(const Value&) const; // buffers compare by pointer
@@ -84,6 +89,8 @@ ValueRef gather(BufferRef buffer, ValueRef flat_index, std::vector<Expr> guards 
 ValueRef make(Op op, DType dtype, std::vector<ValueRef> sources);
 /// As make, but exactly this node: nothing is folded.
 ValueRef make_exact(Op op, DType dtype, std::vector<ValueRef> sources);
+/// `product` as a value that is never made part of an Fma. What is no product of floats stays as it is.
+ValueRef rounded(const ValueRef& product);
 inline ValueRef make(Op op, DType dtype, ValueRef a) {
   return make(op, dtype, std::vector<ValueRef>{std::move(a)});
 }

@@ -58,6 +58,7 @@ private:
     uint64_t h = mix(static_cast<uint64_t>(v.op) + 1, static_cast<uint64_t>(v.dtype));
     for (const ValueRef& source : v.sources) h = mix(h, *values_.find(source.get()));
     return std::visit(Overload{[&](std::monostate) { return h; },
+                               [&](Rounded) { return mix(h, 1); },
                                [&](const Scalar& scalar) { return mix(h, scalar.bits()); },
                                [&](const Expr& e) { return mix(h, exprs_(e)); },
                                [&](const LoadAttr& load) {

@@ -413,6 +413,7 @@ private:
       if (!to) fail(fmt::format("unknown function '{}'", name));
       return make_exact(op, *to, std::move(sources));
     }
+    if (name == "rounded" && sources.size() == 1) return rounded(sources[0]);
     auto it = functions().find(name);
     if (it == functions().end()) fail(fmt::format("unknown function '{}'", name));
     return apply(it->second, std::move(sources));

@@ -78,6 +78,12 @@ public:
   std::string text(const ValueRef& v, int level) const {
     if (!v) return "<null>";
     if (auto it = names_.find(v.get()); it != names_.end()) return it->second;
+    if (std::holds_alternative<Rounded>(v->attr)) return fmt::format("rounded({})", op_text(v, 0));
+    return op_text(v, level);
+  }
+
+private:
+  std::string op_text(const ValueRef& v, int level) const {
     switch (v->op) {
     case Op::Const: return fmt::format("{}:{}", to_string(std::get<Scalar>(v->attr)), to_string(v->dtype));
     case Op::Index: return fmt::format("{}({})", to_string(v->dtype), to_string(std::get<Expr>(v->attr)));
@@ -107,7 +113,6 @@ public:
     return fmt::format("{}({})", lower_case(to_string(v->op)), arguments);
   }
 
-private:
   std::unordered_map<const Value*, int> depth_;
   std::unordered_map<const Value*, std::string> names_;
 };

@@ -115,7 +115,9 @@ private:
       sources.push_back(rebuilt(source));
       changed |= sources.back() != source;
     }
-    return changed ? make(v->op, v->dtype, std::move(sources)) : v;
+    if (!changed) return v;
+    ValueRef made = make(v->op, v->dtype, std::move(sources));
+    return std::holds_alternative<Rounded>(v->attr) ? rounded(made) : made;
   }
 
   void forget() {

@@ -18,6 +18,7 @@ size_t Value::hash_value() const {
   for (const ValueRef& source : sources) h = mix(h, source.hash());
   if (const auto* scalar = std::get_if<Scalar>(&attr)) return mix(h, scalar->bits());
   if (const auto* expr = std::get_if<Expr>(&attr)) return mix(h, expr->hash());
+  if (std::holds_alternative<Rounded>(attr)) return mix(h, 1);
   if (const auto* load = std::get_if<LoadAttr>(&attr)) {
     h = mix(h, static_cast<uint64_t>(load->buffer->id));
     for (Expr e : load->index) h = mix(h, e.hash());
@@ -147,6 +148,13 @@ ValueRef gather(BufferRef buffer, ValueRef flat_index, std::vector<Expr> guards)
   if (!tidy_guards(guards, kept)) return constant(Scalar::zero(dtype));
   return node(Op::Gather, dtype, {std::move(flat_index)},
               LoadAttr{std::move(buffer), {}, std::move(kept), 0});
+}
+
+ValueRef rounded(const ValueRef& product) {
+  if (!is_float(product->dtype)) return product;
+  if (product->op == Op::Mul) return node(Op::Mul, product->dtype, product->sources, Rounded{});
+  if (product->op == Op::Neg) return make(Op::Neg, product->dtype, rounded(product->sources[0]));
+  return product;
 }
 
 ValueRef make_exact(Op op, DType dtype, std::vector<ValueRef> sources) {

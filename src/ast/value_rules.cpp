@@ -24,9 +24,12 @@ bool inner_widens(const ValueRef& root, const Match& match) {
   return widens(match['a']->dtype, root->sources[0]->dtype);
 }
 
-/// f16 and bf16 are rounded after every op, so that only these may be fused.
-bool fusable(const ValueRef& root, const Match&) {
-  return root->dtype == DType::F32 || root->dtype == DType::F64;
+/// f16 and bf16 are rounded after every op, so that only f32 and f64 may be fused; and no product is that
+/// other ops read too.
+bool fusable(const ValueRef& root, const Match& match) {
+  if (root->dtype != DType::F32 && root->dtype != DType::F64) return false;
+  const ValueRef& product = root->sources[0] == match['c'] ? root->sources[1] : root->sources[0];
+  return !std::holds_alternative<Rounded>(product->attr);
 }
 
 bool is_minus_zero(const ValueRef&, const Match& match) {

@@ -254,7 +254,7 @@ private:
 
   std::string build_file() const {
     auto values = values_;
-    values["flags"] = "-O3 -fno-tree-vectorize -ffp-contract=off -fno-math-errno -fno-trapping-math";
+    values["flags"] = "-O3 -ffp-contract=off -fno-math-errno -fno-trapping-math";
     values["native"] = "-march=native";
     values["threads"] =
         parallel() ? fmt::format("set(THREADS_PREFER_PTHREAD_FLAG ON)\nfind_package(Threads REQUIRED)\n"

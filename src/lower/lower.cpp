@@ -36,6 +36,7 @@ public:
     for (const NodeRef& value : with_short_indices(values_of(outputs))) roots.push_back(root_of(value));
     const std::vector<NodeRef> order = graph::topological_order(roots);
     collect_shape_vars(order);
+    count_reads(order, roots);
     program_.stages.reserve(order.size());
     stage_of_.reserve(order.size());
     for (const NodeRef& node : order) {
@@ -122,6 +123,18 @@ private:
     program_.shape_vars = std::move(vars);
   }
 
+  void count_reads(const std::vector<NodeRef>& order, const std::vector<NodeRef>& roots) {
+    for (const NodeRef& root : roots) ++read_count_[root.get()];
+    for (const NodeRef& node : order) {
+      if (node->op == Op::View) continue;
+      for (const NodeRef& source : node->sources) {
+        const Node* read = source.get();
+        while (read->op == Op::View) read = read->sources[0].get();
+        ++read_count_[read];
+      }
+    }
+  }
+
   void add_input(const NodeRef& node) {
     const auto& attr = std::get<graph::InputAttr>(node->attr);
     if (!attr.name.empty() && !declared_.insert(attr.name).second)
@@ -158,6 +171,7 @@ private:
     reads_.push_back(found->second);
     return program_.stages[static_cast<size_t>(found->second)].buffer;
   }
+  bool is_shared(const Node& node) const override { return read_count_.at(&node) > 1; }
   Expr make_loop(const std::string& name, Expr extent) override {
     return loop_var(next_loop_++, name, extent);
   }
@@ -165,6 +179,7 @@ private:
   Program program_;
   std::unordered_map<const Node*, int> stage_of_;
   std::unordered_map<const Node*, size_t> input_of_;
+  std::unordered_map<const Node*, int> read_count_; // by ops and outputs, through any views
   std::vector<NodeRef> aliased_; // Gathers that were remade: kept alive while their addresses are keys
   std::unordered_set<std::string> names_, declared_;
   std::vector<int> reads_;

@@ -104,7 +104,10 @@ public:
       std::vector<ValueRef> args;
       for (const graph::NodeRef& source : node.sources)
         args.push_back(element(source, loops.index, context_));
-      return store(loops, elementwise(node.op, node.dtype, std::move(args)));
+      ast::ValueRef value = elementwise(node.op, node.dtype, std::move(args));
+      // Where moves compute a product again for each of its readers, all must still see the same number: in
+      // x - max(x) the largest element gives 0, not its rounding error.
+      return store(loops, node.op == Op::Mul && context_.is_shared(node) ? ast::rounded(value) : value);
     }
     }
   }

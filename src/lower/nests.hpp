@@ -12,6 +12,8 @@ public:
   virtual ~StageContext() = default;
   /// The buffer that holds `node`: an Input's or an earlier stage's. Reading it is noted.
   virtual ast::BufferRef read(const graph::NodeRef& node) = 0;
+  /// Whether it is read in several places, or is an output and read.
+  virtual bool is_shared(const graph::Node& node) const = 0;
   virtual Expr make_loop(const std::string& name, Expr extent) = 0;
 };
 

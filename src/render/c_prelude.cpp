@@ -26,8 +26,9 @@ constexpr const char* kHead = R"(#include <stdint.h>
 #pragma GCC diagnostic ignored "-Wunused-but-set-variable"
 #if defined(__OPTIMIZE__)
 /* The loops are as they should be. Else short ones around a register tile are unrolled, and what one iteration loads is
-   kept for the next, till the tile no longer fits in registers. */
-#pragma GCC optimize("O2", "no-predictive-commoning")
+   kept for the next, till the tile no longer fits in registers. The vectors are written out; GCC 12 with AVX-512 makes
+   wrong sums of eight that run over interleaved elements. */
+#pragma GCC optimize("O2", "no-predictive-commoning", "no-tree-vectorize")
 #endif
 #if defined(__x86_64__)
 /* An older GCC takes a new processor for its predecessor. One with halves of vectors is thought to load a vector

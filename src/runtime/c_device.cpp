@@ -55,10 +55,7 @@ std::vector<std::string> compiler_flags(const CompileFlags& flags) {
                                     "-ffp-contract=off", // a kernel says where it fuses
                                     "-fno-math-errno",
                                     "-fno-trapping-math",
-                                    "-fno-strict-aliasing", // memory is reused between dtypes
-                                    // Vectors are written out. Of eight running sums over interleaved elements
-                                    // GCC 12 makes wrong ones.
-                                    "-fno-tree-vectorize"};
+                                    "-fno-strict-aliasing"}; // memory is reused between dtypes
 #if defined(__x86_64__)
   words.push_back("-march=" + flags.cpu);
   if (vector_bytes(flags.cpu) == 64) words.push_back("-mprefer-vector-width=512");

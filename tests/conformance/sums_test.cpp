@@ -1,6 +1,7 @@
-// Quotients, long sums and norms keep the digits that docs/numbers.md promises, on every device.
+// Quotients, products, long sums and norms keep the digits that docs/numbers.md promises, on every device.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -54,6 +55,39 @@ TEST_CASE("a quotient is rounded once") {
     const Tensor b = Tensor::input("b", {256}, DType::U8);
     const auto shares = run_on<double>(device, b / 255.0, {{"b", Tensor::from(bytes)}});
     for (int k = 0; k < 256; ++k) CHECK(shares[k] == k / 255.0);
+  }
+}
+
+namespace {
+
+/// `values` times one more than a third, so that every product is rounded.
+template <class T> void check_shared_products(const std::string& device, DType dtype) {
+  std::vector<T> values;
+  for (int k = 0; k < 37; ++k) values.push_back(static_cast<T>(3e8 + k * 1.7e7 + 1.0 / 3));
+  const Tensor x = Tensor::input("x", {37}, dtype), s = Tensor::input("s", {}, dtype);
+  const NamedTensors inputs{{"x", Tensor::from(values)}, {"s", Tensor::full({}, static_cast<T>(4.0 / 3))}};
+  CAPTURE(device);
+  CAPTURE(to_string(dtype));
+  for (const Tensor& product : {x * s, -x * s, x.reshape({37, 1}).matmul(s.reshape({1, 1})).reshape({37})}) {
+    const auto from_max = run_on<T>(device, product.max() - product, inputs);
+    CHECK(*std::min_element(from_max.begin(), from_max.end()) == 0);
+    CHECK(run_on<T>(device, product.logsumexp({0}), inputs) == run_on<T>(device, product.max(), inputs));
+    const auto shares = run_on<T>(device, product.softmax(0), inputs);
+    CHECK(*std::max_element(shares.begin(), shares.end()) == 1);
+    for (const T v : run_on<T>(device, product - product.contiguous(), inputs)) CHECK(v == 0);
+  }
+  const Tensor product = x * s;
+  const auto both = compile({{"p", product}, {"d", product - 1}}, on(device))(inputs);
+  const auto p = both.at("p").to_vector<T>(), d = both.at("d").to_vector<T>();
+  for (size_t k = 0; k < p.size(); ++k) CHECK(d[k] == p[k] - 1);
+}
+
+} // namespace
+
+TEST_CASE("a product that is read twice is one number") {
+  for (const std::string& device : present_devices()) {
+    check_shared_products<float>(device, DType::F32);
+    check_shared_products<double>(device, DType::F64);
   }
 }
 

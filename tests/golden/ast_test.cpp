@@ -42,6 +42,14 @@ TEST_CASE("kernels print as they were written") {
   }
 }
 )");
+  round_trip(R"(kernel products(a: f32[8] in, b: f32[8] out, c: f32[8] out) {
+  for i in 8 {
+    let %1 = a[i]
+    b[i] = rounded(%1 * (%1 + 1:f32)) - %1
+    c[i] = fma(rounded(a[i] * 3:f32), 2:f32, 1:f32)
+  }
+}
+)");
   round_trip(R"(kernel tiles(a: f32[127] in, b: f32[127] out) {
   for o in 4 {
     for i in min(32, 127 - o*32) {
