@@ -119,7 +119,8 @@ Operand CFamily::value(const ast::ValueRef& root, const Chunk* chunk) {
     // A Where whose first choice is worked out only if some lane takes it.
     Operand condition = memo.at(v->sources[0].get());
     if (condition.comparison) condition.text = local(ops_.type_of(condition), condition.text);
-    // The block is written first: what it chooses may have more lanes than the condition and the other choice.
+    // The block is written first: what it chooses may have more lanes or a wider mask than the condition and
+    // the other choice.
     std::string before = std::exchange(text_, {});
     ++indent_;
     for (const ast::ValueRef& inner : detour->second->values) add_value(inner);
@@ -128,7 +129,8 @@ Operand CFamily::value(const ast::ValueRef& root, const Chunk* chunk) {
     --indent_;
     const Operand otherwise = memo.at(v->sources[2].get());
     const int lanes = std::max({condition.lanes, otherwise.lanes, chosen.lanes});
-    Operand out = ops_.widen(otherwise, lanes, size_of(v->dtype));
+    const int mask_bytes = std::max({condition.mask_bytes, otherwise.mask_bytes, chosen.mask_bytes});
+    Operand out = ops_.widen(otherwise, lanes, mask_bytes);
     const std::string name = names_.fresh_value();
     add(fmt::format("{} {} = {};", ops_.type_of(out), name, out.text));
     out = {name, v->dtype, lanes, out.mask_bytes};

@@ -222,3 +222,21 @@ TEST_CASE("a function of many steps, chosen by a condition that is the same for 
         }
       }
 }
+
+TEST_CASE("comparisons of a function of many steps, beside other elements") {
+  for (const std::string& device : present_devices())
+    for (const DType dtype : {DType::F32, DType::F64, DType::F16})
+      for (const int64_t n : {1, 2, 17}) {
+        const Tensor x = Tensor::input("x", {n}, dtype), more = Tensor::input("m", {3}, DType::Bool);
+        const Executable run = compile({{"y", concat({x.tan() == 0, more}, 0)}}, on(device));
+        const Tensor zeros = Tensor::zeros({n}, dtype);
+        const auto got = run({{"x", zeros}, {"m", Tensor::from(std::vector<bool>{true, false, true}, {3})}})
+                             .at("y")
+                             .to_vector<uint8_t>();
+        std::vector<uint8_t> want(static_cast<size_t>(n) + 3, 1);
+        want[want.size() - 2] = 0;
+        CAPTURE(device);
+        CAPTURE(n);
+        CHECK(got == want);
+      }
+}
