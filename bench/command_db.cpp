@@ -7,8 +7,9 @@
 #include <iostream>
 
 #include "commands.hpp"
-#include "search/log.hpp"
-#include "search/search.hpp"
+#include "search/moves/move.hpp"
+#include "search/store/database.hpp"
+#include "search/store/log.hpp"
 
 namespace lathe::bench {
 

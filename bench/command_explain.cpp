@@ -6,8 +6,11 @@
 #include <fstream>
 
 #include "commands.hpp"
-#include "compile/measure.hpp"
+#include "compile/front/target.hpp"
+#include "compile/measure/measure.hpp"
 #include "lowered.hpp"
+#include "search/cost/cost.hpp"
+#include "search/machine/profile.hpp"
 
 namespace lathe::bench {
 

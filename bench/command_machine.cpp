@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "commands.hpp"
-#include "search/measure_machine.hpp"
+#include "search/machine/measure_machine.hpp"
 
 namespace lathe::bench {
 

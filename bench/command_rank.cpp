@@ -9,9 +9,13 @@
 #include <unordered_set>
 
 #include "commands.hpp"
-#include "compile/measure.hpp"
+#include "compile/front/target.hpp"
+#include "compile/measure/measure.hpp"
 #include "lowered.hpp"
-#include "search/features.hpp"
+#include "search/beam/measurement.hpp"
+#include "search/cost/cost.hpp"
+#include "search/cost/features.hpp"
+#include "search/suggest/suggest.hpp"
 
 namespace lathe::bench {
 

@@ -8,7 +8,8 @@
 #include "cli/progress.hpp"
 #include "commands.hpp"
 #include "lowered.hpp"
-#include "search/log.hpp"
+#include "search/store/database.hpp"
+#include "search/store/log.hpp"
 #include "timing.hpp"
 
 namespace lathe::bench {

@@ -1,4 +1,5 @@
 #include "compiled.hpp"
+#include "search/machine/profile.hpp"
 
 #include <algorithm>
 #include <limits>

@@ -1,6 +1,7 @@
 // A machine to lower for, for the commands that look into the search itself.
 #pragma once
-#include "compile/pipeline.hpp"
+#include "compile/front/front.hpp"
+#include "search/machine/target.hpp"
 
 namespace lathe::bench {
 

@@ -6,7 +6,8 @@
 
 #include "commands.hpp"
 #include "digits.hpp"
-#include "search/profile.hpp"
+#include "search/machine/profile.hpp"
+#include "search/moves/move.hpp"
 
 using namespace lathe::bench;
 

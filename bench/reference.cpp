@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "compile/tolerance.hpp"
+#include "compile/measure/tolerance.hpp"
 
 namespace lathe::bench {
 

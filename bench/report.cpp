@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "search/search.hpp"
 
 namespace lathe::bench {
 

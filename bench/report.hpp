@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/duration.hpp"
-#include "search/search.hpp"
+#include "search/machine/profile.hpp"
 #include "workloads.hpp"
 
 namespace lathe::bench {

@@ -9,7 +9,7 @@ if(CMAKE_SCRIPT_MODE_FILE)
   endforeach()
   string(SHA256 all "${hashes}")
   string(SUBSTRING ${all} 0 16 all)
-  file(WRITE ${OUT} "#include \"compile/program_cache.hpp\"\n\n"
+  file(WRITE ${OUT} "#include \"compile/run/program_cache.hpp\"\n\n"
                     "const char* lathe::pipeline::search_sources() { return \"${all}\"; }\n")
   return()
 endif()

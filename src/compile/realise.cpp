@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
-#include "compile/assemble.hpp"
-#include "compile/executable_impl.hpp"
+#include "compile/front/front.hpp"
+#include "compile/run/assemble.hpp"
+#include "compile/run/executable_impl.hpp"
+#include "compile/schedule.hpp"
 
 namespace lathe::pipeline {
 namespace {
@@ -15,8 +17,9 @@ std::vector<StorageRef> realise(const std::vector<graph::NodeRef>& nodes) {
   CompileOptions options;
   options.device = default_device();
   options.winograd = 0; // run once: nothing would pay for the weights' transform
-  auto program = std::make_shared<const lower::Program>(lower::lower(simplify(named)));
-  const Executable executable = build(schedule(program, options).plan, options);
+  // Not folded: that realises tensors.
+  const Front front = take_in(named, {.folds = false, .takes_moved = false});
+  const Executable executable = build(schedule(front.lowered(), options).plan, options);
 
   std::vector<StorageRef> values;
   std::map<std::string, void*> outputs;

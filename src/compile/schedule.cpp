@@ -1,21 +1,28 @@
 // How a program gets its plan: exactly the moves asked for, the database, or search.
+#include "compile/schedule.hpp"
+
 #include <map>
 #include <mutex>
 #include <unordered_map>
 
 #include <fmt/format.h>
 
-#include "compile/assemble.hpp"
-#include "compile/checked_kernels.hpp"
-#include "compile/compare_plans.hpp"
-#include "compile/kernel_order.hpp"
-#include "compile/measure.hpp"
-#include "compile/program_cache.hpp"
-#include "compile/target.hpp"
+#include "compile/front/target.hpp"
+#include "compile/measure/checked_kernels.hpp"
+#include "compile/measure/compare_plans.hpp"
+#include "compile/measure/measure.hpp"
+#include "compile/run/assemble.hpp"
+#include "compile/run/kernel_order.hpp"
+#include "compile/run/program_cache.hpp"
 #include "lathe/error.hpp"
-#include "search/form_search.hpp"
-#include "search/shared_launches.hpp"
-#include "search/watch.hpp"
+#include "search/beam/form_search.hpp"
+#include "search/beam/measurement.hpp"
+#include "search/beam/search.hpp"
+#include "search/beam/shared_launches.hpp"
+#include "search/beam/watch.hpp"
+#include "search/cost/cost.hpp"
+#include "search/machine/target.hpp"
+#include "search/store/database.hpp"
 
 namespace lathe::pipeline {
 namespace {

@@ -4,6 +4,7 @@
 
 #include <sqlite3.h>
 
+#include "search/store/database.hpp"
 #include "support/search_programs.hpp"
 
 using namespace lathe;

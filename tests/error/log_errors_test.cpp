@@ -1,7 +1,7 @@
 // Damaged log files: bad lines are reported by number with a typed error, the valid ones are kept.
 #include <doctest/doctest.h>
 
-#include "search/log.hpp"
+#include "search/store/log.hpp"
 #include "support/search_programs.hpp"
 
 using namespace lathe;

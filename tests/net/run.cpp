@@ -2,10 +2,15 @@
 #include <cstring>
 #include <set>
 
-#include "compile/pipeline.hpp"
+#include "compile/front/front.hpp"
+#include "compile/front/target.hpp"
+#include "compile/run/assemble.hpp"
+#include "lathe/executable.hpp"
+#include "lower/program.hpp"
 #include "net/program.hpp"
 #include "net/rows.hpp"
-#include "search/move.hpp"
+#include "search/machine/target.hpp"
+#include "search/moves/move.hpp"
 #include "support/walk.hpp"
 
 namespace lathe::net {
@@ -38,12 +43,8 @@ Executable compiled(const NamedTensors& outputs, const RunOptions& options) {
   how.use_database = false;
   how.winograd = 0; // rounds by its own rules
   if (!options.walk) return compile(outputs, how);
-  std::shared_ptr<const lower::Program> program;
-  try {
-    program = pipeline::lowered(outputs);
-  } catch (const Error&) { // there are constants and views only, or compile() throws it as well
-    return compile(outputs, how);
-  }
+  const std::shared_ptr<const lower::Program> program = pipeline::lowered(outputs);
+  if (program->stages.empty()) return compile(outputs, how); // there are constants and views only
   const search::Target target = pipeline::target_for(how, *program);
   test::Walker walker(options.walk, target);
   return pipeline::build(walker.walk(search::initial_plan(program), kAttempts), how);

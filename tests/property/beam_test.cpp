@@ -2,7 +2,10 @@
 // on the canonical kernels.
 #include <doctest/doctest.h>
 
-#include "search/features.hpp"
+#include "search/beam/search.hpp"
+#include "search/cost/cost.hpp"
+#include "search/cost/features.hpp"
+#include "search/suggest/suggest.hpp"
 #include "support/programs.hpp"
 #include "support/run_plan.hpp"
 #include "support/search_programs.hpp"

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "graph/tensor_impl.hpp"
-#include "search/suggest.hpp"
+#include "search/suggest/suggest.hpp"
 #include "support/programs.hpp"
 #include "support/run_plan.hpp"
 #include "support/walk.hpp"

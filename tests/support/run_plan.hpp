@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "ast/prepare.hpp"
-#include "compile/tolerance.hpp"
+#include "compile/measure/tolerance.hpp"
 #include "lathe/executable.hpp"
 #include "runtime/device.hpp"
-#include "search/move.hpp"
+#include "search/moves/move.hpp"
 
 namespace lathe::test {
 

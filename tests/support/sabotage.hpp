@@ -3,7 +3,7 @@
 #pragma once
 #include <memory>
 
-#include "search/move.hpp"
+#include "search/moves/move.hpp"
 
 namespace lathe::test {
 

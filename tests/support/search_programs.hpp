@@ -4,7 +4,10 @@
 
 #include "graph/tensor_impl.hpp"
 #include "lathe/lathe.hpp"
-#include "search/search.hpp"
+#include "search/beam/search.hpp"
+#include "search/cost/cost.hpp"
+#include "search/machine/profile.hpp"
+#include "search/moves/move.hpp"
 #include "support/files.hpp"
 
 namespace lathe::test {

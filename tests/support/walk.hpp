@@ -7,7 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "search/move.hpp"
+#include "lathe/error.hpp"
+#include "search/moves/move.hpp"
 
 namespace lathe::test {
 

@@ -3,7 +3,7 @@
 
 #include <numeric>
 
-#include "compile/pipeline.hpp"
+#include "lathe/executable.hpp"
 #include "lathe/lathe.hpp"
 #include "support/devices.hpp"
 

@@ -5,7 +5,11 @@
 #include <mutex>
 #include <set>
 
-#include "search/log.hpp"
+#include "search/beam/measurement.hpp"
+#include "search/beam/search.hpp"
+#include "search/cost/cost.hpp"
+#include "search/store/database.hpp"
+#include "search/store/log.hpp"
 #include "support/search_programs.hpp"
 
 using namespace lathe;

@@ -9,13 +9,19 @@
 #include <numeric>
 #include <thread>
 
-#include "compile/measure.hpp"
-#include "compile/pipeline.hpp"
-#include "compile/program_cache.hpp"
-#include "compile/test_data.hpp"
+#include "compile/front/front.hpp"
+#include "compile/measure/measure.hpp"
+#include "compile/measure/test_data.hpp"
+#include "compile/run/assemble.hpp"
+#include "compile/run/program_cache.hpp"
 #include "graph/tensor_impl.hpp"
+#include "lathe/executable.hpp"
 #include "lathe/lathe.hpp"
+#include "lower/program.hpp"
+#include "runtime/device.hpp"
 #include "runtime/object_cache.hpp"
+#include "search/beam/measurement.hpp"
+#include "search/moves/move.hpp"
 #include "support/devices.hpp"
 #include "support/patience.hpp"
 
@@ -31,10 +37,8 @@ std::vector<float> ramp(int64_t n, float start = 1) {
 
 /// The plan with one kernel per stage: what the pipeline does without any search.
 Executable unscheduled(const NamedTensors& outputs, const CompileOptions& options) {
-  std::vector<lower::NamedOutput> named;
-  for (const auto& [name, tensor] : outputs) named.push_back({name, graph::node_of(tensor)});
-  auto program = std::make_shared<const lower::Program>(lower::lower(pipeline::simplify(named)));
-  return pipeline::build(search::initial_plan(program), options);
+  const pipeline::Front front = pipeline::take_in(outputs, {.folds = false, .takes_moved = false});
+  return pipeline::build(search::initial_plan(front.lowered()), options);
 }
 
 template <class F> std::optional<ErrorKind> kind_of(F&& f, std::string_view mentions = "") {

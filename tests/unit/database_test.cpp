@@ -6,6 +6,7 @@
 
 #include <thread>
 
+#include "search/store/database.hpp"
 #include "support/search_programs.hpp"
 
 using namespace lathe;

@@ -1,8 +1,8 @@
 // Two axes that nothing in a kernel tells apart become one.
 #include <doctest/doctest.h>
 
-#include "search/join.hpp"
-#include "search/make_move.hpp"
+#include "search/moves/join.hpp"
+#include "search/moves/make_move.hpp"
 #include "support/run_plan.hpp"
 #include "support/search_programs.hpp"
 

@@ -8,10 +8,13 @@
 
 #include <fmt/format.h>
 
-#include "search/families.hpp"
-#include "search/joint_search.hpp"
-#include "search/region_search.hpp"
-#include "search/suggest.hpp"
+#include "search/beam/families.hpp"
+#include "search/beam/joint_search.hpp"
+#include "search/beam/measurement.hpp"
+#include "search/beam/region_search.hpp"
+#include "search/beam/search.hpp"
+#include "search/cost/cost.hpp"
+#include "search/suggest/suggest.hpp"
 #include "support/search_programs.hpp"
 
 using namespace lathe;

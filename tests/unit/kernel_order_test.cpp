@@ -1,7 +1,7 @@
 // The order of kernels: the one that needs the smaller arena.
 #include <doctest/doctest.h>
 
-#include "compile/kernel_order.hpp"
+#include "compile/run/kernel_order.hpp"
 #include "support/search_programs.hpp"
 
 using namespace lathe;

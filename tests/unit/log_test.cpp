@@ -3,7 +3,7 @@
 
 #include <thread>
 
-#include "search/log.hpp"
+#include "search/store/log.hpp"
 #include "support/search_programs.hpp"
 
 using namespace lathe;

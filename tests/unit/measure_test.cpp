@@ -7,13 +7,21 @@
 #include <map>
 #include <set>
 
-#include "compile/checked_kernels.hpp"
-#include "compile/measure.hpp"
-#include "compile/pipeline.hpp"
-#include "compile/target.hpp"
+#include "compile/front/front.hpp"
+#include "compile/front/target.hpp"
+#include "compile/measure/checked_kernels.hpp"
+#include "compile/measure/measure.hpp"
+#include "compile/schedule.hpp"
 #include "graph/tensor_impl.hpp"
+#include "lathe/executable.hpp"
 #include "lathe/lathe.hpp"
-#include "search/search.hpp"
+#include "lower/program.hpp"
+#include "search/beam/measurement.hpp"
+#include "search/beam/search.hpp"
+#include "search/cost/cost.hpp"
+#include "search/machine/profile.hpp"
+#include "search/machine/target.hpp"
+#include "search/moves/move.hpp"
 #include "support/sabotage.hpp"
 
 using namespace lathe;

@@ -4,12 +4,17 @@
 #include <cmath>
 #include <set>
 
-#include "compile/constants.hpp"
-#include "compile/measure.hpp"
-#include "compile/pipeline.hpp"
-#include "compile/target.hpp"
+#include "compile/front/front.hpp"
+#include "compile/front/target.hpp"
+#include "compile/measure/measure.hpp"
+#include "compile/run/assemble.hpp"
+#include "compile/run/constants.hpp"
 #include "graph/tensor_impl.hpp"
-#include "search/search.hpp"
+#include "lathe/executable.hpp"
+#include "lower/program.hpp"
+#include "search/beam/measurement.hpp"
+#include "search/machine/target.hpp"
+#include "search/moves/move.hpp"
 #include "support/devices.hpp"
 
 using namespace lathe;
@@ -43,7 +48,7 @@ struct Product {
 };
 
 std::shared_ptr<const lower::Program> lowered(const Tensor& y) {
-  return std::make_shared<const lower::Program>(lower::lower(pipeline::simplify({{"y", graph::node_of(y)}})));
+  return pipeline::take_in(NamedTensors{{"y", y}}, {.folds = false, .takes_moved = false}).lowered();
 }
 
 std::vector<search::Move> moves(std::initializer_list<const char*> texts) {

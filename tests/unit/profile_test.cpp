@@ -3,7 +3,8 @@
 
 #include <algorithm>
 
-#include "search/measure_machine.hpp"
+#include "search/cost/cost.hpp"
+#include "search/machine/measure_machine.hpp"
 #include "support/kernel_text.hpp"
 #include "support/search_programs.hpp"
 

@@ -7,8 +7,9 @@
 #include <fstream>
 #include <random>
 
-#include "compile/pipeline.hpp"
-#include "compile/program_file.hpp"
+#include "compile/front/front.hpp"
+#include "compile/saved/program_file.hpp"
+#include "lathe/executable.hpp"
 #include "lathe/lathe.hpp"
 #include "lathe/program_file.hpp"
 #include "support/devices.hpp"

@@ -4,7 +4,9 @@
 
 #include <set>
 
-#include "search/region_search.hpp"
+#include "search/beam/region_search.hpp"
+#include "search/beam/search.hpp"
+#include "search/cost/cost.hpp"
 #include "support/run_plan.hpp"
 #include "support/search_programs.hpp"
 

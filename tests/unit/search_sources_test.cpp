@@ -65,7 +65,8 @@ TEST_CASE("the hash of the search's sources covers all that decides a plan") {
   CHECK(needed.size() > 100);
   for (const fs::path& file : needed) CHECK_MESSAGE(hashed.contains(file), file);
   // Who asks for a search decides what is searched, and for which target.
-  for (const char* file : {"src/compile/schedule.cpp", "src/compile/target.cpp", "src/compile/pipeline.cpp"})
+  for (const char* file :
+       {"src/compile/schedule.cpp", "src/compile/front/target.cpp", "src/compile/pipeline.cpp"})
     CHECK_MESSAGE(hashed.contains(fs::weakly_canonical(kRoot / file)), file);
   // What went unnoticed once: a constant of the cost model that lies in another room.
   CHECK(needed.contains(fs::weakly_canonical(kRoot / "src/render/prefetch.hpp")));

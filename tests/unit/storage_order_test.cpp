@@ -6,12 +6,18 @@
 #include <map>
 #include <random>
 
-#include "compile/pipeline.hpp"
+#include "compile/front/front.hpp"
+#include "compile/run/assemble.hpp"
 #include "graph/storage_order.hpp"
 #include "graph/tensor_impl.hpp"
-#include "search/isolated.hpp"
-#include "search/make_move.hpp"
-#include "search/order_search.hpp"
+#include "lathe/executable.hpp"
+#include "lower/program.hpp"
+#include "search/beam/isolated.hpp"
+#include "search/beam/order_search.hpp"
+#include "search/beam/search.hpp"
+#include "search/cost/cost.hpp"
+#include "search/moves/make_move.hpp"
+#include "search/moves/move.hpp"
 #include "support/devices.hpp"
 #include "support/search_programs.hpp"
 

@@ -1,8 +1,8 @@
 // store_first: the first block of a reduction stores what the others add to.
 #include <doctest/doctest.h>
 
-#include "search/features.hpp"
-#include "search/traffic.hpp"
+#include "search/cost/features.hpp"
+#include "search/cost/traffic.hpp"
 #include "support/run_plan.hpp"
 #include "support/search_programs.hpp"
 

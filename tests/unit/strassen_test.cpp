@@ -5,10 +5,15 @@
 #include <cmath>
 #include <limits>
 
-#include "compile/pipeline.hpp"
+#include "compile/front/front.hpp"
+#include "compile/run/assemble.hpp"
 #include "graph/strassen.hpp"
-#include "search/form_search.hpp"
-#include "search/make_move.hpp"
+#include "lathe/executable.hpp"
+#include "lower/program.hpp"
+#include "search/beam/form_search.hpp"
+#include "search/cost/cost.hpp"
+#include "search/moves/make_move.hpp"
+#include "search/moves/move.hpp"
 #include "support/devices.hpp"
 #include "support/rounding.hpp"
 #include "support/search_programs.hpp"

@@ -4,10 +4,10 @@
 
 #include <doctest/doctest.h>
 
-#include "search/features.hpp"
-#include "search/make_move.hpp"
-#include "search/suggest.hpp"
-#include "search/tile.hpp"
+#include "search/cost/features.hpp"
+#include "search/moves/make_move.hpp"
+#include "search/suggest/suggest.hpp"
+#include "search/suggest/tile.hpp"
 #include "support/search_programs.hpp"
 
 using namespace lathe;

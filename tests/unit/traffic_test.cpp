@@ -1,8 +1,8 @@
 // Bytes between the levels of the memory hierarchy, counted by hand.
 #include <doctest/doctest.h>
 
-#include "search/features.hpp"
-#include "search/traffic.hpp"
+#include "search/cost/features.hpp"
+#include "search/cost/traffic.hpp"
 #include "support/kernel_text.hpp"
 #include "support/search_programs.hpp"
 

@@ -6,10 +6,17 @@
 
 #include <atomic>
 
-#include "compile/compare_plans.hpp"
-#include "compile/pipeline.hpp"
-#include "compile/program_cache.hpp"
-#include "compile/target.hpp"
+#include "compile/front/front.hpp"
+#include "compile/front/target.hpp"
+#include "compile/measure/compare_plans.hpp"
+#include "compile/run/program_cache.hpp"
+#include "compile/schedule.hpp"
+#include "lathe/executable.hpp"
+#include "lower/program.hpp"
+#include "search/beam/search.hpp"
+#include "search/machine/target.hpp"
+#include "search/moves/move.hpp"
+#include "search/store/database.hpp"
 #include "support/devices.hpp"
 #include "support/files.hpp"
 

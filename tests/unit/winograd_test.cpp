@@ -4,13 +4,18 @@
 
 #include <algorithm>
 
-#include "compile/pipeline.hpp"
+#include "compile/front/front.hpp"
+#include "compile/run/assemble.hpp"
 #include "graph/tensor_impl.hpp"
 #include "graph/winograd.hpp"
-#include "search/features.hpp"
-#include "search/make_move.hpp"
-#include "search/shared_launches.hpp"
-#include "search/suggest.hpp"
+#include "lathe/executable.hpp"
+#include "lower/program.hpp"
+#include "search/beam/shared_launches.hpp"
+#include "search/cost/features.hpp"
+#include "search/machine/target.hpp"
+#include "search/moves/make_move.hpp"
+#include "search/moves/move.hpp"
+#include "search/suggest/suggest.hpp"
 #include "support/devices.hpp"
 #include "support/rounding.hpp"
 
@@ -57,8 +62,7 @@ struct Problem {
 };
 
 std::shared_ptr<const lower::Program> lowered(const Tensor& y) {
-  return std::make_shared<const lower::Program>(
-      lower::lower(pipeline::fold_constants(pipeline::simplify({{"y", graph::node_of(y)}}))));
+  return pipeline::take_in(NamedTensors{{"y", y}}, {.takes_moved = false}).lowered();
 }
 
 /// The name of the one convolution of a program; empty if there is none.

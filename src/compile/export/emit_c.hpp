@@ -1,0 +1,14 @@
+// A whole program as one self-contained C11 file.
+#pragma once
+#include "compile/front/inputs.hpp"
+#include "lathe/executable.hpp"
+#include "search/moves/move.hpp"
+
+namespace lathe::pipeline {
+
+/// `void lathe_program(const T* in..., T* out..., int64_t var...)`: the declared inputs by name, the outputs
+/// by name, the shape variables by name. Realised tensors become constants, intermediates static memory.
+std::string emit_c(const search::Plan& plan, const std::vector<KernelParam>& declared_inputs,
+                   const CompileOptions& options);
+
+} // namespace lathe::pipeline

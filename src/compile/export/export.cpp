@@ -1,0 +1,61 @@
+// Whole programs as files to ship: the schedule that compile() would take, its places, and a writer for the
+// target.
+#include "lathe/export.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "compile/export/export_targets.hpp"
+#include "compile/front/front.hpp"
+#include "compile/schedule.hpp"
+#include "lathe/error.hpp"
+
+namespace lathe {
+namespace {
+
+using namespace pipeline;
+
+/// Sizes of inputs that the program makes no use of are parameters too: they say how large the inputs are.
+void add_declared_vars(ProgramLayout& layout, render::Names& names) {
+  for (const ProgramLayout::Port& input : layout.inputs)
+    for (const Expr size : input.declared.shape) {
+      std::vector<Expr> vars;
+      collect_vars(size, vars);
+      for (const Expr var : vars)
+        if (!layout.var_names.count(var.name())) {
+          layout.var_names[var.name()] = names.fresh(var.name());
+          layout.vars.push_back(var);
+        }
+    }
+}
+
+} // namespace
+
+std::vector<ExportedFile> export_program(const NamedTensors& outputs, const ExportOptions& options) {
+  if (options.target != "c" && options.target != "opencl")
+    throw Error(ErrorKind::Name,
+                fmt::format("export: target \"{}\" is unknown, expected c or opencl", options.target));
+  if (options.arena != "static" && options.arena != "caller" && options.arena != "malloc")
+    throw Error(
+        ErrorKind::Value,
+        fmt::format("export: arena \"{}\" is unknown, expected static, caller or malloc", options.arena));
+  if (outputs.empty()) throw Error(ErrorKind::Value, "export: no outputs, expected at least one");
+  const Front front = take_in(outputs, {.takes_moved = false});
+
+  ExportOptions chosen = options;
+  if (options.target == "opencl") chosen.compile.device = "opencl"; // a schedule for work-groups
+  const search::Plan plan = schedule(front.lowered(), chosen.compile).plan;
+
+  ExportedProgram program;
+  program.name = render::identifier(options.name);
+  for (char c : program.name) program.upper += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  for (const char* taken : {"weights", "arena", "memory", "block", "constants", "error", "self", "queue"})
+    program.names.fresh(taken);
+  program.layout = lay_out(plan, front.inputs, program.names, program.name + "_");
+  add_declared_vars(program.layout, program.names);
+  program.weights = pack_weights(program.layout.constants);
+  return options.target == "c" ? export_c(program, chosen) : export_opencl(program);
+}
+
+} // namespace lathe

@@ -1,0 +1,42 @@
+// What the exported files of all targets share: names, templates and the parts that do not depend on the
+// target.
+#pragma once
+#include <map>
+#include <string>
+
+#include "compile/export/program_layout.hpp"
+#include "compile/export/weights_file.hpp"
+
+namespace lathe::pipeline {
+
+/// `text` with every @key@ replaced.
+std::string filled(std::string text, const std::map<std::string, std::string>& values);
+
+/// An exported program, with what its files are written from.
+struct ExportedProgram {
+  std::string name, upper; // identifiers: model, MODEL
+  render::Names names;
+  ProgramLayout layout;
+  WeightsFile weights;
+};
+
+/// `const float* data`, of an input or output.
+std::string parameter_text(const ProgramLayout::Port& port);
+/// `const float* data, float* prob, int64_t n`
+std::vector<std::string> value_parameters(const ExportedProgram& program);
+/// Defines of the ports' element counts, comments with their shapes.
+std::string port_declarations(const ExportedProgram& program);
+/// Error codes, sizes and the check of the weights, for the header.
+std::string common_declarations(const ExportedProgram& program);
+/// What stands behind common_declarations.
+std::string common_functions(const ExportedProgram& program);
+/// Returns an error code where a size is out of bounds.
+std::string size_checks(const ExportedProgram& program);
+/// What main.c has of a target's own: functions, variables, what stands before the call (an expression that
+/// gives an error code) and after it.
+struct MainParts {
+  std::string usage, helpers, declarations, before, call, after;
+};
+std::string main_text(const ExportedProgram& program, const MainParts& parts);
+
+} // namespace lathe::pipeline

@@ -1,0 +1,31 @@
+#include "compile/front/inputs.hpp"
+
+#include <fmt/format.h>
+#include <map>
+
+#include "lathe/error.hpp"
+
+namespace lathe::pipeline {
+
+std::vector<KernelParam> declared_inputs(const std::vector<lower::NamedOutput>& outputs) {
+  std::vector<graph::NodeRef> nodes;
+  for (const lower::NamedOutput& output : outputs) nodes.push_back(output.node);
+  std::map<std::string, KernelParam> by_name;
+  for (const graph::NodeRef& node : graph::topological_order(nodes)) {
+    if (node->op != Op::Input) continue;
+    const std::string& name = std::get<graph::InputAttr>(node->attr).name;
+    if (name.empty()) continue;
+    const auto [it, is_new] = by_name.emplace(name, KernelParam{name, node->dtype, node->shape, false});
+    if (!is_new)
+      throw Error(
+          ErrorKind::Name,
+          fmt::format("compile: input \"{}\" is declared as {}{} and as {}{}, expected one declaration", name,
+                      to_string(it->second.dtype), to_string(it->second.shape), to_string(node->dtype),
+                      to_string(node->shape)));
+  }
+  std::vector<KernelParam> inputs;
+  for (auto& [name, param] : by_name) inputs.push_back(std::move(param));
+  return inputs;
+}
+
+} // namespace lathe::pipeline

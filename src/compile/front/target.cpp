@@ -1,0 +1,82 @@
+#include "compile/front/target.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "compile/front/shape_values.hpp"
+#include "lathe/error.hpp"
+#include "runtime/device.hpp"
+#include "search/machine/target.hpp"
+
+namespace lathe::pipeline {
+namespace {
+
+int native_vector_bytes() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq"))
+    return 64;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return 32;
+#endif
+  return 16;
+}
+
+} // namespace
+
+int vector_bytes_of(const std::string& cpu) {
+  if (cpu == "native") return native_vector_bytes();
+  if (cpu == "x86-64" || cpu == "x86-64-v2") return 16;
+  if (cpu == "x86-64-v3") return 32;
+  if (cpu == "x86-64-v4") return 64;
+  throw Error(
+      ErrorKind::Value,
+      fmt::format(
+          "compile: cpu \"{}\" is unknown, expected native, x86-64, x86-64-v2, x86-64-v3 or x86-64-v4", cpu));
+}
+
+int thread_count(const CompileOptions& options) {
+  if (options.threads < 0 || options.threads > 1024)
+    throw Error(ErrorKind::Value,
+                fmt::format("compile: threads = {}, expected 0 (one per core) to 1024", options.threads));
+  return options.threads > 0 ? options.threads
+                             : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+search::Target target_for(const CompileOptions& options, const lower::Program& program) {
+  search::Target target;
+  constexpr std::string_view known[] = {"cpu", "c", "opencl", "interp"};
+  if (std::find(std::begin(known), std::end(known), options.device) == std::end(known))
+    throw Error(
+        ErrorKind::Device,
+        fmt::format("compile: device \"{}\" is unknown, expected cpu, c, opencl or interp", options.device));
+  target.device = options.device;
+  target.vector_bytes = vector_bytes_of(options.cpu);
+  target.vector_registers = target.vector_bytes == 64 ? 32 : 16;
+  target.threads = thread_count(options);
+  target.groups = options.device == "opencl";
+  std::vector<int64_t> constants;
+  for (const lower::InputBuffer& input : program.inputs)
+    if (input.is_constant) constants.push_back(largest_bytes(*input.buffer));
+  target.constant_bytes = std::accumulate(constants.begin(), constants.end(), int64_t{0});
+  // Biases and the like: less than a twentieth of the average.
+  const int64_t small = target.constant_bytes / (20 * std::max<int64_t>(1, std::ssize(constants)));
+  target.constants = static_cast<int>(std::max<int64_t>(
+      1, std::count_if(constants.begin(), constants.end(), [&](int64_t bytes) { return bytes > small; })));
+  if (target.groups) {
+    try {
+      const runtime::Device& device = runtime::device(options.device);
+      target.gpu = device.is_gpu();
+      target.local_bytes = device.local_bytes();
+    } catch (const Error&) { // source can be emitted where there is no device to run it
+    }
+  }
+  return target;
+}
+
+} // namespace lathe::pipeline

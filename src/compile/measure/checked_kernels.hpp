@@ -1,0 +1,33 @@
+// A plan that tuning starts from or returns has right kernels only: if one is wrong, that is a fault of this
+// library, not a slower plan.
+#pragma once
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "search/beam/measurement.hpp"
+#include "search/moves/move.hpp"
+
+namespace lathe::pipeline {
+
+class CheckedKernels {
+public:
+  /// From now on a wrong kernel of this plan is an InternalError. `what` it is, for the message.
+  void expect_right(const search::Plan& plan, const std::string& what);
+  /// As `measure`; remembers what was right. This must outlive it.
+  search::Measure noting(search::Measure measure);
+  /// Measures those kernels of the plan that have not been found right so far. `make` is called if there are
+  /// any. InternalError with the program, its moves and the kernel, so that it can be replayed, if one is
+  /// wrong.
+  void check(const search::Plan& plan, const std::string& what, const std::function<search::Measure()>& make);
+
+private:
+  struct Expected {
+    search::Plan plan;
+    std::string what;
+  };
+  std::unordered_map<uint64_t, Expected> expected_; // by the kernel's hash
+  std::unordered_set<uint64_t> right_;
+};
+
+} // namespace lathe::pipeline

@@ -1,0 +1,71 @@
+#include "compile/measure/worker_process.hpp"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "lathe/error.hpp"
+
+extern char** environ;
+
+namespace lathe::pipeline {
+namespace {
+
+constexpr const char* kProgram = "lathe-measure";
+
+/// Beside this library, as it is built and installed.
+std::string program_path() {
+  Dl_info info;
+  if (!dladdr(reinterpret_cast<void*>(&run_measuring_worker), &info) || !info.dli_fname) return kProgram;
+  return (std::filesystem::path(info.dli_fname).parent_path() / kProgram).string();
+}
+
+} // namespace
+
+WorkerProcess::WorkerProcess() : WorkerProcess(start()) {}
+
+WorkerProcess::Started WorkerProcess::start() {
+  const std::string path = program_path();
+  const auto fail = [&](int error) {
+    throw Error(ErrorKind::Device,
+                fmt::format("tune: {} can't be started ({}), expected it beside liblathe.so", path,
+                            std::strerror(error)));
+  };
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) fail(errno);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], 3);
+  char* arguments[] = {const_cast<char*>(kProgram), nullptr};
+  pid_t process = 0;
+  const int error = ::posix_spawn(&process, path.c_str(), &actions, nullptr, arguments, environ);
+  posix_spawn_file_actions_destroy(&actions);
+  ::close(ends[1]);
+  if (error != 0) {
+    ::close(ends[0]);
+    fail(error);
+  }
+  return {ends[0], process};
+}
+
+WorkerProcess::~WorkerProcess() {
+  ::kill(process_, SIGKILL);
+  ::close(socket_);
+  while (::waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+} // namespace lathe::pipeline

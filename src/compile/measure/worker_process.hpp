@@ -1,0 +1,39 @@
+// The measuring process as its owner sees it: started, spoken to, ended.
+#pragma once
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+
+#include "compile/measure/worker_protocol.hpp"
+
+namespace lathe::pipeline {
+
+class WorkerProcess {
+public:
+  /// Starts lathe-measure. Throws Error(Device) saying why it can't.
+  WorkerProcess();
+  ~WorkerProcess(); // ends it, whatever it is doing
+  WorkerProcess(const WorkerProcess&) = delete;
+  WorkerProcess& operator=(const WorkerProcess&) = delete;
+
+  bool send(Message& message) { return send_message(socket_, message); }
+  MessageReader::State wait(double seconds, std::optional<Message>& message) {
+    return reader_.wait(seconds, message);
+  }
+
+private:
+  struct Started {
+    int socket;
+    pid_t process;
+  };
+  static Started start();
+  explicit WorkerProcess(Started started)
+      : socket_(started.socket), process_(started.process), reader_(started.socket) {}
+
+  int socket_;
+  pid_t process_;
+  MessageReader reader_;
+};
+
+} // namespace lathe::pipeline

@@ -1,0 +1,44 @@
+// What a call does where the caller's buffers overlap.
+#pragma once
+#include <vector>
+
+#include "compile/run/executable_impl.hpp"
+#include "core/storage.hpp"
+#include "lathe/executable.hpp"
+
+namespace lathe::pipeline {
+
+/// Kernels read inputs while outputs are being written. An output that shares memory with an input is
+/// computed in memory of its own, and copied to its place when all kernels have run.
+class PrivateOutputs {
+public:
+  /// Points the frame's outputs elsewhere where that is needed; nothing is allocated where it is not. The
+  /// frame's inputs and outputs are set. Error(Value) naming both if two outputs overlap: no order of writing
+  /// them is right.
+  PrivateOutputs(const Executable::Impl& impl, Executable::Impl::Frame& frame) {
+    if (may_overlap(frame)) move_apart(impl, frame);
+  }
+  /// After the run.
+  void copy_back() const {
+    if (!copies_.empty()) copy_all();
+  }
+
+private:
+  struct Copy {
+    void* to;
+    StorageRef from;
+    size_t bytes;
+  };
+  static bool may_overlap(const Executable::Impl::Frame& frame);
+  void move_apart(const Executable::Impl& impl, Executable::Impl::Frame& frame);
+  void copy_all() const;
+  std::vector<Copy> copies_;
+};
+
+/// Whether two ranges of bytes have any in common.
+inline bool overlap(const void* a, size_t a_bytes, const void* b, size_t b_bytes) {
+  const auto first = reinterpret_cast<uintptr_t>(a), second = reinterpret_cast<uintptr_t>(b);
+  return first < second ? second - first < a_bytes && b_bytes > 0 : first - second < b_bytes && a_bytes > 0;
+}
+
+} // namespace lathe::pipeline

@@ -1,0 +1,22 @@
+// From a plan to an Executable: kernels compiled, buffers placed.
+#pragma once
+#include "compile/front/moved.hpp"
+#include "compile/run/saved_objects.hpp"
+#include "lathe/executable.hpp"
+#include "search/moves/move.hpp"
+
+namespace lathe::pipeline {
+
+struct AssembleOptions {
+  CompileOptions compile;
+  std::vector<KernelParam> declared_inputs; // the user's; the program may use fewer
+  bool tuned = false;
+  std::vector<MovedOutput> moved;          // outputs that need no kernel
+  std::vector<search::Move> graph_moves{}; // that made the plan's program, of a program that was saved
+  const SavedObjects* objects = nullptr;   // what need not be compiled
+};
+Executable assemble(const search::Plan& plan, const AssembleOptions& options);
+/// A given plan, without search and with no inputs but the program's.
+Executable build(const search::Plan& plan, const CompileOptions& options);
+
+} // namespace lathe::pipeline

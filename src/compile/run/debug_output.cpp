@@ -1,0 +1,88 @@
+#include "compile/run/debug_output.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <fmt/format.h>
+
+#include "core/debug.hpp"
+#include "search/machine/profile.hpp"
+#include "search/moves/move.hpp"
+
+namespace lathe::pipeline {
+namespace {
+
+double ops_in(const ast::Store& store) {
+  double ops = store.combine ? 1 : 0;
+  ast::visit(store.value, [&](const ast::ValueRef& v) {
+    const bool moves = v->op == Op::Cast || v->op == Op::Bitcast || v->op == Op::Where;
+    if (is_elementwise(v->op) && !moves) ops += v->op == Op::Fma ? 2 : 1;
+  });
+  return ops;
+}
+
+} // namespace
+
+double arithmetic_ops(const search::KernelPlan& kernel, const lower::Program& program,
+                      const std::vector<Expr>& vars, std::span<const int64_t> values) {
+  const auto value_of = [&](Expr var) -> int64_t {
+    for (size_t k = 0; k < vars.size(); ++k)
+      if (vars[k] == var) return values[k];
+    return var.lo();
+  };
+  double total = 0;
+  const auto count = [&](int stage) {
+    ast::visit(program.stages[static_cast<size_t>(stage)].nests,
+               [&](const ast::Stmt& stmt, const std::vector<const ast::For*>& loops) {
+                 const auto* store = std::get_if<ast::Store>(&stmt.node);
+                 if (!store) return;
+                 double ops = ops_in(*store);
+                 for (const ast::For* loop : loops)
+                   ops *= static_cast<double>(evaluate(loop->extent, value_of));
+                 total += ops;
+               });
+  };
+  for (const int stage : kernel.stages) count(stage);
+  for (const int stage : kernel.inlined) count(stage);
+  return total;
+}
+
+LaunchTime timed_launch(const Kernel::Impl& kernel, const lower::Program& program, runtime::Device& device,
+                        std::span<const runtime::BufferSlice> slices, std::span<const int64_t> shape_values) {
+  device.finish();
+  LaunchTime launch{.kernel = kernel.name};
+  if (const Profile* profile = Profile::current()) launch.start = profile->now();
+  const auto start = std::chrono::steady_clock::now();
+  kernel.program->launch(slices, shape_values);
+  device.finish();
+  launch.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  search::CompulsoryTraffic traffic;
+  int width = 4;
+  for (size_t p = 0; p < slices.size(); ++p) {
+    (kernel.params[p].written ? traffic.written : traffic.read) += static_cast<double>(slices[p].bytes);
+    if (is_float(kernel.params[p].dtype)) width = std::max(width, size_of(kernel.params[p].dtype));
+  }
+  launch.bytes = traffic.read + traffic.written;
+  launch.flops = arithmetic_ops(*kernel.plan, program, kernel.shape_vars, shape_values);
+  launch.limit_seconds =
+      search::machine_limit(search::machine_profile(), kernel.threads, width, launch.flops, traffic).seconds;
+  return launch;
+}
+
+void report_launch(const LaunchTime& launch) {
+  fmt::print(stderr, "lathe: {:<24} {:10.3f} us {:9.2f} GFLOP/s {:8.2f} GB/s\n", launch.kernel,
+             launch.seconds * 1e6, launch.flops / launch.seconds * 1e-9,
+             launch.bytes / launch.seconds * 1e-9);
+}
+
+void report_kernel(const Kernel::Impl& kernel) {
+  if (debug_level() >= 2) {
+    std::string moves;
+    for (const search::Move& move : kernel.plan->moves) moves += "  " + to_string(move) + "\n";
+    fmt::print(stderr, "lathe: schedule of {}\n{}{}\n", kernel.name, moves, ast::print(kernel.plan->kernel));
+  }
+  if (debug_level() >= 3)
+    fmt::print(stderr, "lathe: source of {}\n{}\n", kernel.name, kernel.program->source());
+}
+
+} // namespace lathe::pipeline

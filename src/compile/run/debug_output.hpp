@@ -1,0 +1,26 @@
+// All that lathe prints, to stderr and only where the environment variable LATHE_DEBUG asks for it
+// (core/debug.hpp says what its levels are).
+#pragma once
+#include <span>
+
+#include "compile/run/kernel_impl.hpp"
+#include "lathe/profile.hpp"
+#include "lower/program.hpp"
+#include "runtime/device.hpp"
+#include "search/moves/move.hpp"
+
+namespace lathe::pipeline {
+
+/// Launches, waits and says what it took.
+LaunchTime timed_launch(const Kernel::Impl& kernel, const lower::Program& program, runtime::Device& device,
+                        std::span<const runtime::BufferSlice> slices, std::span<const int64_t> shape_values);
+/// Level 1: the time, GFLOP/s and GB/s of a launch.
+void report_launch(const LaunchTime& launch);
+/// Level 2: the schedule of a compiled kernel. Level 3: its source.
+void report_kernel(const Kernel::Impl& kernel);
+
+/// Arithmetic ops that the stages of a kernel take at given values of the program's shape variables.
+double arithmetic_ops(const search::KernelPlan& kernel, const lower::Program& program,
+                      const std::vector<Expr>& vars, std::span<const int64_t> values);
+
+} // namespace lathe::pipeline

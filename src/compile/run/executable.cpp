@@ -1,0 +1,230 @@
+// The public face of an Executable: checks what a call gives, by name, and what can be asked of it.
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "compile/run/aliases.hpp"
+#include "compile/run/executable_impl.hpp"
+#include "graph/tensor_impl.hpp"
+#include "lathe/error.hpp"
+#include "lathe/profile.hpp"
+
+namespace lathe {
+namespace {
+
+using Impl = Executable::Impl;
+
+/// A frame for these values of the shape variables; it goes back to its Executable whatever happens.
+class FrameLease {
+public:
+  FrameLease(const Impl& impl, const std::vector<int64_t>& of_vars) : impl_(impl) {
+    const InstructionTimer timer("alloc", "arena");
+    frame_ = impl.take_frame();
+    impl.set_sizes(*frame_, of_vars);
+  }
+  ~FrameLease() {
+    const InstructionTimer timer("free", "arena");
+    impl_.put_back(std::move(frame_));
+  }
+  Impl::Frame& operator*() const { return *frame_; }
+  Impl::Frame* operator->() const { return frame_.get(); }
+
+private:
+  const Impl& impl_;
+  std::unique_ptr<Impl::Frame> frame_;
+};
+
+template <class Declared> std::string names_of(const std::vector<Declared>& all) {
+  std::string out;
+  for (const Declared& d : all) out += (out.empty() ? "" : ", ") + d.declared.name;
+  return out.empty() ? "none" : out;
+}
+
+/// Calls take(position, value) for each declared name. Both are sorted by name: one walk tells what is
+/// missing or unknown.
+template <class Declared, class Map, class Take>
+void match(const char* what, const std::vector<Declared>& declared, const Map& given, Take take) {
+  auto it = given.begin();
+  for (size_t k = 0; k < declared.size(); ++k, ++it) {
+    if (it != given.end() && it->first == declared[k].declared.name) {
+      take(k, it->second);
+      continue;
+    }
+    const bool unknown = it != given.end() && it->first < declared[k].declared.name;
+    if (unknown) break;
+    throw Error(ErrorKind::Name, fmt::format("call: {} \"{}\" is missing, expected {}", what,
+                                             declared[k].declared.name, names_of(declared)));
+  }
+  if (it == given.end()) return;
+  throw Error(ErrorKind::Name,
+              fmt::format("call: there is no {} \"{}\", expected {}", what, it->first, names_of(declared)));
+}
+
+[[noreturn]] void wrong_shape(const std::string& where, const Shape& given, const Shape& declared) {
+  throw Error(ErrorKind::Shape,
+              fmt::format("{}: shape {}, expected {}", where, to_string(given), to_string(declared)));
+}
+
+/// Binds the variables that stand alone as a size, then checks that every size is what its declaration says.
+void bind_shapes(const Impl& impl, const NamedTensors& given, pipeline::ShapeValues& values) {
+  match("input", impl.inputs, given, [&](size_t k, const Tensor& tensor) {
+    const KernelParam& param = impl.inputs[k].declared;
+    const auto where = [&] { return fmt::format("call: input \"{}\"", param.name); };
+    if (tensor.dtype() != param.dtype)
+      throw Error(ErrorKind::DType, fmt::format("{}: dtype {}, expected {}", where(),
+                                                to_string(tensor.dtype()), to_string(param.dtype)));
+    const Shape& shape = tensor.shape();
+    if (shape.size() != param.shape.size() || !is_static(shape)) wrong_shape(where(), shape, param.shape);
+    for (size_t d = 0; d < shape.size(); ++d)
+      if (param.shape[d].is_var()) values.bind(param.shape[d], shape[d].value(), where());
+  });
+  for (const auto& [name, tensor] : given)
+    for (const Impl::Input& input : impl.inputs) {
+      if (input.declared.name != name) continue;
+      for (size_t d = 0; d < input.declared.shape.size(); ++d) {
+        const Expr size = input.declared.shape[d];
+        const bool checked = size.is_var() || (input.slot < 0 && !size.is_const());
+        if (!checked && values.evaluate(size) != tensor.shape()[d].value())
+          wrong_shape(fmt::format("call: input \"{}\"", name), tensor.shape(), input.declared.shape);
+      }
+    }
+}
+
+} // namespace
+
+NamedTensors Executable::operator()(const NamedTensors& inputs) const {
+  const Impl& impl = *impl_;
+  pipeline::ShapeValues values(impl.program->shape_vars);
+  bind_shapes(impl, inputs, values);
+  const std::vector<int64_t>& of_vars = values.complete("call");
+
+  // Realising may itself run executables, this one too: no frame is taken before.
+  std::vector<StorageRef> held;
+  for (const auto& [name, tensor] : inputs) {
+    const graph::NodeRef node = tensor.impl()->realise("call");
+    held.push_back(std::get<graph::InputAttr>(node->attr).data);
+  }
+  std::vector<StorageRef> made;
+  for (const Impl::Output& output : impl.outputs)
+    made.push_back(
+        output.moved ? nullptr
+                     : Storage::allocate(static_cast<size_t>(values.bytes(*impl.slots[output.slot].buffer))));
+
+  {
+    FrameLease frame(impl, of_vars);
+    for (size_t k = 0; k < held.size(); ++k) frame->inputs[k] = held[k]->data();
+    for (size_t k = 0; k < made.size(); ++k) frame->outputs[k] = made[k] ? made[k]->data() : nullptr;
+    impl.run(*frame);
+  }
+  NamedTensors results;
+  for (size_t k = 0; k < made.size(); ++k) {
+    const KernelParam& declared = impl.outputs[k].declared;
+    if (const auto& moved = impl.outputs[k].moved) {
+      const InstructionTimer timer("view", declared.name);
+      const graph::NodeRef source =
+          impl.outputs[k].moved_input < 0
+              ? moved->input
+              : graph::realised(held[static_cast<size_t>(impl.outputs[k].moved_input)], declared.dtype,
+                                moved->input->shape);
+      results.emplace(declared.name, graph::wrap(graph::view(source, moved->view)));
+      continue;
+    }
+    Shape shape;
+    for (const int64_t size : values.sizes(declared.shape)) shape.push_back(size);
+    results.emplace(declared.name, graph::wrap(graph::realised(made[k], declared.dtype, std::move(shape))));
+  }
+  return results;
+}
+
+void Executable::run(const std::map<std::string, const void*>& inputs,
+                     const std::map<std::string, void*>& outputs,
+                     const std::map<std::string, int64_t>& shape_values) const {
+  const Impl& impl = *impl_;
+  std::vector<int64_t> of_vars;
+  if (!impl.is_static || !shape_values.empty()) {
+    const std::vector<Expr>& vars = impl.program->shape_vars;
+    pipeline::ShapeValues values(vars);
+    for (const auto& [name, value] : shape_values) {
+      const auto var =
+          std::find_if(vars.begin(), vars.end(), [&, &n = name](Expr v) { return v.name() == n; });
+      if (var == vars.end())
+        throw Error(ErrorKind::Name,
+                    fmt::format("run: there is no shape variable {}, expected one of the program's", name));
+      values.bind(*var, value, "run");
+    }
+    of_vars = values.complete("run");
+  }
+  FrameLease frame(impl, of_vars);
+  const auto need = [](const auto& declared, size_t bytes, const void* data) {
+    if (!data)
+      throw Error(ErrorKind::Value,
+                  fmt::format("run: \"{}\" is null, expected {} bytes", declared.name, bytes));
+  };
+  match("input", impl.inputs, inputs, [&](size_t k, const void* data) {
+    const size_t bytes = frame->input_bytes[k];
+    if (impl.inputs[k].slot >= 0 || bytes > 0) need(impl.inputs[k].declared, bytes, data);
+    frame->inputs[k] = data;
+  });
+  match("output", impl.outputs, outputs, [&](size_t k, void* data) {
+    need(impl.outputs[k].declared, frame->output_bytes[k], data);
+    frame->outputs[k] = data;
+  });
+  const pipeline::PrivateOutputs outputs_apart(impl, *frame);
+  impl.run(*frame);
+  outputs_apart.copy_back();
+}
+
+std::vector<Kernel> Executable::kernels() const { return impl_->kernels; }
+size_t Executable::kernel_count() const { return impl_->kernels.size(); }
+std::vector<KernelParam> Executable::inputs() const {
+  std::vector<KernelParam> out;
+  for (const Impl::Input& input : impl_->inputs) out.push_back(input.declared);
+  return out;
+}
+std::vector<KernelParam> Executable::outputs() const {
+  std::vector<KernelParam> out;
+  for (const Impl::Output& output : impl_->outputs) out.push_back(output.declared);
+  return out;
+}
+std::vector<std::string> Executable::moves() const {
+  std::vector<std::string> out;
+  for (const search::Move& move : impl_->moves) out.push_back(to_string(move));
+  return out;
+}
+double Executable::predicted_seconds() const { return impl_->predicted_seconds; }
+int64_t Executable::arena_bytes() const { return impl_->arena_bytes; }
+int64_t Executable::naive_bytes() const { return impl_->naive_bytes; }
+bool Executable::tuned() const { return impl_->tuned; }
+
+std::string Executable::print() const {
+  const Impl& impl = *impl_;
+  std::vector<std::string> names; // of the slots
+  const lower::MemoryPlan plan = impl.plan_at_most();
+  for (size_t s = 0; s < impl.slots.size(); ++s) {
+    const Impl::Slot& slot = impl.slots[s];
+    names.push_back(slot.home == Impl::Home::Arena ? fmt::format("%{}@{}", slot.buffer->name, plan.offsets[s])
+                                                   : "%" + slot.buffer->name);
+  }
+  for (const Impl::Output& output : impl.outputs)
+    if (!output.moved && output.copy_of < 0) names[output.slot] = "%" + output.declared.name;
+
+  std::string out = fmt::format("alloc arena, {} bytes\n", impl.arena_bytes);
+  for (const Impl::Launch& launch : impl.launches) {
+    const Kernel& kernel = impl.kernels[launch.kernel];
+    std::string read, written;
+    for (size_t p = 0; p < launch.slots.size(); ++p)
+      (kernel.params()[p].written ? written : read) += " " + names[launch.slots[p]];
+    out += fmt::format("launch {}{} <-{}\n", kernel.name(), written, read);
+  }
+  for (const Impl::Output& output : impl.outputs) {
+    if (output.moved) {
+      const auto& from = std::get<graph::InputAttr>(output.moved->input->attr);
+      out += fmt::format("view %{} <- {} {}\n", output.declared.name,
+                         from.data ? "constant" : "%" + from.name, to_string(output.moved->view));
+    } else if (output.copy_of >= 0) {
+      out += fmt::format("copy %{} <- {}\n", output.declared.name, names[output.slot]);
+    }
+  }
+  return out + "free arena\n";
+}
+
+} // namespace lathe

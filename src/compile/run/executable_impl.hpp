@@ -1,0 +1,114 @@
+// What an Executable handle points to: launches over buffers whose places are known, and frames to run them
+// in.
+#pragma once
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "compile/front/moved.hpp"
+#include "compile/front/shape_values.hpp"
+#include "compile/run/kernel_impl.hpp"
+#include "lathe/executable.hpp"
+#include "lower/program.hpp"
+#include "runtime/device.hpp"
+#include "search/moves/move.hpp"
+
+namespace lathe {
+
+struct Executable::Impl {
+  /// Where a buffer of the program lives during a call.
+  enum class Home { Input, Data, Output, Arena };
+  struct Slot {
+    Home home;
+    ast::BufferRef buffer;
+    int first = 0, last = 0;                         // Arena: launches that touch it first and last
+    std::shared_ptr<void> data;                      // Data: the realised tensor's memory
+    std::shared_ptr<runtime::DeviceBuffer> uploaded; // Data, on a device with memory of its own
+  };
+  struct Launch {
+    size_t kernel;
+    std::vector<size_t> slots; // one per parameter
+    std::vector<size_t> vars;  // positions in the program's shape variables
+  };
+  struct Input {
+    KernelParam declared;
+    int slot; // -1: the program does not use it
+  };
+  struct Output {
+    KernelParam declared;
+    size_t slot;
+    int copy_of; // an earlier output with the same value; -1: computed in place
+    std::optional<pipeline::MovedOutput> moved; // a view of an input, in no slot
+    int moved_input = -1;                       // which of `inputs`; -1: a realised tensor
+  };
+  /// The memory of one call; kept for the next one.
+  struct Frame;
+
+  std::shared_ptr<const lower::Program> program;
+  CompileOptions options;
+  std::vector<search::Move> moves;
+  runtime::Device* device = nullptr;
+  std::vector<Kernel> kernels;
+  std::vector<Slot> slots;
+  std::vector<Launch> launches;
+  std::vector<Input> inputs;   // by name
+  std::vector<Output> outputs; // by name
+  bool is_static = true;
+  double predicted_seconds = 0;
+  int64_t arena_bytes = 0, naive_bytes = 0;
+  bool tuned = false;
+
+  Impl();
+  ~Impl();
+  std::unique_ptr<Frame> take_frame() const;
+  void put_back(std::unique_ptr<Frame> frame) const;
+  /// Gives the frame memory for these values of the program's shape variables.
+  void set_sizes(Frame& frame, const std::vector<int64_t>& values) const;
+  /// Runs all launches; the frame's sizes, inputs and outputs are set.
+  void run(Frame& frame) const;
+  /// Places the intermediates; `bytes` of each slot, or all at the upper bounds of their sizes
+  /// (Error(Limit)).
+  lower::MemoryPlan plan_arena(const std::vector<size_t>& bytes) const;
+  lower::MemoryPlan plan_at_most() const;
+
+private:
+  std::unique_ptr<Frame> make_frame() const;
+  void bind_memory(Frame& frame) const;
+  void measure_callers_memory(Frame& frame) const;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<Frame>> idle_;
+};
+
+/// Host memory seen as a device's buffer, to be pointed elsewhere at each call.
+class HostView final : public runtime::DeviceBuffer {
+public:
+  void point_to(void* data, size_t bytes) { data_ = data, bytes_ = bytes; }
+  size_t bytes() const override { return bytes_; }
+  void* host() override { return data_; }
+  void upload(size_t offset, const void* from, size_t bytes) override;
+  void download(size_t offset, void* to, size_t bytes) override;
+
+private:
+  void* data_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+struct Executable::Impl::Frame {
+  std::vector<const void*> inputs;               // one per Impl::inputs
+  std::vector<void*> outputs;                    // one per Impl::outputs
+  std::vector<int64_t> values;                   // of the program's shape variables
+  std::vector<size_t> bytes;                     // one per slot, at these values
+  std::vector<size_t> input_bytes, output_bytes; // of the caller's memory that a run reads and writes
+  std::vector<HostView> views;                   // one per slot
+  std::vector<std::unique_ptr<runtime::DeviceBuffer>>
+      owned; // one per slot, on a device with memory of its own
+  std::unique_ptr<runtime::DeviceBuffer> arena;
+  struct Call {
+    std::vector<runtime::BufferSlice> slices;
+    std::vector<int64_t> vars;
+  };
+  std::vector<Call> calls; // one per launch
+};
+
+} // namespace lathe

@@ -1,0 +1,192 @@
+// Running the launches of an Executable: frames, sizes, copies to and from devices with memory of their own.
+#include <cstring>
+
+#include "compile/front/moved.hpp"
+#include "compile/run/debug_output.hpp"
+#include "compile/run/executable_impl.hpp"
+#include "core/debug.hpp"
+
+namespace lathe {
+
+void HostView::upload(size_t offset, const void* from, size_t bytes) {
+  std::memcpy(static_cast<char*>(data_) + offset, from, bytes);
+}
+void HostView::download(size_t offset, void* to, size_t bytes) {
+  std::memcpy(to, static_cast<char*>(data_) + offset, bytes);
+}
+
+using Impl = Executable::Impl;
+using runtime::BufferSlice;
+
+Impl::Impl() = default;
+Impl::~Impl() = default;
+
+lower::MemoryPlan Impl::plan_arena(const std::vector<size_t>& bytes) const {
+  std::vector<lower::LiveRange> ranges;
+  for (size_t s = 0; s < slots.size(); ++s) {
+    const bool here = slots[s].home == Home::Arena;
+    ranges.push_back({slots[s].first, slots[s].last, here ? static_cast<int64_t>(bytes[s]) : 0});
+  }
+  return lower::plan_memory(ranges, 128);
+}
+
+lower::MemoryPlan Impl::plan_at_most() const {
+  std::vector<size_t> bytes;
+  for (const Slot& slot : slots) bytes.push_back(static_cast<size_t>(pipeline::largest_bytes(*slot.buffer)));
+  return plan_arena(bytes);
+}
+
+std::unique_ptr<Impl::Frame> Impl::make_frame() const {
+  auto frame = std::make_unique<Frame>();
+  frame->inputs.resize(inputs.size());
+  frame->outputs.resize(outputs.size());
+  frame->views.resize(slots.size());
+  frame->owned.resize(slots.size());
+  frame->bytes.resize(slots.size());
+  frame->calls.resize(launches.size());
+  if (is_static) {
+    const pipeline::ShapeValues none(program->shape_vars);
+    for (size_t s = 0; s < slots.size(); ++s)
+      frame->bytes[s] = static_cast<size_t>(none.bytes(*slots[s].buffer));
+    bind_memory(*frame);
+  }
+  return frame;
+}
+
+/// Whatever no kernel and no moved output reads has 0 bytes.
+void Impl::measure_callers_memory(Frame& frame) const {
+  const auto bytes_of = [](const KernelParam& moved) {
+    return static_cast<size_t>(num_elements(moved.shape).value() * size_of(moved.dtype));
+  };
+  frame.input_bytes.assign(inputs.size(), 0);
+  frame.output_bytes.assign(outputs.size(), 0);
+  for (size_t k = 0; k < inputs.size(); ++k)
+    if (inputs[k].slot >= 0) frame.input_bytes[k] = frame.bytes[static_cast<size_t>(inputs[k].slot)];
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    const Output& output = outputs[k];
+    frame.output_bytes[k] = output.moved ? bytes_of(output.declared) : frame.bytes[output.slot];
+    if (!output.moved || output.moved_input < 0) continue;
+    const auto from = static_cast<size_t>(output.moved_input);
+    frame.input_bytes[from] = bytes_of(inputs[from].declared);
+  }
+}
+
+void Impl::bind_memory(Frame& frame) const {
+  measure_callers_memory(frame);
+  const lower::MemoryPlan plan = plan_arena(frame.bytes);
+  const auto room = [this](std::unique_ptr<runtime::DeviceBuffer>& buffer, size_t bytes) {
+    if (bytes > 0 && (!buffer || buffer->bytes() < bytes)) {
+      buffer.reset();
+      buffer = device->allocate(bytes);
+    }
+    return buffer.get();
+  };
+  room(frame.arena, static_cast<size_t>(plan.peak));
+  for (size_t k = 0; k < launches.size(); ++k) {
+    const Launch& launch = launches[k];
+    Frame::Call& call = frame.calls[k];
+    call.slices.clear();
+    call.vars.clear();
+    for (size_t p = 0; p < launch.slots.size(); ++p) {
+      const size_t s = launch.slots[p], bytes = frame.bytes[s];
+      const Slot& slot = slots[s];
+      if (slot.home == Home::Arena) {
+        call.slices.push_back({frame.arena.get(), static_cast<size_t>(plan.offsets[s]), bytes});
+      } else if (slot.home == Home::Data && slot.uploaded) {
+        call.slices.push_back({slot.uploaded.get(), 0, bytes});
+      } else if (device->is_host()) {
+        if (slot.home == Home::Data) frame.views[s].point_to(slot.data.get(), bytes);
+        call.slices.push_back({&frame.views[s], 0, bytes});
+      } else {
+        call.slices.push_back({room(frame.owned[s], bytes), 0, bytes});
+      }
+    }
+    for (const size_t v : launch.vars) call.vars.push_back(frame.values[v]);
+  }
+}
+
+void Impl::set_sizes(Frame& frame, const std::vector<int64_t>& values) const {
+  if (is_static || frame.values == values) return;
+  pipeline::ShapeValues all(program->shape_vars);
+  for (size_t v = 0; v < values.size(); ++v) all.bind(program->shape_vars[v], values[v], "call");
+  frame.values.clear(); // till all is in place
+  for (size_t s = 0; s < slots.size(); ++s) frame.bytes[s] = static_cast<size_t>(all.bytes(*slots[s].buffer));
+  frame.values = values;
+  try {
+    bind_memory(frame);
+  } catch (...) {
+    frame.values.clear();
+    throw;
+  }
+}
+
+std::unique_ptr<Impl::Frame> Impl::take_frame() const {
+  {
+    std::lock_guard lock(mutex_);
+    if (!idle_.empty()) {
+      auto frame = std::move(idle_.back());
+      idle_.pop_back();
+      return frame;
+    }
+  }
+  return make_frame();
+}
+
+void Impl::put_back(std::unique_ptr<Frame> frame) const {
+  std::lock_guard lock(mutex_);
+  idle_.push_back(std::move(frame));
+}
+
+void Impl::run(Frame& frame) const {
+  const bool on_host = device->is_host();
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    if (inputs[k].slot < 0) continue;
+    const auto s = static_cast<size_t>(inputs[k].slot);
+    if (on_host)
+      frame.views[s].point_to(const_cast<void*>(frame.inputs[k]), frame.bytes[s]);
+    else if (frame.owned[s])
+      frame.owned[s]->upload(0, frame.inputs[k], frame.bytes[s]);
+  }
+  if (on_host)
+    for (size_t k = 0; k < outputs.size(); ++k)
+      if (outputs[k].copy_of < 0 && !outputs[k].moved)
+        frame.views[outputs[k].slot].point_to(frame.outputs[k], frame.bytes[outputs[k].slot]);
+
+  Profile* const profile = Profile::current();
+  const bool timed = profile || debug_level() > 0;
+  for (size_t k = 0; k < launches.size(); ++k) {
+    const Frame::Call& call = frame.calls[k];
+    const Kernel::Impl& kernel = *kernels[launches[k].kernel].impl();
+    if (!timed) {
+      kernel.program->launch(call.slices, call.vars);
+      continue;
+    }
+    LaunchTime launch = pipeline::timed_launch(kernel, *program, *device, call.slices, call.vars);
+    if (debug_level() > 0) pipeline::report_launch(launch);
+    if (profile) profile->record(std::move(launch));
+  }
+
+  if (!on_host) device->finish();
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    const Output& output = outputs[k];
+    if (output.moved) {
+      // operator() hands out a view of the input instead, and leaves no place for it.
+      const void* from = output.moved_input < 0
+                             ? std::get<graph::InputAttr>(output.moved->input->attr).data->data()
+                             : frame.inputs[static_cast<size_t>(output.moved_input)];
+      if (!frame.outputs[k]) continue;
+      const InstructionTimer timer("copy", output.declared.name);
+      pipeline::copy_moved(*output.moved, from, frame.outputs[k]);
+      continue;
+    }
+    const size_t bytes = frame.bytes[output.slot];
+    if (output.copy_of >= 0) {
+      const InstructionTimer timer("copy", output.declared.name);
+      std::memcpy(frame.outputs[k], frame.outputs[static_cast<size_t>(output.copy_of)], bytes);
+    } else if (!on_host) {
+      frame.owned[output.slot]->download(0, frame.outputs[k], bytes);
+    }
+  }
+}
+
+} // namespace lathe

@@ -1,0 +1,44 @@
+// The format of saved programs: a header (magic, version, format, lengths, checksum), the manifest, and the
+// data of tensors that it lists, each with a checksum, one after the other. Numbers are little-endian; texts
+// have their length in front. Knows nothing of what the parts mean.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compile/run/saved_objects.hpp"
+#include "core/storage.hpp"
+#include "lathe/executable.hpp"
+
+namespace lathe::pipeline {
+
+inline constexpr size_t kLongestFormat = 16;
+
+struct ProgramFile {
+  struct Constant {
+    DType dtype;
+    std::vector<int64_t> sizes;
+    StorageRef data; // written once for all that share it
+  };
+  struct Program {
+    CompileOptions options; // device, threads, cpu, winograd and strassen
+    bool tuned = false;
+    /// Printed; returns the outputs, by name, and then all declared inputs. Constants are realised inputs
+    /// whose ids are their positions.
+    std::string graph;
+    std::vector<std::string> outputs;
+    std::vector<Constant> constants;
+    /// Graph moves, which are done in the graph already, and those of the plan.
+    std::vector<std::string> graph_moves, moves;
+  };
+  std::string format, text;
+  std::vector<Program> programs;
+  std::vector<Constant> tensors;
+  SavedObjects objects; // of all programs
+};
+
+/// Both throw Error(File) naming the path.
+void write_program_file(const ProgramFile& file, const std::string& path);
+ProgramFile read_program_file(const std::string& path);
+
+} // namespace lathe::pipeline

@@ -1,0 +1,227 @@
+// Executables to files and back. A plan is saved as the graph of its program and its moves, which are lowered
+// and replayed when it is loaded: they make the very kernels that the object code is of.
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "ast/canonical.hpp"
+#include "compile/front/moved.hpp"
+#include "compile/front/target.hpp"
+#include "compile/run/assemble.hpp"
+#include "compile/run/constants.hpp"
+#include "compile/run/executable_impl.hpp"
+#include "compile/run/finalise.hpp"
+#include "compile/saved/program_file.hpp"
+#include "compile/schedule.hpp"
+#include "graph/tensor_impl.hpp"
+#include "lathe/error.hpp"
+#include "lathe/program_file.hpp"
+
+namespace lathe {
+namespace pipeline {
+namespace {
+
+using Impl = Executable::Impl;
+
+/// The outputs by name, and the program's graph without what only the user's had.
+std::vector<lower::NamedOutput> outputs_of(const Impl& impl) {
+  std::map<std::string, graph::NodeRef> nodes;
+  for (const lower::OutputBuffer& output : impl.program->outputs) nodes.emplace(output.name, output.node);
+  for (const Impl::Output& output : impl.outputs)
+    if (output.moved)
+      nodes.emplace(output.declared.name, graph::view(output.moved->input, output.moved->view));
+  std::vector<lower::NamedOutput> outputs;
+  for (auto& [name, node] : nodes) outputs.push_back({name, node});
+  return outputs;
+}
+
+/// Ids of realised tensors count up in a process. In a file they count its constants, so that the same
+/// program always makes the same file.
+std::string renumbered(const std::string& graph, const std::map<uint64_t, uint64_t>& numbers) {
+  constexpr std::string_view kInput = "Input(#";
+  std::string out;
+  size_t done = 0;
+  for (size_t at; (at = graph.find(kInput, done)) != std::string::npos;) {
+    at += kInput.size();
+    const size_t end = graph.find(')', at);
+    out += graph.substr(done, at - done);
+    out += std::to_string(numbers.at(std::stoull(graph.substr(at, end - at))));
+    done = end;
+  }
+  return out + graph.substr(done);
+}
+
+void add_graph(const Impl& impl, ProgramFile::Program& file) {
+  std::vector<graph::NodeRef> nodes;
+  for (const lower::NamedOutput& output : outputs_of(impl)) {
+    file.outputs.push_back(output.name);
+    nodes.push_back(output.node);
+  }
+  std::map<uint64_t, uint64_t> numbers;
+  for (const graph::NodeRef& node : graph::topological_order(nodes)) {
+    const auto* input = std::get_if<graph::InputAttr>(&node->attr);
+    if (!input || !input->data) continue;
+    const uint64_t number = file.constants.size();
+    numbers.emplace(input->id, number);
+    file.constants.push_back({node->dtype, static_sizes(node->shape), input->data});
+  }
+  for (const Impl::Input& input : impl.inputs)
+    nodes.push_back(graph::input(input.declared.name, input.declared.dtype, input.declared.shape));
+  file.graph = renumbered(graph::print(nodes), numbers);
+}
+
+/// Kernels that differ in names only share the code of the first, as they do when they are compiled.
+class ObjectCollector {
+public:
+  explicit ObjectCollector(SavedObjects& objects) : objects_(objects) {}
+  void add(runtime::Device& device, const ast::Kernel& scheduled, const runtime::CompileFlags& flags) {
+    if (!seen_.insert(device.name() + ast::print(ast::canonical(scheduled, false))).second) return;
+    const ast::Kernel kernel = finalise(scheduled);
+    if (const uint64_t id = object_id(device, kernel, flags))
+      objects_.emplace(id, device.object(kernel, flags));
+  }
+
+private:
+  SavedObjects& objects_;
+  std::set<std::string> seen_;
+};
+
+ProgramFile::Program to_file(const Impl& impl, ObjectCollector& objects) {
+  ProgramFile::Program file;
+  file.options = impl.options;
+  file.tuned = impl.tuned;
+  add_graph(impl, file);
+  for (const search::Move& move : impl.moves)
+    (search::rewrites_graph(move.kind) ? file.graph_moves : file.moves).push_back(to_string(move));
+  const runtime::CompileFlags flags{thread_count(impl.options), impl.options.cpu, false};
+  for (const Kernel& kernel : impl.kernels) {
+    const search::KernelPlan& plan = *kernel.impl()->plan;
+    objects.add(*impl.device, plan.kernel, flags);
+    for (const ast::Kernel& fill : plan.constants) objects.add(host_device(), fill, {});
+  }
+  return file;
+}
+
+ProgramFile::Constant to_file(const Tensor& tensor) {
+  const graph::NodeRef node = tensor.impl()->realise("save");
+  return {node->dtype, static_sizes(node->shape), std::get<graph::InputAttr>(node->attr).data};
+}
+
+std::vector<search::Move> parse_moves(const std::vector<std::string>& texts) {
+  std::vector<search::Move> moves;
+  for (const std::string& text : texts) moves.push_back(search::parse_move(text));
+  return moves;
+}
+
+struct Parsed {
+  std::vector<lower::NamedOutput> outputs;
+  std::vector<KernelParam> inputs;
+};
+
+graph::NodeRef node_of(const ProgramFile::Constant& constant) {
+  const Shape shape(constant.sizes.begin(), constant.sizes.end());
+  graph::check_shape("constant", shape, constant.dtype);
+  if (static_cast<int64_t>(constant.data->bytes()) != num_elements(shape).value() * size_of(constant.dtype))
+    throw Error(ErrorKind::Shape, fmt::format("a constant of {} bytes, expected {}{}", constant.data->bytes(),
+                                              to_string(constant.dtype), to_string(shape)));
+  return graph::realised(constant.data, constant.dtype, shape);
+}
+
+Parsed parse_graph(const ProgramFile::Program& file) {
+  std::vector<graph::NodeRef> constants;
+  for (const ProgramFile::Constant& constant : file.constants) constants.push_back(node_of(constant));
+  const std::vector<graph::NodeRef> nodes = graph::parse(
+      file.graph, [&](uint64_t id) { return id < constants.size() ? constants[id] : graph::NodeRef(); });
+  if (nodes.size() < file.outputs.size())
+    throw Error(ErrorKind::Syntax, "a graph of fewer outputs than it names");
+  Parsed parsed;
+  for (size_t k = 0; k < nodes.size(); ++k) {
+    if (k < file.outputs.size()) {
+      parsed.outputs.push_back({file.outputs[k], nodes[k]});
+      continue;
+    }
+    const auto* input = std::get_if<graph::InputAttr>(&nodes[k]->attr);
+    if (!input || input->data) throw Error(ErrorKind::Syntax, "an input that is none");
+    parsed.inputs.push_back({input->name, nodes[k]->dtype, nodes[k]->shape, false});
+  }
+  return parsed;
+}
+
+/// The saved plan; where the moves don't suit this machine or this version of lathe, the plan that a compile
+/// would find.
+search::Plan plan_of(const std::shared_ptr<const lower::Program>& program, const ProgramFile::Program& file,
+                     const std::vector<search::Move>& moves, AssembleOptions& how) {
+  try {
+    return search::replay(program, moves, target_for(file.options, *program));
+  } catch (const Error&) {
+    search::SearchResult found = schedule(program, file.options);
+    how.tuned = found.measured_seconds > 0;
+    return std::move(found.plan);
+  }
+}
+
+/// Runs `parse`, whose errors say what is wrong inside the file.
+template <class Parse> auto parsed(const std::string& path, Parse&& parse) {
+  try {
+    return parse();
+  } catch (const Error& error) {
+    throw Error(ErrorKind::File,
+                fmt::format("{}: {}, expected a program of this version of lathe", path, error.what()));
+  }
+}
+
+Executable from_file(const ProgramFile::Program& file, const SavedObjects& objects, const std::string& path) {
+  runtime::device(file.options.device); // says why if it is absent, before any work
+  Parsed graph = parsed(path, [&] { return parse_graph(file); });
+  std::vector<search::Move> graph_moves = parsed(path, [&] { return parse_moves(file.graph_moves); }),
+                            moves = parsed(path, [&] { return parse_moves(file.moves); });
+  AssembleOptions how{
+      file.options, std::move(graph.inputs), file.tuned, take_moved(graph.outputs), std::move(graph_moves),
+      &objects};
+  if (graph.outputs.empty())
+    return assemble(search::initial_plan(std::make_shared<const lower::Program>()), how);
+  const auto program = std::make_shared<const lower::Program>(lower::lower(graph.outputs));
+  const search::Plan plan = plan_of(program, file, moves, how);
+  return assemble(plan, how);
+}
+
+} // namespace
+} // namespace pipeline
+
+void save(const Executable& executable, const std::string& path) { save({.programs = {executable}}, path); }
+
+Executable load_executable(const std::string& path) {
+  SavedParts parts = load_parts(path);
+  if (!parts.format.empty() || parts.programs.size() != 1)
+    throw Error(ErrorKind::File,
+                fmt::format("{}: holds {} programs of format '{}', expected one that save() wrote", path,
+                            parts.programs.size(), parts.format));
+  return parts.programs[0];
+}
+
+void save(const SavedParts& parts, const std::string& path) {
+  if (parts.format.size() > pipeline::kLongestFormat)
+    throw Error(ErrorKind::Value, fmt::format("save: format '{}', expected at most {} bytes", parts.format,
+                                              pipeline::kLongestFormat));
+  pipeline::ProgramFile file;
+  file.format = parts.format;
+  file.text = parts.text;
+  pipeline::ObjectCollector objects(file.objects);
+  for (const Executable& program : parts.programs)
+    file.programs.push_back(pipeline::to_file(*program.impl(), objects));
+  for (const Tensor& tensor : parts.tensors) file.tensors.push_back(pipeline::to_file(tensor));
+  pipeline::write_program_file(file, path);
+}
+
+SavedParts load_parts(const std::string& path) {
+  const pipeline::ProgramFile file = pipeline::read_program_file(path);
+  SavedParts parts{file.format, file.text, {}, {}};
+  for (const pipeline::ProgramFile::Program& program : file.programs)
+    parts.programs.push_back(pipeline::from_file(program, file.objects, path));
+  for (const pipeline::ProgramFile::Constant& tensor : file.tensors)
+    parts.tensors.push_back(graph::wrap(pipeline::parsed(path, [&] { return pipeline::node_of(tensor); })));
+  return parts;
+}
+
+} // namespace lathe

@@ -1,0 +1,39 @@
+#include "search/beam/families.hpp"
+
+#include <cmath>
+
+#include "core/hash.hpp"
+
+namespace lathe::search {
+
+constexpr double kHope = 0.2; // of a family of which nothing is known, as a logarithm
+constexpr double kAsAll = 1;  // measurements of a family that weigh as much as what all others say
+
+uint64_t family_of(const std::vector<Move>& moves) {
+  uint64_t h = hash_text("family");
+  for (const Move& move : moves) {
+    if (move.kind == MoveKind::Split || move.kind == MoveKind::Unroll || move.kind == MoveKind::Vectorise ||
+        move.kind == MoveKind::Accumulate)
+      continue;
+    h = mix(h, static_cast<uint64_t>(move.kind));
+    for (const std::string& name : move.names) h = mix(h, hash_text(name));
+  }
+  return h;
+}
+
+void Families::add(uint64_t family, double ratio) {
+  for (Seen* seen : {&seen_[family], &all_}) {
+    seen->logarithms += std::log(ratio);
+    ++seen->count;
+  }
+}
+
+double Families::factor(uint64_t family) const {
+  const auto found = seen_.find(family);
+  const Seen own = found == seen_.end() ? Seen{} : found->second;
+  const double of_all = all_.count > 0 ? all_.logarithms / all_.count : 0;
+  const double mean = (own.logarithms + kAsAll * of_all) / (own.count + kAsAll);
+  return std::exp(mean - kHope / std::sqrt(own.count + 1));
+}
+
+} // namespace lathe::search

@@ -1,0 +1,221 @@
+#include "search/beam/form_search.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <fmt/format.h>
+#include <map>
+
+#include "graph/realise.hpp"
+#include "graph/strassen.hpp"
+#include "graph/winograd.hpp"
+#include "search/beam/isolated.hpp"
+#include "search/beam/order_search.hpp"
+#include "search/beam/region_search.hpp"
+#include "search/beam/search.hpp"
+#include "search/cost/cost.hpp"
+#include "search/moves/make_move.hpp"
+
+namespace lathe::search {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using graph::NodeRef;
+
+constexpr double kNear = 1.5;        // forms predicted slower than so many times the best are not measured
+constexpr double kWorthwhile = 0.95; // another rounding must bring five per cent,
+constexpr double kAskedFor = 0.98;   // and two if it was asked for
+constexpr double kForDeciding = 0.5; // share of the budget, where several sums have forms
+constexpr int kMostAxes = 3;         // along which values may be stored innermost
+constexpr int64_t kFewChannels = 8;  // below, the transforms cost more than the products
+constexpr int64_t kSmallBlock = 16;  // rows, columns or terms; likewise
+
+/// The other forms that may pay for this stage, each as the move that makes it.
+std::vector<Move> forms_of(const lower::Stage& stage, const AllowedForms& allowed) {
+  std::vector<Move> forms;
+  const auto c = allowed.winograd > 0 ? graph::read_convolution(stage.node) : std::nullopt;
+  if (c && c->channels >= kFewChannels && c->outputs >= kFewChannels)
+    for (int tile = allowed.winograd; tile >= 2; tile -= 2)
+      forms.push_back(move_winograd({stage.buffer->name}, tile));
+  const auto p = allowed.strassen > 0 ? graph::read_product(stage.node) : std::nullopt;
+  for (int levels = 1; p && levels <= allowed.strassen; ++levels)
+    if (graph::can_halve(*p, levels) && std::min({p->rows, p->columns, p->terms}) >> levels >= kSmallBlock)
+      forms.push_back(move_strassen({stage.buffer->name}, levels));
+  return forms;
+}
+
+/// Stages that have other forms.
+std::vector<int> sums_with_forms(const lower::Program& program, const AllowedForms& allowed) {
+  std::vector<int> found;
+  for (const lower::Stage& stage : program.stages)
+    if (!forms_of(stage, allowed).empty()) found.push_back(stage.id);
+  return found;
+}
+
+/// Those of the seeds that are plans of this form of the program, as plans of `form`'s own program.
+std::vector<Plan> seeds_of(const Plan& form, const std::vector<Plan>& seeds, const Target& target) {
+  const std::vector<Move> first = form.moves();
+  std::vector<Plan> out;
+  for (const Plan& seed : seeds) {
+    const std::vector<Move> moves = seed.moves();
+    if (moves.size() < first.size() || !std::equal(first.begin(), first.end(), moves.begin())) continue;
+    const std::vector<Move> rest(moves.begin() + static_cast<long>(first.size()), moves.end());
+    if (std::any_of(rest.begin(), rest.end(), [](const Move& m) { return rewrites_graph(m.kind); })) continue;
+    if (Applied applied = apply(form, rest, target); applied.plan) out.push_back(std::move(*applied.plan));
+  }
+  return out;
+}
+
+/// With values stored in the orders that suit their sums: an axis after the other, most programs have one.
+Plan ordered(Plan plan, CostModel& model, const SearchOptions& options) {
+  for (int axes = 0; axes < kMostAxes; ++axes) {
+    const std::optional<Move> order = suggest_order(plan, model, options);
+    if (!order) break;
+    Applied applied = apply(plan, *order, model.target());
+    if (!applied.plan) break;
+    plan = std::move(*applied.plan);
+  }
+  return plan;
+}
+
+struct Form {
+  Plan plan;
+  SearchResult by_model;
+  double worthwhile = 1; // of the time of those before it
+};
+
+/// The best form of a program in which one sum has others.
+SearchResult decide(const Plan& start, const std::vector<Move>& others, CostModel& model,
+                    const SearchOptions& options, const MakeMeasure& make_measure) {
+  SearchOptions quick = options;
+  quick.measure = nullptr;
+  quick.prepare = nullptr;
+  quick.seeds.clear();
+  quick.budget_seconds = 0;
+  quick.log.clear();
+  quick.progress = nullptr;
+  std::vector<Form> forms;
+  const auto add = [&](Plan plan, double worthwhile) {
+    Plan form = ordered(std::move(plan), model, quick);
+    SearchResult found = search(form, model, quick);
+    forms.push_back({std::move(form), std::move(found), worthwhile});
+  };
+  add(start, 1);
+  double best = forms[0].by_model.predicted_seconds;
+  for (const Move& other : others) {
+    Applied applied = apply(start, other, model.target());
+    if (!applied.plan) continue;
+    add(std::move(*applied.plan), other.kind == MoveKind::Strassen ? kAskedFor : kWorthwhile);
+    best = std::min(best, forms.back().by_model.predicted_seconds);
+  }
+  SearchResult result = std::move(forms[0].by_model);
+  if (make_measure) {
+    std::erase_if(forms, [&](const Form& f) { return f.by_model.predicted_seconds > kNear * best; });
+    SearchOptions how = options;
+    how.budget_seconds /= static_cast<double>(std::max<size_t>(1, forms.size()));
+    result.measured_seconds = 0;
+    for (const Form& form : forms) {
+      make_measure(form.plan.program, how);
+      // What is known from before is judged beside what the model says today.
+      how.seeds = seeds_of(form.plan, options.seeds, model.target());
+      how.seeds.insert(how.seeds.begin(), form.by_model.plan);
+      SearchResult found = search(form.plan, model, how);
+      const bool better =
+          result.measured_seconds == 0 || found.measured_seconds < form.worthwhile * result.measured_seconds;
+      found.proposed += result.proposed;
+      found.measured += result.measured;
+      found.rejected += result.rejected;
+      for (const auto& [why, count] : result.rejections) found.rejections[why] += count;
+      if (better && found.measured_seconds > 0) {
+        // Not the other way round: a form that rounds differently has to win clearly.
+        if (result.measured_seconds > 0) found.rivals.push_back(std::move(result.plan));
+        result = std::move(found);
+      } else {
+        result.proposed = found.proposed, result.measured = found.measured, result.rejected = found.rejected,
+        result.rejections = std::move(found.rejections);
+      }
+    }
+    return result;
+  }
+  for (size_t k = 1; k < forms.size(); ++k) {
+    SearchResult& found = forms[k].by_model;
+    found.proposed += result.proposed;
+    found.rejected += result.rejected;
+    if (found.predicted_seconds < forms[k].worthwhile * result.predicted_seconds)
+      result = std::move(found);
+    else
+      result.proposed = found.proposed, result.rejected = found.rejected;
+  }
+  return result;
+}
+
+/// The move that makes the form of a plan, without its stages; none: as it is.
+std::optional<Move> form_of(const SearchResult& found) {
+  const std::vector<Move> moves = found.plan.moves();
+  if (moves.empty() || (moves[0].kind != MoveKind::Winograd && moves[0].kind != MoveKind::Strassen))
+    return {};
+  return Move{moves[0].kind, {}, moves[0].numbers};
+}
+
+} // namespace
+
+SearchResult search_forms(const Plan& start, CostModel& model, const SearchOptions& options,
+                          const AllowedForms& allowed, const MakeMeasure& make_measure) {
+  const auto began = Clock::now();
+  const auto stage_at = [](const Plan& plan, int s) -> const lower::Stage& {
+    return plan.program->stages[static_cast<size_t>(s)];
+  };
+  const std::vector<int> sums = sums_with_forms(*start.program, allowed);
+  if (sums.size() == 1)
+    return decide(start, forms_of(stage_at(start, sums[0]), allowed), model, options, make_measure);
+
+  Plan plan = start;
+  if (!sums.empty()) {
+    std::map<std::string, lower::NamedOutput> distinct;
+    const auto signature = [](const NodeRef& alone) { return graph::print({graph::without_data(alone)}); };
+    for (const int s : sums) {
+      const NodeRef alone = isolated(stage_at(start, s).node);
+      distinct.emplace(signature(alone), lower::NamedOutput{"y", alone});
+    }
+    std::map<std::string, Move> chosen; // by signature
+    SearchOptions share = options;
+    share.budget_seconds *= kForDeciding / static_cast<double>(distinct.size());
+    share.progress = nullptr;
+    const bool is_quick = is_long(*start.program);
+    if (is_quick) share.beam = SearchOptions().beam;
+    for (const auto& [key, output] : distinct) {
+      const Plan by_itself = initial_plan(std::make_shared<const lower::Program>(lower::lower({output})));
+      const std::vector<int> only = sums_with_forms(*by_itself.program, allowed);
+      if (only.size() != 1) continue;
+      if (std::optional<Move> form =
+              form_of(decide(by_itself, forms_of(stage_at(by_itself, only[0]), allowed), model, share,
+                             is_quick ? MakeMeasure() : make_measure)))
+        chosen.emplace(key, std::move(*form));
+    }
+    // One move for all sums of a form: it numbers the stages anew.
+    std::vector<Move> forms;
+    for (const auto& [key, form] : chosen)
+      if (std::find(forms.begin(), forms.end(), form) == forms.end()) forms.push_back(form);
+    for (const Move& form : forms) {
+      Move move = form;
+      for (const int s : sums_with_forms(*plan.program, allowed)) {
+        const lower::Stage& stage = stage_at(plan, s);
+        const auto it = chosen.find(signature(isolated(stage.node)));
+        if (it != chosen.end() && it->second == form) move.names.push_back(stage.buffer->name);
+      }
+      if (move.names.empty()) continue;
+      if (Applied applied = apply(plan, move, model.target()); applied.plan) plan = std::move(*applied.plan);
+    }
+  }
+  plan = ordered(std::move(plan), model, options);
+  SearchOptions how = options;
+  if (make_measure) {
+    make_measure(plan.program, how);
+    how.seeds = seeds_of(plan, options.seeds, model.target());
+    const double spent = std::chrono::duration<double>(Clock::now() - began).count();
+    if (how.budget_seconds > 0)
+      how.budget_seconds = std::max(0.1 * how.budget_seconds, how.budget_seconds - spent);
+  }
+  return search(plan, model, how);
+}
+
+} // namespace lathe::search

@@ -1,0 +1,357 @@
+#include "search/beam/joint_search.hpp"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "core/hash.hpp"
+#include "search/beam/region_search.hpp"
+#include "search/beam/search.hpp"
+#include "search/cost/cost.hpp"
+#include "search/cost/features.hpp"
+#include "search/moves/draft.hpp"
+#include "search/suggest/suggest.hpp"
+
+namespace lathe::search {
+namespace {
+
+constexpr double kWorthwhile = 0.995;
+constexpr double kShare = 0.4;    // of the budget, before anything is measured
+constexpr int kQuickBeam = 4;     // wider ones also try more parameters
+constexpr size_t kVariants = 512; // of one kernel, remembered for measuring
+
+bool intersects(const std::vector<int>& a, const std::vector<int>& b) {
+  return std::any_of(a.begin(), a.end(), [&](int s) { return std::find(b.begin(), b.end(), s) != b.end(); });
+}
+
+/// Kernels of `b` that `a` doesn't share.
+std::vector<size_t> different(const std::unordered_set<const KernelPlan*>& a, const Plan& b) {
+  std::vector<size_t> out;
+  for (size_t k = 0; k < b.kernels.size(); ++k)
+    if (!a.contains(b.kernels[k].get())) out.push_back(k);
+  return out;
+}
+
+std::unordered_set<const KernelPlan*> kernels_of(const Plan& plan) {
+  std::unordered_set<const KernelPlan*> set;
+  for (const auto& k : plan.kernels) set.insert(k.get());
+  return set;
+}
+
+} // namespace
+
+JointSearch::JointSearch(const Plan& start, CostModel& model, const SearchOptions& options,
+                         const Watch& watch)
+    : start_(start), model_(model), options_(options), watch_(watch),
+      thorough_((options.measure || options.beam > kQuickBeam) && !is_long(*start.program)),
+      kernels_(model, thorough_ ? std::max(4, options.beam) : std::min(3, options.beam), options.rounds,
+               thorough_, options.joins) {}
+
+std::vector<Move> JointSearch::moves_since_start(const Plan& plan) const {
+  std::vector<Move> moves;
+  for (const History* h = plan.history.get(); h && h != start_.history.get(); h = h->earlier.get())
+    moves.push_back(h->move);
+  std::reverse(moves.begin(), moves.end());
+  return moves;
+}
+
+std::vector<Move> JointSearch::moves_of(const Plan& plan, const KernelPlan& kernel) const {
+  std::vector<Move> moves;
+  for (const Move& m : moves_since_start(plan))
+    if (m.kind != MoveKind::Inline &&
+        std::binary_search(kernel.stages.begin(), kernel.stages.end(), stage_of_name(m.names[0])))
+      moves.push_back(m);
+  return moves;
+}
+
+VariantKey JointSearch::key_of(const Plan& plan, const KernelPlan& kernel) const {
+  uint64_t inlined = hash_text("inlined");
+  for (const Move& m : moves_since_start(plan))
+    if (m.kind == MoveKind::Inline) inlined = mix(inlined, hash_text(m.names[0]));
+  return {inlined, kernel.stages};
+}
+
+uint64_t JointSearch::identity_of(const Plan& plan) const {
+  uint64_t sum = 0; // the order of kernels doesn't matter
+  for (const auto& kernel : plan.kernels) {
+    uint64_t h = hash_text("kernel");
+    for (int s : kernel->stages) h = mix(h, static_cast<uint64_t>(s));
+    h = mix(h, hash_text("inlined"));
+    for (int s : kernel->inlined) h = mix(h, static_cast<uint64_t>(s));
+    // Rows one by one and rows by blocks allow different loops: neither stands for the other.
+    h = mix(h, std::any_of(kernel->moves.begin(), kernel->moves.end(),
+                           [](const Move& m) { return m.kind == MoveKind::Split; }));
+    sum += h;
+  }
+  return sum;
+}
+
+uint64_t JointSearch::neighbourhood(const Plan& plan, size_t k) const {
+  const KernelPlan& kernel = *plan.kernels[k];
+  uint64_t h = mix(kernel.hash, k == 0);
+  for (const auto& other : plan.kernels) {
+    if (intersects(other->stages, kernel.reads)) h = mix(mix(h, 1), other->hash);
+    if (intersects(kernel.stages, other->reads)) h = mix(mix(h, 2), other->hash);
+  }
+  return h;
+}
+
+double JointSearch::bound(const KernelPlanRef& kernel) {
+  const auto it = bounds_.find(kernel->hash);
+  if (it != bounds_.end()) return it->second;
+  return bounds_[kernel->hash] = lower_bound(kernel->kernel, model_.target(), model_.machine());
+}
+
+double JointSearch::seconds_of(const Plan& plan) {
+  double sum = 0;
+  for (size_t k = 0; k < plan.kernels.size(); ++k) sum += kernels_.best_seconds(plan, k);
+  return sum;
+}
+
+std::vector<Proposal> JointSearch::proposals_for(const Plan& plan, size_t k) const {
+  static thread_local Features features;
+  read_features(plan.kernels[k]->kernel, model_.target(), features);
+  const SuggestContext context{plan,     *plan.kernels[k], features, model_.target(), model_.machine(),
+                               thorough_};
+  std::vector<Proposal> proposals;
+  for (const NamedSuggester& s : suggesters()) {
+    if (!s.graph) continue;
+    for (Proposal& p : s.suggest(context)) proposals.push_back(std::move(p));
+  }
+  return proposals;
+}
+
+std::vector<JointSearch::Step> JointSearch::steps_from(const Partition& from) {
+  const double slack = thorough_ ? 1.2 : 1.02;
+  const size_t finalists = thorough_ ? 12 : 2; // of the proposals that lead to the same partition
+  const auto shared = kernels_of(from.plan);
+  std::vector<Step> steps;
+  for (size_t k = 0; k < from.plan.kernels.size() && !watch_.over(kShare); ++k) {
+    std::vector<Proposal> proposals = proposals_for(from.plan, k);
+    if (proposals.empty()) continue;
+    const uint64_t near = neighbourhood(from.plan, k);
+    const auto known = promising_.find(near);
+    std::vector<std::pair<size_t, Step>> made;
+    for (size_t i = 0; i < proposals.size(); ++i) {
+      if (known != promising_.end() &&
+          std::find(known->second.begin(), known->second.end(), i) == known->second.end())
+        continue;
+      ++proposed_;
+      Applied applied = apply(from.plan, proposals[i].moves, model_.target());
+      if (!applied.plan) {
+        ++rejected_;
+        continue;
+      }
+      Step step{std::move(proposals[i].moves), std::move(*applied.plan), 0, 0, 0, {}};
+      const auto remaining = kernels_of(step.plan);
+      double replaced = 0, least = 0;
+      for (size_t j = 0; j < from.plan.kernels.size(); ++j) {
+        if (remaining.contains(from.plan.kernels[j].get())) continue;
+        replaced += kernels_.best_seconds(from.plan, j);
+        step.touched.insert(step.touched.end(), from.plan.kernels[j]->stages.begin(),
+                            from.plan.kernels[j]->stages.end());
+      }
+      step.raw = step.seconds = from.seconds - replaced;
+      for (size_t j : different(shared, step.plan)) {
+        least += bound(step.plan.kernels[j]);
+        step.raw += model_.seconds(step.plan.kernels[j]);
+      }
+      // What is no better than what it replaces even with perfect loops is not worth scheduling.
+      if (least > replaced * slack) continue;
+      step.identity = identity_of(step.plan);
+      made.emplace_back(i, std::move(step));
+    }
+    std::stable_sort(made.begin(), made.end(),
+                     [](const auto& a, const auto& b) { return a.second.raw < b.second.raw; });
+    std::unordered_map<uint64_t, size_t> taken;
+    std::vector<size_t> kept;
+    for (auto& [i, step] : made) {
+      if (taken[step.identity]++ >= finalists) continue;
+      kept.push_back(i);
+      for (size_t j : different(shared, step.plan)) {
+        step.seconds += kernels_.best_seconds(step.plan, j);
+        if (options_.measure) remember(step.plan, j);
+      }
+      steps.push_back(std::move(step));
+    }
+    if (known == promising_.end()) promising_.emplace(near, std::move(kept));
+  }
+  std::stable_sort(steps.begin(), steps.end(),
+                   [](const Step& a, const Step& b) { return a.seconds < b.seconds; });
+  return steps;
+}
+
+/// The improving steps one after the other, as far as they concern different kernels: a program of many
+/// kernels takes few rounds.
+Partition JointSearch::combined(const Partition& from, const std::vector<Step>& steps) {
+  Partition out = from;
+  std::vector<int> touched;
+  size_t taken = 0;
+  for (const Step& step : steps) {
+    if (step.seconds >= from.seconds * (1 - 1e-9)) break;
+    if (intersects(step.touched, touched)) continue;
+    Applied applied = apply(out.plan, step.moves, model_.target());
+    if (!applied.plan) continue;
+    out.plan = std::move(*applied.plan);
+    touched.insert(touched.end(), step.touched.begin(), step.touched.end());
+    ++taken;
+  }
+  if (taken > 1) {
+    out.seconds = seconds_of(out.plan);
+    out.identity = identity_of(out.plan);
+  }
+  return taken > 1 ? out : from;
+}
+
+/// Where the search starts: the program as it is, and with its cheap stages inlined by one macro-move. A
+/// quick search looks at the former only if there is nothing to inline: scheduling a kernel per stage takes
+/// longer than everything that follows.
+std::vector<Partition> JointSearch::seeds() {
+  std::vector<Partition> out;
+  for (const Proposal& p : proposals_for(start_, 0)) {
+    const bool inlines =
+        std::all_of(p.moves.begin(), p.moves.end(), [](const Move& m) { return m.kind == MoveKind::Inline; });
+    if (!inlines || p.moves.empty()) continue;
+    ++proposed_;
+    if (Applied applied = apply(start_, p.moves, model_.target()); applied.plan)
+      out.push_back({std::move(*applied.plan), 0, 0});
+    else
+      ++rejected_;
+  }
+  if (out.empty() || thorough_) out.push_back({start_, 0, 0});
+  // What deciding fusion first would choose is one more place to start from.
+  if (thorough_) out.push_back(graph_only());
+  double best = -1;
+  std::vector<Partition> kept;
+  for (Partition& p : out) {
+    double least = 0;
+    for (const auto& kernel : p.plan.kernels) least += bound(kernel);
+    if (best >= 0 && least > best * (thorough_ ? 1.2 : 1.02)) continue;
+    p.seconds = seconds_of(p.plan);
+    p.identity = identity_of(p.plan);
+    if (options_.measure)
+      for (size_t k = 0; k < p.plan.kernels.size(); ++k) remember(p.plan, k);
+    if (best < 0 || p.seconds < best) best = p.seconds;
+    kept.push_back(std::move(p));
+  }
+  std::stable_sort(kept.begin(), kept.end(),
+                   [](const Partition& a, const Partition& b) { return a.seconds < b.seconds; });
+  return kept;
+}
+
+std::vector<Partition> JointSearch::run() {
+  const size_t width = thorough_ ? std::max(2, options_.beam) : std::min(2, options_.beam);
+  std::vector<Partition> beam = seeds();
+  std::vector<Partition> frontier = beam;
+  std::unordered_set<uint64_t> seen;
+  for (const Partition& p : beam) seen.insert(p.identity);
+  for (int round = 0; round < options_.rounds && !frontier.empty() && !watch_.over(kShare); ++round) {
+    std::vector<Partition> next;
+    for (const Partition& from : frontier) {
+      const std::vector<Step> steps = steps_from(from);
+      if (Partition all = combined(from, steps); seen.insert(all.identity).second)
+        next.push_back(std::move(all));
+      for (const Step& s : steps) {
+        if (next.size() > 4 * width && s.seconds > from.seconds) break;
+        if (seen.insert(s.identity).second) next.push_back({s.plan, s.seconds, s.identity});
+      }
+    }
+    const double before = beam.front().seconds;
+    const auto by_cost = [](const Partition& a, const Partition& b) { return a.seconds < b.seconds; };
+    std::stable_sort(next.begin(), next.end(), by_cost);
+    if (next.size() > width) next.resize(width);
+    for (const Partition& p : next) beam.push_back(p);
+    std::stable_sort(beam.begin(), beam.end(), by_cost);
+    if (beam.size() > width) beam.resize(width);
+    frontier = std::move(next);
+    if (beam.front().seconds > before * kWorthwhile) break;
+  }
+  return beam;
+}
+
+Partition JointSearch::graph_only() {
+  const auto bytes_and_launches = [&](const Plan& plan) {
+    double sum = 0;
+    for (const auto& kernel : plan.kernels) sum += bound(kernel);
+    return sum;
+  };
+  Partition at{start_, bytes_and_launches(start_), identity_of(start_)};
+  for (int round = 0; round < options_.rounds * 4; ++round) {
+    Partition best = at;
+    for (size_t k = 0; k < at.plan.kernels.size(); ++k)
+      for (const Proposal& p : proposals_for(at.plan, k)) {
+        const bool graph = std::all_of(p.moves.begin(), p.moves.end(), [](const Move& m) {
+          return m.kind == MoveKind::Inline || m.kind == MoveKind::FuseAt;
+        });
+        if (!graph) continue;
+        ++proposed_;
+        Applied applied = apply(at.plan, p.moves, model_.target());
+        if (!applied.plan) {
+          ++rejected_;
+          continue;
+        }
+        const double seconds = bytes_and_launches(*applied.plan);
+        if (seconds < best.seconds) best = {std::move(*applied.plan), seconds, 0};
+      }
+    if (best.seconds >= at.seconds * kWorthwhile) break;
+    at = std::move(best);
+  }
+  at.seconds = seconds_of(at.plan);
+  at.identity = identity_of(at.plan);
+  return at;
+}
+
+Plan JointSearch::schedule(const Partition& partition) {
+  Plan out = partition.plan;
+  for (size_t k = 0; k < partition.plan.kernels.size(); ++k) {
+    const KernelPlanRef& kernel = partition.plan.kernels[k];
+    for (const Schedule& s : kernels_.schedules(partition.plan, k)) {
+      const std::vector<Move> moves =
+          KernelSearch::renamed(s.moves, *kernels_.original(kernel->hash), *kernel);
+      Applied applied = apply(out, moves, model_.target());
+      if (!applied.plan) continue;
+      out = std::move(*applied.plan);
+      break;
+    }
+  }
+  return out;
+}
+
+void JointSearch::remember(const Plan& plan, size_t k) {
+  const KernelPlanRef& kernel = plan.kernels[k];
+  const std::vector<Move> before = moves_of(plan, *kernel);
+  auto& pool = pool_[key_of(plan, *kernel)];
+  for (const Schedule& s : kernels_.schedules(plan, k)) {
+    if (std::any_of(pool.begin(), pool.end(),
+                    [&](const Variant& v) { return v.kernel->hash == s.kernel->hash; }))
+      continue;
+    Variant v{s.kernel, before, s.seconds};
+    const KernelPlan& original = *kernels_.original(kernel->hash);
+    std::vector<Move> moves = KernelSearch::renamed(s.moves, original, *kernel);
+    if (original.stages != kernel->stages) {
+      // What is proposed for it later is to name this kernel's loops, not those of its equal.
+      const Applied applied = apply(plan, moves, model_.target());
+      if (!applied.plan) continue;
+      v.kernel = *std::find_if(applied.plan->kernels.begin(), applied.plan->kernels.end(),
+                               [&](const auto& other) { return other->stages == kernel->stages; });
+    }
+    v.moves.insert(v.moves.end(), moves.begin(), moves.end());
+    pool.push_back(std::move(v));
+  }
+  std::stable_sort(pool.begin(), pool.end(),
+                   [](const Variant& a, const Variant& b) { return a.predicted < b.predicted; });
+  if (pool.size() > kVariants) pool.resize(kVariants);
+}
+
+std::map<VariantKey, std::vector<Variant>> JointSearch::variants(const std::vector<Partition>& partitions) {
+  std::map<VariantKey, std::vector<Variant>> out;
+  for (const Partition& p : partitions)
+    for (size_t k = 0; k < p.plan.kernels.size(); ++k) {
+      const VariantKey key = key_of(p.plan, *p.plan.kernels[k]);
+      if (out.contains(key)) continue;
+      remember(p.plan, k);
+      out.emplace(key, pool_[key]);
+    }
+  return out;
+}
+
+} // namespace lathe::search

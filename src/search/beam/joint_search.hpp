@@ -1,0 +1,86 @@
+// The outer beam, over partitions of the program into kernels. A partition is worth what its kernels cost
+// under the best loop schedules that the inner search finds for them: so a fusion is judged by the loops that
+// it allows, not by the loops it starts with.
+#pragma once
+#include <map>
+#include <unordered_map>
+#include <vector>
+
+#include "search/beam/kernel_search.hpp"
+#include "search/beam/search.hpp"
+#include "search/beam/watch.hpp"
+#include "search/cost/cost.hpp"
+#include "search/suggest/suggest.hpp"
+
+namespace lathe::search {
+
+/// A schedule of a kernel of some partition, as moves that don't depend on the other kernels' schedules.
+struct Variant {
+  KernelPlanRef kernel;
+  std::vector<Move> moves; // all of this kernel since the start, but for the inlining
+  double predicted = 0;
+};
+/// Partitions that inline the same stages share the variants of kernels that compute the same stages.
+using VariantKey = std::pair<uint64_t, std::vector<int>>;
+
+struct Partition {
+  Plan plan;             // after the graph moves
+  double seconds = 0;    // predicted, with the best schedules
+  uint64_t identity = 0; // which stages are computed together, and which are inlined
+};
+
+class JointSearch {
+public:
+  JointSearch(const Plan& start, CostModel& model, const SearchOptions& options, const Watch& watch);
+
+  /// The best partitions, best first.
+  std::vector<Partition> run();
+  /// Partition with the best schedule of each kernel applied.
+  Plan schedule(const Partition& partition);
+  /// Only the graph moves, ranked as one does who doesn't know the loops yet, by bytes moved and kernels
+  /// launched: the first stage of the staged search.
+  Partition graph_only();
+
+  std::vector<Move> moves_since_start(const Plan& plan) const;
+  /// Those of one kernel, but for the inlining.
+  std::vector<Move> moves_of(const Plan& plan, const KernelPlan& kernel) const;
+  VariantKey key_of(const Plan& plan, const KernelPlan& kernel) const;
+  /// By kernel, best predicted first.
+  std::map<VariantKey, std::vector<Variant>> variants(const std::vector<Partition>& partitions);
+
+  KernelSearch& kernels() { return kernels_; }
+  int64_t proposed() const { return proposed_ + kernels_.proposed(); }
+  int64_t rejected() const { return rejected_ + kernels_.rejected(); }
+
+private:
+  struct Step {
+    std::vector<Move> moves;
+    Plan plan;
+    double raw = 0, seconds = 0;
+    uint64_t identity = 0;
+    std::vector<int> touched; // stages of the kernels it changes
+  };
+  std::vector<Partition> seeds();
+  std::vector<Step> steps_from(const Partition& from);
+  std::vector<Proposal> proposals_for(const Plan& plan, size_t k) const;
+  Partition combined(const Partition& from, const std::vector<Step>& steps);
+  double seconds_of(const Plan& plan);
+  uint64_t identity_of(const Plan& plan) const;
+  uint64_t neighbourhood(const Plan& plan, size_t k) const;
+  double bound(const KernelPlanRef& kernel);
+  void remember(const Plan& plan, size_t k);
+
+  Plan start_;
+  CostModel& model_;
+  const SearchOptions& options_;
+  const Watch& watch_;
+  bool thorough_;
+  KernelSearch kernels_;
+  int64_t proposed_ = 0, rejected_ = 0;
+  std::unordered_map<uint64_t, std::vector<size_t>>
+      promising_; // by neighbourhood: proposals that led somewhere
+  std::unordered_map<uint64_t, double> bounds_;
+  std::map<VariantKey, std::vector<Variant>> pool_;
+};
+
+} // namespace lathe::search

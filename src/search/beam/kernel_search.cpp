@@ -1,0 +1,175 @@
+#include "search/beam/kernel_search.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include <fmt/format.h>
+#include <unordered_set>
+
+#include "search/cost/features.hpp"
+#include "search/moves/draft.hpp"
+#include "search/moves/join.hpp"
+#include "search/suggest/suggest.hpp"
+
+namespace lathe::search {
+namespace {
+
+constexpr double kWorthwhile = 0.99; // a round must bring one per cent
+constexpr double kAsGood =
+    1.01; // what is this near to the best wins if it takes fewer moves: less code, sooner compiled
+constexpr size_t kKept = 64, kKeptForTuning = 512; // schedules remembered for measuring
+constexpr size_t kParallelised = 1024;             // from so many, if on several threads
+
+bool touches(const std::vector<int>& stages, const std::vector<int>& reads) {
+  return std::any_of(reads.begin(), reads.end(),
+                     [&](int s) { return std::binary_search(stages.begin(), stages.end(), s); });
+}
+
+bool has_parallel_loop(const ast::Kernel& kernel) {
+  bool found = false;
+  ast::visit(kernel.body, [&](const ast::Stmt& stmt, const auto&) {
+    const auto* loop = std::get_if<ast::For>(&stmt.node);
+    found |= loop && loop->kind == ast::LoopKind::Parallel;
+  });
+  return found;
+}
+
+} // namespace
+
+/// The kernel with those that read it (they decide which of its buffers are visible outside), the kernel
+/// first.
+Plan KernelSearch::alone(const Plan& plan, size_t k) const {
+  Plan small;
+  small.program = plan.program;
+  small.kernels.push_back(plan.kernels[k]);
+  for (size_t i = 0; i < plan.kernels.size(); ++i)
+    if (i != k && touches(plan.kernels[k]->stages, plan.kernels[i]->reads))
+      small.kernels.push_back(plan.kernels[i]);
+  return small;
+}
+
+/// Nothing if the proposal is not legal. `here` has the kernel of `from` first.
+std::optional<Schedule> KernelSearch::with(const Proposal& proposal, const Schedule& from, const Plan& here) {
+  ++proposed_;
+  Applied applied = apply(here, proposal.moves, model_.target());
+  if (!applied.plan) {
+    ++rejected_;
+    return {};
+  }
+  Schedule next{applied.plan->kernels[0], from.moves, 0};
+  next.moves.insert(next.moves.end(), proposal.moves.begin(), proposal.moves.end());
+  next.seconds = model_.seconds(next.kernel);
+  return next;
+}
+
+std::vector<Schedule> KernelSearch::expand(const Plan& small, const Schedule& from) {
+  static thread_local Features features;
+  Plan here = small;
+  here.kernels[0] = from.kernel;
+  read_features(from.kernel->kernel, model_.target(), features);
+  const SuggestContext context{here, *from.kernel, features, model_.target(), model_.machine(), thorough_};
+  std::vector<Proposal> proposals;
+  for (const NamedSuggester& s : suggesters()) {
+    if (s.graph) continue;
+    for (Proposal& p : s.suggest(context)) proposals.push_back(std::move(p));
+  }
+  std::vector<Schedule> made;
+  const auto start = std::chrono::steady_clock::now();
+  for (const Proposal& p : proposals)
+    if (std::optional<Schedule> next = with(p, from, here)) made.push_back(std::move(*next));
+  scoring_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  scored_ += static_cast<int64_t>(proposals.size());
+  return made;
+}
+
+/// Each schedule on one thread as the model likes it best on all, in its place. The beam follows the few most
+/// promising ones till their loops run in parallel; what is measured after them is to be as complete.
+void KernelSearch::parallelise(const Plan& small, std::vector<Schedule>& all) {
+  static thread_local Features features;
+  Plan here = small;
+  for (Schedule& schedule : all) {
+    if (has_parallel_loop(schedule.kernel->kernel)) continue;
+    here.kernels[0] = schedule.kernel;
+    read_features(schedule.kernel->kernel, model_.target(), features);
+    const SuggestContext context{here,     *schedule.kernel, features, model_.target(), model_.machine(),
+                                 thorough_};
+    const Schedule serial = schedule;
+    for (const Proposal& p : suggest_parallel(context))
+      if (std::optional<Schedule> next = with(p, serial, here); next && next->seconds < schedule.seconds)
+        schedule = std::move(*next);
+  }
+}
+
+const std::vector<Schedule>& KernelSearch::schedules(const Plan& plan, size_t k) {
+  const KernelPlanRef& kernel = plan.kernels[k];
+  if (auto it = known_.find(kernel->hash); it != known_.end()) return it->second.schedules;
+  const Plan small = alone(plan, k);
+  std::vector<Schedule> all{{kernel, {}, model_.seconds(kernel)}};
+  std::unordered_set<uint64_t> seen{kernel->hash};
+  std::vector<Schedule> frontier = all;
+  // Where axes can be joined, everything else is better done to the longer loops.
+  if (std::vector<Move> joins; joins_ && !(joins = joins_of(*plan.program, *kernel)).empty()) {
+    Applied joined = apply(small, joins, model_.target());
+    const KernelPlanRef& made = joined.plan->kernels[0];
+    all.push_back({made, std::move(joins), model_.seconds(made)});
+    seen.insert(made->hash);
+    frontier = {all.back()};
+  }
+  double best = all[0].seconds;
+  const auto by_cost = [](const Schedule& a, const Schedule& b) {
+    return a.seconds != b.seconds ? a.seconds < b.seconds : a.moves.size() < b.moves.size();
+  };
+  for (int round = 0; round < rounds_ && !frontier.empty(); ++round) {
+    std::vector<Schedule> next;
+    for (const Schedule& from : frontier)
+      for (Schedule& s : expand(small, from))
+        if (seen.insert(s.kernel->hash).second) next.push_back(std::move(s));
+    std::stable_sort(next.begin(), next.end(), by_cost);
+    all.insert(all.end(), next.begin(), next.end());
+    if (next.empty() || next[0].seconds > best * kWorthwhile) break;
+    best = next[0].seconds;
+    if (next.size() > static_cast<size_t>(beam_)) next.resize(beam_);
+    frontier = std::move(next);
+  }
+  std::stable_sort(all.begin(), all.end(), by_cost);
+  if (thorough_ && model_.target().threads > 1) {
+    if (all.size() > kParallelised) all.resize(kParallelised);
+    parallelise(small, all);
+    std::unordered_set<uint64_t> known;
+    std::erase_if(all, [&](const Schedule& s) { return !known.insert(s.kernel->hash).second; });
+    std::stable_sort(all.begin(), all.end(), by_cost);
+  }
+  size_t simplest = 0;
+  for (size_t i = 1; i < all.size() && all[i].seconds <= all[0].seconds * kAsGood; ++i)
+    if (all[i].moves.size() < all[simplest].moves.size()) simplest = i;
+  std::rotate(all.begin(), all.begin() + static_cast<long>(simplest),
+              all.begin() + static_cast<long>(simplest) + 1);
+  if (const size_t kept = thorough_ ? kKeptForTuning : kKept; all.size() > kept) all.resize(kept);
+  return known_.emplace(kernel->hash, Known{kernel, std::move(all)}).first->second.schedules;
+}
+
+std::vector<Schedule> KernelSearch::neighbours(const Plan& plan, size_t k, const Schedule& from) {
+  return expand(alone(plan, k), from);
+}
+
+std::vector<Move> KernelSearch::renamed(const std::vector<Move>& moves, const KernelPlan& from,
+                                        const KernelPlan& to) {
+  if (from.stages == to.stages) return moves;
+  std::vector<Move> out = moves;
+  const auto other = [&](const std::string& name) -> std::string {
+    for (size_t i = 0; i < from.kernel.params.size() && i < to.kernel.params.size(); ++i)
+      if (from.kernel.params[i].buffer->name == name) return to.kernel.params[i].buffer->name;
+    const int stage = stage_of_name(name);
+    for (size_t i = 0; i < from.stages.size() && i < to.stages.size(); ++i)
+      if (from.stages[i] == stage) {
+        const size_t dot = name.find('.');
+        return fmt::format("t{}{}", to.stages[i], dot == std::string::npos ? "" : name.substr(dot));
+      }
+    return name;
+  };
+  for (Move& m : out)
+    for (std::string& name : m.names) name = other(name);
+  return out;
+}
+
+} // namespace lathe::search

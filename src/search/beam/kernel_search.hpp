@@ -1,0 +1,61 @@
+// The inner beam: schedules of one kernel by loop moves, ranked by the model and memoised by structural hash,
+// so that kernels alike in a program are scheduled once.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "search/cost/cost.hpp"
+#include "search/moves/move.hpp"
+#include "search/suggest/suggest.hpp"
+
+namespace lathe::search {
+
+struct Schedule {
+  KernelPlanRef kernel;
+  std::vector<Move> moves; // from the kernel it was found for
+  double seconds = 0;      // by the model
+};
+
+class KernelSearch {
+public:
+  KernelSearch(CostModel& model, int beam, int rounds, bool thorough, bool joins)
+      : model_(model), beam_(beam), rounds_(rounds), thorough_(thorough), joins_(joins) {}
+
+  /// Schedules of plan.kernels[k], best first, never empty: the kernel as it is counts as one.
+  const std::vector<Schedule>& schedules(const Plan& plan, size_t k);
+  double best_seconds(const Plan& plan, size_t k) { return schedules(plan, k).front().seconds; }
+  /// The moves of `schedule`, found for a kernel of equal structure, in terms of `kernel`'s own names.
+  static std::vector<Move> renamed(const std::vector<Move>& moves, const KernelPlan& from,
+                                   const KernelPlan& to);
+  /// What one more move gives: the kernels made by every legal proposal.
+  std::vector<Schedule> neighbours(const Plan& plan, size_t k, const Schedule& from);
+  int64_t proposed() const { return proposed_; }
+  int64_t rejected() const { return rejected_; }
+  /// Plans made by moves, their features read and their cost given.
+  double scored_per_second() const {
+    return scoring_seconds_ > 0 ? static_cast<double>(scored_) / scoring_seconds_ : 0;
+  }
+  /// The kernel that `schedules(kernel.hash)` was computed for.
+  const KernelPlanRef& original(uint64_t hash) const { return known_.at(hash).original; }
+
+private:
+  struct Known {
+    KernelPlanRef original;
+    std::vector<Schedule> schedules;
+  };
+  Plan alone(const Plan& plan, size_t k) const;
+  std::optional<Schedule> with(const Proposal& proposal, const Schedule& from, const Plan& here);
+  std::vector<Schedule> expand(const Plan& small, const Schedule& from);
+  void parallelise(const Plan& small, std::vector<Schedule>& all);
+
+  CostModel& model_;
+  int beam_, rounds_;
+  bool thorough_, joins_;
+  int64_t proposed_ = 0, rejected_ = 0, scored_ = 0;
+  double scoring_seconds_ = 0;
+  std::unordered_map<uint64_t, Known> known_;
+};
+
+} // namespace lathe::search

@@ -1,0 +1,177 @@
+#include "search/beam/order_search.hpp"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "graph/realise.hpp"
+#include "graph/storage_order.hpp"
+#include "search/beam/isolated.hpp"
+#include "search/beam/search.hpp"
+#include "search/cost/cost.hpp"
+#include "search/moves/make_move.hpp"
+
+namespace lathe::search {
+namespace {
+
+using graph::NodeRef;
+
+constexpr double kWorthwhile = 0.98; // of the sums' seconds
+constexpr int64_t kFewTerms = 8;     // below, lanes along them would stay empty
+constexpr int kPasses = 2;
+
+/// Values that are stored in one order, with the axis of their seeds innermost or as they are.
+struct Family {
+  std::string seed;
+  bool innermost = false;
+};
+
+/// A sum or transform whose time depends on the orders of families.
+struct Coupler {
+  NodeRef node;
+  std::vector<int> families;
+};
+
+class OrderSearch {
+public:
+  OrderSearch(const Plan& plan, CostModel& model, const SearchOptions& options)
+      : plan_(plan), model_(model), options_(options) {}
+
+  std::optional<Move> best() {
+    find_families();
+    if (families_.empty()) return {};
+    find_couplers();
+    const double as_it_is = seconds_with(false), all = seconds_with(true);
+    double now = as_it_is;
+    if (all < as_it_is)
+      now = all;
+    else
+      seconds_with(false);
+    improve(now);
+    if (now > kWorthwhile * as_it_is) return {};
+    std::vector<std::string> stages;
+    for (const Family& family : families_)
+      if (family.innermost) stages.push_back(family.seed);
+    return move_innermost(std::move(stages), axis_);
+  }
+
+private:
+  /// Families of the seeds that all name the same axis: a move has one. Those of other axes are left for the
+  /// next.
+  void find_families() {
+    std::vector<NodeRef> outputs;
+    for (const lower::OutputBuffer& output : plan_.program->outputs) outputs.push_back(output.node);
+    const graph::Families families(outputs);
+    std::unordered_map<const graph::Node*, std::string> names;
+    for (const lower::Stage& stage : plan_.program->stages)
+      names.emplace(stage.node.get(), stage.buffer->name);
+    for (const lower::Stage& stage : plan_.program->stages) {
+      const auto summed = graph::summed_axis(stage.node);
+      if (!summed || summed->terms < kFewTerms || !names.contains(summed->value.get())) continue;
+      if (graph::is_innermost(summed->value, summed->axis)) continue;
+      if (axis_ < 0) axis_ = summed->axis;
+      if (summed->axis != axis_) continue;
+      if (member_of_.contains(summed->value.get())) continue;
+      const graph::StorageOrders family = families.around(summed->value, axis_);
+      if (family.empty()) continue; // its order is the user's
+      for (const auto& [node, order] : family)
+        member_of_.emplace(node, Member{static_cast<int>(families_.size()), order});
+      families_.push_back({names.at(summed->value.get())});
+    }
+  }
+
+  void find_couplers() {
+    for (const lower::Stage& stage : plan_.program->stages) {
+      if (!stage.is_reduction && !stage.is_transform) continue;
+      Coupler coupler{stage.node, {}};
+      for (const NodeRef& node : stored_around(stage.node))
+        if (const auto m = member_of_.find(node.get()); m != member_of_.end())
+          coupler.families.push_back(m->second.family);
+      std::sort(coupler.families.begin(), coupler.families.end());
+      coupler.families.erase(std::unique(coupler.families.begin(), coupler.families.end()),
+                             coupler.families.end());
+      if (!coupler.families.empty()) couplers_.push_back(std::move(coupler));
+    }
+    of_family_.resize(families_.size());
+    for (size_t c = 0; c < couplers_.size(); ++c)
+      for (int f : couplers_[c].families) of_family_[static_cast<size_t>(f)].push_back(c);
+  }
+
+  /// What the coupler takes by itself, with the families as they are now.
+  double seconds_of(size_t c) {
+    const Coupler& coupler = couplers_[c];
+    std::vector<bool> now;
+    for (int f : coupler.families) now.push_back(families_[static_cast<size_t>(f)].innermost);
+    const auto [place, added] = known_.emplace(std::make_pair(c, now), 0);
+    if (!added) return place->second;
+    const NodeRef alone = isolated(coupler.node, [&](const NodeRef& node) -> const graph::AxisOrder* {
+      const auto m = member_of_.find(node.get());
+      const bool reordered =
+          m != member_of_.end() && families_[static_cast<size_t>(m->second.family)].innermost;
+      return reordered ? &m->second.order : nullptr;
+    });
+    const auto [seconds, is_new] = of_equals_.emplace(graph::print({graph::without_data(alone)}), 0);
+    if (is_new) {
+      SearchOptions quick;
+      quick.stop = options_.stop;
+      quick.joins = false;
+      const Plan start = initial_plan(std::make_shared<const lower::Program>(lower::lower({{"y", alone}})));
+      seconds->second = search(start, model_, quick).predicted_seconds;
+    }
+    return place->second = seconds->second;
+  }
+
+  double seconds_with(bool innermost) {
+    for (Family& family : families_) family.innermost = innermost;
+    double sum = 0;
+    for (size_t c = 0; c < couplers_.size(); ++c) sum += seconds_of(c);
+    return sum;
+  }
+
+  /// One family at a time, as long as that brings anything.
+  void improve(double& now) {
+    bool changed = true;
+    for (int pass = 0; pass < kPasses && changed; ++pass) {
+      changed = false;
+      for (size_t f = 0; f < families_.size(); ++f) {
+        const auto around = [&] {
+          double sum = 0;
+          for (size_t c : of_family_[f]) sum += seconds_of(c);
+          return sum;
+        };
+        const double before = around();
+        families_[f].innermost = !families_[f].innermost;
+        const double after = around();
+        if (after < before) {
+          now += after - before;
+          changed = true;
+        } else {
+          families_[f].innermost = !families_[f].innermost;
+        }
+      }
+    }
+  }
+
+  struct Member {
+    int family;
+    graph::AxisOrder order;
+  };
+  const Plan& plan_;
+  CostModel& model_;
+  const SearchOptions& options_;
+  int axis_ = -1;
+  std::vector<Family> families_;
+  std::unordered_map<const graph::Node*, Member> member_of_;
+  std::vector<Coupler> couplers_;
+  std::vector<std::vector<size_t>> of_family_;                   // couplers
+  std::map<std::pair<size_t, std::vector<bool>>, double> known_; // seconds of couplers
+  std::map<std::string, double> of_equals_;                      // by the isolated graph's text
+};
+
+} // namespace
+
+std::optional<Move> suggest_order(const Plan& plan, CostModel& model, const SearchOptions& options) {
+  return OrderSearch(plan, model, options).best();
+}
+
+} // namespace lathe::search

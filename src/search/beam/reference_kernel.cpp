@@ -1,0 +1,32 @@
+// What candidates are checked against: the unscheduled kernel in the order in which it runs quickly.
+#include <algorithm>
+
+#include "search/beam/measurement.hpp"
+#include "search/moves/draft.hpp"
+#include "search/suggest/suggest.hpp"
+
+namespace lathe::search {
+
+KernelPlanRef reference_kernel(const lower::Program& program, const KernelPlan& scheduled,
+                               const Target& target) {
+  const KernelPlanRef plain = unscheduled(program, scheduled);
+  Plan plan;
+  plan.kernels.push_back(plain);
+  Features features;
+  read_features(plain->kernel, target, features);
+  const MachineProfile machine;
+  Draft draft = draft_of(program, *plain);
+  for (const Proposal& p : suggest_reorder({plan, *plain, features, target, machine, false})) {
+    if (p.moves.size() != 1) continue;
+    Draft next = draft;
+    if (reorder(next, p.moves[0]).empty()) draft = std::move(next);
+  }
+  return finish(std::move(draft), [&](int stage) {
+    const auto& params = plain->kernel.params;
+    return std::any_of(params.begin(), params.end(), [&](const ast::Param& p) {
+      return p.written && p.buffer->id == program.stages[stage].buffer->id;
+    });
+  });
+}
+
+} // namespace lathe::search

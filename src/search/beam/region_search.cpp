@@ -1,0 +1,241 @@
+#include "search/beam/region_search.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <map>
+#include <unordered_map>
+
+#include "search/beam/search.hpp"
+#include "search/beam/unused_name.hpp"
+#include "search/cost/cost.hpp"
+#include "search/cost/features.hpp"
+#include "search/moves/draft.hpp"
+#include "search/store/database.hpp"
+
+namespace lathe::search {
+namespace {
+
+using graph::NodeRef;
+
+constexpr size_t kLargeProgram = 256; // stages, from which on it pays
+constexpr size_t kLongProgram = 128;
+constexpr size_t kLeast = 24, kMost = 64;
+
+/// Sources before users, each as near to its first user as it can be.
+std::vector<int> depth_first_order(const lower::Program& program) {
+  std::vector<int> order;
+  std::vector<bool> entered(program.stages.size());
+  struct Visit {
+    int stage;
+    size_t next;
+  };
+  for (const lower::Stage& root : program.stages) {
+    if (!root.users.empty() || entered[static_cast<size_t>(root.id)]) continue;
+    entered[static_cast<size_t>(root.id)] = true;
+    std::vector<Visit> path{{root.id, 0}};
+    while (!path.empty()) {
+      Visit& top = path.back();
+      const std::vector<int>& reads = program.stages[static_cast<size_t>(top.stage)].reads;
+      if (top.next == reads.size()) {
+        order.push_back(top.stage);
+        path.pop_back();
+        continue;
+      }
+      const int source = reads[top.next++];
+      if (entered[static_cast<size_t>(source)]) continue;
+      entered[static_cast<size_t>(source)] = true;
+      path.push_back({source, 0});
+    }
+  }
+  return order;
+}
+
+/// What a cut before each position of the order costs, in bytes that flow over it. A sum without its
+/// epilogue, or a cheap value without its only user, counts more: the cut would forbid a fusion that nearly
+/// always pays.
+std::vector<double> cut_costs(const lower::Program& program, const std::vector<int>& order) {
+  constexpr double kSplitsEpilogue = 3, kSplitsInline = 1;
+  std::vector<size_t> position(order.size());
+  for (size_t p = 0; p < order.size(); ++p) position[static_cast<size_t>(order[p])] = p;
+  std::vector<double> steps(order.size() + 2);
+  const auto add = [&](size_t first, size_t last,
+                       double bytes) { // to the cuts before positions first to last
+    steps[first] += bytes;
+    steps[last + 1] -= bytes;
+  };
+  for (size_t p = 0; p < order.size(); ++p) {
+    const lower::Stage& stage = program.stages[static_cast<size_t>(order[p])];
+    if (stage.users.empty()) continue;
+    size_t first_use = order.size(), last_use = 0;
+    bool has_epilogue = false;
+    for (const int user : stage.users) {
+      const lower::Stage& reader = program.stages[static_cast<size_t>(user)];
+      has_epilogue |= !reader.is_reduction && !reader.is_transform;
+      first_use = std::min(first_use, position[static_cast<size_t>(user)]);
+      last_use = std::max(last_use, position[static_cast<size_t>(user)]);
+    }
+    double bytes = size_of(stage.buffer->dtype);
+    for (const Expr size : stage.buffer->shape) bytes *= estimate(size);
+    add(p + 1, last_use, bytes);
+    const bool sums = stage.is_reduction || stage.is_transform;
+    if (sums && has_epilogue) add(p + 1, first_use, kSplitsEpilogue * bytes);
+    if (!sums && stage.users.size() == 1) add(p + 1, first_use, kSplitsInline * bytes);
+  }
+  std::vector<double> costs(order.size() + 1);
+  double sum = 0;
+  for (size_t p = 0; p < costs.size(); ++p) costs[p] = sum += steps[p];
+  return costs;
+}
+
+/// A region as a program of its own, and what its buffers are called in the whole.
+struct Extracted {
+  std::shared_ptr<const lower::Program> program;
+  std::unordered_map<std::string, std::string> names;
+};
+
+class Extractor {
+public:
+  explicit Extractor(const lower::Program& whole) : whole_(whole) {
+    for (const lower::Stage& stage : whole.stages) stage_of_[stage.node.get()] = stage.id;
+    std::vector<NodeRef> inputs;
+    for (const lower::InputBuffer& input : whole.inputs) {
+      input_of_[input.node.get()] = input.buffer->name;
+      inputs.push_back(input.node);
+    }
+    prefix_ = unused_prefix("flow", inputs);
+  }
+
+  std::optional<Extracted> extract(const std::vector<int>& region) {
+    made_.clear();
+    std::unordered_map<const graph::Node*, std::string> fed; // inputs that stand for stages of other regions
+    std::vector<bool> inside(whole_.stages.size());
+    for (const int s : region) inside[static_cast<size_t>(s)] = true;
+    std::vector<lower::NamedOutput> outputs;
+    for (const int s : region) {
+      const lower::Stage& stage = whole_.stages[static_cast<size_t>(s)];
+      rebuild(stage.node, inside, fed);
+      const bool leaves =
+          stage.is_output || std::any_of(stage.users.begin(), stage.users.end(),
+                                         [&](int user) { return !inside[static_cast<size_t>(user)]; });
+      if (leaves) outputs.push_back({fmt::format("y{}", outputs.size()), made_.at(stage.node.get())});
+    }
+    Extracted out{std::make_shared<const lower::Program>(lower::lower(outputs)), {}};
+    std::unordered_map<const graph::Node*, int> made_as;
+    for (const lower::Stage& stage : out.program->stages) made_as[stage.node.get()] = stage.id;
+    if (made_as.size() != region.size()) return {};
+    for (const int s : region) {
+      const lower::Stage& stage = whole_.stages[static_cast<size_t>(s)];
+      const auto found = made_as.find(made_.at(stage.node.get()).get());
+      if (found == made_as.end()) return {};
+      out.names[out.program->stages[static_cast<size_t>(found->second)].buffer->name] = stage.buffer->name;
+    }
+    for (const lower::InputBuffer& input : out.program->inputs) {
+      const auto stage = fed.find(input.node.get());
+      const auto same = input_of_.find(input.node.get());
+      if (stage == fed.end() && same == input_of_.end()) return {};
+      out.names[input.buffer->name] = stage != fed.end() ? stage->second : same->second;
+    }
+    return out;
+  }
+
+private:
+  /// Makes the node over again, with named inputs where it reads stages of other regions.
+  void rebuild(const NodeRef& root, const std::vector<bool>& inside,
+               std::unordered_map<const graph::Node*, std::string>& fed) {
+    std::vector<std::pair<NodeRef, bool>> stack{{root, false}};
+    while (!stack.empty()) {
+      const auto [node, sources_made] = stack.back();
+      stack.pop_back();
+      if (made_.count(node.get())) continue;
+      const auto stage = stage_of_.find(node.get());
+      if (stage != stage_of_.end() && !inside[static_cast<size_t>(stage->second)]) {
+        const NodeRef input =
+            graph::input(fmt::format("{}{}", prefix_, fed.size()), node->dtype, node->shape);
+        fed[input.get()] = whole_.stages[static_cast<size_t>(stage->second)].buffer->name;
+        made_[node.get()] = input;
+        continue;
+      }
+      if (!sources_made) {
+        stack.emplace_back(node, true);
+        for (const NodeRef& source : node->sources) stack.emplace_back(source, false);
+        continue;
+      }
+      std::vector<NodeRef> sources;
+      for (const NodeRef& source : node->sources) sources.push_back(made_.at(source.get()));
+      made_[node.get()] = sources.empty() ? node : graph::with_sources(node, std::move(sources));
+    }
+  }
+
+  const lower::Program& whole_;
+  std::string prefix_; // of the names of what flows in
+  std::unordered_map<const graph::Node*, int> stage_of_;
+  std::unordered_map<const graph::Node*, std::string> input_of_;
+  std::unordered_map<const graph::Node*, NodeRef> made_;
+};
+
+std::vector<Move> renamed(std::vector<Move> moves,
+                          const std::unordered_map<std::string, std::string>& names) {
+  for (Move& move : moves)
+    for (std::string& name : move.names) {
+      const size_t dot = std::min(name.find('.'), name.size());
+      const auto found = names.find(name.substr(0, dot));
+      if (found != names.end()) name = found->second + name.substr(dot);
+    }
+  return moves;
+}
+
+} // namespace
+
+bool has_regions(const lower::Program& program) { return program.stages.size() > kLargeProgram; }
+bool is_long(const lower::Program& program) { return program.stages.size() > kLongProgram; }
+
+std::vector<std::vector<int>> regions_of(const lower::Program& program) {
+  const std::vector<int> order = depth_first_order(program);
+  const std::vector<double> costs = cut_costs(program, order);
+  std::vector<std::vector<int>> regions;
+  size_t start = 0;
+  while (start < order.size()) {
+    size_t end = order.size();
+    if (end - start > kMost) {
+      end = start + kLeast;
+      for (size_t p = end; p <= start + kMost; ++p)
+        if (costs[p] <= costs[end]) end = p;
+    }
+    regions.emplace_back(order.begin() + static_cast<long>(start), order.begin() + static_cast<long>(end));
+    std::sort(regions.back().begin(), regions.back().end());
+    start = end;
+  }
+  return regions;
+}
+
+std::optional<SearchResult> search_regions(const Plan& start, CostModel& model,
+                                           const SearchOptions& options) {
+  const lower::Program& whole = *start.program;
+  Extractor extractor(whole);
+  std::map<uint64_t, std::vector<Move>> known; // by the region's structure
+  std::vector<Move> moves;                     // of all regions
+  SearchResult result;
+  for (const std::vector<int>& region : regions_of(whole)) {
+    const std::optional<Extracted> extracted = extractor.extract(region);
+    if (!extracted) return {};
+    const uint64_t hash = program_hash(*extracted->program);
+    auto found = known.find(hash);
+    if (found == known.end()) {
+      SearchOptions alone = options;
+      alone.log.clear();
+      alone.progress = nullptr;
+      SearchResult searched = search(initial_plan(extracted->program), model, alone);
+      result.proposed += searched.proposed;
+      result.rejected += searched.rejected;
+      for (const auto& [why, count] : searched.rejections) result.rejections[why] += count;
+      found = known.emplace(hash, searched.plan.moves()).first;
+    }
+    for (Move& move : renamed(found->second, extracted->names)) moves.push_back(std::move(move));
+  }
+  Applied applied = apply(start, moves, model.target());
+  if (!applied.plan) return {};
+  result.plan = std::move(*applied.plan);
+  return result;
+}
+
+} // namespace lathe::search

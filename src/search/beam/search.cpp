@@ -1,0 +1,61 @@
+#include "search/beam/search.hpp"
+
+#include "search/beam/measured_search.hpp"
+#include "search/beam/region_search.hpp"
+#include "search/cost/cost.hpp"
+#include "search/store/database.hpp"
+#include "search/store/log.hpp"
+
+namespace lathe::search {
+
+constexpr double kNear = 1.5;
+
+namespace {
+
+SearchResult search_whole(const Plan& start, CostModel& model, const SearchOptions& options) {
+  const Watch watch(options.budget_seconds, options.stop);
+  JointSearch joint(start, model, options, watch);
+  std::vector<Partition> partitions;
+  if (options.graph_then_loops)
+    partitions.push_back(joint.graph_only());
+  else
+    partitions = joint.run();
+
+  SearchResult result;
+  if (options.measure) {
+    // What the model thinks much slower is not worth compiling.
+    const double worst = kNear * partitions.front().seconds;
+    std::erase_if(partitions, [&](const Partition& p) { return p.seconds > worst; });
+    Measured m = measure_variants(joint, start, partitions, model, options, watch);
+    result.plan = std::move(m.plan);
+    result.measured_seconds = m.seconds;
+    result.rivals = std::move(m.rivals);
+    result.choices = std::move(m.choices);
+    result.measured = m.measured;
+    result.rejected = m.rejected;
+    result.rejections = std::move(m.rejections);
+  } else {
+    result.plan = joint.schedule(partitions.front());
+  }
+  result.proposed = joint.proposed();
+  result.rejected += joint.rejected();
+  if (joint.rejected()) result.rejections["not legal"] += joint.rejected();
+  return result;
+}
+
+} // namespace
+
+SearchResult search(const Plan& start, CostModel& model, const SearchOptions& options) {
+  std::optional<SearchResult> by_regions;
+  if (!options.measure && !options.graph_then_loops && has_regions(*start.program))
+    by_regions = search_regions(start, model, options);
+  SearchResult result = by_regions ? std::move(*by_regions) : search_whole(start, model, options);
+  result.predicted_seconds = model.seconds(result.plan);
+  if (!options.log.empty())
+    append_log(options.log, {LogRecord::Kind::Plan, program_hash(*start.program), 0, options.where,
+                             model.target().device, result.plan.moves(), result.predicted_seconds,
+                             result.measured_seconds, "", "", result.rejections});
+  return result;
+}
+
+} // namespace lathe::search

@@ -1,0 +1,437 @@
+#include "search/cost/work.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <utility>
+
+#include "ast/moved_up.hpp"
+#include "ast/prepare.hpp"
+#include "search/cost/cost.hpp"
+#include "search/cost/dependence_map.hpp"
+#include "search/cost/op_cost.hpp"
+
+namespace lathe::search {
+namespace {
+
+constexpr double kSmallTile = 0.5, kPlainLoop = 3; // more than its share of the work that a tail takes
+constexpr double kMaskedForward = 24;              // cycles from a masked store to a load of the same address
+constexpr double kAcrossForward = 7;               // from two, each of which wrote a part
+constexpr double kHintLoads = 0.5;                 // a hint takes no vector, and its port half as long
+constexpr double kDivisionInstructions = 3;        // of a quotient or remainder by a constant
+
+/// The unrolled and vector loops right around a store: straight-line code.
+struct Tile {
+  size_t begin = 0;    // depth of its first loop
+  uint64_t inside = 0; // depths of its loops
+  int vector = -1;     // depth of its vector loop
+  double lanes = 1;
+  bool partial = false;   // the vector loop never fills its lanes
+  double tail_factor = 1; // what ragged executions add
+};
+
+/// Without shape variables: once the loops around are partitioned it is a constant.
+bool is_known(Expr e) {
+  std::vector<Expr> vars;
+  collect_vars(e, vars);
+  return std::all_of(vars.begin(), vars.end(), [](Expr v) { return v.id() >= 0; });
+}
+
+Tile tile_inside(const LoopsAround& loops) {
+  Tile t;
+  t.begin = loops.size();
+  while (t.begin > 0) {
+    const LoopInfo& l = loops[t.begin - 1];
+    if (l.loop->kind != ast::LoopKind::Unroll && l.loop->kind != ast::LoopKind::Vector) break;
+    --t.begin;
+    t.inside |= uint64_t{1} << std::min<size_t>(t.begin, 63);
+    if (l.loop->kind == ast::LoopKind::Vector) {
+      t.vector = static_cast<int>(t.begin);
+      t.lanes = std::max(1, l.loop->width);
+      t.partial = l.loop->extent.is_const() && l.loop->extent.value() < l.loop->width;
+    }
+    // The ragged remainder of an unrolled loop is a smaller tile of its own, or, where its size is not
+    // known, a plain loop over memory.
+    if (l.loop->kind == ast::LoopKind::Unroll && l.tail > 0)
+      t.tail_factor *= 1 + (is_known(l.loop->extent) ? kSmallTile : kPlainLoop) * l.tail;
+  }
+  return t;
+}
+
+/// Of one combine; `fused`: with the product that it adds.
+Chain chain_of(Op op, DType dtype, bool fused) {
+  Chain chain;
+  if (!is_float(dtype))
+    chain.others = op_cost(op, dtype).latency;
+  else if (op == Op::Max)
+    chain.maxima = 1;
+  else
+    (fused || op == Op::Mul ? chain.multiply_adds : chain.adds) = 1;
+  return chain;
+}
+
+/// Instructions so many times over, which the program asked for once.
+void add(const Work& from, double times, Work& to) {
+  to.arithmetic += from.arithmetic * times;
+  to.multiplications += from.multiplications * times;
+  to.loads += from.loads * times;
+  to.stores += from.stores * times;
+  to.other += from.other * times;
+  for (int i = 0; i < 3; ++i) to.divisions[i] += from.divisions[i] * times;
+  to.waits += from.waits * times;
+  to.operations += from.operations;
+}
+
+/// Registers, by what they hold.
+struct Pressure {
+  double accumulators = 0, operands = 0, largest = 0, windows = 0;
+};
+
+bool has(uint64_t mask, int depth) { return depth >= 0 && (mask >> depth & 1); }
+
+/// The values that were counted, with the loops they depend on; memory that is reused.
+struct Counted {
+  DependenceMap masks;
+  std::vector<ast::ValueRef> wholes; // of lanes moved up: counted, too, and not another's address meanwhile
+  std::vector<const ast::Value*> pending;
+};
+
+class StoreCounter {
+public:
+  StoreCounter(const Target& target, LoopsAround& loops, Counted& counted)
+      : target_(target), loops_(loops), features_(loops.features()), masks_(counted.masks),
+        wholes_(counted.wholes), pending_(counted.pending), tile_(tile_inside(loops)) {}
+
+  void count_store(const ast::Store& s) {
+    const bool fused = s.combine == Op::Add && s.value->op == Op::Mul && is_float(s.value->dtype);
+    const uint64_t value_mask = count_values(s.value, fused ? s.value.get() : nullptr);
+    uint64_t index_mask = 0;
+    if (s.scatter) index_mask = count_values(s.scatter, nullptr);
+    AccessInfo access{};
+    access.store = true;
+    access.combine = s.combine.has_value();
+    access.streaming = s.streaming;
+    access.random = static_cast<bool>(s.scatter);
+    index_mask |= loops_.add_access(s.buffer.get(), s.index, access);
+    const AccessInfo added = features_.accesses.back();
+
+    const int body = tile_.begin > 0 ? static_cast<int>(tile_.begin) - 1 : -1;
+    // A tile that is made anew in every iteration depends on nothing from the one before.
+    const bool carried =
+        body >= 0 && !has(index_mask, body) && static_cast<int>(loops_.made_at(*s.buffer)) <= body;
+    const bool across = s.combine && has(value_mask, tile_.vector) && !has(index_mask, tile_.vector);
+    // What a loop combines into the same element is kept in registers till it ends (ast/accumulators.cpp):
+    // one for each lane that meets others there, and for each unrolled copy.
+    const bool kept = s.combine && !s.scatter && carried && !target_.groups &&
+                      (across || s.buffer->scope != ast::Scope::Register) &&
+                      loops_[body].loop->kind == ast::LoopKind::Serial;
+    const bool in_registers = kept || stays_in_registers(*s.buffer, added, index_mask);
+    const bool vector = has(index_mask, tile_.vector) || has(value_mask, tile_.vector);
+    const double n = copies(index_mask), parts = registers_for(vector, s.value->dtype);
+    if (in_registers)
+      pressure_.accumulators =
+          std::max(pressure_.accumulators, (kept ? copies(index_mask | value_mask) : n) * parts);
+    else
+      count_access(added, index_mask, n, s.buffer->dtype, work_.stores);
+    if (s.combine) {
+      const OpCost cost = op_cost(*s.combine, s.value->dtype);
+      const double steps = copies(index_mask | value_mask) /
+                           std::max(1.0, n); // combines into one element, one after the other
+      work_.arithmetic += n * steps * parts * cost.instructions;
+      if (fused || *s.combine == Op::Mul) work_.multiplications += n * steps * parts * cost.instructions;
+      work_.operations += n * steps * (vector ? tile_.lanes : 1);
+      if (!in_registers) {
+        count_access(added, index_mask, n, s.buffer->dtype, work_.loads);
+        // A masked store is not forwarded to the load that follows: that one waits until it is written.
+        if (tile_.partial && has(index_mask, tile_.vector)) work_.waits += n * steps * kMaskedForward;
+      }
+      const double times = kept ? 1 / std::max(1.0, loops_[body].extent) : steps;
+      if (across) work_.arithmetic += n * times * std::log2(tile_.lanes) * (cost.instructions + 1);
+      if (carried) {
+        work_.chain = chain_of(*s.combine, s.value->dtype, fused) * (kept ? 1 : steps);
+        work_.chain.through_memory = in_registers ? 0 : 1;
+      }
+    }
+    if (tile_.vector >= 0 && loops_[tile_.vector].loop->extent != Expr(static_cast<int64_t>(tile_.lanes)))
+      work_.other += 2 * n;
+    work_.registers = pressure_.accumulators == 0 ? 0
+                                                  : pressure_.accumulators + pressure_.operands -
+                                                        pressure_.largest + pressure_.windows + 1;
+    add_to_body();
+  }
+
+private:
+  /// How many copies unrolling makes of what depends on the loops of `mask`.
+  double copies(uint64_t mask) const {
+    double n = 1;
+    for (size_t d = tile_.begin; d < loops_.size(); ++d)
+      if (static_cast<int>(d) != tile_.vector && mask >> d & 1) n *= std::max(1.0, loops_[d].extent);
+    return n;
+  }
+
+  /// Within how many loops a value is computed that depends on those of `mask`: renderers leave out all
+  /// that it is the same in.
+  size_t home_of(uint64_t mask) const {
+    const uint64_t around = mask & ((uint64_t{1} << std::min<size_t>(tile_.begin, 63)) - 1);
+    return static_cast<size_t>(std::bit_width(around));
+  }
+  /// What count() adds to the work of the body belongs to the loops that a value with this mask changes in.
+  template <class F> void at_home(uint64_t mask, F&& count) {
+    const size_t home = home_of(mask);
+    if (home >= tile_.begin) return count();
+    Work body = std::exchange(work_, {});
+    count();
+    std::swap(body, work_);
+    Work& outer = loops_.body(home);
+    add(body, 1, outer);
+  }
+
+  double registers_for(bool vector, DType dtype) const {
+    if (!vector) return 1;
+    const int bytes = is_float(dtype) ? std::max(4, size_of(dtype)) : size_of(dtype);
+    return std::max(1.0, std::ceil(tile_.lanes * bytes / target_.vector_bytes));
+  }
+
+  /// One memory access of the body: `n` copies of it.
+  void count_access(const AccessInfo& access, uint64_t mask, double n, DType dtype, double& slots) {
+    const bool vector = has(mask, tile_.vector);
+    const double parts = registers_for(vector, dtype);
+    if (!vector) {
+      slots += n;
+      return;
+    }
+    const double stride = access.random ? 0.5 : features_.strides[access.strides + tile_.vector];
+    if (std::abs(stride) == 1) {
+      // A vector that isn't aligned to its size touches two cache lines now and then.
+      const double line = 64.0 / size_of(dtype);
+      double crossing = 1;
+      for (size_t d = 0; d < loops_.size() && crossing == 1; ++d)
+        if (static_cast<int>(d) != tile_.vector &&
+            std::fmod(features_.strides[access.strides + d], std::min(line, tile_.lanes)) != 0)
+          crossing = 1 + std::min(1.0, tile_.lanes / line) * 0.9;
+      slots += n * parts * crossing;
+      if (stride < 0) work_.other += n * parts;
+    } else {
+      slots += n * tile_.lanes;
+      work_.other += n * tile_.lanes;
+      work_.arithmetic += n * tile_.lanes * 0.5; // inserts and extracts share a vector port
+    }
+  }
+
+  /// A target promotes an array to registers if whole vectors of it are used, contiguous along the lanes.
+  bool stays_in_registers(const ast::Buffer& buffer, const AccessInfo& access, uint64_t mask) const {
+    if (buffer.scope != ast::Scope::Register || (mask & ~tile_.inside) != 0) return false;
+    if (!has(mask, tile_.vector)) return true;
+    return std::abs(features_.strides[access.strides + tile_.vector]) == 1 && !lies_across(access);
+  }
+
+  /// Of what goes along the lanes: it is not whole vectors of the array, counted from its beginning.
+  bool lies_across(const AccessInfo& access) const {
+    if (std::fmod(access.offset, tile_.lanes) != 0) return true;
+    for (size_t d = 0; d < loops_.size(); ++d)
+      if (static_cast<int>(d) != tile_.vector &&
+          std::fmod(features_.strides[access.strides + d], tile_.lanes) != 0)
+        return true;
+    return false;
+  }
+
+  /// Elements of a register tile, one from each of as many whole vectors.
+  bool is_column(const ast::Buffer& buffer, const AccessInfo& access, uint64_t mask) const {
+    if (buffer.scope != ast::Scope::Register || (mask & ~tile_.inside) != 0) return false;
+    return has(mask, tile_.vector) && !tile_.partial &&
+           features_.strides[access.strides + tile_.vector] >= tile_.lanes;
+  }
+
+  void count_op(const ast::Value& v, uint64_t mask, bool fused) {
+    const double n = copies(mask);
+    const bool vector = has(mask, tile_.vector);
+    // Comparisons work on registers of what they compare.
+    const DType dtype = v.sources.empty() || v.dtype != DType::Bool ? v.dtype : v.sources[0]->dtype;
+    const double parts = registers_for(vector, dtype);
+    const OpCost cost = op_cost(v.op, dtype, vector && target_.vector_bytes >= 64);
+    if (!fused) {
+      work_.arithmetic += n * parts * cost.instructions;
+      if (v.op == Op::Mul) work_.multiplications += n * parts * cost.instructions;
+    }
+    work_.operations += n * (vector ? tile_.lanes : 1) * (cost.instructions > 0 || cost.per_lane > 0 ? 1 : 0);
+    if (v.op == Op::Index) work_.other += n * parts;
+    const double bytes = vector ? tile_.lanes * size_of(dtype) / parts : 0;
+    work_.divisions[bytes > 32 ? 2 : bytes > 16 ? 1 : 0] += n * parts * cost.divisions;
+    work_.waits += n * cost.per_lane * (vector ? tile_.lanes : 1);
+  }
+
+  /// Quotients and remainders that change from one iteration of the body to the next.
+  /// A part that occurs twice in one load's index is computed once, and counts once.
+  void count_divisions(Expr e) {
+    if (e.is_const() || e.is_var() || std::find(seen_.begin(), seen_.end(), e) != seen_.end()) return;
+    seen_.push_back(e);
+    const uint64_t mask = loops_.dependence(e);
+    const uint64_t innermost = tile_.begin > 0 ? uint64_t{1} << std::min<size_t>(tile_.begin - 1, 63) : 0;
+    if ((mask & (tile_.inside | innermost)) == 0) return;
+    if (e.kind() == ExprKind::FloorDiv || e.kind() == ExprKind::Mod)
+      work_.other += kDivisionInstructions * copies(mask);
+    count_divisions(e.lhs());
+    count_divisions(e.rhs());
+  }
+
+  /// How many different elements (or vectors) the copies of a load read, where unrolled loops move along the
+  /// same elements. A compiler loads such a window once and keeps all of it.
+  double window_of(const AccessInfo& access) const {
+    double span = 1, step = 0;
+    for (size_t d = tile_.begin; d < loops_.size(); ++d) {
+      const double stride = std::abs(features_.strides[access.strides + d]);
+      if (static_cast<int>(d) == tile_.vector || stride == 0) continue;
+      span += (loops_[d].extent - 1) * stride;
+      step = step == 0 ? stride : std::min(step, stride);
+    }
+    return step == 0 ? span : 1 + (span - 1) / step;
+  }
+
+  /// Where the guard stays once loops are peeled and unrolled.
+  double share_guarded(Expr guard, uint64_t mask) const {
+    double share = 1;
+    for (size_t d = 0; d < loops_.size(); ++d)
+      if (has(mask, static_cast<int>(d))) share = std::min(share, ast::share_guarded(*loops_[d].loop, guard));
+    return share;
+  }
+
+  /// Lanes that a shuffle makes of a whole vector, which is loaded once for all of them.
+  uint64_t count_moved_up(const ast::MovedUp& moved) {
+    if (!masks_.find(moved.whole.get())) {
+      wholes_.push_back(moved.whole);
+      masks_.insert(moved.whole.get(), count_load(*moved.whole, 0));
+    }
+    const uint64_t mask = mask_of(moved.whole);
+    at_home(mask, [&] { work_.arithmetic += copies(mask) * registers_for(true, moved.whole->dtype); });
+    return mask;
+  }
+
+  uint64_t count_load(const ast::Value& v, uint64_t source_mask) {
+    const auto& attr = std::get<ast::LoadAttr>(v.attr);
+    if (const ast::For* lanes = tile_.vector < 0 ? nullptr : loops_[tile_.vector].loop;
+        lanes && lanes->extent.is_const(lanes->width))
+      if (const auto moved = ast::as_moved_up(attr, lanes->var, lanes->width)) return count_moved_up(*moved);
+    AccessInfo access{};
+    access.random = v.op == Op::Gather;
+    access.ahead = attr.ahead;
+    uint64_t mask = source_mask | loops_.add_access(attr.buffer.get(), attr.index, access);
+    const AccessInfo& added = features_.accesses.back();
+    double guarded = 0; // share of its executions
+    for (const Expr& guard : attr.guards) {
+      const uint64_t guard_mask = loops_.dependence(guard);
+      const double share = share_guarded(guard, guard_mask);
+      work_.other += 2 * share * copies(guard_mask);
+      guarded = std::min(1.0, guarded + share);
+      mask |= guard_mask;
+    }
+    const size_t changed = std::min(loops_.changed_within(*attr.buffer), tile_.begin);
+    const uint64_t changes = mask | (changed > 0 ? uint64_t{1} << std::min<size_t>(changed - 1, 63) : 0);
+    at_home(changes, [&] { count_access_of(attr, added, mask, guarded, v); });
+    return changes;
+  }
+
+  void count_access_of(const ast::LoadAttr& attr, const AccessInfo& added, uint64_t mask, double guarded,
+                       const ast::Value& v) {
+    const double n = copies(mask);
+    const bool vector = has(mask, tile_.vector);
+    // A scalar load under a condition: the conditions joined, the address chosen, the value apart from its
+    // use.
+    if (!vector) work_.other += 6 * guarded * n;
+    seen_.clear();
+    for (const Expr& e : attr.index) count_divisions(e);
+    if (is_column(*attr.buffer, added, mask)) { // of a tile transposed by shuffles, which have one port
+      const double parts = registers_for(vector, v.dtype);
+      work_.arithmetic += 2 * n * parts * std::log2(tile_.lanes);
+      pressure_.operands += n * parts;
+      pressure_.largest = std::max(pressure_.largest, n * parts);
+      return;
+    }
+    if (stays_in_registers(*attr.buffer, added, mask)) {
+      pressure_.accumulators = std::max(pressure_.accumulators, n * registers_for(vector, v.dtype));
+      return;
+    }
+    if (attr.buffer->scope == ast::Scope::Register && vector && lies_across(added))
+      work_.waits += n * kAcrossForward;
+    // Averages of ragged loops are fractions, equal but for rounding.
+    const double window = added.random ? n : window_of(added);
+    const bool shared = window < 0.999 * n;
+    const double different = shared ? window : n;
+    work_.other += attr.ahead ? different : 0;
+    work_.loads += attr.ahead ? kHintLoads * different : 0;
+    count_access(added, mask, different, v.dtype, work_.loads);
+    if (added.random) work_.other += 3 * n;
+    const double live = different * registers_for(vector, v.dtype);
+    if (shared) {
+      pressure_.windows += live;
+      return;
+    }
+    pressure_.operands += live;
+    pressure_.largest = std::max(pressure_.largest, live);
+  }
+
+  uint64_t mask_of(const ast::ValueRef& v) {
+    const uint64_t* mask = masks_.find(v.get());
+    return mask ? *mask : 0;
+  }
+
+  uint64_t count_values(const ast::ValueRef& root, const ast::Value* fused) {
+    pending_.assign(1, root.get());
+    while (!pending_.empty()) {
+      const ast::Value* v = pending_.back();
+      if (masks_.find(v)) {
+        pending_.pop_back();
+        continue;
+      }
+      bool ready = true;
+      for (const auto& s : v->sources)
+        if (!masks_.find(s.get())) {
+          pending_.push_back(s.get());
+          ready = false;
+        }
+      if (!ready) continue;
+      pending_.pop_back();
+      uint64_t mask = 0;
+      for (const auto& s : v->sources) mask |= mask_of(s);
+      if (v->op == Op::Load || v->op == Op::Gather) {
+        mask = count_load(*v, mask);
+      } else {
+        if (v->op == Op::Index) mask = loops_.dependence(std::get<Expr>(v->attr));
+        at_home(mask, [&] { count_op(*v, mask, v == fused); });
+      }
+      masks_.insert(v, mask);
+    }
+    return mask_of(root);
+  }
+
+  void add_to_body() const {
+    Work& body = loops_.body(tile_.begin);
+    add(work_, tile_.tail_factor, body);
+    if (const Chain chain = work_.chain * tile_.tail_factor; chain.cycles({}) > body.chain.cycles({}))
+      body.chain = chain;
+    body.registers = std::max(body.registers, work_.registers);
+  }
+
+  const Target& target_;
+  LoopsAround& loops_;
+  const Features& features_;
+  DependenceMap& masks_;
+  std::vector<ast::ValueRef>& wholes_;
+  std::vector<Expr> seen_; // parts of one load's index
+  std::vector<const ast::Value*>& pending_;
+  const Tile tile_;
+  Work work_;
+  Pressure pressure_;
+};
+
+} // namespace
+
+void count_store(const ast::Store& store, bool goes_on, const Target& target, LoopsAround& loops) {
+  static thread_local Counted counted;
+  if (!goes_on) {
+    counted.masks.clear();
+    counted.wholes.clear();
+  }
+  StoreCounter(target, loops, counted).count_store(store);
+}
+
+} // namespace lathe::search

@@ -1,0 +1,228 @@
+#include "search/machine/profile.hpp"
+
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <thread>
+
+#include "core/cache_dir.hpp"
+#include "core/hash.hpp"
+#include "lathe/error.hpp"
+
+namespace lathe::search {
+namespace {
+
+// A shared last-level cache as large as a server's says little about what one tenant gets.
+constexpr int64_t kLastLevelPerCore = int64_t{16} << 20;
+
+std::string read_word(const std::string& path) {
+  std::ifstream in(path);
+  std::string word;
+  in >> word;
+  return word;
+}
+
+int64_t parse_size(const std::string& text) {
+  if (text.empty()) return 0;
+  const int64_t value = std::atoll(text.c_str());
+  switch (text.back()) {
+  case 'K': return value << 10;
+  case 'M': return value << 20;
+  case 'G': return value << 30;
+  default: return value;
+  }
+}
+
+/// Sizes of the data caches, innermost first; 0 where the system doesn't say.
+std::vector<int64_t> cache_sizes() {
+  std::map<int, int64_t> by_level;
+  for (int i = 0; i < 8; ++i) {
+    const std::string dir = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(i);
+    const std::string type = read_word(dir + "/type");
+    if (type.empty()) break;
+    if (type != "Instruction")
+      by_level[std::atoi(read_word(dir + "/level").c_str())] = parse_size(read_word(dir + "/size"));
+  }
+  std::vector<int64_t> sizes;
+  for (const auto& [level, bytes] : by_level) sizes.push_back(bytes);
+  return sizes;
+}
+
+std::string cpu_field(const std::string& cpuinfo, const std::string& key) {
+  const size_t at = cpuinfo.find(key + "\t");
+  if (at == std::string::npos) return "";
+  const size_t colon = cpuinfo.find(':', at), end = cpuinfo.find('\n', at);
+  return colon < end ? cpuinfo.substr(std::min(colon + 2, end), end - std::min(colon + 2, end)) : "";
+}
+
+nlohmann::json to_json(const MachineProfile& p) {
+  nlohmann::json levels = nlohmann::json::array();
+  for (const auto& level : p.levels)
+    levels.push_back({{"bytes", level.bytes},
+                      {"read_bytes_per_second", level.read_bytes_per_second},
+                      {"line_seconds", level.line_seconds},
+                      {"line_of_page_seconds", level.line_of_page_seconds},
+                      {"line_of_column_seconds", level.line_of_column_seconds},
+                      {"hinted_bytes_per_second", level.hinted_bytes_per_second}});
+  return {{"fingerprint", p.fingerprint},
+          {"cores", p.cores},
+          {"flops_per_second", p.flops_per_second},
+          {"levels", levels},
+          {"hint_streams", p.hint_streams},
+          {"write_bytes_per_second", p.write_bytes_per_second},
+          {"streaming_write_bytes_per_second", p.streaming_write_bytes_per_second},
+          {"launch_seconds", p.launch_seconds},
+          {"fork_seconds", p.fork_seconds},
+          {"barrier_seconds", p.barrier_seconds},
+          {"cycle_seconds", p.cycle_seconds},
+          {"mixed_per_cycle", p.mixed_per_cycle},
+          {"division_cycles", p.division_cycles},
+          {"predicted_trips", p.predicted_trips},
+          {"mispredict_cycles", p.mispredict_cycles},
+          {"late_share", p.late_share},
+          {"latency_cycles",
+           {{"add", p.latency.add},
+            {"multiply_add", p.latency.multiply_add},
+            {"maximum", p.latency.maximum},
+            {"through_memory", p.latency.through_memory}}}};
+}
+
+double positive(const nlohmann::json& value) {
+  const double v = value.get<double>();
+  if (!(v > 0) || v > 1e18) throw Error(ErrorKind::Value, "machine profile: a rate is not positive");
+  return v;
+}
+
+MachineProfile from_json(const nlohmann::json& object) {
+  MachineProfile p;
+  p.fingerprint = object.at("fingerprint").get<std::string>();
+  p.cores = std::max(1, object.at("cores").get<int>());
+  for (int i = 0; i < 3; ++i) {
+    p.flops_per_second[i] = positive(object.at("flops_per_second").at(i));
+    p.mixed_per_cycle[i] = positive(object.at("mixed_per_cycle").at(i));
+    p.division_cycles[i] = positive(object.at("division_cycles").at(i));
+  }
+  p.levels.clear();
+  for (const auto& level : object.at("levels"))
+    p.levels.push_back({level.at("bytes").get<int64_t>(), positive(level.at("read_bytes_per_second")),
+                        positive(level.at("line_seconds")), positive(level.at("line_of_page_seconds")),
+                        positive(level.at("line_of_column_seconds")),
+                        positive(level.at("hinted_bytes_per_second"))});
+  if (p.levels.size() < 2)
+    throw Error(ErrorKind::Value, "machine profile: expected at least two memory levels");
+  p.hint_streams = std::clamp(object.at("hint_streams").get<int>(), 1, 64);
+  p.write_bytes_per_second = positive(object.at("write_bytes_per_second"));
+  p.streaming_write_bytes_per_second = positive(object.at("streaming_write_bytes_per_second"));
+  p.launch_seconds = positive(object.at("launch_seconds"));
+  p.fork_seconds = positive(object.at("fork_seconds"));
+  p.barrier_seconds = positive(object.at("barrier_seconds"));
+  p.cycle_seconds = positive(object.at("cycle_seconds"));
+  p.predicted_trips = positive(object.at("predicted_trips"));
+  p.mispredict_cycles = positive(object.at("mispredict_cycles"));
+  p.late_share = std::min(1.0, positive(object.at("late_share")));
+  const nlohmann::json& latency = object.at("latency_cycles");
+  p.latency = {positive(latency.at("add")), positive(latency.at("multiply_add")),
+               positive(latency.at("maximum")), positive(latency.at("through_memory"))};
+  return p;
+}
+
+} // namespace
+
+std::string machine_fingerprint() {
+  std::ifstream in("/proc/cpuinfo");
+  std::stringstream text;
+  text << in.rdbuf();
+  const std::string cpuinfo = text.str();
+  uint64_t features = hash_text(cpu_field(cpuinfo, "flags"));
+  if (cpuinfo.empty()) {
+    utsname system{};
+    if (uname(&system) == 0) features = hash_text(system.machine);
+  }
+  std::ostringstream out;
+  out << cpu_field(cpuinfo, "model name") << " " << cpu_field(cpuinfo, "cpu family") << "."
+      << cpu_field(cpuinfo, "model") << "." << cpu_field(cpuinfo, "stepping") << " features " << std::hex
+      << features << std::dec << " caches";
+  for (int64_t bytes : cache_sizes()) out << " " << (bytes >> 10) << "K";
+  out << " cores " << std::max(1u, std::thread::hardware_concurrency()) << " lathe " << LATHE_VERSION;
+  return out.str();
+}
+
+MachineProfile default_machine_profile() {
+  MachineProfile p;
+  p.cores = std::max(1u, std::thread::hardware_concurrency());
+  p.fingerprint = machine_fingerprint();
+  const std::vector<int64_t> sizes = cache_sizes();
+  for (size_t i = 0; i < sizes.size() && i + 1 < p.levels.size(); ++i)
+    if (sizes[i] > 0) p.levels[i].bytes = sizes[i];
+  if (p.levels.size() == 4) p.levels[2].bytes = std::min(p.levels[2].bytes, kLastLevelPerCore * p.cores);
+  return p;
+}
+
+std::string machine_profile_path() { return cache_dir() + "/machine.json"; }
+
+void store_machine_profile(const MachineProfile& profile) {
+  write_atomically(machine_profile_path(), to_json(profile).dump(2) + "\n");
+}
+
+namespace {
+struct Known {
+  MachineProfile profile = default_machine_profile();
+  std::string fault;
+};
+
+/// A profile that can't be used costs only accuracy: the defaults stand until the machine is measured again.
+Known read_profile(const std::string& path) {
+  Known known;
+  std::ifstream in(path);
+  if (!in) return known;
+  try {
+    MachineProfile stored = from_json(nlohmann::json::parse(in));
+    if (stored.fingerprint == known.profile.fingerprint)
+      known.profile = stored;
+    else
+      known.fault = path + ": of another machine or version";
+  } catch (const std::exception& e) {
+    known.fault = path + ": damaged, or of another version (" + e.what() + ")";
+  }
+  return known;
+}
+
+const Known& known_profile() {
+  static std::mutex mutex;
+  static std::map<std::string, Known> known; // by path: the environment may change between calls
+  const std::string path = machine_profile_path();
+  std::lock_guard lock(mutex);
+  auto it = known.find(path);
+  if (it == known.end()) it = known.emplace(path, read_profile(path)).first;
+  return it->second;
+}
+} // namespace
+
+MachineProfile machine_profile() { return known_profile().profile; }
+std::string machine_profile_fault() { return known_profile().fault; }
+
+Limit machine_limit(const MachineProfile& machine, int threads, int element_bytes, double flops,
+                    const CompulsoryTraffic& traffic) {
+  const double cores = std::min(threads, std::max(machine.cores, 1));
+  double peak =
+      *std::max_element(std::begin(machine.flops_per_second), std::end(machine.flops_per_second)) * cores;
+  if (element_bytes == 8) peak /= 2;
+  const double total = traffic.read + traffic.written;
+  size_t level = 0;
+  while (level + 1 < machine.levels.size() && static_cast<double>(machine.levels[level].bytes) < total)
+    ++level;
+  const double read = machine.levels[level].read_bytes_per_second * cores;
+  const bool memory = level + 1 == machine.levels.size();
+  const double write =
+      memory ? std::max(machine.write_bytes_per_second, machine.streaming_write_bytes_per_second) * cores
+             : read;
+  const double moved = traffic.read / read + traffic.written / write, arithmetic = flops / peak;
+  return arithmetic > moved ? Limit{"compute", arithmetic} : Limit{"bandwidth", moved};
+}
+
+} // namespace lathe::search

@@ -1,0 +1,128 @@
+// prepack: a constant operand is copied once, before the first run, into the order in which a nest reads it.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "ast/buffer.hpp"
+#include "search/moves/draft.hpp"
+
+namespace lathe::search {
+
+using namespace ast;
+
+namespace {
+
+constexpr int64_t kMostBytes = int64_t{1} << 30;
+constexpr int64_t kMostGrowth = 4; // a copy that holds every element so often is no layout any more
+
+// The program's own buffers have small ids, scratch lies above them, and constants' copies above that.
+constexpr int kCopyBase = 1 << 28;
+constexpr int kCopiesPerStage = 64;
+
+} // namespace
+
+const lower::InputBuffer* find_constant(const lower::Program& program, std::string_view name) {
+  for (const lower::InputBuffer& input : program.inputs)
+    if (input.is_constant && input.buffer->name == name) return &input;
+  return nullptr;
+}
+
+Verdict prepack(Draft& draft, const Move& move) {
+  const std::string &stage_name = move.names[0], &operand = move.names[1];
+  const int stage = stage_of_name(stage_name);
+  if (stage < 0) return fmt::format("{} is no stage", stage_name);
+  const lower::InputBuffer* input = find_constant(*draft.program, operand);
+  if (!input) return fmt::format("{} is no constant", operand);
+
+  // The one load of the constant for the stage, and the loops around it.
+  ValueRef packed;
+  std::vector<For*> around;
+  Verdict verdict;
+  for_each_store(draft.body, [&](Store& store, const std::vector<For*>& loops) {
+    if (stage_of_name(store.buffer->name) != stage) return;
+    ast::visit(store.value, [&](const ValueRef& value) {
+      const auto* attr = std::get_if<LoadAttr>(&value->attr);
+      if (!attr || attr->buffer->id != input->buffer->id) return;
+      if (value->op == Op::Gather)
+        verdict = fmt::format("{} is read at a computed index", operand);
+      else if (packed)
+        verdict = fmt::format("{} is read at several places", operand);
+      packed = value;
+      around = loops;
+    });
+  });
+  if (!verdict.empty()) return verdict;
+  if (!packed) return fmt::format("the nest of {} does not read {}", stage_name, operand);
+  const LoadAttr source = std::get<LoadAttr>(packed->attr);
+
+  const auto used = [&](const For* f) {
+    const auto uses = [&](Expr e) { return depends_on(e, f->var); };
+    return std::any_of(source.index.begin(), source.index.end(), uses) ||
+           std::any_of(source.guards.begin(), source.guards.end(), uses);
+  };
+  std::vector<const For*> dims;
+  for (const For* f : around)
+    if (used(f)) dims.push_back(f);
+  if (dims.empty()) return fmt::format("{} does not move along any loop", operand);
+  for (const For* f : dims)
+    for (const For* other : around)
+      if (depends_on(f->extent, other->var) && std::find(dims.begin(), dims.end(), other) == dims.end())
+        return fmt::format("the extent of {} depends on {}", f->var.name(), other->var.name());
+
+  std::vector<Expr> vars_used;
+  for (Expr e : source.index) collect_vars(e, vars_used);
+  for (Expr e : source.guards) collect_vars(e, vars_used);
+  for (const For* f : dims) collect_vars(f->extent, vars_used);
+  for (Expr v : vars_used)
+    if (v.id() < 0) return fmt::format("what is read of {} depends on {}", operand, v.name());
+
+  Buffer buffer;
+  const int first = kCopyBase + stage * kCopiesPerStage;
+  buffer.id = first;
+  for (const Kernel& c : draft.constants)
+    if (const int id = c.params[1].buffer->id; id >= first && id < first + kCopiesPerStage)
+      buffer.id = std::max(buffer.id, id + 1);
+  if (buffer.id == first + kCopiesPerStage)
+    return fmt::format("{} has too many copies of constants", stage_name);
+  buffer.name = fmt::format("{}.k{}", stage_name, buffer.id - first);
+  buffer.dtype = source.buffer->dtype;
+  const int64_t original = num_elements(source.buffer->shape).hi();
+  const int64_t most = std::min(kMostGrowth * original, kMostBytes / size_of(buffer.dtype));
+  int64_t elements = 1;
+  for (const For* f : dims) {
+    const int64_t extent = f->extent.hi();
+    if (extent > most || (elements *= extent) > most)
+      return fmt::format("a copy of {} in the order of the loops of {} is too large", operand, stage_name);
+    buffer.shape.push_back(extent);
+  }
+  const auto copy = make_buffer(std::move(buffer));
+
+  Kernel fill;
+  fill.name = fmt::format("{}_of_t{}", operand, stage);
+  fill.params = {{source.buffer, false}, {copy, true}};
+  Substitution vars;
+  std::vector<For> heads;
+  for (const For* f : dims) {
+    const Expr extent = substitute(f->extent, vars);
+    const Expr var = loop_var(static_cast<int>(heads.size()) + 1, fmt::format("c{}", heads.size()), extent);
+    vars.emplace_back(f->var, var);
+    heads.push_back({var, extent, LoopKind::Serial, 0, {}});
+  }
+  Store store;
+  store.buffer = copy;
+  for (const For& head : heads) store.index.push_back(head.var);
+  store.value = ast::substitute(packed, vars);
+  fill.body.push_back(nest(std::move(heads), std::move(store)));
+  draft.constants.push_back(std::move(fill));
+
+  std::vector<Expr> index;
+  for (const For* f : dims) index.push_back(f->var);
+  const ValueRef from_copy = load(copy, index);
+  Rewriter rewriter;
+  rewriter.on_value = [&](const ValueRef& value) { return value == packed ? from_copy : value; };
+  rewrite_values(draft.body, rewriter,
+                 [&](const Store& s) { return stage_of_name(s.buffer->name) == stage; });
+  return {};
+}
+
+} // namespace lathe::search

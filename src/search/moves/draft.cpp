@@ -1,0 +1,455 @@
+#include "search/moves/draft.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "ast/append.hpp"
+#include "ast/values.hpp"
+#include "core/hash.hpp"
+#include "lathe/error.hpp"
+
+namespace lathe::search {
+
+using namespace ast;
+
+namespace {
+
+// Ids of loops and buffers belong to stages, so that kernels can be merged without renumbering.
+constexpr int kIdsPerStage = 1024;
+
+void find_in(Block& block, std::string_view name, std::vector<For*>& stack, LoopSite& out) {
+  for (size_t i = 0; i < block.size() && !out; ++i) {
+    if (auto* loop = std::get_if<For>(&block[i].node)) {
+      if (loop->var.name() == name) {
+        out = {&block, i, stack};
+        return;
+      }
+      stack.push_back(loop);
+      find_in(loop->body, name, stack, out);
+      stack.pop_back();
+    } else if (auto* alloc = std::get_if<Alloc>(&block[i].node)) {
+      find_in(alloc->body, name, stack, out);
+    }
+  }
+}
+
+void stores_in(Block& block, std::vector<For*>& stack,
+               const std::function<void(Store&, const std::vector<For*>&)>& f) {
+  for (Stmt& stmt : block) {
+    if (auto* loop = std::get_if<For>(&stmt.node)) {
+      stack.push_back(loop);
+      stores_in(loop->body, stack, f);
+      stack.pop_back();
+    } else if (auto* alloc = std::get_if<Alloc>(&stmt.node)) {
+      stores_in(alloc->body, stack, f);
+    } else if (auto* store = std::get_if<Store>(&stmt.node)) {
+      f(*store, stack);
+    }
+  }
+}
+
+// Statements are few and values shared: a plain walk over the tree, the values through their own visitor.
+void statements_in(const Block& block, const std::function<void(const Stmt&)>& f) {
+  for (const Stmt& stmt : block) {
+    f(stmt);
+    if (auto* loop = std::get_if<For>(&stmt.node))
+      statements_in(loop->body, f);
+    else if (auto* alloc = std::get_if<Alloc>(&stmt.node))
+      statements_in(alloc->body, f);
+  }
+}
+
+void drop_idle_prefetches(Block& block, const std::map<int, BufferRef>& loaded) {
+  std::erase_if(block, [&](Stmt& stmt) {
+    if (auto* loop = std::get_if<For>(&stmt.node)) {
+      const bool held_something = !loop->body.empty();
+      drop_idle_prefetches(loop->body, loaded);
+      return held_something && loop->body.empty(); // the condition around it
+    }
+    if (auto* alloc = std::get_if<Alloc>(&stmt.node)) drop_idle_prefetches(alloc->body, loaded);
+    const auto* prefetch = std::get_if<Prefetch>(&stmt.node);
+    if (!prefetch) return false;
+    const auto it = loaded.find(prefetch->buffer->id);
+    return it == loaded.end() || it->second != prefetch->buffer;
+  });
+}
+
+std::string kernel_name(const std::vector<int>& written) {
+  std::string name = "k";
+  for (int stage : written) name += fmt::format("_t{}", stage);
+  if (name.size() > 60) name.resize(60);
+  return name;
+}
+
+} // namespace
+
+Draft draft_of_stage(const lower::Program& program, int stage) {
+  Draft draft{&program, {stage}, {}, {}, program.stages[stage].nests, {}};
+  // The loops' ids are the program's; give them this stage's own.
+  int next = stage * kIdsPerStage;
+  std::function<void(Block&, Substitution)> renumber = [&](Block& block, Substitution vars) {
+    for (Stmt& stmt : block) {
+      if (auto* loop = std::get_if<For>(&stmt.node)) {
+        const Expr old = loop->var;
+        loop->extent = substitute(loop->extent, vars);
+        loop->var = loop_var(next++, old.name(), loop->extent);
+        Substitution inner = vars;
+        inner.emplace_back(old, loop->var);
+        renumber(loop->body, std::move(inner));
+      } else if (auto* store = std::get_if<Store>(&stmt.node)) {
+        for (Expr& index : store->index) index = substitute(index, vars);
+        store->value = ast::substitute(store->value, vars);
+        if (store->scatter) store->scatter = ast::substitute(store->scatter, vars);
+      }
+    }
+  };
+  renumber(draft.body, {});
+  return draft;
+}
+
+Draft draft_of(const lower::Program& program, const KernelPlan& plan) {
+  Draft draft{&program, plan.stages, plan.inlined, plan.moves, plan.kernel.body, plan.constants};
+  // The Allocs of stage buffers around the whole body are finish()'s.
+  while (draft.body.size() == 1) {
+    auto* alloc = std::get_if<Alloc>(&draft.body[0].node);
+    if (!alloc || alloc->buffer->scope != Scope::Global) break;
+    Block inner = std::move(alloc->body);
+    draft.body = std::move(inner);
+  }
+  return draft;
+}
+
+KernelPlanRef finish(Draft draft, const std::function<bool(int stage)>& is_result) {
+  const lower::Program& program = *draft.program;
+  std::set<int> allocated; // buffer ids declared inside
+  std::map<int, BufferRef> loaded, stored;
+  std::vector<Expr> vars;
+  ValueVisitor values([&](const ValueRef& value) {
+    if (auto* attr = std::get_if<LoadAttr>(&value->attr)) {
+      loaded[attr->buffer->id] = attr->buffer;
+      for (Expr e : attr->buffer->shape) collect_vars(e, vars);
+      for (Expr e : attr->index) collect_vars(e, vars);
+      for (Expr e : attr->guards) collect_vars(e, vars);
+    } else if (auto* expr = std::get_if<Expr>(&value->attr)) {
+      collect_vars(*expr, vars);
+    }
+  });
+  statements_in(draft.body, [&](const Stmt& stmt) {
+    if (auto* loop = std::get_if<For>(&stmt.node)) {
+      collect_vars(loop->extent, vars);
+    } else if (auto* alloc = std::get_if<Alloc>(&stmt.node)) {
+      allocated.insert(alloc->buffer->id);
+    } else if (auto* store = std::get_if<Store>(&stmt.node)) {
+      stored[store->buffer->id] = store->buffer;
+      for (Expr e : store->buffer->shape) collect_vars(e, vars);
+      for (Expr e : store->index) collect_vars(e, vars);
+      values(store->value);
+      values(store->scatter);
+    }
+  });
+
+  drop_idle_prefetches(draft);
+
+  auto plan = std::make_shared<KernelPlan>();
+  Kernel& kernel = plan->kernel;
+  std::map<int, int> stage_of_buffer;
+  for (int s : draft.stages) stage_of_buffer[program.stages[s].buffer->id] = s;
+
+  for (const lower::InputBuffer& input : program.inputs)
+    if (const auto it = loaded.find(input.buffer->id); it != loaded.end())
+      kernel.params.push_back({it->second, false});
+  std::erase_if(draft.constants, [&](const Kernel& c) { return !loaded.contains(c.params[1].buffer->id); });
+  std::set<int> copies;
+  for (const Kernel& c : draft.constants) {
+    copies.insert(c.params[1].buffer->id);
+    kernel.params.push_back({loaded.at(c.params[1].buffer->id), false});
+  }
+  std::vector<int> written;
+  for (int s : draft.stages)
+    if (!allocated.contains(program.stages[s].buffer->id) && is_result(s)) written.push_back(s);
+  for (const auto& [id, buffer] : loaded) {
+    if (allocated.contains(id) || stored.contains(id) || copies.contains(id)) continue;
+    const bool is_input = std::any_of(program.inputs.begin(), program.inputs.end(),
+                                      [&, id = id](const auto& i) { return i.buffer->id == id; });
+    if (is_input) continue;
+    kernel.params.push_back({buffer, false});
+    const int stage = stage_of_name(buffer->name);
+    if (stage < 0) throw InternalError("a kernel loads a buffer of no stage: " + buffer->name);
+    plan->reads.push_back(stage);
+  }
+  std::sort(plan->reads.begin(), plan->reads.end());
+  for (int s : written) {
+    const auto it = stored.find(program.stages[s].buffer->id);
+    kernel.params.push_back({it == stored.end() ? program.stages[s].buffer : it->second, true});
+  }
+
+  // What this kernel alone needs is declared around the whole body.
+  kernel.body = std::move(draft.body);
+  for (auto it = stored.rbegin(); it != stored.rend(); ++it) {
+    const auto& [id, buffer] = *it;
+    if (allocated.contains(id)) continue;
+    const auto stage = stage_of_buffer.find(id);
+    if (stage == stage_of_buffer.end())
+      throw InternalError("a kernel stores to a buffer that is not its own: " + buffer->name);
+    if (std::find(written.begin(), written.end(), stage->second) != written.end()) continue;
+    // It is read again, so it is not stored past the caches.
+    for_each_store(kernel.body,
+                   [&, id = id](Store& store, const auto&) { store.streaming &= store.buffer->id != id; });
+    Block wrapped;
+    wrapped.push_back(Stmt{Alloc{buffer, std::move(kernel.body)}});
+    kernel.body = std::move(wrapped);
+  }
+
+  std::set<std::string> seen;
+  for (Expr v : vars)
+    if (v.id() < 0 && seen.insert(v.name()).second) kernel.shape_vars.push_back(v);
+  std::sort(kernel.shape_vars.begin(), kernel.shape_vars.end(),
+            [](Expr a, Expr b) { return a.name() < b.name(); });
+  kernel.name = kernel_name(written);
+  std::sort(draft.stages.begin(), draft.stages.end());
+  std::sort(draft.inlined.begin(), draft.inlined.end());
+  draft.inlined.erase(std::unique(draft.inlined.begin(), draft.inlined.end()), draft.inlined.end());
+  plan->stages = std::move(draft.stages);
+  plan->inlined = std::move(draft.inlined);
+  plan->moves = std::move(draft.moves);
+  plan->hash = structural_hash(kernel);
+  for (const Param& param : kernel.params) plan->is_constant.push_back(copies.contains(param.buffer->id));
+  for (size_t k = 0; k < program.inputs.size(); ++k)
+    if (program.inputs[k].is_constant)
+      for (size_t p = 0; p < kernel.params.size(); ++p)
+        if (kernel.params[p].buffer->id == program.inputs[k].buffer->id) {
+          plan->hash = mix(plan->hash, p);
+          plan->is_constant[p] = true;
+        }
+  for (const Kernel& c : draft.constants) plan->hash = mix(plan->hash, structural_hash(c));
+  plan->constants = std::move(draft.constants);
+  return plan;
+}
+
+Nest perfect_nest(Stmt& stmt) {
+  Nest nest;
+  Stmt* at = &stmt;
+  while (auto* loop = std::get_if<For>(&at->node)) {
+    if (loop->kind != LoopKind::Serial || loop->body.size() != 1) return {};
+    nest.loops.push_back(loop);
+    at = &loop->body[0];
+  }
+  nest.store = std::get_if<Store>(&at->node);
+  return nest;
+}
+
+LoopSite find_loop(Block& body, std::string_view name) {
+  LoopSite site;
+  std::vector<For*> stack;
+  find_in(body, name, stack, site);
+  return site;
+}
+
+void for_each_store(Block& body, const std::function<void(Store&, const std::vector<For*>&)>& f) {
+  std::vector<For*> stack;
+  stores_in(body, stack, f);
+}
+
+void rewrite_values(Block& body, const Rewriter& rewriter, const std::function<bool(const Store&)>& which) {
+  ValueRewriter values(rewriter);
+  for_each_store(body, [&](Store& store, const auto&) {
+    if (which && !which(store)) return;
+    store.value = values(store.value);
+    store.scatter = values(store.scatter);
+  });
+}
+
+void for_each_load(const Block& body, const std::function<void(const Value&)>& f) {
+  statements_in(body, [&](const Stmt& stmt) {
+    const auto* store = std::get_if<Store>(&stmt.node);
+    if (!store) return;
+    const auto see = [&](const ValueRef& value) {
+      if (std::holds_alternative<LoadAttr>(value->attr)) f(*value);
+    };
+    ast::visit(store->value, see);
+    if (store->scatter) ast::visit(store->scatter, see);
+  });
+}
+
+void drop_idle_prefetches(Draft& draft) {
+  bool any = false;
+  statements_in(draft.body, [&](const Stmt& stmt) { any |= std::holds_alternative<Prefetch>(stmt.node); });
+  if (!any) return;
+  std::map<int, BufferRef> loaded;
+  for_each_load(draft.body, [&](const Value& value) {
+    const BufferRef& buffer = std::get<LoadAttr>(value.attr).buffer;
+    loaded[buffer->id] = buffer;
+  });
+  drop_idle_prefetches(draft.body, loaded);
+}
+
+void rename(Block& body, Substitution vars) {
+  ValueRewriter values({.on_value = {},
+                        .on_expr = [&](Expr e) { return substitute(e, vars); },
+                        .on_buffer = {},
+                        .on_stmt = {}});
+  for (Stmt& stmt : body) {
+    if (auto* loop = std::get_if<For>(&stmt.node)) {
+      loop->extent = substitute(loop->extent, vars);
+      if (loop->var.extent() != loop->extent) {
+        const Expr renewed = loop_var(loop->var.id(), loop->var.name(), loop->extent);
+        Substitution inner = vars;
+        inner.emplace_back(loop->var, renewed);
+        loop->var = renewed;
+        rename(loop->body, std::move(inner));
+      } else {
+        rename(loop->body, vars);
+      }
+    } else if (auto* alloc = std::get_if<Alloc>(&stmt.node)) {
+      rename(alloc->body, vars);
+    } else if (auto* store = std::get_if<Store>(&stmt.node)) {
+      for (Expr& index : store->index) index = substitute(index, vars);
+      store->value = values(store->value);
+      store->scatter = values(store->scatter);
+    } else if (auto* prefetch = std::get_if<Prefetch>(&stmt.node)) {
+      for (Expr& index : prefetch->index) index = substitute(index, vars);
+    }
+  }
+}
+
+Block nest(std::vector<For> loops, Block body) {
+  for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop) {
+    loop->body = std::move(body);
+    body.clear();
+    body.push_back(Stmt{std::move(*loop)});
+  }
+  return body;
+}
+Stmt nest(std::vector<For> loops, Store store) {
+  Block body;
+  body.push_back(Stmt{std::move(store)});
+  return std::move(nest(std::move(loops), std::move(body)).front());
+}
+
+void put_before_body(For& loop, Alloc alloc) {
+  const bool shared = alloc.buffer->scope == Scope::Local;
+  if (shared) alloc.body.push_back(Stmt{Barrier{}});
+  append(alloc.body, std::move(loop.body));
+  if (shared) alloc.body.push_back(Stmt{Barrier{}});
+  loop.body.clear();
+  loop.body.push_back(Stmt{std::move(alloc)});
+}
+
+int fresh_loop_id(const Block& body, int stage) {
+  int next = stage * kIdsPerStage;
+  statements_in(body, [&](const Stmt& stmt) {
+    if (auto* loop = std::get_if<For>(&stmt.node))
+      if (loop->var.id() / kIdsPerStage == stage) next = std::max(next, loop->var.id() + 1);
+  });
+  return next;
+}
+
+int fresh_buffer_id(const Block& body, int stage) {
+  // The program's own buffers have small ids: those of scratch lie above them.
+  constexpr int kScratchBase = 1 << 24;
+  int next = kScratchBase + stage * 64;
+  statements_in(body, [&](const Stmt& stmt) {
+    if (auto* alloc = std::get_if<Alloc>(&stmt.node))
+      if (alloc->buffer->id >= next && alloc->buffer->id < kScratchBase + (stage + 1) * 64)
+        next = alloc->buffer->id + 1;
+  });
+  return next;
+}
+
+int stage_of_name(std::string_view name) {
+  if (name.size() < 2 || name[0] != 't') return -1;
+  int stage = 0;
+  size_t i = 1;
+  for (; i < name.size() && name[i] >= '0' && name[i] <= '9'; ++i) {
+    if (stage > 100'000'000) return -1;
+    stage = stage * 10 + (name[i] - '0');
+  }
+  return i > 1 && (i == name.size() || name[i] == '.') ? stage : -1;
+}
+
+namespace {
+
+/// The name of a loop inside whose iterations run on threads or work-items of their own; empty if there is
+/// none.
+std::string shared_out_inside(const Block& block) {
+  std::string found;
+  statements_in(block, [&](const Stmt& stmt) {
+    const auto* loop = std::get_if<For>(&stmt.node);
+    if (loop &&
+        (loop->kind == LoopKind::Parallel || loop->kind == LoopKind::Group || loop->kind == LoopKind::Local))
+      found = loop->var.name();
+  });
+  return found;
+}
+
+Verdict check_block(const Block& block, std::vector<const For*>& stack) {
+  for (const Stmt& stmt : block) {
+    if (auto* alloc = std::get_if<Alloc>(&stmt.node)) {
+      if (alloc->buffer->scope == Scope::Packed || alloc->buffer->scope == Scope::Register)
+        if (const std::string loop = shared_out_inside(alloc->body); !loop.empty())
+          return fmt::format("{} would be made outside {} and is private to a thread", alloc->buffer->name,
+                             loop);
+      if (alloc->buffer->scope == Scope::Local)
+        for (const For* outer : stack)
+          if (outer->kind == LoopKind::Local || outer->kind == LoopKind::Vector)
+            return fmt::format("{} is filled by all work-items together, but lies inside {}",
+                               alloc->buffer->name, outer->var.name());
+      if (auto v = check_block(alloc->body, stack); !v.empty()) return v;
+      continue;
+    }
+    const auto* loop = std::get_if<For>(&stmt.node);
+    if (!loop) continue;
+    const std::string& name = loop->var.name();
+    for (const For* outer : stack) {
+      if (outer->kind == LoopKind::Vector)
+        return fmt::format("{} is inside the vector loop {}", name, outer->var.name());
+      if (loop->kind == LoopKind::Parallel)
+        return fmt::format("the parallel loop {} is inside {}", name, outer->var.name());
+      if (loop->kind == LoopKind::Group && outer->kind != LoopKind::Group)
+        return fmt::format("the group loop {} is inside {}, which is not a group loop", name,
+                           outer->var.name());
+      if ((loop->kind == LoopKind::Group || loop->kind == LoopKind::Local) && outer->kind == loop->kind &&
+          outer->width == loop->width)
+        return fmt::format("{} and {} are bound to the same axis", outer->var.name(), name);
+      if (loop->kind == LoopKind::Local &&
+          (outer->kind == LoopKind::Parallel || outer->kind == LoopKind::Unroll))
+        return fmt::format("the local loop {} is inside {}", name, outer->var.name());
+    }
+    if (loop->kind == LoopKind::Vector)
+      for (const Stmt& inner : loop->body)
+        if (!std::holds_alternative<Store>(inner.node))
+          return fmt::format("the vector loop {} holds more than stores", name);
+    // Every work-group runs the whole body around its loops: there must be nothing else in it.
+    if (loop->kind == LoopKind::Group && !stack.empty() &&
+        (&block != &stack.back()->body || block.size() != 1))
+      return fmt::format("the group loop {} does not stand alone in {}", name, stack.back()->var.name());
+    stack.push_back(loop);
+    auto v = check_block(loop->body, stack);
+    stack.pop_back();
+    if (!v.empty()) return v;
+  }
+  return {};
+}
+
+} // namespace
+
+Verdict may_hold_local_memory(const LoopSite& site, const Target& target) {
+  if (!target.groups) return fmt::format("{} has no local memory", target.device);
+  bool in_group = site.loop().kind == LoopKind::Group;
+  bool in_local = site.loop().kind == LoopKind::Local;
+  for (const For* f : site.enclosing) {
+    in_group |= f->kind == LoopKind::Group;
+    in_local |= f->kind == LoopKind::Local;
+  }
+  if (!in_group || in_local)
+    return fmt::format("{} is not a place between group and local loops", site.loop().var.name());
+  return {};
+}
+
+Verdict check_structure(const Block& body) {
+  std::vector<const For*> stack;
+  return check_block(body, stack);
+}
+
+} // namespace lathe::search

@@ -1,0 +1,368 @@
+// Moves that join stages: inline a producer into its users, or put its nests under a loop of its consumer
+// with the storage shrunk to what one iteration of that loop needs.
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "ast/buffer.hpp"
+#include "ast/values.hpp"
+#include "lathe/error.hpp"
+#include "search/moves/join.hpp"
+#include "view/size.hpp"
+
+namespace lathe::search {
+
+using namespace ast;
+
+namespace {
+
+/// A canonical nest: loops around one Store whose index is the loops' variables (or 0 where the axis has no
+/// loop), or around several that differ in constant places along some axes.
+struct CanonicalNest {
+  std::vector<For*> loops;
+  std::vector<Store*> stores;
+  Store* single() const { return stores.size() == 1 ? stores[0] : nullptr; }
+};
+
+CanonicalNest canonical_nest(Stmt& stmt) {
+  CanonicalNest nest;
+  Stmt* at = &stmt;
+  Block* body = nullptr;
+  while (auto* loop = std::get_if<For>(&at->node)) {
+    if (loop->kind != LoopKind::Serial) return {};
+    nest.loops.push_back(loop);
+    body = &loop->body;
+    if (body->size() != 1) break;
+    at = &body->front();
+  }
+  const auto add = [&](Stmt& one) {
+    auto* store = std::get_if<Store>(&one.node);
+    if (!store || store->scatter) return false;
+    if (!nest.stores.empty() && store->buffer != nest.stores[0]->buffer) return false;
+    nest.stores.push_back(store);
+    return std::all_of(store->index.begin(), store->index.end(),
+                       [](Expr index) { return index.is_var() || index.is_const(); });
+  };
+  if (!body || body->size() == 1) return add(*at) ? nest : CanonicalNest{};
+  for (Stmt& one : *body)
+    if (!add(one)) return {};
+  return nest;
+}
+
+Store* innermost_store(Stmt& stmt) {
+  Stmt* at = &stmt;
+  while (true) {
+    if (auto* store = std::get_if<Store>(&at->node)) return store;
+    Block* body = nullptr;
+    if (auto* loop = std::get_if<For>(&at->node))
+      body = &loop->body;
+    else if (auto* alloc = std::get_if<Alloc>(&at->node))
+      body = &alloc->body;
+    if (!body || body->empty()) return nullptr;
+    at = &body->back();
+  }
+}
+
+/// v where the guards hold, else 0; the loads inside happen only where they hold.
+ValueRef guarded(const ValueRef& v, const std::vector<Expr>& guards) {
+  if (guards.empty()) return v;
+  Rewriter rewriter;
+  rewriter.on_value = [&](const ValueRef& value) -> ValueRef {
+    const auto* attr = std::get_if<LoadAttr>(&value->attr);
+    if (!attr) return value;
+    std::vector<Expr> all = attr->guards;
+    for (Expr g : guards)
+      if (std::find(all.begin(), all.end(), g) == all.end()) all.push_back(g);
+    return value->op == Op::Gather ? gather(attr->buffer, value->sources[0], all)
+                                   : load(attr->buffer, attr->index, all, attr->ahead);
+  };
+  const ValueRef inner = ast::rewrite(v, rewriter);
+  Expr condition = guards[0];
+  for (size_t i = 1; i < guards.size(); ++i) condition = land(condition, guards[i]);
+  return make(Op::Where, v->dtype,
+              {index_value(condition, DType::Bool), inner, constant(Scalar::zero(v->dtype))});
+}
+
+Verdict index_fault(const LoadAttr& attr) {
+  if (!is_too_long(attr.index, attr.guards)) return {};
+  return fmt::format("the index into {} grows too long", attr.buffer->name);
+}
+
+/// Values computed where they are read. Each is made once for each place it is read at, whatever the number
+/// of stages between it and the reader.
+class Inlining {
+public:
+  Inlining(Draft& draft, const std::vector<int>& stages) : draft_(draft) {
+    for (int s : stages) reads_[draft.program->stages[s].buffer->id];
+  }
+
+  /// The loads of the stage that have been found, as the values that its canonical nest stores there. Those
+  /// who read it come first.
+  Verdict find(int stage_id) {
+    const lower::Stage& stage = draft_.program->stages[stage_id];
+    if (stage.is_reduction || stage.is_scatter || stage.is_transform)
+      return fmt::format("{} is not elementwise", stage.buffer->name);
+    std::vector<ValueRef>& reads = reads_.at(stage.buffer->id);
+    Block nest = stage.nests;
+    const BufferRef seen = reads.empty() ? stage.buffer : std::get<LoadAttr>(reads.back()->attr).buffer;
+    if (auto verdict = join_into(nest, seen->id, seen->shape); !verdict.empty()) return verdict;
+    const CanonicalNest producer = canonical_nest(nest.at(0));
+    const Store* from = producer.single();
+    if (!from || from->combine) return fmt::format("{} is not elementwise", stage.buffer->name);
+    for (const ValueRef& read : reads) {
+      if (read->op == Op::Gather) return fmt::format("{} is read at a computed index", stage.buffer->name);
+      const auto& attr = std::get<LoadAttr>(read->attr);
+      Substitution vars;
+      for (size_t d = 0; d < attr.index.size(); ++d)
+        if (from->index[d].is_var()) vars.emplace_back(from->index[d], attr.index[d]);
+      computed_.emplace_back(read, guarded(ast::substitute(from->value, vars), attr.guards));
+      if (auto verdict = see(computed_.back().second); !verdict.empty()) return verdict;
+    }
+    if (!reads.empty()) draft_.inlined.push_back(stage_id);
+    return {};
+  }
+
+  /// Notes what the value reads of the stages.
+  Verdict see(const ValueRef& value) {
+    visit_(value);
+    return verdict_;
+  }
+
+  void apply() {
+    // From producers to readers: what a value reads is there when its turn comes.
+    std::unordered_map<const Value*, ValueRef> made;
+    Rewriter rewriter;
+    rewriter.on_value = [&](const ValueRef& value) -> ValueRef {
+      const auto it = made.find(value.get());
+      return it == made.end() ? value : it->second;
+    };
+    for (auto it = computed_.rbegin(); it != computed_.rend(); ++it)
+      made[it->first.get()] = ast::rewrite(it->second, rewriter);
+    rewrite_values(draft_.body, rewriter);
+  }
+
+private:
+  void see_one(const ValueRef& value) {
+    const auto* attr = std::get_if<LoadAttr>(&value->attr);
+    if (!attr) return;
+    if (Verdict fault = index_fault(*attr); !fault.empty()) verdict_ = std::move(fault);
+    if (const auto it = reads_.find(attr->buffer->id); it != reads_.end()) it->second.push_back(value);
+  }
+
+  Draft& draft_;
+  Verdict verdict_;
+  ValueVisitor visit_{[this](const ValueRef& value) { see_one(value); }}; // sees each value once
+  std::map<int, std::vector<ValueRef>> reads_;                            // by the stage's buffer
+  std::vector<std::pair<ValueRef, ValueRef>> computed_; // a read, and what is computed there
+};
+
+} // namespace
+
+Verdict inline_stages(Draft& draft, std::vector<int> stages) {
+  std::sort(stages.rbegin(), stages.rend()); // who reads a stage comes after it in the program
+  Inlining inlining(draft, stages);
+  Verdict verdict;
+  for_each_store(draft.body, [&](Store& store, const auto&) {
+    verdict = inlining.see(store.value);
+    if (verdict.empty()) verdict = inlining.see(store.scatter);
+  });
+  for (int stage : stages)
+    if (verdict.empty()) verdict = inlining.find(stage);
+  if (verdict.empty()) inlining.apply();
+  return verdict;
+}
+
+Verdict fuse_at_loop(Draft& draft, Block& producer, int stage_id, const Move& move, const Target& target) {
+  const std::string &loop_name = move.names[1], &scope_name = move.names[2];
+  const lower::Stage& stage = draft.program->stages[stage_id];
+  const std::string& name = stage.buffer->name;
+  Scope scope;
+  if (scope_name == "packed")
+    scope = Scope::Packed;
+  else if (scope_name == "register")
+    scope = Scope::Register;
+  else if (scope_name == "local")
+    scope = Scope::Local;
+  else
+    return fmt::format("{} is no scope: packed, register or local", scope_name);
+  if (stage.is_scatter) return name + " is a scatter: it needs its whole buffer";
+
+  // The producer's nests, still canonical.
+  std::vector<Stmt> nests;
+  for (size_t i = 0; i < producer.size();) {
+    const Store* store = innermost_store(producer[i]);
+    if (!store || store->buffer->id != stage.buffer->id) {
+      ++i;
+      continue;
+    }
+    if (canonical_nest(producer[i]).stores.empty())
+      return fmt::format("a loop of {} is already scheduled", name);
+    nests.push_back(std::move(producer[i]));
+    producer.erase(producer.begin() + static_cast<long>(i));
+  }
+  if (nests.size() != stage.nests.size())
+    return fmt::format("the nests of {} are not at the top level of its kernel", name);
+
+  const LoopSite site = find_loop(draft.body, loop_name);
+  if (!site) return fmt::format("there is no loop {}", loop_name);
+  For& loop = site.loop();
+  if (loop.kind == LoopKind::Vector) return fmt::format("{} is a vector loop", loop_name);
+  if (scope == Scope::Local)
+    if (auto v = may_hold_local_memory(site, target); !v.empty()) return v;
+
+  const BufferRef seen = seen_in(draft.body, stage.buffer);
+  if (auto verdict = join_into(nests, seen->id, seen->shape); !verdict.empty()) return verdict;
+
+  // What one iteration reads: per dimension a start that is fixed in it, and an extent.
+  size_t loads_inside = 0, loads_everywhere = 0;
+  Verdict verdict;
+  const size_t rank = seen->shape.size();
+  std::vector<std::optional<Expr>> base(rank);
+  std::vector<int64_t> lowest(rank, INT64_MAX), highest(rank, INT64_MIN);
+  std::vector<bool> whole(rank, false);
+  for_each_store(loop.body, [&](Store& store, const std::vector<For*>& inner_loops) {
+    std::vector<Expr> inner;
+    for (const For* f : inner_loops) inner.push_back(f->var);
+    ast::visit(store.value, [&](const ValueRef& value) {
+      const auto* attr = std::get_if<LoadAttr>(&value->attr);
+      if (!attr || attr->buffer->id != stage.buffer->id) return;
+      ++loads_inside;
+      if (value->op == Op::Gather) {
+        verdict = name + " is read at a computed index";
+        return;
+      }
+      for (size_t d = 0; d < rank; ++d) {
+        const Expr size = seen->shape[d];
+        const auto [outer, part] = separate(attr->index[d], inner);
+        const bool covers = outer.is_const(0) && part.is_var() && part.extent() && *part.extent() == size;
+        if (covers) whole[d] = true;
+        if (!base[d]) base[d] = outer;
+        const Expr shift = outer - *base[d];
+        if (!shift.is_const()) {
+          verdict = fmt::format("{} is read at places that differ by {}", name, to_string(shift));
+          return;
+        }
+        for (Expr v : inner)
+          if (depends_on(outer, v))
+            verdict = fmt::format("the part of {} that {} needs is not a box", name, loop_name);
+        lowest[d] = std::min(lowest[d], part.lo() + shift.value());
+        highest[d] = std::max(highest[d], part.hi() + shift.value());
+      }
+    });
+    if (store.scatter)
+      ast::visit(store.scatter, [&](const ValueRef& value) {
+        const auto* attr = std::get_if<LoadAttr>(&value->attr);
+        if (attr && attr->buffer->id == stage.buffer->id) verdict = name + " is read in a scatter's index";
+      });
+  });
+  if (!verdict.empty()) return verdict;
+  if (loads_inside == 0) return fmt::format("nothing under {} reads {}", loop_name, name);
+  const auto count = [&](const Block& block) {
+    for_each_load(block, [&](const Value& value) {
+      loads_everywhere += std::get<LoadAttr>(value.attr).buffer->id == stage.buffer->id;
+    });
+  };
+  count(draft.body);
+  if (&producer != &draft.body) count(producer);
+  if (loads_everywhere != loads_inside) return fmt::format("{} is also read outside {}", name, loop_name);
+
+  std::vector<Expr> start(rank), extent(rank);
+  Buffer small = *seen;
+  small.scope = scope;
+  int64_t elements = 1;
+  for (size_t d = 0; d < rank; ++d) {
+    const Expr size = seen->shape[d];
+    const int64_t span = highest[d] - lowest[d] + 1;
+    if (whole[d] || (size.is_const() && span >= size.value())) {
+      start[d] = 0;
+      extent[d] = size;
+      small.shape[d] = size;
+    } else {
+      start[d] = max(*base[d] + lowest[d], Expr(0));
+      // Where nothing is cut off at the front the extent has the form that a split gives, which later passes
+      // know.
+      const bool cut_in_front = start[d] != *base[d] + lowest[d];
+      const Expr end = cut_in_front ? min(*base[d] + (highest[d] + 1), size) : size;
+      extent[d] = proves_le(start[d] + span, end) ? Expr(span) : min(Expr(span), end - start[d]);
+      small.shape[d] = span;
+    }
+    if (small.shape[d].hi() > (int64_t{1} << 32) ||
+        (elements *= std::max<int64_t>(1, small.shape[d].hi())) > (int64_t{1} << 32))
+      return fmt::format("{} needs too much scratch", name);
+  }
+  const BufferRef shrunk = make_buffer(std::move(small));
+  // Where a nest stores at constant places along an axis, it fills the whole of it.
+  for (Stmt& stmt : nests)
+    for (const Store* store : canonical_nest(stmt).stores)
+      for (size_t d = 0; d < rank; ++d)
+        if (store->index[d].is_const() && !(start[d].is_const(0) && extent[d] == seen->shape[d]))
+          return fmt::format("{} computes all of its axis {} at once", name, d);
+  const int64_t bytes = elements * size_of(stage.buffer->dtype);
+  if (scope == Scope::Register) {
+    if (!is_static(shrunk->shape)) return fmt::format("{} has no constant size under {}", name, loop_name);
+    if (bytes > 8192)
+      return fmt::format("{} needs {} bytes under {}, too many for registers", name, bytes, loop_name);
+  } else if (bytes > (int64_t{1} << 26)) {
+    return fmt::format("{} needs {} bytes of scratch under {}", name, bytes, loop_name);
+  }
+  if (!fits_local_memory(draft.body, scope, bytes, target))
+    return fmt::format("{} needs {} bytes under {}, which do not fit local memory", name, bytes, loop_name);
+
+  // The consumer reads the small buffer ...
+  Rewriter reads;
+  reads.on_value = [&](const ValueRef& value) -> ValueRef {
+    const auto* attr = std::get_if<LoadAttr>(&value->attr);
+    if (!attr || attr->buffer->id != stage.buffer->id) return value;
+    std::vector<Expr> index = attr->index;
+    for (size_t d = 0; d < rank; ++d) index[d] = index[d] - start[d];
+    return load(shrunk, std::move(index), attr->guards);
+  };
+  rewrite_values(loop.body, reads);
+
+  // ... and the producer fills it: each of its loops over an axis runs over the part that is needed.
+  Alloc alloc{shrunk, {}};
+  for (Stmt& stmt : nests) {
+    const CanonicalNest canonical = canonical_nest(stmt);
+    std::vector<Store> stores;
+    for (Store* store : canonical.stores) {
+      stores.push_back(std::move(*store));
+      stores.back().buffer = shrunk;
+      stores.back().streaming = false; // it is read right after
+    }
+    const std::vector<Expr> places = stores[0].index;
+    Substitution vars;
+    std::vector<For> heads;
+    for (const For* f : canonical.loops) {
+      const auto axis = std::find(places.begin(), places.end(), f->var);
+      const Expr old_extent = substitute(f->extent, vars);
+      if (axis == places.end()) {
+        const Expr var = loop_var(f->var.id(), f->var.name(), old_extent);
+        vars.emplace_back(f->var, var);
+        heads.push_back({var, old_extent, LoopKind::Serial, 0, {}});
+        continue;
+      }
+      const size_t d = static_cast<size_t>(axis - places.begin());
+      const bool once = extent[d].is_const(1);
+      const Expr var = once ? Expr(0) : loop_var(f->var.id(), f->var.name(), extent[d]);
+      vars.emplace_back(f->var, start[d] + var);
+      for (Store& store : stores) store.index[d] = var;
+      if (!once) heads.push_back({var, extent[d], LoopKind::Serial, 0, {}});
+    }
+    Block body;
+    for (Store& store : stores) {
+      store.value = ast::substitute(store.value, vars);
+      body.push_back(Stmt{std::move(store)});
+    }
+    for (Stmt& made : nest(std::move(heads), std::move(body))) alloc.body.push_back(std::move(made));
+  }
+  for_each_load(alloc.body, [&](const Value& value) {
+    if (verdict.empty()) verdict = index_fault(std::get<LoadAttr>(value.attr));
+  });
+  if (!verdict.empty()) return verdict;
+  put_before_body(loop, std::move(alloc));
+  return check_structure(draft.body);
+}
+
+} // namespace lathe::search

@@ -1,0 +1,401 @@
+// Moves that add scratch to one nest: pack (an operand's copy, laid out as it is read) and accumulate
+// (partial results); and store_first, which spares results their identity.
+#include <algorithm>
+#include <functional>
+
+#include <fmt/format.h>
+
+#include "ast/buffer.hpp"
+#include "lathe/error.hpp"
+#include "search/moves/draft.hpp"
+
+namespace lathe::search {
+
+using namespace ast;
+
+namespace {
+
+constexpr int64_t kMostScratchBytes = 64 << 20;
+
+std::optional<Scope> parse_scope(std::string_view name) {
+  if (name == "packed") return Scope::Packed;
+  if (name == "register") return Scope::Register;
+  if (name == "local") return Scope::Local;
+  return {};
+}
+
+/// New loops over the same range as `loops`, named prefix0, prefix1 ...; `vars` maps the old variables to the
+/// new ones.
+std::vector<For> fresh_loops(const std::vector<const For*>& loops, int first_id, const std::string& prefix,
+                             Substitution& vars) {
+  std::vector<For> heads;
+  for (const For* f : loops) {
+    const Expr extent = substitute(f->extent, vars);
+    const Expr var = loop_var(first_id++, fmt::format("{}{}", prefix, heads.size()), extent);
+    vars.emplace_back(f->var, var);
+    heads.push_back({var, extent, LoopKind::Serial, 0, {}});
+  }
+  return heads;
+}
+
+/// Every extent of `loops` depends only on variables among them or around them.
+Verdict self_contained(const std::vector<const For*>& loops, const std::vector<For*>& all_inside) {
+  for (const For* f : loops)
+    for (const For* inside : all_inside) {
+      const bool chosen = std::find(loops.begin(), loops.end(), inside) != loops.end();
+      if (!chosen && depends_on(f->extent, inside->var))
+        return fmt::format("the extent of {} depends on {}", f->var.name(), inside->var.name());
+    }
+  return {};
+}
+
+/// The statements that lead to the first one that `is_it`, outermost first; the last is that one itself.
+std::vector<Site> path_to(Block& body, const std::function<bool(const Stmt&)>& is_it) {
+  for (size_t i = 0; i < body.size(); ++i) {
+    if (is_it(body[i])) return {{&body, i}};
+    std::vector<Site> inner;
+    if (auto* loop = std::get_if<For>(&body[i].node))
+      inner = path_to(loop->body, is_it);
+    else if (auto* alloc = std::get_if<Alloc>(&body[i].node))
+      inner = path_to(alloc->body, is_it);
+    if (inner.empty()) continue;
+    inner.insert(inner.begin(), {&body, i});
+    return inner;
+  }
+  return {};
+}
+
+std::vector<Site> path_to(Block& body, std::string_view loop_name) {
+  return path_to(body, [&](const Stmt& stmt) {
+    const auto* loop = std::get_if<For>(&stmt.node);
+    return loop && loop->var.name() == loop_name;
+  });
+}
+
+/// The nest that sets the result of `combine` to the identity, if no reducing loop lies between it and the
+/// end of the path.
+std::optional<Site> find_initialiser(const std::vector<Site>& path, const Store& combine) {
+  for (auto place = path.rbegin(); place != path.rend(); ++place) {
+    if (place != path.rbegin())
+      if (const auto* loop = std::get_if<For>(&(*place->block)[place->position].node)) {
+        // `combine` is already in terms of the write-back's loops, which keep the enclosing ones' variables.
+        const bool moves = std::any_of(combine.index.begin(), combine.index.end(),
+                                       [&](Expr e) { return depends_on(e, loop->var); });
+        if (!moves) return {};
+      }
+    if (place->position == 0) continue;
+    Stmt* at = &(*place->block)[place->position - 1];
+    while (auto* loop = std::get_if<For>(&at->node)) {
+      if (loop->body.size() != 1) break;
+      at = &loop->body[0];
+    }
+    const auto* store = std::get_if<Store>(&at->node);
+    if (store && !store->combine && store->buffer->id == combine.buffer->id && store->value->op == Op::Const)
+      return Site{place->block, place->position - 1};
+  }
+  return {};
+}
+
+} // namespace
+
+bool fits_local_memory(const Block& body, Scope scope, int64_t bytes, const Target& target) {
+  constexpr int64_t kMostPrivateBytes = 4096; // of OpenCL's private memory, as the renderer has it
+  const auto taken = [&](Scope s, int64_t size) {
+    const bool local = s == Scope::Local || (target.groups && s == Scope::Packed && size > kMostPrivateBytes);
+    return local ? (size + 63) / 64 * 64 : 0;
+  };
+  int64_t sum = taken(scope, bytes);
+  if (sum == 0) return true;
+  ast::visit(body, [&](const Stmt& stmt, const auto&) {
+    const auto* alloc = std::get_if<Alloc>(&stmt.node);
+    if (alloc)
+      sum += taken(alloc->buffer->scope,
+                   num_elements(alloc->buffer->shape).hi() * size_of(alloc->buffer->dtype));
+  });
+  return sum <= target.local_bytes;
+}
+
+Verdict pack(Draft& draft, const Move& move, const Target& target) {
+  const std::string &stage_name = move.names[0], &operand = move.names[1], &loop_name = move.names[2];
+  const int stage = stage_of_name(stage_name);
+  const auto scope = parse_scope(move.names[3]);
+  if (!scope) return fmt::format("{} is no scope: packed, register or local", move.names[3]);
+  if (stage < 0) return fmt::format("{} is no stage", stage_name);
+  const LoopSite site = find_loop(draft.body, loop_name);
+  if (!site) return fmt::format("there is no loop {}", loop_name);
+  For& loop = site.loop();
+  if (loop.kind == LoopKind::Vector) return fmt::format("{} is a vector loop", loop_name);
+
+  if (*scope == Scope::Local)
+    if (auto v = may_hold_local_memory(site, target); !v.empty()) return v;
+
+  // The one load of the operand in the nest of the stage, and the loops between.
+  ValueRef packed;
+  std::vector<For*> inside;
+  Verdict verdict;
+  for_each_store(loop.body, [&](Store& store, const std::vector<For*>& inner) {
+    if (store.buffer->name != stage_name) return;
+    ast::visit(store.value, [&](const ValueRef& value) {
+      const auto* attr = std::get_if<LoadAttr>(&value->attr);
+      if (!attr || attr->buffer->name != operand) return;
+      if (value->op == Op::Gather)
+        verdict = fmt::format("{} is read at a computed index", operand);
+      else if (packed && packed != value)
+        verdict = fmt::format("{} is read at several places", operand);
+      packed = value;
+      inside = inner;
+    });
+  });
+  if (!verdict.empty()) return verdict;
+  if (!packed) return fmt::format("the nest of {} under {} does not read {}", stage_name, loop_name, operand);
+  const LoadAttr source = std::get<LoadAttr>(packed->attr);
+  if (source.buffer->scope != Scope::Global) return fmt::format("{} is scratch already", operand);
+
+  const auto used_by_load = [&](const For* f) {
+    const auto uses = [&](Expr e) { return depends_on(e, f->var); };
+    return std::any_of(source.index.begin(), source.index.end(), uses) ||
+           std::any_of(source.guards.begin(), source.guards.end(), uses);
+  };
+  std::vector<const For*> dims;
+  for (const For* f : inside)
+    if (used_by_load(f)) dims.push_back(f);
+  if (dims.empty()) return fmt::format("{} does not move along any loop under {}", operand, loop_name);
+  if (auto v = self_contained(dims, inside); !v.empty()) return v;
+
+  Buffer buffer;
+  buffer.id = fresh_buffer_id(draft.body, stage);
+  buffer.name = fmt::format("{}.p{}", stage_name, buffer.id % 64);
+  buffer.dtype = source.buffer->dtype;
+  buffer.scope = *scope;
+  int64_t elements = 1;
+  for (const For* f : dims) {
+    const int64_t extent = f->extent.hi();
+    if (extent > kMostScratchBytes || (elements *= extent) * size_of(buffer.dtype) > kMostScratchBytes)
+      return fmt::format("the copy of {} under {} is too large", operand, loop_name);
+    buffer.shape.push_back(extent);
+  }
+  if (*scope == Scope::Register && elements * size_of(buffer.dtype) > 2048)
+    return fmt::format("the copy of {} under {} is too large for registers", operand, loop_name);
+  if (!fits_local_memory(draft.body, *scope, elements * size_of(buffer.dtype), target))
+    return fmt::format("the copy of {} under {} does not fit local memory", operand, loop_name);
+  const auto copy = make_buffer(std::move(buffer));
+
+  Substitution vars;
+  const int id = fresh_loop_id(draft.body, stage);
+  std::vector<For> heads = fresh_loops(dims, id, copy->name + ".c", vars);
+  Store fill;
+  fill.buffer = copy;
+  for (const For& head : heads) fill.index.push_back(head.var);
+  fill.value = ast::substitute(packed, vars);
+
+  std::vector<Expr> index;
+  for (const For* f : dims) index.push_back(f->var);
+  const ValueRef from_copy = load(copy, index);
+  Rewriter rewriter;
+  rewriter.on_value = [&](const ValueRef& value) { return value == packed ? from_copy : value; };
+  rewrite_values(loop.body, rewriter, [&](const Store& store) { return store.buffer->name == stage_name; });
+
+  Alloc alloc{copy, {}};
+  alloc.body.push_back(nest(std::move(heads), std::move(fill)));
+  put_before_body(loop, std::move(alloc));
+  return check_structure(draft.body);
+}
+
+Verdict accumulate(Draft& draft, const Move& move) {
+  const std::string &stage_name = move.names[0], &loop_name = move.names[1];
+  const int stage = stage_of_name(stage_name);
+  if (stage < 0) return fmt::format("{} is no stage", stage_name);
+  LoopSite site = find_loop(draft.body, loop_name);
+  if (!site) return fmt::format("there is no loop {}", loop_name);
+  if (site.loop().kind == LoopKind::Vector || site.loop().kind == LoopKind::Parallel)
+    return fmt::format("{} is a vector or parallel loop", loop_name);
+
+  // The one combine under the loop, and the loops from this one inwards.
+  Store* target = nullptr;
+  std::vector<For*> inside;
+  size_t stores = 0;
+  for_each_store(site.loop().body, [&](Store& store, const std::vector<For*>& inner) {
+    ++stores;
+    target = &store;
+    inside = inner;
+  });
+  inside.insert(inside.begin(), &site.loop());
+  if (stores != 1 || !target->combine || target->scatter || target->buffer->name != stage_name)
+    return fmt::format("{} does not hold just the combines of {}", loop_name, stage_name);
+
+  std::vector<const For*> kept, partial, dims;
+  std::vector<std::string> unknown(move.names.begin() + 2, move.names.end());
+  for (const For* f : inside) {
+    const bool moves_result = std::any_of(target->index.begin(), target->index.end(),
+                                          [&](Expr e) { return depends_on(e, f->var); });
+    const auto named = std::find(unknown.begin(), unknown.end(), f->var.name());
+    if (named != unknown.end()) {
+      if (moves_result) return fmt::format("{} is not a reducing loop", *named);
+      unknown.erase(named);
+      partial.push_back(f);
+      dims.push_back(f);
+    } else if (moves_result) {
+      kept.push_back(f);
+      dims.push_back(f);
+    }
+  }
+  if (!unknown.empty()) return fmt::format("there is no loop {} under {}", unknown[0], loop_name);
+  if (dims.size() == inside.size()) return "no loop is left to accumulate over";
+  if (auto v = self_contained(kept, inside); !v.empty()) return v;
+
+  Buffer buffer;
+  buffer.id = fresh_buffer_id(draft.body, stage);
+  buffer.name = fmt::format("{}.a{}", stage_name, buffer.id % 64);
+  buffer.dtype = target->buffer->dtype;
+  buffer.scope = Scope::Register;
+  int64_t elements = 1;
+  for (const For* f : dims) {
+    const int64_t extent = f->extent.hi();
+    if (extent > 4096 || (elements *= extent) * size_of(buffer.dtype) > 8192)
+      return fmt::format("the copy of {} is too large for registers", stage_name);
+    buffer.shape.push_back(extent);
+  }
+  if (dims.empty()) buffer.shape.push_back(1);
+  const auto copy = make_buffer(std::move(buffer));
+  const Op combine = *target->combine;
+
+  // copy[...] = identity, over its whole size: lanes that a ragged loop never reaches stay neutral.
+  int id = fresh_loop_id(draft.body, stage);
+  std::vector<For> clear_heads;
+  Store clear;
+  clear.buffer = copy;
+  clear.value = constant(identity(combine, copy->dtype));
+  for (size_t d = 0; d < copy->shape.size(); ++d) {
+    if (dims.empty()) {
+      clear.index.push_back(0);
+      break;
+    }
+    const Expr var = loop_var(id++, fmt::format("{}.z{}", copy->name, d), copy->shape[d]);
+    clear.index.push_back(var);
+    clear_heads.push_back({var, copy->shape[d], LoopKind::Serial, 0, {}});
+  }
+
+  // result[...] combine= copy[...]: the partial dimensions in full, the others as ragged as they are.
+  Substitution vars;
+  std::vector<For> write_heads = fresh_loops(kept, id, copy->name + ".w", vars);
+  id += static_cast<int>(kept.size());
+  for (const For* f : partial) {
+    const Expr extent = f->extent.hi();
+    const Expr var = loop_var(id++, fmt::format("{}.q{}", copy->name, vars.size() - kept.size()), extent);
+    vars.emplace_back(f->var, var);
+    write_heads.push_back({var, extent, LoopKind::Serial, 0, {}});
+  }
+  Store write = *target;
+  for (Expr& e : write.index) e = substitute(e, vars);
+  std::vector<Expr> copy_index, copy_index_out;
+  for (const For* f : dims) {
+    copy_index.push_back(f->var);
+    copy_index_out.push_back(substitute(f->var, vars));
+  }
+  if (dims.empty()) copy_index = copy_index_out = {Expr(0)};
+  write.value = load(copy, copy_index_out);
+
+  // If the whole reduction is under the loop, the copy holds the whole result: what initialised it is not
+  // needed.
+  Alloc alloc{copy, {}};
+  alloc.body.push_back(nest(std::move(clear_heads), std::move(clear)));
+  const std::vector<Site> path = path_to(draft.body, loop_name);
+  const auto initialiser = find_initialiser(path, write);
+  if (initialiser) {
+    if (partial.empty()) {
+      write.combine.reset();
+    } else {
+      Substitution first_vars;
+      std::vector<For> heads = fresh_loops(kept, id, copy->name + ".f", first_vars);
+      Store first = *target;
+      first.combine.reset();
+      first.value = constant(identity(combine, copy->dtype));
+      for (Expr& e : first.index) e = substitute(e, first_vars);
+      alloc.body.push_back(nest(std::move(heads), std::move(first)));
+    }
+  }
+  target->buffer = copy;
+  target->index = copy_index;
+  Stmt& here = (*site.parent)[site.position];
+  alloc.body.push_back(std::move(here));
+  alloc.body.push_back(nest(std::move(write_heads), std::move(write)));
+  here.node = std::move(alloc);
+  if (initialiser)
+    initialiser->block->erase(initialiser->block->begin() + static_cast<long>(initialiser->position));
+  return check_structure(draft.body);
+}
+
+Verdict store_first(Draft& draft, const Move& move) {
+  const std::string &stage_name = move.names[0], &loop_name = move.names[1];
+  const int stage = stage_of_name(stage_name);
+  if (stage < 0) return fmt::format("{} is no stage", stage_name);
+  const LoopSite site = find_loop(draft.body, loop_name);
+  if (!site) return fmt::format("there is no loop {}", loop_name);
+  For& loop = site.loop();
+  if (loop.kind != LoopKind::Serial) return fmt::format("{} is not serial", loop_name);
+  if (loop.extent.lo() < 1) return fmt::format("{} may have no iterations", loop_name);
+
+  const Store* combine = nullptr;
+  std::vector<For*> inside;
+  size_t uses = 0;
+  for_each_store(loop.body, [&](Store& store, const std::vector<For*>& inner) {
+    if (store.buffer->name != stage_name) return;
+    ++uses;
+    combine = &store;
+    inside = inner;
+  });
+  for_each_load(loop.body, [&](const ast::Value& value) {
+    uses += std::get<LoadAttr>(value.attr).buffer->name == stage_name;
+  });
+  if (!combine || uses != 1 || !combine->combine || combine->scatter)
+    return fmt::format("under {} there are not just combines of {}", loop_name, stage_name);
+  const auto moves_result = [&](Expr var) {
+    return std::any_of(combine->index.begin(), combine->index.end(),
+                       [&](Expr e) { return depends_on(e, var); });
+  };
+  if (moves_result(loop.var)) return fmt::format("{} is not a reducing loop", loop_name);
+  for (const For* f : inside)
+    if (!moves_result(f->var)) return fmt::format("{} adds several times", f->var.name());
+  const auto initialiser = find_initialiser(path_to(draft.body, loop_name), *combine);
+  if (!initialiser) return fmt::format("nothing sets {} to the identity around {}", stage_name, loop_name);
+
+  // What holds nothing but the combine is there twice: under the condition that this is the first iteration,
+  // and under that it is not.
+  const std::vector<Site> path =
+      path_to(loop.body, [&](const Stmt& stmt) { return std::get_if<Store>(&stmt.node) == combine; });
+  size_t outermost = path.size() - 1;
+  const auto holds_one = [&](const Site& place) {
+    const auto* f = std::get_if<For>(&(*place.block)[place.position].node);
+    return f && f->body.size() == 1 && f->kind != LoopKind::Local;
+  };
+  while (outermost > 0 && holds_one(path[outermost - 1])) --outermost;
+  std::vector<const For*> own;
+  for (size_t k = outermost; k + 1 < path.size(); ++k)
+    own.push_back(&std::get<For>((*path[k].block)[path[k].position].node));
+  int id = fresh_loop_id(draft.body, stage);
+  Substitution vars;
+  std::vector<For> heads = fresh_loops(own, id, stage_name + ".s", vars);
+  id += static_cast<int>(own.size());
+  for (size_t k = 0; k < own.size(); ++k) {
+    heads[k].kind = own[k]->kind;
+    heads[k].width = own[k]->width;
+  }
+  Store plain = *combine;
+  plain.combine.reset();
+  for (Expr& e : plain.index) e = substitute(e, vars);
+  plain.value = ast::substitute(plain.value, vars);
+  const auto under = [&](const char* name, Expr condition, Stmt stmt) {
+    Stmt out{For{loop_var(id++, stage_name + name, condition), condition, LoopKind::Serial, 0, {}}};
+    std::get<For>(out.node).body.push_back(std::move(stmt));
+    return out;
+  };
+  Block& block = *path[outermost].block;
+  const auto at = block.begin() + static_cast<long>(path[outermost].position);
+  Stmt first = under(".first", lt(loop.var, Expr(1)), nest(std::move(heads), std::move(plain)));
+  *at = under(".later", lt(Expr(0), loop.var), std::move(*at));
+  block.insert(at, std::move(first));
+  initialiser->block->erase(initialiser->block->begin() + static_cast<long>(initialiser->position));
+  return check_structure(draft.body);
+}
+
+} // namespace lathe::search

@@ -1,0 +1,427 @@
+#include "search/store/database.hpp"
+
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <mutex>
+
+#include "core/cache_dir.hpp"
+#include "lathe/error.hpp"
+#include "search/moves/move.hpp"
+
+namespace lathe::search {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kVersion = 2; // of the tables
+constexpr const char* kCreate = R"(
+CREATE TABLE IF NOT EXISTS schedules(program INTEGER NOT NULL, fingerprint TEXT NOT NULL, moves TEXT NOT NULL,
+  seconds REAL NOT NULL, label TEXT NOT NULL DEFAULT '', made INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY(program, fingerprint)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS candidates(program INTEGER NOT NULL, fingerprint TEXT NOT NULL, kernel INTEGER NOT NULL,
+  seconds REAL NOT NULL, error TEXT NOT NULL, text TEXT NOT NULL, made INTEGER NOT NULL,
+  PRIMARY KEY(program, fingerprint, kernel)) WITHOUT ROWID;)";
+// The first version had no labels, times and candidates.
+constexpr const char* kUpgrade = R"(
+ALTER TABLE schedules ADD COLUMN label TEXT NOT NULL DEFAULT '';
+ALTER TABLE schedules ADD COLUMN made INTEGER NOT NULL DEFAULT 0;)";
+constexpr const char* kFind = "SELECT moves, seconds FROM schedules WHERE program = ?1 AND fingerprint = ?2";
+constexpr const char* kElsewhere = "SELECT moves, seconds, fingerprint FROM schedules WHERE program = ?1 AND "
+                                   "fingerprint != ?2 ORDER BY made DESC, seconds";
+constexpr const char* kStore =
+    "INSERT INTO schedules(program, fingerprint, moves, seconds, label, made)"
+    " VALUES(?1, ?2, ?3, ?4, ?5, unixepoch())"
+    " ON CONFLICT(program, fingerprint) DO UPDATE SET moves = excluded.moves, seconds = excluded.seconds,"
+    " label = excluded.label, made = excluded.made"
+    " WHERE excluded.seconds < schedules.seconds OR schedules.seconds = ?6";
+constexpr const char* kRows = "SELECT moves, seconds, program, fingerprint, label, made FROM schedules ORDER "
+                              "BY fingerprint, label, program";
+constexpr const char* kStoreCandidate =
+    "INSERT OR REPLACE INTO candidates(program, fingerprint, kernel, seconds, error, text, made)"
+    " VALUES(?1, ?2, ?3, ?4, ?5, ?6, unixepoch())";
+constexpr const char* kCandidates =
+    "SELECT kernel, seconds, error, text FROM candidates WHERE program = ?1 AND fingerprint = ?2";
+
+/// What SQLite says when the file is not (or no longer) one of ours.
+struct Damage {
+  std::string reason;
+};
+/// Any other refusal: locked for too long, no permission, disk full.
+struct SqliteError {
+  std::string reason;
+};
+
+/// Held by one process at a time; an empty path takes no lock.
+class FileLock {
+public:
+  explicit FileLock(const std::string& path) {
+    if (path.empty()) return;
+    file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (file_ >= 0) ::flock(file_, LOCK_EX);
+  }
+  ~FileLock() {
+    if (file_ >= 0) ::close(file_);
+  }
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+
+private:
+  int file_ = -1;
+};
+
+class Connection {
+public:
+  Connection(const std::string& path, bool create) {
+    const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (create ? SQLITE_OPEN_CREATE : 0);
+    sqlite3* opened = nullptr; // to be closed even if opening fails
+    const int code = sqlite3_open_v2(path.c_str(), &opened, flags, nullptr);
+    db_.reset(opened);
+    check(code);
+    check(sqlite3_busy_timeout(get(), 10'000));
+    if (create) {
+      run("PRAGMA journal_mode = WAL");
+      run("PRAGMA synchronous = NORMAL");
+      make_tables();
+    }
+  }
+
+  void check(int code) const {
+    if (code == SQLITE_OK || code == SQLITE_ROW || code == SQLITE_DONE) return;
+    const std::string message = db_ ? sqlite3_errmsg(get()) : sqlite3_errstr(code);
+    const int primary = code & 0xff;
+    if (primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB || primary == SQLITE_ERROR ||
+        primary == SQLITE_MISMATCH || primary == SQLITE_CONSTRAINT)
+      throw Damage{message};
+    throw SqliteError{message};
+  }
+  int version() const {
+    sqlite3_stmt* statement = nullptr;
+    check(sqlite3_prepare_v2(get(), "PRAGMA user_version", -1, &statement, nullptr));
+    const int code = sqlite3_step(statement);
+    const int version = code == SQLITE_ROW ? sqlite3_column_int(statement, 0) : 0;
+    sqlite3_finalize(statement);
+    check(code);
+    return version;
+  }
+  void run(const char* sql) const { check(sqlite3_exec(get(), sql, nullptr, nullptr, nullptr)); }
+  sqlite3* get() const { return db_.get(); }
+
+private:
+  /// The caller holds the file's lock.
+  void make_tables() const {
+    if (version() < kVersion) {
+      run("BEGIN IMMEDIATE");
+      int old = 0;
+      check(sqlite3_exec(
+          get(), "SELECT 1 FROM sqlite_master WHERE name = 'schedules'",
+          [](void* found, int, char**, char**) { return *static_cast<int*>(found) = 1, 0; }, &old, nullptr));
+      if (old) run(kUpgrade);
+      run(kCreate);
+      run("PRAGMA user_version = 2");
+      run("COMMIT");
+    }
+  }
+
+  struct Close {
+    void operator()(sqlite3* db) const { sqlite3_close_v2(db); }
+  };
+  std::unique_ptr<sqlite3, Close>
+      db_; // closed also where the constructor throws, and its transaction with it
+};
+
+class Statement {
+public:
+  Statement(const Connection& db, const char* sql) : db_(db) {
+    db_.check(sqlite3_prepare_v2(db_.get(), sql, -1, &statement_, nullptr));
+  }
+  ~Statement() { sqlite3_finalize(statement_); }
+  Statement(const Statement&) = delete;
+  Statement& operator=(const Statement&) = delete;
+
+  void bind(int at, int64_t v) { db_.check(sqlite3_bind_int64(statement_, at, v)); }
+  void bind(int at, double v) { db_.check(sqlite3_bind_double(statement_, at, v)); }
+  void bind(int at, const std::string& v) {
+    db_.check(sqlite3_bind_text(statement_, at, v.data(), static_cast<int>(v.size()), SQLITE_TRANSIENT));
+  }
+  bool step() {
+    const int code = sqlite3_step(statement_);
+    db_.check(code);
+    return code == SQLITE_ROW;
+  }
+  std::string text(int column) const {
+    const auto* t = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
+    return t ? std::string(t, sqlite3_column_bytes(statement_, column)) : std::string();
+  }
+  double number(int column) const { return sqlite3_column_double(statement_, column); }
+  int64_t integer(int column) const { return sqlite3_column_int64(statement_, column); }
+  void again() { db_.check(sqlite3_reset(statement_)); }
+
+private:
+  const Connection& db_;
+  sqlite3_stmt* statement_ = nullptr;
+};
+
+/// Undone unless it is committed.
+class Transaction {
+public:
+  explicit Transaction(const Connection& db) : db_(db) { db_.run("BEGIN IMMEDIATE"); }
+  ~Transaction() {
+    if (!committed_) sqlite3_exec(db_.get(), "ROLLBACK", nullptr, nullptr, nullptr);
+  }
+  void commit() {
+    db_.run("COMMIT");
+    committed_ = true;
+  }
+
+private:
+  const Connection& db_;
+  bool committed_ = false;
+};
+
+std::vector<Move> parse_moves(const std::string& text) {
+  std::vector<Move> moves;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    moves.push_back(parse_move(text.substr(at, end - at)));
+    at = end + 1;
+  }
+  return moves;
+}
+
+} // namespace
+
+/// True for a file without tables: another process has just created it.
+static bool is_empty(const Connection& db) {
+  Statement tables(db, "SELECT count(*) FROM sqlite_master");
+  return tables.step() && tables.number(0) == 0;
+}
+
+struct Database::State {
+  std::string path, damaged;
+  std::mutex mutex;
+  std::unique_ptr<Connection> connection;
+  bool writable = false;
+
+  /// Runs `f(connection)`; a damaged file is set aside and f runs once more on what replaced it.
+  template <class F> auto with(bool create, F&& f) {
+    for (bool again = false;; again = true) {
+      try {
+        if (!connection || (create && !writable)) open(create);
+        return f(*connection);
+      } catch (const Damage& damage) {
+        connection.reset();
+        if (again) throw Error(ErrorKind::File, path + ": " + damage.reason + ", expected a tuning database");
+        set_aside(damage.reason);
+        if (!create && !fs::exists(path)) return decltype(f(*connection)){};
+      } catch (const SqliteError& e) {
+        connection.reset();
+        throw Error(ErrorKind::File,
+                    path + ": " + e.reason + ", expected a tuning database that can be opened");
+      }
+    }
+  }
+
+  /// Runs `f` where there is something to read; nothing is created, but tables of an older version are
+  /// renewed.
+  template <class F> auto read(F&& f) {
+    using Result = decltype(f(*connection));
+    std::error_code error;
+    if (!connection && !fs::exists(path, error)) return Result{};
+    const bool old =
+        with(false, [](const Connection& db) { return !is_empty(db) && db.version() < kVersion; });
+    return with(old, [&](const Connection& db) { return is_empty(db) ? Result{} : f(db); });
+  }
+
+  /// From columns 0 and 1; a damaged one is dropped.
+  std::optional<Entry> entry(const Connection& db, const Statement& row, uint64_t program,
+                             const std::string& where) {
+    try {
+      return Entry{parse_moves(row.text(0)), row.number(1)};
+    } catch (const Error& e) {
+      Statement drop(db, "DELETE FROM schedules WHERE program = ?1 AND fingerprint = ?2");
+      drop.bind(1, static_cast<int64_t>(program));
+      drop.bind(2, where);
+      drop.step();
+      damaged = path + ": an entry was damaged (" + e.what() + ") and dropped";
+      return std::nullopt;
+    }
+  }
+
+  void open(bool create) {
+    connection.reset();
+    if (create) make_parent_dir(path);
+    // Turning a new file to WAL mode fails, rather than waits, when two processes do it at once.
+    const FileLock lock(create ? path + ".lock" : std::string());
+    connection = std::make_unique<Connection>(path, create);
+    writable = create;
+  }
+
+  // Another process may have met the same damage and put a good file in its place already: only the one who
+  // holds the lock, and still finds the file damaged, moves it.
+  void set_aside(const std::string& reason) {
+    const FileLock lock(path + ".lock");
+    damaged = path + " was damaged (" + reason + ") and set aside as " + path + ".damaged";
+    if (intact()) return;
+    std::error_code error;
+    fs::rename(path, path + ".damaged", error);
+    if (error) fs::remove_all(path, error);
+    fs::remove(path + "-wal", error);
+    fs::remove(path + "-shm", error);
+  }
+
+  bool intact() const {
+    try {
+      const Connection probe(path, false);
+      Statement check(probe, "PRAGMA quick_check(1)");
+      Statement find(probe, kFind);
+      return check.step() && check.text(0) == "ok";
+    } catch (const Damage&) {
+      return false;
+    } catch (const SqliteError&) {
+      return false;
+    }
+  }
+};
+
+Database::Database(const std::string& path) : state_(std::make_unique<State>()) {
+  state_->path = path;
+  std::error_code error;
+  if (!fs::exists(path, error)) return;
+  // Preparing the query reads the header and the schema: a foreign or broken file shows itself here.
+  state_->with(false, [](const Connection& db) {
+    if (!is_empty(db)) Statement(db, kFind);
+    return true;
+  });
+}
+
+Database::~Database() = default;
+
+std::string Database::default_path() { return cache_dir() + "/tuning.db"; }
+
+const std::string& Database::damaged() const { return state_->damaged; }
+
+std::optional<Database::Entry> Database::find(uint64_t program, const std::string& where) {
+  std::lock_guard lock(state_->mutex);
+  return state_->read([&](const Connection& db) -> std::optional<Entry> {
+    Statement find(db, kFind);
+    find.bind(1, static_cast<int64_t>(program));
+    find.bind(2, where);
+    if (!find.step()) return std::nullopt;
+    return state_->entry(db, find, program, where);
+  });
+}
+
+std::vector<Database::Entry> Database::elsewhere(uint64_t program, const std::string& where) {
+  std::lock_guard lock(state_->mutex);
+  return state_->read([&](const Connection& db) {
+    std::vector<Entry> entries;
+    Statement find(db, kElsewhere);
+    find.bind(1, static_cast<int64_t>(program));
+    find.bind(2, where);
+    while (find.step())
+      if (auto entry = state_->entry(db, find, program, find.text(2))) entries.push_back(std::move(*entry));
+    return entries;
+  });
+}
+
+std::vector<Database::Row> Database::rows() {
+  std::lock_guard lock(state_->mutex);
+  return state_->read([&](const Connection& db) {
+    std::vector<Row> rows;
+    Statement all(db, kRows);
+    while (all.step()) {
+      Row row{static_cast<uint64_t>(all.integer(2)), all.text(3), all.text(4), {}, 0, all.integer(5)};
+      auto entry = state_->entry(db, all, row.program, row.where);
+      if (!entry) continue;
+      row.moves = std::move(entry->moves);
+      row.seconds = entry->seconds;
+      rows.push_back(std::move(row));
+    }
+    return rows;
+  });
+}
+
+void Database::store(uint64_t program, const std::string& where, const Entry& entry, const std::string& label,
+                     std::optional<double> beaten) {
+  std::string text;
+  for (const Move& move : entry.moves) text += to_string(move) + "\n";
+  std::lock_guard lock(state_->mutex);
+  state_->with(true, [&](const Connection& db) {
+    Statement store(db, kStore);
+    store.bind(1, static_cast<int64_t>(program));
+    store.bind(2, where);
+    store.bind(3, text);
+    store.bind(4, entry.seconds);
+    store.bind(5, label);
+    if (beaten) store.bind(6, *beaten); // else NULL, which nothing equals
+    return store.step();
+  });
+}
+
+void Database::store_candidates(uint64_t program, const std::string& where,
+                                const std::vector<Candidate>& candidates) {
+  if (candidates.empty()) return;
+  std::lock_guard lock(state_->mutex);
+  state_->with(true, [&](const Connection& db) {
+    Transaction transaction(db);
+    Statement store(db, kStoreCandidate);
+    for (const Candidate& c : candidates) {
+      store.bind(1, static_cast<int64_t>(program));
+      store.bind(2, where);
+      store.bind(3, static_cast<int64_t>(c.kernel));
+      store.bind(4, c.seconds);
+      store.bind(5, c.error);
+      store.bind(6, c.text);
+      store.step();
+      store.again();
+    }
+    transaction.commit();
+    return true;
+  });
+}
+
+std::vector<Database::Candidate> Database::candidates(uint64_t program, const std::string& where) {
+  std::lock_guard lock(state_->mutex);
+  return state_->read([&](const Connection& db) {
+    Statement find(db, kCandidates);
+    find.bind(1, static_cast<int64_t>(program));
+    find.bind(2, where);
+    std::vector<Candidate> out;
+    while (find.step())
+      out.push_back({static_cast<uint64_t>(find.integer(0)), find.number(1), find.text(2), find.text(3)});
+    return out;
+  });
+}
+
+int64_t Database::candidate_count() {
+  std::lock_guard lock(state_->mutex);
+  return state_->read([&](const Connection& db) -> int64_t {
+    Statement count(db, "SELECT count(*) FROM candidates");
+    return count.step() ? count.integer(0) : 0;
+  });
+}
+
+std::pair<int64_t, int64_t> Database::prune(const std::string& keep_prefix, int64_t made_before) {
+  std::lock_guard lock(state_->mutex);
+  return state_->with(true, [&](const Connection& db) {
+    std::pair<int64_t, int64_t> gone;
+    Transaction transaction(db);
+    for (const char* table : {"schedules", "candidates"}) {
+      Statement drop(db, (std::string("DELETE FROM ") + table +
+                          " WHERE substr(fingerprint, 1, length(?1)) != ?1 OR made < ?2")
+                             .c_str());
+      drop.bind(1, keep_prefix);
+      drop.bind(2, made_before);
+      drop.step();
+      (table[0] == 's' ? gone.first : gone.second) = sqlite3_changes64(db.get());
+    }
+    transaction.commit();
+    return gone;
+  });
+}
+
+} // namespace lathe::search

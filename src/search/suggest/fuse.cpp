@@ -1,0 +1,226 @@
+// A producer's nests under a loop of its consumer: one at a time at every loop, and whole chains of row-wise
+// stages at once.
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "search/moves/draft.hpp"
+#include "search/suggest/readers.hpp"
+#include "search/suggest/suggest.hpp"
+
+namespace lathe::search {
+namespace {
+
+constexpr double kRegisterElements = 64;
+constexpr double kBlockElements =
+    16384; // of one stage in a block of rows: they are to stay in the second cache
+
+/// Elements of the buffer that one iteration of the loop reads.
+double needed_in(const Features& f, const AccessInfo& access, int loop) {
+  return f.steps(access, [&](int l) { return l > loop && f.stride(access, l) != 0; });
+}
+
+/// The transforms whose values only the stage reads. With them it may be worth computing under a loop where
+/// by itself it is not: Winograd's products between what is transformed for them and their own transform.
+std::vector<std::string> transformed_for(const SuggestContext& c, const KernelPlan& owner) {
+  std::vector<std::string> names;
+  for (int read : owner.reads) {
+    const lower::Stage& info = c.plan.program->stages[read];
+    const Readers readers = readers_of(c.plan, read);
+    if (info.is_transform && !info.is_output && readers.owner && readers.kernels.size() == 1)
+      names.push_back(info.buffer->name);
+  }
+  return names;
+}
+
+void at_each_loop(const SuggestContext& c, int stage, const KernelPlan& owner, std::vector<Proposal>& out) {
+  const Features& f = c.features;
+  const std::string& name = c.plan.program->stages[stage].buffer->name;
+  const int id = c.plan.program->stages[stage].buffer->id;
+  const std::vector<int> reads = accesses_to(f, id);
+  std::vector<std::string> before;
+  if (c.plan.program->stages[c.kernel.stages.back()].is_transform) before = transformed_for(c, owner);
+  for (const int l : loops_around(f, reads)) {
+    const double elements = needed_in(f, f.accesses[reads[0]], l);
+    Proposal alone{
+        {move_fuse_at(name, loop_name(f, l), elements <= kRegisterElements ? "register" : "packed")},
+        "compute " + name + " as " + loop_name(f, l) + " needs it"};
+    for (const std::string& transform : before) {
+      Proposal with = alone;
+      with.moves.push_back(move_fuse_at(transform, loop_name(f, l), "packed"));
+      with.why += ", and " + transform + " for it";
+      out.push_back(std::move(with));
+    }
+    if (!before.empty() && !c.thorough) continue; // no time for both
+    out.push_back(std::move(alone));
+  }
+}
+
+/// Whether each element along the axis is the sum of something up to there: a guard keeps what is read from
+/// beginning before the first.
+bool sums_up_past(const lower::Stage& stage, size_t axis) {
+  bool found = false;
+  ast::visit(stage.nests, [&](const ast::Stmt& stmt, const auto& loops) {
+    const auto* store = std::get_if<ast::Store>(&stmt.node);
+    if (!store || store->combine != Op::Add || axis >= store->index.size()) return;
+    const auto* attr = std::get_if<ast::LoadAttr>(&store->value->attr);
+    if (!attr) return;
+    for (const Expr place : attr->index)
+      for (const ast::For* loop : loops)
+        found |=
+            loop->var != store->index[axis] && depends_on(place, loop->var) &&
+            depends_on(place, store->index[axis]) &&
+            std::find(attr->guards.begin(), attr->guards.end(), le(Expr(0), place)) != attr->guards.end();
+  });
+  return found;
+}
+
+/// Where rows are computed one by one, or in blocks: under a loop, after moves that make it.
+struct Rows {
+  std::vector<Move> moves;
+  std::string under;
+  std::vector<double> outer; // iterations of the loops around, in its own last; not in blocks
+  int64_t block = 1;
+};
+
+/// Every stage upstream whose leading axes are the consumer's outer loops goes under the innermost of those;
+/// or, with a block, under a loop over so many of its iterations: products then keep rows to tile.
+void chain_under(const SuggestContext& c, Rows rows, std::vector<Proposal>& out) {
+  const lower::Program& program = *c.plan.program;
+  const size_t before = rows.moves.size();
+  const std::string blocks = rows.block > 1 ? "blocks of " + std::to_string(rows.block) + " " : "";
+  Proposal chain{std::move(rows.moves), blocks + "rows of " + rows.under + " in one pass"};
+  std::set<const KernelPlan*> merged{&c.kernel};
+  std::set<int, std::greater<>> open(c.kernel.reads.begin(), c.kernel.reads.end());
+  bool has_product = false;
+  std::vector<Move> merges; // what is kept and read again is computed where it is read first
+  while (!open.empty()) {
+    const int stage = *open.begin();
+    open.erase(open.begin());
+    const lower::Stage& info = program.stages[stage];
+    const Readers readers = readers_of(c.plan, stage);
+    if (!readers.owner || merged.contains(readers.owner.get()) || info.is_output || info.is_scatter) continue;
+    if (readers.owner->stages.size() != 1) continue;
+    if (!std::all_of(readers.kernels.begin(), readers.kernels.end(),
+                     [&](const KernelPlanRef& k) { return merged.contains(k.get()); }))
+      continue;
+    // Axes of size 1 have no loop.
+    std::vector<double> axes;
+    size_t last = 0;
+    double rest = 1;
+    for (size_t d = 0; d < info.buffer->shape.size(); ++d) {
+      const Expr e = info.buffer->shape[d];
+      if (e.is_const(1)) continue;
+      if (axes.size() < rows.outer.size()) {
+        axes.push_back(estimate(e));
+        last = d;
+      } else {
+        rest *= estimate(e);
+      }
+    }
+    if (axes != rows.outer) continue;
+    if (rows.block > 1 && rest * static_cast<double>(rows.block) > kBlockElements) return;
+    merged.insert(readers.owner.get());
+    has_product |= info.is_reduction && rest > 1;
+    const bool small = rows.block == 1 && rest <= kRegisterElements;
+    chain.moves.push_back(move_fuse_at(info.buffer->name, rows.under, small ? "register" : "packed"));
+    if (rows.block == 1 && info.is_reduction && sums_up_past(info, last))
+      chain.moves.push_back(move_carry(info.buffer->name, rows.under));
+    if (rows.block == 1 && readers.kernels.size() > 1 && rest > 1 && !info.is_reduction) {
+      const KernelPlanRef& first = *std::min_element(
+          readers.kernels.begin(), readers.kernels.end(),
+          [](const KernelPlanRef& a, const KernelPlanRef& b) { return a->stages[0] < b->stages[0]; });
+      merges.push_back(move_merge(info.buffer->name, program.stages[first->stages[0]].buffer->name));
+    }
+    for (int s : readers.owner->reads) open.insert(s);
+  }
+  if (rows.block > 1 && !has_product) return;
+  if (chain.moves.size() > before + 1) out.push_back(chain);
+  if (merges.empty()) return;
+  chain.moves.insert(chain.moves.end(), merges.begin(), merges.end());
+  chain.why += ", sums with what they add up";
+  out.push_back(std::move(chain));
+}
+
+void rows_of_consumer(const SuggestContext& c, size_t depth, int64_t block, std::vector<Proposal>& out) {
+  const Features& f = c.features;
+  const std::vector<Leaf> leaves = leaves_of(f);
+  if (leaves.empty() || leaves.back().loops.size() <= depth) return;
+  const int at = leaves.back().loops[depth];
+  if (!is_serial(f, at) || (block > 1 && longest(f, at) <= block)) return;
+  Rows rows{{}, loop_name(f, at), {}, block};
+  for (size_t d = 0; d <= depth; ++d) rows.outer.push_back(f.loops[leaves.back().loops[d]].extent);
+  if (block > 1) {
+    rows.moves.push_back(move_split(rows.under, block));
+    rows.under += ".o";
+  }
+  chain_under(c, std::move(rows), out);
+}
+
+/// By what an index divides the variable, as in var // 16 or var // 16 % 256; 0 if it is neither.
+int64_t divisor(Expr index, Expr var) {
+  if (index.kind() == ExprKind::Mod) index = index.lhs();
+  if (index.kind() != ExprKind::FloorDiv || !index.rhs().is_const()) return 0;
+  const Expr divided = index.lhs().kind() == ExprKind::Mod ? index.lhs().lhs() : index.lhs();
+  return divided == var ? index.rhs().value() : 0;
+}
+
+/// Where the consumer walks with one loop through what its running sums have as several axes: the loop is
+/// divided as they are, and the rows are those of the innermost of these axes.
+void rows_of_running_sums(const SuggestContext& c, std::vector<Proposal>& out) {
+  const lower::Program& program = *c.plan.program;
+  std::set<int> seen;
+  ast::visit(c.kernel.kernel.body, [&](const ast::Stmt& stmt, const std::vector<const ast::For*>& loops) {
+    const auto* store = std::get_if<ast::Store>(&stmt.node);
+    if (!store) return;
+    ast::visit(store->value, [&](const ast::ValueRef& value) {
+      const auto* attr = std::get_if<ast::LoadAttr>(&value->attr);
+      const int stage = attr ? stage_of_name(attr->buffer->name) : -1;
+      if (stage < 0 || !program.stages[stage].is_reduction || !seen.insert(stage).second) return;
+      Rows rows;
+      for (size_t d = 0; d < attr->index.size(); ++d) {
+        if (attr->index[d].is_const()) continue;
+        const auto loop = std::find_if(loops.begin(), loops.end(), [&](const ast::For* f) {
+          return depends_on(attr->index[d], f->var) && f->kind == ast::LoopKind::Serial;
+        });
+        if (loop == loops.end()) return;
+        const Expr var = (*loop)->var;
+        if (attr->index[d] == var) {
+          rows.outer.push_back(estimate((*loop)->extent));
+          continue;
+        }
+        const int64_t by = divisor(attr->index[d], var);
+        const bool again = !rows.moves.empty();
+        const double length =
+            again ? static_cast<double>(rows.moves.back().numbers[0]) : estimate((*loop)->extent);
+        if (by < 2 || static_cast<double>(by) >= length) return;
+        const std::string name = again ? rows.moves.back().names[0] + ".i" : var.name();
+        rows.moves.push_back(move_split(name, by));
+        rows.under = name + ".o";
+        rows.outer.push_back(std::ceil(length / static_cast<double>(by)));
+        if (sums_up_past(program.stages[stage], d)) chain_under(c, rows, out);
+      }
+    });
+  });
+}
+
+} // namespace
+
+std::vector<Proposal> suggest_fuse(const SuggestContext& c) {
+  std::vector<Proposal> proposals;
+  for (size_t depth = 0; depth < 3; ++depth) {
+    rows_of_consumer(c, depth, 1, proposals);
+    if (c.thorough) // a quick search has no time for chains of products
+      for (const int64_t block : {8, 16, 32, 64}) rows_of_consumer(c, depth, block, proposals);
+  }
+  rows_of_running_sums(c, proposals);
+  for (int stage : c.kernel.reads) {
+    const lower::Stage& info = c.plan.program->stages[stage];
+    const Readers readers = readers_of(c.plan, stage);
+    if (info.is_output || info.is_scatter || readers.kernels.size() != 1 || !readers.owner) continue;
+    at_each_loop(c, stage, *readers.owner, proposals);
+  }
+  return proposals;
+}
+
+} // namespace lathe::search

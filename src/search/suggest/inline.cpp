@@ -1,0 +1,160 @@
+// Elementwise stages computed where they are used: all that cost little to compute again in one macro-move,
+// and one by one.
+#include <algorithm>
+
+#include "core/hash.hpp"
+#include "search/cost/cost.hpp"
+#include "search/cost/op_cost.hpp"
+#include "search/moves/draft.hpp"
+#include "search/suggest/suggest.hpp"
+
+namespace lathe::search {
+namespace {
+
+/// One place where a stage's value would be computed: equal signatures are one computation.
+struct Place {
+  uint64_t signature;
+  double executions;
+};
+constexpr size_t kMostPlaces = 16;       // copies of a stage that are followed
+constexpr size_t kMostInOneKernel = 192; // values that one store may grow to
+constexpr double kDivision = 4;          // instructions that take as long
+
+struct Use {
+  int stage;
+  uint64_t index; // what it reads, as a hash of its index and guards
+  bool pointwise; // at the user's own element
+};
+
+struct StageInfo {
+  bool inlinable = false;
+  double elements = 1, executions = 1, instructions = 0;
+  std::vector<Use> uses; // what its nests load
+};
+
+double size_of_shape(const Shape& shape) {
+  double n = 1;
+  for (const Expr& e : shape) n *= std::max(1.0, estimate(e));
+  return n;
+}
+
+StageInfo read_stage(const lower::Stage& stage) {
+  StageInfo info;
+  info.elements = size_of_shape(stage.node->shape);
+  info.inlinable = !stage.is_reduction && !stage.is_scatter && !stage.is_transform && stage.nests.size() == 1;
+  ast::visit(stage.nests, [&](const ast::Stmt& stmt, const auto& loops) {
+    const auto* store = std::get_if<ast::Store>(&stmt.node);
+    if (!store) return;
+    double executions = 1;
+    for (const ast::For* l : loops) executions *= std::max(1.0, estimate(l->extent));
+    info.executions = std::max(info.executions, executions);
+    const auto see = [&](const ast::ValueRef& v) {
+      const OpCost cost = op_cost(v->op, v->dtype);
+      info.instructions += cost.instructions + kDivision * cost.divisions + 16 * cost.per_lane;
+      const auto* attr = std::get_if<ast::LoadAttr>(&v->attr);
+      if (!attr) return;
+      Use use{stage_of_name(attr->buffer->name), hash_text("use"), v->op == Op::Load && attr->guards.empty()};
+      if (use.stage < 0) return;
+      for (size_t d = 0; d < attr->index.size(); ++d) {
+        use.index = mix(use.index, attr->index[d].hash());
+        use.pointwise &= d < store->index.size() && attr->index[d] == store->index[d];
+      }
+      use.pointwise &= attr->index.size() == store->index.size() && !store->combine && !store->scatter;
+      for (const Expr& g : attr->guards) use.index = mix(use.index, g.hash());
+      if (v->op == Op::Gather) use.stage = -2 - use.stage; // read at a computed index: must stay a buffer
+      info.uses.push_back(use);
+    };
+    ast::visit(store->value, see);
+    if (store->scatter) ast::visit(store->scatter, see);
+  });
+  return info;
+}
+
+struct Limits {
+  const char* why;
+  double ratio;       // executions per element
+  double cheap_ratio; // the same for what takes at most one instruction
+  bool epilogues;     // also what ends a reduction, where its reader shifts or pads it: no tile fits that
+};
+
+bool ends_reduction(const lower::Program& program, const StageInfo& stage) {
+  return std::any_of(stage.uses.begin(), stage.uses.end(), [&](const Use& u) {
+    return u.stage >= 0 && u.pointwise && program.stages[u.stage].is_reduction;
+  });
+}
+
+Proposal inline_all(const lower::Program& program, const std::vector<StageInfo>& stages,
+                    const Limits& limits) {
+  const size_t n = stages.size();
+  std::vector<std::vector<Place>> places(n); // where its value is computed in the end
+  std::vector<char> kept(n, 1), gathered(n, 0), shifted(n, 0);
+  std::vector<size_t> grown(n, 1);
+  for (const StageInfo& s : stages)
+    for (const Use& u : s.uses)
+      if (u.stage < -1) gathered[-2 - u.stage] = 1;
+  Proposal proposal{{}, limits.why};
+  // Users before producers: when a stage's turn comes, every place that reads it is known.
+  for (size_t i = n; i-- > 0;) {
+    const StageInfo& s = stages[i];
+    bool inlined = s.inlinable && !program.stages[i].is_output && !gathered[i] && !places[i].empty() &&
+                   places[i].size() < kMostPlaces;
+    if (inlined) {
+      double executions = 0;
+      for (const Place& p : places[i]) executions += p.executions;
+      const double ratio = executions / s.elements;
+      inlined = ratio <= (s.instructions <= 1 ? limits.cheap_ratio : limits.ratio);
+    }
+    if (inlined && !limits.epilogues && ends_reduction(program, stages[i]) && shifted[i]) inlined = false;
+    if (inlined && grown[i] + places[i].size() > kMostInOneKernel) inlined = false;
+    if (inlined) {
+      kept[i] = 0;
+      proposal.moves.push_back(move_inline(program.stages[i].buffer->name));
+    } else {
+      places[i] = {{mix(hash_text("root"), i), s.executions}};
+      grown[i] = 1;
+    }
+    for (const Use& u : s.uses) {
+      if (u.stage < 0) continue;
+      shifted[u.stage] |= !u.pointwise || (inlined && shifted[i]);
+      auto& target = places[u.stage];
+      for (const Place& p : places[i]) {
+        if (target.size() >= kMostPlaces) break;
+        const Place place{inlined && u.pointwise ? p.signature : mix(p.signature, u.index), p.executions};
+        if (std::none_of(target.begin(), target.end(),
+                         [&](const Place& t) { return t.signature == place.signature; }))
+          target.push_back(place);
+      }
+      grown[u.stage] = std::max(grown[u.stage], grown[i] + 1);
+    }
+  }
+  return proposal;
+}
+
+} // namespace
+
+std::vector<Proposal> suggest_inline(const SuggestContext& c) {
+  const lower::Program& program = *c.plan.program;
+  std::vector<Proposal> proposals;
+  const bool untouched = c.plan.kernels.size() == program.stages.size();
+  if (untouched && &c.kernel == c.plan.kernels.front().get()) {
+    std::vector<StageInfo> stages;
+    for (const auto& stage : program.stages) stages.push_back(read_stage(stage));
+    for (const Limits& limits :
+         {Limits{"compute where used what is used once", 1.01, 1.01, false},
+          Limits{"compute where used what is used twice or costs little", 2.01, 2.01, false},
+          Limits{"compute everything where used", 4.01, 1e9, true}}) {
+      Proposal p = inline_all(program, stages, limits);
+      const bool known = std::any_of(proposals.begin(), proposals.end(),
+                                     [&](const Proposal& q) { return q.moves == p.moves; });
+      if (!p.moves.empty() && !known) proposals.push_back(std::move(p));
+    }
+  }
+  if (c.kernel.stages.size() != 1) return proposals;
+  const lower::Stage& stage = program.stages[c.kernel.stages[0]];
+  if (!stage.is_reduction && !stage.is_scatter && !stage.is_transform && !stage.users.empty())
+    proposals.push_back(
+        {{move_inline(stage.buffer->name)}, "compute " + stage.buffer->name + " where it is used"});
+  return proposals;
+}
+
+} // namespace lathe::search

@@ -1,0 +1,87 @@
+// Memory asked for ahead of time: the next row while this one is worked on, or what lies a few kilobytes on,
+// where the hardware's own prefetcher stops at the end of a page.
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "search/suggest/suggest.hpp"
+
+namespace lathe::search {
+namespace {
+
+constexpr double kLeastRow = 1024,
+                 kMostRow = 64 << 10; // bytes; less the hardware foresees, more does not stay
+
+struct Read {
+  const Leaf* leaf;
+  int access;
+};
+
+/// Reads of large inputs, contiguous along their vector or innermost loop, that ask for nothing yet.
+std::vector<Read> reads_of(const SuggestContext& c, const std::vector<Leaf>& leaves) {
+  const Features& f = c.features;
+  const double cached =
+      static_cast<double>(c.machine.levels[std::min<size_t>(1, c.machine.levels.size() - 1)].bytes);
+  std::vector<Read> reads;
+  for (const Leaf& leaf : leaves) {
+    if (leaf.stage < 0 || leaf.loops.empty()) continue;
+    for (int a = leaf.first; a < leaf.store; ++a) {
+      const AccessInfo& access = f.accesses[a];
+      const BufferInfo& b = f.buffers[access.buffer];
+      const bool is_input =
+          std::any_of(c.kernel.kernel.params.begin(), c.kernel.kernel.params.end(),
+                      [&](const ast::Param& p) { return !p.written && p.buffer.get() == b.buffer; });
+      if (access.random || access.ahead != 0 || !is_input || b.elements * b.element_bytes < cached) continue;
+      if (f.stride(access, leaf.loops.back()) == 1) reads.push_back({&leaf, a});
+    }
+  }
+  return reads;
+}
+
+} // namespace
+
+std::vector<Proposal> suggest_prefetch(const SuggestContext& c) {
+  if (c.target.groups) return {};
+  const Features& f = c.features;
+  const std::vector<Leaf> leaves = leaves_of(f);
+  const std::vector<Read> reads = reads_of(c, leaves);
+  std::vector<Proposal> proposals;
+  // The next row, by each of the nests that read this one.
+  for (const Read& r : reads) {
+    const AccessInfo& access = f.accesses[r.access];
+    const BufferInfo& b = f.buffers[access.buffer];
+    for (int l : r.leaf->loops) {
+      const double row = f.stride(access, l) * b.element_bytes;
+      if (row < kLeastRow || row > kMostRow || f.loops[l].extent < 2) continue;
+      for (int64_t rows : c.thorough ? std::vector<int64_t>{1, 2} : std::vector<int64_t>{1})
+        proposals.push_back(
+            {{move_prefetch(fmt::format("t{}", r.leaf->stage), b.buffer->name, loop_name(f, l), rows)},
+             fmt::format("ask for the next row of {} in {}", b.buffer->name, r.leaf->buffer)});
+    }
+  }
+  // All that one nest reads, some way ahead.
+  for (const Leaf& leaf : leaves)
+    for (double bytes : c.thorough ? std::vector<double>{1024, 2048, 4096} : std::vector<double>{4096}) {
+      Proposal p{{}, fmt::format("ask for what {} reads {} bytes ahead", leaf.buffer, bytes)};
+      for (const Read& r : reads) {
+        if (r.leaf != &leaf || leaf.loops.size() < 2) continue;
+        const AccessInfo& access = f.accesses[r.access];
+        // The innermost loop that steps by more than one vector loop covers.
+        for (size_t i = leaf.loops.size() - 1; i-- > 0;) {
+          const int l = leaf.loops[i];
+          const double step = f.stride(access, l) * f.buffers[access.buffer].element_bytes;
+          if (kind_of(f, l) == ast::LoopKind::Unroll || step <= 0) continue;
+          if (step <= bytes)
+            p.moves.push_back(move_prefetch(fmt::format("t{}", leaf.stage),
+                                            f.buffers[access.buffer].buffer->name, loop_name(f, l),
+                                            static_cast<int64_t>(std::ceil(bytes / step))));
+          break;
+        }
+      }
+      if (!p.moves.empty()) proposals.push_back(std::move(p));
+    }
+  return proposals;
+}
+
+} // namespace lathe::search

@@ -1,0 +1,198 @@
+// Register tiles for a reduction with output axes: alone in its kernel, or fused under the tile loops of its
+// consumer.
+#include <algorithm>
+#include <cmath>
+
+#include "search/moves/draft.hpp"
+#include "search/moves/join.hpp"
+#include "search/suggest/readers.hpp"
+#include "search/suggest/suggest.hpp"
+#include "search/suggest/tile.hpp"
+
+namespace lathe::search {
+namespace {
+
+/// Finds the consumer's loop that runs along an axis of the reduction, or the two loops that do so together
+/// (a reshape between them splits the axis). The number of loops found.
+size_t match_axis(const Features& f, const Leaf& leaf, const AccessInfo& access, TileProblem::Loop& axis) {
+  for (int l : leaf.loops)
+    if (f.stride(access, l) == axis.store_stride && longest(f, l) == axis.extent && axis.around.empty())
+      axis.around = loop_name(f, l);
+  if (!axis.around.empty()) return 1;
+  for (int inner : leaf.loops)
+    for (int outer : leaf.loops) {
+      if (outer == inner || f.stride(access, inner) != axis.store_stride) continue;
+      if (f.stride(access, outer) != axis.store_stride * static_cast<double>(longest(f, inner))) continue;
+      if (longest(f, outer) * longest(f, inner) != axis.extent) continue;
+      axis.around = loop_name(f, outer);
+      axis.around_inner = loop_name(f, inner);
+      axis.inner_extent = longest(f, inner);
+      return 2;
+    }
+  return 0;
+}
+
+} // namespace
+
+namespace {
+
+/// A reduction of which no operand is read twice, such as a vector times a matrix: a few of its rows at a
+/// time, from their beginning to their end, are added to the result. Each row is a stream that the hardware
+/// foresees; the more of it is read in one go, the better.
+void add_rows(const TileProblem& p, bool thorough, std::vector<Proposal>& out) {
+  int along = -1, rows = 0;
+  for (size_t i = 0; i < p.out.size(); ++i)
+    if (std::abs(p.out[i].store_stride) == 1) along = static_cast<int>(i);
+  for (size_t i = 0; i < p.reduce.size(); ++i)
+    if (p.reduce[i].extent > p.reduce[rows].extent) rows = static_cast<int>(i);
+  if (along < 0 || p.fused() || p.out[along].extent <= p.lanes) return;
+  bool streamed = false;
+  for (const auto& o : p.operands) {
+    bool once = o.out_strides[along] == 1;
+    for (double s : o.out_strides) once &= s != 0;
+    for (double s : o.reduce_strides) once &= s != 0;
+    streamed |= once;
+  }
+  if (!streamed) return;
+  const std::string n = p.out[along].name, r = p.reduce[rows].name;
+  std::string clear = n;
+  clear[clear.find('.') + 1] = 'z';
+  struct Block {
+    int64_t rows, vectors;
+  };
+  const std::vector<Block> few{{8, 1}, {16, 8}},
+      many{{4, 1}, {8, 1}, {16, 1}, {4, 8}, {8, 8}, {16, 8}, {32, 8}, {8, 4}, {16, 4}, {8, 16}};
+  for (const auto [at_once, vectors] : thorough ? many : few) {
+    if (p.reduce[rows].extent <= at_once || p.out[along].extent < p.lanes * vectors) continue;
+    Proposal made{
+        {}, std::to_string(at_once) + " rows at a time, " + std::to_string(vectors) + " vectors of each"};
+    made.moves = {move_split(r, at_once), move_split(n, p.lanes * vectors)};
+    if (vectors > 1) made.moves.push_back(move_split(n + ".i", p.lanes));
+    std::vector<std::string> order;
+    for (size_t i = 0; i < p.out.size(); ++i)
+      if (static_cast<int>(i) != along) order.push_back(p.out[i].name);
+    for (size_t i = 0; i < p.reduce.size(); ++i)
+      if (static_cast<int>(i) != rows) order.push_back(p.reduce[i].name);
+    order.insert(order.end(), {r + ".o", n + ".o", r + ".i"});
+    if (vectors > 1) order.push_back(n + ".i.o");
+    const std::string lanes = vectors > 1 ? n + ".i.i" : n + ".i";
+    order.push_back(lanes);
+    made.moves.push_back(move_reorder(order));
+    made.moves.push_back(move_accumulate(p.stage, r + ".i"));
+    made.moves.push_back(move_unroll(vectors > 1 ? n + ".i.o" : r + ".i"));
+    made.moves.push_back(move_vectorise(lanes));
+    const std::string copy = p.stage + ".a" + std::to_string(p.scratch);
+    for (const std::string& nest : {copy + ".z", copy + ".w"}) {
+      if (vectors > 1) made.moves.push_back(move_unroll(nest + "0"));
+      made.moves.push_back(move_vectorise(nest + (vectors > 1 ? "1" : "0")));
+    }
+    made.moves.insert(made.moves.end(), {move_split(clear, p.lanes), move_vectorise(clear + ".i")});
+    out.push_back(std::move(made));
+  }
+}
+
+} // namespace
+
+std::vector<Proposal> suggest_tile(const SuggestContext& c) {
+  std::vector<Proposal> proposals;
+  for (const TileProblem& problem :
+       read_tile_problems(c.features, *c.plan.program, c.kernel.kernel, c.target)) {
+    if (problem.lanes < 2) continue;
+    for (const TileChoice& choice : tile_choices(problem, c)) {
+      Proposal p = tile_moves(problem, choice);
+      if (!p.moves.empty()) proposals.push_back(std::move(p));
+    }
+    add_rows(problem, c.thorough, proposals);
+  }
+  return proposals;
+}
+
+namespace {
+
+/// The one store of a kernel that reads something: what fills a border does not.
+std::optional<Leaf> only_reader(const Features& f) {
+  std::vector<Leaf> leaves = leaves_of(f);
+  std::erase_if(leaves, [](const Leaf& leaf) { return leaf.first == leaf.store; });
+  if (leaves.size() != 1) return {};
+  return std::move(leaves[0]);
+}
+
+/// Tiles of a reduction, fused under the loops of the kernel that reads it. That one has one plain store, and
+/// its loops are as they were made, or as `before` made them.
+void tiles_under(const SuggestContext& c, const KernelPlan& reader, const std::vector<Move>& before,
+                 const lower::Stage& stage, const KernelPlan& producer, std::vector<Proposal>& proposals) {
+  Features f, pf;
+  read_features(reader.kernel, c.target, f);
+  const std::optional<Leaf> leaf = only_reader(f);
+  if (!leaf || leaf->combine || leaf->random || leaf->own != 0 || leaf->loops.empty()) return;
+  for (int l : leaf->loops)
+    if (!is_serial(f, l)) return;
+  read_features(producer.kernel, c.target, pf);
+  std::vector<TileProblem> problems = read_tile_problems(pf, *c.plan.program, producer.kernel, c.target);
+  if (problems.size() != 1 || !problems[0].whole) return;
+  TileProblem& problem = problems[0];
+  problem.lanes = std::min(problem.lanes, lanes_of(f, *leaf, c.target));
+  // Each of its axes must be one of the reader's loops.
+  bool aligned = problem.lanes >= 2;
+  size_t matched = 0;
+  int reads = 0;
+  for (int a = leaf->first; a < leaf->store && aligned; ++a) {
+    const AccessInfo& access = f.accesses[a];
+    if (f.buffers[access.buffer].buffer->id != stage.buffer->id) continue;
+    ++reads;
+    for (auto& axis : problem.out) {
+      const size_t loops = match_axis(f, *leaf, access, axis);
+      aligned &= loops > 0;
+      matched += loops;
+    }
+    double moving = 0;
+    for (int l : leaf->loops) moving += f.stride(access, l) != 0;
+    aligned &= moving == static_cast<double>(matched) && leaf->loops.size() == matched;
+  }
+  if (!aligned || reads != 1) return;
+  for (const TileChoice& choice : tile_choices(problem, c)) {
+    Proposal p = tile_moves(problem, choice);
+    if (p.moves.empty()) continue;
+    p.moves.insert(p.moves.begin(), before.begin(), before.end());
+    proposals.push_back(std::move(p));
+  }
+}
+
+/// As tiles_under, with those axes joined that neither of the two kernels tells apart. False if there are
+/// none.
+bool tiles_under_joined(const SuggestContext& c, const lower::Stage& stage, const KernelPlan& producer,
+                        std::vector<Proposal>& proposals) {
+  const lower::Program& program = *c.plan.program;
+  const std::vector<Move> joins = joins_between(program, producer, stage.id, c.kernel);
+  if (joins.empty()) return false;
+  Draft to = draft_of(program, c.kernel), from = draft_of(program, producer);
+  for (const Move& move : joins) join(to, move);
+  if (!join_into(from.body, stage.buffer->id, seen_in(to.body, stage.buffer)->shape).empty()) return false;
+  tiles_under(c, *finish(std::move(to)), joins, stage, *finish(std::move(from)), proposals);
+  return true;
+}
+
+} // namespace
+
+std::vector<Proposal> suggest_fused_tile(const SuggestContext& c) {
+  std::vector<Proposal> proposals;
+  // Into a padded value: under the loops over what lies inside its border.
+  std::vector<Move> inside;
+  KernelPlanRef box;
+  if (c.kernel.stages.size() == 1) {
+    inside = {move_border(c.plan.program->stages[c.kernel.stages[0]].buffer->name)};
+    Draft draft = draft_of(*c.plan.program, c.kernel);
+    if (border(draft, inside[0]).empty()) box = finish(std::move(draft));
+  }
+  for (const int stage : c.kernel.reads) {
+    const lower::Stage& info = c.plan.program->stages[stage];
+    const KernelPlanRef producer = info.is_reduction ? sole_producer(c, stage) : nullptr;
+    if (!producer) continue;
+    if (!tiles_under_joined(c, info, *producer, proposals))
+      tiles_under(c, c.kernel, {}, info, *producer, proposals);
+    if (box) tiles_under(c, *box, inside, info, *producer, proposals);
+  }
+  return proposals;
+}
+
+} // namespace lathe::search

@@ -1,0 +1,30 @@
+// Outputs larger than the caches, stored past them.
+#include "search/suggest/suggest.hpp"
+
+namespace lathe::search {
+
+std::vector<Proposal> suggest_stream(const SuggestContext& c) {
+  const Features& f = c.features;
+  const auto& levels = c.machine.levels;
+  const double cached = static_cast<double>(levels[levels.size() >= 3 ? levels.size() - 3 : 0].bytes);
+  std::vector<Proposal> proposals;
+  Proposal all{{}, "store large outputs past the caches"};
+  for (const ast::Param& p : c.kernel.kernel.params) {
+    if (!p.written) continue;
+    bool plain = true, found = false, streaming = false;
+    double bytes = 0;
+    for (const AccessInfo& a : f.accesses) {
+      const BufferInfo& b = f.buffers[a.buffer];
+      if (b.buffer->id != p.buffer->id) continue;
+      found = true;
+      plain &= a.store && !a.combine && !a.random;
+      streaming |= a.streaming;
+      bytes = b.elements * b.element_bytes;
+    }
+    if (found && plain && !streaming && bytes > cached) all.moves.push_back(move_stream(p.buffer->name));
+  }
+  if (!all.moves.empty()) proposals.push_back(std::move(all));
+  return proposals;
+}
+
+} // namespace lathe::search

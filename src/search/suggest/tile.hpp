@@ -1,0 +1,63 @@
+// Tiles of a reduction: which loops a register tile may take, and the moves that make it.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "search/machine/target.hpp"
+#include "search/suggest/suggest.hpp"
+
+namespace lathe::search {
+
+/// A reduction's update nest as the tiler sees it.
+struct TileProblem {
+  struct Loop {
+    std::string name; // in the reduction's own nest
+    std::string
+        around;     // the consumer's loop of the same axis, if the reduction is fused under it; else empty
+    int64_t extent; // upper bound
+    double average;
+    double store_stride;
+    std::string
+        around_inner{}; // set if two of the consumer's loops make up the axis: `around` is the outer one
+    int64_t inner_extent = 0;
+  };
+  struct Operand {
+    std::string buffer;
+    bool packable;
+    bool constant; // its copy is made once: it costs nothing, and any layout is as good as another
+    int64_t element_bytes;
+    std::vector<double> out_strides, reduce_strides; // along Loops below
+  };
+  std::string stage;
+  std::vector<Loop> out, reduce;
+  std::vector<Operand> operands;
+  int lanes = 1;
+  int scratch = 0;   // number of the next scratch buffer
+  bool whole = true; // the nest lies under no other loop
+  bool fused() const { return !out.empty() && !out[0].around.empty(); }
+};
+
+/// One choice of everything a tiling decides.
+struct TileChoice {
+  int vector = 0;              // position in out: the loop along the lanes
+  int rows = -1;               // position in out: the other loop of the tile; -1: none
+  int vectors = 1;             // registers along the lanes
+  int height = 1;              // rows in the tile
+  bool rows_outside = false;   // order of the tile loops
+  bool panels_outside = false; // the tiles along the lanes outermost: a panel serves all other axes at once
+  bool pack_vector = false, pack_rows = false;
+  int64_t vector_block = 0; // elements; 0: none
+  int64_t reduce_block = 0; // along the longest reducing loop
+  /// What the next tile along the lanes reads, or a constant's next block, is asked for: in so many streams.
+  int hint_streams = 0;
+};
+
+std::vector<TileChoice> tile_choices(const TileProblem& problem, const SuggestContext& context);
+Proposal tile_moves(const TileProblem& problem, const TileChoice& choice);
+
+/// The update nests of a kernel's reductions that are untouched so far and worth tiling: whole ones, and what
+/// lies under the loops that they share with other nests.
+std::vector<TileProblem> read_tile_problems(const Features& features, const lower::Program& program,
+                                            const ast::Kernel& kernel, const Target& target);
+
+} // namespace lathe::search

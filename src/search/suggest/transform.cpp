@@ -1,0 +1,137 @@
+// Around Winograd's convolutions: what reads a transform with the transform under it, by whole tiles; and the
+// products that are transformed, for one block of channels after the other, so that their results stay near.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "graph/node.hpp"
+#include "search/moves/draft.hpp"
+#include "search/suggest/readers.hpp"
+#include "search/suggest/suggest.hpp"
+
+namespace lathe::search {
+namespace {
+
+/// Where the kernel reads the buffer, if that is one place.
+std::optional<std::vector<Expr>> read_at(const ast::Kernel& kernel, int buffer) {
+  std::optional<std::vector<Expr>> index;
+  bool is_one = true;
+  for_each_load(kernel.body, [&](const ast::Value& value) {
+    const auto& attr = std::get<ast::LoadAttr>(value.attr);
+    if (attr.buffer->id != buffer) return;
+    is_one &= value.op == Op::Load && (!index || *index == attr.index);
+    index = attr.index;
+  });
+  return is_one ? index : std::nullopt;
+}
+
+/// A reader that walks through a transform's results row by row gets loops over their tiles, and in them the
+/// transform: what it computes stays in registers.
+void under_tiles(const SuggestContext& c, const lower::Stage& transform, std::vector<Proposal>& out) {
+  const Features& f = c.features;
+  const std::vector<Leaf> leaves = leaves_of(f);
+  if (leaves.size() != 1 || leaves[0].combine || leaves[0].random || leaves[0].own != 0) return;
+  const Leaf& leaf = leaves[0];
+  const auto index = read_at(c.kernel.kernel, transform.buffer->id);
+  if (!index) return;
+  const Shape& shape = transform.buffer->shape;
+  const std::vector<int>& axes = std::get<graph::TransformAttr>(transform.node->attr).axes;
+
+  Proposal p{{}, "compute " + transform.buffer->name + " by tiles, as " + leaf.buffer + " needs it"};
+  std::vector<std::string> outside, inside;
+  int lane = -1;
+  size_t tiled = 0;
+  for (const int l : leaf.loops) {
+    if (!is_serial(f, l)) return;
+    const Expr var = f.loops[l].loop->var;
+    const auto axis = std::find_if(axes.begin(), axes.end(), [&](int a) {
+      return (*index)[static_cast<size_t>(a)] == mod(var, shape[static_cast<size_t>(a)]);
+    });
+    if (axis != axes.end()) {
+      p.moves.push_back(move_split(loop_name(f, l), shape[static_cast<size_t>(*axis)].value()));
+      outside.push_back(loop_name(f, l) + ".o");
+      inside.push_back(loop_name(f, l) + ".i");
+      ++tiled;
+    } else if (std::abs(f.stride(f.accesses[leaf.store], l)) == 1) {
+      lane = l;
+    } else {
+      outside.push_back(loop_name(f, l));
+    }
+  }
+  if (tiled != axes.size() || lane < 0 || outside.empty()) return;
+  const Expr lanes_var = f.loops[lane].loop->var;
+  const auto channel = std::find(index->begin(), index->end(), lanes_var);
+  if (channel == index->end()) return;
+  std::string vector = loop_name(f, lane);
+  if (const int lanes = lanes_of(f, leaf, c.target); longest(f, lane) > lanes) {
+    p.moves.push_back(move_split(vector, lanes));
+    outside.push_back(vector + ".o");
+    vector += ".i";
+  }
+  std::vector<std::string> order = outside;
+  order.insert(order.end(), inside.begin(), inside.end());
+  order.push_back(vector);
+  p.moves.push_back(move_reorder(order));
+  p.moves.push_back(move_fuse_at(transform.buffer->name, outside.back(), "register"));
+  p.moves.push_back(move_vectorise(fmt::format("{}.i{}", transform.buffer->name, channel - index->begin())));
+  p.moves.push_back(move_vectorise(vector));
+  for (const std::string& loop : inside) p.moves.push_back(move_unroll(loop));
+  out.push_back(std::move(p));
+}
+
+/// Outermost a loop over blocks of what lies along the lanes, and under it the products for a block: their
+/// results stay in a near cache until they are transformed, at the price of reading what is multiplied again
+/// for each block.
+void under_channels(const SuggestContext& c, const lower::Stage& products, std::vector<Proposal>& out) {
+  const Features& f = c.features;
+  const std::vector<int> reads = accesses_to(f, products.buffer->id);
+  std::vector<int> loops = loops_around(f, reads);
+  std::reverse(loops.begin(), loops.end()); // outermost first
+  if (loops.size() < 2) return;
+  const double lanes = c.target.vector_bytes / size_of(products.buffer->dtype);
+  for (const int l : loops) {
+    const double stride = f.stride(f.accesses[reads[0]], l);
+    if (stride != 1 && stride != lanes) continue;
+    for (const int vectors : c.thorough ? std::vector<int>{1, 2, 3, 4, 8} : std::vector<int>{2, 4}) {
+      const auto block = static_cast<int64_t>(vectors * lanes / stride);
+      if (block >= longest(f, l)) break;
+      const std::string name = loop_name(f, l);
+      std::string outer = name;
+      Proposal p{{}, fmt::format("{} for {} vectors of channels at a time", products.buffer->name, vectors)};
+      std::vector<std::string> order;
+      if (block > 1) {
+        p.moves.push_back(move_split(name, block));
+        outer = name + ".o";
+      }
+      order.push_back(outer);
+      for (const int other : loops)
+        if (other != l)
+          order.push_back(loop_name(f, other));
+        else if (block > 1)
+          order.push_back(name + ".i");
+      if (loops.front() != l || block > 1) p.moves.push_back(move_reorder(order));
+      p.moves.push_back(move_fuse_at(products.buffer->name, outer, "packed"));
+      out.push_back(std::move(p));
+    }
+  }
+}
+
+} // namespace
+
+std::vector<Proposal> suggest_transform(const SuggestContext& c) {
+  std::vector<Proposal> proposals;
+  const auto& stages = c.plan.program->stages;
+  for (const int read : c.kernel.reads) {
+    if (!sole_producer(c, read)) continue;
+    if (stages[read].is_transform) under_tiles(c, stages[read], proposals);
+    const bool is_transformed =
+        std::any_of(stages[read].users.begin(), stages[read].users.end(), [&](int user) {
+          return stages[user].is_transform &&
+                 std::binary_search(c.kernel.stages.begin(), c.kernel.stages.end(), user);
+        });
+    if (stages[read].is_reduction && is_transformed) under_channels(c, stages[read], proposals);
+  }
+  return proposals;
+}
+
+} // namespace lathe::search
