@@ -44,6 +44,22 @@ bool is_mask(const graph::Node& node) {
          });
 }
 
+/// A power of two, or a choice among such, and 0 where a view masks it: a product with it is exact.
+bool is_power_of_two(graph::NodeRef node, int depth = 4) {
+  while (node->op == Op::View) node = node->sources[0];
+  if (node->op == Op::Where && depth > 0)
+    return is_power_of_two(node->sources[1], depth - 1) && is_power_of_two(node->sources[2], depth - 1);
+  const auto* value = std::get_if<Scalar>(&node->attr);
+  return node->op == Op::Const && value && has_exact_inverse(*value);
+}
+
+/// A product that is rounded, and that several places read. Where moves compute it again for each of them,
+/// all must still see the same number: in x - max(x) the largest element gives 0, not its rounding error.
+bool is_shared_product(const graph::Node& node, const StageContext& context) {
+  return node.op == Op::Mul && context.is_shared(node) && !is_power_of_two(node.sources[0]) &&
+         !is_power_of_two(node.sources[1]);
+}
+
 ValueRef index_number(Expr e, DType dtype) {
   if (is_half(dtype)) return ast::make(Op::Cast, dtype, ast::index_value(e, DType::F32));
   return ast::index_value(e, dtype);
@@ -105,9 +121,7 @@ public:
       for (const graph::NodeRef& source : node.sources)
         args.push_back(element(source, loops.index, context_));
       ast::ValueRef value = elementwise(node.op, node.dtype, std::move(args));
-      // Where moves compute a product again for each of its readers, all must still see the same number: in
-      // x - max(x) the largest element gives 0, not its rounding error.
-      return store(loops, node.op == Op::Mul && context_.is_shared(node) ? ast::rounded(value) : value);
+      return store(loops, is_shared_product(node, context_) ? ast::rounded(value) : value);
     }
     }
   }
