@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "ast/flat_index.hpp"
-#include "ast/math.hpp"
-#include "ast/moved_up.hpp"
+#include "ast/passes/math.hpp"
+#include "ast/passes/moved_up.hpp"
 #include "render/c_names.hpp"
 #include "render/c_ops.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "ast/full_vectors.hpp"
+#include "ast/passes/full_vectors.hpp"
 #include "lathe/error.hpp"
 #include "render/c_family.hpp"
 #include "render/render.hpp"

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "ast/detour.hpp"
+#include "ast/passes/detour.hpp"
 #include "lathe/error.hpp"
 #include "render/c_family.hpp"
 

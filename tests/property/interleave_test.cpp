@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "ast/interleave.hpp"
+#include "ast/passes/interleave.hpp"
 #include "unit/ast_run.hpp"
 
 using namespace lathe;

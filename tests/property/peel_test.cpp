@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "ast/prepare.hpp"
+#include "ast/passes/prepare.hpp"
 #include "unit/ast_run.hpp"
 
 using namespace lathe;

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "ast/prepare.hpp"
+#include "ast/passes/prepare.hpp"
 #include "compile/measure/tolerance.hpp"
 #include "lathe/executable.hpp"
 #include "runtime/device.hpp"

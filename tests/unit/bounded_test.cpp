@@ -9,7 +9,7 @@
 #include <numeric>
 #include <random>
 
-#include "ast/prepare.hpp"
+#include "ast/passes/prepare.hpp"
 #include "compile/front/front.hpp"
 #include "compile/front/target.hpp"
 #include "compile/measure/output_check.hpp"

@@ -37,6 +37,8 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
 /// the folder itself.
 using Order = std::map<std::string, std::set<std::string>>;
 const std::map<std::string, Order> kInside = {
+    {"graph", {{"", {}}, {"tensor", {""}}}},
+    {"ast", {{"", {}}, {"passes", {""}}}},
     {"search",
      {{"machine", {}},
       {"moves", {"machine"}},
@@ -179,7 +181,6 @@ TEST_CASE("no folder of src is a drawer") {
   for (const auto& entry : fs::recursive_directory_iterator(fs::path(LATHE_SOURCE_DIR) / "src"))
     if (entry.path().extension() == ".cpp")
       ++sources[fs::relative(entry.path().parent_path(), LATHE_SOURCE_DIR)];
-  // To be given rooms: the functions of Tensor, the passes of the AST.
-  for (const char* known : {"src/onnx/ops", "src/graph", "src/ast"}) sources.erase(known);
+  sources.erase("src/onnx/ops"); // a family of ops each
   for (const auto& [folder, count] : sources) CHECK_MESSAGE(count <= 24, folder);
 }

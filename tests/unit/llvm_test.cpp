@@ -2,7 +2,7 @@
 // make.
 #include <doctest/doctest.h>
 
-#include "ast/prepare.hpp"
+#include "ast/passes/prepare.hpp"
 #include "runtime/llvm_backend.hpp"
 #include "support/device_suite.hpp"
 

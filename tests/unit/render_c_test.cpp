@@ -13,7 +13,7 @@
 
 #include <fmt/format.h>
 
-#include "ast/prepare.hpp"
+#include "ast/passes/prepare.hpp"
 #include "lathe/error.hpp"
 #include "render/c_names.hpp"
 #include "render/render.hpp"

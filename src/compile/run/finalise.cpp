@@ -1,6 +1,6 @@
 #include "compile/run/finalise.hpp"
 
-#include "ast/prepare.hpp"
+#include "ast/passes/prepare.hpp"
 
 namespace lathe::pipeline {
 

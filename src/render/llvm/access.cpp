@@ -1,7 +1,7 @@
 // Loads and stores of buffers: addresses by loop level, and vectors by the stride of the lane.
 #include <algorithm>
 
-#include "ast/moved_up.hpp"
+#include "ast/passes/moved_up.hpp"
 #include "lathe/error.hpp"
 #include "render/llvm/emitter.hpp"
 #include "render/prefetch.hpp"

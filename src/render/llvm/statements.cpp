@@ -4,7 +4,7 @@
 #include <fmt/core.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
-#include "ast/full_vectors.hpp"
+#include "ast/passes/full_vectors.hpp"
 #include "lathe/error.hpp"
 #include "render/llvm/emitter.hpp"
 #include "render/prefetch.hpp"

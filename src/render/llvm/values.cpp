@@ -2,8 +2,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "ast/detour.hpp"
-#include "ast/math.hpp"
+#include "ast/passes/detour.hpp"
+#include "ast/passes/math.hpp"
 #include "lathe/error.hpp"
 #include "render/llvm/emitter.hpp"
 

@@ -4,7 +4,7 @@
 
 namespace lathe::search {
 
-// Instruction counts of the expanded functions are those of the polynomials in ast/math_*.cpp; the rest are
+// Instruction counts of the expanded functions are those of the polynomials in ast/passes/math_*.cpp; the rest are
 // the published figures of recent x86 cores.
 OpCost op_cost(Op op, DType dtype, bool scales) {
   const bool half = is_half(dtype);

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <utility>
 
-#include "ast/moved_up.hpp"
-#include "ast/prepare.hpp"
+#include "ast/passes/moved_up.hpp"
+#include "ast/passes/prepare.hpp"
 #include "search/cost/cost.hpp"
 #include "search/cost/dependence_map.hpp"
 #include "search/cost/op_cost.hpp"
@@ -120,7 +120,7 @@ public:
     const bool carried =
         body >= 0 && !has(index_mask, body) && static_cast<int>(loops_.made_at(*s.buffer)) <= body;
     const bool across = s.combine && has(value_mask, tile_.vector) && !has(index_mask, tile_.vector);
-    // What a loop combines into the same element is kept in registers till it ends (ast/accumulators.cpp):
+    // What a loop combines into the same element is kept in registers till it ends (ast/passes/accumulators.cpp):
     // one for each lane that meets others there, and for each unrolled copy.
     const bool kept = s.combine && !s.scatter && carried && !target_.groups &&
                       (across || s.buffer->scope != ast::Scope::Register) &&

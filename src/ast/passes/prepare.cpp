@@ -1,6 +1,6 @@
-#include "ast/prepare.hpp"
+#include "ast/passes/prepare.hpp"
 
-#include "ast/interleave.hpp"
+#include "ast/passes/interleave.hpp"
 
 namespace lathe::ast {
 

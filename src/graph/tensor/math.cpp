@@ -2,7 +2,7 @@
 // says; half precision in f32, rounded once.
 //
 // docs/numbers.md states the errors. exp, log and log10 are written here in two steps, which lose digits;
-// ast/math.cpp does them in one in f32. Each function that is not a primitive, or a single formula of
+// ast/passes/math.cpp does them in one in f32. Each function that is not a primitive, or a single formula of
 // primitives, is marked with its own derivative (function.hpp).
 #include <cmath>
 #include <limits>

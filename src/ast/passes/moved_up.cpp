@@ -1,4 +1,4 @@
-#include "ast/moved_up.hpp"
+#include "ast/passes/moved_up.hpp"
 
 #include <numeric>
 

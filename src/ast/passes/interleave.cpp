@@ -2,7 +2,7 @@
 // long function wait for each other, so of copies that stand one after the other only one or two are under
 // way at a time. Here copies advance together: what each operation gives lies in a register, and of every
 // operation all copies have their turn before the next.
-#include "ast/interleave.hpp"
+#include "ast/passes/interleave.hpp"
 
 #include <algorithm>
 #include <unordered_map>
@@ -10,7 +10,7 @@
 
 #include "ast/append.hpp"
 #include "ast/copies.hpp"
-#include "ast/detour.hpp"
+#include "ast/passes/detour.hpp"
 
 namespace lathe::ast {
 namespace {

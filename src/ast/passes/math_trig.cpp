@@ -4,7 +4,7 @@
 // kept as the sum of two floats. Up to 2^17 it comes from pi/2 in three parts; beyond, from the bits of 1/pi
 // that matter at the exponent of x (Payne and Hanek), in 64-bit integers, for any float. That is the first
 // source of a Where, which renderers jump over where no lane needs it.
-#include "ast/math.hpp"
+#include "ast/passes/math.hpp"
 
 namespace lathe::ast::math {
 namespace {

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "ast/append.hpp"
-#include "ast/copies.hpp"
 #include "ast/flat_index.hpp"
+#include "ast/copies.hpp"
 #include "core/neutral.hpp"
 
 namespace lathe::ast {

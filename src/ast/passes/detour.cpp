@@ -1,4 +1,4 @@
-#include "ast/detour.hpp"
+#include "ast/passes/detour.hpp"
 
 #include <unordered_set>
 

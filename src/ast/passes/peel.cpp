@@ -6,7 +6,7 @@
 
 #include "ast/append.hpp"
 #include "ast/copies.hpp"
-#include "ast/prepare.hpp"
+#include "ast/passes/prepare.hpp"
 
 namespace lathe::ast {
 namespace {

@@ -8,7 +8,7 @@
 //   Exp2(x * log2 e)   e^x               Log2(x) * ln 2         log x
 //   Sin(x) / Cos(x)    tan x             Log2(x) * log10(2)     log10 x
 //   0 < x ? x : 0 - x  |x|
-#include "ast/math.hpp"
+#include "ast/passes/math.hpp"
 
 #include <numbers>
 #include <optional>

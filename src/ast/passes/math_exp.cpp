@@ -4,7 +4,7 @@
 // polynomial: minimax in relative error (Remez exchange at 140 bits, then rounded to f32). Adding 1.5 * 2^23
 // to a float rounds it to an integer in the low bits; n arrives there with the bias of the exponent that it
 // is for, so that a shift by 23 makes it a power of two.
-#include "ast/math.hpp"
+#include "ast/passes/math.hpp"
 
 namespace lathe::ast::math {
 namespace {

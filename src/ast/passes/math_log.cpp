@@ -4,7 +4,7 @@
 // part is added last to the leading parts of f and k log 2. q is minimax in relative error of the logarithm.
 #include <limits>
 
-#include "ast/math.hpp"
+#include "ast/passes/math.hpp"
 
 namespace lathe::ast::math {
 namespace {
