@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-
 namespace lathe::bench {
 
 Json to_json(const Row& row) {

@@ -63,7 +63,7 @@ struct LoadAttr {
   int64_t ahead = 0;
 };
 
-/// Of a Mul that several ops read: each must see the same number, so none of them makes an Fma of it.
+/// Of a Mul that several ops read: no addition of it becomes an Fma, so that all ops see the same number.
 struct Rounded {
   bool operator==(const Rounded&) const = default;
 };
@@ -89,7 +89,7 @@ ValueRef gather(BufferRef buffer, ValueRef flat_index, std::vector<Expr> guards 
 ValueRef make(Op op, DType dtype, std::vector<ValueRef> sources);
 /// As make, but exactly this node: nothing is folded.
 ValueRef make_exact(Op op, DType dtype, std::vector<ValueRef> sources);
-/// `product` as a value that is never made part of an Fma. What is no product of floats stays as it is.
+/// `product`, or the product that it negates, kept out of every Fma. Any other value stays as it is.
 ValueRef rounded(const ValueRef& product);
 inline ValueRef make(Op op, DType dtype, ValueRef a) {
   return make(op, dtype, std::vector<ValueRef>{std::move(a)});

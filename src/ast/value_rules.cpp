@@ -24,8 +24,8 @@ bool inner_widens(const ValueRef& root, const Match& match) {
   return widens(match['a']->dtype, root->sources[0]->dtype);
 }
 
-/// f16 and bf16 are rounded after every op, so that only f32 and f64 may be fused; and no product is that
-/// other ops read too.
+/// f16 and bf16 are rounded after every op, so that only f32 and f64 may be fused. A product that other ops
+/// read, too, is never fused.
 bool fusable(const ValueRef& root, const Match& match) {
   if (root->dtype != DType::F32 && root->dtype != DType::F64) return false;
   const ValueRef& product = root->sources[0] == match['c'] ? root->sources[1] : root->sources[0];
