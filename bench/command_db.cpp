@@ -7,7 +7,7 @@
 #include <iostream>
 
 #include "commands.hpp"
-#include "search/moves/move.hpp"
+#include "search/moves/plan.hpp"
 #include "search/store/database.hpp"
 #include "search/store/log.hpp"
 

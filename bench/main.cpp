@@ -7,7 +7,7 @@
 #include "commands.hpp"
 #include "digits.hpp"
 #include "search/machine/profile.hpp"
-#include "search/moves/move.hpp"
+#include "search/moves/plan.hpp"
 
 using namespace lathe::bench;
 

@@ -3,7 +3,7 @@
 #include "lathe/executable.hpp"
 #include "lower/program.hpp"
 #include "search/beam/search.hpp"
-#include "search/moves/move.hpp"
+#include "search/moves/plan.hpp"
 
 namespace lathe::pipeline {
 

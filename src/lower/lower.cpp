@@ -143,7 +143,8 @@ private:
                               "expected one declaration",
                               attr.name));
     const std::string wanted = attr.name.empty() ? fmt::format("data{}", program_.inputs.size()) : attr.name;
-    auto buffer = ast::make_buffer({next_buffer_++, buffer_name(wanted, names_), node->dtype, node->shape});
+    auto buffer = ast::make_buffer({next_buffer(), buffer_name(wanted, names_), node->dtype, node->shape});
+    program_.stage_of_buffer.push_back(-1);
     input_of_.emplace(node.get(), program_.inputs.size());
     program_.inputs.push_back({std::move(buffer), node, attr.data != nullptr});
   }
@@ -152,7 +153,8 @@ private:
     Stage stage;
     stage.id = static_cast<int>(program_.stages.size());
     stage.node = node;
-    stage.buffer = ast::make_buffer({next_buffer_++, fmt::format("t{}", stage.id), node->dtype, node->shape});
+    stage.buffer = ast::make_buffer({next_buffer(), fmt::format("t{}", stage.id), node->dtype, node->shape});
+    program_.stage_of_buffer.push_back(stage.id);
     reads_.clear();
     build_nests(stage, *this);
     std::sort(reads_.begin(), reads_.end());
@@ -162,6 +164,8 @@ private:
     stage_of_.emplace(node.get(), stage.id);
     program_.stages.push_back(std::move(stage));
   }
+
+  int next_buffer() const { return static_cast<int>(program_.stage_of_buffer.size()); }
 
   ast::BufferRef read(const NodeRef& node) override {
     if (node->op == Op::Input) return program_.inputs[input_of_.at(node.get())].buffer;
@@ -183,7 +187,7 @@ private:
   std::vector<NodeRef> aliased_; // Gathers that were remade: kept alive while their addresses are keys
   std::unordered_set<std::string> names_, declared_;
   std::vector<int> reads_;
-  int next_buffer_ = 0, next_loop_ = 0;
+  int next_loop_ = 0;
 };
 
 } // namespace

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
+
+#include <fmt/format.h>
 
 #include "ast/append.hpp"
 #include "lathe/error.hpp"
@@ -106,17 +109,17 @@ public:
     case Op::Scatter: return scatter();
     case Op::Transform: return transform();
     case Op::Gather: {
-      const Loops loops = loops_over(node.shape, "i");
+      const Loops loops = loops_over(node.shape, LoopRole::Result);
       return store(loops, gathered(loops.index));
     }
     case Op::Contiguous: {
-      const Loops loops = loops_over(node.shape, "i");
+      const Loops loops = loops_over(node.shape, LoopRole::Result);
       return store(loops, element(node.sources[0], loops.index, context_));
     }
     default: {
       if (!is_elementwise(node.op))
         throw InternalError("lower: no nest for " + std::string(to_string(node.op)));
-      const Loops loops = loops_over(node.shape, "i");
+      const Loops loops = loops_over(node.shape, LoopRole::Result);
       std::vector<ValueRef> args;
       for (const graph::NodeRef& source : node.sources)
         args.push_back(element(source, loops.index, context_));
@@ -127,19 +130,22 @@ public:
   }
 
 private:
-  void add_loop(Loops& loops, Expr extent, const char* kind, size_t axis) {
+  void add_loop(Loops& loops, Expr extent, LoopRole role, size_t axis) {
     if (extent.is_const(1)) {
       loops.index.push_back(0);
       return;
     }
-    const Expr var = context_.make_loop(stage_.buffer->name + "." + kind + std::to_string(axis), extent);
+    static constexpr std::string_view kNames = "irz"; // by role
+    const char kind = kNames[static_cast<size_t>(role)];
+    const Expr var = context_.make_loop(fmt::format("{}.{}{}", stage_.buffer->name, kind, axis), extent);
+    stage_.loops.push_back({var.id(), role, static_cast<int>(axis)});
     loops.index.push_back(var);
     loops.vars.push_back(var);
   }
 
-  Loops loops_over(const Shape& shape, const char* kind) {
+  Loops loops_over(const Shape& shape, LoopRole role) {
     Loops loops;
-    for (size_t axis = 0; axis < shape.size(); ++axis) add_loop(loops, shape[axis], kind, axis);
+    for (size_t axis = 0; axis < shape.size(); ++axis) add_loop(loops, shape[axis], role, axis);
     return loops;
   }
 
@@ -170,12 +176,12 @@ private:
     const graph::NodeRef& source = node.sources[0];
     const ValueRef start = ast::constant(identity(attr.combine, node.dtype));
     stage_.is_reduction = true;
-    store(loops_over(node.shape, "z"), start);
+    store(loops_over(node.shape, LoopRole::Setting), start);
     Loops loops;
     std::vector<Expr> to;
     for (size_t axis = 0; axis < source->shape.size(); ++axis) {
       const bool reduced = std::count(attr.axes.begin(), attr.axes.end(), static_cast<int>(axis)) > 0;
-      add_loop(loops, source->shape[axis], reduced ? "r" : "i", axis);
+      add_loop(loops, source->shape[axis], reduced ? LoopRole::Reducing : LoopRole::Result, axis);
       to.push_back(reduced ? Expr(0) : loops.index.back());
     }
     // Canonical order: the kept axes outside, the reduced ones inside, each in the order of the shape.
@@ -194,7 +200,7 @@ private:
     Loops loops;
     for (size_t axis = 0; axis < from.size(); ++axis) {
       const bool transformed = std::count(attr.axes.begin(), attr.axes.end(), static_cast<int>(axis)) > 0;
-      add_loop(loops, transformed ? Expr(1) : from[axis], "i", axis);
+      add_loop(loops, transformed ? Expr(1) : from[axis], LoopRole::Result, axis);
     }
     // A grid over the transformed axes, the last one fastest.
     std::vector<int64_t> sizes;
@@ -270,9 +276,9 @@ private:
   void scatter() {
     const graph::Node& node = *stage_.node;
     stage_.is_scatter = true;
-    const Loops base = loops_over(node.shape, "z");
+    const Loops base = loops_over(node.shape, LoopRole::Setting);
     store(base, element(node.sources[0], base.index, context_));
-    const Loops loops = loops_over(node.sources[1]->shape, "r");
+    const Loops loops = loops_over(node.sources[1]->shape, LoopRole::Reducing);
     ast::Store update{stage_.buffer,
                       {},
                       element(node.sources[2], loops.index, context_),

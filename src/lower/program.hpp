@@ -10,7 +10,7 @@
 //   Transform     for i2 { for i3 { t3[0, 0, i2, i3] = value; t3[0, 1, i2, i3] = value; ... } }
 //   Scatter       a copy of the base, then serial loops that combine at a computed index
 // Names: buffer "t<stage>", loops "t<stage>.i<axis>", "t<stage>.r<axis>" for reducing loops, and "t<stage>.z<axis>" in
-// the initialising nest. These names are what moves refer to.
+// the initialising nest.
 // An axis of constant size 1 has no loop.
 #pragma once
 #include <string>
@@ -21,11 +21,22 @@
 
 namespace lathe::lower {
 
+/// What a loop of a canonical nest runs along: an axis of the result, an axis that is reduced (of a scatter: an axis of what
+/// it scatters), or an axis of the result in the nest that sets it to the identity (of a scatter: to the base).
+enum class LoopRole : uint8_t { Result, Reducing, Setting };
+
+struct StageLoop {
+  int id;                        // of its variable
+  LoopRole role;
+  int axis;
+};
+
 struct Stage {
   int id;                        // position in Program::stages; sources before users
   graph::NodeRef node;
   ast::BufferRef buffer;         // shape = node's shape
   ast::Block nests;              // canonical, loads read inputs and earlier stages' buffers
+  std::vector<StageLoop> loops;  // of the nests
   std::vector<int> reads;        // ids of the stages whose buffers are loaded, ascending
   std::vector<int> users;        // ids of the stages that load this one's buffer, ascending
   bool is_reduction = false;     // has an init nest and an update nest
@@ -53,6 +64,7 @@ struct Program {
   std::vector<InputBuffer> inputs;
   std::vector<OutputBuffer> outputs;
   std::vector<Expr> shape_vars;  // all Vars of all shapes, by name
+  std::vector<int> stage_of_buffer; // by the id of a buffer; -1: it is an input's
 };
 
 struct NamedOutput { std::string name; graph::NodeRef node; };

@@ -5,6 +5,7 @@
 #include <sqlite3.h>
 
 #include "search/store/database.hpp"
+#include "support/moves.hpp"
 #include "support/search_programs.hpp"
 
 using namespace lathe;
@@ -12,7 +13,7 @@ using namespace lathe::search;
 
 namespace {
 
-const Database::Entry kEntry{{{MoveKind::Vectorise, {"t0.i0"}, {}}}, 1e-3};
+const Database::Entry kEntry{{test::move("vectorise(t0.i0)")}, 1e-3};
 
 std::string read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "search/store/log.hpp"
+#include "support/moves.hpp"
 #include "support/search_programs.hpp"
 
 using namespace lathe;
@@ -9,7 +10,7 @@ using namespace lathe::search;
 
 namespace {
 const LogRecord kRecord{
-    LogRecord::Kind::Plan, 1, 2, "m", "cpu", {{MoveKind::Unroll, {"t0.i0"}, {}}}, 1e-3, 2e-3, ""};
+    LogRecord::Kind::Plan, 1, 2, "m", "cpu", {test::move("unroll(t0.i0)")}, 1e-3, 2e-3, ""};
 
 std::string changed(const std::string& from, const std::string& to) {
   std::string line = to_json_line(kRecord);

@@ -1,6 +1,9 @@
 # Walks run on every device; the slow label has ten times as many plans.
 find_package(Eigen3 REQUIRED)
+lathe_test(unit/move_test)
 lathe_test(unit/prepack_test)
+lathe_test(golden/old_log_test)
+target_compile_definitions(golden_old_log_test PRIVATE LATHE_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
 lathe_test(property/matmul_splits_test)
 if(TARGET property_matmul_splits_test)
   target_link_libraries(property_matmul_splits_test PRIVATE Eigen3::Eigen)

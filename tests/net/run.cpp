@@ -10,7 +10,7 @@
 #include "net/program.hpp"
 #include "net/rows.hpp"
 #include "search/machine/target.hpp"
-#include "search/moves/move.hpp"
+#include "search/moves/plan.hpp"
 #include "support/walk.hpp"
 
 namespace lathe::net {

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "graph/tensor_impl.hpp"
+#include "support/moves.hpp"
 #include "support/run_plan.hpp"
-#include "support/walk.hpp"
 
 using namespace lathe;
 
@@ -31,13 +31,13 @@ TEST_CASE("matmul 127x65x33 agrees with Eigen under every split of every loop") 
   search::Plan fused = search::initial_plan(program);
   for (const auto& stage : program->stages)
     if (!stage.is_reduction && !stage.is_output)
-      if (auto applied = search::apply(fused, {search::MoveKind::Inline, {stage.buffer->name}, {}}, target);
+      if (auto applied = search::apply(fused, test::move("inline({})", stage.buffer->name), target);
           applied.plan)
         fused = *applied.plan;
   for (const auto& stage : program->stages)
     if (stage.is_reduction && !stage.is_output)
-      if (auto applied = search::apply(
-              fused, {search::MoveKind::FuseAt, {stage.buffer->name, "root", "packed"}, {}}, target);
+      if (auto applied =
+              search::apply(fused, test::move("fuse_at({}, root, packed)", stage.buffer->name), target);
           applied.plan)
         fused = *applied.plan;
   REQUIRE(fused.kernels.size() == 1);
@@ -52,14 +52,17 @@ TEST_CASE("matmul 127x65x33 agrees with Eigen under every split of every loop") 
       continue;
     }
     // Every loop of the plan: those that initialise, multiply and add, and write the result.
-    test::LoopNames loops;
-    for (const auto& kernel : fused.kernels) test::collect_loops(kernel->kernel.body, loops);
-    for (const std::string& loop : loops.all)
+    std::vector<search::LoopHandle> loops;
+    for (const auto& kernel : fused.kernels)
+      ast::visit(kernel->kernel.body, [&](const ast::Stmt& stmt, const auto&) {
+        if (const auto* loop = std::get_if<ast::For>(&stmt.node))
+          loops.push_back(kernel->handles.loop(*loop));
+      });
+    for (const search::LoopHandle loop : loops)
       for (int64_t factor : {2, 3, 4, 5, 7, 8, 16, 32, 64}) {
-        const search::Move split{search::MoveKind::Split, {loop}, {factor}};
+        const search::Move split{search::MoveKind::Split, {loop, factor}};
         std::vector<std::vector<search::Move>> variants{{split}};
-        if (factor <= 16)
-          variants.push_back({split, {search::MoveKind::Vectorise, {fmt::format("{}.i", loop)}, {}}});
+        if (factor <= 16) variants.push_back({split, {search::MoveKind::Vectorise, {loop.inner()}}});
         for (const auto& moves : variants) {
           const auto applied = search::apply(fused, moves, target);
           if (!applied.plan) {

@@ -12,7 +12,7 @@
 #include "compile/measure/tolerance.hpp"
 #include "lathe/executable.hpp"
 #include "runtime/device.hpp"
-#include "search/moves/move.hpp"
+#include "search/moves/plan.hpp"
 
 namespace lathe::test {
 

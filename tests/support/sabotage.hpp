@@ -3,7 +3,7 @@
 #pragma once
 #include <memory>
 
-#include "search/moves/move.hpp"
+#include "search/moves/plan.hpp"
 
 namespace lathe::test {
 

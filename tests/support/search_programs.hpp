@@ -7,7 +7,7 @@
 #include "search/beam/search.hpp"
 #include "search/cost/cost.hpp"
 #include "search/machine/profile.hpp"
-#include "search/moves/move.hpp"
+#include "search/moves/plan.hpp"
 #include "support/files.hpp"
 
 namespace lathe::test {

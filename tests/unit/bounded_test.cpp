@@ -19,7 +19,7 @@
 #include "lathe/lathe.hpp"
 #include "lower/program.hpp"
 #include "runtime/device.hpp"
-#include "search/moves/move.hpp"
+#include "search/moves/plan.hpp"
 #include "support/devices.hpp"
 #include "support/programs.hpp"
 #include "support/sabotage.hpp"

@@ -21,7 +21,7 @@
 #include "runtime/device.hpp"
 #include "runtime/object_cache.hpp"
 #include "search/beam/measurement.hpp"
-#include "search/moves/move.hpp"
+#include "search/moves/plan.hpp"
 #include "support/devices.hpp"
 #include "support/patience.hpp"
 

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "search/store/database.hpp"
+#include "support/moves.hpp"
 #include "support/search_programs.hpp"
 
 using namespace lathe;
@@ -14,7 +15,7 @@ using namespace lathe::search;
 
 namespace {
 Database::Entry entry(double seconds, int64_t factor = 16) {
-  return {{{MoveKind::Split, {"t3.i0"}, {factor}}, {MoveKind::Vectorise, {"t3.i0.i"}, {}}}, seconds};
+  return {{test::move("split(t3.i0, {})", factor), test::move("vectorise(t3.i0.i)")}, seconds};
 }
 } // namespace
 

@@ -2,7 +2,8 @@
 #include <doctest/doctest.h>
 
 #include "search/moves/join.hpp"
-#include "search/moves/make_move.hpp"
+#include "search/moves/plan.hpp"
+#include "support/moves.hpp"
 #include "support/run_plan.hpp"
 #include "support/search_programs.hpp"
 
@@ -28,7 +29,8 @@ std::string refusal(const Plan& plan, const Move& move) { return apply(plan, mov
 Plan inlined(Plan plan) {
   for (const lower::Stage& stage : plan.program->stages)
     if (!stage.is_output && !stage.is_reduction)
-      if (Applied applied = apply(plan, move_inline(stage.buffer->name), test::target()); applied.plan)
+      if (Applied applied = apply(plan, test::move("inline({})", stage.buffer->name), test::target());
+          applied.plan)
         plan = *applied.plan;
   return plan;
 }
@@ -62,7 +64,7 @@ TEST_CASE("a 1 x 1 convolution sees one axis of pixels") {
   const Plan plan = inlined(plan_of(pointwise_convolution(x).relu() + test::in("r", {1, 8, 7, 3})));
   Plan joined = plan;
   for (const auto& kernel : plan.kernels) {
-    const std::vector<Move> joins = joins_of(*plan.program, *kernel);
+    const std::vector<Move> joins = moves_of(joins_of(*plan.program, *kernel));
     CHECK(joins.size() == 1); // the pixels: channels are the other axis of the weights
     joined = after(joined, joins);
   }
@@ -74,7 +76,7 @@ TEST_CASE("a 1 x 1 convolution sees one axis of pixels") {
 TEST_CASE("all axes of an elementwise kernel become one") {
   const Tensor a = test::in("a", {3, 5, 7});
   const Plan plan = inlined(plan_of((a * 2.0f + test::in("b", {3, 5, 7})).exp2()));
-  const std::vector<Move> joins = joins_of(*plan.program, *plan.kernels[0]);
+  const std::vector<Move> joins = moves_of(joins_of(*plan.program, *plan.kernels[0]));
   CHECK(joins.size() == 2);
   const Plan joined = after(plan, joins);
   CHECK(extents(*joined.kernels[0]) == std::vector<std::vector<int64_t>>{{105}});
@@ -85,7 +87,7 @@ TEST_CASE("axes stay apart where anything tells them apart") {
   const Tensor a = test::in("a", {4, 6});
   const auto reason = [](const Tensor& y) {
     const Plan plan = inlined(plan_of(y));
-    return refusal(plan, move_join(last_name(plan), 0));
+    return refusal(plan, test::move("join({}, {})", last_name(plan), 0));
   };
   CHECK(reason(a + test::in("row", {6})).find("to different places") != std::string::npos);
   CHECK(reason(a + test::in("column", {4, 1})).find("to different places") != std::string::npos);
@@ -99,12 +101,15 @@ TEST_CASE("axes stay apart where anything tells them apart") {
 
 TEST_CASE("what is neither an axis of the kernel's nor one of two is refused") {
   const Plan plan = plan_of(test::in("a", {4, 6}) * 2.0f);
-  CHECK(refusal(plan, move_join(last_name(plan), 1)).find("no such axes") != std::string::npos);
-  CHECK(refusal(plan, move_join(last_name(plan), 7)).find("no such axes") != std::string::npos);
-  CHECK(refusal(plan, move_join("t77", 0)).find("no kernel computes t77") != std::string::npos);
+  CHECK(refusal(plan, test::move("join({}, {})", last_name(plan), 1)).find("no such axes") !=
+        std::string::npos);
+  CHECK(refusal(plan, test::move("join({}, {})", last_name(plan), 7)).find("no such axes") !=
+        std::string::npos);
+  CHECK(refusal(plan, test::move("join({}, {})", "t77", 0)).find("no kernel computes t77") !=
+        std::string::npos);
   const Var n("n", 1, 9);
   const Plan runtime = plan_of(Tensor::input("v", {n, 6}) * 2.0f);
-  CHECK(refusal(runtime, move_join(last_name(runtime), 0)) != "");
+  CHECK(refusal(runtime, test::move("join({}, {})", last_name(runtime), 0)) != "");
 }
 
 TEST_CASE("a stage that comes into a joined kernel is joined alike") {
@@ -112,25 +117,25 @@ TEST_CASE("a stage that comes into a joined kernel is joined alike") {
   const Plan plan = inlined(plan_of(pointwise_convolution(x).relu()));
   REQUIRE(plan.kernels.size() == 2);
   const std::string sum = fmt::format("t{}", plan.kernels[0]->stages[0]), last = last_name(plan);
-  const Plan joined = after(plan, joins_of(*plan.program, *plan.kernels[1]));
+  const Plan joined = after(plan, moves_of(joins_of(*plan.program, *plan.kernels[1])));
 
-  const Plan fused =
-      after(joined, {move_split(last + ".i2", 4), move_fuse_at(sum, last + ".i2.o", "register")});
+  const Plan fused = after(joined, {test::move("split({}, {})", last + ".i2", 4),
+                                    test::move("fuse_at({}, {}, {})", sum, last + ".i2.o", "register")});
   REQUIRE(fused.kernels.size() == 1);
   CHECK(result(fused) == result(plan));
 
   // Beside a kernel that tells them apart it can't be.
-  CHECK(refusal(joined, move_fuse_at(sum, last, "packed")).find("are joined here and told apart there") !=
-        std::string::npos);
+  CHECK(refusal(joined, test::move("fuse_at({}, {}, {})", sum, last, "packed"))
+            .find("are joined here and told apart there") != std::string::npos);
 }
 
 TEST_CASE("inlined into a joined kernel") {
   const Tensor a = test::in("a", {3, 5, 7});
   const Plan plan = plan_of((a * 2.0f + test::in("b", {3, 1, 1})).exp2());
   const std::string last = last_name(plan);
-  Plan joined = after(plan, {move_join(last, 1)});
+  Plan joined = after(plan, {test::move("join({}, {})", last, 1)});
   for (size_t s = plan.program->stages.size() - 1; s-- > 0;)
-    joined = after(joined, {move_inline(plan.program->stages[s].buffer->name)});
+    joined = after(joined, {test::move("inline({})", plan.program->stages[s].buffer->name)});
   CHECK(extents(*joined.kernels[0]) == std::vector<std::vector<int64_t>>{{3, 35}});
   CHECK(result(joined) == result(plan));
 }

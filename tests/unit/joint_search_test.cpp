@@ -78,7 +78,8 @@ TEST_CASE("variants of equal kernels name their own loops and buffers") {
         REQUIRE_MESSAGE(made.plan, made.reason);
         REQUIRE(ast::print(v.kernel->kernel) == ast::print(kernel_of(*made.plan, kernel->stages)->kernel));
         with_buffers += std::any_of(v.moves.begin(), v.moves.end(), [](const Move& m) {
-          return std::find(m.names.begin(), m.names.end(), "w2") != m.names.end();
+          return std::find(m.arguments.begin(), m.arguments.end(), Argument(BufferHandle::of_input("w2"))) !=
+                 m.arguments.end();
         });
       }
     }

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "search/store/log.hpp"
+#include "support/moves.hpp"
 #include "support/search_programs.hpp"
 
 using namespace lathe;
@@ -16,7 +17,7 @@ LogRecord record(LogRecord::Kind kind, uint64_t program, double predicted, doubl
           0x8000000000000001ull,
           "a \"machine\"",
           "cpu",
-          {{MoveKind::Reorder, {"t1.i0", "t1.r1"}, {}}, {MoveKind::Split, {"t1.i0"}, {6}}},
+          {test::move("reorder(t1.i0, t1.r1)"), test::move("split(t1.i0, 6)")},
           predicted,
           measured,
           ""};

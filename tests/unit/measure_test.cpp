@@ -21,7 +21,7 @@
 #include "search/cost/cost.hpp"
 #include "search/machine/profile.hpp"
 #include "search/machine/target.hpp"
-#include "search/moves/move.hpp"
+#include "search/moves/plan.hpp"
 #include "support/sabotage.hpp"
 
 using namespace lathe;

@@ -14,7 +14,7 @@
 #include "lower/program.hpp"
 #include "search/beam/measurement.hpp"
 #include "search/machine/target.hpp"
-#include "search/moves/move.hpp"
+#include "search/moves/plan.hpp"
 #include "support/devices.hpp"
 
 using namespace lathe;

@@ -16,9 +16,9 @@
 #include "search/beam/order_search.hpp"
 #include "search/beam/search.hpp"
 #include "search/cost/cost.hpp"
-#include "search/moves/make_move.hpp"
-#include "search/moves/move.hpp"
+#include "search/moves/plan.hpp"
 #include "support/devices.hpp"
+#include "support/moves.hpp"
 #include "support/search_programs.hpp"
 
 using namespace lathe;
@@ -59,7 +59,8 @@ std::vector<std::pair<std::string, int>> seeds_of(const lower::Program& program)
 search::Plan reordered(const ProgramRef& program) {
   search::Plan plan = search::initial_plan(program);
   for (auto seeds = seeds_of(*program); !seeds.empty(); seeds = seeds_of(*plan.program)) {
-    const auto applied = search::apply(plan, search::move_innermost({seeds[0].first}, seeds[0].second), {});
+    const auto applied =
+        search::apply(plan, test::move("innermost({}, {})", seeds[0].first, seeds[0].second), {});
     REQUIRE_MESSAGE(applied.plan, applied.reason);
     plan = *applied.plan;
   }
@@ -253,15 +254,15 @@ TEST_CASE("the move says why it is not legal, replays, and comes before all othe
     CHECK(!applied.plan);
     return applied.reason;
   };
-  CHECK(reason({search::move_innermost({"t999"}, 1)}).find("no stage t999") != std::string::npos);
-  CHECK(reason({search::move_innermost({name}, 4)}).find("no axis 4") != std::string::npos);
-  CHECK(reason({search::move_innermost({name}, 3)}).find("axis 3 is innermost") != std::string::npos);
+  CHECK(reason({test::move("innermost({}, {})", "t999", 1)}).find("no stage t999") != std::string::npos);
+  CHECK(reason({test::move("innermost({}, {})", name, 4)}).find("no axis 4") != std::string::npos);
+  CHECK(reason({test::move("innermost({}, {})", name, 3)}).find("axis 3 is innermost") != std::string::npos);
   const std::string output = program->stages[static_cast<size_t>(program->outputs[0].stage)].buffer->name;
-  CHECK(reason({search::move_innermost({output}, 2)}).find("its order is fixed") != std::string::npos);
-  CHECK(reason({search::move_split(name + ".i1", 2), search::move_innermost({name}, axis)})
+  CHECK(reason({test::move("innermost({}, {})", output, 2)}).find("its order is fixed") != std::string::npos);
+  CHECK(reason({test::move("split({}, {})", name + ".i1", 2), test::move("innermost({}, {})", name, axis)})
             .find("before all other moves") != std::string::npos);
 
-  const auto applied = search::apply(start, search::move_innermost({name}, axis), {});
+  const auto applied = search::apply(start, test::move("innermost({}, {})", name, axis), {});
   REQUIRE(applied.plan);
   const search::Plan again = search::replay(program, applied.plan->moves(), {});
   REQUIRE(again.kernels.size() == applied.plan->kernels.size());
@@ -282,7 +283,7 @@ TEST_CASE("an order is found for a family that is one product") {
   REQUIRE(order);
   const auto seeds = seeds_of(*program);
   const std::string product = seeds.back().first;
-  CHECK(*order == search::move_innermost({product}, 1));
+  CHECK(*order == test::move("innermost({}, {})", product, 1));
   const auto applied = search::apply(start, *order, {});
   REQUIRE_MESSAGE(applied.plan, applied.reason);
   CHECK(search::search(*applied.plan, model, {}).predicted_seconds <

@@ -12,9 +12,9 @@
 #include "lower/program.hpp"
 #include "search/beam/form_search.hpp"
 #include "search/cost/cost.hpp"
-#include "search/moves/make_move.hpp"
-#include "search/moves/move.hpp"
+#include "search/moves/plan.hpp"
 #include "support/devices.hpp"
+#include "support/moves.hpp"
 #include "support/rounding.hpp"
 #include "support/search_programs.hpp"
 
@@ -73,8 +73,8 @@ std::optional<graph::MatrixProduct> sizes_of(const Tensor& y) {
 }
 
 search::Plan by_strassen(const ProgramRef& program, int levels) {
-  auto applied =
-      search::apply(search::initial_plan(program), search::move_strassen({product_of(*program)}, levels), {});
+  auto applied = search::apply(search::initial_plan(program),
+                               test::move("strassen({}, {})", product_of(*program), levels), {});
   REQUIRE_MESSAGE(applied.plan, applied.reason);
   return std::move(*applied.plan);
 }
@@ -248,18 +248,19 @@ TEST_CASE("the move comes first, replays, and says why it is not legal") {
     CHECK(!applied.plan);
     return applied.reason;
   };
-  CHECK(reason({search::move_strassen({name}, 0)}).find("one level") != std::string::npos);
-  CHECK(reason({search::move_strassen({name}, 3)}).find("one level") != std::string::npos);
-  CHECK(reason({search::move_strassen({"t99"}, 1)}).find("no stage t99") != std::string::npos);
+  CHECK(reason({test::move("strassen({}, {})", name, 0)}).find("one level") != std::string::npos);
+  CHECK(reason({test::move("strassen({}, {})", name, 3)}).find("one level") != std::string::npos);
+  CHECK(reason({test::move("strassen({}, {})", "t99", 1)}).find("no stage t99") != std::string::npos);
   for (const lower::Stage& stage : program->stages)
     if (stage.buffer->name != name)
-      CHECK(reason({search::move_strassen({stage.buffer->name}, 1)}).find("no product") != std::string::npos);
-  CHECK(reason({search::parse_move("split(" + name + ".i1, 4)"), search::move_strassen({name}, 1)})
+      CHECK(reason({test::move("strassen({}, {})", stage.buffer->name, 1)}).find("no product") !=
+            std::string::npos);
+  CHECK(reason({search::parse_move("split(" + name + ".i1, 4)"), test::move("strassen({}, {})", name, 1)})
             .find("before all other moves") != std::string::npos);
   const Problem odd({1, 12, 10, 8});
   const ProgramRef of_odd = lowered(odd.result());
   const auto refused =
-      search::apply(search::initial_plan(of_odd), search::move_strassen({product_of(*of_odd)}, 2), {});
+      search::apply(search::initial_plan(of_odd), test::move("strassen({}, {})", product_of(*of_odd), 2), {});
   CHECK(refused.reason.find("10 terms are not multiples of 4") != std::string::npos);
 
   const search::Plan made = by_strassen(program, 2);
@@ -286,11 +287,11 @@ TEST_CASE("the search takes as many levels as are allowed and pay, for each prod
   const auto one = forms_found(large, 1);
   REQUIRE(one.size() == 1);
   CHECK(one[0].kind == search::MoveKind::Strassen);
-  CHECK(one[0].numbers == std::vector<int64_t>{1});
+  CHECK(one[0].arguments.back() == search::Argument(int64_t{1}));
   CHECK(forms_found(large, 2) == one); // too small for a second
   const auto two = forms_found(test::in("x", {2048, 2048}).matmul(Tensor::zeros({2048, 2048}).realise()), 2);
   REQUIRE(two.size() == 1);
-  CHECK(two[0].numbers == std::vector<int64_t>{2});
+  CHECK(two[0].arguments.back() == search::Argument(int64_t{2}));
   CHECK(forms_found(test::in("x", {24, 256}).matmul(test::in("w", {256, 256})), 1).empty());
 
   // Of three products one has an odd number of columns, and two are alike.
@@ -298,7 +299,7 @@ TEST_CASE("the search takes as many levels as are allowed and pay, for each prod
   const auto several =
       forms_found(large.relu().matmul(test::in("u", {256, 255})).sum({1}) + like.sum({1}), 1);
   REQUIRE(several.size() == 1);
-  CHECK(several[0].names.size() == 2);
+  CHECK(several[0].arguments.size() == 3);
 }
 
 TEST_CASE("a compiled program has it only if asked to, replays its moves, and knows two levels at most") {

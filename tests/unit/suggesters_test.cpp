@@ -5,9 +5,10 @@
 #include <doctest/doctest.h>
 
 #include "search/cost/features.hpp"
-#include "search/moves/make_move.hpp"
+#include "search/moves/plan.hpp"
 #include "search/suggest/suggest.hpp"
 #include "search/suggest/tile.hpp"
+#include "support/moves.hpp"
 #include "support/search_programs.hpp"
 
 using namespace lathe;
@@ -117,10 +118,11 @@ TEST_CASE("tile: an operand is read line by line, whichever of the reducing loop
   const Tensor w = Tensor::from(std::vector<float>(16 * 8 * 9, 1.0f), {16, 8, 3, 3});
   const Plan plan = inlined(test::in("x", {1, 20, 40, 8}).permute({0, 3, 1, 2}).conv2d(w));
   const size_t k = reduction_of(plan);
-  std::vector<std::string> reducing; // as the nest has them
+  std::vector<LoopHandle> reducing; // as the nest has them
   ast::visit(plan.kernels[k]->kernel.body, [&](const ast::Stmt& stmt, const std::vector<const ast::For*>&) {
     const auto* loop = std::get_if<ast::For>(&stmt.node);
-    if (loop && loop->var.name().find(".r") != std::string::npos) reducing.push_back(loop->var.name());
+    const LoopHandle handle = loop ? plan.kernels[k]->handles.loop(*loop) : LoopHandle();
+    if (handle && handle.part() == Part::Reducing) reducing.push_back(handle);
   });
   REQUIRE(reducing.size() == 3);
   const Counted c = propose(suggest_tile, plan, k, test::target(), false);
@@ -128,10 +130,13 @@ TEST_CASE("tile: an operand is read line by line, whichever of the reducing loop
   for (const Proposal& p : c.proposals)
     for (const Move& m : p.moves) {
       if (m.kind != MoveKind::Reorder) continue;
-      std::vector<std::string> order;
-      for (const std::string& name : m.names)
-        if (std::find(reducing.begin(), reducing.end(), name) != reducing.end()) order.push_back(name);
-      CHECK(order == std::vector<std::string>{reducing[1], reducing[2], reducing[0]});
+      std::vector<LoopHandle> order;
+      for (const Argument& argument : m.arguments)
+        if (const auto loop = std::get<LoopHandle>(argument);
+            std::find(reducing.begin(), reducing.end(), loop) != reducing.end())
+          order.push_back(loop);
+      const bool by_steps = order == std::vector<LoopHandle>{reducing[1], reducing[2], reducing[0]};
+      CHECK(by_steps);
     }
 }
 
@@ -160,7 +165,8 @@ TEST_CASE(
     size_t count = 0;
     for (const Proposal& p : propose(suggest, plan, plan.kernels.size() - 1, target, false).proposals)
       for (const Move& m : p.moves)
-        if (m.kind == MoveKind::PrefetchTile && m.names[1].find(".k") != std::string::npos) {
+        if (m.kind == MoveKind::PrefetchTile &&
+            std::get<BufferHandle>(m.arguments[1]).part() == Part::Constant) {
           const Applied applied = apply(plan, p.moves, target);
           CHECK_MESSAGE(applied.plan, applied.reason);
           ++count;
@@ -192,7 +198,7 @@ TEST_CASE("fused tile: a product goes under the loops inside a border, which get
   Plan plan = inlined(x.conv2d(w).relu().pad({{0, 0}, {0, 0}, {1, 2}, {3, 0}}).contiguous());
   REQUIRE(plan.kernels.size() == 3); // the sum, its epilogue, and the padded value
   const std::string epilogue = "t" + std::to_string(plan.kernels[1]->stages[0]);
-  const Applied joined = apply(plan, move_inline(epilogue), test::target());
+  const Applied joined = apply(plan, test::move("inline({})", epilogue), test::target());
   REQUIRE(joined.plan);
   plan = *joined.plan;
   const Counted c = propose(suggest_fused_tile, plan, 1, test::target());
@@ -202,16 +208,16 @@ TEST_CASE("fused tile: a product goes under the loops inside a border, which get
     if (Applied applied = apply(plan, p.moves, test::target()); applied.plan)
       CHECK(applied.plan->kernels.size() == 1);
   const auto reason = [&](const std::string& stage) {
-    return apply(plan, move_border(stage), test::target()).reason;
+    return apply(plan, test::move("border({})", stage), test::target()).reason;
   };
   const std::string sum = "t" + std::to_string(plan.kernels[0]->stages[0]);
   CHECK(reason(sum).find("no plain nest of " + sum + " is 0 outside of a box") != std::string::npos);
   const std::string padded = "t" + std::to_string(plan.kernels[1]->stages[0]);
-  const Applied once = apply(plan, move_border(padded), test::target());
+  const Applied once = apply(plan, test::move("border({})", padded), test::target());
   REQUIRE(once.plan);
   // A slab on three sides (nothing is left of the fourth), and the box.
   CHECK(once.plan->kernels[1]->kernel.body.size() == 4);
-  CHECK(apply(*once.plan, move_border(padded), test::target()).reason.find("no plain nest") !=
+  CHECK(apply(*once.plan, test::move("border({})", padded), test::target()).reason.find("no plain nest") !=
         std::string::npos);
 }
 
@@ -230,7 +236,7 @@ TEST_CASE("fuse: Winograd's products with what is transformed for them") {
   const Tensor x = test::in("x", {1, 64, 30, 30});
   const Plan start = initial_plan(test::lowered(x.conv2d(test::in("w", {64, 64, 3, 3}))));
   const std::string sum = start.program->stages[start.kernels[reduction_of(start)]->stages[0]].buffer->name;
-  const Applied applied = apply(start, move_winograd({sum}, 4), test::target());
+  const Applied applied = apply(start, test::move("winograd({}, {})", sum, 4), test::target());
   REQUIRE_MESSAGE(applied.plan, applied.reason);
   const Plan plan = inlined(*applied.plan);
   size_t found = 0;
@@ -257,7 +263,7 @@ TEST_CASE("tile: what the next tile reads is asked for by most tiles of rows, no
                [&](const ast::Stmt& stmt, const std::vector<const ast::For*>& loops) {
                  if (!std::holds_alternative<ast::Prefetch>(stmt.node)) return;
                  for (const ast::For* rows : loops)
-                   if (rows->var.name() == asks->names[3]) {
+                   if (rows->var.name() == to_string(asks->arguments[3])) {
                      tiles = rows->extent.hi();
                      for (int64_t m = 0; m < tiles; ++m)
                        if (!substitute(loops.back()->extent, {{rows->var, Expr(m)}}).is_const(0))
@@ -321,7 +327,9 @@ TEST_CASE("prefetch: inputs larger than the caches, rows and streams") {
   const auto proposals = [](const Tensor& y) {
     const Plan plan = inlined(y);
     const size_t k = reduction_of(plan);
-    Applied vectors = apply(plan, {move_split("t0.r1", 16), move_vectorise("t0.r1.i")}, test::target());
+    Applied vectors =
+        apply(plan, {test::move("split({}, {})", "t0.r1", 16), test::move("vectorise({})", "t0.r1.i")},
+              test::target());
     REQUIRE(vectors.plan);
     const Counted c = propose(suggest_prefetch, *vectors.plan, k, test::target());
     CHECK(c.legal == c.proposals.size());
@@ -359,7 +367,8 @@ TEST_CASE("opencl: work-groups, work-items and local memory where the target has
   bool local = false;
   for (const Proposal& p : c.proposals)
     for (const Move& m : p.moves)
-      local |= m.kind == MoveKind::Pack && m.names.back() == "local" && apply(plan, p.moves, target).plan;
+      local |= m.kind == MoveKind::Pack && m.arguments.back() == Argument(ast::Scope::Local) &&
+               apply(plan, p.moves, target).plan;
   CHECK(local);
 }
 
@@ -373,14 +382,15 @@ TEST_CASE("a tile's operands are as wide as their elements") {
     for (bool more = true; more;) {
       more = false;
       for (const lower::Stage& stage : plan.program->stages)
-        if (Applied next = apply(plan, move_inline(stage.buffer->name), test::target()); next.plan) {
+        if (Applied next = apply(plan, test::move("inline({})", stage.buffer->name), test::target());
+            next.plan) {
           plan = std::move(*next.plan);
           more = true;
         }
     }
-    const ast::Kernel& kernel = plan.kernels[reduction_of(plan)]->kernel;
+    const KernelPlan& kernel = *plan.kernels[reduction_of(plan)];
     Features features;
-    read_features(kernel, test::target(), features);
+    read_features(kernel.kernel, test::target(), features);
     const auto problems = read_tile_problems(features, *plan.program, kernel, test::target());
     REQUIRE(problems.size() == 1);
     REQUIRE(problems[0].operands.size() == 2);
@@ -391,16 +401,19 @@ TEST_CASE("a tile's operands are as wide as their elements") {
 TEST_CASE("hints ask for whole lines, whatever the dtype") {
   const auto step = [](int lanes, int64_t bytes) {
     TileProblem p;
-    p.stage = "t0";
+    p.result = BufferHandle::of_stage(0);
     p.lanes = lanes;
-    p.out = {{"t0.i0", "", 128, 128, 512}, {"t0.i1", "", 512, 512, 1}};
-    p.reduce = {{"t0.r2", "", 512, 512, 0}};
-    p.operands = {{"a", true, false, bytes, {512, 0}, {1}}, {"b", true, false, bytes, {0, 1}, {512}}};
+    const LoopHandle reducing = p.result.loop(Part::Reducing, 2);
+    p.out = {{axis_loop(0, 0), {}, 128, 128, 512}, {axis_loop(0, 1), {}, 512, 512, 1}};
+    p.reduce = {{reducing, {}, 512, 512, 0}};
+    p.operands = {{BufferHandle::of_input("a"), true, false, bytes, {512, 0}, {1}},
+                  {BufferHandle::of_input("b"), true, false, bytes, {0, 1}, {512}}};
     TileChoice c;
     c.vector = 1, c.rows = 0, c.vectors = 2, c.height = 8, c.hint_streams = 1;
     int64_t factor = 0;
     for (const Move& m : tile_moves(p, c).moves)
-      if (m.kind == MoveKind::Split && m.names[0] == "t0.r2") factor = m.numbers[0];
+      if (m.kind == MoveKind::Split && m.arguments[0] == Argument(reducing))
+        factor = std::get<int64_t>(m.arguments[1]);
     return factor;
   };
   // Sixteen tiles of rows share the lines that one step of the next tile reads: two, or one of f16.

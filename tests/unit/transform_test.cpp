@@ -7,7 +7,7 @@
 #include "ast/ast.hpp"
 #include "graph/node.hpp"
 #include "lathe/error.hpp"
-#include "search/moves/make_move.hpp"
+#include "search/moves/plan.hpp"
 #include "support/graph_eval.hpp"
 
 using namespace lathe;

@@ -15,7 +15,7 @@
 #include "lower/program.hpp"
 #include "search/beam/search.hpp"
 #include "search/machine/target.hpp"
-#include "search/moves/move.hpp"
+#include "search/moves/plan.hpp"
 #include "search/store/database.hpp"
 #include "support/devices.hpp"
 #include "support/files.hpp"

@@ -13,10 +13,10 @@
 #include "search/beam/shared_launches.hpp"
 #include "search/cost/features.hpp"
 #include "search/machine/target.hpp"
-#include "search/moves/make_move.hpp"
-#include "search/moves/move.hpp"
+#include "search/moves/plan.hpp"
 #include "search/suggest/suggest.hpp"
 #include "support/devices.hpp"
+#include "support/moves.hpp"
 #include "support/rounding.hpp"
 
 using namespace lathe;
@@ -124,7 +124,7 @@ TEST_CASE("values on odd sizes, one and several channels, two images, with and w
       CAPTURE(s.outputs);
       CAPTURE(tile);
       const auto applied =
-          search::apply(search::initial_plan(program), search::move_winograd({name}, tile), {});
+          search::apply(search::initial_plan(program), test::move("winograd({}, {})", name, tile), {});
       REQUIRE_MESSAGE(applied.plan, applied.reason);
       for (const std::string device : {"interp", "c", "cpu"}) {
         if (!has_device(device)) continue;
@@ -145,7 +145,7 @@ TEST_CASE("the stated errors over 64 channels") {
   CHECK(direct < 1.5e-6);
   const auto with = [&](int tile) {
     const auto applied = search::apply(search::initial_plan(program),
-                                       search::move_winograd({convolution_of(*program)}, tile), {});
+                                       test::move("winograd({}, {})", convolution_of(*program), tile), {});
     REQUIRE_MESSAGE(applied.plan, applied.reason);
     return error_of(run(pipeline::build(*applied.plan, on(device)), p, expected.size()), expected);
   };
@@ -161,13 +161,13 @@ TEST_CASE("weights that are tensors are transformed at compile time, others at e
     return count;
   };
   const auto known = lowered(p.result());
-  const auto rewritten =
-      search::apply(search::initial_plan(known), search::move_winograd({convolution_of(*known)}, 4), {});
+  const auto rewritten = search::apply(search::initial_plan(known),
+                                       test::move("winograd({}, {})", convolution_of(*known), 4), {});
   REQUIRE(rewritten.plan);
   CHECK(transforms(*rewritten.plan->program) == 2);
   const auto given = lowered(p.input().conv2d(Tensor::input("w", {8, 8, 3, 3}), {}, {.padding = {1}}));
-  const auto all =
-      search::apply(search::initial_plan(given), search::move_winograd({convolution_of(*given)}, 4), {});
+  const auto all = search::apply(search::initial_plan(given),
+                                 test::move("winograd({}, {})", convolution_of(*given), 4), {});
   REQUIRE(all.plan);
   CHECK(transforms(*all.plan->program) == 3);
 }
@@ -211,7 +211,7 @@ TEST_CASE("transforms under the tiles of their reader, and products by blocks of
       CAPTURE(s.height);
       CAPTURE(tile);
       auto rewritten = search::apply(search::initial_plan(program),
-                                     search::move_winograd({convolution_of(*program)}, tile), target);
+                                     test::move("winograd({}, {})", convolution_of(*program), tile), target);
       REQUIRE_MESSAGE(rewritten.plan, rewritten.reason);
       const std::vector<search::Plan> inlined = made_by(search::suggest_inline, *rewritten.plan, target);
       REQUIRE(!inlined.empty());
@@ -235,11 +235,11 @@ TEST_CASE("transforms under the tiles of their reader, and products by blocks of
 
 /// With the named stages' convolutions by tiles of 4 and what is cheap inlined: a kernel for each step.
 search::Plan by_steps(const std::shared_ptr<const lower::Program>& program, const search::Target& target) {
-  std::vector<std::string> convolutions;
+  search::Move move{search::MoveKind::Winograd, {}};
   for (const lower::Stage& stage : program->stages)
-    if (graph::read_convolution(stage.node)) convolutions.push_back(stage.buffer->name);
-  auto rewritten =
-      search::apply(search::initial_plan(program), search::move_winograd(convolutions, 4), target);
+    if (graph::read_convolution(stage.node)) move.arguments.push_back(search::StageHandle(stage.id));
+  move.arguments.push_back(int64_t{4});
+  auto rewritten = search::apply(search::initial_plan(program), move, target);
   REQUIRE_MESSAGE(rewritten.plan, rewritten.reason);
   const std::vector<search::Plan> inlined = made_by(search::suggest_inline, *rewritten.plan, target);
   REQUIRE(!inlined.empty());
@@ -312,21 +312,23 @@ TEST_CASE("the move comes first, replays, and says why it is not legal") {
   const search::Plan start = search::initial_plan(program);
   const std::string name = convolution_of(*program);
   const search::Target target;
-  const std::string odd = search::apply(start, search::move_winograd({name}, 3), target).reason;
+  const std::string odd = search::apply(start, test::move("winograd({}, {})", name, 3), target).reason;
   CHECK_MESSAGE(odd.find("tile") != std::string::npos, odd);
-  CHECK(search::apply(start, search::move_winograd({"t99"}, 4), target).reason.find("no stage") !=
+  CHECK(search::apply(start, test::move("winograd({}, {})", "t99", 4), target).reason.find("no stage") !=
         std::string::npos);
-  CHECK(search::apply(start, search::move_winograd({name + ".i0"}, 4), target).reason.find("no stage") !=
+  CHECK_THROWS_AS(test::move("winograd({}, {})", name + ".i0", 4), Error);
+  CHECK(search::apply(start, test::move("winograd({}, {})", "t98", 4), target).reason.find("no stage") !=
         std::string::npos);
   for (const lower::Stage& stage : program->stages)
     if (stage.buffer->name != name)
-      CHECK(search::apply(start, search::move_winograd({stage.buffer->name}, 4), target)
+      CHECK(search::apply(start, test::move("winograd({}, {})", stage.buffer->name, 4), target)
                 .reason.find("no 3 x 3 convolution") != std::string::npos);
   const auto late = search::apply(
-      start, {search::parse_move("split(" + name + ".i2, 4)"), search::move_winograd({name}, 4)}, target);
+      start, {search::parse_move("split(" + name + ".i2, 4)"), test::move("winograd({}, {})", name, 4)},
+      target);
   CHECK(late.reason.find("before all other moves") != std::string::npos);
 
-  const auto rewritten = search::apply(start, search::move_winograd({name}, 2), target);
+  const auto rewritten = search::apply(start, test::move("winograd({}, {})", name, 2), target);
   REQUIRE(rewritten.plan);
   const search::Plan again = search::replay(program, rewritten.plan->moves(), target);
   REQUIRE(again.kernels.size() == rewritten.plan->kernels.size());

@@ -2,7 +2,7 @@
 #pragma once
 #include "compile/front/inputs.hpp"
 #include "lathe/executable.hpp"
-#include "search/moves/move.hpp"
+#include "search/moves/plan.hpp"
 
 namespace lathe::pipeline {
 

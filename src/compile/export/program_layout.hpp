@@ -9,7 +9,7 @@
 #include "core/storage.hpp"
 #include "lathe/executable.hpp"
 #include "render/c_names.hpp"
-#include "search/moves/move.hpp"
+#include "search/moves/plan.hpp"
 
 namespace lathe::pipeline {
 

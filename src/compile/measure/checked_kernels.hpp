@@ -6,7 +6,7 @@
 #include <unordered_set>
 
 #include "search/beam/measurement.hpp"
-#include "search/moves/move.hpp"
+#include "search/moves/plan.hpp"
 
 namespace lathe::pipeline {
 

@@ -6,7 +6,7 @@
 #include "search/beam/search.hpp"
 #include "search/beam/watch.hpp"
 #include "search/machine/target.hpp"
-#include "search/moves/move.hpp"
+#include "search/moves/plan.hpp"
 
 namespace lathe::pipeline {
 

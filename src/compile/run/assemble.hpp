@@ -3,7 +3,7 @@
 #include "compile/front/moved.hpp"
 #include "compile/run/saved_objects.hpp"
 #include "lathe/executable.hpp"
-#include "search/moves/move.hpp"
+#include "search/moves/plan.hpp"
 
 namespace lathe::pipeline {
 

@@ -7,7 +7,7 @@
 
 #include "core/debug.hpp"
 #include "search/machine/profile.hpp"
-#include "search/moves/move.hpp"
+#include "search/moves/plan.hpp"
 
 namespace lathe::pipeline {
 namespace {

@@ -7,7 +7,7 @@
 #include "lathe/profile.hpp"
 #include "lower/program.hpp"
 #include "runtime/device.hpp"
-#include "search/moves/move.hpp"
+#include "search/moves/plan.hpp"
 
 namespace lathe::pipeline {
 

@@ -12,7 +12,7 @@
 #include "lathe/executable.hpp"
 #include "lower/program.hpp"
 #include "runtime/device.hpp"
-#include "search/moves/move.hpp"
+#include "search/moves/plan.hpp"
 
 namespace lathe {
 

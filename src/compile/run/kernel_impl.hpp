@@ -2,7 +2,7 @@
 #pragma once
 #include "lathe/executable.hpp"
 #include "runtime/device.hpp"
-#include "search/moves/move.hpp"
+#include "search/moves/plan.hpp"
 
 namespace lathe {
 

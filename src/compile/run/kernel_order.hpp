@@ -1,7 +1,7 @@
 // The order in which a program's kernels run, as far as it is free: as the plan has it, or so that little
 // memory is alive at a time.
 #pragma once
-#include "search/moves/move.hpp"
+#include "search/moves/plan.hpp"
 
 namespace lathe::pipeline {
 

@@ -12,7 +12,7 @@
 #include "lathe/error.hpp"
 #include "runtime/device.hpp"
 #include "runtime/object_cache.hpp"
-#include "search/moves/move.hpp"
+#include "search/moves/plan.hpp"
 
 namespace lathe::pipeline {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "compile/run/saved_objects.hpp"
 #include "runtime/device.hpp"
-#include "search/moves/move.hpp"
+#include "search/moves/plan.hpp"
 
 namespace lathe::pipeline {
 

@@ -16,7 +16,8 @@ uint64_t family_of(const std::vector<Move>& moves) {
         move.kind == MoveKind::Accumulate)
       continue;
     h = mix(h, static_cast<uint64_t>(move.kind));
-    for (const std::string& name : move.names) h = mix(h, hash_text(name));
+    for (const Argument& argument : move.arguments)
+      if (!std::holds_alternative<int64_t>(argument)) h = mix(h, hash_text(to_string(argument)));
   }
   return h;
 }

@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "search/moves/move.hpp"
+#include "search/moves/plan.hpp"
 
 namespace lathe::search {
 

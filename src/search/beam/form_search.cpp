@@ -13,7 +13,7 @@
 #include "search/beam/region_search.hpp"
 #include "search/beam/search.hpp"
 #include "search/cost/cost.hpp"
-#include "search/moves/make_move.hpp"
+#include "search/moves/plan.hpp"
 
 namespace lathe::search {
 namespace {
@@ -35,11 +35,11 @@ std::vector<Move> forms_of(const lower::Stage& stage, const AllowedForms& allowe
   const auto c = allowed.winograd > 0 ? graph::read_convolution(stage.node) : std::nullopt;
   if (c && c->channels >= kFewChannels && c->outputs >= kFewChannels)
     for (int tile = allowed.winograd; tile >= 2; tile -= 2)
-      forms.push_back(move_winograd({stage.buffer->name}, tile));
+      forms.push_back({MoveKind::Winograd, {StageHandle(stage.id), tile}});
   const auto p = allowed.strassen > 0 ? graph::read_product(stage.node) : std::nullopt;
   for (int levels = 1; p && levels <= allowed.strassen; ++levels)
     if (graph::can_halve(*p, levels) && std::min({p->rows, p->columns, p->terms}) >> levels >= kSmallBlock)
-      forms.push_back(move_strassen({stage.buffer->name}, levels));
+      forms.push_back({MoveKind::Strassen, {StageHandle(stage.id), levels}});
   return forms;
 }
 
@@ -153,7 +153,7 @@ std::optional<Move> form_of(const SearchResult& found) {
   const std::vector<Move> moves = found.plan.moves();
   if (moves.empty() || (moves[0].kind != MoveKind::Winograd && moves[0].kind != MoveKind::Strassen))
     return {};
-  return Move{moves[0].kind, {}, moves[0].numbers};
+  return Move{moves[0].kind, {moves[0].arguments.back()}};
 }
 
 } // namespace
@@ -200,9 +200,10 @@ SearchResult search_forms(const Plan& start, CostModel& model, const SearchOptio
       for (const int s : sums_with_forms(*plan.program, allowed)) {
         const lower::Stage& stage = stage_at(plan, s);
         const auto it = chosen.find(signature(isolated(stage.node)));
-        if (it != chosen.end() && it->second == form) move.names.push_back(stage.buffer->name);
+        if (it != chosen.end() && it->second == form)
+          move.arguments.insert(move.arguments.end() - 1, StageHandle(s));
       }
-      if (move.names.empty()) continue;
+      if (move == form) continue;
       if (Applied applied = apply(plan, move, model.target()); applied.plan) plan = std::move(*applied.plan);
     }
   }

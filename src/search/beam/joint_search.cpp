@@ -58,7 +58,7 @@ std::vector<Move> JointSearch::moves_of(const Plan& plan, const KernelPlan& kern
   std::vector<Move> moves;
   for (const Move& m : moves_since_start(plan))
     if (m.kind != MoveKind::Inline &&
-        std::binary_search(kernel.stages.begin(), kernel.stages.end(), stage_of_name(m.names[0])))
+        std::binary_search(kernel.stages.begin(), kernel.stages.end(), stage_of(m)))
       moves.push_back(m);
   return moves;
 }
@@ -66,7 +66,7 @@ std::vector<Move> JointSearch::moves_of(const Plan& plan, const KernelPlan& kern
 VariantKey JointSearch::key_of(const Plan& plan, const KernelPlan& kernel) const {
   uint64_t inlined = hash_text("inlined");
   for (const Move& m : moves_since_start(plan))
-    if (m.kind == MoveKind::Inline) inlined = mix(inlined, hash_text(m.names[0]));
+    if (m.kind == MoveKind::Inline) inlined = mix(inlined, static_cast<uint64_t>(stage_of(m)));
   return {inlined, kernel.stages};
 }
 
@@ -306,7 +306,7 @@ Plan JointSearch::schedule(const Partition& partition) {
     const KernelPlanRef& kernel = partition.plan.kernels[k];
     for (const Schedule& s : kernels_.schedules(partition.plan, k)) {
       const std::vector<Move> moves =
-          KernelSearch::renamed(s.moves, *kernels_.original(kernel->hash), *kernel);
+          moves_for_equal(*out.program, s.moves, *kernels_.original(kernel->hash), *kernel);
       Applied applied = apply(out, moves, model_.target());
       if (!applied.plan) continue;
       out = std::move(*applied.plan);
@@ -326,7 +326,7 @@ void JointSearch::remember(const Plan& plan, size_t k) {
       continue;
     Variant v{s.kernel, before, s.seconds};
     const KernelPlan& original = *kernels_.original(kernel->hash);
-    std::vector<Move> moves = KernelSearch::renamed(s.moves, original, *kernel);
+    std::vector<Move> moves = moves_for_equal(*plan.program, s.moves, original, *kernel);
     if (original.stages != kernel->stages) {
       // What is proposed for it later is to name this kernel's loops, not those of its equal.
       const Applied applied = apply(plan, moves, model_.target());

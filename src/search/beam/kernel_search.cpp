@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include <fmt/format.h>
+#include <tuple>
 #include <unordered_set>
 
 #include "search/cost/features.hpp"
@@ -108,7 +108,7 @@ const std::vector<Schedule>& KernelSearch::schedules(const Plan& plan, size_t k)
   std::unordered_set<uint64_t> seen{kernel->hash};
   std::vector<Schedule> frontier = all;
   // Where axes can be joined, everything else is better done to the longer loops.
-  if (std::vector<Move> joins; joins_ && !(joins = joins_of(*plan.program, *kernel)).empty()) {
+  if (std::vector<Move> joins; joins_ && !(joins = moves_of(joins_of(*plan.program, *kernel))).empty()) {
     Applied joined = apply(small, joins, model_.target());
     const KernelPlanRef& made = joined.plan->kernels[0];
     all.push_back({made, std::move(joins), model_.seconds(made)});
@@ -152,23 +152,23 @@ std::vector<Schedule> KernelSearch::neighbours(const Plan& plan, size_t k, const
   return expand(alone(plan, k), from);
 }
 
-std::vector<Move> KernelSearch::renamed(const std::vector<Move>& moves, const KernelPlan& from,
-                                        const KernelPlan& to) {
+std::vector<Move> moves_for_equal(const lower::Program& program, const std::vector<Move>& moves,
+                                  const KernelPlan& from, const KernelPlan& to) {
   if (from.stages == to.stages) return moves;
-  std::vector<Move> out = moves;
-  const auto other = [&](const std::string& name) -> std::string {
-    for (size_t i = 0; i < from.kernel.params.size() && i < to.kernel.params.size(); ++i)
-      if (from.kernel.params[i].buffer->name == name) return to.kernel.params[i].buffer->name;
-    const int stage = stage_of_name(name);
-    for (size_t i = 0; i < from.stages.size() && i < to.stages.size(); ++i)
-      if (from.stages[i] == stage) {
-        const size_t dot = name.find('.');
-        return fmt::format("t{}{}", to.stages[i], dot == std::string::npos ? "" : name.substr(dot));
-      }
-    return name;
-  };
-  for (Move& m : out)
-    for (std::string& name : m.names) name = other(name);
+  std::vector<std::pair<BufferHandle, BufferHandle>> names; // stages and inputs: of `from`, of `to`
+  const auto& [params, others] = std::tie(from.kernel.params, to.kernel.params);
+  for (size_t i = 0; i < params.size() && i < others.size(); ++i)
+    names.emplace_back(handle_of(program, from.handles, *params[i].buffer),
+                       handle_of(program, to.handles, *others[i].buffer));
+  for (size_t i = 0; i < from.stages.size() && i < to.stages.size(); ++i)
+    names.emplace_back(BufferHandle::of_stage(from.stages[i]), BufferHandle::of_stage(to.stages[i]));
+  std::vector<Move> out;
+  for (const Move& move : moves)
+    out.push_back(in_terms_of(move, [&](BufferHandle old) {
+      for (const auto& [here, there] : names)
+        if (here == old) return there;
+      return old;
+    }));
   return out;
 }
 

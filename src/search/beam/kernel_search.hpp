@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "search/cost/cost.hpp"
-#include "search/moves/move.hpp"
+#include "search/moves/plan.hpp"
 #include "search/suggest/suggest.hpp"
 
 namespace lathe::search {
@@ -18,6 +18,10 @@ struct Schedule {
   double seconds = 0;      // by the model
 };
 
+/// Moves that were found for the kernel `from`, as moves on `to`, which is of equal structure.
+std::vector<Move> moves_for_equal(const lower::Program& program, const std::vector<Move>& moves,
+                                  const KernelPlan& from, const KernelPlan& to);
+
 class KernelSearch {
 public:
   KernelSearch(CostModel& model, int beam, int rounds, bool thorough, bool joins)
@@ -26,9 +30,6 @@ public:
   /// Schedules of plan.kernels[k], best first, never empty: the kernel as it is counts as one.
   const std::vector<Schedule>& schedules(const Plan& plan, size_t k);
   double best_seconds(const Plan& plan, size_t k) { return schedules(plan, k).front().seconds; }
-  /// The moves of `schedule`, found for a kernel of equal structure, in terms of `kernel`'s own names.
-  static std::vector<Move> renamed(const std::vector<Move>& moves, const KernelPlan& from,
-                                   const KernelPlan& to);
   /// What one more move gives: the kernels made by every legal proposal.
   std::vector<Schedule> neighbours(const Plan& plan, size_t k, const Schedule& from);
   int64_t proposed() const { return proposed_; }

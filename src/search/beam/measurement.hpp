@@ -5,7 +5,7 @@
 #include <string>
 
 #include "search/machine/target.hpp"
-#include "search/moves/move.hpp"
+#include "search/moves/plan.hpp"
 
 namespace lathe::search {
 

@@ -9,7 +9,7 @@
 #include "search/beam/isolated.hpp"
 #include "search/beam/search.hpp"
 #include "search/cost/cost.hpp"
-#include "search/moves/make_move.hpp"
+#include "search/moves/plan.hpp"
 
 namespace lathe::search {
 namespace {
@@ -22,7 +22,7 @@ constexpr int kPasses = 2;
 
 /// Values that are stored in one order, with the axis of their seeds innermost or as they are.
 struct Family {
-  std::string seed;
+  StageHandle seed;
   bool innermost = false;
 };
 
@@ -49,10 +49,11 @@ public:
       seconds_with(false);
     improve(now);
     if (now > kWorthwhile * as_it_is) return {};
-    std::vector<std::string> stages;
+    Move move{MoveKind::Innermost, {}};
     for (const Family& family : families_)
-      if (family.innermost) stages.push_back(family.seed);
-    return move_innermost(std::move(stages), axis_);
+      if (family.innermost) move.arguments.push_back(family.seed);
+    move.arguments.push_back(int64_t{axis_});
+    return move;
   }
 
 private:
@@ -62,12 +63,12 @@ private:
     std::vector<NodeRef> outputs;
     for (const lower::OutputBuffer& output : plan_.program->outputs) outputs.push_back(output.node);
     const graph::Families families(outputs);
-    std::unordered_map<const graph::Node*, std::string> names;
+    std::unordered_map<const graph::Node*, StageHandle> stages;
     for (const lower::Stage& stage : plan_.program->stages)
-      names.emplace(stage.node.get(), stage.buffer->name);
+      stages.emplace(stage.node.get(), StageHandle(stage.id));
     for (const lower::Stage& stage : plan_.program->stages) {
       const auto summed = graph::summed_axis(stage.node);
-      if (!summed || summed->terms < kFewTerms || !names.contains(summed->value.get())) continue;
+      if (!summed || summed->terms < kFewTerms || !stages.contains(summed->value.get())) continue;
       if (graph::is_innermost(summed->value, summed->axis)) continue;
       if (axis_ < 0) axis_ = summed->axis;
       if (summed->axis != axis_) continue;
@@ -76,7 +77,7 @@ private:
       if (family.empty()) continue; // its order is the user's
       for (const auto& [node, order] : family)
         member_of_.emplace(node, Member{static_cast<int>(families_.size()), order});
-      families_.push_back({names.at(summed->value.get())});
+      families_.push_back({stages.at(summed->value.get())});
     }
   }
 

@@ -5,7 +5,7 @@
 
 #include "search/beam/search.hpp"
 #include "search/cost/cost.hpp"
-#include "search/moves/move.hpp"
+#include "search/moves/plan.hpp"
 
 namespace lathe::search {
 

@@ -10,7 +10,9 @@ namespace lathe::search {
 KernelPlanRef reference_kernel(const lower::Program& program, const KernelPlan& scheduled,
                                const Target& target) {
   const KernelPlanRef plain = unscheduled(program, scheduled);
+  // The suggester looks at a plan: one of this kernel alone, which does not outlive the program.
   Plan plan;
+  plan.program = std::shared_ptr<const lower::Program>(std::shared_ptr<const void>(), &program);
   plan.kernels.push_back(plain);
   Features features;
   read_features(plain->kernel, target, features);
@@ -19,7 +21,7 @@ KernelPlanRef reference_kernel(const lower::Program& program, const KernelPlan& 
   for (const Proposal& p : suggest_reorder({plan, *plain, features, target, machine, false})) {
     if (p.moves.size() != 1) continue;
     Draft next = draft;
-    if (reorder(next, p.moves[0]).empty()) draft = std::move(next);
+    if (apply(next, p.moves[0], target).empty()) draft = std::move(next);
   }
   return finish(std::move(draft), [&](int stage) {
     const auto& params = plain->kernel.params;

@@ -90,7 +90,13 @@ std::vector<double> cut_costs(const lower::Program& program, const std::vector<i
 /// A region as a program of its own, and what its buffers are called in the whole.
 struct Extracted {
   std::shared_ptr<const lower::Program> program;
-  std::unordered_map<std::string, std::string> names;
+  std::vector<std::pair<BufferHandle, BufferHandle>>
+      names; // of a stage or an input: in the region, in the whole
+  BufferHandle in_whole(BufferHandle part) const {
+    for (const auto& [here, there] : names)
+      if (here == part) return there;
+    return part;
+  }
 };
 
 class Extractor {
@@ -99,7 +105,7 @@ public:
     for (const lower::Stage& stage : whole.stages) stage_of_[stage.node.get()] = stage.id;
     std::vector<NodeRef> inputs;
     for (const lower::InputBuffer& input : whole.inputs) {
-      input_of_[input.node.get()] = input.buffer->name;
+      input_of_[input.node.get()] = BufferHandle::of_input(input.buffer->name);
       inputs.push_back(input.node);
     }
     prefix_ = unused_prefix("flow", inputs);
@@ -107,7 +113,7 @@ public:
 
   std::optional<Extracted> extract(const std::vector<int>& region) {
     made_.clear();
-    std::unordered_map<const graph::Node*, std::string> fed; // inputs that stand for stages of other regions
+    std::unordered_map<const graph::Node*, BufferHandle> fed; // inputs that stand for stages of other regions
     std::vector<bool> inside(whole_.stages.size());
     for (const int s : region) inside[static_cast<size_t>(s)] = true;
     std::vector<lower::NamedOutput> outputs;
@@ -127,13 +133,14 @@ public:
       const lower::Stage& stage = whole_.stages[static_cast<size_t>(s)];
       const auto found = made_as.find(made_.at(stage.node.get()).get());
       if (found == made_as.end()) return {};
-      out.names[out.program->stages[static_cast<size_t>(found->second)].buffer->name] = stage.buffer->name;
+      out.names.emplace_back(BufferHandle::of_stage(found->second), BufferHandle::of_stage(stage.id));
     }
     for (const lower::InputBuffer& input : out.program->inputs) {
       const auto stage = fed.find(input.node.get());
       const auto same = input_of_.find(input.node.get());
       if (stage == fed.end() && same == input_of_.end()) return {};
-      out.names[input.buffer->name] = stage != fed.end() ? stage->second : same->second;
+      out.names.emplace_back(BufferHandle::of_input(input.buffer->name),
+                             stage != fed.end() ? stage->second : same->second);
     }
     return out;
   }
@@ -141,7 +148,7 @@ public:
 private:
   /// Makes the node over again, with named inputs where it reads stages of other regions.
   void rebuild(const NodeRef& root, const std::vector<bool>& inside,
-               std::unordered_map<const graph::Node*, std::string>& fed) {
+               std::unordered_map<const graph::Node*, BufferHandle>& fed) {
     std::vector<std::pair<NodeRef, bool>> stack{{root, false}};
     while (!stack.empty()) {
       const auto [node, sources_made] = stack.back();
@@ -151,7 +158,7 @@ private:
       if (stage != stage_of_.end() && !inside[static_cast<size_t>(stage->second)]) {
         const NodeRef input =
             graph::input(fmt::format("{}{}", prefix_, fed.size()), node->dtype, node->shape);
-        fed[input.get()] = whole_.stages[static_cast<size_t>(stage->second)].buffer->name;
+        fed[input.get()] = BufferHandle::of_stage(stage->second);
         made_[node.get()] = input;
         continue;
       }
@@ -169,20 +176,9 @@ private:
   const lower::Program& whole_;
   std::string prefix_; // of the names of what flows in
   std::unordered_map<const graph::Node*, int> stage_of_;
-  std::unordered_map<const graph::Node*, std::string> input_of_;
+  std::unordered_map<const graph::Node*, BufferHandle> input_of_;
   std::unordered_map<const graph::Node*, NodeRef> made_;
 };
-
-std::vector<Move> renamed(std::vector<Move> moves,
-                          const std::unordered_map<std::string, std::string>& names) {
-  for (Move& move : moves)
-    for (std::string& name : move.names) {
-      const size_t dot = std::min(name.find('.'), name.size());
-      const auto found = names.find(name.substr(0, dot));
-      if (found != names.end()) name = found->second + name.substr(dot);
-    }
-  return moves;
-}
 
 } // namespace
 
@@ -230,7 +226,8 @@ std::optional<SearchResult> search_regions(const Plan& start, CostModel& model,
       for (const auto& [why, count] : searched.rejections) result.rejections[why] += count;
       found = known.emplace(hash, searched.plan.moves()).first;
     }
-    for (Move& move : renamed(found->second, extracted->names)) moves.push_back(std::move(move));
+    for (const Move& move : found->second)
+      moves.push_back(in_terms_of(move, [&](BufferHandle part) { return extracted->in_whole(part); }));
   }
   Applied applied = apply(start, moves, model.target());
   if (!applied.plan) return {};

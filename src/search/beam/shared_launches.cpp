@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "search/moves/make_move.hpp"
+#include "search/moves/plan.hpp"
 
 namespace lathe::search {
 namespace {
@@ -23,7 +23,7 @@ public:
       for (const int read : kernel->reads) {
         const lower::Stage& stage = stages_[static_cast<size_t>(read)];
         if (!stage.is_output && readers_[static_cast<size_t>(read)] == 1 && is_of_one(read, *kernel))
-          moves.push_back(move_fuse_at(stage.buffer->name, "root", "packed"));
+          moves.push_back({MoveKind::FuseAt, {StageHandle(read), Place(), ast::Scope::Packed}});
       }
     return moves;
   }

@@ -1,7 +1,7 @@
 // Kernels that are one computation to whoever wrote the program, as one kernel of several nests.
 #pragma once
 #include "search/machine/target.hpp"
-#include "search/moves/move.hpp"
+#include "search/moves/plan.hpp"
 
 namespace lathe::search {
 

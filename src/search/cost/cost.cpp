@@ -11,7 +11,7 @@
 #include "search/cost/traffic.hpp"
 #include "search/machine/machine_limits.hpp"
 #include "search/machine/profile.hpp"
-#include "search/moves/move.hpp"
+#include "search/moves/plan.hpp"
 
 namespace lathe::search {
 namespace {

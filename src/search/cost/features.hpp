@@ -12,7 +12,7 @@
 #include "ast/ast.hpp"
 #include "search/machine/profile.hpp"
 #include "search/machine/target.hpp"
-#include "search/moves/move.hpp"
+#include "search/moves/plan.hpp"
 
 namespace lathe::search {
 

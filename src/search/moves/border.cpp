@@ -50,8 +50,8 @@ ValueRef inside_value(const ValueRef& value, const Substitution& vars) {
 }
 
 /// The loops of `border` over given ranges, renamed, around a store of `value` at the same places.
-Stmt nest_over(const Border& border, const std::vector<std::pair<int64_t, int64_t>>& ranges, int first_id,
-               const std::function<std::string(const std::string&)>& name, bool inside) {
+Stmt nest_over(const Border& border, const std::vector<std::pair<int64_t, int64_t>>& ranges,
+               const std::function<Expr(const For& loop, Expr extent)>& make_loop, bool inside) {
   Substitution vars;
   std::vector<For> loops;
   for (size_t d = 0; d < border.sides.size(); ++d) {
@@ -61,7 +61,7 @@ Stmt nest_over(const Border& border, const std::vector<std::pair<int64_t, int64_
       vars.emplace_back(old, Expr(begin));
       continue;
     }
-    const Expr var = loop_var(first_id++, name(old.name()), Expr(end - begin));
+    const Expr var = make_loop(*border.sides[d].loop, Expr(end - begin));
     vars.emplace_back(old, var + begin);
     loops.push_back({var, Expr(end - begin), LoopKind::Serial, 0, {}});
   }
@@ -104,24 +104,23 @@ std::optional<Border> read_border(const Stmt& nest) {
   return border;
 }
 
-Verdict border(Draft& draft, const Move& move) {
-  const std::string& name = move.names[0];
-  const int stage = stage_of_name(name);
+Verdict border(Draft& draft, StageHandle stage) {
+  const int stored = draft.id_of(stage.buffer());
   for (size_t i = 0; i < draft.body.size(); ++i) {
     const std::optional<Border> found = read_border(draft.body[i]);
-    if (!found || found->store->buffer->name != name) continue;
+    if (!found || found->store->buffer->id != stored) continue;
     Block made;
     int count = 0;
     // A slab before and one behind the box along each axis, of what is inside along the axes before.
     std::vector<std::pair<int64_t, int64_t>> ranges;
     for (const Border::Side& side : found->sides) ranges.emplace_back(0, side.loop->extent.value());
-    int id = fresh_loop_id(draft.body, stage);
+    LoopMaker loops(draft, stage.index);
     const auto add = [&](bool inside) {
-      const auto named = [&](const std::string& loop) {
-        return inside ? loop : fmt::format("{}.b{}.{}", name, count, loop.substr(loop.find('.') + 1));
+      const auto make_loop = [&](const For& loop, Expr extent) {
+        const LoopHandle whole = draft.handles.loop(loop);
+        return loops.make(inside ? whole : whole.in_border(count), extent);
       };
-      made.push_back(nest_over(*found, ranges, id, named, inside));
-      id += static_cast<int>(ranges.size());
+      made.push_back(nest_over(*found, ranges, make_loop, inside));
       ++count;
     };
     for (size_t d = 0; d < ranges.size(); ++d) {
@@ -143,7 +142,7 @@ Verdict border(Draft& draft, const Move& move) {
                       std::make_move_iterator(made.end()));
     return check_structure(draft.body);
   }
-  return fmt::format("no plain nest of {} is 0 outside of a box", name);
+  return fmt::format("no plain nest of {} is 0 outside of a box", stage.buffer().name());
 }
 
 } // namespace lathe::search

@@ -12,12 +12,12 @@ using namespace ast;
 namespace {
 
 /// Where a buffer begins under a loop, in the scopes of others but under no further loop.
-Site find_alloc(Block& block, const std::string& name) {
+Site find_alloc(Block& block, int buffer) {
   for (size_t i = 0; i < block.size(); ++i) {
     auto* alloc = std::get_if<Alloc>(&block[i].node);
     if (!alloc) continue;
-    if (alloc->buffer->name == name) return {&block, i};
-    if (const Site inner = find_alloc(alloc->body, name); inner.block) return inner;
+    if (alloc->buffer->id == buffer) return {&block, i};
+    if (const Site inner = find_alloc(alloc->body, buffer); inner.block) return inner;
   }
   return {};
 }
@@ -79,13 +79,13 @@ Verdict keep_own_part(Stmt& stmt, const For& loop) {
 
 } // namespace
 
-Verdict carry(Draft& draft, const Move& move) {
-  const std::string &name = move.names[0], &loop_name = move.names[1];
-  const LoopSite site = find_loop(draft.body, loop_name);
+Verdict carry(Draft& draft, StageHandle stage, LoopHandle handle) {
+  const std::string &name = stage.buffer().name(), &loop_name = handle.name();
+  const LoopSite site = find_loop(draft, handle);
   if (!site) return fmt::format("there is no loop {}", loop_name);
   For& loop = site.loop();
   if (loop.kind != LoopKind::Serial) return fmt::format("{} is not serial", loop_name);
-  const Site place = find_alloc(loop.body, name);
+  const Site place = find_alloc(loop.body, draft.id_of(stage.buffer()));
   if (!place.block) return fmt::format("{} does not compute {} for itself", loop_name, name);
   Alloc& alloc = std::get<Alloc>((*place.block)[place.position].node);
   const BufferRef buffer = alloc.buffer;

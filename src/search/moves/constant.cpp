@@ -5,6 +5,7 @@
 
 #include "ast/buffer.hpp"
 #include "search/moves/draft.hpp"
+#include "search/moves/ids.hpp"
 
 namespace lathe::search {
 
@@ -15,23 +16,18 @@ namespace {
 constexpr int64_t kMostBytes = int64_t{1} << 30;
 constexpr int64_t kMostGrowth = 4; // a copy that holds every element so often is no layout any more
 
-// The program's own buffers have small ids, scratch lies above them, and constants' copies above that.
-constexpr int kCopyBase = 1 << 28;
-constexpr int kCopiesPerStage = 64;
-
 } // namespace
 
-const lower::InputBuffer* find_constant(const lower::Program& program, std::string_view name) {
+const lower::InputBuffer* find_constant(const lower::Program& program, BufferHandle name) {
   for (const lower::InputBuffer& input : program.inputs)
-    if (input.is_constant && input.buffer->name == name) return &input;
+    if (input.is_constant && input.buffer->name == name.name()) return &input;
   return nullptr;
 }
 
-Verdict prepack(Draft& draft, const Move& move) {
-  const std::string &stage_name = move.names[0], &operand = move.names[1];
-  const int stage = stage_of_name(stage_name);
-  if (stage < 0) return fmt::format("{} is no stage", stage_name);
-  const lower::InputBuffer* input = find_constant(*draft.program, operand);
+Verdict prepack(Draft& draft, StageHandle handle, BufferHandle constant) {
+  const std::string &stage_name = handle.buffer().name(), &operand = constant.name();
+  const int stage = handle.index;
+  const lower::InputBuffer* input = find_constant(*draft.program, constant);
   if (!input) return fmt::format("{} is no constant", operand);
 
   // The one load of the constant for the stage, and the loops around it.
@@ -39,7 +35,7 @@ Verdict prepack(Draft& draft, const Move& move) {
   std::vector<For*> around;
   Verdict verdict;
   for_each_store(draft.body, [&](Store& store, const std::vector<For*>& loops) {
-    if (stage_of_name(store.buffer->name) != stage) return;
+    if (draft.stage_of(*store.buffer) != stage) return;
     ast::visit(store.value, [&](const ValueRef& value) {
       const auto* attr = std::get_if<LoadAttr>(&value->attr);
       if (!attr || attr->buffer->id != input->buffer->id) return;
@@ -77,14 +73,15 @@ Verdict prepack(Draft& draft, const Move& move) {
     if (v.id() < 0) return fmt::format("what is read of {} depends on {}", operand, v.name());
 
   Buffer buffer;
-  const int first = kCopyBase + stage * kCopiesPerStage;
+  const int first = ids::first_copy(stage);
   buffer.id = first;
   for (const Kernel& c : draft.constants)
-    if (const int id = c.params[1].buffer->id; id >= first && id < first + kCopiesPerStage)
+    if (const int id = c.params[1].buffer->id; id >= first && id < first + ids::kCopiesPerStage)
       buffer.id = std::max(buffer.id, id + 1);
-  if (buffer.id == first + kCopiesPerStage)
+  if (buffer.id == first + ids::kCopiesPerStage)
     return fmt::format("{} has too many copies of constants", stage_name);
-  buffer.name = fmt::format("{}.k{}", stage_name, buffer.id - first);
+  const BufferHandle copy_name = handle.buffer().copy(Part::Constant, buffer.id - first);
+  buffer.name = copy_name.name();
   buffer.dtype = source.buffer->dtype;
   const int64_t original = num_elements(source.buffer->shape).hi();
   const int64_t most = std::min(kMostGrowth * original, kMostBytes / size_of(buffer.dtype));
@@ -96,6 +93,7 @@ Verdict prepack(Draft& draft, const Move& move) {
     buffer.shape.push_back(extent);
   }
   const auto copy = make_buffer(std::move(buffer));
+  draft.handles.add(copy->id, copy_name);
 
   Kernel fill;
   fill.name = fmt::format("{}_of_t{}", operand, stage);
@@ -120,8 +118,7 @@ Verdict prepack(Draft& draft, const Move& move) {
   const ValueRef from_copy = load(copy, index);
   Rewriter rewriter;
   rewriter.on_value = [&](const ValueRef& value) { return value == packed ? from_copy : value; };
-  rewrite_values(draft.body, rewriter,
-                 [&](const Store& s) { return stage_of_name(s.buffer->name) == stage; });
+  rewrite_values(draft.body, rewriter, [&](const Store& s) { return draft.stage_of(*s.buffer) == stage; });
   return {};
 }
 

@@ -8,6 +8,7 @@
 #include "ast/values.hpp"
 #include "core/hash.hpp"
 #include "lathe/error.hpp"
+#include "search/moves/ids.hpp"
 
 namespace lathe::search {
 
@@ -15,21 +16,18 @@ using namespace ast;
 
 namespace {
 
-// Ids of loops and buffers belong to stages, so that kernels can be merged without renumbering.
-constexpr int kIdsPerStage = 1024;
-
-void find_in(Block& block, std::string_view name, std::vector<For*>& stack, LoopSite& out) {
+void find_in(Block& block, int id, std::vector<For*>& stack, LoopSite& out) {
   for (size_t i = 0; i < block.size() && !out; ++i) {
     if (auto* loop = std::get_if<For>(&block[i].node)) {
-      if (loop->var.name() == name) {
+      if (loop->var.id() == id) {
         out = {&block, i, stack};
         return;
       }
       stack.push_back(loop);
-      find_in(loop->body, name, stack, out);
+      find_in(loop->body, id, stack, out);
       stack.pop_back();
     } else if (auto* alloc = std::get_if<Alloc>(&block[i].node)) {
-      find_in(alloc->body, name, stack, out);
+      find_in(alloc->body, id, stack, out);
     }
   }
 }
@@ -85,14 +83,23 @@ std::string kernel_name(const std::vector<int>& written) {
 } // namespace
 
 Draft draft_of_stage(const lower::Program& program, int stage) {
-  Draft draft{&program, {stage}, {}, {}, program.stages[stage].nests, {}};
+  const lower::Stage& info = program.stages[stage];
+  Draft draft{&program, {stage}, {}, {}, info.nests, {}, {}};
   // The loops' ids are the program's; give them this stage's own.
-  int next = stage * kIdsPerStage;
+  int next = ids::first_loop(stage);
+  const auto name_of = [&](int id) {
+    const auto known = std::find_if(info.loops.begin(), info.loops.end(),
+                                    [&](const lower::StageLoop& l) { return l.id == id; });
+    if (known == info.loops.end()) throw InternalError("a loop of no axis in " + info.buffer->name);
+    constexpr Part kParts[] = {Part::Axis, Part::Reducing, Part::Setting}; // by role
+    return BufferHandle::of_stage(stage).loop(kParts[static_cast<size_t>(known->role)], known->axis);
+  };
   std::function<void(Block&, Substitution)> renumber = [&](Block& block, Substitution vars) {
     for (Stmt& stmt : block) {
       if (auto* loop = std::get_if<For>(&stmt.node)) {
         const Expr old = loop->var;
         loop->extent = substitute(loop->extent, vars);
+        draft.handles.add(next, name_of(old.id()));
         loop->var = loop_var(next++, old.name(), loop->extent);
         Substitution inner = vars;
         inner.emplace_back(old, loop->var);
@@ -109,7 +116,8 @@ Draft draft_of_stage(const lower::Program& program, int stage) {
 }
 
 Draft draft_of(const lower::Program& program, const KernelPlan& plan) {
-  Draft draft{&program, plan.stages, plan.inlined, plan.moves, plan.kernel.body, plan.constants};
+  Draft draft{&program,         plan.stages,    plan.inlined, plan.moves,
+              plan.kernel.body, plan.constants, plan.handles};
   // The Allocs of stage buffers around the whole body are finish()'s.
   while (draft.body.size() == 1) {
     auto* alloc = std::get_if<Alloc>(&draft.body[0].node);
@@ -174,7 +182,7 @@ KernelPlanRef finish(Draft draft, const std::function<bool(int stage)>& is_resul
                                       [&, id = id](const auto& i) { return i.buffer->id == id; });
     if (is_input) continue;
     kernel.params.push_back({buffer, false});
-    const int stage = stage_of_name(buffer->name);
+    const int stage = stage_of(program, *buffer);
     if (stage < 0) throw InternalError("a kernel loads a buffer of no stage: " + buffer->name);
     plan->reads.push_back(stage);
   }
@@ -213,6 +221,7 @@ KernelPlanRef finish(Draft draft, const std::function<bool(int stage)>& is_resul
   plan->stages = std::move(draft.stages);
   plan->inlined = std::move(draft.inlined);
   plan->moves = std::move(draft.moves);
+  plan->handles = std::move(draft.handles);
   plan->hash = structural_hash(kernel);
   for (const Param& param : kernel.params) plan->is_constant.push_back(copies.contains(param.buffer->id));
   for (size_t k = 0; k < program.inputs.size(); ++k)
@@ -239,10 +248,10 @@ Nest perfect_nest(Stmt& stmt) {
   return nest;
 }
 
-LoopSite find_loop(Block& body, std::string_view name) {
+LoopSite find_loop(Draft& draft, LoopHandle loop) {
   LoopSite site;
   std::vector<For*> stack;
-  find_in(body, name, stack, site);
+  if (const int id = draft.handles.id_of(loop); id >= 0) find_in(draft.body, id, stack, site);
   return site;
 }
 
@@ -336,37 +345,45 @@ void put_before_body(For& loop, Alloc alloc) {
   loop.body.push_back(Stmt{std::move(alloc)});
 }
 
-int fresh_loop_id(const Block& body, int stage) {
-  int next = stage * kIdsPerStage;
-  statements_in(body, [&](const Stmt& stmt) {
+LoopMaker::LoopMaker(Draft& draft, int stage) : draft_(draft), next_(ids::first_loop(stage)) {
+  statements_in(draft.body, [&](const Stmt& stmt) {
     if (auto* loop = std::get_if<For>(&stmt.node))
-      if (loop->var.id() / kIdsPerStage == stage) next = std::max(next, loop->var.id() + 1);
+      if (ids::is_loop_of(loop->var.id(), stage)) next_ = std::max(next_, loop->var.id() + 1);
   });
-  return next;
+}
+
+Expr LoopMaker::make(LoopHandle name, Expr extent) {
+  draft_.handles.add(next_, name);
+  return loop_var(next_++, name.name(), extent);
+}
+
+Expr LoopMaker::make_condition(BufferHandle owner, Expr condition) {
+  return make(owner.loop(Part::Clearing, next_ % ids::kLoopsPerStage), condition);
+}
+
+std::vector<For> LoopMaker::make_like(const std::vector<const For*>& loops, BufferHandle owner, Part part,
+                                      Substitution& vars) {
+  std::vector<For> heads;
+  for (const For* f : loops) {
+    const Expr extent = substitute(f->extent, vars);
+    const Expr var = make(owner.loop(part, static_cast<int>(heads.size())), extent);
+    vars.emplace_back(f->var, var);
+    heads.push_back({var, extent, LoopKind::Serial, 0, {}});
+  }
+  return heads;
 }
 
 int fresh_buffer_id(const Block& body, int stage) {
-  // The program's own buffers have small ids: those of scratch lie above them.
-  constexpr int kScratchBase = 1 << 24;
-  int next = kScratchBase + stage * 64;
+  int next = ids::first_scratch(stage);
   statements_in(body, [&](const Stmt& stmt) {
     if (auto* alloc = std::get_if<Alloc>(&stmt.node))
-      if (alloc->buffer->id >= next && alloc->buffer->id < kScratchBase + (stage + 1) * 64)
+      if (alloc->buffer->id >= next && alloc->buffer->id < ids::first_scratch(stage + 1))
         next = alloc->buffer->id + 1;
   });
   return next;
 }
 
-int stage_of_name(std::string_view name) {
-  if (name.size() < 2 || name[0] != 't') return -1;
-  int stage = 0;
-  size_t i = 1;
-  for (; i < name.size() && name[i] >= '0' && name[i] <= '9'; ++i) {
-    if (stage > 100'000'000) return -1;
-    stage = stage * 10 + (name[i] - '0');
-  }
-  return i > 1 && (i == name.size() || name[i] == '.') ? stage : -1;
-}
+int scratch_number(int buffer) { return (buffer - ids::kScratchBase) % ids::kScratchPerStage; }
 
 namespace {
 

@@ -9,12 +9,10 @@
 #include <vector>
 
 #include "search/machine/target.hpp"
-#include "search/moves/move.hpp"
+#include "search/moves/plan.hpp"
+#include "search/moves/table.hpp"
 
 namespace lathe::search {
-
-/// Why a move is not legal; empty if it is.
-using Verdict = std::string;
 
 struct Draft {
   const lower::Program* program = nullptr;
@@ -23,6 +21,10 @@ struct Draft {
   std::vector<Move> moves;
   ast::Block body;
   std::vector<ast::Kernel> constants; // as KernelPlan has them
+  KernelHandles handles;
+
+  int stage_of(const ast::Buffer& buffer) const { return search::stage_of(*program, buffer); }
+  int id_of(BufferHandle buffer) const { return search::id_of(*program, handles, buffer); }
 };
 
 Draft draft_of_stage(const lower::Program& program, int stage);
@@ -31,8 +33,7 @@ Draft draft_of(const lower::Program& program, const KernelPlan& plan);
 /// Makes the kernel. The buffers of its stages are parameters, so that the program finds a place for them,
 /// read by other kernels or not; those that are no `is_result` are temporaries declared around the whole
 /// body, for kernels that others are checked against.
-KernelPlanRef finish(
-    Draft draft, const std::function<bool(int stage)>& is_result = [](int) { return true; });
+KernelPlanRef finish(Draft draft, const std::function<bool(int stage)>& is_result = [](int) { return true; });
 
 /// Where a loop stands: the statement and everything around it.
 struct LoopSite {
@@ -42,7 +43,7 @@ struct LoopSite {
   ast::For& loop() const { return std::get<ast::For>((*parent)[position].node); }
   explicit operator bool() const { return parent != nullptr; }
 };
-LoopSite find_loop(ast::Block& body, std::string_view name);
+LoopSite find_loop(Draft& draft, LoopHandle loop);
 
 /// Where any statement stands.
 struct Site {
@@ -79,10 +80,6 @@ Verdict may_hold_local_memory(const LoopSite& site, const Target& target);
 /// On a target with groups large private scratch lies there, too.
 bool fits_local_memory(const ast::Block& body, ast::Scope scope, int64_t bytes, const Target& target);
 
-/// A graph move: the plan of the program lowered anew from its rewritten graph. Legal as long as the plan's
-/// history holds nothing else than graph moves.
-Verdict rewrite_graph(Plan& plan, const Move& move);
-
 /// The loops, outermost first, around one store.
 ast::Stmt nest(std::vector<ast::For> loops, ast::Store store);
 ast::Block nest(std::vector<ast::For> loops, ast::Block body);
@@ -90,42 +87,41 @@ ast::Block nest(std::vector<ast::For> loops, ast::Block body);
 /// barriers.
 void put_before_body(ast::For& loop, ast::Alloc alloc);
 
-/// Fresh ids and names, unique in the kernel and deterministic. They belong to a stage: "t3.a0".
-int fresh_loop_id(const ast::Block& body, int stage);
+/// Makes loops for the nests of a stage, with ids that no other loop in the draft has.
+class LoopMaker {
+public:
+  LoopMaker(Draft& draft, int stage);
+  /// The variable of a new loop.
+  Expr make(LoopHandle name, Expr extent);
+  /// The variable of a condition in the nest of `owner`, named after its place among the stage's loops.
+  Expr make_condition(BufferHandle owner, Expr condition);
+  /// New loops over the same range as `loops`, named after parts 0, 1 ... of `owner`; `vars` maps the old
+  /// variables to the new ones.
+  std::vector<ast::For> make_like(const std::vector<const ast::For*>& loops, BufferHandle owner, Part part,
+                                  Substitution& vars);
+
+private:
+  Draft& draft_;
+  int next_;
+};
+
+/// A scratch buffer's id that no other in the draft has, which belongs to the stage; its place among the
+/// stage's is its number.
 int fresh_buffer_id(const ast::Block& body, int stage);
+int scratch_number(int buffer);
 
 /// The constant of this name among the program's inputs; null if there is none.
-const lower::InputBuffer* find_constant(const lower::Program& program, std::string_view name);
-
-/// The stage that a name such as "t12.i0.o" or "t12" belongs to; -1 if it isn't one.
-int stage_of_name(std::string_view name);
+const lower::InputBuffer* find_constant(const lower::Program& program, BufferHandle name);
 
 /// What every kernel must satisfy besides the moves' own conditions: parallel and group loops outermost,
 /// vector loops innermost...
 Verdict check_structure(const ast::Block& body);
 
-// The moves on one kernel. Each edits the draft, or leaves it unusable and says why it is not legal.
-Verdict split(Draft&, const Move&);
-Verdict reorder(Draft&, const Move&);
-Verdict unroll(Draft&, const Move&);
-Verdict vectorise(Draft&, const Move&, const Target&);
-Verdict parallelise(Draft&, const Move&);
-Verdict bind(Draft&, const Move&, const Target&);
-Verdict stream(Draft&, const Move&);
-Verdict prefetch_tile(Draft&, const Move&, const Target&);
-Verdict prefetch(Draft&, const Move&);
-Verdict merge(Draft&, const Move&);
-Verdict border(Draft&, const Move&);
-Verdict join(Draft&, const Move&);
-Verdict carry(Draft&, const Move&);
-Verdict pack(Draft&, const Move&, const Target&);
-Verdict prepack(Draft&, const Move&);
-Verdict accumulate(Draft&, const Move&);
-Verdict store_first(Draft&, const Move&);
 /// Every load of the stages' buffers, in the draft or in what is computed by that, computes them on the spot.
 Verdict inline_stages(Draft&, std::vector<int> stages);
 /// The nests of `stage` stand at the top level of `producer`: they are taken out of it and put under the
 /// loop.
-Verdict fuse_at_loop(Draft& consumer, ast::Block& producer, int stage, const Move&, const Target&);
+Verdict fuse_at_loop(Draft& consumer, ast::Block& producer, int stage, LoopHandle loop, ast::Scope scope,
+                     const Target& target);
 
 } // namespace lathe::search

@@ -174,19 +174,11 @@ Verdict inline_stages(Draft& draft, std::vector<int> stages) {
   return verdict;
 }
 
-Verdict fuse_at_loop(Draft& draft, Block& producer, int stage_id, const Move& move, const Target& target) {
-  const std::string &loop_name = move.names[1], &scope_name = move.names[2];
+Verdict fuse_at_loop(Draft& draft, Block& producer, int stage_id, LoopHandle handle, Scope scope,
+                     const Target& target) {
+  const std::string& loop_name = handle.name();
   const lower::Stage& stage = draft.program->stages[stage_id];
   const std::string& name = stage.buffer->name;
-  Scope scope;
-  if (scope_name == "packed")
-    scope = Scope::Packed;
-  else if (scope_name == "register")
-    scope = Scope::Register;
-  else if (scope_name == "local")
-    scope = Scope::Local;
-  else
-    return fmt::format("{} is no scope: packed, register or local", scope_name);
   if (stage.is_scatter) return name + " is a scatter: it needs its whole buffer";
 
   // The producer's nests, still canonical.
@@ -205,7 +197,7 @@ Verdict fuse_at_loop(Draft& draft, Block& producer, int stage_id, const Move& mo
   if (nests.size() != stage.nests.size())
     return fmt::format("the nests of {} are not at the top level of its kernel", name);
 
-  const LoopSite site = find_loop(draft.body, loop_name);
+  const LoopSite site = find_loop(draft, handle);
   if (!site) return fmt::format("there is no loop {}", loop_name);
   For& loop = site.loop();
   if (loop.kind == LoopKind::Vector) return fmt::format("{} is a vector loop", loop_name);

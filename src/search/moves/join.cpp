@@ -7,7 +7,6 @@
 
 #include "ast/buffer.hpp"
 #include "ast/values.hpp"
-#include "search/moves/make_move.hpp"
 
 namespace lathe::search {
 
@@ -247,17 +246,16 @@ Verdict see_alike(Block& body) {
   return verdict;
 }
 
-Verdict join(Draft& draft, const Move& move) {
-  const int stage = stage_of_name(move.names[0]);
-  return join_axes(draft.body, draft.program->stages[stage].buffer->id, static_cast<size_t>(move.numbers[0]));
+Verdict join(Draft& draft, StageHandle stage, int64_t axis) {
+  return join_axes(draft.body, draft.id_of(stage.buffer()), static_cast<size_t>(axis));
 }
 
 namespace {
 
 /// Where the nest that reads axes `axis` and `axis` + 1 of the buffer stores along the same loops.
-std::optional<Move> axes_of_reader(const Block& body, int buffer, size_t axis) {
-  std::optional<Move> found;
-  ast::visit(body, [&](const Stmt& stmt, const auto&) {
+std::optional<JoinedAxes> axes_of_reader(const Draft& reader, int buffer, size_t axis) {
+  std::optional<JoinedAxes> found;
+  ast::visit(reader.body, [&](const Stmt& stmt, const auto&) {
     const auto* store = std::get_if<Store>(&stmt.node);
     if (!store) return;
     ast::visit(store->value, [&](const ValueRef& value) {
@@ -265,7 +263,7 @@ std::optional<Move> axes_of_reader(const Block& body, int buffer, size_t axis) {
       if (!attr || attr->buffer->id != buffer || axis + 1 >= attr->index.size()) return;
       for (size_t d = 0; d + 1 < store->index.size(); ++d)
         if (store->index[d] == attr->index[axis] && store->index[d + 1] == attr->index[axis + 1])
-          found = move_join(store->buffer->name, static_cast<int>(d));
+          found = JoinedAxes{StageHandle(reader.stage_of(*store->buffer)), static_cast<int64_t>(d)};
     });
   });
   return found;
@@ -275,29 +273,35 @@ bool is_long_axis(const Expr& size) { return size.is_const() && !size.is_const(1
 
 } // namespace
 
-std::vector<Move> joins_between(const lower::Program& program, const KernelPlan& producer, int stage,
-                                const KernelPlan& reader) {
-  std::vector<Move> joins;
+std::vector<Move> moves_of(const std::vector<JoinedAxes>& joins) {
+  std::vector<Move> moves;
+  for (const JoinedAxes& axes : joins) moves.push_back(axes.move());
+  return moves;
+}
+
+std::vector<JoinedAxes> joins_between(const lower::Program& program, const KernelPlan& producer, int stage,
+                                      const KernelPlan& reader) {
+  std::vector<JoinedAxes> joins;
   const Buffer& made = *program.stages[static_cast<size_t>(stage)].buffer;
   Draft from = draft_of(program, producer), to = draft_of(program, reader);
   for (size_t axis = made.shape.size(); axis-- > 1;) {
     if (!is_long_axis(made.shape[axis])) continue;
-    const std::optional<Move> move = axes_of_reader(to.body, made.id, axis - 1);
-    if (!move || !join_axes(from.body, made.id, axis - 1).empty()) continue;
-    if (join(to, *move).empty()) joins.push_back(*move);
+    const auto axes = axes_of_reader(to, made.id, axis - 1);
+    if (!axes || !join_axes(from.body, made.id, axis - 1).empty()) continue;
+    if (join(to, axes->stage, axes->axis).empty()) joins.push_back(*axes);
   }
   return joins;
 }
 
-std::vector<Move> joins_of(const lower::Program& program, const KernelPlan& kernel) {
-  std::vector<Move> joins;
+std::vector<JoinedAxes> joins_of(const lower::Program& program, const KernelPlan& kernel) {
+  std::vector<JoinedAxes> joins;
   Draft draft = draft_of(program, kernel);
   for (int stage : kernel.stages) {
     const Buffer& buffer = *program.stages[stage].buffer;
     for (size_t axis = buffer.shape.size(); axis-- > 1;) {
       if (!is_long_axis(buffer.shape[axis])) continue;
-      const Move move = move_join(buffer.name, static_cast<int>(axis) - 1);
-      if (join(draft, move).empty()) joins.push_back(move);
+      const JoinedAxes axes{StageHandle(stage), static_cast<int64_t>(axis) - 1};
+      if (join(draft, axes.stage, axes.axis).empty()) joins.push_back(axes);
     }
   }
   return joins;

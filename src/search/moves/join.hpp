@@ -21,11 +21,20 @@ ast::BufferRef seen_in(const ast::Block& body, const ast::BufferRef& buffer);
 /// again.
 Verdict see_alike(ast::Block& body);
 
+/// Axes `axis` and `axis` + 1 of a stage, to be joined.
+struct JoinedAxes {
+  StageHandle stage;
+  int64_t axis;
+  Move move() const { return {MoveKind::Join, {stage, axis}}; }
+};
+
+std::vector<Move> moves_of(const std::vector<JoinedAxes>& joins);
+
 /// All joins that the kernel allows.
-std::vector<Move> joins_of(const lower::Program& program, const KernelPlan& kernel);
+std::vector<JoinedAxes> joins_of(const lower::Program& program, const KernelPlan& kernel);
 /// The joins of a kernel along axes of a stage that it reads and that another one computes, as far as both
 /// allow them.
-std::vector<Move> joins_between(const lower::Program& program, const KernelPlan& producer, int stage,
-                                const KernelPlan& reader);
+std::vector<JoinedAxes> joins_between(const lower::Program& program, const KernelPlan& producer, int stage,
+                                      const KernelPlan& reader);
 
 } // namespace lathe::search

@@ -13,7 +13,7 @@ using namespace ast;
 
 namespace {
 
-Verdict no_loop(std::string_view name) { return fmt::format("there is no loop {}", name); }
+Verdict no_loop(LoopHandle loop) { return fmt::format("there is no loop {}", loop.name()); }
 
 Verdict not_serial(const For& loop) {
   return fmt::format("{} is already scheduled as something else than a serial loop", loop.var.name());
@@ -93,23 +93,21 @@ Verdict independent(For& loop) {
 
 } // namespace
 
-Verdict split(Draft& draft, const Move& move) {
-  const LoopSite site = find_loop(draft.body, move.names[0]);
-  if (!site) return no_loop(move.names[0]);
-  const int64_t factor = move.numbers[0];
+Verdict split(Draft& draft, LoopHandle loop, int64_t factor) {
+  const LoopSite site = find_loop(draft, loop);
+  if (!site) return no_loop(loop);
   if (site.loop().kind != LoopKind::Serial) return not_serial(site.loop());
   if (factor < 2) return "the factor must be at least 2";
   const Expr extent = site.loop().extent;
   if (extent.hi() <= factor)
     return fmt::format("the factor {} leaves nothing to split of {}", factor, to_string(extent));
 
-  const int stage = stage_of_name(move.names[0]);
-  const int id = fresh_loop_id(draft.body, stage);
+  LoopMaker loops(draft, loop.stage());
   For inner = std::move(site.loop());
   const Expr old = inner.var;
-  const Expr outer_var = loop_var(id, old.name() + ".o", ceildiv(extent, factor));
+  const Expr outer_var = loops.make(loop.outer(), ceildiv(extent, factor));
   const Expr inner_extent = min(Expr(factor), extent - outer_var * factor);
-  const Expr inner_var = loop_var(id + 1, old.name() + ".i", inner_extent);
+  const Expr inner_var = loops.make(loop.inner(), inner_extent);
   rename(inner.body, {{old, outer_var * factor + inner_var}});
   inner.var = inner_var;
   inner.extent = inner_extent;
@@ -119,23 +117,25 @@ Verdict split(Draft& draft, const Move& move) {
   return {};
 }
 
-Verdict reorder(Draft& draft, const Move& move) {
-  if (move.names.size() < 2) return "reordering needs at least two loops";
+Verdict reorder(Draft& draft, const std::vector<LoopHandle>& loops) {
+  if (loops.size() < 2) return "reordering needs at least two loops";
   // The perfect nest that holds all of the loops: from the outermost named one inwards while a body is one
   // loop.
   LoopSite top;
-  for (const std::string& name : move.names) {
-    const LoopSite site = find_loop(draft.body, name);
-    if (!site) return no_loop(name);
+  std::vector<int> order; // ids
+  for (const LoopHandle loop : loops) {
+    const LoopSite site = find_loop(draft, loop);
+    if (!site) return no_loop(loop);
     if (!top || site.enclosing.size() < top.enclosing.size()) top = site;
-    if (std::count(move.names.begin(), move.names.end(), name) > 1) return name + " is named twice";
+    if (std::count(loops.begin(), loops.end(), loop) > 1) return loop.name() + " is named twice";
+    order.push_back(site.loop().var.id());
   }
   std::vector<For*> chain{&top.loop()};
   auto is_named = [&](const For* f) {
-    return std::find(move.names.begin(), move.names.end(), f->var.name()) != move.names.end();
+    return std::find(order.begin(), order.end(), f->var.id()) != order.end();
   };
   size_t named = 1;
-  while (named < move.names.size()) {
+  while (named < order.size()) {
     Block& body = chain.back()->body;
     if (body.size() != 1 || !std::holds_alternative<For>(body[0].node))
       return fmt::format("{} and the other loops are not one perfect nest", chain.back()->var.name());
@@ -148,12 +148,12 @@ Verdict reorder(Draft& draft, const Move& move) {
     LoopKind kind;
     int width;
   };
-  std::map<std::string, Head> heads;
-  for (const For* f : chain) heads[f->var.name()] = {f->var, f->extent, f->kind, f->width};
+  std::map<int, Head> heads; // by id
+  for (const For* f : chain) heads[f->var.id()] = {f->var, f->extent, f->kind, f->width};
   size_t next = 0;
   for (For* f : chain) {
     if (!is_named(f)) continue;
-    const Head& head = heads.at(move.names[next++]);
+    const Head& head = heads.at(order[next++]);
     f->var = head.var;
     f->extent = head.extent;
     f->kind = head.kind;
@@ -166,27 +166,27 @@ Verdict reorder(Draft& draft, const Move& move) {
   return check_structure(draft.body);
 }
 
-Verdict unroll(Draft& draft, const Move& move) {
+Verdict unroll(Draft& draft, LoopHandle loop) {
   // Of one statement, by all unrolled loops around it: twice the instructions that suggest_unroll proposes at
   // most. Compile time grows with the copies.
   constexpr int64_t kMostCopies = 1024;
-  const LoopSite site = find_loop(draft.body, move.names[0]);
-  if (!site) return no_loop(move.names[0]);
+  const LoopSite site = find_loop(draft, loop);
+  if (!site) return no_loop(loop);
   if (site.loop().kind != LoopKind::Serial) return not_serial(site.loop());
-  if (site.loop().extent.hi() > 64) return fmt::format("{} has more than 64 iterations", move.names[0]);
+  if (site.loop().extent.hi() > 64) return fmt::format("{} has more than 64 iterations", loop.name());
   site.loop().kind = LoopKind::Unroll;
   Verdict verdict;
   for_each_store(draft.body, [&](Store&, const std::vector<For*>& loops) {
     int64_t copies = 1;
     bool inside = false;
-    for (const For* loop : loops) {
-      inside |= loop->var == site.loop().var;
-      if (loop->kind == LoopKind::Unroll) copies *= std::min(loop->extent.hi(), kMostCopies + 1);
+    for (const For* around : loops) {
+      inside |= around->var == site.loop().var;
+      if (around->kind == LoopKind::Unroll) copies *= std::min(around->extent.hi(), kMostCopies + 1);
       copies = std::min(copies, kMostCopies + 1);
     }
     if (inside && copies > kMostCopies)
       verdict =
-          fmt::format("a statement in {} would stand there more than {} times", move.names[0], kMostCopies);
+          fmt::format("a statement in {} would stand there more than {} times", loop.name(), kMostCopies);
   });
   return verdict;
 }
@@ -269,25 +269,25 @@ void lay_tiles_along_lanes(Block& body, const For& lanes) {
 
 } // namespace
 
-Verdict vectorise(Draft& draft, const Move& move, const Target& target) {
-  const LoopSite site = find_loop(draft.body, move.names[0]);
-  if (!site) return no_loop(move.names[0]);
+Verdict vectorise(Draft& draft, const Target& target, LoopHandle handle) {
+  const LoopSite site = find_loop(draft, handle);
+  if (!site) return no_loop(handle);
   For& loop = site.loop();
   if (loop.kind != LoopKind::Serial) return not_serial(loop);
   int lanes = 1 << 20;
   for (const Stmt& stmt : loop.body) {
     const auto* store = std::get_if<Store>(&stmt.node);
-    if (!store) return fmt::format("{} is not an innermost loop", move.names[0]);
+    if (!store) return fmt::format("{} is not an innermost loop", handle.name());
     if (store->scatter) return "a scatter can't be vectorised: its lanes may meet";
     if (!store->combine && std::none_of(store->index.begin(), store->index.end(),
                                         [&](Expr e) { return depends_on(e, loop.var); }))
-      return fmt::format("all lanes of {} store to one element", move.names[0]);
+      return fmt::format("all lanes of {} store to one element", handle.name());
     lanes = std::min(lanes, target.lanes(store->buffer->dtype));
   }
   const int64_t extent = loop.extent.hi();
-  if (extent < 2) return fmt::format("{} has a single iteration", move.names[0]);
+  if (extent < 2) return fmt::format("{} has a single iteration", handle.name());
   if (extent > lanes)
-    return fmt::format("{} has {} iterations, a vector {} lanes", move.names[0], extent, lanes);
+    return fmt::format("{} has {} iterations, a vector {} lanes", handle.name(), extent, lanes);
   if (auto verdict = in_any_order(loop.body); !verdict.empty()) return verdict;
   loop.kind = LoopKind::Vector;
   loop.width = static_cast<int>(std::bit_ceil(static_cast<uint64_t>(extent)));
@@ -296,9 +296,9 @@ Verdict vectorise(Draft& draft, const Move& move, const Target& target) {
   return {};
 }
 
-Verdict parallelise(Draft& draft, const Move& move) {
-  const LoopSite site = find_loop(draft.body, move.names[0]);
-  if (!site) return no_loop(move.names[0]);
+Verdict parallelise(Draft& draft, LoopHandle handle) {
+  const LoopSite site = find_loop(draft, handle);
+  if (!site) return no_loop(handle);
   For& loop = site.loop();
   if (loop.kind != LoopKind::Serial) return not_serial(loop);
   if (auto verdict = independent(loop); !verdict.empty()) return verdict;
@@ -306,26 +306,23 @@ Verdict parallelise(Draft& draft, const Move& move) {
   return check_structure(draft.body);
 }
 
-Verdict bind(Draft& draft, const Move& move, const Target& target) {
+Verdict bind(Draft& draft, const Target& target, LoopHandle handle, Level level, int64_t axis) {
   if (!target.groups) return fmt::format("{} has no work-groups", target.device);
-  const LoopSite site = find_loop(draft.body, move.names[0]);
-  if (!site) return no_loop(move.names[0]);
+  const LoopSite site = find_loop(draft, handle);
+  if (!site) return no_loop(handle);
   For& loop = site.loop();
   if (loop.kind != LoopKind::Serial) return not_serial(loop);
-  const std::string& level = move.names[1];
-  if (level != "group" && level != "local")
-    return fmt::format("a loop binds to group or local, not to {}", level);
-  if (move.numbers[0] > 2) return "the axes are 0, 1 and 2";
+  if (axis > 2) return "the axes are 0, 1 and 2";
   if (auto verdict = independent(loop); !verdict.empty()) return verdict;
-  loop.width = static_cast<int>(move.numbers[0]);
-  if (level == "group") {
+  loop.width = static_cast<int>(axis);
+  if (level == Level::Group) {
     loop.kind = LoopKind::Group;
     return check_structure(draft.body);
   }
   if (loop.extent.hi() > 256)
-    return fmt::format("{} has more than 256 iterations, too many work-items", move.names[0]);
+    return fmt::format("{} has more than 256 iterations, too many work-items", handle.name());
   if (site.enclosing.empty() || site.enclosing.front()->kind != LoopKind::Group)
-    return fmt::format("{} is not inside a group loop", move.names[0]);
+    return fmt::format("{} is not inside a group loop", handle.name());
   loop.kind = LoopKind::Local;
   return check_structure(draft.body);
 }

@@ -13,9 +13,9 @@ using namespace ast;
 namespace {
 
 /// Where a nest that stores to the buffer begins.
-Site find_nest(Block& block, const std::string& buffer) {
+Site find_nest(Block& block, int buffer) {
   for (size_t i = 0; i < block.size(); ++i) {
-    if (const Nest nest = perfect_nest(block[i]); nest.store && nest.store->buffer->name == buffer) {
+    if (const Nest nest = perfect_nest(block[i]); nest.store && nest.store->buffer->id == buffer) {
       const bool initial = nest.store->value->op == Op::Const;
       if (!initial) return {&block, i};
     }
@@ -45,15 +45,15 @@ const LoadAttr& attr_of(const ValueRef& load) { return std::get<LoadAttr>(load->
 /// the consumer. What lies between must neither read what the producer makes nor write what it reads.
 class Between {
 public:
-  Between(const Store& producer, const std::string& consumer)
-      : made_(producer.buffer->id), consumer_(consumer) {
+  Between(const Store& producer, int consumer, const std::string& name)
+      : made_(producer.buffer->id), consumer_(consumer), name_(name) {
     for (const ValueRef& load : loads_of(producer)) needed_.insert(attr_of(load).buffer->id);
   }
 
   Stmt* find(Block& block, size_t from) {
     for (size_t i = from; i < block.size() && verdict_.empty(); ++i) {
       const Nest nest = perfect_nest(block[i]);
-      if (nest.store && nest.store->buffer->name == consumer_ && reads(*nest.store)) return &block[i];
+      if (nest.store && nest.store->buffer->id == consumer_ && reads(*nest.store)) return &block[i];
       if (auto* alloc = std::get_if<Alloc>(&block[i].node)) {
         if (Stmt* found = find(alloc->body, 0)) return found;
         continue;
@@ -74,28 +74,27 @@ private:
   void pass(const Stmt& stmt) {
     Block one{stmt};
     for_each_store(one, [&](Store& store, const auto&) {
-      if (reads(store))
-        verdict_ = fmt::format("{} is read before {} is computed", store.buffer->name, consumer_);
+      if (reads(store)) verdict_ = fmt::format("{} is read before {} is computed", store.buffer->name, name_);
       if (needed_.contains(store.buffer->id) || store.buffer->id == made_)
         verdict_ = fmt::format("{} is written in between", store.buffer->name);
     });
   }
 
-  const int made_;
-  const std::string& consumer_;
+  const int made_, consumer_;
+  const std::string& name_; // of the consumer
   std::set<int> needed_;
   Verdict verdict_;
 };
 
 } // namespace
 
-Verdict merge(Draft& draft, const Move& move) {
-  const std::string &name = move.names[0], &consumer_name = move.names[1];
-  const Site place = find_nest(draft.body, name);
+Verdict merge(Draft& draft, StageHandle stage, StageHandle reader) {
+  const std::string &name = stage.buffer().name(), &consumer_name = reader.buffer().name();
+  const Site place = find_nest(draft.body, draft.id_of(stage.buffer()));
   if (!place.block) return fmt::format("no plain nest computes {}", name);
   const Nest producer = perfect_nest((*place.block)[place.position]);
   if (producer.store->combine || producer.store->scatter) return fmt::format("{} is a reduction", name);
-  Between between(*producer.store, consumer_name);
+  Between between(*producer.store, draft.id_of(reader.buffer()), consumer_name);
   Stmt* found = between.find(*place.block, place.position + 1);
   if (!found)
     return between.verdict().empty()

@@ -1,49 +1,30 @@
 #include "search/moves/move.hpp"
 
+#include <algorithm>
+#include <charconv>
+
 #include <fmt/format.h>
 
+#include "core/overload.hpp"
 #include "lathe/error.hpp"
+#include "search/moves/table.hpp"
 
 namespace lathe::search {
 
 namespace {
 
-// How a move is written: its name, and what each argument is: n a name, N one or more names, i an integer.
-struct Form {
-  MoveKind kind;
+struct ScopeName {
+  ast::Scope scope;
   std::string_view name;
-  std::string_view arguments;
 };
-constexpr Form kForms[] = {
-    {MoveKind::Winograd, "winograd", "Ni"},
-    {MoveKind::Strassen, "strassen", "Ni"},
-    {MoveKind::Innermost, "innermost", "Ni"},
-    {MoveKind::Inline, "inline", "n"},
-    {MoveKind::FuseAt, "fuse_at", "nnn"},
-    {MoveKind::Split, "split", "ni"},
-    {MoveKind::Reorder, "reorder", "N"},
-    {MoveKind::Unroll, "unroll", "n"},
-    {MoveKind::Vectorise, "vectorise", "n"},
-    {MoveKind::Parallelise, "parallelise", "n"},
-    {MoveKind::Pack, "pack", "nnnn"},
-    {MoveKind::Prepack, "prepack", "nn"},
-    {MoveKind::Bind, "bind", "nni"},
-    {MoveKind::Accumulate, "accumulate", "nN"},
-    {MoveKind::StoreFirst, "store_first", "nn"},
-    {MoveKind::Stream, "stream", "n"},
-    {MoveKind::PrefetchTile, "prefetch_tile", "nnnnni"},
-    {MoveKind::Prefetch, "prefetch", "nnni"},
-    {MoveKind::Merge, "merge", "nn"},
-    {MoveKind::Border, "border", "n"},
-    {MoveKind::Join, "join", "ni"},
-    {MoveKind::Carry, "carry", "nn"},
-};
+constexpr ScopeName kScopes[] = {
+    {ast::Scope::Packed, "packed"}, {ast::Scope::Register, "register"}, {ast::Scope::Local, "local"}};
 
-const Form& form_of(MoveKind kind) {
-  for (const Form& form : kForms)
-    if (form.kind == kind) return form;
-  throw InternalError("a move kind without a form");
-}
+struct LevelName {
+  Level level;
+  std::string_view name;
+};
+constexpr LevelName kLevels[] = {{Level::Group, "group"}, {Level::Local, "local"}};
 
 [[noreturn]] void fail(std::string_view text, const std::string& expected) {
   throw Error(ErrorKind::Syntax, fmt::format("move \"{}\": expected {}", text, expected));
@@ -55,39 +36,89 @@ std::string_view trim(std::string_view s) {
   return s;
 }
 
-bool is_name(std::string_view s) {
-  if (s.empty()) return false;
-  for (char c : s)
-    if (!(std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.')) return false;
-  return !std::isdigit(static_cast<unsigned char>(s.front()));
+std::optional<int64_t> parse_number(std::string_view s) {
+  int64_t value = 0;
+  if (s.empty() || s.size() > 12 || s.front() == '-') return {};
+  const auto [end, error] = std::from_chars(s.data(), s.data() + s.size(), value);
+  if (error != std::errc() || end != s.data() + s.size()) return {};
+  return value;
 }
 
-std::optional<int64_t> to_integer(std::string_view s) {
-  if (s.empty() || s.size() > 12) return {};
-  int64_t value = 0;
-  for (char c : s) {
-    if (c < '0' || c > '9') return {};
-    value = value * 10 + (c - '0');
+/// How each kind of argument is read, and what is expected of its text. In the order of Argument's
+/// alternatives.
+struct Reader {
+  std::string_view expected;
+  std::optional<Argument> (*read)(std::string_view);
+};
+template <class T, class Parsed> std::optional<Argument> as(const std::optional<Parsed>& parsed) {
+  if (!parsed) return {};
+  return Argument(T(*parsed));
+}
+template <class Names> auto find_name(const Names& names, std::string_view text) {
+  return std::find_if(std::begin(names), std::end(names), [&](const auto& n) { return n.name == text; });
+}
+constexpr Reader kReaders[] = {
+    {"a number", [](std::string_view s) { return as<int64_t>(parse_number(s)); }},
+    {"a stage such as t5", [](std::string_view s) { return as<StageHandle>(parse_stage(s)); }},
+    {"a loop such as t5.i1", [](std::string_view s) { return as<LoopHandle>(parse_loop(s)); }},
+    {"the name of a buffer", [](std::string_view s) { return as<BufferHandle>(parse_buffer(s)); }},
+    {"a stage such as t5, or an accumulator of one",
+     [](std::string_view s) { return as<StoredHandle>(parse_buffer(s)); }},
+    {"root, a stage such as t5, or a loop such as t5.i1",
+     [](std::string_view s) -> std::optional<Argument> {
+       if (s == "root") return Place();
+       if (const auto stage = parse_stage(s)) return Place(*stage);
+       return as<Place>(parse_loop(s));
+     }},
+    {"a scope: packed, register or local",
+     [](std::string_view s) -> std::optional<Argument> {
+       const auto* found = find_name(kScopes, s);
+       if (found == std::end(kScopes)) return {};
+       return found->scope;
+     }},
+    {"group or local", [](std::string_view s) -> std::optional<Argument> {
+       const auto* found = find_name(kLevels, s);
+       if (found == std::end(kLevels)) return {};
+       return found->level;
+     }}};
+static_assert(std::size(kReaders) == std::variant_size_v<Argument>);
+
+std::vector<std::string_view> arguments_in(std::string_view text) {
+  std::vector<std::string_view> arguments;
+  while (true) {
+    const size_t comma = text.find(',');
+    arguments.push_back(trim(text.substr(0, comma)));
+    if (comma == std::string_view::npos) return arguments;
+    text.remove_prefix(comma + 1);
   }
-  return value;
 }
 
 } // namespace
 
-bool rewrites_graph(MoveKind kind) {
-  return kind == MoveKind::Winograd || kind == MoveKind::Strassen || kind == MoveKind::Innermost;
+std::string to_string(const Argument& argument) {
+  return std::visit(
+      Overload{[](int64_t number) { return std::to_string(number); },
+               [](StageHandle stage) { return stage.buffer().name(); },
+               [](const Handle& handle) { return handle.name(); },
+               [](const Place& place) {
+                 return place.is_root() ? "root"
+                        : place.loop    ? place.loop.name()
+                                        : place.beside.buffer().name();
+               },
+               [](ast::Scope scope) {
+                 for (const ScopeName& s : kScopes)
+                   if (s.scope == scope) return std::string(s.name);
+                 throw InternalError("a scope that no move names");
+               },
+               [](Level level) { return std::string(kLevels[static_cast<size_t>(level)].name); }},
+      argument);
 }
 
 std::string to_string(const Move& move) {
-  std::string out(form_of(move.kind).name);
-  out += '(';
+  std::string out = std::string(row_of(move.kind).name) + "(";
   const char* separator = "";
-  for (const std::string& name : move.names) {
-    out += separator + name;
-    separator = ", ";
-  }
-  for (int64_t number : move.numbers) {
-    out += separator + std::to_string(number);
+  for (const Argument& argument : move.arguments) {
+    out += separator + to_string(argument);
     separator = ", ";
   }
   return out + ')';
@@ -98,43 +129,70 @@ Move parse_move(std::string_view text) {
   const size_t open = whole.find('(');
   if (open == std::string_view::npos || whole.back() != ')') fail(whole, "name(arguments)");
   const std::string_view name = trim(whole.substr(0, open));
-  const Form* form = nullptr;
-  for (const Form& f : kForms)
-    if (f.name == name) form = &f;
-  if (!form) {
-    std::string names;
-    for (const Form& f : kForms) names += fmt::format("{}{}", names.empty() ? "one of " : ", ", f.name);
-    fail(whole, names);
-  }
+  const auto& table = move_table();
+  const auto row = std::find_if(table.begin(), table.end(), [&](const MoveRow& r) { return r.name == name; });
+  if (row == table.end()) fail(whole, fmt::format("one of {}", fmt::join(move_names(), ", ")));
 
-  Move move{form->kind, {}, {}};
-  std::string_view rest = whole.substr(open + 1, whole.size() - open - 2);
-  std::vector<std::string_view> arguments;
-  while (true) {
-    const size_t comma = rest.find(',');
-    arguments.push_back(trim(rest.substr(0, comma)));
-    if (comma == std::string_view::npos) break;
-    rest.remove_prefix(comma + 1);
-  }
-  // accumulate(t, l) and accumulate(t, l, f...) are both "nN"; fuse_at's "root" is a name like any other.
-  const std::string_view wants = form->arguments;
-  const size_t many = wants.find('N');
-  const bool open_ended = many != std::string_view::npos;
-  if (arguments.size() < wants.size() || (!open_ended && arguments.size() != wants.size()))
-    fail(whole, fmt::format("{}{} arguments", open_ended ? "at least " : "", wants.size()));
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const size_t further = arguments.size() - wants.size(); // names beyond the first of N
-    const char want = i <= many ? wants[i] : i <= many + further ? 'N' : wants[i - further];
-    if (want == 'i') {
-      const auto value = to_integer(arguments[i]);
-      if (!value) fail(whole, fmt::format("a number as argument {}", i + 1));
-      move.numbers.push_back(*value);
-    } else {
-      if (!is_name(arguments[i])) fail(whole, fmt::format("a name as argument {}", i + 1));
-      move.names.emplace_back(arguments[i]);
-    }
+  const std::vector<std::string_view> given = arguments_in(whole.substr(open + 1, whole.size() - open - 2));
+  const std::vector<Parameter>& parameters = row->parameters;
+  const auto list = std::find_if(parameters.begin(), parameters.end(), [](Parameter p) { return p.is_list; });
+  const bool has_list = list != parameters.end();
+  const size_t least = parameters.size() - has_list;
+  if (given.size() < least || (!has_list && given.size() > least))
+    fail(whole, fmt::format("{}{} arguments", has_list ? "at least " : "", least));
+  Move move{row->kind, {}};
+  const size_t first_of_list = static_cast<size_t>(list - parameters.begin());
+  for (size_t i = 0; i < given.size(); ++i) {
+    const size_t listed = given.size() - least; // arguments in the list
+    const size_t p = i < first_of_list            ? i
+                     : i < first_of_list + listed ? first_of_list
+                                                  : i - listed + has_list;
+    const Reader& reader = kReaders[parameters[p].alternative];
+    const auto argument = reader.read(given[i]);
+    if (!argument) fail(whole, fmt::format("{} as argument {}", reader.expected, i + 1));
+    move.arguments.push_back(*argument);
   }
   return move;
+}
+
+std::vector<std::string_view> move_names() {
+  std::vector<std::string_view> names;
+  for (const MoveRow& row : move_table()) names.push_back(row.name);
+  return names;
+}
+
+bool rewrites_graph(MoveKind kind) {
+  return std::holds_alternative<Verdict (*)(Rewriting&, const Move&)>(row_of(kind).apply);
+}
+
+int stage_of(const Move& move) {
+  if (move.arguments.empty()) return -1;
+  return std::visit(
+      Overload{[](StageHandle stage) { return stage.index; }, [](LoopHandle loop) { return loop.stage(); },
+               [](BufferHandle buffer) { return buffer.stage(); },
+               [](StoredHandle buffer) { return buffer.stage(); }, [](const auto&) { return -1; }},
+      move.arguments[0]);
+}
+
+Move in_terms_of(const Move& move, const std::function<BufferHandle(BufferHandle)>& root) {
+  const auto stage = [&](StageHandle s) { return StageHandle(root(s.buffer()).stage()); };
+  const auto named = [&](const Handle& h) {
+    const BufferHandle old = h.stage() < 0 ? BufferHandle(h) : BufferHandle::of_stage(h.stage());
+    return h.with_root(root(old));
+  };
+  Move out = move;
+  for (Argument& argument : out.arguments)
+    std::visit(Overload{[&](StageHandle& s) { s = stage(s); },
+                        [&](LoopHandle& l) { l = LoopHandle(named(l)); },
+                        [&](BufferHandle& b) { b = BufferHandle(named(b)); },
+                        [&](StoredHandle& b) { b = BufferHandle(named(b)); },
+                        [&](Place& p) {
+                          if (p.loop) p.loop = LoopHandle(named(p.loop));
+                          if (p.beside.index >= 0) p.beside = stage(p.beside);
+                        },
+                        [](auto&) {}},
+               argument);
+  return out;
 }
 
 } // namespace lathe::search

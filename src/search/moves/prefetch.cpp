@@ -139,28 +139,31 @@ std::optional<std::vector<Hint>> ask_by_lines(const Asking& a) {
 
 } // namespace
 
-Verdict prefetch_tile(Draft& draft, const Move& move, const Target& target) {
-  const std::string &stage_name = move.names[0], &operand = move.names[1], &ahead_name = move.names[2],
-                    &spread_name = move.names[3], &host_name = move.names[4];
+Verdict prefetch_tile(Draft& draft, const Target& target, StoredHandle result, BufferHandle operand_handle,
+                      LoopHandle ahead_handle, LoopHandle spread_handle, LoopHandle host_handle,
+                      int64_t streams) {
+  const std::string &stage_name = result.name(), &operand = operand_handle.name(),
+                    &ahead_name = ahead_handle.name(), &spread_name = spread_handle.name(),
+                    &host_name = host_handle.name();
   if (target.groups) return fmt::format("{} has no prefetch", target.device);
-  const int64_t streams = move.numbers[0];
   if (streams < 1 || streams > kMostStreams)
     return fmt::format("{} streams, expected 1 to {}", streams, kMostStreams);
-  const int stage = stage_of_name(stage_name);
+  const int stage = result.stage();
   if (stage < 0) return fmt::format("{} is no stage", stage_name);
-  const LoopSite site = find_loop(draft.body, ahead_name);
+  const LoopSite site = find_loop(draft, ahead_handle);
   if (!site) return fmt::format("there is no loop {}", ahead_name);
   For& ahead = site.loop();
 
   // The one load of the operand in the nest of the stage.
   ValueRef found;
   std::vector<For*> inside;
+  const int stored = draft.id_of(result), read = draft.id_of(operand_handle);
   Verdict verdict = fmt::format("the nest of {} under {} does not read {}", stage_name, ahead_name, operand);
   for_each_store(ahead.body, [&](Store& store, const std::vector<For*>& loops) {
-    if (store.buffer->name != stage_name) return;
+    if (store.buffer->id != stored) return;
     ast::visit(store.value, [&](const ValueRef& value) {
       const auto* attr = std::get_if<LoadAttr>(&value->attr);
-      if (!attr || attr->buffer->name != operand) return;
+      if (!attr || attr->buffer->id != read) return;
       const bool again = found && found != value;
       verdict = again || value->op == Op::Gather
                     ? fmt::format("{} is read at several or computed places", operand)
@@ -174,10 +177,11 @@ Verdict prefetch_tile(Draft& draft, const Move& move, const Target& target) {
   if (load.buffer->scope != Scope::Global) return fmt::format("{} is scratch", operand);
   if (!along(load, ahead.var)) return fmt::format("{} does not move along {}", operand, ahead_name);
 
-  const auto named = [&](const std::string& name) {
-    return std::find_if(inside.begin(), inside.end(), [&](const For* f) { return f->var.name() == name; });
+  const auto named = [&](LoopHandle loop) {
+    const int id = draft.handles.id_of(loop);
+    return std::find_if(inside.begin(), inside.end(), [&](const For* f) { return f->var.id() == id; });
   };
-  const auto spread = named(spread_name), host = named(host_name);
+  const auto spread = named(spread_handle), host = named(host_handle);
   if (host == inside.end() || spread > host)
     return fmt::format("{} does not lie between {} and {}", spread_name, ahead_name, host_name);
   if ((*host)->kind != LoopKind::Serial || (*spread)->kind != LoopKind::Serial)
@@ -203,15 +207,14 @@ Verdict prefetch_tile(Draft& draft, const Move& move, const Target& target) {
   if (!hints) return fmt::format("{} is read unevenly", operand);
   if (hints->size() > kMostHints) return fmt::format("{} iterations of {} are too few", turns, spread_name);
 
-  int id = fresh_loop_id(draft.body, stage);
+  LoopMaker loops(draft, stage);
   Block made;
   for (const auto& [asks, needed] : *hints) {
     if (needed.is_const()) {
       made.push_back(Stmt{asks});
       continue;
     }
-    const Expr var = loop_var(id, fmt::format("{}.f{}", stage_name, id % 1024), needed);
-    ++id;
+    const Expr var = loops.make_condition(result, needed);
     made.push_back(Stmt{For{var, needed, LoopKind::Serial, 0, {}}});
     std::get<For>(made.back().node).body.push_back(Stmt{asks});
   }

@@ -1,20 +1,26 @@
 // Moves that rewrite the graph: the program is lowered anew, so they come before all others.
-#include <fmt/format.h>
-
 #include <set>
+
+#include <fmt/format.h>
 
 #include "graph/constants.hpp"
 #include "graph/storage_order.hpp"
 #include "graph/strassen.hpp"
 #include "graph/winograd.hpp"
-#include "search/moves/draft.hpp"
+#include "search/moves/rewrite_graph.hpp"
+#include "search/moves/table.hpp"
 
 namespace lathe::search {
 
-namespace {
-
 /// How a move makes each node anew; see graph::rebuild.
 using Replace = std::function<graph::NodeRef(const graph::NodeRef& original, graph::NodeRef rebuilt)>;
+
+struct Rewriting {
+  const lower::Program& program;
+  Replace replace;
+};
+
+namespace {
 
 std::vector<graph::NodeRef> outputs_of(const lower::Program& program) {
   std::vector<graph::NodeRef> outputs;
@@ -22,76 +28,80 @@ std::vector<graph::NodeRef> outputs_of(const lower::Program& program) {
   return outputs;
 }
 
-Verdict winograd(const std::vector<graph::NodeRef>& stages, int64_t tile, Replace& replace) {
-  if (tile != 2 && tile != 4) return "tiles are of 2 or 4";
-  std::set<const graph::Node*> convolutions;
-  for (const graph::NodeRef& stage : stages) {
-    if (!graph::read_convolution(stage)) return "no 3 x 3 convolution of stride 1";
-    convolutions.insert(stage.get());
+/// Calls f, which says why not, on the nodes of the stages.
+Verdict for_each_node(const Rewriting& graph, const std::vector<StageHandle>& stages,
+                      const std::function<Verdict(const graph::NodeRef&)>& f) {
+  if (stages.empty()) return "it names no stage";
+  for (const StageHandle stage : stages) {
+    if (stage.index < 0 || stage.index >= static_cast<int>(graph.program.stages.size()))
+      return fmt::format("there is no stage {}", stage.buffer().name());
+    if (auto verdict = f(graph.program.stages[static_cast<size_t>(stage.index)].node); !verdict.empty())
+      return verdict;
   }
-  replace = [=](const graph::NodeRef& original, graph::NodeRef rebuilt) {
-    return convolutions.contains(original.get()) ? graph::winograd(rebuilt, static_cast<int>(tile)) : rebuilt;
-  };
-  return {};
-}
-
-Verdict strassen(const std::vector<graph::NodeRef>& stages, int64_t levels, Replace& replace) {
-  if (levels != 1 && levels != 2) return "one level of blocks or two";
-  std::set<const graph::Node*> products;
-  for (const graph::NodeRef& stage : stages) {
-    const auto product = graph::read_product(stage);
-    if (!product) return "no product of two matrices";
-    if (!graph::can_halve(*product, static_cast<int>(levels)))
-      return fmt::format("{} rows, {} columns and {} terms are not multiples of {}", product->rows,
-                         product->columns, product->terms, 1 << levels);
-    products.insert(stage.get());
-  }
-  replace = [=](const graph::NodeRef& original, graph::NodeRef rebuilt) {
-    return products.contains(original.get()) ? graph::strassen(rebuilt, static_cast<int>(levels)) : rebuilt;
-  };
-  return {};
-}
-
-Verdict innermost(const lower::Program& program, const std::vector<graph::NodeRef>& stages, int64_t axis,
-                  Replace& replace) {
-  const graph::Families families(outputs_of(program));
-  graph::StorageOrders orders;
-  for (const graph::NodeRef& stage : stages) {
-    if (axis >= static_cast<int64_t>(stage->shape.size())) return fmt::format("there is no axis {}", axis);
-    if (graph::is_innermost(stage, static_cast<int>(axis))) return fmt::format("axis {} is innermost", axis);
-    if (orders.contains(stage.get())) continue;
-    graph::StorageOrders family = families.around(stage, static_cast<int>(axis));
-    if (family.empty()) return "its order is fixed";
-    orders.merge(family);
-  }
-  replace = [orders = std::move(orders)](const graph::NodeRef& original, graph::NodeRef rebuilt) {
-    const auto order = orders.find(original.get());
-    return order == orders.end() ? rebuilt : graph::stored_in_order(rebuilt, order->second);
-  };
   return {};
 }
 
 } // namespace
 
+Verdict winograd(Rewriting& graph, const std::vector<StageHandle>& stages, int64_t tile) {
+  if (tile != 2 && tile != 4) return "tiles are of 2 or 4";
+  std::set<const graph::Node*> convolutions;
+  const Verdict verdict = for_each_node(graph, stages, [&](const graph::NodeRef& node) -> Verdict {
+    if (!graph::read_convolution(node)) return "no 3 x 3 convolution of stride 1";
+    convolutions.insert(node.get());
+    return {};
+  });
+  graph.replace = [=](const graph::NodeRef& original, graph::NodeRef rebuilt) {
+    return convolutions.contains(original.get()) ? graph::winograd(rebuilt, static_cast<int>(tile)) : rebuilt;
+  };
+  return verdict;
+}
+
+Verdict strassen(Rewriting& graph, const std::vector<StageHandle>& stages, int64_t levels) {
+  if (levels != 1 && levels != 2) return "one level of blocks or two";
+  std::set<const graph::Node*> products;
+  const Verdict verdict = for_each_node(graph, stages, [&](const graph::NodeRef& node) -> Verdict {
+    const auto product = graph::read_product(node);
+    if (!product) return "no product of two matrices";
+    if (!graph::can_halve(*product, static_cast<int>(levels)))
+      return fmt::format("{} rows, {} columns and {} terms are not multiples of {}", product->rows,
+                         product->columns, product->terms, 1 << levels);
+    products.insert(node.get());
+    return {};
+  });
+  graph.replace = [=](const graph::NodeRef& original, graph::NodeRef rebuilt) {
+    return products.contains(original.get()) ? graph::strassen(rebuilt, static_cast<int>(levels)) : rebuilt;
+  };
+  return verdict;
+}
+
+Verdict innermost(Rewriting& graph, const std::vector<StageHandle>& stages, int64_t axis) {
+  const graph::Families families(outputs_of(graph.program));
+  graph::StorageOrders orders;
+  const Verdict verdict = for_each_node(graph, stages, [&](const graph::NodeRef& node) -> Verdict {
+    if (axis >= static_cast<int64_t>(node->shape.size())) return fmt::format("there is no axis {}", axis);
+    if (graph::is_innermost(node, static_cast<int>(axis))) return fmt::format("axis {} is innermost", axis);
+    if (orders.contains(node.get())) return {};
+    graph::StorageOrders family = families.around(node, static_cast<int>(axis));
+    if (family.empty()) return "its order is fixed";
+    orders.merge(family);
+    return {};
+  });
+  graph.replace = [orders = std::move(orders)](const graph::NodeRef& original, graph::NodeRef rebuilt) {
+    const auto order = orders.find(original.get());
+    return order == orders.end() ? rebuilt : graph::stored_in_order(rebuilt, order->second);
+  };
+  return verdict;
+}
+
 Verdict rewrite_graph(Plan& plan, const Move& move) {
   for (const History* h = plan.history.get(); h; h = h->earlier.get())
     if (!rewrites_graph(h->move.kind)) return "the graph is rewritten before all other moves";
   const lower::Program& program = *plan.program;
-  std::vector<graph::NodeRef> stages;
-  for (const std::string& name : move.names) {
-    const int stage = stage_of_name(name);
-    if (stage < 0 || stage >= static_cast<int>(program.stages.size()) ||
-        name != program.stages[stage].buffer->name)
-      return fmt::format("there is no stage {}", name);
-    stages.push_back(program.stages[stage].node);
-  }
-  Replace replace;
-  const Verdict verdict = move.kind == MoveKind::Winograd ? winograd(stages, move.numbers[0], replace)
-                          : move.kind == MoveKind::Strassen
-                              ? strassen(stages, move.numbers[0], replace)
-                              : innermost(program, stages, move.numbers[0], replace);
-  if (!verdict.empty()) return verdict;
-  std::vector<graph::NodeRef> outputs = graph::rebuild(outputs_of(program), replace);
+  Rewriting rewriting{program, {}};
+  const auto apply_to = std::get<Verdict (*)(Rewriting&, const Move&)>(row_of(move.kind).apply);
+  if (Verdict verdict = apply_to(rewriting, move); !verdict.empty()) return verdict;
+  std::vector<graph::NodeRef> outputs = graph::rebuild(outputs_of(program), rewriting.replace);
   outputs = graph::fold_constants(graph::simplify(outputs));
   std::vector<lower::NamedOutput> named;
   for (size_t k = 0; k < outputs.size(); ++k) named.push_back({program.outputs[k].name, outputs[k]});

@@ -17,27 +17,6 @@ namespace {
 
 constexpr int64_t kMostScratchBytes = 64 << 20;
 
-std::optional<Scope> parse_scope(std::string_view name) {
-  if (name == "packed") return Scope::Packed;
-  if (name == "register") return Scope::Register;
-  if (name == "local") return Scope::Local;
-  return {};
-}
-
-/// New loops over the same range as `loops`, named prefix0, prefix1 ...; `vars` maps the old variables to the
-/// new ones.
-std::vector<For> fresh_loops(const std::vector<const For*>& loops, int first_id, const std::string& prefix,
-                             Substitution& vars) {
-  std::vector<For> heads;
-  for (const For* f : loops) {
-    const Expr extent = substitute(f->extent, vars);
-    const Expr var = loop_var(first_id++, fmt::format("{}{}", prefix, heads.size()), extent);
-    vars.emplace_back(f->var, var);
-    heads.push_back({var, extent, LoopKind::Serial, 0, {}});
-  }
-  return heads;
-}
-
 /// Every extent of `loops` depends only on variables among them or around them.
 Verdict self_contained(const std::vector<const For*>& loops, const std::vector<For*>& all_inside) {
   for (const For* f : loops)
@@ -65,10 +44,10 @@ std::vector<Site> path_to(Block& body, const std::function<bool(const Stmt&)>& i
   return {};
 }
 
-std::vector<Site> path_to(Block& body, std::string_view loop_name) {
+std::vector<Site> path_to(Block& body, Expr loop_var) {
   return path_to(body, [&](const Stmt& stmt) {
     const auto* loop = std::get_if<For>(&stmt.node);
-    return loop && loop->var.name() == loop_name;
+    return loop && loop->var == loop_var;
   });
 }
 
@@ -115,18 +94,18 @@ bool fits_local_memory(const Block& body, Scope scope, int64_t bytes, const Targ
   return sum <= target.local_bytes;
 }
 
-Verdict pack(Draft& draft, const Move& move, const Target& target) {
-  const std::string &stage_name = move.names[0], &operand = move.names[1], &loop_name = move.names[2];
-  const int stage = stage_of_name(stage_name);
-  const auto scope = parse_scope(move.names[3]);
-  if (!scope) return fmt::format("{} is no scope: packed, register or local", move.names[3]);
-  if (stage < 0) return fmt::format("{} is no stage", stage_name);
-  const LoopSite site = find_loop(draft.body, loop_name);
-  if (!site) return fmt::format("there is no loop {}", loop_name);
+Verdict pack(Draft& draft, const Target& target, StoredHandle result, BufferHandle from, LoopHandle handle,
+             Scope scope) {
+  const int stage = result.stage();
+  if (stage < 0) return fmt::format("{} is no stage", result.name());
+  const LoopSite site = find_loop(draft, handle);
+  if (!site) return fmt::format("there is no loop {}", handle.name());
   For& loop = site.loop();
-  if (loop.kind == LoopKind::Vector) return fmt::format("{} is a vector loop", loop_name);
+  if (loop.kind == LoopKind::Vector) return fmt::format("{} is a vector loop", handle.name());
+  const std::string &stage_name = result.name(), &operand = from.name(), &loop_name = handle.name();
+  const int stored = draft.id_of(result), read = draft.id_of(from);
 
-  if (*scope == Scope::Local)
+  if (scope == Scope::Local)
     if (auto v = may_hold_local_memory(site, target); !v.empty()) return v;
 
   // The one load of the operand in the nest of the stage, and the loops between.
@@ -134,10 +113,10 @@ Verdict pack(Draft& draft, const Move& move, const Target& target) {
   std::vector<For*> inside;
   Verdict verdict;
   for_each_store(loop.body, [&](Store& store, const std::vector<For*>& inner) {
-    if (store.buffer->name != stage_name) return;
+    if (store.buffer->id != stored) return;
     ast::visit(store.value, [&](const ValueRef& value) {
       const auto* attr = std::get_if<LoadAttr>(&value->attr);
-      if (!attr || attr->buffer->name != operand) return;
+      if (!attr || attr->buffer->id != read) return;
       if (value->op == Op::Gather)
         verdict = fmt::format("{} is read at a computed index", operand);
       else if (packed && packed != value)
@@ -164,9 +143,10 @@ Verdict pack(Draft& draft, const Move& move, const Target& target) {
 
   Buffer buffer;
   buffer.id = fresh_buffer_id(draft.body, stage);
-  buffer.name = fmt::format("{}.p{}", stage_name, buffer.id % 64);
+  const BufferHandle copy_name = result.copy(Part::Packed, scratch_number(buffer.id));
+  buffer.name = copy_name.name();
   buffer.dtype = source.buffer->dtype;
-  buffer.scope = *scope;
+  buffer.scope = scope;
   int64_t elements = 1;
   for (const For* f : dims) {
     const int64_t extent = f->extent.hi();
@@ -174,15 +154,15 @@ Verdict pack(Draft& draft, const Move& move, const Target& target) {
       return fmt::format("the copy of {} under {} is too large", operand, loop_name);
     buffer.shape.push_back(extent);
   }
-  if (*scope == Scope::Register && elements * size_of(buffer.dtype) > 2048)
+  if (scope == Scope::Register && elements * size_of(buffer.dtype) > 2048)
     return fmt::format("the copy of {} under {} is too large for registers", operand, loop_name);
-  if (!fits_local_memory(draft.body, *scope, elements * size_of(buffer.dtype), target))
+  if (!fits_local_memory(draft.body, scope, elements * size_of(buffer.dtype), target))
     return fmt::format("the copy of {} under {} does not fit local memory", operand, loop_name);
   const auto copy = make_buffer(std::move(buffer));
 
   Substitution vars;
-  const int id = fresh_loop_id(draft.body, stage);
-  std::vector<For> heads = fresh_loops(dims, id, copy->name + ".c", vars);
+  draft.handles.add(copy->id, copy_name);
+  std::vector<For> heads = LoopMaker(draft, stage).make_like(dims, copy_name, Part::Filling, vars);
   Store fill;
   fill.buffer = copy;
   for (const For& head : heads) fill.index.push_back(head.var);
@@ -193,7 +173,7 @@ Verdict pack(Draft& draft, const Move& move, const Target& target) {
   const ValueRef from_copy = load(copy, index);
   Rewriter rewriter;
   rewriter.on_value = [&](const ValueRef& value) { return value == packed ? from_copy : value; };
-  rewrite_values(loop.body, rewriter, [&](const Store& store) { return store.buffer->name == stage_name; });
+  rewrite_values(loop.body, rewriter, [&](const Store& store) { return store.buffer->id == stored; });
 
   Alloc alloc{copy, {}};
   alloc.body.push_back(nest(std::move(heads), std::move(fill)));
@@ -201,11 +181,12 @@ Verdict pack(Draft& draft, const Move& move, const Target& target) {
   return check_structure(draft.body);
 }
 
-Verdict accumulate(Draft& draft, const Move& move) {
-  const std::string &stage_name = move.names[0], &loop_name = move.names[1];
-  const int stage = stage_of_name(stage_name);
+Verdict accumulate(Draft& draft, StoredHandle result, LoopHandle around,
+                   const std::vector<LoopHandle>& partial_loops) {
+  const std::string &stage_name = result.name(), &loop_name = around.name();
+  const int stage = result.stage();
   if (stage < 0) return fmt::format("{} is no stage", stage_name);
-  LoopSite site = find_loop(draft.body, loop_name);
+  LoopSite site = find_loop(draft, around);
   if (!site) return fmt::format("there is no loop {}", loop_name);
   if (site.loop().kind == LoopKind::Vector || site.loop().kind == LoopKind::Parallel)
     return fmt::format("{} is a vector or parallel loop", loop_name);
@@ -220,17 +201,17 @@ Verdict accumulate(Draft& draft, const Move& move) {
     inside = inner;
   });
   inside.insert(inside.begin(), &site.loop());
-  if (stores != 1 || !target->combine || target->scatter || target->buffer->name != stage_name)
+  if (stores != 1 || !target->combine || target->scatter || target->buffer->id != draft.id_of(result))
     return fmt::format("{} does not hold just the combines of {}", loop_name, stage_name);
 
   std::vector<const For*> kept, partial, dims;
-  std::vector<std::string> unknown(move.names.begin() + 2, move.names.end());
+  std::vector<LoopHandle> unknown = partial_loops;
   for (const For* f : inside) {
     const bool moves_result = std::any_of(target->index.begin(), target->index.end(),
                                           [&](Expr e) { return depends_on(e, f->var); });
-    const auto named = std::find(unknown.begin(), unknown.end(), f->var.name());
+    const auto named = std::find(unknown.begin(), unknown.end(), draft.handles.loop(*f));
     if (named != unknown.end()) {
-      if (moves_result) return fmt::format("{} is not a reducing loop", *named);
+      if (moves_result) return fmt::format("{} is not a reducing loop", named->name());
       unknown.erase(named);
       partial.push_back(f);
       dims.push_back(f);
@@ -239,13 +220,14 @@ Verdict accumulate(Draft& draft, const Move& move) {
       dims.push_back(f);
     }
   }
-  if (!unknown.empty()) return fmt::format("there is no loop {} under {}", unknown[0], loop_name);
+  if (!unknown.empty()) return fmt::format("there is no loop {} under {}", unknown[0].name(), loop_name);
   if (dims.size() == inside.size()) return "no loop is left to accumulate over";
   if (auto v = self_contained(kept, inside); !v.empty()) return v;
 
   Buffer buffer;
   buffer.id = fresh_buffer_id(draft.body, stage);
-  buffer.name = fmt::format("{}.a{}", stage_name, buffer.id % 64);
+  const BufferHandle copy_name = result.copy(Part::Accumulator, scratch_number(buffer.id));
+  buffer.name = copy_name.name();
   buffer.dtype = target->buffer->dtype;
   buffer.scope = Scope::Register;
   int64_t elements = 1;
@@ -260,7 +242,8 @@ Verdict accumulate(Draft& draft, const Move& move) {
   const Op combine = *target->combine;
 
   // copy[...] = identity, over its whole size: lanes that a ragged loop never reaches stay neutral.
-  int id = fresh_loop_id(draft.body, stage);
+  draft.handles.add(copy->id, copy_name);
+  LoopMaker loops(draft, stage);
   std::vector<For> clear_heads;
   Store clear;
   clear.buffer = copy;
@@ -270,18 +253,18 @@ Verdict accumulate(Draft& draft, const Move& move) {
       clear.index.push_back(0);
       break;
     }
-    const Expr var = loop_var(id++, fmt::format("{}.z{}", copy->name, d), copy->shape[d]);
+    const Expr var = loops.make(copy_name.loop(Part::Setting, static_cast<int>(d)), copy->shape[d]);
     clear.index.push_back(var);
     clear_heads.push_back({var, copy->shape[d], LoopKind::Serial, 0, {}});
   }
 
   // result[...] combine= copy[...]: the partial dimensions in full, the others as ragged as they are.
   Substitution vars;
-  std::vector<For> write_heads = fresh_loops(kept, id, copy->name + ".w", vars);
-  id += static_cast<int>(kept.size());
+  std::vector<For> write_heads = loops.make_like(kept, copy_name, Part::Writing, vars);
   for (const For* f : partial) {
     const Expr extent = f->extent.hi();
-    const Expr var = loop_var(id++, fmt::format("{}.q{}", copy->name, vars.size() - kept.size()), extent);
+    const auto number = static_cast<int>(vars.size() - kept.size());
+    const Expr var = loops.make(copy_name.loop(Part::Summing, number), extent);
     vars.emplace_back(f->var, var);
     write_heads.push_back({var, extent, LoopKind::Serial, 0, {}});
   }
@@ -299,14 +282,14 @@ Verdict accumulate(Draft& draft, const Move& move) {
   // needed.
   Alloc alloc{copy, {}};
   alloc.body.push_back(nest(std::move(clear_heads), std::move(clear)));
-  const std::vector<Site> path = path_to(draft.body, loop_name);
+  const std::vector<Site> path = path_to(draft.body, site.loop().var);
   const auto initialiser = find_initialiser(path, write);
   if (initialiser) {
     if (partial.empty()) {
       write.combine.reset();
     } else {
       Substitution first_vars;
-      std::vector<For> heads = fresh_loops(kept, id, copy->name + ".f", first_vars);
+      std::vector<For> heads = loops.make_like(kept, copy_name, Part::Clearing, first_vars);
       Store first = *target;
       first.combine.reset();
       first.value = constant(identity(combine, copy->dtype));
@@ -325,11 +308,11 @@ Verdict accumulate(Draft& draft, const Move& move) {
   return check_structure(draft.body);
 }
 
-Verdict store_first(Draft& draft, const Move& move) {
-  const std::string &stage_name = move.names[0], &loop_name = move.names[1];
-  const int stage = stage_of_name(stage_name);
+Verdict store_first(Draft& draft, StoredHandle result, LoopHandle handle) {
+  const std::string &stage_name = result.name(), &loop_name = handle.name();
+  const int stage = result.stage(), stored = draft.id_of(result);
   if (stage < 0) return fmt::format("{} is no stage", stage_name);
-  const LoopSite site = find_loop(draft.body, loop_name);
+  const LoopSite site = find_loop(draft, handle);
   if (!site) return fmt::format("there is no loop {}", loop_name);
   For& loop = site.loop();
   if (loop.kind != LoopKind::Serial) return fmt::format("{} is not serial", loop_name);
@@ -339,13 +322,13 @@ Verdict store_first(Draft& draft, const Move& move) {
   std::vector<For*> inside;
   size_t uses = 0;
   for_each_store(loop.body, [&](Store& store, const std::vector<For*>& inner) {
-    if (store.buffer->name != stage_name) return;
+    if (store.buffer->id != stored) return;
     ++uses;
     combine = &store;
     inside = inner;
   });
   for_each_load(loop.body, [&](const ast::Value& value) {
-    uses += std::get<LoadAttr>(value.attr).buffer->name == stage_name;
+    uses += std::get<LoadAttr>(value.attr).buffer->id == stored;
   });
   if (!combine || uses != 1 || !combine->combine || combine->scatter)
     return fmt::format("under {} there are not just combines of {}", loop_name, stage_name);
@@ -356,7 +339,7 @@ Verdict store_first(Draft& draft, const Move& move) {
   if (moves_result(loop.var)) return fmt::format("{} is not a reducing loop", loop_name);
   for (const For* f : inside)
     if (!moves_result(f->var)) return fmt::format("{} adds several times", f->var.name());
-  const auto initialiser = find_initialiser(path_to(draft.body, loop_name), *combine);
+  const auto initialiser = find_initialiser(path_to(draft.body, site.loop().var), *combine);
   if (!initialiser) return fmt::format("nothing sets {} to the identity around {}", stage_name, loop_name);
 
   // What holds nothing but the combine is there twice: under the condition that this is the first iteration,
@@ -372,10 +355,9 @@ Verdict store_first(Draft& draft, const Move& move) {
   std::vector<const For*> own;
   for (size_t k = outermost; k + 1 < path.size(); ++k)
     own.push_back(&std::get<For>((*path[k].block)[path[k].position].node));
-  int id = fresh_loop_id(draft.body, stage);
+  LoopMaker loops(draft, stage);
   Substitution vars;
-  std::vector<For> heads = fresh_loops(own, id, stage_name + ".s", vars);
-  id += static_cast<int>(own.size());
+  std::vector<For> heads = loops.make_like(own, result, Part::Storing, vars);
   for (size_t k = 0; k < own.size(); ++k) {
     heads[k].kind = own[k]->kind;
     heads[k].width = own[k]->width;
@@ -384,15 +366,15 @@ Verdict store_first(Draft& draft, const Move& move) {
   plain.combine.reset();
   for (Expr& e : plain.index) e = substitute(e, vars);
   plain.value = ast::substitute(plain.value, vars);
-  const auto under = [&](const char* name, Expr condition, Stmt stmt) {
-    Stmt out{For{loop_var(id++, stage_name + name, condition), condition, LoopKind::Serial, 0, {}}};
+  const auto under = [&](Part part, Expr condition, Stmt stmt) {
+    Stmt out{For{loops.make(result.loop(part), condition), condition, LoopKind::Serial, 0, {}}};
     std::get<For>(out.node).body.push_back(std::move(stmt));
     return out;
   };
   Block& block = *path[outermost].block;
   const auto at = block.begin() + static_cast<long>(path[outermost].position);
-  Stmt first = under(".first", lt(loop.var, Expr(1)), nest(std::move(heads), std::move(plain)));
-  *at = under(".later", lt(Expr(0), loop.var), std::move(*at));
+  Stmt first = under(Part::First, lt(loop.var, Expr(1)), nest(std::move(heads), std::move(plain)));
+  *at = under(Part::Later, lt(Expr(0), loop.var), std::move(*at));
   block.insert(at, std::move(first));
   initialiser->block->erase(initialiser->block->begin() + static_cast<long>(initialiser->position));
   return check_structure(draft.body);

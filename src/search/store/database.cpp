@@ -10,7 +10,7 @@
 
 #include "core/cache_dir.hpp"
 #include "lathe/error.hpp"
-#include "search/moves/move.hpp"
+#include "search/moves/plan.hpp"
 
 namespace lathe::search {
 namespace {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "lower/program.hpp"
 #include "search/moves/move.hpp"
 
 namespace lathe::search {

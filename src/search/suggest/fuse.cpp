@@ -4,7 +4,8 @@
 #include <cmath>
 #include <set>
 
-#include "search/moves/draft.hpp"
+#include <fmt/format.h>
+
 #include "search/suggest/readers.hpp"
 #include "search/suggest/suggest.hpp"
 
@@ -20,17 +21,21 @@ double needed_in(const Features& f, const AccessInfo& access, int loop) {
   return f.steps(access, [&](int l) { return l > loop && f.stride(access, l) != 0; });
 }
 
+Move fuse_under(StageHandle stage, LoopHandle loop, ast::Scope scope) {
+  return {MoveKind::FuseAt, {stage, Place(loop), scope}};
+}
+
 /// The transforms whose values only the stage reads. With them it may be worth computing under a loop where
 /// by itself it is not: Winograd's products between what is transformed for them and their own transform.
-std::vector<std::string> transformed_for(const SuggestContext& c, const KernelPlan& owner) {
-  std::vector<std::string> names;
+std::vector<StageHandle> transformed_for(const SuggestContext& c, const KernelPlan& owner) {
+  std::vector<StageHandle> transforms;
   for (int read : owner.reads) {
     const lower::Stage& info = c.plan.program->stages[read];
     const Readers readers = readers_of(c.plan, read);
     if (info.is_transform && !info.is_output && readers.owner && readers.kernels.size() == 1)
-      names.push_back(info.buffer->name);
+      transforms.emplace_back(read);
   }
-  return names;
+  return transforms;
 }
 
 void at_each_loop(const SuggestContext& c, int stage, const KernelPlan& owner, std::vector<Proposal>& out) {
@@ -38,17 +43,17 @@ void at_each_loop(const SuggestContext& c, int stage, const KernelPlan& owner, s
   const std::string& name = c.plan.program->stages[stage].buffer->name;
   const int id = c.plan.program->stages[stage].buffer->id;
   const std::vector<int> reads = accesses_to(f, id);
-  std::vector<std::string> before;
+  std::vector<StageHandle> before;
   if (c.plan.program->stages[c.kernel.stages.back()].is_transform) before = transformed_for(c, owner);
   for (const int l : loops_around(f, reads)) {
     const double elements = needed_in(f, f.accesses[reads[0]], l);
-    Proposal alone{
-        {move_fuse_at(name, loop_name(f, l), elements <= kRegisterElements ? "register" : "packed")},
-        "compute " + name + " as " + loop_name(f, l) + " needs it"};
-    for (const std::string& transform : before) {
+    const ast::Scope scope = elements <= kRegisterElements ? ast::Scope::Register : ast::Scope::Packed;
+    Proposal alone{{fuse_under(StageHandle(stage), c.loop(l), scope)},
+                   fmt::format("compute {} as {} needs it", name, c.loop(l).name())};
+    for (const StageHandle transform : before) {
       Proposal with = alone;
-      with.moves.push_back(move_fuse_at(transform, loop_name(f, l), "packed"));
-      with.why += ", and " + transform + " for it";
+      with.moves.push_back(fuse_under(transform, c.loop(l), ast::Scope::Packed));
+      with.why += ", and " + transform.buffer().name() + " for it";
       out.push_back(std::move(with));
     }
     if (!before.empty() && !c.thorough) continue; // no time for both
@@ -78,7 +83,7 @@ bool sums_up_past(const lower::Stage& stage, size_t axis) {
 /// Where rows are computed one by one, or in blocks: under a loop, after moves that make it.
 struct Rows {
   std::vector<Move> moves;
-  std::string under;
+  LoopHandle under;
   std::vector<double> outer; // iterations of the loops around, in its own last; not in blocks
   int64_t block = 1;
 };
@@ -89,7 +94,7 @@ void chain_under(const SuggestContext& c, Rows rows, std::vector<Proposal>& out)
   const lower::Program& program = *c.plan.program;
   const size_t before = rows.moves.size();
   const std::string blocks = rows.block > 1 ? "blocks of " + std::to_string(rows.block) + " " : "";
-  Proposal chain{std::move(rows.moves), blocks + "rows of " + rows.under + " in one pass"};
+  Proposal chain{std::move(rows.moves), blocks + "rows of " + rows.under.name() + " in one pass"};
   std::set<const KernelPlan*> merged{&c.kernel};
   std::set<int, std::greater<>> open(c.kernel.reads.begin(), c.kernel.reads.end());
   bool has_product = false;
@@ -123,14 +128,15 @@ void chain_under(const SuggestContext& c, Rows rows, std::vector<Proposal>& out)
     merged.insert(readers.owner.get());
     has_product |= info.is_reduction && rest > 1;
     const bool small = rows.block == 1 && rest <= kRegisterElements;
-    chain.moves.push_back(move_fuse_at(info.buffer->name, rows.under, small ? "register" : "packed"));
+    chain.moves.push_back(
+        fuse_under(StageHandle(stage), rows.under, small ? ast::Scope::Register : ast::Scope::Packed));
     if (rows.block == 1 && info.is_reduction && sums_up_past(info, last))
-      chain.moves.push_back(move_carry(info.buffer->name, rows.under));
+      chain.moves.push_back({MoveKind::Carry, {StageHandle(stage), rows.under}});
     if (rows.block == 1 && readers.kernels.size() > 1 && rest > 1 && !info.is_reduction) {
       const KernelPlanRef& first = *std::min_element(
           readers.kernels.begin(), readers.kernels.end(),
           [](const KernelPlanRef& a, const KernelPlanRef& b) { return a->stages[0] < b->stages[0]; });
-      merges.push_back(move_merge(info.buffer->name, program.stages[first->stages[0]].buffer->name));
+      merges.push_back({MoveKind::Merge, {StageHandle(stage), StageHandle(first->stages[0])}});
     }
     for (int s : readers.owner->reads) open.insert(s);
   }
@@ -144,15 +150,16 @@ void chain_under(const SuggestContext& c, Rows rows, std::vector<Proposal>& out)
 
 void rows_of_consumer(const SuggestContext& c, size_t depth, int64_t block, std::vector<Proposal>& out) {
   const Features& f = c.features;
-  const std::vector<Leaf> leaves = leaves_of(f);
+  const std::vector<Leaf> leaves = c.leaves();
   if (leaves.empty() || leaves.back().loops.size() <= depth) return;
   const int at = leaves.back().loops[depth];
   if (!is_serial(f, at) || (block > 1 && longest(f, at) <= block)) return;
-  Rows rows{{}, loop_name(f, at), {}, block};
+  Rows rows{{}, c.loop(at), {}, block};
   for (size_t d = 0; d <= depth; ++d) rows.outer.push_back(f.loops[leaves.back().loops[d]].extent);
   if (block > 1) {
-    rows.moves.push_back(move_split(rows.under, block));
-    rows.under += ".o";
+    Script script(c.kernel);
+    rows.under = script.split(rows.under, block).outer;
+    rows.moves = script.take();
   }
   chain_under(c, std::move(rows), out);
 }
@@ -175,9 +182,12 @@ void rows_of_running_sums(const SuggestContext& c, std::vector<Proposal>& out) {
     if (!store) return;
     ast::visit(store->value, [&](const ast::ValueRef& value) {
       const auto* attr = std::get_if<ast::LoadAttr>(&value->attr);
-      const int stage = attr ? stage_of_name(attr->buffer->name) : -1;
+      const int stage = attr ? stage_of(program, *attr->buffer) : -1;
       if (stage < 0 || !program.stages[stage].is_reduction || !seen.insert(stage).second) return;
       Rows rows;
+      Script script(c.kernel);
+      LoopHandle rest; // of the loop, once it was divided
+      double length = 0;
       for (size_t d = 0; d < attr->index.size(); ++d) {
         if (attr->index[d].is_const()) continue;
         const auto loop = std::find_if(loops.begin(), loops.end(), [&](const ast::For* f) {
@@ -190,14 +200,14 @@ void rows_of_running_sums(const SuggestContext& c, std::vector<Proposal>& out) {
           continue;
         }
         const int64_t by = divisor(attr->index[d], var);
-        const bool again = !rows.moves.empty();
-        const double length =
-            again ? static_cast<double>(rows.moves.back().numbers[0]) : estimate((*loop)->extent);
+        if (!rest) length = estimate((*loop)->extent);
         if (by < 2 || static_cast<double>(by) >= length) return;
-        const std::string name = again ? rows.moves.back().names[0] + ".i" : var.name();
-        rows.moves.push_back(move_split(name, by));
-        rows.under = name + ".o";
+        const Halves halves = script.split(rest ? rest : c.kernel.handles.loop(**loop), by);
+        rows.moves = script.moves();
+        rows.under = halves.outer;
         rows.outer.push_back(std::ceil(length / static_cast<double>(by)));
+        rest = halves.inner;
+        length = static_cast<double>(by);
         if (sums_up_past(program.stages[stage], d)) chain_under(c, rows, out);
       }
     });

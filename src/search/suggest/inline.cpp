@@ -38,7 +38,7 @@ double size_of_shape(const Shape& shape) {
   return n;
 }
 
-StageInfo read_stage(const lower::Stage& stage) {
+StageInfo read_stage(const lower::Program& program, const lower::Stage& stage) {
   StageInfo info;
   info.elements = size_of_shape(stage.node->shape);
   info.inlinable = !stage.is_reduction && !stage.is_scatter && !stage.is_transform && stage.nests.size() == 1;
@@ -53,7 +53,7 @@ StageInfo read_stage(const lower::Stage& stage) {
       info.instructions += cost.instructions + kDivision * cost.divisions + 16 * cost.per_lane;
       const auto* attr = std::get_if<ast::LoadAttr>(&v->attr);
       if (!attr) return;
-      Use use{stage_of_name(attr->buffer->name), hash_text("use"), v->op == Op::Load && attr->guards.empty()};
+      Use use{stage_of(program, *attr->buffer), hash_text("use"), v->op == Op::Load && attr->guards.empty()};
       if (use.stage < 0) return;
       for (size_t d = 0; d < attr->index.size(); ++d) {
         use.index = mix(use.index, attr->index[d].hash());
@@ -108,7 +108,7 @@ Proposal inline_all(const lower::Program& program, const std::vector<StageInfo>&
     if (inlined && grown[i] + places[i].size() > kMostInOneKernel) inlined = false;
     if (inlined) {
       kept[i] = 0;
-      proposal.moves.push_back(move_inline(program.stages[i].buffer->name));
+      proposal.moves.push_back({MoveKind::Inline, {StageHandle(static_cast<int>(i))}});
     } else {
       places[i] = {{mix(hash_text("root"), i), s.executions}};
       grown[i] = 1;
@@ -138,7 +138,7 @@ std::vector<Proposal> suggest_inline(const SuggestContext& c) {
   const bool untouched = c.plan.kernels.size() == program.stages.size();
   if (untouched && &c.kernel == c.plan.kernels.front().get()) {
     std::vector<StageInfo> stages;
-    for (const auto& stage : program.stages) stages.push_back(read_stage(stage));
+    for (const auto& stage : program.stages) stages.push_back(read_stage(program, stage));
     for (const Limits& limits :
          {Limits{"compute where used what is used once", 1.01, 1.01, false},
           Limits{"compute where used what is used twice or costs little", 2.01, 2.01, false},
@@ -152,8 +152,8 @@ std::vector<Proposal> suggest_inline(const SuggestContext& c) {
   if (c.kernel.stages.size() != 1) return proposals;
   const lower::Stage& stage = program.stages[c.kernel.stages[0]];
   if (!stage.is_reduction && !stage.is_scatter && !stage.is_transform && !stage.users.empty())
-    proposals.push_back(
-        {{move_inline(stage.buffer->name)}, "compute " + stage.buffer->name + " where it is used"});
+    proposals.push_back({{{MoveKind::Inline, {StageHandle(stage.id)}}},
+                         "compute " + stage.buffer->name + " where it is used"});
   return proposals;
 }
 

@@ -1,12 +1,7 @@
 #include "search/suggest/leaf.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cstdlib>
-#include <functional>
-
-#include "search/moves/draft.hpp"
+#include <variant>
 
 namespace lathe::search {
 
@@ -31,14 +26,14 @@ bool goes_on(const Features& f, int store) {
 
 } // namespace
 
-std::vector<Leaf> leaves_of(const Features& f) {
+std::vector<Leaf> leaves_of(const lower::Program& program, const KernelPlan& kernel, const Features& f) {
   std::vector<Leaf> leaves;
   int first = 0;
   for (int a = 0; a < static_cast<int>(f.accesses.size()); ++a) {
     const AccessInfo& store = f.accesses[a];
     if (!store.store || goes_on(f, a)) continue;
-    Leaf leaf{a,     first, {}, 0, -1, f.buffers[store.buffer].buffer->name, store.combine, store.random,
-              false, false};
+    const BufferHandle result = handle_of(program, kernel.handles, *f.buffers[store.buffer].buffer);
+    Leaf leaf{a, first, {}, 0, result, store.combine, store.random, false, false};
     for (int l = store.loop; l >= 0; l = f.loops[l].parent) {
       leaf.loops.insert(leaf.loops.begin(), l);
       leaf.vectorised |= kind_of(f, l) == ast::LoopKind::Vector;
@@ -54,7 +49,6 @@ std::vector<Leaf> leaves_of(const Features& f) {
       if (!alone || !perfect) break;
       --leaf.own;
     }
-    leaf.stage = stage_of_name(leaf.buffer);
     leaves.push_back(std::move(leaf));
     first = a + 1;
   }
@@ -66,17 +60,6 @@ int lanes_of(const Features& f, const Leaf& leaf, const Target& target) {
   for (int a = leaf.first; a <= leaf.store; ++a)
     bytes = std::max(bytes, f.buffers[f.accesses[a].buffer].element_bytes);
   return std::max(1, target.vector_bytes / bytes);
-}
-
-int next_scratch(const ast::Kernel& kernel, int stage) {
-  const std::string prefix = fmt::format("t{}.", stage);
-  int next = 0;
-  ast::visit(kernel.body, [&](const ast::Stmt& stmt, const auto&) {
-    const auto* alloc = std::get_if<ast::Alloc>(&stmt.node);
-    if (!alloc || alloc->buffer->name.compare(0, prefix.size(), prefix) != 0) return;
-    next = std::max(next, std::atoi(alloc->buffer->name.c_str() + prefix.size() + 1) + 1);
-  });
-  return next;
 }
 
 } // namespace lathe::search

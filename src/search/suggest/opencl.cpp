@@ -27,48 +27,45 @@ int only_child(const Features& f, int loop) {
 
 enum class Style { Groups, GroupsOfTwoAxes, GroupsAndItems, ItemsOfTwoAxes };
 
-void bind_nest(const SuggestContext& c, int nest, Style style, std::vector<Move>& out) {
+void bind_nest(const SuggestContext& c, int nest, Style style, Script& script) {
   const Features& f = c.features;
   if (!is_serial(f, nest) || !independent(f, nest) || longest(f, nest) < 2) return;
-  const std::string name = loop_name(f, nest);
+  const LoopHandle loop = c.loop(nest);
+  const auto bind = [&](LoopHandle l, Level level, int64_t axis) {
+    script.add(MoveKind::Bind, l, level, axis);
+  };
   const int next = only_child(f, nest);
   const bool two = next >= 0 && is_serial(f, next) && independent(f, next) && longest(f, next) >= 2;
   switch (style) {
   case Style::Groups: {
     // Enough groups to share out evenly, each with enough work to be worth starting.
     const auto chunk = static_cast<int64_t>(std::ceil(f.loops[nest].extent / (8.0 * c.target.threads)));
-    if (!c.target.gpu && chunk >= 2 && chunk < longest(f, nest)) {
-      out.push_back(move_split(name, chunk));
-      out.push_back(move_bind(name + ".o", "group", 0));
-    } else {
-      out.push_back(move_bind(name, "group", 0));
-    }
+    const bool in_chunks = !c.target.gpu && chunk >= 2 && chunk < longest(f, nest);
+    bind(in_chunks ? script.split(loop, chunk).outer : loop, Level::Group, 0);
     return;
   }
   case Style::GroupsOfTwoAxes:
-    out.push_back(move_bind(name, "group", two ? 1 : 0));
-    if (two) out.push_back(move_bind(loop_name(f, next), "group", 0));
+    bind(loop, Level::Group, two ? 1 : 0);
+    if (two) bind(c.loop(next), Level::Group, 0);
     return;
   case Style::GroupsAndItems: {
     const int64_t items = c.target.gpu ? 128 : 16;
     if (longest(f, nest) <= items) return;
-    out.push_back(move_split(name, items));
-    out.push_back(move_bind(name + ".o", "group", 0));
-    out.push_back(move_bind(name + ".i", "local", 0));
+    const Halves halves = script.split(loop, items);
+    bind(halves.outer, Level::Group, 0);
+    bind(halves.inner, Level::Local, 0);
     return;
   }
   case Style::ItemsOfTwoAxes: {
     if (!two || longest(f, nest) <= 8 || longest(f, next) <= 8) return;
-    const std::string inner = loop_name(f, next);
     const int64_t items = c.target.gpu ? 16 : 8;
     if (longest(f, nest) <= items || longest(f, next) <= items) return;
-    out.push_back(move_split(name, items));
-    out.push_back(move_split(inner, items));
-    out.push_back(move_reorder({name + ".o", inner + ".o", name + ".i", inner + ".i"}));
-    out.push_back(move_bind(name + ".o", "group", 1));
-    out.push_back(move_bind(inner + ".o", "group", 0));
-    out.push_back(move_bind(name + ".i", "local", 1));
-    out.push_back(move_bind(inner + ".i", "local", 0));
+    const Halves rows = script.split(loop, items), columns = script.split(c.loop(next), items);
+    script.reorder({rows.outer, columns.outer, rows.inner, columns.inner});
+    bind(rows.outer, Level::Group, 1);
+    bind(columns.outer, Level::Group, 0);
+    bind(rows.inner, Level::Local, 1);
+    bind(columns.inner, Level::Local, 0);
     return;
   }
   }
@@ -78,8 +75,8 @@ void bind_nest(const SuggestContext& c, int nest, Style style, std::vector<Move>
 /// then work-items.
 void stage_operands(const SuggestContext& c, std::vector<Proposal>& out) {
   const Features& f = c.features;
-  for (const Leaf& leaf : leaves_of(f)) {
-    if (!leaf.combine || leaf.random || leaf.own != 0 || leaf.vectorised || leaf.stage < 0) continue;
+  for (const Leaf& leaf : c.leaves()) {
+    if (!leaf.combine || leaf.random || leaf.own != 0 || leaf.vectorised) continue;
     std::vector<int> rows, reduce;
     for (int l : leaf.loops) (f.stride(f.accesses[leaf.store], l) != 0 ? rows : reduce).push_back(l);
     if (rows.size() < 2 || reduce.empty()) continue;
@@ -87,25 +84,24 @@ void stage_operands(const SuggestContext& c, std::vector<Proposal>& out) {
     const int64_t block = c.target.gpu ? 16 : 8;
     if (longest(f, i) <= block || longest(f, j) <= block || longest(f, r) <= block) continue;
     if (!is_serial(f, i) || !is_serial(f, j) || !is_serial(f, r)) continue;
-    const std::string in = loop_name(f, i), jn = loop_name(f, j), rn = loop_name(f, r);
-    Proposal p{{}, "operands of " + leaf.buffer + " through local memory"};
-    p.moves = {move_split(in, block), move_split(jn, block), move_split(rn, block)};
-    std::vector<std::string> order;
-    for (size_t k = 0; k + 2 < rows.size(); ++k) order.push_back(loop_name(f, rows[k]));
-    order.insert(order.end(), {in + ".o", jn + ".o"});
-    for (size_t k = 0; k + 1 < reduce.size(); ++k) order.push_back(loop_name(f, reduce[k]));
-    order.insert(order.end(), {rn + ".o", in + ".i", jn + ".i", rn + ".i"});
-    p.moves.push_back(move_reorder(order));
-    p.moves.push_back(move_bind(in + ".o", "group", 1));
-    p.moves.push_back(move_bind(jn + ".o", "group", 0));
-    p.moves.push_back(move_bind(in + ".i", "local", 1));
-    p.moves.push_back(move_bind(jn + ".i", "local", 0));
+    Script script(c.kernel);
+    const Halves is = script.split(c.loop(i), block), js = script.split(c.loop(j), block),
+                 rs = script.split(c.loop(r), block);
+    std::vector<LoopHandle> order;
+    for (size_t k = 0; k + 2 < rows.size(); ++k) order.push_back(c.loop(rows[k]));
+    order.insert(order.end(), {is.outer, js.outer});
+    for (size_t k = 0; k + 1 < reduce.size(); ++k) order.push_back(c.loop(reduce[k]));
+    order.insert(order.end(), {rs.outer, is.inner, js.inner, rs.inner});
+    script.reorder(order);
+    script.add(MoveKind::Bind, is.outer, Level::Group, 1);
+    script.add(MoveKind::Bind, js.outer, Level::Group, 0);
+    script.add(MoveKind::Bind, is.inner, Level::Local, 1);
+    script.add(MoveKind::Bind, js.inner, Level::Local, 0);
     for (int a = leaf.first; a < leaf.store; ++a)
       if (!f.accesses[a].random)
-        p.moves.push_back(
-            move_pack(leaf.buffer, f.buffers[f.accesses[a].buffer].buffer->name, rn + ".o", "local"));
-    p.moves.push_back(move_accumulate(leaf.buffer, rn + ".i"));
-    out.push_back(std::move(p));
+        script.pack(leaf.result, c.buffer(f.accesses[a].buffer), rs.outer, ast::Scope::Local);
+    script.accumulate(leaf.result, rs.inner);
+    out.push_back({script.take(), "operands of " + leaf.result.name() + " through local memory"});
   }
 }
 
@@ -123,10 +119,10 @@ std::vector<Proposal> suggest_opencl(const SuggestContext& c) {
       {Style::GroupsAndItems, "work-groups and work-items"},
       {Style::ItemsOfTwoAxes, "work-groups and work-items of two axes"}};
   for (const auto& [style, why] : styles) {
-    Proposal p{{}, why};
+    Script script(c.kernel);
     for (int nest = 0; nest < static_cast<int>(f.loops.size()); nest = f.loops[nest].end)
-      bind_nest(c, nest, style, p.moves);
-    if (!p.moves.empty()) proposals.push_back(std::move(p));
+      bind_nest(c, nest, style, script);
+    if (!script.empty()) proposals.push_back({script.take(), why});
   }
   if (c.thorough || c.target.gpu) stage_operands(c, proposals);
   return proposals;

@@ -35,9 +35,7 @@ std::vector<Proposal> suggest_parallel(const SuggestContext& c) {
   // One loop of each nest: the outermost one that is independent and can be brought outermost.
   const std::vector<int> chunks = c.thorough ? std::vector<int>{0, 1, 4} : std::vector<int>{0, 1};
   for (int chunks_a_thread : chunks) {
-    Proposal p{{},
-               chunks_a_thread ? std::to_string(chunks_a_thread) + " chunks a thread"
-                               : "outermost loops in parallel"};
+    Script script(c.kernel);
     for (int nest = 0; nest < static_cast<int>(f.loops.size()); nest = f.loops[nest].end) {
       if (touches_parallel(f, nest)) continue;
       // Down the perfect nest to the first loop that may run in parallel.
@@ -49,24 +47,26 @@ std::vector<Proposal> suggest_parallel(const SuggestContext& c) {
         passed.push_back(l++);
       }
       if (!independent(f, l) || !is_serial(f, l) || longest(f, l) < 2) continue;
-      std::string name = loop_name(f, l);
+      LoopHandle loop = c.loop(l);
       const double extent = f.loops[l].extent;
       if (chunks_a_thread > 0) {
         const auto size = static_cast<int64_t>(std::ceil(extent / (chunks_a_thread * c.target.threads)));
         if (size < 2 || size >= longest(f, l)) continue;
-        p.moves.push_back(move_split(name, size));
-        name += ".o";
+        loop = script.split(loop, size).outer;
       } else if (extent > 65536) {
         continue;
       }
       if (!passed.empty()) {
-        std::vector<std::string> order{name};
-        for (int outer : passed) order.push_back(loop_name(f, outer));
-        p.moves.push_back(move_reorder(order));
+        std::vector<LoopHandle> order{loop};
+        for (int outer : passed) order.push_back(c.loop(outer));
+        script.reorder(order);
       }
-      p.moves.push_back(move_parallelise(name));
+      script.add(MoveKind::Parallelise, loop);
     }
-    if (!p.moves.empty()) proposals.push_back(std::move(p));
+    if (!script.empty())
+      proposals.push_back({script.take(), chunks_a_thread
+                                              ? std::to_string(chunks_a_thread) + " chunks a thread"
+                                              : "outermost loops in parallel"});
   }
   return proposals;
 }

@@ -1,5 +1,5 @@
-// Long reductions in a few parts side by side: each is a stream of its own, and several bring more from memory than
-// one, whose prefetcher stops at the end of each page.
+// Long reductions in a few parts side by side: each is a stream of its own, and several bring more from
+// memory than one, whose prefetcher stops at the end of each page.
 #include "search/suggest/suggest.hpp"
 
 namespace lathe::search {
@@ -11,9 +11,9 @@ constexpr int64_t kLongest = 1 << 17; // elements up to which one stream is as g
 
 std::vector<Proposal> suggest_parts(const SuggestContext& c) {
   std::vector<Proposal> proposals;
-  for (const Leaf& leaf : leaves_of(c.features)) {
+  for (const Leaf& leaf : c.leaves()) {
     const Features& f = c.features;
-    if (!leaf.combine || leaf.random || leaf.merged || leaf.vectorised || leaf.stage < 0) continue;
+    if (!leaf.combine || leaf.random || leaf.merged || leaf.vectorised) continue;
     if (leaf.loops.empty() || leaf.loops.size() == leaf.own) continue;
     const int along = leaf.loops.back();
     const int lanes = lanes_of(f, leaf, c.target);
@@ -23,16 +23,20 @@ std::vector<Proposal> suggest_parts(const SuggestContext& c) {
     bool is_stream = leaf.first < leaf.store;
     for (int a = leaf.first; a < leaf.store; ++a) is_stream &= f.stride(f.accesses[a], along) == 1;
     if (!is_stream) continue;
-    const std::string r = loop_name(f, along), at = r + ".i", lane = r + ".i.i";
-    const std::string copy = leaf.buffer + ".a" + std::to_string(next_scratch(c.kernel.kernel, leaf.stage));
     for (const int64_t parts : {4, 8}) {
       if (extent % (parts * lanes) != 0) continue;
-      proposals.push_back(
-          {{move_split(r, extent / parts), move_split(at, lanes), move_reorder({at + ".o", r + ".o", lane}),
-            move_accumulate(leaf.buffer, at + ".o", {r + ".o", lane}), move_vectorise(lane),
-            move_unroll(r + ".o"), move_vectorise(copy + ".z1"), move_unroll(copy + ".z0"),
-            move_vectorise(copy + ".q1"), move_unroll(copy + ".q0")},
-           "in " + std::to_string(parts) + " parts side by side"});
+      Script script(c.kernel);
+      const Halves part = script.split(c.loop(along), extent / parts);
+      const Halves vector = script.split(part.inner, lanes);
+      script.reorder({vector.outer, part.outer, vector.inner});
+      const Accumulator copy = script.accumulate(leaf.result, vector.outer, {part.outer, vector.inner});
+      script.vectorise(vector.inner);
+      script.unroll(part.outer);
+      script.vectorise(copy.setting(1));
+      script.unroll(copy.setting(0));
+      script.vectorise(copy.summing(1));
+      script.unroll(copy.summing(0));
+      proposals.push_back({script.take(), "in " + std::to_string(parts) + " parts side by side"});
     }
   }
   return proposals;

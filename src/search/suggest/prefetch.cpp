@@ -25,7 +25,7 @@ std::vector<Read> reads_of(const SuggestContext& c, const std::vector<Leaf>& lea
       static_cast<double>(c.machine.levels[std::min<size_t>(1, c.machine.levels.size() - 1)].bytes);
   std::vector<Read> reads;
   for (const Leaf& leaf : leaves) {
-    if (leaf.stage < 0 || leaf.loops.empty()) continue;
+    if (leaf.loops.empty()) continue;
     for (int a = leaf.first; a < leaf.store; ++a) {
       const AccessInfo& access = f.accesses[a];
       const BufferInfo& b = f.buffers[access.buffer];
@@ -44,7 +44,7 @@ std::vector<Read> reads_of(const SuggestContext& c, const std::vector<Leaf>& lea
 std::vector<Proposal> suggest_prefetch(const SuggestContext& c) {
   if (c.target.groups) return {};
   const Features& f = c.features;
-  const std::vector<Leaf> leaves = leaves_of(f);
+  const std::vector<Leaf> leaves = c.leaves();
   const std::vector<Read> reads = reads_of(c, leaves);
   std::vector<Proposal> proposals;
   // The next row, by each of the nests that read this one.
@@ -56,14 +56,14 @@ std::vector<Proposal> suggest_prefetch(const SuggestContext& c) {
       if (row < kLeastRow || row > kMostRow || f.loops[l].extent < 2) continue;
       for (int64_t rows : c.thorough ? std::vector<int64_t>{1, 2} : std::vector<int64_t>{1})
         proposals.push_back(
-            {{move_prefetch(fmt::format("t{}", r.leaf->stage), b.buffer->name, loop_name(f, l), rows)},
-             fmt::format("ask for the next row of {} in {}", b.buffer->name, r.leaf->buffer)});
+            {{{MoveKind::Prefetch, {r.leaf->stage(), c.buffer(access.buffer), c.loop(l), rows}}},
+             fmt::format("ask for the next row of {} in {}", b.buffer->name, r.leaf->result.name())});
     }
   }
   // All that one nest reads, some way ahead.
   for (const Leaf& leaf : leaves)
     for (double bytes : c.thorough ? std::vector<double>{1024, 2048, 4096} : std::vector<double>{4096}) {
-      Proposal p{{}, fmt::format("ask for what {} reads {} bytes ahead", leaf.buffer, bytes)};
+      Script script(c.kernel);
       for (const Read& r : reads) {
         if (r.leaf != &leaf || leaf.loops.size() < 2) continue;
         const AccessInfo& access = f.accesses[r.access];
@@ -73,13 +73,14 @@ std::vector<Proposal> suggest_prefetch(const SuggestContext& c) {
           const double step = f.stride(access, l) * f.buffers[access.buffer].element_bytes;
           if (kind_of(f, l) == ast::LoopKind::Unroll || step <= 0) continue;
           if (step <= bytes)
-            p.moves.push_back(move_prefetch(fmt::format("t{}", leaf.stage),
-                                            f.buffers[access.buffer].buffer->name, loop_name(f, l),
-                                            static_cast<int64_t>(std::ceil(bytes / step))));
+            script.add(MoveKind::Prefetch, leaf.stage(), c.buffer(access.buffer), c.loop(l),
+                       static_cast<int64_t>(std::ceil(bytes / step)));
           break;
         }
       }
-      if (!p.moves.empty()) proposals.push_back(std::move(p));
+      if (!script.empty())
+        proposals.push_back(
+            {script.take(), fmt::format("ask for what {} reads {} bytes ahead", leaf.result.name(), bytes)});
     }
   return proposals;
 }

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "search/cost/features.hpp"
-#include "search/moves/move.hpp"
+#include "search/moves/plan.hpp"
 #include "search/suggest/suggest.hpp"
 
 namespace lathe::search {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "search/moves/draft.hpp"
 #include "search/moves/join.hpp"
 #include "search/suggest/readers.hpp"
@@ -14,18 +16,20 @@ namespace {
 
 /// Finds the consumer's loop that runs along an axis of the reduction, or the two loops that do so together
 /// (a reshape between them splits the axis). The number of loops found.
-size_t match_axis(const Features& f, const Leaf& leaf, const AccessInfo& access, TileProblem::Loop& axis) {
+size_t match_axis(const KernelPlan& reader, const Features& f, const Leaf& leaf, const AccessInfo& access,
+                  TileProblem::Loop& axis) {
+  const auto loop_of = [&](int l) { return reader.handles.loop(*f.loops[l].loop); };
   for (int l : leaf.loops)
-    if (f.stride(access, l) == axis.store_stride && longest(f, l) == axis.extent && axis.around.empty())
-      axis.around = loop_name(f, l);
-  if (!axis.around.empty()) return 1;
+    if (f.stride(access, l) == axis.store_stride && longest(f, l) == axis.extent && !axis.around)
+      axis.around = loop_of(l);
+  if (axis.around) return 1;
   for (int inner : leaf.loops)
     for (int outer : leaf.loops) {
       if (outer == inner || f.stride(access, inner) != axis.store_stride) continue;
       if (f.stride(access, outer) != axis.store_stride * static_cast<double>(longest(f, inner))) continue;
       if (longest(f, outer) * longest(f, inner) != axis.extent) continue;
-      axis.around = loop_name(f, outer);
-      axis.around_inner = loop_name(f, inner);
+      axis.around = loop_of(outer);
+      axis.around_inner = loop_of(inner);
       axis.inner_extent = longest(f, inner);
       return 2;
     }
@@ -54,9 +58,6 @@ void add_rows(const TileProblem& p, bool thorough, std::vector<Proposal>& out) {
     streamed |= once;
   }
   if (!streamed) return;
-  const std::string n = p.out[along].name, r = p.reduce[rows].name;
-  std::string clear = n;
-  clear[clear.find('.') + 1] = 'z';
   struct Block {
     int64_t rows, vectors;
   };
@@ -64,30 +65,33 @@ void add_rows(const TileProblem& p, bool thorough, std::vector<Proposal>& out) {
       many{{4, 1}, {8, 1}, {16, 1}, {4, 8}, {8, 8}, {16, 8}, {32, 8}, {8, 4}, {16, 4}, {8, 16}};
   for (const auto [at_once, vectors] : thorough ? many : few) {
     if (p.reduce[rows].extent <= at_once || p.out[along].extent < p.lanes * vectors) continue;
-    Proposal made{
-        {}, std::to_string(at_once) + " rows at a time, " + std::to_string(vectors) + " vectors of each"};
-    made.moves = {move_split(r, at_once), move_split(n, p.lanes * vectors)};
-    if (vectors > 1) made.moves.push_back(move_split(n + ".i", p.lanes));
-    std::vector<std::string> order;
+    Script script(p.numbers);
+    const Halves rs = script.split(p.reduce[rows].name, at_once),
+                 ns = script.split(p.out[along].name, p.lanes * vectors);
+    LoopHandle lanes = ns.inner, copies; // of the vectors of a row, if there are several
+    if (vectors > 1) {
+      const Halves halves = script.split(ns.inner, p.lanes);
+      copies = halves.outer;
+      lanes = halves.inner;
+    }
+    std::vector<LoopHandle> order;
     for (size_t i = 0; i < p.out.size(); ++i)
       if (static_cast<int>(i) != along) order.push_back(p.out[i].name);
     for (size_t i = 0; i < p.reduce.size(); ++i)
       if (static_cast<int>(i) != rows) order.push_back(p.reduce[i].name);
-    order.insert(order.end(), {r + ".o", n + ".o", r + ".i"});
-    if (vectors > 1) order.push_back(n + ".i.o");
-    const std::string lanes = vectors > 1 ? n + ".i.i" : n + ".i";
+    order.insert(order.end(), {rs.outer, ns.outer, rs.inner});
+    if (copies) order.push_back(copies);
     order.push_back(lanes);
-    made.moves.push_back(move_reorder(order));
-    made.moves.push_back(move_accumulate(p.stage, r + ".i"));
-    made.moves.push_back(move_unroll(vectors > 1 ? n + ".i.o" : r + ".i"));
-    made.moves.push_back(move_vectorise(lanes));
-    const std::string copy = p.stage + ".a" + std::to_string(p.scratch);
-    for (const std::string& nest : {copy + ".z", copy + ".w"}) {
-      if (vectors > 1) made.moves.push_back(move_unroll(nest + "0"));
-      made.moves.push_back(move_vectorise(nest + (vectors > 1 ? "1" : "0")));
+    script.reorder(order);
+    const Accumulator copy = script.accumulate(p.result, rs.inner);
+    script.unroll(copies ? copies : rs.inner);
+    script.vectorise(lanes);
+    for (const auto nest : {&Accumulator::setting, &Accumulator::writing}) {
+      if (copies) script.unroll((copy.*nest)(0));
+      script.vectorise((copy.*nest)(copies ? 1 : 0));
     }
-    made.moves.insert(made.moves.end(), {move_split(clear, p.lanes), move_vectorise(clear + ".i")});
-    out.push_back(std::move(made));
+    script.vectorise(script.split(p.out[along].name.setting(), p.lanes).inner);
+    out.push_back({script.take(), fmt::format("{} rows at a time, {} vectors of each", at_once, vectors)});
   }
 }
 
@@ -95,8 +99,7 @@ void add_rows(const TileProblem& p, bool thorough, std::vector<Proposal>& out) {
 
 std::vector<Proposal> suggest_tile(const SuggestContext& c) {
   std::vector<Proposal> proposals;
-  for (const TileProblem& problem :
-       read_tile_problems(c.features, *c.plan.program, c.kernel.kernel, c.target)) {
+  for (const TileProblem& problem : read_tile_problems(c.features, *c.plan.program, c.kernel, c.target)) {
     if (problem.lanes < 2) continue;
     for (const TileChoice& choice : tile_choices(problem, c)) {
       Proposal p = tile_moves(problem, choice);
@@ -110,8 +113,8 @@ std::vector<Proposal> suggest_tile(const SuggestContext& c) {
 namespace {
 
 /// The one store of a kernel that reads something: what fills a border does not.
-std::optional<Leaf> only_reader(const Features& f) {
-  std::vector<Leaf> leaves = leaves_of(f);
+std::optional<Leaf> only_reader(const lower::Program& program, const KernelPlan& kernel, const Features& f) {
+  std::vector<Leaf> leaves = leaves_of(program, kernel, f);
   std::erase_if(leaves, [](const Leaf& leaf) { return leaf.first == leaf.store; });
   if (leaves.size() != 1) return {};
   return std::move(leaves[0]);
@@ -123,12 +126,12 @@ void tiles_under(const SuggestContext& c, const KernelPlan& reader, const std::v
                  const lower::Stage& stage, const KernelPlan& producer, std::vector<Proposal>& proposals) {
   Features f, pf;
   read_features(reader.kernel, c.target, f);
-  const std::optional<Leaf> leaf = only_reader(f);
+  const std::optional<Leaf> leaf = only_reader(*c.plan.program, reader, f);
   if (!leaf || leaf->combine || leaf->random || leaf->own != 0 || leaf->loops.empty()) return;
   for (int l : leaf->loops)
     if (!is_serial(f, l)) return;
   read_features(producer.kernel, c.target, pf);
-  std::vector<TileProblem> problems = read_tile_problems(pf, *c.plan.program, producer.kernel, c.target);
+  std::vector<TileProblem> problems = read_tile_problems(pf, *c.plan.program, producer, c.target);
   if (problems.size() != 1 || !problems[0].whole) return;
   TileProblem& problem = problems[0];
   problem.lanes = std::min(problem.lanes, lanes_of(f, *leaf, c.target));
@@ -141,7 +144,7 @@ void tiles_under(const SuggestContext& c, const KernelPlan& reader, const std::v
     if (f.buffers[access.buffer].buffer->id != stage.buffer->id) continue;
     ++reads;
     for (auto& axis : problem.out) {
-      const size_t loops = match_axis(f, *leaf, access, axis);
+      const size_t loops = match_axis(reader, f, *leaf, access, axis);
       aligned &= loops > 0;
       matched += loops;
     }
@@ -163,12 +166,12 @@ void tiles_under(const SuggestContext& c, const KernelPlan& reader, const std::v
 bool tiles_under_joined(const SuggestContext& c, const lower::Stage& stage, const KernelPlan& producer,
                         std::vector<Proposal>& proposals) {
   const lower::Program& program = *c.plan.program;
-  const std::vector<Move> joins = joins_between(program, producer, stage.id, c.kernel);
+  const std::vector<JoinedAxes> joins = joins_between(program, producer, stage.id, c.kernel);
   if (joins.empty()) return false;
   Draft to = draft_of(program, c.kernel), from = draft_of(program, producer);
-  for (const Move& move : joins) join(to, move);
+  for (const JoinedAxes& axes : joins) join(to, axes.stage, axes.axis);
   if (!join_into(from.body, stage.buffer->id, seen_in(to.body, stage.buffer)->shape).empty()) return false;
-  tiles_under(c, *finish(std::move(to)), joins, stage, *finish(std::move(from)), proposals);
+  tiles_under(c, *finish(std::move(to)), moves_of(joins), stage, *finish(std::move(from)), proposals);
   return true;
 }
 
@@ -180,9 +183,10 @@ std::vector<Proposal> suggest_fused_tile(const SuggestContext& c) {
   std::vector<Move> inside;
   KernelPlanRef box;
   if (c.kernel.stages.size() == 1) {
-    inside = {move_border(c.plan.program->stages[c.kernel.stages[0]].buffer->name)};
+    const StageHandle padded(c.kernel.stages[0]);
+    inside = {{MoveKind::Border, {padded}}};
     Draft draft = draft_of(*c.plan.program, c.kernel);
-    if (border(draft, inside[0]).empty()) box = finish(std::move(draft));
+    if (border(draft, padded).empty()) box = finish(std::move(draft));
   }
   for (const int stage : c.kernel.reads) {
     const lower::Stage& info = c.plan.program->stages[stage];

@@ -41,29 +41,28 @@ Rows rows_of(const Features& f, const Leaf& leaf) {
 std::vector<Proposal> suggest_rows(const SuggestContext& c) {
   const Features& f = c.features;
   std::vector<Proposal> proposals;
-  for (const Leaf& leaf : leaves_of(f)) {
-    if (!leaf.combine || leaf.merged || leaf.random || leaf.vectorised || leaf.stage < 0) continue;
+  for (const Leaf& leaf : c.leaves()) {
+    if (!leaf.combine || leaf.merged || leaf.random || leaf.vectorised) continue;
     if (f.buffers[f.accesses[leaf.store].buffer].buffer->scope == ast::Scope::Register) continue;
     const Rows rows = rows_of(f, leaf);
     const int lanes = lanes_of(f, leaf, c.target);
     if (rows.along < 0 || rows.across < 0 || lanes < 2 || longest(f, rows.along) <= lanes) continue;
-    const std::string i = loop_name(f, rows.along), r = loop_name(f, rows.across);
+    const LoopHandle i = c.loop(rows.along), r = c.loop(rows.across);
     for (int64_t count : c.thorough ? std::vector<int64_t>{4, 8, 16} : std::vector<int64_t>{8}) {
       if (longest(f, rows.across) <= count) continue;
-      Proposal p{{}, fmt::format("{} rows at a time into {}", count, leaf.buffer)};
-      p.moves = {move_split(r, count), move_split(i, lanes)};
-      std::vector<std::string> order;
+      Script script(c.kernel);
+      const Halves rs = script.split(r, count), is = script.split(i, lanes);
+      std::vector<LoopHandle> order;
       for (size_t k = leaf.own; k < leaf.loops.size(); ++k)
         if (leaf.loops[k] != rows.along && leaf.loops[k] != rows.across)
-          order.push_back(loop_name(f, leaf.loops[k]));
-      order.insert(order.end(), {r + ".o", i + ".o", r + ".i", i + ".i"});
-      const std::string copy = fmt::format("t{}.a{}", leaf.stage, next_scratch(c.kernel.kernel, leaf.stage));
-      p.moves.push_back(move_reorder(order));
-      p.moves.push_back(move_accumulate(leaf.buffer, r + ".i"));
-      for (const std::string& lane : {i + ".i", copy + ".z0", copy + ".w0"})
-        p.moves.push_back(move_vectorise(lane));
-      p.moves.push_back(move_unroll(r + ".i"));
-      proposals.push_back(std::move(p));
+          order.push_back(c.loop(leaf.loops[k]));
+      order.insert(order.end(), {rs.outer, is.outer, rs.inner, is.inner});
+      script.reorder(order);
+      const Accumulator copy = script.accumulate(leaf.result, rs.inner);
+      for (const LoopHandle lane : {is.inner, copy.setting(0), copy.writing(0)}) script.vectorise(lane);
+      script.unroll(rs.inner);
+      proposals.push_back(
+          {script.take(), fmt::format("{} rows at a time into {}", count, leaf.result.name())});
     }
   }
   return proposals;

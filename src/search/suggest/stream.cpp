@@ -8,7 +8,7 @@ std::vector<Proposal> suggest_stream(const SuggestContext& c) {
   const auto& levels = c.machine.levels;
   const double cached = static_cast<double>(levels[levels.size() >= 3 ? levels.size() - 3 : 0].bytes);
   std::vector<Proposal> proposals;
-  Proposal all{{}, "store large outputs past the caches"};
+  Script all(c.kernel);
   for (const ast::Param& p : c.kernel.kernel.params) {
     if (!p.written) continue;
     bool plain = true, found = false, streaming = false;
@@ -21,9 +21,10 @@ std::vector<Proposal> suggest_stream(const SuggestContext& c) {
       streaming |= a.streaming;
       bytes = b.elements * b.element_bytes;
     }
-    if (found && plain && !streaming && bytes > cached) all.moves.push_back(move_stream(p.buffer->name));
+    if (found && plain && !streaming && bytes > cached)
+      all.add(MoveKind::Stream, StageHandle(stage_of(*c.plan.program, *p.buffer)));
   }
-  if (!all.moves.empty()) proposals.push_back(std::move(all));
+  if (!all.empty()) proposals.push_back({all.take(), "store large outputs past the caches"});
   return proposals;
 }
 

@@ -6,8 +6,9 @@
 #include "search/cost/features.hpp"
 #include "search/machine/profile.hpp"
 #include "search/machine/target.hpp"
-#include "search/moves/make_move.hpp"
+#include "search/moves/plan.hpp"
 #include "search/suggest/leaf.hpp"
+#include "search/suggest/script.hpp"
 
 namespace lathe::search {
 
@@ -24,6 +25,13 @@ struct SuggestContext {
   const Target& target;
   const MachineProfile& machine;
   bool thorough = false; // tuning: more parameters than an untuned compile has time for
+
+  LoopHandle loop(int l) const { return kernel.handles.loop(*features.loops[l].loop); }
+  /// Of the buffer at that place in the features.
+  BufferHandle buffer(int b) const {
+    return handle_of(*plan.program, kernel.handles, *features.buffers[b].buffer);
+  }
+  std::vector<Leaf> leaves() const { return leaves_of(*plan.program, kernel, features); }
 };
 /// Proposes; never applies, scores or prunes. Reads the structure of the loops, never names of workloads.
 using Suggester = std::vector<Proposal> (*)(const SuggestContext& context);
@@ -34,24 +42,8 @@ struct NamedSuggester {
 };
 const std::vector<NamedSuggester>& suggesters();
 
-std::vector<Proposal> suggest_inline(const SuggestContext&);
-std::vector<Proposal> suggest_fuse(const SuggestContext&);
-std::vector<Proposal> suggest_fused_tile(const SuggestContext&);
-std::vector<Proposal> suggest_transform(const SuggestContext&);
-std::vector<Proposal> suggest_tile(const SuggestContext&);
-std::vector<Proposal> suggest_vectorise(const SuggestContext&);
-std::vector<Proposal> suggest_parts(const SuggestContext&);
-std::vector<Proposal> suggest_reorder(const SuggestContext&);
-std::vector<Proposal> suggest_unroll(const SuggestContext&);
-std::vector<Proposal> suggest_parallel(const SuggestContext&);
-std::vector<Proposal> suggest_rows(const SuggestContext&);
-std::vector<Proposal> suggest_transpose(const SuggestContext&);
-std::vector<Proposal> suggest_stream(const SuggestContext&);
-std::vector<Proposal> suggest_prefetch(const SuggestContext&);
-std::vector<Proposal> suggest_opencl(const SuggestContext&);
-
-/// Moves that make one leaf use vectors: along the loop where its accesses are contiguous, `unroll` vectors
-/// an iteration; a reduction gets as many partial results. False if no loop of its own serves.
-bool vectorise_leaf(const SuggestContext&, const Leaf& leaf, int unroll, int scratch, std::vector<Move>& out);
+#define LATHE_SUGGESTER(name, function, graph) std::vector<Proposal> function(const SuggestContext&);
+#include "search/suggest/suggesters.def"
+#undef LATHE_SUGGESTER
 
 } // namespace lathe::search

@@ -1,6 +1,5 @@
 // Tiles of a reduction: which loops a register tile may take, and the moves that make it.
 #pragma once
-#include <string>
 #include <vector>
 
 #include "search/machine/target.hpp"
@@ -11,30 +10,29 @@ namespace lathe::search {
 /// A reduction's update nest as the tiler sees it.
 struct TileProblem {
   struct Loop {
-    std::string name; // in the reduction's own nest
-    std::string
-        around;     // the consumer's loop of the same axis, if the reduction is fused under it; else empty
-    int64_t extent; // upper bound
+    LoopHandle name;   // in the reduction's own nest
+    LoopHandle around; // the consumer's loop of the same axis, if the reduction is fused under it
+    int64_t extent;    // upper bound
     double average;
     double store_stride;
-    std::string
+    LoopHandle
         around_inner{}; // set if two of the consumer's loops make up the axis: `around` is the outer one
     int64_t inner_extent = 0;
   };
   struct Operand {
-    std::string buffer;
+    BufferHandle buffer;
     bool packable;
     bool constant; // its copy is made once: it costs nothing, and any layout is as good as another
     int64_t element_bytes;
     std::vector<double> out_strides, reduce_strides; // along Loops below
   };
-  std::string stage;
+  StoredHandle result;
   std::vector<Loop> out, reduce;
   std::vector<Operand> operands;
   int lanes = 1;
-  int scratch = 0;   // number of the next scratch buffer
+  ScratchNumbers numbers{};
   bool whole = true; // the nest lies under no other loop
-  bool fused() const { return !out.empty() && !out[0].around.empty(); }
+  bool fused() const { return !out.empty() && out[0].around; }
 };
 
 /// One choice of everything a tiling decides.
@@ -58,6 +56,6 @@ Proposal tile_moves(const TileProblem& problem, const TileChoice& choice);
 /// The update nests of a kernel's reductions that are untouched so far and worth tiling: whole ones, and what
 /// lies under the loops that they share with other nests.
 std::vector<TileProblem> read_tile_problems(const Features& features, const lower::Program& program,
-                                            const ast::Kernel& kernel, const Target& target);
+                                            const KernelPlan& kernel, const Target& target);
 
 } // namespace lathe::search

@@ -29,7 +29,7 @@ std::optional<std::vector<Expr>> read_at(const ast::Kernel& kernel, int buffer) 
 /// transform: what it computes stays in registers.
 void under_tiles(const SuggestContext& c, const lower::Stage& transform, std::vector<Proposal>& out) {
   const Features& f = c.features;
-  const std::vector<Leaf> leaves = leaves_of(f);
+  const std::vector<Leaf> leaves = c.leaves();
   if (leaves.size() != 1 || leaves[0].combine || leaves[0].random || leaves[0].own != 0) return;
   const Leaf& leaf = leaves[0];
   const auto index = read_at(c.kernel.kernel, transform.buffer->id);
@@ -37,8 +37,8 @@ void under_tiles(const SuggestContext& c, const lower::Stage& transform, std::ve
   const Shape& shape = transform.buffer->shape;
   const std::vector<int>& axes = std::get<graph::TransformAttr>(transform.node->attr).axes;
 
-  Proposal p{{}, "compute " + transform.buffer->name + " by tiles, as " + leaf.buffer + " needs it"};
-  std::vector<std::string> outside, inside;
+  Script script(c.kernel);
+  std::vector<LoopHandle> outside, inside;
   int lane = -1;
   size_t tiled = 0;
   for (const int l : leaf.loops) {
@@ -48,35 +48,36 @@ void under_tiles(const SuggestContext& c, const lower::Stage& transform, std::ve
       return (*index)[static_cast<size_t>(a)] == mod(var, shape[static_cast<size_t>(a)]);
     });
     if (axis != axes.end()) {
-      p.moves.push_back(move_split(loop_name(f, l), shape[static_cast<size_t>(*axis)].value()));
-      outside.push_back(loop_name(f, l) + ".o");
-      inside.push_back(loop_name(f, l) + ".i");
+      const Halves tiles = script.split(c.loop(l), shape[static_cast<size_t>(*axis)].value());
+      outside.push_back(tiles.outer);
+      inside.push_back(tiles.inner);
       ++tiled;
     } else if (std::abs(f.stride(f.accesses[leaf.store], l)) == 1) {
       lane = l;
     } else {
-      outside.push_back(loop_name(f, l));
+      outside.push_back(c.loop(l));
     }
   }
   if (tiled != axes.size() || lane < 0 || outside.empty()) return;
   const Expr lanes_var = f.loops[lane].loop->var;
   const auto channel = std::find(index->begin(), index->end(), lanes_var);
   if (channel == index->end()) return;
-  std::string vector = loop_name(f, lane);
+  LoopHandle vector = c.loop(lane);
   if (const int lanes = lanes_of(f, leaf, c.target); longest(f, lane) > lanes) {
-    p.moves.push_back(move_split(vector, lanes));
-    outside.push_back(vector + ".o");
-    vector += ".i";
+    const Halves halves = script.split(vector, lanes);
+    outside.push_back(halves.outer);
+    vector = halves.inner;
   }
-  std::vector<std::string> order = outside;
+  std::vector<LoopHandle> order = outside;
   order.insert(order.end(), inside.begin(), inside.end());
   order.push_back(vector);
-  p.moves.push_back(move_reorder(order));
-  p.moves.push_back(move_fuse_at(transform.buffer->name, outside.back(), "register"));
-  p.moves.push_back(move_vectorise(fmt::format("{}.i{}", transform.buffer->name, channel - index->begin())));
-  p.moves.push_back(move_vectorise(vector));
-  for (const std::string& loop : inside) p.moves.push_back(move_unroll(loop));
-  out.push_back(std::move(p));
+  script.reorder(order);
+  script.add(MoveKind::FuseAt, StageHandle(transform.id), Place(outside.back()), ast::Scope::Register);
+  script.vectorise(axis_loop(transform.id, static_cast<int>(channel - index->begin())));
+  script.vectorise(vector);
+  for (const LoopHandle loop : inside) script.unroll(loop);
+  out.push_back({script.take(), fmt::format("compute {} by tiles, as {} needs it", transform.buffer->name,
+                                            leaf.result.name())});
 }
 
 /// Outermost a loop over blocks of what lies along the lanes, and under it the products for a block: their
@@ -95,23 +96,18 @@ void under_channels(const SuggestContext& c, const lower::Stage& products, std::
     for (const int vectors : c.thorough ? std::vector<int>{1, 2, 3, 4, 8} : std::vector<int>{2, 4}) {
       const auto block = static_cast<int64_t>(vectors * lanes / stride);
       if (block >= longest(f, l)) break;
-      const std::string name = loop_name(f, l);
-      std::string outer = name;
-      Proposal p{{}, fmt::format("{} for {} vectors of channels at a time", products.buffer->name, vectors)};
-      std::vector<std::string> order;
-      if (block > 1) {
-        p.moves.push_back(move_split(name, block));
-        outer = name + ".o";
-      }
-      order.push_back(outer);
+      Script script(c.kernel);
+      const Halves blocks = block > 1 ? script.split(c.loop(l), block) : Halves{c.loop(l), {}};
+      std::vector<LoopHandle> order{blocks.outer};
       for (const int other : loops)
         if (other != l)
-          order.push_back(loop_name(f, other));
-        else if (block > 1)
-          order.push_back(name + ".i");
-      if (loops.front() != l || block > 1) p.moves.push_back(move_reorder(order));
-      p.moves.push_back(move_fuse_at(products.buffer->name, outer, "packed"));
-      out.push_back(std::move(p));
+          order.push_back(c.loop(other));
+        else if (blocks.inner)
+          order.push_back(blocks.inner);
+      if (loops.front() != l || block > 1) script.reorder(order);
+      script.add(MoveKind::FuseAt, StageHandle(products.id), Place(blocks.outer), ast::Scope::Packed);
+      out.push_back({script.take(),
+                     fmt::format("{} for {} vectors of channels at a time", products.buffer->name, vectors)});
     }
   }
 }

@@ -17,52 +17,49 @@ int contiguous_loop(const Features& f, const Leaf& leaf, int a) {
   return -1;
 }
 
-/// Buffers that are read along `loaded` and not along `stored`; empty if others are scattered along both.
-std::vector<std::string> across(const Features& f, const Leaf& leaf, int stored, int loaded) {
-  std::vector<std::string> names;
+/// Buffers, as the features number them, that are read along `loaded` and not along `stored`; empty if others
+/// are scattered along both.
+std::vector<int> across(const Features& f, const Leaf& leaf, int stored, int loaded) {
+  std::vector<int> buffers;
   for (int a = leaf.first; a < leaf.store; ++a) {
     const AccessInfo& access = f.accesses[a];
     if (std::abs(f.stride(access, stored)) <= 1) continue;
-    const std::string& name = f.buffers[access.buffer].buffer->name;
-    const bool twice = std::find(names.begin(), names.end(), name) != names.end();
+    const bool twice = std::find(buffers.begin(), buffers.end(), access.buffer) != buffers.end();
     if (f.stride(access, loaded) != 1 || twice) return {};
-    names.push_back(name);
+    buffers.push_back(access.buffer);
   }
-  return names;
+  return buffers;
 }
 
 /// Squares of `lanes` side by side along `stored`, `count` of them before the next along `loaded`.
 Proposal tiles(const SuggestContext& c, const Leaf& leaf, int stored, int loaded,
-               const std::vector<std::string>& buffers, int64_t lanes, int64_t count) {
-  const Features& f = c.features;
-  const std::string s = loop_name(f, stored), l = loop_name(f, loaded);
-  Proposal p{{}, fmt::format("transpose {} in registers, {} squares a row", leaf.buffer, count)};
-  std::string column = s + ".i";
-  p.moves.push_back(move_split(l, lanes));
-  p.moves.push_back(move_split(s, lanes * count));
+               const std::vector<int>& buffers, int64_t lanes, int64_t count) {
+  Script script(c.kernel);
+  const Halves l = script.split(c.loop(loaded), lanes), s = script.split(c.loop(stored), lanes * count);
+  LoopHandle column = s.inner, squares;
   if (count > 1) {
-    p.moves.push_back(move_split(s + ".i", lanes));
-    column = s + ".i.i";
+    const Halves halves = script.split(s.inner, lanes);
+    squares = halves.outer;
+    column = halves.inner;
   }
-  std::vector<std::string> order;
+  std::vector<LoopHandle> order;
   for (size_t i = leaf.own; i < leaf.loops.size(); ++i)
-    if (leaf.loops[i] != stored && leaf.loops[i] != loaded) order.push_back(loop_name(f, leaf.loops[i]));
-  order.insert(order.end(), {s + ".o", l + ".o"});
-  if (count > 1) order.push_back(s + ".i.o");
-  const std::string around = order.back();
-  order.insert(order.end(), {column, l + ".i"});
-  p.moves.push_back(move_reorder(order));
-  int scratch = next_scratch(c.kernel.kernel, leaf.stage);
-  for (const std::string& buffer : buffers) {
-    const std::string copy = fmt::format("t{}.p{}", leaf.stage, scratch++);
-    p.moves.push_back(move_pack(leaf.buffer, buffer, around, "register"));
-    p.moves.push_back(move_vectorise(copy + ".c1"));
-    p.moves.push_back(move_unroll(copy + ".c0"));
+    if (leaf.loops[i] != stored && leaf.loops[i] != loaded) order.push_back(c.loop(leaf.loops[i]));
+  order.insert(order.end(), {s.outer, l.outer});
+  if (squares) order.push_back(squares);
+  const LoopHandle around = order.back();
+  order.insert(order.end(), {column, l.inner});
+  script.reorder(order);
+  for (const int buffer : buffers) {
+    const PackedCopy copy = script.pack(leaf.result, c.buffer(buffer), around, ast::Scope::Register);
+    script.vectorise(copy.filling(1));
+    script.unroll(copy.filling(0));
   }
-  p.moves.push_back(move_reorder({l + ".i", column}));
-  p.moves.push_back(move_vectorise(column));
-  p.moves.push_back(move_unroll(l + ".i"));
-  return p;
+  script.reorder({l.inner, column});
+  script.vectorise(column);
+  script.unroll(l.inner);
+  return {script.take(),
+          fmt::format("transpose {} in registers, {} squares a row", leaf.result.name(), count)};
 }
 
 } // namespace
@@ -70,8 +67,8 @@ Proposal tiles(const SuggestContext& c, const Leaf& leaf, int stored, int loaded
 std::vector<Proposal> suggest_transpose(const SuggestContext& c) {
   const Features& f = c.features;
   std::vector<Proposal> proposals;
-  for (const Leaf& leaf : leaves_of(f)) {
-    if (leaf.random || leaf.merged || leaf.combine || leaf.vectorised || leaf.stage < 0) continue;
+  for (const Leaf& leaf : c.leaves()) {
+    if (leaf.random || leaf.merged || leaf.combine || leaf.vectorised) continue;
     if (!std::all_of(leaf.loops.begin() + static_cast<long>(leaf.own), leaf.loops.end(),
                      [&](int l) { return is_serial(f, l); }))
       continue;

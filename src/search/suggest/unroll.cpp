@@ -23,25 +23,29 @@ bool is_straight(const Features& f, int loop) {
 std::vector<Proposal> suggest_unroll(const SuggestContext& c) {
   const Features& f = c.features;
   std::vector<Proposal> proposals;
-  Proposal all{{}, "unroll what is short"};
+  Script all(c.kernel);
   for (int l = 0; l < static_cast<int>(f.loops.size()); ++l) {
     if (!is_serial(f, l) || !is_straight(f, l)) continue;
     const Work& body = f.loops[l].body;
     const double size = body.arithmetic + body.loads + body.stores;
-    const std::string& name = loop_name(f, l);
+    const LoopHandle loop = c.loop(l);
     const int64_t extent = longest(f, l);
-    std::vector<Move> moves;
+    Script one(c.kernel);
     if (extent <= 16 && size * static_cast<double>(extent) <= kMostInstructions)
-      moves = {move_unroll(name)};
+      one.unroll(loop);
     else if (extent > 4 && size <= kSmall)
-      moves = {move_split(name, 4), move_unroll(name + ".i")};
-    all.moves.insert(all.moves.end(), moves.begin(), moves.end());
+      one.unroll(one.split(loop, 4).inner);
+    const std::vector<Move> moves = one.take();
+    all.add(moves);
     if (!c.thorough) continue;
-    if (!moves.empty()) proposals.push_back({std::move(moves), "unroll " + name});
-    if (extent > 2 && size <= 4 * kSmall)
-      proposals.push_back({{move_split(name, 2), move_unroll(name + ".i")}, "unroll " + name + " by 2"});
+    if (!moves.empty()) proposals.push_back({moves, "unroll " + loop.name()});
+    if (extent > 2 && size <= 4 * kSmall) {
+      Script by_two(c.kernel);
+      by_two.unroll(by_two.split(loop, 2).inner);
+      proposals.push_back({by_two.take(), "unroll " + loop.name() + " by 2"});
+    }
   }
-  if (!all.moves.empty()) proposals.push_back(std::move(all));
+  if (!all.empty()) proposals.push_back({all.take(), "unroll what is short"});
   return proposals;
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "search/suggest/suggest.hpp"
 
 namespace lathe::search {
@@ -47,10 +49,9 @@ int best_loop(const Features& f, const Leaf& leaf, int lanes) {
   return best;
 }
 
-} // namespace
-
-bool vectorise_leaf(const SuggestContext& c, const Leaf& leaf, int unroll, int scratch,
-                    std::vector<Move>& out) {
+/// Moves that make one leaf use vectors: along the loop where its accesses are contiguous, `unroll` vectors
+/// an iteration; a reduction gets as many partial results. False if no loop of its own serves.
+bool vectorise_leaf(const SuggestContext& c, const Leaf& leaf, int unroll, Script& script) {
   const Features& f = c.features;
   const int lanes = lanes_of(f, leaf, c.target);
   if (leaf.vectorised || leaf.random || lanes < 2) return false;
@@ -59,91 +60,74 @@ bool vectorise_leaf(const SuggestContext& c, const Leaf& leaf, int unroll, int s
   const bool reducing = f.stride(f.accesses[leaf.store], along) == 0;
   const int64_t extent = longest(f, along);
   while (unroll > 1 && extent <= int64_t{lanes} * unroll) unroll /= 2;
-  std::string vector = loop_name(f, along), outer, copies;
+  LoopHandle vector = c.loop(along), outer, copies;
   // What follows the vector loop inwards has to go outside of it.
   const bool innermost = along == leaf.loops.back();
   if (extent > lanes) {
+    Halves halves = script.split(vector, int64_t{lanes} * unroll);
+    outer = halves.outer;
     if (unroll > 1) {
-      out.push_back(move_split(vector, int64_t{lanes} * unroll));
-      outer = vector + ".o";
-      copies = vector + ".i.o";
-      out.push_back(move_split(vector + ".i", lanes));
-      vector += ".i.i";
-    } else {
-      out.push_back(move_split(vector, lanes));
-      outer = vector + ".o";
-      vector += ".i";
+      halves = script.split(halves.inner, lanes);
+      copies = halves.outer;
     }
+    vector = halves.inner;
   }
   if (!innermost) {
-    std::vector<std::string> order;
+    std::vector<LoopHandle> order;
     for (size_t i = leaf.own; i < leaf.loops.size(); ++i) {
       const int l = leaf.loops[i];
-      if (l == along) {
-        if (!outer.empty()) order.push_back(outer);
-      } else {
-        order.push_back(loop_name(f, l));
-      }
+      if (l != along)
+        order.push_back(c.loop(l));
+      else if (outer)
+        order.push_back(outer);
     }
-    if (!copies.empty()) order.push_back(copies);
+    if (copies) order.push_back(copies);
     order.push_back(vector);
-    out.push_back(move_reorder(order));
+    script.reorder(order);
   }
-  if (reducing && !outer.empty() && innermost && !leaf.merged &&
+  if (reducing && outer && innermost && !leaf.merged &&
       (f.buffers[f.accesses[leaf.store].buffer].buffer->scope != ast::Scope::Register ||
        c.target.device != "cpu")) {
     // The reducing loops next to it, outwards, share the partial results.
-    std::string around = outer;
+    LoopHandle around = outer;
     for (size_t i = leaf.loops.size() - 1; i-- > leaf.own;) {
       if (!is_serial(f, leaf.loops[i]) || f.stride(f.accesses[leaf.store], leaf.loops[i]) != 0) break;
-      around = loop_name(f, leaf.loops[i]);
+      around = c.loop(leaf.loops[i]);
     }
-    std::vector<std::string> partial;
-    if (!copies.empty()) partial.push_back(copies);
+    std::vector<LoopHandle> partial;
+    if (copies) partial.push_back(copies);
     partial.push_back(vector);
-    out.push_back(move_accumulate(leaf.buffer, around, partial));
-    const std::string copy = leaf.buffer + ".a" + std::to_string(scratch);
-    const std::string last = std::to_string(partial.size() - 1);
-    out.push_back(move_vectorise(copy + ".z" + last));
-    out.push_back(move_vectorise(copy + ".q" + last));
-    if (!copies.empty()) {
-      out.push_back(move_unroll(copy + ".z0"));
-      out.push_back(move_unroll(copy + ".q0"));
+    const Accumulator copy = script.accumulate(leaf.result, around, partial);
+    const int last = static_cast<int>(partial.size()) - 1;
+    script.vectorise(copy.setting(last));
+    script.vectorise(copy.summing(last));
+    if (copies) {
+      script.unroll(copy.setting(0));
+      script.unroll(copy.summing(0));
     }
   }
-  out.push_back(move_vectorise(vector));
-  if (!copies.empty()) out.push_back(move_unroll(copies));
+  script.vectorise(vector);
+  if (copies) script.unroll(copies);
   return true;
 }
 
+} // namespace
+
 std::vector<Proposal> suggest_vectorise(const SuggestContext& c) {
   std::vector<Proposal> proposals;
-  const std::vector<Leaf> leaves = leaves_of(c.features);
+  const std::vector<Leaf> leaves = c.leaves();
   const std::vector<int> unrolls = c.thorough ? std::vector<int>{1, 2, 4, 8} : std::vector<int>{1, 4};
   for (int unroll : unrolls) {
     // All stores at once, each in its own best way.
-    Proposal all{{}, "vectors of " + std::to_string(unroll) + " in every nest"};
-    std::vector<std::pair<int, int>> scratch;
-    for (const Leaf& leaf : leaves) {
-      auto it =
-          std::find_if(scratch.begin(), scratch.end(), [&](const auto& s) { return s.first == leaf.stage; });
-      if (it == scratch.end()) {
-        scratch.emplace_back(leaf.stage, leaf.stage < 0 ? 0 : next_scratch(c.kernel.kernel, leaf.stage));
-        it = scratch.end() - 1;
-      }
-      // A reduction needs several chains to hide the latency of its combine; a plain store doesn't.
-      const size_t before = all.moves.size();
-      if (!vectorise_leaf(c, leaf, unroll, it->second, all.moves)) all.moves.resize(before);
-      for (size_t i = before; i < all.moves.size(); ++i)
-        it->second += all.moves[i].kind == MoveKind::Accumulate;
-    }
-    if (!all.moves.empty()) proposals.push_back(all);
+    Script all(c.kernel);
+    // A reduction needs several chains to hide the latency of its combine; a plain store doesn't.
+    for (const Leaf& leaf : leaves) vectorise_leaf(c, leaf, unroll, all);
+    if (!all.empty()) proposals.push_back({all.take(), fmt::format("vectors of {} in every nest", unroll)});
     if (leaves.size() < 2 || !c.thorough) continue;
     for (const Leaf& leaf : leaves) {
-      Proposal one{{}, "vectors of " + std::to_string(unroll) + " for " + leaf.buffer};
-      if (vectorise_leaf(c, leaf, unroll, leaf.stage < 0 ? 0 : next_scratch(c.kernel.kernel, leaf.stage),
-                         one.moves))
-        proposals.push_back(std::move(one));
+      Script one(c.kernel);
+      if (vectorise_leaf(c, leaf, unroll, one))
+        proposals.push_back({one.take(), fmt::format("vectors of {} for {}", unroll, leaf.result.name())});
     }
   }
   return proposals;

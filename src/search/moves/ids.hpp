@@ -1,0 +1,26 @@
+// Which ids the loops and buffers of a kernel have. They belong to stages, so that kernels can be joined
+// without renumbering; the program's own buffers have small ids, scratch buffers lie above them, and
+// constants' copies above those.
+#pragma once
+#include <optional>
+
+namespace lathe::search::ids {
+
+constexpr int kLoopsPerStage = 1024;
+constexpr int kScratchBase = 1 << 24, kScratchPerStage = 64;
+constexpr int kCopyBase = 1 << 28, kCopiesPerStage = 64;
+
+inline int first_loop(int stage) { return stage * kLoopsPerStage; }
+inline bool is_loop_of(int id, int stage) { return id / kLoopsPerStage == stage; }
+inline int first_scratch(int stage) { return kScratchBase + stage * kScratchPerStage; }
+inline int first_copy(int stage) { return kCopyBase + stage * kCopiesPerStage; }
+
+/// The stage whose nests a scratch buffer or a constant's copy serves; nothing if the buffer is the
+/// program's.
+inline std::optional<int> stage_of_scratch(int buffer) {
+  if (buffer >= kCopyBase) return (buffer - kCopyBase) / kCopiesPerStage;
+  if (buffer >= kScratchBase) return (buffer - kScratchBase) / kScratchPerStage;
+  return {};
+}
+
+} // namespace lathe::search::ids
