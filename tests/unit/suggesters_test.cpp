@@ -276,14 +276,21 @@ TEST_CASE("tile: what the next tile reads is asked for by most tiles of rows, no
   CHECK(looked_at > 0);
 }
 
-TEST_CASE("parts: streams side by side of a long reduction") {
-  const Plan sum = inlined(test::in("a", {1 << 20}).max(0));
-  const Counted c = propose(suggest_parts, sum, 0, test::target());
-  CHECK(c.proposals.size() == 2);
-  CHECK(c.legal == 2);
-  CHECK(propose(suggest_parts, inlined(test::in("a", {1000}).max(0)), 0, test::target()).proposals.empty());
-  const Plan columns = inlined(test::in("a", {1 << 20, 16}).max(0));
-  CHECK(propose(suggest_parts, columns, 0, test::target()).proposals.empty());
+TEST_CASE("vectorise: a long reduction in parts side by side, each a stream of its own") {
+  const auto in_parts = [](const Tensor& y) {
+    size_t count = 0;
+    const Plan plan = inlined(y);
+    for (const Proposal& p : propose(suggest_vectorise, plan, 0, test::target()).proposals) {
+      if (p.why.find("parts side by side") == std::string::npos) continue;
+      const Applied applied = apply(plan, p.moves, test::target());
+      CHECK_MESSAGE(applied.plan, applied.reason);
+      ++count;
+    }
+    return count;
+  };
+  CHECK(in_parts(test::in("a", {1 << 20}).max(0)) == 2);
+  CHECK(in_parts(test::in("a", {1000}).max(0)) == 0);
+  CHECK(in_parts(test::in("a", {1 << 20, 16}).max(0)) == 0);
 }
 
 TEST_CASE("vectorise: contiguous loops and partial results of reductions") {
@@ -317,8 +324,13 @@ TEST_CASE("transpose: squares in registers where load and store are contiguous a
 TEST_CASE("rows: sums across rows, not along them") {
   const Plan across = inlined(test::in("a", {300, 256}).sum({0}));
   const Counted c = propose(suggest_rows, across, reduction_of(across), test::target());
-  CHECK(c.proposals.size() >= 2);
+  CHECK(c.proposals.size() >= 8); // it is a stream: with several vectors of each row, too
   CHECK(c.legal == c.proposals.size());
+  // What is read again and again is no stream: single vectors only.
+  const Plan product = inlined(test::in("a", {4, 300}).matmul(test::in("b", {300, 256})));
+  const Counted p = propose(suggest_rows, product, reduction_of(product), test::target());
+  CHECK(p.proposals.size() == 3);
+  CHECK(p.legal == p.proposals.size());
   const Plan along = inlined(test::in("a", {300, 256}).sum({1}));
   CHECK(propose(suggest_rows, along, reduction_of(along), test::target()).proposals.empty());
 }

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include <fmt/format.h>
-
 #include "search/moves/draft.hpp"
 #include "search/moves/join.hpp"
 #include "search/suggest/readers.hpp"
@@ -38,65 +36,6 @@ size_t match_axis(const KernelPlan& reader, const Features& f, const Leaf& leaf,
 
 } // namespace
 
-namespace {
-
-/// A reduction of which no operand is read twice, such as a vector times a matrix: a few of its rows at a
-/// time, from their beginning to their end, are added to the result. Each row is a stream that the hardware
-/// foresees; the more of it is read in one go, the better.
-void add_rows(const TileProblem& p, bool thorough, std::vector<Proposal>& out) {
-  int along = -1, rows = 0;
-  for (size_t i = 0; i < p.out.size(); ++i)
-    if (std::abs(p.out[i].store_stride) == 1) along = static_cast<int>(i);
-  for (size_t i = 0; i < p.reduce.size(); ++i)
-    if (p.reduce[i].extent > p.reduce[rows].extent) rows = static_cast<int>(i);
-  if (along < 0 || p.fused() || p.out[along].extent <= p.lanes) return;
-  bool streamed = false;
-  for (const auto& o : p.operands) {
-    bool once = o.out_strides[along] == 1;
-    for (double s : o.out_strides) once &= s != 0;
-    for (double s : o.reduce_strides) once &= s != 0;
-    streamed |= once;
-  }
-  if (!streamed) return;
-  struct Block {
-    int64_t rows, vectors;
-  };
-  const std::vector<Block> few{{8, 1}, {16, 8}},
-      many{{4, 1}, {8, 1}, {16, 1}, {4, 8}, {8, 8}, {16, 8}, {32, 8}, {8, 4}, {16, 4}, {8, 16}};
-  for (const auto [at_once, vectors] : thorough ? many : few) {
-    if (p.reduce[rows].extent <= at_once || p.out[along].extent < p.lanes * vectors) continue;
-    Script script(p.numbers);
-    const Halves rs = script.split(p.reduce[rows].name, at_once),
-                 ns = script.split(p.out[along].name, p.lanes * vectors);
-    LoopHandle lanes = ns.inner, copies; // of the vectors of a row, if there are several
-    if (vectors > 1) {
-      const Halves halves = script.split(ns.inner, p.lanes);
-      copies = halves.outer;
-      lanes = halves.inner;
-    }
-    std::vector<LoopHandle> order;
-    for (size_t i = 0; i < p.out.size(); ++i)
-      if (static_cast<int>(i) != along) order.push_back(p.out[i].name);
-    for (size_t i = 0; i < p.reduce.size(); ++i)
-      if (static_cast<int>(i) != rows) order.push_back(p.reduce[i].name);
-    order.insert(order.end(), {rs.outer, ns.outer, rs.inner});
-    if (copies) order.push_back(copies);
-    order.push_back(lanes);
-    script.reorder(order);
-    const Accumulator copy = script.accumulate(p.result, rs.inner);
-    script.unroll(copies ? copies : rs.inner);
-    script.vectorise(lanes);
-    for (const auto nest : {&Accumulator::setting, &Accumulator::writing}) {
-      if (copies) script.unroll((copy.*nest)(0));
-      script.vectorise((copy.*nest)(copies ? 1 : 0));
-    }
-    script.vectorise(script.split(p.out[along].name.setting(), p.lanes).inner);
-    out.push_back({script.take(), fmt::format("{} rows at a time, {} vectors of each", at_once, vectors)});
-  }
-}
-
-} // namespace
-
 std::vector<Proposal> suggest_tile(const SuggestContext& c) {
   std::vector<Proposal> proposals;
   for (const TileProblem& problem : read_tile_problems(c.features, *c.plan.program, c.kernel, c.target)) {
@@ -105,7 +44,6 @@ std::vector<Proposal> suggest_tile(const SuggestContext& c) {
       Proposal p = tile_moves(problem, choice);
       if (!p.moves.empty()) proposals.push_back(std::move(p));
     }
-    add_rows(problem, c.thorough, proposals);
   }
   return proposals;
 }

@@ -49,6 +49,49 @@ int best_loop(const Features& f, const Leaf& leaf, int lanes) {
   return best;
 }
 
+/// Around a loop, one partial result for each lane of `vector` and each iteration of `copies`, if there is
+/// such a loop.
+void partial_sums(const Leaf& leaf, LoopHandle around, LoopHandle copies, LoopHandle vector, Script& script) {
+  std::vector<LoopHandle> partial;
+  if (copies) partial.push_back(copies);
+  partial.push_back(vector);
+  const Accumulator copy = script.accumulate(leaf.result, around, partial);
+  const int last = static_cast<int>(partial.size()) - 1;
+  script.vectorise(copy.setting(last));
+  script.vectorise(copy.summing(last));
+  if (copies) {
+    script.unroll(copy.setting(0));
+    script.unroll(copy.summing(0));
+  }
+}
+
+/// A long reduction in a few parts side by side: each is a stream of its own, and several bring more from
+/// memory than one, whose prefetcher stops at the end of each page.
+void in_parts(const SuggestContext& c, const Leaf& leaf, std::vector<Proposal>& out) {
+  constexpr int64_t kLongest = 1 << 17; // elements up to which one stream is as good
+  const Features& f = c.features;
+  if (!leaf.combine || leaf.random || leaf.merged || leaf.vectorised) return;
+  if (leaf.loops.empty() || leaf.loops.size() == leaf.own) return;
+  const int along = leaf.loops.back();
+  const int lanes = lanes_of(f, leaf, c.target);
+  const int64_t extent = longest(f, along);
+  if (!is_serial(f, along) || f.stride(f.accesses[leaf.store], along) != 0 || lanes < 2) return;
+  if (extent <= kLongest || !f.loops[along].loop->extent.is_const() || leaf.first == leaf.store) return;
+  for (int a = leaf.first; a < leaf.store; ++a)
+    if (f.stride(f.accesses[a], along) != 1) return;
+  for (const int64_t parts : {4, 8}) {
+    if (extent % (parts * lanes) != 0) continue;
+    Script script(c.kernel);
+    const Halves part = script.split(c.loop(along), extent / parts);
+    const Halves vector = script.split(part.inner, lanes);
+    script.reorder({vector.outer, part.outer, vector.inner});
+    partial_sums(leaf, vector.outer, part.outer, vector.inner, script);
+    script.vectorise(vector.inner);
+    script.unroll(part.outer);
+    out.push_back({script.take(), fmt::format("in {} parts side by side", parts)});
+  }
+}
+
 /// Moves that make one leaf use vectors: along the loop where its accesses are contiguous, `unroll` vectors
 /// an iteration; a reduction gets as many partial results. False if no loop of its own serves.
 bool vectorise_leaf(const SuggestContext& c, const Leaf& leaf, int unroll, Script& script) {
@@ -94,17 +137,7 @@ bool vectorise_leaf(const SuggestContext& c, const Leaf& leaf, int unroll, Scrip
       if (!is_serial(f, leaf.loops[i]) || f.stride(f.accesses[leaf.store], leaf.loops[i]) != 0) break;
       around = c.loop(leaf.loops[i]);
     }
-    std::vector<LoopHandle> partial;
-    if (copies) partial.push_back(copies);
-    partial.push_back(vector);
-    const Accumulator copy = script.accumulate(leaf.result, around, partial);
-    const int last = static_cast<int>(partial.size()) - 1;
-    script.vectorise(copy.setting(last));
-    script.vectorise(copy.summing(last));
-    if (copies) {
-      script.unroll(copy.setting(0));
-      script.unroll(copy.summing(0));
-    }
+    partial_sums(leaf, around, copies, vector, script);
   }
   script.vectorise(vector);
   if (copies) script.unroll(copies);
@@ -130,6 +163,7 @@ std::vector<Proposal> suggest_vectorise(const SuggestContext& c) {
         proposals.push_back({one.take(), fmt::format("vectors of {} for {}", unroll, leaf.result.name())});
     }
   }
+  for (const Leaf& leaf : leaves) in_parts(c, leaf, proposals);
   return proposals;
 }
 
