@@ -74,7 +74,7 @@ int run_command(const Options& options) {
 }
 
 int emit_command(const Options& options) {
-  static const std::vector<std::string> targets{"c", "opencl", "llvm", "asm", "ast", "graph", "dot", "moves"};
+  static const std::vector<std::string> targets{"c", "opencl", "cuda", "llvm", "asm", "ast", "graph", "dot", "moves"};
   if (std::find(targets.begin(), targets.end(), options.target) == targets.end())
     throw Error(ErrorKind::Value, "--target " + options.target + " is unknown, expected one of " +
                                       fmt::format("{}", fmt::join(targets, ", ")));

@@ -119,7 +119,7 @@ int main(int argc, char** argv) {
   CLI::App& emit = add("emit", "print a program's source", emit_command);
   add_case(emit, options, false);
   add_device(emit, options);
-  emit.add_option("--target", options.target, "c, opencl, llvm, asm, ast, graph, dot or moves")
+  emit.add_option("--target", options.target, "c, opencl, cuda, llvm, asm, ast, graph, dot or moves")
       ->capture_default_str();
   emit.add_flag("--tuned", options.tuned, "with the schedule that an earlier `tune` has stored");
 

@@ -143,7 +143,7 @@ void set_default_device(const std::string& name);
 std::string default_device();
 
 struct EmitOptions {
-  std::string target = "c";   ///< c, opencl, llvm, asm, ast, graph, dot or moves
+  std::string target = "c";   ///< c, opencl, cuda, llvm, asm, ast, graph, dot or moves
   CompileOptions compile{};
   bool simplify_graph = true;
 };

@@ -27,7 +27,9 @@ constexpr std::string_view kReserved[] = {
     "fma", "sqrt", "exp2", "log2", "sin", "trunc", "select", "barrier", "floor", "ceil", "exp", "log", "cos",
     "pow", "sqrtf", "exp2f", "log2f", "sinf", "cosf", "truncf", "fmaf", "y0", "y1", "yn", "j0", "j1", "jn", "gamma",
     "index", "vload_half", "vstore_half_rte", "get_group_id", "get_local_id", "get_global_id", "read_only",
-    "write_only", "read_write", "pipe", "sampler_t", "image2d_t", "event_t"};
+    "write_only", "read_write", "pipe", "sampler_t", "image2d_t", "event_t",
+    // CUDA C
+    "threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "min", "max", "abs", "dim3"};
 
 bool is_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';

@@ -34,7 +34,12 @@ std::string c_portable_prelude(std::string_view code);
 /// The kernel's name as an identifier of C and OpenCL C.
 std::string function_name(const ast::Kernel& kernel);
 
-struct OpenClLaunch {          // the NDRange in work-items, as Exprs of the shape variables; local sizes are constants
+/// Bytes of one array that a work-item may have to itself, on a device with work-groups.
+constexpr int64_t kMostPrivateBytes = 4096;
+
+/// Of a kernel function on a device with work-groups: work-items along each axis, of all groups and of one, as Exprs of the
+/// shape variables; local sizes are constants. In CUDA's words a group is a block, and a work-item a thread.
+struct GridLaunch {
   Expr global[3]{1, 1, 1}, local[3]{1, 1, 1};
 };
 /// OpenCL C 1.2. A kernel's nests at top level become one kernel function each (name, name_1, ...), launched in order: nests
@@ -42,18 +47,22 @@ struct OpenClLaunch {          // the NDRange in work-items, as Exprs of the sha
 /// shape variables as long, and for each param a long: the element of its buffer at which it begins.
 /// A nest without group loops whose outermost loop is Parallel has its iterations as work-groups. Throws Error(Device) for private
 /// scratch that OpenCL has no place for.
-struct OpenClSource {
+struct GridSource {
   std::string text;
   size_t head = 0;             // bytes of text before the first function: the helpers
-  std::vector<OpenClLaunch> launches;
+  std::vector<GridLaunch> launches;
   std::vector<std::string> functions;
   struct Temporary { int buffer_id; int64_t bytes; };  // Allocs at kernel level
   std::vector<Temporary> temporaries;
   int64_t local_bytes = 0;     // of local memory, the most that a function needs
   bool needs_f64 = false;
 };
-OpenClSource render_opencl(const ast::Kernel& kernel);
+GridSource render_opencl(const ast::Kernel& kernel);
+/// CUDA C for compute capability 7.5 and up, for nvcc or NVRTC with -fmad=false: products and sums round apart unless the
+/// kernel says fma. Functions, launches and arguments as above; shape variables and beginnings are int64_t.
+GridSource render_cuda(const ast::Kernel& kernel);
 /// Kernels of different names as one file: all functions behind one copy of the helpers.
-std::string join_opencl(const std::vector<OpenClSource>& sources);
+std::string join_opencl(const std::vector<GridSource>& sources);
+std::string join_cuda(const std::vector<GridSource>& sources);
 
 }  // namespace lathe::render

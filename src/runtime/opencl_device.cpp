@@ -159,7 +159,7 @@ private:
     if (source_.local_bytes > limits.local_bytes)
       too_much(fmt::format("{} bytes of local memory, expected at most {}", source_.local_bytes,
                            limits.local_bytes));
-    for (const render::OpenClLaunch& launch : source_.launches) {
+    for (const render::GridLaunch& launch : source_.launches) {
       size_t items = 1;
       for (int axis = 0; axis < 3; ++axis) {
         const auto size = static_cast<size_t>(launch.local[axis].value());
@@ -225,7 +225,7 @@ private:
   QueueRef queue_;
   Signature kernel_;
   std::string name_;
-  render::OpenClSource source_;
+  render::GridSource source_;
   Handle<cl_program> program_;
   std::vector<Handle<cl_kernel>> functions_;
   std::vector<OpenClBuffer> temporaries_; // of one launch at a time: the queue is in order

@@ -121,7 +121,7 @@ for l in 13 vector(16) { C[i, l] max= A[i, l - 1; 0 < l; l < i + 2] * B[i, 3; ah
 }
 
 TEST_CASE("OpenCL C") {
-  const render::OpenClSource source = render::render_opencl(tile());
+  const render::GridSource source = render::render_opencl(tile());
   CHECK(source.functions == std::vector<std::string>{"tile"});
   REQUIRE(source.launches.size() == 1);
   CHECK(source.launches[0].global[0] == Expr(16));

@@ -3,3 +3,16 @@ lathe_test(unit/helper_text_test core view ast render)
 lathe_test(golden/render_test core view ast render)
 lathe_test(unit/c_device_test core view ast render runtime)
 lathe_test(unit/opencl_device_test core view ast render runtime)
+
+# Emitted CUDA C: what it computes, on this machine's threads; and that NVRTC compiles it, where that can be had.
+lathe_test(conformance/cuda_on_host_test)
+target_compile_definitions(conformance_cuda_on_host_test PRIVATE LATHE_CXX="${CMAKE_CXX_COMPILER}")
+target_link_libraries(conformance_cuda_on_host_test PRIVATE ${CMAKE_DL_LIBS})
+if(LATHE_BENCH)
+  find_package(Python3 COMPONENTS Interpreter QUIET)
+  if(Python3_FOUND)
+    add_test(NAME conformance/cuda_nvrtc COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/conformance/cuda_nvrtc.py
+                                                 $<TARGET_FILE:lathe-bench> ${CMAKE_BINARY_DIR}/nvrtc)
+    set_tests_properties(conformance/cuda_nvrtc PROPERTIES SKIP_RETURN_CODE 77)
+  endif()
+endif()

@@ -149,7 +149,7 @@ TEST_CASE("OpenCL C has no doubles where a kernel has none") {
 for i in 64 parallel { C[i] = cast_i32(A[i]) } })");
   const ast::Kernel doubles = ast::parse(R"(kernel b(A: f64[64] in, C: i8[64] out) {
 for i in 64 parallel { C[i] = cast_i8(A[i]) } })");
-  const render::OpenClSource a = render::render_opencl(floats), b = render::render_opencl(doubles);
+  const render::GridSource a = render::render_opencl(floats), b = render::render_opencl(doubles);
   CHECK(a.text.find("lathe_f32_to_i32(") < a.head);
   CHECK(a.text.find("double") == std::string::npos);
   CHECK(b.text.find("lathe_f64_to_i8(") < b.head);

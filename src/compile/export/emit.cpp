@@ -24,15 +24,14 @@ namespace {
 [[noreturn]] void unknown_target(const std::string& target) {
   throw Error(
       ErrorKind::Name,
-      fmt::format("emit: target \"{}\" is unknown, expected c, opencl, llvm, asm, ast, graph, dot or moves",
+      fmt::format("emit: target \"{}\" is unknown, expected c, opencl, cuda, llvm, asm, ast, graph, dot or "
+                  "moves",
                   target));
 }
 
 std::string emit_kernel(const ast::Kernel& finalised, const std::string& target,
                         const CompileOptions& options) {
   const runtime::CompileFlags flags{thread_count(options), options.cpu, false};
-  if (target == "c") return render::render_c(finalised, {vector_bytes_of(options.cpu), true, {}});
-  if (target == "opencl") return render::render_opencl(finalised).text;
   if (target == "llvm") return runtime::llvm_backend().ir_text(finalised, flags);
   if (target == "asm") return runtime::llvm_backend().assembly(finalised, flags);
   unknown_target(target);
@@ -44,10 +43,31 @@ std::string emit_nodes(const std::vector<lower::NamedOutput>& outputs, const std
   return target == "dot" ? graph::to_graphviz(nodes) : graph::print(nodes);
 }
 
-/// The order of launches and what each is given, as comments.
-std::string launch_notes(const search::Plan& plan, const char* comment) {
+/// The functions of a kernel on a device with work-groups, and over how many groups each runs.
+std::string grid_notes(const render::GridSource& source, const char* comment) {
   std::string out;
-  for (const search::KernelPlanRef& kernel : plan.kernels) {
+  const auto sizes = [](const Expr(&of)[3]) {
+    return fmt::format("{} x {} x {}", to_string(of[0]), to_string(of[1]), to_string(of[2]));
+  };
+  for (size_t f = 0; f < source.functions.size(); ++f) {
+    const render::GridLaunch& launch = source.launches[f];
+    Expr groups[3];
+    for (int axis = 0; axis < 3; ++axis) groups[axis] = floordiv(launch.global[axis], launch.local[axis]);
+    out += fmt::format("{}   {}: {} groups of {}\n", comment, source.functions[f], sizes(groups),
+                       sizes(launch.local));
+  }
+  for (const render::GridSource::Temporary& t : source.temporaries)
+    out += fmt::format("{}   a temporary of {} bytes\n", comment, t.bytes);
+  return out;
+}
+
+/// The order of launches and what each is given, as comments. `sources`: of each kernel, on a device with
+/// work-groups.
+std::string launch_notes(const search::Plan& plan, const char* comment,
+                         const std::vector<render::GridSource>& sources = {}) {
+  std::string out;
+  for (size_t k = 0; k < plan.kernels.size(); ++k) {
+    const search::KernelPlanRef& kernel = plan.kernels[k];
     std::string params;
     for (const ast::Param& p : kernel->kernel.params)
       params += fmt::format("{}{}{} {}{}", params.empty() ? "" : ", ", p.written ? "" : "const ",
@@ -58,7 +78,13 @@ std::string launch_notes(const search::Plan& plan, const char* comment) {
       for (std::string line; std::getline(lines, line);) out += fmt::format("{}   {}\n", comment, line);
     }
     out += fmt::format("{} launch {}({})\n", comment, kernel->kernel.name, params);
+    if (!sources.empty()) out += grid_notes(sources[k], comment);
   }
+  if (!sources.empty())
+    out += fmt::format(
+        "{} After these a function takes its temporaries, the shape variables, and for each buffer of the "
+        "first list the element at which it begins.\n",
+        comment);
   for (const lower::OutputBuffer& output : plan.program->outputs)
     out += fmt::format("{} output {} is {}\n", comment, output.name,
                        plan.program->stages[static_cast<size_t>(output.stage)].buffer->name);
@@ -76,22 +102,32 @@ std::vector<ast::Kernel> kernels_of_file(const search::Plan& plan) {
   return kernels;
 }
 
-/// All kernels' functions behind one copy of the helpers.
-std::string opencl_functions(const std::vector<ast::Kernel>& kernels) {
-  std::vector<render::OpenClSource> sources;
-  for (const ast::Kernel& kernel : kernels) sources.push_back(render::render_opencl(kernel));
-  return render::join_opencl(sources);
+/// A language of devices with work-groups.
+struct GridTarget {
+  std::string_view name; // as a target, and as the device that schedules are made for
+  render::GridSource (*render)(const ast::Kernel&);
+  std::string (*join)(const std::vector<render::GridSource>&);
+};
+constexpr GridTarget kGridTargets[] = {{"opencl", render::render_opencl, render::join_opencl},
+                                       {"cuda", render::render_cuda, render::join_cuda}};
+
+std::string emit_grid(const search::Plan& plan, const GridTarget& grid) {
+  std::vector<render::GridSource> sources;
+  for (const ast::Kernel& kernel : kernels_of_file(plan)) sources.push_back(grid.render(kernel));
+  return launch_notes(plan, "//", sources) + grid.join(sources);
 }
 
 std::string emit_outputs(const std::vector<lower::NamedOutput>& outputs, const EmitOptions& options) {
   const std::string& target = options.target;
-  constexpr std::string_view known[] = {"c", "opencl", "llvm", "asm", "ast", "graph", "dot", "moves"};
+  constexpr std::string_view known[] = {"c", "opencl", "cuda", "llvm", "asm", "ast", "graph", "dot", "moves"};
   if (std::find(std::begin(known), std::end(known), target) == std::end(known)) unknown_target(target);
   const Front front = take_in(outputs, {options.simplify_graph, options.simplify_graph, false});
   if (target == "graph" || target == "dot") return emit_nodes(front.outputs, target);
 
   CompileOptions compile = options.compile;
-  if (target == "opencl") compile.device = "opencl"; // a schedule for work-groups
+  const auto* grid = std::find_if(std::begin(kGridTargets), std::end(kGridTargets),
+                                  [&](const GridTarget& g) { return g.name == target; });
+  if (grid != std::end(kGridTargets)) compile.device = target;
   const search::Plan plan = schedule(front.lowered(), compile).plan;
   if (target == "c") return emit_c(plan, front.inputs, compile);
   std::string out;
@@ -104,11 +140,11 @@ std::string emit_outputs(const std::vector<lower::NamedOutput>& outputs, const E
       out.append(out.empty() ? "" : "\n").append(ast::print(kernel->kernel));
     return out;
   }
-  const std::vector<ast::Kernel> kernels = kernels_of_file(plan);
-  if (target == "opencl") return launch_notes(plan, "//") + opencl_functions(kernels);
+  if (grid != std::end(kGridTargets)) return emit_grid(plan, *grid);
   if (target == "llvm") out = launch_notes(plan, ";");
   if (target == "asm") out = launch_notes(plan, "#");
-  for (const ast::Kernel& kernel : kernels) out.append("\n").append(emit_kernel(kernel, target, compile));
+  for (const ast::Kernel& kernel : kernels_of_file(plan))
+    out.append("\n").append(emit_kernel(kernel, target, compile));
   return out;
 }
 

@@ -175,7 +175,7 @@ public:
     for (const auto* ports : {&layout_.inputs, &layout_.outputs})
       for (const ProgramLayout::Port& port : *ports)
         add_buffer(largest_bytes(ast::Buffer{0, port.name, port.declared.dtype, port.declared.shape}));
-    for (const render::OpenClSource& source : sources_) {
+    for (const render::GridSource& source : sources_) {
       first_temporary_.push_back(bytes_.size());
       for (const auto& temporary : source.temporaries) add_buffer(temporary.bytes);
       for (const std::string& function : source.functions) functions_.push_back(function);
@@ -239,7 +239,7 @@ private:
                       input_buffer(k), bytes(layout_.inputs[k]), layout_.inputs[k].name));
     int function = 0;
     for (size_t k = 0; k < sources_.size(); ++k)
-      for (const render::OpenClLaunch& launch : sources_[k].launches)
+      for (const render::GridLaunch& launch : sources_[k].launches)
         out += launch_text(k, function++, launch);
     std::vector<bool> copied(layout_.outputs.size());
     for (const ProgramLayout::Copy& copy : layout_.copies) copied[copy.to] = true;
@@ -268,7 +268,7 @@ private:
     return {kArena, (region_.at(param.buffer->dtype) + place.offset) / width};
   }
 
-  std::string launch_text(size_t k, int function, const render::OpenClLaunch& launch) const {
+  std::string launch_text(size_t k, int function, const render::GridLaunch& launch) const {
     const ast::Kernel& kernel = layout_.kernels[k];
     std::vector<size_t> buffers;
     std::vector<std::string> numbers, begins, global, local;
@@ -317,7 +317,7 @@ private:
 
   ExportedProgram& program_;
   const ProgramLayout& layout_;
-  std::vector<render::OpenClSource> sources_; // of each kernel
+  std::vector<render::GridSource> sources_; // of each kernel
   std::vector<int64_t> bytes_;                // of each buffer
   std::vector<size_t> first_temporary_;       // of each kernel
   std::vector<std::string> functions_;

@@ -80,6 +80,9 @@ Verdict may_hold_local_memory(const LoopSite& site, const Target& target);
 /// On a target with groups large private scratch lies there, too.
 bool fits_local_memory(const ast::Block& body, ast::Scope scope, int64_t bytes, const Target& target);
 
+/// A work-group has only so many work-items, and each of these so much memory to itself.
+Verdict fits_groups(const ast::Block& body, const Target& target);
+
 /// The loops, outermost first, around one store.
 ast::Stmt nest(std::vector<ast::For> loops, ast::Store store);
 ast::Block nest(std::vector<ast::For> loops, ast::Block body);

@@ -130,6 +130,7 @@ Verdict Editor::edit(const Move& move) {
   }
   Draft& draft = *open_;
   if (Verdict verdict = search::apply(draft, move, target_); !verdict.empty()) return verdict;
+  if (Verdict verdict = fits_groups(draft.body, target_); !verdict.empty()) return verdict;
   drop_idle_prefetches(draft); // at once, so that moves find the same loops one by one and in a list
   draft.moves.push_back(move);
   return {};
@@ -251,6 +252,7 @@ Verdict Editor::fuse(StageHandle handle, const Place& place, ast::Scope scope) {
   if (consumer == producer) {
     if (auto verdict = fuse_at_loop(merged, merged.body, stage, place.loop, scope, target_); !verdict.empty())
       return verdict;
+    if (auto verdict = fits_groups(merged.body, target_); !verdict.empty()) return verdict;
     merged.moves.push_back(*move_);
     replace(consumer, finish(std::move(merged)));
     return {};
@@ -268,6 +270,7 @@ Verdict Editor::fuse(StageHandle handle, const Place& place, ast::Scope scope) {
                                            : joined(std::move(first), std::move(merged));
   both.moves.push_back(*move_);
   if (auto verdict = see_alike(both.body); !verdict.empty()) return verdict;
+  if (auto verdict = fits_groups(both.body, target_); !verdict.empty()) return verdict;
   replace_both(producer, consumer, finish(std::move(both)));
   return {};
 }

@@ -7,6 +7,7 @@
 
 #include "ast/buffer.hpp"
 #include "lathe/error.hpp"
+#include "render/render.hpp"
 #include "search/moves/draft.hpp"
 
 namespace lathe::search {
@@ -78,9 +79,9 @@ std::optional<Site> find_initialiser(const std::vector<Site>& path, const Store&
 } // namespace
 
 bool fits_local_memory(const Block& body, Scope scope, int64_t bytes, const Target& target) {
-  constexpr int64_t kMostPrivateBytes = 4096; // of OpenCL's private memory, as the renderer has it
   const auto taken = [&](Scope s, int64_t size) {
-    const bool local = s == Scope::Local || (target.groups && s == Scope::Packed && size > kMostPrivateBytes);
+    const bool local =
+        s == Scope::Local || (target.groups && s == Scope::Packed && size > render::kMostPrivateBytes);
     return local ? (size + 63) / 64 * 64 : 0;
   };
   int64_t sum = taken(scope, bytes);
@@ -92,6 +93,31 @@ bool fits_local_memory(const Block& body, Scope scope, int64_t bytes, const Targ
                    num_elements(alloc->buffer->shape).hi() * size_of(alloc->buffer->dtype));
   });
   return sum <= target.local_bytes;
+}
+
+Verdict fits_groups(const Block& body, const Target& target) {
+  constexpr int64_t kMostItems = 1024; // of a group: what CUDA allows, and what PoCL and GPUs do
+  if (!target.groups) return {};
+  for (const Stmt& nest : body) {
+    bool has_items = false;
+    int64_t items[3] = {1, 1, 1}; // by axis
+    BufferRef largest;
+    Block one{nest};
+    ast::visit(one, [&](const Stmt& stmt, const auto&) {
+      if (const auto* loop = std::get_if<For>(&stmt.node); loop && loop->kind == LoopKind::Local) {
+        has_items = true;
+        items[loop->width] = std::max(items[loop->width], loop->extent.hi());
+      }
+      const auto* alloc = std::get_if<Alloc>(&stmt.node);
+      if (!alloc || alloc->buffer->scope != Scope::Packed) return;
+      const int64_t bytes = num_elements(alloc->buffer->shape).hi() * size_of(alloc->buffer->dtype);
+      if (bytes > render::kMostPrivateBytes) largest = alloc->buffer;
+    });
+    if (items[0] * items[1] * items[2] > kMostItems)
+      return fmt::format("{} work-items are more than a group may have", items[0] * items[1] * items[2]);
+    if (has_items && largest) return largest->name + " is too large for a work-item's own memory";
+  }
+  return {};
 }
 
 Verdict pack(Draft& draft, const Target& target, StoredHandle result, BufferHandle from, LoopHandle handle,

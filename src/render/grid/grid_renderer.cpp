@@ -1,38 +1,15 @@
-// OpenCL C from a kernel: one kernel function per nest, work-groups and work-items, local memory and
-// barriers.
+#include "render/grid/grid_renderer.hpp"
+
 #include <algorithm>
 
 #include <fmt/format.h>
 
 #include "lathe/error.hpp"
 #include "render/c_family.hpp"
-#include "render/c_helpers.hpp"
-#include "render/helper_text.hpp"
-#include "render/opencl_sync.hpp"
-#include "render/render.hpp"
+#include "render/grid/group_sync.hpp"
 
 namespace lathe::render {
 namespace {
-
-constexpr int64_t kMostPrivateBytes = 4096;
-
-constexpr const char* kHead = R"(#pragma OPENCL FP_CONTRACT OFF
-typedef char int8_t; typedef short int16_t; typedef int int32_t; typedef long int64_t;
-typedef uchar uint8_t; typedef ushort uint16_t; typedef uint uint32_t; typedef ulong uint64_t;
-#define LATHE_FN static inline
-#define LATHE_ALIGNED(n) __attribute__((aligned(n)))
-#define lathe_bits_f32_to_u32(x) as_uint(x)
-#define lathe_bits_u32_to_f32(x) as_float(x)
-#define lathe_bits_f64_to_u64(x) as_ulong(x)
-#define lathe_bits_u64_to_f64(x) as_double(x)
-#define lathe_nan_f32 NAN
-#define lathe_nan_f64 ((double)NAN)
-)";
-
-std::string prelude(std::string_view functions, bool needs_f64) {
-  static const HelperText helpers(kHead + common_helpers());
-  return (needs_f64 ? "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n" : "") + helpers.used_by(functions);
-}
 
 int64_t bytes_of(const ast::Buffer& buffer) {
   return num_elements(buffer.shape).hi() * size_of(buffer.dtype);
@@ -46,8 +23,8 @@ bool uses_f64(const ast::Kernel& kernel) {
     if (!store || found) return;
     const auto check = [&](const ast::ValueRef& v) {
       // Integers of 64 bits become bf16 by way of f64.
-      found |= v->dtype == DType::F64 || (v->op == Op::Cast && v->dtype == DType::BF16 &&
-                                          size_of(v->sources[0]->dtype) == 8);
+      found |= v->dtype == DType::F64 ||
+               (v->op == Op::Cast && v->dtype == DType::BF16 && size_of(v->sources[0]->dtype) == 8);
     };
     ast::visit(store->value, check);
     if (store->scatter) ast::visit(store->scatter, check);
@@ -55,15 +32,15 @@ bool uses_f64(const ast::Kernel& kernel) {
   return found;
 }
 
-class OpenClRenderer : public CFamily {
+class GridRenderer : public CFamily {
 public:
-  OpenClRenderer(const ast::Kernel& kernel, const Dialect& dialect)
-      : CFamily(dialect), kernel_(kernel), name_(names_.fresh(kernel.name)) {
+  GridRenderer(const ast::Kernel& kernel, const GridLanguage& language)
+      : CFamily(language.dialect()), kernel_(kernel), language_(language), name_(names_.fresh(kernel.name)) {
     for (const ast::Param& p : kernel.params) names_.buffer(*p.buffer);
     for (Expr v : kernel.shape_vars) names_.variable(v);
   }
 
-  OpenClSource render() {
+  GridSource render() {
     std::vector<const ast::Stmt*> nests;
     find_nests(kernel_.body, nests);
     out_.needs_f64 = uses_f64(kernel_);
@@ -71,7 +48,7 @@ public:
       nest_ = {*nest};
       function(nest_[0]);
     }
-    const std::string helpers = prelude(out_.text, out_.needs_f64);
+    const std::string helpers = language_.helpers(out_.text, out_.needs_f64);
     out_.head = helpers.size();
     out_.text = helpers + out_.text;
     return std::move(out_);
@@ -108,44 +85,40 @@ private:
     parallel_as_group_ = nullptr;
     const std::string name =
         out_.functions.empty() ? name_ : names_.fresh(fmt::format("{}_{}", name_, out_.functions.size()));
-    const OpenClLaunch launch = measure(nest);
+    const GridLaunch launch = measure(nest);
     shares_ = has_local_loop(nest);
     if (shares_)
       group_block(nest_);
     else
       block(nest_);
     std::vector<std::string> args;
-    for (const ast::Param& p : kernel_.params)
-      args.push_back(fmt::format("__global {}{}* {}", p.written ? "" : "const ",
-                                 dialect_.storage_type(p.buffer->dtype), names_.buffer(*p.buffer)));
-    for (const ast::BufferRef& t : temporaries_)
-      args.push_back(fmt::format("__global {}* {}", dialect_.storage_type(t->dtype), names_.buffer(*t)));
-    for (Expr v : kernel_.shape_vars) args.push_back(fmt::format("const long {}", names_.variable(v)));
+    for (const ast::Param& p : kernel_.params) args.push_back(pointer_to(*p.buffer, p.written));
+    for (const ast::BufferRef& t : temporaries_) args.push_back(pointer_to(*t, true));
+    const std::string index = dialect_.index_type();
+    for (Expr v : kernel_.shape_vars) args.push_back(fmt::format("const {} {}", index, names_.variable(v)));
     std::string starts;
     for (size_t i = 0; i < kernel_.params.size(); ++i) {
-      args.push_back(fmt::format("const long lathe_begin{}", i));
+      args.push_back(fmt::format("const {} lathe_begin{}", index, i));
       const ast::Buffer& buffer = *kernel_.params[i].buffer;
       if (used_buffers_.count(buffer.id))
         starts += fmt::format("  {} += lathe_begin{};\n", names_.buffer(buffer), i);
     }
-    out_.text += fmt::format(
-        "\n__kernel __attribute__((reqd_work_group_size({}, {}, {})))\nvoid {}({}) {{\n{}{}{}}}\n",
-        launch.local[0].value(), launch.local[1].value(), launch.local[2].value(), name,
-        fmt::join(args, ", "), local_arrays_, starts, text_);
+    out_.text += fmt::format("\n{}\nvoid {}({}) {{\n{}{}{}}}\n", language_.head(launch), name,
+                             fmt::join(args, ", "), local_arrays_, starts, text_);
     out_.functions.push_back(name);
     out_.launches.push_back(launch);
     out_.local_bytes = std::max(out_.local_bytes, local_bytes_);
   }
 
   /// Extents of the group and local loops; the axes along which there are several work-items.
-  OpenClLaunch measure(const ast::Stmt& nest) {
+  GridLaunch measure(const ast::Stmt& nest) {
     std::vector<const ast::For*> groups, locals;
     ast::visit(nest_, [&](const ast::Stmt& stmt, const auto&) {
       const auto* f = std::get_if<ast::For>(&stmt.node);
       if (f && f->kind == ast::LoopKind::Group) groups.push_back(f);
       if (f && f->kind == ast::LoopKind::Local) locals.push_back(f);
     });
-    OpenClLaunch launch;
+    GridLaunch launch;
     for (Expr& g : group_sizes_) g = 1;
     for (int64_t& l : local_sizes_) l = 1;
     const auto add_group = [&](int axis, Expr extent) {
@@ -192,9 +165,7 @@ private:
         }
         --i;
         synchronise(accesses);
-        std::string first;
-        for (int axis : axes_)
-          first += fmt::format("{}get_local_id({}) == 0", first.empty() ? "" : " && ", axis);
+        const std::string first = is_first(axes_);
         add(first.empty() ? "{" : fmt::format("if ({}) {{", first));
         ++indent_;
         block(alone);
@@ -221,9 +192,8 @@ private:
       if (alloc->buffer->scope != ast::Scope::Local)
         throw Error(
             ErrorKind::Device,
-            fmt::format(
-                "opencl: buffer {} of kernel '{}' is shared by work-items, expected it in local memory",
-                alloc->buffer->name, kernel_.name));
+            fmt::format("{}: buffer {} of kernel '{}' is shared by work-items, expected it in local memory",
+                        language_.name(), alloc->buffer->name, kernel_.name));
       declare_local(*alloc->buffer);
       return group_block(alloc->body);
     }
@@ -232,10 +202,10 @@ private:
     if (loop.kind == ast::LoopKind::Local) {
       synchronise(group_accesses(stmt));
       // Along an axis that none of its loops is bound to, one work-item does it: all would store the same.
-      std::string first;
+      std::vector<int> unbound;
       for (int axis : axes_)
-        if (!binds_axis(stmt, axis))
-          first += fmt::format("{}get_local_id({}) == 0", first.empty() ? "" : " && ", axis);
+        if (!binds_axis(stmt, axis)) unbound.push_back(axis);
+      const std::string first = is_first(unbound);
       if (first.empty()) return special_loop(loop);
       add(fmt::format("if ({}) {{", first));
       ++indent_;
@@ -245,7 +215,7 @@ private:
       return;
     }
     if (loop.kind == ast::LoopKind::Group) {
-      open_bound(loop, "get_group_id", group_sizes_[loop.width], loop.width);
+      open_bound(loop, language_.group(loop.width), group_sizes_[loop.width]);
       uniform_.push_back(loop.var);
       group_block(loop.body);
       uniform_.pop_back();
@@ -253,8 +223,8 @@ private:
     } else {
       const auto carried = tail_accesses(loop.body);
       pending_.insert(pending_.end(), carried.begin(), carried.end());
-      const std::string var = names_.variable(loop.var);
-      add(fmt::format("for (long {0} = 0; {0} < {1}; ++{0}) {{", var, expr(loop.extent, Level::Sum)));
+      add(fmt::format("for ({2} {0} = 0; {0} < {1}; ++{0}) {{", names_.variable(loop.var),
+                      expr(loop.extent, Level::Sum), dialect_.index_type()));
       ++indent_;
       group_block(loop.body);
       --indent_;
@@ -307,18 +277,18 @@ private:
 
     synchronise(group_accesses(stmt));
     const size_t shared = std::min(axes_.size(), loops.size());
-    std::string first; // axes without a loop: one work-item of them
-    for (size_t a = shared; a < axes_.size(); ++a)
-      first += fmt::format("{}get_local_id({}) == 0", first.empty() ? "" : " && ", axes_[a]);
+    // Axes without a loop: one work-item of them.
+    const std::string first = is_first({axes_.begin() + static_cast<long>(shared), axes_.end()});
     if (!first.empty()) add(fmt::format("if ({})", first));
     for (size_t i = 0; i < loops.size(); ++i) {
       const std::string var = names_.variable(loops[i]->var), extent = expr(loops[i]->extent, Level::Sum);
       const size_t from_inside = loops.size() - 1 - i;
       if (from_inside < shared)
-        add(fmt::format("for (long {0} = get_local_id({2}); {0} < {1}; {0} += {3}) {{", var, extent,
-                        axes_[from_inside], local_sizes_[axes_[from_inside]]));
+        add(fmt::format("for ({4} {0} = {2}; {0} < {1}; {0} += {3}) {{", var, extent,
+                        language_.item(axes_[from_inside]), local_sizes_[axes_[from_inside]],
+                        dialect_.index_type()));
       else
-        add(fmt::format("for (long {0} = 0; {0} < {1}; ++{0}) {{", var, extent));
+        add(fmt::format("for ({2} {0} = 0; {0} < {1}; ++{0}) {{", var, extent, dialect_.index_type()));
       ++indent_;
     }
     block(ast::Block{*innermost});
@@ -336,16 +306,16 @@ private:
   void emit_barrier() {
     pending_.clear();
     forget_loads();
-    if (!axes_.empty()) add("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);");
+    if (!axes_.empty()) add(language_.barrier());
   }
 
   // ---- loops and buffers of one work-item ----
   /// The loop's one iteration of this group or work-item; `size`: how many of them there are.
-  void open_bound(const ast::For& loop, const char* id, Expr size, int axis) {
+  void open_bound(const ast::For& loop, const std::string& id, Expr size) {
     const std::string var = names_.variable(loop.var);
     add("{");
     ++indent_;
-    add(fmt::format("const long {} = {}({});", var, id, axis));
+    add(fmt::format("const {} {} = {};", dialect_.index_type(), var, id));
     bounded_.push_back(loop.extent != size);
     if (!bounded_.back()) return;
     add(fmt::format("if ({} < {}) {{", var, expr(loop.extent, Level::Sum)));
@@ -362,11 +332,11 @@ private:
   void special_loop(const ast::For& loop) override {
     if (loop.kind == ast::LoopKind::Parallel) {
       if (!parallel_as_group_ || loop.var != parallel_as_group_->var) return serial_loop(loop);
-      open_bound(loop, "get_group_id", group_sizes_[0], 0);
+      open_bound(loop, language_.group(0), group_sizes_[0]);
     } else if (loop.kind == ast::LoopKind::Group) {
-      open_bound(loop, "get_group_id", group_sizes_[loop.width], loop.width);
+      open_bound(loop, language_.group(loop.width), group_sizes_[loop.width]);
     } else {
-      open_bound(loop, "get_local_id", local_sizes_[loop.width], loop.width);
+      open_bound(loop, language_.item(loop.width), local_sizes_[loop.width]);
     }
     block(loop.body);
     close_bound();
@@ -374,8 +344,8 @@ private:
 
   void barrier() override {
     if (shares_)
-      throw InternalError(
-          fmt::format("OpenCL renderer: a barrier inside a local loop of kernel '{}'", kernel_.name));
+      throw InternalError(fmt::format("{} renderer: a barrier inside a local loop of kernel '{}'",
+                                      language_.name(), kernel_.name));
   }
 
   void alloc(const ast::Alloc& alloc) override {
@@ -384,8 +354,8 @@ private:
     if (buffer.scope != ast::Scope::Local && bytes_of(buffer) <= kMostPrivateBytes) {
       add("{");
       ++indent_;
-      add(fmt::format("{} {}[{}] __attribute__((aligned(64)));", dialect_.storage_type(buffer.dtype),
-                      names_.buffer(buffer), elements(buffer)));
+      add(language_.private_array(dialect_.storage_type(buffer.dtype), names_.buffer(buffer),
+                                  elements(buffer)));
       block(alloc.body);
       --indent_;
       return add("}");
@@ -393,11 +363,22 @@ private:
     if (shares_ && buffer.scope != ast::Scope::Local)
       throw Error(
           ErrorKind::Device,
-          fmt::format(
-              "opencl: buffer {} of kernel '{}' takes {} bytes of each work-item, expected at most {}",
-              buffer.name, kernel_.name, bytes_of(buffer), kMostPrivateBytes));
+          fmt::format("{}: buffer {} of kernel '{}' takes {} bytes of each work-item, expected at most {}",
+                      language_.name(), buffer.name, kernel_.name, bytes_of(buffer), kMostPrivateBytes));
     declare_local(buffer); // a group of one work-item: its local memory is private
     block(alloc.body);
+  }
+
+  std::string pointer_to(const ast::Buffer& buffer, bool is_written) {
+    return language_.pointer(dialect_.storage_type(buffer.dtype), is_written) + " " + names_.buffer(buffer);
+  }
+
+  /// Whether this work-item is the first along the axes; empty for none.
+  std::string is_first(const std::vector<int>& axes) const {
+    std::string condition;
+    for (int axis : axes)
+      condition += fmt::format("{}{} == 0", condition.empty() ? "" : " && ", language_.item(axis));
+    return condition;
   }
 
   static int64_t elements(const ast::Buffer& buffer) {
@@ -407,14 +388,15 @@ private:
   void declare_local(const ast::Buffer& buffer) {
     const std::string& name = names_.buffer(buffer);
     if (!local_names_.insert(name).second) return;
-    local_arrays_ += fmt::format("  __local {} {}[{}] __attribute__((aligned(64)));\n",
-                                 dialect_.storage_type(buffer.dtype), name, elements(buffer));
+    const std::string type = dialect_.storage_type(buffer.dtype);
+    local_arrays_ += fmt::format("  {}\n", language_.shared_array(type, name, elements(buffer)));
     local_bytes_ += (elements(buffer) * size_of(buffer.dtype) + 63) / 64 * 64;
   }
 
   const ast::Kernel& kernel_;
+  const GridLanguage& language_;
   std::string name_;
-  OpenClSource out_;
+  GridSource out_;
   std::vector<ast::BufferRef> temporaries_;
   // of the function being written
   ast::Block nest_; // the one statement
@@ -433,19 +415,18 @@ private:
 
 } // namespace
 
-OpenClSource render_opencl(const ast::Kernel& kernel) {
-  const auto dialect = make_opencl_dialect();
-  return OpenClRenderer(kernel, *dialect).render();
+GridSource render_grid(const ast::Kernel& kernel, const GridLanguage& language) {
+  return GridRenderer(kernel, language).render();
 }
 
-std::string join_opencl(const std::vector<OpenClSource>& sources) {
+std::string join_grid(const std::vector<GridSource>& sources, const GridLanguage& language) {
   std::string functions;
   bool needs_f64 = false;
-  for (const OpenClSource& source : sources) {
+  for (const GridSource& source : sources) {
     needs_f64 |= source.needs_f64;
     functions += source.text.substr(source.head);
   }
-  return prelude(functions, needs_f64) + functions;
+  return language.helpers(functions, needs_f64) + functions;
 }
 
 } // namespace lathe::render

@@ -1,4 +1,4 @@
-#include "render/opencl_sync.hpp"
+#include "render/grid/group_sync.hpp"
 
 #include <algorithm>
 
