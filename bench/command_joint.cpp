@@ -6,7 +6,12 @@
 #include <cmath>
 
 #include "commands.hpp"
+#include "compile/front/target.hpp"
+#include "compile/measure/measure.hpp"
+#include "lowered.hpp"
 #include "reference.hpp"
+#include "search/beam/search.hpp"
+#include "search/cost/cost.hpp"
 #include "timing.hpp"
 
 namespace lathe::bench {
@@ -70,6 +75,27 @@ struct Duel {
   bool worse() const { return gain() < 1 - noise; }
 };
 
+/// The graph compiled by a search that decides on fusion first and on loops after. All that is known of a program was found by
+/// searching both together, so this search does without.
+Executable compiled_in_stages(const Graph& graph, CompileOptions with, const TuneOptions& tune) {
+  const NamedTensors outputs{{"y", graph.y}};
+  const auto program = lowered(outputs);
+  search::CostModel model(pipeline::target_for(with, *program), search::machine_profile());
+  search::SearchOptions how;
+  how.beam = tune.beam;
+  how.seed = tune.seed;
+  how.graph_then_loops = true;
+  if (tune.measure) {
+    const pipeline::Measuring measuring = pipeline::make_measure(program, with);
+    how.budget_seconds = tune.budget_seconds;
+    how.measure = measuring.measure;
+    how.prepare = measuring.prepare;
+  }
+  const search::Plan found = search::search(search::initial_plan(program), model, how).plan;
+  for (const search::Move& move : found.moves()) with.moves.push_back(search::to_string(move));
+  return compile(outputs, with);
+}
+
 Duel fight(const Graph& graph, const Options& options) {
   CompileOptions with{.device = default_device(), .threads = options.threads, .use_database = false};
   Executable untuned = compile({{"y", graph.y}}, with);
@@ -78,10 +104,9 @@ Duel fight(const Graph& graph, const Options& options) {
   tune.beam = options.beam;
   tune.seed = options.seed;
   tune.measure = !options.no_measure;
+  Executable staged = compiled_in_stages(graph, with, tune);
   with.tune = &tune;
   Executable joint = compile({{"y", graph.y}}, with);
-  tune.staged = true;
-  Executable staged = compile({{"y", graph.y}}, with);
 
   Duel duel{joint.predicted_seconds(),
             staged.predicted_seconds(),

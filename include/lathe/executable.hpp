@@ -74,7 +74,6 @@ struct TuneOptions {
   double budget_seconds = 30;
   int beam = 8;
   uint64_t seed = 1;
-  bool staged = false;                     ///< decide on fusion first and on loops after: for comparison
   bool measure = true;                     ///< off: rank by the model alone; deterministic
   std::string log{};                       ///< JSON lines are appended to this file; empty: none
   std::function<void(const TuneProgress&)> progress{};

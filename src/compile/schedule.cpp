@@ -172,7 +172,6 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
     };
   how.stop = tune.stop;
   how.where = where;
-  how.graph_then_loops = tune.staged;
   const search::Plan start = search::initial_plan(program);
   if (!tune.measure) return search::search_forms(start, model, how, allowed_forms(options), {});
 
@@ -182,18 +181,16 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
     to.measure = checked.noting(std::move(made.measure));
     to.prepare = std::move(made.prepare);
   };
-  // The untuned plan, and what is known of this program, here or elsewhere, are where the search starts. All
-  // of it was found by searching graph and loops together, so a search of one after the other has to do
-  // without.
+  // The untuned plan, and what is known of this program, here or elsewhere, are where the search starts.
   const search::SearchResult untuned =
       given ? planned(*given, model)
             : by_the_model(program, fmt::format("{:016x} {}", hash, where), options, target, model);
   checked.expect_right(untuned.plan, kUntuned);
-  if (!tune.staged) how.seeds.push_back(untuned.plan);
+  how.seeds.push_back(untuned.plan);
   std::optional<CandidateStore> store;
   std::optional<search::Database::Entry> own;
   std::optional<search::SearchResult> held; // what the database holds, where it is legal
-  if (options.use_database && !tune.staged) {
+  if (options.use_database) {
     store.emplace(hash, where);
     how.recall = [&](uint64_t kernel) { return store->recall(kernel); };
     how.note = [&](const search::KernelPlan& kernel, const search::Measurement& m) {
@@ -237,7 +234,6 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
     result.plan = std::move(challenger.plan);
     result.predicted_seconds = challenger.predicted_seconds;
   }
-  if (tune.staged) return result;
   if (result.measured_seconds > 0) {
     if (held) keep_faster(result, *held, options, watch);
     last.untuned_seconds = keep_faster(result, untuned, options, watch);

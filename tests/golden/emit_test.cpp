@@ -139,6 +139,22 @@ TEST_CASE("a symbolic size") {
                 {{"x", Tensor::randn({17, 24}, 1)}, {"w", Tensor::randn({24, 5}, 2)}}, 17);
 }
 
+TEST_CASE("emitted CUDA C says how its kernels are launched; nothing runs them here") {
+  EmitOptions options;
+  options.target = "cuda";
+  options.compile.use_database = false;
+  const Tensor y = in("x", {64, 64}).softmax(-1);
+  const std::string source = emit(y, options);
+  CHECK(source.find("extern \"C\" __global__ __launch_bounds__(") != std::string::npos);
+  CHECK(source.find("groups of") != std::string::npos);
+  CHECK(source.find("// launch k_t") != std::string::npos);
+  for (const DeviceInfo& device : devices()) CHECK(device.name != "cuda");
+  CompileOptions compiled;
+  compiled.device = "cuda";
+  CHECK_THROWS_WITH(compile({{"y", y}}, compiled),
+                    doctest::Contains("device \"cuda\" is unknown, expected cpu, c, opencl or interp"));
+}
+
 TEST_CASE("emitted OpenCL stands alone") {
   EmitOptions options;
   options.target = "opencl";
