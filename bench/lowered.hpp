@@ -1,6 +1,6 @@
 // A machine to lower for, for the commands that look into the search itself.
 #pragma once
-#include "compile/front/front.hpp"
+#include "compile/realise.hpp"
 #include "search/machine/target.hpp"
 
 namespace lathe::bench {

@@ -1,5 +1,6 @@
 // The whole pipeline: graph -> program -> plan -> kernels -> device programs -> executable.
 #include "compile/front/front.hpp"
+#include "compile/realise.hpp"
 #include "compile/run/assemble.hpp"
 #include "compile/schedule.hpp"
 #include "runtime/device.hpp"
@@ -8,7 +9,7 @@ namespace lathe {
 
 Executable compile(const NamedTensors& outputs, const CompileOptions& options) {
   runtime::device(options.device); // says why if it is absent, before any work
-  pipeline::Front front = pipeline::take_in(outputs);
+  pipeline::Front front = pipeline::take_in(outputs, {.evaluate = pipeline::values_of});
   const auto program = front.lowered();
   if (program->stages.empty()) // every output is an input seen through a view
     return pipeline::assemble(search::initial_plan(program),

@@ -1,5 +1,5 @@
 // Lazy tensors get their values by compiling their graph for the default device and running it once.
-#include "graph/realise.hpp"
+#include "compile/realise.hpp"
 
 #include <fmt/format.h>
 
@@ -7,18 +7,18 @@
 #include "compile/run/assemble.hpp"
 #include "compile/run/executable_impl.hpp"
 #include "compile/schedule.hpp"
+#include "graph/realise.hpp"
 
 namespace lathe::pipeline {
-namespace {
 
-std::vector<StorageRef> realise(const std::vector<graph::NodeRef>& nodes) {
+std::vector<StorageRef> values_of(const std::vector<graph::NodeRef>& nodes) {
   std::vector<lower::NamedOutput> named;
   for (size_t k = 0; k < nodes.size(); ++k) named.push_back({fmt::format("out{}", k), nodes[k]});
   CompileOptions options;
   options.device = default_device();
   options.winograd = 0; // run once: nothing would pay for the weights' transform
   // Not folded: that realises tensors.
-  const Front front = take_in(named, {.folds = false, .takes_moved = false});
+  const Front front = take_in(named, {.takes_moved = false});
   const Executable executable = build(schedule(front.lowered(), options).plan, options);
 
   std::vector<StorageRef> values;
@@ -32,9 +32,15 @@ std::vector<StorageRef> realise(const std::vector<graph::NodeRef>& nodes) {
   return values;
 }
 
+std::shared_ptr<const lower::Program> lowered(const NamedTensors& outputs) {
+  return take_in(outputs, {.evaluate = values_of}).lowered();
+}
+
+namespace {
+
 /// The library's own objects are always linked as a whole, so this runs when it is loaded.
 [[maybe_unused]] const bool registered = [] {
-  graph::set_realiser(realise);
+  graph::set_realiser(values_of);
   return true;
 }();
 

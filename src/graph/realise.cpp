@@ -14,7 +14,7 @@
 namespace lathe::graph {
 namespace {
 
-std::atomic<Realiser> registered{nullptr};
+std::atomic<Evaluate> registered{nullptr};
 
 // Guards Node::realised_as of all nodes: it is touched once per realised tensor, so one lock is enough.
 std::mutex& memo_mutex() {
@@ -50,13 +50,7 @@ NodeRef realised_of(const NodeRef& node) {
   return node->realised_as;
 }
 
-void set_realiser(Realiser realiser) { registered.store(realiser); }
-
-std::vector<StorageRef> compute(const std::vector<NodeRef>& nodes) {
-  const Realiser run = registered.load();
-  if (!run) throw InternalError("no compiler has registered itself to realise tensors");
-  return run(nodes);
-}
+void set_realiser(Evaluate realiser) { registered.store(realiser); }
 
 std::vector<NodeRef> with_realised(const std::vector<NodeRef>& outputs) {
   return rebuild(outputs, [](const NodeRef& original, NodeRef rebuilt) {
@@ -104,7 +98,9 @@ NodeRef realise(std::string_view op, const NodeRef& node) {
                                   "compile it and call it with their values",
                                   op, std::get<InputAttr>(n->attr).name));
       }
-      made = realised(compute({program})[0], node->dtype, node->shape);
+      const Evaluate evaluate = registered.load();
+      if (!evaluate) throw InternalError("no compiler has registered itself to realise tensors");
+      made = realised(evaluate({program})[0], node->dtype, node->shape);
     }
   }
   if (made == node) return made;

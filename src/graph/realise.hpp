@@ -3,16 +3,13 @@
 #pragma once
 #include <vector>
 
+#include "graph/constants.hpp"
 #include "graph/node.hpp"
 
 namespace lathe::graph {
 
-/// Computes the (static) values of nodes that hold no named input, row-major, in new storage. Called from
-/// several threads.
-using Realiser = std::vector<StorageRef> (*)(const std::vector<NodeRef>&);
-void set_realiser(Realiser realiser);
-/// The registered realiser's values of nodes.
-std::vector<StorageRef> compute(const std::vector<NodeRef>& nodes);
+/// What tensors get their values by.
+void set_realiser(Evaluate realiser);
 
 /// The node of a buffer that holds `node`'s value. What is there already is only read: a realised input, a
 /// contiguous part of one, a constant. `op` begins the message of Error(Name) for a named input left,

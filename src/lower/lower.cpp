@@ -192,6 +192,10 @@ private:
 
 } // namespace
 
-Program lower(const std::vector<NamedOutput>& outputs) { return Lowering().run(outputs); }
+Program lower(const std::vector<NamedOutput>& outputs, graph::Evaluate evaluate) {
+  Program program = Lowering().run(outputs);
+  program.evaluate = evaluate;
+  return program;
+}
 
 } // namespace lathe::lower

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "ast/ast.hpp"
+#include "graph/constants.hpp"
 #include "graph/node.hpp"
 
 namespace lathe::lower {
@@ -65,10 +66,13 @@ struct Program {
   std::vector<OutputBuffer> outputs;
   std::vector<Expr> shape_vars;  // all Vars of all shapes, by name
   std::vector<int> stage_of_buffer; // by the id of a buffer; -1: it is an input's
+  /// Of what depends on constants alone, where a move rewrites the graph; null: it is computed at every run.
+  graph::Evaluate evaluate = nullptr;
 };
 
 struct NamedOutput { std::string name; graph::NodeRef node; };
-Program lower(const std::vector<NamedOutput>& outputs);
+/// `evaluate`: see Program.
+Program lower(const std::vector<NamedOutput>& outputs, graph::Evaluate evaluate = nullptr);
 
 // ---- memory planning ----
 

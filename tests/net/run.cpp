@@ -2,7 +2,7 @@
 #include <cstring>
 #include <set>
 
-#include "compile/front/front.hpp"
+#include "compile/realise.hpp"
 #include "compile/front/target.hpp"
 #include "compile/run/assemble.hpp"
 #include "lathe/executable.hpp"

@@ -10,7 +10,7 @@
 #include <random>
 
 #include "ast/passes/prepare.hpp"
-#include "compile/front/front.hpp"
+#include "compile/realise.hpp"
 #include "compile/front/target.hpp"
 #include "compile/measure/output_check.hpp"
 #include "compile/measure/test_data.hpp"

@@ -37,7 +37,7 @@ std::vector<float> ramp(int64_t n, float start = 1) {
 
 /// The plan with one kernel per stage: what the pipeline does without any search.
 Executable unscheduled(const NamedTensors& outputs, const CompileOptions& options) {
-  const pipeline::Front front = pipeline::take_in(outputs, {.folds = false, .takes_moved = false});
+  const pipeline::Front front = pipeline::take_in(outputs, {.takes_moved = false});
   return pipeline::build(search::initial_plan(front.lowered()), options);
 }
 

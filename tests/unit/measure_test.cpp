@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "compile/front/front.hpp"
+#include "compile/realise.hpp"
 #include "compile/front/target.hpp"
 #include "compile/measure/checked_kernels.hpp"
 #include "compile/measure/measure.hpp"

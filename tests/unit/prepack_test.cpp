@@ -48,7 +48,7 @@ struct Product {
 };
 
 std::shared_ptr<const lower::Program> lowered(const Tensor& y) {
-  return pipeline::take_in(NamedTensors{{"y", y}}, {.folds = false, .takes_moved = false}).lowered();
+  return pipeline::take_in(NamedTensors{{"y", y}}, {.takes_moved = false}).lowered();
 }
 
 std::vector<search::Move> moves(std::initializer_list<const char*> texts) {

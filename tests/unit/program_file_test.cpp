@@ -7,7 +7,7 @@
 #include <fstream>
 #include <random>
 
-#include "compile/front/front.hpp"
+#include "compile/realise.hpp"
 #include "compile/saved/program_file.hpp"
 #include "lathe/executable.hpp"
 #include "lathe/lathe.hpp"

@@ -6,7 +6,7 @@
 #include <map>
 #include <random>
 
-#include "compile/front/front.hpp"
+#include "compile/realise.hpp"
 #include "compile/run/assemble.hpp"
 #include "graph/storage_order.hpp"
 #include "graph/tensor_impl.hpp"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "compile/front/front.hpp"
+#include "compile/realise.hpp"
 #include "compile/run/assemble.hpp"
 #include "graph/strassen.hpp"
 #include "lathe/executable.hpp"

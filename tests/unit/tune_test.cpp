@@ -6,7 +6,7 @@
 
 #include <atomic>
 
-#include "compile/front/front.hpp"
+#include "compile/realise.hpp"
 #include "compile/front/target.hpp"
 #include "compile/measure/compare_plans.hpp"
 #include "compile/run/program_cache.hpp"

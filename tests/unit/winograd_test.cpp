@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "compile/front/front.hpp"
+#include "compile/realise.hpp"
 #include "compile/run/assemble.hpp"
 #include "graph/tensor_impl.hpp"
 #include "graph/winograd.hpp"
@@ -62,7 +63,8 @@ struct Problem {
 };
 
 std::shared_ptr<const lower::Program> lowered(const Tensor& y) {
-  return pipeline::take_in(NamedTensors{{"y", y}}, {.takes_moved = false}).lowered();
+  return pipeline::take_in(NamedTensors{{"y", y}}, {.evaluate = pipeline::values_of, .takes_moved = false})
+      .lowered();
 }
 
 /// The name of the one convolution of a program; empty if there is none.

@@ -7,6 +7,7 @@
 
 #include "compile/export/emit_c.hpp"
 #include "compile/front/front.hpp"
+#include "compile/realise.hpp"
 #include "compile/front/target.hpp"
 #include "compile/run/finalise.hpp"
 #include "compile/schedule.hpp"
@@ -121,7 +122,7 @@ std::string emit_outputs(const std::vector<lower::NamedOutput>& outputs, const E
   const std::string& target = options.target;
   constexpr std::string_view known[] = {"c", "opencl", "cuda", "llvm", "asm", "ast", "graph", "dot", "moves"};
   if (std::find(std::begin(known), std::end(known), target) == std::end(known)) unknown_target(target);
-  const Front front = take_in(outputs, {options.simplify_graph, options.simplify_graph, false});
+  const Front front = take_in(outputs, {options.simplify_graph, options.simplify_graph ? values_of : nullptr, false});
   if (target == "graph" || target == "dot") return emit_nodes(front.outputs, target);
 
   CompileOptions compile = options.compile;

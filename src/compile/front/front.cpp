@@ -10,15 +10,15 @@ namespace lathe::pipeline {
 
 std::shared_ptr<const lower::Program> Front::lowered() const {
   if (outputs.empty() && !moved.empty()) return std::make_shared<const lower::Program>();
-  return std::make_shared<const lower::Program>(lower::lower(outputs));
+  return std::make_shared<const lower::Program>(lower::lower(outputs, evaluate));
 }
 
 Front take_in(const std::vector<lower::NamedOutput>& outputs, const FrontOptions& options) {
-  Front front{declared_inputs(outputs), outputs, {}};
+  Front front{declared_inputs(outputs), outputs, {}, options.evaluate};
   std::vector<graph::NodeRef> nodes;
   for (const lower::NamedOutput& output : outputs) nodes.push_back(output.node);
   if (options.simplifies) nodes = graph::simplify(graph::with_realised(nodes));
-  if (options.folds) nodes = graph::fold_constants(nodes);
+  nodes = graph::fold_constants(nodes, options.evaluate);
   for (size_t k = 0; k < nodes.size(); ++k) front.outputs[k].node = nodes[k];
   if (options.takes_moved) front.moved = take_moved(front.outputs);
   return front;
@@ -28,10 +28,6 @@ Front take_in(const NamedTensors& outputs, const FrontOptions& options) {
   std::vector<lower::NamedOutput> named;
   for (const auto& [name, tensor] : outputs) named.push_back({name, graph::node_of(tensor)});
   return take_in(named, options);
-}
-
-std::shared_ptr<const lower::Program> lowered(const NamedTensors& outputs) {
-  return take_in(outputs).lowered();
 }
 
 } // namespace lathe::pipeline

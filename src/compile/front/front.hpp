@@ -11,7 +11,8 @@ namespace lathe::pipeline {
 
 struct FrontOptions {
   bool simplifies = true;
-  bool folds = true;       ///< what depends on realised tensors alone becomes one; see graph/constants.hpp
+  /// What depends on realised tensors alone becomes one, by this function; null: it does not. See graph/constants.hpp.
+  graph::Evaluate evaluate = nullptr;
   bool takes_moved = true; ///< for whoever copies Front::moved; else they are stages like others
 };
 
@@ -19,15 +20,13 @@ struct Front {
   std::vector<KernelParam> inputs;         ///< that the user declared; the program may use fewer
   std::vector<lower::NamedOutput> outputs; ///< that need a kernel
   std::vector<MovedOutput> moved;          ///< that need none
+  graph::Evaluate evaluate = nullptr;      ///< of constants, also where a move of the search rewrites the graph
   /// The stages to schedule; none if no output needs a kernel.
   std::shared_ptr<const lower::Program> lowered() const;
 };
 
 /// Error(Name) if an input is declared twice with different shapes or dtypes.
-Front take_in(const std::vector<lower::NamedOutput>& outputs, const FrontOptions& options = {});
-Front take_in(const NamedTensors& outputs, const FrontOptions& options = {});
-
-/// take_in(outputs).lowered()
-std::shared_ptr<const lower::Program> lowered(const NamedTensors& outputs);
+Front take_in(const std::vector<lower::NamedOutput>& outputs, const FrontOptions& options);
+Front take_in(const NamedTensors& outputs, const FrontOptions& options);
 
 } // namespace lathe::pipeline

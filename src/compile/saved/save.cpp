@@ -8,6 +8,7 @@
 #include "ast/canonical.hpp"
 #include "compile/front/moved.hpp"
 #include "compile/front/target.hpp"
+#include "compile/realise.hpp"
 #include "compile/run/assemble.hpp"
 #include "compile/run/constants.hpp"
 #include "compile/run/executable_impl.hpp"
@@ -181,7 +182,7 @@ Executable from_file(const ProgramFile::Program& file, const SavedObjects& objec
       &objects};
   if (graph.outputs.empty())
     return assemble(search::initial_plan(std::make_shared<const lower::Program>()), how);
-  const auto program = std::make_shared<const lower::Program>(lower::lower(graph.outputs));
+  const auto program = std::make_shared<const lower::Program>(lower::lower(graph.outputs, values_of));
   const search::Plan plan = plan_of(program, file, moves, how);
   return assemble(plan, how);
 }

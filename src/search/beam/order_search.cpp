@@ -116,7 +116,7 @@ private:
       SearchOptions quick;
       quick.stop = options_.stop;
       quick.joins = false;
-      const Plan start = initial_plan(std::make_shared<const lower::Program>(lower::lower({{"y", alone}})));
+      const Plan start = initial_plan(std::make_shared<const lower::Program>(lower::lower({{"y", alone}}, plan_.program->evaluate)));
       seconds->second = search(start, model_, quick).predicted_seconds;
     }
     return place->second = seconds->second;

@@ -125,7 +125,7 @@ public:
                                          [&](int user) { return !inside[static_cast<size_t>(user)]; });
       if (leaves) outputs.push_back({fmt::format("y{}", outputs.size()), made_.at(stage.node.get())});
     }
-    Extracted out{std::make_shared<const lower::Program>(lower::lower(outputs)), {}};
+    Extracted out{std::make_shared<const lower::Program>(lower::lower(outputs, whole_.evaluate)), {}};
     std::unordered_map<const graph::Node*, int> made_as;
     for (const lower::Stage& stage : out.program->stages) made_as[stage.node.get()] = stage.id;
     if (made_as.size() != region.size()) return {};

@@ -102,10 +102,10 @@ Verdict rewrite_graph(Plan& plan, const Move& move) {
   const auto apply_to = std::get<Verdict (*)(Rewriting&, const Move&)>(row_of(move.kind).apply);
   if (Verdict verdict = apply_to(rewriting, move); !verdict.empty()) return verdict;
   std::vector<graph::NodeRef> outputs = graph::rebuild(outputs_of(program), rewriting.replace);
-  outputs = graph::fold_constants(graph::simplify(outputs));
+  outputs = graph::fold_constants(graph::simplify(outputs), program.evaluate);
   std::vector<lower::NamedOutput> named;
   for (size_t k = 0; k < outputs.size(); ++k) named.push_back({program.outputs[k].name, outputs[k]});
-  Plan made = initial_plan(std::make_shared<const lower::Program>(lower::lower(named)));
+  Plan made = initial_plan(std::make_shared<const lower::Program>(lower::lower(named, program.evaluate)));
   made.history = std::make_shared<History>(move, plan.history);
   plan = std::move(made);
   return {};
