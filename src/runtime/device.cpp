@@ -1,7 +1,9 @@
 #include "runtime/device.hpp"
 
-#include <fmt/core.h>
+#include <algorithm>
 #include <mutex>
+
+#include <fmt/core.h>
 
 #include "lathe/error.hpp"
 
@@ -39,17 +41,23 @@ void open(Slot& slot) {
 
 } // namespace
 
-Device& device(const std::string& name) {
-  for (Slot* slot : slots()) {
-    if (name != slot->name) continue;
-    open(*slot);
-    if (slot->device) return *slot->device;
-    throw Error(ErrorKind::Device,
-                fmt::format("device \"{}\" is not available here: {}, expected one of devices()", name,
-                            slot->why_absent));
+void check_device_name(const std::string& name) {
+  std::string known;
+  for (size_t i = 0; i < slots().size(); ++i) {
+    if (name == slots()[i]->name) return;
+    known += fmt::format("{}{}", i == 0 ? "" : i + 1 < slots().size() ? ", " : " or ", slots()[i]->name);
   }
+  throw Error(ErrorKind::Device, fmt::format("device \"{}\" is unknown, expected {}", name, known));
+}
+
+Device& device(const std::string& name) {
+  check_device_name(name);
+  Slot& slot = **std::find_if(slots().begin(), slots().end(), [&](const Slot* s) { return name == s->name; });
+  open(slot);
+  if (slot.device) return *slot.device;
   throw Error(ErrorKind::Device,
-              fmt::format("device \"{}\" is unknown, expected cpu, c, opencl or interp", name));
+              fmt::format("device \"{}\" is not available here: {}, expected one of devices()", name,
+                          slot.why_absent));
 }
 
 std::vector<DeviceStatus> list_devices() {

@@ -64,6 +64,8 @@ class Device {
 
 /// A device by name; made on first use, kept till exit. Throws Error(Device) saying why it is absent.
 Device& device(const std::string& name);
+/// Error(Device) if there is no device of that name, available here or not.
+void check_device_name(const std::string& name);
 struct DeviceStatus { std::string name; bool available; std::string detail; };
 std::vector<DeviceStatus> list_devices();
 

@@ -50,17 +50,13 @@ int thread_count(const CompileOptions& options) {
 
 search::Target target_for(const CompileOptions& options, const lower::Program& program) {
   search::Target target;
-  // For cuda there is source, but no device that runs it.
-  constexpr std::string_view known[] = {"cpu", "c", "opencl", "interp", "cuda"};
-  if (std::find(std::begin(known), std::end(known), options.device) == std::end(known))
-    throw Error(
-        ErrorKind::Device,
-        fmt::format("compile: device \"{}\" is unknown, expected cpu, c, opencl or interp", options.device));
+  const bool is_cuda = options.device == "cuda"; // source can be emitted, but no device runs it
+  if (!is_cuda) runtime::check_device_name(options.device);
   target.device = options.device;
   target.vector_bytes = vector_bytes_of(options.cpu);
   target.vector_registers = target.vector_bytes == 64 ? 32 : 16;
   target.threads = thread_count(options);
-  target.groups = options.device == "opencl" || options.device == "cuda";
+  target.groups = options.device == "opencl" || is_cuda;
   std::vector<int64_t> constants;
   for (const lower::InputBuffer& input : program.inputs)
     if (input.is_constant) constants.push_back(largest_bytes(*input.buffer));
@@ -69,7 +65,7 @@ search::Target target_for(const CompileOptions& options, const lower::Program& p
   const int64_t small = target.constant_bytes / (20 * std::max<int64_t>(1, std::ssize(constants)));
   target.constants = static_cast<int>(std::max<int64_t>(
       1, std::count_if(constants.begin(), constants.end(), [&](int64_t bytes) { return bytes > small; })));
-  if (options.device == "cuda") {
+  if (is_cuda) {
     target.gpu = true;
     target.local_bytes = 48 << 10; // of static shared memory of a block, for any compute capability
   } else if (target.groups) {
