@@ -174,15 +174,11 @@ Verdict inline_stages(Draft& draft, std::vector<int> stages) {
   return verdict;
 }
 
-Verdict fuse_at_loop(Draft& draft, Block& producer, int stage_id, LoopHandle handle, Scope scope,
-                     const Target& target) {
-  const std::string& loop_name = handle.name();
-  const lower::Stage& stage = draft.program->stages[stage_id];
-  const std::string& name = stage.buffer->name;
-  if (stage.is_scatter) return name + " is a scatter: it needs its whole buffer";
+namespace {
 
-  // The producer's nests, still canonical.
-  std::vector<Stmt> nests;
+/// Takes the stage's nests, still canonical, out of the producer's body.
+Verdict take_nests(Block& producer, const lower::Stage& stage, Block& nests) {
+  const std::string& name = stage.buffer->name;
   for (size_t i = 0; i < producer.size();) {
     const Store* store = innermost_store(producer[i]);
     if (!store || store->buffer->id != stage.buffer->id) {
@@ -196,159 +192,232 @@ Verdict fuse_at_loop(Draft& draft, Block& producer, int stage_id, LoopHandle han
   }
   if (nests.size() != stage.nests.size())
     return fmt::format("the nests of {} are not at the top level of its kernel", name);
+  return {};
+}
+
+size_t loads_of(const Block& block, int buffer) {
+  size_t loads = 0;
+  for_each_load(block,
+                [&](const Value& value) { loads += std::get<LoadAttr>(value.attr).buffer->id == buffer; });
+  return loads;
+}
+
+/// What one iteration of a loop reads of a buffer: a box, per dimension a start that is fixed in the
+/// iteration, and an extent.
+class Window {
+public:
+  Window(BufferRef seen, std::string_view loop)
+      : seen_(std::move(seen)), loop_(loop), base_(seen_->shape.size()),
+        lowest_(seen_->shape.size(), INT64_MAX), highest_(seen_->shape.size(), INT64_MIN),
+        whole_(seen_->shape.size(), false) {}
+
+  /// Takes in all loads in the body of the loop.
+  Verdict read(For& loop) {
+    for_each_store(loop.body, [&](Store& store, const std::vector<For*>& loops) {
+      std::vector<Expr> inner;
+      for (const For* f : loops) inner.push_back(f->var);
+      ast::visit(store.value, [&](const ValueRef& value) {
+        if (const LoadAttr* attr = load_of(value)) take_in(*value, *attr, inner);
+      });
+      if (store.scatter)
+        ast::visit(store.scatter, [&](const ValueRef& value) {
+          if (load_of(value)) verdict_ = seen_->name + " is read in a scatter's index";
+        });
+    });
+    return verdict_;
+  }
+
+  /// The buffer that holds just the box.
+  Verdict shrink(Scope scope) {
+    Buffer small = *seen_;
+    small.scope = scope;
+    int64_t elements = 1;
+    for (size_t d = 0; d < seen_->shape.size(); ++d) {
+      small.shape[d] = bound(d);
+      if (small.shape[d].hi() > kMostElements ||
+          (elements *= std::max<int64_t>(1, small.shape[d].hi())) > kMostElements)
+        return fmt::format("{} needs too much scratch", seen_->name);
+    }
+    bytes_ = elements * size_of(small.dtype);
+    buffer_ = make_buffer(std::move(small));
+    return {};
+  }
+
+  const BufferRef& seen() const { return seen_; }
+  const BufferRef& buffer() const { return buffer_; }
+  int64_t bytes() const { return bytes_; }
+  const Expr& start(size_t d) const { return start_[d]; }
+  const Expr& extent(size_t d) const { return extent_[d]; }
+  bool is_whole(size_t d) const { return start_[d].is_const(0) && extent_[d] == seen_->shape[d]; }
+
+  /// The value with its loads from the buffer as loads from the box.
+  ValueRef in_box(const ValueRef& value) const {
+    const LoadAttr* attr = load_of(value);
+    if (!attr) return value;
+    std::vector<Expr> index = attr->index;
+    for (size_t d = 0; d < index.size(); ++d) index[d] = index[d] - start_[d];
+    return load(buffer_, std::move(index), attr->guards);
+  }
+
+private:
+  static constexpr int64_t kMostElements = int64_t{1} << 32;
+
+  const LoadAttr* load_of(const ValueRef& value) const {
+    const auto* attr = std::get_if<LoadAttr>(&value->attr);
+    return attr && attr->buffer->id == seen_->id ? attr : nullptr;
+  }
+
+  void take_in(const Value& value, const LoadAttr& attr, const std::vector<Expr>& inner) {
+    if (value.op == Op::Gather) {
+      verdict_ = seen_->name + " is read at a computed index";
+      return;
+    }
+    for (size_t d = 0; d < seen_->shape.size(); ++d) {
+      const auto [outer, part] = separate(attr.index[d], inner);
+      const bool covers =
+          outer.is_const(0) && part.is_var() && part.extent() && *part.extent() == seen_->shape[d];
+      if (covers) whole_[d] = true;
+      if (!base_[d]) base_[d] = outer;
+      const Expr shift = outer - *base_[d];
+      if (!shift.is_const()) {
+        verdict_ = fmt::format("{} is read at places that differ by {}", seen_->name, to_string(shift));
+        return;
+      }
+      for (Expr v : inner)
+        if (depends_on(outer, v))
+          verdict_ = fmt::format("the part of {} that {} needs is not a box", seen_->name, loop_);
+      lowest_[d] = std::min(lowest_[d], part.lo() + shift.value());
+      highest_[d] = std::max(highest_[d], part.hi() + shift.value());
+    }
+  }
+
+  /// Fixes start and extent along an axis; the largest extent that occurs.
+  Expr bound(size_t d) {
+    const Expr size = seen_->shape[d];
+    const int64_t span = highest_[d] - lowest_[d] + 1;
+    if (whole_[d] || (size.is_const() && span >= size.value())) {
+      start_.push_back(0);
+      extent_.push_back(size);
+      return size;
+    }
+    const Expr first = *base_[d] + lowest_[d];
+    start_.push_back(max(first, Expr(0)));
+    // Where nothing is cut off at the front the extent has the form that a split gives, which later passes
+    // know.
+    const Expr end = start_[d] != first ? min(*base_[d] + (highest_[d] + 1), size) : size;
+    extent_.push_back(proves_le(start_[d] + span, end) ? Expr(span) : min(Expr(span), end - start_[d]));
+    return span;
+  }
+
+  BufferRef seen_, buffer_;
+  std::string_view loop_;
+  std::vector<std::optional<Expr>> base_;
+  std::vector<int64_t> lowest_, highest_;
+  std::vector<bool> whole_;
+  std::vector<Expr> start_, extent_;
+  int64_t bytes_ = 0;
+  Verdict verdict_;
+};
+
+/// Whether scratch for the window has a place under the loop.
+Verdict has_place(const Window& window, Block& body, std::string_view loop, Scope scope,
+                  const Target& target) {
+  const std::string& name = window.seen()->name;
+  const int64_t bytes = window.bytes();
+  if (scope == Scope::Register) {
+    if (!is_static(window.buffer()->shape))
+      return fmt::format("{} has no constant size under {}", name, loop);
+    if (bytes > 8192)
+      return fmt::format("{} needs {} bytes under {}, too many for registers", name, bytes, loop);
+  } else if (bytes > (int64_t{1} << 26)) {
+    return fmt::format("{} needs {} bytes of scratch under {}", name, bytes, loop);
+  }
+  if (!fits_local_memory(body, scope, bytes, target))
+    return fmt::format("{} needs {} bytes under {}, which do not fit local memory", name, bytes, loop);
+  return {};
+}
+
+/// The nest with each of its loops over an axis running over what the window has of it.
+Block filling(Stmt& stmt, const Window& window) {
+  const CanonicalNest canonical = canonical_nest(stmt);
+  std::vector<Store> stores;
+  for (Store* store : canonical.stores) {
+    stores.push_back(std::move(*store));
+    stores.back().buffer = window.buffer();
+    stores.back().streaming = false; // it is read right after
+  }
+  const std::vector<Expr> places = stores[0].index;
+  Substitution vars;
+  std::vector<For> heads;
+  for (const For* f : canonical.loops) {
+    const auto axis = std::find(places.begin(), places.end(), f->var);
+    const Expr old_extent = substitute(f->extent, vars);
+    if (axis == places.end()) {
+      const Expr var = loop_var(f->var.id(), f->var.name(), old_extent);
+      vars.emplace_back(f->var, var);
+      heads.push_back({var, old_extent, LoopKind::Serial, 0, {}});
+      continue;
+    }
+    const auto d = static_cast<size_t>(axis - places.begin());
+    const bool once = window.extent(d).is_const(1);
+    const Expr var = once ? Expr(0) : loop_var(f->var.id(), f->var.name(), window.extent(d));
+    vars.emplace_back(f->var, window.start(d) + var);
+    for (Store& store : stores) store.index[d] = var;
+    if (!once) heads.push_back({var, window.extent(d), LoopKind::Serial, 0, {}});
+  }
+  Block body;
+  for (Store& store : stores) {
+    store.value = ast::substitute(store.value, vars);
+    body.push_back(Stmt{std::move(store)});
+  }
+  return nest(std::move(heads), std::move(body));
+}
+
+} // namespace
+
+Verdict fuse_at_loop(Draft& draft, Block& producer, int stage_id, LoopHandle handle, Scope scope,
+                     const Target& target) {
+  const std::string& loop_name = handle.name();
+  const lower::Stage& stage = draft.program->stages[stage_id];
+  const std::string& name = stage.buffer->name;
+  if (stage.is_scatter) return name + " is a scatter: it needs its whole buffer";
+  Block nests;
+  if (auto verdict = take_nests(producer, stage, nests); !verdict.empty()) return verdict;
 
   const LoopSite site = find_loop(draft, handle);
   if (!site) return fmt::format("there is no loop {}", loop_name);
   For& loop = site.loop();
   if (loop.kind == LoopKind::Vector) return fmt::format("{} is a vector loop", loop_name);
   if (scope == Scope::Local)
-    if (auto v = may_hold_local_memory(site, target); !v.empty()) return v;
-
+    if (auto verdict = may_hold_local_memory(site, target); !verdict.empty()) return verdict;
   const BufferRef seen = seen_in(draft.body, stage.buffer);
   if (auto verdict = join_into(nests, seen->id, seen->shape); !verdict.empty()) return verdict;
 
-  // What one iteration reads: per dimension a start that is fixed in it, and an extent.
-  size_t loads_inside = 0, loads_everywhere = 0;
-  Verdict verdict;
-  const size_t rank = seen->shape.size();
-  std::vector<std::optional<Expr>> base(rank);
-  std::vector<int64_t> lowest(rank, INT64_MAX), highest(rank, INT64_MIN);
-  std::vector<bool> whole(rank, false);
-  for_each_store(loop.body, [&](Store& store, const std::vector<For*>& inner_loops) {
-    std::vector<Expr> inner;
-    for (const For* f : inner_loops) inner.push_back(f->var);
-    ast::visit(store.value, [&](const ValueRef& value) {
-      const auto* attr = std::get_if<LoadAttr>(&value->attr);
-      if (!attr || attr->buffer->id != stage.buffer->id) return;
-      ++loads_inside;
-      if (value->op == Op::Gather) {
-        verdict = name + " is read at a computed index";
-        return;
-      }
-      for (size_t d = 0; d < rank; ++d) {
-        const Expr size = seen->shape[d];
-        const auto [outer, part] = separate(attr->index[d], inner);
-        const bool covers = outer.is_const(0) && part.is_var() && part.extent() && *part.extent() == size;
-        if (covers) whole[d] = true;
-        if (!base[d]) base[d] = outer;
-        const Expr shift = outer - *base[d];
-        if (!shift.is_const()) {
-          verdict = fmt::format("{} is read at places that differ by {}", name, to_string(shift));
-          return;
-        }
-        for (Expr v : inner)
-          if (depends_on(outer, v))
-            verdict = fmt::format("the part of {} that {} needs is not a box", name, loop_name);
-        lowest[d] = std::min(lowest[d], part.lo() + shift.value());
-        highest[d] = std::max(highest[d], part.hi() + shift.value());
-      }
-    });
-    if (store.scatter)
-      ast::visit(store.scatter, [&](const ValueRef& value) {
-        const auto* attr = std::get_if<LoadAttr>(&value->attr);
-        if (attr && attr->buffer->id == stage.buffer->id) verdict = name + " is read in a scatter's index";
-      });
-  });
-  if (!verdict.empty()) return verdict;
-  if (loads_inside == 0) return fmt::format("nothing under {} reads {}", loop_name, name);
-  const auto count = [&](const Block& block) {
-    for_each_load(block, [&](const Value& value) {
-      loads_everywhere += std::get<LoadAttr>(value.attr).buffer->id == stage.buffer->id;
-    });
-  };
-  count(draft.body);
-  if (&producer != &draft.body) count(producer);
-  if (loads_everywhere != loads_inside) return fmt::format("{} is also read outside {}", name, loop_name);
-
-  std::vector<Expr> start(rank), extent(rank);
-  Buffer small = *seen;
-  small.scope = scope;
-  int64_t elements = 1;
-  for (size_t d = 0; d < rank; ++d) {
-    const Expr size = seen->shape[d];
-    const int64_t span = highest[d] - lowest[d] + 1;
-    if (whole[d] || (size.is_const() && span >= size.value())) {
-      start[d] = 0;
-      extent[d] = size;
-      small.shape[d] = size;
-    } else {
-      start[d] = max(*base[d] + lowest[d], Expr(0));
-      // Where nothing is cut off at the front the extent has the form that a split gives, which later passes
-      // know.
-      const bool cut_in_front = start[d] != *base[d] + lowest[d];
-      const Expr end = cut_in_front ? min(*base[d] + (highest[d] + 1), size) : size;
-      extent[d] = proves_le(start[d] + span, end) ? Expr(span) : min(Expr(span), end - start[d]);
-      small.shape[d] = span;
-    }
-    if (small.shape[d].hi() > (int64_t{1} << 32) ||
-        (elements *= std::max<int64_t>(1, small.shape[d].hi())) > (int64_t{1} << 32))
-      return fmt::format("{} needs too much scratch", name);
-  }
-  const BufferRef shrunk = make_buffer(std::move(small));
+  Window window(seen, loop_name);
+  if (auto verdict = window.read(loop); !verdict.empty()) return verdict;
+  const size_t inside = loads_of(loop.body, seen->id);
+  if (inside == 0) return fmt::format("nothing under {} reads {}", loop_name, name);
+  const size_t elsewhere = &producer == &draft.body ? 0 : loads_of(producer, seen->id);
+  if (loads_of(draft.body, seen->id) + elsewhere != inside)
+    return fmt::format("{} is also read outside {}", name, loop_name);
+  if (auto verdict = window.shrink(scope); !verdict.empty()) return verdict;
   // Where a nest stores at constant places along an axis, it fills the whole of it.
   for (Stmt& stmt : nests)
     for (const Store* store : canonical_nest(stmt).stores)
-      for (size_t d = 0; d < rank; ++d)
-        if (store->index[d].is_const() && !(start[d].is_const(0) && extent[d] == seen->shape[d]))
+      for (size_t d = 0; d < store->index.size(); ++d)
+        if (store->index[d].is_const() && !window.is_whole(d))
           return fmt::format("{} computes all of its axis {} at once", name, d);
-  const int64_t bytes = elements * size_of(stage.buffer->dtype);
-  if (scope == Scope::Register) {
-    if (!is_static(shrunk->shape)) return fmt::format("{} has no constant size under {}", name, loop_name);
-    if (bytes > 8192)
-      return fmt::format("{} needs {} bytes under {}, too many for registers", name, bytes, loop_name);
-  } else if (bytes > (int64_t{1} << 26)) {
-    return fmt::format("{} needs {} bytes of scratch under {}", name, bytes, loop_name);
-  }
-  if (!fits_local_memory(draft.body, scope, bytes, target))
-    return fmt::format("{} needs {} bytes under {}, which do not fit local memory", name, bytes, loop_name);
+  if (auto verdict = has_place(window, draft.body, loop_name, scope, target); !verdict.empty())
+    return verdict;
 
-  // The consumer reads the small buffer ...
+  // The consumer reads the small buffer, and the producer fills it.
   Rewriter reads;
-  reads.on_value = [&](const ValueRef& value) -> ValueRef {
-    const auto* attr = std::get_if<LoadAttr>(&value->attr);
-    if (!attr || attr->buffer->id != stage.buffer->id) return value;
-    std::vector<Expr> index = attr->index;
-    for (size_t d = 0; d < rank; ++d) index[d] = index[d] - start[d];
-    return load(shrunk, std::move(index), attr->guards);
-  };
+  reads.on_value = [&](const ValueRef& value) { return window.in_box(value); };
   rewrite_values(loop.body, reads);
-
-  // ... and the producer fills it: each of its loops over an axis runs over the part that is needed.
-  Alloc alloc{shrunk, {}};
-  for (Stmt& stmt : nests) {
-    const CanonicalNest canonical = canonical_nest(stmt);
-    std::vector<Store> stores;
-    for (Store* store : canonical.stores) {
-      stores.push_back(std::move(*store));
-      stores.back().buffer = shrunk;
-      stores.back().streaming = false; // it is read right after
-    }
-    const std::vector<Expr> places = stores[0].index;
-    Substitution vars;
-    std::vector<For> heads;
-    for (const For* f : canonical.loops) {
-      const auto axis = std::find(places.begin(), places.end(), f->var);
-      const Expr old_extent = substitute(f->extent, vars);
-      if (axis == places.end()) {
-        const Expr var = loop_var(f->var.id(), f->var.name(), old_extent);
-        vars.emplace_back(f->var, var);
-        heads.push_back({var, old_extent, LoopKind::Serial, 0, {}});
-        continue;
-      }
-      const size_t d = static_cast<size_t>(axis - places.begin());
-      const bool once = extent[d].is_const(1);
-      const Expr var = once ? Expr(0) : loop_var(f->var.id(), f->var.name(), extent[d]);
-      vars.emplace_back(f->var, start[d] + var);
-      for (Store& store : stores) store.index[d] = var;
-      if (!once) heads.push_back({var, extent[d], LoopKind::Serial, 0, {}});
-    }
-    Block body;
-    for (Store& store : stores) {
-      store.value = ast::substitute(store.value, vars);
-      body.push_back(Stmt{std::move(store)});
-    }
-    for (Stmt& made : nest(std::move(heads), std::move(body))) alloc.body.push_back(std::move(made));
-  }
+  Alloc alloc{window.buffer(), {}};
+  for (Stmt& stmt : nests)
+    for (Stmt& made : filling(stmt, window)) alloc.body.push_back(std::move(made));
+  Verdict verdict;
   for_each_load(alloc.body, [&](const Value& value) {
     if (verdict.empty()) verdict = index_fault(std::get<LoadAttr>(value.attr));
   });
