@@ -207,127 +207,150 @@ Verdict pack(Draft& draft, const Target& target, StoredHandle result, BufferHand
   return check_structure(draft.body);
 }
 
-Verdict accumulate(Draft& draft, StoredHandle result, LoopHandle around,
-                   const std::vector<LoopHandle>& partial_loops) {
-  const std::string &stage_name = result.name(), &loop_name = around.name();
-  const int stage = result.stage();
-  if (stage < 0) return fmt::format("{} is no stage", stage_name);
-  LoopSite site = find_loop(draft, around);
-  if (!site) return fmt::format("there is no loop {}", loop_name);
-  if (site.loop().kind == LoopKind::Vector || site.loop().kind == LoopKind::Parallel)
-    return fmt::format("{} is a vector or parallel loop", loop_name);
+namespace {
 
-  // The one combine under the loop, and the loops from this one inwards.
+/// The combines of one store under a loop, about to go to a copy in registers.
+struct Accumulation {
   Store* target = nullptr;
-  std::vector<For*> inside;
-  size_t stores = 0;
-  for_each_store(site.loop().body, [&](Store& store, const std::vector<For*>& inner) {
-    ++stores;
-    target = &store;
-    inside = inner;
-  });
-  inside.insert(inside.begin(), &site.loop());
-  if (stores != 1 || !target->combine || target->scatter || target->buffer->id != draft.id_of(result))
-    return fmt::format("{} does not hold just the combines of {}", loop_name, stage_name);
+  std::vector<For*> inside; // the loop, and those between it and the store
+  std::vector<const For*> kept, partial,
+      dims; // that move the result; of partial results; both, in their order
+  BufferRef copy;
+  BufferHandle name;
+};
 
-  std::vector<const For*> kept, partial, dims;
-  std::vector<LoopHandle> unknown = partial_loops;
-  for (const For* f : inside) {
-    const bool moves_result = std::any_of(target->index.begin(), target->index.end(),
+/// Finds the one combine under the loop, and sorts the loops around it.
+Verdict find_combines(Draft& draft, For& loop, StoredHandle result, std::vector<LoopHandle> partial,
+                      Accumulation& out) {
+  size_t stores = 0;
+  for_each_store(loop.body, [&](Store& store, const std::vector<For*>& inner) {
+    ++stores;
+    out.target = &store;
+    out.inside = inner;
+  });
+  out.inside.insert(out.inside.begin(), &loop);
+  const std::string& loop_name = loop.var.name();
+  if (stores != 1 || !out.target->combine || out.target->scatter ||
+      out.target->buffer->id != draft.id_of(result))
+    return fmt::format("{} does not hold just the combines of {}", loop_name, result.name());
+  for (const For* f : out.inside) {
+    const bool moves_result = std::any_of(out.target->index.begin(), out.target->index.end(),
                                           [&](Expr e) { return depends_on(e, f->var); });
-    const auto named = std::find(unknown.begin(), unknown.end(), draft.handles.loop(*f));
-    if (named != unknown.end()) {
+    const auto named = std::find(partial.begin(), partial.end(), draft.handles.loop(*f));
+    if (named != partial.end()) {
       if (moves_result) return fmt::format("{} is not a reducing loop", named->name());
-      unknown.erase(named);
-      partial.push_back(f);
-      dims.push_back(f);
+      partial.erase(named);
+      out.partial.push_back(f);
+      out.dims.push_back(f);
     } else if (moves_result) {
-      kept.push_back(f);
-      dims.push_back(f);
+      out.kept.push_back(f);
+      out.dims.push_back(f);
     }
   }
-  if (!unknown.empty()) return fmt::format("there is no loop {} under {}", unknown[0].name(), loop_name);
-  if (dims.size() == inside.size()) return "no loop is left to accumulate over";
-  if (auto v = self_contained(kept, inside); !v.empty()) return v;
+  if (!partial.empty()) return fmt::format("there is no loop {} under {}", partial[0].name(), loop_name);
+  if (out.dims.size() == out.inside.size()) return "no loop is left to accumulate over";
+  return self_contained(out.kept, out.inside);
+}
 
+Verdict make_copy(Draft& draft, StoredHandle result, Accumulation& out) {
   Buffer buffer;
-  buffer.id = fresh_buffer_id(draft.body, stage);
-  const BufferHandle copy_name = result.copy(Part::Accumulator, scratch_number(buffer.id));
-  buffer.name = copy_name.name();
-  buffer.dtype = target->buffer->dtype;
+  buffer.id = fresh_buffer_id(draft.body, result.stage());
+  out.name = result.copy(Part::Accumulator, scratch_number(buffer.id));
+  buffer.name = out.name.name();
+  buffer.dtype = out.target->buffer->dtype;
   buffer.scope = Scope::Register;
   int64_t elements = 1;
-  for (const For* f : dims) {
+  for (const For* f : out.dims) {
     const int64_t extent = f->extent.hi();
     if (extent > 4096 || (elements *= extent) * size_of(buffer.dtype) > 8192)
-      return fmt::format("the copy of {} is too large for registers", stage_name);
+      return fmt::format("the copy of {} is too large for registers", result.name());
     buffer.shape.push_back(extent);
   }
-  if (dims.empty()) buffer.shape.push_back(1);
-  const auto copy = make_buffer(std::move(buffer));
-  const Op combine = *target->combine;
+  if (out.dims.empty()) buffer.shape.push_back(1);
+  out.copy = make_buffer(std::move(buffer));
+  draft.handles.add(out.copy->id, out.name);
+  return {};
+}
 
-  // copy[...] = identity, over its whole size: lanes that a ragged loop never reaches stay neutral.
-  draft.handles.add(copy->id, copy_name);
-  LoopMaker loops(draft, stage);
-  std::vector<For> clear_heads;
-  Store clear;
-  clear.buffer = copy;
-  clear.value = constant(identity(combine, copy->dtype));
-  for (size_t d = 0; d < copy->shape.size(); ++d) {
-    if (dims.empty()) {
-      clear.index.push_back(0);
-      break;
-    }
-    const Expr var = loops.make(copy_name.loop(Part::Setting, static_cast<int>(d)), copy->shape[d]);
-    clear.index.push_back(var);
-    clear_heads.push_back({var, copy->shape[d], LoopKind::Serial, 0, {}});
+/// copy[...] = identity, over its whole size: lanes that a ragged loop never reaches stay neutral.
+Stmt setting_nest(const Accumulation& a, LoopMaker& loops) {
+  std::vector<For> heads;
+  Store set;
+  set.buffer = a.copy;
+  set.value = constant(identity(*a.target->combine, a.copy->dtype));
+  for (size_t d = 0; d < a.dims.size(); ++d) {
+    const Expr var = loops.make(a.name.loop(Part::Setting, static_cast<int>(d)), a.copy->shape[d]);
+    set.index.push_back(var);
+    heads.push_back({var, a.copy->shape[d], LoopKind::Serial, 0, {}});
   }
+  if (a.dims.empty()) set.index.push_back(0);
+  return nest(std::move(heads), std::move(set));
+}
 
-  // result[...] combine= copy[...]: the partial dimensions in full, the others as ragged as they are.
+/// result[...] combine= copy[...]: the partial dimensions in full, the others as ragged as they are.
+struct WriteBack {
+  std::vector<For> heads;
+  Store store;
+};
+WriteBack write_back(const Accumulation& a, LoopMaker& loops) {
   Substitution vars;
-  std::vector<For> write_heads = loops.make_like(kept, copy_name, Part::Writing, vars);
-  for (const For* f : partial) {
-    const Expr extent = f->extent.hi();
-    const auto number = static_cast<int>(vars.size() - kept.size());
-    const Expr var = loops.make(copy_name.loop(Part::Summing, number), extent);
-    vars.emplace_back(f->var, var);
-    write_heads.push_back({var, extent, LoopKind::Serial, 0, {}});
+  WriteBack out{loops.make_like(a.kept, a.name, Part::Writing, vars), *a.target};
+  for (size_t k = 0; k < a.partial.size(); ++k) {
+    const Expr extent = a.partial[k]->extent.hi();
+    const Expr var = loops.make(a.name.loop(Part::Summing, static_cast<int>(k)), extent);
+    vars.emplace_back(a.partial[k]->var, var);
+    out.heads.push_back({var, extent, LoopKind::Serial, 0, {}});
   }
-  Store write = *target;
-  for (Expr& e : write.index) e = substitute(e, vars);
-  std::vector<Expr> copy_index, copy_index_out;
-  for (const For* f : dims) {
-    copy_index.push_back(f->var);
-    copy_index_out.push_back(substitute(f->var, vars));
-  }
-  if (dims.empty()) copy_index = copy_index_out = {Expr(0)};
-  write.value = load(copy, copy_index_out);
+  for (Expr& e : out.store.index) e = substitute(e, vars);
+  std::vector<Expr> index;
+  for (const For* f : a.dims) index.push_back(substitute(f->var, vars));
+  if (a.dims.empty()) index.push_back(0);
+  out.store.value = load(a.copy, index);
+  return out;
+}
 
+/// The result's elements set to the identity, for partial results to be added to.
+Stmt clearing_nest(const Accumulation& a, LoopMaker& loops) {
+  Substitution vars;
+  std::vector<For> heads = loops.make_like(a.kept, a.name, Part::Clearing, vars);
+  Store first = *a.target;
+  first.combine.reset();
+  first.value = constant(identity(*a.target->combine, a.copy->dtype));
+  for (Expr& e : first.index) e = substitute(e, vars);
+  return nest(std::move(heads), std::move(first));
+}
+
+} // namespace
+
+Verdict accumulate(Draft& draft, StoredHandle result, LoopHandle around,
+                   const std::vector<LoopHandle>& partial) {
+  if (result.stage() < 0) return fmt::format("{} is no stage", result.name());
+  const LoopSite site = find_loop(draft, around);
+  if (!site) return fmt::format("there is no loop {}", around.name());
+  if (site.loop().kind == LoopKind::Vector || site.loop().kind == LoopKind::Parallel)
+    return fmt::format("{} is a vector or parallel loop", around.name());
+  Accumulation a;
+  if (auto verdict = find_combines(draft, site.loop(), result, partial, a); !verdict.empty()) return verdict;
+  if (auto verdict = make_copy(draft, result, a); !verdict.empty()) return verdict;
+
+  LoopMaker loops(draft, result.stage());
+  Alloc alloc{a.copy, {}};
+  alloc.body.push_back(setting_nest(a, loops));
+  WriteBack write = write_back(a, loops);
   // If the whole reduction is under the loop, the copy holds the whole result: what initialised it is not
   // needed.
-  Alloc alloc{copy, {}};
-  alloc.body.push_back(nest(std::move(clear_heads), std::move(clear)));
   const std::vector<Site> path = path_to(draft.body, site.loop().var);
-  const auto initialiser = find_initialiser(path, write);
-  if (initialiser) {
-    if (partial.empty()) {
-      write.combine.reset();
-    } else {
-      Substitution first_vars;
-      std::vector<For> heads = loops.make_like(kept, copy_name, Part::Clearing, first_vars);
-      Store first = *target;
-      first.combine.reset();
-      first.value = constant(identity(combine, copy->dtype));
-      for (Expr& e : first.index) e = substitute(e, first_vars);
-      alloc.body.push_back(nest(std::move(heads), std::move(first)));
-    }
-  }
-  target->buffer = copy;
-  target->index = copy_index;
+  const auto initialiser = find_initialiser(path, write.store);
+  if (initialiser && a.partial.empty()) write.store.combine.reset();
+  if (initialiser && !a.partial.empty()) alloc.body.push_back(clearing_nest(a, loops));
+  std::vector<Expr> index;
+  for (const For* f : a.dims) index.push_back(f->var);
+  if (a.dims.empty()) index.push_back(0);
+  a.target->buffer = a.copy;
+  a.target->index = std::move(index);
   Stmt& here = (*site.parent)[site.position];
   alloc.body.push_back(std::move(here));
-  alloc.body.push_back(nest(std::move(write_heads), std::move(write)));
+  alloc.body.push_back(nest(std::move(write.heads), std::move(write.store)));
   here.node = std::move(alloc);
   if (initialiser)
     initialiser->block->erase(initialiser->block->begin() + static_cast<long>(initialiser->position));
