@@ -128,93 +128,130 @@ Draft draft_of(const lower::Program& program, const KernelPlan& plan) {
   return draft;
 }
 
-KernelPlanRef finish(Draft draft, const std::function<bool(int stage)>& is_result) {
-  const lower::Program& program = *draft.program;
-  std::set<int> allocated; // buffer ids declared inside
+namespace {
+
+/// What a draft's statements use.
+struct Uses {
+  std::set<int> allocated; // buffers declared inside, by id
   std::map<int, BufferRef> loaded, stored;
   std::vector<Expr> vars;
+};
+
+Uses uses_of(const Block& body) {
+  Uses uses;
   ValueVisitor values([&](const ValueRef& value) {
     if (auto* attr = std::get_if<LoadAttr>(&value->attr)) {
-      loaded[attr->buffer->id] = attr->buffer;
-      for (Expr e : attr->buffer->shape) collect_vars(e, vars);
-      for (Expr e : attr->index) collect_vars(e, vars);
-      for (Expr e : attr->guards) collect_vars(e, vars);
+      uses.loaded[attr->buffer->id] = attr->buffer;
+      for (Expr e : attr->buffer->shape) collect_vars(e, uses.vars);
+      for (Expr e : attr->index) collect_vars(e, uses.vars);
+      for (Expr e : attr->guards) collect_vars(e, uses.vars);
     } else if (auto* expr = std::get_if<Expr>(&value->attr)) {
-      collect_vars(*expr, vars);
+      collect_vars(*expr, uses.vars);
     }
   });
-  statements_in(draft.body, [&](const Stmt& stmt) {
+  statements_in(body, [&](const Stmt& stmt) {
     if (auto* loop = std::get_if<For>(&stmt.node)) {
-      collect_vars(loop->extent, vars);
+      collect_vars(loop->extent, uses.vars);
     } else if (auto* alloc = std::get_if<Alloc>(&stmt.node)) {
-      allocated.insert(alloc->buffer->id);
+      uses.allocated.insert(alloc->buffer->id);
     } else if (auto* store = std::get_if<Store>(&stmt.node)) {
-      stored[store->buffer->id] = store->buffer;
-      for (Expr e : store->buffer->shape) collect_vars(e, vars);
-      for (Expr e : store->index) collect_vars(e, vars);
+      uses.stored[store->buffer->id] = store->buffer;
+      for (Expr e : store->buffer->shape) collect_vars(e, uses.vars);
+      for (Expr e : store->index) collect_vars(e, uses.vars);
       values(store->value);
       values(store->scatter);
     }
   });
+  return uses;
+}
 
-  drop_idle_prefetches(draft);
-
-  auto plan = std::make_shared<KernelPlan>();
-  Kernel& kernel = plan->kernel;
-  std::map<int, int> stage_of_buffer;
-  for (int s : draft.stages) stage_of_buffer[program.stages[s].buffer->id] = s;
-
+/// Inputs in the program's order, constants' copies, what other kernels compute, and what this one does:
+/// `written`.
+void add_params(const lower::Program& program, const Draft& draft, const Uses& uses,
+                const std::vector<int>& written, KernelPlan& plan) {
+  std::vector<Param>& params = plan.kernel.params;
   for (const lower::InputBuffer& input : program.inputs)
-    if (const auto it = loaded.find(input.buffer->id); it != loaded.end())
-      kernel.params.push_back({it->second, false});
-  std::erase_if(draft.constants, [&](const Kernel& c) { return !loaded.contains(c.params[1].buffer->id); });
+    if (const auto it = uses.loaded.find(input.buffer->id); it != uses.loaded.end())
+      params.push_back({it->second, false});
   std::set<int> copies;
   for (const Kernel& c : draft.constants) {
     copies.insert(c.params[1].buffer->id);
-    kernel.params.push_back({loaded.at(c.params[1].buffer->id), false});
+    params.push_back({uses.loaded.at(c.params[1].buffer->id), false});
   }
-  std::vector<int> written;
-  for (int s : draft.stages)
-    if (!allocated.contains(program.stages[s].buffer->id) && is_result(s)) written.push_back(s);
-  for (const auto& [id, buffer] : loaded) {
-    if (allocated.contains(id) || stored.contains(id) || copies.contains(id)) continue;
-    const bool is_input = std::any_of(program.inputs.begin(), program.inputs.end(),
-                                      [&, id = id](const auto& i) { return i.buffer->id == id; });
-    if (is_input) continue;
-    kernel.params.push_back({buffer, false});
+  for (const auto& [id, buffer] : uses.loaded) {
+    if (uses.allocated.contains(id) || uses.stored.contains(id) || copies.contains(id)) continue;
     const int stage = stage_of(program, *buffer);
-    if (stage < 0) throw InternalError("a kernel loads a buffer of no stage: " + buffer->name);
-    plan->reads.push_back(stage);
+    if (stage < 0) continue; // an input
+    params.push_back({buffer, false});
+    plan.reads.push_back(stage);
   }
-  std::sort(plan->reads.begin(), plan->reads.end());
+  std::sort(plan.reads.begin(), plan.reads.end());
   for (int s : written) {
-    const auto it = stored.find(program.stages[s].buffer->id);
-    kernel.params.push_back({it == stored.end() ? program.stages[s].buffer : it->second, true});
+    const auto it = uses.stored.find(program.stages[s].buffer->id);
+    params.push_back({it == uses.stored.end() ? program.stages[s].buffer : it->second, true});
   }
+}
 
-  // What this kernel alone needs is declared around the whole body.
-  kernel.body = std::move(draft.body);
-  for (auto it = stored.rbegin(); it != stored.rend(); ++it) {
+/// What this kernel alone needs is declared around the whole body.
+void declare_temporaries(const lower::Program& program, const Draft& draft, const Uses& uses,
+                         const std::vector<int>& written, Block& body) {
+  for (auto it = uses.stored.rbegin(); it != uses.stored.rend(); ++it) {
     const auto& [id, buffer] = *it;
-    if (allocated.contains(id)) continue;
-    const auto stage = stage_of_buffer.find(id);
-    if (stage == stage_of_buffer.end())
+    if (uses.allocated.contains(id)) continue;
+    const auto owner = std::find_if(draft.stages.begin(), draft.stages.end(),
+                                    [&, id = id](int s) { return program.stages[s].buffer->id == id; });
+    if (owner == draft.stages.end())
       throw InternalError("a kernel stores to a buffer that is not its own: " + buffer->name);
-    if (std::find(written.begin(), written.end(), stage->second) != written.end()) continue;
+    if (std::find(written.begin(), written.end(), *owner) != written.end()) continue;
     // It is read again, so it is not stored past the caches.
-    for_each_store(kernel.body,
+    for_each_store(body,
                    [&, id = id](Store& store, const auto&) { store.streaming &= store.buffer->id != id; });
     Block wrapped;
-    wrapped.push_back(Stmt{Alloc{buffer, std::move(kernel.body)}});
-    kernel.body = std::move(wrapped);
+    wrapped.push_back(Stmt{Alloc{buffer, std::move(body)}});
+    body = std::move(wrapped);
   }
+}
 
+/// Which parameters are constants, and the hash of the kernel with that.
+void identify(const lower::Program& program, KernelPlan& plan) {
+  plan.hash = structural_hash(plan.kernel);
+  const std::vector<Param>& params = plan.kernel.params;
+  const auto is_copy = [&](const Param& param) {
+    return std::any_of(plan.constants.begin(), plan.constants.end(),
+                       [&](const Kernel& c) { return c.params[1].buffer->id == param.buffer->id; });
+  };
+  for (const Param& param : params) plan.is_constant.push_back(is_copy(param));
+  for (const lower::InputBuffer& input : program.inputs)
+    for (size_t p = 0; input.is_constant && p < params.size(); ++p)
+      if (params[p].buffer->id == input.buffer->id) {
+        plan.hash = mix(plan.hash, p);
+        plan.is_constant[p] = true;
+      }
+  for (const Kernel& c : plan.constants) plan.hash = mix(plan.hash, structural_hash(c));
+}
+
+} // namespace
+
+KernelPlanRef finish(Draft draft, const std::function<bool(int stage)>& is_result) {
+  const lower::Program& program = *draft.program;
+  const Uses uses = uses_of(draft.body);
+  drop_idle_prefetches(draft);
+  std::erase_if(draft.constants,
+                [&](const Kernel& c) { return !uses.loaded.contains(c.params[1].buffer->id); });
+  std::vector<int> written;
+  for (int s : draft.stages)
+    if (!uses.allocated.contains(program.stages[s].buffer->id) && is_result(s)) written.push_back(s);
+
+  auto plan = std::make_shared<KernelPlan>();
+  add_params(program, draft, uses, written, *plan);
+  plan->kernel.body = std::move(draft.body);
+  declare_temporaries(program, draft, uses, written, plan->kernel.body);
   std::set<std::string> seen;
-  for (Expr v : vars)
-    if (v.id() < 0 && seen.insert(v.name()).second) kernel.shape_vars.push_back(v);
-  std::sort(kernel.shape_vars.begin(), kernel.shape_vars.end(),
+  for (Expr v : uses.vars)
+    if (v.id() < 0 && seen.insert(v.name()).second) plan->kernel.shape_vars.push_back(v);
+  std::sort(plan->kernel.shape_vars.begin(), plan->kernel.shape_vars.end(),
             [](Expr a, Expr b) { return a.name() < b.name(); });
-  kernel.name = kernel_name(written);
+  plan->kernel.name = kernel_name(written);
   std::sort(draft.stages.begin(), draft.stages.end());
   std::sort(draft.inlined.begin(), draft.inlined.end());
   draft.inlined.erase(std::unique(draft.inlined.begin(), draft.inlined.end()), draft.inlined.end());
@@ -222,17 +259,8 @@ KernelPlanRef finish(Draft draft, const std::function<bool(int stage)>& is_resul
   plan->inlined = std::move(draft.inlined);
   plan->moves = std::move(draft.moves);
   plan->handles = std::move(draft.handles);
-  plan->hash = structural_hash(kernel);
-  for (const Param& param : kernel.params) plan->is_constant.push_back(copies.contains(param.buffer->id));
-  for (size_t k = 0; k < program.inputs.size(); ++k)
-    if (program.inputs[k].is_constant)
-      for (size_t p = 0; p < kernel.params.size(); ++p)
-        if (kernel.params[p].buffer->id == program.inputs[k].buffer->id) {
-          plan->hash = mix(plan->hash, p);
-          plan->is_constant[p] = true;
-        }
-  for (const Kernel& c : draft.constants) plan->hash = mix(plan->hash, structural_hash(c));
   plan->constants = std::move(draft.constants);
+  identify(program, *plan);
   return plan;
 }
 
