@@ -25,17 +25,17 @@ Accumulator Script::accumulate(StoredHandle result, LoopHandle around,
   Move move{MoveKind::Accumulate, {result, around}};
   move.arguments.insert(move.arguments.end(), partial.begin(), partial.end());
   moves_.push_back(std::move(move));
-  return {result.copy(Part::Accumulator, numbers_.next_scratch(result.stage()))};
+  return {result.copy(Part::Accumulator, numbers_.take_scratch(result.stage()))};
 }
 
 PackedCopy Script::pack(StoredHandle result, BufferHandle operand, LoopHandle at, ast::Scope scope) {
   add(MoveKind::Pack, result, operand, at, scope);
-  return {result.copy(Part::Packed, numbers_.next_scratch(result.stage()))};
+  return {result.copy(Part::Packed, numbers_.take_scratch(result.stage()))};
 }
 
 BufferHandle Script::prepack(StageHandle stage, BufferHandle constant) {
   add(MoveKind::Prepack, stage, constant);
-  return stage.buffer().copy(Part::Constant, numbers_.next_constant(stage.index));
+  return stage.buffer().copy(Part::Constant, numbers_.take_constant(stage.index));
 }
 
 } // namespace lathe::search

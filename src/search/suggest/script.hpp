@@ -14,8 +14,8 @@ class ScratchNumbers {
 public:
   ScratchNumbers() = default; // of a kernel that has none
   explicit ScratchNumbers(const KernelPlan& kernel);
-  int next_scratch(int stage) { return scratch_[stage]++; }
-  int next_constant(int stage) { return constants_[stage]++; }
+  int take_scratch(int stage) { return scratch_[stage]++; }
+  int take_constant(int stage) { return constants_[stage]++; }
 
 private:
   std::map<int, int> scratch_, constants_; // by stage
