@@ -28,7 +28,7 @@ def find_library(folder):
 
 
 def install(folder):
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder), "nvidia-cuda-nvrtc"]
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--retries", "1", "--timeout", "20", "--target", str(folder), "nvidia-cuda-nvrtc"]
     try:
         subprocess.run(command, check=True, timeout=300, capture_output=True)
     except (OSError, subprocess.SubprocessError) as error:
