@@ -1,5 +1,6 @@
 // Handles and moves as data: their text, what is refused, and the names that moves give to what they make.
 #include <set>
+#include <thread>
 
 #include <doctest/doctest.h>
 
@@ -57,6 +58,18 @@ TEST_CASE("handles of parts") {
   CHECK(loop.stage() == 3);
   CHECK(BufferHandle::of_input("x").stage() == -1);
   CHECK(BufferHandle::of_input("x").hash() != BufferHandle::of_input("y").hash());
+}
+
+TEST_CASE("threads that name the same loops get the same handles") {
+  constexpr int kThreads = 4, kStages = 500;
+  std::vector<std::vector<LoopHandle>> made(kThreads);
+  std::vector<std::thread> threads;
+  for (std::vector<LoopHandle>& own : made)
+    threads.emplace_back([&own] {
+      for (int stage = 0; stage < kStages; ++stage) own.push_back(axis_loop(stage + 1000, 0).outer().inner());
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const std::vector<LoopHandle>& own : made) CHECK((own == made[0]));
 }
 
 TEST_CASE("every move's text is read back, whatever its arguments") {
