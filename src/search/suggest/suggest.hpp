@@ -1,4 +1,4 @@
-// What a suggester is given and gives; and the suggesters, one file each, listed in suggesters.cpp.
+// What a suggester is given and gives; and the suggesters, one file each, listed in suggesters.def.
 #pragma once
 #include <string>
 #include <vector>
