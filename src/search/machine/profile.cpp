@@ -60,74 +60,84 @@ std::string cpu_field(const std::string& cpuinfo, const std::string& key) {
   return colon < end ? cpuinfo.substr(std::min(colon + 2, end), end - std::min(colon + 2, end)) : "";
 }
 
-nlohmann::json to_json(const MachineProfile& p) {
-  nlohmann::json levels = nlohmann::json::array();
-  for (const auto& level : p.levels)
-    levels.push_back({{"bytes", level.bytes},
-                      {"read_bytes_per_second", level.read_bytes_per_second},
-                      {"line_seconds", level.line_seconds},
-                      {"line_of_page_seconds", level.line_of_page_seconds},
-                      {"line_of_column_seconds", level.line_of_column_seconds},
-                      {"hinted_bytes_per_second", level.hinted_bytes_per_second}});
-  return {{"fingerprint", p.fingerprint},
-          {"cores", p.cores},
-          {"flops_per_second", p.flops_per_second},
-          {"levels", levels},
-          {"hint_streams", p.hint_streams},
-          {"write_bytes_per_second", p.write_bytes_per_second},
-          {"streaming_write_bytes_per_second", p.streaming_write_bytes_per_second},
-          {"launch_seconds", p.launch_seconds},
-          {"fork_seconds", p.fork_seconds},
-          {"barrier_seconds", p.barrier_seconds},
-          {"cycle_seconds", p.cycle_seconds},
-          {"mixed_per_cycle", p.mixed_per_cycle},
-          {"division_cycles", p.division_cycles},
-          {"predicted_trips", p.predicted_trips},
-          {"mispredict_cycles", p.mispredict_cycles},
-          {"late_share", p.late_share},
-          {"latency_cycles",
-           {{"add", p.latency.add},
-            {"multiply_add", p.latency.multiply_add},
-            {"maximum", p.latency.maximum},
-            {"through_memory", p.latency.through_memory}}}};
+// The numbers of a profile by name: f(name, number), where the number is a double or an array of three.
+template <class L, class F> void rates_of_level(L& level, F&& f) {
+  f("read_bytes_per_second", level.read_bytes_per_second);
+  f("line_seconds", level.line_seconds);
+  f("line_of_page_seconds", level.line_of_page_seconds);
+  f("line_of_column_seconds", level.line_of_column_seconds);
+  f("hinted_bytes_per_second", level.hinted_bytes_per_second);
+}
+template <class L, class F> void cycles_of(L& latency, F&& f) {
+  f("add", latency.add);
+  f("multiply_add", latency.multiply_add);
+  f("maximum", latency.maximum);
+  f("through_memory", latency.through_memory);
+}
+template <class P, class F> void rates_of(P& profile, F&& f) {
+  f("flops_per_second", profile.flops_per_second);
+  f("write_bytes_per_second", profile.write_bytes_per_second);
+  f("streaming_write_bytes_per_second", profile.streaming_write_bytes_per_second);
+  f("launch_seconds", profile.launch_seconds);
+  f("fork_seconds", profile.fork_seconds);
+  f("barrier_seconds", profile.barrier_seconds);
+  f("cycle_seconds", profile.cycle_seconds);
+  f("mixed_per_cycle", profile.mixed_per_cycle);
+  f("division_cycles", profile.division_cycles);
+  f("predicted_trips", profile.predicted_trips);
+  f("mispredict_cycles", profile.mispredict_cycles);
+  f("late_share", profile.late_share);
 }
 
-double positive(const nlohmann::json& value) {
-  const double v = value.get<double>();
-  if (!(v > 0) || v > 1e18) throw Error(ErrorKind::Value, "machine profile: a rate is not positive");
-  return v;
+/// Writes numbers into an object.
+struct Writer {
+  nlohmann::json& object;
+  void operator()(const char* name, const auto& number) const { object[name] = number; }
+};
+
+/// Reads them, each of which has to be there and positive.
+struct Reader {
+  const nlohmann::json& object;
+  void operator()(const char* name, double& number) const { number = positive(object.at(name)); }
+  void operator()(const char* name, double (&numbers)[3]) const {
+    for (size_t i = 0; i < 3; ++i) numbers[i] = positive(object.at(name).at(i));
+  }
+  static double positive(const nlohmann::json& value) {
+    const double v = value.get<double>();
+    if (!(v > 0) || v > 1e18) throw Error(ErrorKind::Value, "machine profile: a rate is not positive");
+    return v;
+  }
+};
+
+nlohmann::json to_json(const MachineProfile& p) {
+  nlohmann::json object{{"fingerprint", p.fingerprint},
+                        {"cores", p.cores},
+                        {"hint_streams", p.hint_streams},
+                        {"levels", nlohmann::json::array()}};
+  rates_of(p, Writer{object});
+  cycles_of(p.latency, Writer{object["latency_cycles"]});
+  for (const auto& level : p.levels) {
+    nlohmann::json& made = object["levels"].emplace_back(nlohmann::json{{"bytes", level.bytes}});
+    rates_of_level(level, Writer{made});
+  }
+  return object;
 }
 
 MachineProfile from_json(const nlohmann::json& object) {
   MachineProfile p;
   p.fingerprint = object.at("fingerprint").get<std::string>();
   p.cores = std::max(1, object.at("cores").get<int>());
-  for (int i = 0; i < 3; ++i) {
-    p.flops_per_second[i] = positive(object.at("flops_per_second").at(i));
-    p.mixed_per_cycle[i] = positive(object.at("mixed_per_cycle").at(i));
-    p.division_cycles[i] = positive(object.at("division_cycles").at(i));
-  }
+  p.hint_streams = std::clamp(object.at("hint_streams").get<int>(), 1, 64);
+  rates_of(p, Reader{object});
+  p.late_share = std::min(1.0, p.late_share);
+  cycles_of(p.latency, Reader{object.at("latency_cycles")});
   p.levels.clear();
-  for (const auto& level : object.at("levels"))
-    p.levels.push_back({level.at("bytes").get<int64_t>(), positive(level.at("read_bytes_per_second")),
-                        positive(level.at("line_seconds")), positive(level.at("line_of_page_seconds")),
-                        positive(level.at("line_of_column_seconds")),
-                        positive(level.at("hinted_bytes_per_second"))});
+  for (const auto& level : object.at("levels")) {
+    p.levels.push_back({level.at("bytes").get<int64_t>(), 1});
+    rates_of_level(p.levels.back(), Reader{level});
+  }
   if (p.levels.size() < 2)
     throw Error(ErrorKind::Value, "machine profile: expected at least two memory levels");
-  p.hint_streams = std::clamp(object.at("hint_streams").get<int>(), 1, 64);
-  p.write_bytes_per_second = positive(object.at("write_bytes_per_second"));
-  p.streaming_write_bytes_per_second = positive(object.at("streaming_write_bytes_per_second"));
-  p.launch_seconds = positive(object.at("launch_seconds"));
-  p.fork_seconds = positive(object.at("fork_seconds"));
-  p.barrier_seconds = positive(object.at("barrier_seconds"));
-  p.cycle_seconds = positive(object.at("cycle_seconds"));
-  p.predicted_trips = positive(object.at("predicted_trips"));
-  p.mispredict_cycles = positive(object.at("mispredict_cycles"));
-  p.late_share = std::min(1.0, positive(object.at("late_share")));
-  const nlohmann::json& latency = object.at("latency_cycles");
-  p.latency = {positive(latency.at("add")), positive(latency.at("multiply_add")),
-               positive(latency.at("maximum")), positive(latency.at("through_memory"))};
   return p;
 }
 
