@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cli/add_device_options.hpp"
 #include "commands.hpp"
 #include "digits.hpp"
 #include "search/machine/profile.hpp"
@@ -41,24 +42,8 @@ void add_beam(CLI::App& command, Options& options) {
 }
 
 void add_device(CLI::App& command, Options& options) {
-  command.add_option(
-      "--device", options.device,
-      "cpu (LLVM), c (the system's C compiler), opencl or interp; the best there is if left out");
-  command
-      .add_option("--cpu", options.cpu,
-                  "what the code may use: native, x86-64, x86-64-v2, x86-64-v3 or x86-64-v4")
-      ->capture_default_str();
+  lathe::cli::add_device_options(command, options);
   add_threads(command, options);
-  command
-      .add_option("--winograd", options.winograd,
-                  "largest tile of Winograd's filtering for 3x3 convolutions: 4, 2, or 0 for never")
-      ->capture_default_str()
-      ->check(CLI::IsMember({0, 2, 4}));
-  command
-      .add_option("--strassen", options.strassen,
-                  "most levels of Strassen's algorithm for products of matrices: 1 or 2, or 0 for never")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 2));
 }
 
 void add_search(CLI::App& command, Options& options) {

@@ -3,20 +3,17 @@
 #include <string>
 #include <vector>
 
+#include "cli/device_options.hpp"
 #include "cli/duration.hpp"
 #include "workloads.hpp"
 
 namespace lathe::bench {
 
-struct Options {
+struct Options : cli::DeviceOptions {
   std::string workload; ///< a name, or "all"
   std::string shape;    ///< empty: the default
-  std::string device;   ///< empty: the default device
   std::string dtype = "f32";
-  std::string cpu = "native";
   int threads = 1;
-  int winograd = CompileOptions{}.winograd;
-  int strassen = CompileOptions{}.strassen;
   bool json = false;
 
   bool untuned = false; ///< run: ignore stored schedules

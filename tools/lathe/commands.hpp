@@ -4,17 +4,15 @@
 #include <string>
 #include <vector>
 
+#include "cli/device_options.hpp"
 #include "lathe/onnx.hpp"
 
 namespace lathe::tool {
 
-struct Options {
+struct Options : cli::DeviceOptions {
   std::string model;              ///< for inspect, run and check also a file that compile wrote
   std::vector<std::string> sizes; ///< name=number, for sizes that the model names
-  std::string device;             ///< empty: the default
-  std::string cpu = "native";
   int threads = 0;
-  int winograd = CompileOptions{}.winograd, strassen = CompileOptions{}.strassen;
   // inspect
   bool listing = false, layers = false;
   // run, check, compile
