@@ -24,14 +24,34 @@ DType signed_of(int bytes) {
   return bytes == 1 ? DType::I8 : bytes == 2 ? DType::I16 : bytes == 4 ? DType::I32 : DType::I64;
 }
 
-namespace {
-
-const char* scalar_name(DType dtype) {
+const char* c_scalar_name(DType dtype) {
   constexpr const char* names[kDTypeCount] = {"uint8_t", "int8_t",   "int16_t",  "int32_t",  "int64_t",
                                               "uint8_t", "uint16_t", "uint32_t", "uint64_t", "float",
                                               "float",   "float",    "double"};
   return names[static_cast<int>(dtype)];
 }
+
+const char* function_of(Op op) {
+  switch (op) {
+  case Op::Sqrt: return "sqrt";
+  case Op::Trunc: return "trunc";
+  case Op::Exp2: return "exp2";
+  case Op::Log2: return "log2";
+  case Op::Sin: return "sin";
+  case Op::Cos: return "cos";
+  default: throw InternalError(fmt::format("renderer: no function for {}", to_string(op)));
+  }
+}
+
+std::string Dialect::half_load(const std::string& buffer, const std::string& index, DType dtype) const {
+  return fmt::format("{}({}[{}])", helper("value", dtype), buffer, index);
+}
+std::string Dialect::half_store(const std::string& buffer, const std::string& index, const std::string& value,
+                                DType dtype) const {
+  return fmt::format("{}[{}] = {}({});", buffer, index, helper("bits", dtype), value);
+}
+
+namespace {
 
 class CLaneAccess : public LaneAccess {
 public:
@@ -78,12 +98,12 @@ public:
   explicit CDialect(int vector_bytes) : vector_bytes_(vector_bytes) {}
 
   std::string type(DType dtype, int lanes) const override {
-    if (lanes == 1) return scalar_name(dtype);
+    if (lanes == 1) return c_scalar_name(dtype);
     const DType element = dtype == DType::Bool ? DType::U8 : is_half(dtype) ? DType::F32 : dtype;
     return fmt::format("lathe_{}x{}", to_string(element), lanes);
   }
   std::string storage_type(DType dtype) const override {
-    return is_half(dtype) ? "uint16_t" : scalar_name(dtype);
+    return is_half(dtype) ? "uint16_t" : c_scalar_name(dtype);
   }
   std::string index_type() const override { return "int64_t"; }
   std::string integer_suffix(DType dtype) const override { return dtype == DType::U64 ? "ULL" : "LL"; }
@@ -166,14 +186,7 @@ public:
     return fmt::format("lathe_max_{}x{}({}, {})", to_string(dtype), lanes, a, b);
   }
   std::string function(Op op, const std::string& a, DType dtype, int lanes) const override {
-    const char* name = op == Op::Sqrt    ? "sqrt"
-                       : op == Op::Trunc ? "trunc"
-                       : op == Op::Exp2  ? "exp2"
-                       : op == Op::Log2  ? "log2"
-                       : op == Op::Sin   ? "sin"
-                       : op == Op::Cos   ? "cos"
-                                         : nullptr;
-    if (!name) throw InternalError(fmt::format("C renderer: no function for {}", to_string(op)));
+    const char* name = function_of(op);
     if (lanes > 1) return fmt::format("lathe_{}_{}x{}({})", name, to_string(dtype), lanes, a);
     return fmt::format("{}({})", helper(name, dtype), a);
   }
@@ -191,13 +204,6 @@ public:
   }
   std::string prefetch(const std::string& pointer, CacheLevel level) const override {
     return fmt::format("lathe_prefetch{}({});", level == CacheLevel::Second ? "_far" : "", pointer);
-  }
-  std::string half_load(const std::string& buffer, const std::string& index, DType dtype) const override {
-    return fmt::format("{}({}[{}])", helper("value", dtype), buffer, index);
-  }
-  std::string half_store(const std::string& buffer, const std::string& index, const std::string& value,
-                         DType dtype) const override {
-    return fmt::format("{}[{}] = {}({});", buffer, index, helper("bits", dtype), value);
   }
   const LaneAccess* lane_access() const override { return &lane_access_; }
   bool loads_between() const override { return true; }

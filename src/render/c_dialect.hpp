@@ -91,9 +91,9 @@ public:
   /// The statement that asks for the line at `pointer`.
   virtual std::string prefetch(const std::string& pointer, CacheLevel level) const = 0;
   /// f16 and bf16: element `buffer[index]` as a float, and the statement that stores one.
-  virtual std::string half_load(const std::string& buffer, const std::string& index, DType dtype) const = 0;
-  virtual std::string half_store(const std::string& buffer, const std::string& index,
-                                 const std::string& value, DType dtype) const = 0;
+  std::string half_load(const std::string& buffer, const std::string& index, DType dtype) const;
+  std::string half_store(const std::string& buffer, const std::string& index, const std::string& value,
+                         DType dtype) const;
   /// Whether elements between those that are read may be loaded with them: they may never have been written.
   virtual bool loads_between() const { return false; }
   /// Widest vector in bytes; the lane counts that exist.
@@ -103,6 +103,10 @@ public:
 /// Of a value in a local: halves are floats there.
 inline int bytes_in_register(DType dtype) { return is_half(dtype) ? size_of(DType::F32) : size_of(dtype); }
 
+/// The types of C, <stdint.h> included; halves are floats.
+const char* c_scalar_name(DType dtype);
+/// Sqrt, Trunc, Exp2, Log2, Sin and Cos as C, OpenCL C and CUDA C call them.
+const char* function_of(Op op);
 /// Name of lathe's own helper for a dtype: lathe_<what>_<dtype>.
 std::string helper(const char* what, DType dtype);
 std::string parens(const std::string& text);

@@ -107,7 +107,7 @@ public:
       for (size_t at = 0; (at = text.find(linkage, at)) != std::string::npos;) text.erase(at, linkage.size());
       for (size_t at = 0; (at = text.find("#include", at)) != std::string::npos; at += 4)
         text.insert(at, "// ");
-      // Helpers that are macros are those of the last kernel before: all kernels have the same.
+      // Macros know no namespaces: each kernel's helpers define the same ones again.
       out << fmt::format("namespace k{:x} {{\n{}\n}}\n", hash, text);
       for (size_t f = 0; f < made.functions.size(); ++f)
         out << fmt::format(

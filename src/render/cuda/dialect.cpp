@@ -7,20 +7,13 @@
 namespace lathe::render {
 namespace {
 
-const char* scalar_name(DType dtype) {
-  constexpr const char* names[kDTypeCount] = {"uint8_t", "int8_t",   "int16_t",  "int32_t",  "int64_t",
-                                              "uint8_t", "uint16_t", "uint32_t", "uint64_t", "float",
-                                              "float",   "float",    "double"};
-  return names[static_cast<int>(dtype)];
-}
-
 class CudaDialect : public Dialect {
 public:
   std::string type(DType dtype, int lanes) const override {
-    return lanes == 1 ? scalar_name(dtype) : fmt::format("lathe_vec<{}, {}>", scalar_name(dtype), lanes);
+    return lanes == 1 ? c_scalar_name(dtype) : fmt::format("lathe_vec<{}, {}>", c_scalar_name(dtype), lanes);
   }
   std::string storage_type(DType dtype) const override {
-    return is_half(dtype) ? "uint16_t" : scalar_name(dtype);
+    return is_half(dtype) ? "uint16_t" : c_scalar_name(dtype);
   }
   std::string index_type() const override { return "int64_t"; }
   std::string integer_suffix(DType dtype) const override { return dtype == DType::U64 ? "ULL" : "LL"; }
@@ -28,10 +21,10 @@ public:
   std::string nan(DType dtype) const override { return helper("nan", dtype); }
 
   std::string splat(const std::string& scalar, DType dtype, int lanes) const override {
-    return fmt::format("lathe_splat<{}, {}>({})", scalar_name(dtype), lanes, scalar);
+    return fmt::format("lathe_splat<{}, {}>({})", c_scalar_name(dtype), lanes, scalar);
   }
   std::string from_lanes(const std::vector<std::string>& scalars, DType dtype) const override {
-    return fmt::format("lathe_lanes<{}>({})", scalar_name(dtype), fmt::join(scalars, ", "));
+    return fmt::format("lathe_lanes<{}>({})", c_scalar_name(dtype), fmt::join(scalars, ", "));
   }
   std::string lane(const std::string& vector, int index) const override {
     return fmt::format("{}.e[{}]", vector, index);
@@ -45,7 +38,7 @@ public:
   }
   std::string convert(const std::string& value, DType, DType to, int lanes) const override {
     return lanes == 1 ? fmt::format("({}){}", type(to, 1), value)
-                      : fmt::format("lathe_convert<{}>({})", scalar_name(to), value);
+                      : fmt::format("lathe_convert<{}>({})", c_scalar_name(to), value);
   }
   std::string reinterpret(const std::string& value, DType from, DType to, int lanes) const override {
     const bool from_half = is_half(from), to_half = is_half(to);
@@ -81,20 +74,12 @@ public:
     return is_float(dtype) ? fmt::format("lathe_where({0} != {0}, {0}, {1})", a, larger) : larger;
   }
   std::string function(Op op, const std::string& a, DType, int lanes) const override {
-    const char* name = op == Op::Sqrt    ? "sqrt"
-                       : op == Op::Trunc ? "trunc"
-                       : op == Op::Exp2  ? "exp2"
-                       : op == Op::Log2  ? "log2"
-                       : op == Op::Sin   ? "sin"
-                       : op == Op::Cos   ? "cos"
-                                         : nullptr;
-    if (!name) throw InternalError(fmt::format("CUDA renderer: no function for {}", to_string(op)));
-    return fmt::format("{}{}({})", lanes == 1 ? "" : "lathe_", name, a);
+    return fmt::format("{}{}({})", lanes == 1 ? "" : "lathe_", function_of(op), a);
   }
   bool has_vector_function(Op) const override { return true; }
 
   std::string vector_load(const std::string& pointer, DType dtype, int lanes) const override {
-    return fmt::format("lathe_load<{}, {}>({})", scalar_name(dtype), lanes, pointer);
+    return fmt::format("lathe_load<{}, {}>({})", c_scalar_name(dtype), lanes, pointer);
   }
   std::string vector_store(const std::string& pointer, const std::string& value, DType, int,
                            bool) const override {
@@ -102,13 +87,6 @@ public:
   }
   std::string prefetch(const std::string& pointer, CacheLevel) const override {
     return fmt::format("lathe_prefetch({});", pointer);
-  }
-  std::string half_load(const std::string& buffer, const std::string& index, DType dtype) const override {
-    return fmt::format("{}({}[{}])", helper("value", dtype), buffer, index);
-  }
-  std::string half_store(const std::string& buffer, const std::string& index, const std::string& value,
-                         DType dtype) const override {
-    return fmt::format("{}[{}] = {}({});", buffer, index, helper("bits", dtype), value);
   }
   int vector_bytes() const override { return 16; }
 };

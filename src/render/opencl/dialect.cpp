@@ -85,15 +85,7 @@ public:
     return fmt::format("select({}, {}, {} != {})", extreme(true, a, b, dtype, lanes), a, a, a);
   }
   std::string function(Op op, const std::string& a, DType, int) const override {
-    switch (op) {
-    case Op::Sqrt: return fmt::format("sqrt({})", a);
-    case Op::Trunc: return fmt::format("trunc({})", a);
-    case Op::Exp2: return fmt::format("exp2({})", a);
-    case Op::Log2: return fmt::format("log2({})", a);
-    case Op::Sin: return fmt::format("sin({})", a);
-    case Op::Cos: return fmt::format("cos({})", a);
-    default: throw InternalError(fmt::format("OpenCL renderer: no function for {}", to_string(op)));
-    }
+    return fmt::format("{}({})", function_of(op), a);
   }
   bool has_vector_function(Op) const override { return true; }
 
@@ -106,13 +98,6 @@ public:
   }
   std::string prefetch(const std::string& pointer, CacheLevel) const override {
     return fmt::format("prefetch({}, 1);", pointer);
-  }
-  std::string half_load(const std::string& buffer, const std::string& index, DType dtype) const override {
-    return fmt::format("{}({}[{}])", helper("value", dtype), buffer, index);
-  }
-  std::string half_store(const std::string& buffer, const std::string& index, const std::string& value,
-                         DType dtype) const override {
-    return fmt::format("{}[{}] = {}({});", buffer, index, helper("bits", dtype), value);
   }
   int vector_bytes() const override { return 64; }
 };

@@ -51,14 +51,7 @@ Verdict prepack(Draft& draft, StageHandle handle, BufferHandle constant) {
   if (!packed) return fmt::format("the nest of {} does not read {}", stage_name, operand);
   const LoadAttr source = std::get<LoadAttr>(packed->attr);
 
-  const auto used = [&](const For* f) {
-    const auto uses = [&](Expr e) { return depends_on(e, f->var); };
-    return std::any_of(source.index.begin(), source.index.end(), uses) ||
-           std::any_of(source.guards.begin(), source.guards.end(), uses);
-  };
-  std::vector<const For*> dims;
-  for (const For* f : around)
-    if (used(f)) dims.push_back(f);
+  const std::vector<const For*> dims = loops_used(source, around);
   if (dims.empty()) return fmt::format("{} does not move along any loop", operand);
   for (const For* f : dims)
     for (const For* other : around)

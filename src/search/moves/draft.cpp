@@ -309,6 +309,17 @@ void for_each_load(const Block& body, const std::function<void(const Value&)>& f
   });
 }
 
+std::vector<const For*> loops_used(const LoadAttr& load, const std::vector<For*>& loops) {
+  std::vector<const For*> used;
+  for (const For* f : loops) {
+    const auto uses = [&](Expr e) { return depends_on(e, f->var); };
+    if (std::any_of(load.index.begin(), load.index.end(), uses) ||
+        std::any_of(load.guards.begin(), load.guards.end(), uses))
+      used.push_back(f);
+  }
+  return used;
+}
+
 void drop_idle_prefetches(Draft& draft) {
   bool any = false;
   statements_in(draft.body, [&](const Stmt& stmt) { any |= std::holds_alternative<Prefetch>(stmt.node); });

@@ -64,6 +64,8 @@ void for_each_store(ast::Block& body,
 /// Rewrites the values of the stores that `which` accepts, of all if it is empty.
 void rewrite_values(ast::Block& body, const ast::Rewriter& rewriter,
                     const std::function<bool(const ast::Store&)>& which = {});
+/// Of the loops those that a load's place or guards depend on, in their order.
+std::vector<const ast::For*> loops_used(const ast::LoadAttr& load, const std::vector<ast::For*>& loops);
 /// Calls f on every Load and Gather reached from the block.
 void for_each_load(const ast::Block& body, const std::function<void(const ast::Value&)>& f);
 /// Leaves out the hints about what the draft no longer loads from memory: they have lost their purpose.

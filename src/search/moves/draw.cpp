@@ -7,7 +7,7 @@
 namespace lathe::search {
 
 Draw::Draw(const Plan& plan, const Target& target, std::mt19937_64& random)
-    : plan_(plan), target_(target), random_(random) {
+    : target_(target), random_(random) {
   for (const KernelPlanRef& kernel : plan.kernels) {
     collect(kernel->handles, kernel->kernel.body, {});
     for (const int s : kernel->stages) stages_.emplace_back(s);

@@ -31,7 +31,6 @@ private:
   void collect(const KernelHandles& handles, const ast::Block& block, const std::vector<LoopHandle>& nest);
   template <class T> const T& pick(const std::vector<T>& from) { return from[below(from.size())]; }
 
-  const Plan& plan_;
   const Target& target_;
   std::mt19937_64& random_;
   std::vector<LoopHandle> loops_;

@@ -156,14 +156,7 @@ Verdict pack(Draft& draft, const Target& target, StoredHandle result, BufferHand
   const LoadAttr source = std::get<LoadAttr>(packed->attr);
   if (source.buffer->scope != Scope::Global) return fmt::format("{} is scratch already", operand);
 
-  const auto used_by_load = [&](const For* f) {
-    const auto uses = [&](Expr e) { return depends_on(e, f->var); };
-    return std::any_of(source.index.begin(), source.index.end(), uses) ||
-           std::any_of(source.guards.begin(), source.guards.end(), uses);
-  };
-  std::vector<const For*> dims;
-  for (const For* f : inside)
-    if (used_by_load(f)) dims.push_back(f);
+  const std::vector<const For*> dims = loops_used(source, inside);
   if (dims.empty()) return fmt::format("{} does not move along any loop under {}", operand, loop_name);
   if (auto v = self_contained(dims, inside); !v.empty()) return v;
 
