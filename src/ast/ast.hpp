@@ -18,6 +18,8 @@
 //   - A vector loop has lanes: its extent is at most `width`, and its body holds Stores only (no loops).
 //     Where the extent is the constant `width` it is a full vector; else lanes past the extent are masked. A
 //     combine at an index without the loop's variable is a horizontal reduction.
+//   - In the machine form (machine/) every access in a vector loop says how its lanes lie, and a store may
+//     name the instruction that computes it. Neither changes what the kernel means, but for one rounding.
 //   - Group and local loops are OpenCL's. A local loop with extent e runs on the work-items with id < e of
 //     its axis.
 //   - Integer arithmetic wraps; float multiplication and addition may be fused only where the AST says Fma.
@@ -30,8 +32,8 @@
 #include <variant>
 #include <vector>
 
+#include "core/instruction.hpp"
 #include "core/intern.hpp"
-#include "core/op.hpp"
 #include "lathe/expr.hpp"
 
 namespace lathe::ast {
@@ -53,6 +55,26 @@ using BufferRef = std::shared_ptr<const Buffer>;
 struct Value;
 using ValueRef = Ref<Value>;
 
+/// How the lanes of a vector loop lie in a buffer. The machine form says it of each access
+/// (machine/access.hpp); before, it is Unsaid.
+enum class LaneKind : uint8_t {
+  Unsaid,
+  One,         // all lanes at one element
+  Whole,       // one after the other
+  Backwards,   // the same, from the last lane to the first
+  EverySecond, // of the elements of two whole vectors
+  Apart,       // a fixed number of elements from lane to lane
+  Column,      // of a register array: one in each of as many rows as there are lanes
+  MovedUp,     // a whole vector moved up by some lanes, and zeros before it (machine/moved_up.hpp)
+  Scattered    // each at an index of its own
+};
+struct LaneAccess {
+  LaneKind kind = LaneKind::Unsaid;
+  bool masked = false; // some lanes must not touch memory
+  bool operator==(const LaneAccess&) const = default;
+  uint64_t number() const { return static_cast<uint64_t>(kind) * 2 + masked; }
+};
+
 /// Of Load and Gather. Load: one index per dimension. Gather: `index` is empty, sources[0] is the flat
 /// element index (any integer).
 struct LoadAttr {
@@ -61,6 +83,7 @@ struct LoadAttr {
   std::vector<Expr> guards; // all must be 1, else the value is 0
   /// Load: if not 0, a hint to fetch what lies this many elements further on, inside the buffer or not.
   int64_t ahead = 0;
+  LaneAccess lanes = {}; // Load
 };
 
 /// Of a Mul that several ops read: no addition of it becomes an Fma, so that all ops see the same number.
@@ -82,7 +105,8 @@ struct Value : Interned<Value> {
 
 ValueRef constant(Scalar value);
 ValueRef index_value(Expr expr, DType dtype);
-ValueRef load(BufferRef buffer, std::vector<Expr> index, std::vector<Expr> guards = {}, int64_t ahead = 0);
+ValueRef load(BufferRef buffer, std::vector<Expr> index, std::vector<Expr> guards = {}, int64_t ahead = 0,
+              LaneAccess lanes = {});
 ValueRef gather(BufferRef buffer, ValueRef flat_index, std::vector<Expr> guards = {});
 /// Folds constants and applies the value rules (a + -b -> a - b, a * recip(b) -> a / b, a * b + c -> fma for
 /// floats ...).
@@ -119,6 +143,9 @@ struct Store {
   std::optional<Op> combine; // Add, Mul, Max, Or, And: buffer[index] = combine(buffer[index], value)
   ValueRef scatter; // if set, `index` is empty and this is the flat element index; out of range is dropped
   bool streaming = false; // non-temporal: not read again soon
+  LaneAccess lanes = {};
+  /// Of the machine form: what multiplies the two factors of `value` and adds the product to the element.
+  std::optional<Instruction> by = {};
 };
 struct Barrier {};
 /// A hint that the cache line of this element will be read before long. It changes nothing, and the element
@@ -181,19 +208,5 @@ struct Bytes {
   size_t bytes;
 };
 void interpret(const Kernel&, const std::vector<Bytes>& buffers, const std::vector<int64_t>& shape_values);
-
-// ---- Passes from a scheduled kernel to what renderers take (prepare() in prepare.hpp runs them all) ----
-
-/// Splits the range of loops whose variable decides a min() in an inner extent, so that the main part has
-/// constant extents and only the tail is ragged.
-Kernel partition_tails(const Kernel&);
-/// Replaces Unroll loops by copies of their body (ragged ones become Serial).
-Kernel expand_unrolled(const Kernel&);
-/// Keeps what a serial loop combines into the same element in registers, one per lane, and combines it into
-/// the element after the loop. Not in kernels with local loops.
-Kernel keep_accumulators(const Kernel&);
-/// Replaces Exp2, Log2, Sin of f32 by polynomial sequences of table ops, so that every renderer vectorises
-/// them and gives the same bits. Stated errors: docs/numbers.md.
-Kernel expand_math(const Kernel&);
 
 } // namespace lathe::ast

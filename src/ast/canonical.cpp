@@ -107,8 +107,8 @@ private:
     return {std::move(made), block(alloc.body)};
   }
   Store rebuild(const Store& store) {
-    return {buffer(store.buffer), exprs(store.index),   value(store.value),
-            store.combine,        value(store.scatter), store.streaming};
+    return {buffer(store.buffer), exprs(store.index), value(store.value), store.combine,
+            value(store.scatter), store.streaming,    store.lanes,        store.by};
   }
   Barrier rebuild(const Barrier& barrier) { return barrier; }
   Prefetch rebuild(const Prefetch& prefetch) { return {buffer(prefetch.buffer), exprs(prefetch.index)}; }

@@ -57,15 +57,15 @@ private:
   uint64_t node(const Value& v) {
     uint64_t h = mix(static_cast<uint64_t>(v.op) + 1, static_cast<uint64_t>(v.dtype));
     for (const ValueRef& source : v.sources) h = mix(h, *values_.find(source.get()));
-    return std::visit(Overload{[&](std::monostate) { return h; },
-                               [&](Rounded) { return mix(h, 1); },
+    return std::visit(Overload{[&](std::monostate) { return h; }, [&](Rounded) { return mix(h, 1); },
                                [&](const Scalar& scalar) { return mix(h, scalar.bits()); },
                                [&](const Expr& e) { return mix(h, exprs_(e)); },
                                [&](const LoadAttr& load) {
                                  h = all(mix(h, buffer(*load.buffer)), load.index);
                                  uint64_t guards = load.guards.size(); // all must hold, in any order
                                  for (Expr e : load.guards) guards += mix(1, exprs_(e));
-                                 return mix(mix(h, guards), static_cast<uint64_t>(load.ahead));
+                                 return mix(mix(mix(h, guards), static_cast<uint64_t>(load.ahead)),
+                                            load.lanes.number());
                                }},
                       v.attr);
   }
@@ -89,7 +89,8 @@ private:
     h = all(mix(h, buffer(*store.buffer)), store.index);
     h = mix(h, value(store.value));
     h = mix(h, store.combine ? static_cast<uint64_t>(*store.combine) + 1 : 0);
-    return mix(mix(h, value(store.scatter)), store.streaming);
+    h = mix(mix(mix(h, value(store.scatter)), store.streaming), store.lanes.number());
+    return mix(h, store.by ? static_cast<uint64_t>(*store.by) + 1 : 0);
   }
   static uint64_t statement(uint64_t h, const Barrier&) { return h; }
   uint64_t statement(uint64_t h, const Prefetch& prefetch) {

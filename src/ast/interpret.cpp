@@ -14,7 +14,7 @@
 namespace lathe::ast {
 namespace {
 
-using namespace machine;
+using namespace interpreter;
 
 struct Step { // register target = lhs kind rhs
   ExprKind kind;
@@ -159,7 +159,8 @@ private:
     code.body = compile(alloc.body);
     return code;
   }
-  Code compile(const Store& store) {
+  Code compile(const Store& given) {
+    const Store store = given.by ? in_ops(given) : given;
     Code code(Code::Store);
     std::unordered_map<const Value*, int> slots;
     const auto slot_of_value = [&](const ValueRef& root) {
@@ -179,6 +180,16 @@ private:
     last.run = store.scatter ? scatter_element(last.dtype, combines) : store_element(last.dtype, combines);
     code.instructions.push_back(last);
     return code;
+  }
+  /// What the instruction computes, in ops of the table.
+  static Store in_ops(const Store& store) {
+    Store out = store;
+    out.combine = {};
+    out.by = {};
+    const auto& factors = store.value->sources; // of MultiplyAdd, the only one
+    out.value =
+        make_exact(Op::Fma, store.buffer->dtype, {factors[0], factors[1], load(store.buffer, store.index)});
+    return out;
   }
   int compile(const ValueRef& v, const std::unordered_map<const Value*, int>& slots,
               std::vector<Instruction>& out) {

@@ -4,7 +4,7 @@
 
 #include "ast/ast.hpp"
 
-namespace lathe::ast::machine {
+namespace lathe::ast::interpreter {
 
 /// f16, bf16 and f32 live in `s` (already rounded), f64 in `f`, integers and bool in `i` (extended from their
 /// width).
@@ -56,4 +56,4 @@ Run gather_element(DType dtype);
 Run store_element(DType dtype, bool combines);
 Run scatter_element(DType dtype, bool combines);
 
-} // namespace lathe::ast::machine
+} // namespace lathe::ast::interpreter

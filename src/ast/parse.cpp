@@ -6,6 +6,7 @@
 
 #include "ast/ast.hpp"
 #include "ast/buffer.hpp"
+#include "ast/lane_kind.hpp"
 #include "lathe/error.hpp"
 
 namespace lathe::ast {
@@ -305,20 +306,34 @@ private:
     expect("=");
     lets_[id] = value(0);
   }
-  /// "buffer[i, j]", with one index per dimension.
+  /// "i, j", with one index per dimension.
   std::vector<Expr> indices_of(const Buffer& buffer) {
     std::vector<Expr> index = exprs(']');
-    expect("]");
     if (index.size() != buffer.shape.size())
       fail(fmt::format("{} indices of {}, expected {}", index.size(), buffer.name, buffer.shape.size()));
     return index;
+  }
+  /// What follows "lanes:".
+  LaneAccess lanes() {
+    const std::string_view name = word();
+    const auto kind = std::find(kLaneKindNames.begin() + 1, kLaneKindNames.end(), name);
+    if (kind == kLaneKindNames.end()) fail(fmt::format("'{}' is no kind of access", name));
+    return {static_cast<LaneKind>(kind - kLaneKindNames.begin()), accept_word("masked")};
   }
   Prefetch prefetch() {
     Prefetch out;
     out.buffer = buffer(word());
     expect("[");
     out.index = indices_of(*out.buffer);
+    expect("]");
     return out;
+  }
+  Instruction instruction() {
+    const std::string_view name = word();
+    const auto row = std::find_if(std::begin(kInstructions), std::end(kInstructions),
+                                  [&](const InstructionInfo& known) { return known.name == name; });
+    if (row == std::end(kInstructions)) fail(fmt::format("'{}' is no instruction", name));
+    return static_cast<Instruction>(row - std::begin(kInstructions));
   }
   Store store() {
     Store out;
@@ -327,10 +342,14 @@ private:
     expect("[");
     if (accept("@")) {
       out.scatter = value(0);
-      expect("]");
     } else {
       out.index = indices_of(*out.buffer);
+      if (accept(";")) {
+        expect("lanes:");
+        out.lanes = lanes();
+      }
     }
+    expect("]");
     constexpr std::pair<std::string_view, Op> combines[] = {
         {"+=", Op::Add}, {"*=", Op::Mul}, {"max=", Op::Max}, {"|=", Op::Or}, {"&=", Op::And}};
     for (const auto& [token, op] : combines)
@@ -340,6 +359,7 @@ private:
     if (out.value->dtype != out.buffer->dtype)
       fail(fmt::format("a {} stored to {}, expected {}", to_string(out.value->dtype), out.buffer->name,
                        to_string(out.buffer->dtype)));
+    if (accept_word("by")) out.by = instruction();
     return out;
   }
 
@@ -427,6 +447,7 @@ private:
     ValueRef flat;
     std::vector<Expr> index, guards;
     int64_t ahead = 0;
+    LaneAccess access;
     if (accept("@"))
       flat = value(0);
     else
@@ -434,11 +455,13 @@ private:
     while (accept(";"))
       if (!flat && accept("ahead:"))
         ahead = number();
+      else if (!flat && accept("lanes:"))
+        access = lanes();
       else
         guards.push_back(expr(until(";]")));
     expect("]");
     return flat ? gather(std::move(from), std::move(flat), std::move(guards))
-                : load(std::move(from), std::move(index), std::move(guards), ahead);
+                : load(std::move(from), std::move(index), std::move(guards), ahead, access);
   }
 
   std::string_view text_;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "ast/canonical.hpp"
+#include "ast/lane_kind.hpp"
 #include "core/overload.hpp"
 
 namespace lathe::ast {
@@ -41,6 +42,12 @@ std::string list(const std::vector<Expr>& exprs, const char* separator) {
   std::string out;
   for (Expr e : exprs) out += (out.empty() ? "" : separator) + to_string(e);
   return out;
+}
+
+std::string lanes_text(LaneAccess lanes) {
+  if (lanes.kind == LaneKind::Unsaid) return "";
+  return fmt::format("; lanes: {}{}", kLaneKindNames[static_cast<size_t>(lanes.kind)],
+                     lanes.masked ? kMasked : "");
 }
 
 class ValuePrinter {
@@ -93,8 +100,8 @@ private:
       const std::string place =
           v->op == Op::Load ? list(attr.index, ", ") : fmt::format("@{}", text(v->sources[0], 0));
       const std::string ahead = attr.ahead ? fmt::format("; ahead: {}", attr.ahead) : "";
-      return fmt::format("{}[{}{}{}{}]", attr.buffer->name, place, attr.guards.empty() ? "" : "; ",
-                         list(attr.guards, "; "), ahead);
+      return fmt::format("{}[{}{}{}{}{}]", attr.buffer->name, place, attr.guards.empty() ? "" : "; ",
+                         list(attr.guards, "; "), ahead, lanes_text(attr.lanes));
     }
     case Op::Cast:
     case Op::Bitcast:
@@ -153,8 +160,9 @@ std::string combine_text(const std::optional<Op>& combine) {
 std::string store_text(const Store& store, const ValuePrinter& values) {
   const std::string place =
       store.scatter ? fmt::format("@{}", values.text(store.scatter, 0)) : list(store.index, ", ");
-  return fmt::format("{}{}[{}] {} {}", store.streaming ? "stream " : "", store.buffer->name, place,
-                     combine_text(store.combine), values.text(store.value, 0));
+  return fmt::format("{}{}[{}{}] {} {}{}", store.streaming ? "stream " : "", store.buffer->name, place,
+                     lanes_text(store.lanes), combine_text(store.combine), values.text(store.value, 0),
+                     store.by ? fmt::format(" by {}", info(*store.by).name) : "");
 }
 
 std::string prefetch_text(const Prefetch& prefetch) {

@@ -101,7 +101,7 @@ private:
     }
     case Op::Load: {
       const auto& attr = std::get<LoadAttr>(v->attr);
-      return load(buffer(attr.buffer), exprs(attr.index), exprs(attr.guards), attr.ahead);
+      return load(buffer(attr.buffer), exprs(attr.index), exprs(attr.guards), attr.ahead, attr.lanes);
     }
     case Op::Gather: {
       const auto& attr = std::get<LoadAttr>(v->attr);
@@ -144,8 +144,8 @@ private:
   }
   Alloc rebuild(const Alloc& alloc) { return {buffer(alloc.buffer), block(alloc.body)}; }
   Store rebuild(const Store& store) {
-    return {buffer(store.buffer), exprs(store.index),   value(store.value),
-            store.combine,        value(store.scatter), store.streaming};
+    return {buffer(store.buffer), exprs(store.index), value(store.value), store.combine,
+            value(store.scatter), store.streaming,    store.lanes,        store.by};
   }
   Barrier rebuild(const Barrier& barrier) { return barrier; }
   Prefetch rebuild(const Prefetch& prefetch) { return {buffer(prefetch.buffer), exprs(prefetch.index)}; }

@@ -25,6 +25,7 @@ size_t Value::hash_value() const {
     h = mix(h, load->guards.size());
     for (Expr e : load->guards) h = mix(h, e.hash());
     h = mix(h, static_cast<uint64_t>(load->ahead));
+    h = mix(h, load->lanes.number());
   }
   return h;
 }
@@ -36,7 +37,7 @@ bool Value::equal(const Value& o) const {
   if (const auto* load = std::get_if<LoadAttr>(&attr)) {
     const auto& other = std::get<LoadAttr>(o.attr);
     return load->buffer == other.buffer && load->index == other.index && load->guards == other.guards &&
-           load->ahead == other.ahead;
+           load->ahead == other.ahead && load->lanes == other.lanes;
   }
   return true;
 }
@@ -130,14 +131,16 @@ ValueRef index_value(Expr expr, DType dtype) {
   return node(Op::Index, dtype, {}, expr);
 }
 
-ValueRef load(BufferRef buffer, std::vector<Expr> index, std::vector<Expr> guards, int64_t ahead) {
+ValueRef load(BufferRef buffer, std::vector<Expr> index, std::vector<Expr> guards, int64_t ahead,
+              LaneAccess lanes) {
   if (index.size() != buffer->shape.size())
     throw InternalError(
         fmt::format("load of {}: {} indices, expected {}", buffer->name, index.size(), buffer->shape.size()));
   const DType dtype = buffer->dtype;
   std::vector<Expr> kept;
   if (!tidy_guards(guards, kept)) return constant(Scalar::zero(dtype));
-  return node(Op::Load, dtype, {}, LoadAttr{std::move(buffer), std::move(index), std::move(kept), ahead});
+  return node(Op::Load, dtype, {},
+              LoadAttr{std::move(buffer), std::move(index), std::move(kept), ahead, lanes});
 }
 
 ValueRef gather(BufferRef buffer, ValueRef flat_index, std::vector<Expr> guards) {
@@ -146,8 +149,7 @@ ValueRef gather(BufferRef buffer, ValueRef flat_index, std::vector<Expr> guards)
   const DType dtype = buffer->dtype;
   std::vector<Expr> kept;
   if (!tidy_guards(guards, kept)) return constant(Scalar::zero(dtype));
-  return node(Op::Gather, dtype, {std::move(flat_index)},
-              LoadAttr{std::move(buffer), {}, std::move(kept), 0});
+  return node(Op::Gather, dtype, {std::move(flat_index)}, LoadAttr{std::move(buffer), {}, std::move(kept)});
 }
 
 ValueRef rounded(const ValueRef& product) {

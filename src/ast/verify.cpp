@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "ast/canonical.hpp"
+#include "ast/instruction.hpp"
 #include "core/overload.hpp"
 #include "lathe/error.hpp"
 
@@ -188,6 +189,8 @@ private:
     if (store.combine &&
         (!may_combine(*store.combine) || !accepts(info(*store.combine).dtypes, store.buffer->dtype)))
       fail(fmt::format("{} is no combine of {}", to_string(*store.combine), to_string(store.buffer->dtype)));
+    if (store.by && instruction_for(store) != store.by)
+      fail(fmt::format("{} does not compute what is stored to {}", info(*store.by).name, store.buffer->name));
     if (!store.scatter) return access(store.buffer, store.index, {});
     value(store.scatter);
     if (!store.index.empty() || !is_integer(store.scatter->dtype))

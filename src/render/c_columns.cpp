@@ -7,15 +7,14 @@
 
 namespace lathe::render {
 
-std::optional<Operand> CFamily::load_column(const ast::BufferRef& buffer, Expr start, Expr stride,
-                                            const Chunk& chunk) {
-  const int lanes = chunk.lanes;
+std::optional<Operand> CFamily::load_column(const ast::BufferRef& buffer, Expr flat, const Chunk& chunk) {
   const Slices* slices = slices_of(buffer);
-  if (!slices || !start.is_const() || !stride.is_const() || stride.value() < lanes) return {};
-  const int64_t row = stride.value(), first = start.value() - start.value() % row % lanes;
-  if (first % row + lanes > row) return {};
+  if (!slices) return {};
+  const int lanes = chunk.lanes;
+  const int64_t start = at_lane(flat, chunk, 0).value(), row = at_lane(flat, chunk, 1).value() - start;
+  const int64_t first = start - start % row % lanes;
   Operand out{"", buffer->dtype, lanes};
-  const auto known = columns_.find({buffer->id, start.value(), row, lanes, chunk.active});
+  const auto known = columns_.find({buffer->id, start, row, lanes, chunk.active});
   if (known != columns_.end()) {
     out.text = known->second;
     return out;
@@ -29,7 +28,7 @@ std::optional<Operand> CFamily::load_column(const ast::BufferRef& buffer, Expr s
     common = std::min(common, slice->second.active);
     rows.push_back(slice->second.name);
   }
-  if (start.value() - first >= common) return {};
+  if (start - first >= common) return {};
   rows.resize(lanes, rows.front());
   const std::string type = ops_.type_of(out);
   const auto columns =
@@ -38,7 +37,7 @@ std::optional<Operand> CFamily::load_column(const ast::BufferRef& buffer, Expr s
                    return local(type, dialect_.shuffle(x, y, pick, buffer->dtype));
                  });
   for (int i = 0; i < common; ++i) columns_[{buffer->id, first + i, row, lanes, chunk.active}] = columns[i];
-  out.text = columns_.at({buffer->id, start.value(), row, lanes, chunk.active});
+  out.text = columns_.at({buffer->id, start, row, lanes, chunk.active});
   return out;
 }
 

@@ -6,7 +6,9 @@
 
 namespace lathe::render {
 namespace {
-template <class... F> struct Overloaded : F... { using F::operator()...; };
+template <class... F> struct Overloaded : F... {
+  using F::operator()...;
+};
 template <class... F> Overloaded(F...) -> Overloaded<F...>;
 } // namespace
 
@@ -110,10 +112,8 @@ void CFamily::serial_loop(const ast::For& loop) {
 }
 
 void CFamily::vector_loop(const ast::For& loop) {
-  const auto chunks = chunks_of(loop, dialect_);
-  if (chunks.empty()) return serial_loop(loop);
-  for (const Chunk& chunk : chunks)
-    for (const ast::Stmt& stmt : loop.body) store(std::get<ast::Store>(stmt.node), &chunk);
+  const Chunk chunk(loop);
+  for (const ast::Stmt& stmt : loop.body) store(std::get<ast::Store>(stmt.node), &chunk);
 }
 
 void CFamily::prefetch(const ast::Prefetch& prefetch) {

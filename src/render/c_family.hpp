@@ -1,9 +1,7 @@
 // The printer of statements and values that C and OpenCL C share. A subclass says how functions begin and
 // what the loops mean that only its target has.
 //
-// Each distinct value of a statement becomes a local constant, once. A Vector loop of constant extent is
-// written without a loop, in chunks of as many lanes as fit the dialect's vectors; where something in it has
-// no vector form, it is written as a scalar loop over its lanes.
+// Each distinct value of a statement becomes a local constant, once. A Vector loop is written without a loop.
 #pragma once
 #include <map>
 #include <optional>
@@ -14,27 +12,22 @@
 #include <vector>
 
 #include "ast/flat_index.hpp"
+#include "ast/machine/forms.hpp"
 #include "ast/passes/math.hpp"
-#include "ast/passes/moved_up.hpp"
 #include "render/c_names.hpp"
 #include "render/c_ops.hpp"
 
 namespace lathe::render {
 
-/// The lanes of a Vector loop that one statement covers: first .. first + active - 1 of `var`; what the
-/// others hold means nothing.
+/// The vector loop around a statement: of `lanes` lanes the first `active` run; what the others hold means
+/// nothing.
 struct Chunk {
   Expr var;
-  int first, lanes, active;
+  int lanes, active;
+  explicit Chunk(const ast::For& loop)
+      : var(loop.var), lanes(loop.width), active(static_cast<int>(loop.extent.value())) {}
 };
-
-/// The chunks of a Vector loop; none if it must be a scalar loop.
-std::vector<Chunk> chunks_of(const ast::For& loop, const Dialect& dialect);
-int chunk_lanes(const ast::For& loop, const Dialect& dialect);
 Expr at_lane(Expr e, const Chunk& chunk, int lane);
-
-/// Of a load in a chunk that is all of its loop.
-std::optional<ast::MovedUp> moved_up(const ast::LoadAttr& load, const Chunk& chunk);
 
 /// A register buffer that is only ever touched at constant places, in pieces that don't overlap: each piece
 /// is a variable.
@@ -45,6 +38,9 @@ struct Slice {
 using Slices = std::map<int64_t, Slice>; // by first element
 /// The pieces without names; nothing if the buffer has to be an array.
 std::optional<Slices> register_slices(const ast::Alloc& alloc, const Dialect& dialect);
+
+/// What the dialect has vectors for.
+ast::VectorForms forms_of(const Dialect& dialect);
 
 class CFamily {
 public:
@@ -105,7 +101,7 @@ private:
   Operand load(const ast::Value& value, const Chunk* chunk);
   void ask_ahead(const ast::LoadAttr& attr, Expr first);
   Operand load_anew(const ast::Value& value, Expr flat, const Chunk* chunk);
-  Operand load_moved_up(const ast::MovedUp& moved, const Chunk& chunk);
+  Operand load_moved_up(const ast::LoadAttr& attr, const Chunk& chunk);
   /// The lanes whose guards hold: lo <= lane < hi, and only if `always` does.
   struct LaneRange {
     Expr lo, hi;
@@ -113,19 +109,20 @@ private:
   };
   /// Nothing if the guards leave no such range.
   static std::optional<LaneRange> range_of(const std::vector<Expr>& guards, const Chunk& chunk);
-  Operand load_range(Operand out, const ast::BufferRef& buffer, Expr flat, const std::vector<Expr>& guards,
-                     const LaneRange& range, const Chunk& chunk);
+  Operand load_range(Operand out, const ast::LoadAttr& attr, Expr flat, const LaneRange& range,
+                     const Chunk& chunk);
   /// How far from the first lane the others lie, for loads and stores of lanes apart; none if there are no
   /// such.
   std::vector<int64_t> offsets_of(const ast::BufferRef& buffer, Expr flat, const Chunk& chunk) const;
+  /// Expressions: lanes one by one, and every second element, all of which are read.
   std::string lanes_of(const ast::BufferRef& buffer, Expr flat, const std::vector<Expr>& guards,
-                       const Chunk& chunk); // an expression
+                       const Chunk& chunk);
+  std::string every_second(const ast::BufferRef& buffer, Expr flat, const Chunk& chunk);
   /// `v` in the active lanes, `other` in the rest.
   std::string in_active(const std::string& v, const std::string& other, DType dtype, const Chunk& chunk);
   /// The lanes of a vector that lie one in each row of a register tile; nothing if it isn't one
   /// (c_columns.cpp).
-  std::optional<Operand> load_column(const ast::BufferRef& buffer, Expr start, Expr stride,
-                                     const Chunk& chunk);
+  std::optional<Operand> load_column(const ast::BufferRef& buffer, Expr flat, const Chunk& chunk);
   Operand gather(const ast::Value& value, const Operand& index);
   Operand index_number(Expr e, DType dtype, const Chunk* chunk);
   Operand index_condition(Expr e, const Chunk& chunk);

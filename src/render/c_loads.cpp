@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "ast/machine/moved_up.hpp"
 #include "render/c_family.hpp"
 
 namespace lathe::render {
@@ -57,8 +58,8 @@ void CFamily::ask_ahead(const ast::LoadAttr& attr, Expr first) {
 
 Operand CFamily::load_anew(const ast::Value& v, Expr flat, const Chunk* chunk) {
   const auto& attr = std::get<ast::LoadAttr>(v.attr);
-  const auto varies = [&](Expr e) { return chunk && depends_on(e, chunk->var); };
-  if (!varies(flat) && std::none_of(attr.guards.begin(), attr.guards.end(), varies)) {
+  const ast::LaneKind kind = chunk ? attr.lanes.kind : ast::LaneKind::One;
+  if (kind == ast::LaneKind::One && !attr.lanes.masked) {
     Operand out{"", v.dtype, 1};
     if (attr.ahead) ask_ahead(attr, flat);
     if (attr.guards.empty() && slices_of(attr.buffer)) {
@@ -72,28 +73,28 @@ Operand CFamily::load_anew(const ast::Value& v, Expr flat, const Chunk* chunk) {
     out.text = local(dialect_.type(v.dtype, 1), text);
     return out;
   }
-  if (const auto moved = moved_up(attr, *chunk)) return load_moved_up(*moved, *chunk);
-  const auto stride = varies(flat) ? stride_of(flat, chunk->var) : std::nullopt;
-  const bool contiguous = stride && stride->is_const(1);
-  if (attr.ahead && contiguous) ask_ahead(attr, at_lane(flat, *chunk, 0));
+  if (kind == ast::LaneKind::MovedUp) return load_moved_up(attr, *chunk);
+  if (attr.ahead && kind == ast::LaneKind::Whole) ask_ahead(attr, at_lane(flat, *chunk, 0));
   Operand out{"", v.dtype, chunk->lanes};
   if (v.dtype == DType::Bool) out.mask_bytes = 1;
-  if (const Slices* slices = slices_of(attr.buffer); slices && contiguous) {
+  if (const Slices* slices = slices_of(attr.buffer); slices && kind == ast::LaneKind::Whole) {
     out.text = slices->at(at_lane(flat, *chunk, 0).value()).name;
     return out;
   }
-  if (stride && attr.guards.empty())
-    if (auto column = load_column(attr.buffer, at_lane(flat, *chunk, 0), *stride, *chunk)) return *column;
+  if (kind == ast::LaneKind::Column)
+    if (auto column = load_column(attr.buffer, flat, *chunk)) return *column;
   if (const auto range = range_of(attr.guards, *chunk))
-    return load_range(std::move(out), attr.buffer, flat, attr.guards, *range, *chunk);
+    return load_range(std::move(out), attr, flat, *range, *chunk);
   out.text = local(ops_.type_of(out), lanes_of(attr.buffer, flat, attr.guards, *chunk));
   return out;
 }
 
-Operand CFamily::load_moved_up(const ast::MovedUp& moved, const Chunk& chunk) {
-  Operand out = load(*moved.whole, &chunk);
+Operand CFamily::load_moved_up(const ast::LoadAttr& attr, const Chunk& chunk) {
+  const auto moved = ast::as_moved_up(attr, chunk.var, chunk.lanes);
+  Operand out = load(*moved->whole, &chunk);
+  const DType dtype = is_half(out.dtype) ? DType::F32 : out.dtype; // as registers hold it
   const std::string zero = dialect_.splat(literal(dialect_, Scalar::zero(out.dtype)), out.dtype, chunk.lanes);
-  out.text = local(ops_.type_of(out), dialect_.shuffle(zero, out.text, moved.picked(chunk.lanes), out.dtype));
+  out.text = local(ops_.type_of(out), dialect_.shuffle(zero, out.text, moved->picked(chunk.lanes), dtype));
   return out;
 }
 
@@ -135,11 +136,11 @@ std::vector<int64_t> CFamily::offsets_of(const ast::BufferRef& buffer, Expr flat
   return offsets;
 }
 
-Operand CFamily::load_range(Operand out, const ast::BufferRef& buffer, Expr flat,
-                            const std::vector<Expr>& guards, const LaneRange& range, const Chunk& chunk) {
+Operand CFamily::load_range(Operand out, const ast::LoadAttr& attr, Expr flat, const LaneRange& range,
+                            const Chunk& chunk) {
+  const ast::BufferRef& buffer = attr.buffer;
   const DType stored = out.dtype == DType::Bool ? DType::I8 : out.dtype;
-  const auto stride = stride_of(flat, chunk.var);
-  const bool contiguous = stride && stride->is_const(1);
+  const bool contiguous = attr.lanes.kind == ast::LaneKind::Whole;
   const std::string zero = dialect_.splat(literal(dialect_, Scalar::zero(stored)), stored, out.lanes);
   const DType in_memory = is_half(buffer->dtype) ? DType::U16 : buffer->dtype;
   const auto as_value = [&](const std::string& vector) {
@@ -154,17 +155,15 @@ Operand CFamily::load_range(Operand out, const ast::BufferRef& buffer, Expr flat
     return fmt::format("{} + {}", pointer(buffer), expr(at_lane(flat, chunk, 0), Level::Sum));
   };
   const auto whole = [&] {
-    return contiguous ? as_value(dialect_.vector_load(address(), in_memory, out.lanes))
-                      : lanes_of(buffer, flat, {}, chunk);
+    if (contiguous) return as_value(dialect_.vector_load(address(), in_memory, out.lanes));
+    if (attr.lanes.kind == ast::LaneKind::EverySecond) return every_second(buffer, flat, chunk);
+    return lanes_of(buffer, flat, {}, chunk);
   };
   const auto declare = [&](const std::string& text) {
     out.text = local(ops_.type_of(out), text);
     return out;
   };
-  // What lies past the active lanes may be loaded with them, if it is there.
-  const bool there = contiguous && range.hi.is_const(chunk.active) && dialect_.loads_between() &&
-                     proves_le(at_lane(flat, chunk, out.lanes), num_elements(buffer->shape));
-  const bool all = range.lo.is_const(0) && (there || range.hi.is_const(out.lanes));
+  const bool all = range.lo.is_const(0) && (!attr.lanes.masked || range.hi.is_const(out.lanes));
   if (proves_le(range.hi, range.lo)) return declare(zero);
   if (all && range.always.empty()) return declare(whole());
   const LaneAccess* access = dialect_.lane_access();
@@ -178,7 +177,7 @@ Operand CFamily::load_range(Operand out, const ast::BufferRef& buffer, Expr flat
     return declare(access->load_apart(address(), offsets, buffer->dtype, expr(range.lo), hi));
   }
   if (!all && range.lo.is_const() && range.hi.is_const() && range.always.empty())
-    return declare(lanes_of(buffer, flat, guards, chunk));
+    return declare(lanes_of(buffer, flat, attr.guards, chunk));
   out.text = names_.fresh_value();
   add(fmt::format("{} {} = {};", ops_.type_of(out), out.text, zero));
   const auto branch = [&](const std::string& head, const std::string& condition, const auto& value) {
@@ -194,30 +193,29 @@ Operand CFamily::load_range(Operand out, const ast::BufferRef& buffer, Expr flat
   if (!all) {
     conditions = range.always;
     conditions.push_back(lt(range.lo, range.hi));
-    branch("} else if", conjunction(conditions), [&] { return lanes_of(buffer, flat, guards, chunk); });
+    branch("} else if", conjunction(conditions), [&] { return lanes_of(buffer, flat, attr.guards, chunk); });
   }
   add("}");
   return out;
 }
 
+/// Two loads that touch nothing past the last element, and a shuffle.
+std::string CFamily::every_second(const ast::BufferRef& buffer, Expr flat, const Chunk& chunk) {
+  if (buffer->dtype == DType::Bool || is_half(buffer->dtype)) return lanes_of(buffer, flat, {}, chunk);
+  std::string halves[2];
+  std::vector<int> pick;
+  for (int h = 0; h < 2; ++h) {
+    const Expr start = at_lane(flat, chunk, 0) + h * (chunk.lanes - 1);
+    const std::string address = fmt::format("{} + {}", pointer(buffer), expr(start, Level::Sum));
+    halves[h] = local(dialect_.type(buffer->dtype, chunk.lanes),
+                      dialect_.vector_load(address, buffer->dtype, chunk.lanes));
+  }
+  for (int i = 0; i < chunk.lanes; ++i) pick.push_back(2 * i < chunk.lanes ? 2 * i : 2 * i + 1);
+  return dialect_.shuffle(halves[0], halves[1], pick, buffer->dtype);
+}
+
 std::string CFamily::lanes_of(const ast::BufferRef& buffer, Expr flat, const std::vector<Expr>& guards,
                               const Chunk& chunk) {
-  const auto stride = stride_of(flat, chunk.var);
-  if (guards.empty() && stride && stride->is_const(2) && chunk.lanes > 2 && chunk.active == chunk.lanes &&
-      dialect_.loads_between() && buffer->dtype != DType::Bool && !is_half(buffer->dtype) &&
-      !slices_of(buffer)) {
-    // Two loads that touch nothing past the last element, and a shuffle.
-    std::string halves[2];
-    std::vector<int> pick;
-    for (int h = 0; h < 2; ++h) {
-      const Expr start = at_lane(flat, chunk, 0) + h * (chunk.lanes - 1);
-      const std::string address = fmt::format("{} + {}", pointer(buffer), expr(start, Level::Sum));
-      halves[h] = local(dialect_.type(buffer->dtype, chunk.lanes),
-                        dialect_.vector_load(address, buffer->dtype, chunk.lanes));
-    }
-    for (int i = 0; i < chunk.lanes; ++i) pick.push_back(2 * i < chunk.lanes ? 2 * i : 2 * i + 1);
-    return dialect_.shuffle(halves[0], halves[1], pick, buffer->dtype);
-  }
   if (const auto offsets = guards.empty() ? offsets_of(buffer, flat, chunk) : std::vector<int64_t>();
       !offsets.empty()) {
     const std::string address =

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "ast/passes/full_vectors.hpp"
+#include "ast/machine/machine_form.hpp"
 #include "lathe/error.hpp"
 #include "render/c_family.hpp"
 #include "render/render.hpp"
@@ -188,9 +188,8 @@ private:
 
 std::string render_c(const ast::Kernel& kernel, const COptions& options) {
   const auto dialect = make_c_dialect(std::min(options.vector_bytes, 64));
-  if (options.vector_bytes == 0) return CRenderer(kernel, options, *dialect).render();
-  const ast::Kernel filled = ast::fill_vectors(kernel);
-  return CRenderer(filled, options, *dialect).render();
+  const ast::Kernel form = ast::machine_form(kernel, forms_of(*dialect));
+  return CRenderer(form, options, *dialect).render();
 }
 
 } // namespace lathe::render

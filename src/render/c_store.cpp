@@ -12,18 +12,16 @@ void CFamily::store(const ast::Store& store, const Chunk* chunk) {
     store_scatter(store);
   else if (!chunk)
     store_scalar(store, flat);
-  else if (depends_on(flat, chunk->var))
-    store_vector(store, flat, *chunk);
-  else
+  else if (store.lanes.kind == ast::LaneKind::One)
     store_horizontal(store, flat, *chunk);
+  else
+    store_vector(store, flat, *chunk);
   loads_.erase(store.buffer->id);
 }
 
 Operand CFamily::combined(const ast::Store& store, const Operand& old, const Chunk* chunk) {
   const ast::Value& v = *store.value;
-  if (*store.combine == Op::Add && v.op == Op::Mul && (v.dtype == DType::F32 || v.dtype == DType::F64) &&
-      !as_scaled(v)) {
-    // Accumulating a product rounds once.
+  if (store.by) {
     const Operand a = value(v.sources[0], chunk), b = value(v.sources[1], chunk);
     return ops_.apply(Op::Fma, v.dtype, {a, b, old});
   }
@@ -69,12 +67,11 @@ void CFamily::store_scatter(const ast::Store& store) {
 void CFamily::store_vector(const ast::Store& store, Expr flat, const Chunk& chunk) {
   const ast::BufferRef& buffer = store.buffer;
   const DType dtype = buffer->dtype;
-  const auto stride = stride_of(flat, chunk.var);
-  const bool contiguous = stride && stride->is_const(1);
+  const bool contiguous = store.lanes.kind == ast::LaneKind::Whole;
   const Slices* slices = slices_of(buffer);
   Operand v;
   if (store.combine) {
-    ast::ValueRef old = ast::load(buffer, store.index);
+    const ast::ValueRef old = ast::load(buffer, store.index, {}, 0, store.lanes);
     v = combined(store, value(old, &chunk), &chunk);
   } else if (is_half(dtype) && store.value->op == Op::Cast && contiguous &&
              !slices) { // rounded by what makes its bits
@@ -104,7 +101,7 @@ void CFamily::store_vector(const ast::Store& store, Expr flat, const Chunk& chun
     if (is_half(dtype))
       wide.text = local(dialect_.type(in_memory, chunk.lanes),
                         dialect_.lane_access()->half_bits(wide.text, dtype, chunk.lanes));
-    if (chunk.active < chunk.lanes)
+    if (store.lanes.masked)
       return add(dialect_.lane_access()->store(address, wide.text, in_memory, chunk.lanes, chunk.active));
     streams_ |= store.streaming;
     return add(dialect_.vector_store(address, wide.text, in_memory, chunk.lanes, store.streaming));
@@ -128,11 +125,6 @@ std::string CFamily::in_active(const std::string& v, const std::string& other, D
 /// All lanes go to one element: they are combined in pairs, halving the vector till one is left.
 void CFamily::store_horizontal(const ast::Store& store, Expr flat, const Chunk& chunk) {
   Operand v = value(store.value, &chunk);
-  if (!store.combine) {
-    if (v.lanes == 1) return write_element(store.buffer, flat, v.text);
-    const std::string last = dialect_.lane(v.text, chunk.active - 1);
-    return write_element(store.buffer, flat, v.dtype == DType::Bool ? fmt::format("({} != 0)", last) : last);
-  }
   v = ops_.widen(v, chunk.lanes, v.mask_bytes ? v.mask_bytes : 1);
   v.text = local(ops_.type_of(v), v.text);
   const DType piece = v.dtype == DType::Bool ? signed_of(v.mask_bytes) : v.dtype;

@@ -11,9 +11,7 @@
 #include "render/c_family.hpp"
 
 namespace lathe::render {
-Expr at_lane(Expr e, const Chunk& chunk, int lane) {
-  return substitute(e, {{chunk.var, Expr(chunk.first + lane)}});
-}
+Expr at_lane(Expr e, const Chunk& chunk, int lane) { return substitute(e, {{chunk.var, Expr(lane)}}); }
 
 const std::string& CFamily::pointer(const ast::BufferRef& buffer) {
   used_buffers_.emplace(buffer->id, buffer);

@@ -108,13 +108,12 @@ for l in 13 vector(16) { C[i, l] max= A[i, l - 1; 0 < l; l < i + 2] * B[i, 3; ah
     const lathe_f32x16 v0 = lathe_load_part_f32x16(A + i * 13 + (-1), 1, i + 2);
     lathe_prefetch(B + i * 16 + 19);
     const float v1 = B[i * 16 + 3];
-    const lathe_f32x16 v2 = (v0 * lathe_splat16(lathe_f32x16, v1));
-    const lathe_f32x16 v3 = lathe_load_apart_f32x16(B + i, 0, 13, 0, 16, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 0, 0, 0);
-    const lathe_f32x16 v4 = (v2 + v3);
-    lathe_store_part_f32x16(C + i * 13, v4, 13);
-    const lathe_f32x16 v5 = lathe_load_part_f32x16(C + i * 13, 0, 13);
-    const lathe_f32x16 v6 = (v0 * lathe_splat16(lathe_f32x16, v1));
-    lathe_store_part_f32x16(C + i * 13, lathe_max_f32x16(v5, v6), 13);
+    const lathe_f32x16 v2 = lathe_load_apart_f32x16(B + i, 0, 13, 0, 16, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 0, 0, 0);
+    const lathe_f32x16 v3 = lathe_fma_f32x16(v0, lathe_splat16(lathe_f32x16, v1), v2);
+    lathe_store_part_f32x16(C + i * 13, v3, 13);
+    const lathe_f32x16 v4 = lathe_load_part_f32x16(C + i * 13, 0, 13);
+    const lathe_f32x16 v5 = (v0 * lathe_splat16(lathe_f32x16, v1));
+    lathe_store_part_f32x16(C + i * 13, lathe_max_f32x16(v4, v5), 13);
   }
 }
 )");

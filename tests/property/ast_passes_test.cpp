@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "ast/passes/prepare.hpp"
 #include "lathe/error.hpp"
 #include "unit/ast_run.hpp"
 

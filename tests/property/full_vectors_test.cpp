@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "ast/passes/full_vectors.hpp"
+#include "ast/machine/full_vectors.hpp"
 #include "unit/ast_run.hpp"
 
 using namespace lathe;

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "ast/passes/interleave.hpp"
+#include "ast/passes/prepare.hpp"
 #include "unit/ast_run.hpp"
 
 using namespace lathe;

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "ast/passes/prepare.hpp"
 #include "unit/ast_run.hpp"
 
 using namespace lathe;

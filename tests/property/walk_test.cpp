@@ -12,6 +12,7 @@
 #include "search/suggest/suggest.hpp"
 #include "support/programs.hpp"
 #include "support/run_plan.hpp"
+#include "support/vector_forms.hpp"
 #include "support/walk.hpp"
 
 using namespace lathe;
@@ -93,6 +94,7 @@ TEST_CASE("random walks agree with the interpreter") {
     cases.push_back(std::move(c));
   }
 
+  const auto forms = test::all_vector_forms();
   test::Programs unchanged;
   std::map<std::string, int64_t> moves; // by kind
   for (int i = 0; i < plans; ++i) {
@@ -109,7 +111,10 @@ TEST_CASE("random walks agree with the interpreter") {
     test::Memory memory = test::renamed(c.inputs, first, last);
     std::string failure;
     try {
-      test::run_plan(plan, memory, device, &unchanged);
+      // The machine form of each target in turn, which the interpreter runs as it does any kernel.
+      const ast::VectorForms* form =
+          name == "interp" ? &forms[static_cast<size_t>(i) % forms.size()] : nullptr;
+      test::run_plan(plan, memory, device, &unchanged, form);
       failure = c.exact ? test::exact_difference(last, memory, expected)
                         : test::difference(last, memory, expected, c.reduction_length);
     } catch (const std::exception& error) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "ast/machine/machine_form.hpp"
 #include "ast/passes/prepare.hpp"
 #include "compile/measure/tolerance.hpp"
 #include "lathe/executable.hpp"
@@ -47,8 +48,10 @@ inline Memory random_inputs(const lower::Program& program, uint64_t seed, bool w
   return memory;
 }
 
-inline ast::Kernel finalised(const ast::Kernel& kernel) {
+/// As a device takes it; with `forms`, in the machine form of a target that has them.
+inline ast::Kernel finalised(const ast::Kernel& kernel, const ast::VectorForms* forms = nullptr) {
   ast::Kernel k = ast::prepare(kernel);
+  if (forms) k = ast::machine_form(k, *forms);
   ast::verify(k);
   return k;
 }
@@ -56,9 +59,10 @@ inline ast::Kernel finalised(const ast::Kernel& kernel) {
 /// Compiled kernels that no move has changed, by structural hash: the plans of a test share them.
 using Programs = std::map<uint64_t, std::unique_ptr<runtime::Program>>;
 
-/// Runs all kernels; device null: interprets the kernels as they stand, before any pass.
+/// Runs all kernels; device null: interprets the kernels as they stand, before any pass. `forms` as of
+/// finalised().
 inline void run_plan(const search::Plan& plan, Memory& memory, runtime::Device* device,
-                     Programs* shared = nullptr) {
+                     Programs* shared = nullptr, const ast::VectorForms* forms = nullptr) {
   for (const auto& kernel_plan : plan.kernels) {
     const ast::Kernel& kernel = kernel_plan->kernel;
     for (const ast::Kernel& fill : kernel_plan->constants) {
@@ -78,7 +82,7 @@ inline void run_plan(const search::Plan& plan, Memory& memory, runtime::Device* 
     }
     std::unique_ptr<runtime::Program> own;
     auto& program = shared && kernel_plan->moves.empty() ? (*shared)[kernel_plan->hash] : own;
-    if (!program) program = device->compile(finalised(kernel), {.threads = 2});
+    if (!program) program = device->compile(finalised(kernel, forms), {.threads = 2});
     std::vector<std::unique_ptr<runtime::DeviceBuffer>> owned;
     std::vector<runtime::BufferSlice> slices;
     for (const ast::Param& p : kernel.params) {

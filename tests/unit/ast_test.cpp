@@ -297,14 +297,15 @@ TEST_CASE("interpret: every op on every dtype is core's evaluate") {
             std::array<Scalar, 3> args{values[i], values[j], third};
             if (op == Op::Where)
               args = {Scalar::of_int(DType::Bool, static_cast<int64_t>(i % 2)), values[j], third};
-            machine::Frame frame;
-            for (const Scalar& s : args) frame.slots.push_back(machine::slot_of(s));
+            interpreter::Frame frame;
+            for (const Scalar& s : args) frame.slots.push_back(interpreter::slot_of(s));
             frame.slots.push_back({});
-            machine::Instruction in{machine::elementwise(op, to, from), 3, 0, 1, 2, nullptr, op, to, from};
+            interpreter::Instruction in{
+                interpreter::elementwise(op, to, from), 3, 0, 1, 2, nullptr, op, to, from};
             in.run(in, frame);
-            const machine::Slot expected = machine::slot_of(
+            const interpreter::Slot expected = interpreter::slot_of(
                 evaluate(op, to, std::span(args.data(), static_cast<size_t>(info(op).arity))));
-            const machine::Slot& got = frame.slots[3];
+            const interpreter::Slot& got = frame.slots[3];
             const bool same =
                 to == DType::F64 ? std::bit_cast<int64_t>(got.f) == std::bit_cast<int64_t>(expected.f) ||
                                        (std::isnan(got.f) && std::isnan(expected.f))

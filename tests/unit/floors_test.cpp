@@ -38,7 +38,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
 using Order = std::map<std::string, std::set<std::string>>;
 const std::map<std::string, Order> kInside = {
     {"graph", {{"", {}}, {"tensor", {""}}}},
-    {"ast", {{"", {}}, {"passes", {""}}}},
+    {"ast", {{"", {}}, {"passes", {""}}, {"machine", {"", "passes"}}}},
     {"search",
      {{"machine", {}},
       {"moves", {"machine"}},

@@ -6,8 +6,9 @@
 #include <set>
 
 #include "ast/append.hpp"
-#include "ast/flat_index.hpp"
 #include "ast/copies.hpp"
+#include "ast/flat_index.hpp"
+#include "ast/passes/prepare.hpp"
 #include "core/neutral.hpp"
 
 namespace lathe::ast {
@@ -181,9 +182,8 @@ private:
   Stmt clear(const Kept& kept) {
     const DType dtype = kept.copy->dtype;
     const Scalar nothing = neutral(*kept.store->combine, dtype);
-    return over_lanes(kept, kept.copy->shape[0], [&](Expr lane) {
-      return Store{kept.copy, {lane}, constant(nothing), {}, {}};
-    });
+    return over_lanes(kept, kept.copy->shape[0],
+                      [&](Expr lane) { return Store{kept.copy, {lane}, constant(nothing), {}, {}}; });
   }
   Stmt add(const Kept& to, const Kept& from) {
     return over_lanes(to, to.copy->shape[0], [&](Expr lane) {

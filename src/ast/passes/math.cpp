@@ -9,6 +9,7 @@
 //   Sin(x) / Cos(x)    tan x             Log2(x) * log10(2)     log10 x
 //   0 < x ? x : 0 - x  |x|
 #include "ast/passes/math.hpp"
+#include "ast/passes/prepare.hpp"
 
 #include <numbers>
 #include <optional>

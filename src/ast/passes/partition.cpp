@@ -6,6 +6,7 @@
 
 #include "ast/append.hpp"
 #include "ast/copies.hpp"
+#include "ast/passes/prepare.hpp"
 #include "core/overload.hpp"
 
 namespace lathe::ast {
@@ -142,18 +143,18 @@ private:
   template <class F> static Block with_extents(const Block& in, const F& known) {
     Block out;
     for (const Stmt& stmt : in)
-      std::visit(
-          Overload{[&](const For& loop) {
-                     const Expr extent = known(loop.extent);
-                     const Expr var = loop_var(loop.var.id(), loop.var.name(), extent);
-                     const Block body = substitute(loop.body, {{loop.var, var}});
-                     out.push_back({For{var, extent, loop.kind, loop.width, with_extents(body, known)}});
-                   },
-                   [&](const Alloc& alloc) {
-                     out.push_back({Alloc{alloc.buffer, with_extents(alloc.body, known)}});
-                   },
-                   [&](const auto& leaf) { out.push_back({leaf}); }},
-          stmt.node);
+      std::visit(Overload{[&](const For& loop) {
+                            const Expr extent = known(loop.extent);
+                            const Expr var = loop_var(loop.var.id(), loop.var.name(), extent);
+                            const Block body = substitute(loop.body, {{loop.var, var}});
+                            out.push_back(
+                                {For{var, extent, loop.kind, loop.width, with_extents(body, known)}});
+                          },
+                          [&](const Alloc& alloc) {
+                            out.push_back({Alloc{alloc.buffer, with_extents(alloc.body, known)}});
+                          },
+                          [&](const auto& leaf) { out.push_back({leaf}); }},
+                 stmt.node);
     return out;
   }
   Block conditional(const char* name, Expr condition, Block body) {

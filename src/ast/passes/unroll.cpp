@@ -1,5 +1,6 @@
 #include "ast/append.hpp"
 #include "ast/copies.hpp"
+#include "ast/passes/prepare.hpp"
 #include "core/overload.hpp"
 
 namespace lathe::ast {

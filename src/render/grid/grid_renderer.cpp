@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "ast/machine/machine_form.hpp"
 #include "lathe/error.hpp"
 #include "render/c_family.hpp"
 #include "render/grid/group_sync.hpp"
@@ -249,31 +250,47 @@ private:
     return out;
   }
 
+  /// Whether the store writes a buffer of all work-items, in each iteration of `loops` other elements of it.
+  static bool fills_once(const ast::Store& store, const std::vector<const ast::For*>& loops) {
+    const ast::Buffer& buffer = *store.buffer;
+    if (store.combine || store.scatter || buffer.scope == ast::Scope::Register ||
+        buffer.scope == ast::Scope::Packed)
+      return false;
+    for (const ast::For* f : loops)
+      if (std::find(store.index.begin(), store.index.end(), f->var) == store.index.end()) return false;
+    bool reads_itself = false;
+    ast::visit(store.value, [&](const ast::ValueRef& v) {
+      const auto* attr = std::get_if<ast::LoadAttr>(&v->attr);
+      reads_itself |= attr && attr->buffer->id == buffer.id;
+    });
+    return !reads_itself;
+  }
+  /// The same of all that the statements do, and that it is one buffer.
+  static bool fills_once(const ast::Block& body, const std::vector<const ast::For*>& loops) {
+    const ast::Buffer* filled = nullptr;
+    bool good = true;
+    ast::visit(body, [&](const ast::Stmt& stmt, const auto&) {
+      const auto* lanes = std::get_if<ast::For>(&stmt.node);
+      if (lanes && lanes->kind == ast::LoopKind::Vector) return;
+      const auto* store = std::get_if<ast::Store>(&stmt.node);
+      good = good && store && fills_once(*store, loops) && (!filled || filled == store->buffer.get());
+      if (good) filled = store->buffer.get();
+    });
+    return good;
+  }
+
   /// A nest of serial loops that fills a buffer, each element once, is shared out among the work-items.
   bool share_out(const ast::Stmt& stmt) {
     std::vector<const ast::For*> loops;
-    const ast::Stmt* at = &stmt;
-    while (const auto* f = std::get_if<ast::For>(&at->node)) {
-      if (f->kind != ast::LoopKind::Serial || f->body.size() != 1) break;
+    const ast::Block* body = nullptr; // inside of them
+    for (const ast::Stmt* at = &stmt; at;) {
+      const auto* f = std::get_if<ast::For>(&at->node);
+      if (!f || f->kind != ast::LoopKind::Serial) break;
       loops.push_back(f);
-      at = &f->body[0];
+      body = &f->body;
+      at = body->size() == 1 ? &body->front() : nullptr;
     }
-    const ast::Stmt* innermost = at;
-    if (const auto* f = std::get_if<ast::For>(&at->node);
-        f && f->kind == ast::LoopKind::Vector && f->body.size() == 1)
-      at = &f->body[0];
-    const auto* store = std::get_if<ast::Store>(&at->node);
-    if (loops.empty() || axes_.empty() || !store || store->combine || store->scatter) return false;
-    for (const ast::For* f : loops)
-      if (std::find(store->index.begin(), store->index.end(), f->var) == store->index.end()) return false;
-    bool reads_itself = false;
-    ast::visit(store->value, [&](const ast::ValueRef& v) {
-      const auto* attr = std::get_if<ast::LoadAttr>(&v->attr);
-      reads_itself |= attr && attr->buffer->id == store->buffer->id;
-    });
-    if (reads_itself || store->buffer->scope == ast::Scope::Register ||
-        store->buffer->scope == ast::Scope::Packed)
-      return false;
+    if (loops.empty() || axes_.empty() || !fills_once(*body, loops)) return false;
 
     synchronise(group_accesses(stmt));
     const size_t shared = std::min(axes_.size(), loops.size());
@@ -291,7 +308,7 @@ private:
         add(fmt::format("for ({2} {0} = 0; {0} < {1}; ++{0}) {{", var, extent, dialect_.index_type()));
       ++indent_;
     }
-    block(ast::Block{*innermost});
+    block(*body);
     for (size_t i = 0; i < loops.size(); ++i) {
       --indent_;
       add("}");
@@ -416,7 +433,8 @@ private:
 } // namespace
 
 GridSource render_grid(const ast::Kernel& kernel, const GridLanguage& language) {
-  return GridRenderer(kernel, language).render();
+  const ast::Kernel form = ast::machine_form(kernel, forms_of(language.dialect()));
+  return GridRenderer(form, language).render();
 }
 
 std::string join_grid(const std::vector<GridSource>& sources, const GridLanguage& language) {

@@ -1,7 +1,7 @@
 // Loads and stores of buffers: addresses by loop level, and vectors by the stride of the lane.
 #include <algorithm>
 
-#include "ast/passes/moved_up.hpp"
+#include "ast/machine/moved_up.hpp"
 #include "lathe/error.hpp"
 #include "render/llvm/emitter.hpp"
 #include "render/prefetch.hpp"
@@ -16,9 +16,9 @@ constexpr uint32_t kAddress = 0x2000, kMovedUp = 0x5000, kZeros = 0x6000; // bes
 
 /// Whole vectors may be read and written in a register buffer, as far as it reaches (see alloc()), and only
 /// such accesses let it stay in registers.
-bool reaches_whole(const ast::Buffer& buffer, Expr first, int lanes) {
+bool reaches_whole(const ast::Buffer& buffer, Expr first) {
   return buffer.scope == ast::Scope::Register && first.lo() >= 0 &&
-         first.hi() <= num_elements(buffer.shape).hi() + kWidestLanes - lanes; // no sum with what may be huge
+         first.hi() <= num_elements(buffer.shape).hi();
 }
 
 std::vector<int> reversed(int lanes) {
@@ -125,90 +125,98 @@ Value* FunctionEmitter::read_scalar(const ast::Buffer& buffer, Value* from, Valu
       buffer.dtype);
 }
 
-Value* FunctionEmitter::read_lanes(const ast::Buffer& buffer, const Lanes& lanes, Value* mask, Value* guard) {
+Value* FunctionEmitter::read_vector(const ast::Buffer& buffer, bool forward, const Lanes& lanes, Value* mask,
+                                    Value* guard) {
   llvm::Type* type = memory_type(state_.context, buffer.dtype, lanes_);
   const llvm::Align align = alignment(buffer);
-  const bool in_registers = buffer.scope == ast::Scope::Register;
-  auto finish = [&](Value* raw) { return from_memory(b_, raw, buffer.dtype); };
-  const bool unit = lanes.stride && (lanes.stride->is_const(1) || lanes.stride->is_const(-1));
-  if (unit) {
-    const bool forward = lanes.stride->is_const(1);
-    const Expr first = forward ? lanes.base : lanes.base - (lanes_ - 1);
-    Value* from = address(buffer, first);
-    if (guard) from = b_.CreateSelect(guard, from, state_.zeros);
-    if (mask && !forward) mask = b_.CreateShuffleVector(mask, reversed(lanes_));
-    Value* zero = llvm::Constant::getNullValue(type);
-    Value* raw = nullptr;
-    if (mask && reaches_whole(buffer, first, lanes_))
-      raw = b_.CreateSelect(mask, b_.CreateAlignedLoad(type, from, align), zero);
-    else if (mask)
-      raw = b_.CreateMaskedLoad(type, from, align, mask, zero);
-    else
-      raw = b_.CreateAlignedLoad(type, from, align);
-    return finish(forward ? raw : b_.CreateShuffleVector(raw, reversed(lanes_)));
+  const Expr first = forward ? lanes.base : lanes.base - (lanes_ - 1);
+  Value* from = address(buffer, first);
+  if (guard) from = b_.CreateSelect(guard, from, state_.zeros);
+  if (mask && !forward) mask = b_.CreateShuffleVector(mask, reversed(lanes_));
+  Value* zero = llvm::Constant::getNullValue(type);
+  Value* raw = nullptr;
+  if (mask && reaches_whole(buffer, first))
+    raw = b_.CreateSelect(mask, b_.CreateAlignedLoad(type, from, align), zero);
+  else if (mask)
+    raw = b_.CreateMaskedLoad(type, from, align, mask, zero);
+  else
+    raw = b_.CreateAlignedLoad(type, from, align);
+  return from_memory(b_, forward ? raw : b_.CreateShuffleVector(raw, reversed(lanes_)), buffer.dtype);
+}
+
+/// Two loads that touch nothing past the last element, and a shuffle.
+Value* FunctionEmitter::read_every_second(const ast::Buffer& buffer, const Lanes& lanes, Value* guard) {
+  llvm::Type* type = memory_type(state_.context, buffer.dtype, lanes_);
+  Value *low = address(buffer, lanes.base), *high = address(buffer, lanes.base + (lanes_ - 1));
+  if (guard) {
+    low = b_.CreateSelect(guard, low, state_.zeros);
+    high = b_.CreateSelect(guard, high, state_.zeros);
   }
-  const bool known_apart = lanes.stride && lanes.stride->is_const() && !mask && !guard;
-  const auto one_by_one = [&] {
+  std::vector<int> pick;
+  for (int i = 0; i < lanes_; i++) pick.push_back(2 * i < lanes_ ? 2 * i : 2 * i + 1);
+  Value* raw = b_.CreateShuffleVector(b_.CreateAlignedLoad(type, low, alignment(buffer)),
+                                      b_.CreateAlignedLoad(type, high, alignment(buffer)), pick);
+  return from_memory(b_, raw, buffer.dtype);
+}
+
+Value* FunctionEmitter::read_lanes(const ast::Buffer& buffer, ast::LaneKind kind, const Lanes& lanes,
+                                   Value* mask, Value* guard) {
+  if (kind == ast::LaneKind::Whole || kind == ast::LaneKind::Backwards)
+    return read_vector(buffer, kind == ast::LaneKind::Whole, lanes, mask, guard);
+  if (kind == ast::LaneKind::EverySecond) return read_every_second(buffer, lanes, guard);
+  llvm::Type* type = memory_type(state_.context, buffer.dtype, lanes_);
+  const llvm::Align align = alignment(buffer);
+  const bool in_registers = buffer.scope == ast::Scope::Register && lanes.base.is_const();
+  if (lanes.stride && lanes.stride->is_const() && !mask && !guard &&
+      (in_registers || !state_.target.gathers)) {
     Value* raw = llvm::PoisonValue::get(type);
     for (int i = 0; i < lanes_; i++) {
       Value* from = address(buffer, lanes.base + *lanes.stride * i);
       raw = b_.CreateInsertElement(raw, b_.CreateAlignedLoad(type->getScalarType(), from, align), i);
     }
-    return finish(raw);
-  };
-  if (in_registers && known_apart && lanes.base.is_const()) return one_by_one();
-  if (lanes.stride && lanes.stride->is_const(2) && !mask) {
-    // Two loads that touch nothing past the last element, and a shuffle.
-    Value *low = address(buffer, lanes.base), *high = address(buffer, lanes.base + (lanes_ - 1));
-    if (guard) {
-      low = b_.CreateSelect(guard, low, state_.zeros);
-      high = b_.CreateSelect(guard, high, state_.zeros);
-    }
-    std::vector<int> pick;
-    for (int i = 0; i < lanes_; i++) pick.push_back(2 * i < lanes_ ? 2 * i : 2 * i + 1);
-    return finish(b_.CreateShuffleVector(b_.CreateAlignedLoad(type, low, align),
-                                         b_.CreateAlignedLoad(type, high, align), pick));
+    return from_memory(b_, raw, buffer.dtype);
   }
-  if (known_apart && !state_.target.gathers) return one_by_one();
   if (guard) mask = mask ? b_.CreateAnd(mask, splat(b_, guard, lanes_)) : splat(b_, guard, lanes_);
   if (!mask) mask = llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(b_.getInt1Ty(), lanes_));
-  return finish(b_.CreateMaskedGather(type, lane_addresses(buffer, lanes), align, mask,
-                                      llvm::Constant::getNullValue(type)));
+  Value* raw = b_.CreateMaskedGather(type, lane_addresses(buffer, lanes), align, mask,
+                                     llvm::Constant::getNullValue(type));
+  return from_memory(b_, raw, buffer.dtype);
 }
 
-void FunctionEmitter::write_lanes(const ast::Buffer& buffer, const Lanes& lanes, Value* value,
-                                  bool streaming) {
-  value = to_memory(b_, value, buffer.dtype);
-  llvm::Type* type = value->getType();
-  const llvm::Align align = alignment(buffer);
-  const bool in_registers = buffer.scope == ast::Scope::Register;
-  Value* mask = mask_;
-  if (lanes.stride && (lanes.stride->is_const(1) || lanes.stride->is_const(-1))) {
-    const bool forward = lanes.stride->is_const(1);
-    const Expr first = forward ? lanes.base : lanes.base - (lanes_ - 1);
-    Value* to = address(buffer, first);
-    if (!forward) value = b_.CreateShuffleVector(value, reversed(lanes_));
-    if (mask && !forward) mask = b_.CreateShuffleVector(mask, reversed(lanes_));
-    if (mask && !reaches_whole(buffer, first, lanes_)) {
-      b_.CreateMaskedStore(value, to, align, mask);
-      return;
-    }
-    if (mask) value = b_.CreateSelect(mask, value, b_.CreateAlignedLoad(type, to, align));
-    const uint64_t bytes = static_cast<uint64_t>(lanes_) * size_of(buffer.dtype);
-    llvm::StoreInst* made = b_.CreateAlignedStore(value, to, streaming ? llvm::Align(bytes) : align);
-    if (streaming)
-      made->setMetadata(llvm::LLVMContext::MD_nontemporal,
-                        llvm::MDNode::get(state_.context, llvm::ConstantAsMetadata::get(b_.getInt32(1))));
+void FunctionEmitter::write_vector(const ast::Store& store, const Lanes& lanes, Value* value) {
+  const ast::Buffer& buffer = *store.buffer;
+  const bool forward = store.lanes.kind == ast::LaneKind::Whole, streams = store.streaming && streaming_;
+  const Expr first = forward ? lanes.base : lanes.base - (lanes_ - 1);
+  Value *to = address(buffer, first), *mask = mask_;
+  if (!forward) value = b_.CreateShuffleVector(value, reversed(lanes_));
+  if (mask && !forward) mask = b_.CreateShuffleVector(mask, reversed(lanes_));
+  if (mask && !reaches_whole(buffer, first)) {
+    b_.CreateMaskedStore(value, to, alignment(buffer), mask);
     return;
   }
-  const bool one_by_one = in_registers ? lanes.base.is_const() : !state_.target.gathers;
-  if (one_by_one && lanes.stride && lanes.stride->is_const() && !mask) {
+  if (mask)
+    value = b_.CreateSelect(mask, value, b_.CreateAlignedLoad(value->getType(), to, alignment(buffer)));
+  const uint64_t bytes = static_cast<uint64_t>(lanes_) * size_of(buffer.dtype);
+  llvm::StoreInst* made = b_.CreateAlignedStore(value, to, streams ? llvm::Align(bytes) : alignment(buffer));
+  if (streams)
+    made->setMetadata(llvm::LLVMContext::MD_nontemporal,
+                      llvm::MDNode::get(state_.context, llvm::ConstantAsMetadata::get(b_.getInt32(1))));
+}
+
+void FunctionEmitter::write_lanes(const ast::Store& store, const Lanes& lanes, Value* value) {
+  const ast::Buffer& buffer = *store.buffer;
+  value = to_memory(b_, value, buffer.dtype);
+  if (store.lanes.kind == ast::LaneKind::Whole || store.lanes.kind == ast::LaneKind::Backwards)
+    return write_vector(store, lanes, value);
+  const bool one_by_one =
+      buffer.scope == ast::Scope::Register ? lanes.base.is_const() : !state_.target.gathers;
+  if (one_by_one && lanes.stride && lanes.stride->is_const() && !mask_) {
     for (int i = 0; i < lanes_; i++)
       b_.CreateAlignedStore(b_.CreateExtractElement(value, i),
-                            address(buffer, lanes.base + *lanes.stride * i), align);
+                            address(buffer, lanes.base + *lanes.stride * i), alignment(buffer));
     return;
   }
-  b_.CreateMaskedScatter(value, lane_addresses(buffer, lanes), align, mask);
+  b_.CreateMaskedScatter(value, lane_addresses(buffer, lanes), alignment(buffer), mask_);
 }
 
 /// Asks the caches for what lies `ahead` elements past the vector or element at `first`, line by line.
@@ -229,17 +237,13 @@ void FunctionEmitter::ask_for(const ast::Buffer& buffer, Expr first, int64_t ahe
 }
 
 /// One lane from each row of a tile in registers: as many rows as lanes are transposed at once, and all their
-/// columns remembered as loads of this level, till the buffer is written. Null if the lanes lie otherwise.
+/// columns remembered as loads of this level, till the buffer is written.
 /// A row that begins inside the buffer is read whole, however little of it is inside: the buffer reaches far
 /// enough. Only a row that begins past its end has nothing that a lane could want, so that a mask leaves out
 /// its lane.
 Value* FunctionEmitter::read_column(const ast::Buffer& buffer, const Lanes& lanes, int level) {
-  if (buffer.scope != ast::Scope::Register || buffer.dtype == DType::Bool) return nullptr;
-  if (!lanes.stride || !lanes.stride->is_const() || !lanes.base.is_const()) return nullptr;
   const int64_t row = lanes.stride->value(), base = lanes.base.value();
-  if (row < lanes_ || base < 0) return nullptr;
   const int64_t first = base - base % row % lanes_, elements = num_elements(buffer.shape).hi();
-  if (first % row + lanes_ > row) return nullptr;
   const auto known = [&](int64_t start, int64_t stride) -> Value*& {
     return levels_[level]
         .loads[buffer.id][{Expr(start).node(), Expr(stride).node(), nullptr, nullptr, lanes_}];
@@ -252,7 +256,8 @@ Value* FunctionEmitter::read_column(const ast::Buffer& buffer, const Lanes& lane
       continue;
     }
     Value*& whole = known(start, 1);
-    if (!whole) whole = at(level, [&] { return read_lanes(buffer, {start, Expr(1), 0}, nullptr, nullptr); });
+    if (!whole)
+      whole = at(level, [&] { return read_vector(buffer, true, {start, Expr(1), 0}, nullptr, nullptr); });
     rows.push_back(whole);
   }
   const auto shuffle = [&](Value* x, Value* y, const std::vector<int>& pick) {
@@ -264,31 +269,30 @@ Value* FunctionEmitter::read_column(const ast::Buffer& buffer, const Lanes& lane
   return known(base, row);
 }
 
-Placed FunctionEmitter::moved_up(const ast::MovedUp& moved) {
-  const Placed whole = load(std::get<ast::LoadAttr>(moved.whole->attr));
+Placed FunctionEmitter::moved_up(const ast::LoadAttr& attr) {
+  const auto moved = ast::as_moved_up(attr, lane_, lanes_);
+  const Placed whole = load(std::get<ast::LoadAttr>(moved->whole->attr));
   llvm::Type* type = whole.value->getType();
   // Of a shuffle with zeros that it knows code generation makes an expansion on AVX-512, which takes several
   // times as long as one of two vectors: these come from memory.
   Value* zero = once(0, kZeros, type, {}, [&] {
     return at_entry([&] { return b_.CreateAlignedLoad(type, state_.zeros, llvm::Align(64)); });
   });
-  return {once(whole.level, kMovedUp, nullptr, {whole.value, b_.getInt32(moved.by)},
-               [&] { return b_.CreateShuffleVector(zero, whole.value, moved.picked(lanes_)); }),
+  return {once(whole.level, kMovedUp, nullptr, {whole.value, b_.getInt32(moved->by)},
+               [&] { return b_.CreateShuffleVector(zero, whole.value, moved->picked(lanes_)); }),
           whole.level};
 }
 
 Placed FunctionEmitter::load(const ast::LoadAttr& attr) {
   const ast::Buffer& buffer = *attr.buffer;
-  if (lanes_ && !mask_)
-    if (const auto moved = ast::as_moved_up(attr, lane_, lanes_)) return moved_up(*moved);
+  const ast::LaneKind kind = lanes_ ? attr.lanes.kind : ast::LaneKind::One;
+  if (kind == ast::LaneKind::MovedUp) return moved_up(attr);
   const Expr flat = flat_index(buffer, attr.index);
   const Guard guard = guard_of(attr.guards);
-  const bool per_lane = lanes_ && depends_on(flat, lane_);
-  if (guard.never) {
-    const int width = per_lane || guard.lanes ? lanes_ : 0;
-    return {llvm::Constant::getNullValue(value_type(state_.context, buffer.dtype, width)), 0};
-  }
-  if (!per_lane && !guard.lanes) {
+  const bool one = kind == ast::LaneKind::One, scalar = one && !guard.lanes;
+  if (guard.never)
+    return {llvm::Constant::getNullValue(value_type(state_.context, buffer.dtype, scalar ? 0 : lanes_)), 0};
+  if (scalar) {
     const int level = load_level(buffer, std::max(guard.level, level_of(flat)));
     Value* from = address(buffer, flat);
     Value*& known = levels_[level].loads[buffer.id][{flat.node(), nullptr, nullptr, guard.scalar, 0}];
@@ -298,35 +302,33 @@ Placed FunctionEmitter::load(const ast::LoadAttr& attr) {
     return {known, level};
   }
   const Lanes lanes = lanes_of(flat);
-  // The load may move out of loops that it does not depend on, and its mask with it. What lanes past the end
-  // read from an array that they may touch, no one sees.
-  Value* own =
-      per_lane && lanes.stride && lanes.stride->is_const(1) && reaches_whole(buffer, lanes.base, lanes_)
-          ? nullptr
-          : mask_;
+  // The load may move out of loops that it does not depend on, and its mask with it.
+  Value* own = attr.lanes.masked ? mask_ : nullptr;
   const int mask_level = std::max(guard.level, own ? mask_level_ : 0);
   Value* mask = both(own, guard.lanes, mask_level);
   const int level = load_level(buffer, std::max(mask_level, lanes.level));
   Value*& known = levels_[level].loads[buffer.id][{
       lanes.base.node(), lanes.stride ? lanes.stride->node() : nullptr, mask, guard.scalar, lanes_}];
   if (known) return {known, level};
-  if (per_lane) {
-    if (attr.ahead && lanes.stride && lanes.stride->is_const(1))
-      ask_for(buffer, lanes.base, attr.ahead, level);
-    Value* column = guard.scalar ? nullptr : read_column(buffer, lanes, level);
-    if (column && mask)
-      column = at(level, [&] {
-        return b_.CreateSelect(mask, column, llvm::Constant::getNullValue(column->getType()));
-      });
-    known = column ? column : at(level, [&] { return read_lanes(buffer, lanes, mask, guard.scalar); });
-  } else { // one element, wanted in some lanes: read it if any does
+  if (one) { // wanted in some lanes: read it if any does
     Value* from = address(buffer, flat);
     known = at(level, [&] {
       Value* any = b_.CreateOrReduce(mask);
       if (guard.scalar) any = b_.CreateAnd(any, guard.scalar);
-      Value* one = splat(b_, read_scalar(buffer, from, any), lanes_);
-      return b_.CreateSelect(mask, one, llvm::Constant::getNullValue(one->getType()));
+      Value* read = splat(b_, read_scalar(buffer, from, any), lanes_);
+      return b_.CreateSelect(mask, read, llvm::Constant::getNullValue(read->getType()));
     });
+    return {known, level};
+  }
+  if (attr.ahead && kind == ast::LaneKind::Whole) ask_for(buffer, lanes.base, attr.ahead, level);
+  if (kind == ast::LaneKind::Column) {
+    known = read_column(buffer, lanes, level);
+    if (mask)
+      known = at(level, [&] {
+        return b_.CreateSelect(mask, known, llvm::Constant::getNullValue(known->getType()));
+      });
+  } else {
+    known = at(level, [&] { return read_lanes(buffer, kind, lanes, mask, guard.scalar); });
   }
   return {known, level};
 }

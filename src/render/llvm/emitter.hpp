@@ -19,7 +19,6 @@
 
 namespace lathe::ast {
 struct Detour;
-struct MovedUp;
 } // namespace lathe::ast
 
 namespace lathe::render {
@@ -107,7 +106,6 @@ private:
   void once_or_never(const ast::For& loop);
   void parallel_loop(const ast::For& loop);
   void vector_loop(const ast::For& loop);
-  bool is_vectorisable(const ast::For& loop) const;
   void alloc(const ast::Alloc& alloc);
   void open_lanes(const ast::For& loop);
   void close_lanes();
@@ -148,14 +146,18 @@ private:
   llvm::Value* lane_addresses(const ast::Buffer& buffer, const Lanes& lanes);
   int load_level(const ast::Buffer& buffer, int least) const;
   Placed load(const ast::LoadAttr& attr);
-  Placed moved_up(const ast::MovedUp& moved);
+  Placed moved_up(const ast::LoadAttr& attr);
   void ask_for(const ast::Buffer& buffer, Expr first, int64_t ahead, int level);
   llvm::Value* read_column(const ast::Buffer& buffer, const Lanes& lanes, int level);
   Placed gather(const ast::Value& value, Placed index);
   llvm::Value* read_scalar(const ast::Buffer& buffer, llvm::Value* address, llvm::Value* guard);
-  llvm::Value* read_lanes(const ast::Buffer& buffer, const Lanes& lanes, llvm::Value* mask,
-                          llvm::Value* guard);
-  void write_lanes(const ast::Buffer& buffer, const Lanes& lanes, llvm::Value* value, bool streaming);
+  llvm::Value* read_lanes(const ast::Buffer& buffer, ast::LaneKind kind, const Lanes& lanes,
+                          llvm::Value* mask, llvm::Value* guard);
+  llvm::Value* read_vector(const ast::Buffer& buffer, bool forward, const Lanes& lanes, llvm::Value* mask,
+                           llvm::Value* guard);
+  llvm::Value* read_every_second(const ast::Buffer& buffer, const Lanes& lanes, llvm::Value* guard);
+  void write_lanes(const ast::Store& store, const Lanes& lanes, llvm::Value* value);
+  void write_vector(const ast::Store& store, const Lanes& lanes, llvm::Value* value);
   llvm::Value* in_range(const ast::Buffer& buffer, llvm::Value*& index, DType dtype);
   void forget(int buffer);
 
@@ -168,7 +170,6 @@ private:
   Placed operation(Op op, DType result, DType operand, std::span<const Placed> sources, int least_level);
   std::optional<Placed> scaled(const ast::Value& value, const Known& known, int least_level);
   void store(const ast::Store& store);
-  bool accumulates_product(const ast::Store& store) const;
   llvm::Value* combined(const ast::Store& store, llvm::Value* old);
   void reduce_lanes(const ast::Store& store, Expr flat);
   void scatter(const ast::Store& store);

@@ -1,10 +1,10 @@
 // Loops, allocations and functions.
 #include <algorithm>
-#include <bit>
 #include <fmt/core.h>
+#include <limits>
 #include <llvm/IR/IntrinsicsX86.h>
 
-#include "ast/passes/full_vectors.hpp"
+#include "ast/machine/machine_form.hpp"
 #include "lathe/error.hpp"
 #include "render/llvm/emitter.hpp"
 #include "render/prefetch.hpp"
@@ -82,18 +82,14 @@ void FunctionEmitter::leave(BasicBlock* after) {
 }
 
 bool FunctionEmitter::can_stream(const ast::Store& store, const ast::For& loop) const {
-  if (!store.streaming || store.combine || store.scatter || loop.kind != ast::LoopKind::Vector) return false;
-  if (!loop.extent.is_const(loop.width) || !std::has_single_bit(static_cast<unsigned>(loop.width)))
-    return false;
+  if (!store.streaming || store.combine || store.lanes != ast::LaneAccess{ast::LaneKind::Whole}) return false;
   if (loop.width * size_of(store.buffer->dtype) < 16) return false;
   const auto& params = state_.kernel.params; // what the kernel keeps for itself it reads again
   if (std::none_of(params.begin(), params.end(),
                    [&](const ast::Param& p) { return p.buffer->id == store.buffer->id; }))
     return false;
   const Expr flat = flat_index(*store.buffer, store.index);
-  const auto stride = stride_of(flat, loop.var);
-  return stride && stride->is_const(1) &&
-         mod(substitute(flat, {{loop.var, Expr(0)}}), loop.width).is_const(0);
+  return mod(substitute(flat, {{loop.var, Expr(0)}}), loop.width).is_const(0);
 }
 
 /// Whether the bases of all buffers streamed to in `body` are aligned for it; null if nothing is.
@@ -261,25 +257,6 @@ void FunctionEmitter::parallel_loop(const ast::For& loop) {
   for (int id : written_in(loop.body)) forget(id);
 }
 
-/// Whether the lanes of every store may be written at once.
-bool FunctionEmitter::is_vectorisable(const ast::For& loop) const {
-  if (loop.width < 2 || loop.width > kWidestLanes || !std::has_single_bit(static_cast<unsigned>(loop.width)))
-    return false;
-  for (const ast::Stmt& stmt : loop.body) {
-    const auto* store = std::get_if<ast::Store>(&stmt.node);
-    if (!store || store->scatter) return false; // lanes may meet at one element
-    const Expr flat = flat_index(*store->buffer, store->index);
-    const auto stride = stride_of(flat, loop.var);
-    if (store->combine) {
-      if (!stride) return false;
-      if (!stride->is_const(0) && stride->lo() < 1 && stride->hi() > -1) return false;
-    } else if (stride && stride->lo() <= 0 && stride->hi() >= 0) {
-      return false;
-    }
-  }
-  return true;
-}
-
 void FunctionEmitter::open_lanes(const ast::For& loop) {
   lanes_ = loop.width;
   lane_ = loop.var;
@@ -296,7 +273,6 @@ void FunctionEmitter::close_lanes() {
 
 void FunctionEmitter::vector_loop(const ast::For& loop) {
   if (loop.extent.hi() <= 0) return;
-  if (!is_vectorisable(loop)) return serial_loop(loop);
   const bool nonempty = loop.extent.lo() >= 1;
   BasicBlock* after = nullptr;
   if (!nonempty) {
@@ -323,7 +299,13 @@ void FunctionEmitter::vector_loop(const ast::For& loop) {
 std::unique_ptr<llvm::Module> build_llvm_module(llvm::LLVMContext& context, const ast::Kernel& given,
                                                 const std::map<int, size_t>& scratch_offset,
                                                 const LlvmTarget& target) {
-  const ast::Kernel kernel = ast::fill_vectors(given);
+  ast::VectorForms forms;
+  forms.bytes = std::numeric_limits<int>::max(); // LLVM cuts vectors into registers itself
+  forms.most_lanes = kWidestLanes;
+  forms.pads_registers = true; // see alloc()
+  forms.scales = target.has_scalef;
+  if (!target.has_fma) forms.instructions.clear(); // LLVM would call a function
+  const ast::Kernel kernel = ast::machine_form(given, forms);
   auto module = std::make_unique<llvm::Module>(kernel.name, context);
 #if LLVM_VERSION_MAJOR >= 21
   module->setTargetTriple(llvm::Triple(target.triple));

@@ -128,21 +128,13 @@ Placed FunctionEmitter::jump(const ast::Detour& detour, Known& known) {
   return {result, depth()};
 }
 
-/// Accumulating a product rounds once, where the target can.
-bool FunctionEmitter::accumulates_product(const ast::Store& store) const {
-  const ast::Value& value = *store.value;
-  return state_.target.has_fma && store.combine == Op::Add && value.op == Op::Mul &&
-         (value.dtype == DType::F32 || value.dtype == DType::F64) &&
-         !(state_.target.has_scalef && ast::math::as_scaled(value));
-}
-
 Value* FunctionEmitter::combined(const ast::Store& store, Value* old) {
   const DType dtype = store.buffer->dtype;
   auto fitting = [&](const ast::ValueRef& part) {
     const Placed placed = value_of(part);
     return old->getType()->isVectorTy() ? widened(placed) : placed.value;
   };
-  if (!accumulates_product(store)) return op(*store.combine, dtype, dtype, {old, fitting(store.value)});
+  if (!store.by) return op(*store.combine, dtype, dtype, {old, fitting(store.value)});
   Value *a = fitting(store.value->sources[0]), *b = fitting(store.value->sources[1]);
   return op(Op::Fma, dtype, dtype, {a, b, old});
 }
@@ -155,7 +147,7 @@ void FunctionEmitter::store(const ast::Store& store) {
     return;
   }
   const Expr flat = flat_index(buffer, store.index);
-  if (lanes_ && !depends_on(flat, lane_)) {
+  if (lanes_ && store.lanes.kind == ast::LaneKind::One) {
     reduce_lanes(store, flat);
     forget(buffer.id);
     return;
@@ -170,9 +162,9 @@ void FunctionEmitter::store(const ast::Store& store) {
     return;
   }
   const Lanes lanes = lanes_of(flat);
-  Value* result = store.combine ? combined(store, read_lanes(buffer, lanes, mask_, nullptr))
+  Value* result = store.combine ? combined(store, read_lanes(buffer, store.lanes.kind, lanes, mask_, nullptr))
                                 : widened(value_of(store.value));
-  write_lanes(buffer, lanes, result, store.streaming && streaming_);
+  write_lanes(store, lanes, result);
   forget(buffer.id);
   if (!mask_ && lanes.stride)
     levels_[depth()].loads[buffer.id][{lanes.base.node(), lanes.stride->node(), nullptr, nullptr, lanes_}] =

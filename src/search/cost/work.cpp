@@ -5,8 +5,11 @@
 #include <cmath>
 #include <utility>
 
-#include "ast/passes/moved_up.hpp"
+#include "ast/instruction.hpp"
+#include "ast/machine/access.hpp"
+#include "ast/machine/moved_up.hpp"
 #include "ast/passes/prepare.hpp"
+#include "core/per_thread.hpp"
 #include "search/cost/cost.hpp"
 #include "search/cost/dependence_map.hpp"
 #include "search/cost/op_cost.hpp"
@@ -103,7 +106,7 @@ public:
         wholes_(counted.wholes), pending_(counted.pending), tile_(tile_inside(loops)) {}
 
   void count_store(const ast::Store& s) {
-    const bool fused = s.combine == Op::Add && s.value->op == Op::Mul && is_float(s.value->dtype);
+    const bool fused = ast::instruction_for(s).has_value();
     const uint64_t value_mask = count_values(s.value, fused ? s.value.get() : nullptr);
     uint64_t index_mask = 0;
     if (s.scatter) index_mask = count_values(s.scatter, nullptr);
@@ -120,8 +123,8 @@ public:
     const bool carried =
         body >= 0 && !has(index_mask, body) && static_cast<int>(loops_.made_at(*s.buffer)) <= body;
     const bool across = s.combine && has(value_mask, tile_.vector) && !has(index_mask, tile_.vector);
-    // What a loop combines into the same element is kept in registers till it ends (ast/passes/accumulators.cpp):
-    // one for each lane that meets others there, and for each unrolled copy.
+    // What a loop combines into the same element is kept in registers till it ends
+    // (ast/passes/accumulators.cpp): one for each lane that meets others there, and for each unrolled copy.
     const bool kept = s.combine && !s.scatter && carried && !target_.groups &&
                       (across || s.buffer->scope != ast::Scope::Register) &&
                       loops_[body].loop->kind == ast::LoopKind::Serial;
@@ -201,7 +204,7 @@ private:
       return;
     }
     const double stride = access.random ? 0.5 : features_.strides[access.strides + tile_.vector];
-    if (std::abs(stride) == 1) {
+    if (ast::is_one_vector(stride)) {
       // A vector that isn't aligned to its size touches two cache lines now and then.
       const double line = 64.0 / size_of(dtype);
       double crossing = 1;
@@ -222,7 +225,7 @@ private:
   bool stays_in_registers(const ast::Buffer& buffer, const AccessInfo& access, uint64_t mask) const {
     if (buffer.scope != ast::Scope::Register || (mask & ~tile_.inside) != 0) return false;
     if (!has(mask, tile_.vector)) return true;
-    return std::abs(features_.strides[access.strides + tile_.vector]) == 1 && !lies_across(access);
+    return ast::is_one_vector(features_.strides[access.strides + tile_.vector]) && !lies_across(access);
   }
 
   /// Of what goes along the lanes: it is not whole vectors of the array, counted from its beginning.
@@ -239,7 +242,7 @@ private:
   bool is_column(const ast::Buffer& buffer, const AccessInfo& access, uint64_t mask) const {
     if (buffer.scope != ast::Scope::Register || (mask & ~tile_.inside) != 0) return false;
     return has(mask, tile_.vector) && !tile_.partial &&
-           features_.strides[access.strides + tile_.vector] >= tile_.lanes;
+           ast::is_column_step(features_.strides[access.strides + tile_.vector], tile_.lanes);
   }
 
   void count_op(const ast::Value& v, uint64_t mask, bool fused) {
@@ -426,7 +429,7 @@ private:
 } // namespace
 
 void count_store(const ast::Store& store, bool goes_on, const Target& target, LoopsAround& loops) {
-  static thread_local Counted counted;
+  auto& counted = per_thread<Counted, struct CountedValues>();
   if (!goes_on) {
     counted.masks.clear();
     counted.wholes.clear();

@@ -2,7 +2,7 @@
 // an instruction or two for each vector, and an array that is used as a whole stays in registers by itself.
 // So where the lanes past the end would write elements that nothing reads, the loop gets all of its lanes,
 // and only its loads from memory keep the end, as a guard.
-#include "ast/passes/full_vectors.hpp"
+#include "ast/machine/full_vectors.hpp"
 
 #include <algorithm>
 #include <numeric>

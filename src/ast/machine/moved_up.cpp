@@ -1,4 +1,4 @@
-#include "ast/passes/moved_up.hpp"
+#include "ast/machine/moved_up.hpp"
 
 #include <numeric>
 
@@ -42,7 +42,7 @@ std::optional<MovedUp> as_moved_up(const LoadAttr& load, Expr lane, int width) {
   const auto stride = stride_of(flat_index(*load.buffer, index), lane);
   if (!stride || !stride->is_const(1)) return {};
   return MovedUp{static_cast<int>(by->value()),
-                 ast::load(load.buffer, std::move(index), std::move(others), load.ahead)};
+                 ast::load(load.buffer, std::move(index), std::move(others), load.ahead, {LaneKind::Whole})};
 }
 
 } // namespace lathe::ast

@@ -1,0 +1,16 @@
+#include "ast/machine/machine_form.hpp"
+
+#include "ast/machine/access.hpp"
+#include "ast/machine/full_vectors.hpp"
+#include "ast/machine/instructions.hpp"
+#include "ast/machine/vectors.hpp"
+
+namespace lathe::ast {
+
+Kernel machine_form(const Kernel& prepared, const VectorForms& forms) {
+  // A filled vector's loads are of parts of vectors.
+  const Kernel filled = forms.parts ? fill_vectors(prepared) : prepared;
+  return say_accesses(choose_instructions(settle_vectors(filled, forms), forms), forms);
+}
+
+} // namespace lathe::ast

@@ -1,0 +1,93 @@
+// Which buffers in registers can be variables, and what a dialect has vectors for.
+#include <algorithm>
+
+#include "ast/machine/moved_up.hpp"
+#include "render/c_family.hpp"
+
+namespace lathe::render {
+
+ast::VectorForms forms_of(const Dialect& dialect) {
+  ast::VectorForms forms;
+  forms.bytes = dialect.vector_bytes();
+  forms.parts = forms.halves = dialect.lane_access() != nullptr;
+  forms.ragged = forms.gathers = false;
+  forms.scales = dialect.has_scale();
+  forms.reads_between = dialect.loads_between();
+  forms.has_op = [&dialect](const ast::Value& v) {
+    const bool bits_of_half =
+        v.op == Op::Bitcast && (is_half(v.dtype) || is_half(v.sources[0]->dtype)); // floats in registers
+    return !bits_of_half && OpPrinter::has_vector_form(dialect, v.op);
+  };
+  return forms;
+}
+
+std::optional<Slices> register_slices(const ast::Alloc& alloc, const Dialect& dialect) {
+  constexpr size_t kMostSlices = 256;
+  const ast::Buffer& buffer = *alloc.buffer;
+  if ((is_half(buffer.dtype) && !dialect.lane_access()) || buffer.dtype == DType::Bool) return {};
+  Slices slices;
+  std::vector<int64_t> elements; // touched one at a time
+  bool good = true;
+  const auto access = [&](const std::vector<Expr>& index, ast::LaneKind kind, const ast::For* lanes) {
+    const Expr flat = flat_index(buffer, index);
+    if (!lanes || kind == ast::LaneKind::One) {
+      good = good && flat.is_const();
+      if (good) elements.push_back(flat.value());
+      return;
+    }
+    const Chunk chunk(*lanes);
+    const Expr start = at_lane(flat, chunk, 0);
+    good = good && start.is_const() && (kind == ast::LaneKind::Whole || kind == ast::LaneKind::Column);
+    if (!good) return;
+    if (kind == ast::LaneKind::Column) {
+      for (int i = 0; i < chunk.active; ++i) elements.push_back(at_lane(flat, chunk, i).value());
+      return;
+    }
+    Slice& slice = slices.emplace(start.value(), Slice{"", chunk.lanes, 0}).first->second;
+    good = slice.lanes == chunk.lanes;
+    slice.active = std::max(slice.active, chunk.active);
+  };
+  ast::visit(alloc.body, [&](const ast::Stmt& stmt, const std::vector<const ast::For*>& loops) {
+    const auto* store = std::get_if<ast::Store>(&stmt.node);
+    if (!store || !good) return;
+    const bool in_vector = !loops.empty() && loops.back()->kind == ast::LoopKind::Vector;
+    const ast::For* lanes = in_vector ? loops.back() : nullptr;
+    const auto values = [&](const ast::ValueRef& root) {
+      ast::visit(root, [&](const ast::ValueRef& v) {
+        const auto* attr = std::get_if<ast::LoadAttr>(&v->attr);
+        if (!attr || attr->buffer->id != buffer.id) return;
+        std::optional<ast::MovedUp> moved;
+        if (attr->lanes.kind == ast::LaneKind::MovedUp) {
+          moved = ast::as_moved_up(*attr, lanes->var, lanes->width);
+          attr = &std::get<ast::LoadAttr>(moved->whole->attr);
+        }
+        const bool one = !lanes || attr->lanes.kind == ast::LaneKind::One;
+        good = v->op == Op::Load && (one || attr->guards.empty());
+        if (good) access(attr->index, attr->lanes.kind, lanes);
+      });
+    };
+    values(store->value);
+    if (store->scatter) values(store->scatter);
+    if (store->buffer->id != buffer.id) return;
+    if (store->scatter)
+      good = false;
+    else
+      access(store->index, store->lanes.kind, lanes);
+  });
+  if (!good) return {};
+  int64_t end = 0;
+  for (const auto& [first, slice] : slices) {
+    if (first < end) return {};
+    end = first + slice.active;
+  }
+  for (int64_t e : elements) {
+    const auto after = slices.upper_bound(e);
+    const bool inside =
+        after != slices.begin() && e < std::prev(after)->first + std::prev(after)->second.active;
+    if (!inside) slices.emplace(e, Slice{"", 1, 1});
+  }
+  if (slices.size() > kMostSlices) return {};
+  return slices;
+}
+
+} // namespace lathe::render
