@@ -231,7 +231,7 @@ TEST_CASE("a quotient by a sum that adds up in another order is not called wrong
       lower::lower({{"y", graph::simplify({graph::node_of(1.0f / x.sum(1))})[0]}}));
   const CompileOptions options = compiled();
   std::vector<search::Move> moves;
-  for (const char* move : {"fuse_at(t0, t1.i0, register)", "split(t0.r1, 16)", "vectorise(t0.r1.i)"})
+  for (const char* move : {"fuse_at(t0, t1.i0, register)", "split(t0.r1, 4)", "vectorise(t0.r1.i)"})
     moves.push_back(search::parse_move(move));
   const search::Plan plan = search::replay(program, moves, pipeline::target_for(options, *program));
   REQUIRE(plan.kernels.size() == 1);

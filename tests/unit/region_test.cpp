@@ -6,6 +6,7 @@
 
 #include "search/beam/region_search.hpp"
 #include "search/beam/search.hpp"
+#include "search/beam/whole_functions.hpp"
 #include "search/cost/cost.hpp"
 #include "support/run_plan.hpp"
 #include "support/search_programs.hpp"
@@ -96,4 +97,23 @@ TEST_CASE("equal regions are searched once") {
   };
   // Four times the layers: were each region searched, four times the proposals.
   CHECK(proposed(240) < 2 * proposed(60));
+}
+
+TEST_CASE("what a function is made of is in one kernel, also between regions") {
+  std::vector<lower::NamedOutput> outputs;
+  for (int k = 0; k < 60; ++k) { // chains of many lengths: the ends of regions fall anywhere in them
+    const Tensor x = Tensor::input("x" + std::to_string(k), {4096});
+    Tensor y = k % 4 == 0 ? x.cosh() : k % 4 == 1 ? x.log() : k % 4 == 2 ? x.tan() : x.exp();
+    for (int more = 0; more < k % 7; ++more) y = (y * 0.25f).exp();
+    outputs.push_back({"y" + std::to_string(k), graph::simplify({graph::node_of(y)})[0]});
+  }
+  const auto program = std::make_shared<const lower::Program>(lower::lower(outputs));
+  REQUIRE(has_regions(*program));
+  const Target target;
+  CHECK(splits_function(initial_plan(program)));
+  const Plan together = with_whole_functions(initial_plan(program), target);
+  CHECK(!splits_function(together));
+  MachineProfile machine;
+  CostModel model(target, machine);
+  CHECK(!splits_function(search::search(initial_plan(program), model, {}).plan));
 }

@@ -11,6 +11,7 @@
 #include "ast/passes/math.hpp"
 #include "ast/passes/prepare.hpp"
 
+#include <cmath>
 #include <numbers>
 #include <optional>
 
@@ -24,6 +25,16 @@ int sign_if(const ValueRef& v, double magnitude) {
   if (v->op != Op::Const || v->dtype != DType::F32) return 0;
   const double value = std::get<Scalar>(v->attr).as_float(), wanted = static_cast<float>(magnitude);
   return value == wanted ? 1 : value == -wanted ? -1 : 0;
+}
+
+/// f, a power of two or less one, where v is f times the constant `magnitude` as f32: rules take such an f
+/// into a constant, since nothing is rounded there. Else 0.
+double scaled(const ValueRef& v, double magnitude) {
+  if (v->op != Op::Const || v->dtype != DType::F32) return 0;
+  const double factor =
+      std::get<Scalar>(v->attr).as_float() / static_cast<double>(static_cast<float>(magnitude));
+  int exponent = 0;
+  return std::abs(std::frexp(factor, &exponent)) == 0.5 ? factor : 0;
 }
 
 /// log(x) or log10(x) for Log2(x) times the constant, with its sign, if that is what it is.
@@ -62,11 +73,11 @@ ValueRef recognise(const ValueRef& v) {
   const ValueRef argument = v->sources.empty() ? v : v->sources[0];
   if (v->op == Op::Div && argument->op == Op::Sin && v->sources[1]->op == Op::Cos)
     return v->sources[1]->sources[0] == argument->sources[0] ? math::tan({argument->sources[0]}).v : v;
-  if (v->op == Op::Exp2 && argument->op == Op::Mul) {
-    const V x{argument->sources[0]};
-    const int sign = sign_if(argument->sources[1], std::numbers::log2e);
-    return sign == 0 ? v : math::exp(sign < 0 ? -x : x).v;
-  }
+  if (v->op == Op::Exp2 && argument->op == Op::Mul)
+    if (const double factor = scaled(argument->sources[1], std::numbers::log2e); factor != 0) {
+      const V x{argument->sources[0]};
+      return math::exp(factor == 1 ? x : factor == -1 ? -x : x * math::f32(factor)).v;
+    }
   return v;
 }
 

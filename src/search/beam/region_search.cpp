@@ -7,6 +7,7 @@
 
 #include "search/beam/search.hpp"
 #include "search/beam/unused_name.hpp"
+#include "search/beam/whole_functions.hpp"
 #include "search/cost/cost.hpp"
 #include "search/cost/features.hpp"
 #include "search/moves/draft.hpp"
@@ -52,9 +53,9 @@ std::vector<int> depth_first_order(const lower::Program& program) {
 
 /// What a cut before each position of the order costs, in bytes that flow over it. A sum without its
 /// epilogue, or a cheap value without its only user, counts more: the cut would forbid a fusion that nearly
-/// always pays.
+/// always pays. So does one through a function (whole_functions.hpp), which would be wrong.
 std::vector<double> cut_costs(const lower::Program& program, const std::vector<int>& order) {
-  constexpr double kSplitsEpilogue = 3, kSplitsInline = 1;
+  constexpr double kSplitsEpilogue = 3, kSplitsInline = 1, kSplitsFunction = 1000;
   std::vector<size_t> position(order.size());
   for (size_t p = 0; p < order.size(); ++p) position[static_cast<size_t>(order[p])] = p;
   std::vector<double> steps(order.size() + 2);
@@ -67,10 +68,11 @@ std::vector<double> cut_costs(const lower::Program& program, const std::vector<i
     const lower::Stage& stage = program.stages[static_cast<size_t>(order[p])];
     if (stage.users.empty()) continue;
     size_t first_use = order.size(), last_use = 0;
-    bool has_epilogue = false;
+    bool has_epilogue = false, in_function = false;
     for (const int user : stage.users) {
       const lower::Stage& reader = program.stages[static_cast<size_t>(user)];
       has_epilogue |= !reader.is_reduction && !reader.is_transform;
+      in_function |= is_piece_of_function(*stage.node, *reader.node);
       first_use = std::min(first_use, position[static_cast<size_t>(user)]);
       last_use = std::max(last_use, position[static_cast<size_t>(user)]);
     }
@@ -80,6 +82,7 @@ std::vector<double> cut_costs(const lower::Program& program, const std::vector<i
     const bool sums = stage.is_reduction || stage.is_transform;
     if (sums && has_epilogue) add(p + 1, first_use, kSplitsEpilogue * bytes);
     if (!sums && stage.users.size() == 1) add(p + 1, first_use, kSplitsInline * bytes);
+    if (in_function) add(p + 1, last_use, kSplitsFunction * bytes);
   }
   std::vector<double> costs(order.size() + 1);
   double sum = 0;

@@ -2,6 +2,7 @@
 
 #include "search/beam/measured_search.hpp"
 #include "search/beam/region_search.hpp"
+#include "search/beam/whole_functions.hpp"
 #include "search/cost/cost.hpp"
 #include "search/store/database.hpp"
 #include "search/store/log.hpp"
@@ -50,6 +51,8 @@ SearchResult search(const Plan& start, CostModel& model, const SearchOptions& op
   if (!options.measure && !options.graph_then_loops && has_regions(*start.program))
     by_regions = search_regions(start, model, options);
   SearchResult result = by_regions ? std::move(*by_regions) : search_whole(start, model, options);
+  if (splits_function(result.plan))
+    result = search_whole(with_whole_functions(start, model.target()), model, options);
   result.predicted_seconds = model.seconds(result.plan);
   if (!options.log.empty())
     append_log(options.log, {LogRecord::Kind::Plan, program_hash(*start.program), 0, options.where,
