@@ -64,10 +64,15 @@ private:
                                  h = all(mix(h, buffer(*load.buffer)), load.index);
                                  uint64_t guards = load.guards.size(); // all must hold, in any order
                                  for (Expr e : load.guards) guards += mix(1, exprs_(e));
-                                 return mix(mix(mix(h, guards), static_cast<uint64_t>(load.ahead)),
-                                            load.lanes.number());
+                                 h = mix(mix(h, guards), static_cast<uint64_t>(load.ahead));
+                                 return with_lanes(h, load.lanes);
                                }},
                       v.attr);
+  }
+
+  /// Hashes stand in databases: that of a kernel before its machine form stays what it was.
+  static uint64_t with_lanes(uint64_t h, LaneAccess lanes) {
+    return lanes == LaneAccess{} ? h : mix(h, lanes.number());
   }
 
   uint64_t block(uint64_t h, const Block& body) {
@@ -89,8 +94,8 @@ private:
     h = all(mix(h, buffer(*store.buffer)), store.index);
     h = mix(h, value(store.value));
     h = mix(h, store.combine ? static_cast<uint64_t>(*store.combine) + 1 : 0);
-    h = mix(mix(mix(h, value(store.scatter)), store.streaming), store.lanes.number());
-    return mix(h, store.by ? static_cast<uint64_t>(*store.by) + 1 : 0);
+    h = with_lanes(mix(mix(h, value(store.scatter)), store.streaming), store.lanes);
+    return store.by ? mix(h, static_cast<uint64_t>(*store.by) + 1) : h;
   }
   static uint64_t statement(uint64_t h, const Barrier&) { return h; }
   uint64_t statement(uint64_t h, const Prefetch& prefetch) {

@@ -17,6 +17,7 @@ namespace {
 /// What each room may include of the project, besides itself. "lathe" is include/lathe.
 const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"lathe", {}},
+    {"shared", {}},
     {"core", {"lathe"}},
     {"view", {"lathe", "core"}},
     {"graph", {"lathe", "core", "view"}},
