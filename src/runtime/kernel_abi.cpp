@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/core.h>
 
+#include "core/per_thread.hpp"
 #include "core/storage.hpp"
 #include "lathe/error.hpp"
 #include "runtime/thread_pool.hpp"
@@ -43,7 +44,7 @@ void layout(const ast::Block& block, int64_t used, ScratchLayout& out) {
 
 /// The calling thread's scratch of at least `bytes`; kept for the next kernel. Null if it can't be had.
 char* thread_scratch(size_t bytes) {
-  thread_local StorageRef cached;
+  auto& cached = per_thread<StorageRef, struct Scratch>();
   if (bytes == 0) return nullptr;
   if (!cached || cached->bytes() < bytes) {
     cached.reset();

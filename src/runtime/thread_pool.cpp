@@ -108,19 +108,19 @@ private:
   }
 };
 
-/// One worker thread. `phase` is a handshake with the caller: the caller posts, the worker takes the post (or
-/// the caller takes it back when no work is left, so that a worker slow to wake is never waited for), runs
-/// and goes idle.
+/// One worker thread, which runs till the process ends: who would stop it at exit might be a fork's child,
+/// which has no such thread, or might do so while others still run kernels. `phase` is a handshake with the
+/// caller: the caller posts, the worker takes the post (or the caller takes it back when no work is left, so
+/// that a worker slow to wake is never waited for), runs and goes idle.
 class Worker {
 public:
-  Worker() : thread_([this] { loop(); }) {}
-  ~Worker() {
-    {
-      std::lock_guard lock(mutex_);
-      stop_.store(true);
-    }
-    wake_.notify_one();
-    thread_.join();
+  /// Throws std::system_error if there are no more threads to be had.
+  static Worker* start() {
+    auto worker = std::make_unique<Worker>();
+    std::thread thread([started = worker.get()] { started->loop(); });
+    worker->handle_ = thread.native_handle();
+    thread.detach();
+    return worker.release();
   }
 
   void post(Shared* work, size_t part) {
@@ -150,31 +150,30 @@ private:
 
   void loop() {
     inside_parallel_for = true;
-    while (wait()) {
+    for (;;) {
+      wait();
       int posted = kPosted;
       if (!phase_.compare_exchange_strong(posted, kRunning, std::memory_order_acquire)) continue;
       if (!work_->job->enter || work_->job->enter(work_->job->context)) work_->work(part_);
       phase_.store(kIdle, std::memory_order_release);
     }
   }
-  /// True when something is or was posted, which the caller may have taken back; false to stop.
-  bool wait() {
+  /// Till something is or was posted, which the caller may have taken back.
+  void wait() {
     const auto begin = std::chrono::steady_clock::now();
     for (auto waited = begin - begin; waited < kYield; waited = std::chrono::steady_clock::now() - begin) {
       for (int k = 0; k < 64; ++k) {
-        if (phase_.load(std::memory_order_relaxed) == kPosted) return true;
+        if (phase_.load(std::memory_order_relaxed) == kPosted) return;
         pause();
       }
-      if (stop_.load()) return false;
       if (waited >= kSpin) std::this_thread::yield();
     }
     std::unique_lock lock(mutex_);
     asleep_.store(true);
-    wake_.wait(lock, [this] { return phase_.load() == kPosted || stop_.load(); });
+    wake_.wait(lock, [this] { return phase_.load() == kPosted; });
     asleep_.store(false);
     if (kept_off_) ::pthread_setaffinity_np(::pthread_self(), sizeof cores_, &cores_);
     kept_off_ = false;
-    return !stop_.load();
   }
 
   /// A thread that is woken is often put on the core of the one that wakes it, which then does all the work
@@ -184,35 +183,39 @@ private:
     if (!asleep_.load() || here < 0 || ::sched_getaffinity(0, sizeof cores_, &cores_) != 0) return;
     cpu_set_t others = cores_;
     CPU_CLR(static_cast<size_t>(here), &others);
-    kept_off_ = CPU_COUNT(&others) > 0 &&
-                ::pthread_setaffinity_np(thread_.native_handle(), sizeof others, &others) == 0;
+    kept_off_ = CPU_COUNT(&others) > 0 && ::pthread_setaffinity_np(handle_, sizeof others, &others) == 0;
   }
 
   std::atomic<int> phase_{kIdle};
-  std::atomic<bool> asleep_{false}, stop_{false};
+  std::atomic<bool> asleep_{false};
   Shared* work_ = nullptr;
   size_t part_ = 0;
   std::mutex mutex_;
   cpu_set_t cores_{};     // of the caller that woke it last, for when it is awake
   bool kept_off_ = false; // the caller's core, till then
   std::condition_variable wake_;
-  std::thread thread_;
+  pthread_t handle_{};
 };
 
 } // namespace
 
 struct ThreadPool::State {
   std::mutex owner; // held by the thread whose parallel_for is running
-  std::vector<std::unique_ptr<Worker>> workers;
+  std::vector<Worker*> workers;
   std::vector<Range> ranges; // of the caller and the workers
 };
 
-ThreadPool::ThreadPool() : state_(std::make_unique<State>()) {}
-ThreadPool::~ThreadPool() = default;
+// A fork's child has none of the workers, and what they and their caller held stays locked: it begins anew.
+ThreadPool::ThreadPool() : state_(new State) {
+  ::pthread_atfork(nullptr, nullptr, [] {
+    instance().state_ = new State;
+    inside_parallel_for = false;
+  });
+}
 
 ThreadPool& ThreadPool::instance() {
-  static ThreadPool pool;
-  return pool;
+  static auto* pool = new ThreadPool;
+  return *pool;
 }
 
 void ThreadPool::parallel_for(int threads, int64_t count, const Job& job) {
@@ -226,7 +229,7 @@ void ThreadPool::parallel_for(int threads, int64_t count, const Job& job) {
 
   auto& workers = state_->workers;
   try {
-    while (static_cast<int64_t>(workers.size()) < wanted) workers.push_back(std::make_unique<Worker>());
+    while (static_cast<int64_t>(workers.size()) < wanted) workers.push_back(Worker::start());
   } catch (const std::system_error&) { // no more threads to be had: fewer will do
   }
   const size_t used = std::min(workers.size(), static_cast<size_t>(wanted));

@@ -1,15 +1,13 @@
 // The process's one pool of worker threads: a fork and join in well under a microsecond while it is in use,
-// asleep otherwise.
+// asleep otherwise. Its threads run till the process ends. The child of a fork has a pool of its own.
 #pragma once
 #include <cstdint>
-#include <memory>
 
 namespace lathe::runtime {
 
 class ThreadPool {
 public:
   static ThreadPool& instance();
-  ~ThreadPool(); // joins all workers
 
   /// Work handed to the pool. `enter` is called on each worker that joins, before its first iteration; if it
   /// says no the worker stays away. Neither may throw.
@@ -27,7 +25,7 @@ public:
 private:
   ThreadPool();
   struct State;
-  std::unique_ptr<State> state_;
+  State* state_;
 };
 
 } // namespace lathe::runtime

@@ -124,8 +124,8 @@ int main(int argc, char** argv) {
     }
     if (compile) return compile_command(options);
     return tune_command(options);
-  } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "lathe: {}: there is not enough memory for it\n", one_line(options.model));
+  } catch (const std::bad_alloc& error) {
+    fmt::print(stderr, "lathe: {}: {}\n", one_line(options.model), error.what());
     return 2;
   } catch (const std::exception& error) {
     fmt::print(stderr, "lathe: {}\n", one_line(error.what()));

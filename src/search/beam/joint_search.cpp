@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "core/hash.hpp"
+#include "core/per_thread.hpp"
 #include "search/beam/region_search.hpp"
 #include "search/beam/search.hpp"
 #include "search/cost/cost.hpp"
@@ -108,7 +109,7 @@ double JointSearch::seconds_of(const Plan& plan) {
 }
 
 std::vector<Proposal> JointSearch::proposals_for(const Plan& plan, size_t k) const {
-  static thread_local Features features;
+  auto& features = per_thread<Features, struct JointFeatures>();
   read_features(plan.kernels[k]->kernel, model_.target(), features);
   const SuggestContext context{plan,     *plan.kernels[k], features, model_.target(), model_.machine(),
                                thorough_};

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <unordered_set>
 
+#include "core/per_thread.hpp"
 #include "search/cost/features.hpp"
 #include "search/moves/draft.hpp"
 #include "search/moves/join.hpp"
@@ -63,7 +64,7 @@ std::optional<Schedule> KernelSearch::with(const Proposal& proposal, const Sched
 }
 
 std::vector<Schedule> KernelSearch::expand(const Plan& small, const Schedule& from) {
-  static thread_local Features features;
+  auto& features = per_thread<Features, struct ExpandedFeatures>();
   Plan here = small;
   here.kernels[0] = from.kernel;
   read_features(from.kernel->kernel, model_.target(), features);
@@ -85,7 +86,7 @@ std::vector<Schedule> KernelSearch::expand(const Plan& small, const Schedule& fr
 /// Each schedule on one thread as the model likes it best on all, in its place. The beam follows the few most
 /// promising ones till their loops run in parallel; what is measured after them is to be as complete.
 void KernelSearch::parallelise(const Plan& small, std::vector<Schedule>& all) {
-  static thread_local Features features;
+  auto& features = per_thread<Features, struct ParallelFeatures>();
   Plan here = small;
   for (Schedule& schedule : all) {
     if (has_parallel_loop(schedule.kernel->kernel)) continue;

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "core/per_thread.hpp"
 #include "render/prefetch.hpp"
 #include "search/cost/parallelism.hpp"
 #include "search/cost/traffic.hpp"
@@ -401,7 +402,7 @@ double add_phase(const Workspace& space, int index, const MachineProfile& machin
 /// `is_constant`: by parameter of the kernel; empty if it is not known.
 Terms terms_of(const ast::Kernel& kernel, const std::vector<bool>& is_constant, const Target& target,
                const MachineProfile& machine) {
-  static thread_local Workspace space;
+  auto& space = per_thread<Workspace, struct CostWorkspace>();
   Features& f = space.features;
   read_features(kernel, target, f);
   for (size_t p = 0; p < is_constant.size(); ++p)

@@ -1,6 +1,7 @@
 // What no loops can make faster: the operations asked for, and each byte moved once.
 #include <algorithm>
 
+#include "core/per_thread.hpp"
 #include "search/cost/cost.hpp"
 #include "search/cost/features.hpp"
 #include "search/machine/machine_limits.hpp"
@@ -10,7 +11,7 @@
 namespace lathe::search {
 
 double lower_bound(const ast::Kernel& kernel, const Target& target, const MachineProfile& machine) {
-  static thread_local Features f;
+  auto& f = per_thread<Features, struct BoundFeatures>();
   read_features(kernel, target, f);
   double operations = f.top.operations;
   for (size_t i = 0; i < f.loops.size(); ++i) {

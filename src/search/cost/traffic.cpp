@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "core/per_thread.hpp"
 #include "search/cost/cost.hpp"
 #include "search/machine/machine_limits.hpp"
 
@@ -488,7 +489,7 @@ CacheShape cache_shape(int64_t bytes, bool conflicts) {
 }
 
 void traffic(const Features& features, const CacheShape& cache, std::vector<Traffic>& accesses) {
-  static thread_local Model model;
+  auto& model = per_thread<Model, struct TrafficModel>();
   model.run(features, cache, accesses);
 }
 

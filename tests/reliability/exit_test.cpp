@@ -1,0 +1,31 @@
+// A process that uses lathe ends when it is told to, whatever its threads, globals and children do meanwhile.
+// LATHE_RUNS=n runs each way n times instead of five.
+#include <doctest/doctest.h>
+
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <string>
+
+namespace {
+
+int runs() {
+  const char* text = std::getenv("LATHE_RUNS");
+  return text ? std::atoi(text) : 5;
+}
+
+} // namespace
+
+TEST_CASE("every way to end ends well") {
+  for (const std::string way :
+       {"exit_while_others_run", "exit_of_another_thread", "exit_while_compiling", "evaluate_in_a_destructor",
+        "run_in_a_destructor", "exit_in_a_child", "compute_in_a_child", "run_in_a_child_of_a_busy_process"}) {
+    CAPTURE(way);
+    int failures = 0;
+    for (int k = 0; k < runs(); ++k) { // 124: it did not end
+      const int status = std::system(("timeout -k 1 60 " LATHE_EXITS " " + way).c_str());
+      failures += !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+    }
+    CHECK(failures == 0);
+  }
+}
