@@ -136,6 +136,7 @@ int prune(Database& db, const Options& options) {
 
 int db_command(const Options& options) {
   Database db;
+  if (!db.fault().empty()) throw Error(ErrorKind::File, db.fault());
   if (!db.damaged().empty()) fmt::print(stderr, "lathe-bench: {}\n", db.damaged());
   if (options.action == "list") return list(db, options);
   if (options.action == "show") return show(db, options);

@@ -60,7 +60,9 @@ Executable search_case(const Case& c, CompileOptions compile_with, const Options
 
 /// The program with the best plan that the log holds for it.
 Executable replay_case(const Case& c, CompileOptions with, const std::string& log) {
-  auto best = search::best_plan(search::read_log(log).records, search::program_hash(*lowered(c.program)));
+  const search::LogContents contents = search::read_log(log);
+  const auto best = search::best_plan(contents.records, search::program_hash(*lowered(c.program)));
+  if (!best && !contents.damaged.empty()) throw contents.damaged.front().error;
   if (!best)
     throw Error(ErrorKind::File, log + ": has no plan for " + c.workload + " " + to_string(c.shape) +
                                      ", expected a log that `lathe-bench tune --log` wrote for it");

@@ -68,6 +68,7 @@ struct TuneProgress {
   int64_t recalled = 0;                    ///< measured by an earlier search of the same program, and not again
   double scored_per_second = 0;            ///< plans made and ranked by the model
   std::map<std::string, int64_t> reasons{};  ///< of the rejected: "not legal", "wrong result", "too slow", "crashed" ...
+  std::string not_stored{};                ///< at the end: why the database does not hold what was found; empty if it does
 };
 
 struct TuneOptions {

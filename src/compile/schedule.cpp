@@ -42,10 +42,26 @@ constexpr const char* kTuned = "the tuned plan";
 
 std::mutex database_mutex;
 
+using Databases = std::map<std::string, std::unique_ptr<search::Database>>;
+
+/// By path. Closed at exit, unless another thread is busy with one: each is then one file, without a log of
+/// what is to be written into it. on_exit is the C library's: see src/shared for atexit.
+Databases& open_databases() {
+  static auto* open = [] {
+    auto* made = new Databases;
+    const auto close = [](int, void* databases) {
+      const std::unique_lock lock(database_mutex, std::try_to_lock);
+      if (lock) static_cast<Databases*>(databases)->clear();
+    };
+    ::on_exit(close, made);
+    return made;
+  }();
+  return *open;
+}
+
 /// One open database per path; the path may change with the environment. The caller holds database_mutex.
 search::Database& database() {
-  static auto* open = new std::map<std::string, std::unique_ptr<search::Database>>;
-  auto& slot = (*open)[search::Database::default_path()];
+  auto& slot = open_databases()[search::Database::default_path()];
   if (!slot) slot = std::make_unique<search::Database>();
   return *slot;
 }
@@ -99,11 +115,17 @@ public:
     fresh_.push_back({kernel.hash, m.ok ? m.seconds : 0, m.error, ast::print(kernel.kernel)});
     if (fresh_.size() >= kAtOnce) write();
   }
+  /// What can't be written is measured again by another search: no reason to lose this one.
   void write() {
     std::lock_guard lock(database_mutex);
-    database().store_candidates(program_, where_, fresh_);
+    try {
+      if (fault_.empty()) database().store_candidates(program_, where_, fresh_);
+    } catch (const Error& e) {
+      fault_ = e.what();
+    }
     fresh_.clear();
   }
+  const std::string& fault() const { return fault_; }
 
 private:
   static constexpr size_t kAtOnce = 64;
@@ -111,6 +133,7 @@ private:
   std::string where_;
   std::unordered_map<uint64_t, search::Measurement> known_;
   std::vector<search::Database::Candidate> fresh_;
+  std::string fault_;
 };
 
 search::SearchResult by_the_model(const ProgramRef& program, const std::string& where,
@@ -250,9 +273,15 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
   if (options.use_database && result.measured_seconds > 0) {
     std::lock_guard lock(database_mutex);
     // What was found has met what the row held, or that was legal no more.
-    database().store(hash, where, {result.plan.moves(), result.measured_seconds}, label_of(*program),
-                     own ? std::optional(own->seconds) : std::nullopt);
+    try {
+      database().store(hash, where, {result.plan.moves(), result.measured_seconds}, label_of(*program),
+                       own ? std::optional(own->seconds) : std::nullopt);
+    } catch (const Error& e) {
+      last.not_stored = e.what();
+    }
+    if (last.not_stored.empty() && store) last.not_stored = store->fault();
   }
+  if (tune.progress && !last.not_stored.empty()) tune.progress(last);
   return result;
 }
 

@@ -2,11 +2,16 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <spawn.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -53,8 +58,28 @@ std::string read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// Runs a program without a shell, its output into `log`. False if it can't be started or fails.
-bool run(const std::vector<std::string>& command, const std::string& log) {
+constexpr int kAnswerSeconds = 20;   // for a compiler to say its version,
+constexpr int kCompileSeconds = 600; // and for a file
+
+/// Whether the process ends within the time. Without an answer of the system it is waited for.
+bool ends_within(pid_t process, int seconds) {
+  const auto handle = static_cast<int>(::syscall(SYS_pidfd_open, process, 0));
+  if (handle < 0) return true;
+  pollfd ended{handle, POLLIN, 0};
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
+  int ready = 0;
+  do {
+    const auto left = deadline - std::chrono::steady_clock::now();
+    const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(left).count();
+    ready = ::poll(&ended, 1, static_cast<int>(std::max<int64_t>(0, milliseconds)));
+  } while (ready < 0 && errno == EINTR);
+  ::close(handle);
+  return ready != 0;
+}
+
+/// Runs a program without a shell, its output into `log`. False if it can't be started, fails, or takes
+/// longer than the time, when it is killed with what it has started.
+bool run(const std::vector<std::string>& command, const std::string& log, int seconds) {
   std::vector<char*> argv;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
@@ -63,10 +88,15 @@ bool run(const std::vector<std::string>& command, const std::string& log) {
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   posix_spawn_file_actions_adddup2(&actions, 1, 2);
+  posix_spawnattr_t group;
+  posix_spawnattr_init(&group);
+  posix_spawnattr_setflags(&group, POSIX_SPAWN_SETPGROUP);
   pid_t child = 0;
-  const int failed = posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environ);
+  const int failed = posix_spawnp(&child, argv[0], &actions, &group, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&group);
   if (failed) return false;
+  if (!ends_within(child, seconds)) ::kill(-child, SIGKILL);
   int status = 0;
   pid_t waited = 0;
   do waited = waitpid(child, &status, 0);
@@ -127,7 +157,7 @@ CCompiler CCompiler::find() {
     if (command.empty()) continue;
     std::vector<std::string> ask = command;
     ask.push_back("--version");
-    if (!run(ask, dir.file("log"))) continue;
+    if (!run(ask, dir.file("log"), kAnswerSeconds)) continue;
     const std::string answer = read_file(dir.file("log"));
     return {std::move(command), answer.substr(0, answer.find('\n'))};
   }
@@ -145,7 +175,7 @@ std::string CCompiler::compile(const std::string& dir, const std::string& source
   command.insert(command.end(), flags.begin(), flags.end());
   for (const std::string& word : {std::string("-o"), output, input, std::string("-lm")})
     command.push_back(word);
-  if (!run(command, log))
+  if (!run(command, log, kCompileSeconds))
     throw Error(ErrorKind::Device, fmt::format("c: {} failed on a kernel, expected it to compile:{}",
                                                version_, complaints(read_file(log))));
   return output;

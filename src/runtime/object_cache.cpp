@@ -9,14 +9,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <vector>
 
 #include <fmt/core.h>
 
-#include "core/cache_dir.hpp"
 #include "core/checksum.hpp"
+#include "core/files.hpp"
 #include "lathe/error.hpp"
 
 namespace lathe::runtime {
@@ -45,7 +43,7 @@ class Ledger {
 public:
   static constexpr const char* kName = "ledger";
   explicit Ledger(const fs::path& folder)
-      : file_(open((folder / kName).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
+      : file_(open((folder / kName).c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644)) {
     if (file_ >= 0 && flock(file_, LOCK_EX) != 0) {
       close(file_);
       file_ = -1;
@@ -83,8 +81,8 @@ int64_t evict(const fs::path& folder, int64_t most) {
   int64_t held = 0;
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    struct stat status {};
-    if (it->path().filename() == Ledger::kName || stat(it->path().c_str(), &status) != 0) continue;
+    struct stat status{};
+    if (it->path().filename() == Ledger::kName || lstat(it->path().c_str(), &status) != 0) continue;
     files.push_back({status.st_atim, status.st_size, it->path()});
     held += status.st_size;
   }
@@ -101,8 +99,7 @@ int64_t evict(const fs::path& folder, int64_t most) {
 
 /// Makes room for a file of so many bytes that is about to be written.
 void make_room(const fs::path& folder, int64_t bytes) {
-  std::error_code ignored;
-  fs::create_directories(folder, ignored);
+  make_parent_dir((folder / Ledger::kName).string());
   Ledger ledger(folder);
   if (!ledger.is_locked()) return;
   const int64_t limit = limit_bytes(), before = ledger.bytes();
@@ -115,7 +112,7 @@ void make_room(const fs::path& folder, int64_t bytes) {
 } // namespace
 
 std::string ObjectCache::path_of(const std::string& key) const {
-  const std::string dir = private_cache_dir();
+  const std::string dir = cache_dir();
   if (dir.empty()) return {};
   return fmt::format("{}/{}/{:016x}{}", dir, folder_, hash_text(key), suffix_);
 }
@@ -123,9 +120,9 @@ std::string ObjectCache::path_of(const std::string& key) const {
 std::optional<ObjectCache::Found> ObjectCache::find(const std::string& key) const {
   std::string path = path_of(key);
   if (path.empty()) return {};
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return {};
-  std::string file{std::istreambuf_iterator<char>(in), {}};
+  std::optional<std::string> read = read_cached(path);
+  if (!read) return {};
+  std::string& file = *read;
   Seal seal;
   if (file.size() < sizeof seal) return {};
   const std::string_view contents = std::string_view(file).substr(0, file.size() - sizeof seal);
@@ -152,7 +149,7 @@ void ObjectCache::keep(const std::string& key, std::string_view object) const {
   if (static_cast<int64_t>(contents.size()) > limit_bytes()) return;
   try {
     make_room(fs::path(path).parent_path(), static_cast<int64_t>(contents.size()));
-    write_atomically(path, contents);
+    write_atomically(path, contents, Durability::Cached);
   } catch (const Error&) { // then it is not kept
   }
 }

@@ -3,6 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <sqlite3.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "search/store/database.hpp"
 #include "support/moves.hpp"
@@ -136,4 +139,92 @@ TEST_CASE("a place where nothing can be written is a file error that names it") 
     CHECK(std::string(e.what()).find(path) == 0);
     CHECK(std::string(e.what()).find("expected") != std::string::npos);
   }
+}
+
+TEST_CASE("what is no file, or can't be opened, is as good as absent to readers") {
+  test::TemporaryDir dir;
+  const std::string folder = dir.file("folder.db"), pipe = dir.file("pipe.db");
+  std::filesystem::create_directories(folder + "/of a user");
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  for (const std::string& path : {folder, pipe}) {
+    Database db(path);
+    CHECK(!db.find(1, "m"));
+    CHECK(db.rows().empty());
+    CHECK(db.fault().find(path) == 0);
+    CHECK_THROWS_AS(db.store(1, "m", kEntry), Error);
+  }
+  CHECK(std::filesystem::exists(folder + "/of a user"));
+}
+
+TEST_CASE("a header that says nobody writes is set aside like other damage") {
+  test::TemporaryDir dir;
+  const std::string path = dir.file("t.db");
+  {
+    Database db(path);
+    db.store(1, "m", kEntry);
+  }
+  std::string bytes = read_file(path);
+  constexpr size_t kWriteVersion = 18; // of the file format
+  bytes[kWriteVersion] = 77;
+  test::write_file(path, bytes);
+  Database db(path);
+  db.store(2, "m", kEntry);
+  CHECK(db.find(2, "m"));
+  CHECK(read_file(path + ".damaged") == bytes);
+}
+
+TEST_CASE("storage that can't be written is read, and says so when something is stored") {
+  test::TemporaryDir dir;
+  const std::string folder = dir.file("image"), path = folder + "/t.db";
+  std::filesystem::create_directory(folder);
+  {
+    Database db(path);
+    db.store(1, "m", kEntry);
+  }
+  CHECK(!std::filesystem::exists(path + "-wal")); // closed: one file
+  std::filesystem::remove(path + ".lock");
+  ::chmod(dir.path.c_str(), 0755);
+  ::chmod(path.c_str(), 0444);
+  ::chmod(folder.c_str(), 0555);
+  const pid_t child = ::fork();
+  if (child == 0) { // as a user whom permissions hold
+    constexpr uid_t kNobody = 65534;
+    if (::geteuid() == 0 && ::setuid(kNobody) != 0) ::_exit(2);
+    Database db(path);
+    const auto found = db.find(1, "m");
+    bool refused = false;
+    try {
+      db.store(2, "m", kEntry);
+    } catch (const Error& e) {
+      refused = std::string(e.what()).find(path) == 0;
+    }
+    ::_exit(found && found->moves == kEntry.moves && refused && db.find(1, "m") ? 0 : 1);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+  ::chmod(folder.c_str(), 0755);
+}
+
+TEST_CASE("a fork's child does not use its parent's connection") {
+  test::TemporaryDir dir;
+  const std::string path = dir.file("t.db");
+  Database db(path);
+  db.store(1, "m", kEntry);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    db.store(2, "m", kEntry);
+    const bool found = db.find(1, "m") && db.find(2, "m");
+    db.~Database(); // as at its exit
+    ::_exit(found ? 0 : 1);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+  CHECK(db.find(2, "m"));
+  db.store(3, "m", kEntry);
+  CHECK(db.rows().size() == 3);
+  CHECK(db.damaged().empty());
 }

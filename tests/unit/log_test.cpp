@@ -56,6 +56,19 @@ TEST_CASE("appending from several threads keeps whole lines") {
   CHECK(log.damaged.empty());
 }
 
+TEST_CASE("half a line that a stopped writer left takes no other with it") {
+  test::TemporaryDir dir;
+  const std::string path = dir.file("log.jsonl");
+  append_log(path, record(LogRecord::Kind::Plan, 1, 1e-3, 1e-3));
+  const std::string whole = test::bytes_of(path);
+  test::write_file(path, whole + whole.substr(0, whole.size() / 2));
+  append_log(path, record(LogRecord::Kind::Plan, 2, 1e-3, 1e-3));
+  const LogContents log = read_log(path);
+  CHECK(log.records.size() == 2);
+  CHECK(log.damaged.size() == 1);
+  CHECK(log.damaged.at(0).line == 2);
+}
+
 TEST_CASE("the best plan of a program: measured before predicted, rejected never") {
   std::vector<LogRecord> records;
   CHECK(!best_plan(records, 5));

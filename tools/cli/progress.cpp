@@ -22,9 +22,9 @@ std::string bar(double share, int width) {
 Progress::Progress(std::string title) : title_(std::move(title)), terminal_(isatty(STDERR_FILENO)) {}
 
 Progress::~Progress() {
-  if (!drawn_) return;
-  if (drawn_at_ != last_.elapsed_seconds) draw();
-  if (terminal_) std::fputc('\n', stderr);
+  if (drawn_ && drawn_at_ != last_.elapsed_seconds) draw();
+  if (drawn_ && terminal_) std::fputc('\n', stderr);
+  if (!last_.not_stored.empty()) fmt::print(stderr, "not stored: {}\n", last_.not_stored);
 }
 
 void Progress::show(const TuneProgress& progress) {

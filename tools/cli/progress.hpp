@@ -11,7 +11,7 @@ namespace lathe::cli {
 class Progress {
 public:
   explicit Progress(std::string title);
-  ~Progress(); ///< ends the line
+  ~Progress(); ///< ends the line, and says so if what was found is not in the database
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 

@@ -27,6 +27,10 @@ int tune_command(const Options& options) {
   for (const Executable& segment : segments)
     fmt::print("{} kernels, {}, predicted {}\n", segment.kernel_count(),
                segment.tuned() ? "tuned" : "not tuned", cli::duration(segment.predicted_seconds()));
+  // The next program will not know them.
+  if (!progress.last().not_stored.empty())
+    for (const Executable& segment : segments)
+      for (const std::string& move : segment.moves()) fmt::print("{}\n", move);
   if (const TuneProgress& last = progress.last(); segments.size() == 1 && last.untuned_seconds > 0)
     fmt::print("whole program: {}, untuned {}\n", cli::duration(last.tuned_seconds),
                cli::duration(last.untuned_seconds));

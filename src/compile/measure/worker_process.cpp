@@ -9,8 +9,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -28,6 +31,27 @@ std::string program_path() {
   Dl_info info;
   if (!dladdr(reinterpret_cast<void*>(&run_measuring_worker), &info) || !info.dli_fname) return kProgram;
   return (std::filesystem::path(info.dli_fname).parent_path() / kProgram).string();
+}
+
+/// A folder for what the process leaves behind when it is ended; empty if there is none to be had.
+std::string temporary_folder() {
+  std::error_code error;
+  std::string path = (std::filesystem::temp_directory_path(error) / "lathe-measure-XXXXXX").string();
+  return error || !::mkdtemp(path.data()) ? std::string() : path;
+}
+
+void remove_folder(const std::string& folder) {
+  std::error_code ignored;
+  if (!folder.empty()) std::filesystem::remove_all(folder, ignored);
+}
+
+/// This process's environment, with `folder` as that of temporary files.
+std::vector<std::string> environment_with(const std::string& folder) {
+  std::vector<std::string> out;
+  for (char** variable = environ; *variable; ++variable)
+    if (folder.empty() || !std::string_view(*variable).starts_with("TMPDIR=")) out.emplace_back(*variable);
+  if (!folder.empty()) out.push_back("TMPDIR=" + folder);
+  return out;
 }
 
 } // namespace
@@ -50,15 +74,21 @@ WorkerProcess::Started WorkerProcess::start() {
   posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, ends[1], 3);
   char* arguments[] = {const_cast<char*>(kProgram), nullptr};
+  std::string folder = temporary_folder();
+  std::vector<std::string> variables = environment_with(folder);
+  std::vector<char*> environment;
+  for (std::string& variable : variables) environment.push_back(variable.data());
+  environment.push_back(nullptr);
   pid_t process = 0;
-  const int error = ::posix_spawn(&process, path.c_str(), &actions, nullptr, arguments, environ);
+  const int error = ::posix_spawn(&process, path.c_str(), &actions, nullptr, arguments, environment.data());
   posix_spawn_file_actions_destroy(&actions);
   ::close(ends[1]);
   if (error != 0) {
     ::close(ends[0]);
+    remove_folder(folder);
     fail(error);
   }
-  return {ends[0], process};
+  return {ends[0], process, std::move(folder)};
 }
 
 WorkerProcess::~WorkerProcess() {
@@ -66,6 +96,7 @@ WorkerProcess::~WorkerProcess() {
   ::close(socket_);
   while (::waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
   }
+  remove_folder(folder_);
 }
 
 } // namespace lathe::pipeline

@@ -26,13 +26,16 @@ private:
   struct Started {
     int socket;
     pid_t process;
+    std::string folder;
   };
   static Started start();
   explicit WorkerProcess(Started started)
-      : socket_(started.socket), process_(started.process), reader_(started.socket) {}
+      : socket_(started.socket), process_(started.process), folder_(std::move(started.folder)),
+        reader_(started.socket) {}
 
   int socket_;
   pid_t process_;
+  std::string folder_; // for its temporary files
   MessageReader reader_;
 };
 

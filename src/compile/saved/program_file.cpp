@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "core/cache_dir.hpp"
+#include "core/files.hpp"
 #include "core/checksum.hpp"
 #include "lathe/error.hpp"
 #include "lathe/program_file.hpp"

@@ -10,7 +10,7 @@
 #include <sstream>
 #include <thread>
 
-#include "core/cache_dir.hpp"
+#include "core/files.hpp"
 #include "core/hash.hpp"
 #include "lathe/error.hpp"
 
@@ -173,10 +173,17 @@ MachineProfile default_machine_profile() {
   return p;
 }
 
-std::string machine_profile_path() { return cache_dir() + "/machine.json"; }
+std::string machine_profile_path() {
+  const std::string dir = cache_dir();
+  return dir.empty() ? dir : dir + "/machine.json";
+}
 
 void store_machine_profile(const MachineProfile& profile) {
-  write_atomically(machine_profile_path(), to_json(profile).dump(2) + "\n");
+  const std::string path = machine_profile_path();
+  if (path.empty())
+    throw Error(ErrorKind::File,
+                "machine: no folder for its profile, expected LATHE_CACHE_DIR or HOME to be set");
+  write_atomically(path, to_json(profile).dump(2) + "\n");
 }
 
 namespace {
@@ -188,10 +195,10 @@ struct Known {
 /// A profile that can't be used costs only accuracy: the defaults stand until the machine is measured again.
 Known read_profile(const std::string& path) {
   Known known;
-  std::ifstream in(path);
-  if (!in) return known;
+  const std::optional<std::string> text = read_cached(path);
+  if (!text) return known;
   try {
-    MachineProfile stored = from_json(nlohmann::json::parse(in));
+    MachineProfile stored = from_json(nlohmann::json::parse(*text));
     if (stored.fingerprint == known.profile.fingerprint)
       known.profile = stored;
     else

@@ -5,10 +5,13 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <cctype>
 #include <filesystem>
 #include <mutex>
 
-#include "core/cache_dir.hpp"
+#include <fmt/format.h>
+
+#include "core/files.hpp"
 #include "lathe/error.hpp"
 #include "search/moves/plan.hpp"
 
@@ -53,6 +56,7 @@ struct Damage {
 /// Any other refusal: locked for too long, no permission, disk full.
 struct SqliteError {
   std::string reason;
+  int code;
 };
 
 /// Held by one process at a time; an empty path takes no lock.
@@ -60,7 +64,7 @@ class FileLock {
 public:
   explicit FileLock(const std::string& path) {
     if (path.empty()) return;
-    file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (file_ >= 0) ::flock(file_, LOCK_EX);
   }
   ~FileLock() {
@@ -73,21 +77,41 @@ private:
   int file_ = -1;
 };
 
+/// The path as SQLite's URI of a file that nobody changes.
+std::string immutable_uri(const std::string& path) {
+  std::string uri = "file:";
+  for (const char c : path) {
+    const bool plain =
+        std::isalnum(static_cast<unsigned char>(c)) || c == '/' || c == '.' || c == '-' || c == '_';
+    uri += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return uri + "?immutable=1";
+}
+
+enum class Access { Read, ReadImmutable, Create };
+
 class Connection {
 public:
-  Connection(const std::string& path, bool create) {
-    const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (create ? SQLITE_OPEN_CREATE : 0);
+  Connection(const std::string& path, Access access) {
+    const bool immutable = access == Access::ReadImmutable;
+    const int flags = (immutable ? SQLITE_OPEN_READONLY | SQLITE_OPEN_URI : SQLITE_OPEN_READWRITE) |
+                      SQLITE_OPEN_NOMUTEX | (access == Access::Create ? SQLITE_OPEN_CREATE : 0);
     sqlite3* opened = nullptr; // to be closed even if opening fails
-    const int code = sqlite3_open_v2(path.c_str(), &opened, flags, nullptr);
+    const int code =
+        sqlite3_open_v2((immutable ? immutable_uri(path) : path).c_str(), &opened, flags, nullptr);
     db_.reset(opened);
     check(code);
     check(sqlite3_busy_timeout(get(), 10'000));
-    if (create) {
+    if (access == Access::Create) {
       run("PRAGMA journal_mode = WAL");
       run("PRAGMA synchronous = NORMAL");
       make_tables();
+    } else {
+      run("PRAGMA schema_version"); // only now is the file looked at
     }
   }
+  /// Of a process whose fork this is: it goes on using it.
+  void abandon() { [[maybe_unused]] auto* theirs = db_.release(); }
 
   void check(int code) const {
     if (code == SQLITE_OK || code == SQLITE_ROW || code == SQLITE_DONE) return;
@@ -96,7 +120,7 @@ public:
     if (primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB || primary == SQLITE_ERROR ||
         primary == SQLITE_MISMATCH || primary == SQLITE_CONSTRAINT)
       throw Damage{message};
-    throw SqliteError{message};
+    throw SqliteError{message, primary};
   }
   int version() const {
     sqlite3_stmt* statement = nullptr;
@@ -201,39 +225,72 @@ static bool is_empty(const Connection& db) {
 }
 
 struct Database::State {
-  std::string path, damaged;
+  std::string path, damaged, fault;
   std::mutex mutex;
   std::unique_ptr<Connection> connection;
+  pid_t opened_by = 0;
   bool writable = false;
+
+  ~State() { leave_to_parent(); }
 
   /// Runs `f(connection)`; a damaged file is set aside and f runs once more on what replaced it.
   template <class F> auto with(bool create, F&& f) {
     for (bool again = false;; again = true) {
       try {
+        leave_to_parent();
         if (!connection || (create && !writable)) open(create);
         return f(*connection);
       } catch (const Damage& damage) {
-        connection.reset();
-        if (again) throw Error(ErrorKind::File, path + ": " + damage.reason + ", expected a tuning database");
-        set_aside(damage.reason);
-        if (!create && !fs::exists(path)) return decltype(f(*connection)){};
+        recover(damage.reason, again, create);
       } catch (const SqliteError& e) {
-        connection.reset();
-        throw Error(ErrorKind::File,
-                    path + ": " + e.reason + ", expected a tuning database that can be opened");
+        // A header may say that nobody writes the file.
+        if (create && e.code == SQLITE_READONLY && may_write())
+          recover(e.reason, again, create);
+        else
+          fail(e.reason, "a tuning database that can be opened");
       }
+      std::error_code error;
+      if (!create && !fs::exists(path, error)) return decltype(f(*connection)){};
     }
+  }
+  void recover(const std::string& reason, bool again, bool to_write) {
+    connection.reset();
+    if (again) fail(reason, "a tuning database");
+    set_aside(reason, to_write);
+  }
+  [[noreturn]] void fail(const std::string& reason, const char* expected) {
+    connection.reset();
+    throw Error(ErrorKind::File, path + ": " + reason + ", expected " + expected);
+  }
+  bool may_write() const {
+    return ::access(path.c_str(), W_OK) == 0 && ::access(fs::path(path).parent_path().c_str(), W_OK) == 0;
+  }
+  /// SQLite's locks are the process's that took them.
+  void leave_to_parent() {
+    if (!connection || opened_by == ::getpid()) return;
+    connection->abandon();
+    connection.reset();
   }
 
   /// Runs `f` where there is something to read; nothing is created, but tables of an older version are
-  /// renewed.
+  /// renewed. What can't be read is as good as absent, but for its fault.
   template <class F> auto read(F&& f) {
     using Result = decltype(f(*connection));
     std::error_code error;
+    fault.clear();
     if (!connection && !fs::exists(path, error)) return Result{};
-    const bool old =
-        with(false, [](const Connection& db) { return !is_empty(db) && db.version() < kVersion; });
-    return with(old, [&](const Connection& db) { return is_empty(db) ? Result{} : f(db); });
+    try {
+      if (!fs::is_regular_file(path, error)) fail("is no file", "a tuning database");
+      const bool old = with(false, [](const Connection& db) {
+        if (is_empty(db)) return false;
+        Statement(db, kFind); // a foreign file shows itself here, before its tables are renewed
+        return db.version() < kVersion;
+      });
+      return with(old, [&](const Connection& db) { return is_empty(db) ? Result{} : f(db); });
+    } catch (const Error& e) {
+      fault = e.what();
+      return Result{};
+    }
   }
 
   /// From columns 0 and 1; a damaged one is dropped.
@@ -242,30 +299,46 @@ struct Database::State {
     try {
       return Entry{parse_moves(row.text(0)), row.number(1)};
     } catch (const Error& e) {
+      damaged = path + ": an entry was damaged (" + e.what() + ") and dropped";
+      drop(db, program, where);
+      return std::nullopt;
+    }
+  }
+  static void drop(const Connection& db, uint64_t program, const std::string& where) {
+    try {
       Statement drop(db, "DELETE FROM schedules WHERE program = ?1 AND fingerprint = ?2");
       drop.bind(1, static_cast<int64_t>(program));
       drop.bind(2, where);
       drop.step();
-      damaged = path + ": an entry was damaged (" + e.what() + ") and dropped";
-      return std::nullopt;
+    } catch (const SqliteError&) { // it stays where it can't be changed
     }
   }
 
   void open(bool create) {
     connection.reset();
+    if (create && path.empty()) fail("no folder for it", "LATHE_CACHE_DIR or HOME to be set");
     if (create) make_parent_dir(path);
     // Turning a new file to WAL mode fails, rather than waits, when two processes do it at once.
     const FileLock lock(create ? path + ".lock" : std::string());
-    connection = std::make_unique<Connection>(path, create);
+    try {
+      connection = std::make_unique<Connection>(path, create ? Access::Create : Access::Read);
+    } catch (const SqliteError&) {
+      // On storage that can't be written there is no place for the files beside it.
+      std::error_code none;
+      const auto log = fs::file_size(path + "-wal", none);
+      if (create || may_write() || (!none && log > 0)) throw;
+      connection = std::make_unique<Connection>(path, Access::ReadImmutable);
+    }
     writable = create;
+    opened_by = ::getpid();
   }
 
   // Another process may have met the same damage and put a good file in its place already: only the one who
   // holds the lock, and still finds the file damaged, moves it.
-  void set_aside(const std::string& reason) {
+  void set_aside(const std::string& reason, bool to_write) {
     const FileLock lock(path + ".lock");
     damaged = path + " was damaged (" + reason + ") and set aside as " + path + ".damaged";
-    if (intact()) return;
+    if (intact(to_write)) return;
     std::error_code error;
     fs::rename(path, path + ".damaged", error);
     if (error) fs::remove_all(path, error);
@@ -273,12 +346,13 @@ struct Database::State {
     fs::remove(path + "-shm", error);
   }
 
-  bool intact() const {
+  bool intact(bool to_write) const {
     try {
-      const Connection probe(path, false);
+      const Connection probe(path, Access::Read);
       Statement check(probe, "PRAGMA quick_check(1)");
       Statement find(probe, kFind);
-      return check.step() && check.text(0) == "ok";
+      if (!check.step() || check.text(0) != "ok") return false;
+      return !to_write || sqlite3_db_readonly(probe.get(), "main") == 0;
     } catch (const Damage&) {
       return false;
     } catch (const SqliteError&) {
@@ -289,20 +363,18 @@ struct Database::State {
 
 Database::Database(const std::string& path) : state_(std::make_unique<State>()) {
   state_->path = path;
-  std::error_code error;
-  if (!fs::exists(path, error)) return;
-  // Preparing the query reads the header and the schema: a foreign or broken file shows itself here.
-  state_->with(false, [](const Connection& db) {
-    if (!is_empty(db)) Statement(db, kFind);
-    return true;
-  });
+  state_->read([](const Connection&) { return true; }); // what is damaged is set aside now
 }
 
 Database::~Database() = default;
 
-std::string Database::default_path() { return cache_dir() + "/tuning.db"; }
+std::string Database::default_path() {
+  const std::string dir = cache_dir();
+  return dir.empty() ? dir : dir + "/tuning.db";
+}
 
 const std::string& Database::damaged() const { return state_->damaged; }
+const std::string& Database::fault() const { return state_->fault; }
 
 std::optional<Database::Entry> Database::find(uint64_t program, const std::string& where) {
   std::lock_guard lock(state_->mutex);

@@ -13,10 +13,12 @@ namespace lathe::search {
 
 /// What was learnt by measuring: the best known moves of each program, and every candidate that was measured.
 /// Keyed by the structural hash of the program and `where`: the machine with its device and its use. Several
-/// processes may use one file at once. Throws Error(File) if it can't be read or written.
+/// processes may use one file at once. Reading is optional: what can't be read is as good as empty, and
+/// fault() says why. Functions that write throw Error(File).
 class Database {
 public:
-  /// Opens or creates; a damaged file is set aside as FILE.damaged, reported by damaged(), and rebuilt.
+  /// Opens it if it is there; a damaged file is set aside as FILE.damaged, reported by damaged(), and
+  /// rebuilt.
   explicit Database(const std::string& path = default_path());
   ~Database();
   static std::string default_path(); // $LATHE_CACHE_DIR or ~/.cache/lathe, "tuning.db"
@@ -55,6 +57,7 @@ public:
   /// before a time (seconds since 1970; 0: whenever). The number of schedules and of candidates that went.
   std::pair<int64_t, int64_t> prune(const std::string& keep_prefix, int64_t made_before);
   const std::string& damaged() const;
+  const std::string& fault() const; ///< why the last reading found nothing; empty if it could read
 
 private:
   struct State;

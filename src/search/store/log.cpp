@@ -7,7 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "core/cache_dir.hpp"
+#include "core/files.hpp"
 
 namespace lathe::search {
 namespace {
@@ -104,8 +104,12 @@ LogContents read_log(const std::string& path) {
 
 void append_log(const std::string& path, const LogRecord& record) {
   make_parent_dir(path);
-  const std::string line = to_json_line(record) + "\n";
-  const int file = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+  std::string line = to_json_line(record) + "\n";
+  const int file = ::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+  // A writer that was stopped may have left half a line, which must not take this one with it.
+  char last = '\n';
+  if (file >= 0 && ::lseek(file, -1, SEEK_END) >= 0 && ::read(file, &last, 1) == 1 && last != '\n')
+    line.insert(0, 1, '\n');
   const bool written =
       file >= 0 && ::write(file, line.data(), line.size()) == static_cast<ssize_t>(line.size());
   if (file >= 0) ::close(file);

@@ -1,0 +1,12 @@
+# What lathe promises of processes, files and services: docs/reliability.md.
+if(LATHE_HAS_LLVM)
+  add_executable(reliability_exits reliability/exits.cpp)
+  target_compile_options(reliability_exits PRIVATE -Wall -Wextra $<$<BOOL:${LATHE_WERROR}>:-Werror>)
+  target_link_libraries(reliability_exits PRIVATE lathe Threads::Threads)
+  add_dependencies(reliability_exits lathe-llvm lathe-measure)
+  lathe_test(reliability/exit_test core)
+  add_dependencies(reliability_exit_test reliability_exits)
+  target_compile_definitions(reliability_exit_test PRIVATE LATHE_EXITS="$<TARGET_FILE:reliability_exits>")
+endif()
+lathe_test(reliability/cache_test core)
+lathe_test(reliability/hostile_cache_test)
