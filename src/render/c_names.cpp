@@ -18,16 +18,19 @@ constexpr std::string_view kReserved[] = {
     // parameters of emitted functions
     "buffers", "vars", "scratch", "outer", "env",
     // C++, as which emitted C may be compiled, and what it calls
-    "alignas", "and", "catch", "class", "compl", "constexpr", "decltype", "delete", "explicit", "export",
-    "friend", "mutable", "namespace", "new", "noexcept", "not", "nullptr", "operator", "or", "protected",
-    "public", "template", "this", "throw", "try", "typeid", "typename", "using", "virtual", "xor", "free",
-    "malloc", "memcmp", "memcpy",
+    "alignas", "alignof", "and", "and_eq", "bitand", "bitor", "catch", "char16_t", "char32_t", "char8_t",
+    "class", "co_await", "co_return", "co_yield", "compl", "concept", "const_cast", "consteval", "constexpr",
+    "constinit", "decltype", "delete", "dynamic_cast", "explicit", "export", "friend", "mutable", "namespace",
+    "new", "noexcept", "not", "not_eq", "nullptr", "operator", "or", "or_eq", "protected", "public",
+    "reinterpret_cast", "requires", "static_assert", "static_cast", "template", "this", "thread_local",
+    "throw", "try", "typeid", "typename", "typeof", "using", "virtual", "wchar_t", "xor", "xor_eq", "free",
+    "malloc", "memcmp", "memcpy", "errno", "stderr", "stdin", "stdout", "EOF", "assert", "offsetof",
     // OpenCL C words, types and functions that the renderer uses
     "kernel", "global", "local", "constant", "private", "half", "uchar", "ushort", "uint", "ulong", "size_t",
     "fma", "sqrt", "exp2", "log2", "sin", "trunc", "select", "barrier", "floor", "ceil", "exp", "log", "cos",
-    "pow", "sqrtf", "exp2f", "log2f", "sinf", "cosf", "truncf", "fmaf", "y0", "y1", "yn", "j0", "j1", "jn", "gamma",
-    "index", "vload_half", "vstore_half_rte", "get_group_id", "get_local_id", "get_global_id", "read_only",
-    "write_only", "read_write", "pipe", "sampler_t", "image2d_t", "event_t",
+    "pow", "sqrtf", "exp2f", "log2f", "sinf", "cosf", "truncf", "fmaf", "y0", "y1", "yn", "j0", "j1", "jn",
+    "gamma", "index", "vload_half", "vstore_half_rte", "get_group_id", "get_local_id", "get_global_id",
+    "read_only", "write_only", "read_write", "pipe", "sampler_t", "image2d_t", "event_t",
     // CUDA C
     "threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "min", "max", "abs", "dim3"};
 

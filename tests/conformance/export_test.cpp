@@ -285,6 +285,12 @@ TEST_CASE("weights that are damaged, cut or another program's are refused") {
     bad[at] ^= 1;
     refused(bad, "3");
   }
+  // The highest bits of two words, which a checksum of products alone does not see together.
+  for (size_t first = 128, second = 136; second < good.size() && second < 128 + 20 * 64; second += 64) {
+    std::string bad = good;
+    for (size_t word : {first, second}) bad[word + 7] = static_cast<char>(bad[word + 7] ^ 0x80);
+    refused(bad, "3");
+  }
   refused(good.substr(0, good.size() - 128), "3");
   refused(good + std::string(128, '\0'), "3");
   refused("", "1");

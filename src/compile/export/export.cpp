@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "compile/realise.hpp"
 #include "compile/export/export_targets.hpp"
 #include "compile/front/front.hpp"
+#include "compile/realise.hpp"
 #include "compile/schedule.hpp"
 #include "lathe/error.hpp"
 
@@ -31,6 +31,15 @@ void add_declared_vars(ProgramLayout& layout, render::Names& names) {
     }
 }
 
+/// What CMake has a target or a library of its own for.
+bool is_target_of_cmake(const std::string& name) {
+  constexpr std::string_view kTaken[] = {
+      "all",       "clean",          "depend",     "edit_cache",    "help",      "install",
+      "package",   "package_source", "preinstall", "rebuild_cache", "test",      "m",
+      "ALL_BUILD", "CONFIGURE",      "INSTALL",    "PACKAGE",       "RUN_TESTS", "ZERO_CHECK"};
+  return std::find(std::begin(kTaken), std::end(kTaken), name) != std::end(kTaken);
+}
+
 } // namespace
 
 std::vector<ExportedFile> export_program(const NamedTensors& outputs, const ExportOptions& options) {
@@ -50,6 +59,7 @@ std::vector<ExportedFile> export_program(const NamedTensors& outputs, const Expo
 
   ExportedProgram program;
   program.name = render::identifier(options.name);
+  program.target = program.name + (is_target_of_cmake(program.name) ? "_program" : "");
   for (char c : program.name) program.upper += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   for (const char* taken : {"weights", "arena", "memory", "block", "constants", "error", "self", "queue"})
     program.names.fresh(taken);

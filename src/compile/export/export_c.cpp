@@ -61,18 +61,18 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 option(@NAME@_NATIVE "Optimise for this machine" ON)
 
-add_library(@name@ STATIC @name@.c)
-target_include_directories(@name@ PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
-set_target_properties(@name@ PROPERTIES C_STANDARD 11 C_EXTENSIONS OFF)
+add_library(@target@ STATIC @name@.c)
+target_include_directories(@target@ PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
+set_target_properties(@target@ PROPERTIES C_STANDARD 11 C_EXTENSIONS OFF)
 if(CMAKE_C_COMPILER_ID MATCHES "GNU|Clang")
-  target_compile_options(@name@ PRIVATE @flags@)
+  target_compile_options(@target@ PRIVATE @flags@)
   if(@NAME@_NATIVE)
-    target_compile_options(@name@ PRIVATE @native@)
+    target_compile_options(@target@ PRIVATE @native@)
   endif()
 endif()
-@threads@target_link_libraries(@name@ PUBLIC m)
+@threads@target_link_libraries(@target@ PUBLIC m)
 add_executable(run_@name@ main.c)
-target_link_libraries(run_@name@ PRIVATE @name@)
+target_link_libraries(run_@name@ PRIVATE @target@)
 )";
 
 class CExport {
@@ -98,7 +98,7 @@ public:
           fmt::format("export: intermediates take {} bytes at the upper bounds of the sizes, expected less "
                       "than 2^32; fix a size (--size name=number) or bound it more tightly",
                       arena_bytes_));
-    values_ = {{"name", program_.name}, {"NAME", program_.upper}};
+    values_ = {{"name", program_.name}, {"NAME", program_.upper}, {"target", program_.target}};
   }
 
   std::vector<ExportedFile> files() {
@@ -259,7 +259,7 @@ private:
     values["threads"] =
         parallel() ? fmt::format("set(THREADS_PREFER_PTHREAD_FLAG ON)\nfind_package(Threads REQUIRED)\n"
                                  "target_link_libraries({} PUBLIC Threads::Threads)\n",
-                                 program_.name)
+                                 program_.target)
                    : "";
     // CMake's own variables stand between braces, so that only ours are @keys@.
     return filled(kBuild, values);

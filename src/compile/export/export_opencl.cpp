@@ -153,12 +153,12 @@ constexpr const char* kBuild =
 cmake_minimum_required(VERSION 3.13)
 project(@name@ LANGUAGES C)
 find_package(OpenCL REQUIRED)
-add_library(@name@ STATIC @name@.c)
-target_include_directories(@name@ PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
-set_target_properties(@name@ PROPERTIES C_STANDARD 11)
-target_link_libraries(@name@ PUBLIC OpenCL::OpenCL)
+add_library(@target@ STATIC @name@.c)
+target_include_directories(@target@ PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
+set_target_properties(@target@ PROPERTIES C_STANDARD 11)
+target_link_libraries(@target@ PUBLIC OpenCL::OpenCL)
 add_executable(run_@name@ main.c)
-target_link_libraries(run_@name@ PRIVATE @name@)
+target_link_libraries(run_@name@ PRIVATE @target@)
 )";
 
 class OpenClExport {
@@ -180,7 +180,7 @@ public:
       for (const auto& temporary : source.temporaries) add_buffer(temporary.bytes);
       for (const std::string& function : source.functions) functions_.push_back(function);
     }
-    values_ = {{"name", program_.name},
+    values_ = {{"name", program_.name}, {"target", program_.target},
                {"NAME", program_.upper},
                {"kernels", std::to_string(functions_.size())},
                {"buffers", std::to_string(bytes_.size())}};

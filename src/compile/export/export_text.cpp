@@ -66,7 +66,7 @@ static int @name@_check_header(const void* weights) {
 
 int @name@_check_weights(const void* weights, size_t bytes) {
   const unsigned char* const file = (const unsigned char*)weights;
-  uint64_t hash = UINT64_C(0xCBF29CE484222325), expected;
+  uint64_t hash = bytes - @header@, expected;
   size_t k;
   int error;
   if (bytes < @header@) return @NAME@_NOT_WEIGHTS;
@@ -76,7 +76,10 @@ int @name@_check_weights(const void* weights, size_t bytes) {
   for (k = @header@; k < bytes; k += 8) {
     uint64_t word;
     memcpy(&word, file + k, 8);
-    hash = (hash ^ word) * UINT64_C(0x9E3779B97F4A7C15);
+    word *= UINT64_C(0x9E3779B97F4A7C15);
+    word ^= word >> 32;
+    hash = (hash ^ word) * UINT64_C(0xD6E8FEB86659FD93);
+    hash ^= hash >> 29;
   }
   memcpy(&expected, file + 16, 8);
   return hash == expected ? @NAME@_OK : @NAME@_DAMAGED_WEIGHTS;

@@ -15,6 +15,7 @@ std::string filled(std::string text, const std::map<std::string, std::string>& v
 /// An exported program, with what its files are written from.
 struct ExportedProgram {
   std::string name, upper; // identifiers: model, MODEL
+  std::string target;      // CMake's, of the library
   render::Names names;
   ProgramLayout layout;
   WeightsFile weights;

@@ -3,17 +3,19 @@
 #include <bit>
 #include <cstring>
 
+#include "core/hash.hpp"
+
 namespace lathe::pipeline {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "constants are copied as they lie in memory");
 
 uint64_t checksum(const char* bytes, size_t count) {
-  uint64_t hash = 0xCBF29CE484222325u;
+  uint64_t hash = count;
   for (size_t k = 0; k < count; k += sizeof hash) {
     uint64_t word = 0;
     std::memcpy(&word, bytes + k, sizeof word);
-    hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
+    hash = mix(hash, word);
   }
   return hash;
 }
@@ -38,7 +40,7 @@ WeightsFile pack_weights(const std::vector<ProgramLayout::Constant>& constants) 
   const uint64_t size = end;
   const uint64_t sum =
       checksum(file.bytes.data() + WeightsFile::kHeaderBytes, end - WeightsFile::kHeaderBytes);
-  std::memcpy(file.bytes.data(), "lathe-w1", 8);
+  std::memcpy(file.bytes.data(), "lathe-w2", 8);
   std::memcpy(file.bytes.data() + 8, &size, sizeof size);
   std::memcpy(file.bytes.data() + 16, &sum, sizeof sum);
   return file;

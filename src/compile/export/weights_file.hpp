@@ -1,11 +1,10 @@
 // The constants of an exported program as one file, little endian: 128 bytes of header, then each constant at
 // a multiple of 128 bytes.
 //
-//   header: "lathe-w1", u64 bytes of the whole file, u64 checksum of what follows the header, zeros
+//   header: "lathe-w2", u64 bytes of the whole file, u64 checksum of what follows the header, zeros
 //
-// The checksum takes 64-bit words: h = (h ^ word) * 0x9E3779B97F4A7C15, from 0xCBF29CE484222325. A change of
-// one word always changes it. It also tells one program's weights from another's: the program holds its own
-// header.
+// The checksum takes 64-bit words by mix() of core/hash.hpp, from their number of bytes. It also tells one
+// program's weights from another's: the program holds its own header.
 #pragma once
 #include <cstdint>
 #include <string>
