@@ -21,6 +21,12 @@ SearchResult search_whole(const Plan& start, CostModel& model, const SearchOptio
     partitions.push_back(joint.graph_only());
   else
     partitions = joint.run();
+  std::vector<Partition> whole = partitions;
+  std::erase_if(whole, [](const Partition& p) { return splits_function(p.plan); });
+  if (!whole.empty())
+    partitions = std::move(whole);
+  else if (const Plan begin = with_whole_functions(start, model.target()); !splits_function(begin))
+    return search_whole(begin, model, options);
 
   SearchResult result;
   if (options.measure) {
@@ -51,8 +57,6 @@ SearchResult search(const Plan& start, CostModel& model, const SearchOptions& op
   if (!options.measure && !options.graph_then_loops && has_regions(*start.program))
     by_regions = search_regions(start, model, options);
   SearchResult result = by_regions ? std::move(*by_regions) : search_whole(start, model, options);
-  if (splits_function(result.plan))
-    result = search_whole(with_whole_functions(start, model.target()), model, options);
   result.predicted_seconds = model.seconds(result.plan);
   if (!options.log.empty())
     append_log(options.log, {LogRecord::Kind::Plan, program_hash(*start.program), 0, options.where,
