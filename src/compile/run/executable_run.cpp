@@ -1,5 +1,7 @@
 // Running the launches of an Executable: frames, sizes, copies to and from devices with memory of their own.
 #include <cstring>
+#include <mutex>
+#include <thread>
 
 #include "compile/front/moved.hpp"
 #include "compile/run/debug_output.hpp"
@@ -120,10 +122,25 @@ void Impl::set_sizes(Frame& frame, const std::vector<int64_t>& values) const {
   }
 }
 
+namespace {
+
+/// Held for some nanoseconds at a time. Where a thread held it at a fork the child, which has no such thread,
+/// would wait for good: it gives up, and does without what the mutex guards.
+std::unique_lock<std::mutex> lock_briefly(std::mutex& mutex) {
+  constexpr int kMostTries = 10'000;
+  for (int tries = 0; tries < kMostTries; ++tries) {
+    if (std::unique_lock lock(mutex, std::try_to_lock); lock) return lock;
+    std::this_thread::yield();
+  }
+  return {};
+}
+
+} // namespace
+
 std::unique_ptr<Impl::Frame> Impl::take_frame() const {
   {
-    std::lock_guard lock(mutex_);
-    if (!idle_.empty()) {
+    const auto lock = lock_briefly(mutex_);
+    if (lock && !idle_.empty()) {
       auto frame = std::move(idle_.back());
       idle_.pop_back();
       return frame;
@@ -133,8 +150,7 @@ std::unique_ptr<Impl::Frame> Impl::take_frame() const {
 }
 
 void Impl::put_back(std::unique_ptr<Frame> frame) const {
-  std::lock_guard lock(mutex_);
-  idle_.push_back(std::move(frame));
+  if (const auto lock = lock_briefly(mutex_)) idle_.push_back(std::move(frame));
 }
 
 void Impl::run(Frame& frame) const {
