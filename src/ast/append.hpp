@@ -1,4 +1,4 @@
-// Blocks one after the other, and statements with other bodies.
+// Blocks one after the other, statements with other bodies, kernels with other statements.
 #pragma once
 #include "ast/ast.hpp"
 
@@ -15,6 +15,20 @@ template <class F> Stmt with_body(const Stmt& stmt, F&& block) {
     return {For{loop->var, loop->extent, loop->kind, loop->width, block(loop->body)}};
   if (const auto* alloc = std::get_if<Alloc>(&stmt.node)) return {Alloc{alloc->buffer, block(alloc->body)}};
   return stmt;
+}
+
+/// The kernel with each of its statements as `change` leaves it, inner ones first.
+template <class F> Kernel with_statements(const Kernel& kernel, F&& change) {
+  Rewriter rewriter;
+  rewriter.on_stmt = [&](Stmt stmt) {
+    change(stmt);
+    Block out;
+    out.push_back(std::move(stmt));
+    return out;
+  };
+  Kernel out = kernel;
+  out.body = rewrite(kernel.body, rewriter);
+  return out;
 }
 
 } // namespace lathe::ast

@@ -15,45 +15,19 @@ namespace lathe::ast::interpreter {
 namespace {
 
 template <DType D> struct Native;
-template <> struct Native<DType::Bool> {
-  using type = uint8_t;
-};
-template <> struct Native<DType::I8> {
-  using type = int8_t;
-};
-template <> struct Native<DType::I16> {
-  using type = int16_t;
-};
-template <> struct Native<DType::I32> {
-  using type = int32_t;
-};
-template <> struct Native<DType::I64> {
-  using type = int64_t;
-};
-template <> struct Native<DType::U8> {
-  using type = uint8_t;
-};
-template <> struct Native<DType::U16> {
-  using type = uint16_t;
-};
-template <> struct Native<DType::U32> {
-  using type = uint32_t;
-};
-template <> struct Native<DType::U64> {
-  using type = uint64_t;
-};
-template <> struct Native<DType::F16> {
-  using type = float;
-};
-template <> struct Native<DType::BF16> {
-  using type = float;
-};
-template <> struct Native<DType::F32> {
-  using type = float;
-};
-template <> struct Native<DType::F64> {
-  using type = double;
-};
+template <> struct Native<DType::Bool> { using type = uint8_t; };
+template <> struct Native<DType::I8> { using type = int8_t; };
+template <> struct Native<DType::I16> { using type = int16_t; };
+template <> struct Native<DType::I32> { using type = int32_t; };
+template <> struct Native<DType::I64> { using type = int64_t; };
+template <> struct Native<DType::U8> { using type = uint8_t; };
+template <> struct Native<DType::U16> { using type = uint16_t; };
+template <> struct Native<DType::U32> { using type = uint32_t; };
+template <> struct Native<DType::U64> { using type = uint64_t; };
+template <> struct Native<DType::F16> { using type = float; };
+template <> struct Native<DType::BF16> { using type = float; };
+template <> struct Native<DType::F32> { using type = float; };
+template <> struct Native<DType::F64> { using type = double; };
 template <DType D> using native = typename Native<D>::type;
 
 template <DType D> native<D> get(const Slot& slot) {

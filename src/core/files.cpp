@@ -19,7 +19,8 @@ namespace lathe {
 namespace fs = std::filesystem;
 namespace {
 
-/// Nobody but this user and root can change what it is of. In a sticky folder nobody can change others' files.
+/// Nobody but this user and root can change what it is of. In a sticky folder nobody can change others'
+/// files.
 bool is_trusted(const struct stat& status) {
   if (status.st_uid != ::geteuid() && status.st_uid != 0) return false;
   if (S_ISDIR(status.st_mode) && (status.st_mode & S_ISVTX)) return true;
@@ -166,7 +167,7 @@ void make_parent_dir(const std::string& file) {
   for (; !dir.empty() && !fs::exists(dir, error); dir = dir.parent_path()) missing.push_back(dir);
   const std::string cache = cache_dir();
   for (auto next = missing.rbegin(); next != missing.rend(); ++next) {
-    const bool in_cache = !cache.empty() && next->string().starts_with(cache);
+    const bool in_cache = !cache.empty() && (*next == cache || next->string().starts_with(cache + "/"));
     if (::mkdir(next->c_str(), in_cache ? 0700 : 0777) == 0 || errno == EEXIST) continue;
     throw Error(ErrorKind::File, file + ": its folder can't be made (" +
                                      std::error_code(errno, std::generic_category()).message() +

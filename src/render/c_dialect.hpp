@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/op.hpp"
+#include "ast/machine/forms.hpp"
 #include "lathe/dtype.hpp"
 #include "render/prefetch.hpp"
 
@@ -100,8 +100,7 @@ public:
   virtual int vector_bytes() const = 0;
 };
 
-/// Of a value in a local: halves are floats there.
-inline int bytes_in_register(DType dtype) { return is_half(dtype) ? size_of(DType::F32) : size_of(dtype); }
+using ast::bytes_in_register;
 
 /// The types of C, <stdint.h> included; halves are floats.
 const char* c_scalar_name(DType dtype);

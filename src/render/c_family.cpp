@@ -2,15 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "core/overload.hpp"
 #include "lathe/error.hpp"
 
 namespace lathe::render {
-namespace {
-template <class... F> struct Overloaded : F... {
-  using F::operator()...;
-};
-template <class... F> Overloaded(F...) -> Overloaded<F...>;
-} // namespace
 
 CFamily::CFamily(const Dialect& dialect)
     : dialect_(dialect), ops_(dialect, [this](const std::string& type, const std::string& expression) {
@@ -78,13 +73,13 @@ void CFamily::forget_loads() {
 
 void CFamily::block(const ast::Block& body) {
   for (const ast::Stmt& stmt : body)
-    std::visit(Overloaded{[&](const ast::For& f) { loop(f); }, [&](const ast::Alloc& a) { alloc(a); },
-                          [&](const ast::Store& s) { store(s, nullptr); },
-                          [&](const ast::Barrier&) {
-                            forget_loads();
-                            barrier();
-                          },
-                          [&](const ast::Prefetch& p) { prefetch(p); }},
+    std::visit(Overload{[&](const ast::For& f) { loop(f); }, [&](const ast::Alloc& a) { alloc(a); },
+                        [&](const ast::Store& s) { store(s, nullptr); },
+                        [&](const ast::Barrier&) {
+                          forget_loads();
+                          barrier();
+                        },
+                        [&](const ast::Prefetch& p) { prefetch(p); }},
                stmt.node);
 }
 

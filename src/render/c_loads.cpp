@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "ast/machine/access.hpp"
 #include "ast/machine/moved_up.hpp"
 #include "render/c_family.hpp"
 
@@ -203,15 +204,13 @@ Operand CFamily::load_range(Operand out, const ast::LoadAttr& attr, Expr flat, c
 std::string CFamily::every_second(const ast::BufferRef& buffer, Expr flat, const Chunk& chunk) {
   if (buffer->dtype == DType::Bool || is_half(buffer->dtype)) return lanes_of(buffer, flat, {}, chunk);
   std::string halves[2];
-  std::vector<int> pick;
   for (int h = 0; h < 2; ++h) {
     const Expr start = at_lane(flat, chunk, 0) + h * (chunk.lanes - 1);
     const std::string address = fmt::format("{} + {}", pointer(buffer), expr(start, Level::Sum));
     halves[h] = local(dialect_.type(buffer->dtype, chunk.lanes),
                       dialect_.vector_load(address, buffer->dtype, chunk.lanes));
   }
-  for (int i = 0; i < chunk.lanes; ++i) pick.push_back(2 * i < chunk.lanes ? 2 * i : 2 * i + 1);
-  return dialect_.shuffle(halves[0], halves[1], pick, buffer->dtype);
+  return dialect_.shuffle(halves[0], halves[1], ast::every_second(chunk.lanes), buffer->dtype);
 }
 
 std::string CFamily::lanes_of(const ast::BufferRef& buffer, Expr flat, const std::vector<Expr>& guards,

@@ -1,25 +1,10 @@
-// Which buffers in registers can be variables, and what a dialect has vectors for.
+// Which buffers in registers can be variables.
 #include <algorithm>
 
 #include "ast/machine/moved_up.hpp"
 #include "render/c_family.hpp"
 
 namespace lathe::render {
-
-ast::VectorForms forms_of(const Dialect& dialect) {
-  ast::VectorForms forms;
-  forms.bytes = dialect.vector_bytes();
-  forms.parts = forms.halves = dialect.lane_access() != nullptr;
-  forms.ragged = forms.gathers = false;
-  forms.scales = dialect.has_scale();
-  forms.reads_between = dialect.loads_between();
-  forms.has_op = [&dialect](const ast::Value& v) {
-    const bool bits_of_half =
-        v.op == Op::Bitcast && (is_half(v.dtype) || is_half(v.sources[0]->dtype)); // floats in registers
-    return !bits_of_half && OpPrinter::has_vector_form(dialect, v.op);
-  };
-  return forms;
-}
 
 std::optional<Slices> register_slices(const ast::Alloc& alloc, const Dialect& dialect) {
   constexpr size_t kMostSlices = 256;
@@ -62,7 +47,7 @@ std::optional<Slices> register_slices(const ast::Alloc& alloc, const Dialect& di
           attr = &std::get<ast::LoadAttr>(moved->whole->attr);
         }
         const bool one = !lanes || attr->lanes.kind == ast::LaneKind::One;
-        good = v->op == Op::Load && (one || attr->guards.empty());
+        good = good && v->op == Op::Load && (one || attr->guards.empty());
         if (good) access(attr->index, attr->lanes.kind, lanes);
       });
     };

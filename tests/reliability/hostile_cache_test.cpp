@@ -94,6 +94,23 @@ TEST_CASE("a folder in the place of the database, and a file in the place of the
   check_compiles("c");
 }
 
+TEST_CASE("the database is one file when a program that tuned has ended") {
+  const test::CacheDir cache;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const Tensor x = Tensor::input("x", {64, 64});
+    TuneOptions tune;
+    tune.budget_seconds = 1;
+    compile({{"y", x.matmul(x)}}, {.device = default_device(), .threads = 1, .tune = &tune});
+    std::exit(0);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  CHECK(WIFEXITED(status));
+  CHECK(fs::exists(cache.file("tuning.db")));
+  CHECK(!fs::exists(cache.file("tuning.db-wal")));
+}
+
 TEST_CASE("tuning that can't be stored goes on with what it found") {
   const test::CacheDir cache;
   fs::create_directories(cache.file("tuning.db"));

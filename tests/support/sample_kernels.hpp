@@ -207,6 +207,13 @@ inline std::vector<SampleKernel> sample_kernels() {
       {"parts of vectors of i64", parts_text("i64", 8, 5)},
       {"parts of vectors of i16", parts_text("i16", 16, 15)},
       {"parts of vectors of u8", parts_text("u8", 16, 3)},
+      {"an array in registers that is read where a loop says, and as a whole",
+       "kernel k(A: f32[8] in, O: f32[32] out) {\nalloc a: f32[8] register {\n"
+       "for l in 8 vector(8) { a[l] = A[l] }\n"
+       "for i in 4 { for m in 8 vector(8) { O[i*8 + m] = a[i] + a[m] } }\n} }"},
+      {"halves moved up",
+       "kernel k(A: f16[16] in, O: f16[16] out) {\nfor l in 16 vector(16) { O[l] = A[l - 3; 2 < l] }\n}"},
+      {"twelve lanes", "kernel k(A: f32[12] in, O: f32[12] out) {\nfor l in 12 vector(12) { O[l] = A[l] + A[l] }\n}"},
       {"gather and scatter",
        "kernel gather(A: f32[9] in, I: i32[40] in, G: f32[40] out, C: f32[6] out, D: i64[5] out) {\n"
        "for i in 40 { G[i] = A[@I[i] - 1:i32] }\n"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ast/append.hpp"
 #include "ast/flat_index.hpp"
 #include "ast/machine/moved_up.hpp"
 
@@ -12,13 +13,10 @@ bool varies(const std::vector<Expr>& guards, Expr lane) {
   return std::any_of(guards.begin(), guards.end(), [&](Expr guard) { return depends_on(guard, lane); });
 }
 
-/// Whether `width` elements from `first` on exist.
+/// Whether `width` elements from `first` on may be read.
 bool reaches_whole(const Buffer& buffer, Expr first, int width, const VectorForms& forms) {
-  if (first.lo() < 0) return false;
-  const Expr count = num_elements(buffer.shape);
-  if (buffer.scope == Scope::Register && forms.pads_registers)
-    return first.hi() <= count.hi(); // no sum with what may be huge
-  return forms.reads_between && proves_le(first + width, count);
+  if (buffer.scope == Scope::Register && forms.pads_registers) return begins_inside(buffer, first);
+  return forms.reads_between && first.lo() >= 0 && proves_le(first + width, num_elements(buffer.shape));
 }
 
 /// Of an array in registers, whole rows of which are vectors.
@@ -39,14 +37,7 @@ LaneKind kind_of(Expr step) {
   return LaneKind::Apart;
 }
 
-} // namespace
-
-std::optional<Steps> steps_of(Expr flat, Expr lane) {
-  const auto step = stride_of(flat, lane);
-  if (!step) return {};
-  return Steps{substitute(flat, {{lane, Expr(0)}}), *step};
-}
-
+/// What a load in the vector loop `lanes` is.
 LaneAccess access_of(const LoadAttr& load, const For& lanes, const VectorForms& forms) {
   const bool full = lanes.extent.is_const(lanes.width);
   if (full && as_moved_up(load, lanes.var, lanes.width)) return {LaneKind::MovedUp, false};
@@ -63,38 +54,48 @@ LaneAccess access_of(const LoadAttr& load, const For& lanes, const VectorForms& 
   return {kind, masked};
 }
 
-LaneAccess access_of(const Store& store, const For& lanes, const VectorForms&) {
+/// What a store in the vector loop `lanes` is; no scatter.
+LaneAccess access_of(const Store& store, const For& lanes) {
   const bool masked = !lanes.extent.is_const(lanes.width);
   const auto steps = steps_of(flat_index(*store.buffer, store.index), lanes.var);
   return {steps ? kind_of(steps->step) : LaneKind::Scattered, masked};
 }
 
+} // namespace
+
+std::optional<Steps> steps_of(Expr flat, Expr lane) {
+  const auto step = stride_of(flat, lane);
+  if (!step) return {};
+  return Steps{lathe::substitute(flat, {{lane, Expr(0)}}), *step};
+}
+
+bool begins_inside(const Buffer& buffer, Expr first) {
+  return first.lo() >= 0 && first.hi() <= num_elements(buffer.shape).hi(); // no sum with what may be huge
+}
+
+std::vector<int> every_second(int lanes) {
+  std::vector<int> pick;
+  for (int i = 0; i < lanes; ++i) pick.push_back(2 * i < lanes ? 2 * i : 2 * i + 1);
+  return pick;
+}
+
 Kernel say_accesses(const Kernel& kernel, const VectorForms& forms) {
-  const auto said = [&](const For& loop) {
+  return with_statements(kernel, [&](Stmt& stmt) {
+    auto* loop = std::get_if<For>(&stmt.node);
+    if (!loop || loop->kind != LoopKind::Vector) return;
     Rewriter rewriter;
     rewriter.on_value = [&](const ValueRef& value) {
       if (value->op != Op::Load) return value;
       const auto& attr = std::get<LoadAttr>(value->attr);
-      return load(attr.buffer, attr.index, attr.guards, attr.ahead, access_of(attr, loop, forms));
+      return load(attr.buffer, attr.index, attr.guards, attr.ahead, access_of(attr, *loop, forms));
     };
-    Block body = rewrite(loop.body, rewriter);
-    for (Stmt& stmt : body) {
-      auto& store = std::get<Store>(stmt.node);
-      store.lanes = access_of(store, loop, forms);
+    Block body = rewrite(loop->body, rewriter);
+    for (Stmt& inner : body) {
+      auto& store = std::get<Store>(inner.node);
+      store.lanes = access_of(store, *loop);
     }
-    return body;
-  };
-  Rewriter rewriter;
-  rewriter.on_stmt = [&](Stmt stmt) {
-    auto* loop = std::get_if<For>(&stmt.node);
-    if (loop && loop->kind == LoopKind::Vector) loop->body = said(*loop);
-    Block out;
-    out.push_back(std::move(stmt));
-    return out;
-  };
-  Kernel out = kernel;
-  out.body = rewrite(kernel.body, rewriter);
-  return out;
+    loop->body = std::move(body);
+  });
 }
 
 } // namespace lathe::ast

@@ -13,10 +13,11 @@ struct Steps {
 /// Nothing if the lanes follow no fixed step.
 std::optional<Steps> steps_of(Expr flat, Expr lane);
 
-/// What a load in the vector loop `lanes` is.
-LaneAccess access_of(const LoadAttr& load, const For& lanes, const VectorForms& forms);
-/// What a store in it is. `store` is no scatter.
-LaneAccess access_of(const Store& store, const For& lanes, const VectorForms& forms);
+/// Whether element `first` is in the buffer, or right behind its end.
+bool begins_inside(const Buffer& buffer, Expr first);
+/// LaneKind::EverySecond: the lanes to pick of two vectors, the second of which begins lanes - 1 elements
+/// after the first. The second vector's lanes are numbered on from the first's.
+std::vector<int> every_second(int lanes);
 
 /// Whether lanes so many elements apart are one vector in memory, in either direction.
 constexpr bool is_one_vector(double step) { return step == 1 || step == -1; }

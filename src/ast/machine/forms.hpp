@@ -5,6 +5,9 @@
 
 namespace lathe::ast {
 
+/// Of a value in a register: halves are f32 there.
+inline int bytes_in_register(DType dtype) { return is_half(dtype) ? size_of(DType::F32) : size_of(dtype); }
+
 /// What vectors a target can work on.
 struct VectorForms {
   int bytes = 64; // of the widest

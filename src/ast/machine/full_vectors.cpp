@@ -8,6 +8,7 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "ast/append.hpp"
 #include "ast/flat_index.hpp"
 
 namespace lathe::ast {
@@ -102,7 +103,7 @@ class Filler {
 public:
   explicit Filler(const Kernel& kernel) : arrays_(kernel) {}
 
-  Block fill(const For& loop) const {
+  For fill(const For& loop) const {
     const Expr all = loop_var(loop.var.id(), loop.var.name(), loop.width), end = lt(all, loop.extent);
     const Substitution renewed{{loop.var, all}};
     Rewriter rewriter;
@@ -118,9 +119,7 @@ public:
                                      : load(attr->buffer, attr->index, std::move(guards), attr->ahead);
     };
     rewriter.on_expr = [&](Expr e) { return lathe::substitute(e, renewed); };
-    Block out;
-    out.push_back({For{all, loop.width, loop.kind, loop.width, rewrite(loop.body, rewriter)}});
-    return out;
+    return {all, loop.width, loop.kind, loop.width, rewrite(loop.body, rewriter)};
   }
 
   bool can_fill(const For& loop) const {
@@ -161,17 +160,10 @@ private:
 
 Kernel fill_vectors(const Kernel& kernel) {
   const Filler filler(kernel);
-  Rewriter rewriter;
-  rewriter.on_stmt = [&](Stmt stmt) {
+  return with_statements(kernel, [&](Stmt& stmt) {
     if (const auto* loop = std::get_if<For>(&stmt.node); loop && filler.can_fill(*loop))
-      return filler.fill(*loop);
-    Block out;
-    out.push_back(std::move(stmt));
-    return out;
-  };
-  Kernel out = kernel;
-  out.body = rewrite(kernel.body, rewriter);
-  return out;
+      stmt = {filler.fill(*loop)};
+  });
 }
 
 } // namespace lathe::ast

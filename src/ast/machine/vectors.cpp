@@ -10,9 +10,6 @@
 namespace lathe::ast {
 namespace {
 
-/// Halves are f32 in registers.
-int bytes_in_register(DType dtype) { return is_half(dtype) ? size_of(DType::F32) : size_of(dtype); }
-
 /// Whether the lanes of a store can be written at once.
 bool writes_apart(const Store& store, Expr lane) {
   if (store.scatter) return false; // lanes may meet at one element

@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "core/files.hpp"
 #include "core/checksum.hpp"
+#include "core/files.hpp"
 #include "lathe/error.hpp"
 #include "lathe/program_file.hpp"
 

@@ -1,6 +1,7 @@
 // Loads and stores of buffers: addresses by loop level, and vectors by the stride of the lane.
 #include <algorithm>
 
+#include "ast/machine/access.hpp"
 #include "ast/machine/moved_up.hpp"
 #include "lathe/error.hpp"
 #include "render/llvm/emitter.hpp"
@@ -17,8 +18,7 @@ constexpr uint32_t kAddress = 0x2000, kMovedUp = 0x5000, kZeros = 0x6000; // bes
 /// Whole vectors may be read and written in a register buffer, as far as it reaches (see alloc()), and only
 /// such accesses let it stay in registers.
 bool reaches_whole(const ast::Buffer& buffer, Expr first) {
-  return buffer.scope == ast::Scope::Register && first.lo() >= 0 &&
-         first.hi() <= num_elements(buffer.shape).hi();
+  return buffer.scope == ast::Scope::Register && ast::begins_inside(buffer, first);
 }
 
 std::vector<int> reversed(int lanes) {
@@ -69,9 +69,9 @@ Value* FunctionEmitter::address(const ast::Buffer& buffer, Expr flat) {
 }
 
 FunctionEmitter::Lanes FunctionEmitter::lanes_of(Expr flat) const {
-  auto stride = stride_of(flat, lane_);
-  const Expr base = stride ? substitute(flat, {{lane_, Expr(0)}}) : flat;
-  return {base, stride, std::max(level_of(base), stride ? level_of(*stride) : 0)};
+  const auto steps = ast::steps_of(flat, lane_);
+  if (!steps) return {flat, {}, level_of(flat)};
+  return {steps->first, steps->step, std::max(level_of(steps->first), level_of(steps->step))};
 }
 
 Value* FunctionEmitter::lane_addresses(const ast::Buffer& buffer, const Lanes& lanes) {
@@ -152,10 +152,9 @@ Value* FunctionEmitter::read_every_second(const ast::Buffer& buffer, const Lanes
     low = b_.CreateSelect(guard, low, state_.zeros);
     high = b_.CreateSelect(guard, high, state_.zeros);
   }
-  std::vector<int> pick;
-  for (int i = 0; i < lanes_; i++) pick.push_back(2 * i < lanes_ ? 2 * i : 2 * i + 1);
-  Value* raw = b_.CreateShuffleVector(b_.CreateAlignedLoad(type, low, alignment(buffer)),
-                                      b_.CreateAlignedLoad(type, high, alignment(buffer)), pick);
+  Value* raw =
+      b_.CreateShuffleVector(b_.CreateAlignedLoad(type, low, alignment(buffer)),
+                             b_.CreateAlignedLoad(type, high, alignment(buffer)), ast::every_second(lanes_));
   return from_memory(b_, raw, buffer.dtype);
 }
 

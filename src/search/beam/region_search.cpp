@@ -53,7 +53,7 @@ std::vector<int> depth_first_order(const lower::Program& program) {
 
 /// What a cut before each position of the order costs, in bytes that flow over it. A sum without its
 /// epilogue, or a cheap value without its only user, counts more: the cut would forbid a fusion that nearly
-/// always pays. So does one through a function (whole_functions.hpp), which would be wrong.
+/// always pays. A cut through a function (whole_functions.hpp) would cost digits.
 std::vector<double> cut_costs(const lower::Program& program, const std::vector<int>& order) {
   constexpr double kSplitsEpilogue = 3, kSplitsInline = 1, kSplitsFunction = 1000;
   std::vector<size_t> position(order.size());
