@@ -142,6 +142,10 @@ std::vector<DeviceInfo> devices();
 void set_default_device(const std::string& name);
 std::string default_device();
 
+/// Frees what lathe keeps in memory so that equal programs compile again quickly: at most 64 MiB of compiled kernels and 4 MiB
+/// of plans. Programs in use and the files of the cache stay. Thread-safe.
+void clear_caches();
+
 struct EmitOptions {
   std::string target = "c";   ///< c, opencl, cuda, llvm, asm, ast, graph, dot or moves
   CompileOptions compile{};

@@ -1,8 +1,9 @@
 // Expr: a symbolic integer. Shapes, strides, loop extents, indices and guards are all Exprs.
 //
 // An Expr is an interned immutable node, held by a handle of one pointer: equal expressions are the same pointer,
-// copies are free, and nodes live until the process ends (see docs/decisions/). Construction canonicalises, so
-// most simplification has happened by the time an Expr exists. All functions are thread-safe.
+// copies are free, and nodes live until the process ends, but for those that a compilation makes for itself
+// (docs/decisions/scopes-of-expressions.md). Construction canonicalises, so most simplification has happened by the time
+// an Expr exists. All functions are thread-safe.
 //
 //   Var n("n", 1, 4096);
 //   Expr e = floordiv(n * 64 + 7, 64);   // == n

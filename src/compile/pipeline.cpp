@@ -4,12 +4,14 @@
 #include "compile/run/assemble.hpp"
 #include "compile/schedule.hpp"
 #include "runtime/device.hpp"
+#include "view/expr_scope.hpp"
 
 namespace lathe {
 
 Executable compile(const NamedTensors& outputs, const CompileOptions& options) {
   runtime::device(options.device); // says why if it is absent, before any work
   pipeline::Front front = pipeline::take_in(outputs, {.evaluate = pipeline::values_of});
+  const InExprScope inside(new_expr_scope()); // the executable's: see Program::expressions
   const auto program = front.lowered();
   if (program->stages.empty()) // every output is an input seen through a view
     return pipeline::assemble(search::initial_plan(program),

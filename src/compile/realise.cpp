@@ -8,6 +8,7 @@
 #include "compile/run/executable_impl.hpp"
 #include "compile/schedule.hpp"
 #include "graph/realise.hpp"
+#include "view/expr_scope.hpp"
 
 namespace lathe::pipeline {
 
@@ -19,6 +20,7 @@ std::vector<StorageRef> values_of(const std::vector<graph::NodeRef>& nodes) {
   options.winograd = 0; // run once: nothing would pay for the weights' transform
   // Not folded: that realises tensors.
   const Front front = take_in(named, {.takes_moved = false});
+  const InExprScope inside(new_expr_scope());
   const Executable executable = build(schedule(front.lowered(), options).plan, options);
 
   std::vector<StorageRef> values;

@@ -147,9 +147,13 @@ search::SearchResult by_the_model(const ProgramRef& program, const std::string& 
                   model.seconds(start), search_sources());
   if (const auto moves = remembered_moves(key))
     if (auto plan = try_moves(program, *moves, target)) return planned(std::move(*plan), model);
-  search::SearchResult result = search::search_forms(start, model, {}, allowed_forms(options), {});
-  remember_moves(key, result.plan.moves());
-  return result;
+  const auto search = [&] {
+    const InExprScope search_only(new_expr_scope());
+    return search::search_forms(start, model, {}, allowed_forms(options), {}).plan.moves();
+  };
+  const std::vector<Move> moves = search();
+  remember_moves(key, moves);
+  return planned(search::replay(program, moves, target), model);
 }
 
 /// Those kernels of the plan that the search did not measure.
@@ -172,6 +176,12 @@ std::string label_of(const lower::Program& program) {
   return text.size() > kMost ? text.substr(0, kMost - 3) + "..." : text;
 }
 
+/// What the user's function makes of expressions is the user's.
+void report(const TuneOptions& tune, const TuneProgress& progress) {
+  const InExprScope none(nullptr);
+  tune.progress(progress);
+}
+
 /// `given`: the plan to start from instead of the untuned one; may be null.
 search::SearchResult tune(const ProgramRef& program, const CompileOptions& options, search::CostModel& model,
                           uint64_t hash, const std::string& where, CheckedKernels& checked,
@@ -191,7 +201,7 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
   if (tune.progress)
     how.progress = [&](TuneProgress p) { // of the whole budget, not of what is left for the search in it
       p.budget_seconds = tune.budget_seconds;
-      tune.progress(last = p);
+      report(tune, last = p);
     };
   how.stop = tune.stop;
   how.where = where;
@@ -263,7 +273,7 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
     if (last.untuned_seconds > 0) last.tuned_seconds = result.measured_seconds;
     if (tune.progress && last.budget_seconds > 0) {
       last.elapsed_seconds = watch.elapsed();
-      tune.progress(last);
+      report(tune, last);
     }
   } else { // not all of any plan was measured: nothing is better than what was known before
     const search::SearchResult& known = held ? *held : untuned;
@@ -281,7 +291,7 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
     }
     if (last.not_stored.empty() && store) last.not_stored = store->fault();
   }
-  if (tune.progress && !last.not_stored.empty()) tune.progress(last);
+  if (tune.progress && !last.not_stored.empty()) report(tune, last);
   return result;
 }
 
@@ -320,16 +330,40 @@ search::SearchResult find_schedule(ProgramRef program, const CompileOptions& opt
   return by_the_model(program, fmt::format("{:016x} {}", hash, where), options, target, model);
 }
 
+/// As it is returned, but for the order of its kernels.
+search::SearchResult chosen(const ProgramRef& program, const CompileOptions& options,
+                            const search::Plan* start) {
+  CheckedKernels checked;
+  search::SearchResult found = find_schedule(program, options, checked, start);
+  if (options.moves.empty())
+    found.plan = search::with_shared_launches(found.plan, target_for(options, *found.plan.program));
+  if (found.measured_seconds > 0 && options.tune && options.moves.empty())
+    check(checked, found.plan, kTuned, options);
+  return found;
+}
+
+/// The same by tuning, of whose expressions nothing is left but the plan's.
+search::SearchResult tuned(const ProgramRef& program, const CompileOptions& options,
+                           const search::Plan* start) {
+  search::SearchResult kept;
+  std::vector<Move> moves;
+  {
+    const InExprScope search_only(new_expr_scope());
+    const search::SearchResult found = chosen(program, options, start);
+    moves = found.plan.moves();
+    kept.predicted_seconds = found.predicted_seconds;
+    kept.measured_seconds = found.measured_seconds;
+  }
+  kept.plan = search::replay(program, moves, target_for(options, *program));
+  return kept;
+}
+
 } // namespace
 
 search::SearchResult schedule(ProgramRef program, const CompileOptions& options, const search::Plan* start) {
-  CheckedKernels checked;
-  search::SearchResult found = find_schedule(std::move(program), options, checked, start);
-  if (options.moves.empty())
-    found.plan = search::with_shared_launches(found.plan, target_for(options, *found.plan.program));
+  const bool tunes = options.tune && options.moves.empty();
+  search::SearchResult found = tunes ? tuned(program, options, start) : chosen(program, options, start);
   found.plan = in_memory_order(std::move(found.plan));
-  if (found.measured_seconds > 0 && options.tune && options.moves.empty())
-    check(checked, found.plan, kTuned, options);
   return found;
 }
 

@@ -194,6 +194,7 @@ private:
 
 Program lower(const std::vector<NamedOutput>& outputs, graph::Evaluate evaluate) {
   Program program = Lowering().run(outputs);
+  program.expressions = current_expr_scope();
   program.evaluate = evaluate;
   return program;
 }

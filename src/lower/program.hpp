@@ -19,6 +19,7 @@
 #include "ast/ast.hpp"
 #include "graph/constants.hpp"
 #include "graph/node.hpp"
+#include "view/expr_scope.hpp"
 
 namespace lathe::lower {
 
@@ -61,6 +62,7 @@ struct OutputBuffer {
 };
 
 struct Program {
+  ExprScopeRef expressions;      // that it and its plans are made of; null: they live until the process ends
   std::vector<Stage> stages;     // in Kahn order
   std::vector<InputBuffer> inputs;
   std::vector<OutputBuffer> outputs;

@@ -113,7 +113,9 @@ std::vector<std::string> split_words(const std::string& text) {
 
 std::shared_ptr<SharedObject> open(const std::string& path) {
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  return handle ? std::make_shared<SharedObject>(handle) : nullptr;
+  if (!handle) return nullptr;
+  std::error_code ignored;
+  return std::make_shared<SharedObject>(handle, std::filesystem::file_size(path, ignored));
 }
 
 std::shared_ptr<SharedObject> open_or_throw(const std::string& path) {

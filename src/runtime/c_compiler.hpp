@@ -11,15 +11,17 @@ namespace lathe::runtime {
 
 class SharedObject {
 public:
-  explicit SharedObject(void* handle) : handle_(handle) {}
+  SharedObject(void* handle, size_t bytes) : handle_(handle), bytes_(bytes) {}
   ~SharedObject();
   SharedObject(const SharedObject&) = delete;
   SharedObject& operator=(const SharedObject&) = delete;
   /// Null if there is none of that name.
   void* symbol(const std::string& name) const;
+  size_t bytes() const { return bytes_; } ///< of its file
 
 private:
   void* handle_;
+  size_t bytes_;
 };
 
 /// A shared object that object() gave, loaded into the process. Throws Error(Device) if it can't be.

@@ -29,7 +29,7 @@ class Program {
  public:
   virtual ~Program() = default;
   virtual void launch(std::span<const BufferSlice> buffers, std::span<const int64_t> shape_values) const = 0;
-  virtual const std::string& source() const = 0;
+  virtual size_t bytes() const = 0;  // of host memory that its code takes, about
 };
 
 struct CompileFlags {
@@ -45,6 +45,8 @@ class Device {
   virtual std::string description() const = 0;
   /// The kernel has been through ast::prepare. Throws Error(Device) if it can't.
   virtual std::unique_ptr<Program> compile(const ast::Kernel& kernel, const CompileFlags& flags) = 0;
+  /// What compile() hands to a compiler: C, OpenCL C, LLVM IR, or the printed loop AST.
+  virtual std::string source(const ast::Kernel& kernel, const CompileFlags& flags) const = 0;
   // Compiled code that can be kept outside the process, of devices that have such: what object() gives, link() makes a program
   // of, as compile() would. The name is equal for equal code on one machine, and empty if there is none.
   virtual std::string object_name(const ast::Kernel&, const CompileFlags&) const { return {}; }

@@ -5,22 +5,17 @@
 #include <string>
 
 #include "ast/ast.hpp"
-#include "runtime/device.hpp"
-#include "runtime/kernel_abi.hpp"
+#include "runtime/host_program.hpp"
 
 namespace lathe::runtime {
 
 class LlvmBackend {
  public:
   virtual ~LlvmBackend() = default;
-  struct Code {
-    KernelFunction function = nullptr;
-    std::shared_ptr<void> owner;      // frees the code when the last copy goes
-  };
-  virtual Code compile(const ast::Kernel& kernel, const CompileFlags& flags) = 0;
+  virtual HostCode compile(const ast::Kernel& kernel, const CompileFlags& flags) = 0;
   virtual std::string object_name(const ast::Kernel& kernel, const CompileFlags& flags) = 0;
   virtual std::string object(const ast::Kernel& kernel, const CompileFlags& flags) = 0;
-  virtual Code link(const std::string& object, const CompileFlags& flags) = 0;
+  virtual HostCode link(const std::string& object, const CompileFlags& flags) = 0;
   virtual std::string ir_text(const ast::Kernel& kernel, const CompileFlags& flags) = 0;
   virtual std::string assembly(const ast::Kernel& kernel, const CompileFlags& flags) = 0;
   virtual std::string host_description() = 0;  // "LLVM 19.1.7, sapphirerapids, 512-bit vectors"

@@ -4,6 +4,7 @@
 // their turn in the queue. Thread-safe: a kernel's arguments are set and enqueued under a lock of its
 // program.
 #include "runtime/device.hpp"
+#include "view/expr_scope.hpp"
 
 #include "lathe/error.hpp"
 
@@ -145,7 +146,8 @@ public:
     }
     check(clFlush(queue_->queue), "clFlush");
   }
-  const std::string& source() const override { return source_.text; }
+
+  size_t bytes() const override { return source_.text.size(); }
 
 private:
   [[noreturn]] void too_much(const std::string& what) const {
@@ -222,6 +224,7 @@ private:
     std::vector<ast::Param> params;
     std::vector<Expr> shape_vars;
   };
+  const ExprScopeRef expressions_ = current_expr_scope(); // of the kernel
   QueueRef queue_;
   Signature kernel_;
   std::string name_;
@@ -262,6 +265,9 @@ public:
   std::string description() const override { return description_; }
   std::unique_ptr<Program> compile(const ast::Kernel& kernel, const CompileFlags&) override {
     return std::make_unique<OpenClProgram>(queue_, kernel);
+  }
+  std::string source(const ast::Kernel& kernel, const CompileFlags&) const override {
+    return render::render_opencl(kernel).text;
   }
   std::unique_ptr<DeviceBuffer> allocate(size_t bytes) override {
     return std::make_unique<OpenClBuffer>(queue_, bytes);

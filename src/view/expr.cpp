@@ -35,6 +35,13 @@ int rank(const ExprNode* n) {
   return 13;
 }
 
+/// `made` has been made for this part of `whole`, which remembers it if it lives as long.
+const ExprNode* kept_as_part(const ExprNode& whole, std::atomic<const ExprNode*>& part,
+                             const ExprNode* made) {
+  if (lives_as_long(*made, whole)) part.store(made, std::memory_order_release);
+  return made;
+}
+
 template <class T> int three_way(const T& a, const T& b) { return a < b ? -1 : b < a ? 1 : 0; }
 
 int compare_factors(const ExprNode* a, const ExprNode* b) {
@@ -46,7 +53,7 @@ int compare_factors(const ExprNode* a, const ExprNode* b) {
     return c ? c : compare(a->rhs, b->rhs);
   }
   if (int c = three_way(a->id, b->id)) return c;
-  if (int c = a->name.compare(b->name)) return c;
+  if (int c = a->name->compare(*b->name)) return c;
   if (a->extent && b->extent) return compare(a->extent, b->extent);
   if (int c = three_way(a->lo, b->lo)) return c;
   if (int c = three_way(a->hi, b->hi)) return c;
@@ -244,7 +251,7 @@ int64_t Expr::value() const {
 
 const std::string& Expr::name() const {
   if (!is_var()) throw InternalError("name() of " + to_string(*this) + ", which is no variable");
-  return node_->name;
+  return *node_->name;
 }
 
 int Expr::id() const {
@@ -268,8 +275,7 @@ Expr Expr::lhs() const {
     made = intern_sum(node_->terms, 0);
   else
     made = intern_sum(node_->terms.first(node_->terms.size() - 1), 0);
-  node_->lhs.store(made, std::memory_order_release);
-  return Expr(made);
+  return Expr(kept_as_part(*node_, node_->lhs, made));
 }
 
 Expr Expr::rhs() const {
@@ -282,8 +288,7 @@ Expr Expr::rhs() const {
     made = intern_const(node_->constant);
   else
     made = intern_scaled(node_->terms.back().monomial, node_->terms.back().coefficient);
-  node_->rhs.store(made, std::memory_order_release);
-  return Expr(made);
+  return Expr(kept_as_part(*node_, node_->rhs, made));
 }
 
 Var::Var(std::string_view name, int64_t lo, int64_t hi) {

@@ -9,7 +9,7 @@
 #include <atomic>
 #include <span>
 
-#include "lathe/expr.hpp"
+#include "view/expr_scope.hpp"
 
 namespace lathe {
 
@@ -20,6 +20,7 @@ struct Term {
 };
 
 struct ExprNode {
+  const ExprScope* home = nullptr; // which it lives as long as
   ExprKind kind = ExprKind::Const;
   bool has_mod = false; // some term has a Mod among its factors
   bool has_div = false; // some term has a FloorDiv or a Mod among its factors
@@ -34,7 +35,7 @@ struct ExprNode {
   std::span<const ExprNode* const> factors; // empty for Const, Add and a Mul by a constant
   std::span<const ExprNode* const> vars;    // distinct, in first-seen order
   const ExprNode* extent = nullptr;         // of a loop Var
-  std::string name;                         // of a Var
+  const std::string* name = nullptr;        // of a Var
   mutable std::atomic<const ExprNode*> lhs{nullptr}, rhs{nullptr}; // of a sum: made when first asked for
   mutable std::atomic<uint8_t> nonpositive{0}; // the prover's cache: 0 unknown, 1 no, 2 yes
 };
@@ -117,13 +118,17 @@ struct Sum {
   Expr expr() const;
 };
 
-// Interning (expr_table.cpp). Operands must already be canonical; these only find or make the node.
+// Interning (expr_table.cpp, in the tables of expr_home.hpp). Operands must already be canonical; these only
+// find or make the node.
 const ExprNode* intern_const(int64_t value);
 const ExprNode* intern_sum(std::span<const Term> terms, int64_t constant);
 const ExprNode* intern_scaled(const ExprNode* monomial, int64_t coefficient);
 const ExprNode* intern_product(std::span<const ExprNode* const> factors); // sorted
 const ExprNode* intern_binary(ExprKind kind, const ExprNode* lhs, const ExprNode* rhs);
 const ExprNode* intern_var(std::string_view name, int id, int64_t lo, int64_t hi, const ExprNode* extent);
+
+/// Whether the part of an expression lives as long as the whole.
+bool lives_as_long(const ExprNode& part, const ExprNode& whole);
 
 /// The result of a simplified operation on the same operands before, or nullptr; and remembering one.
 const ExprNode* recall(ExprKind op, const ExprNode* a, const ExprNode* b);

@@ -94,7 +94,7 @@ void print(std::string& out, Expr e) {
   };
   switch (e.kind()) {
   case ExprKind::Const: out += fmt::format("{}", n->constant); return;
-  case ExprKind::Var: out += n->name; return;
+  case ExprKind::Var: out += *n->name; return;
   case ExprKind::Add:
   case ExprKind::Mul: print_sum(out, n); return;
   case ExprKind::FloorDiv: infix(" // ", kAtom, kAtom); return;

@@ -4,6 +4,7 @@
 // variables that range over outer's valid part. Where the simplifier finds every inner index to be affine in
 // them, and every mask of inner to be an interval of one of them, the composition is linear.
 #include "lathe/error.hpp"
+#include "view/expr_scope.hpp"
 #include "view/view.hpp"
 
 namespace lathe {
@@ -76,13 +77,8 @@ std::optional<Interval> solve(Interval mask, Expr constant, Expr stride) {
   return std::nullopt;
 }
 
-} // namespace
-
-std::optional<View> compose(const View& inner, const View& outer) {
-  if (inner.is_contiguous()) return outer;
-  // Row-major over fewer elements is a prefix, not a reshape.
-  if (outer.is_contiguous() && num_elements(outer.shape()) == num_elements(inner.shape()))
-    return inner.reshape(outer.shape());
+/// By following an index through both.
+std::optional<View> follow(const View& inner, const View& outer) {
   const Shape& shape = outer.shape();
   std::vector<Expr> vars; // of the axes that move, over their valid part
   std::vector<size_t> axis_of;
@@ -133,6 +129,31 @@ std::optional<View> compose(const View& inner, const View& outer) {
   }
   for (size_t k = 0; k < shape.size(); k++) offset = offset - strides[k] * outer.mask()[k].begin;
   return View(shape, std::move(strides), offset, std::move(mask));
+}
+
+View in_scope_here(const View& view) {
+  std::vector<Expr> strides;
+  for (const Expr stride : view.strides()) strides.push_back(lathe::in_scope_here(stride));
+  std::vector<Interval> mask;
+  for (const Interval& in : view.mask())
+    mask.push_back({lathe::in_scope_here(in.begin), lathe::in_scope_here(in.end)});
+  return View(view.shape(), std::move(strides), lathe::in_scope_here(view.offset()), std::move(mask));
+}
+
+} // namespace
+
+std::optional<View> compose(const View& inner, const View& outer) {
+  if (inner.is_contiguous()) return outer;
+  // Row-major over fewer elements is a prefix, not a reshape.
+  if (outer.is_contiguous() && num_elements(outer.shape()) == num_elements(inner.shape()))
+    return inner.reshape(outer.shape());
+  const ExprScopeRef indices = new_expr_scope(); // which users never see
+  std::optional<View> both;
+  {
+    const InExprScope inside(indices);
+    both = follow(inner, outer);
+  }
+  return both ? std::optional(in_scope_here(*both)) : std::nullopt;
 }
 
 void ViewStack::push(const View& outer) {

@@ -319,6 +319,19 @@ TEST_CASE("OpenCL, with its host") {
   CHECK(folder.run(fmt::format("g++ -x c++ {} -fsyntax-only net.c main.c", kWarnings)) == 0);
 }
 
+TEST_CASE("a name that CMake keeps for a target of its own") {
+  for (const char* name : {"all", "test", "m"}) {
+    CAPTURE(name);
+    const Scratch folder;
+    ExportOptions options = options_for("static");
+    options.name = name;
+    write_files(folder, export_program({{"y", Tensor::input("x", {5}) * 2.0f}}, options));
+    const int built = folder.run("cmake -S . -B b && cmake --build b");
+    INFO(folder.read("err"));
+    CHECK(built == 0);
+  }
+}
+
 TEST_CASE("what can't be exported is said") {
   ExportOptions options = options_for("static");
   options.target = "fortran";

@@ -129,6 +129,19 @@ int run_in_a_child_of_a_busy_process() {
   return failed;
 }
 
+/// 3 if nothing can be measured. Not among the ways of exit_test.
+int tune() {
+  const TuneOptions options{.budget_seconds = 2};
+  const Tensor a = Tensor::input("a", {40, 30});
+  try {
+    compile({{"y", a.exp().sum(-1)}}, {.threads = 1, .tune = &options});
+  } catch (const Error& e) {
+    std::puts(e.what());
+    return 3;
+  }
+  return 0;
+}
+
 const std::map<std::string, int (*)()> kWays = {
     {"exit_while_others_run", exit_while_others_run},
     {"exit_of_another_thread", exit_of_another_thread},
@@ -138,6 +151,7 @@ const std::map<std::string, int (*)()> kWays = {
     {"exit_in_a_child", exit_in_a_child},
     {"compute_in_a_child", compute_in_a_child},
     {"run_in_a_child_of_a_busy_process", run_in_a_child_of_a_busy_process},
+    {"tune", tune},
 };
 
 } // namespace

@@ -7,8 +7,8 @@
 
 #include "compile/export/emit_c.hpp"
 #include "compile/front/front.hpp"
-#include "compile/realise.hpp"
 #include "compile/front/target.hpp"
+#include "compile/realise.hpp"
 #include "compile/run/finalise.hpp"
 #include "compile/schedule.hpp"
 #include "graph/tensor_impl.hpp"
@@ -122,13 +122,15 @@ std::string emit_outputs(const std::vector<lower::NamedOutput>& outputs, const E
   const std::string& target = options.target;
   constexpr std::string_view known[] = {"c", "opencl", "cuda", "llvm", "asm", "ast", "graph", "dot", "moves"};
   if (std::find(std::begin(known), std::end(known), target) == std::end(known)) unknown_target(target);
-  const Front front = take_in(outputs, {options.simplify_graph, options.simplify_graph ? values_of : nullptr, false});
+  const Front front =
+      take_in(outputs, {options.simplify_graph, options.simplify_graph ? values_of : nullptr, false});
   if (target == "graph" || target == "dot") return emit_nodes(front.outputs, target);
 
   CompileOptions compile = options.compile;
   const auto* grid = std::find_if(std::begin(kGridTargets), std::end(kGridTargets),
                                   [&](const GridTarget& g) { return g.name == target; });
   if (grid != std::end(kGridTargets)) compile.device = target;
+  const InExprScope inside(new_expr_scope());
   const search::Plan plan = schedule(front.lowered(), compile).plan;
   if (target == "c") return emit_c(plan, front.inputs, compile);
   std::string out;

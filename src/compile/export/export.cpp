@@ -55,6 +55,7 @@ std::vector<ExportedFile> export_program(const NamedTensors& outputs, const Expo
 
   ExportOptions chosen = options;
   if (options.target == "opencl") chosen.compile.device = "opencl"; // a schedule for work-groups
+  const InExprScope inside(new_expr_scope());
   const search::Plan plan = schedule(front.lowered(), chosen.compile).plan;
 
   ExportedProgram program;

@@ -121,7 +121,7 @@ private:
                                  : fmt::format("never compiles: stopped after {:.3g} s", wait));
         return std::nullopt;
       case MessageReader::State::Closed:
-        end(kernel.hash, "crashed: its process is gone");
+        end(kernel.hash, "crashed: its process is gone, or is stopped");
         return std::nullopt;
       case MessageReader::State::Message: break;
       }

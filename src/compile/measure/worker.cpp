@@ -377,7 +377,12 @@ int run_measuring_worker(int socket) {
   send_message(socket, ready);
   if (!worker) return 1;
   worker->start();
-  while (reader.wait(-1, message) == MessageReader::State::Message) worker->take(std::move(*message));
+  while (reader.wait(-1, message) == MessageReader::State::Message) {
+    if (message->kind() == WorkerMessage::Ask)
+      worker->say(Message(WorkerMessage::Alive));
+    else
+      worker->take(std::move(*message));
+  }
   _exit(0); // even if a candidate never ends
 }
 

@@ -8,7 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -25,6 +27,7 @@ namespace lathe::pipeline {
 namespace {
 
 constexpr const char* kProgram = "lathe-measure";
+constexpr double kSilence = 8; // seconds without a message, after which the process is asked whether it lives
 
 /// Beside this library, as it is built and installed.
 std::string program_path() {
@@ -89,6 +92,26 @@ WorkerProcess::Started WorkerProcess::start() {
     fail(error);
   }
   return {ends[0], process, std::move(folder)};
+}
+
+MessageReader::State WorkerProcess::wait(double seconds, std::optional<Message>& message) {
+  using State = MessageReader::State;
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  for (bool asked = false;;) {
+    const double left = seconds - std::chrono::duration<double>(Clock::now() - start).count();
+    const State state = reader_.wait(std::min(left, kSilence), message);
+    if (state == State::Closed) return state;
+    if (state == State::Message) {
+      if (message->kind() != WorkerMessage::Alive) return state;
+      asked = false;
+      continue;
+    }
+    if (left <= kSilence) return State::Timeout;
+    Message question(WorkerMessage::Ask);
+    if (asked || !send(question)) return State::Closed;
+    asked = true;
+  }
 }
 
 WorkerProcess::~WorkerProcess() {

@@ -18,9 +18,8 @@ public:
   WorkerProcess& operator=(const WorkerProcess&) = delete;
 
   bool send(Message& message) { return send_message(socket_, message); }
-  MessageReader::State wait(double seconds, std::optional<Message>& message) {
-    return reader_.wait(seconds, message);
-  }
+  /// The next message. Closed if the process is gone, or is stopped: it answers nothing for a while.
+  MessageReader::State wait(double seconds, std::optional<Message>& message);
 
 private:
   struct Started {

@@ -18,11 +18,13 @@ enum class WorkerMessage : uint8_t {
   Forget,  // a case
   Compile, // id, kernel
   Run,     // id, case, time limit, the places of its parameters
+  Ask,     // for Alive
   // From the worker.
   Ready,     // error
   CaseReady, // id, error
   Running,   // id: compiled, and about to be launched; again after each step
   Result,    // id, ok, seconds, error
+  Alive,     // at once, whatever is being compiled or run
   Crashed    // id, signal: the last message
 };
 

@@ -23,7 +23,7 @@ namespace {
 using Impl = Executable::Impl;
 
 KernelParam describe(const ast::Buffer& buffer, const std::string& name, bool written) {
-  return {name, buffer.dtype, buffer.shape, written};
+  return {name, buffer.dtype, outside_scopes(buffer.shape), written};
 }
 
 class Assembler {
@@ -131,21 +131,24 @@ private:
       const auto [it, is_first] =
           first_of_stage.emplace(output.stage, static_cast<int>(impl_->outputs.size()));
       const size_t slot = is_first ? add_slot(Impl::Home::Output, buffer) : slot_of_.at(buffer->id);
-      impl_->outputs.push_back(
-          {{output.name, buffer->dtype, output.shape, true}, slot, is_first ? -1 : it->second, {}, -1});
+      impl_->outputs.push_back({{output.name, buffer->dtype, outside_scopes(output.shape), true},
+                                slot,
+                                is_first ? -1 : it->second,
+                                {},
+                                -1});
     }
   }
 
   void add_launch(const search::KernelPlanRef& plan) {
     auto kernel = std::make_shared<Kernel::Impl>();
+    kernel->expressions = plan_.program->expressions;
     kernel->name = unique_name(plan->kernel.name);
-    kernel->shape_vars = plan->kernel.shape_vars;
+    kernel->shape_vars = outside_scopes(plan->kernel.shape_vars);
     kernel->plan = plan;
     kernel->predicted_seconds = model_.seconds(plan);
-    kernel->threads = thread_count(options_.compile);
+    kernel->flags = {thread_count(options_.compile), options_.compile.cpu, false};
     kernel->device = impl_->device;
-    const runtime::CompileFlags flags{thread_count(options_.compile), options_.compile.cpu, false};
-    kernel->program = compile_cached(*impl_->device, plan->kernel, flags, options_.objects);
+    kernel->program = compile_cached(*impl_->device, plan->kernel, kernel->flags, options_.objects);
     Impl::Launch launch{impl_->kernels.size(), {}, {}};
     const int when = static_cast<int>(impl_->launches.size());
     for (const ast::Param& param : plan->kernel.params) {

@@ -65,7 +65,8 @@ LaunchTime timed_launch(const Kernel::Impl& kernel, const lower::Program& progra
   launch.bytes = traffic.read + traffic.written;
   launch.flops = arithmetic_ops(*kernel.plan, program, kernel.shape_vars, shape_values);
   launch.limit_seconds =
-      search::machine_limit(search::machine_profile(), kernel.threads, width, launch.flops, traffic).seconds;
+      search::machine_limit(search::machine_profile(), kernel.flags.threads, width, launch.flops, traffic)
+          .seconds;
   return launch;
 }
 
@@ -81,8 +82,7 @@ void report_kernel(const Kernel::Impl& kernel) {
     for (const search::Move& move : kernel.plan->moves) moves += "  " + to_string(move) + "\n";
     fmt::print(stderr, "lathe: schedule of {}\n{}{}\n", kernel.name, moves, ast::print(kernel.plan->kernel));
   }
-  if (debug_level() >= 3)
-    fmt::print(stderr, "lathe: source of {}\n{}\n", kernel.name, kernel.program->source());
+  if (debug_level() >= 3) fmt::print(stderr, "lathe: source of {}\n{}\n", kernel.name, kernel.source());
 }
 
 } // namespace lathe::pipeline

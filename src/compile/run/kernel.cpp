@@ -4,6 +4,7 @@
 
 #include "compile/front/shape_values.hpp"
 #include "compile/run/aliases.hpp"
+#include "compile/run/finalise.hpp"
 #include "compile/run/kernel_impl.hpp"
 #include "lathe/error.hpp"
 
@@ -23,7 +24,7 @@ Query& Query::set(const std::string& shape_var, int64_t value) {
 }
 
 const std::string& Kernel::name() const { return impl_->name; }
-const std::string& Kernel::source() const { return impl_->program->source(); }
+const std::string& Kernel::source() const { return impl_->source(); }
 const std::vector<KernelParam>& Kernel::params() const { return impl_->params; }
 const std::vector<Expr>& Kernel::shape_vars() const { return impl_->shape_vars; }
 std::string Kernel::ast() const { return ast::print(impl_->plan->kernel); }
@@ -32,6 +33,15 @@ std::vector<std::string> Kernel::moves() const {
   std::vector<std::string> out;
   for (const search::Move& move : impl_->plan->moves) out.push_back(to_string(move));
   return out;
+}
+
+const std::string& Kernel::Impl::source() const {
+  std::call_once(source_once_, [this] {
+    const InExprScope inside(expressions);
+    const InExprScope text_only(new_expr_scope());
+    source_ = device->source(pipeline::finalise(plan->kernel), flags);
+  });
+  return source_;
 }
 
 namespace {

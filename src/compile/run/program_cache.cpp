@@ -10,52 +10,77 @@
 #include "ast/canonical.hpp"
 #include "compile/run/finalise.hpp"
 #include "lathe/error.hpp"
+#include "lathe/executable.hpp"
 #include "runtime/device.hpp"
 #include "runtime/object_cache.hpp"
 #include "search/moves/plan.hpp"
+#include "view/expr_scope.hpp"
 
 namespace lathe::pipeline {
 namespace {
 
-/// The last `limit` entries used, by key.
+/// The entries used last, by key: at most so many, of at most so many bytes in all.
 template <class V> class Recent {
 public:
-  explicit Recent(size_t limit) : limit_(limit) {}
+  Recent(size_t most_entries, size_t most_bytes) : most_entries_(most_entries), most_bytes_(most_bytes) {}
   std::optional<V> find(const std::string& key) {
     std::lock_guard lock(mutex_);
     const auto it = by_key_.find(key);
     if (it == by_key_.end()) return {};
     entries_.splice(entries_.begin(), entries_, it->second);
-    return it->second->second;
+    return it->second->value;
   }
-  void put(const std::string& key, V value) {
-    std::list<std::pair<std::string, V>> dropped; // destroyed without the lock
+  void put(const std::string& key, V value, size_t bytes) {
+    std::list<Entry> dropped; // destroyed without the lock
     std::lock_guard lock(mutex_);
     if (by_key_.count(key)) return;
-    entries_.emplace_front(key, std::move(value));
-    by_key_[key] = entries_.begin();
-    if (entries_.size() <= limit_) return;
-    by_key_.erase(entries_.back().first);
-    dropped.splice(dropped.begin(), entries_, std::prev(entries_.end()));
+    bytes += key.size();
+    entries_.push_front({key, std::move(value), bytes});
+    by_key_[entries_.front().key] = entries_.begin();
+    bytes_ += bytes;
+    while (entries_.size() > most_entries_ || (bytes_ > most_bytes_ && entries_.size() > 1)) {
+      by_key_.erase(entries_.back().key);
+      bytes_ -= entries_.back().bytes;
+      dropped.splice(dropped.begin(), entries_, std::prev(entries_.end()));
+    }
+  }
+  void clear() {
+    std::list<Entry> dropped;
+    std::lock_guard lock(mutex_);
+    by_key_.clear();
+    bytes_ = 0;
+    dropped.swap(entries_);
   }
 
 private:
-  const size_t limit_;
+  struct Entry {
+    std::string key;
+    V value;
+    size_t bytes;
+  };
+  const size_t most_entries_, most_bytes_;
   std::mutex mutex_;
-  std::list<std::pair<std::string, V>> entries_;
-  std::unordered_map<std::string, typename std::list<std::pair<std::string, V>>::iterator> by_key_;
+  std::list<Entry> entries_;
+  std::unordered_map<std::string_view, typename std::list<Entry>::iterator> by_key_; // of the entries
+  size_t bytes_ = 0;
 };
 
 using ProgramRef = std::shared_ptr<const runtime::Program>;
 
 // Never destroyed: devices aren't either, and code may run till the process ends.
 Recent<ProgramRef>& programs() {
-  static auto* cache = new Recent<ProgramRef>(256);
+  static auto* cache = new Recent<ProgramRef>(256, size_t{64} << 20);
   return *cache;
 }
 Recent<std::vector<search::Move>>& schedules() {
-  static auto* cache = new Recent<std::vector<search::Move>>(1024);
+  static auto* cache = new Recent<std::vector<search::Move>>(1024, size_t{4} << 20);
   return *cache;
+}
+
+void keep(const std::string& key, std::vector<search::Move> moves) {
+  constexpr size_t kBytesPerMove = 128; // with its arguments
+  const size_t bytes = kBytesPerMove * moves.size();
+  schedules().put(key, std::move(moves), bytes);
 }
 
 const runtime::ObjectCache& plans_on_disk() {
@@ -70,12 +95,14 @@ ProgramRef compile_cached(runtime::Device& device, const ast::Kernel& scheduled,
   const std::string key = fmt::format("{} {} {} {}\n{}", device.name(), flags.threads, flags.cpu,
                                       flags.candidate, ast::print(ast::canonical(scheduled, false)));
   if (auto known = programs().find(key)) return *known;
+  // What a program keeps of its kernel, it keeps with this.
+  const InExprScope of_this_code(new_expr_scope());
   const ast::Kernel finalised = finalise(scheduled);
   const auto object =
       saved ? saved->find(object_id(device, finalised, flags)) : SavedObjects::const_iterator();
   ProgramRef made = saved && object != saved->end() ? device.link(finalised, flags, object->second)
                                                     : device.compile(finalised, flags);
-  programs().put(key, made);
+  programs().put(key, made, made->bytes());
   return made;
 }
 
@@ -90,14 +117,23 @@ std::optional<std::vector<search::Move>> remembered_moves(const std::string& key
   } catch (const Error&) { // written by another version: as good as absent
     return {};
   }
-  schedules().put(key, moves);
+  keep(key, moves);
   return moves;
 }
 void remember_moves(const std::string& key, std::vector<search::Move> moves) {
   std::string text;
   for (const search::Move& move : moves) text += to_string(move) + "\n";
   plans_on_disk().keep(key, text);
-  schedules().put(key, std::move(moves));
+  keep(key, std::move(moves));
 }
 
 } // namespace lathe::pipeline
+
+namespace lathe {
+
+void clear_caches() {
+  pipeline::programs().clear();
+  pipeline::schedules().clear();
+}
+
+} // namespace lathe

@@ -182,6 +182,7 @@ Executable from_file(const ProgramFile::Program& file, const SavedObjects& objec
       &objects};
   if (graph.outputs.empty())
     return assemble(search::initial_plan(std::make_shared<const lower::Program>()), how);
+  const InExprScope inside(new_expr_scope()); // the executable's: see Program::expressions
   const auto program = std::make_shared<const lower::Program>(lower::lower(graph.outputs, values_of));
   const search::Plan plan = plan_of(program, file, moves, how);
   return assemble(plan, how);

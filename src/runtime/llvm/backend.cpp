@@ -109,7 +109,7 @@ private:
 
 class Backend : public LlvmBackend {
 public:
-  Code compile(const ast::Kernel& kernel, const CompileFlags& flags) override {
+  HostCode compile(const ast::Kernel& kernel, const CompileFlags& flags) override {
     return link(flags.candidate ? generate(kernel, flags.cpu, CodeFile::Object) : object(kernel, flags),
                 flags);
   }
@@ -123,10 +123,11 @@ public:
     cache_.keep(name, made);
     return made;
   }
-  Code link(const std::string& object, const CompileFlags& flags) override {
+  HostCode link(const std::string& object, const CompileFlags& flags) override {
     require_host_runs(flags.cpu);
-    Code code;
+    HostCode code;
     orc::JITDylib* dylib = &linker_->link(object, code.function);
+    code.bytes = object.size();
     code.owner = std::shared_ptr<void>(
         dylib, [linker = linker_](void* held) { linker->unlink(*static_cast<orc::JITDylib*>(held)); });
     return code;
