@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "compile/front/shape_values.hpp"
-#include "compile/run/constants.hpp"
 #include "compile/run/finalise.hpp"
+#include "compile/run/placed_program.hpp"
 #include "lathe/error.hpp"
 
 namespace lathe::pipeline {
@@ -14,16 +14,18 @@ namespace {
 
 class Layouter {
 public:
-  Layouter(const search::Plan& plan, render::Names& names) : plan_(plan), names_(names) {}
+  Layouter(const search::Plan& plan, const std::vector<KernelParam>& declared, render::Names& names)
+      : plan_(plan), names_(names), placed_(place(plan, declared)) {}
 
-  ProgramLayout run(const std::vector<KernelParam>& declared, const std::string& prefix) {
+  ProgramLayout run(const std::string& prefix) {
+    lay_out_copies(placed_);
     for (const search::KernelPlanRef& kernel : plan_.kernels) {
       out_.kernels.push_back(finalise(kernel->kernel));
       out_.kernels.back().name = names_.fresh(prefix + kernel->kernel.name);
     }
-    place_inputs(declared);
-    place_constants();
-    place_outputs();
+    name_inputs();
+    name_constants();
+    name_outputs();
     out_.vars = plan_.program->shape_vars;
     for (const Expr var : out_.vars) out_.var_names[var.name()] = names_.fresh(var.name());
     place_intermediates();
@@ -33,46 +35,32 @@ public:
 private:
   using Home = ProgramLayout::Home;
 
-  void place_inputs(const std::vector<KernelParam>& declared) {
-    std::map<std::string, size_t> index_of;
-    for (const KernelParam& input : declared) {
-      index_of[input.name] = out_.inputs.size();
-      out_.inputs.push_back({names_.fresh(input.name), input});
-    }
-    for (const lower::InputBuffer& input : plan_.program->inputs) {
-      const auto& attr = std::get<graph::InputAttr>(input.node->attr);
-      if (attr.data)
-        data_[input.buffer->id] = attr.data;
-      else
-        out_.places[input.buffer->id] = {Home::Input, index_of.at(attr.name), 0};
+  const ast::BufferRef& buffer_of(size_t slot) const { return placed_.slots[slot].buffer; }
+
+  void name_inputs() {
+    for (const PlacedProgram::Input& input : placed_.inputs) {
+      if (input.slot >= 0)
+        out_.places[buffer_of(static_cast<size_t>(input.slot))->id] = {Home::Input, out_.inputs.size(), 0};
+      out_.inputs.push_back({names_.fresh(input.declared.name), input.declared});
     }
   }
 
-  void place_constants() {
-    std::vector<ConstantLayout> layouts;
-    for (const search::KernelPlanRef& kernel : plan_.kernels)
-      for (const ast::Kernel& fill : kernel->constants)
-        layouts.push_back({&fill, data_.at(fill.params[0].buffer->id)});
-    const std::vector<StorageRef> copies = laid_out_constants(layouts);
-    for (size_t k = 0; k < layouts.size(); ++k) data_[layouts[k].fill->params[1].buffer->id] = copies[k];
-    for (const search::KernelPlanRef& kernel : plan_.kernels) {
-      for (const ast::Param& param :
-           kernel->kernel.params) { // of a constant only what is read is written down
-        const auto data = data_.find(param.buffer->id);
-        if (data == data_.end() || out_.places.count(param.buffer->id)) continue;
-        out_.places[param.buffer->id] = {Home::Constant, out_.constants.size(), 0};
-        out_.constants.push_back({names_.fresh(param.buffer->name), param.buffer, data->second});
+  /// Of a constant only what kernels read is written down.
+  void name_constants() {
+    for (const std::vector<size_t>& launch : placed_.launches)
+      for (const size_t s : launch) {
+        const PlacedProgram::Slot& slot = placed_.slots[s];
+        if (slot.home != PlacedProgram::Home::Data || out_.places.contains(slot.buffer->id)) continue;
+        out_.places[slot.buffer->id] = {Home::Constant, out_.constants.size(), 0};
+        out_.constants.push_back({names_.fresh(slot.buffer->name), slot.buffer, slot.data});
       }
-    }
   }
 
-  void place_outputs() {
-    std::vector<lower::OutputBuffer> sorted = plan_.program->outputs;
-    std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
-    for (const lower::OutputBuffer& output : sorted) {
-      const ast::BufferRef& buffer = plan_.program->stages[static_cast<size_t>(output.stage)].buffer;
+  void name_outputs() {
+    for (const PlacedProgram::Output& output : placed_.outputs) {
+      const ast::BufferRef& buffer = buffer_of(output.slot);
       const size_t index = out_.outputs.size();
-      out_.outputs.push_back({names_.fresh(output.name), {output.name, buffer->dtype, output.shape, true}});
+      out_.outputs.push_back({names_.fresh(output.declared.name), output.declared});
       const auto [it, is_first] =
           out_.places.emplace(buffer->id, ProgramLayout::Place{Home::Output, index, 0});
       if (!is_first) out_.copies.push_back({index, it->second.index, buffer});
@@ -80,44 +68,31 @@ private:
   }
 
   void place_intermediates() {
-    struct Intermediate {
-      ast::BufferRef buffer;
-      lower::LiveRange range;
-    };
-    std::map<DType, std::vector<Intermediate>> by_dtype;
-    std::map<int, size_t> known; // position in the list of its dtype
-    for (size_t k = 0; k < plan_.kernels.size(); ++k)
-      for (const ast::Param& param : plan_.kernels[k]->kernel.params) {
-        const int id = param.buffer->id, when = static_cast<int>(k);
-        if (out_.places.count(id)) continue;
-        auto& list = by_dtype[param.buffer->dtype];
-        const auto [it, is_new] = known.emplace(id, list.size());
-        if (is_new)
-          list.push_back({param.buffer, {when, when, largest_bytes(*param.buffer)}});
-        else
-          list[it->second].range.last = when;
-      }
-    for (const auto& [dtype, list] : by_dtype) {
+    std::map<DType, std::vector<const PlacedProgram::Slot*>> by_dtype;
+    for (const PlacedProgram::Slot& slot : placed_.slots)
+      if (slot.home == PlacedProgram::Home::Arena) by_dtype[slot.buffer->dtype].push_back(&slot);
+    for (const auto& [dtype, slots] : by_dtype) {
       std::vector<lower::LiveRange> ranges;
-      for (const Intermediate& one : list) ranges.push_back(one.range);
+      for (const auto* slot : slots)
+        ranges.push_back({slot->first, slot->last, largest_bytes(*slot->buffer)});
       const lower::MemoryPlan memory = lower::plan_memory(ranges, kPlaceAlignment);
       out_.arenas[dtype] = memory.peak;
-      for (size_t k = 0; k < list.size(); ++k)
-        out_.places[list[k].buffer->id] = {Home::Arena, 0, memory.offsets[k]};
+      for (size_t k = 0; k < slots.size(); ++k)
+        out_.places[slots[k]->buffer->id] = {Home::Arena, 0, memory.offsets[k]};
     }
   }
 
   const search::Plan& plan_;
   render::Names& names_;
+  PlacedProgram placed_;
   ProgramLayout out_;
-  std::map<int, StorageRef> data_; // of constants, by buffer
 };
 
 } // namespace
 
 ProgramLayout lay_out(const search::Plan& plan, const std::vector<KernelParam>& declared,
                       render::Names& names, const std::string& prefix) {
-  return Layouter(plan, names).run(declared, prefix);
+  return Layouter(plan, declared, names).run(prefix);
 }
 
 std::string size_text(Expr e, const std::map<std::string, std::string>& var_names) {

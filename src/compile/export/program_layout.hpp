@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compile/front/inputs.hpp"
+#include "compile/run/placed_program.hpp"
 #include "core/storage.hpp"
 #include "lathe/executable.hpp"
 #include "render/c_names.hpp"
@@ -49,8 +50,6 @@ struct ProgramLayout {
 
   const Place& place(const ast::Param& param) const { return places.at(param.buffer->id); }
 };
-
-constexpr int64_t kPlaceAlignment = 128;
 
 /// `names` holds what is taken already, and afterwards all that is named here. Kernels' names begin with
 /// `prefix`.

@@ -17,7 +17,7 @@ constexpr size_t kPairs = 1024; // compared one by one; more buffers are sorted 
 struct Span {
   const char* begin;
   size_t bytes;
-  size_t index; // of Impl::inputs or Impl::outputs
+  size_t index; // of the program's inputs or outputs
   bool is_output;
 };
 
@@ -32,7 +32,7 @@ Span output_span(const Impl::Frame& frame, size_t k) {
 class Overlaps {
 public:
   Overlaps(const Impl& impl, const Impl::Frame& frame) : impl_(impl) {
-    const size_t inputs = impl.inputs.size(), outputs = impl.outputs.size();
+    const size_t inputs = impl.placed.inputs.size(), outputs = impl.outputs.size();
     if (outputs * (inputs + outputs) <= kPairs)
       compare_pairs(frame, inputs, outputs);
     else

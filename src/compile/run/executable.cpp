@@ -66,8 +66,8 @@ void match(const char* what, const std::vector<Declared>& declared, const Map& g
 
 /// Binds the variables that stand alone as a size, then checks that every size is what its declaration says.
 void bind_shapes(const Impl& impl, const NamedTensors& given, pipeline::ShapeValues& values) {
-  match("input", impl.inputs, given, [&](size_t k, const Tensor& tensor) {
-    const KernelParam& param = impl.inputs[k].declared;
+  match("input", impl.placed.inputs, given, [&](size_t k, const Tensor& tensor) {
+    const KernelParam& param = impl.placed.inputs[k].declared;
     const auto where = [&] { return fmt::format("call: input \"{}\"", param.name); };
     if (tensor.dtype() != param.dtype)
       throw Error(ErrorKind::DType, fmt::format("{}: dtype {}, expected {}", where(),
@@ -78,7 +78,7 @@ void bind_shapes(const Impl& impl, const NamedTensors& given, pipeline::ShapeVal
       if (param.shape[d].is_var()) values.bind(param.shape[d], shape[d].value(), where());
   });
   for (const auto& [name, tensor] : given)
-    for (const Impl::Input& input : impl.inputs) {
+    for (const pipeline::PlacedProgram::Input& input : impl.placed.inputs) {
       if (input.declared.name != name) continue;
       for (size_t d = 0; d < input.declared.shape.size(); ++d) {
         const Expr size = input.declared.shape[d];
@@ -105,9 +105,9 @@ NamedTensors Executable::operator()(const NamedTensors& inputs) const {
   }
   std::vector<StorageRef> made;
   for (const Impl::Output& output : impl.outputs)
-    made.push_back(
-        output.moved ? nullptr
-                     : Storage::allocate(static_cast<size_t>(values.bytes(*impl.slots[output.slot].buffer))));
+    made.push_back(output.moved ? nullptr
+                                : Storage::allocate(static_cast<size_t>(
+                                      values.bytes(*impl.placed.slots[output.slot].buffer))));
 
   {
     FrameLease frame(impl, of_vars);
@@ -159,9 +159,9 @@ void Executable::run(const std::map<std::string, const void*>& inputs,
       throw Error(ErrorKind::Value,
                   fmt::format("run: \"{}\" is null, expected {} bytes", declared.name, bytes));
   };
-  match("input", impl.inputs, inputs, [&](size_t k, const void* data) {
+  match("input", impl.placed.inputs, inputs, [&](size_t k, const void* data) {
     const size_t bytes = frame->input_bytes[k];
-    if (impl.inputs[k].slot >= 0 || bytes > 0) need(impl.inputs[k].declared, bytes, data);
+    if (impl.placed.inputs[k].slot >= 0 || bytes > 0) need(impl.placed.inputs[k].declared, bytes, data);
     frame->inputs[k] = data;
   });
   match("output", impl.outputs, outputs, [&](size_t k, void* data) {
@@ -177,7 +177,7 @@ std::vector<Kernel> Executable::kernels() const { return impl_->kernels; }
 size_t Executable::kernel_count() const { return impl_->kernels.size(); }
 std::vector<KernelParam> Executable::inputs() const {
   std::vector<KernelParam> out;
-  for (const Impl::Input& input : impl_->inputs) out.push_back(input.declared);
+  for (const pipeline::PlacedProgram::Input& input : impl_->placed.inputs) out.push_back(input.declared);
   return out;
 }
 std::vector<KernelParam> Executable::outputs() const {
@@ -198,9 +198,9 @@ bool Executable::tuned() const { return impl_->tuned; }
 std::string Executable::print() const {
   const Impl& impl = *impl_;
   std::vector<std::string> names; // of the slots
-  const lower::MemoryPlan plan = impl.plan_at_most();
-  for (size_t s = 0; s < impl.slots.size(); ++s) {
-    const Impl::Slot& slot = impl.slots[s];
+  const lower::MemoryPlan plan = impl.placed.plan_at_most();
+  for (size_t s = 0; s < impl.placed.slots.size(); ++s) {
+    const pipeline::PlacedProgram::Slot& slot = impl.placed.slots[s];
     names.push_back(slot.home == Impl::Home::Arena ? fmt::format("%{}@{}", slot.buffer->name, plan.offsets[s])
                                                    : "%" + slot.buffer->name);
   }
@@ -208,11 +208,12 @@ std::string Executable::print() const {
     if (!output.moved && output.copy_of < 0) names[output.slot] = "%" + output.declared.name;
 
   std::string out = fmt::format("alloc arena, {} bytes\n", impl.arena_bytes);
-  for (const Impl::Launch& launch : impl.launches) {
-    const Kernel& kernel = impl.kernels[launch.kernel];
+  for (size_t k = 0; k < impl.kernels.size(); ++k) {
+    const Kernel& kernel = impl.kernels[k];
+    const std::vector<size_t>& slots = impl.placed.launches[k];
     std::string read, written;
-    for (size_t p = 0; p < launch.slots.size(); ++p)
-      (kernel.params()[p].written ? written : read) += " " + names[launch.slots[p]];
+    for (size_t p = 0; p < slots.size(); ++p)
+      (kernel.params()[p].written ? written : read) += " " + names[slots[p]];
     out += fmt::format("launch {}{} <-{}\n", kernel.name(), written, read);
   }
   for (const Impl::Output& output : impl.outputs) {

@@ -9,6 +9,7 @@
 #include "compile/front/moved.hpp"
 #include "compile/front/shape_values.hpp"
 #include "compile/run/kernel_impl.hpp"
+#include "compile/run/placed_program.hpp"
 #include "lathe/executable.hpp"
 #include "lower/program.hpp"
 #include "runtime/device.hpp"
@@ -17,24 +18,7 @@
 namespace lathe {
 
 struct Executable::Impl {
-  /// Where a buffer of the program lives during a call.
-  enum class Home { Input, Data, Output, Arena };
-  struct Slot {
-    Home home;
-    ast::BufferRef buffer;
-    int first = 0, last = 0;                         // Arena: launches that touch it first and last
-    std::shared_ptr<void> data;                      // Data: the realised tensor's memory
-    std::shared_ptr<runtime::DeviceBuffer> uploaded; // Data, on a device with memory of its own
-  };
-  struct Launch {
-    size_t kernel;
-    std::vector<size_t> slots; // one per parameter
-    std::vector<size_t> vars;  // positions in the program's shape variables
-  };
-  struct Input {
-    KernelParam declared;
-    int slot; // -1: the program does not use it
-  };
+  using Home = pipeline::PlacedProgram::Home;
   struct Output {
     KernelParam declared;
     size_t slot;
@@ -49,11 +33,11 @@ struct Executable::Impl {
   CompileOptions options;
   std::vector<search::Move> moves;
   runtime::Device* device = nullptr;
-  std::vector<Kernel> kernels;
-  std::vector<Slot> slots;
-  std::vector<Launch> launches;
-  std::vector<Input> inputs;   // by name
-  std::vector<Output> outputs; // by name
+  pipeline::PlacedProgram placed;
+  std::vector<std::shared_ptr<runtime::DeviceBuffer>> uploaded; // by slot: Data, on a device with memory of its own
+  std::vector<Kernel> kernels;           // one per launch
+  std::vector<std::vector<size_t>> vars; // by launch, positions in the program's shape variables
+  std::vector<Output> outputs;           // by name
   bool is_static = true;
   double predicted_seconds = 0;
   int64_t arena_bytes = 0, naive_bytes = 0;
@@ -67,10 +51,6 @@ struct Executable::Impl {
   void set_sizes(Frame& frame, const std::vector<int64_t>& values) const;
   /// Runs all launches; the frame's sizes, inputs and outputs are set.
   void run(Frame& frame) const;
-  /// Places the intermediates; `bytes` of each slot, or all at the upper bounds of their sizes
-  /// (Error(Limit)).
-  lower::MemoryPlan plan_arena(const std::vector<size_t>& bytes) const;
-  lower::MemoryPlan plan_at_most() const;
 
 private:
   std::unique_ptr<Frame> make_frame() const;
@@ -95,7 +75,7 @@ private:
 };
 
 struct Executable::Impl::Frame {
-  std::vector<const void*> inputs;               // one per Impl::inputs
+  std::vector<const void*> inputs;               // one per input of the placed program
   std::vector<void*> outputs;                    // one per Impl::outputs
   std::vector<int64_t> values;                   // of the program's shape variables
   std::vector<size_t> bytes;                     // one per slot, at these values

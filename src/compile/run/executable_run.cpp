@@ -23,29 +23,15 @@ using runtime::BufferSlice;
 Impl::Impl() = default;
 Impl::~Impl() = default;
 
-lower::MemoryPlan Impl::plan_arena(const std::vector<size_t>& bytes) const {
-  std::vector<lower::LiveRange> ranges;
-  for (size_t s = 0; s < slots.size(); ++s) {
-    const bool here = slots[s].home == Home::Arena;
-    ranges.push_back({slots[s].first, slots[s].last, here ? static_cast<int64_t>(bytes[s]) : 0});
-  }
-  return lower::plan_memory(ranges, 128);
-}
-
-lower::MemoryPlan Impl::plan_at_most() const {
-  std::vector<size_t> bytes;
-  for (const Slot& slot : slots) bytes.push_back(static_cast<size_t>(pipeline::largest_bytes(*slot.buffer)));
-  return plan_arena(bytes);
-}
-
 std::unique_ptr<Impl::Frame> Impl::make_frame() const {
   auto frame = std::make_unique<Frame>();
-  frame->inputs.resize(inputs.size());
+  const std::vector<pipeline::PlacedProgram::Slot>& slots = placed.slots;
+  frame->inputs.resize(placed.inputs.size());
   frame->outputs.resize(outputs.size());
   frame->views.resize(slots.size());
   frame->owned.resize(slots.size());
   frame->bytes.resize(slots.size());
-  frame->calls.resize(launches.size());
+  frame->calls.resize(kernels.size());
   if (is_static) {
     const pipeline::ShapeValues none(program->shape_vars);
     for (size_t s = 0; s < slots.size(); ++s)
@@ -60,6 +46,7 @@ void Impl::measure_callers_memory(Frame& frame) const {
   const auto bytes_of = [](const KernelParam& moved) {
     return static_cast<size_t>(num_elements(moved.shape).value() * size_of(moved.dtype));
   };
+  const std::vector<pipeline::PlacedProgram::Input>& inputs = placed.inputs;
   frame.input_bytes.assign(inputs.size(), 0);
   frame.output_bytes.assign(outputs.size(), 0);
   for (size_t k = 0; k < inputs.size(); ++k)
@@ -75,7 +62,7 @@ void Impl::measure_callers_memory(Frame& frame) const {
 
 void Impl::bind_memory(Frame& frame) const {
   measure_callers_memory(frame);
-  const lower::MemoryPlan plan = plan_arena(frame.bytes);
+  const lower::MemoryPlan plan = placed.plan_arena(frame.bytes);
   const auto room = [this](std::unique_ptr<runtime::DeviceBuffer>& buffer, size_t bytes) {
     if (bytes > 0 && (!buffer || buffer->bytes() < bytes)) {
       buffer.reset();
@@ -84,26 +71,25 @@ void Impl::bind_memory(Frame& frame) const {
     return buffer.get();
   };
   room(frame.arena, static_cast<size_t>(plan.peak));
-  for (size_t k = 0; k < launches.size(); ++k) {
-    const Launch& launch = launches[k];
+  for (size_t k = 0; k < kernels.size(); ++k) {
     Frame::Call& call = frame.calls[k];
     call.slices.clear();
     call.vars.clear();
-    for (size_t p = 0; p < launch.slots.size(); ++p) {
-      const size_t s = launch.slots[p], bytes = frame.bytes[s];
-      const Slot& slot = slots[s];
+    for (const size_t s : placed.launches[k]) {
+      const pipeline::PlacedProgram::Slot& slot = placed.slots[s];
+      const size_t bytes = frame.bytes[s];
       if (slot.home == Home::Arena) {
         call.slices.push_back({frame.arena.get(), static_cast<size_t>(plan.offsets[s]), bytes});
-      } else if (slot.home == Home::Data && slot.uploaded) {
-        call.slices.push_back({slot.uploaded.get(), 0, bytes});
+      } else if (slot.home == Home::Data && !device->is_host()) {
+        call.slices.push_back({uploaded[s].get(), 0, bytes});
       } else if (device->is_host()) {
-        if (slot.home == Home::Data) frame.views[s].point_to(slot.data.get(), bytes);
+        if (slot.home == Home::Data) frame.views[s].point_to(slot.data->data(), bytes);
         call.slices.push_back({&frame.views[s], 0, bytes});
       } else {
         call.slices.push_back({room(frame.owned[s], bytes), 0, bytes});
       }
     }
-    for (const size_t v : launch.vars) call.vars.push_back(frame.values[v]);
+    for (const size_t v : vars[k]) call.vars.push_back(frame.values[v]);
   }
 }
 
@@ -112,7 +98,8 @@ void Impl::set_sizes(Frame& frame, const std::vector<int64_t>& values) const {
   pipeline::ShapeValues all(program->shape_vars);
   for (size_t v = 0; v < values.size(); ++v) all.bind(program->shape_vars[v], values[v], "call");
   frame.values.clear(); // till all is in place
-  for (size_t s = 0; s < slots.size(); ++s) frame.bytes[s] = static_cast<size_t>(all.bytes(*slots[s].buffer));
+  for (size_t s = 0; s < placed.slots.size(); ++s)
+    frame.bytes[s] = static_cast<size_t>(all.bytes(*placed.slots[s].buffer));
   frame.values = values;
   try {
     bind_memory(frame);
@@ -155,9 +142,9 @@ void Impl::put_back(std::unique_ptr<Frame> frame) const {
 
 void Impl::run(Frame& frame) const {
   const bool on_host = device->is_host();
-  for (size_t k = 0; k < inputs.size(); ++k) {
-    if (inputs[k].slot < 0) continue;
-    const auto s = static_cast<size_t>(inputs[k].slot);
+  for (size_t k = 0; k < placed.inputs.size(); ++k) {
+    if (placed.inputs[k].slot < 0) continue;
+    const auto s = static_cast<size_t>(placed.inputs[k].slot);
     if (on_host)
       frame.views[s].point_to(const_cast<void*>(frame.inputs[k]), frame.bytes[s]);
     else if (frame.owned[s])
@@ -170,9 +157,9 @@ void Impl::run(Frame& frame) const {
 
   Profile* const profile = Profile::current();
   const bool timed = profile || debug_level() > 0;
-  for (size_t k = 0; k < launches.size(); ++k) {
+  for (size_t k = 0; k < kernels.size(); ++k) {
     const Frame::Call& call = frame.calls[k];
-    const Kernel::Impl& kernel = *kernels[launches[k].kernel].impl();
+    const Kernel::Impl& kernel = *kernels[k].impl();
     if (!timed) {
       kernel.program->launch(call.slices, call.vars);
       continue;

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "compile/front/shape_values.hpp"
+#include "compile/run/placed_program.hpp"
 #include "lathe/error.hpp"
 
 namespace lathe::pipeline {
@@ -20,26 +21,23 @@ struct Uses {
 };
 
 Uses uses_of(const search::Plan& plan) {
-  std::set<int> elsewhere; // inputs, constants and outputs have memory of their own
-  for (const lower::InputBuffer& input : plan.program->inputs) elsewhere.insert(input.buffer->id);
-  for (const lower::OutputBuffer& output : plan.program->outputs)
-    elsewhere.insert(plan.program->stages[static_cast<size_t>(output.stage)].buffer->id);
-  for (const search::KernelPlanRef& kernel : plan.kernels)
-    for (const ast::Kernel& fill : kernel->constants) elsewhere.insert(fill.params[1].buffer->id);
+  const PlacedProgram placed = place(plan);
   Uses uses;
   uses.written.resize(plan.kernels.size());
   uses.read.resize(plan.kernels.size());
-  std::unordered_map<int, size_t> number;
+  std::vector<size_t> number(placed.slots.size());
+  for (size_t s = 0; s < placed.slots.size(); ++s) {
+    number[s] = uses.bytes.size();
+    if (placed.slots[s].home == PlacedProgram::Home::Arena)
+      uses.bytes.push_back(largest_bytes(*placed.slots[s].buffer));
+  }
+  uses.kernels.resize(uses.bytes.size());
   for (size_t k = 0; k < plan.kernels.size(); ++k)
-    for (const ast::Param& param : plan.kernels[k]->kernel.params) {
-      if (elsewhere.count(param.buffer->id)) continue;
-      const auto [it, is_new] = number.emplace(param.buffer->id, uses.bytes.size());
-      if (is_new) {
-        uses.bytes.push_back(largest_bytes(*param.buffer));
-        uses.kernels.emplace_back();
-      }
-      (param.written ? uses.written : uses.read)[k].push_back(it->second);
-      uses.kernels[it->second].push_back(k);
+    for (size_t p = 0; p < placed.launches[k].size(); ++p) {
+      const size_t s = placed.launches[k][p];
+      if (placed.slots[s].home != PlacedProgram::Home::Arena) continue;
+      (plan.kernels[k]->kernel.params[p].written ? uses.written : uses.read)[k].push_back(number[s]);
+      uses.kernels[number[s]].push_back(k);
     }
   return uses;
 }
@@ -57,7 +55,7 @@ int64_t peak_of(const Uses& uses, const std::vector<size_t>& order) {
     }
     ranges.push_back(range);
   }
-  return lower::plan_memory(ranges, 128).peak;
+  return lower::plan_memory(ranges, kPlaceAlignment).peak;
 }
 
 /// Of the kernels that may run next, each time the one that leaves least alive; the first of several.

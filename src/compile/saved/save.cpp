@@ -67,7 +67,7 @@ void add_graph(const Impl& impl, ProgramFile::Program& file) {
     numbers.emplace(input->id, number);
     file.constants.push_back({node->dtype, static_sizes(node->shape), input->data});
   }
-  for (const Impl::Input& input : impl.inputs)
+  for (const PlacedProgram::Input& input : impl.placed.inputs)
     nodes.push_back(graph::input(input.declared.name, input.declared.dtype, input.declared.shape));
   file.graph = renumbered(graph::print(nodes), numbers);
 }
@@ -89,6 +89,8 @@ private:
 };
 
 ProgramFile::Program to_file(const Impl& impl, ObjectCollector& objects) {
+  const InExprScope inside(impl.program->expressions);
+  const InExprScope file_only(new_expr_scope());
   ProgramFile::Program file;
   file.options = impl.options;
   file.tuned = impl.tuned;
