@@ -24,6 +24,7 @@ std::vector<std::string> read_moves(const std::string& path) {
   std::vector<std::string> moves;
   for (std::string line; std::getline(in, line);)
     if (!line.empty()) moves.push_back(line);
+  if (in.bad()) throw Error(ErrorKind::File, path + ": can't be read to its end, expected moves, one a line");
   if (moves.empty()) throw Error(ErrorKind::Syntax, path + ": holds no moves, expected one a line");
   return moves;
 }

@@ -17,7 +17,7 @@ HostTensor::HostTensor(DType dtype, Sizes shape) : dtype_(dtype), shape_(std::mo
   size_t rounded = (bytes() + 127) / 128 * 128;
   data_.reset(std::aligned_alloc(128, rounded ? rounded : 128));
   if (!data_)
-    throw Error(ErrorKind::Limit, "lathe-bench: no memory for " + std::to_string(bytes()) + " bytes");
+    throw Error(ErrorKind::Limit, "no memory for " + std::to_string(bytes()) + " bytes");
 }
 
 HostTensor::HostTensor(const HostTensor& other) : HostTensor(other.dtype_, other.shape_) {

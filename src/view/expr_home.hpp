@@ -31,6 +31,10 @@ const ExprScope& process_scope();
 /// The calling thread's.
 const ExprScope& scope_here();
 
+/// For what a function makes on its way and no one keeps: the thread's own scope, or one that is used again
+/// until it has grown large, so that the same views are worked out once.
+ExprScopeRef scope_in_passing();
+
 /// The inner one of two scopes of which one is inside of the other; InternalError if neither is.
 const ExprScope& inner_of(const ExprScope& a, const ExprScope& b);
 

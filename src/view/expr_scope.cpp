@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "core/per_thread.hpp"
 #include "lathe/error.hpp"
 #include "view/expr_home.hpp"
 
@@ -71,6 +72,14 @@ ExprScopeRef new_expr_scope() {
 }
 
 ExprScopeRef current_expr_scope() { return here ? here->shared_from_this() : nullptr; }
+
+ExprScopeRef scope_in_passing() {
+  constexpr size_t kMostNodes = 1024; // of about 300 bytes, in each thread
+  if (here) return current_expr_scope();
+  auto& kept = per_thread<ExprScopeRef, struct InPassing>();
+  if (!kept || kept->nodes.size() > kMostNodes) kept = new_expr_scope();
+  return kept;
+}
 
 InExprScope::InExprScope(ExprScopeRef scope) : scope_(std::move(scope)), outer_(here) { here = scope_.get(); }
 InExprScope::~InExprScope() { here = outer_; }

@@ -47,6 +47,15 @@ public:
     return made;
   }
 
+  size_t size() const {
+    size_t count = 0;
+    for (size_t k = 0; k <= shard_mask_; ++k) {
+      const std::lock_guard lock(shards_[k].mutex);
+      count += shards_[k].count;
+    }
+    return count;
+  }
+
 private:
   struct Slots {
     Slots(size_t n, std::unique_ptr<Slots> old)

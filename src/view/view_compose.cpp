@@ -4,7 +4,7 @@
 // variables that range over outer's valid part. Where the simplifier finds every inner index to be affine in
 // them, and every mask of inner to be an interval of one of them, the composition is linear.
 #include "lathe/error.hpp"
-#include "view/expr_scope.hpp"
+#include "view/expr_home.hpp"
 #include "view/view.hpp"
 
 namespace lathe {
@@ -147,7 +147,7 @@ std::optional<View> compose(const View& inner, const View& outer) {
   // Row-major over fewer elements is a prefix, not a reshape.
   if (outer.is_contiguous() && num_elements(outer.shape()) == num_elements(inner.shape()))
     return inner.reshape(outer.shape());
-  const ExprScopeRef indices = new_expr_scope(); // which users never see
+  const ExprScopeRef indices = scope_in_passing(); // which users never see
   std::optional<View> both;
   {
     const InExprScope inside(indices);

@@ -167,6 +167,15 @@ accepted '"kernel": "k_t5"' explain conv2d --shape 16x7x9x11x3x3 --moves "$LATHE
 if grep -qF 'not measured' "$LATHE_CACHE_DIR/out"; then complain "explain --moves: $(grep -F 'not measured' "$LATHE_CACHE_DIR/out")"; fi
 accepted 'rank correlation' rank matmul --shape 33x17x9 --plans 12
 refused 'has no plan for matmul 9x9x9' tune matmul --shape 9x9x9 --replay "$log"
+# A line longer than there is memory for: the rest of the log is not taken for its end.
+truncate -s 2G "$LATHE_CACHE_DIR/large.jsonl"
+real_bench=$bench
+bench=$LATHE_CACHE_DIR/limited
+printf '#!/bin/sh\nulimit -v 600000\nexec "%s" "$@"\n' "$real_bench" >"$bench"
+chmod +x "$bench"
+if "$bench" list >/dev/null 2>&1; then # not with a sanitizer
+  refused "can't be read to its end" tune matmul --shape 9x9x9 --replay "$LATHE_CACHE_DIR/large.jsonl"
+fi
 
 [ "$failures" -eq 0 ] || exit 1
 echo "all as promised"

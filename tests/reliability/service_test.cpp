@@ -1,5 +1,5 @@
 // A service that compiles ever new programs keeps nothing of those that it has dropped. LATHE_RUNS=n for
-// programs of each kind: 60 without it.
+// programs of each kind: 36 without it.
 #include <doctest/doctest.h>
 
 #include <malloc.h>
@@ -19,7 +19,7 @@ namespace {
 
 int programs_to_make() {
   const char* text = std::getenv("LATHE_RUNS");
-  return text ? std::atoi(text) : 60;
+  return text ? std::atoi(text) : 36;
 }
 
 /// Of the heap, with nothing kept for later.

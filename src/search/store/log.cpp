@@ -99,6 +99,8 @@ LogContents read_log(const std::string& path) {
           {number, Error(e.kind(), path + ":" + std::to_string(number) + ": " + e.what())});
     }
   }
+  // A fault of the file, or a line for which there is no memory: not the end of the log.
+  if (in.bad()) throw Error(ErrorKind::File, path + ": can't be read to its end, expected a tuning log");
   return contents;
 }
 
