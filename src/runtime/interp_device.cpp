@@ -10,6 +10,7 @@ public:
   explicit InterpProgram(const ast::Kernel& kernel)
       : kernel_(kernel), bytes_(kBytesPerCharacter * ast::print(kernel).size()) {}
   void launch(std::span<const BufferSlice> buffers, std::span<const int64_t> shape_values) const override {
+    const InExprScope inside(expressions_);
     std::vector<ast::Bytes> bytes;
     for (const BufferSlice& slice : buffers)
       bytes.push_back({static_cast<char*>(slice.buffer->host()) + slice.offset, slice.bytes});

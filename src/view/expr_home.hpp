@@ -35,6 +35,10 @@ const ExprScope& scope_here();
 /// until it has grown large, so that the same views are worked out once.
 ExprScopeRef scope_in_passing();
 
+/// Where a node is made whose parts are at home there: in the thread's scope if that is inside of it. Else in
+/// it, for example when a program of another compilation is at work.
+const ExprScope& home_for(const ExprScope& parts_home);
+
 /// The inner one of two scopes of which one is inside of the other; InternalError if neither is.
 const ExprScope& inner_of(const ExprScope& a, const ExprScope& b);
 
@@ -42,7 +46,7 @@ const ExprScope& inner_of(const ExprScope& a, const ExprScope& b);
 /// node's parts: the node is looked for from the thread's scope outwards up to there.
 template <class Equal, class Make>
 const ExprNode* find_or_make(const ExprScope& outermost, size_t hash, Equal&& equal, Make&& make) {
-  const ExprScope& home = inner_of(scope_here(), outermost);
+  const ExprScope& home = home_for(outermost);
   for (const ExprScope* scope = &home;; scope = &scope->around()) {
     if (const ExprNode* found = scope->nodes.find(hash, equal)) return found;
     if (scope == &outermost) break;

@@ -53,6 +53,10 @@ const ExprScope& process_scope() {
 
 const ExprScope& scope_here() { return here ? *here : process_scope(); }
 
+const ExprScope& home_for(const ExprScope& parts_home) {
+  return is_around(parts_home) ? scope_here() : parts_home;
+}
+
 const ExprScope& inner_of(const ExprScope& a, const ExprScope& b) {
   if (&a == &b) return a;
   const ExprScope &inner = a.depth >= b.depth ? a : b, &outer = &inner == &a ? b : a;

@@ -8,9 +8,9 @@
 //   Expr i = loop_var(0, "i", n);               // belongs to the scope
 //   Expr e = n * 4;                             // so does this: it was made here
 //
-// A node belongs to the innermost scope that it is made in or has a part from. So an expression never
-// outlives its parts, whoever makes it. Constants belong to no scope. Scopes nest: a search has one inside
-// its compilation's.
+// A node belongs to the scope that it is made in if that is inside of its parts' scopes, and else to its
+// parts'. So an expression never outlives its parts, whoever makes it. Constants belong to no scope. Scopes
+// nest: a search has one inside its compilation's.
 #pragma once
 #include <memory>
 

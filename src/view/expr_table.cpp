@@ -293,7 +293,7 @@ size_t memo_hash(ExprKind op, const ExprNode* a, const ExprNode* b) {
 const ExprNode* recall(ExprKind op, const ExprNode* a, const ExprNode* b) {
   const size_t hash = memo_hash(op, a, b);
   const ExprScope& outermost = inner_of(*a->home, *b->home);
-  for (const ExprScope* scope = &inner_of(scope_here(), outermost);; scope = &scope->around()) {
+  for (const ExprScope* scope = &home_for(outermost);; scope = &scope->around()) {
     const ExprMemo* memo =
         scope->memos.find(hash, [&](const ExprMemo& m) { return m.op == op && m.a == a && m.b == b; });
     if (memo) return memo->result;

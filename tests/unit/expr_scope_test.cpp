@@ -73,6 +73,14 @@ TEST_CASE("an expression belongs to the scope of its parts, whoever makes it") {
     const InExprScope inside(scope);
     CHECK(ladder(i, 20) == outside);
   }
+  Expr beside;
+  {
+    const InExprScope another(new_expr_scope()); // which knows nothing of it
+    beside = ladder(i + n, 20);
+    CHECK(ladder(i, 20) == outside);
+    CHECK(beside.lhs() + beside.rhs() == beside);
+  }
+  CHECK(ladder(i + n, 20) == beside);
   CHECK(outside.lhs() + outside.rhs() == outside);
 }
 
