@@ -15,6 +15,7 @@
 #include <cstring>
 #include <filesystem>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -43,9 +44,16 @@ std::string temporary_folder() {
   return error || !::mkdtemp(path.data()) ? std::string() : path;
 }
 
+/// A compiler that the process had started may still be writing there: then removing fails, and is tried
+/// again.
 void remove_folder(const std::string& folder) {
-  std::error_code ignored;
-  if (!folder.empty()) std::filesystem::remove_all(folder, ignored);
+  constexpr int kMostTries = 80;
+  for (int tries = 0; !folder.empty() && tries < kMostTries; ++tries) {
+    std::error_code error;
+    std::filesystem::remove_all(folder, error);
+    if (!error) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(25));
+  }
 }
 
 /// This process's environment, with `folder` as that of temporary files.
