@@ -176,7 +176,7 @@ std::string label_of(const lower::Program& program) {
   return text.size() > kMost ? text.substr(0, kMost - 3) + "..." : text;
 }
 
-/// What the user's function makes of expressions is the user's.
+/// Calls the user's function outside of all scopes: expressions that it makes must outlive the compilation.
 void report(const TuneOptions& tune, const TuneProgress& progress) {
   const InExprScope none(nullptr);
   tune.progress(progress);
@@ -330,7 +330,7 @@ search::SearchResult find_schedule(ProgramRef program, const CompileOptions& opt
   return by_the_model(program, fmt::format("{:016x} {}", hash, where), options, target, model);
 }
 
-/// As it is returned, but for the order of its kernels.
+/// The schedule that schedule() returns, with its kernels in the order of the plan.
 search::SearchResult chosen(const ProgramRef& program, const CompileOptions& options,
                             const search::Plan* start) {
   CheckedKernels checked;
@@ -342,7 +342,7 @@ search::SearchResult chosen(const ProgramRef& program, const CompileOptions& opt
   return found;
 }
 
-/// The same by tuning, of whose expressions nothing is left but the plan's.
+/// The same by tuning, in a scope that goes when tuning has ended: its moves are applied again outside of it.
 search::SearchResult tuned(const ProgramRef& program, const CompileOptions& options,
                            const search::Plan* start) {
   search::SearchResult kept;

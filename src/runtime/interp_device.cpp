@@ -20,8 +20,7 @@ public:
   size_t bytes() const override { return bytes_; }
 
 private:
-  static constexpr size_t kBytesPerCharacter =
-      32; // of a kernel that is printed: 20 to 40 for those of the tests
+  static constexpr size_t kBytesPerCharacter = 32; // of a printed kernel: a guess, not measured
 
   const ExprScopeRef expressions_ = current_expr_scope(); // of the kernel
   ast::Kernel kernel_;

@@ -31,12 +31,12 @@ const ExprScope& process_scope();
 /// The calling thread's.
 const ExprScope& scope_here();
 
-/// For what a function makes on its way and no one keeps: the thread's own scope, or one that is used again
-/// until it has grown large, so that the same views are worked out once.
+/// A scope for expressions that no caller gets to see. It is the thread's scope if it has one. Else it is one
+/// that the thread uses again until it has grown large, so that the same work is not repeated.
 ExprScopeRef scope_in_passing();
 
-/// Where a node is made whose parts are at home there: in the thread's scope if that is inside of it. Else in
-/// it, for example when a program of another compilation is at work.
+/// The scope for a node whose parts live in `parts_home`: the thread's scope if that is inside of it. Else
+/// `parts_home` itself, for example while a program of another compilation runs.
 const ExprScope& home_for(const ExprScope& parts_home);
 
 /// The inner one of two scopes of which one is inside of the other; InternalError if neither is.

@@ -1,5 +1,6 @@
-// Damaged files: nothing crashes, and what is read from one is what was written or an error. LATHE_RUNS=n for
-// damaged copies of each kind: 150 without it.
+// Damaged files crash nothing. A damaged saved program, file of weights or cached object is noticed; of a log
+// and a database, what is still whole is read. LATHE_RUNS=n for damaged copies of each kind (a tenth of that
+// for plans): 150 without it.
 #include <doctest/doctest.h>
 
 #include <dlfcn.h>
@@ -18,15 +19,13 @@
 #include "support/files.hpp"
 #include "support/moves.hpp"
 #include "support/mutations.hpp"
+#include "support/runs.hpp"
 
 using namespace lathe;
 
 namespace {
 
-int copies() {
-  const char* text = std::getenv("LATHE_RUNS");
-  return text ? std::atoi(text) : 150;
-}
+int copies() { return test::runs(150); }
 
 NamedTensors layer() {
   const Tensor x = Tensor::input("x", {3, 8});

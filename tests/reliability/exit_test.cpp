@@ -7,14 +7,7 @@
 #include <cstdlib>
 #include <string>
 
-namespace {
-
-int runs() {
-  const char* text = std::getenv("LATHE_RUNS");
-  return text ? std::atoi(text) : 5;
-}
-
-} // namespace
+#include "support/runs.hpp"
 
 TEST_CASE("every way to end ends well") {
   for (const std::string way :
@@ -22,7 +15,7 @@ TEST_CASE("every way to end ends well") {
         "run_in_a_destructor", "exit_in_a_child", "compute_in_a_child", "run_in_a_child_of_a_busy_process"}) {
     CAPTURE(way);
     int failures = 0;
-    for (int k = 0; k < runs(); ++k) { // 124: it did not end
+    for (int k = 0; k < lathe::test::runs(5); ++k) { // 124: it did not end
       const int status = std::system(("timeout -k 1 60 " LATHE_EXITS " " + way).c_str());
       failures += !WIFEXITED(status) || WEXITSTATUS(status) != 0;
     }

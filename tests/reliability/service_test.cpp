@@ -12,15 +12,13 @@
 
 #include "lathe/lathe.hpp"
 #include "support/files.hpp"
+#include "support/runs.hpp"
 
 using namespace lathe;
 
 namespace {
 
-int programs_to_make() {
-  const char* text = std::getenv("LATHE_RUNS");
-  return text ? std::atoi(text) : 36;
-}
+int programs_to_make() { return test::runs(36); }
 
 /// Of the heap, with nothing kept for later.
 double kilobytes_in_use() {

@@ -21,8 +21,8 @@ struct PlacedProgram {
     ast::BufferRef buffer;
     int first = 0, last = 0; // Arena: the launches that touch it first and last
     StorageRef data{};       // Data; of a copy once lay_out_copies() has made it
-    const ast::Kernel* fill =
-        nullptr; // Data: what makes the copy, of the data in slot `source`; null: it is no copy
+    /// Data that is a copy: the kernel that makes it from the data in slot `source`. Null: no copy.
+    const ast::Kernel* fill = nullptr;
     size_t source = 0;
   };
   struct Input {
@@ -46,7 +46,8 @@ struct PlacedProgram {
 
 constexpr int64_t kPlaceAlignment = 128; // bytes, of everything in an arena
 
-/// `declared`: the inputs that the user declared; the program may use fewer. Slots point to the plan's kernels.
+/// `declared`: the inputs that the user declared; the program may use fewer. Slots point to the plan's
+/// kernels.
 PlacedProgram place(const search::Plan& plan, const std::vector<KernelParam>& declared = {});
 
 /// Makes the copies of constants that kernels read; those that have been made before are shared.

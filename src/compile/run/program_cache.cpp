@@ -78,7 +78,7 @@ Recent<std::vector<search::Move>>& schedules() {
 }
 
 void keep(const std::string& key, std::vector<search::Move> moves) {
-  constexpr size_t kBytesPerMove = 128; // with its arguments
+  constexpr size_t kBytesPerMove = 128; // with its arguments, about
   const size_t bytes = kBytesPerMove * moves.size();
   schedules().put(key, std::move(moves), bytes);
 }
@@ -95,7 +95,8 @@ ProgramRef compile_cached(runtime::Device& device, const ast::Kernel& scheduled,
   const std::string key = fmt::format("{} {} {} {}\n{}", device.name(), flags.threads, flags.cpu,
                                       flags.candidate, ast::print(ast::canonical(scheduled, false)));
   if (auto known = programs().find(key)) return *known;
-  // What a program keeps of its kernel, it keeps with this.
+  // Expressions of code generation: only a program that keeps its kernel, as the interpreter's does, keeps
+  // them.
   const InExprScope of_this_code(new_expr_scope());
   const ast::Kernel finalised = finalise(scheduled);
   const auto object =
