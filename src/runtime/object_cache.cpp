@@ -50,7 +50,9 @@ public:
     }
   }
   ~Ledger() {
-    if (file_ >= 0) close(file_);
+    if (file_ < 0) return;
+    flock(file_, LOCK_UN); // a child that another thread has just forked may hold the file open
+    close(file_);
   }
   Ledger(const Ledger&) = delete;
   Ledger& operator=(const Ledger&) = delete;
@@ -97,10 +99,9 @@ int64_t evict(const fs::path& folder, int64_t most) {
   return held;
 }
 
-/// Makes room for a file of so many bytes that is about to be written.
-void make_room(const fs::path& folder, int64_t bytes) {
-  make_parent_dir((folder / Ledger::kName).string());
-  Ledger ledger(folder);
+/// Makes room for a file of so many bytes, and counts it. It is to be written while `ledger` lives: whoever
+/// counts the folder meanwhile would miss it.
+void make_room(const fs::path& folder, Ledger& ledger, int64_t bytes) {
   if (!ledger.is_locked()) return;
   const int64_t limit = limit_bytes(), before = ledger.bytes();
   if (before >= 0 && before + bytes <= limit)
@@ -148,7 +149,10 @@ void ObjectCache::keep(const std::string& key, std::string_view object) const {
   contents.append(reinterpret_cast<const char*>(&seal), sizeof seal);
   if (static_cast<int64_t>(contents.size()) > limit_bytes()) return;
   try {
-    make_room(fs::path(path).parent_path(), static_cast<int64_t>(contents.size()));
+    const fs::path folder = fs::path(path).parent_path();
+    make_parent_dir(path);
+    Ledger ledger(folder);
+    make_room(folder, ledger, static_cast<int64_t>(contents.size()));
     write_atomically(path, contents, Durability::Cached);
   } catch (const Error&) { // then it is not kept
   }

@@ -9,31 +9,13 @@
 
 #include "core/files.hpp"
 #include "lathe/error.hpp"
+#include "support/environment.hpp"
 #include "support/files.hpp"
 
 using namespace lathe;
 namespace fs = std::filesystem;
 
 namespace {
-
-/// Of this process's environment, while it lives.
-class Variable {
-public:
-  Variable(const char* name, const char* value) : name_(name) {
-    const char* was = std::getenv(name);
-    had_ = was != nullptr;
-    if (had_) before_ = was;
-    value ? ::setenv(name, value, 1) : ::unsetenv(name);
-  }
-  ~Variable() { had_ ? ::setenv(name_, before_.c_str(), 1) : ::unsetenv(name_); }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-
-private:
-  const char* name_;
-  std::string before_;
-  bool had_;
-};
 
 mode_t mode_of(const std::string& path) {
   struct stat status{};
@@ -45,7 +27,7 @@ mode_t mode_of(const std::string& path) {
 
 TEST_CASE("a user without a home has a folder of his own among the temporary files, or none") {
   const test::TemporaryDir dir;
-  const Variable cache("LATHE_CACHE_DIR", nullptr), home("HOME", nullptr),
+  const test::Variable cache("LATHE_CACHE_DIR", nullptr), home("HOME", nullptr),
       temporary("TMPDIR", dir.path.c_str());
   const std::string mine = dir.file("lathe-" + std::to_string(::geteuid()));
   CHECK(cache_dir() == mine);

@@ -2,15 +2,18 @@
 #include <doctest/doctest.h>
 
 #include <dlfcn.h>
+#include <signal.h>
 #include <sys/stat.h>
 
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 
 #include "lathe/lathe.hpp"
 #include "runtime/device.hpp"
 #include "support/devices.hpp"
+#include "support/environment.hpp"
 #include "support/files.hpp"
 
 using namespace lathe;
@@ -21,9 +24,7 @@ namespace {
 /// TMPDIR, while it lives.
 struct Temporary {
   test::TemporaryDir folder;
-  std::string before = std::getenv("TMPDIR") ? std::getenv("TMPDIR") : "";
-  Temporary() { ::setenv("TMPDIR", folder.path.c_str(), 1); }
-  ~Temporary() { before.empty() ? ::unsetenv("TMPDIR") : ::setenv("TMPDIR", before.c_str(), 1); }
+  test::Variable variable{"TMPDIR", folder.path.c_str()};
 };
 
 } // namespace
@@ -31,16 +32,19 @@ struct Temporary {
 TEST_CASE("a C compiler that never answers is no C compiler") {
   const test::TemporaryDir folder;
   const std::string compiler = folder.file("hanging-cc");
-  test::write_file(compiler, "#!/bin/sh\nsleep 1000\n");
+  test::write_file(compiler, "#!/bin/sh\necho $$ >> " + folder.file("processes") + "\nsleep 1000\n");
   ::chmod(compiler.c_str(), 0755);
-  ::setenv("CC", compiler.c_str(), 1);
+  const test::Variable variable("CC", compiler.c_str());
   const auto start = std::chrono::steady_clock::now();
   CHECK_THROWS_WITH_AS(
       runtime::make_c_device(),
       ("c: no C compiler runs ($CC is " + compiler + "), expected $CC, cc, gcc or clang on the path").c_str(),
       Error);
-  ::unsetenv("CC");
   CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(60));
+  std::ifstream processes(folder.file("processes"));
+  int started = 0;
+  for (pid_t process; processes >> process; ++started) CHECK(::kill(process, 0) != 0);
+  CHECK(started > 0);
 }
 
 TEST_CASE("nothing is left in the folder of temporary files") {

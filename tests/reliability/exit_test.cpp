@@ -14,6 +14,9 @@ TEST_CASE("every way to end ends well") {
        {"exit_while_others_run", "exit_of_another_thread", "exit_while_compiling", "evaluate_in_a_destructor",
         "run_in_a_destructor", "exit_in_a_child", "compute_in_a_child", "run_in_a_child_of_a_busy_process"}) {
     CAPTURE(way);
+#if defined(__SANITIZE_THREAD__) // it can't follow a child that starts threads while its parent had some
+    if (way == "run_in_a_child_of_a_busy_process") continue;
+#endif
     int failures = 0;
     for (int k = 0; k < lathe::test::runs(5); ++k) { // 124: it did not end
       const int status = std::system(("timeout -k 1 60 " LATHE_EXITS " " + way).c_str());

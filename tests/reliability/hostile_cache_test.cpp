@@ -11,6 +11,7 @@
 #include <functional>
 
 #include "lathe/lathe.hpp"
+#include "support/environment.hpp"
 #include "support/files.hpp"
 
 using namespace lathe;
@@ -89,7 +90,7 @@ TEST_CASE("a folder in the place of the database, and a file in the place of the
   check_compiles(default_device());
   const test::TemporaryDir dir;
   test::write_file(dir.file("file"), "text");
-  ::setenv("LATHE_CACHE_DIR", dir.file("file").c_str(), 1);
+  const test::Variable elsewhere("LATHE_CACHE_DIR", dir.file("file").c_str());
   check_compiles(default_device());
   check_compiles("c");
 }

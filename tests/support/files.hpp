@@ -1,11 +1,12 @@
 // Files of a test.
 #pragma once
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <random>
 #include <string>
+
+#include "support/environment.hpp"
 
 namespace lathe::test {
 
@@ -38,11 +39,7 @@ inline std::string bytes_of(const std::string& path) {
 
 /// The cache directory of this process, while it lives: an empty one of its own.
 struct CacheDir : TemporaryDir {
-  CacheDir() { ::setenv("LATHE_CACHE_DIR", path.c_str(), 1); }
-  ~CacheDir() { ::setenv("LATHE_CACHE_DIR", before.c_str(), 1); } // empty: as if it were not set
-
-private:
-  std::string before = ::getenv("LATHE_CACHE_DIR") ? ::getenv("LATHE_CACHE_DIR") : "";
+  Variable variable{"LATHE_CACHE_DIR", path.c_str()};
 };
 
 } // namespace lathe::test

@@ -1,8 +1,6 @@
 // The C device against the interpreter: every op on every dtype, and the shapes of loops that schedules make.
 #include <doctest/doctest.h>
 
-#include <unistd.h>
-
 #include <atomic>
 #include <filesystem>
 #include <fstream>
@@ -12,6 +10,8 @@
 
 #include "runtime/c_compiler.hpp"
 #include "support/device_suite.hpp"
+#include "support/environment.hpp"
+#include "support/files.hpp"
 #include "support/messages.hpp"
 
 using namespace lathe;
@@ -30,14 +30,7 @@ TEST_CASE("loops as schedules make them") { check_loops(c()); }
 
 namespace {
 
-struct Cache { // a cache folder of the test's own
-  std::filesystem::path path =
-      std::filesystem::temp_directory_path() / fmt::format("lathe-c-cache-{}", getpid());
-  Cache() { setenv("LATHE_CACHE_DIR", path.c_str(), 1); }
-  ~Cache() {
-    unsetenv("LATHE_CACHE_DIR");
-    std::filesystem::remove_all(path);
-  }
+struct Cache : test::CacheDir {
   std::vector<std::filesystem::path> objects() const {
     std::vector<std::filesystem::path> found;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(path))
@@ -76,23 +69,22 @@ TEST_CASE("objects are kept on disk, and damaged ones built again") {
 }
 
 TEST_CASE("a cache that can't be written is no cache") {
-  setenv("LATHE_CACHE_DIR", "/dev/null/nowhere", 1);
+  const test::Variable nowhere("LATHE_CACHE_DIR", "/dev/null/nowhere");
   CHECK(compare(c(), doubling()) == "");
-  unsetenv("LATHE_CACHE_DIR");
 }
 
 TEST_CASE("a compiler that is absent, and one that refuses the source") {
   const Cache cache;
-  setenv("CC", "/nonexistent/cc", 1);
-  CHECK(message_of([] { runtime::make_c_device(); }).find("no C compiler runs") != std::string::npos);
-  unsetenv("CC");
+  {
+    const test::Variable absent("CC", "/nonexistent/cc");
+    CHECK(message_of([] { runtime::make_c_device(); }).find("no C compiler runs") != std::string::npos);
+  }
   const auto compiler = runtime::CCompiler::find();
-  const std::string message = message_of([&] {
-    compiler.build("int f(void) { return missing; }", {"-shared", "-fPIC"});
-  });
+  const std::string message =
+      message_of([&] { compiler.build("int f(void) { return missing; }", {"-shared", "-fPIC"}); });
   CHECK(message.find("c: ") == 0);
   CHECK(message.find("missing") != std::string::npos);
-  CHECK_FALSE(std::filesystem::exists(cache.path));
+  CHECK(std::filesystem::is_empty(cache.path));
 }
 
 TEST_CASE("many threads compile and launch at once") {

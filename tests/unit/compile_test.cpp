@@ -1,13 +1,10 @@
 // Programs compiled and run as a whole, without leaning on the search for anything but legal plans.
 #include <doctest/doctest.h>
 
-#include <unistd.h>
-
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <numeric>
-#include <thread>
 
 #include "compile/front/front.hpp"
 #include "compile/measure/measure.hpp"
@@ -23,6 +20,7 @@
 #include "search/beam/measurement.hpp"
 #include "search/moves/plan.hpp"
 #include "support/devices.hpp"
+#include "support/files.hpp"
 #include "support/patience.hpp"
 
 using namespace lathe;
@@ -104,27 +102,15 @@ TEST_CASE("run: the caller's memory, no copies; wrong names and null are refused
   f.run({{"x", a.data()}, {"y", b.data()}}, {{"z", z.data()}});
   CHECK(z == std::vector<float>{2, 6, 12, 20});
   CHECK(kind_of([&] { f.run({{"x", a.data()}}, {{"z", z.data()}}); }, "\"y\" is missing") == ErrorKind::Name);
-  CHECK(kind_of(
-            [&] {
-              f.run({{"x", a.data()}, {"y", b.data()}, {"w", b.data()}}, {{"z", z.data()}});
-            },
-            "\"w\"") == ErrorKind::Name);
-  CHECK(kind_of(
-            [&] {
-              f.run({{"x", a.data()}, {"xx", b.data()}, {"y", b.data()}}, {{"z", z.data()}});
-            },
-            "\"xx\"") == ErrorKind::Name);
+  CHECK(kind_of([&] { f.run({{"x", a.data()}, {"y", b.data()}, {"w", b.data()}}, {{"z", z.data()}}); },
+                "\"w\"") == ErrorKind::Name);
+  CHECK(kind_of([&] { f.run({{"x", a.data()}, {"xx", b.data()}, {"y", b.data()}}, {{"z", z.data()}}); },
+                "\"xx\"") == ErrorKind::Name);
   CHECK(kind_of([&] { f.run({{"x", a.data()}, {"y", b.data()}}, {}); }, "\"z\"") == ErrorKind::Name);
-  CHECK(kind_of(
-            [&] {
-              f.run({{"x", a.data()}, {"y", nullptr}}, {{"z", z.data()}});
-            },
-            "null") == ErrorKind::Value);
-  CHECK(kind_of(
-            [&] {
-              f.run({{"x", a.data()}, {"y", b.data()}}, {{"z", z.data()}}, {{"n", 3}});
-            },
-            "n") == ErrorKind::Name);
+  CHECK(kind_of([&] { f.run({{"x", a.data()}, {"y", nullptr}}, {{"z", z.data()}}); }, "null") ==
+        ErrorKind::Value);
+  CHECK(kind_of([&] { f.run({{"x", a.data()}, {"y", b.data()}}, {{"z", z.data()}}, {{"n", 3}}); }, "n") ==
+        ErrorKind::Name);
 }
 
 TEST_CASE("a call checks names, dtypes and shapes") {
@@ -139,38 +125,21 @@ TEST_CASE("a call checks names, dtypes and shapes") {
   CHECK(kind_of([&] { f({{"x", f32(6, {3, 2})}, {"y", f32(5, {5})}}); }, "input \"y\"") == ErrorKind::Shape);
   CHECK(kind_of([&] { f({{"x", f32(6, {6})}, {"y", f32(6, {6})}}); }, "input \"x\"") == ErrorKind::Shape);
   CHECK(kind_of([&] { f({{"x", f32(6, {2, 3})}, {"y", f32(4, {4})}}); }, "input \"x\"") == ErrorKind::Shape);
-  CHECK(kind_of(
-            [&] {
-              f({{"x", f32(2, {1, 2})}, {"y", f32(2, {2})}});
-            },
-            "out of bounds") == ErrorKind::Value);
-  CHECK(kind_of(
-            [&] {
-              f({{"x", f32(18, {9, 2})}, {"y", f32(18, {18})}});
-            },
-            "expected 2 to 8") == ErrorKind::Value);
-  CHECK(kind_of(
-            [&] {
-              f({{"x", f32(6, {3, 2}).cast(DType::I32)}, {"y", f32(6, {6})}});
-            },
-            "dtype i32") == ErrorKind::DType);
+  CHECK(kind_of([&] { f({{"x", f32(2, {1, 2})}, {"y", f32(2, {2})}}); }, "out of bounds") ==
+        ErrorKind::Value);
+  CHECK(kind_of([&] { f({{"x", f32(18, {9, 2})}, {"y", f32(18, {18})}}); }, "expected 2 to 8") ==
+        ErrorKind::Value);
+  CHECK(kind_of([&] { f({{"x", f32(6, {3, 2}).cast(DType::I32)}, {"y", f32(6, {6})}}); }, "dtype i32") ==
+        ErrorKind::DType);
   const Tensor w = Tensor::input("w", {n});
   const Executable g = compile({{"z", x.sum(1) + w}}, on("interp"));
-  CHECK(kind_of(
-            [&] {
-              g({{"x", f32(6, {3, 2})}, {"w", f32(4, {4})}});
-            },
-            "expected one value") == ErrorKind::Shape);
+  CHECK(kind_of([&] { g({{"x", f32(6, {3, 2})}, {"w", f32(4, {4})}}); }, "expected one value") ==
+        ErrorKind::Shape);
   std::vector<float> memory(64);
+  CHECK(kind_of([&] { g.run({{"x", memory.data()}, {"w", memory.data()}}, {{"z", memory.data()}}); },
+                "n has no value") == ErrorKind::Name);
   CHECK(kind_of(
-            [&] {
-              g.run({{"x", memory.data()}, {"w", memory.data()}}, {{"z", memory.data()}});
-            },
-            "n has no value") == ErrorKind::Name);
-  CHECK(kind_of(
-            [&] {
-              g.run({{"x", memory.data()}, {"w", memory.data()}}, {{"z", memory.data()}}, {{"n", 9}});
-            },
+            [&] { g.run({{"x", memory.data()}, {"w", memory.data()}}, {{"z", memory.data()}}, {{"n", 9}}); },
             "expected 2 to 8") == ErrorKind::Value);
 }
 
@@ -315,10 +284,7 @@ TEST_CASE("measuring: a right candidate is timed, a wrong one is found out") {
 }
 
 TEST_CASE("a tuned schedule is stored, and the next compile uses it without searching") {
-  const std::string cache = std::string(P_tmpdir) + "/lathe_tune_" + std::to_string(getpid());
-  const char* before = std::getenv("LATHE_CACHE_DIR");
-  const std::string kept = before ? before : "";
-  setenv("LATHE_CACHE_DIR", cache.c_str(), 1);
+  const test::CacheDir cache;
   const Tensor x = Tensor::input("x", {24, 40}), w = Tensor::input("w", {40, 8});
   const Tensor y = x.matmul(w).relu();
   CompileOptions options = on("interp");
@@ -344,8 +310,6 @@ TEST_CASE("a tuned schedule is stored, and the next compile uses it without sear
   CHECK(again.moves() == tuned.moves());
   options.use_database = false;
   CHECK(!compile({{"y", y}}, options).tuned());
-  kept.empty() ? unsetenv("LATHE_CACHE_DIR") : setenv("LATHE_CACHE_DIR", kept.c_str(), 1);
-  CHECK(std::system(("rm -rf " + cache).c_str()) == 0);
 }
 
 TEST_CASE("emit: one text per target") {
@@ -382,10 +346,8 @@ TEST_CASE("emitted C compiles alone and computes the same") {
                m = Tensor::from(std::vector<int64_t>{1, -2, 3});
   const Tensor y = x.matmul(w).contiguous(), s = (y.softmax(-1) * 100).cast(DType::I64) + m;
   const std::string source = emit({{"y", y}, {"s", s}, {"y2", y}}, {.target = "c", .compile = on("c")});
-  const std::string dir = std::string(P_tmpdir) + "/lathe_emit_" +
-                          std::to_string(std::hash<std::thread::id>{}(std::this_thread::get_id())) +
-                          std::to_string(getpid());
-  REQUIRE(std::system(("mkdir -p " + dir).c_str()) == 0);
+  const test::TemporaryDir folder;
+  const std::string dir = folder.path.string();
   std::ofstream(dir + "/p.c") << source;
   std::ofstream(dir + "/main.c") << R"(#include <stdint.h>
 #include <stdio.h>
@@ -414,7 +376,6 @@ int main(void) {
     CHECK(a == b);
     CHECK(c == es[k]);
   }
-  CHECK(std::system(("rm -rf " + dir).c_str()) == 0);
 }
 
 TEST_CASE("the default device can be chosen, and tensors realise on it") {

@@ -2,14 +2,13 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <stdlib.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <thread>
 
+#include "support/environment.hpp"
+#include "support/files.hpp"
 #include "support/kernel_check.hpp"
 #include "support/sample_kernels.hpp"
 
@@ -25,13 +24,7 @@ runtime::Device& cpu() {
 }
 
 /// A cache of this test's own.
-struct CacheDir {
-  fs::path path = fs::temp_directory_path() / ("lathe-cpu-test-" + std::to_string(getpid()));
-  CacheDir() { setenv("LATHE_CACHE_DIR", path.c_str(), 1); }
-  ~CacheDir() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
+struct Cache : test::CacheDir {
   std::vector<fs::path> objects() const {
     std::vector<fs::path> out;
     if (fs::exists(path / "objects"))
@@ -57,7 +50,7 @@ std::string difference(const ast::Kernel& kernel, const runtime::CompileFlags& f
 } // namespace
 
 TEST_CASE("objects are kept on disk, and a damaged one is made anew") {
-  CacheDir cache;
+  Cache cache;
   const ast::Kernel kernel = scaled(3);
   CHECK(difference(kernel, {}) == "");
   REQUIRE(cache.objects().size() == 1);
@@ -86,13 +79,12 @@ TEST_CASE("objects are kept on disk, and a damaged one is made anew") {
 }
 
 TEST_CASE("a cache that can't be written is none") {
-  CacheDir cache;
-  setenv("LATHE_CACHE_DIR", "/dev/null/nowhere", 1);
+  const test::Variable nowhere("LATHE_CACHE_DIR", "/dev/null/nowhere");
   CHECK(difference(scaled(11), {}) == "");
 }
 
 TEST_CASE("a kernel whose registers overflow the stack is refused") {
-  CacheDir cache;
+  Cache cache;
   for (const char* size : {"3000000000", "1000000"}) {
     const auto kernel =
         ast::parse(fmt::format("kernel k(A: f32[{0}] in, O: f32[{0}] out) {{\n"
@@ -104,7 +96,7 @@ TEST_CASE("a kernel whose registers overflow the stack is refused") {
 }
 
 TEST_CASE("eight threads compile, run and drop programs at once") {
-  CacheDir cache;
+  Cache cache;
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < 8; t++)
@@ -120,7 +112,7 @@ TEST_CASE("eight threads compile, run and drop programs at once") {
 }
 
 TEST_CASE("one program runs on several threads, and gives the same bits with any number of workers") {
-  CacheDir cache;
+  Cache cache;
   const ast::Kernel kernel = ast::parse(matmul_text(24, 64, 33, 4, 32, 16, true));
   Contents first;
   for (int workers : {1, 2, 4}) {
@@ -137,7 +129,7 @@ TEST_CASE("one program runs on several threads, and gives the same bits with any
 }
 
 TEST_CASE("a dropped program's memory is given back") {
-  CacheDir cache;
+  Cache cache;
   auto mapped = [] { // pages of this process
     std::ifstream in("/proc/self/statm");
     long pages = 0;
@@ -152,7 +144,7 @@ TEST_CASE("a dropped program's memory is given back") {
 }
 
 TEST_CASE("a program shows its source and takes many buffers") {
-  CacheDir cache;
+  Cache cache;
   std::string text = "kernel sum(";
   std::string value;
   for (int i = 0; i < 40; i++) {

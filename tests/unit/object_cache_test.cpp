@@ -12,6 +12,8 @@
 #include <fmt/core.h>
 
 #include "runtime/object_cache.hpp"
+#include "support/environment.hpp"
+#include "support/files.hpp"
 
 using lathe::runtime::ObjectCache;
 namespace fs = std::filesystem;
@@ -21,17 +23,8 @@ namespace {
 constexpr size_t kMiB = size_t{1} << 20;
 
 /// A cache folder of this test's own, limited to one MiB.
-struct Folder {
-  fs::path path = fs::temp_directory_path() / fmt::format("lathe-object-cache-{}", getpid());
-  Folder() {
-    setenv("LATHE_CACHE_DIR", path.c_str(), 1);
-    setenv("LATHE_CACHE_MIB", "1", 1);
-  }
-  ~Folder() {
-    unsetenv("LATHE_CACHE_DIR");
-    unsetenv("LATHE_CACHE_MIB");
-    fs::remove_all(path);
-  }
+struct Folder : lathe::test::CacheDir {
+  lathe::test::Variable limit{"LATHE_CACHE_MIB", "1"};
   size_t bytes() const {
     size_t sum = 0;
     for (const auto& entry : fs::recursive_directory_iterator(path))
