@@ -7,24 +7,12 @@
 #include "ast/ast.hpp"
 #include "ast/buffer.hpp"
 #include "ast/lane_kind.hpp"
-#include "lathe/error.hpp"
+#include "core/scanner.hpp"
 
 namespace lathe::ast {
 namespace {
 
 constexpr int kMaxNesting = 256;
-
-bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_word(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.' || is_digit(c);
-}
-
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
-  return text;
-}
 
 const std::unordered_map<std::string, Op>& functions() {
   static const auto table = [] {
@@ -50,78 +38,19 @@ std::optional<DType> dtype_named(std::string_view name) {
 
 class Parser {
 public:
-  explicit Parser(std::string_view text) : text_(text) {}
+  explicit Parser(std::string_view text) : in_("kernel text", text) {}
 
   Kernel kernel() {
-    try {
-      return parse_kernel();
-    } catch (const Error& e) {
-      if (located_) throw;
-      fail(e.what());
-    } catch (const InternalError& e) { // a value or load that no kernel may hold
-      fail(e.what());
-    }
+    return in_.located([&] { return parse_kernel(); });
   }
 
 private:
-  [[noreturn]] void fail(const std::string& what) {
-    located_ = true;
-    const auto line =
-        1 + std::count(text_.begin(),
-                       text_.begin() + static_cast<std::ptrdiff_t>(std::min(at_, text_.size())), '\n');
-    throw Error(ErrorKind::Syntax, fmt::format("kernel text line {}: {}", line, what));
-  }
-
-  // ---- Words ----
-  char peek() {
-    while (at_ < text_.size() && is_space(text_[at_])) ++at_;
-    return at_ < text_.size() ? text_[at_] : '\0';
-  }
-  bool accept(std::string_view token) {
-    peek();
-    if (text_.substr(at_, token.size()) != token) return false;
-    at_ += token.size();
-    return true;
-  }
-  void expect(std::string_view token) {
-    if (!accept(token)) fail(fmt::format("expected '{}'", token));
-  }
-  std::string_view word() {
-    peek();
-    const size_t begin = at_;
-    while (at_ < text_.size() && is_word(text_[at_])) ++at_;
-    if (at_ == begin || is_digit(text_[begin])) fail("expected a name");
-    return text_.substr(begin, at_ - begin);
-  }
   /// A keyword, unless it is a buffer of that name.
   bool accept_word(std::string_view wanted) {
-    const char first = peek();
-    const size_t begin = at_;
-    if (is_word(first) && !is_digit(first) && word() == wanted && peek() != '[') return true;
-    at_ = begin;
+    const size_t begin = in_.at();
+    if (in_.maybe_word() == wanted && in_.peek() != '[') return true;
+    in_.go_to(begin);
     return false;
-  }
-  int64_t number() {
-    peek();
-    const size_t begin = at_;
-    if (at_ < text_.size() && text_[at_] == '-') ++at_;
-    while (at_ < text_.size() && is_digit(text_[at_])) ++at_;
-    const auto digits = text_.substr(begin, at_ - begin);
-    if (digits.empty() || digits == "-" || digits.size() > 20) fail("expected a number");
-    return parse_scalar(DType::I64, digits).as_int();
-  }
-  /// Up to an unnested character of `stop`, which stays.
-  std::string_view until(std::string_view stop) {
-    const size_t begin = at_;
-    int depth = 0;
-    for (; at_ < text_.size(); ++at_) {
-      const char c = text_[at_];
-      if (depth == 0 && stop.find(c) != std::string_view::npos) return trim(text_.substr(begin, at_ - begin));
-      if (c == '(' || c == '[') ++depth;
-      if (c == ')' || c == ']') --depth;
-      if (c == '\n') break;
-    }
-    fail(fmt::format("expected one of '{}' before the end of the line", stop));
   }
 
   // ---- Exprs ----
@@ -134,62 +63,62 @@ private:
   }
   std::vector<Expr> exprs(char close) {
     std::vector<Expr> out;
-    if (peek() == close || peek() == ';') return out;
+    if (in_.peek() == close || in_.peek() == ';') return out;
     const std::string stop{',', ';', close};
-    do out.push_back(expr(until(stop)));
-    while (accept(","));
+    do out.push_back(expr(in_.until(stop)));
+    while (in_.accept(","));
     return out;
   }
 
   // ---- The kernel ----
   Kernel parse_kernel() {
     Kernel k;
-    if (!accept_word("kernel")) fail("expected 'kernel'");
-    k.name = std::string(word());
-    expect("(");
-    const size_t params_at = at_;
-    until(";)");
-    if (accept(";")) {
+    if (!accept_word("kernel")) in_.fail("'kernel'");
+    k.name = std::string(in_.word());
+    in_.expect("(");
+    const size_t params_at = in_.at();
+    in_.until(";)");
+    if (in_.accept(";")) {
       do k.shape_vars.push_back(shape_var());
-      while (accept(","));
+      while (in_.accept(","));
     }
     vars_ = k.shape_vars;
-    const size_t end = at_;
-    at_ = params_at;
-    while (peek() != ')' && peek() != ';') {
-      if (!k.params.empty()) expect(",");
+    const size_t end = in_.at();
+    in_.go_to(params_at);
+    while (in_.peek() != ')' && in_.peek() != ';') {
+      if (!k.params.empty()) in_.expect(",");
       BufferRef buffer = declare(Scope::Global, false);
       const bool written = accept_word("out");
-      if (!written && !accept_word("in")) fail("expected 'in' or 'out'");
+      if (!written && !accept_word("in")) in_.fail("'in' or 'out'");
       k.params.push_back({std::move(buffer), written});
     }
-    at_ = end;
-    expect(")");
-    expect("{");
+    in_.go_to(end);
+    in_.expect(")");
+    in_.expect("{");
     k.body = block();
-    if (peek() != '\0') fail("expected the end of the text");
+    if (!in_.at_end()) in_.fail("the end of the text");
     return k;
   }
   Expr shape_var() {
-    const auto name = word();
-    if (word() != "in") fail("expected 'in'");
-    expect("[");
-    const int64_t lo = number();
-    expect(",");
-    const int64_t hi = number();
-    expect("]");
+    const auto name = in_.word();
+    if (in_.word() != "in") in_.fail("'in'");
+    in_.expect("[");
+    const int64_t lo = in_.number();
+    in_.expect(",");
+    const int64_t hi = in_.number();
+    in_.expect("]");
     return Var(name, lo, hi).expr();
   }
   /// "name: f32[n, 4]", and a scope if `scoped`. Visible from here on.
   BufferRef declare(Scope scope, bool scoped) {
     Buffer buffer;
     buffer.id = next_buffer_++;
-    buffer.name = std::string(word());
-    expect(":");
+    buffer.name = std::string(in_.word());
+    in_.expect(":");
     buffer.dtype = dtype();
-    expect("[");
+    in_.expect("[");
     buffer.shape = exprs(']');
-    expect("]");
+    in_.expect("]");
     buffer.scope = scope;
     if (scoped) {
       if (accept_word("global"))
@@ -201,29 +130,29 @@ private:
       else if (accept_word("register"))
         buffer.scope = Scope::Register;
       else
-        fail("expected global, packed, local or register");
+        in_.fail("global, packed, local or register");
     }
     buffers_.push_back(make_buffer(std::move(buffer)));
     return buffers_.back();
   }
   DType dtype() {
-    const auto name = word();
+    const auto name = in_.word();
     if (const auto found = dtype_named(name)) return *found;
-    fail(fmt::format("dtype '{}' is unknown", name));
+    in_.refuse(fmt::format("dtype '{}' is unknown", name));
   }
   BufferRef buffer(std::string_view name) {
     for (size_t i = buffers_.size(); i-- > 0;)
       if (buffers_[i]->name == name) return buffers_[i];
-    fail(fmt::format("buffer '{}' is not in scope", name));
+    in_.refuse(fmt::format("buffer '{}' is not in scope", name));
   }
 
   // ---- Statements ----
   Block block() {
-    if (++nesting_ > kMaxNesting) fail("nested too deeply");
+    if (++nesting_ > kMaxNesting) in_.refuse("nested too deeply");
     Block out;
     lets_.clear();
-    while (!accept("}")) {
-      if (peek() == '\0') fail("expected '}'");
+    while (!in_.accept("}")) {
+      if (in_.at_end()) in_.fail("'}'");
       if (accept_word("for"))
         out.push_back({loop()});
       else if (accept_word("alloc"))
@@ -244,10 +173,10 @@ private:
   }
   For loop() {
     For out;
-    const std::string name(word());
-    if (!accept_word("in")) fail("expected 'in'");
-    std::string_view text = until("{");
-    expect("{");
+    const std::string name(in_.word());
+    if (!accept_word("in")) in_.fail("'in'");
+    std::string_view text = in_.until("{");
+    in_.expect("{");
     take_kind(text, out);
     out.extent = expr(text);
     out.var = loop_var(next_loop_++, name, out.extent);
@@ -284,7 +213,7 @@ private:
       out.kind = row.kind;
       if (numbered) {
         if (digits.empty() || digits.size() > 6 || !std::all_of(digits.begin(), digits.end(), is_digit))
-          fail(fmt::format("expected a number after '{}'", row.word));
+          in_.fail(fmt::format("a number after '{}'", row.word));
         out.width = static_cast<int>(parse_scalar(DType::I64, digits).as_int());
       }
       text = before;
@@ -295,70 +224,71 @@ private:
     const size_t visible = buffers_.size();
     Alloc out;
     out.buffer = declare(Scope::Global, true);
-    expect("{");
+    in_.expect("{");
     out.body = block();
     buffers_.resize(visible);
     return out;
   }
   void let() {
-    expect("%");
-    const int64_t id = number();
-    expect("=");
+    in_.expect("%");
+    const int64_t id = in_.number();
+    in_.expect("=");
     lets_[id] = value(0);
   }
   /// "i, j", with one index per dimension.
   std::vector<Expr> indices_of(const Buffer& buffer) {
     std::vector<Expr> index = exprs(']');
     if (index.size() != buffer.shape.size())
-      fail(fmt::format("{} indices of {}, expected {}", index.size(), buffer.name, buffer.shape.size()));
+      in_.refuse(
+          fmt::format("{} indices of {}, expected {}", index.size(), buffer.name, buffer.shape.size()));
     return index;
   }
   /// What follows "lanes:".
   LaneAccess lanes() {
-    const std::string_view name = word();
+    const std::string_view name = in_.word();
     const auto kind = std::find(kLaneKindNames.begin() + 1, kLaneKindNames.end(), name);
-    if (kind == kLaneKindNames.end()) fail(fmt::format("'{}' is no kind of access", name));
+    if (kind == kLaneKindNames.end()) in_.refuse(fmt::format("'{}' is no kind of access", name));
     return {static_cast<LaneKind>(kind - kLaneKindNames.begin()), accept_word("masked")};
   }
   Prefetch prefetch() {
     Prefetch out;
-    out.buffer = buffer(word());
-    expect("[");
+    out.buffer = buffer(in_.word());
+    in_.expect("[");
     out.index = indices_of(*out.buffer);
-    expect("]");
+    in_.expect("]");
     return out;
   }
   Instruction instruction() {
-    const std::string_view name = word();
+    const std::string_view name = in_.word();
     const auto row = std::find_if(std::begin(kInstructions), std::end(kInstructions),
                                   [&](const InstructionInfo& known) { return known.name == name; });
-    if (row == std::end(kInstructions)) fail(fmt::format("'{}' is no instruction", name));
+    if (row == std::end(kInstructions)) in_.refuse(fmt::format("'{}' is no instruction", name));
     return static_cast<Instruction>(row - std::begin(kInstructions));
   }
   Store store() {
     Store out;
     out.streaming = accept_word("stream");
-    out.buffer = buffer(word());
-    expect("[");
-    if (accept("@")) {
+    out.buffer = buffer(in_.word());
+    in_.expect("[");
+    if (in_.accept("@")) {
       out.scatter = value(0);
     } else {
       out.index = indices_of(*out.buffer);
-      if (accept(";")) {
-        expect("lanes:");
+      if (in_.accept(";")) {
+        in_.expect("lanes:");
         out.lanes = lanes();
       }
     }
-    expect("]");
+    in_.expect("]");
     constexpr std::pair<std::string_view, Op> combines[] = {
         {"+=", Op::Add}, {"*=", Op::Mul}, {"max=", Op::Max}, {"|=", Op::Or}, {"&=", Op::And}};
     for (const auto& [token, op] : combines)
-      if (!out.combine && accept(token)) out.combine = op;
-    if (!out.combine) expect("=");
+      if (!out.combine && in_.accept(token)) out.combine = op;
+    if (!out.combine) in_.expect("=");
     out.value = value(0);
     if (out.value->dtype != out.buffer->dtype)
-      fail(fmt::format("a {} stored to {}, expected {}", to_string(out.value->dtype), out.buffer->name,
-                       to_string(out.buffer->dtype)));
+      in_.refuse(fmt::format("a {} stored to {}, expected {}", to_string(out.value->dtype), out.buffer->name,
+                             to_string(out.buffer->dtype)));
     if (accept_word("by")) out.by = instruction();
     return out;
   }
@@ -374,22 +304,21 @@ private:
                               {"<", Op::CmpLt, 4}, {"!=", Op::CmpNe, 4}, {"+", Op::Add, 5},
                               {"-", Op::Sub, 5},   {"*", Op::Mul, 6},    {"/", Op::Div, 6}};
     // An operator stands on the line of its left operand; the next statement begins a new one.
-    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
     for (const Infix& row : rows)
-      if (text_.substr(at_, row.text.size()) == row.text) return row;
+      if (in_.follows_on_line(row.text)) return row;
     return {};
   }
   ValueRef apply(Op op, std::vector<ValueRef> sources) {
     if (static_cast<int>(sources.size()) != info(op).arity)
-      fail(fmt::format("{} takes {} operands, not {}", to_string(op), info(op).arity, sources.size()));
+      in_.refuse(fmt::format("{} takes {} operands, not {}", to_string(op), info(op).arity, sources.size()));
     const DType operand = sources.back()->dtype;
     return make_exact(op, result_dtype(op, operand), std::move(sources));
   }
   ValueRef value(int level) {
-    if (++nesting_ > kMaxNesting) fail("nested too deeply");
+    if (++nesting_ > kMaxNesting) in_.refuse("nested too deeply");
     ValueRef left = primary();
     for (auto op = infix(); op && op->level >= level; op = infix()) {
-      at_ += op->text.size();
+      in_.accept(op->text);
       ValueRef right = value(op->level + 1);
       left = apply(op->op, {std::move(left), std::move(right)});
     }
@@ -397,50 +326,50 @@ private:
     return left;
   }
   ValueRef primary() {
-    const char c = peek();
-    if (accept("(")) {
+    const char c = in_.peek();
+    if (in_.accept("(")) {
       ValueRef inner = value(0);
-      expect(")");
+      in_.expect(")");
       return inner;
     }
-    if (accept("%")) {
-      auto it = lets_.find(number());
-      if (it == lets_.end()) fail("a % name without its let");
+    if (in_.accept("%")) {
+      auto it = lets_.find(in_.number());
+      if (it == lets_.end()) in_.refuse("a % name without its let");
       return it->second;
     }
     if (is_digit(c) || c == '-') return scalar();
-    const size_t begin = at_;
-    const std::string name(word());
-    if (peek() == ':') {
-      at_ = begin;
+    const size_t begin = in_.at();
+    const std::string name(in_.word());
+    if (in_.peek() == ':') {
+      in_.go_to(begin);
       return scalar();
     }
-    if (accept("[")) return element(buffer(name));
-    expect("(");
+    if (in_.accept("[")) return element(buffer(name));
+    in_.expect("(");
     if (const auto as = dtype_named(name)) {
-      const Expr e = expr(until(")"));
-      expect(")");
+      const Expr e = expr(in_.until(")"));
+      in_.expect(")");
       return index_value(e, *as);
     }
     std::vector<ValueRef> sources;
     do sources.push_back(value(0));
-    while (accept(","));
-    expect(")");
+    while (in_.accept(","));
+    in_.expect(")");
     for (Op op : {Op::Cast, Op::Bitcast}) {
       const std::string_view prefix = op == Op::Cast ? "cast_" : "bitcast_";
       if (!name.starts_with(prefix)) continue;
       const auto to = dtype_named(std::string_view(name).substr(prefix.size()));
-      if (!to) fail(fmt::format("unknown function '{}'", name));
+      if (!to) in_.refuse(fmt::format("unknown function '{}'", name));
       return make_exact(op, *to, std::move(sources));
     }
     if (name == "rounded" && sources.size() == 1) return rounded(sources[0]);
     auto it = functions().find(name);
-    if (it == functions().end()) fail(fmt::format("unknown function '{}'", name));
+    if (it == functions().end()) in_.refuse(fmt::format("unknown function '{}'", name));
     return apply(it->second, std::move(sources));
   }
   ValueRef scalar() {
-    const std::string_view text = until(":");
-    expect(":");
+    const std::string_view text = in_.until(":");
+    in_.expect(":");
     return constant(parse_scalar(dtype(), text));
   }
   ValueRef element(BufferRef from) {
@@ -448,25 +377,23 @@ private:
     std::vector<Expr> index, guards;
     int64_t ahead = 0;
     LaneAccess access;
-    if (accept("@"))
+    if (in_.accept("@"))
       flat = value(0);
     else
       index = exprs(']');
-    while (accept(";"))
-      if (!flat && accept("ahead:"))
-        ahead = number();
-      else if (!flat && accept("lanes:"))
+    while (in_.accept(";"))
+      if (!flat && in_.accept("ahead:"))
+        ahead = in_.number();
+      else if (!flat && in_.accept("lanes:"))
         access = lanes();
       else
-        guards.push_back(expr(until(";]")));
-    expect("]");
+        guards.push_back(expr(in_.until(";]")));
+    in_.expect("]");
     return flat ? gather(std::move(from), std::move(flat), std::move(guards))
                 : load(std::move(from), std::move(index), std::move(guards), ahead, access);
   }
 
-  std::string_view text_;
-  size_t at_ = 0;
-  bool located_ = false;
+  Scanner in_;
   int nesting_ = 0, next_loop_ = 0, next_buffer_ = 0;
   std::vector<Expr> vars_;
   std::vector<BufferRef> buffers_;

@@ -1,39 +1,15 @@
 // Reads what print() writes. Every fault of the text is Error(Syntax) naming the line.
 #include <algorithm>
-#include <charconv>
 #include <map>
 
 #include <fmt/format.h>
 
+#include "core/scanner.hpp"
 #include "graph/function.hpp"
 #include "graph/node.hpp"
-#include "lathe/error.hpp"
 
 namespace lathe::graph {
 namespace {
-
-std::string_view trim(std::string_view s) {
-  while (!s.empty() && (s.front() == ' ' || s.front() == '\t' || s.front() == '\r')) s.remove_prefix(1);
-  while (!s.empty() && (s.back() == ' ' || s.back() == '\t' || s.back() == '\r')) s.remove_suffix(1);
-  return s;
-}
-
-// Splits at commas that stand in no bracket.
-std::vector<std::string_view> split_list(std::string_view s) {
-  std::vector<std::string_view> parts;
-  int depth = 0;
-  size_t start = 0;
-  for (size_t i = 0; i < s.size(); ++i) {
-    if (s[i] == '(' || s[i] == '[') ++depth;
-    if (s[i] == ')' || s[i] == ']') --depth;
-    if (s[i] == ',' && depth == 0) {
-      parts.push_back(trim(s.substr(start, i - start)));
-      start = i + 1;
-    }
-  }
-  if (!trim(s).empty()) parts.push_back(trim(s.substr(start)));
-  return parts;
-}
 
 // Text can claim any view: one that reaches outside its source must not be run. Sizes that are symbolic are
 // tried at both ends of their bounds.
@@ -80,10 +56,9 @@ private:
   }
 
   template <class T> T integer(std::string_view s) const {
-    T value{};
-    const auto [end, error] = std::from_chars(s.data(), s.data() + s.size(), value);
-    if (error != std::errc() || end != s.data() + s.size()) fail(s, "an integer");
-    return value;
+    const auto value = to_integer<T>(s);
+    if (!value) fail(s, "an integer");
+    return *value;
   }
 
   Expr expr(std::string_view s) const {
@@ -103,14 +78,14 @@ private:
 
   std::vector<std::string_view> bracketed(std::string_view s) const {
     if (s.size() < 2 || s.front() != '[' || s.back() != ']') fail(s, "a list in brackets");
-    return split_list(s.substr(1, s.size() - 2));
+    return split_list(s.substr(1, s.size() - 2), ',');
   }
 
   void line(std::string_view s) {
     if (s.empty()) return;
     if (s.starts_with("var ")) return variable(trim(s.substr(4)));
     if (s == "return" || s.starts_with("return ")) {
-      for (std::string_view r : split_list(s.substr(6))) results_.push_back(reference(r));
+      for (std::string_view r : split_list(s.substr(6), ',')) results_.push_back(reference(r));
       returned_ = true;
       return;
     }
@@ -141,7 +116,7 @@ private:
     const DType dtype = parse_dtype(type.substr(0, bracket));
     Shape shape;
     for (std::string_view size : bracketed(type.substr(bracket))) shape.push_back(expr(size));
-    NodeRef node = build(op, dtype, shape, split_list(s.substr(open + 1, colon - open - 1)));
+    NodeRef node = build(op, dtype, shape, split_list(s.substr(open + 1, colon - open - 1), ','));
     if (node->dtype != dtype || node->shape != shape)
       fail(type, fmt::format("{}{}, which the sources give", to_string(node->dtype), to_string(node->shape)));
     nodes_.push_back(std::move(node));

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "ast/buffer.hpp"
+#include "core/scanner.hpp"
 #include "lathe/error.hpp"
 #include "lower/access.hpp"
 #include "lower/nests.hpp"
@@ -18,10 +19,10 @@ using graph::NodeRef;
 /// A C identifier like `name` that isn't in `taken`, and is added to it. Names like "t3" are the stages'.
 std::string buffer_name(const std::string& name, std::unordered_set<std::string>& taken) {
   std::string clean;
-  for (const char c : name) clean += (std::isalnum(static_cast<unsigned char>(c)) || c == '_') ? c : '_';
+  for (const char c : name) clean += is_word(c) ? c : '_';
   const bool like_stage =
       clean.size() > 1 && clean[0] == 't' && clean.find_first_not_of("0123456789", 1) == std::string::npos;
-  if (clean.empty() || std::isdigit(static_cast<unsigned char>(clean[0])) || like_stage)
+  if (clean.empty() || is_digit(clean[0]) || like_stage)
     clean.insert(0, "in_");
   std::string unique = clean;
   for (int k = 2; !taken.insert(unique).second; ++k) unique = fmt::format("{}_{}", clean, k);

@@ -1,22 +1,20 @@
 #include "render/helper_text.hpp"
 
-#include <cctype>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "core/scanner.hpp"
 #include "lathe/error.hpp"
 
 namespace lathe::render {
 namespace {
 
-bool in_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
-
 /// The word at or after `pos`, which moves behind it; empty if there is none.
 std::string_view next_word(std::string_view text, size_t& pos) {
-  while (pos < text.size() && !in_word(text[pos])) ++pos;
+  while (pos < text.size() && !is_word(text[pos])) ++pos;
   const size_t begin = pos;
-  while (pos < text.size() && in_word(text[pos])) ++pos;
+  while (pos < text.size() && is_word(text[pos])) ++pos;
   return text.substr(begin, pos - begin);
 }
 
@@ -37,7 +35,7 @@ std::vector<std::string_view> declared_names(std::string_view text) {
   bool named = false;
   for (size_t pos = 0; pos < text.size();) {
     const char c = text[pos];
-    if (in_word(c)) {
+    if (is_word(c)) {
       const std::string_view word = next_word(text, pos);
       if (named || depth > 0 || !word.starts_with("lathe_")) continue;
       names.push_back(word);

@@ -2,10 +2,10 @@
 #include "lathe/expr.hpp"
 
 #include <algorithm>
-#include <cctype>
 
 #include <fmt/core.h>
 
+#include "core/scanner.hpp"
 #include "lathe/error.hpp"
 #include "view/expr_node.hpp"
 
@@ -292,9 +292,7 @@ Expr Expr::rhs() const {
 }
 
 Var::Var(std::string_view name, int64_t lo, int64_t hi) {
-  auto word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
-  if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) ||
-      !std::all_of(name.begin(), name.end(), word))
+  if (name.empty() || is_digit(name[0]) || !std::all_of(name.begin(), name.end(), is_word))
     throw Error(ErrorKind::Value, fmt::format("Var: bad name '{}', expected an identifier", name));
   if (lo > hi || lo < 0)
     throw Error(ErrorKind::Value,

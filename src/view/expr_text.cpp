@@ -1,10 +1,9 @@
 // Printing expressions, and parsing what was printed back to the same node.
-#include <cctype>
 #include <ostream>
 
 #include <fmt/core.h>
 
-#include "lathe/error.hpp"
+#include "core/scanner.hpp"
 #include "view/expr_node.hpp"
 
 namespace lathe {
@@ -111,49 +110,31 @@ void print(std::string& out, Expr e) {
 class Parser {
 public:
   Parser(std::string_view text, const std::function<std::optional<Expr>(std::string_view)>& lookup)
-      : text_(text), lookup_(lookup) {}
+      : in_(fmt::format("expression '{}'", text), text), lookup_(lookup) {}
 
   Expr parse() {
     const Expr e = conjunction();
-    skip_space();
-    if (at_ != text_.size()) fail("an operator or the end");
+    if (!in_.at_end()) in_.fail("an operator or the end");
     return e;
   }
 
 private:
-  [[noreturn]] void fail(const std::string& expected) {
-    throw Error(ErrorKind::Syntax,
-                fmt::format("expression '{}': column {}: expected {}", text_, at_ + 1, expected));
-  }
-  void skip_space() {
-    while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_]))) at_++;
-  }
-  bool take(std::string_view token) {
-    skip_space();
-    if (text_.substr(at_, token.size()) != token) return false;
-    at_ += token.size();
-    return true;
-  }
-  void need(std::string_view token) {
-    if (!take(token)) fail(fmt::format("'{}'", token));
-  }
-
   Expr conjunction() {
     Expr e = equality();
-    while (take("&&")) e = land(e, equality());
+    while (in_.accept("&&")) e = land(e, equality());
     return e;
   }
   Expr equality() {
     Expr e = comparison();
-    while (take("==")) e = eq(e, comparison());
+    while (in_.accept("==")) e = eq(e, comparison());
     return e;
   }
   Expr comparison() {
     Expr e = sum();
     for (;;) {
-      if (take("<="))
+      if (in_.accept("<="))
         e = le(e, sum());
-      else if (take("<"))
+      else if (in_.accept("<"))
         e = lt(e, sum());
       else
         return e;
@@ -162,9 +143,9 @@ private:
   Expr sum() {
     Expr e = product();
     for (;;) {
-      if (take("+"))
+      if (in_.accept("+"))
         e = e + product();
-      else if (take("-"))
+      else if (in_.accept("-"))
         e = e - product();
       else
         return e;
@@ -173,11 +154,11 @@ private:
   Expr product() {
     Expr e = unary();
     for (;;) {
-      if (take("*"))
+      if (in_.accept("*"))
         e = e * unary();
-      else if (take("//"))
+      else if (in_.accept("//"))
         e = floordiv(e, unary());
-      else if (take("%"))
+      else if (in_.accept("%"))
         e = mod(e, unary());
       else
         return e;
@@ -185,54 +166,40 @@ private:
   }
   Expr unary() {
     bool negative = false;
-    while (take("-")) negative = !negative;
-    skip_space();
-    if (at_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_]))) return literal(negative);
+    while (in_.accept("-")) negative = !negative;
+    if (is_digit(in_.peek())) return in_.number(negative);
     return negative ? -atom() : atom();
   }
-  Expr literal(bool negative) {
-    int64_t value = 0; // built up below zero, where there is room for the least value
-    for (; at_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_])); at_++)
-      if (__builtin_mul_overflow(value, 10, &value) ||
-          __builtin_sub_overflow(value, text_[at_] - '0', &value))
-        fail("a number that fits in 64 bits");
-    if (!negative && value == kLeast) fail("a number that fits in 64 bits");
-    return negative ? value : -value;
-  }
   Expr atom() {
-    if (take("(")) {
+    if (in_.accept("(")) {
       Expr e = nested();
-      need(")");
+      in_.expect(")");
       return e;
     }
-    const size_t begin = at_;
-    // Loops have dots in their names: "t3.i0".
-    while (at_ < text_.size() &&
-           (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_' || text_[at_] == '.'))
-      at_++;
-    const std::string_view name = text_.substr(begin, at_ - begin);
-    if (name.empty()) fail("a number, a variable, min, max or '('");
-    if ((name == "min" || name == "max") && take("(")) {
+    in_.peek();
+    const size_t begin = in_.at();
+    const std::string_view name = in_.maybe_word();
+    if (name.empty()) in_.fail("a number, a variable, min, max or '('");
+    if ((name == "min" || name == "max") && in_.accept("(")) {
       const Expr a = nested();
-      need(",");
+      in_.expect(",");
       const Expr b = nested();
-      need(")");
+      in_.expect(")");
       return name == "min" ? min(a, b) : max(a, b);
     }
     if (auto e = lookup_(name)) return *e;
-    at_ = begin;
-    fail(fmt::format("a known variable in place of '{}'", name));
+    in_.go_to(begin);
+    in_.fail(fmt::format("a known variable in place of '{}'", name));
   }
   Expr nested() {
-    if (++depth_ > 4 * kMaxDepth) fail("less nesting");
+    if (++depth_ > 4 * kMaxDepth) in_.fail("less nesting");
     const Expr e = conjunction();
     depth_--;
     return e;
   }
 
-  std::string_view text_;
+  Scanner in_;
   const std::function<std::optional<Expr>(std::string_view)>& lookup_;
-  size_t at_ = 0;
   int depth_ = 0;
 };
 

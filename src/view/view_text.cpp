@@ -1,7 +1,7 @@
 // Printing views, and parsing what was printed back.
 #include <fmt/core.h>
 
-#include "lathe/error.hpp"
+#include "core/scanner.hpp"
 #include "view/view.hpp"
 
 namespace lathe {
@@ -11,83 +11,45 @@ using Lookup = std::function<std::optional<Expr>(std::string_view)>;
 
 class Parser {
 public:
-  Parser(std::string_view text, const Lookup& lookup) : text_(text), rest_(text), lookup_(lookup) {}
+  Parser(std::string_view text, const Lookup& lookup)
+      : in_(fmt::format("view '{}'", text), text), lookup_(lookup) {}
 
   View parse() {
-    need("view(");
-    const Shape shape = list(take_brackets());
-    need(", strides ");
-    const std::vector<Expr> strides = list(take_brackets());
-    need(", offset ");
-    const Expr offset = expr(take_until_comma_or_end());
+    in_.expect("view(");
+    const Shape shape = list();
+    in_.expect(", strides");
+    const std::vector<Expr> strides = list();
+    in_.expect(", offset");
+    const Expr offset = parse_expr(in_.until(",)"), lookup_);
     std::vector<Interval> mask;
-    const bool masked = rest_.substr(0, 7) == ", mask ";
-    if (masked) {
-      need(", mask ");
-      for (std::string_view part : split(take_brackets(), ',')) {
-        const auto ends = split(part, ':');
-        if (ends.size() != 2) fail("begin:end");
-        mask.push_back({expr(ends[0]), expr(ends[1])});
+    const bool masked = in_.accept(", mask");
+    if (masked)
+      for (const std::string_view part : bracketed()) {
+        const auto ends = split_list(part, ':');
+        if (ends.size() != 2) in_.fail("begin:end");
+        mask.push_back({parse_expr(ends[0], lookup_), parse_expr(ends[1], lookup_)});
       }
-    }
-    need(")");
-    if (!rest_.empty()) fail("the end");
+    in_.expect(")");
+    if (!in_.at_end()) in_.fail("the end");
     if (strides.size() != shape.size() || (masked && mask.size() != shape.size()))
-      fail("as many strides and intervals as axes");
+      in_.fail("as many strides and intervals as axes");
     return View(shape, strides, offset, std::move(mask));
   }
 
 private:
-  [[noreturn]] void fail(const std::string& expected) const {
-    throw Error(ErrorKind::Syntax, fmt::format("view '{}': column {}: expected {}", text_,
-                                               text_.size() - rest_.size() + 1, expected));
-  }
-  void need(std::string_view token) {
-    if (rest_.substr(0, token.size()) != token) fail(fmt::format("'{}'", token));
-    rest_.remove_prefix(token.size());
-  }
-  std::string_view take_brackets() {
-    need("[");
-    const size_t end = rest_.find(']');
-    if (end == std::string_view::npos) fail("']'");
-    const std::string_view inside = rest_.substr(0, end);
-    rest_.remove_prefix(end + 1);
-    return inside;
-  }
-  std::string_view take_until_comma_or_end() {
-    size_t end = 0;
-    for (int depth = 0; end < rest_.size(); end++) {
-      if (rest_[end] == '(') depth++;
-      if ((rest_[end] == ',' || rest_[end] == ')') && depth == 0) break;
-      if (rest_[end] == ')') depth--;
-    }
-    const std::string_view part = rest_.substr(0, end);
-    rest_.remove_prefix(end);
-    return part;
-  }
-  /// The parts between separators that are in no parentheses.
-  static std::vector<std::string_view> split(std::string_view text, char separator) {
-    std::vector<std::string_view> parts;
-    if (text.empty()) return parts;
-    size_t begin = 0;
-    int depth = 0;
-    for (size_t i = 0; i < text.size(); i++) {
-      depth += (text[i] == '(') - (text[i] == ')');
-      if (text[i] != separator || depth) continue;
-      parts.push_back(text.substr(begin, i - begin));
-      begin = i + 1;
-    }
-    parts.push_back(text.substr(begin));
+  std::vector<std::string_view> bracketed() {
+    in_.expect("[");
+    const auto parts = split_list(in_.until("]"), ',');
+    in_.expect("]");
     return parts;
   }
-  Expr expr(std::string_view text) const { return parse_expr(text, lookup_); }
-  std::vector<Expr> list(std::string_view text) const {
+  std::vector<Expr> list() {
     std::vector<Expr> out;
-    for (std::string_view part : split(text, ',')) out.push_back(expr(part));
+    for (const std::string_view part : bracketed()) out.push_back(parse_expr(part, lookup_));
     return out;
   }
 
-  std::string_view text_, rest_;
+  Scanner in_;
   const Lookup& lookup_;
 };
 

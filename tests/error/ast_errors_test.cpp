@@ -193,26 +193,26 @@ TEST_CASE("races") {
   accepts("for i in 8 parallel {\n y[7 - i] = x[i]\n}");
 }
 
-TEST_CASE("parse names the line and what it expected") {
+TEST_CASE("parse names the place and what it expected") {
   const auto says = [](const std::string& text, const char* message) {
     CAPTURE(text);
     CHECK_THROWS_WITH_AS(parse(text), doctest::Contains(message), Error);
   };
-  says("", "kernel text line 1: expected 'kernel'");
+  says("", "kernel text: column 1: expected 'kernel'");
   says("kernel k(x: f32[4]) {\n}", "expected 'in' or 'out'");
   says("kernel k(x: f31[4] in) {\n}", "dtype 'f31' is unknown");
   says("kernel k(x: f32[m] in) {\n}", "'m'");
-  says("kernel k(; n in [3, 2]) {\n}", "kernel text line 1");
-  says("kernel k(x: f32[4] out) {\n  x[0] = 1:f32\n", "line 3: expected '}'");
-  says("kernel k(x: f32[4] out) {\n  y[0] = 1:f32\n}", "line 2: buffer 'y' is not in scope");
-  says("kernel k(x: f32[4] out) {\n  x[0, 1] = 1:f32\n}", "line 2: 2 indices of x, expected 1");
-  says("kernel k(x: f32[4] out) {\n  x[0] = 1:i32\n}", "line 2: a i32 stored to x, expected f32");
+  says("kernel k(; n in [3, 2]) {\n}", "kernel text: line 1");
+  says("kernel k(x: f32[4] out) {\n  x[0] = 1:f32\n", "line 3, column 1: expected '}'");
+  says("kernel k(x: f32[4] out) {\n  y[0] = 1:f32\n}", "line 2, column 4: buffer 'y' is not in scope");
+  says("kernel k(x: f32[4] out) {\n  x[0, 1] = 1:f32\n}", "line 2, column 9: 2 indices of x, expected 1");
+  says("kernel k(x: f32[4] out) {\n  x[0] = 1:i32\n}", "line 2, column 15: a i32 stored to x, expected f32");
   says("kernel k(x: f32[4] out) {\n  x[0] = x[1] + 1:i32\n}", "operands of different dtypes");
   says("kernel k(x: f32[4] out) {\n  x[0] = sine(x[1])\n}", "unknown function 'sine'");
   says("kernel k(x: f32[4] out) {\n  x[0] = max(x[1])\n}", "Max takes 2 operands, not 1");
   says("kernel k(x: f32[4] out) {\n  x[0] = %1\n}", "a % name without its let");
   says("kernel k(x: f32[4] out) {\n  for i in 4 vector() {\n}", "expected a number after 'vector'");
-  says("kernel k(x: f32[4] out) {\n  x[0] = 1:f32\n}\nmore", "line 4: expected the end of the text");
+  says("kernel k(x: f32[4] out) {\n  x[0] = 1:f32\n}\nmore", "line 4, column 1: expected the end of the text");
   std::string deep = "kernel k(x: f32[4] out) {\n x[0] = ";
   for (int i = 0; i < 100000; ++i) deep += '(';
   says(deep, "nested too deeply");

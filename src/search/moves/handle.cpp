@@ -1,8 +1,6 @@
 #include "search/moves/handle.hpp"
 
 #include <algorithm>
-#include <cctype>
-#include <charconv>
 #include <fmt/format.h>
 #include <memory>
 #include <mutex>
@@ -10,7 +8,7 @@
 #include <unordered_map>
 
 #include "core/hash.hpp"
-#include "lathe/error.hpp"
+#include "core/scanner.hpp"
 
 namespace lathe::search {
 
@@ -70,11 +68,8 @@ bool may_follow(Part whole, Part part) {
 
 /// A number as names have it: digits alone, at most eight.
 std::optional<int> to_number(std::string_view digits) {
-  int value = 0;
-  if (digits.empty() || digits.size() > 8) return {};
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc() || end != digits.data() + digits.size() || value < 0) return {};
-  return value;
+  if (digits.empty() || digits.size() > 8 || !is_digit(digits[0])) return {};
+  return to_integer<int>(digits);
 }
 
 /// All names of the process, by their text: it tells them apart.
@@ -160,10 +155,7 @@ Handle parse_handle(std::string_view text) {
   const std::string_view root = text.substr(0, dot);
   const auto stage = root.starts_with('t') ? to_number(root.substr(1)) : std::nullopt;
   if (!stage) { // an input's name has no parts
-    const auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
-    if (text.empty() || std::isdigit(static_cast<unsigned char>(text[0]))) return {};
-    for (const char c : text)
-      if (!is_word(c)) return {};
+    if (text.empty() || is_digit(text[0]) || !std::all_of(text.begin(), text.end(), is_word)) return {};
     return BufferHandle::of_input(text);
   }
   Handle at = BufferHandle::of_stage(*stage);

@@ -1,12 +1,11 @@
 #include "search/moves/move.hpp"
 
 #include <algorithm>
-#include <charconv>
 
 #include <fmt/format.h>
 
 #include "core/overload.hpp"
-#include "lathe/error.hpp"
+#include "core/scanner.hpp"
 #include "search/moves/table.hpp"
 
 namespace lathe::search {
@@ -30,18 +29,9 @@ constexpr LevelName kLevels[] = {{Level::Group, "group"}, {Level::Local, "local"
   throw Error(ErrorKind::Syntax, fmt::format("move \"{}\": expected {}", text, expected));
 }
 
-std::string_view trim(std::string_view s) {
-  while (!s.empty() && (s.front() == ' ' || s.front() == '\t')) s.remove_prefix(1);
-  while (!s.empty() && (s.back() == ' ' || s.back() == '\t' || s.back() == '\r')) s.remove_suffix(1);
-  return s;
-}
-
 std::optional<int64_t> parse_number(std::string_view s) {
-  int64_t value = 0;
   if (s.empty() || s.size() > 12 || s.front() == '-') return {};
-  const auto [end, error] = std::from_chars(s.data(), s.data() + s.size(), value);
-  if (error != std::errc() || end != s.data() + s.size()) return {};
-  return value;
+  return to_integer<int64_t>(s);
 }
 
 /// How each kind of argument is read, and what is expected of its text. In the order of Argument's
@@ -83,16 +73,6 @@ constexpr Reader kReaders[] = {
      }}};
 static_assert(std::size(kReaders) == std::variant_size_v<Argument>);
 
-std::vector<std::string_view> arguments_in(std::string_view text) {
-  std::vector<std::string_view> arguments;
-  while (true) {
-    const size_t comma = text.find(',');
-    arguments.push_back(trim(text.substr(0, comma)));
-    if (comma == std::string_view::npos) return arguments;
-    text.remove_prefix(comma + 1);
-  }
-}
-
 } // namespace
 
 std::string to_string(const Argument& argument) {
@@ -133,7 +113,8 @@ Move parse_move(std::string_view text) {
   const auto row = std::find_if(table.begin(), table.end(), [&](const MoveRow& r) { return r.name == name; });
   if (row == table.end()) fail(whole, fmt::format("one of {}", fmt::join(move_names(), ", ")));
 
-  const std::vector<std::string_view> given = arguments_in(whole.substr(open + 1, whole.size() - open - 2));
+  const std::vector<std::string_view> given =
+      split_list(whole.substr(open + 1, whole.size() - open - 2), ',');
   const std::vector<Parameter>& parameters = row->parameters;
   const auto list = std::find_if(parameters.begin(), parameters.end(), [](Parameter p) { return p.is_list; });
   const bool has_list = list != parameters.end();

@@ -5,13 +5,13 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include <cctype>
 #include <filesystem>
 #include <mutex>
 
 #include <fmt/format.h>
 
 #include "core/files.hpp"
+#include "core/scanner.hpp"
 #include "lathe/error.hpp"
 #include "search/moves/plan.hpp"
 
@@ -81,8 +81,7 @@ private:
 std::string immutable_uri(const std::string& path) {
   std::string uri = "file:";
   for (const char c : path) {
-    const bool plain =
-        std::isalnum(static_cast<unsigned char>(c)) || c == '/' || c == '.' || c == '-' || c == '_';
+    const bool plain = is_word(c) || c == '/' || c == '.' || c == '-';
     uri += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
   }
   return uri + "?immutable=1";
