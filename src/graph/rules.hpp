@@ -1,8 +1,5 @@
-// The rewrite rules of the graph: a table of text rules over elementwise ops, and a table of structural ones.
-//
-// A letter is one binding, lower or upper case: rules with a constant A call the other operand x.
-// Every rule keeps each value to the bit (NaNs stay NaN, whichever they are). What would not, does not stand
-// here: x - x is NaN for an infinity, x + 0 turns -0 into +0, x * 0 hides NaN, 1 / (1 / x) rounds twice.
+// The rewrite rules of the graph: a table of text rules over elementwise ops (core/identities.hpp and some of
+// the graph's own), and a table of structural ones. Every rule keeps each value to the bit.
 #pragma once
 #include <span>
 

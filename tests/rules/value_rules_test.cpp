@@ -73,7 +73,7 @@ int64_t check_rule(const ValueRule& rule, DType dtype) {
       bound[slots[s]] = from[pick[s] % from.size()];
     }
     const std::string_view name = rule.name;
-    if (name == "add-minus-0") bound[letter_slot('A')] = Scalar::of_float(dtype, -0.0);
+    if (name == "add-minus-zero") bound[letter_slot('A')] = Scalar::of_float(dtype, -0.0);
     if (name == "div-exact") { // holds for powers of two alone
       Scalar& divisor = bound[letter_slot('A')];
       int exponent = 0;
