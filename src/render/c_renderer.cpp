@@ -36,30 +36,22 @@ private:
   std::string standalone_head() {
     std::vector<std::string> params;
     for (const ast::Param& p : kernel_.params)
-      params.push_back(
-          fmt::format("{}{}* {}{}", p.written ? "" : "const ", dialect_.storage_type(p.buffer->dtype),
-                      options_.scratch_is_given ? "LATHE_RESTRICT " : "", names_.buffer(*p.buffer)));
+      params.push_back(fmt::format("{}{}* LATHE_RESTRICT {}", p.written ? "" : "const ",
+                                   dialect_.storage_type(p.buffer->dtype), names_.buffer(*p.buffer)));
     for (Expr v : kernel_.shape_vars) params.push_back(fmt::format("int64_t {}", names_.variable(v)));
-    if (options_.scratch_is_given && (options_.parallel || !options_.scratch_offsets.empty()))
-      params.push_back("char* scratch");
+    if (options_.parallel || !options_.scratch_offsets.empty()) params.push_back("char* scratch");
     if (options_.parallel) params.push_back("const struct lathe_env* env");
-    return fmt::format("{}void {}({})", options_.scratch_is_given ? "static " : "", function_,
+    return fmt::format("static void {}({})", function_,
                        params.empty() ? "void" : fmt::format("{}", fmt::join(params, ", ")));
   }
 
-  /// Declarations of what the text written so far uses, then that text. `own_scratch`: buffers in the
-  /// function's scratch.
+  /// Declarations of what the text written so far uses, then that text. `inside_parallel`: buffers in the
+  /// scratch of the thread that runs this iteration, not in the caller's.
   std::string finish_body(const std::set<int>& inside_parallel) {
     std::string out;
     const auto declare = [&](const std::string& line) { out += "  " + line + "\n"; };
-    if (options_.scratch_is_given) silence_unused(declare);
-    if (has_own_scratch()) {
-      const auto scratch = std::any_of(used_buffers_.begin(), used_buffers_.end(),
-                                       [&](const auto& b) { return own_offsets_.count(b.first) > 0; });
-      if (scratch)
-        declare(
-            fmt::format("static _Thread_local char scratch[{}] __attribute__((aligned(128)));", own_bytes_));
-    } else if (!options_.standalone || in_parallel_) {
+    if (options_.standalone) silence_unused(declare);
+    if (!options_.standalone || in_parallel_) {
       for (size_t i = 0; i < kernel_.params.size(); ++i) {
         const ast::Param& p = kernel_.params[i];
         if (!used_buffers_.count(p.buffer->id)) continue;
@@ -117,23 +109,16 @@ private:
     return fmt::format("lathe_{}_a", dialect_.storage_type(dtype));
   }
 
-  bool has_own_scratch() const { return options_.standalone && !options_.scratch_is_given; }
-
   std::optional<size_t> scratch_offset(int id) const {
-    const auto& offsets = has_own_scratch() ? own_offsets_ : options_.scratch_offsets;
-    const auto it = offsets.find(id);
-    return it == offsets.end() ? std::nullopt : std::optional(it->second);
+    const auto it = options_.scratch_offsets.find(id);
+    return it == options_.scratch_offsets.end() ? std::nullopt : std::optional(it->second);
   }
 
   void alloc(const ast::Alloc& a) override {
     if (a.buffer->scope == ast::Scope::Register) return register_alloc(a);
     const int id = a.buffer->id;
-    if (has_own_scratch()) {
-      const size_t bytes = static_cast<size_t>(num_elements(a.buffer->shape).hi()) * size_of(a.buffer->dtype);
-      if (own_offsets_.emplace(id, own_bytes_).second) own_bytes_ += (bytes + 127) / 128 * 128;
-    } else if (!scratch_offset(id)) {
+    if (!scratch_offset(id))
       throw InternalError(fmt::format("C renderer: no scratch offset for buffer {}", a.buffer->name));
-    }
     if (in_parallel_) allocated_inside_.insert(id);
     block(a.body);
   }
@@ -180,8 +165,6 @@ private:
   int bodies_ = 0;
   bool in_parallel_ = false;
   std::set<int> allocated_inside_;
-  std::map<int, size_t> own_offsets_;
-  size_t own_bytes_ = 0;
 };
 
 } // namespace

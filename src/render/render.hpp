@@ -13,19 +13,15 @@ namespace lathe::render {
 
 struct COptions {
   int vector_bytes = 64;       // widest vector type used (GCC/Clang vector extensions); 0: plain C, scalar loops only
-  bool standalone = false;     // plain function with typed parameters and serial loops, instead of the kernel ABI
-  /// With the kernel ABI: where each Packed and Global Alloc lies in scratch, by buffer id (runtime::layout_scratch).
-  /// Standalone source has scratch of its own and ignores this, unless `scratch_is_given`.
+  bool standalone = false;     // a function of a program's own file, instead of the kernel ABI
+  /// Where each Packed and Global Alloc lies in scratch, by buffer id (runtime::layout_scratch).
   std::map<int, size_t> scratch_offsets;
-  /// Standalone, a static function of a file that looks after memory and threads: pointers that don't overlap (LATHE_RESTRICT), then `char* scratch` if
-  /// the kernel has any in scratch_offsets.
-  bool scratch_is_given = false;
-  /// With `scratch_is_given`: always with `char* scratch, const struct lathe_env* env`, which runs parallel loops.
-  bool parallel = false;
+  bool parallel = false;       // standalone: parallel loops run on what `env` has, not serially
 };
-/// C11. With the kernel ABI: `void <name>(void* const*, const int64_t*, char*, const struct lathe_env*)`. Standalone: a function
-/// `<name>(const T* in, ..., T* out, int64_t var, ...)`, <name> being function_name(kernel). Group and Local loops are
-/// serial; throws Error(Device) for a Barrier. c_prelude(...) must stand before it.
+/// C11. With the kernel ABI: `void <name>(void* const*, const int64_t*, char*, const struct lathe_env*)`. Standalone:
+/// `static void <name>(const T* in, ..., T* out, int64_t var, ...)`, <name> being function_name(kernel), of buffers that do
+/// not overlap; then `char* scratch` if it has any, and `char* scratch, const struct lathe_env* env` where loops are parallel.
+/// Group and Local loops are serial; throws Error(Device) for a Barrier. c_prelude(...) must stand before it.
 std::string render_c(const ast::Kernel& kernel, const COptions& options);
 /// Definitions of the helpers (op semantics with no C operator, vector types) that `code`, the rest of a file, uses.
 std::string c_prelude(std::string_view code);

@@ -59,7 +59,7 @@ void tile(void* const* buffers, const int64_t* vars, char* scratch, const struct
 
 TEST_CASE("standalone C") {
   CHECK(render::render_c(tile(), {.vector_bytes = 32, .standalone = true, .scratch_offsets = {}}) ==
-        R"(void tile(const float* A, const float* B, float* C, int64_t n) {
+        R"(static void tile(const float* LATHE_RESTRICT A, const float* LATHE_RESTRICT B, float* LATHE_RESTRICT C, int64_t n) {
   for (int64_t i = 0; i < 16; ++i) {
     lathe_f32x8 acc_0;
     lathe_f32x8 acc_8;
@@ -103,7 +103,7 @@ for i in 9 {
 for l in 13 vector(16) { C[i, l] = A[i, l - 1; 0 < l; l < i + 2] * B[i, 3; ahead: 16] + B[l, i] }
 for l in 13 vector(16) { C[i, l] max= A[i, l - 1; 0 < l; l < i + 2] * B[i, 3; ahead: 16] } } })");
   CHECK(render::render_c(kernel, {.standalone = true, .scratch_offsets = {}}) ==
-        R"(void part(const float* A, const float* B, float* C) {
+        R"(static void part(const float* LATHE_RESTRICT A, const float* LATHE_RESTRICT B, float* LATHE_RESTRICT C) {
   for (int64_t i = 0; i < 9; ++i) {
     const lathe_f32x16 v0 = lathe_load_part_f32x16(A + i * 13 + (-1), 1, i + 2);
     lathe_prefetch(B + i * 16 + 19);

@@ -17,6 +17,7 @@
 #include "lathe/error.hpp"
 #include "render/c_names.hpp"
 #include "render/render.hpp"
+#include "runtime/kernel_abi.hpp"
 #include "support/kernel_check.hpp"
 #include "support/op_kernels.hpp"
 #include "support/sample_kernels.hpp"
@@ -35,7 +36,14 @@ struct Folder {
 
 bool succeeds(const std::string& command) { return std::system(command.c_str()) == 0; }
 
-const render::COptions standalone = {.vector_bytes = 64, .standalone = true, .scratch_offsets = {}};
+/// A function of a file of its own, to be called from elsewhere.
+std::string standalone(const ast::Kernel& kernel, int vector_bytes = 64) {
+  std::string text = render::render_c(kernel, {.vector_bytes = vector_bytes,
+                                               .standalone = true,
+                                               .scratch_offsets = runtime::layout_scratch(kernel).offset_of});
+  const std::string is_static = "static ", head = is_static + "void " + render::function_name(kernel) + "(";
+  return text.erase(text.find(head), is_static.size());
+}
 
 std::vector<std::string> compilers() {
   if (succeeds("command -v clang > /dev/null 2>&1")) return {"cc", "clang"};
@@ -53,9 +61,7 @@ void check_compiled(const std::vector<ast::Kernel>& kernels, const std::string& 
   for (size_t k = 0; k < kernels.size(); ++k) {
     ast::Kernel kernel = kernels[k];
     kernel.name = fmt::format("k{}", k);
-    render::COptions options = standalone;
-    options.vector_bytes = vector_bytes;
-    source += render::render_c(kernel, options);
+    source += standalone(kernel, vector_bytes);
   }
   const std::string file = (folder.path / "kernels.c").string(), object_file = file + ".so";
   std::ofstream(file) << render::c_prelude(source) << source;
@@ -87,7 +93,7 @@ TEST_CASE("standalone source of every sample compiles as strict C11 without a wa
   int number = 0;
   const auto add = [&](ast::Kernel kernel) {
     kernel.name = fmt::format("k{}", number++);
-    source += render::render_c(kernel, standalone);
+    source += standalone(kernel);
   };
   for (const SampleKernel& sample : sample_kernels()) add(ast::parse(sample.text));
   for (int i = 0; i < kDTypeCount; ++i)
@@ -106,7 +112,7 @@ TEST_CASE("standalone source computes what the interpreter does") {
   const Folder folder;
   ast::Kernel kernel = ast::parse(matmul_text(13, 37, 21, 3, 16, 16, true));
   const std::string file = (folder.path / "matmul.c").string();
-  const std::string source = render::render_c(kernel, standalone);
+  const std::string source = standalone(kernel);
   std::ofstream(file) << render::c_prelude(source) << source;
   REQUIRE(succeeds(fmt::format("cc -std=c11 -O1 -shared -fPIC -o {0}.so {0} -lm", file)));
   void* object = dlopen((file + ".so").c_str(), RTLD_NOW);
@@ -245,7 +251,7 @@ TEST_CASE("what copies that advance together hand on are variables, as long as t
                  value + "\n}\n}\n}\n}");
   const ast::Kernel prepared = ast::prepare(kernel);
   REQUIRE(ast::print(prepared).find("alloc y.s") != std::string::npos);
-  const std::string source = render::render_c(prepared, standalone);
+  const std::string source = standalone(prepared);
   for (size_t at = source.find("y_s"); at != std::string::npos; at = source.find("y_s", at + 1)) {
     const size_t end = source.find_first_not_of("abcdefghijklmnopqrstuvwxyz_0123456789", at);
     CHECK(source[end] != '['); // an array
@@ -255,16 +261,13 @@ TEST_CASE("what copies that advance together hand on are variables, as long as t
 TEST_CASE("narrower vectors and none") {
   const ast::Kernel kernel = ast::parse("kernel k(A: f32[16] in, O: f32[16] out) {\n"
                                         "for l in 16 vector(16) { O[l] = A[l] + A[l] }\n}");
-  render::COptions options = standalone;
-  const auto has = [&](const char* text) {
-    return render::render_c(kernel, options).find(text) != std::string::npos;
+  const auto has = [&](int vector_bytes, const char* text) {
+    return standalone(kernel, vector_bytes).find(text) != std::string::npos;
   };
-  CHECK(has("lathe_f32x16"));
-  options.vector_bytes = 16;
-  CHECK(has("lathe_f32x4"));
-  CHECK_FALSE(has("lathe_f32x16"));
-  options.vector_bytes = 0;
-  CHECK(has("for (int64_t l = 0; l < 16; ++l)"));
+  CHECK(has(64, "lathe_f32x16"));
+  CHECK(has(16, "lathe_f32x4"));
+  CHECK_FALSE(has(16, "lathe_f32x16"));
+  CHECK(has(0, "for (int64_t l = 0; l < 16; ++l)"));
 }
 
 TEST_CASE("identifiers") {

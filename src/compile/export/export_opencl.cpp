@@ -180,7 +180,8 @@ public:
       for (const auto& temporary : source.temporaries) add_buffer(temporary.bytes);
       for (const std::string& function : source.functions) functions_.push_back(function);
     }
-    values_ = {{"name", program_.name}, {"target", program_.target},
+    values_ = {{"name", program_.name},
+               {"target", program_.target},
                {"NAME", program_.upper},
                {"kernels", std::to_string(functions_.size())},
                {"buffers", std::to_string(bytes_.size())}};
@@ -188,7 +189,7 @@ public:
 
   std::vector<ExportedFile> files() {
     std::string params;
-    for (const std::string& param : value_parameters(program_)) params += ", " + param;
+    for (const std::string& param : value_parameters(layout_)) params += ", " + param;
     values_["params"] = params;
     return {{program_.name + ".cl", render::join_opencl(sources_)},
             {program_.name + ".c", source()},
@@ -239,8 +240,7 @@ private:
                       input_buffer(k), bytes(layout_.inputs[k]), layout_.inputs[k].name));
     int function = 0;
     for (size_t k = 0; k < sources_.size(); ++k)
-      for (const render::GridLaunch& launch : sources_[k].launches)
-        out += launch_text(k, function++, launch);
+      for (const render::GridLaunch& launch : sources_[k].launches) out += launch_text(k, function++, launch);
     std::vector<bool> copied(layout_.outputs.size());
     for (const ProgramLayout::Copy& copy : layout_.copies) copied[copy.to] = true;
     for (size_t k = 0; k < layout_.outputs.size(); ++k)
@@ -318,8 +318,8 @@ private:
   ExportedProgram& program_;
   const ProgramLayout& layout_;
   std::vector<render::GridSource> sources_; // of each kernel
-  std::vector<int64_t> bytes_;                // of each buffer
-  std::vector<size_t> first_temporary_;       // of each kernel
+  std::vector<int64_t> bytes_;              // of each buffer
+  std::vector<size_t> first_temporary_;     // of each kernel
   std::vector<std::string> functions_;
   std::map<DType, int64_t> region_; // of a dtype's intermediates, bytes into the arena
   std::map<std::string, std::string> values_;

@@ -7,8 +7,6 @@
 namespace lathe::pipeline {
 namespace {
 
-std::string storage_type(DType dtype) { return render::make_c_dialect(16)->storage_type(dtype); }
-
 std::string upper(std::string text) {
   for (char& c : text)
     if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
@@ -179,6 +177,8 @@ constexpr const char* kMainRun = R"(@before@  error = @call@;
 
 } // namespace
 
+std::string storage_type(DType dtype) { return render::make_c_dialect(16)->storage_type(dtype); }
+
 std::string filled(std::string text, const std::map<std::string, std::string>& values) {
   std::string out;
   for (size_t at = 0; at < text.size();) {
@@ -192,17 +192,13 @@ std::string filled(std::string text, const std::map<std::string, std::string>& v
   return out;
 }
 
-std::string parameter_text(const ProgramLayout::Port& port) {
-  return fmt::format("{}{}* {}", port.declared.written ? "" : "const ", storage_type(port.declared.dtype),
-                     port.name);
-}
-
-std::vector<std::string> value_parameters(const ExportedProgram& program) {
+std::vector<std::string> value_parameters(const ProgramLayout& layout) {
   std::vector<std::string> params;
-  for (const ProgramLayout::Port& input : program.layout.inputs) params.push_back(parameter_text(input));
-  for (const ProgramLayout::Port& output : program.layout.outputs) params.push_back(parameter_text(output));
-  for (const Expr var : program.layout.vars)
-    params.push_back("int64_t " + program.layout.var_names.at(var.name()));
+  for (const auto* ports : {&layout.inputs, &layout.outputs})
+    for (const ProgramLayout::Port& port : *ports)
+      params.push_back(fmt::format("{}{}* {}", port.declared.written ? "" : "const ",
+                                   storage_type(port.declared.dtype), port.name));
+  for (const Expr var : layout.vars) params.push_back("int64_t " + layout.var_names.at(var.name()));
   return params;
 }
 

@@ -21,10 +21,10 @@ struct ExportedProgram {
   WeightsFile weights;
 };
 
-/// `const float* data`, of an input or output.
-std::string parameter_text(const ProgramLayout::Port& port);
+/// C's type of a dtype's elements in memory: `float`, and `uint16_t` for f16.
+std::string storage_type(DType dtype);
 /// `const float* data, float* prob, int64_t n`
-std::vector<std::string> value_parameters(const ExportedProgram& program);
+std::vector<std::string> value_parameters(const ProgramLayout& layout);
 /// Defines of the ports' element counts, comments with their shapes.
 std::string port_declarations(const ExportedProgram& program);
 /// Error codes, sizes and the check of the weights, for the header.
