@@ -148,6 +148,12 @@ int main(int argc, char** argv) {
   rank.add_option("--plans", options.plans, "how many")->capture_default_str()->check(CLI::Range(2, 100000));
   rank.add_option("--seed", options.seed, "of the random choices")->capture_default_str();
 
+  CLI::App& constants = add(
+      "constants", "what half and twice each number of the cost model change in plans and their times",
+      constants_command);
+  add_case(constants, options, true);
+  add_device(constants, options);
+
   CLI::App& db = add("db", "list, show, export, import or prune what `tune` has stored", db_command);
   db.add_option("action", options.action, "list, show KEY, export [--file F], import --file F, or prune")
       ->required()

@@ -8,6 +8,7 @@
 
 #include "core/per_thread.hpp"
 #include "render/prefetch.hpp"
+#include "search/cost/constants.hpp"
 #include "search/cost/parallelism.hpp"
 #include "search/cost/traffic.hpp"
 #include "search/machine/machine_limits.hpp"
@@ -16,38 +17,6 @@
 
 namespace lathe::search {
 namespace {
-
-constexpr double kLoopInstructions = 2; // increment, compare and branch
-constexpr double kLoopEntryCycles = 2;
-constexpr double kMultipliers = 2;     // that begin in a cycle where units are as wide as the vectors
-constexpr double kFrontEnd = 6;        // instructions a cycle
-constexpr double kLoadsPerCycle = 1.7; // of two, sustained
-constexpr double kLoadsShow = 0.15;    // share of loads and arithmetic that doesn't run side by side
-constexpr double kDecoded = 1500;      // instructions the front end keeps; beyond, it decodes again
-constexpr double kSpillCycles = 2;
-constexpr double kParallelCallCycles = 25; // the call of a parallel loop's body
-constexpr double kGroupCycles = 300;       // starting a work-group on a CPU's OpenCL
-constexpr double kOpenClLaunch = 12e-6;
-constexpr double kGpuLaunch = 8e-6;
-constexpr double kMovingShows = 0.15;   // share of moving data that shows where computing takes longer,
-constexpr double kComputingShows = 0.3; // and the other way round
-constexpr double kNotForeseen =
-    0.6;                         // and more of what no prefetcher foresees, where loads are issued too late
-constexpr double kInWindow = 32; // instructions for each line from which on loads are issued too late
-constexpr double kNearShows = 0.25;       // share of reading from the second level that shows,
-constexpr double kNearNotForeseen = 0.15; // and more of it if not asked for
-constexpr double kNearLate = 0.3;         // more of its time for what comes from there in short runs
-constexpr double kNearLine = 0.6e-9;      // seconds, of a line from there that no prefetcher foresaw
-constexpr double kStrayStore = 35e-9;     // seconds, of a store to a single line beyond the second level
-constexpr double kStoreBuffer = 64;       // lines that wait for their place while computing goes on
-constexpr double kUnaskedRate = 0.5;      // of constants in the first of several passes: late, line by line
-constexpr double kWindow = 256; // instructions that overlap: nests of a longer body come one after the other
-constexpr double kKernelsBetween = 2; // with their constants, till memory for intermediates is used again
-constexpr double kLostAtMost = 0.5;   // of such memory: lines go back to where they came from meanwhile
-constexpr double kCutElsewhere = 0.5; // chance that a value's part was not made by the thread that reads it
-constexpr double kSharedFades = 2;    // times too large for the last level; of what is less, a share stays
-constexpr double kFirstTlb = 96, kSecondTlb = 2048;
-constexpr double kFirstTlbMiss = 1e-9, kSecondTlbMiss = 9e-9;
 
 double instructions_of(const Work& w) { return w.arithmetic + w.loads + w.stores + w.other; }
 
@@ -61,11 +30,11 @@ Core core_of(const Target& target, const MachineProfile& machine) {
   const int width = vector_width(target);
   const double multiplied = machine.flops_per_second[width] * machine.cycle_seconds / (2.0 * (4 << width));
   return {machine, static_cast<double>(target.vector_registers), multiplied, machine.mixed_per_cycle[width],
-          std::max(1.0, kMultipliers / multiplied)};
+          std::max(1.0, cost_constants.multipliers / multiplied)};
 }
 
 double spill_cycles(const Work& w, const Core& core) {
-  return core.passes * kSpillCycles * std::max(0.0, w.registers - core.registers);
+  return core.passes * cost_constants.spill_cycles * std::max(0.0, w.registers - core.registers);
 }
 
 /// `chain`: cycles.
@@ -74,11 +43,12 @@ double cycles_per_iteration(const Work& w, double chain, const Core& core) {
   const double instructions = instructions_of(w);
   double waits = w.waits;
   for (int i = 0; i < 3; ++i) waits += w.divisions[i] * core.machine.division_cycles[i];
-  double cycles = std::max({w.multiplications / core.multiplied_per_cycle,
-                            w.arithmetic / core.mixed_per_cycle, core.passes * w.loads / kLoadsPerCycle,
-                            core.passes * w.stores, instructions / kFrontEnd, waits, chain});
-  cycles += core.passes * kLoadsShow * std::min(w.arithmetic, w.loads) / 2;
-  if (instructions > kDecoded) cycles = std::max(cycles, instructions / 4);
+  double cycles =
+      std::max({w.multiplications / core.multiplied_per_cycle, w.arithmetic / core.mixed_per_cycle,
+                core.passes * w.loads / cost_constants.loads_per_cycle, core.passes * w.stores,
+                instructions / cost_constants.front_end, waits, chain});
+  cycles += core.passes * cost_constants.loads_show * std::min(w.arithmetic, w.loads) / 2;
+  if (instructions > cost_constants.decoded) cycles = std::max(cycles, instructions / 4);
   return cycles + spill_cycles(w, core);
 }
 
@@ -117,15 +87,16 @@ void add_cycles(const Features& f, int index, double times, const Core& core, st
   if (straight && body.empty()) return;
   double overhead = 0;
   if (!straight) {
-    body.other += kLoopInstructions;
-    overhead =
-        kLoopEntryCycles + (l.extent > core.machine.predicted_trips ? core.machine.mispredict_cycles : 0);
+    body.other += cost_constants.loop_instructions;
+    overhead = cost_constants.loop_entry_cycles +
+               (l.extent > core.machine.predicted_trips ? core.machine.mispredict_cycles : 0);
   }
   // A short loop's next execution begins while the chain of this one is waited for.
   double chain = body.chain.cycles(core.machine.latency);
-  if (times > 1) chain /= 1 + kWindow / (std::max(1.0, l.extent) * std::max(1.0, instructions_of(body)));
-  const double calls = l.loop->kind == ast::LoopKind::Parallel ? kParallelCallCycles
-                       : l.loop->kind == ast::LoopKind::Group  ? kGroupCycles
+  if (times > 1)
+    chain /= 1 + cost_constants.window / (std::max(1.0, l.extent) * std::max(1.0, instructions_of(body)));
+  const double calls = l.loop->kind == ast::LoopKind::Parallel ? cost_constants.parallel_call_cycles
+                       : l.loop->kind == ast::LoopKind::Group  ? cost_constants.group_cycles
                                                                : 0;
   const double cycles = std::max(has_children ? 2.0 : 1.0, cycles_per_iteration(body, chain, core));
   const double spills = spill_cycles(body, core);
@@ -148,7 +119,7 @@ int phase_of(const Features& f, int loop) {
     loop = f.loops[loop].parent;
   }
   const Work& body = f.loops[loop].body;
-  return body.arithmetic + body.loads + body.stores + body.other > kWindow ? nest : loop;
+  return body.arithmetic + body.loads + body.stores + body.other > cost_constants.window ? nest : loop;
 }
 
 /// Terms in a fixed order, so that costing a kernel needs no strings.
@@ -230,13 +201,14 @@ void read_phases(const Target& target, const MachineProfile& machine, Workspace&
     cache.loses_constants = target.constant_bytes > machine.levels[i].bytes;
     if (i > 0)
       cache.loses_places =
-          std::min(kLostAtMost, kKernelsBetween * static_cast<double>(target.constant_bytes) /
-                                    target.constants / cache.bytes);
+          std::min(cost_constants.lost_at_most, cost_constants.kernels_between *
+                                                    static_cast<double>(target.constant_bytes) /
+                                                    target.constants / cache.bytes);
     if (i == 0 || i + 1 < links) { // the last level is one for all
       cache.threads = threads;
-      cache.loses_values = kCutElsewhere * (1 - 1 / threads);
+      cache.loses_values = cost_constants.cut_elsewhere * (1 - 1 / threads);
     }
-    if (i > 0 && i + 1 == links) cache.all_lost = kSharedFades;
+    if (i > 0 && i + 1 == links) cache.all_lost = cost_constants.shared_fades;
     if (i == 0) space.near.assign(f.accesses.size(), 0);
     share_out(cache, [&](Phase& p, const Traffic& t, size_t a) {
       add(t, p.links[i]);
@@ -261,8 +233,8 @@ void read_phases(const Target& target, const MachineProfile& machine, Workspace&
   const auto tlb = [&](double entries) {
     return CacheShape{entries * kPage, double{kPage}, 0, 0, false, false, 0, 0, threads};
   };
-  share_out(tlb(kFirstTlb), [](Phase& p, const Traffic& t, size_t) { add(t, p.near_pages); });
-  share_out(tlb(kSecondTlb), [](Phase& p, const Traffic& t, size_t) { add(t, p.far_pages); });
+  share_out(tlb(cost_constants.first_tlb), [](Phase& p, const Traffic& t, size_t) { add(t, p.near_pages); });
+  share_out(tlb(cost_constants.second_tlb), [](Phase& p, const Traffic& t, size_t) { add(t, p.far_pages); });
 }
 
 double link_seconds(const Traffic& t, const MachineProfile& machine, size_t level, bool last) {
@@ -272,7 +244,7 @@ double link_seconds(const Traffic& t, const MachineProfile& machine, size_t leve
   const double late = level >= 2
                           ? t.scattered / kCacheLine * std::max(0.0, from.line_seconds - kCacheLine / read) +
                                 t.by_pages / kCacheLine * (from.line_of_page_seconds - from.line_seconds)
-                          : kNearLate * t.scattered / read;
+                          : cost_constants.near_late * t.scattered / read;
   // A line that goes to the second level is read there first and takes its way twice; one that goes further
   // is read while others are written.
   const double written =
@@ -308,7 +280,7 @@ Waiting waiting_for(const std::vector<Arrival>& arrivals, int phase, double comp
   Waiting out;
   for (const Arrival& a : arrivals) {
     if (a.phase != phase || (a.share >= 0.99 && !a.by_hints)) continue;
-    const double slowest = a.by_hints ? hinted_rate : a.unasked ? kUnaskedRate * rate : rate;
+    const double slowest = a.by_hints ? hinted_rate : a.unasked ? cost_constants.unasked_rate * rate : rate;
     const double seconds = std::max(0.0, a.bytes / slowest - a.share * computing);
     out.seconds += seconds;
     out.meanwhile += a.share * seconds;
@@ -355,8 +327,8 @@ double add_phase(const Workspace& space, int index, const MachineProfile& machin
   const double by_hints =
       far > 0 ? (far_reads - std::min(burst, far_reads)) * std::min(1.0, phase.spread / far) : 0;
   data -= std::min(burst, far_reads) + by_hints;
-  double stray = kStrayStore * beyond_near.stray / kCacheLine / ways, stored_meanwhile = 0;
-  if (beyond_near.written / kCacheLine <= kStoreBuffer * compute.iterations) {
+  double stray = cost_constants.stray_store * beyond_near.stray / kCacheLine / ways, stored_meanwhile = 0;
+  if (beyond_near.written / kCacheLine <= cost_constants.store_buffer * compute.iterations) {
     const double memory_idles = std::max(0.0, compute.inside * cycle / ways - phase.from_memory_inside);
     stored_meanwhile = std::min(far_writes + stray, memory_idles);
     const double share = stored_meanwhile / std::max(1e-15, far_writes + stray);
@@ -364,27 +336,31 @@ double add_phase(const Workspace& space, int index, const MachineProfile& machin
     stray *= 1 - share;
   }
   // Lines from the second level that nothing foresaw take their time, whatever the link could carry.
-  data = std::max(data, kNearLine * phase.links[0].scattered / kCacheLine / ways);
+  data = std::max(data, cost_constants.near_line * phase.links[0].scattered / kCacheLine / ways);
   // The longest of computing, moving and hints counts in full, the others as far as they don't hide behind
   // it.
   const double longest = std::max({seconds, data, by_hints});
-  double shows =
-      (seconds < longest ? kComputingShows * seconds : 0) +
-      kMovingShows * ((data < longest ? data : 0) + (by_hints < longest ? by_hints : 0) + stored_meanwhile);
+  double shows = (seconds < longest ? cost_constants.computing_shows * seconds : 0) +
+                 cost_constants.moving_shows *
+                     ((data < longest ? data : 0) + (by_hints < longest ? by_hints : 0) + stored_meanwhile);
   if (const double near = phase.links[0].read; near > 0)
-    shows += (kNearShows + kNearNotForeseen * std::max(0.0, 1 - phase.near_asked / near)) * link[0];
+    shows += (cost_constants.near_shows +
+              cost_constants.near_not_foreseen * std::max(0.0, 1 - phase.near_asked / near)) *
+             link[0];
   double hidden = burst + std::max(0.0, shows - waiting.meanwhile) + stray + columns;
   if (far > 0) {
     const double for_each_line = compute.instructions / (far / kCacheLine);
-    const double late = std::max(0.0, 1 - phase.asked / far) * std::min(1.0, for_each_line / kInWindow);
+    const double late =
+        std::max(0.0, 1 - phase.asked / far) * std::min(1.0, for_each_line / cost_constants.in_window);
     // What no prefetcher foresees is late in any case; of the rest the machine's share.
     const double unforeseen = std::min(1.0, beyond_near.scattered / far);
-    const double share = machine.late_share + unforeseen * std::max(0.0, kNotForeseen - machine.late_share);
+    const double share =
+        machine.late_share + unforeseen * std::max(0.0, cost_constants.not_foreseen - machine.late_share);
     hidden += share * late * std::min(seconds, std::max(0.0, far_reads - burst));
   }
   terms[kHidden] += hidden;
-  terms[kPages] += ((phase.near_pages.scattered / kPage) * kFirstTlbMiss +
-                    (phase.far_pages.scattered / kPage) * kSecondTlbMiss) /
+  terms[kPages] += ((phase.near_pages.scattered / kPage) * cost_constants.first_tlb_miss +
+                    (phase.far_pages.scattered / kPage) * cost_constants.second_tlb_miss) /
                    ways;
   if (seconds >= longest) {
     terms[kLatency] += compute.latency * cycle / ways;
@@ -425,9 +401,10 @@ Terms terms_of(const ast::Kernel& kernel, const std::vector<bool>& is_constant, 
     }
     if (has_parallel(f, nest) && target.threads > 1) terms[kFork] += machine.fork_seconds;
   }
-  terms[kLaunch] = target.gpu      ? kGpuLaunch * static_cast<double>(std::max<size_t>(1, nests))
-                   : target.groups ? kOpenClLaunch * static_cast<double>(std::max<size_t>(1, nests))
-                                   : machine.launch_seconds;
+  terms[kLaunch] = target.gpu ? cost_constants.gpu_launch * static_cast<double>(std::max<size_t>(1, nests))
+                   : target.groups
+                       ? cost_constants.opencl_launch * static_cast<double>(std::max<size_t>(1, nests))
+                       : machine.launch_seconds;
   terms[kBarriers] = f.barriers * machine.barrier_seconds / std::max(1, target.threads);
   return terms;
 }

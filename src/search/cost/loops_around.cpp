@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "search/cost/constants.hpp"
+
 namespace lathe::search {
 namespace {
 
-constexpr double kSymbolicSize = 256;
-
 double clamp_size(Expr var) {
-  return std::clamp(kSymbolicSize, static_cast<double>(var.lo()), static_cast<double>(var.hi()));
+  return std::clamp(cost_constants.symbolic_size, static_cast<double>(var.lo()),
+                    static_cast<double>(var.hi()));
 }
 
 bool has_division(Expr e) {
@@ -24,7 +25,7 @@ double estimate(Expr e) {
   try {
     return static_cast<double>(evaluate(e, [](Expr var) { return static_cast<int64_t>(clamp_size(var)); }));
   } catch (const std::exception&) {
-    return kSymbolicSize;
+    return cost_constants.symbolic_size;
   }
 }
 

@@ -5,19 +5,12 @@
 #include <cmath>
 
 #include "core/per_thread.hpp"
+#include "search/cost/constants.hpp"
 #include "search/cost/cost.hpp"
 #include "search/machine/machine_limits.hpp"
 
 namespace lathe::search {
 namespace {
-
-constexpr double kUsable = 0.75; // of a cache: the rest is lost to other data and imperfect replacement
-constexpr double kPrefetchedRun = 2048; // bytes in a row after which the prefetcher has all its effect
-constexpr double kStrayRun = 128;       // bytes in a row from which on stores do not wait for each line
-constexpr double kPageRun = 256;        // and from which a page is worth its miss
-constexpr double kForeseenStep = 2048;  // bytes from one run to the next up to which a prefetcher follows
-constexpr double kStreams = 16, kNearStreams = 4;      // runs that a prefetcher follows side by side
-constexpr double kDisplacedNear = 1.5, kDisplaced = 3; // lines lost for each one too many for its set
 
 /// What one access touches while some loops run.
 struct Footprint {
@@ -242,8 +235,9 @@ private:
     out.run *= places / (places - adjoining);
     if (cache_.sets > 0) {
       const double held = std::min(cache_.sets, places * covered_sets * lines_a_row) * cache_.ways;
-      out.overflow =
-          std::clamp((cache_.nearest ? kDisplacedNear : kDisplaced) * (1 - held / lines), 0.0, 1.0);
+      out.overflow = std::clamp((cache_.nearest ? cost_constants.displaced_near : cost_constants.displaced) *
+                                    (1 - held / lines),
+                                0.0, 1.0);
     }
     return out;
   }
@@ -263,7 +257,7 @@ private:
           return;
         }
         out.columns |= streams > 1 && reach < cache_.line && step < cache_.line;
-        if (streams <= (cache_.nearest ? kNearStreams : kStreams)) {
+        if (streams <= (cache_.nearest ? cost_constants.near_streams : cost_constants.streams)) {
           run += step * (trips - 1);
           reach += step * (std::ceil(trips) - 1);
         }
@@ -331,7 +325,7 @@ private:
 
   /// The share of so many bytes that does not stay until all are used again.
   double lost_of(double bytes) const {
-    const double too_large = bytes / (kUsable * cache_.bytes) - 1;
+    const double too_large = bytes / (cost_constants.usable * cache_.bytes) - 1;
     return cache_.all_lost > 1 ? std::clamp(too_large / (cache_.all_lost - 1), 0.0, 1.0) : too_large > 0;
   }
 
@@ -369,7 +363,7 @@ private:
     if (m.columns) t.by_columns += part;
   }
   double scattered(const Merged& m, double bytes) const {
-    const double enough = cache_.line > kCacheLine ? kPageRun : kPrefetchedRun;
+    const double enough = cache_.line > kCacheLine ? cost_constants.page_run : cost_constants.prefetched_run;
     return m.run < enough && (cache_.nearest || !m.prefetched) ? bytes * (1 - m.run / enough) : 0;
   }
 
@@ -381,8 +375,8 @@ private:
   }
 
   static double stray(const Merged& m, double bytes) {
-    if (m.apart > 0 && m.apart <= kForeseenStep) return 0;
-    return m.streamed || m.read ? 0 : bytes * std::max(0.0, 1 - m.run / kStrayRun);
+    if (m.apart > 0 && m.apart <= cost_constants.foreseen_step) return 0;
+    return m.streamed || m.read ? 0 : bytes * std::max(0.0, 1 - m.run / cost_constants.stray_run);
   }
 
   void add_traffic(int loop) {

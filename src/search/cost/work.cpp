@@ -10,18 +10,13 @@
 #include "ast/machine/moved_up.hpp"
 #include "ast/passes/prepare.hpp"
 #include "core/per_thread.hpp"
+#include "search/cost/constants.hpp"
 #include "search/cost/cost.hpp"
 #include "search/cost/dependence_map.hpp"
 #include "search/cost/op_cost.hpp"
 
 namespace lathe::search {
 namespace {
-
-constexpr double kSmallTile = 0.5, kPlainLoop = 3; // more than its share of the work that a tail takes
-constexpr double kMaskedForward = 24;              // cycles from a masked store to a load of the same address
-constexpr double kAcrossForward = 7;               // from two, each of which wrote a part
-constexpr double kHintLoads = 0.5;                 // a hint takes no vector, and its port half as long
-constexpr double kDivisionInstructions = 3;        // of a quotient or remainder by a constant
 
 /// The unrolled and vector loops right around a store: straight-line code.
 struct Tile {
@@ -56,7 +51,8 @@ Tile tile_inside(const LoopsAround& loops) {
     // The ragged remainder of an unrolled loop is a smaller tile of its own, or, where its size is not
     // known, a plain loop over memory.
     if (l.loop->kind == ast::LoopKind::Unroll && l.tail > 0)
-      t.tail_factor *= 1 + (is_known(l.loop->extent) ? kSmallTile : kPlainLoop) * l.tail;
+      t.tail_factor *=
+          1 + (is_known(l.loop->extent) ? cost_constants.small_tile : cost_constants.plain_loop) * l.tail;
   }
   return t;
 }
@@ -146,7 +142,8 @@ public:
       if (!in_registers) {
         count_access(added, index_mask, n, s.buffer->dtype, work_.loads);
         // A masked store is not forwarded to the load that follows: that one waits until it is written.
-        if (tile_.partial && has(index_mask, tile_.vector)) work_.waits += n * steps * kMaskedForward;
+        if (tile_.partial && has(index_mask, tile_.vector))
+          work_.waits += n * steps * cost_constants.masked_forward;
       }
       const double times = kept ? 1 / std::max(1.0, loops_[body].extent) : steps;
       if (across) work_.arithmetic += n * times * std::log2(tile_.lanes) * (cost.instructions + 1);
@@ -272,7 +269,7 @@ private:
     const uint64_t innermost = tile_.begin > 0 ? uint64_t{1} << std::min<size_t>(tile_.begin - 1, 63) : 0;
     if ((mask & (tile_.inside | innermost)) == 0) return;
     if (e.kind() == ExprKind::FloorDiv || e.kind() == ExprKind::Mod)
-      work_.other += kDivisionInstructions * copies(mask);
+      work_.other += cost_constants.division_instructions * copies(mask);
     count_divisions(e.lhs());
     count_divisions(e.rhs());
   }
@@ -354,13 +351,13 @@ private:
       return;
     }
     if (attr.buffer->scope == ast::Scope::Register && vector && lies_across(added))
-      work_.waits += n * kAcrossForward;
+      work_.waits += n * cost_constants.across_forward;
     // Averages of ragged loops are fractions, equal but for rounding.
     const double window = added.random ? n : window_of(added);
     const bool shared = window < 0.999 * n;
     const double different = shared ? window : n;
     work_.other += attr.ahead ? different : 0;
-    work_.loads += attr.ahead ? kHintLoads * different : 0;
+    work_.loads += attr.ahead ? cost_constants.hint_loads * different : 0;
     count_access(added, mask, different, v.dtype, work_.loads);
     if (added.random) work_.other += 3 * n;
     const double live = different * registers_for(vector, v.dtype);
