@@ -38,6 +38,7 @@ target_include_directories(lathe_onnx_proto SYSTEM PUBLIC ${generated} ${Protobu
 file(GLOB onnx_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/onnx/*.cpp ${CMAKE_CURRENT_SOURCE_DIR}/src/onnx/ops/*.cpp)
 add_library(lathe-onnx SHARED ${onnx_sources} ${LATHE_NEVER_DESTROYED} $<TARGET_OBJECTS:lathe_onnx_proto>)
 add_library(lathe::onnx ALIAS lathe-onnx)
+lathe_export_own_names(lathe-onnx)
 add_dependencies(lathe-onnx lathe_onnx_proto)
 set_target_properties(lathe-onnx PROPERTIES EXPORT_NAME onnx VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 target_include_directories(lathe-onnx PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/src)

@@ -53,10 +53,10 @@ class Kernel {
   void launch(const Query& query) const;
 
   struct Impl;
-  explicit Kernel(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
-  const std::shared_ptr<const Impl>& impl() const { return impl_; }
 
  private:
+  friend struct detail::Access;
+  explicit Kernel(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
   std::shared_ptr<const Impl> impl_;
 };
 
@@ -123,10 +123,10 @@ class Executable {
   std::string print() const;               ///< the instructions, one a line
 
   struct Impl;
-  explicit Executable(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
-  const std::shared_ptr<const Impl>& impl() const { return impl_; }
 
  private:
+  friend struct detail::Access;
+  explicit Executable(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
   std::shared_ptr<const Impl> impl_;
 };
 

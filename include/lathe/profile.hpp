@@ -5,10 +5,13 @@
 //   for (const LaunchTime& launch : profile.launches()) std::cout << launch.kernel << " " << launch.seconds << "\n";
 #pragma once
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace lathe {
+
+namespace detail {
+struct Recorder;
+}
 
 struct LaunchTime {
   std::string kernel;
@@ -34,32 +37,16 @@ class Profile {
   Profile& operator=(const Profile&) = delete;
 
   const std::vector<LaunchTime>& launches() const { return launches_; }
-  /// For lathe's own floors: the profile of this thread, or null.
-  static Profile* current();
-  void record(LaunchTime launch) { launches_.push_back(std::move(launch)); }
   /// All but launches, in the order in which they ended.
   const std::vector<InstructionTime>& others() const { return others_; }
-  void record(InstructionTime other) { others_.push_back(std::move(other)); }
   double now() const;  ///< seconds since it began
 
  private:
+  friend struct detail::Recorder;
   std::vector<LaunchTime> launches_;
   std::vector<InstructionTime> others_;
   double began_;
   Profile* outer_;
-};
-
-/// For lathe's own floors: an instruction that runs as long as this lives. Costs next to nothing without a Profile.
-class InstructionTimer {
- public:
-  InstructionTimer(std::string_view instruction, std::string_view operand);
-  ~InstructionTimer();
-  InstructionTimer(const InstructionTimer&) = delete;
-  InstructionTimer& operator=(const InstructionTimer&) = delete;
-
- private:
-  Profile* profile_;
-  InstructionTime timed_{};
 };
 
 }  // namespace lathe

@@ -27,7 +27,7 @@
 namespace lathe {
 
 class Tensor;
-namespace graph { struct Node; }
+namespace detail { struct Access; }
 
 /// One part of an index: a position (drops the axis), a slice [start:stop:step] (any of them open, negative as in
 /// Python), a new axis, or `...`.
@@ -226,12 +226,11 @@ class Tensor {
     else return Scalar::of_int(dtype_of<T>(), static_cast<int64_t>(v));
   }
 
-  // ---- for lathe's own floors ----
   struct Impl;
-  explicit Tensor(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
-  const std::shared_ptr<Impl>& impl() const { return impl_; }
 
  private:
+  friend struct detail::Access;
+  explicit Tensor(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
   std::vector<Tensor> split_evenly(int64_t size, Axis axis) const;
 
   std::shared_ptr<Impl> impl_;

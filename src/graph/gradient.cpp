@@ -1,5 +1,5 @@
-// The walk: nodes from y back to xs, each after all of its users, its cotangent handed on by the rule of its
-// op.
+// The walk from y back to xs. It takes each node after all users of the node; the rule of the node's op hands
+// the cotangent on to the sources.
 #include "lathe/gradient.hpp"
 
 #include <array>
@@ -9,6 +9,7 @@
 #include "graph/gradient.hpp"
 #include "graph/realise.hpp"
 #include "graph/tensor_impl.hpp"
+#include "lathe/detail/access.hpp"
 
 namespace lathe {
 using namespace graph;
@@ -29,8 +30,9 @@ void check_float(const char* name, const Tensor& t) {
   if (!is_float(t.dtype())) fail(ErrorKind::DType, "gradients: {} is {}, expected a float", name, text(t));
 }
 
-/// A view may have been joined with views that were built on it, and is then no node of y's graph. So it is
-/// only known for what it is where nothing else reads what it is a view of.
+/// Throws Error(Value) unless x alone, in y's graph, reads the values that x is a view of. A view built on x
+/// is joined with x, so x itself may be no node of y's graph. Readers of x then look like readers of those
+/// values.
 void check_view(const std::string& name, const NodeRef& x, const std::vector<NodeRef>& order) {
   std::unordered_map<const Node*, const Node*> reader;
   for (const Node* n = x.get(); n->op == Op::View; n = n->sources[0].get()) reader[n->sources[0].get()] = n;
@@ -51,7 +53,7 @@ void check(const Tensor& y, const NodeRef& y_node, const std::vector<Tensor>& xs
     fail(ErrorKind::DType, "gradients: dy is {} for y {}, expected the same dtype", text(*dy), text(y));
   if (dy && dy->shape() != y.shape())
     fail(ErrorKind::Shape, "gradients: dy is {} for y {}, expected the same shape", text(*dy), text(y));
-  const bool only_data = y_node->op == Op::Input && y.impl()->origin() != y_node;
+  const bool only_data = y_node->op == Op::Input && detail::impl(y)->origin() != y_node;
   for (size_t k = 0; k < xs.size(); ++k) {
     const std::string name = fmt::format("xs[{}]", k);
     check_float(name.c_str(), xs[k]);
@@ -73,12 +75,12 @@ std::vector<Tensor> gradients(const Tensor& y, const std::vector<Tensor>& xs,
   check(y, y_node, xs, dy);
   const std::vector<NodeRef> order = topological_order({y_node});
 
-  // Where each x is met: as itself, or as what it was before it was realised.
+  // met[i]: the xs that node i of the order stands for, as the same node or as the node that was realised.
   std::unordered_map<const Node*, std::vector<size_t>> wanted;
   for (size_t k = 0; k < xs.size(); ++k) wanted[node_of(xs[k]).get()].push_back(k);
   std::unordered_map<const Node*, size_t> position;
   std::vector<const std::vector<size_t>*> met(order.size());
-  std::vector<bool> leads(order.size()); // from an x to y
+  std::vector<bool> leads(order.size()); // whether node i depends on an x
   for (size_t i = 0; i < order.size(); ++i) {
     const NodeRef& node = order[i];
     position[node.get()] = i;

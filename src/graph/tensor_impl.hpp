@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "graph/node.hpp"
+#include "lathe/detail/access.hpp"
 #include "lathe/tensor.hpp"
 
 namespace lathe {
@@ -30,8 +31,8 @@ private:
 
 namespace graph {
 
-inline Tensor wrap(NodeRef node) { return Tensor(std::make_shared<Tensor::Impl>(std::move(node))); }
-inline NodeRef node_of(const Tensor& t) { return t.impl()->node(); }
+inline Tensor wrap(NodeRef node) { return detail::Access::make<Tensor>(std::make_shared<Tensor::Impl>(std::move(node))); }
+inline NodeRef node_of(const Tensor& t) { return detail::impl(t)->node(); }
 
 template <class... Args>
 [[noreturn]] void fail(ErrorKind kind, fmt::format_string<Args...> format, Args&&... args) {
@@ -41,44 +42,45 @@ inline std::string text(const Tensor& t) {
   return fmt::format("{}{}", to_string(t.dtype()), to_string(t.shape()));
 }
 
-/// In [0, rank). Error(Axis).
+/// The axis in [0, rank); a negative one counts from the end. Error(Axis) if there is none.
 int resolve_axis(std::string_view op, int axis, int rank);
-/// Ascending and distinct; all axes if none is given. Error(Axis).
+/// The axes in [0, rank), ascending; all axes if none is given. Error(Axis) if there is none or one is given
+/// twice.
 std::vector<int> resolve_axes(std::string_view op, const Axes& axes, int rank);
 
-/// NumPy's broadcasting. Error(Shape) naming all shapes.
+/// The shape that NumPy's broadcasting gives. Error(Shape) naming all shapes.
 Shape broadcast_shape(std::string_view op, const std::vector<Shape>& shapes);
-Tensor broadcast_to(const Tensor& t, const Shape& shape); // of a shape known to fit
+Tensor broadcast_to(const Tensor& t, const Shape& shape); // `shape` is known to fit
 
-/// The same dtype, by promote(), and shape.
+/// Both tensors in the dtype that promote() gives, broadcast to one shape.
 std::pair<Tensor, Tensor> match(std::string_view op, const Tensor& a, const Tensor& b);
 Tensor binary_op(std::string_view name, Op op, const Tensor& a, const Tensor& b);
-/// Error(DType) if both are bool.
+/// Throws Error(DType) if both are bool.
 void check_numbers(std::string_view op, const Tensor& a, const Tensor& b);
 Tensor unary_op(Op op, const Tensor& a);
 Tensor reduce_op(Op combine, const Tensor& a, const std::vector<int>& axes); // keeps the axes as size 1
 Tensor view_op(const Tensor& a, const View& v);
-Tensor drop_axes(const Tensor& a, const std::vector<int>& axes); // of size 1
+Tensor drop_axes(const Tensor& a, const std::vector<int>& axes); // `axes` have size 1
 
-/// What a function of real numbers computes an integer in: f32 if it has at most 16 bits, else f64. Floats
-/// stay.
+/// The dtype in which a function of real numbers is computed: f32 for integers of at most 16 bits, f64 for
+/// wider ones. Floats stay.
 DType float_dtype(DType dtype);
-/// Where half-precision values are computed: f32. The others stay.
+/// The dtype in which values are computed: f32 for half precision. The others stay.
 inline DType wide(DType dtype) { return is_half(dtype) ? DType::F32 : dtype; }
-/// Applies a composed function of floats in f32 where x is half precision, so as to round once.
+/// Applies `f`, a composed function of floats. Half precision is computed in f32, so as to round once.
 template <class F> Tensor in_wide(const Tensor& x, F&& f) {
   const DType d = float_dtype(x.dtype());
   return f(x.cast(wide(d))).cast(d);
 }
-/// A tensor's index along `axis` as i64, of its shape.
+/// A tensor of this shape; each element is its own index along `axis`.
 Tensor index_along(int axis, const Shape& shape, DType dtype = DType::I64);
-/// An integer of shape variables, of no axes.
+/// An integer expression of shape variables, as a tensor without axes.
 Tensor size_scalar(Expr size, DType dtype = DType::I64);
 Tensor number(double value, DType dtype);
 /// Pads with zero by symbolic amounts.
 Tensor pad_zero(const Tensor& a, const std::vector<Expr>& before, const std::vector<Expr>& after);
 Tensor shrink_to(const Tensor& a, const std::vector<Expr>& begin, const std::vector<Expr>& end);
-/// What Max over no elements is: -infinity or the lowest integer.
+/// The value of Max over no elements: -infinity or the lowest integer.
 inline Tensor lowest(DType dtype) { return Tensor::full({}, identity(Op::Max, dtype)); }
 
 } // namespace graph

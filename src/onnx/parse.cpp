@@ -7,6 +7,7 @@
 #include <climits>
 #include <filesystem>
 
+#include "lathe/detail/access.hpp"
 #include "lathe_onnx_data.pb.h"
 #include "onnx/mapped_file.hpp"
 
@@ -171,7 +172,7 @@ Model parse_model(const Source& source, const void* bytes, size_t size) {
   ModelProto proto;
   if (!proto.ParseFromArray(bytes, static_cast<int>(size)))
     source.fail("is no ONNX model, or not all of one: protobuf can't read it");
-  return Model(read_model(source, proto));
+  return detail::Access::make<Model>(read_model(source, proto));
 }
 
 } // namespace

@@ -5,7 +5,8 @@
 
 #include <algorithm>
 
-#include "lathe/profile.hpp"
+#include "lathe/detail/access.hpp"
+#include "lathe/detail/instruction_timer.hpp"
 #include "onnx/integers.hpp"
 #include "onnx/rules.hpp"
 
@@ -22,7 +23,7 @@ bool before(const std::vector<Scalar>& a, const std::vector<Scalar>& b) {
 
 /// The name of a tensor that is a named input as it stands; "" for any other.
 std::string stands_for(const Tensor& tensor, const std::map<const void*, std::string>& named) {
-  auto found = named.find(tensor.impl().get());
+  auto found = named.find(detail::impl(tensor).get());
   return found == named.end() ? "" : found->second;
 }
 
@@ -47,7 +48,7 @@ void run(const Segment& segment, Store& store) {
 }
 
 std::vector<Scalar> look_at(const Store& store, const std::string& name) {
-  const InstructionTimer timer("look", name);
+  const detail::InstructionTimer timer("look", name);
   return host_elements(store.at(name));
 }
 
@@ -106,7 +107,7 @@ public:
 
 private:
   Tensor name(const Tensor& tensor, const std::string& name) {
-    named_[tensor.impl().get()] = name;
+    named_[detail::impl(tensor).get()] = name;
     kept_.push_back(tensor);
     return tensor;
   }
@@ -115,12 +116,12 @@ private:
   Tensor output(const Tensor& tensor) {
     if (!stands_for(tensor, named_).empty()) return tensor;
     if (tensor.inputs().empty()) return tensor.realise();
-    if (auto found = by_impl_.find(tensor.impl().get()); found != by_impl_.end()) return found->second;
+    if (auto found = by_impl_.find(detail::impl(tensor).get()); found != by_impl_.end()) return found->second;
     const std::string called = fmt::format("v{}_{}", depth_, outputs_.size());
     outputs_.emplace(called, tensor);
     kept_.push_back(tensor);
     const Tensor stand_in = Tensor::input(called, tensor.shape(), tensor.dtype());
-    by_impl_.emplace(tensor.impl().get(), stand_in);
+    by_impl_.emplace(detail::impl(tensor).get(), stand_in);
     return name(stand_in, called);
   }
 
@@ -163,7 +164,7 @@ void check_supported(const Model& model) {
   const std::vector<Problem> missing = model.problems();
   if (!missing.empty())
     throw Error(ErrorKind::Name,
-                fmt::format("{}: {}{}", model.impl()->path, missing[0].message,
+                fmt::format("{}: {}{}", detail::impl(model)->path, missing[0].message,
                             missing.size() > 1 ? fmt::format(" (and {} more)", missing.size() - 1) : ""));
 }
 
@@ -209,8 +210,9 @@ std::vector<Value> in_order(const Model::Impl& model, const NamedValues& inputs,
     bind_input(port, fmt::format("x{}", ordered.size() - 1), ordered.back(), store);
   }
   for (const auto& given : inputs)
-    if (found < inputs.size() && std::none_of(model.inputs.begin(), model.inputs.end(),
-                                              [&](const Port& p) { return p.name == given.first; }))
+    if (found < inputs.size() &&
+        std::none_of(
+            model.inputs.begin(), model.inputs.end(), [&](const Port& p) { return p.name == given.first; }))
       throw Error(ErrorKind::Name, fmt::format("input '{}' is not one of the model's", given.first));
   return ordered;
 }
@@ -328,7 +330,7 @@ Program Model::compile(const ImportOptions& options) const {
     if (!has_symbols) throw;
     program->symbolic = false;
   }
-  return Program(std::move(program));
+  return detail::Access::make<Program>(std::move(program));
 }
 
 NamedValues Program::operator()(const NamedValues& inputs) const {
@@ -348,17 +350,17 @@ NamedValues Program::operator()(const NamedValues& inputs) const {
     run(*segment, store);
     if (segment->looked_at.empty()) break;
     const std::vector<Scalar> seen = look_at(store, segment->looked_at);
-    const InstructionTimer timer("jump", segment->looked_at);
+    const detail::InstructionTimer timer("jump", segment->looked_at);
     std::lock_guard lock(impl_->mutex);
     auto next = segment->next.find(seen);
     segment = next != segment->next.end() && next->second->made ? next->second.get() : nullptr;
   }
   if (!segment) {
-    const InstructionTimer timer("trace", key);
+    const detail::InstructionTimer timer("trace", key);
     std::lock_guard lock(impl_->mutex);
     segment = &Maker(*impl_, *impl_->roots[key], &store).make(inputs_like(fed));
   }
-  const InstructionTimer timer("return", "");
+  const detail::InstructionTimer timer("return", "");
   NamedValues outputs;
   for (const auto& [name, value] : segment->results) {
     if (has_symbols(value)) {

@@ -4,6 +4,7 @@
 
 #include <climits>
 
+#include "lathe/detail/access.hpp"
 #include "lathe/program_file.hpp"
 #include "lathe_onnx_program.pb.h"
 #include "onnx/parse.hpp"
@@ -248,8 +249,8 @@ private:
 } // namespace
 
 void save(const Program& program, const std::string& path) {
-  const std::lock_guard lock(program.impl()->mutex);
-  lathe::save(Saver(*program.impl()).run(), path);
+  const std::lock_guard lock(detail::impl(program)->mutex);
+  lathe::save(Saver(*detail::impl(program)).run(), path);
 }
 
 Program load_program(const std::string& path) {
@@ -258,7 +259,7 @@ Program load_program(const std::string& path) {
     throw Error(ErrorKind::File, fmt::format("{}: is a program of format '{}', expected one of an ONNX model",
                                              path, parts.format));
   try {
-    return Program(Loader(path, parts).run());
+    return detail::Access::make<Program>(Loader(path, parts).run());
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::File) throw;
     throw Error(ErrorKind::File,

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "lathe/detail/access.hpp"
 #include "onnx/call.hpp"
 #include "onnx/integers.hpp"
 
@@ -191,7 +192,7 @@ std::vector<Scalar> Tracer::elements(Frame& frame, const Tensor& tensor, std::ve
                 fmt::format("{} values decide what is computed, expected at most {}", count, kMaxLookedAt));
   if (tensor.inputs().empty()) return host_elements(tensor);
   for (const auto& [seen, elements] : seen_)
-    if (seen.impl() == tensor.impl()) return elements;
+    if (detail::impl(seen) == detail::impl(tensor)) return elements;
   std::vector<Value*> live;
   for (Frame* f = &frame; f; f = f->caller) {
     if (f->looks == Looks::Refused)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lathe/detail/access.hpp"
 #include "lathe_onnx.pb.h"
 
 namespace lathe::onnx {
@@ -92,7 +93,8 @@ struct AttributeWriter {
       *set(AttributeProto::TENSOR).mutable_t() = write_tensor(value, tensors);
       return;
     }
-    const Port type{.name = "", .kind = value.is_sequence() ? Value::Kind::Sequence : Value::Kind::Tensor,
+    const Port type{.name = "",
+                    .kind = value.is_sequence() ? Value::Kind::Sequence : Value::Kind::Tensor,
                     .optional = value.is_none(),
                     .dtype = value.dtype(),
                     .text = ""};
@@ -158,7 +160,7 @@ template <class Message> void write_opsets(Message& proto, const std::map<std::s
 
 uint32_t TensorTable::add(const Tensor& tensor) {
   const auto [known, is_new] =
-      positions_.emplace(tensor.impl().get(), static_cast<uint32_t>(tensors_.size()));
+      positions_.emplace(detail::impl(tensor).get(), static_cast<uint32_t>(tensors_.size()));
   if (is_new) tensors_.push_back(tensor);
   return known->second;
 }

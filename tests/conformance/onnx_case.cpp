@@ -4,6 +4,7 @@
 #include <fnmatch.h>
 
 #include "conformance/onnx_exceptions.hpp"
+#include "lathe/detail/access.hpp"
 #include "lathe/onnx.hpp"
 #include "onnx/graph.hpp"
 
@@ -66,9 +67,9 @@ std::set<OpName> ops_of(const fs::path& test) {
   std::set<OpName> ops;
   try {
     const onnx::Model model = onnx::load((test / "model.onnx").string());
-    add_ops(model.impl()->graph, ops);
-    for (const auto& [name, function] : model.impl()->functions) add_ops(function.body, ops);
-    for (const auto& [name, function] : model.impl()->functions) ops.erase(name);
+    add_ops(detail::impl(model)->graph, ops);
+    for (const auto& [name, function] : detail::impl(model)->functions) add_ops(function.body, ops);
+    for (const auto& [name, function] : detail::impl(model)->functions) ops.erase(name);
   } catch (const Error&) {
     return {};
   }

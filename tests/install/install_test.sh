@@ -14,6 +14,14 @@ if grep -rn "$build" "$work/prefix"/lib*/cmake "$work/prefix"/lib*/*/cmake 2>/de
   echo "the package names the build folder"
   exit 1
 fi
+# A program's own versions of other libraries must not meet those inside of lathe's.
+for library in "$work/prefix"/lib*/liblathe*.so "$work/prefix"/lib*/*/liblathe*.so; do
+  [ -e "$library" ] || continue
+  if nm -D --defined-only "$library" | awk '{print $3}' | grep -Ev '5lathe|10lathe_onnx|^lathe_make_'; then
+    echo "$library exports these names, which are not lathe's"
+    exit 1
+  fi
+done
 cmake -S "$source_dir/consumer" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_BUILD_TYPE=Release >/dev/null
 cmake --build "$work/build" >/dev/null
 output=$("$work/build/consumer")

@@ -1,6 +1,7 @@
 // The rules that rewrite a model's graph: which nodes go, which stay, and that values do not change.
 #include <doctest/doctest.h>
 
+#include "lathe/detail/access.hpp"
 #include "onnx/rules.hpp"
 #include "support/onnx_builder.hpp"
 
@@ -17,7 +18,7 @@ struct Rewritten {
 };
 
 Rewritten rewrite(const onnx::Model& model) {
-  onnx::Model::Impl copy = *model.impl();
+  onnx::Model::Impl copy = *detail::impl(model);
   std::vector<onnx::AppliedRule> applied;
   onnx::apply_rules(copy, &applied);
   Rewritten out;

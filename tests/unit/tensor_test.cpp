@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "graph/tensor_impl.hpp"
+#include "lathe/detail/access.hpp"
 #include "lathe/tensor.hpp"
 #include "support/graph_eval.hpp"
 
@@ -90,7 +91,7 @@ TEST_CASE("a realised tensor keeps its program, but not the data that made it") 
     CHECK(y.to_vector<float>() == std::vector<float>{2, 4});
   }
   CHECK(data.expired());
-  const graph::NodeRef origin = y.impl()->origin();
+  const graph::NodeRef origin = detail::impl(y)->origin();
   CHECK(origin->op == Op::Add);
   CHECK(std::get<graph::InputAttr>(origin->sources[0]->attr).name == "in0");
 }

@@ -1,6 +1,6 @@
 // Model: an ONNX file, read and checked. Program: a model made into kernels.
 //
-// Every op becomes a few primitive tensor ops, so that fusion and search see the whole model. Opsets 6 to 17 of ONNX's own domain;
+// Every op becomes a few primitive tensor ops, so that fusion and search see the whole model. Opsets up to 28 of ONNX's own domain;
 // docs/onnx.md lists the ops. Handles are cheap to copy; a Program may be called from several threads.
 //
 //   onnx::Model model = onnx::load("resnet50.onnx");
@@ -79,10 +79,10 @@ class Model {
   Program compile(const ImportOptions& options = {}) const;
 
   struct Impl;
-  explicit Model(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
-  const std::shared_ptr<const Impl>& impl() const { return impl_; }
 
  private:
+  friend struct lathe::detail::Access;
+  explicit Model(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
   std::shared_ptr<const Impl> impl_;
 };
 
@@ -113,10 +113,10 @@ class Program {
   std::string print() const;
 
   struct Impl;
-  explicit Program(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
-  const std::shared_ptr<Impl>& impl() const { return impl_; }
 
  private:
+  friend struct lathe::detail::Access;
+  explicit Program(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
   std::shared_ptr<Impl> impl_;
 };
 

@@ -1,4 +1,4 @@
-// Programs as text: source for the targets, or what stands before it (graph, loop AST, moves).
+// Programs as text: source for the targets, or an earlier form (graph, loop AST, moves).
 #include <algorithm>
 #include <iterator>
 #include <sstream>
@@ -12,6 +12,7 @@
 #include "compile/run/finalise.hpp"
 #include "compile/schedule.hpp"
 #include "graph/tensor_impl.hpp"
+#include "lathe/detail/access.hpp"
 #include "lathe/error.hpp"
 #include "render/c_names.hpp"
 #include "render/render.hpp"
@@ -44,7 +45,7 @@ std::string emit_nodes(const std::vector<lower::NamedOutput>& outputs, const std
   return target == "dot" ? graph::to_graphviz(nodes) : graph::print(nodes);
 }
 
-/// The functions of a kernel on a device with work-groups, and over how many groups each runs.
+/// Returns comments: the functions of a kernel on a device with work-groups, and the groups of each.
 std::string grid_notes(const render::GridSource& source, const char* comment) {
   std::string out;
   const auto sizes = [](const Expr(&of)[3]) {
@@ -62,8 +63,8 @@ std::string grid_notes(const render::GridSource& source, const char* comment) {
   return out;
 }
 
-/// The order of launches and what each is given, as comments. `sources`: of each kernel, on a device with
-/// work-groups.
+/// Returns comments: the launches in order, with their parameters. `sources`: of each kernel, on a device
+/// with work-groups.
 std::string launch_notes(const search::Plan& plan, const char* comment,
                          const std::vector<render::GridSource>& sources = {}) {
   std::string out;
@@ -92,7 +93,7 @@ std::string launch_notes(const search::Plan& plan, const char* comment,
   return out;
 }
 
-/// Finalised, with names that are functions of one file.
+/// Returns the plan's kernels, finalised, with names that are unique in one file.
 std::vector<ast::Kernel> kernels_of_file(const search::Plan& plan) {
   render::Names names;
   std::vector<ast::Kernel> kernels;
@@ -105,7 +106,7 @@ std::vector<ast::Kernel> kernels_of_file(const search::Plan& plan) {
 
 /// A language of devices with work-groups.
 struct GridTarget {
-  std::string_view name; // as a target, and as the device that schedules are made for
+  std::string_view name; // of the target, and of the device that schedules are made for
   render::GridSource (*render)(const ast::Kernel&);
   std::string (*join)(const std::vector<render::GridSource>&);
 };
@@ -157,7 +158,7 @@ std::string emit_outputs(const std::vector<lower::NamedOutput>& outputs, const E
 std::string emit(const NamedTensors& outputs, const EmitOptions& options) {
   std::vector<lower::NamedOutput> named;
   for (const auto& [name, tensor] : outputs)
-    named.push_back({name, outputs.size() == 1 ? tensor.impl()->origin() : graph::node_of(tensor)});
+    named.push_back({name, outputs.size() == 1 ? detail::impl(tensor)->origin() : graph::node_of(tensor)});
   return pipeline::emit_outputs(named, options);
 }
 

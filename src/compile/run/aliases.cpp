@@ -12,12 +12,12 @@ namespace {
 
 using Impl = Executable::Impl;
 
-constexpr size_t kPairs = 1024; // compared one by one; more buffers are sorted first
+constexpr size_t kPairs = 1024; // pairs of buffers to compare one by one; beyond, buffers are sorted first
 
 struct Span {
   const char* begin;
   size_t bytes;
-  size_t index; // of the program's inputs or outputs
+  size_t index; // among the program's inputs or outputs
   bool is_output;
 };
 
@@ -48,7 +48,8 @@ private:
       for (size_t i = 0; i < k; ++i) meet(output_span(frame, i), output);
     }
   }
-  /// In the order of their addresses, each against those that have not ended yet: overlaps are rare.
+  /// Compares each buffer, in the order of addresses, with the earlier ones that reach beyond its begin.
+  /// These are few, because overlaps are rare.
   void sweep(const Impl::Frame& frame, size_t inputs, size_t outputs) {
     std::vector<Span> spans, open;
     for (size_t k = 0; k < inputs; ++k) spans.push_back(input_span(frame, k));
@@ -56,7 +57,7 @@ private:
     std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.begin < b.begin; });
     for (const Span& span : spans) {
       std::erase_if(open, [&](const Span& s) { return s.begin + s.bytes <= span.begin; });
-      // Inputs may share memory, and many may: only one that is written, or that meets one, is compared.
+      // Many inputs may share memory, so a pair of inputs is not compared.
       for (const Span& other : open)
         if (span.is_output || other.is_output) meet(other, span);
       open.push_back(span);
@@ -81,8 +82,9 @@ private:
 
 } // namespace
 
-/// For nearly all calls that is all: what lies apart from the range of all outputs so far is compared once.
-/// Of very many buffers that lie mixed up, it says yes.
+/// Returns false if no output overlaps an input or another output; nearly all calls end here. A buffer
+/// outside the address range of all outputs so far takes one comparison. Beyond kPairs comparisons the result
+/// is true.
 bool PrivateOutputs::may_overlap(const Impl::Frame& frame) {
   uintptr_t low = UINTPTR_MAX, high = 0;
   size_t pairs = 0;

@@ -1,4 +1,4 @@
-// What a call does where the caller's buffers overlap.
+// Calls whose buffers overlap.
 #pragma once
 #include <vector>
 
@@ -12,13 +12,13 @@ namespace lathe::pipeline {
 /// computed in memory of its own, and copied to its place when all kernels have run.
 class PrivateOutputs {
 public:
-  /// Points the frame's outputs elsewhere where that is needed; nothing is allocated where it is not. The
-  /// frame's inputs and outputs are set. Error(Value) naming both if two outputs overlap: no order of writing
-  /// them is right.
+  /// Points each output of the frame that overlaps an input to new memory; without overlap nothing is
+  /// allocated. The caller has set the frame's inputs and outputs. Error(Value) naming both if two outputs
+  /// overlap: no order of writing them is right.
   PrivateOutputs(const Executable::Impl& impl, Executable::Impl::Frame& frame) {
     if (may_overlap(frame)) move_apart(impl, frame);
   }
-  /// After the run.
+  /// Copies the moved outputs to the caller's memory, after the run.
   void copy_back() const {
     if (!copies_.empty()) copy_all();
   }

@@ -12,6 +12,7 @@
 #include "compile/run/debug_output.hpp"
 #include "compile/run/executable_impl.hpp"
 #include "compile/run/program_cache.hpp"
+#include "lathe/detail/access.hpp"
 #include "lathe/error.hpp"
 #include "search/cost/cost.hpp"
 #include "search/machine/profile.hpp"
@@ -30,7 +31,7 @@ public:
   Executable run() {
     impl_->program = plan_.program;
     impl_->options = options_.compile;
-    impl_->options.tune = nullptr; // which may not outlive the call
+    impl_->options.tune = nullptr; // the caller's object may not outlive this call
     impl_->moves = options_.graph_moves;
     for (search::Move& move : plan_.moves()) impl_->moves.push_back(std::move(move));
     impl_->tuned = options_.tuned;
@@ -44,7 +45,7 @@ public:
     const lower::MemoryPlan memory = impl_->placed.plan_at_most();
     impl_->arena_bytes = memory.peak;
     impl_->naive_bytes = memory.naive;
-    return Executable(impl_);
+    return detail::Access::make<Executable>(impl_);
   }
 
 private:
@@ -75,7 +76,7 @@ private:
     std::vector<Impl::Output>& all = impl_->outputs;
     std::sort(all.begin(), all.end(),
               [](const auto& a, const auto& b) { return a.declared.name < b.declared.name; });
-    std::map<size_t, int> first; // of each slot
+    std::map<size_t, int> first; // output of each slot
     for (size_t k = 0; k < all.size(); ++k) {
       if (all[k].moved) continue;
       const auto [it, is_first] = first.emplace(all[k].slot, static_cast<int>(k));
@@ -107,7 +108,7 @@ private:
     }
     impl_->predicted_seconds += kernel->predicted_seconds;
     report_kernel(*kernel);
-    impl_->kernels.emplace_back(std::move(kernel));
+    impl_->kernels.push_back(detail::Access::make<Kernel>(std::move(kernel)));
   }
 
   std::string unique_name(const std::string& name) {

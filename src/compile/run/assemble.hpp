@@ -12,11 +12,11 @@ struct AssembleOptions {
   std::vector<KernelParam> declared_inputs; // the user's; the program may use fewer
   bool tuned = false;
   std::vector<MovedOutput> moved;          // outputs that need no kernel
-  std::vector<search::Move> graph_moves{}; // that made the plan's program, of a program that was saved
-  const SavedObjects* objects = nullptr;   // what need not be compiled
+  std::vector<search::Move> graph_moves{}; // of a saved program: those that made its graph
+  const SavedObjects* objects = nullptr;   // object code of kernels that need no compiling
 };
 Executable assemble(const search::Plan& plan, const AssembleOptions& options);
-/// A given plan, without search and with no inputs but the program's.
+/// Assembles a plan whose declared inputs are the program's.
 Executable build(const search::Plan& plan, const CompileOptions& options);
 
 } // namespace lathe::pipeline

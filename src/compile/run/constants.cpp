@@ -17,7 +17,7 @@ struct Known {
 using Key = std::pair<const Storage*, uint64_t>;
 
 std::mutex known_mutex;
-// Never destroyed: programs may be assembled till the process ends.
+// Never destroyed: programs may be assembled until the process ends.
 std::map<Key, Known>& known_copies() {
   static auto* known = new std::map<Key, Known>;
   return *known;
@@ -50,7 +50,7 @@ std::vector<StorageRef> laid_out_constants(std::span<const ConstantLayout> layou
                                            const SavedObjects* saved) {
   std::vector<StorageRef> copies(layouts.size());
   std::vector<Key> keys;
-  std::map<Key, size_t> first; // of what is new: two kernels of a program may read a constant alike
+  std::map<Key, size_t> first; // of each new copy: two kernels may read a constant in the same order
   std::vector<size_t> bytes;
   {
     std::lock_guard lock(known_mutex);
@@ -58,7 +58,7 @@ std::vector<StorageRef> laid_out_constants(std::span<const ConstantLayout> layou
       const auto& [fill, source] = layouts[k];
       keys.emplace_back(source.get(), ast::structural_hash(*fill));
       const auto it = known_copies().find(keys[k]);
-      // An entry is of this source only if that is still alive: addresses are used again.
+      // An entry is of this source only if its own source is still alive: addresses are used again.
       if (it != known_copies().end() && !it->second.source.expired()) copies[k] = it->second.copy.lock();
       if (copies[k] || !first.emplace(keys[k], k).second) continue;
       const ast::Buffer& buffer = *fill->params[1].buffer;

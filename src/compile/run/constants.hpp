@@ -10,20 +10,20 @@
 
 namespace lathe::pipeline {
 
-/// Runs `fill`, one of KernelPlan::constants, on host memory. What it does not write is 0.
+/// Runs `fill`, one of KernelPlan::constants, on host memory. Elements that `fill` does not write are 0.
 void lay_out_constant(const ast::Kernel& fill, std::span<const unsigned char> source,
                       std::span<unsigned char> copy, const SavedObjects* saved = nullptr);
-/// What fills a copy, and the constant that it reads.
+/// The kernel that fills a copy, and the constant that this kernel reads.
 struct ConstantLayout {
   const ast::Kernel* fill;
   StorageRef source;
 };
-/// The same for all constants of a program, those that are new side by side in memory and in this order: a
-/// kernel that asks for what lies behind its constant asks for the next one's. Each is remembered as long as
-/// someone holds it.
+/// Returns the copies of all constants of a program. New copies lie side by side in memory, in this order: a
+/// kernel that prefetches past the end of its constant prefetches the next kernel's. A copy is shared as long
+/// as someone holds it.
 std::vector<StorageRef> laid_out_constants(std::span<const ConstantLayout> layouts,
                                            const SavedObjects* saved = nullptr);
-/// Where `fill` runs: the host device whose loops are fastest.
+/// Returns the device that runs `fill`: the available host device with the fastest loops.
 runtime::Device& host_device();
 
 } // namespace lathe::pipeline

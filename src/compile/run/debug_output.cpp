@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "core/debug.hpp"
+#include "lathe/detail/instruction_timer.hpp"
 #include "search/machine/profile.hpp"
 #include "search/moves/plan.hpp"
 
@@ -51,7 +52,7 @@ LaunchTime timed_launch(const Kernel::Impl& kernel, const lower::Program& progra
                         std::span<const runtime::BufferSlice> slices, std::span<const int64_t> shape_values) {
   device.finish();
   LaunchTime launch{.kernel = kernel.name};
-  if (const Profile* profile = Profile::current()) launch.start = profile->now();
+  if (const Profile* profile = detail::Recorder::current()) launch.start = profile->now();
   const auto start = std::chrono::steady_clock::now();
   kernel.program->launch(slices, shape_values);
   device.finish();

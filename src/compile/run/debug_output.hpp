@@ -1,5 +1,5 @@
-// All that lathe prints, to stderr and only where the environment variable LATHE_DEBUG asks for it
-// (core/debug.hpp says what its levels are).
+// Everything that lathe prints: to stderr, and only if the environment variable LATHE_DEBUG asks for it
+// (core/debug.hpp lists its levels).
 #pragma once
 #include <span>
 
@@ -11,15 +11,15 @@
 
 namespace lathe::pipeline {
 
-/// Launches, waits and says what it took.
+/// Launches the kernel and waits for its end. Returns its time, bytes, flops and machine limit.
 LaunchTime timed_launch(const Kernel::Impl& kernel, const lower::Program& program, runtime::Device& device,
                         std::span<const runtime::BufferSlice> slices, std::span<const int64_t> shape_values);
-/// Level 1: the time, GFLOP/s and GB/s of a launch.
+/// Level 1: prints the time, GFLOP/s and GB/s of a launch.
 void report_launch(const LaunchTime& launch);
-/// Level 2: the schedule of a compiled kernel. Level 3: its source.
+/// Level 2: prints the schedule of a compiled kernel. Level 3: also its source.
 void report_kernel(const Kernel::Impl& kernel);
 
-/// Arithmetic ops that the stages of a kernel take at given values of the program's shape variables.
+/// Returns the arithmetic ops of a kernel's stages at given values of the program's shape variables.
 double arithmetic_ops(const search::KernelPlan& kernel, const lower::Program& program,
                       const std::vector<Expr>& vars, std::span<const int64_t> values);
 

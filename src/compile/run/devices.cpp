@@ -1,4 +1,4 @@
-// The devices as the public API tells of them, and the one that tensors are realised on.
+// The devices for the public API, and the default device, on which tensors are realised.
 #include <mutex>
 
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ std::vector<DeviceInfo> devices() {
 }
 
 void set_default_device(const std::string& name) {
-  runtime::device(name); // says why if it is absent
+  runtime::device(name); // throws if the device is absent
   std::lock_guard lock(default_mutex);
   chosen_default() = name;
 }
@@ -38,7 +38,7 @@ std::string default_device() {
     if (!chosen.empty()) break;
     try {
       chosen = runtime::device(name).name();
-    } catch (const Error&) { // the next one will do
+    } catch (const Error&) { // absent: the next one will do
     }
   }
   return chosen;

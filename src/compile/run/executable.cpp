@@ -1,28 +1,29 @@
-// The public face of an Executable: checks what a call gives, by name, and what can be asked of it.
+// The public functions of an Executable: calls, whose arguments are checked by name, and queries.
 #include <algorithm>
 #include <fmt/format.h>
 
 #include "compile/run/aliases.hpp"
 #include "compile/run/executable_impl.hpp"
 #include "graph/tensor_impl.hpp"
+#include "lathe/detail/access.hpp"
+#include "lathe/detail/instruction_timer.hpp"
 #include "lathe/error.hpp"
-#include "lathe/profile.hpp"
 
 namespace lathe {
 namespace {
 
 using Impl = Executable::Impl;
 
-/// A frame for these values of the shape variables; it goes back to its Executable whatever happens.
+/// A frame for these values of the shape variables. The destructor returns the frame to its Executable.
 class FrameLease {
 public:
   FrameLease(const Impl& impl, const std::vector<int64_t>& of_vars) : impl_(impl) {
-    const InstructionTimer timer("alloc", "arena");
+    const detail::InstructionTimer timer("alloc", "arena");
     frame_ = impl.take_frame();
     impl.set_sizes(*frame_, of_vars);
   }
   ~FrameLease() {
-    const InstructionTimer timer("free", "arena");
+    const detail::InstructionTimer timer("free", "arena");
     impl_.put_back(std::move(frame_));
   }
   Impl::Frame& operator*() const { return *frame_; }
@@ -39,8 +40,8 @@ template <class Declared> std::string names_of(const std::vector<Declared>& all)
   return out.empty() ? "none" : out;
 }
 
-/// Calls take(position, value) for each declared name. Both are sorted by name: one walk tells what is
-/// missing or unknown.
+/// Calls take(position, value) for each declared name. `declared` and `given` are both sorted by name, so one
+/// pass finds missing and unknown names.
 template <class Declared, class Map, class Take>
 void match(const char* what, const std::vector<Declared>& declared, const Map& given, Take take) {
   auto it = given.begin();
@@ -64,7 +65,7 @@ void match(const char* what, const std::vector<Declared>& declared, const Map& g
               fmt::format("{}: shape {}, expected {}", where, to_string(given), to_string(declared)));
 }
 
-/// Binds the variables that stand alone as a size, then checks that every size is what its declaration says.
+/// Binds the variables that stand alone as a size, then checks every size against its declaration.
 void bind_shapes(const Impl& impl, const NamedTensors& given, pipeline::ShapeValues& values) {
   match("input", impl.placed.inputs, given, [&](size_t k, const Tensor& tensor) {
     const KernelParam& param = impl.placed.inputs[k].declared;
@@ -97,10 +98,10 @@ NamedTensors Executable::operator()(const NamedTensors& inputs) const {
   bind_shapes(impl, inputs, values);
   const std::vector<int64_t>& of_vars = values.complete("call");
 
-  // Realising may itself run executables, this one too: no frame is taken before.
+  // Realising may itself run executables, also this one, so no frame is taken before.
   std::vector<StorageRef> held;
   for (const auto& [name, tensor] : inputs) {
-    const graph::NodeRef node = tensor.impl()->realise("call");
+    const graph::NodeRef node = detail::impl(tensor)->realise("call");
     held.push_back(std::get<graph::InputAttr>(node->attr).data);
   }
   std::vector<StorageRef> made;
@@ -119,7 +120,7 @@ NamedTensors Executable::operator()(const NamedTensors& inputs) const {
   for (size_t k = 0; k < made.size(); ++k) {
     const KernelParam& declared = impl.outputs[k].declared;
     if (const auto& moved = impl.outputs[k].moved) {
-      const InstructionTimer timer("view", declared.name);
+      const detail::InstructionTimer timer("view", declared.name);
       const graph::NodeRef source =
           impl.outputs[k].moved_input < 0
               ? moved->input
@@ -197,7 +198,7 @@ bool Executable::tuned() const { return impl_->tuned; }
 
 std::string Executable::print() const {
   const Impl& impl = *impl_;
-  std::vector<std::string> names; // of the slots
+  std::vector<std::string> names; // by slot
   const lower::MemoryPlan plan = impl.placed.plan_at_most();
   for (size_t s = 0; s < impl.placed.slots.size(); ++s) {
     const pipeline::PlacedProgram::Slot& slot = impl.placed.slots[s];

@@ -24,9 +24,9 @@ struct Executable::Impl {
     size_t slot;
     int copy_of; // an earlier output with the same value; -1: computed in place
     std::optional<pipeline::MovedOutput> moved; // a view of an input, in no slot
-    int moved_input = -1;                       // which of `inputs`; -1: a realised tensor
+    int moved_input = -1;                       // position in placed.inputs; -1: a realised tensor
   };
-  /// The memory of one call; kept for the next one.
+  /// The memory of one call, kept for the next call.
   struct Frame;
 
   std::shared_ptr<const lower::Program> program;
@@ -49,7 +49,7 @@ struct Executable::Impl {
   void put_back(std::unique_ptr<Frame> frame) const;
   /// Gives the frame memory for these values of the program's shape variables.
   void set_sizes(Frame& frame, const std::vector<int64_t>& values) const;
-  /// Runs all launches; the frame's sizes, inputs and outputs are set.
+  /// Runs all launches. The caller has set the frame's sizes, inputs and outputs.
   void run(Frame& frame) const;
 
 private:
@@ -60,7 +60,7 @@ private:
   mutable std::vector<std::unique_ptr<Frame>> idle_;
 };
 
-/// Host memory seen as a device's buffer, to be pointed elsewhere at each call.
+/// A device buffer over host memory that each call chooses anew.
 class HostView final : public runtime::DeviceBuffer {
 public:
   void point_to(void* data, size_t bytes) { data_ = data, bytes_ = bytes; }

@@ -7,6 +7,8 @@
 #include "compile/run/debug_output.hpp"
 #include "compile/run/executable_impl.hpp"
 #include "core/debug.hpp"
+#include "lathe/detail/access.hpp"
+#include "lathe/detail/instruction_timer.hpp"
 
 namespace lathe {
 
@@ -41,7 +43,7 @@ std::unique_ptr<Impl::Frame> Impl::make_frame() const {
   return frame;
 }
 
-/// Whatever no kernel and no moved output reads has 0 bytes.
+/// An input that no kernel and no moved output reads has 0 bytes.
 void Impl::measure_callers_memory(Frame& frame) const {
   const auto bytes_of = [](const KernelParam& moved) {
     return static_cast<size_t>(num_elements(moved.shape).value() * size_of(moved.dtype));
@@ -97,7 +99,7 @@ void Impl::set_sizes(Frame& frame, const std::vector<int64_t>& values) const {
   if (is_static || frame.values == values) return;
   pipeline::ShapeValues all(program->shape_vars);
   for (size_t v = 0; v < values.size(); ++v) all.bind(program->shape_vars[v], values[v], "call");
-  frame.values.clear(); // till all is in place
+  frame.values.clear(); // invalid until all sizes are set
   for (size_t s = 0; s < placed.slots.size(); ++s)
     frame.bytes[s] = static_cast<size_t>(all.bytes(*placed.slots[s].buffer));
   frame.values = values;
@@ -111,8 +113,9 @@ void Impl::set_sizes(Frame& frame, const std::vector<int64_t>& values) const {
 
 namespace {
 
-/// Held for some nanoseconds at a time. Where a thread held it at a fork the child, which has no such thread,
-/// would wait for good: it gives up, and does without what the mutex guards.
+/// Locks a mutex that is held for some nanoseconds at a time. If a thread held it at a fork, it stays locked
+/// in the child, which has no such thread. Hence the limit on tries: without a lock, the caller does without
+/// what the mutex guards.
 std::unique_lock<std::mutex> lock_briefly(std::mutex& mutex) {
   constexpr int kMostTries = 10'000;
   for (int tries = 0; tries < kMostTries; ++tries) {
@@ -155,36 +158,36 @@ void Impl::run(Frame& frame) const {
       if (outputs[k].copy_of < 0 && !outputs[k].moved)
         frame.views[outputs[k].slot].point_to(frame.outputs[k], frame.bytes[outputs[k].slot]);
 
-  Profile* const profile = Profile::current();
+  Profile* const profile = detail::Recorder::current();
   const bool timed = profile || debug_level() > 0;
   for (size_t k = 0; k < kernels.size(); ++k) {
     const Frame::Call& call = frame.calls[k];
-    const Kernel::Impl& kernel = *kernels[k].impl();
+    const Kernel::Impl& kernel = *detail::impl(kernels[k]);
     if (!timed) {
       kernel.program->launch(call.slices, call.vars);
       continue;
     }
     LaunchTime launch = pipeline::timed_launch(kernel, *program, *device, call.slices, call.vars);
     if (debug_level() > 0) pipeline::report_launch(launch);
-    if (profile) profile->record(std::move(launch));
+    if (profile) detail::Recorder::record(*profile, std::move(launch));
   }
 
   if (!on_host) device->finish();
   for (size_t k = 0; k < outputs.size(); ++k) {
     const Output& output = outputs[k];
     if (output.moved) {
-      // operator() hands out a view of the input instead, and leaves no place for it.
+      // operator() returns a view of the input instead, and leaves the output's pointer null.
       const void* from = output.moved_input < 0
                              ? std::get<graph::InputAttr>(output.moved->input->attr).data->data()
                              : frame.inputs[static_cast<size_t>(output.moved_input)];
       if (!frame.outputs[k]) continue;
-      const InstructionTimer timer("copy", output.declared.name);
+      const detail::InstructionTimer timer("copy", output.declared.name);
       pipeline::copy_moved(*output.moved, from, frame.outputs[k]);
       continue;
     }
     const size_t bytes = frame.bytes[output.slot];
     if (output.copy_of >= 0) {
-      const InstructionTimer timer("copy", output.declared.name);
+      const detail::InstructionTimer timer("copy", output.declared.name);
       std::memcpy(frame.outputs[k], frame.outputs[static_cast<size_t>(output.copy_of)], bytes);
     } else if (!on_host) {
       frame.owned[output.slot]->download(0, frame.outputs[k], bytes);

@@ -20,7 +20,7 @@ struct Kernel::Impl {
   runtime::Device* device = nullptr;
   std::shared_ptr<const runtime::Program> program;
 
-  /// Made when first asked for.
+  /// The source for the device, made at the first call.
   const std::string& source() const;
 
 private:

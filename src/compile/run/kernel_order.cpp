@@ -13,7 +13,7 @@ namespace {
 
 using Kernels = std::vector<search::KernelPlanRef>;
 
-/// The intermediates that each kernel touches, numbered, and who touches each.
+/// The intermediates that each kernel touches, numbered, and the kernels that touch each intermediate.
 struct Uses {
   std::vector<std::vector<size_t>> written, read; // by kernel
   std::vector<std::vector<size_t>> kernels;       // by intermediate
@@ -42,7 +42,7 @@ Uses uses_of(const search::Plan& plan) {
   return uses;
 }
 
-/// The arena's size if the kernels run in this order.
+/// Returns the arena's bytes if the kernels run in this order.
 int64_t peak_of(const Uses& uses, const std::vector<size_t>& order) {
   std::vector<int> when(order.size());
   for (size_t k = 0; k < order.size(); ++k) when[order[k]] = static_cast<int>(k);
@@ -58,7 +58,8 @@ int64_t peak_of(const Uses& uses, const std::vector<size_t>& order) {
   return lower::plan_memory(ranges, kPlaceAlignment).peak;
 }
 
-/// Of the kernels that may run next, each time the one that leaves least alive; the first of several.
+/// Returns an order in which each kernel leaves the least memory alive of all that may run next; the first of
+/// several.
 std::vector<size_t> greedy_order(const search::Plan& plan, const Uses& uses) {
   const size_t count = plan.kernels.size();
   std::unordered_map<int, size_t> owner; // by stage
@@ -73,7 +74,7 @@ std::vector<size_t> greedy_order(const search::Plan& plan, const Uses& uses) {
       followers[source->second].push_back(k);
       ++waits[k];
     }
-  std::vector<size_t> left(uses.bytes.size()); // kernels that still have to touch it
+  std::vector<size_t> left(uses.bytes.size()); // by intermediate: kernels that have yet to touch it
   for (size_t i = 0; i < left.size(); ++i) left[i] = uses.kernels[i].size();
   const auto growth = [&](size_t k) {
     int64_t bytes = 0;

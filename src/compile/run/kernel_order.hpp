@@ -1,11 +1,10 @@
-// The order in which a program's kernels run, as far as it is free: as the plan has it, or so that little
-// memory is alive at a time.
+// The order in which a program's kernels run: the plan's, or another legal order that needs less memory.
 #pragma once
 #include "search/moves/plan.hpp"
 
 namespace lathe::pipeline {
 
-/// The plan with its kernels in whichever order needs the smaller arena; as it was where both need the same.
+/// Returns the plan with its kernels in a greedy order if that needs a smaller arena; else the plan as it is.
 search::Plan in_memory_order(search::Plan plan);
 
 } // namespace lathe::pipeline

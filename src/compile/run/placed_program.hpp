@@ -1,4 +1,4 @@
-// Where each buffer of a plan lives while its kernels run: what running, exporting and ordering share.
+// Where each buffer of a plan lives while its kernels run, for running, exporting and ordering kernels.
 #pragma once
 #include <vector>
 
@@ -19,8 +19,8 @@ struct PlacedProgram {
   struct Slot {
     Home home;
     ast::BufferRef buffer;
-    int first = 0, last = 0; // Arena: the launches that touch it first and last
-    StorageRef data{};       // Data; of a copy once lay_out_copies() has made it
+    int first = 0, last = 0; // Arena: the first and the last launch that touch the buffer
+    StorageRef data{};       // Data; null for a copy until lay_out_copies() has made it
     /// Data that is a copy: the kernel that makes it from the data in slot `source`. Null: no copy.
     const ast::Kernel* fill = nullptr;
     size_t source = 0;
@@ -38,19 +38,19 @@ struct PlacedProgram {
   std::vector<Input> inputs;                 // by name
   std::vector<Output> outputs;               // by name
 
-  /// Places the intermediates; `bytes` of each slot.
+  /// Places the intermediates. `bytes`: the size of each slot.
   lower::MemoryPlan plan_arena(const std::vector<size_t>& bytes) const;
-  /// The same at the upper bounds of their sizes. Error(Limit) where those are not known.
+  /// The same at the upper bounds of all sizes. Error(Limit) if a buffer may then need 2^46 bytes or more.
   lower::MemoryPlan plan_at_most() const;
 };
 
-constexpr int64_t kPlaceAlignment = 128; // bytes, of everything in an arena
+constexpr int64_t kPlaceAlignment = 128; // bytes, of every buffer in an arena
 
-/// `declared`: the inputs that the user declared; the program may use fewer. Slots point to the plan's
-/// kernels.
+/// Places the plan's buffers. `declared`: the inputs that the user declared; the program may use fewer. Slots
+/// point to the plan's kernels.
 PlacedProgram place(const search::Plan& plan, const std::vector<KernelParam>& declared = {});
 
-/// Makes the copies of constants that kernels read; those that have been made before are shared.
+/// Makes the copies of constants that kernels read. Copies that other programs hold already are shared.
 void lay_out_copies(PlacedProgram& placed, const SavedObjects* saved = nullptr);
 
 } // namespace lathe::pipeline

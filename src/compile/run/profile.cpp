@@ -1,5 +1,5 @@
-// Profile: lists for the instructions of one thread.
-#include "lathe/profile.hpp"
+// Profile: records the times of one thread's instructions.
+#include "lathe/detail/instruction_timer.hpp"
 
 #include <chrono>
 
@@ -16,8 +16,15 @@ double clock_seconds() {
 
 Profile::Profile() : began_(clock_seconds()), outer_(recording) { recording = this; }
 Profile::~Profile() { recording = outer_; }
-Profile* Profile::current() { return recording; }
 double Profile::now() const { return clock_seconds() - began_; }
+
+namespace detail {
+
+Profile* Recorder::current() { return recording; }
+void Recorder::record(Profile& profile, LaunchTime launch) { profile.launches_.push_back(std::move(launch)); }
+void Recorder::record(Profile& profile, InstructionTime other) {
+  profile.others_.push_back(std::move(other));
+}
 
 InstructionTimer::InstructionTimer(std::string_view instruction, std::string_view operand)
     : profile_(recording) {
@@ -27,7 +34,8 @@ InstructionTimer::InstructionTimer(std::string_view instruction, std::string_vie
 InstructionTimer::~InstructionTimer() {
   if (!profile_) return;
   timed_.seconds = profile_->now() - timed_.start;
-  profile_->record(std::move(timed_));
+  Recorder::record(*profile_, std::move(timed_));
 }
 
+} // namespace detail
 } // namespace lathe

@@ -19,7 +19,7 @@
 namespace lathe::pipeline {
 namespace {
 
-/// The entries used last, by key: at most so many, of at most so many bytes in all.
+/// The most recently used entries, by key, with a limit on their number and one on their bytes in all.
 template <class V> class Recent {
 public:
   Recent(size_t most_entries, size_t most_bytes) : most_entries_(most_entries), most_bytes_(most_bytes) {}
@@ -31,7 +31,7 @@ public:
     return it->second->value;
   }
   void put(const std::string& key, V value, size_t bytes) {
-    std::list<Entry> dropped; // destroyed without the lock
+    std::list<Entry> dropped; // destroyed after the lock is released
     std::lock_guard lock(mutex_);
     if (by_key_.count(key)) return;
     bytes += key.size();
@@ -78,7 +78,7 @@ Recent<std::vector<search::Move>>& schedules() {
 }
 
 void keep(const std::string& key, std::vector<search::Move> moves) {
-  constexpr size_t kBytesPerMove = 128; // with its arguments, about
+  constexpr size_t kBytesPerMove = 128; // estimate, with the arguments of a move
   const size_t bytes = kBytesPerMove * moves.size();
   schedules().put(key, std::move(moves), bytes);
 }
@@ -95,8 +95,8 @@ ProgramRef compile_cached(runtime::Device& device, const ast::Kernel& scheduled,
   const std::string key = fmt::format("{} {} {} {}\n{}", device.name(), flags.threads, flags.cpu,
                                       flags.candidate, ast::print(ast::canonical(scheduled, false)));
   if (auto known = programs().find(key)) return *known;
-  // Expressions of code generation: only a program that keeps its kernel, as the interpreter's does, keeps
-  // them.
+  // The scope of code generation's expressions. They outlive it only in a program that keeps its kernel, as
+  // the interpreter's does.
   const InExprScope of_this_code(new_expr_scope());
   const ast::Kernel finalised = finalise(scheduled);
   const auto object =
@@ -115,7 +115,7 @@ std::optional<std::vector<search::Move>> remembered_moves(const std::string& key
   std::istringstream lines(stored->object);
   try {
     for (std::string line; std::getline(lines, line);) moves.push_back(search::parse_move(line));
-  } catch (const Error&) { // written by another version: as good as absent
+  } catch (const Error&) { // written by another version: counts as absent
     return {};
   }
   keep(key, moves);

@@ -11,18 +11,18 @@
 
 namespace lathe::pipeline {
 
-/// The device's program for a scheduled kernel. Kernels that differ in names only are compiled once, as long
-/// as the program is in use or among those used last. What is among the `saved` objects is not compiled.
+/// Returns the device's program for a scheduled kernel. Kernels that differ in names only are compiled once,
+/// as long as the program is among those used last. A kernel whose object code is in `saved` is not compiled.
 std::shared_ptr<const runtime::Program> compile_cached(runtime::Device& device, const ast::Kernel& scheduled,
                                                        const runtime::CompileFlags& flags,
                                                        const SavedObjects* saved = nullptr);
 
-/// Stands for the sources of everything that decides which plan a search by the model alone finds: plans that
-/// other sources have found are not this library's. Written by the build (cmake/LatheSearchSources.cmake).
+/// Returns a hash of all sources that decide which plan a search by the model alone finds. It keeps plans
+/// that other sources found apart. The build writes this function (cmake/LatheSearchSources.cmake).
 const char* search_sources();
 
-/// Moves that an earlier search by the model alone, in this process or another, found for a program of this
-/// hash. Two programs may share a hash: moves that are not legal are to be searched anew, and legal ones are
+/// Returns the moves that an earlier search by the model alone, in this process or another, stored under this
+/// key. Two programs may share a key. If the moves are not legal, the caller searches anew; legal moves are
 /// right for any program.
 std::optional<std::vector<search::Move>> remembered_moves(const std::string& key);
 void remember_moves(const std::string& key, std::vector<search::Move> moves);

@@ -1,4 +1,4 @@
-// Object code that came with a program, by what names it.
+// Object code that came with a saved program, by the id of its kernel.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -11,8 +11,8 @@ namespace lathe::pipeline {
 /// By object_id().
 using SavedObjects = std::map<uint64_t, std::string>;
 
-/// What tells the object code of a finalised kernel from any other, on any machine. Nothing (0) where the
-/// device has no object code to keep.
+/// Returns an id for the object code of a finalised kernel, different for other code, devices and machines.
+/// Returns 0 if the device has no object code to keep.
 uint64_t object_id(const runtime::Device& device, const ast::Kernel& finalised,
                    const runtime::CompileFlags& flags);
 

@@ -1,5 +1,5 @@
-// Executables to files and back. A plan is saved as the graph of its program and its moves, which are lowered
-// and replayed when it is loaded: they make the very kernels that the object code is of.
+// Saves executables to files and loads them. A file holds the graph of a plan's program and the plan's moves.
+// Loading lowers the graph and replays the moves, which makes the kernels that the object code belongs to.
 #include <map>
 #include <set>
 
@@ -16,6 +16,7 @@
 #include "compile/saved/program_file.hpp"
 #include "compile/schedule.hpp"
 #include "graph/tensor_impl.hpp"
+#include "lathe/detail/access.hpp"
 #include "lathe/error.hpp"
 #include "lathe/program_file.hpp"
 
@@ -25,7 +26,7 @@ namespace {
 
 using Impl = Executable::Impl;
 
-/// The outputs by name, and the program's graph without what only the user's had.
+/// Returns the outputs by name, as nodes of the program's graph rather than the user's.
 std::vector<lower::NamedOutput> outputs_of(const Impl& impl) {
   std::map<std::string, graph::NodeRef> nodes;
   for (const lower::OutputBuffer& output : impl.program->outputs) nodes.emplace(output.name, output.node);
@@ -37,8 +38,8 @@ std::vector<lower::NamedOutput> outputs_of(const Impl& impl) {
   return outputs;
 }
 
-/// Ids of realised tensors count up in a process. In a file they count its constants, so that the same
-/// program always makes the same file.
+/// Returns the printed graph with other ids of realised tensors. In a process these ids count up; in a file
+/// they number its constants, so that the same program always makes the same file.
 std::string renumbered(const std::string& graph, const std::map<uint64_t, uint64_t>& numbers) {
   constexpr std::string_view kInput = "Input(#";
   std::string out;
@@ -72,7 +73,7 @@ void add_graph(const Impl& impl, ProgramFile::Program& file) {
   file.graph = renumbered(graph::print(nodes), numbers);
 }
 
-/// Kernels that differ in names only share the code of the first, as they do when they are compiled.
+/// Collects object code. Kernels that differ in names only share the code of the first, as in a compilation.
 class ObjectCollector {
 public:
   explicit ObjectCollector(SavedObjects& objects) : objects_(objects) {}
@@ -99,7 +100,7 @@ ProgramFile::Program to_file(const Impl& impl, ObjectCollector& objects) {
     (search::rewrites_graph(move.kind) ? file.graph_moves : file.moves).push_back(to_string(move));
   const runtime::CompileFlags flags{thread_count(impl.options), impl.options.cpu, false};
   for (const Kernel& kernel : impl.kernels) {
-    const search::KernelPlan& plan = *kernel.impl()->plan;
+    const search::KernelPlan& plan = *detail::impl(kernel)->plan;
     objects.add(*impl.device, plan.kernel, flags);
     for (const ast::Kernel& fill : plan.constants) objects.add(host_device(), fill, {});
   }
@@ -107,7 +108,7 @@ ProgramFile::Program to_file(const Impl& impl, ObjectCollector& objects) {
 }
 
 ProgramFile::Constant to_file(const Tensor& tensor) {
-  const graph::NodeRef node = tensor.impl()->realise("save");
+  const graph::NodeRef node = detail::impl(tensor)->realise("save");
   return {node->dtype, static_sizes(node->shape), std::get<graph::InputAttr>(node->attr).data};
 }
 
@@ -151,8 +152,8 @@ Parsed parse_graph(const ProgramFile::Program& file) {
   return parsed;
 }
 
-/// The saved plan; where the moves don't suit this machine or this version of lathe, the plan that a compile
-/// would find.
+/// Returns the saved plan. If its moves are not legal on this machine or in this version of lathe, returns
+/// the plan that compile() would find.
 search::Plan plan_of(const std::shared_ptr<const lower::Program>& program, const ProgramFile::Program& file,
                      const std::vector<search::Move>& moves, AssembleOptions& how) {
   try {
@@ -164,7 +165,7 @@ search::Plan plan_of(const std::shared_ptr<const lower::Program>& program, const
   }
 }
 
-/// Runs `parse`, whose errors say what is wrong inside the file.
+/// Runs `parse`, and adds the file's path to its errors.
 template <class Parse> auto parsed(const std::string& path, Parse&& parse) {
   try {
     return parse();
@@ -175,7 +176,7 @@ template <class Parse> auto parsed(const std::string& path, Parse&& parse) {
 }
 
 Executable from_file(const ProgramFile::Program& file, const SavedObjects& objects, const std::string& path) {
-  runtime::device(file.options.device); // says why if it is absent, before any work
+  runtime::device(file.options.device); // throws if the device is absent, before any work
   Parsed graph = parsed(path, [&] { return parse_graph(file); });
   std::vector<search::Move> graph_moves = parsed(path, [&] { return parse_moves(file.graph_moves); }),
                             moves = parsed(path, [&] { return parse_moves(file.moves); });
@@ -184,7 +185,7 @@ Executable from_file(const ProgramFile::Program& file, const SavedObjects& objec
       &objects};
   if (graph.outputs.empty())
     return assemble(search::initial_plan(std::make_shared<const lower::Program>()), how);
-  const InExprScope inside(new_expr_scope()); // the executable's: see Program::expressions
+  const InExprScope inside(new_expr_scope()); // of the executable: see Program::expressions
   const auto program = std::make_shared<const lower::Program>(lower::lower(graph.outputs, values_of));
   const search::Plan plan = plan_of(program, file, moves, how);
   return assemble(plan, how);
@@ -213,7 +214,7 @@ void save(const SavedParts& parts, const std::string& path) {
   file.text = parts.text;
   pipeline::ObjectCollector objects(file.objects);
   for (const Executable& program : parts.programs)
-    file.programs.push_back(pipeline::to_file(*program.impl(), objects));
+    file.programs.push_back(pipeline::to_file(*detail::impl(program), objects));
   for (const Tensor& tensor : parts.tensors) file.tensors.push_back(pipeline::to_file(tensor));
   pipeline::write_program_file(file, path);
 }

@@ -7,6 +7,7 @@
 
 #include "graph/realise.hpp"
 #include "graph/tensor_impl.hpp"
+#include "lathe/detail/access.hpp"
 
 namespace lathe {
 using namespace graph;
@@ -48,7 +49,7 @@ std::vector<std::string> Tensor::inputs() const {
 
 namespace {
 
-/// Of a shape that data can have.
+/// The number of elements. Error(Shape) if the shape has variables, as data can't have such a shape.
 int64_t element_count_of(const Shape& shape, DType dtype) {
   check_shape("from", shape, dtype);
   if (!is_static(shape))
@@ -136,7 +137,7 @@ Tensor Tensor::linspace(double start, double stop, Whole count, DType dtype) {
   if (count == 1) return full(shape, Scalar::of_float(dtype, start));
   const Tensor i = index_along(0, shape, DType::F64);
   const double step = (stop - start) / static_cast<double>(count - 1);
-  // The last value is `stop` itself, not what rounding makes of it.
+  // The last value is `stop` itself, which the formula might miss by a rounding.
   return lathe::where(i == number(static_cast<double>(count - 1), DType::F64), number(stop, DType::F64),
                       i * number(step, DType::F64) + number(start, DType::F64))
       .cast(dtype);
@@ -185,7 +186,7 @@ void Tensor::read(void* out, DType as) const {
 }
 
 std::ostream& operator<<(std::ostream& out, const Tensor& t) {
-  const NodeRef node = t.impl()->realise("operator<<");
+  const NodeRef node = detail::impl(t)->realise("operator<<");
   const auto* element = static_cast<const unsigned char*>(std::get<InputAttr>(node->attr).data->data());
   const std::vector<int64_t> sizes = static_sizes(t.shape());
   const int64_t columns = sizes.empty() ? 1 : sizes.back();
