@@ -7,7 +7,7 @@
 namespace lathe::search {
 
 std::optional<Plan> Choices::plan(const std::vector<size_t>& chosen, const Target& target) const {
-  // The inlining, then each kernel's moves: they name only what belongs to that kernel.
+  // First the inlining, then each kernel's moves, which name only what belongs to that kernel.
   std::vector<Move> moves = inlining;
   for (size_t k = 0; k < kernels.size(); ++k) {
     const std::vector<Move>& schedule = kernels[k].schedules.at(chosen.at(k));

@@ -1,6 +1,6 @@
-// Measured schedules of the kernels of one plan, to choose among once more: by itself a kernel finds in the
-// caches what its own last run has left there, in the program what other kernels have; and what was measured
-// at different moments is compared in turns.
+// Measured schedules of each kernel of a plan, to choose among once more inside the whole program. A kernel
+// timed alone finds the caches as its own last run left them; in the program, as other kernels left them. The
+// second choice also times schedules in turns; the search timed them at different moments.
 #pragma once
 #include <optional>
 #include <vector>
@@ -14,15 +14,15 @@ struct Choices {
   struct OfKernel {
     std::vector<int> stages;
     std::vector<std::vector<Move>>
-        schedules; // the fastest, the first that was measured, the best of other kinds, the next fastest
+        schedules; // in order: the fastest, the first measured, the best of other families, the next fastest
   };
   Plan start;
   std::vector<Move> inlining;
   std::vector<OfKernel> kernels;
 
-  /// The plan with schedule chosen[k] of each kernel k. Nothing if it can't be put together.
+  /// The plan that gives each kernel k its schedule chosen[k]. Nothing if a move is not legal.
   std::optional<Plan> plan(const std::vector<size_t>& chosen, const Target& target) const;
-  /// Where in `plan`, made of these, each kernel is.
+  /// The positions of these kernels in plan.kernels, for a plan made of these choices.
   std::vector<size_t> places(const Plan& plan) const;
 };
 

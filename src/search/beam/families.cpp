@@ -6,8 +6,8 @@
 
 namespace lathe::search {
 
-constexpr double kHope = 0.2; // of a family of which nothing is known, as a logarithm
-constexpr double kAsAll = 1;  // measurements of a family that weigh as much as what all others say
+constexpr double kHope = 0.2; // logarithm of a ratio; lowers the factor of a family without measurements
+constexpr double kAsAll = 1;  // measurements of a family that weigh as much as the mean of all families
 
 uint64_t family_of(const std::vector<Move>& moves) {
   uint64_t h = hash_text("family");

@@ -1,5 +1,5 @@
-// What a search learns of the model's mistakes while it measures. They are much alike among schedules that
-// differ in numbers only, such as the sizes of tiles, and differ from one kind of schedule to another.
+// The model's errors, as a search learns them from its measurements. Schedules that differ only in numbers,
+// such as the sizes of tiles, form a family. Errors are much alike in a family and differ between families.
 #pragma once
 #include <cstdint>
 #include <unordered_map>
@@ -9,16 +9,16 @@
 
 namespace lathe::search {
 
-/// Equal for lists of moves that differ in numbers, or in how loops inside a tile are split, unrolled and run
-/// on vectors.
+/// Hash of the family of these moves. It leaves out numbers, splits, unrolled loops, vector loops and
+/// accumulators.
 uint64_t family_of(const std::vector<Move>& moves);
 
 class Families {
 public:
-  /// A variant of this family took so many times as long as predicted.
+  /// Records a measurement of the family; `ratio` is the measured time over the predicted one.
   void add(uint64_t family, double ratio);
-  /// By how much a prediction is to be multiplied: by what was measured of the family, and of all where that
-  /// is little. The less is known, the more is hoped for, so that each family that may hold the best gets its
+  /// Factor applied to a predicted time; taken from measurements of the family, or of all families if there
+  /// are few. The fewer there are, the lower the factor, so that each family that may hold the best gets its
   /// turn.
   double factor(uint64_t family) const;
 

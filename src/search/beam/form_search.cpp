@@ -21,15 +21,15 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using graph::NodeRef;
 
-constexpr double kNear = 1.5;        // forms predicted slower than so many times the best are not measured
-constexpr double kWorthwhile = 0.95; // another rounding must bring five per cent,
-constexpr double kAskedFor = 0.98;   // and two if it was asked for
-constexpr double kForDeciding = 0.5; // share of the budget, where several sums have forms
-constexpr int kMostAxes = 3;         // along which values may be stored innermost
-constexpr int64_t kFewChannels = 8;  // below, the transforms cost more than the products
-constexpr int64_t kSmallBlock = 16;  // rows, columns or terms; likewise
+constexpr double kNear = 1.5;        // ratio to the best predicted time; slower forms are not measured
+constexpr double kWorthwhile = 0.95; // ratio of times; a form that rounds differently must save five per cent
+constexpr double kAskedFor = 0.98;   // ratio of times; a form that the user asked for must save two per cent
+constexpr double kForDeciding = 0.5; // share of the budget for single sums, if several have forms
+constexpr int kMostAxes = 3;         // axes along which a form stores values innermost
+constexpr int64_t kFewChannels = 8;  // channels; with fewer, transforms cost more than products
+constexpr int64_t kSmallBlock = 16;  // rows, columns or terms; below, sums of blocks cost more than products
 
-/// The other forms that may pay for this stage, each as the move that makes it.
+/// The moves that make other forms of this stage, where a form may pay.
 std::vector<Move> forms_of(const lower::Stage& stage, const AllowedForms& allowed) {
   std::vector<Move> forms;
   const auto c = allowed.winograd > 0 ? graph::read_convolution(stage.node) : std::nullopt;
@@ -51,7 +51,7 @@ std::vector<int> sums_with_forms(const lower::Program& program, const AllowedFor
   return found;
 }
 
-/// Those of the seeds that are plans of this form of the program, as plans of `form`'s own program.
+/// The seeds that begin with this form's moves, as plans of the form's own program.
 std::vector<Plan> seeds_of(const Plan& form, const std::vector<Plan>& seeds, const Target& target) {
   const std::vector<Move> first = form.moves();
   std::vector<Plan> out;
@@ -65,7 +65,7 @@ std::vector<Plan> seeds_of(const Plan& form, const std::vector<Plan>& seeds, con
   return out;
 }
 
-/// With values stored in the orders that suit their sums: an axis after the other, most programs have one.
+/// The plan with values stored in orders that make its sums faster. A round decides one axis.
 Plan ordered(Plan plan, CostModel& model, const SearchOptions& options) {
   for (int axes = 0; axes < kMostAxes; ++axes) {
     const std::optional<Move> order = suggest_order(plan, model, options);
@@ -80,10 +80,10 @@ Plan ordered(Plan plan, CostModel& model, const SearchOptions& options) {
 struct Form {
   Plan plan;
   SearchResult by_model;
-  double worthwhile = 1; // of the time of those before it
+  double worthwhile = 1; // ratio to the time of the best form so far; below it, this form wins
 };
 
-/// The best form of a program in which one sum has others.
+/// The best plan of a program in which one sum has other forms, made by the moves `others`.
 SearchResult decide(const Plan& start, const std::vector<Move>& others, CostModel& model,
                     const SearchOptions& options, const MakeMeasure& make_measure) {
   SearchOptions quick = options;
@@ -115,7 +115,7 @@ SearchResult decide(const Plan& start, const std::vector<Move>& others, CostMode
     result.measured_seconds = 0;
     for (const Form& form : forms) {
       make_measure(form.plan.program, how);
-      // What is known from before is judged beside what the model says today.
+      // Plans of earlier searches compete with the plan that the model ranks first today.
       how.seeds = seeds_of(form.plan, options.seeds, model.target());
       how.seeds.insert(how.seeds.begin(), form.by_model.plan);
       SearchResult found = search(form.plan, model, how);
@@ -126,7 +126,7 @@ SearchResult decide(const Plan& start, const std::vector<Move>& others, CostMode
       found.rejected += result.rejected;
       for (const auto& [why, count] : result.rejections) found.rejections[why] += count;
       if (better && found.measured_seconds > 0) {
-        // Not the other way round: a form that rounds differently has to win clearly.
+        // A later form that loses is no rival: it rounds differently, so it has to win clearly.
         if (result.measured_seconds > 0) found.rivals.push_back(std::move(result.plan));
         result = std::move(found);
       } else {
@@ -148,7 +148,7 @@ SearchResult decide(const Plan& start, const std::vector<Move>& others, CostMode
   return result;
 }
 
-/// The move that makes the form of a plan, without its stages; none: as it is.
+/// The move that made the form of the plan found, without its stages. Nothing if the form is as written.
 std::optional<Move> form_of(const SearchResult& found) {
   const std::vector<Move> moves = found.plan.moves();
   if (moves.empty() || (moves[0].kind != MoveKind::Winograd && moves[0].kind != MoveKind::Strassen))
@@ -191,7 +191,7 @@ SearchResult search_forms(const Plan& start, CostModel& model, const SearchOptio
                              is_quick ? MakeMeasure() : make_measure)))
         chosen.emplace(key, std::move(*form));
     }
-    // One move for all sums of a form: it numbers the stages anew.
+    // One move rewrites all sums of a form, since each such move numbers the stages anew.
     std::vector<Move> forms;
     for (const auto& [key, form] : chosen)
       if (std::find(forms.begin(), forms.end(), form) == forms.end()) forms.push_back(form);

@@ -11,12 +11,12 @@ namespace {
 
 using graph::NodeRef;
 
-/// Besides the sum's own product, views and copies. Another product is a value like any other.
+/// Whether the node stays: the sum's own product, views and copies. Another product is cut like any value.
 bool stays(const NodeRef& node, const NodeRef& product) {
   return node == product || node->op == Op::View || node->op == Op::Contiguous;
 }
 
-/// What is reached from the root through views, copies and the product alone, users before sources.
+/// The nodes reached from the root through views, copies and its product alone, users before sources.
 std::vector<NodeRef> reached_from(const NodeRef& root, const NodeRef& product) {
   std::vector<NodeRef> reached{root};
   std::unordered_set<const graph::Node*> seen{root.get()};

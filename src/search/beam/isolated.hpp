@@ -1,4 +1,4 @@
-// One sum of a program by itself, for a form to be judged without the rest.
+// Takes one sum out of a program, so that a form of it is judged without the rest.
 #pragma once
 #include <functional>
 
@@ -6,14 +6,14 @@
 
 namespace lathe::search {
 
-/// The order in which a value is stored; null: as its axes are.
+/// Returns the order of axes in which a value is stored; null: the order of its shape.
 using OrderOf = std::function<const graph::AxisOrder*(const graph::NodeRef&)>;
 
-/// What `root` (a Reduce or Transform) computes: views, copies and the product that
-/// it adds up stay, what those are computed from becomes named inputs. Values are read and written in the
-/// orders that `order_of` gives, if it is set.
+/// A graph that computes `root` (a Reduce or Transform) alone. It keeps the views, the copies and the product
+/// that `root` adds up; the values that these are computed from become named inputs. If `order_of` is set,
+/// values are read and written in the orders that it gives.
 graph::NodeRef isolated(const graph::NodeRef& root, const OrderOf& order_of = {});
-/// The values that isolated(root) makes inputs of or copies, and the root itself.
+/// The root, and the values that isolated(root) copies or turns into inputs.
 std::vector<graph::NodeRef> stored_around(const graph::NodeRef& root);
 
 } // namespace lathe::search

@@ -15,16 +15,16 @@
 namespace lathe::search {
 namespace {
 
-constexpr double kWorthwhile = 0.995;
-constexpr double kShare = 0.4;    // of the budget, before anything is measured
-constexpr int kQuickBeam = 4;     // wider ones also try more parameters
-constexpr size_t kVariants = 512; // of one kernel, remembered for measuring
+constexpr double kWorthwhile = 0.995; // ratio of predicted times; a round must save half a per cent
+constexpr double kShare = 0.4;        // share of the budget that may be spent before anything is measured
+constexpr int kQuickBeam = 4;         // options.beam; a wider beam also tries more parameters of each move
+constexpr size_t kVariants = 512;     // variants of one kernel that are kept for measuring
 
 bool intersects(const std::vector<int>& a, const std::vector<int>& b) {
   return std::any_of(a.begin(), a.end(), [&](int s) { return std::find(b.begin(), b.end(), s) != b.end(); });
 }
 
-/// Kernels of `b` that `a` doesn't share.
+/// Positions of the kernels of `b` that are not among `a`.
 std::vector<size_t> different(const std::unordered_set<const KernelPlan*>& a, const Plan& b) {
   std::vector<size_t> out;
   for (size_t k = 0; k < b.kernels.size(); ++k)
@@ -45,7 +45,7 @@ JointSearch::JointSearch(const Plan& start, CostModel& model, const SearchOption
     : start_(start), model_(model), options_(options), watch_(watch),
       thorough_((options.measure || options.beam > kQuickBeam) && !is_long(*start.program)),
       kernels_(model, thorough_ ? std::max(4, options.beam) : std::min(3, options.beam), options.rounds,
-               thorough_, options.joins) {}
+               thorough_, options.joins, options.without) {}
 
 std::vector<Move> JointSearch::moves_since_start(const Plan& plan) const {
   std::vector<Move> moves;
@@ -78,7 +78,7 @@ uint64_t JointSearch::identity_of(const Plan& plan) const {
     for (int s : kernel->stages) h = mix(h, static_cast<uint64_t>(s));
     h = mix(h, hash_text("inlined"));
     for (int s : kernel->inlined) h = mix(h, static_cast<uint64_t>(s));
-    // Rows one by one and rows by blocks allow different loops: neither stands for the other.
+    // Rows one by one and rows in blocks allow different loops, so they count as different partitions.
     h = mix(h, std::any_of(kernel->moves.begin(), kernel->moves.end(),
                            [](const Move& m) { return m.kind == MoveKind::Split; }));
     sum += h;
@@ -111,19 +111,14 @@ double JointSearch::seconds_of(const Plan& plan) {
 std::vector<Proposal> JointSearch::proposals_for(const Plan& plan, size_t k) const {
   auto& features = per_thread<Features, struct JointFeatures>();
   read_features(plan.kernels[k]->kernel, model_.target(), features);
-  const SuggestContext context{plan,     *plan.kernels[k], features, model_.target(), model_.machine(),
-                               thorough_};
-  std::vector<Proposal> proposals;
-  for (const NamedSuggester& s : suggesters()) {
-    if (!s.graph) continue;
-    for (Proposal& p : s.suggest(context)) proposals.push_back(std::move(p));
-  }
-  return proposals;
+  const SuggestContext context{plan,      *plan.kernels[k], features, model_.target(), model_.machine(),
+                               thorough_, options_.without};
+  return proposals(context, true);
 }
 
 std::vector<JointSearch::Step> JointSearch::steps_from(const Partition& from) {
   const double slack = thorough_ ? 1.2 : 1.02;
-  const size_t finalists = thorough_ ? 12 : 2; // of the proposals that lead to the same partition
+  const size_t finalists = thorough_ ? 12 : 2; // proposals kept of those that lead to the same partition
   const auto shared = kernels_of(from.plan);
   std::vector<Step> steps;
   for (size_t k = 0; k < from.plan.kernels.size() && !watch_.over(kShare); ++k) {
@@ -156,7 +151,7 @@ std::vector<JointSearch::Step> JointSearch::steps_from(const Partition& from) {
         least += bound(step.plan.kernels[j]);
         step.raw += model_.seconds(step.plan.kernels[j]);
       }
-      // What is no better than what it replaces even with perfect loops is not worth scheduling.
+      // Not worth scheduling: even with perfect loops the new kernels are no faster than the replaced ones.
       if (least > replaced * slack) continue;
       step.identity = identity_of(step.plan);
       made.emplace_back(i, std::move(step));
@@ -181,8 +176,8 @@ std::vector<JointSearch::Step> JointSearch::steps_from(const Partition& from) {
   return steps;
 }
 
-/// The improving steps one after the other, as far as they concern different kernels: a program of many
-/// kernels takes few rounds.
+/// The partition after all improving steps that touch different kernels, so that a program of many kernels
+/// takes few rounds.
 Partition JointSearch::combined(const Partition& from, const std::vector<Step>& steps) {
   Partition out = from;
   std::vector<int> touched;
@@ -203,9 +198,9 @@ Partition JointSearch::combined(const Partition& from, const std::vector<Step>& 
   return taken > 1 ? out : from;
 }
 
-/// Where the search starts: the program as it is, and with its cheap stages inlined by one macro-move. A
-/// quick search looks at the former only if there is nothing to inline: scheduling a kernel per stage takes
-/// longer than everything that follows.
+/// The partitions where the search starts: the program as it is, and with its cheap stages inlined by one
+/// macro-move. A quick search takes the former only if there is nothing to inline: scheduling one kernel per
+/// stage takes longer than the rest of the search.
 std::vector<Partition> JointSearch::seeds() {
   std::vector<Partition> out;
   for (const Proposal& p : proposals_for(start_, 0)) {
@@ -219,7 +214,7 @@ std::vector<Partition> JointSearch::seeds() {
       ++rejected_;
   }
   if (out.empty() || thorough_) out.push_back({start_, 0, 0});
-  // What deciding fusion first would choose is one more place to start from.
+  // The partition that the staged search would choose is one more place to start from.
   if (thorough_) out.push_back(graph_only());
   double best = -1;
   std::vector<Partition> kept;
@@ -329,7 +324,7 @@ void JointSearch::remember(const Plan& plan, size_t k) {
     const KernelPlan& original = *kernels_.original(kernel->hash);
     std::vector<Move> moves = moves_for_equal(*plan.program, s.moves, original, *kernel);
     if (original.stages != kernel->stages) {
-      // What is proposed for it later is to name this kernel's loops, not those of its equal.
+      // Later proposals have to name the loops of this kernel, not those of the equal kernel.
       const Applied applied = apply(plan, moves, model_.target());
       if (!applied.plan) continue;
       v.kernel = *std::find_if(applied.plan->kernels.begin(), applied.plan->kernels.end(),

@@ -1,6 +1,6 @@
-// The outer beam, over partitions of the program into kernels. A partition is worth what its kernels cost
-// under the best loop schedules that the inner search finds for them: so a fusion is judged by the loops that
-// it allows, not by the loops it starts with.
+// The outer beam, over partitions of the program into kernels. A partition costs what its kernels cost with
+// the best schedules that the inner search finds for them. So a fusion is judged by the loops that it allows,
+// not by the loops that it starts with.
 #pragma once
 #include <map>
 #include <unordered_map>
@@ -17,10 +17,10 @@ namespace lathe::search {
 /// A schedule of a kernel of some partition, as moves that don't depend on the other kernels' schedules.
 struct Variant {
   KernelPlanRef kernel;
-  std::vector<Move> moves; // all of this kernel since the start, but for the inlining
+  std::vector<Move> moves; // all moves of this kernel since the start, except the inlining
   double predicted = 0;
 };
-/// Partitions that inline the same stages share the variants of kernels that compute the same stages.
+/// Hash of a plan's inlined stages, and a kernel's stages. Kernels with equal keys share variants.
 using VariantKey = std::pair<uint64_t, std::vector<int>>;
 
 struct Partition {
@@ -35,17 +35,17 @@ public:
 
   /// The best partitions, best first.
   std::vector<Partition> run();
-  /// Partition with the best schedule of each kernel applied.
+  /// The partition's plan with the best schedule of each kernel applied.
   Plan schedule(const Partition& partition);
-  /// Only the graph moves, ranked as one does who doesn't know the loops yet, by bytes moved and kernels
-  /// launched: the first stage of the staged search.
+  /// The partition that graph moves alone lead to, ranked by bytes moved and kernels launched, without
+  /// schedules: the first step of the staged search.
   Partition graph_only();
 
   std::vector<Move> moves_since_start(const Plan& plan) const;
-  /// Those of one kernel, but for the inlining.
+  /// The moves since the start that belong to one kernel, except the inlining.
   std::vector<Move> moves_of(const Plan& plan, const KernelPlan& kernel) const;
   VariantKey key_of(const Plan& plan, const KernelPlan& kernel) const;
-  /// By kernel, best predicted first.
+  /// The variants of each kernel of the partitions, best predicted first.
   std::map<VariantKey, std::vector<Variant>> variants(const std::vector<Partition>& partitions);
 
   KernelSearch& kernels() { return kernels_; }
@@ -58,7 +58,7 @@ private:
     Plan plan;
     double raw = 0, seconds = 0;
     uint64_t identity = 0;
-    std::vector<int> touched; // stages of the kernels it changes
+    std::vector<int> touched; // stages of the kernels that the step changes
   };
   std::vector<Partition> seeds();
   std::vector<Step> steps_from(const Partition& from);
@@ -78,7 +78,7 @@ private:
   KernelSearch kernels_;
   int64_t proposed_ = 0, rejected_ = 0;
   std::unordered_map<uint64_t, std::vector<size_t>>
-      promising_; // by neighbourhood: proposals that led somewhere
+      promising_; // by neighbourhood: positions of the proposals that were kept
   std::unordered_map<uint64_t, double> bounds_;
   std::map<VariantKey, std::vector<Variant>> pool_;
 };

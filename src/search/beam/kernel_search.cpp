@@ -15,11 +15,10 @@
 namespace lathe::search {
 namespace {
 
-constexpr double kWorthwhile = 0.99; // a round must bring one per cent
-constexpr double kAsGood =
-    1.01; // what is this near to the best wins if it takes fewer moves: less code, sooner compiled
-constexpr size_t kKept = 64, kKeptForTuning = 512; // schedules remembered for measuring
-constexpr size_t kParallelised = 1024;             // from so many, if on several threads
+constexpr double kWorthwhile = 0.99; // ratio of predicted times; a round must save one per cent
+constexpr double kAsGood = 1.01; // ratio to the best; among these the fewest moves win: less code to compile
+constexpr size_t kKept = 64, kKeptForTuning = 512; // schedules kept of a kernel for measuring
+constexpr size_t kParallelised = 1024;             // schedules of a kernel that get parallel loops
 
 bool touches(const std::vector<int>& stages, const std::vector<int>& reads) {
   return std::any_of(reads.begin(), reads.end(),
@@ -37,8 +36,8 @@ bool has_parallel_loop(const ast::Kernel& kernel) {
 
 } // namespace
 
-/// The kernel with those that read it (they decide which of its buffers are visible outside), the kernel
-/// first.
+/// A plan of the kernel and, after it, the kernels that read its results: they decide which of its buffers
+/// are visible outside.
 Plan KernelSearch::alone(const Plan& plan, size_t k) const {
   Plan small;
   small.program = plan.program;
@@ -49,7 +48,7 @@ Plan KernelSearch::alone(const Plan& plan, size_t k) const {
   return small;
 }
 
-/// Nothing if the proposal is not legal. `here` has the kernel of `from` first.
+/// `from` with the proposal's moves; nothing if these are not legal. `here` has the kernel of `from` first.
 std::optional<Schedule> KernelSearch::with(const Proposal& proposal, const Schedule& from, const Plan& here) {
   ++proposed_;
   Applied applied = apply(here, proposal.moves, model_.target());
@@ -68,23 +67,20 @@ std::vector<Schedule> KernelSearch::expand(const Plan& small, const Schedule& fr
   Plan here = small;
   here.kernels[0] = from.kernel;
   read_features(from.kernel->kernel, model_.target(), features);
-  const SuggestContext context{here, *from.kernel, features, model_.target(), model_.machine(), thorough_};
-  std::vector<Proposal> proposals;
-  for (const NamedSuggester& s : suggesters()) {
-    if (s.graph) continue;
-    for (Proposal& p : s.suggest(context)) proposals.push_back(std::move(p));
-  }
+  const SuggestContext context{here,      *from.kernel, features, model_.target(), model_.machine(),
+                               thorough_, without_};
+  const std::vector<Proposal> all = proposals(context, false);
   std::vector<Schedule> made;
   const auto start = std::chrono::steady_clock::now();
-  for (const Proposal& p : proposals)
+  for (const Proposal& p : all)
     if (std::optional<Schedule> next = with(p, from, here)) made.push_back(std::move(*next));
   scoring_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  scored_ += static_cast<int64_t>(proposals.size());
+  scored_ += static_cast<int64_t>(all.size());
   return made;
 }
 
-/// Each schedule on one thread as the model likes it best on all, in its place. The beam follows the few most
-/// promising ones till their loops run in parallel; what is measured after them is to be as complete.
+/// Replaces each serial schedule by the parallel one that the model ranks best, if that is faster. The beam
+/// makes only the most promising schedules parallel; those measured after them have to be as complete.
 void KernelSearch::parallelise(const Plan& small, std::vector<Schedule>& all) {
   auto& features = per_thread<Features, struct ParallelFeatures>();
   Plan here = small;
@@ -108,7 +104,7 @@ const std::vector<Schedule>& KernelSearch::schedules(const Plan& plan, size_t k)
   std::vector<Schedule> all{{kernel, {}, model_.seconds(kernel)}};
   std::unordered_set<uint64_t> seen{kernel->hash};
   std::vector<Schedule> frontier = all;
-  // Where axes can be joined, everything else is better done to the longer loops.
+  // Where axes can be joined, all other moves do better on the longer loops.
   if (std::vector<Move> joins; joins_ && !(joins = moves_of(joins_of(*plan.program, *kernel))).empty()) {
     Applied joined = apply(small, joins, model_.target());
     const KernelPlanRef& made = joined.plan->kernels[0];
@@ -156,7 +152,7 @@ std::vector<Schedule> KernelSearch::neighbours(const Plan& plan, size_t k, const
 std::vector<Move> moves_for_equal(const lower::Program& program, const std::vector<Move>& moves,
                                   const KernelPlan& from, const KernelPlan& to) {
   if (from.stages == to.stages) return moves;
-  std::vector<std::pair<BufferHandle, BufferHandle>> names; // stages and inputs: of `from`, of `to`
+  std::vector<std::pair<BufferHandle, BufferHandle>> names; // of stages and inputs: in `from`, in `to`
   const auto& [params, others] = std::tie(from.kernel.params, to.kernel.params);
   for (size_t i = 0; i < params.size() && i < others.size(); ++i)
     names.emplace_back(handle_of(program, from.handles, *params[i].buffer),

@@ -1,5 +1,5 @@
 // The inner beam: schedules of one kernel by loop moves, ranked by the model and memoised by structural hash,
-// so that kernels alike in a program are scheduled once.
+// so that equal kernels of a program are scheduled once.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -14,31 +14,32 @@ namespace lathe::search {
 
 struct Schedule {
   KernelPlanRef kernel;
-  std::vector<Move> moves; // from the kernel it was found for
-  double seconds = 0;      // by the model
+  std::vector<Move> moves; // that make `kernel` from the kernel that was searched
+  double seconds = 0;      // predicted by the model
 };
 
-/// Moves that were found for the kernel `from`, as moves on `to`, which is of equal structure.
+/// The moves found for the kernel `from`, renamed for the kernel `to`, which has the same structure.
 std::vector<Move> moves_for_equal(const lower::Program& program, const std::vector<Move>& moves,
                                   const KernelPlan& from, const KernelPlan& to);
 
 class KernelSearch {
 public:
-  KernelSearch(CostModel& model, int beam, int rounds, bool thorough, bool joins)
-      : model_(model), beam_(beam), rounds_(rounds), thorough_(thorough), joins_(joins) {}
+  KernelSearch(CostModel& model, int beam, int rounds, bool thorough, bool joins,
+               std::optional<MoveKind> without = {})
+      : model_(model), beam_(beam), rounds_(rounds), thorough_(thorough), joins_(joins), without_(without) {}
 
   /// Schedules of plan.kernels[k], best first, never empty: the kernel as it is counts as one.
   const std::vector<Schedule>& schedules(const Plan& plan, size_t k);
   double best_seconds(const Plan& plan, size_t k) { return schedules(plan, k).front().seconds; }
-  /// What one more move gives: the kernels made by every legal proposal.
+  /// The schedules that one more legal proposal makes of `from`.
   std::vector<Schedule> neighbours(const Plan& plan, size_t k, const Schedule& from);
   int64_t proposed() const { return proposed_; }
   int64_t rejected() const { return rejected_; }
-  /// Plans made by moves, their features read and their cost given.
+  /// Rate at which proposals are applied and their kernels ranked by the model.
   double scored_per_second() const {
     return scoring_seconds_ > 0 ? static_cast<double>(scored_) / scoring_seconds_ : 0;
   }
-  /// The kernel that `schedules(kernel.hash)` was computed for.
+  /// The kernel whose search gave the schedules for this structural hash.
   const KernelPlanRef& original(uint64_t hash) const { return known_.at(hash).original; }
 
 private:
@@ -54,6 +55,7 @@ private:
   CostModel& model_;
   int beam_, rounds_;
   bool thorough_, joins_;
+  std::optional<MoveKind> without_;
   int64_t proposed_ = 0, rejected_ = 0, scored_ = 0;
   double scoring_seconds_ = 0;
   std::unordered_map<uint64_t, Known> known_;

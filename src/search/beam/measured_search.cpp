@@ -17,19 +17,19 @@
 namespace lathe::search {
 namespace {
 
-constexpr double kFirstLimit = 100; // times the prediction, between so many seconds
-constexpr double kFirstLimitLeast = 1, kFirstLimitMost = 10;
-constexpr size_t kAhead = 4;     // candidates decided on, the one being measured included
-constexpr size_t kSurprises = 5; // one candidate in so many is drawn at random
-constexpr double kPlausible = 3; // from those that the model calls so many times slower than the next at most
-constexpr double kNearBest = 1.1; // variants this near to the best have their neighbours tried, too
-constexpr size_t kPatience = 400; // measured of one kernel without a better one, after which it is left alone
-constexpr double kAside = 0.3; // weight of partitions that are best neither by the model nor by measurement
-constexpr double kRival = 1.5; // sums of kernels timed at different moments are no nearer than that
-constexpr size_t kRivals = 2;
-constexpr double kChoice = 1.3; // times the best of a kernel: may be better in the program
-constexpr size_t kChoices = 6;
-constexpr size_t kFinalists = 4; // and so many more that are near the best, of whatever kind
+constexpr double kFirstLimit = 100; // ratio to the predicted time; first time limit of a kernel
+constexpr double kFirstLimitLeast = 1, kFirstLimitMost = 10; // seconds; bounds of the first time limit
+constexpr size_t kAhead = 4;      // candidates chosen ahead, including the one being measured
+constexpr size_t kSurprises = 5;  // candidates; each kSurprises-th is drawn at random
+constexpr double kPlausible = 3;  // ratio to the best predicted time; slower candidates are not drawn
+constexpr double kNearBest = 1.1; // ratio to the best measured time; up to it, variants get neighbours
+constexpr size_t kPatience = 400; // measurements of a kernel without improvement, after which it is left
+constexpr double kAside = 0.3;   // weight of partitions that are best neither by the model nor by measurement
+constexpr double kRival = 1.5;   // ratio to the best measured sum; up to it, other partitions are rivals
+constexpr size_t kRivals = 2;    // plans
+constexpr double kChoice = 1.3;  // ratio to the kernel's best time; up to it, schedules get a second choice
+constexpr size_t kChoices = 6;   // schedules of a kernel, of different families
+constexpr size_t kFinalists = 4; // further schedules of a kernel that are near the best, of any family
 
 struct Candidate {
   Variant variant;
@@ -37,17 +37,17 @@ struct Candidate {
   explicit Candidate(Variant v) : variant(std::move(v)), family(family_of(variant.moves)) {}
 };
 
-/// The kernel of one or more partitions that computes certain stages, with its variants.
+/// A kernel that one or more partitions share, known by the stages it computes, with its variants.
 struct Slot {
   std::vector<Candidate> open;               // not measured yet, best predicted last
-  Families families;                         // of what was measured
-  std::unordered_set<uint64_t> known;        // hashes of all that were ever open
-  std::multimap<double, Variant> unexpanded; // measured, their neighbours not proposed yet; by seconds
-  std::optional<Variant> first, best;        // measured: what the search began with, and the fastest
+  Families families;                         // the model's errors for this kernel
+  std::unordered_set<uint64_t> known;        // hashes of all kernels that were ever open
+  std::multimap<double, Variant> unexpanded; // measured, neighbours not proposed yet; by seconds
+  std::optional<Variant> first, best;        // measured: the first one, and the fastest
   double best_seconds = 0;
-  std::unordered_map<uint64_t, std::pair<double, Variant>> best_of; // families; seconds
-  std::vector<std::pair<double, Variant>> fastest;                  // kFinalists of them, sorted; seconds
-  double drift = 1;  // what was measured again takes so many times what an earlier search says
+  std::unordered_map<uint64_t, std::pair<double, Variant>> best_of; // by family: seconds and fastest variant
+  std::vector<std::pair<double, Variant>> fastest;                  // at most kFinalists, sorted by seconds
+  double drift = 1;  // ratio of a time measured now to an earlier search's
   double weight = 0; // see weigh()
   size_t tried = 0, since_better = 0;
 };
@@ -94,8 +94,8 @@ public:
   }
 
 private:
-  /// A plan from elsewhere: its kernels are the first to be measured. If they compute what no partition's
-  /// kernels do, it is a partition more.
+  /// Queues the kernels of a plan from elsewhere as the first to be measured. If one of them computes stages
+  /// that no partition's kernel does, the plan becomes one more partition.
   void add_seed(const Plan& seed) {
     bool is_new = false;
     for (const auto& kernel : seed.kernels) {
@@ -111,15 +111,15 @@ private:
   }
 
   Slot* next_slot() {
-    // Every kernel of the most promising partition first, then of the others: a whole plan is known as early
-    // as can be.
+    // First every kernel of the most promising partition, then those of the others, so that a whole plan is
+    // measured as early as possible.
     for (const auto& slots : slots_of_)
       for (Slot* slot : slots)
         if (!slot->best && !slot->open.empty()) return slot;
     return most_promising();
   }
 
-  /// When all is measured, what surrounds the next best is tried.
+  /// Whether candidates are open. If all are measured, first adds the neighbours of the next best one.
   bool has_open(Slot& slot) {
     while (slot.open.empty() && !slot.unexpanded.empty() &&
            slot.unexpanded.begin()->first < kNearBest * slot.best_seconds) {
@@ -130,7 +130,7 @@ private:
     return !slot.open.empty();
   }
 
-  /// Where most time is spent and improvement is still likely.
+  /// The kernel that takes most time and is still likely to improve.
   Slot* most_promising() {
     Slot* best = nullptr;
     double most = 0;
@@ -146,8 +146,8 @@ private:
     return best;
   }
 
-  /// By the best partition that launches a kernel. Those that have turned out slower have more seconds to
-  /// save, but have to save them before they are of any use.
+  /// Sets each kernel's weight by the best partition that launches it. The kernels of a slower partition have
+  /// more seconds to save, but are of no use before they save them.
   void weigh() {
     double least = 0;
     for (const auto& slots : slots_of_)
@@ -161,7 +161,7 @@ private:
     }
   }
 
-  /// Decided before those ahead of it are measured, so that it can be compiled meanwhile.
+  /// Queues a candidate before those ahead of it are measured, so that it compiles meanwhile.
   void choose(Slot& slot) {
     size_t pick = 0;
     if (++slot.tried % kSurprises == 0) {
@@ -224,7 +224,7 @@ private:
     if (fastest.size() > kFinalists) fastest.pop_back();
   }
 
-  /// For a kernel of which nothing is known yet but what the model says.
+  /// Time limit, in seconds, of a kernel of which only the prediction is known.
   static double first_limit(const Variant& variant) {
     return std::clamp(kFirstLimit * variant.predicted, kFirstLimitLeast, kFirstLimitMost);
   }
@@ -266,8 +266,8 @@ private:
     return result;
   }
 
-  /// What needs no measuring. An earlier search's times are of another moment, and perhaps of another
-  /// version's code: they tell what is not worth a look, not what is best.
+  /// The result of a kernel that needs no measuring. An earlier search's times come from another moment and
+  /// perhaps from another version's code: they rule a kernel out, but don't make it the best.
   std::optional<Measurement> known_result(const Slot& slot, uint64_t hash) const {
     if (auto it = results_.find(hash); it != results_.end()) return it->second;
     std::optional<Measurement> before = earlier(hash);
@@ -321,7 +321,7 @@ private:
     options_.progress(p);
   }
 
-  /// Sum of the best measured kernels; 0 if one of them has none.
+  /// Sum of the kernels' best measured times; 0 if a kernel has none.
   static double seconds_of(const std::vector<Slot*>& kernels) {
     double sum = 0;
     for (const Slot* slot : kernels) {
@@ -392,7 +392,7 @@ private:
   std::mt19937_64 random_;
   uint64_t program_ = 0;
   std::map<VariantKey, Slot> slots_;
-  std::vector<std::vector<Slot*>> slots_of_; // by partition, of each of its kernels
+  std::vector<std::vector<Slot*>> slots_of_; // by partition: the slots of its kernels
   std::deque<Chosen> ahead_;
   std::unordered_map<uint64_t, Measurement> results_;
   int64_t measured_ = 0, rejected_ = 0, recalled_ = 0;

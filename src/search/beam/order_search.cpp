@@ -16,11 +16,11 @@ namespace {
 
 using graph::NodeRef;
 
-constexpr double kWorthwhile = 0.98; // of the sums' seconds
-constexpr int64_t kFewTerms = 8;     // below, lanes along them would stay empty
-constexpr int kPasses = 2;
+constexpr double kWorthwhile = 0.98; // ratio of the sums' predicted times; a move must save two per cent
+constexpr int64_t kFewTerms = 8;     // terms of a sum; with fewer, lanes along them stay empty
+constexpr int kPasses = 2;           // over all families
 
-/// Values that are stored in one order, with the axis of their seeds innermost or as they are.
+/// Values that are stored in the same order: as they are, or with the seed's axis innermost.
 struct Family {
   StageHandle seed;
   bool innermost = false;
@@ -57,8 +57,8 @@ public:
   }
 
 private:
-  /// Families of the seeds that all name the same axis: a move has one. Those of other axes are left for the
-  /// next.
+  /// Finds the families whose seeds name the same axis, since a move has one axis. Families of other axes are
+  /// left for the next move.
   void find_families() {
     std::vector<NodeRef> outputs;
     for (const lower::OutputBuffer& output : plan_.program->outputs) outputs.push_back(output.node);
@@ -98,7 +98,7 @@ private:
       for (int f : couplers_[c].families) of_family_[static_cast<size_t>(f)].push_back(c);
   }
 
-  /// What the coupler takes by itself, with the families as they are now.
+  /// Predicted seconds of the coupler by itself, with the families' current orders.
   double seconds_of(size_t c) {
     const Coupler& coupler = couplers_[c];
     std::vector<bool> now;
@@ -129,7 +129,7 @@ private:
     return sum;
   }
 
-  /// One family at a time, as long as that brings anything.
+  /// Changes the order of one family at a time, as long as that saves time.
   void improve(double& now) {
     bool changed = true;
     for (int pass = 0; pass < kPasses && changed; ++pass) {
@@ -164,9 +164,9 @@ private:
   std::vector<Family> families_;
   std::unordered_map<const graph::Node*, Member> member_of_;
   std::vector<Coupler> couplers_;
-  std::vector<std::vector<size_t>> of_family_;                   // couplers
-  std::map<std::pair<size_t, std::vector<bool>>, double> known_; // seconds of couplers
-  std::map<std::string, double> of_equals_;                      // by the isolated graph's text
+  std::vector<std::vector<size_t>> of_family_;                   // by family: positions of its couplers
+  std::map<std::pair<size_t, std::vector<bool>>, double> known_; // seconds, by coupler and orders
+  std::map<std::string, double> of_equals_;                      // seconds, by the isolated graph's text
 };
 
 } // namespace

@@ -1,5 +1,5 @@
-// In which order of their axes a program's values are stored: decided for whole families of values, by what
-// the sums that read and write them cost one by one.
+// Chooses the order of axes in which a program stores its values. One decision holds for a whole family of
+// values. It depends on the predicted times of the sums that read and write them, each sum by itself.
 #pragma once
 #include <optional>
 
@@ -9,8 +9,8 @@
 
 namespace lathe::search {
 
-/// The graph move that stores values of the plan's program in another order, with which the model expects its
-/// sums to be faster; nothing if there is none. By the model alone.
+/// The graph move that stores values of the plan's program in another order, if the model predicts faster
+/// sums with it. Nothing if there is no such move. Measures nothing.
 std::optional<Move> suggest_order(const Plan& plan, CostModel& model, const SearchOptions& options);
 
 } // namespace lathe::search

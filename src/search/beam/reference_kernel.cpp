@@ -1,4 +1,4 @@
-// What candidates are checked against: the unscheduled kernel in the order in which it runs quickly.
+// The kernel that candidates are checked against: the unscheduled one, with loops reordered for speed.
 #include <algorithm>
 
 #include "search/beam/measurement.hpp"
@@ -10,7 +10,7 @@ namespace lathe::search {
 KernelPlanRef reference_kernel(const lower::Program& program, const KernelPlan& scheduled,
                                const Target& target) {
   const KernelPlanRef plain = unscheduled(program, scheduled);
-  // The suggester looks at a plan: one of this kernel alone, which does not outlive the program.
+  // The suggester takes a plan. This one holds only this kernel and borrows the program, which outlives it.
   Plan plan;
   plan.program = std::shared_ptr<const lower::Program>(std::shared_ptr<const void>(), &program);
   plan.kernels.push_back(plain);

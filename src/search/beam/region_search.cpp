@@ -18,11 +18,11 @@ namespace {
 
 using graph::NodeRef;
 
-constexpr size_t kLargeProgram = 256; // stages, from which on it pays
-constexpr size_t kLongProgram = 128;
-constexpr size_t kLeast = 24, kMost = 64;
+constexpr size_t kLargeProgram = 256;     // stages; a larger program is searched by regions
+constexpr size_t kLongProgram = 128;      // stages; in a larger program, fusion is decided quickly
+constexpr size_t kLeast = 24, kMost = 64; // stages of a region
 
-/// Sources before users, each as near to its first user as it can be.
+/// The stages in an order with sources before users, and each source as near to its first user as possible.
 std::vector<int> depth_first_order(const lower::Program& program) {
   std::vector<int> order;
   std::vector<bool> entered(program.stages.size());
@@ -51,9 +51,9 @@ std::vector<int> depth_first_order(const lower::Program& program) {
   return order;
 }
 
-/// What a cut before each position of the order costs, in bytes that flow over it. A sum without its
-/// epilogue, or a cheap value without its only user, counts more: the cut would forbid a fusion that nearly
-/// always pays. A cut through a function (whole_functions.hpp) would cost digits.
+/// The cost of a cut before each position of the order: the bytes that flow over it. A cut between a sum and
+/// its epilogue, or a cheap value and its only user, costs more: it forbids a fusion that nearly always pays.
+/// A cut through a function (whole_functions.hpp) would cost digits.
 std::vector<double> cut_costs(const lower::Program& program, const std::vector<int>& order) {
   constexpr double kSplitsEpilogue = 3, kSplitsInline = 1, kSplitsFunction = 1000;
   std::vector<size_t> position(order.size());
@@ -90,7 +90,7 @@ std::vector<double> cut_costs(const lower::Program& program, const std::vector<i
   return costs;
 }
 
-/// A region as a program of its own, and what its buffers are called in the whole.
+/// A region as a program of its own, with the names of its buffers in the whole program.
 struct Extracted {
   std::shared_ptr<const lower::Program> program;
   std::vector<std::pair<BufferHandle, BufferHandle>>
@@ -149,7 +149,7 @@ public:
   }
 
 private:
-  /// Makes the node over again, with named inputs where it reads stages of other regions.
+  /// Copies the node and its sources, with named inputs in place of stages of other regions.
   void rebuild(const NodeRef& root, const std::vector<bool>& inside,
                std::unordered_map<const graph::Node*, BufferHandle>& fed) {
     std::vector<std::pair<NodeRef, bool>> stack{{root, false}};
@@ -177,7 +177,7 @@ private:
   }
 
   const lower::Program& whole_;
-  std::string prefix_; // of the names of what flows in
+  std::string prefix_; // of the names of inputs that stand for stages
   std::unordered_map<const graph::Node*, int> stage_of_;
   std::unordered_map<const graph::Node*, BufferHandle> input_of_;
   std::unordered_map<const graph::Node*, NodeRef> made_;

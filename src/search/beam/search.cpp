@@ -9,7 +9,7 @@
 
 namespace lathe::search {
 
-constexpr double kNear = 1.5;
+constexpr double kNear = 1.5; // ratio to the best predicted time; slower partitions are not measured
 
 namespace {
 
@@ -30,7 +30,7 @@ SearchResult search_whole(const Plan& start, CostModel& model, const SearchOptio
 
   SearchResult result;
   if (options.measure) {
-    // What the model thinks much slower is not worth compiling.
+    // A partition that the model predicts much slower than the best is not worth compiling.
     const double worst = kNear * partitions.front().seconds;
     std::erase_if(partitions, [&](const Partition& p) { return p.seconds > worst; });
     Measured m = measure_variants(joint, start, partitions, model, options, watch);

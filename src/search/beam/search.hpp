@@ -15,22 +15,24 @@
 namespace lathe::search {
 
 struct SearchOptions {
-  int beam = 4; // wider ones also try more parameters of each move
+  int beam = 4; // a wider beam also tries more parameters of each move
   int rounds = 12;
-  double budget_seconds = 0; // 0: no clock, stop when a round brings nothing
+  double budget_seconds = 0; // 0: no limit; a search ends when a round brings nothing
   uint64_t seed = 1;
   Measure measure; // null: rank by the model alone
   Prepare prepare; // may be null
-  /// What an earlier search measured of this kernel, if it did: it is measured again only if it would be the
-  /// best. And where new results go. Both may be null.
+  /// `recall` returns what an earlier search measured of a kernel, if it did; the kernel is measured again
+  /// only if it would be the best. `note` takes each new result. Both may be null.
   std::function<std::optional<Measurement>(uint64_t kernel_hash)> recall;
   std::function<void(const KernelPlan& kernel, const Measurement& result)> note;
-  std::vector<Plan> seeds; // plans of the same program to begin with: none is trusted, each is measured
+  std::vector<Plan> seeds; // plans of the same program to start from; each is measured, none is trusted
   const std::atomic<bool>* stop = nullptr; // once true: end with the best so far
   std::string where;                       // machine, device and its use, for the log
-  /// Axes that nothing tells apart become one, of whole programs: a part's neighbours may tell them apart.
+  /// Join axes that nothing tells apart. Not for a part of a program, whose neighbours may tell them apart.
   bool joins = true;
-  bool graph_then_loops = false; // staged instead of joint: for comparison only
+  // For comparison only.
+  bool graph_then_loops = false;        // staged instead of joint
+  std::optional<MoveKind> without = {}; // a move that no suggester may propose
   std::string log;
   std::function<void(const TuneProgress&)> progress;
 };
@@ -38,9 +40,9 @@ struct SearchResult {
   Plan plan;
   double predicted_seconds = 0;
   double measured_seconds = 0; // 0 if nothing was measured
-  std::vector<Plan> rivals;    // of other kernels or another form, measured at other moments: only whole
-                               // programs tell them apart
-  Choices choices;             // of the plan's kernels; none if they were not measured
+  std::vector<Plan> rivals;    // plans with other kernels or of another form, timed at other moments: only
+                               // whole programs tell which is faster
+  Choices choices;             // measured schedules of the plan's kernels; empty if nothing was measured
   int64_t proposed = 0, measured = 0, rejected = 0;
   Rejections rejections;
 };

@@ -42,7 +42,7 @@ private:
     return std::any_of(kernel.stages.begin(), kernel.stages.end(), [&](int s) { return is_transform(s); });
   }
 
-  /// Sums, of which a transform is made.
+  /// Whether the kernel computes sums that a transform reads.
   bool has_products(const KernelPlan& kernel) const {
     return std::any_of(kernel.stages.begin(), kernel.stages.end(), [&](int s) {
       const lower::Stage& stage = stages_[static_cast<size_t>(s)];
@@ -51,8 +51,8 @@ private:
     });
   }
 
-  /// Whoever computes the stage and the kernel that reads it work on the same convolution: data are
-  /// transformed for products, products are transformed, and what comes of them gets its bias.
+  /// Whether the kernel that computes the stage and `reader` belong to the same convolution: data are
+  /// transformed for products, products are transformed back, and the result gets its bias.
   bool is_of_one(int read, const KernelPlan& reader) const {
     if (is_transform(read)) return has_products(reader) || !has_transform(reader);
     const KernelPlan& maker = *owner_[static_cast<size_t>(read)];
@@ -64,8 +64,8 @@ private:
 
   const Plan& plan_;
   const std::vector<lower::Stage>& stages_;
-  std::vector<const KernelPlan*> owner_; // by stage; null: inlined
-  std::vector<int> readers_;             // by stage, kernels
+  std::vector<const KernelPlan*> owner_; // by stage: the kernel that computes it; null: inlined
+  std::vector<int> readers_;             // by stage: number of kernels that read it
 };
 
 } // namespace

@@ -1,14 +1,14 @@
-// Kernels that are one computation to whoever wrote the program, as one kernel of several nests.
+// Puts kernels that are one computation of the user's program into one kernel of several nests.
 #pragma once
 #include "search/machine/target.hpp"
 #include "search/moves/plan.hpp"
 
 namespace lathe::search {
 
-/// The plan with the steps of a convolution that Winograd's filtering splits up (what transforms the data,
-/// the products, what transforms them back, what adds the bias) beside each other in one kernel, where
-/// nothing else reads what flows between them. Takes a scheduled plan: each nest keeps its loops. Where every
-/// nest is a launch of its own, in OpenCL, the plan stays as it is.
+/// The plan with all steps of a convolution by Winograd's filtering in one kernel, if no other kernel reads
+/// the values between them. The steps are the transform of the data, the products, their transform back, and
+/// the bias. `plan` is a scheduled plan; each nest keeps its loops. In OpenCL every nest is a launch of its
+/// own, so the plan stays as it is.
 Plan with_shared_launches(const Plan& plan, const Target& target);
 
 } // namespace lathe::search

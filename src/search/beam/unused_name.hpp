@@ -6,7 +6,7 @@
 
 namespace lathe::search {
 
-/// `wanted` with as many `_` as it takes for no named input among the nodes to begin with it.
+/// A prefix that no named input among the nodes begins with: `wanted`, followed by as many `_` as needed.
 template <class Nodes> std::string unused_prefix(std::string wanted, const Nodes& nodes) {
   for (bool taken = true; taken;) {
     taken = false;

@@ -1,4 +1,4 @@
-// The clock of a search: how long it has been going on, and whether it is to end.
+// The clock of a search: how long the search has run, and whether it has to end.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -14,7 +14,7 @@ public:
   }
   double left() const { return budget_ > 0 ? budget_ - elapsed() : 1e9; }
   bool stopped() const { return stop_ && stop_->load(std::memory_order_relaxed); }
-  /// A share of the budget is spent, or someone wants an end.
+  /// Whether this share of the budget is spent, or the search was told to stop.
   bool over(double share = 1) const { return stopped() || (budget_ > 0 && elapsed() >= share * budget_); }
 
 private:

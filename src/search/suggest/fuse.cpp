@@ -1,5 +1,5 @@
-// A producer's nests under a loop of its consumer: one at a time at every loop, and whole chains of row-wise
-// stages at once.
+// Proposes to compute producers under a loop of their consumer: one producer at every loop, and whole chains
+// of row-wise stages at once.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -12,9 +12,8 @@
 namespace lathe::search {
 namespace {
 
-constexpr double kRegisterElements = 64;
-constexpr double kBlockElements =
-    16384; // of one stage in a block of rows: they are to stay in the second cache
+constexpr double kRegisterElements = 64; // a larger buffer is not kept in registers
+constexpr double kBlockElements = 16384; // of a stage in a block of rows; more leave the second-level cache
 
 /// Elements of the buffer that one iteration of the loop reads.
 double needed_in(const Features& f, const AccessInfo& access, int loop) {
@@ -25,8 +24,8 @@ Move fuse_under(StageHandle stage, LoopHandle loop, ast::Scope scope) {
   return {MoveKind::FuseAt, {stage, Place(loop), scope}};
 }
 
-/// The transforms whose values only the stage reads. With them it may be worth computing under a loop where
-/// by itself it is not: Winograd's products between what is transformed for them and their own transform.
+/// The transforms whose values only `owner` reads. To compute a stage under a loop may pay only together with
+/// them: transforms make the operands of Winograd's products, and another transform reads the results.
 std::vector<StageHandle> transformed_for(const SuggestContext& c, const KernelPlan& owner) {
   std::vector<StageHandle> transforms;
   for (int read : owner.reads) {
@@ -56,13 +55,13 @@ void at_each_loop(const SuggestContext& c, int stage, const KernelPlan& owner, s
       with.why += ", and " + transform.buffer().name() + " for it";
       out.push_back(std::move(with));
     }
-    if (!before.empty() && !c.thorough) continue; // no time for both
+    if (!before.empty() && !c.thorough) continue; // a quick search has no time for both
     out.push_back(std::move(alone));
   }
 }
 
-/// Whether each element along the axis is the sum of something up to there: a guard keeps what is read from
-/// beginning before the first.
+/// Whether each element along the axis is a running sum up to its position. A guard then keeps reads from
+/// starting before the first element.
 bool sums_up_past(const lower::Stage& stage, size_t axis) {
   bool found = false;
   ast::visit(stage.nests, [&](const ast::Stmt& stmt, const auto& loops) {
@@ -80,16 +79,16 @@ bool sums_up_past(const lower::Stage& stage, size_t axis) {
   return found;
 }
 
-/// Where rows are computed one by one, or in blocks: under a loop, after moves that make it.
+/// The loop under which rows are computed, one by one or in blocks, and the moves that make that loop.
 struct Rows {
   std::vector<Move> moves;
   LoopHandle under;
-  std::vector<double> outer; // iterations of the loops around, in its own last; not in blocks
+  std::vector<double> outer; // iterations of the loops around and, last, of `under`; in rows, not in blocks
   int64_t block = 1;
 };
 
-/// Every stage upstream whose leading axes are the consumer's outer loops goes under the innermost of those;
-/// or, with a block, under a loop over so many of its iterations: products then keep rows to tile.
+/// Proposes to compute under rows.under every stage upstream whose leading axes are the consumer's outer
+/// loops. With a block, an iteration computes several rows, so that products keep rows to tile.
 void chain_under(const SuggestContext& c, Rows rows, std::vector<Proposal>& out) {
   const lower::Program& program = *c.plan.program;
   const size_t before = rows.moves.size();
@@ -98,7 +97,7 @@ void chain_under(const SuggestContext& c, Rows rows, std::vector<Proposal>& out)
   std::set<const KernelPlan*> merged{&c.kernel};
   std::set<int, std::greater<>> open(c.kernel.reads.begin(), c.kernel.reads.end());
   bool has_product = false;
-  std::vector<Move> merges; // what is kept and read again is computed where it is read first
+  std::vector<Move> merges; // values that are read again are computed where they are read first
   while (!open.empty()) {
     const int stage = *open.begin();
     open.erase(open.begin());
@@ -164,7 +163,7 @@ void rows_of_consumer(const SuggestContext& c, size_t depth, int64_t block, std:
   chain_under(c, std::move(rows), out);
 }
 
-/// By what an index divides the variable, as in var // 16 or var // 16 % 256; 0 if it is neither.
+/// The divisor of the variable in an index such as var // 16 or var // 16 % 256; 0 for other indices.
 int64_t divisor(Expr index, Expr var) {
   if (index.kind() == ExprKind::Mod) index = index.lhs();
   if (index.kind() != ExprKind::FloorDiv || !index.rhs().is_const()) return 0;
@@ -172,8 +171,8 @@ int64_t divisor(Expr index, Expr var) {
   return divided == var ? index.rhs().value() : 0;
 }
 
-/// Where the consumer walks with one loop through what its running sums have as several axes: the loop is
-/// divided as they are, and the rows are those of the innermost of these axes.
+/// Proposes rows where one loop of the consumer runs along several axes of its running sums. The loop is
+/// split like these axes, and the rows lie under the loop of the axis that is summed.
 void rows_of_running_sums(const SuggestContext& c, std::vector<Proposal>& out) {
   const lower::Program& program = *c.plan.program;
   std::set<int> seen;
@@ -186,7 +185,7 @@ void rows_of_running_sums(const SuggestContext& c, std::vector<Proposal>& out) {
       if (stage < 0 || !program.stages[stage].is_reduction || !seen.insert(stage).second) return;
       Rows rows;
       Script script(c.kernel);
-      LoopHandle rest; // of the loop, once it was divided
+      LoopHandle rest; // the inner part of the loop, which is split next
       double length = 0;
       for (size_t d = 0; d < attr->index.size(); ++d) {
         if (attr->index[d].is_const()) continue;

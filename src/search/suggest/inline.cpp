@@ -1,5 +1,5 @@
-// Elementwise stages computed where they are used: all that cost little to compute again in one macro-move,
-// and one by one.
+// Proposes to compute elementwise stages where they are used: all that cost little to compute again in one
+// macro-move, and each by itself.
 #include <algorithm>
 
 #include "core/hash.hpp"
@@ -11,25 +11,25 @@
 namespace lathe::search {
 namespace {
 
-/// One place where a stage's value would be computed: equal signatures are one computation.
+/// A place where a stage's value would be computed. Places with equal signatures share one computation.
 struct Place {
   uint64_t signature;
   double executions;
 };
-constexpr size_t kMostPlaces = 16;       // copies of a stage that are followed
-constexpr size_t kMostInOneKernel = 192; // values that one store may grow to
-constexpr double kDivision = 4;          // instructions that take as long
+constexpr size_t kMostPlaces = 16;       // copies of a stage that are counted
+constexpr size_t kMostInOneKernel = 192; // values that one store may compute
+constexpr double kDivision = 4;          // instructions that take as long as a division
 
 struct Use {
   int stage;
-  uint64_t index; // what it reads, as a hash of its index and guards
-  bool pointwise; // at the user's own element
+  uint64_t index; // hash of the index and guards of the load
+  bool pointwise; // reads the element that the user computes
 };
 
 struct StageInfo {
   bool inlinable = false;
   double elements = 1, executions = 1, instructions = 0;
-  std::vector<Use> uses; // what its nests load
+  std::vector<Use> uses; // the loads of its nests
 };
 
 double size_of_shape(const Shape& shape) {
@@ -73,8 +73,8 @@ StageInfo read_stage(const lower::Program& program, const lower::Stage& stage) {
 struct Limits {
   const char* why;
   double ratio;       // executions per element
-  double cheap_ratio; // the same for what takes at most one instruction
-  bool epilogues;     // also what ends a reduction, where its reader shifts or pads it: no tile fits that
+  double cheap_ratio; // the same, for stages of at most one instruction
+  bool epilogues;     // also inline epilogues that their reader shifts or pads: no tile fits these
 };
 
 bool ends_reduction(const lower::Program& program, const StageInfo& stage) {
@@ -86,7 +86,7 @@ bool ends_reduction(const lower::Program& program, const StageInfo& stage) {
 Proposal inline_all(const lower::Program& program, const std::vector<StageInfo>& stages,
                     const Limits& limits) {
   const size_t n = stages.size();
-  std::vector<std::vector<Place>> places(n); // where its value is computed in the end
+  std::vector<std::vector<Place>> places(n); // by stage: where its value is computed in the end
   std::vector<char> kept(n, 1), gathered(n, 0), shifted(n, 0);
   std::vector<size_t> grown(n, 1);
   for (const StageInfo& s : stages)

@@ -7,8 +7,8 @@ namespace lathe::search {
 
 namespace {
 
-/// Another store follows in the same straight-line body: one of the same stage (a transform has many), or the
-/// loop holds nothing but stores.
+/// Whether another store follows in the same straight-line body: one of the same stage (a transform has
+/// many), or any store of a loop that holds nothing but stores.
 bool goes_on(const Features& f, int store) {
   const AccessInfo& here = f.accesses[store];
   if (here.loop < 0 || f.loops[here.loop].end_access == store + 1) return false;

@@ -11,7 +11,7 @@
 namespace lathe::search {
 
 struct Leaf {
-  int store;              // access
+  int store;              // position in Features::accesses
   int first;              // its loads (and other stores) are accesses [first, store)
   std::vector<int> loops; // enclosing loops, outermost first
   size_t own;             // loops[own..] hold nothing but this leaf, one directly in the other
@@ -27,10 +27,10 @@ std::vector<Leaf> leaves_of(const lower::Program& program, const KernelPlan& ker
 
 inline ast::LoopKind kind_of(const Features& f, int loop) { return f.loops[loop].loop->kind; }
 inline bool is_serial(const Features& f, int loop) { return kind_of(f, loop) == ast::LoopKind::Serial; }
-/// Upper bound of its iterations.
+/// Upper bound of the loop's iterations.
 inline int64_t longest(const Features& f, int loop) { return f.loops[loop].loop->extent.hi(); }
 
-/// Lanes of a vector that every access of the leaf fills.
+/// Lanes of a vector of the widest element that the leaf accesses.
 int lanes_of(const Features& f, const Leaf& leaf, const Target& target);
 
 } // namespace lathe::search

@@ -1,6 +1,5 @@
-// OpenCL: outer loops to work-groups, and next ones to work-items. A CPU's groups are its parallel units and
-// its work-items hardly vectorise, so groups alone over explicit vectors are proposed as well as groups of
-// many work-items.
+// Proposes work-groups for outer loops and work-items for the next ones, for OpenCL. On a CPU, groups run in
+// parallel, but work-items hardly vectorise. So groups alone over explicit vectors are proposed, too.
 #include <algorithm>
 #include <cmath>
 
@@ -19,7 +18,7 @@ bool independent(const Features& f, int loop) {
   return true;
 }
 
-/// The only statement directly inside is another loop: its index, else -1.
+/// The loop that is the only statement directly inside this one; -1: none.
 int only_child(const Features& f, int loop) {
   const auto& body = f.loops[loop].loop->body;
   return body.size() == 1 && std::holds_alternative<ast::For>(body[0].node) ? loop + 1 : -1;
@@ -71,8 +70,8 @@ void bind_nest(const SuggestContext& c, int nest, Style style, Script& script) {
   }
 }
 
-/// A reduction by blocks of its operands in local memory: groups over tiles of the output, the block loop,
-/// then work-items.
+/// Proposes a reduction by blocks of its operands in local memory. From the outside in: groups over tiles of
+/// the output, the loop over blocks, work-items.
 void stage_operands(const SuggestContext& c, std::vector<Proposal>& out) {
   const Features& f = c.features;
   for (const Leaf& leaf : c.leaves()) {

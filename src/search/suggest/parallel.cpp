@@ -1,4 +1,4 @@
-// The outermost loops of the nests on all threads, in chunks of equal work.
+// Proposes to run the outermost loops of the nests on all threads, in chunks of equal work.
 #include <algorithm>
 #include <cmath>
 
@@ -15,7 +15,7 @@ bool touches_parallel(const Features& f, int nest) {
   return false;
 }
 
-/// Every global store in the loop moves with it: else its iterations share results.
+/// Whether every global store in the loop moves with it; otherwise iterations share results.
 bool independent(const Features& f, int loop) {
   for (int a = f.loops[loop].first_access; a < f.loops[loop].end_access; ++a) {
     const AccessInfo& access = f.accesses[a];

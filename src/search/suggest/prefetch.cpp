@@ -1,5 +1,5 @@
-// Memory asked for ahead of time: the next row while this one is worked on, or what lies a few kilobytes on,
-// where the hardware's own prefetcher stops at the end of a page.
+// Proposes prefetches: of the next row while a nest works on this one, or of data a few kilobytes ahead,
+// since the hardware's own prefetcher stops at the end of a page.
 #include <algorithm>
 #include <cmath>
 
@@ -11,14 +11,14 @@ namespace lathe::search {
 namespace {
 
 constexpr double kLeastRow = 1024,
-                 kMostRow = 64 << 10; // bytes; less the hardware foresees, more does not stay
+                 kMostRow = 64 << 10; // bytes; hardware foresees shorter rows, longer ones don't stay cached
 
 struct Read {
   const Leaf* leaf;
   int access;
 };
 
-/// Reads of large inputs, contiguous along their vector or innermost loop, that ask for nothing yet.
+/// Reads of large inputs that are contiguous along their vector or innermost loop and have no prefetch yet.
 std::vector<Read> reads_of(const SuggestContext& c, const std::vector<Leaf>& leaves) {
   const Features& f = c.features;
   const double cached =
@@ -47,7 +47,7 @@ std::vector<Proposal> suggest_prefetch(const SuggestContext& c) {
   const std::vector<Leaf> leaves = c.leaves();
   const std::vector<Read> reads = reads_of(c, leaves);
   std::vector<Proposal> proposals;
-  // The next row, by each of the nests that read this one.
+  // Prefetches of the next row, in each of the nests that read this one.
   for (const Read& r : reads) {
     const AccessInfo& access = f.accesses[r.access];
     const BufferInfo& b = f.buffers[access.buffer];
@@ -60,14 +60,14 @@ std::vector<Proposal> suggest_prefetch(const SuggestContext& c) {
              fmt::format("ask for the next row of {} in {}", b.buffer->name, r.leaf->result.name())});
     }
   }
-  // All that one nest reads, some way ahead.
+  // Prefetches of all inputs of one nest, some bytes ahead.
   for (const Leaf& leaf : leaves)
     for (double bytes : c.thorough ? std::vector<double>{1024, 2048, 4096} : std::vector<double>{4096}) {
       Script script(c.kernel);
       for (const Read& r : reads) {
         if (r.leaf != &leaf || leaf.loops.size() < 2) continue;
         const AccessInfo& access = f.accesses[r.access];
-        // The innermost loop that steps by more than one vector loop covers.
+        // The innermost loop, except the vector loop and unrolled ones, along which the read moves.
         for (size_t i = leaf.loops.size() - 1; i-- > 0;) {
           const int l = leaf.loops[i];
           const double step = f.stride(access, l) * f.buffers[access.buffer].element_bytes;

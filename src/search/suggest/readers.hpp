@@ -1,4 +1,4 @@
-// Who makes a stage and who reads it, as suggesters ask before they put one kernel under another.
+// The kernels that compute and read a stage, for suggesters that put one kernel under another.
 #pragma once
 #include <vector>
 
@@ -14,12 +14,12 @@ struct Readers {
 };
 Readers readers_of(const Plan& plan, int stage);
 
-/// The kernel of the stage alone, if the kernel in question is its only reader; else null.
+/// The kernel that computes only this stage, if context.kernel alone reads it; else null.
 KernelPlanRef sole_producer(const SuggestContext& context, int stage);
 
 /// The accesses to a buffer, by its id.
 std::vector<int> accesses_to(const Features& features, int buffer);
-/// The loops around all of these, innermost first, but for those of straight-line code.
+/// The loops around all these accesses, innermost first, without vector and unrolled loops.
 std::vector<int> loops_around(const Features& features, const std::vector<int>& accesses);
 
 } // namespace lathe::search

@@ -12,8 +12,8 @@
 namespace lathe::search {
 namespace {
 
-/// Finds the consumer's loop that runs along an axis of the reduction, or the two loops that do so together
-/// (a reshape between them splits the axis). The number of loops found.
+/// Sets in `axis` the consumer's loop along this axis of the reduction, or both loops if a reshape splits the
+/// axis. Returns the number of loops; 0: none.
 size_t match_axis(const KernelPlan& reader, const Features& f, const Leaf& leaf, const AccessInfo& access,
                   TileProblem::Loop& axis) {
   const auto loop_of = [&](int l) { return reader.handles.loop(*f.loops[l].loop); };
@@ -50,7 +50,7 @@ std::vector<Proposal> suggest_tile(const SuggestContext& c) {
 
 namespace {
 
-/// The one store of a kernel that reads something: what fills a border does not.
+/// The only store of a kernel that reads anything. Stores that fill a border read nothing.
 std::optional<Leaf> only_reader(const lower::Program& program, const KernelPlan& kernel, const Features& f) {
   std::vector<Leaf> leaves = leaves_of(program, kernel, f);
   std::erase_if(leaves, [](const Leaf& leaf) { return leaf.first == leaf.store; });
@@ -58,8 +58,8 @@ std::optional<Leaf> only_reader(const lower::Program& program, const KernelPlan&
   return std::move(leaves[0]);
 }
 
-/// Tiles of a reduction, fused under the loops of the kernel that reads it. That one has one plain store, and
-/// its loops are as they were made, or as `before` made them.
+/// Proposes tiles of a reduction, fused under the loops of the kernel that reads it. The reader has one plain
+/// store, and its loops are as lowered, or as the moves `before` made them.
 void tiles_under(const SuggestContext& c, const KernelPlan& reader, const std::vector<Move>& before,
                  const lower::Stage& stage, const KernelPlan& producer, std::vector<Proposal>& proposals) {
   Features f, pf;
@@ -73,7 +73,7 @@ void tiles_under(const SuggestContext& c, const KernelPlan& reader, const std::v
   if (problems.size() != 1 || !problems[0].whole) return;
   TileProblem& problem = problems[0];
   problem.lanes = std::min(problem.lanes, lanes_of(f, *leaf, c.target));
-  // Each of its axes must be one of the reader's loops.
+  // Each axis of the reduction must run along loops of the reader.
   bool aligned = problem.lanes >= 2;
   size_t matched = 0;
   int reads = 0;
@@ -99,8 +99,7 @@ void tiles_under(const SuggestContext& c, const KernelPlan& reader, const std::v
   }
 }
 
-/// As tiles_under, with those axes joined that neither of the two kernels tells apart. False if there are
-/// none.
+/// As tiles_under, after joining the axes that neither kernel tells apart. False if there are none.
 bool tiles_under_joined(const SuggestContext& c, const lower::Stage& stage, const KernelPlan& producer,
                         std::vector<Proposal>& proposals) {
   const lower::Program& program = *c.plan.program;
@@ -117,7 +116,7 @@ bool tiles_under_joined(const SuggestContext& c, const lower::Stage& stage, cons
 
 std::vector<Proposal> suggest_fused_tile(const SuggestContext& c) {
   std::vector<Proposal> proposals;
-  // Into a padded value: under the loops over what lies inside its border.
+  // A padded value: tiles go under the loops over the box inside its border.
   std::vector<Move> inside;
   KernelPlanRef box;
   if (c.kernel.stages.size() == 1) {

@@ -1,4 +1,4 @@
-// Loop orders: the contiguous loop innermost, and square blocks where two accesses of one store are
+// Proposes loop orders: the contiguous loop innermost, and square blocks where two accesses of one store are
 // contiguous along different loops.
 #include <algorithm>
 #include <cmath>

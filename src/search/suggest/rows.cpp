@@ -1,6 +1,6 @@
-// Reductions across rows: a few rows are combined in registers before they reach the results, which are
-// walked through again and again and stay in a near cache. So every row is read in its whole length, as it
-// lies.
+// Proposes reductions across rows that combine a few rows in registers before they reach the results. The
+// results are read and written again and again and stay in a near cache. So every row is read in its whole
+// length, from beginning to end.
 #include <algorithm>
 #include <cmath>
 
@@ -11,7 +11,7 @@
 namespace lathe::search {
 namespace {
 
-/// Among the leaf's own loops: along the results, and the one across rows that lie closest.
+/// Two of the leaf's own loops: along the results, and across the rows that lie closest; -1: none.
 struct Rows {
   int along = -1, across = -1;
 };
@@ -36,8 +36,8 @@ Rows rows_of(const Features& f, const Leaf& leaf) {
   return rows;
 }
 
-/// Some operand is read once, from beginning to end: each of its rows is a stream that the hardware foresees,
-/// and the more of it is read in one go, the better.
+/// Whether an operand is read once, from beginning to end. Its rows are then streams that the hardware
+/// foresees, and the longer each read, the better.
 bool streams(const Features& f, const Leaf& leaf, const Rows& rows) {
   for (int a = leaf.first; a < leaf.store; ++a) {
     bool once = f.stride(f.accesses[a], rows.along) == 1;
@@ -47,7 +47,7 @@ bool streams(const Features& f, const Leaf& leaf, const Rows& rows) {
   return false;
 }
 
-/// Of how many rows how many vectors are read at a time.
+/// Number of rows, and of vectors of each row, that are read at a time.
 struct Block {
   int64_t rows, vectors;
 };

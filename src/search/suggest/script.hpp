@@ -1,5 +1,5 @@
-// Moves as a suggester writes them down: each call adds one, and says what the loops and buffers that it
-// makes are called.
+// Moves as a suggester writes them down. Each call adds a move and returns the names of the loops and buffers
+// that the move makes.
 #pragma once
 #include <map>
 #include <utility>
@@ -9,10 +9,10 @@
 
 namespace lathe::search {
 
-/// The numbers that the next scratch buffers of a kernel's stages get.
+/// The numbers for the next scratch buffers of each stage of a kernel.
 class ScratchNumbers {
 public:
-  ScratchNumbers() = default; // of a kernel that has none
+  ScratchNumbers() = default; // for a kernel without scratch
   explicit ScratchNumbers(const KernelPlan& kernel);
   int take_scratch(int stage) { return scratch_[stage]++; }
   int take_constant(int stage) { return constants_[stage]++; }
@@ -26,15 +26,15 @@ struct Halves {
   LoopHandle outer, inner;
 };
 
-/// The copy that an accumulation makes, and the loops along its dimensions: they are those of the loops
-/// inside that move the result or are partial, outermost first.
+/// The copy that an accumulation makes, and the loops along its dimensions. It has one dimension for each
+/// inner loop that moves the result or is partial, outermost first.
 struct Accumulator {
   BufferHandle buffer;
   LoopHandle setting(int dimension) const { return buffer.loop(Part::Setting, dimension); }
   LoopHandle writing(int loop) const {
     return buffer.loop(Part::Writing, loop);
-  } // of those that move the result
-  LoopHandle summing(int loop) const { return buffer.loop(Part::Summing, loop); } // of the partial ones
+  } // `loop` counts the loops that move the result
+  LoopHandle summing(int loop) const { return buffer.loop(Part::Summing, loop); } // counts the partial loops
 };
 
 /// The copy of an operand that packing makes, and the loops that fill it.

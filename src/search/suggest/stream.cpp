@@ -1,4 +1,4 @@
-// Outputs larger than the caches, stored past them.
+// Proposes to store outputs larger than the caches past them.
 #include "search/suggest/suggest.hpp"
 
 namespace lathe::search {

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "search/suggest/suggest.hpp"
 
 namespace lathe::search {
@@ -9,6 +11,17 @@ const std::vector<NamedSuggester>& suggesters() {
 #undef LATHE_SUGGESTER
   };
   return list;
+}
+
+std::vector<Proposal> proposals(const SuggestContext& context, bool graph) {
+  std::vector<Proposal> all;
+  const auto is_left_out = [&](const Move& move) { return move.kind == context.without; };
+  for (const NamedSuggester& s : suggesters()) {
+    if (s.graph != graph) continue;
+    for (Proposal& p : s.suggest(context))
+      if (std::none_of(p.moves.begin(), p.moves.end(), is_left_out)) all.push_back(std::move(p));
+  }
+  return all;
 }
 
 } // namespace lathe::search

@@ -12,9 +12,9 @@
 namespace lathe::search {
 namespace {
 
-constexpr double kSmallOperand = 256 << 10;         // bytes: stays in the second level while it is worked on
-constexpr int64_t kLeastSteps = 8, kMostSteps = 32; // of the reduction, asked for at once
-constexpr int64_t kLeastAhead = 64 << 10, kMostAhead = 512 << 10; // bytes, of what is read only once
+constexpr double kSmallOperand = 256 << 10;         // bytes; stays in the second-level cache while in use
+constexpr int64_t kLeastSteps = 8, kMostSteps = 32; // of the reduction, prefetched for at once
+constexpr int64_t kLeastAhead = 64 << 10, kMostAhead = 512 << 10; // bytes of a constant read only once
 
 class Builder {
 public:
@@ -23,10 +23,10 @@ public:
   Proposal build() {
     const TileProblem::Loop& n = p_.out[c_.vector];
     const int64_t width = int64_t{p_.lanes} * c_.vectors;
-    // The loops that are cut: the consumer's, if there is one.
+    // The loops to split: those of the consumer, if there is one.
     LoopHandle n_rest = n.around_inner ? n.around_inner : nest_loop(n);
     int64_t n_extent = n.around_inner ? n.inner_extent : n.extent;
-    LoopHandle lanes_loop; // of its own, where the consumer's inner loop is just one vector
+    LoopHandle lanes_loop; // set where the consumer's inner loop is just one vector
     if (n.around_inner && n_extent < width) {
       if (n_extent != p_.lanes || c_.vector_block > 0) return {};
       lanes_loop = n.around_inner;
@@ -113,7 +113,7 @@ public:
     }
     finish_tile(clear);
     finish_tile(write);
-    // The first block of the reduction stores what the others add to.
+    // The first block of the reduction stores its results; the others add to them.
     if (!reduce_outer.empty()) script_.add(MoveKind::StoreFirst, p_.result, reduce_outer.front());
     return {script_.take(), describe()};
   }
@@ -124,8 +124,8 @@ private:
     if (loop) to.push_back(loop);
   }
 
-  /// The reducing loops, those with the longest steps outermost: so an operand is read line by line. A
-  /// constant's copy follows any order.
+  /// Order of the reducing loops: those with the longest steps outermost, so that an operand is read line by
+  /// line. Packable constants don't count, since their copies follow any order.
   std::vector<int> reduce_order() const {
     std::vector<double> step(p_.reduce.size(), 0);
     for (const auto& operand : p_.operands)
@@ -137,7 +137,7 @@ private:
     return order;
   }
 
-  /// One of the halves is of nothing where there is nothing to split.
+  /// Splits the loop. Where there is nothing to split, one of the halves is empty.
   Halves split(LoopHandle loop, int64_t extent, int64_t factor) {
     if (factor <= 1) return {loop, {}};
     if (extent <= factor) return {{}, loop};
@@ -146,19 +146,20 @@ private:
     return halves;
   }
 
-  /// The last loop is the vector, the others are copies of it.
+  /// Vectorises the last loop of the tile and unrolls the others, which are copies of it.
   void finish_tile(const std::vector<LoopHandle>& tile) {
     script_.vectorise(tile.back());
     for (size_t i = 0; i + 1 < tile.size(); ++i) script_.unroll(tile[i]);
   }
 
-  /// The next tile along the lanes may ask for what it reads of this operand.
+  /// Whether prefetches for the next tile along the lanes cover this operand.
   bool is_asked_for(const TileProblem::Operand& operand) const {
     return operand.packable && !operand.constant && operand.out_strides[c_.vector] != 0;
   }
 
-  /// The reducing loop that asks for what the next tile along the lanes reads: where the tiles of rows are
-  /// more than the lines of one step, a few steps are asked for at once, so that most tiles ask for as much.
+  /// The reducing loop that prefetches operands of the next tile along the lanes. Where there are more tiles
+  /// of rows than cache lines in a step of the loop, it is split. Each iteration then covers a few steps, so
+  /// that most tiles prefetch equally many lines.
   LoopHandle cut_for_hints(std::vector<LoopHandle>& reduce, LoopHandle spread) {
     const LoopHandle last = reduce.back();
     const bool asks = std::any_of(p_.operands.begin(), p_.operands.end(),
@@ -166,7 +167,7 @@ private:
     if (c_.hint_streams == 0 || !asks || !spread || p_.fused() || p_.reduce.size() != 1) return last;
     const int64_t whole = p_.reduce[0].extent;
     const int64_t extent = c_.reduce_block > 0 ? std::min(c_.reduce_block, whole) : whole;
-    int64_t bytes = 1; // of one element, of the widest operand that is asked for
+    int64_t bytes = 1; // of one element of the widest prefetched operand
     for (const auto& operand : p_.operands)
       if (is_asked_for(operand)) bytes = std::max(bytes, operand.element_bytes);
     const int64_t lines = std::max<int64_t>(1, int64_t{p_.lanes} * c_.vectors * bytes / kCacheLine);
@@ -184,8 +185,8 @@ private:
     script_.add(MoveKind::PrefetchTile, p_.result, buffer, ahead, spread, at, c_.hint_streams);
   }
 
-  /// What the operand along the lanes will be read at by the next tile is asked for during this one; by the
-  /// next of a batch of small operands, if there is one.
+  /// Prefetches the operand along the lanes for the next tile during this one; in a batch of small operands,
+  /// for the next of the batch.
   void prefetch(LoopHandle ahead, LoopHandle spread, LoopHandle at) {
     if (c_.hint_streams == 0 || !ahead || !spread) return;
     for (const auto& operand : p_.operands) {
@@ -200,8 +201,8 @@ private:
     }
   }
 
-  /// Copies of the operands, as far outside as they are reused from. `vector_at` loops of `outside` lie
-  /// around the place where the operand along the lanes is wanted again and again.
+  /// Packs each operand at the outermost loop inside which it is reused. For the operand along the lanes,
+  /// `vector_at` loops of `outside` lie around that place.
   void pack(const std::vector<LoopHandle>& outside, size_t vector_at, LoopHandle rows_outer) {
     for (const auto& operand : p_.operands) {
       if (!operand.packable) continue;
@@ -214,7 +215,7 @@ private:
       if (along_vector && !along_rows && c_.pack_vector && vector_at > 0) {
         const PackedCopy copy =
             script_.pack(p_.result, operand.buffer, outside[vector_at - 1], ast::Scope::Packed);
-        // Its last loop runs along the lanes: the copy is made with vectors too.
+        // The last filling loop runs along the lanes, so the copy is made with vectors, too.
         script_.vectorise(copy.filling(pack_dimensions(operand, outside, vector_at) - 1));
       } else if (along_rows && !along_vector && c_.pack_rows && rows_outer && c_.rows_outside) {
         script_.pack(p_.result, operand.buffer, rows_outer, ast::Scope::Packed);
@@ -233,8 +234,8 @@ private:
     return false;
   }
 
-  /// Of constants the next block is asked for while rows are multiplied with this one: where all constants of
-  /// a program are more than a cache holds, each run reads them from afar.
+  /// Prefetches the next block of each constant while rows are multiplied with this one. If all constants of
+  /// a program exceed a cache, each run reads them from a farther level.
   void prefetch_constants(const std::vector<LoopHandle>& outside, LoopHandle at) {
     if (c_.hint_streams == 0) return;
     auto copy = constants_.begin();
@@ -252,8 +253,8 @@ private:
     }
   }
 
-  /// Of loops that all read a constant on and on: the innermost whose iterations read enough to be asked for
-  /// in several streams. Empty if that is too much to lie in a near cache twice.
+  /// The loop by which to prefetch a constant that no outer loop reuses: the innermost whose iterations read
+  /// enough for several streams. Empty if two such iterations do not fit a near cache.
   LoopHandle read_once_by(const std::vector<LoopHandle>& outside, const TileProblem::Operand& operand) const {
     if (outside.empty()) return {};
     int64_t bytes =
@@ -271,7 +272,7 @@ private:
     return 1;
   }
 
-  /// Loops inside outside[at - 1] along which the operand moves.
+  /// Number of loops inside outside[at - 1] along which the operand moves.
   int pack_dimensions(const TileProblem::Operand& operand, const std::vector<LoopHandle>& outside,
                       size_t at) const {
     int n = 0;
@@ -295,7 +296,7 @@ private:
     if (order.size() > 1) script_.reorder(order);
     script_.add(MoveKind::FuseAt, StageHandle(p_.result.stage()), Place(outside.back()),
                 ast::Scope::Register);
-    // Under the loop the reduction has loops of its own over the tile: cut and order them alike.
+    // The fused reduction has loops of its own over the tile: split and order them like the consumer's.
     const auto inner_tile = [&](LoopHandle n_loop, LoopHandle m_loop,
                                 const std::vector<LoopHandle>& reducing) {
       std::vector<LoopHandle> own;
@@ -333,7 +334,7 @@ private:
   const TileProblem& p_;
   const TileChoice& c_;
   Script script_;
-  std::vector<std::pair<LoopHandle, int64_t>> trips_; // of the loops that were split off
+  std::vector<std::pair<LoopHandle, int64_t>> trips_; // of the outer loops that splits made
   std::vector<BufferHandle> constants_;               // the copies, in the order of the operands
   LoopHandle block_;
 };

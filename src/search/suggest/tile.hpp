@@ -22,9 +22,9 @@ struct TileProblem {
   struct Operand {
     BufferHandle buffer;
     bool packable;
-    bool constant; // its copy is made once: it costs nothing, and any layout is as good as another
+    bool constant; // its copy is made once, before the first run, so it costs nothing in any layout
     int64_t element_bytes;
-    std::vector<double> out_strides, reduce_strides; // along Loops below
+    std::vector<double> out_strides, reduce_strides; // elements per iteration of `out` and `reduce` below
   };
   StoredHandle result;
   std::vector<Loop> out, reduce;
@@ -35,26 +35,26 @@ struct TileProblem {
   bool fused() const { return !out.empty() && out[0].around; }
 };
 
-/// One choice of everything a tiling decides.
+/// All decisions of one tiling.
 struct TileChoice {
   int vector = 0;              // position in out: the loop along the lanes
   int rows = -1;               // position in out: the other loop of the tile; -1: none
   int vectors = 1;             // registers along the lanes
   int height = 1;              // rows in the tile
   bool rows_outside = false;   // order of the tile loops
-  bool panels_outside = false; // the tiles along the lanes outermost: a panel serves all other axes at once
+  bool panels_outside = false; // tiles along the lanes outermost: a panel serves all other axes
   bool pack_vector = false, pack_rows = false;
   int64_t vector_block = 0; // elements; 0: none
   int64_t reduce_block = 0; // along the longest reducing loop
-  /// What the next tile along the lanes reads, or a constant's next block, is asked for: in so many streams.
+  /// Streams in which the next tile along the lanes, or a constant's next block, is prefetched; 0: none.
   int hint_streams = 0;
 };
 
 std::vector<TileChoice> tile_choices(const TileProblem& problem, const SuggestContext& context);
 Proposal tile_moves(const TileProblem& problem, const TileChoice& choice);
 
-/// The update nests of a kernel's reductions that are untouched so far and worth tiling: whole ones, and what
-/// lies under the loops that they share with other nests.
+/// The update nests of a kernel's reductions that are untouched so far and worth tiling. A nest is whole, or
+/// the part of it under the loops that it shares with other nests.
 std::vector<TileProblem> read_tile_problems(const Features& features, const lower::Program& program,
                                             const KernelPlan& kernel, const Target& target);
 

@@ -1,4 +1,4 @@
-// What a tiling may decide: the loops of the tile, its size, what is packed, and blocks around it.
+// The choices of a tiling: the loops of the tile, its size, the operands to pack, and blocks around it.
 #include <algorithm>
 #include <cmath>
 #include <tuple>
@@ -33,7 +33,7 @@ std::vector<int> vector_loops(const TileProblem& p) {
 
 /// Loops along which the operand on the lanes is reused, longest first.
 std::vector<int> row_loops(const TileProblem& p, int vector) {
-  std::vector<std::tuple<double, double, int>> ranked; // of two as long the one that stays on fewer lines
+  std::vector<std::tuple<double, double, int>> ranked; // of equally long ones, first the one on fewer lines
   for (size_t i = 0; i < p.out.size(); ++i) {
     if (static_cast<int>(i) == vector || p.out[i].extent < 2) continue;
     bool reused = false;
@@ -56,7 +56,7 @@ bool is_constant_along(const TileProblem& p, int vector) {
                      [&](const auto& o) { return o.constant && o.packable && o.out_strides[vector] != 0; });
 }
 
-/// Besides the tile there is an axis along which what lies on the lanes stays the same.
+/// Whether an axis outside the tile reuses the operand along the lanes.
 bool serves_other_axes(const TileProblem& p, int vector, int rows) {
   for (int i = 0; i < static_cast<int>(p.out.size()); ++i) {
     if (i == vector || i == rows || p.out[i].extent < 2) continue;
@@ -66,7 +66,7 @@ bool serves_other_axes(const TileProblem& p, int vector, int rows) {
   return false;
 }
 
-/// Heights that fill the registers with little left over at the end of the loop.
+/// Heights of the tile that fill the registers and leave few rows over at the end of the loop.
 std::vector<int> heights(int most, double extent, size_t count) {
   std::vector<std::pair<double, int>> ranked;
   const int largest = static_cast<int>(std::min<double>(most, std::ceil(extent)));
@@ -81,13 +81,13 @@ std::vector<int> heights(int most, double extent, size_t count) {
   return out;
 }
 
-/// `extent` in blocks of about `size`, all alike.
+/// Size of equal blocks, about `size`, that `extent` is divided into.
 int64_t even_block(double extent, double size) {
   return static_cast<int64_t>(std::ceil(extent / std::ceil(extent / size)));
 }
 
-/// Beside each choice that reads one tile along the lanes for all rows: the reduction in blocks, so that what
-/// a block of it reads stays in the second level, and the next tile prefetched.
+/// Adds variants of each choice that reads one tile along the lanes for all rows. One runs the reduction in
+/// blocks, so that the operands of a block stay in the second-level cache; one prefetches the next tile.
 void add_blocks_and_prefetches(const TileProblem& p, const SuggestContext& context,
                                std::vector<TileChoice>& choices) {
   double longest = 1;
@@ -113,7 +113,7 @@ void add_blocks_and_prefetches(const TileProblem& p, const SuggestContext& conte
   }
 }
 
-/// Constants that the second cache has lost since the last run are asked for ahead of time.
+/// Adds prefetches of constants where the second-level cache has lost them since the last run.
 void prefetch_constants(const TileProblem& p, const SuggestContext& context,
                         std::vector<TileChoice>& choices) {
   const auto& levels = context.machine.levels;
@@ -142,8 +142,8 @@ std::vector<TileChoice> tile_choices(const TileProblem& p, const SuggestContext&
       for (int vectors = 1; vectors <= 4; ++vectors) {
         if (vectors > 1 && (vectors - 1) * p.lanes >= p.out[n].extent) break;
         const int most = std::max(1, (registers - vectors - 1) / vectors);
-        // One vector a row leaves most loads unshared: only worth a try where there is no second one, or
-        // where one tile has all rows, so that what lies along the lanes is read once.
+        // A tile of one vector per row shares few loads. It is worth a try only where there is no second
+        // vector, or where one tile has all rows, so that the operand along the lanes is read once.
         if (!context.thorough && m >= 0 && vectors == 1 && p.out[n].extent > 2 * p.lanes &&
             p.out[m].extent > most)
           continue;
@@ -179,7 +179,7 @@ std::vector<TileChoice> tile_choices(const TileProblem& p, const SuggestContext&
           };
           // A constant's copy costs nothing, wherever it is read.
           c.pack_vector = is_constant_along(p, n);
-          if (serves_other_axes(p, n, m)) { // first: of equals by the model, it is the faster
+          if (serves_other_axes(p, n, m)) { // first: of equal predictions, this choice is the faster
             c.panels_outside = true;
             choices.push_back(c);
             if (!c.pack_vector) {

@@ -1,5 +1,6 @@
-// Around Winograd's convolutions: what reads a transform with the transform under it, by whole tiles; and the
-// products that are transformed, for one block of channels after the other, so that their results stay near.
+// Proposals for Winograd's convolutions. The reader of a transform computes the transform tile by tile, under
+// its own loops. A transform computes the products that it reads for one block of channels after the other,
+// so that their results stay in a near cache.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -12,7 +13,7 @@
 namespace lathe::search {
 namespace {
 
-/// Where the kernel reads the buffer, if that is one place.
+/// The index at which the kernel reads the buffer; nothing unless it is the same at every load.
 std::optional<std::vector<Expr>> read_at(const ast::Kernel& kernel, int buffer) {
   std::optional<std::vector<Expr>> index;
   bool is_one = true;
@@ -25,8 +26,8 @@ std::optional<std::vector<Expr>> read_at(const ast::Kernel& kernel, int buffer) 
   return is_one ? index : std::nullopt;
 }
 
-/// A reader that walks through a transform's results row by row gets loops over their tiles, and in them the
-/// transform: what it computes stays in registers.
+/// Proposes loops over tiles for a reader that runs through a transform's results row by row, and the
+/// transform under these loops. The results of the transform then stay in registers.
 void under_tiles(const SuggestContext& c, const lower::Stage& transform, std::vector<Proposal>& out) {
   const Features& f = c.features;
   const std::vector<Leaf> leaves = c.leaves();
@@ -80,9 +81,9 @@ void under_tiles(const SuggestContext& c, const lower::Stage& transform, std::ve
                                             leaf.result.name())});
 }
 
-/// Outermost a loop over blocks of what lies along the lanes, and under it the products for a block: their
-/// results stay in a near cache until they are transformed, at the price of reading what is multiplied again
-/// for each block.
+/// Proposes an outermost loop over blocks of channels, which lie along the lanes, with the products of a
+/// block under it. Their results stay in a near cache until they are transformed. The price: their operands
+/// are read again for each block.
 void under_channels(const SuggestContext& c, const lower::Stage& products, std::vector<Proposal>& out) {
   const Features& f = c.features;
   const std::vector<int> reads = accesses_to(f, products.buffer->id);

@@ -1,5 +1,5 @@
-// Tiles transposed in registers: where a nest reads along one loop and stores along another, a square of
-// vectors is read row by row and stored column by column, so that both are contiguous.
+// Proposes tiles transposed in registers, where a nest reads along one loop and stores along another. A
+// square of vectors is read row by row and stored column by column, so that both are contiguous.
 #include <algorithm>
 #include <cmath>
 
@@ -10,15 +10,15 @@
 namespace lathe::search {
 namespace {
 
-/// The loop along which `a` moves by one element, among the leaf's own; -1: none.
+/// The leaf's own loop along which access `a` moves by one element; -1: none.
 int contiguous_loop(const Features& f, const Leaf& leaf, int a) {
   for (size_t i = leaf.own; i < leaf.loops.size(); ++i)
     if (f.stride(f.accesses[a], leaf.loops[i]) == 1) return leaf.loops[i];
   return -1;
 }
 
-/// Buffers, as the features number them, that are read along `loaded` and not along `stored`; empty if others
-/// are scattered along both.
+/// Numbers of the buffers that are read contiguously along `loaded`, not along `stored`. Empty if a read is
+/// contiguous along neither, or a buffer is read twice.
 std::vector<int> across(const Features& f, const Leaf& leaf, int stored, int loaded) {
   std::vector<int> buffers;
   for (int a = leaf.first; a < leaf.store; ++a) {
@@ -31,7 +31,7 @@ std::vector<int> across(const Features& f, const Leaf& leaf, int stored, int loa
   return buffers;
 }
 
-/// Squares of `lanes` side by side along `stored`, `count` of them before the next along `loaded`.
+/// Proposes squares of `lanes` vectors: `count` of them along `stored`, then the next along `loaded`.
 Proposal tiles(const SuggestContext& c, const Leaf& leaf, int stored, int loaded,
                const std::vector<int>& buffers, int64_t lanes, int64_t count) {
   Script script(c.kernel);

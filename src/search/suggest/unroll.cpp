@@ -1,5 +1,5 @@
-// Short loops whose iterations are straight-line code, unrolled in full; longer ones with little in them by a
-// small factor.
+// Proposes to unroll loops whose iterations are straight-line code: short loops in full, longer ones with a
+// small body by a small factor.
 #include <algorithm>
 
 #include "search/suggest/suggest.hpp"
@@ -7,10 +7,10 @@
 namespace lathe::search {
 namespace {
 
-constexpr double kMostInstructions = 512; // of an unrolled body
-constexpr double kSmall = 16;             // a body of more hides the loop's own instructions
+constexpr double kMostInstructions = 512; // instructions of an unrolled body
+constexpr double kSmall = 16;             // instructions; a larger body hides the loop's own
 
-/// Nothing inside but unrolled and vector loops, and stores.
+/// Whether the loop holds only unrolled and vector loops, and stores.
 bool is_straight(const Features& f, int loop) {
   for (int inner = loop + 1; inner < f.loops[loop].end; ++inner)
     if (kind_of(f, inner) != ast::LoopKind::Unroll && kind_of(f, inner) != ast::LoopKind::Vector)

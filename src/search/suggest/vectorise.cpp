@@ -1,5 +1,5 @@
-// Vectors along the contiguous loop of each store that has none yet; reductions along that loop keep one
-// partial result per lane.
+// Proposes vectors along the contiguous loop of each store that has none yet. A reduction along that loop
+// keeps one partial result per lane.
 #include <algorithm>
 #include <cmath>
 
@@ -49,8 +49,8 @@ int best_loop(const Features& f, const Leaf& leaf, int lanes) {
   return best;
 }
 
-/// Around a loop, one partial result for each lane of `vector` and each iteration of `copies`, if there is
-/// such a loop.
+/// Keeps, around a loop, one partial result for each lane of `vector` and each iteration of `copies`, if
+/// there is such a loop.
 void partial_sums(const Leaf& leaf, LoopHandle around, LoopHandle copies, LoopHandle vector, Script& script) {
   std::vector<LoopHandle> partial;
   if (copies) partial.push_back(copies);
@@ -65,10 +65,10 @@ void partial_sums(const Leaf& leaf, LoopHandle around, LoopHandle copies, LoopHa
   }
 }
 
-/// A long reduction in a few parts side by side: each is a stream of its own, and several bring more from
-/// memory than one, whose prefetcher stops at the end of each page.
+/// Proposes a long reduction in a few parts side by side. Each part is a stream of its own. Several streams
+/// reach more of the memory's bandwidth than one, whose prefetcher stops at the end of each page.
 void in_parts(const SuggestContext& c, const Leaf& leaf, std::vector<Proposal>& out) {
-  constexpr int64_t kLongest = 1 << 17; // elements up to which one stream is as good
+  constexpr int64_t kLongest = 1 << 17; // elements up to which one stream is as fast
   const Features& f = c.features;
   if (!leaf.combine || leaf.random || leaf.merged || leaf.vectorised) return;
   if (leaf.loops.empty() || leaf.loops.size() == leaf.own) return;
@@ -92,8 +92,8 @@ void in_parts(const SuggestContext& c, const Leaf& leaf, std::vector<Proposal>& 
   }
 }
 
-/// Moves that make one leaf use vectors: along the loop where its accesses are contiguous, `unroll` vectors
-/// an iteration; a reduction gets as many partial results. False if no loop of its own serves.
+/// Adds moves that vectorise one leaf along the loop where its accesses are contiguous, `unroll` vectors an
+/// iteration. A reduction gets as many partial results. False if none of the leaf's own loops fits.
 bool vectorise_leaf(const SuggestContext& c, const Leaf& leaf, int unroll, Script& script) {
   const Features& f = c.features;
   const int lanes = lanes_of(f, leaf, c.target);
@@ -104,7 +104,7 @@ bool vectorise_leaf(const SuggestContext& c, const Leaf& leaf, int unroll, Scrip
   const int64_t extent = longest(f, along);
   while (unroll > 1 && extent <= int64_t{lanes} * unroll) unroll /= 2;
   LoopHandle vector = c.loop(along), outer, copies;
-  // What follows the vector loop inwards has to go outside of it.
+  // Loops inside the vector loop have to go outside of it.
   const bool innermost = along == leaf.loops.back();
   if (extent > lanes) {
     Halves halves = script.split(vector, int64_t{lanes} * unroll);
@@ -131,7 +131,7 @@ bool vectorise_leaf(const SuggestContext& c, const Leaf& leaf, int unroll, Scrip
   if (reducing && outer && innermost && !leaf.merged &&
       (f.buffers[f.accesses[leaf.store].buffer].buffer->scope != ast::Scope::Register ||
        c.target.device != "cpu")) {
-    // The reducing loops next to it, outwards, share the partial results.
+    // The reducing loops directly around it share the partial results.
     LoopHandle around = outer;
     for (size_t i = leaf.loops.size() - 1; i-- > leaf.own;) {
       if (!is_serial(f, leaf.loops[i]) || f.stride(f.accesses[leaf.store], leaf.loops[i]) != 0) break;
@@ -151,7 +151,7 @@ std::vector<Proposal> suggest_vectorise(const SuggestContext& c) {
   const std::vector<Leaf> leaves = c.leaves();
   const std::vector<int> unrolls = c.thorough ? std::vector<int>{1, 2, 4, 8} : std::vector<int>{1, 4};
   for (int unroll : unrolls) {
-    // All stores at once, each in its own best way.
+    // All stores at once, each along its own best loop.
     Script all(c.kernel);
     // A reduction needs several chains to hide the latency of its combine; a plain store doesn't.
     for (const Leaf& leaf : leaves) vectorise_leaf(c, leaf, unroll, all);
