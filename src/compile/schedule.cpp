@@ -14,6 +14,7 @@
 #include "compile/run/assemble.hpp"
 #include "compile/run/kernel_order.hpp"
 #include "compile/run/program_cache.hpp"
+#include "core/at_exit.hpp"
 #include "lathe/error.hpp"
 #include "search/beam/form_search.hpp"
 #include "search/beam/measurement.hpp"
@@ -30,12 +31,12 @@ namespace {
 using search::Move;
 using ProgramRef = std::shared_ptr<const lower::Program>;
 
-constexpr size_t kMostSeeds = 4;      // from elsewhere
-constexpr double kCheckSeconds = 0.1; // of one kernel: compiled, run, and some of its outputs computed
-constexpr double kInPlace = 0.25; // of the budget, for choosing among schedules while the whole program runs,
-constexpr double kInPlaceMost = 5; // and no more seconds a kernel
+constexpr size_t kMostSeeds = 4;      // plans from database rows of other machines or other uses
+constexpr double kCheckSeconds = 0.1; // to check a kernel: compile it, run it, compute some of its outputs
+constexpr double kInPlace = 0.25;  // share of the budget, for choosing schedules while the whole program runs
+constexpr double kInPlaceMost = 5; // seconds a kernel, upper limit of that share
 
-// What is checked, for messages.
+// Names of the checked plans, for messages.
 constexpr const char* kUntuned = "the untuned plan";
 constexpr const char* kHeld = "the plan in the database";
 constexpr const char* kTuned = "the tuned plan";
@@ -44,19 +45,22 @@ std::mutex database_mutex;
 
 using Databases = std::map<std::string, std::unique_ptr<search::Database>>;
 
-/// By path. Closed at exit, unless another thread is busy with one: each is then one file, without a log of
-/// what is to be written into it. on_exit is the C library's: see src/shared for atexit.
+void close_databases();
+
+/// The open databases by path.
 Databases& open_databases() {
   static auto* open = [] {
-    auto* made = new Databases;
-    const auto close = [](int, void* databases) {
-      const std::unique_lock lock(database_mutex, std::try_to_lock);
-      if (lock) static_cast<Databases*>(databases)->clear();
-    };
-    ::on_exit(close, made);
-    return made;
+    at_exit<close_databases>();
+    return new Databases;
   }();
   return *open;
+}
+
+/// A closed database is one file, without a write-ahead log. If another thread holds the lock, the databases
+/// stay open.
+void close_databases() {
+  const std::unique_lock lock(database_mutex, std::try_to_lock);
+  if (lock) open_databases().clear();
 }
 
 /// One open database per path; the path may change with the environment. The caller holds database_mutex.
@@ -66,7 +70,7 @@ search::Database& database() {
   return *slot;
 }
 
-/// What besides the program decides a measured schedule: the machine, the device and how it is used.
+/// The part of a measured schedule's key besides the program: the machine, the device and its use.
 std::string fingerprint(const CompileOptions& options, const search::MachineProfile& machine) {
   std::string text = fmt::format("{} | {} threads {} cpu {}", machine.fingerprint, options.device,
                                  thread_count(options), options.cpu);
@@ -79,7 +83,7 @@ search::AllowedForms allowed_forms(const CompileOptions& options) {
   return {options.winograd, options.strassen};
 }
 
-/// The plan that these moves make of the program, or nothing if one isn't legal.
+/// Applies the moves to the program. Returns nothing if one isn't legal.
 std::optional<search::Plan> try_moves(const ProgramRef& program, const std::vector<Move>& moves,
                                       const search::Target& target) {
   try {
@@ -96,8 +100,8 @@ search::SearchResult planned(search::Plan plan, search::CostModel& model) {
   return result;
 }
 
-/// What is stored of this program's candidates, and what this search adds: written now and then, and at the
-/// end.
+/// The stored measurements of this program's candidates, and those that this search adds. note() writes the
+/// new ones in batches, write() the rest.
 class CandidateStore {
 public:
   CandidateStore(uint64_t program, std::string where) : program_(program), where_(std::move(where)) {
@@ -105,7 +109,8 @@ public:
     for (const auto& c : database().candidates(program_, where_))
       known_[c.kernel] = {c.seconds > 0, c.seconds, c.error};
   }
-  /// What was wrong is tried again: it may have been this library's fault, and mended.
+  /// Returns the stored measurement. A kernel with a wrong result counts as not measured: the fault may have
+  /// been this library's, and fixed since.
   std::optional<search::Measurement> recall(uint64_t kernel) const {
     const auto it = known_.find(kernel);
     if (it == known_.end() || (!it->second.ok && search::reason_of(it->second) == "wrong result")) return {};
@@ -115,7 +120,7 @@ public:
     fresh_.push_back({kernel.hash, m.ok ? m.seconds : 0, m.error, ast::print(kernel.kernel)});
     if (fresh_.size() >= kAtOnce) write();
   }
-  /// What can't be written is measured again by another search: no reason to lose this one.
+  /// A failed write does not end this search. Another search measures these candidates again.
   void write() {
     std::lock_guard lock(database_mutex);
     try {
@@ -128,7 +133,7 @@ public:
   const std::string& fault() const { return fault_; }
 
 private:
-  static constexpr size_t kAtOnce = 64;
+  static constexpr size_t kAtOnce = 64; // measurements in a batch
   uint64_t program_;
   std::string where_;
   std::unordered_map<uint64_t, search::Measurement> known_;
@@ -139,8 +144,8 @@ private:
 search::SearchResult by_the_model(const ProgramRef& program, const std::string& where,
                                   const CompileOptions& options, const search::Target& target,
                                   search::CostModel& model) {
-  // What the model says of the program as it is stands for the machine's profile, which decides with the
-  // sources of the search what it finds.
+  // The search's sources and the machine's profile decide which plan the search finds. In the key, the
+  // predicted time of the initial plan stands for the profile.
   const search::Plan start = search::initial_plan(program);
   const std::string key =
       fmt::format("{} winograd {} strassen {} model {} search {}", where, options.winograd, options.strassen,
@@ -156,13 +161,13 @@ search::SearchResult by_the_model(const ProgramRef& program, const std::string& 
   return planned(search::replay(program, moves, target), model);
 }
 
-/// Those kernels of the plan that the search did not measure.
+/// Checks those kernels of the plan that no measurement has found right.
 void check(CheckedKernels& checked, const search::Plan& plan, const char* what,
            const CompileOptions& options) {
   checked.check(plan, what, [&] { return make_measure(plan.program, options).measure; });
 }
 
-/// "a[512, 512] b[512, 512] -> y[512, 512]": for people who look at the database.
+/// Returns a label for people who look at the database: "a[512, 512] b[512, 512] -> y[512, 512]".
 std::string label_of(const lower::Program& program) {
   constexpr size_t kMost = 120;
   std::string text;
@@ -176,7 +181,7 @@ std::string label_of(const lower::Program& program) {
   return text.size() > kMost ? text.substr(0, kMost - 3) + "..." : text;
 }
 
-/// Calls the user's function outside of all scopes: expressions that it makes must outlive the compilation.
+/// Calls the user's function outside of all scopes: expressions that it makes must outlive this compilation.
 void report(const TuneOptions& tune, const TuneProgress& progress) {
   const InExprScope none(nullptr);
   tune.progress(progress);
@@ -199,7 +204,7 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
   how.log = tune.log;
   TuneProgress last;
   if (tune.progress)
-    how.progress = [&](TuneProgress p) { // of the whole budget, not of what is left for the search in it
+    how.progress = [&](TuneProgress p) { // shows the whole budget, not the search's share
       p.budget_seconds = tune.budget_seconds;
       report(tune, last = p);
     };
@@ -214,7 +219,7 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
     to.measure = checked.noting(std::move(made.measure));
     to.prepare = std::move(made.prepare);
   };
-  // The untuned plan, and what is known of this program, here or elsewhere, are where the search starts.
+  // The search starts from the untuned plan and from the plans that the database has for this program.
   const search::SearchResult untuned =
       given ? planned(*given, model)
             : by_the_model(program, fmt::format("{:016x} {}", hash, where), options, target, model);
@@ -222,7 +227,7 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
   how.seeds.push_back(untuned.plan);
   std::optional<CandidateStore> store;
   std::optional<search::Database::Entry> own;
-  std::optional<search::SearchResult> held; // what the database holds, where it is legal
+  std::optional<search::SearchResult> held; // the plan in the database, if it is legal
   if (options.use_database) {
     store.emplace(hash, where);
     how.recall = [&](uint64_t kernel) { return store->recall(kernel); };
@@ -235,7 +240,7 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
       entries = database().elsewhere(hash, where);
       own = database().find(hash, where);
     }
-    // Not under the lock: a graph move computes its constants, by a program of their own.
+    // Not under the lock: a graph move compiles and runs a program to compute its constants.
     if (entries.size() > kMostSeeds) entries.resize(kMostSeeds);
     for (const auto& entry : entries)
       if (auto plan = try_moves(program, entry.moves, target)) how.seeds.push_back(std::move(*plan));
@@ -244,7 +249,7 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
     if (held) how.seeds.push_back(held->plan);
     if (held) checked.expect_right(held->plan, kHeld);
   }
-  // The kernels of another form than the one that the search settles on are checked after it.
+  // The search may settle on another form than the untuned plan's. That plan's kernels are checked after it.
   const double to_check =
       untuned.plan.program == program ? 0 : kCheckSeconds * static_cast<double>(untuned.plan.kernels.size());
   const double reserve =
@@ -275,14 +280,14 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
       last.elapsed_seconds = watch.elapsed();
       report(tune, last);
     }
-  } else { // not all of any plan was measured: nothing is better than what was known before
+  } else { // no plan was measured completely: the plan known before stays
     const search::SearchResult& known = held ? *held : untuned;
     result.plan = known.plan;
     result.predicted_seconds = known.predicted_seconds;
   }
   if (options.use_database && result.measured_seconds > 0) {
     std::lock_guard lock(database_mutex);
-    // What was found has met what the row held, or that was legal no more.
+    // The new plan replaces the row: it was timed in turns with the row's, unless that is no longer legal.
     try {
       database().store(hash, where, {result.plan.moves(), result.measured_seconds}, label_of(*program),
                        own ? std::optional(own->seconds) : std::nullopt);
@@ -330,7 +335,7 @@ search::SearchResult find_schedule(ProgramRef program, const CompileOptions& opt
   return by_the_model(program, fmt::format("{:016x} {}", hash, where), options, target, model);
 }
 
-/// The schedule that schedule() returns, with its kernels in the order of the plan.
+/// Returns the schedule that schedule() returns, with its kernels in the order of the plan.
 search::SearchResult chosen(const ProgramRef& program, const CompileOptions& options,
                             const search::Plan* start) {
   CheckedKernels checked;
@@ -342,7 +347,8 @@ search::SearchResult chosen(const ProgramRef& program, const CompileOptions& opt
   return found;
 }
 
-/// The same by tuning, in a scope that goes when tuning has ended: its moves are applied again outside of it.
+/// As chosen(), by tuning. The search has a scope of its own, which ends with it; the moves that it finds are
+/// replayed outside of that scope.
 search::SearchResult tuned(const ProgramRef& program, const CompileOptions& options,
                            const search::Plan* start) {
   search::SearchResult kept;

@@ -1,4 +1,4 @@
-// A checksum that tells damaged bytes from whole ones; the same in every process.
+// A checksum that detects damaged bytes; the same in every process.
 #pragma once
 #include <cstring>
 #include <string_view>

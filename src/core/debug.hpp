@@ -8,7 +8,7 @@
 
 namespace lathe {
 
-/// 0 to 4; 0 where LATHE_DEBUG is unset or no number. Thread-safe.
+/// The debug level, 0 to 4; 0 if LATHE_DEBUG is unset or no number. Thread-safe.
 int debug_level();
 
 } // namespace lathe

@@ -19,8 +19,8 @@ namespace lathe {
 namespace fs = std::filesystem;
 namespace {
 
-/// Nobody but this user and root can change what it is of. In a sticky folder nobody can change others'
-/// files.
+/// Whether only this user, root and this user's group can change the file or folder. In a sticky folder
+/// nobody can change others' files.
 bool is_trusted(const struct stat& status) {
   if (status.st_uid != ::geteuid() && status.st_uid != 0) return false;
   if (S_ISDIR(status.st_mode) && (status.st_mode & S_ISVTX)) return true;
@@ -33,7 +33,7 @@ bool is_trusted_folder(const fs::path& folder) {
   return ::stat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && is_trusted(status);
 }
 
-/// Of a user without a home.
+/// The cache folder of a user without a home; empty if the folder is not this user's alone.
 std::string temporary_cache_dir() {
   std::error_code error;
   const fs::path temporary = fs::temp_directory_path(error);
@@ -41,7 +41,7 @@ std::string temporary_cache_dir() {
   const std::string dir = (temporary / ("lathe-" + std::to_string(::geteuid()))).string();
   constexpr mode_t kMine = 0700;
   if (::mkdir(dir.c_str(), kMine) != 0 && errno != EEXIST) return {};
-  struct stat status{}; // whoever came first may have put anything there
+  struct stat status{}; // another user may have made it first
   const bool is_mine = ::lstat(dir.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
                        status.st_uid == ::geteuid() && (status.st_mode & 077) == 0;
   return is_mine ? dir : std::string();
@@ -58,7 +58,7 @@ public:
   File& operator=(const File&) = delete;
   int number() const { return number_; }
   bool is_open() const { return number_ >= 0; }
-  /// Whether all that was written has arrived.
+  /// Closes the file. False if the system reports an error, such as a write that failed.
   bool close() {
     const bool closed = ::close(number_) == 0;
     number_ = -1;
@@ -105,11 +105,25 @@ private:
   std::array<char, 1 << 14> bytes_;
 };
 
-/// A new file beside another, which it replaces or goes.
+/// Whether all that `write` writes reached the file.
+bool put(int file, const std::function<void(std::ostream&)>& write) {
+  FileBuffer buffer(file);
+  std::ostream out(&buffer);
+  write(out);
+  out.flush();
+  return out.good();
+}
+
+[[noreturn]] void cannot_write(const std::string& file) {
+  throw Error(ErrorKind::File,
+              file + ": can't be written, expected a file in a folder with room and permission");
+}
+
+/// A new file beside another. replace() moves it over the other; else the destructor deletes it.
 class Replacement {
 public:
   explicit Replacement(const std::string& of) : of_(of) {
-    constexpr int kMostTries = 100; // what a process of the same number left, or someone put there
+    constexpr int kMostTries = 100; // names tried; a process of the same id may have left some
     static std::atomic<int> made{0};
     for (int k = 0; k < kMostTries && !is_open(); ++k) {
       path_ = of + "." + std::to_string(::getpid()) + "." + std::to_string(made++) + ".new";
@@ -183,18 +197,20 @@ void write_atomically(const std::string& file, const std::function<void(std::ost
                       Durability durability) {
   make_parent_dir(file);
   Replacement made(file);
-  bool written = made.is_open();
-  if (written) {
-    FileBuffer buffer(made.number());
-    std::ostream out(&buffer);
-    write(out);
-    out.flush();
-    const bool arrived = durability == Durability::Cached || ::fsync(made.number()) == 0;
-    written = out.good() && arrived && made.replace();
-  }
-  if (!written)
-    throw Error(ErrorKind::File,
-                file + ": can't be written, expected a file in a folder with room and permission");
+  const bool written = made.is_open() && put(made.number(), write) &&
+                       (durability == Durability::Cached || ::fsync(made.number()) == 0) && made.replace();
+  if (!written) cannot_write(file);
+}
+
+void write_to_path(const std::string& path, const std::function<void(std::ostream&)>& write) {
+  std::error_code error;
+  const fs::path target = fs::is_symlink(path, error) ? fs::canonical(path, error) : fs::path(path);
+  const fs::file_status status = fs::status(path, error);
+  const bool is_replaceable =
+      !fs::exists(status) || fs::is_regular_file(status) || fs::is_directory(status); // an error follows
+  if (is_replaceable) return write_atomically(target.empty() ? path : target.string(), write);
+  File stream(path, O_WRONLY);
+  if (!stream.is_open() || !put(stream.number(), write) || !stream.close()) cannot_write(path);
 }
 
 } // namespace lathe

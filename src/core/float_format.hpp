@@ -1,11 +1,11 @@
-// What the float dtypes look like inside.
+// The binary formats of the float dtypes.
 #pragma once
 #include "lathe/dtype.hpp"
 
 namespace lathe {
 
-/// Bits of the significand, the leading one included: whole numbers up to 2^digits are exact. Of any other
-/// dtype those of f32.
+/// The bits of the significand, with the leading one: whole numbers up to 2^digits are exact. Other dtypes
+/// give the bits of f32.
 constexpr int digits(DType dtype) {
   switch (dtype) {
   case DType::F64: return 53;

@@ -1,9 +1,9 @@
 // The identities of the op table, which hold for any DAG of its ops: the graph and the loop AST both apply
 // them, beside rules of their own.
 //
-// Every rule keeps each value to the bit (NaNs stay NaN, whichever they are). What would not, does not stand
-// here: x - x is NaN for an infinity, x + 0 turns -0 into +0, x * 0 hides NaN, 1 / (1 / x) rounds twice.
-// A letter is one binding, lower or upper case: rules with a constant A call the other operand x.
+// Every rule keeps each value to the bit (a NaN stays some NaN). Identities that would not are left out:
+// x - x is NaN for an infinity, x + 0 turns -0 into +0, x * 0 hides NaN, 1 / (1 / x) rounds twice.
+// Rules with a constant A call the other operand x, so that no rule has both a and A.
 #pragma once
 #include <array>
 #include <cmath>
@@ -36,8 +36,8 @@ inline bool is_exact(DType from, DType to) {
   return bits <= size_of(to) * 8 - is_signed(to) && (is_unsigned(from) || is_signed(to));
 }
 
-/// Cast(Cast(a)) through a dtype that holds every value of a's. Not integer -> float -> integer: a float
-/// saturates where an integer wraps.
+/// Whether Cast(Cast(a)) goes through a dtype that holds every value of a's. Integer -> float -> integer is
+/// left out unless the result holds every value, too: a float saturates where an integer wraps.
 template <class Traits> bool inner_cast_is_exact(const typename Traits::Node& root, const Match<Traits>& m) {
   const DType from = Traits::dtype(m['a']), through = Traits::dtype(Traits::source(root, 0)),
               to = Traits::dtype(root);
@@ -45,7 +45,7 @@ template <class Traits> bool inner_cast_is_exact(const typename Traits::Node& ro
   return !(is_integer(from) && is_float(through) && is_integer(to)) || is_exact(from, to);
 }
 
-/// Integers only, narrowed to what the inner cast kept.
+/// Whether all dtypes are integers and the inner cast keeps all bits that the outer one keeps.
 template <class Traits>
 bool inner_cast_keeps_low_bits(const typename Traits::Node& root, const Match<Traits>& m) {
   const DType through = Traits::dtype(Traits::source(root, 0)), to = Traits::dtype(root);

@@ -17,7 +17,7 @@ struct InstructionInfo {
   DTypeClass dtypes;
   std::string_view meaning;
 };
-/// By Instruction.
+/// Indexed by Instruction.
 inline constexpr InstructionInfo kInstructions[] = {
 #define LATHE_INSTRUCTION(name, m, n, k, dtypes, meaning) {#name, m, n, k, DTypeClass::dtypes, meaning},
 #include "core/instructions.def"

@@ -71,8 +71,8 @@ template <class T> struct InternTable {
     return *table;
   }
   Shard& shard(size_t hash) { return shards[(hash >> 7) % kShards]; }
-  /// Gives up a reference; true, and the node is no longer in the table, if it was the last. Only under the lock can no
-  /// one find it again.
+  /// Gives up a reference. If it was the last, takes the node out of the table and returns true. The lock is
+  /// held throughout, so that no one finds the node again.
   bool drop(const T* node) {
     Shard& s = shard(node->hash_);
     std::lock_guard lock(s.mutex);
@@ -110,8 +110,9 @@ template <class T> void Ref<T>::release(const T* node) {
   size_t count = node->references_.load(std::memory_order_relaxed);
   while (count > 1)
     if (node->references_.compare_exchange_weak(count, count - 1, std::memory_order_acq_rel)) return;
-  // Perhaps the last. Sources of a dying node are queued, not released in place: destruction must not recurse. The
-  // queue lives in the outermost call, so that a static Ref may go after the thread's own objects have gone.
+  // This may be the last reference. Sources of a dying node are queued, not released in place: destruction
+  // must not recurse. The queue lives in the outermost call, so that a static Ref may go after the thread's
+  // own objects have gone.
   thread_local std::vector<const T*>* pending = nullptr;
   if (pending) return pending->push_back(node);
   std::vector<const T*> queue;

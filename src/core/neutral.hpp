@@ -1,5 +1,5 @@
-// What leaves every value as it is when it is combined with it: -0 for sums of floats, where the identity 0
-// would turn -0 into 0.
+// The value that leaves every other value as it is when the two are combined. For sums of floats it is -0:
+// the identity 0 would turn -0 into 0.
 #pragma once
 #include "core/op.hpp"
 

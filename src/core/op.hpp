@@ -36,12 +36,12 @@ bool is_elementwise(Op op);
 /// Comparisons give bool. Not for Cast and Bitcast.
 DType result_dtype(Op op, DType operand);
 
-/// The exact meaning of an elementwise op; for f16 and bf16: computed in f32, then rounded. This is what the
-/// interpreter and constant folding run and what every renderer must agree with.
+/// The value of an elementwise op, which is its exact meaning. f16 and bf16 are computed in f32, then
+/// rounded. The interpreter and constant folding run this function, and every renderer must agree with it.
 Scalar evaluate(Op op, DType result, std::span<const Scalar> args);
 
-/// Whether 1 / `value` is a number of its dtype, and neither subnormal nor infinite: a power of two. Then a
-/// product with it is the quotient, to the bit.
+/// Whether `value` is a power of two whose inverse is a normal number of its dtype. A product with the
+/// inverse is then the quotient, to the bit.
 bool has_exact_inverse(const Scalar& value);
 
 /// The value that leaves a combine (Add, Mul, Max, Or, And) unchanged: 0, 1, the lowest (-infinity for floats), 0, all ones.

@@ -1,11 +1,11 @@
-// Memory that a thread uses again and again. A destructor of a user's global may run lathe after the thread's
-// own objects have been destroyed: it gets a new one.
+// Objects that a thread keeps and uses again. A destructor of a user's global may run lathe after the
+// thread's own objects have been destroyed; the thread then gets a new object.
 #pragma once
 #include <utility>
 
 namespace lathe {
 
-/// The calling thread's T; `Use` tells it from others of the type.
+/// The calling thread's T. `Use` tells apart several objects of one type.
 template <class T, class Use> T& per_thread() {
   thread_local constinit T* object = nullptr;
   if (!object) {

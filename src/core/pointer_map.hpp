@@ -10,7 +10,7 @@ namespace lathe {
 
 template <class K, class V> class PointerMap {
 public:
-  /// Null if the key is not there. The pointer is valid until the next insertion.
+  /// The key's value, or null if the key is not there. The pointer is valid until the next insertion.
   const V* find(const K* key) const {
     if (count_ == 0) return nullptr;
     const Slot& slot = slots_[place(key)];
@@ -36,7 +36,7 @@ private:
   };
   static constexpr size_t kLeast = 32;
 
-  /// Where the key is, or else belongs.
+  /// The slot that holds the key, or the empty slot where it belongs.
   size_t place(const K* key) const {
     const uint64_t spread = reinterpret_cast<uintptr_t>(key) * 0x9E3779B97F4A7C15ull;
     size_t i = spread >> shift_;
@@ -52,9 +52,9 @@ private:
       if (slot.key) slots_[place(slot.key)] = std::move(slot);
   }
 
-  std::vector<Slot> slots_; // a power of two
+  std::vector<Slot> slots_; // their number is a power of two
   size_t count_ = 0;
-  int shift_ = 64; // bits of a spread address that don't count
+  int shift_ = 64; // low bits of a spread address that its slot ignores
 };
 
 } // namespace lathe

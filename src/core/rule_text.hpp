@@ -1,4 +1,4 @@
-// Rewrite rules as text that is checked when it is compiled: "Add(a, Neg(a))" -> "0".
+// Rewrite rules as text that the C++ compiler checks: "Add(a, Neg(a))" -> "0".
 //
 // A pattern is an op of the table applied to patterns. A lower-case letter stands for any node (the same
 // letter, the same node), an upper-case letter for any constant, a number for the constant of exactly these
@@ -26,17 +26,17 @@ constexpr bool is_commutative(Op op) {
   }
 }
 
-/// The place of a letter's binding: small letters first.
+/// The slot of a letter's binding: lower-case letters come first.
 inline constexpr int kLetterCount = 52;
 constexpr uint8_t letter_slot(char c) { return static_cast<uint8_t>(c >= 'a' ? c - 'a' : c - 'A' + 26); }
 
-/// One place of a pattern. Places are in prefix order: the operands of an Apply follow it.
+/// One term of a pattern. Terms are in prefix order: the operands of an Apply follow it.
 struct RuleTerm {
   enum Kind : uint8_t { Apply, Any, Constant, Number } kind = Any;
   Op op = Op::Const;
   uint8_t arity = 0;
   uint8_t letter = 0; // of Any and Constant: see letter_slot
-  uint8_t end = 0;    // one past the last place of this subtree
+  uint8_t end = 0;    // one past the last term of this subtree
   int64_t number = 0;
 };
 
@@ -44,7 +44,7 @@ struct RuleSide {
   static constexpr int kMostTerms = 16;
   std::array<RuleTerm, kMostTerms> terms{};
   int count = 0;
-  uint64_t letters = 0; // a bit for each letter
+  uint64_t letters = 0; // a bit for each letter in the text
 };
 
 namespace rule_text {
@@ -63,7 +63,7 @@ inline constexpr OpName kOpNames[] = {
 #include "core/ops.def"
 };
 
-// What is thrown below is never thrown at run time: in a constant expression it stops the compiler.
+// No throw below runs: in a constant expression, a throw stops the compiler.
 struct Reader {
   std::string_view text;
   RuleSide& side;
@@ -149,7 +149,7 @@ constexpr bool in_domain(RuleDomain domain, DType dtype) {
   return false;
 }
 
-/// What a side means on numbers: letter c stands for values[letter_slot(c)]. For the tests of rules.
+/// The value of a side for numbers: letter c stands for values[letter_slot(c)]. For the tests of rules.
 Scalar evaluate(const RuleSide& side, std::span<const Scalar> values, DType number_dtype);
 
 } // namespace lathe

@@ -15,13 +15,11 @@
 // A table is a constexpr array, and the engine an object over it that lives as long as the program:
 //   constexpr Rule<Traits> kRules[] = {
 //       {"add-zero", RuleDomain::Integer, "Add(a, 0)", "a"},
-//       {"mul-pow2", RuleDomain::Integer, "Mul(a, A)", "Shl(a, B)", &is_power_of_two},   // no: B is unbound,
-//       an error
+//       {"mul-pow2", RuleDomain::Integer, "Mul(a, A)", "Shl(a, B)", &is_power_of_two}, // error: B is unbound
 //   };
 //   static RuleEngine<Traits> engine("graph", kRules);
 //   node = engine.rewrite(node);   // until no rule matches at this node
-// Thread-safe. The caller walks the DAG (iteratively, sources first) and gives each node with its sources
-// done.
+// Thread-safe. The caller walks the DAG (iteratively, sources first) and passes each node after its sources.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -92,7 +90,7 @@ public:
     return std::nullopt;
   }
 
-  /// Rules at `node` until none matches. InternalError, naming the last rules, if there is no end to it.
+  /// Applies rules at `node` until none matches. InternalError, naming the last rules, at the limit of steps.
   Node rewrite(Node node, const Trace& trace = {}) const {
     std::string last;
     for (int count = 0;
@@ -114,8 +112,8 @@ public:
 private:
   using Match = RuleMatch<Traits>;
 
-  /// Tries each order of the operands of the pattern's commutative ops: bit k of `swaps` swaps the k-th of
-  /// them.
+  /// Tries each order of the operands of the pattern's commutative ops. Bit k of `swaps` swaps the operands
+  /// of the k-th such op.
   std::optional<Match> find_match(const Rule<Traits>& rule, const Node& root) const {
     int commutative = 0;
     for (int i = 0; i < rule.left.count; i++)

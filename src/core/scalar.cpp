@@ -29,8 +29,8 @@ int64_t wrap(DType dtype, int64_t v) {
   }
 }
 
-/// The float that is `v`, else the odd one of its two neighbours: what is rounded from there to half precision
-/// is rounded as if from `v` itself.
+/// `v` as a float; if no float equals `v`, the one of its two neighbours whose significand is odd. Rounding
+/// the result to half precision then gives the same as rounding `v` itself.
 float to_odd(double v) {
   const float near = static_cast<float>(v);
   const uint32_t bits = std::bit_cast<uint32_t>(near);
@@ -38,7 +38,7 @@ float to_odd(double v) {
   return std::bit_cast<float>(std::fabs(near) > std::fabs(v) ? bits - 1 : bits + 1);
 }
 
-/// Likewise: an integer that an f64 may not hold, as an odd multiple of 2^11.
+/// The same for an integer: one that an f64 may not hold becomes an odd multiple of 2^11.
 template <class T> double to_odd(T v) {
   constexpr T low = 0x7FF, limit = T{1} << 53;
   const bool exact = (v < limit && (std::is_unsigned_v<T> || v > T{} - limit)) || (v & low) == 0;

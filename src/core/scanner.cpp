@@ -8,7 +8,7 @@
 namespace lathe {
 namespace {
 
-/// The first of the characters in `stop` that stands in no bracket, from `at` on.
+/// The place of the first character, from `at` on, that is one of `stop` and stands in no bracket.
 size_t find_outside_brackets(std::string_view text, std::string_view stop, size_t at) {
   for (int depth = 0; at < text.size(); ++at) {
     const char c = text[at];

@@ -16,22 +16,23 @@ namespace lathe {
 
 namespace {
 
-/// Beyond any machine's memory; asking the allocator for more would stop a program under the sanitizers.
+/// bytes; more than any machine's memory. Under the sanitizers, asking the allocator for more would stop the
+/// program.
 constexpr size_t kMostBytes = size_t{1} << 40;
 constexpr size_t kHugePage = size_t{2} << 20;
 
-/// Asks for huge pages where there is room for one: prefetchers stop at the end of a page, and weights are
-/// read from one end to the other.
+/// Asks for huge pages if the memory holds at least one. Prefetchers stop at the end of a page, and weights
+/// are read from one end to the other.
 void use_huge_pages([[maybe_unused]] void* data, [[maybe_unused]] size_t bytes) {
 #ifdef MADV_HUGEPAGE
-  if (bytes >= kHugePage) madvise(data, bytes / kHugePage * kHugePage, MADV_HUGEPAGE); // a wish: may fail
+  if (bytes >= kHugePage) madvise(data, bytes / kHugePage * kHugePage, MADV_HUGEPAGE); // this may fail
 #endif
 }
 
 } // namespace
 
 std::shared_ptr<Storage> Storage::allocate(size_t bytes) {
-  // aligned_alloc wants a multiple of the alignment; of pages that are never touched there is nothing to pay.
+  // aligned_alloc wants a multiple of the alignment. Pages that are never touched cost nothing.
   const size_t alignment = bytes >= kHugePage ? kHugePage : kAlignment;
   const size_t rounded = bytes == 0 ? kAlignment : (bytes + alignment - 1) / alignment * alignment;
   void* data = bytes > kMostBytes ? nullptr : std::aligned_alloc(alignment, rounded);
@@ -47,7 +48,7 @@ std::vector<std::shared_ptr<Storage>> Storage::allocate_together(std::span<const
   size_t end = 0;
   for (const size_t size : bytes) {
     starts.push_back(end);
-    // What is more than can be had stays more, and does not overflow.
+    // A size that can't be had is cut to one that can't be had either, so that the sum does not overflow.
     end += (std::min(size, kMostBytes + 1) + kAlignment - 1) / kAlignment * kAlignment;
   }
   const std::shared_ptr<Storage> all = allocate(end);

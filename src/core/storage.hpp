@@ -10,12 +10,13 @@ namespace lathe {
 class Storage {
  public:
   static constexpr size_t kAlignment = 128;
-  /// Throws Error(Limit) naming the size if it can't be had. Contents are not initialised.
+  /// Allocates memory without initialising it. Throws Error(Limit) naming the size if it can't be had.
   static std::shared_ptr<Storage> allocate(size_t bytes);
-  /// Several side by side, so that together they fill large pages; the memory goes with the last of them.
+  /// Allocates several side by side, so that together they fill large pages. The memory is freed with the
+  /// last of them.
   static std::vector<std::shared_ptr<Storage>> allocate_together(std::span<const size_t> bytes);
-  /// Memory that is someone else's and is only read, such as a mapped file's. A copy of it where it is not
-  /// aligned; else `memory` is kept as long as the storage lives.
+  /// A storage over memory of someone else that is only read, such as a mapped file's. If the memory is not
+  /// aligned, the storage is a copy; else it keeps `memory` as long as it lives.
   static std::shared_ptr<Storage> share(std::shared_ptr<const void> memory, size_t bytes);
   ~Storage();
   Storage(const Storage&) = delete;
@@ -29,7 +30,7 @@ class Storage {
       : data_(data), bytes_(bytes), shared_(std::move(shared)) {}
   void* data_;
   size_t bytes_;
-  std::shared_ptr<const void> shared_;  // keeps what is not ours
+  std::shared_ptr<const void> shared_;  // keeps memory that the storage does not own
 };
 using StorageRef = std::shared_ptr<Storage>;
 

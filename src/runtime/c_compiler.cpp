@@ -29,7 +29,7 @@ namespace lathe::runtime {
 namespace fs = std::filesystem;
 namespace {
 
-/// A private folder, removed with what is in it.
+/// A private folder. The destructor removes it with its files.
 class TemporaryDir {
 public:
   TemporaryDir() {
@@ -58,10 +58,11 @@ std::string read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-constexpr int kAnswerSeconds = 20;   // for a compiler to say its version,
-constexpr int kCompileSeconds = 600; // and for a file
+constexpr int kAnswerSeconds = 20;   // limit for a compiler to print its version
+constexpr int kCompileSeconds = 600; // limit for a compiler to compile a file
 
-/// Whether the process ends within the time. Without an answer of the system it is waited for.
+/// Whether the process ends within the time. Returns true at once if the system can't watch the process; the
+/// caller then waits without a limit.
 bool ends_within(pid_t process, int seconds) {
   const auto handle = static_cast<int>(::syscall(SYS_pidfd_open, process, 0));
   if (handle < 0) return true;
@@ -77,8 +78,9 @@ bool ends_within(pid_t process, int seconds) {
   return ready != 0;
 }
 
-/// Runs a program without a shell, its output into `log`. False if it can't be started, fails, or takes
-/// longer than the time, when it is killed with what it has started.
+/// Runs a program without a shell and writes its output to `log`. Returns false if the program can't be
+/// started, fails, or takes too long. After `seconds`, kills the program and the processes that it has
+/// started.
 bool run(const std::vector<std::string>& command, const std::string& log, int seconds) {
   std::vector<char*> argv;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));

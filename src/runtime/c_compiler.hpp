@@ -1,7 +1,9 @@
-// The system's C compiler: source text to a loaded shared object, by way of a cache on disk.
+// The system's C compiler, which turns source text into a loaded shared object. A cache on disk keeps the
+// objects.
 //
 // The compiler is $CC, else the first of cc, gcc and clang on the path. Objects lie in the cache's folder "c"
-// (see object_cache.hpp), under source, flags and compiler version. Thread- and process-safe.
+// (see object_cache.hpp). Their key is the compiler, its version, the flags and the source. Thread- and
+// process-safe.
 #pragma once
 #include <memory>
 #include <string>
@@ -15,28 +17,30 @@ public:
   ~SharedObject();
   SharedObject(const SharedObject&) = delete;
   SharedObject& operator=(const SharedObject&) = delete;
-  /// Null if there is none of that name.
+  /// The address of a symbol; null if there is none of that name.
   void* symbol(const std::string& name) const;
-  size_t bytes() const { return bytes_; } ///< of its file
+  size_t bytes() const { return bytes_; } ///< of the object's file
 
 private:
   void* handle_;
   size_t bytes_;
 };
 
-/// A shared object that object() gave, loaded into the process. Throws Error(Device) if it can't be.
+/// Loads a shared object, as bytes from CCompiler::object(), into the process. Throws Error(Device) if that
+/// fails.
 std::shared_ptr<SharedObject> load_object(const std::string& object);
 
 class CCompiler {
 public:
-  /// Throws Error(Device) if there is none.
+  /// The system's compiler. Throws Error(Device) if there is none.
   static CCompiler find();
   const std::string& version() const { return version_; }
-  /// Throws Error(Device) with the compiler's first complaints.
-  /// What is built is found again on disk if `keep`.
+  /// The source, compiled and loaded. Takes the object from the cache if it is there; puts a new one there if
+  /// `keep`. Throws Error(Device) with the compiler's first complaints.
   std::shared_ptr<SharedObject> build(const std::string& source, const std::vector<std::string>& flags,
                                       bool keep = true) const;
-  /// The shared object's bytes, from the cache or compiled; and what names them: compiler, flags and source.
+  /// The bytes of the shared object, from the cache or compiled. object_name is their key: compiler, flags
+  /// and source.
   std::string object(const std::string& source, const std::vector<std::string>& flags) const;
   std::string object_name(const std::string& source, const std::vector<std::string>& flags) const;
 

@@ -27,10 +27,10 @@ std::vector<std::string> compiler_flags(const CompileFlags& flags) {
                                     "-shared",
                                     "-fPIC",
                                     "-w",
-                                    "-ffp-contract=off", // a kernel says where it fuses
+                                    "-ffp-contract=off", // only an Fma of the kernel is fused
                                     "-fno-math-errno",
                                     "-fno-trapping-math",
-                                    "-fno-strict-aliasing"}; // memory is reused between dtypes
+                                    "-fno-strict-aliasing"}; // buffers of different dtypes share memory
 #if defined(__x86_64__)
   words.push_back("-march=" + flags.cpu);
   if (vector_bytes(flags.cpu) == 64) words.push_back("-mprefer-vector-width=512");

@@ -1,4 +1,4 @@
-// The default device: kernels compiled in process by the LLVM backend.
+// The default device, "cpu": the LLVM backend compiles kernels in process.
 #include "runtime/host_program.hpp"
 #include "runtime/llvm_backend.hpp"
 

@@ -18,7 +18,8 @@ struct Slot {
   std::string why_absent;
 };
 
-// Never destroyed: programs held in a user's static objects may outlive any static of ours.
+// The slots of all devices. Never destroyed, since a user's static objects may hold programs that outlive any
+// static of ours.
 std::vector<Slot*>& slots() {
   static auto* all = new std::vector<Slot*>{
       new Slot{"cpu", make_cpu_device, {}, {}, {}},

@@ -9,7 +9,7 @@ public:
       : code_(std::move(code)), scratch_bytes_(scratch_bytes), threads_(threads) {}
 
   void launch(std::span<const BufferSlice> buffers, std::span<const int64_t> shape_values) const override {
-    constexpr size_t kFew = 16; // without an allocation
+    constexpr size_t kFew = 16; // buffers; as many need no allocation
     void* few[kFew];
     std::vector<void*> many;
     void** pointers = few;

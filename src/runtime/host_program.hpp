@@ -9,11 +9,11 @@ namespace lathe::runtime {
 
 struct HostCode {
   KernelFunction function = nullptr;
-  std::shared_ptr<const void> owner; ///< frees the code when the last copy goes
+  std::shared_ptr<const void> owner; ///< frees the code when the last copy is destroyed
   size_t bytes = 0;                  ///< of the code
 };
 
-/// `kernel` is what was compiled.
+/// A program that runs `code`, which was compiled from `kernel`.
 std::unique_ptr<Program> make_host_program(HostCode code, const ast::Kernel& kernel,
                                            const CompileFlags& flags);
 

@@ -1,4 +1,4 @@
-// The device that is always there: kernels are interpreted. Slow, exact and bounds-checked.
+// The device "interp", which is always available. It interprets kernels: slow, exact and bounds-checked.
 #include "runtime/device.hpp"
 #include "view/expr_scope.hpp"
 
@@ -20,9 +20,9 @@ public:
   size_t bytes() const override { return bytes_; }
 
 private:
-  static constexpr size_t kBytesPerCharacter = 32; // of a printed kernel: a guess, not measured
+  static constexpr size_t kBytesPerCharacter = 32; // of a printed kernel; a guess, not measured
 
-  const ExprScopeRef expressions_ = current_expr_scope(); // of the kernel
+  const ExprScopeRef expressions_ = current_expr_scope(); // keeps the kernel's expressions alive
   ast::Kernel kernel_;
   size_t bytes_;
 };

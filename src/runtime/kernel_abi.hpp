@@ -1,11 +1,11 @@
-// How compiled host kernels (the JIT's and the C compiler's) are called, and how they call back.
+// The calling convention of compiled host kernels (from the JIT and the C compiler), and of their calls back.
 //
 //   void kernel(void* const* buffers, const int64_t* vars, char* scratch, const KernelEnv* env)
 //
-// `scratch` is the calling thread's private memory of Layout::scratch_bytes: every packed buffer has a fixed offset in it. A
-// parallel loop (always outermost in its nest) is a function of its own, called back through env->parallel_for with the
-// scratch of whichever thread runs it; packed buffers allocated outside the loop are reached through the caller's
-// scratch, which it gets as `outer`.
+// `scratch` is private memory of the calling thread, of ScratchLayout::bytes. Every packed buffer has a fixed offset in it.
+// A parallel loop (always outermost in its nest) becomes a function of its own, a ParallelBody. env->parallel_for calls it
+// with the scratch of the thread that runs it. Packed buffers allocated outside the loop lie in the caller's scratch, which
+// the function gets as `outer`.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -27,15 +27,16 @@ struct KernelEnv {
 };
 using KernelFunction = void (*)(void* const* buffers, const int64_t* vars, char* scratch, const KernelEnv* env);
 
-/// Offsets of all Packed (and Global, i.e. whole-kernel) Allocs in scratch, 128-aligned; disjoint for buffers alive together. Symbolic
-/// sizes take their upper bound. Register buffers are not here: they live in registers or on the stack.
+/// Offsets in scratch of all Packed (and Global, i.e. whole-kernel) Allocs, aligned to 128 bytes. Buffers that are alive
+/// together do not overlap. A symbolic size counts as its upper bound. Register buffers have no offset: they live in
+/// registers or on the stack.
 struct ScratchLayout {
   std::map<int, size_t> offset_of;  // buffer id -> bytes
   size_t bytes = 0;
 };
 ScratchLayout layout_scratch(const ast::Kernel& kernel);
 
-/// Runs a compiled kernel on the calling thread and the pool; scratch comes from a per-thread cache.
+/// Runs a compiled kernel on the calling thread and the thread pool. Scratch comes from a per-thread cache.
 void run_host_kernel(KernelFunction function, void* const* buffers, const int64_t* vars, size_t scratch_bytes, int threads);
 
 }  // namespace lathe::runtime

@@ -16,9 +16,9 @@ namespace {
 
 constexpr const char* kFile = "liblathe-llvm.so";
 
-/// Never unloaded: code it made may be held, and called, till the process ends.
+/// Loads the backend. It is never unloaded, since programs may hold and call its code till the process ends.
 LlvmBackend* load() {
-  std::string path = kFile; // beside this library, else wherever the dynamic linker looks
+  std::string path = kFile; // looked up by the dynamic linker if it is not beside this library
   Dl_info info;
   if (dladdr(reinterpret_cast<void*>(&llvm_backend), &info) && info.dli_fname) {
     const auto beside = std::filesystem::path(info.dli_fname).parent_path() / kFile;
@@ -41,7 +41,7 @@ LlvmBackend* load() {
 } // namespace
 
 LlvmBackend& llvm_backend() {
-  static LlvmBackend* backend = load(); // tried again at the next call if it throws
+  static LlvmBackend* backend = load(); // if load() throws, the next call tries again
   return *backend;
 }
 #else

@@ -1,5 +1,6 @@
-// The border to the LLVM backend, which is a shared object of its own (liblathe-llvm.so, loaded with RTLD_LOCAL on first
-// use) so that its LLVM and the one inside an OpenCL driver never bind to each other. No LLVM type crosses it.
+// The interface to the LLVM backend, which has no LLVM types. The backend is a shared object of its own
+// (liblathe-llvm.so), loaded with RTLD_LOCAL on first use. So its LLVM and the LLVM of an OpenCL driver never bind to
+// each other.
 #pragma once
 #include <memory>
 #include <string>
@@ -23,7 +24,7 @@ class LlvmBackend {
 };
 extern "C" using MakeLlvmBackend = LlvmBackend* (*)();   // exported as "lathe_make_llvm_backend"
 
-/// Loads the backend once. Throws Error(Device) saying why it can't.
+/// The backend, loaded once. Throws Error(Device) with the reason if loading fails.
 LlvmBackend& llvm_backend();
 
 }  // namespace lathe::runtime

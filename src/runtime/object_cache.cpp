@@ -36,9 +36,9 @@ int64_t limit_bytes() {
   return (*end || mib < 0 ? kDefault : std::min<int64_t>(mib, kMost)) << 20;
 }
 
-/// The folder's ledger: a file with the bytes kept since the folder was last counted and what it held then,
-/// locked while this object lives. One process at a time counts and evicts; the lock goes with a process that
-/// dies.
+/// The folder's ledger: a file with the bytes that the folder holds, which are the bytes at the last count
+/// plus those kept since. The file is locked while this object lives, so that one process at a time counts
+/// and evicts. The system releases the lock of a process that dies.
 class Ledger {
 public:
   static constexpr const char* kName = "ledger";
@@ -51,28 +51,29 @@ public:
   }
   ~Ledger() {
     if (file_ < 0) return;
-    flock(file_, LOCK_UN); // a child that another thread has just forked may hold the file open
+    flock(file_, LOCK_UN); // closing may not do: a child just forked by another thread may hold the file open
     close(file_);
   }
   Ledger(const Ledger&) = delete;
   Ledger& operator=(const Ledger&) = delete;
 
   bool is_locked() const { return file_ >= 0; }
-  /// Negative if it is not known.
+  /// The bytes that the folder holds; negative if unknown.
   int64_t bytes() const {
     int64_t value = 0;
     return pread(file_, &value, sizeof value, 0) == sizeof value ? value : -1;
   }
   void set_bytes(int64_t value) {
     if (pwrite(file_, &value, sizeof value, 0) == sizeof value) return;
-    [[maybe_unused]] const int ignored = ftruncate(file_, 0); // the next to come counts the folder
+    [[maybe_unused]] const int ignored = ftruncate(file_, 0); // the next process then counts the folder
   }
 
 private:
   int file_;
 };
 
-/// Removes files, the longest unused first, till the folder holds at most `most` bytes; what it then holds.
+/// Removes files, the least recently used first, till the folder holds at most `most` bytes. Returns the
+/// bytes that it then holds.
 int64_t evict(const fs::path& folder, int64_t most) {
   struct File {
     timespec used;
@@ -99,8 +100,8 @@ int64_t evict(const fs::path& folder, int64_t most) {
   return held;
 }
 
-/// Makes room for a file of so many bytes, and counts it. It is to be written while `ledger` lives: whoever
-/// counts the folder meanwhile would miss it.
+/// Makes room for a file of `bytes`, and adds it to the ledger. The caller must write the file while `ledger`
+/// lives, since another process that counts the folder before the file exists would miss it.
 void make_room(const fs::path& folder, Ledger& ledger, int64_t bytes) {
   if (!ledger.is_locked()) return;
   const int64_t limit = limit_bytes(), before = ledger.bytes();
@@ -154,7 +155,7 @@ void ObjectCache::keep(const std::string& key, std::string_view object) const {
     Ledger ledger(folder);
     make_room(folder, ledger, static_cast<int64_t>(contents.size()));
     write_atomically(path, contents, Durability::Cached);
-  } catch (const Error&) { // then it is not kept
+  } catch (const Error&) { // the cache then does not keep the object
   }
 }
 

@@ -1,11 +1,11 @@
 // Compiled objects on disk, in folders of $LATHE_CACHE_DIR or ~/.cache/lathe.
 //
-// A file is the object, followed by its whole key and a seal (lengths and a checksum), so that a file that is
-// damaged or of another key counts as absent, and so that the dynamic linker can load it as it is. Files are
-// replaced in one step. When a folder has grown over its limit ($LATHE_CACHE_MIB, 512 if not set) the objects
-// that were not used for longest go, down to three quarters of it; any number of processes share one folder.
-// An object that is open or loaded stays usable when its file goes. Where the folder can't be written nothing
-// is kept and nothing fails. Thread-safe.
+// A file holds the object, followed by its whole key and a seal (lengths and a checksum). The dynamic linker
+// can load such a file as it is. A file that is damaged or has another key counts as absent. The cache
+// replaces files atomically. If a folder would outgrow its limit ($LATHE_CACHE_MIB, 512 if not set), the
+// cache removes the least recently used objects, down to three quarters of the limit. An object that is open
+// or loaded stays usable when its file is removed. If the folder can't be written, the cache keeps nothing
+// and reports no error. Any number of processes may share one folder. Thread-safe.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -21,7 +21,7 @@ public:
       : folder_(std::move(folder)), suffix_(std::move(suffix)) {}
 
   struct Found {
-    std::string path; // which may go at any moment
+    std::string path; // another process may remove the file at any moment
     std::string object;
   };
   std::optional<Found> find(const std::string& key) const;

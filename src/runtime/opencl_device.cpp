@@ -1,8 +1,8 @@
-// The device "opencl": the first GPU that the ICD loader finds, else the first CPU.
+// The device "opencl": the first GPU that the ICD loader finds, else the first CPU, else the first device.
 //
-// One context and one in-order queue for the process. Launches are asynchronous; upload and download wait
-// their turn in the queue. Thread-safe: a kernel's arguments are set and enqueued under a lock of its
-// program.
+// The process has one context and one in-order queue. Launches are asynchronous; upload and download wait for
+// their turn in the queue. Thread-safe: a launch sets and enqueues the arguments of a kernel under a lock of
+// its program.
 #include "runtime/device.hpp"
 #include "view/expr_scope.hpp"
 
@@ -68,13 +68,13 @@ struct Limits {
   bool has_f64 = false;
 };
 
-/// What programs and buffers need of the device; they may outlive it.
+/// The parts of the device that programs and buffers need. They share it, since they may outlive the device.
 struct Queue {
   cl_device_id device = nullptr;
   Handle<cl_context> context;
   Handle<cl_command_queue> queue;
   Limits limits;
-  std::mutex build; // drivers' compilers are not all thread-safe
+  std::mutex build; // not every driver's compiler is thread-safe
 };
 using QueueRef = std::shared_ptr<Queue>;
 
@@ -92,12 +92,14 @@ public:
   size_t bytes() const override { return bytes_; }
   void* host() override { return nullptr; }
   void upload(size_t offset, const void* from, size_t bytes) override {
+    refuse_at_exit();
     within(offset, bytes);
     if (bytes)
       check(clEnqueueWriteBuffer(queue_->queue, memory_, CL_TRUE, offset, bytes, from, 0, nullptr, nullptr),
             "clEnqueueWriteBuffer");
   }
   void download(size_t offset, void* to, size_t bytes) override {
+    refuse_at_exit();
     within(offset, bytes);
     if (bytes)
       check(clEnqueueReadBuffer(queue_->queue, memory_, CL_TRUE, offset, bytes, to, 0, nullptr, nullptr),
@@ -127,6 +129,7 @@ public:
   }
 
   void launch(std::span<const BufferSlice> buffers, std::span<const int64_t> shape_values) const override {
+    refuse_at_exit();
     const auto value_of = [&](Expr var) {
       for (size_t i = 0; i < kernel_.shape_vars.size(); ++i)
         if (kernel_.shape_vars[i] == var) return shape_values[i];
@@ -154,7 +157,8 @@ private:
     throw Error(ErrorKind::Device, fmt::format("opencl: kernel '{}' needs {}", name_, what));
   }
 
-  /// A driver may end the process over what it can't do, so nothing is left to it.
+  /// Throws if the program exceeds a limit of the device. The driver must not find that out, since it may end
+  /// the process.
   void check_limits() const {
     const Limits& limits = queue_->limits;
     if (source_.needs_f64 && !limits.has_f64) too_much("f64, expected a device with cl_khr_fp64");
@@ -224,14 +228,14 @@ private:
     std::vector<ast::Param> params;
     std::vector<Expr> shape_vars;
   };
-  const ExprScopeRef expressions_ = current_expr_scope(); // of the kernel
+  const ExprScopeRef expressions_ = current_expr_scope(); // keeps the kernel's expressions alive
   QueueRef queue_;
   Signature kernel_;
   std::string name_;
   render::GridSource source_;
   Handle<cl_program> program_;
   std::vector<Handle<cl_kernel>> functions_;
-  std::vector<OpenClBuffer> temporaries_; // of one launch at a time: the queue is in order
+  std::vector<OpenClBuffer> temporaries_; // all launches share them: the queue is in order
   mutable std::mutex arguments_;
 };
 
@@ -264,12 +268,14 @@ public:
   const std::string& name() const override { return name_; }
   std::string description() const override { return description_; }
   std::unique_ptr<Program> compile(const ast::Kernel& kernel, const CompileFlags&) override {
+    refuse_at_exit();
     return std::make_unique<OpenClProgram>(queue_, kernel);
   }
   std::string source(const ast::Kernel& kernel, const CompileFlags&) const override {
     return render::render_opencl(kernel).text;
   }
   std::unique_ptr<DeviceBuffer> allocate(size_t bytes) override {
+    refuse_at_exit();
     return std::make_unique<OpenClBuffer>(queue_, bytes);
   }
   std::unique_ptr<DeviceBuffer> wrap(void*, size_t) override { return nullptr; }

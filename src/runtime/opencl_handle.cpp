@@ -1,32 +1,39 @@
 #ifdef LATHE_HAS_OPENCL
 #include "runtime/opencl_handle.hpp"
 
+#include <unistd.h>
+
 #include <atomic>
-#include <cstdlib>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "core/at_exit.hpp"
 #include "lathe/error.hpp"
 
 namespace lathe::runtime {
 namespace {
 
 std::atomic<bool> exiting{false};
+std::thread::id exiting_thread; // set before `exiting`
 
 struct Queues {
   std::mutex mutex;
   std::vector<cl_command_queue> all;
+  pid_t owner = 0; // the process whose driver runs them
 };
 Queues& queues() {
   static auto* q = new Queues;
   return *q;
 }
 
-void at_exit() {
+void finish_all() {
   const std::lock_guard lock(queues().mutex);
-  for (cl_command_queue queue : queues().all) clFinish(queue);
+  if (::getpid() == queues().owner) // the driver's threads do not live in a child
+    for (cl_command_queue queue : queues().all) clFinish(queue);
+  exiting_thread = std::this_thread::get_id();
   exiting = true;
 }
 
@@ -34,9 +41,20 @@ void at_exit() {
 
 bool is_exiting() { return exiting; }
 
+void refuse_at_exit() {
+  // Other threads go on till the process ends: an error that they do not expect would abort it.
+  if (exiting && std::this_thread::get_id() == exiting_thread)
+    throw Error(ErrorKind::Device,
+                "opencl: the driver may have ended with the process, expected no use of the "
+                "device in destructors that run at exit");
+}
+
 void finish_before_exit(cl_command_queue queue) {
   const std::lock_guard lock(queues().mutex);
-  if (queues().all.empty()) std::atexit(at_exit); // after the driver's own: it runs before them
+  if (queues().all.empty()) {
+    queues().owner = ::getpid();
+    at_exit<finish_all>(); // after the driver's handlers: it runs before them
+  }
   clRetainCommandQueue(queue);
   queues().all.push_back(queue);
 }

@@ -10,10 +10,12 @@ const char* error_name(cl_int error);
 /// Throws Error(Device) naming the function unless `error` is CL_SUCCESS.
 void check(cl_int error, const char* function);
 
-/// Drivers are taken down at exit, and objects in a user's static storage may be destroyed after that: once
-/// the process ends the queue is finished, and nothing is released any more.
+/// Finishes the queue when the process exits; after that, is_exiting() is true and handles release nothing.
+/// Drivers are shut down at exit, while objects in a user's static storage may be destroyed even later.
 void finish_before_exit(cl_command_queue queue);
 bool is_exiting();
+/// Error(Device) in the thread that ends the process, in whose destructors of globals the driver may have ended.
+void refuse_at_exit();
 
 inline void release(cl_context x) { clReleaseContext(x); }
 inline void release(cl_command_queue x) { clReleaseCommandQueue(x); }

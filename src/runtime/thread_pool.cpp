@@ -16,8 +16,9 @@
 namespace lathe::runtime {
 namespace {
 
-// Waking a sleeping thread takes some 100 us on a virtual machine. So a worker waits awake for what may come
-// next, at first with the core to itself, then giving it to whoever else wants it.
+// Waking a sleeping thread takes some 100 us on a virtual machine. So a worker without work waits awake for
+// the next job before it sleeps. Until kSpin it keeps its core; until kYield it yields the core to other
+// threads.
 constexpr auto kSpin = std::chrono::microseconds(100), kYield = std::chrono::microseconds(1000);
 constexpr int kMaxWorkers = 255;
 thread_local bool inside_parallel_for = false;
@@ -30,14 +31,14 @@ void pause() {
 #endif
 }
 
-/// Indices [begin, end) that one thread is to do, each in half of a word. It takes them from the front and
-/// others from the back, each in one exchange, so that nobody waits. A line of its own: most of the time,
-/// only its owner looks at it.
+/// The indices [begin, end) that one thread still has to do. One 64-bit word holds both ends. The owner takes
+/// indices from the front, other threads from the back. Each does so with one atomic exchange, so that no
+/// thread waits. A Range has a cache line of its own, since mostly only its owner uses it.
 class alignas(64) Range {
 public:
   void set(uint64_t begin, uint64_t end) { ends_.store(end << 32 | begin, std::memory_order_relaxed); }
   uint64_t left() const { return left(ends_.load(std::memory_order_relaxed)); }
-  /// The first index, which is gone then; false if there is none.
+  /// Takes the first index out of the range; false if there is none.
   bool take(uint64_t& index) {
     uint64_t ends = ends_.load(std::memory_order_relaxed);
     do {
@@ -46,7 +47,7 @@ public:
     } while (!ends_.compare_exchange_weak(ends, ends + 1, std::memory_order_relaxed));
     return true;
   }
-  /// The second half, rounded up; false if there is none.
+  /// Takes the second half, rounded up, out of the range; false if the range is empty.
   bool give_half(uint64_t& begin, uint64_t& end) {
     uint64_t ends = ends_.load(std::memory_order_relaxed);
     do {
@@ -63,12 +64,11 @@ private:
   std::atomic<uint64_t> ends_{0};
 };
 
-/// One parallel_for. Each thread begins with its own part of the indices, one next to the other: what
-/// neighbouring iterations share it finds in its caches, and of a kernel that walks alike after this one it
-/// does the same part.
+/// One parallel_for. Each thread begins with a part of consecutive indices. So its caches hold the data that
+/// neighbouring iterations share. In a next kernel with the same loop, the thread gets the same part.
 struct Shared {
   const ThreadPool::Job* job;
-  int64_t count, unit; // unit: indices that are handed out at once, where there are too many for a Range
+  int64_t count, unit; // unit: indices handed out at once; more than 1 if `count` is too large for a Range
   Range* ranges;
   size_t parts;
 
@@ -90,7 +90,7 @@ struct Shared {
 private:
   static constexpr int64_t kMostUnits = 0x7fffffff;
 
-  /// Half of what the thread with the most left has left; false if nobody has anything.
+  /// Takes half of the indices of the thread with the most left; false if no thread has any left.
   bool steal(size_t part) {
     for (;;) {
       size_t busiest = 0;
@@ -108,13 +108,13 @@ private:
   }
 };
 
-/// One worker thread, which runs till the process ends: who would stop it at exit might be a fork's child,
-/// which has no such thread, or might do so while others still run kernels. `phase` is a handshake with the
-/// caller: the caller posts, the worker takes the post (or the caller takes it back when no work is left, so
-/// that a worker slow to wake is never waited for), runs and goes idle.
+/// One worker thread, which runs till the process ends. Nothing can stop it safely at exit: the stopper might
+/// be a fork's child, which has no such thread, or other threads might still run kernels. `phase_` is a
+/// handshake with the caller. The caller posts work; the worker takes the post, runs and becomes idle. If no
+/// work is left, the caller takes back a post, so that it never waits for a worker that is slow to wake.
 class Worker {
 public:
-  /// Throws std::system_error if there are no more threads to be had.
+  /// A new worker. Throws std::system_error if the system has no more threads.
   static Worker* start() {
     auto worker = std::make_unique<Worker>();
     std::thread thread([started = worker.get()] { started->loop(); });
@@ -129,7 +129,7 @@ public:
     phase_.store(kPosted);
     if (!asleep_.load()) return;
     {
-      std::lock_guard lock(mutex_); // it is either before its check of the phase or really waiting
+      std::lock_guard lock(mutex_); // the worker has not checked the phase yet, or is really waiting
       keep_off_this_core();
     }
     wake_.notify_one();
@@ -158,7 +158,7 @@ private:
       phase_.store(kIdle, std::memory_order_release);
     }
   }
-  /// Till something is or was posted, which the caller may have taken back.
+  /// Waits till the caller posts work. The caller may have taken the post back when this returns.
   void wait() {
     const auto begin = std::chrono::steady_clock::now();
     for (auto waited = begin - begin; waited < kYield; waited = std::chrono::steady_clock::now() - begin) {
@@ -176,8 +176,8 @@ private:
     kept_off_ = false;
   }
 
-  /// A thread that is woken is often put on the core of the one that wakes it, which then does all the work
-  /// before that thread is let in.
+  /// Keeps the worker off the core of the calling thread, which wakes it. The system often puts a woken
+  /// thread on the waker's core, where it waits till the waker has done all the work.
   void keep_off_this_core() {
     const int here = ::sched_getcpu();
     if (!asleep_.load() || here < 0 || ::sched_getaffinity(0, sizeof cores_, &cores_) != 0) return;
@@ -191,8 +191,8 @@ private:
   Shared* work_ = nullptr;
   size_t part_ = 0;
   std::mutex mutex_;
-  cpu_set_t cores_{};     // of the caller that woke it last, for when it is awake
-  bool kept_off_ = false; // the caller's core, till then
+  cpu_set_t cores_{};     // the caller's cores at the last wake; the awake worker may use them
+  bool kept_off_ = false; // the worker may not use the caller's core till it is awake
   std::condition_variable wake_;
   pthread_t handle_{};
 };
@@ -205,7 +205,8 @@ struct ThreadPool::State {
   std::vector<Range> ranges; // of the caller and the workers
 };
 
-// A fork's child has none of the workers, and what they and their caller held stays locked: it begins anew.
+// The child of a fork() has none of the workers, and the locks that they and their caller held stay locked.
+// So it gets a new state.
 ThreadPool::ThreadPool() : state_(new State) {
   ::pthread_atfork(nullptr, nullptr, [] {
     instance().state_ = new State;
@@ -230,7 +231,7 @@ void ThreadPool::parallel_for(int threads, int64_t count, const Job& job) {
   auto& workers = state_->workers;
   try {
     while (static_cast<int64_t>(workers.size()) < wanted) workers.push_back(Worker::start());
-  } catch (const std::system_error&) { // no more threads to be had: fewer will do
+  } catch (const std::system_error&) { // the system has no more threads; fewer will do
   }
   const size_t used = std::min(workers.size(), static_cast<size_t>(wanted));
   if (state_->ranges.size() <= used) state_->ranges = std::vector<Range>(used + 1);

@@ -1,5 +1,6 @@
-// The process's one pool of worker threads: a fork and join in well under a microsecond while it is in use,
-// asleep otherwise. Its threads run till the process ends. The child of a fork has a pool of its own.
+// The process's one pool of worker threads. A fork and join takes well under a microsecond while the pool is
+// in use; otherwise its threads sleep. They run till the process ends. The child of a fork() has a pool of
+// its own.
 #pragma once
 #include <cstdint>
 
@@ -9,17 +10,17 @@ class ThreadPool {
 public:
   static ThreadPool& instance();
 
-  /// Work handed to the pool. `enter` is called on each worker that joins, before its first iteration; if it
-  /// says no the worker stays away. Neither may throw.
+  /// Work for the pool. Each worker that joins calls `enter`, if set, before its first iteration. If `enter`
+  /// returns false, the worker does no iterations. Neither function may throw.
   struct Job {
     void (*run)(void* context, int64_t index);
     bool (*enter)(void* context);
     void* context;
   };
-  /// Calls job.run once for every index in [0, count) on the calling thread and up to threads - 1 workers,
-  /// each beginning with a part of its own (the same one in every call of this length) and taking from the
-  /// others' when that is done. Returns when all are done. Runs everything on the calling thread if that is
-  /// itself inside a parallel_for, or while another thread has the pool.
+  /// Calls job.run once for every index in [0, count), on the calling thread and up to threads - 1 workers.
+  /// Returns when all calls are done. Each thread begins with a part of its own, the same in every call with
+  /// the same count and number of threads. Then it takes from the parts of others. The calling thread runs
+  /// everything if it is itself inside a parallel_for, or if another thread is using the pool.
   void parallel_for(int threads, int64_t count, const Job& job);
 
 private:

@@ -98,6 +98,21 @@ TEST_CASE("a link in the place of a temporary file is not written through") {
   CHECK(!fs::is_symlink(file));
 }
 
+TEST_CASE("a path that the user gives may be a pipe, which stays, or a link, which is followed") {
+  const test::TemporaryDir dir;
+  const std::string pipe = dir.file("pipe"), file = dir.file("file"), link = dir.file("link");
+  const test::Pipe end(pipe);
+  write_to_path(pipe, [](std::ostream& out) { out << "text"; });
+  CHECK(end.received() == "text");
+  CHECK(fs::is_fifo(pipe));
+  test::write_file(file, "old");
+  fs::create_symlink(file, link);
+  write_to_path(link, [](std::ostream& out) { out << "new"; });
+  CHECK(test::bytes_of(file) == "new");
+  CHECK(fs::is_symlink(link));
+  CHECK_THROWS_AS(write_to_path(dir.path.string(), [](std::ostream& out) { out << "text"; }), Error);
+}
+
 TEST_CASE("a file is replaced as a whole or not at all") {
   const test::TemporaryDir dir;
   const std::string file = dir.file("file");

@@ -1,5 +1,9 @@
 // Files of a test.
 #pragma once
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -36,6 +40,26 @@ inline std::string bytes_of(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
 }
+
+/// A pipe at `path` with this process at its end. Writing to it does not wait, as long as it has room.
+class Pipe {
+public:
+  explicit Pipe(const std::string& path) {
+    if (::mkfifo(path.c_str(), 0600) == 0) end_ = ::open(path.c_str(), O_RDONLY | O_NONBLOCK);
+  }
+  ~Pipe() { ::close(end_); }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+  /// What was written to it so far.
+  std::string received() const {
+    std::string all(size_t{1} << 16, '\0');
+    const ssize_t bytes = ::read(end_, all.data(), all.size());
+    return all.substr(0, bytes < 0 ? 0 : static_cast<size_t>(bytes));
+  }
+
+private:
+  int end_ = -1;
+};
 
 /// The cache directory of this process, while it lives: an empty one of its own.
 struct CacheDir : TemporaryDir {

@@ -21,9 +21,10 @@ int compile_command(const Options& options) {
   for (const Executable& segment : segments) kernels += segment.kernel_count();
   const bool tuned =
       std::any_of(segments.begin(), segments.end(), [](const Executable& e) { return e.tuned(); });
-  fmt::print("{}: {} kernels, {}, {:.1f} MB, in {}\n", options.output, kernels, tuned ? "tuned" : "not tuned",
-             static_cast<double>(std::filesystem::file_size(options.output)) / 1e6,
-             cli::duration(compiling.seconds()));
+  std::error_code is_stream; // a pipe has no size
+  const double bytes = static_cast<double>(std::filesystem::file_size(options.output, is_stream));
+  fmt::print("{}: {} kernels, {}, {}in {}\n", options.output, kernels, tuned ? "tuned" : "not tuned",
+             is_stream ? "" : fmt::format("{:.1f} MB, ", bytes / 1e6), cli::duration(compiling.seconds()));
   if (segments.empty() && !fed)
     fmt::print("what it is fed decides on its shapes: with --input or --random the file holds the kernels "
                "for that too\n");

@@ -88,15 +88,20 @@ onnx::Value read_value(const std::string& path, const onnx::Port& port) {
 }
 
 void write_file(const std::string& path, const std::string& bytes) {
-  const std::string temporary = fmt::format("{}.{}.part", path, getpid());
-  std::FILE* file = std::fopen(temporary.c_str(), "wb");
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const fs::file_status status = fs::status(path, ignored);
+  const bool is_stream = fs::exists(status) && !fs::is_regular_file(status); // a device or a pipe
+  const fs::path linked = fs::is_symlink(path, ignored) ? fs::canonical(path, ignored) : fs::path();
+  const std::string target = linked.empty() ? path : linked.string();
+  const std::string made = is_stream ? path : fmt::format("{}.{}.part", target, getpid());
+  std::FILE* file = std::fopen(made.c_str(), "wb");
   const bool written = file && std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
   const bool closed = file && std::fclose(file) == 0;
-  if (!written || !closed || std::rename(temporary.c_str(), path.c_str()) != 0) {
-    const std::string why = std::strerror(errno);
-    std::remove(temporary.c_str());
-    bad(path, "can't be written: " + why);
-  }
+  if (written && closed && (is_stream || std::rename(made.c_str(), target.c_str()) == 0)) return;
+  const std::string why = std::strerror(errno);
+  if (!is_stream) std::remove(made.c_str());
+  bad(path, "can't be written: " + why);
 }
 
 void write_npy(const std::string& path, const onnx::Value& value) {

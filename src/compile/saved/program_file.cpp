@@ -25,7 +25,7 @@ struct Header {
   uint64_t version;
   char format[kLongestFormat];
   uint64_t manifest_bytes, file_bytes;
-  uint64_t checksum; // of what stands before it and the manifest
+  uint64_t checksum; // of the fields before it and the manifest
 };
 
 std::string format_of(const Header& header) {
@@ -95,7 +95,7 @@ public:
       fail_damaged();
     }
   }
-  /// How many entries follow, each of at least eight bytes.
+  /// Returns the number of entries that follow, each of at least eight bytes.
   uint64_t count() {
     const uint64_t count = number();
     if (count > manifest_.size() / 8) fail_damaged();
@@ -107,7 +107,8 @@ public:
     return out;
   }
 
-  /// The data of the next tensor. The stream stands where it begins: it is read in the manifest's order.
+  /// Returns the data of the next tensor. The stream is at its first byte: tensors are read in the manifest's
+  /// order.
   StorageRef data() {
     const uint64_t bytes = number(), sum = number();
     if (bytes > left_) fail_damaged();
@@ -145,7 +146,7 @@ std::string_view bytes_of(const ProgramFile::Constant& constant) {
   return {static_cast<const char*>(constant.data->data()), bytes};
 }
 
-/// What the tensors of a file hold, each memory once.
+/// The data of a file's tensors. Memory that several tensors share is listed once.
 class DataTable {
 public:
   uint64_t add(std::string_view bytes) {
@@ -228,7 +229,7 @@ void write_program_file(const ProgramFile& file, const std::string& path) {
     parts.add(id);
     parts.add(object);
   }
-  Writer table; // stands in front, so that the data is there when a part names it
+  Writer table; // comes first, so that the reader has the data when a part refers to it
   table.add(data.all().size());
   for (const std::string_view bytes : data.all()) {
     table.add(bytes.size());
@@ -244,7 +245,7 @@ void write_program_file(const ProgramFile& file, const std::string& path) {
   header.file_bytes = sizeof header + header.manifest_bytes;
   for (const std::string_view bytes : data.all()) header.file_bytes += bytes.size();
   header.checksum = checksum_of(header, manifest);
-  write_atomically(path, [&](std::ostream& out) {
+  write_to_path(path, [&](std::ostream& out) {
     out.write(reinterpret_cast<const char*>(&header), sizeof header);
     out << manifest;
     for (const std::string_view bytes : data.all()) out << bytes;

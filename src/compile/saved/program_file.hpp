@@ -1,6 +1,6 @@
 // The format of saved programs: a header (magic, version, format, lengths, checksum), the manifest, and the
 // data of tensors that it lists, each with a checksum, one after the other. Numbers are little-endian; texts
-// have their length in front. Knows nothing of what the parts mean.
+// have their length in front. Reading and writing do not interpret the parts.
 #pragma once
 #include <optional>
 #include <string>
@@ -18,17 +18,17 @@ struct ProgramFile {
   struct Constant {
     DType dtype;
     std::vector<int64_t> sizes;
-    StorageRef data; // written once for all that share it
+    StorageRef data; // written once for all constants that share it
   };
   struct Program {
     CompileOptions options; // device, threads, cpu, winograd and strassen
     bool tuned = false;
-    /// Printed; returns the outputs, by name, and then all declared inputs. Constants are realised inputs
-    /// whose ids are their positions.
+    /// The printed graph. It returns the outputs, by name, and then all declared inputs. Constants are
+    /// realised inputs; their ids are positions in `constants`.
     std::string graph;
     std::vector<std::string> outputs;
     std::vector<Constant> constants;
-    /// Graph moves, which are done in the graph already, and those of the plan.
+    /// Graph moves, which `graph` contains already, and moves of the plan.
     std::vector<std::string> graph_moves, moves;
   };
   std::string format, text;

@@ -1,5 +1,5 @@
-// The LLVM backend: objects linked into the process by ORC, each kernel in a JITDylib of its own so that its
-// code can go.
+// The LLVM backend. ORC links objects into the process, each kernel in a JITDylib of its own, so that the
+// backend can free its code.
 #include <atomic>
 #include <cmath>
 #include <cstring>
@@ -35,7 +35,7 @@ void check(llvm::Error error, const char* doing) {
   if (error) throw InternalError(fmt::format("llvm: {}: {}", doing, llvm::toString(std::move(error))));
 }
 
-/// The linker's session; shared by the backend and all code that is still held.
+/// The session of the linker. The backend and all code still in use share it.
 class Linker {
 public:
   Linker()
@@ -44,7 +44,7 @@ public:
             "starting the linker")),
         layer_(session_), library_(session_.createBareJITDylib("library")) {
     session_.setErrorReporter(
-        [](llvm::Error error) { llvm::consumeError(std::move(error)); }); // we throw instead
+        [](llvm::Error error) { llvm::consumeError(std::move(error)); }); // lathe throws instead
     orc::SymbolMap symbols;
     auto add = [&](const char* name, void* address) {
 #if LLVM_VERSION_MAJOR >= 17
@@ -53,7 +53,7 @@ public:
       symbols[session_.intern(name)] = llvm::JITEvaluatedSymbol::fromPointer(static_cast<char*>(address));
 #endif
     };
-    // All that generated code may call; a closed list, whatever else the process holds.
+    // All functions that generated code may call. It can't call others of the process.
     auto of = [](auto* function) { return reinterpret_cast<void*>(function); };
     using Float = float(float);
     using Double = double(double);
@@ -67,7 +67,7 @@ public:
     add("log2", of(static_cast<Double*>(::log2)));
     add("sin", of(static_cast<Double*>(::sin)));
     add("cos", of(static_cast<Double*>(::cos)));
-    add("sincos", of(::sincos)); // what LLVM makes of both of one angle
+    add("sincos", of(::sincos)); // LLVM calls it for the sine and cosine of one angle
     add("trunc", of(static_cast<Double*>(::trunc)));
     add("fmodf", of(static_cast<float (*)(float, float)>(::fmodf)));
     add("fmod", of(static_cast<double (*)(double, double)>(::fmod)));

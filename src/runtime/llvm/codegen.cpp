@@ -57,7 +57,7 @@ std::string host_features() {
   llvm::StringMap<bool> features;
   llvm::sys::getHostCPUFeatures(features);
 #endif
-  std::vector<std::string> names; // the map's order is not that of another run
+  std::vector<std::string> names; // sorted below, since the map's order may differ between runs
   for (const auto& feature : features)
     names.push_back(fmt::format("{}{}", feature.second ? "+" : "-", std::string_view(feature.first())));
   std::sort(names.begin(), names.end());
@@ -66,7 +66,7 @@ std::string host_features() {
   return out;
 }
 
-/// One CPU to generate for, with idle TargetMachines: one serves one thread at a time.
+/// One CPU to generate code for, with its idle TargetMachines. A TargetMachine serves one thread at a time.
 class Cpu {
 public:
   explicit Cpu(const std::string& name) {
@@ -85,7 +85,7 @@ public:
     target.has_f16c = has("+f16c");
     target.has_fma = has("+fma");
     target.has_scalef = has("+avx512f") && has("+avx512vl");
-    target.gathers = !target.cpu.starts_with("znver"); // where they are microcode
+    target.gathers = !target.cpu.starts_with("znver"); // gathers of AMD Zen are microcode, and slow
     vector_bytes = target.has_scalef ? 64 : has("+avx2") && has("+fma") ? 32 : 16;
     give(std::move(machine));
   }
@@ -100,7 +100,7 @@ public:
       }
     }
     llvm::TargetOptions options;
-    options.AllowFPOpFusion = llvm::FPOpFusion::Strict; // only what the kernel calls Fma is fused
+    options.AllowFPOpFusion = llvm::FPOpFusion::Strict; // only an Fma of the kernel is fused
 #if LLVM_VERSION_MAJOR >= 21
     const llvm::Triple triple(target.triple);
 #else
@@ -125,8 +125,8 @@ private:
   std::vector<std::unique_ptr<llvm::TargetMachine>> idle_;
 };
 
-/// Instructions are put in order before they have registers. Doing it again afterwards takes a tenth of the
-/// time, and a core that reorders them itself runs none of our kernels faster for it.
+/// Turns off LLVM's second scheduling of instructions, after register allocation. It takes a tenth of the
+/// time of code generation. On a core that reorders instructions itself, it makes none of our kernels faster.
 void leave_out_second_scheduling() {
 #if LATHE_OWN_LLVM
   auto& options = llvm::cl::getRegisteredOptions();
@@ -144,7 +144,7 @@ Cpu& cpu_of(const std::string& name) {
                             "x86-64-v3 or x86-64-v4",
                             name));
   static std::mutex mutex;
-  static auto* cpus = new std::map<std::string, Cpu>; // kept: code may be generated till the process ends
+  static auto* cpus = new std::map<std::string, Cpu>; // never destroyed, since threads may still use it
   std::lock_guard lock(mutex);
   if (cpus->empty()) {
     llvm::InitializeNativeTarget();
@@ -154,7 +154,7 @@ Cpu& cpu_of(const std::string& name) {
   return cpus->try_emplace(name, name).first->second;
 }
 
-/// Register buffers become registers; everything else is already where it belongs.
+/// Turns register buffers into registers. All other code is already in its final place.
 void promote_registers(llvm::Module& module) {
   llvm::FunctionAnalysisManager analyses;
   analyses.registerPass([] { return llvm::DominatorTreeAnalysis(); });
@@ -175,11 +175,11 @@ void verify_module(const llvm::Module& module) {
   if (llvm::verifyModule(module, &out)) throw InternalError("llvm: " + out.str());
 }
 
-// A tile of accumulators that has left the registers is a few kilobytes; worker threads have stacks of
-// megabytes.
+// Bytes; the largest stack frame of a kernel. A tile of accumulators that does not fit into registers takes a
+// few kilobytes, and worker threads have stacks of megabytes.
 constexpr const char* kMostStackBytes = "1048576";
 
-/// What code generation works on.
+/// The objects that code generation works on. After a FatalError they must not be destroyed.
 struct Job {
   std::string complaint;
   llvm::LLVMContext context;
@@ -201,7 +201,7 @@ std::string run_job(Job& job, const ast::Kernel& kernel, Cpu& cpu, CodeFile file
   const Guard guard;
   job.context.setDiagnosticHandlerCallBack(note_diagnostic, &job.complaint);
   job.module = render::build_llvm_module(job.context, kernel, layout_scratch(kernel).offset_of, cpu.target);
-  // Cheap beside code generation, and what it finds would else compute something wrong.
+  // The check costs little compared with code generation. A module that fails it would compute wrong results.
   verify_module(*job.module);
   promote_registers(*job.module);
   if (file == CodeFile::Ir) return text_of(*job.module);
@@ -213,7 +213,7 @@ std::string run_job(Job& job, const ast::Kernel& kernel, Cpu& cpu, CodeFile file
                                        file == CodeFile::Object ? kObjectFile : kAssemblyFile))
     throw InternalError("llvm: no object files for " + cpu.target.triple);
   job.passes->run(*job.module);
-  job.passes.reset(); // it refers to the machine
+  job.passes.reset(); // the passes refer to the machine
   cpu.give(std::move(job.machine));
   return std::string(job.bytes.data(), job.bytes.size());
 }
@@ -232,7 +232,7 @@ std::string generate(const ast::Kernel& kernel, const std::string& cpu_name, Cod
   try {
     result = run_job(*job, kernel, cpu, file);
   } catch (const FatalError& error) {
-    static_cast<void>(job.release()); // in no state to be destroyed
+    static_cast<void>(job.release()); // leaked: its state is undefined, see guard.hpp
     refuse(kernel, error.what());
   }
   if (!job->complaint.empty()) refuse(kernel, job->complaint);
@@ -242,7 +242,7 @@ std::string generate(const ast::Kernel& kernel, const std::string& cpu_name, Cod
 int vector_bytes_of(const std::string& cpu) { return cpu_of(cpu).vector_bytes; }
 
 void require_host_runs(const std::string& cpu) {
-  cpu_of(cpu); // the name is known
+  cpu_of(cpu); // throws if the name is unknown
   std::string needed;
   if (cpu == "x86-64-v2") needed = "+sse4.2,+popcnt,+cx16";
   if (cpu == "x86-64-v3") needed = "+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+movbe";
@@ -258,7 +258,7 @@ void require_host_runs(const std::string& cpu) {
 }
 
 std::string codegen_identity(const std::string& cpu) {
-  // Another build of this library may give other code for the same kernel.
+  // Another build of this library may generate other code for the same kernel.
   static const std::string build = [] {
     Dl_info info;
     struct stat file {};

@@ -1,4 +1,4 @@
-// From a kernel to an object file in memory, for a named CPU. Thread-safe.
+// Compiles a kernel to an object file in memory, for a named CPU. Thread-safe.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,13 +9,14 @@ namespace lathe::runtime {
 
 enum class CodeFile { Object, Assembly, Ir };
 
-/// `cpu` is native, x86-64, x86-64-v2, -v3 or -v4. Throws Error(Device) for another name.
+/// The bytes of `file` for the kernel. `cpu` is native, x86-64, x86-64-v2, -v3 or -v4. Throws Error(Device)
+/// for another name.
 std::string generate(const ast::Kernel& kernel, const std::string& cpu, CodeFile file);
 /// Bytes of the widest vector register that is worth using: 64, 32 or 16.
 int vector_bytes_of(const std::string& cpu);
-/// Throws Error(Device) unless this machine runs what is generated for `cpu`.
+/// Throws Error(Device) unless this machine can run code generated for `cpu`.
 void require_host_runs(const std::string& cpu);
-/// What tells one code generator and CPU from another: versions, name and features.
+/// Text that identifies the code generator and the CPU: versions, name and features.
 std::string codegen_identity(const std::string& cpu);
 std::string codegen_description(); // "LLVM 19.1.7, sapphirerapids, 512-bit vectors"
 
