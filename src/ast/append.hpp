@@ -1,15 +1,15 @@
-// Blocks one after the other, statements with other bodies, kernels with other statements.
+// Small helpers that join blocks, or rebuild a statement or a kernel with changed parts.
 #pragma once
 #include "ast/ast.hpp"
 
 namespace lathe::ast {
 
-/// Statements are owned: those of `from` move over.
+/// Moves the statements of `from` to the end of `to`.
 inline void append(Block& to, Block from) {
   for (Stmt& stmt : from) to.push_back(std::move(stmt));
 }
 
-/// The statement with its body, if it has one, as `block` makes it.
+/// The statement, its body (if it has one) replaced by block(body).
 template <class F> Stmt with_body(const Stmt& stmt, F&& block) {
   if (const auto* loop = std::get_if<For>(&stmt.node))
     return {For{loop->var, loop->extent, loop->kind, loop->width, block(loop->body)}};
@@ -17,7 +17,7 @@ template <class F> Stmt with_body(const Stmt& stmt, F&& block) {
   return stmt;
 }
 
-/// The kernel with each of its statements as `change` leaves it, inner ones first.
+/// The kernel after `change` has edited each statement in place, inner ones first.
 template <class F> Kernel with_statements(const Kernel& kernel, F&& change) {
   Rewriter rewriter;
   rewriter.on_stmt = [&](Stmt stmt) {

@@ -5,21 +5,21 @@
 //     events.
 //   - Indices are Exprs over loop variables, one per buffer dimension, so that every pass and the cost model
 //     can take an access's stride along a loop. Buffers are row-major over their shape.
-//   - A loop runs over [0, extent). Extents may depend on outer loop variables: a split with a tail gives the
-//     inner loop the extent min(factor, n - outer * factor): no store needs a guard. An extent that is a
-//     condition (lt, le, eq, land) is an if.
-//   - A Load's or a Gather's out-of-range part is said by its guards: the load happens only if all hold, else
-//     it is 0.
-//   - A reduction is a Store with a combine op; the loops whose variable is not in its index are the reducing
-//     loops. Its initialisation is a nest of its own, before it. Combines are associative and commutative to
-//     every pass (float sums may be reassociated), so any order of the loops of a nest is legal. If the loop
-//     also reads what it combines into (a running sum), its iterations keep their order.
-//   - Iterations of parallel, group and local loops are independent, but for Barriers between local ones.
+//   - A loop runs over [0, extent). Extents may depend on outer loop variables. A split with a tail gives the
+//     inner loop the extent min(factor, n - outer * factor), so that no store needs a guard. An extent that
+//     is a condition (lt, le, eq, land) makes the loop an if.
+//   - The guards of a Load or a Gather mark its out-of-range part: the load happens only if all guards hold,
+//     else its value is 0.
+//   - A reduction is a Store with a combine op. Its reducing loops are those whose variable is not in its
+//     index. Its initialisation is a nest of its own, before it. Every pass takes combines as associative and
+//     commutative (float sums may be reassociated), so any order of the loops of a nest is legal. If the loop
+//     also reads the element it combines into (a running sum), its iterations keep their order.
+//   - Iterations of parallel, group and local loops are independent, except across Barriers in local loops.
 //   - A vector loop has lanes: its extent is at most `width`, and its body holds Stores only (no loops).
-//     Where the extent is the constant `width` it is a full vector; else lanes past the extent are masked. A
+//     If the extent is the constant `width`, the vector is full; else lanes past the extent are masked. A
 //     combine at an index without the loop's variable is a horizontal reduction.
-//   - In the machine form (machine/) every access in a vector loop says how its lanes lie, and a store may
-//     name the instruction that computes it. Neither changes what the kernel means, but for one rounding.
+//   - In the machine form (machine/) every access in a vector loop states how its lanes lie, and a store may
+//     name the instruction that computes it. Results stay the same, except that a MultiplyAdd rounds once.
 //   - Group and local loops are OpenCL's. A local loop with extent e runs on the work-items with id < e of
 //     its axis.
 //   - Integer arithmetic wraps; float multiplication and addition may be fused only where the AST says Fma.
@@ -55,18 +55,18 @@ using BufferRef = std::shared_ptr<const Buffer>;
 struct Value;
 using ValueRef = Ref<Value>;
 
-/// How the lanes of a vector loop lie in a buffer. The machine form says it of each access
-/// (machine/access.hpp); before, it is Unsaid.
+/// How the lanes of a vector loop lie in a buffer. The machine form sets it for each access
+/// (machine/access.hpp); before that, it is Unsaid.
 enum class LaneKind : uint8_t {
   Unsaid,
   One,         // all lanes at one element
-  Whole,       // one after the other
-  Backwards,   // the same, from the last lane to the first
-  EverySecond, // of the elements of two whole vectors
+  Whole,       // at consecutive elements
+  Backwards,   // at consecutive elements, from the last lane to the first
+  EverySecond, // at every second element of two whole vectors
   Apart,       // a fixed number of elements from lane to lane
-  Column,      // of a register array: one in each of as many rows as there are lanes
-  MovedUp,     // a whole vector moved up by some lanes, and zeros before it (machine/moved_up.hpp)
-  Scattered    // each at an index of its own
+  Column,      // in a register array: one lane in each row, as many rows as lanes
+  MovedUp,     // a whole vector moved up by some lanes, with zeros before it (machine/moved_up.hpp)
+  Scattered    // each lane at an index of its own
 };
 struct LaneAccess {
   LaneKind kind = LaneKind::Unsaid;
@@ -75,18 +75,20 @@ struct LaneAccess {
   uint64_t number() const { return static_cast<uint64_t>(kind) * 2 + masked; }
 };
 
-/// Of Load and Gather. Load: one index per dimension. Gather: `index` is empty, sources[0] is the flat
-/// element index (any integer).
+/// Attributes of a Load or a Gather. Load: one index per dimension. Gather: `index` is empty and sources[0]
+/// is the flat element index (any integer).
 struct LoadAttr {
   BufferRef buffer;
   std::vector<Expr> index;
   std::vector<Expr> guards; // all must be 1, else the value is 0
-  /// Load: if not 0, a hint to fetch what lies this many elements further on, inside the buffer or not.
+  /// Load only, in elements: if not 0, a hint to prefetch from this far past the loaded element. The place
+  /// may lie outside of the buffer.
   int64_t ahead = 0;
-  LaneAccess lanes = {}; // Load
+  LaneAccess lanes = {}; // Load only
 };
 
-/// Of a Mul that several ops read: no addition of it becomes an Fma, so that all ops see the same number.
+/// Marks a Mul that several ops read: no addition of the product becomes an Fma, so that all ops see the same
+/// number.
 struct Rounded {
   bool operator==(const Rounded&) const = default;
 };
@@ -111,9 +113,10 @@ ValueRef gather(BufferRef buffer, ValueRef flat_index, std::vector<Expr> guards 
 /// Folds constants and applies the value rules (a + -b -> a - b, a * recip(b) -> a / b, a * b + c -> fma for
 /// floats ...).
 ValueRef make(Op op, DType dtype, std::vector<ValueRef> sources);
-/// As make, but exactly this node: nothing is folded.
+/// As make, but returns exactly this node: no folding, no rules.
 ValueRef make_exact(Op op, DType dtype, std::vector<ValueRef> sources);
-/// `product`, or the product that it negates, kept out of every Fma. Any other value stays as it is.
+/// `product` (a Mul, or a Neg of one) marked Rounded, which keeps it out of every Fma. Returns any other
+/// value as it is.
 ValueRef rounded(const ValueRef& product);
 inline ValueRef make(Op op, DType dtype, ValueRef a) {
   return make(op, dtype, std::vector<ValueRef>{std::move(a)});
@@ -131,7 +134,7 @@ struct For {
   int width = 0; // Vector: lanes of the machine vector; Group and Local: the axis 0, 1 or 2
   Block body;
 };
-/// The buffer exists in the body, uninitialised at the start of it.
+/// The buffer exists in the body and is uninitialised at its start.
 struct Alloc {
   BufferRef buffer;
   Block body;
@@ -142,14 +145,15 @@ struct Store {
   ValueRef value;
   std::optional<Op> combine; // Add, Mul, Max, Or, And: buffer[index] = combine(buffer[index], value)
   ValueRef scatter; // if set, `index` is empty and this is the flat element index; out of range is dropped
-  bool streaming = false; // non-temporal: not read again soon
+  bool streaming = false; // non-temporal: the result is not read again soon
   LaneAccess lanes = {};
-  /// Of the machine form: what multiplies the two factors of `value` and adds the product to the element.
+  /// Machine form only: the instruction that multiplies the two factors of `value` and adds the product to
+  /// the element.
   std::optional<Instruction> by = {};
 };
 struct Barrier {};
-/// A hint that the cache line of this element will be read before long. It changes nothing, and the element
-/// may lie outside of the buffer.
+/// A hint that the kernel will soon read the cache line of this element. The hint changes no result, and the
+/// element may lie outside of the buffer.
 struct Prefetch {
   BufferRef buffer;
   std::vector<Expr> index;
@@ -174,9 +178,9 @@ struct Kernel {
 void visit(const Block&, const std::function<void(const Stmt&, const std::vector<const For*>& loops)>& f);
 /// Calls `f` on every distinct value of the DAG under v, sources first.
 void visit(const ValueRef& v, const std::function<void(const ValueRef&)>& f);
-/// The one rewriter: rebuilds with `on_value` applied bottom-up to every value node (after its sources),
-/// `on_expr` to every index, guard and extent, `on_stmt` to every rebuilt statement (which it may replace by
-/// several or none).
+/// Functions for rewrite(), the one rewriter. `on_value` takes every value node, bottom-up (after its
+/// sources); `on_expr` every index, guard and extent; `on_stmt` every rebuilt statement, which it may replace
+/// by several or none.
 struct Rewriter {
   std::function<ValueRef(const ValueRef&)> on_value;
   std::function<Expr(Expr)> on_expr;
@@ -185,24 +189,25 @@ struct Rewriter {
 };
 Block rewrite(const Block&, const Rewriter&);
 ValueRef rewrite(const ValueRef&, const Rewriter&);
-/// Variables replaced in indices, guards, extents and Index values; a For::var whose extent changes is
-/// renewed with it.
+/// Replaces variables in indices, guards, extents and Index values. A For::var whose extent changes gets the
+/// new extent as its bound.
 Block substitute(const Block&, const Substitution&);
 ValueRef substitute(const ValueRef&, const Substitution&);
 
-/// Throws InternalError that names the statement if scoping, types, an access's bounds (where provable
-/// failure or unprovable safety is found; Gather and scatter are exempt), or the independence of parallel
-/// iterations is broken.
+/// Throws an InternalError that names the statement if the kernel breaks a rule: scoping, types, bounds of
+/// accesses, or independence of parallel iterations. An access whose bounds can't be proved breaks the rule,
+/// too; Gather and scatter are exempt.
 void verify(const Kernel&);
 
 /// "for i0 in 64 parallel { ... }"; parse(print(k)) prints the same and has the same structural hash.
 std::string print(const Kernel&);
 Kernel parse(std::string_view text);
-/// Structural: loop, buffer and kernel names and ids do not matter, their order of appearance does.
+/// A hash of the structure: names and ids of the kernel, loops and buffers do not matter, but their order of
+/// appearance does.
 uint64_t structural_hash(const Kernel&);
 
-/// Executes a kernel exactly, bounds-checked (InternalError on a bad access). Buffers in the order of params;
-/// values of shape_vars in their order.
+/// Executes a kernel exactly and checks bounds (InternalError on a bad access). `buffers` are in the order of
+/// params, `shape_values` in the order of shape_vars.
 struct Bytes {
   void* data;
   size_t bytes;

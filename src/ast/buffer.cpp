@@ -53,7 +53,7 @@ BufferRef make_buffer(Buffer buffer) {
   Table& table = Table::instance();
   const std::lock_guard lock(table.mutex);
   const auto [first, last] = table.buffers.equal_range(hash);
-  // What is in the table is not yet deleted, but its last reference may have gone: then lock() gives none.
+  // A buffer in the table is not deleted yet, but its last reference may be gone. lock() then returns null.
   for (auto it = first; it != last; ++it) {
     if (!equal(*it->second.buffer, buffer)) continue;
     if (BufferRef known = it->second.reference.lock()) return known;

@@ -4,7 +4,8 @@
 
 namespace lathe::ast {
 
-/// The buffer of this description, made if there is none. Thread-safe. Freed with its last reference.
+/// The one buffer with this description; makes it if there is none. The buffer is freed with its last
+/// reference. Thread-safe.
 BufferRef make_buffer(Buffer buffer);
 
 } // namespace lathe::ast

@@ -90,7 +90,7 @@ private:
     const Expr extent = expr(loop.extent);
     const std::string name = keep_ ? unique(printable(loop.var.name()), loop_names_) : "i";
     For out{loop_var(next_loop_++, name, extent), extent, loop.kind, loop.width, {}};
-    // A var already mapped (a kernel that verify would refuse) is hidden by the inner one.
+    // If the variable is mapped already (verify refuses such a kernel), the inner loop's mapping hides it.
     Substitution outer = vars_;
     std::erase_if(vars_, [&](const auto& pair) { return pair.first == loop.var; });
     vars_.emplace_back(loop.var, out.var);
@@ -116,7 +116,7 @@ private:
   const bool keep_;
   int next_loop_ = 0, next_buffer_ = 0;
   Substitution vars_;
-  std::optional<ValueRewriter> values_; // by the names of now
+  std::optional<ValueRewriter> values_; // for the present vars_; reset when they change
   std::unordered_map<const Buffer*, BufferRef> buffers_;
   std::set<std::string> loop_names_, buffer_names_;
 };

@@ -1,5 +1,5 @@
-// Copies of statements inside one kernel: loops and scratch buffers of a copy get ids (and buffers names) of
-// their own.
+// Copies of statements inside one kernel. The loops and scratch buffers of a copy get new ids, and the
+// buffers new names.
 #pragma once
 #include <set>
 
@@ -10,7 +10,7 @@ namespace lathe::ast {
 class Copier {
 public:
   explicit Copier(const Kernel& kernel);
-  /// A copy of `block` with `vars` replaced.
+  /// A copy of `block` in which `vars` are substituted.
   Block copy(const Block& block, const Substitution& vars);
   int fresh_loop_id() { return next_loop_++; }
   BufferRef fresh_buffer(const std::string& name, DType dtype, Shape shape, Scope scope);
@@ -20,8 +20,8 @@ private:
   std::set<std::string> names_;
 };
 
-/// Leaves out the loops that never run, as one whose range is cut off at an edge does in the copies beyond
-/// it. Their indices lie nowhere.
+/// Removes the loops that never run. For example, a loop whose range ends at an edge never runs in the copies
+/// that lie beyond the edge. The indices in such a loop are meaningless.
 void drop_idle_loops(Block& block);
 
 } // namespace lathe::ast

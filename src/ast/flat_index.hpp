@@ -3,7 +3,7 @@
 
 namespace lathe::ast {
 
-/// Where an element lies in its buffer, in elements.
+/// The offset of an element from the start of its buffer, in elements.
 inline Expr flat_index(const Buffer& buffer, const std::vector<Expr>& index) {
   Expr flat = 0, stride = 1;
   for (size_t d = index.size(); d-- > 0; stride = stride * buffer.shape[d]) flat = flat + index[d] * stride;

@@ -62,7 +62,7 @@ private:
                                [&](const Expr& e) { return mix(h, exprs_(e)); },
                                [&](const LoadAttr& load) {
                                  h = all(mix(h, buffer(*load.buffer)), load.index);
-                                 uint64_t guards = load.guards.size(); // all must hold, in any order
+                                 uint64_t guards = load.guards.size(); // a sum: their order does not matter
                                  for (Expr e : load.guards) guards += mix(1, exprs_(e));
                                  h = mix(mix(h, guards), static_cast<uint64_t>(load.ahead));
                                  return with_lanes(h, load.lanes);
@@ -70,7 +70,8 @@ private:
                       v.attr);
   }
 
-  /// Hashes stand in databases: that of a kernel before its machine form stays what it was.
+  /// Databases hold hashes. So the LaneAccess that every access has before the machine form adds nothing to
+  /// the hash.
   static uint64_t with_lanes(uint64_t h, LaneAccess lanes) {
     return lanes == LaneAccess{} ? h : mix(h, lanes.number());
   }
@@ -106,7 +107,7 @@ private:
   StructuralHash exprs_;
   PointerMap<Buffer, uint64_t> buffers_;
   PointerMap<Value, uint64_t> values_;
-  std::optional<ValueVisitor> visitor_; // of values_
+  std::optional<ValueVisitor> visitor_; // fills values_
 };
 
 } // namespace

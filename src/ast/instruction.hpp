@@ -3,7 +3,7 @@
 
 namespace lathe::ast {
 
-/// The instruction that multiplies and adds what the store combines into its element; nothing if none does.
+/// The instruction that can compute the store, which adds a product to its element; nothing if none can.
 std::optional<Instruction> instruction_for(const Store& store);
 
 } // namespace lathe::ast

@@ -1,6 +1,6 @@
-// The oracle. A kernel is first compiled: every Expr gets a register, computed once per iteration of the
-// innermost loop it depends on; every value of a store gets a slot and one instruction. Loops of every kind
-// run in order.
+// The interpreter, which is the oracle for kernels. It first compiles the kernel. Every Expr gets a register,
+// computed once per iteration of the innermost loop that the Expr depends on. Every value of a store gets a
+// slot and one instruction. Loops of every kind run in order.
 #include <cstring>
 #include <unordered_map>
 
@@ -181,12 +181,12 @@ private:
     code.instructions.push_back(last);
     return code;
   }
-  /// What the instruction computes, in ops of the table.
+  /// `store` with its instruction written as ops of the op table.
   static Store in_ops(const Store& store) {
     Store out = store;
     out.combine = {};
     out.by = {};
-    const auto& factors = store.value->sources; // of MultiplyAdd, the only one
+    const auto& factors = store.value->sources; // the only instruction is MultiplyAdd
     out.value =
         make_exact(Op::Fma, store.buffer->dtype, {factors[0], factors[1], load(store.buffer, store.index)});
     return out;
@@ -240,7 +240,8 @@ private:
       case ExprKind::Var: break;
       case ExprKind::Add: out = a + b; break;
       case ExprKind::Mul: out = a * b; break;
-      // By zero: 0. Such an index belongs to a load whose guard is off; else the bounds check speaks.
+      // Division by zero gives 0. Only a load whose guard fails may have such an index; the bounds check
+      // finds any other.
       case ExprKind::FloorDiv: out = b == 0 ? 0 : a / b - (a % b != 0 && (a % b < 0) != (b < 0)); break;
       case ExprKind::Mod:
         out = b == 0 ? 0 : (a % b != 0 && (a % b < 0) != (b < 0)) ? a % b + b : a % b;
@@ -281,7 +282,7 @@ private:
       case Code::Scope: {
         BufferState& state = frame_.buffers[code.buffer];
         size(state);
-        // All ones is a NaN for floats and -1 for integers: what was never written shows.
+        // All ones is a NaN for floats and -1 for integers, so that elements never written show.
         state.storage.assign(static_cast<size_t>(state.elements * size_of(state.buffer->dtype)), 0xFF);
         state.data = state.storage.data();
         execute(code.body);

@@ -1,5 +1,5 @@
-// Typed instructions of the interpreter. Where there is no fast function here, core's evaluate() does it;
-// both must agree bit for bit (a test compares them on every op and dtype).
+// Typed instructions of the interpreter. An op without a fast function here runs core's evaluate(). Both must
+// agree bit for bit (a test compares them on every op and dtype).
 #include "ast/interpret_ops.hpp"
 
 #include <bit>
@@ -80,7 +80,7 @@ Scalar scalar_of(DType dtype, const Slot& slot) {
   return is_float(dtype) ? Scalar::of_float(dtype, slot.s) : Scalar::of_int(dtype, slot.i);
 }
 
-/// Any op on any dtype by the definition itself.
+/// Runs any op on any dtype by its definition, evaluate().
 void run_evaluate(const Instruction& in, Frame& frame) {
   const auto& slots = frame.slots;
   const DType last = in.from;
@@ -239,7 +239,7 @@ int64_t position(const Access& access, const Frame& frame) {
   }
   return flat;
 }
-/// -1 where the computed index is outside the buffer. `from` tells how to read it.
+/// The computed index, or -1 if it lies outside the buffer.
 int64_t computed_position(const Access& access, const Frame& frame, const Slot& index) {
   return static_cast<uint64_t>(index.i) < static_cast<uint64_t>(frame.buffers[access.buffer].elements)
              ? index.i
@@ -263,7 +263,7 @@ template <DType D> void run_gather(const Instruction& in, Frame& frame) {
     out = read<D>(frame.buffers[in.access->buffer].data + at * size_of(D));
 }
 
-/// Slot c is the combine's scratch; slot a the value.
+/// Stores slot a at element `at`. A combining store uses slot c as its scratch.
 template <DType D> void store_at(const Instruction& in, Frame& frame, int64_t at, bool combines) {
   uint8_t* element = frame.buffers[in.access->buffer].data + at * size_of(D);
   if (!combines) return write<D>(element, frame.slots[in.a]);

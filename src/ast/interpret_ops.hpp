@@ -6,8 +6,8 @@
 
 namespace lathe::ast::interpreter {
 
-/// f16, bf16 and f32 live in `s` (already rounded), f64 in `f`, integers and bool in `i` (extended from their
-/// width).
+/// One value. `s` holds f16, bf16 and f32 (already rounded), `f` holds f64, and `i` holds integers and bool
+/// (extended to 64 bits).
 union Slot {
   int64_t i;
   double f;
@@ -19,7 +19,7 @@ struct BufferState {
   uint8_t* data = nullptr;
   int64_t elements = 0;
   std::vector<int> shape;       // registers that hold the extents
-  std::vector<uint8_t> storage; // of Allocs
+  std::vector<uint8_t> storage; // of an Alloc; empty for a parameter
 };
 
 /// How a Load or Store finds its element.
@@ -38,10 +38,10 @@ struct Frame {
 
 struct Instruction {
   void (*run)(const Instruction&, Frame&);
-  int target = 0, a = 0, b = 0, c = 0; // slots (of Index: a is a register)
+  int target = 0, a = 0, b = 0, c = 0; // slots (Index: a is a register)
   const Access* access = nullptr;
   Op op = Op::Const;
-  DType dtype = DType::F32, from = DType::F32; // of the result; of the first operand
+  DType dtype = DType::F32, from = DType::F32; // dtype of the result; dtype of the last operand
 };
 
 using Run = void (*)(const Instruction&, Frame&);
@@ -52,7 +52,8 @@ Run elementwise(Op op, DType dtype, DType from);
 Run from_register(DType dtype);
 Run load_element(DType dtype);
 Run gather_element(DType dtype);
-/// Writes slot a into the element; a plain store ignores op, a combining one folds with it.
+/// A function that writes slot a into the element. A plain store ignores the instruction's op; a combining
+/// store combines the element with slot a by it.
 Run store_element(DType dtype, bool combines);
 Run scatter_element(DType dtype, bool combines);
 

@@ -1,11 +1,11 @@
-// The words for LaneAccess in the text of kernels.
+// The words that print() and parse() use for LaneAccess.
 #pragma once
 #include <array>
 #include <string_view>
 
 namespace lathe::ast {
 
-/// By LaneKind.
+/// Indexed by LaneKind.
 inline constexpr std::array<std::string_view, 9> kLaneKindNames = {
     "", "one", "whole", "backwards", "every_second", "apart", "column", "moved_up", "scattered"};
 inline constexpr std::string_view kMasked = " masked";

@@ -1,4 +1,4 @@
-// The inverse of print(). Every mistake in the text is Error(Syntax) with the line.
+// The inverse of print(). A mistake in the text throws Error(Syntax), which names the line.
 #include <algorithm>
 #include <unordered_map>
 
@@ -45,7 +45,7 @@ public:
   }
 
 private:
-  /// A keyword, unless it is a buffer of that name.
+  /// Takes the keyword, unless it is the name of a buffer that is indexed here.
   bool accept_word(std::string_view wanted) {
     const size_t begin = in_.at();
     if (in_.maybe_word() == wanted && in_.peek() != '[') return true;
@@ -109,7 +109,7 @@ private:
     in_.expect("]");
     return Var(name, lo, hi).expr();
   }
-  /// "name: f32[n, 4]", and a scope if `scoped`. Visible from here on.
+  /// Parses "name: f32[n, 4]", and a scope if `scoped`. The buffer is visible from here on.
   BufferRef declare(Scope scope, bool scoped) {
     Buffer buffer;
     buffer.id = next_buffer_++;
@@ -185,7 +185,7 @@ private:
     vars_.pop_back();
     return out;
   }
-  /// Cuts a trailing loop kind off `text`. It follows an operand, so no variable can be taken for it.
+  /// Cuts a trailing loop kind off `text`. The kind follows an operand, so it can't be a variable.
   void take_kind(std::string_view& text, For& out) {
     struct Row {
       std::string_view word;
@@ -235,7 +235,7 @@ private:
     in_.expect("=");
     lets_[id] = value(0);
   }
-  /// "i, j", with one index per dimension.
+  /// Parses "i, j", with one index per dimension.
   std::vector<Expr> indices_of(const Buffer& buffer) {
     std::vector<Expr> index = exprs(']');
     if (index.size() != buffer.shape.size())
@@ -243,7 +243,7 @@ private:
           fmt::format("{} indices of {}, expected {}", index.size(), buffer.name, buffer.shape.size()));
     return index;
   }
-  /// What follows "lanes:".
+  /// Parses the words that follow "lanes:".
   LaneAccess lanes() {
     const std::string_view name = in_.word();
     const auto kind = std::find(kLaneKindNames.begin() + 1, kLaneKindNames.end(), name);

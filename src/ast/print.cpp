@@ -1,5 +1,5 @@
-// Kernels as text that a person can read and parse() can take. Values used more than once, and very deep
-// ones, get a `let` line before their store, so that the text is linear in the size of the DAG.
+// Prints kernels as text that a person can read and parse() accepts. Values used more than once, and very
+// deep ones, get a `let` line before their store, so that the text is linear in the size of the DAG.
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@
 namespace lathe::ast {
 namespace {
 
-constexpr int kMaxDepth = 16; // of one line's expression
+constexpr int kMaxDepth = 16; // ops nested in the expression of one line
 
 struct Infix {
   const char* text;
@@ -52,7 +52,7 @@ std::string lanes_text(LaneAccess lanes) {
 
 class ValuePrinter {
 public:
-  /// Finds what needs a name in the DAGs under `roots` and writes its lines.
+  /// Finds the values that need a name in the DAGs under `roots` and writes their `let` lines.
   std::string lets(const std::vector<ValueRef>& roots, const std::string& indent) {
     std::unordered_map<const Value*, int> uses;
     std::vector<ValueRef> order;

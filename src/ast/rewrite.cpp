@@ -25,7 +25,8 @@ void visit_block(const Block& block, const StmtVisitor& f, std::vector<const For
   }
 }
 
-/// Calls `f` on each distinct value with its sources done, without recursing on the DAG's depth.
+/// Calls `f` on each distinct value after its sources. An explicit stack replaces recursion, since the DAG
+/// may be deep.
 template <class Done, class F> void post_order(const ValueRef& root, const Done& done, const F& f) {
   std::vector<std::pair<const ValueRef*, size_t>> stack{{&root, 0}};
   if (done(root)) return;
@@ -127,7 +128,7 @@ private:
 
   For rebuild(const For& loop) {
     For out{loop.var, expr(loop.extent), loop.kind, loop.width, {}};
-    // A loop variable carries its extent as its bound: keep both in step, so that bounds stay tight and in
+    // A loop variable carries its extent as its bound. Both change together, so that bounds stay tight and in
     // scope.
     const bool rebinds = out.extent != loop.extent && loop.var.extent() == loop.extent;
     if (rebinds) {
@@ -153,7 +154,7 @@ private:
   const Rewriter& r_;
   Substitution rebound_;
   PointerMap<ExprNode, const ExprNode*> exprs_;
-  // The key's reference is kept, so that its address is not given to another value meanwhile.
+  // The entry also holds a reference to its key, so that no other value gets the key's address meanwhile.
   PointerMap<Value, std::pair<ValueRef, ValueRef>> values_;
 };
 

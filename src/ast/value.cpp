@@ -53,7 +53,7 @@ ValueRef node(Op op, DType dtype, std::vector<ValueRef> sources, decltype(Value:
   return intern(std::move(value));
 }
 
-/// What an integer value is in terms of loop variables, where it is that exactly: nothing has wrapped.
+/// The Expr that equals integer value `v`; nothing if `v` is no constant or Index, or may have wrapped.
 std::optional<Expr> as_index(const ValueRef& v) {
   if (!is_integer(v->dtype)) return {};
   Expr e;
@@ -69,8 +69,8 @@ std::optional<Expr> as_index(const ValueRef& v) {
   return is_kept(e.lo()) && is_kept(e.hi()) ? std::optional(e) : std::nullopt;
 }
 
-/// Conjunctions are taken apart, guards that always hold are dropped, and so are doubled ones. False: one
-/// never holds.
+/// Adds the guards to `out`: splits conjunctions, and drops guards that always hold or are there already.
+/// Returns false if a guard never holds.
 bool tidy_guards(const std::vector<Expr>& guards, std::vector<Expr>& out) {
   std::vector<Expr> open(guards.rbegin(), guards.rend());
   while (!open.empty()) {
@@ -120,7 +120,7 @@ void check_operands(Op op, DType dtype, const std::vector<ValueRef>& sources) {
 } // namespace
 
 ValueRef constant(Scalar value) {
-  // All NaNs are one constant, so that a kernel's text and hash say all of it.
+  // All NaNs become one constant, so that a kernel's text and hash describe it completely.
   if (is_float(value.dtype()) && std::isnan(value.as_float()))
     value = Scalar::of_float(value.dtype(), std::numeric_limits<double>::quiet_NaN());
   return node(Op::Const, value.dtype(), {}, value);
@@ -172,7 +172,7 @@ ValueRef make(Op op, DType dtype, std::vector<ValueRef> sources) {
     for (size_t i = 0; i < sources.size(); ++i) args[i] = std::get<Scalar>(sources[i]->attr);
     return constant(evaluate(op, dtype, std::span(args.data(), sources.size())));
   }
-  if (op == Op::CmpLt) // bounds decide it, and loops can be cut where it changes
+  if (op == Op::CmpLt) // as an Expr: bounds may decide it, and passes can cut loops where it changes
     if (const auto a = as_index(sources[0]), b = as_index(sources[1]); a && b)
       return index_value(lt(*a, *b), DType::Bool);
   if (is_commutative(op) && is_constant(sources[0])) std::swap(sources[0], sources[1]);

@@ -9,8 +9,8 @@ using Match = RuleMatch<ValueTraits>;
 
 bool same_dtype(const ValueRef& root, const Match&) { return root->dtype == root->sources[0]->dtype; }
 
-/// f16 and bf16 are rounded after every op, so that only f32 and f64 may be fused. A product that other ops
-/// read, too, is never fused.
+/// Whether the product under `root` may become part of an Fma. Only f32 and f64 may, since f16 and bf16 are
+/// rounded after every op. A product marked Rounded, which other ops read too, may not.
 bool fusable(const ValueRef& root, const Match& match) {
   if (root->dtype != DType::F32 && root->dtype != DType::F64) return false;
   const ValueRef& product = root->sources[0] == match['c'] ? root->sources[1] : root->sources[0];
@@ -31,8 +31,8 @@ constexpr ValueRule kRules[] = {
     {"max-of-bools", Bool, "Max(a, b)", "Or(a, b)"},
     {"where-false-true", Bool, "Where(a, 0, 1)", "Xor(a, 1)"},
 
-    // No rule of floats may change a result that is not a NaN, not even the sign of a zero; but for the three
-    // that round once where the ops rounded twice.
+    // A rule of floats may not change a result that is not a NaN, not even the sign of a zero. The three
+    // round-fma rules are the exception: they round once where the ops rounded twice.
     {"sub-plus-0", Float, "Sub(a, 0)", "a"},
     {"mul-minus-1", Float, "Mul(a, -1)", "Neg(a)"},
     {"round-fma", Float, "Add(Mul(a, b), c)", "Fma(a, b, c)", fusable},

@@ -1,4 +1,4 @@
-// The algebra of values as data: the rules that make() applies to every node it builds.
+// The rewrite rules that make() applies to every value it builds.
 #pragma once
 #include "ast/ast.hpp"
 #include "core/rules.hpp"

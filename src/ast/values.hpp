@@ -1,5 +1,5 @@
-// Visits or rewrites values one after the other, and what they share once: the points of a transform are
-// dozens of stores over the same loads.
+// Visits or rewrites several values in turn, and each shared node once. Shared nodes are many: the points of
+// a transform are dozens of stores over the same loads.
 #pragma once
 #include <memory>
 
@@ -12,7 +12,7 @@ public:
   /// `f` sees each distinct value once, after its sources.
   explicit ValueVisitor(std::function<void(const ValueRef&)> f);
   ~ValueVisitor();
-  void operator()(const ValueRef& value); ///< null is none
+  void operator()(const ValueRef& value); ///< ignores null
 
 private:
   struct Run;
@@ -21,7 +21,7 @@ private:
 
 class ValueRewriter {
 public:
-  /// What the functions of `rewriter` return may not change while this lives.
+  /// The functions of `rewriter` must return the same results as long as this object lives.
   explicit ValueRewriter(Rewriter rewriter);
   ~ValueRewriter();
   ValueRef operator()(const ValueRef& value); ///< null stays null

@@ -128,7 +128,7 @@ private:
     if (!loop.var.is_var() || loop.var.id() < 0) fail("the variable of a loop is not one");
     if (!loop_ids_.insert(loop.var.id()).second) fail(fmt::format("loop id {} is taken", loop.var.id()));
     in_scope(loop.extent);
-    // Bounds are proved from the variable's own extent.
+    // Proofs of bounds use the variable's own extent, so that it must cover the loop's.
     const auto bound = loop.var.extent();
     if (!bound || !proves_le(loop.extent, *bound))
       fail(fmt::format("variable {} is bounded by {}, not by the loop's extent", loop.var.name(),
@@ -160,7 +160,7 @@ private:
     const auto hidden = outside_parallel_;
     if (loop.kind == LoopKind::Parallel || loop.kind == LoopKind::Group)
       outside_parallel_.insert(buffers_.begin(), buffers_.end());
-    // A loop over a condition runs once where it holds.
+    // A loop over a condition runs once if the condition holds.
     const bool condition = loop.extent.kind() == ExprKind::Lt || loop.extent.kind() == ExprKind::Le ||
                            loop.extent.kind() == ExprKind::Eq || loop.extent.kind() == ExprKind::And;
     scope_.push_back(loop.var);

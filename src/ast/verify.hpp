@@ -1,4 +1,4 @@
-// The parts of verify(): each says what is wrong, or nothing.
+// The parts of verify().
 #pragma once
 #include "ast/ast.hpp"
 
@@ -11,7 +11,7 @@ std::string operand_fault(Op op, DType dtype, const std::vector<ValueRef>& sourc
 bool proves_in_bounds(Expr index, Expr extent, const std::vector<Expr>& guards);
 
 /// Why two iterations of a parallel, group, local or vector loop may touch the same element, one of them
-/// writing it; empty if they can't. `statement` is set to the Store at fault.
+/// writing it; empty if they can't. Sets `statement` to the Store at fault.
 std::string find_race(const For& loop, const Stmt** statement);
 
 } // namespace lathe::ast

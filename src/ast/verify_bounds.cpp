@@ -1,7 +1,8 @@
-// Proof that an access is in bounds. Loop extents are known to Expr; what a Load's guards add is used in two
-// ways: as facts for the prover, and by giving the guarded expression a name of its own with the guards'
-// range, which also serves indices that divide it. Where neither decides, as with quotients of quotients that
-// chains of reshapes leave, and the loops are short, all their iterations are tried.
+// Proves that an access is in bounds. Expr knows the extents of loops. The guards of a Load serve in two
+// ways. First, they are facts for the prover. Second, the guarded expression becomes a variable with the
+// range that the guards allow, which also helps with indices that divide the expression. If neither decides
+// and the loops are short, the proof tries all their iterations. Chains of reshapes need that: they leave
+// quotients of quotients.
 #include <algorithm>
 
 #include "ast/verify.hpp"
@@ -12,10 +13,10 @@ namespace {
 
 bool in_range(Expr index, Expr extent) { return proves_le(0, index) && proves_lt(index, extent); }
 
-/// The Exprs that are <= 0 where the guard holds.
+/// Adds to `facts` the Exprs that are <= 0 if the guard holds.
 void add_facts(Expr guard, std::vector<Expr>& facts) {
   const bool compares = guard.kind() == ExprKind::Lt || guard.kind() == ExprKind::Le;
-  if (compares && guard.rhs().kind() == ExprKind::Mod) { // a remainder is at most what is divided
+  if (compares && guard.rhs().kind() == ExprKind::Mod) { // a remainder is at most the dividend
     const Expr divided = guard.rhs().lhs();
     if (divided.lo() >= 0)
       add_facts(guard.kind() == ExprKind::Lt ? lt(guard.lhs(), divided) : le(guard.lhs(), divided), facts);
@@ -35,8 +36,8 @@ void add_facts(Expr guard, std::vector<Expr>& facts) {
   }
 }
 
-/// Replaces a variable so that the linear expression of a fact becomes a loop variable over the range that
-/// the facts leave it.
+/// Tries to prove the bound with a change of variables: the linear expression of a fact becomes a loop
+/// variable over the range that the facts leave it.
 bool proves_by_naming(Expr index, Expr extent, const std::vector<Expr>& facts) {
   for (size_t k = 0; k < facts.size(); ++k) {
     std::vector<Expr> vars;
@@ -44,7 +45,7 @@ bool proves_by_naming(Expr index, Expr extent, const std::vector<Expr>& facts) {
     for (Expr var : vars) {
       const auto stride = stride_of(facts[k], var);
       if (!stride || !(stride->is_const(1) || stride->is_const(-1))) continue;
-      // form = facts[k] without its constant and with var's sign positive: low <= form <= high.
+      // form = facts[k] without its constant, with a positive sign of var; low <= form <= high.
       Substitution zeros;
       for (Expr v : vars) zeros.emplace_back(v, 0);
       Expr form = stride->is_const(1) ? facts[k] : -facts[k];
@@ -66,7 +67,7 @@ bool proves_by_naming(Expr index, Expr extent, const std::vector<Expr>& facts) {
   return false;
 }
 
-/// All assignments of some variables within their loops, one after the other, as far as `most`.
+/// All assignments of some variables within their loops, one after the other.
 class Iterations {
 public:
   explicit Iterations(std::vector<Expr> vars) : vars_(std::move(vars)), values_(vars_.size(), 0) {
@@ -80,7 +81,7 @@ public:
     values_.resize(vars_.size());
   }
 
-  /// Whether `holds` in each of them; no if there are too many to try.
+  /// Whether `holds` is true for each assignment; false if there are more than `most`.
   template <class F> bool all(int64_t most, const F& holds) {
     int64_t count = 1;
     for (size_t i = 0; i < vars_.size(); ++i) {

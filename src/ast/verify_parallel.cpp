@@ -1,7 +1,7 @@
-// Independence of the iterations of parallel loops. An index is read as a number in mixed radix: with the
-// variables around the loop fixed, it is base + a * p + (digits of the loops inside). If some dimension of
-// every access to a written buffer tells p apart from all other digits, in the same way, no two iterations
-// can meet.
+// Proves that the iterations of a parallel loop over p are independent. The proof reads an index as a number
+// in mixed radix: with the variables around the loop fixed, it is base + a * p + (digits of the loops
+// inside). Two iterations can't meet if one dimension of every access to a written buffer separates p from
+// all other digits, in the same way.
 #include <algorithm>
 #include <numeric>
 #include <set>
@@ -46,7 +46,7 @@ std::optional<Decoded> decode(Expr index, Expr p, const std::vector<Expr>& inner
       step_of_small = std::gcd(step_of_small, std::abs(c));
     }
   }
-  // Nested splits bound the digits together, not each by itself.
+  // Nested splits bound the sum of the digits, not each digit by itself.
   const int64_t a = std::abs(out.stride);
   if (out.high - out.low >= a && proves_le(0, small) && proves_lt(small, a)) {
     out.low = 0;
@@ -56,7 +56,7 @@ std::optional<Decoded> decode(Expr index, Expr p, const std::vector<Expr>& inner
   return out;
 }
 
-/// Whether both indices being equal forces p to be equal.
+/// Whether equal indices imply equal values of p.
 bool same_iteration(const Decoded& a, const Decoded& b, Expr p) {
   if (a.stride != b.stride) return false;
   const Expr shift = b.base - a.base;
@@ -100,7 +100,8 @@ void collect_loads(const ValueRef& root, const Stmt& stmt, std::vector<Touched>&
   });
 }
 
-/// A sum over the lanes: every touch is this combine at the same place, without the loop's variable.
+/// Whether `t` is only a combine over the lanes: its one touch combines at an index without the loop's
+/// variable.
 bool is_horizontal(const Touched& t, Expr p) {
   return t.touches.size() == 1 && t.touches[0].combines && !t.touches[0].computed &&
          std::none_of(t.touches[0].index.begin(), t.touches[0].index.end(),

@@ -9,11 +9,11 @@
 namespace lathe {
 
 Executable compile(const NamedTensors& outputs, const CompileOptions& options) {
-  runtime::device(options.device); // says why if it is absent, before any work
+  runtime::device(options.device); // throws if the device is absent, before any work
   pipeline::Front front = pipeline::take_in(outputs, {.evaluate = pipeline::values_of});
-  const InExprScope inside(new_expr_scope()); // the executable's: see Program::expressions
+  const InExprScope inside(new_expr_scope()); // of the executable: see Program::expressions
   const auto program = front.lowered();
-  if (program->stages.empty()) // every output is an input seen through a view
+  if (program->stages.empty()) // every output is a view of an input
     return pipeline::assemble(search::initial_plan(program),
                               {options, std::move(front.inputs), false, std::move(front.moved)});
   const search::SearchResult found = pipeline::schedule(program, options);

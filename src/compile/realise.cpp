@@ -1,4 +1,4 @@
-// Lazy tensors get their values by compiling their graph for the default device and running it once.
+// Gives lazy tensors their values: compiles their graph for the default device and runs it once.
 #include "compile/realise.hpp"
 
 #include <fmt/format.h>
@@ -17,8 +17,8 @@ std::vector<StorageRef> values_of(const std::vector<graph::NodeRef>& nodes) {
   for (size_t k = 0; k < nodes.size(); ++k) named.push_back({fmt::format("out{}", k), nodes[k]});
   CompileOptions options;
   options.device = default_device();
-  options.winograd = 0; // run once: nothing would pay for the weights' transform
-  // Not folded: that realises tensors.
+  options.winograd = 0; // one run does not repay the transform of the weights
+  // No `evaluate`: folding constants would realise tensors, which calls this function again.
   const Front front = take_in(named, {.takes_moved = false});
   const InExprScope inside(new_expr_scope());
   const Executable executable = build(schedule(front.lowered(), options).plan, options);
@@ -40,7 +40,7 @@ std::shared_ptr<const lower::Program> lowered(const NamedTensors& outputs) {
 
 namespace {
 
-/// The library's own objects are always linked as a whole, so this runs when it is loaded.
+/// Runs when the library is loaded, because the library's objects are always linked as a whole.
 [[maybe_unused]] const bool registered = [] {
   graph::set_realiser(values_of);
   return true;

@@ -1,5 +1,5 @@
-// The values of nodes, by compiling their graph for the default device and running it once; and programs whose constants have
-// theirs.
+// Computes the values of nodes: compiles their graph for the default device and runs it once. Also lowers
+// programs whose constants have values.
 #pragma once
 #include <memory>
 #include <vector>
@@ -9,10 +9,11 @@
 
 namespace lathe::pipeline {
 
-/// Row-major, in new storage. The nodes hold no named input and are static. Throws what compiling and running throw.
+/// Returns the nodes' values, row-major, in new storage. The nodes hold no named input and have constant
+/// sizes. Throws what compiling and running throw.
 std::vector<StorageRef> values_of(const std::vector<graph::NodeRef>& nodes);
 
-/// The outputs as compile() lowers them: simplified, constants with their values.
+/// Returns the outputs as compile() lowers them: simplified, with the values of constants.
 std::shared_ptr<const lower::Program> lowered(const NamedTensors& outputs);
 
 } // namespace lathe::pipeline

@@ -7,8 +7,9 @@
 
 namespace lathe::pipeline {
 
-/// The plan by: options.moves, the database, or search (with measurements if options.tune). Tuning checks the
-/// plans that it starts from and the one that it returns: InternalError with the program if one is wrong.
+/// Returns the plan from options.moves, the database, or a search (with measurements if options.tune). Tuning
+/// checks the plans that it starts from and the one that it returns: InternalError with the program if one is
+/// wrong.
 /// `start`: for tests, the plan that tuning starts from instead of the untuned one.
 search::SearchResult schedule(std::shared_ptr<const lower::Program> program, const CompileOptions& options,
                               const search::Plan* start = nullptr);

@@ -1,4 +1,4 @@
-// What sums and products of small integers are held in, as NumPy.
+// The dtype in which sums and products accumulate: 64 bits for bool and integers, as in NumPy; floats stay.
 #pragma once
 #include "lathe/dtype.hpp"
 

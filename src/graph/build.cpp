@@ -1,4 +1,4 @@
-// Builders: inference, checks and the canonical form that every node has from birth.
+// Builders: they infer shape and dtype, check, and give every node its canonical form.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -44,7 +44,7 @@ void check_same_dtype(Op op, const NodeRef& a, const NodeRef& b) {
                                               to_string(a->dtype), to_string(b->dtype)));
 }
 
-// Folds an elementwise op over numbers.
+// The value of an elementwise op whose sources are all numbers; else nothing.
 std::optional<Scalar> fold(Op op, DType result, const std::vector<NodeRef>& sources) {
   Scalar args[3];
   for (size_t i = 0; i < sources.size(); ++i) {
@@ -67,7 +67,7 @@ NodeRef elementwise(Op op, DType result, std::vector<NodeRef> sources) {
   return make(op, result, std::move(shape), std::move(sources));
 }
 
-constexpr int kMostRows = 16; // of a Transform: its results are one straight-line body
+constexpr int kMostRows = 16; // rows of a Transform's matrix; one straight-line body computes its results
 
 bool is_identifier(std::string_view s) {
   if (s.empty() || (s[0] >= '0' && s[0] <= '9')) return false;

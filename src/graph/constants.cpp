@@ -8,10 +8,11 @@
 namespace lathe::graph {
 namespace {
 
-// To load one element that isn't in a near cache costs about as much as so many vectorised operations.
+// operations per element; loading an element from beyond the near caches costs about as much as this many
+// vectorised ones
 constexpr double kDear = 16;
 constexpr double kAlwaysDear = 1e30;
-// Larger subgraphs are dear whatever they do, and are not remembered.
+// nodes; larger subgraphs count as dear whatever they do, and are not remembered
 constexpr size_t kMostNodes = 4096;
 
 bool has_variables(const View& v) {
@@ -23,7 +24,7 @@ bool has_variables(const View& v) {
                      [](const Interval& in) { return !in.begin.is_const() || !in.end.is_const(); });
 }
 
-/// The value is the same at every call, if those of all sources are.
+/// Whether the node's value is the same at every call, provided that the values of its sources are.
 bool may_be_constant(const Node& n) {
   if (!is_static(n.shape) || std::holds_alternative<Expr>(n.attr)) return false;
   if (const auto* v = std::get_if<View>(&n.attr)) return !has_variables(*v);
@@ -37,7 +38,7 @@ bool computes(const Node& n) {
 
 double elements(const Node& n) { return static_cast<double>(num_elements(n.shape).value()); }
 
-/// Operations for one element, in those of an addition.
+/// The cost of one element; the unit is the cost of an addition.
 double operations(Op op) {
   switch (op) {
   case Op::Exp2:
@@ -58,7 +59,7 @@ double work(const Node& n) {
   case Op::Const:
   case Op::View:
   case Op::Iota: return 0;
-  case Op::Contiguous: // asked to be in memory
+  case Op::Contiguous: // its value must be in memory
   case Op::Transform:
   case Op::Gather:
   case Op::Scatter: return kAlwaysDear;
@@ -69,7 +70,7 @@ double work(const Node& n) {
 
 struct Subgraph {
   double work = 0, source_bytes = 0;
-  bool small = true; // all of it was looked at
+  bool small = true; // look_at() has visited the whole subgraph
 };
 Subgraph look_at(const NodeRef& root) {
   Subgraph found;
@@ -90,8 +91,8 @@ Subgraph look_at(const NodeRef& root) {
   return found;
 }
 
-/// Values that some program holds, by the text of their subgraph: it names the tensors by their ids, which
-/// are never used again.
+/// The folded values that some program still holds, keyed by the text of their subgraph. The text names
+/// realised tensors by their ids, which are never used again.
 class Known {
 public:
   NodeRef find(const std::string& key, const Node& of) {
@@ -126,7 +127,7 @@ std::vector<NodeRef> fold_constants(const std::vector<NodeRef>& outputs, Evaluat
                                            [&](const NodeRef& s) { return constant.contains(s.get()); }))
       constant.insert(n.get());
 
-  // From the outputs down: what is replaced needs nothing.
+  // The loop goes from the outputs down, as a replaced node needs none of its sources.
   for (const NodeRef& n : outputs) needed.insert(n.get());
   std::unordered_map<const Node*, NodeRef> value_of;
   std::vector<NodeRef> missing;

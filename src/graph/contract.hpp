@@ -4,8 +4,9 @@
 
 namespace lathe::graph {
 
-/// Sum over `axes` of a * b, both broadcast to `full`; the axes stay as size 1. Of bools: any of both. Half
-/// precision accumulates in f32. Casts come before the broadcast: once an element, not once a product.
+/// The sum over `axes` of a * b, both broadcast to `full`; the axes stay as size 1. For bools: whether a and
+/// b are both true anywhere along the axes. Half precision accumulates in f32. Casts come before the
+/// broadcast: once per element, not once per product.
 Tensor contract(const Tensor& a, const Tensor& b, const Shape& full, const std::vector<int>& axes);
 
 } // namespace lathe::graph

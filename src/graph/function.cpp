@@ -1,7 +1,8 @@
-// The table of functions with derivatives of their own. The rules are written with functions that have rows
-// here themselves, so that derivatives of every order are right. At a joint with two one-sided
-// derivatives a rule gives their mean, which is 0 for |x|; relu has 0 there, as in PyTorch and JAX. Arguments
-// that would make 0 times infinity are limited to a range outside of which the other factor is 0.
+// The table of functions with derivatives of their own. The rules use functions that have rows here
+// themselves, so derivatives of every order are right. A joint is a point where two pieces of a function
+// meet. At a joint with two one-sided derivatives a rule gives their mean, which is 0 for |x|; relu has 0
+// there, as in PyTorch and JAX. Some rules limit their arguments, so that no factor 0 meets an infinite one:
+// outside of the limits the other factor is 0.
 #include "graph/function.hpp"
 
 #include <algorithm>
@@ -25,7 +26,7 @@ Part abs(const BackwardStep& s, size_t) { return s.cotangent * argument(s).sign(
 Part relu(const BackwardStep& s, size_t) {
   return lathe::where(zero_of(s.cotangent) < argument(s), s.cotangent, zero_of(s.cotangent));
 }
-/// `below` and `above` on the two sides of `joint`, at it the mean of both, as equal operands of max share.
+/// `below` left of `joint`, `above` right of it, and at it their mean, as for equal operands of max.
 Tensor joined_at(double joint, const Tensor& x, const Tensor& below, const Tensor& above) {
   const Tensor at = number(joint, x.dtype()), half = number(0.5, x.dtype());
   return lathe::where(x < at, below, lathe::where(at < x, above, (below + above) * half));
@@ -43,14 +44,14 @@ Part hardswish(const BackwardStep& s, size_t) {
   const Tensor up_to_3 = joined_at(-3, x, Tensor::zeros(x.shape(), x.dtype()), inside);
   return s.cotangent * joined_at(3, x, up_to_3, Tensor::ones(x.shape(), x.dtype()));
 }
-/// The square root of a sum of squares; at 0 it has a joint in every direction.
+/// The square root of a sum of squares. At 0 it has a joint in every direction, so its derivative is 0 there.
 Part distance(const BackwardStep& s, size_t) {
   const Tensor y = s.value(), zero = zero_of(y);
   const Tensor apart = lathe::where(y == zero, Tensor::ones({}, y.dtype()), y);
   return lathe::where(y == zero, zero, times(s.cotangent, 0.5) / apart);
 }
 
-/// A reduction that keeps its axes.
+/// The sum keeps its reduced axes as size 1, so the cotangent broadcasts.
 Part sum(const BackwardStep& s, size_t) { return broadcast_to(s.cotangent, argument(s).shape()); }
 
 // ---- smooth ----
@@ -65,15 +66,15 @@ Part sinh(const BackwardStep& s, size_t) { return s.cotangent * argument(s).cosh
 Part cosh(const BackwardStep& s, size_t) { return s.cotangent * argument(s).sinh(); }
 Part sigmoid(const BackwardStep& s, size_t) { return s.cotangent * (s.value() * (-argument(s)).sigmoid()); }
 Part softplus(const BackwardStep& s, size_t) { return s.cotangent * argument(s).sigmoid(); }
-/// The argument, within a range outside of which every derivative is 0 or that of a line, so that no factor 0
-/// meets an infinite one.
+/// The argument, clamped to [-bound, bound], so that no factor 0 meets an infinite one. The functions that
+/// use this are constant or a line beyond the bound.
 Tensor near_zero(const BackwardStep& s, double bound) { return argument(s).clamp(-bound, bound); }
 
 Part erf(const BackwardStep& s, size_t) {
   return s.cotangent * times((-near_zero(s, 100).square()).exp(), 2 * std::numbers::inv_sqrtpi);
 }
 
-/// 1 - tanh^2, without its cancellation.
+/// The derivative 1 - tanh^2, computed without cancellation.
 Part tanh(const BackwardStep& s, size_t) {
   const Tensor twice = times(argument(s), 2);
   return s.cotangent * times(twice.sigmoid() * (-twice).sigmoid(), 4);
@@ -91,7 +92,7 @@ Part gelu(const BackwardStep& s, size_t) {
   return s.cotangent * (probability + x * density);
 }
 
-/// Of x sigmoid(u), where u = sqrt(8 / pi) (x + 0.044715 x^3).
+/// The derivative of x sigmoid(u), where u = sqrt(8 / pi) (x + 0.044715 x^3).
 Part gelu_tanh(const BackwardStep& s, size_t) {
   const double scale = 2 * std::sqrt(2 * std::numbers::inv_pi), cube = 0.044715 * scale;
   const Tensor x = near_zero(s, 1000), square = x.square();
@@ -101,20 +102,20 @@ Part gelu_tanh(const BackwardStep& s, size_t) {
 
 // ---- of two numbers ----
 
-/// Of a remainder with the divisor's sign: a - floor(a / b) b.
+/// The derivatives of a - floor(a / b) b, the remainder with the divisor's sign.
 Part remainder(const BackwardStep& s, size_t k) {
   return k == 0 ? s.cotangent : -(s.cotangent * floor_divide(s.source(1), s.source(2)));
 }
 
-/// b a^(b-1), and 0 where b is 0; a^b log a, and 0 where a^b is 0, or a and b are. What would be infinite there is not
-/// computed: a product with 0 would be NaN.
+/// By a: b a^(b-1), and 0 where b is 0. By b: a^b log a, and 0 where a^b is 0, or a and b are. The rule does
+/// not compute the infinite factor there: its product with 0 would be NaN.
 Part pow(const BackwardStep& s, size_t k) {
   const Tensor a = s.source(1), b = s.source(2), zero = zero_of(a), one = Tensor::ones({}, a.dtype());
   if (k == 0) return s.cotangent * (b * lathe::pow(a, lathe::where(b == zero, zero, b - one)));
   const Tensor vanishes = (s.value() == zero) | ((a == zero) & (b == zero));
   return s.cotangent * (s.value() * lathe::where(vanishes, one, a).log());
 }
-/// By a constant exponent, which is the parameter.
+/// The derivative of a power with a constant exponent, which is the function's parameter.
 Part power(const BackwardStep& s, size_t) {
   const Tensor a = argument(s);
   return s.cotangent * times(lathe::pow(a, number(parameter(s) - 1, a.dtype())), parameter(s));

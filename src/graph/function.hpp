@@ -3,8 +3,8 @@
 // A smooth function composed of pieces (tanh: one polynomial near 0, an exponential elsewhere, joined by Where)
 // must not have its derivative taken through the joints. So its value is marked by a Function node: source 0
 // is the composed value, the other sources are the function's arguments, and the attribute names a row of the
-// table in function.cpp. gradients() asks the row; simplify() leaves source 0 alone, so nothing below the
-// graph ever sees the mark.
+// table in function.cpp. gradients() asks the row. simplify() replaces the node by source 0, so nothing below
+// the graph ever sees the mark.
 //
 //   Tensor y = with_derivative("tanh", composed, {x});
 #pragma once

@@ -1,5 +1,5 @@
-// Reverse-mode derivatives, graph to graph: the table that says what each primitive does to a cotangent (the
-// derivative of the result by one of its values), and the adjoint of a view, which has a file of its own.
+// Reverse-mode derivatives, graph to graph. A cotangent is the derivative of the result by one of its values.
+// A table says what each primitive does to a cotangent; the adjoint of a view has a file of its own.
 #pragma once
 #include <optional>
 #include <span>
@@ -12,7 +12,7 @@ namespace lathe::graph {
 /// A contribution to a cotangent; nothing where it is zero.
 using Part = std::optional<Tensor>;
 
-/// A node with its cotangent, of its shape and dtype.
+/// A node and its cotangent, which has the node's shape and dtype.
 struct BackwardStep {
   const NodeRef& node;
   const Tensor& cotangent;
@@ -21,19 +21,21 @@ struct BackwardStep {
   Tensor source(size_t k) const;
 };
 
-/// `part`: what source k (a float) gets. Null where the derivative is 0 wherever there is one.
+/// `part` gives the contribution to the cotangent of source k, a float. A null `part` means that the op's
+/// derivative is 0 wherever there is one.
 struct GradientRule {
   Op op;
   Part (*part)(const BackwardStep& step, size_t k);
 };
 
-/// One row for each op that a graph's node may be.
+/// The rules: one row for each op that a node of the graph may have.
 std::span<const GradientRule> gradient_rules();
 
-/// Element n of `source`'s shape is the sum of the elements of `cotangent` (of the view's shape) that the
-/// view reads from there; what it masks is dropped.
+/// The adjoint of `view`, in the shape `source`. Its element n is the sum of those elements of `cotangent`
+/// (of the view's shape) that the view reads from element n. Masked elements add nothing.
 Part view_adjoint(const View& view, const Shape& source, const Tensor& cotangent);
-/// A tensor of `count` elements with values added up at index; out of range is dropped.
+/// A tensor of `count` elements. Each is the sum of the `values` whose `index` names it; indices out of range
+/// are dropped.
 Tensor add_at(Expr count, const Tensor& index, const Tensor& values);
 
 } // namespace lathe::graph

@@ -1,4 +1,4 @@
-// The table of derivatives. Where rules need the same values they build them again: equal nodes are one.
+// The table of derivatives. Rules that need the same values each build them: interning makes equal nodes one.
 #include <algorithm>
 #include <numbers>
 
@@ -51,14 +51,14 @@ Part where(const BackwardStep& s, size_t k) {
 
 // ---- reductions ----
 
-/// `values` where `chosen`, divided among as many as are chosen along the axes.
+/// `values`, divided evenly among the elements chosen along the axes; 0 for the others.
 Tensor share(const Tensor& values, const Tensor& chosen, const std::vector<int>& axes) {
   const DType w = wide(values.dtype());
   const Tensor each = (values.cast(w) / reduce_op(Op::Add, chosen.cast(w), axes)).cast(values.dtype());
   return lathe::where(chosen, each, zero_of(values));
 }
 
-/// x[j - by] along the axis, 1 where there is none.
+/// x[j - by] along the axis, 1 where j < by.
 Tensor shifted(const Tensor& x, int axis, int64_t by) {
   const std::vector<Expr> none(x.shape().size(), Expr(0));
   std::vector<Expr> before = none;
@@ -67,7 +67,7 @@ Tensor shifted(const Tensor& x, int axis, int64_t by) {
   return lathe::where(index_along(axis, x.shape()) < size_scalar(by), Tensor::ones({}, x.dtype()), moved);
 }
 
-/// The product of all elements before each along the axis, by doubling.
+/// For each element, the product of all elements before it along the axis. Each step doubles their number.
 Tensor product_before(const Tensor& x, int axis) {
   Tensor product = shifted(x, axis, 1);
   for (int64_t done = 1; done < x.shape()[axis].hi() - 1; done *= 2)
@@ -75,13 +75,14 @@ Tensor product_before(const Tensor& x, int axis) {
   return product;
 }
 
-/// Without a division, so that zeros have their derivatives, the second ones too.
+/// For each element, the product of all others along the axis. It does not divide, so that first and second
+/// derivatives are right at zeros.
 Tensor product_of_others(const Tensor& x, int axis) {
   return product_before(x, axis) * product_before(x.flip({axis}), axis).flip({axis});
 }
 
 Tensor product_part(const Tensor& cotangent, const Tensor& x, const std::vector<int>& axes) {
-  std::vector<Tensor> stages{x}; // reduced along one axis more each
+  std::vector<Tensor> stages{x}; // stages[k] is x reduced along the first k axes
   for (const int axis : axes) stages.push_back(reduce_op(Op::Mul, stages.back(), {axis}));
   Tensor part = cotangent;
   for (size_t k = axes.size(); k-- > 0;) part = part * product_of_others(stages[k], axes[k]);
@@ -127,7 +128,7 @@ Part gather(const BackwardStep& s, size_t) {
   return add_at(s.node->sources[0]->shape[0], s.source(1), s.cotangent);
 }
 
-/// The last write to a place stays, and with it the cotangent.
+/// The rule of a Scatter that overwrites. Only the last write to a place gets the cotangent of that place.
 Part overwrite_part(const BackwardStep& s, size_t k) {
   const Tensor index = s.source(1), &dy = s.cotangent;
   if (k == 0) return put(dy, index, Tensor::zeros(index.shape(), dy.dtype()), std::nullopt);
@@ -137,7 +138,7 @@ Part overwrite_part(const BackwardStep& s, size_t k) {
   return lathe::where(at(last, index) == order, at(dy, index), zero_of(dy));
 }
 
-/// All that equal the largest share evenly.
+/// The rule of a Scatter by Max. All operands equal to the largest share the cotangent evenly.
 Part largest_part(const BackwardStep& s, size_t k) {
   const Tensor base = s.source(0), index = s.source(1), y = s.value(), &dy = s.cotangent;
   const DType w = wide(dy.dtype());
@@ -148,7 +149,8 @@ Part largest_part(const BackwardStep& s, size_t k) {
                 : lathe::where(source_is, at(each, index), zero_of(dy));
 }
 
-/// The product of the others is that of all without the zeros, unless another one is 0.
+/// The rule of a Scatter by Mul: the product of the other factors. It is 0 if another factor is 0. Else it is
+/// the product of all factors that are not 0, divided by this one unless this one is 0.
 Part factor_part(const BackwardStep& s, size_t k) {
   const Tensor base = s.source(0), index = s.source(1), factors = s.source(2), &dy = s.cotangent;
   const Tensor one = Tensor::ones({}, dy.dtype()), zero = zero_of(dy);

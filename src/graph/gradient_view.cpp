@@ -1,19 +1,17 @@
-// The adjoint of a view. Where each axis of the view stays within one dimension of its source, that is again
-// made of views and at most one sum:
+// The adjoint of a view. If each axis of the view stays within one dimension of its source, the adjoint is
+// again made of views and at most one sum:
 //
-//   - what the mask hides is cut off, repeated axes are summed, axes that run backwards are flipped;
-//   - axes of one dimension that nest without overlap (a split dimension, windows side by side) are padded to
-//     their steps and joined;
-//   - of axes that overlap (windows), the longest is kept, with zeros between its elements, and the others
-//   are
-//     taps: element h of the dimension is the sum over the taps t of what lies at h - t * step;
-//   - what is left is padded to the size of the dimension.
+//   - The part that the mask hides is cut off. Repeated axes are summed. Axes that run backwards are flipped.
+//   - Axes of one dimension may nest without overlap (a split dimension, windows side by side). They are
+//     padded to their steps and joined.
+//   - Axes of one dimension may overlap (windows). The longest is kept, with zeros between its elements. The
+//     others are taps: element h of the dimension is the sum over the taps t of the element at h - t * step.
+//   - The result is padded to the size of the dimension.
 //
-// Where the cotangent is a product summed over axes that the view repeats, as a convolution's data has it,
-// both factors are moved and the sum over taps and repeated axes is one: the gradient is a transposed
-// convolution.
+// The cotangent may be a product, and the view may repeat axes, as for the data of a convolution. Then both
+// factors are moved, and one sum runs over taps and repeated axes: the gradient is a transposed convolution.
 //
-// Any other view adds up at computed indices.
+// The adjoint of any other view adds up elements at computed indices.
 #include <algorithm>
 #include <numeric>
 
@@ -41,16 +39,17 @@ Part scattered(const View& view, const Shape& source, const Tensor& cotangent) {
   return view_op(sum, View::contiguous(source));
 }
 
-/// Axes of the cotangent that move along one dimension as one: each but the first nests in those before it.
+/// Axes of the cotangent that move along one dimension like one axis: each after the first nests in the one
+/// before it.
 struct Run {
-  Expr size; // once they are joined
+  Expr size; // of the joined axes
   std::vector<int> axes;
   std::vector<int64_t> steps;
 
   int64_t step() const { return steps.back(); }
 };
 
-/// What moves along one dimension: its main run, and taps that are added to it.
+/// The runs along one dimension: the main run, and the taps, over which the adjoint sums.
 struct Dimension {
   Expr size, start;
   std::optional<Run> main;
@@ -63,8 +62,8 @@ struct Dimension {
   }
 };
 
-/// Axes of the cotangent, cut to its mask: those that are summed, those that are flipped, those of each
-/// dimension.
+/// The axes of the cotangent, after it is cut to the mask: which are summed, which are flipped, and which
+/// move along each dimension.
 struct Layout {
   std::vector<int> repeated;
   std::vector<bool> flipped;
@@ -126,7 +125,7 @@ bool repeats(const Tensor& t, size_t axis) {
   return v.strides()[axis].is_const(0) && v.mask()[axis] == Interval{0, v.shape()[axis]};
 }
 
-/// The tensor once along the axes that it repeats.
+/// The tensor with size 1 along each axis along which it repeats its values.
 Tensor once(const Tensor& t) {
   std::vector<Expr> begin(t.shape().size(), Expr(0)), end = t.shape();
   for (size_t k = 0; k < end.size(); ++k)
@@ -134,15 +133,15 @@ Tensor once(const Tensor& t) {
   return shrink_to(t, begin, end);
 }
 
-/// One view without a mask, or none.
+/// Whether the tensor is at most one view, without a mask, of a value.
 bool is_plain(const Tensor& t) {
   const NodeRef node = node_of(t);
   return node->op != Op::View || (node->sources[0]->op != Op::View && !std::get<View>(node->attr).has_mask());
 }
 
-/// Over a tensor of these strides (0 where it repeats itself), which holds the dimensions, each wider by the
-/// reach of its taps, and the taps: element (h, ..., t, ...) is what tap t, counted from the last, adds to
-/// element h.
+/// A view that shows the taps of a tensor with these strides (0 where it repeats its values). The tensor's
+/// first axes are the dimensions, each longer by the reach of its taps. The taps follow, an axis each.
+/// Element (h, ..., t, ...) of the view is what tap t, counted from the last, adds to element h.
 View tap_view(Shape shape, std::vector<Expr> strides, const Layout& layout) {
   Expr offset = 0;
   size_t axis = layout.dimensions.size();
@@ -157,8 +156,8 @@ View tap_view(Shape shape, std::vector<Expr> strides, const Layout& layout) {
   return View(std::move(shape), std::move(strides), offset, {});
 }
 
-/// One or two factors whose product, summed over the last axes, is what the adjoint is about. The axes in
-/// front are brought into the form of the dimensions, one after the other.
+/// One or two factors. Their product, summed over the last axes, is the adjoint. The methods bring the axes
+/// in front into the form of the dimensions, one after the other.
 class Factors {
 public:
   Factors(std::vector<Tensor> factors, const Layout& layout) : factors_(std::move(factors)) {
@@ -167,7 +166,7 @@ public:
       if (d.main) order.insert(order.end(), d.main->axes.begin(), d.main->axes.end());
     for (const Dimension& d : layout.dimensions)
       for (const Run& tap : d.taps) order.insert(order.end(), tap.axes.begin(), tap.axes.end());
-    // What is left: axes of size 1, and those to be summed.
+    // The remaining axes have size 1 or are summed.
     for (int k = 0; k < factors_[0].rank(); ++k)
       if (std::find(order.begin(), order.end(), k) == order.end()) order.push_back(k);
     for (Tensor& f : factors_) f = f.permute(order);
@@ -188,7 +187,7 @@ public:
     b[axis] = before, a[axis] = after;
     fill(axis, before + shape()[axis] + after, [&](const Tensor& f) { return pad_zero(f, b, a); });
   }
-  /// step - 1 zeros between elements.
+  /// Puts step - 1 zeros between the elements of the axis.
   void spread(size_t axis, int64_t step) {
     if (step == 1) return;
     const Expr size = shape()[axis], full = (size - 1) * step + 1;
@@ -205,7 +204,8 @@ public:
       return shrink_to(dense, std::vector<Expr>(joined.size(), Expr(0)), joined);
     });
   }
-  /// Joins the axes from `axis` that make a run: each inner one padded to the step of the one around it.
+  /// Joins the axes of a run, the first of which is `axis`. Each inner one is first padded to the step of the
+  /// axis around it.
   void join(size_t axis, const std::vector<int64_t>& steps) {
     for (size_t k = 1; k < steps.size(); ++k) {
       const int64_t ratio = steps[k - 1] / steps[k];
@@ -219,15 +219,15 @@ public:
       for (Tensor& f : factors_) f = shrink_to(f, std::vector<Expr>(target.size(), Expr(0)), target);
     }
   }
-  /// Every factor with its elements at each tap: see tap_view.
+  /// Makes every factor show its elements at each tap: see tap_view.
   void show_taps(const Layout& layout) {
     const Shape filled = shape();
     for (Tensor& f : factors_) {
       Tensor base = once(f);
       std::vector<int> order(filled.size());
       std::iota(order.begin(), order.end(), 0);
-      // What was padded and repeats itself is stored once before, so that it is read without conditions; in
-      // the order in which it lies.
+      // A padded factor that repeats its values is stored first, so that loops read it without conditions.
+      // The copy keeps the order of the strides.
       if (base.shape() != filled && !is_plain(base)) {
         const std::vector<Expr>& strides = std::get<View>(node_of(base)->attr).strides();
         std::stable_sort(order.begin(), order.end(),
@@ -249,7 +249,8 @@ public:
   }
 
 private:
-  /// Zeros put along an axis of one factor are enough: another that repeats its values there goes on to.
+  /// Puts zeros along an axis. Zeros in one factor are enough, as the factors are multiplied: a factor that
+  /// repeats its values along the axis goes on repeating them, unless both factors do.
   template <class F> void fill(size_t axis, Expr size, F&& change) {
     const bool both =
         std::all_of(factors_.begin(), factors_.end(), [&](const Tensor& f) { return repeats(f, axis); });
@@ -268,8 +269,8 @@ private:
   std::vector<Tensor> factors_;
 };
 
-/// Each dimension as one axis of its size, and in front of that the reach of its taps; then the taps, an axis
-/// each.
+/// Makes each dimension one axis: zeros for the reach of its taps, then the dimension in its size. The taps
+/// follow, an axis each.
 void fill_dimensions(Factors& f, const Layout& layout) {
   size_t axis = 0;
   for (const Dimension& d : layout.dimensions) {
@@ -286,13 +287,13 @@ void fill_dimensions(Factors& f, const Layout& layout) {
     for (const Run& tap : d.taps) f.join(axis++, tap.steps);
 }
 
-/// A part of a tensor; of a sum only what is asked for is added up.
+/// A part of a tensor. If the tensor is a reduction, only the elements of that part are computed.
 Tensor cut(const Tensor& t, const std::vector<Expr>& begin, const std::vector<Expr>& end) {
   const NodeRef node = node_of(t);
   const bool reshaped = node->op == Op::View && std::get<View>(node->attr).is_contiguous();
   const NodeRef sum = reshaped ? node->sources[0] : node;
   if (sum->op != Op::Reduce) return shrink_to(t, begin, end);
-  // The axes of the sum that are not 1, in order, must be the tensor's.
+  // The axes of the reduction that are longer than 1 must be the tensor's, in the same order.
   std::vector<Expr> first(sum->shape.size(), Expr(0)), last = sum->sources[0]->shape, kept;
   size_t axis = 0;
   for (size_t k = 0; k < sum->shape.size(); ++k) {

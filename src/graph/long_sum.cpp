@@ -8,12 +8,12 @@
 namespace lathe::graph {
 namespace {
 
-constexpr int64_t kChain = 16;         // terms added one after the other
-constexpr int64_t kLanes = 64;         // such chains side by side, for vectors
-constexpr int64_t kOnePart = 65536;    // so few terms are one part, with as many lanes as it has
-constexpr int64_t kShort = 2 * kChain; // of so few no chains are made
+constexpr int64_t kChain = 16;         // terms of a chain, added one after the other
+constexpr int64_t kLanes = 64;         // chains of a part, side by side so that vectors add them
+constexpr int64_t kOnePart = 65536;    // terms; an innermost axis of at most this size is one part
+constexpr int64_t kShort = 2 * kChain; // terms; sums of at most so many are not cut into chains
 
-/// A view of x, taken of its operands where x is elementwise: nothing is stored for it.
+/// A view of x. If x is elementwise, its operands are viewed instead, so that x is not stored.
 Tensor view_of_operands(const Tensor& x, const View& v) {
   const NodeRef node = node_of(x);
   if (!is_elementwise(node->op) || node->op == Op::Const) return view_op(x, v);
@@ -37,7 +37,7 @@ int64_t least_terms(const Tensor& x, const std::vector<int>& axes) {
 
 Tensor sum_in_chains(const Tensor& x, std::vector<int> axes);
 
-/// a, then b, along the axis.
+/// The elements of a, then those of b, along the axis.
 Tensor joined(const Tensor& a, const Tensor& b, int axis) {
   const std::vector<Expr> none(a.shape().size(), Expr(0));
   std::vector<Expr> before = none, after = none;
@@ -46,12 +46,12 @@ Tensor joined(const Tensor& a, const Tensor& b, int axis) {
   return pad_zero(a, none, after) + pad_zero(b, before, none);
 }
 
-/// The last of the axes, of a static size, as [parts, kChain, lanes], of which the chain is summed. What does
-/// not fill a part joins the results as it is.
+/// Sums x over `axes`. The last of them, of static size, is cut into [parts, kChain, lanes], and each chain
+/// is summed first. Elements that do not fill a part join the results as they are.
 Tensor cut_last_axis(const Tensor& x, std::vector<int> axes) {
   const int axis = axes.back();
   const int64_t size = x.shape()[axis].value();
-  const bool innermost = axis + 1 == x.rank(); // else other axes behind it are lanes enough
+  const bool innermost = axis + 1 == x.rank(); // else the axes inside it provide the lanes
   const int64_t lanes = !innermost ? 1 : size <= kOnePart ? size / kChain : kLanes;
   const int64_t parts = size / (kChain * lanes), whole = parts * kChain * lanes;
   Shape cut = x.shape(), summed = x.shape();
@@ -68,7 +68,7 @@ Tensor sum_in_chains(const Tensor& x, std::vector<int> axes) {
   if (least_terms(x, axes) <= kShort) return reduce_op(Op::Add, x, axes);
   const Expr last = x.shape()[axes.back()];
   if (last.is_const() && last.value() >= kShort) return cut_last_axis(x, std::move(axes));
-  // As many of the last axes as make a chain, then the rest.
+  // Sums as many of the last axes as make a chain, then the rest.
   std::vector<int> inner;
   int64_t terms = 1;
   while (!axes.empty()) {

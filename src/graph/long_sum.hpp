@@ -1,6 +1,6 @@
 // Sums of many floats. Adding terms one after the other loses digits in proportion to their number. A long
-// sum is cut into chains of 16 terms, whose results are cut into chains again: the error is that of one chain
-// a level. docs/numbers.md states the bound.
+// sum is cut into chains of 16 terms, whose results are cut into chains again. Each level adds the error of
+// one chain. docs/numbers.md states the bound.
 #pragma once
 #include <vector>
 
@@ -8,10 +8,10 @@
 
 namespace lathe::graph {
 
-/// Terms that one running sum adds up; longer sums are cut into chains.
+/// terms; the most that one running sum adds up. Longer sums are cut into chains.
 constexpr int64_t kLongestSum = 8192;
-/// The same of sums of products and of a softmax's powers: cutting them would keep their terms from being
-/// computed in the loop that sums them.
+/// terms; the same limit for sums of products and of a softmax's exponentials. A cut would keep the loop that
+/// sums the terms from computing them.
 constexpr int64_t kLongestFusedSum = 65536;
 
 /// reduce_op(Op::Add, x, axes), in chains where the axes have more than `longest` elements. An axis with

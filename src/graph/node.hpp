@@ -1,5 +1,5 @@
 // The graph: interned immutable nodes {op, dtype, shape, sources, attribute}. Building the same expression
-// twice gives the same node; what has an identity (an Input) carries a unique id and never merges.
+// twice gives the same node. An Input has an identity: it carries a unique id and never merges.
 //
 // Shapes of sources are equal for elementwise ops: broadcasting is made explicit by View nodes when the
 // user's op is built. A View's source is any node; adjacent Views are composed into one where one linear view
@@ -72,8 +72,8 @@ struct Node : Interned<Node> {
   Shape shape;
   std::vector<NodeRef> sources;
   Attr attr;
-  /// Set once a Tensor has realised this value: graphs built from it earlier then read the buffer, too. No
-  /// part of the node's identity; see realise.hpp.
+  /// Set once a Tensor has realised this value, so that graphs built from the node earlier read the buffer,
+  /// too. No part of the node's identity; see realise.hpp.
   mutable NodeRef realised_as;
 
   size_t hash_value() const;
@@ -83,7 +83,7 @@ struct Node : Interned<Node> {
   }
 };
 
-/// What a Const holds, if it is a number (not an Expr).
+/// The number that a Const holds; null for an Expr.
 const Scalar* const_scalar(const NodeRef& node);
 /// The identity of a named input.
 uint64_t named_input_id(std::string_view name, DType dtype, const Shape& shape);
@@ -119,17 +119,17 @@ void check_shape(std::string_view op, const Shape& shape, DType dtype);
 /// All nodes reachable from `outputs`, each once, sources before users; the order is deterministic: Kahn's
 /// algorithm, ties by the order of discovery. Iterative.
 std::vector<NodeRef> topological_order(const std::vector<NodeRef>& outputs);
-/// Kahn generations counted from the output: generation 0 is what nothing else uses; for a+b the sizes are
-/// 1, 2.
+/// Kahn generations, counted from the outputs. Generation 0 holds the nodes that no other node uses; for a+b
+/// the sizes are 1, 2.
 std::vector<std::vector<NodeRef>> generations(const std::vector<NodeRef>& outputs);
-/// Rebuilds a graph bottom up: `replace` is given each node with its sources already rebuilt, and returns it
-/// or another. What lies behind a leaf is not looked at.
+/// Rebuilds a graph bottom up. `replace` is given each node with its sources already rebuilt, and returns
+/// that node or another. The sources of a leaf are not visited.
 std::vector<NodeRef> rebuild(const std::vector<NodeRef>& outputs,
                              const std::function<NodeRef(const NodeRef& original, NodeRef rebuilt)>& replace,
                              const std::function<bool(const NodeRef&)>& is_leaf = {});
 
-/// One node a line, "%3 = Add(%1, %2) : f32[n, 64]"; parses back to the same nodes (realised inputs by
-/// `bind`).
+/// The graph as text, one node a line: "%3 = Add(%1, %2) : f32[n, 64]". parse() reads it back to the same
+/// nodes; `realised_input` gives the realised inputs by their ids.
 std::string print(const std::vector<NodeRef>& outputs);
 std::vector<NodeRef> parse(std::string_view text,
                            const std::function<NodeRef(uint64_t id)>& realised_input = {});
@@ -137,8 +137,8 @@ std::string to_graphviz(const std::vector<NodeRef>& outputs);
 
 /// What a rewrite did: the rule's name, and the node before and after.
 using RewriteTrace = std::function<void(std::string_view rule, const NodeRef& before, const NodeRef& after)>;
-/// Named rewrite rules to a fixed point (identities, constant propagation, chains of casts ...); see
-/// rules.hpp.
+/// Applies the named rewrite rules (identities, constant propagation, chains of casts ...) until nothing
+/// changes; see rules.hpp.
 std::vector<NodeRef> simplify(const std::vector<NodeRef>& outputs, const RewriteTrace& trace = {});
 /// How often each rule was applied in this process, in the order of the tables.
 std::vector<std::pair<std::string_view, uint64_t>> simplify_hits();

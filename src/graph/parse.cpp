@@ -11,8 +11,8 @@
 namespace lathe::graph {
 namespace {
 
-// Text can claim any view: one that reaches outside its source must not be run. Sizes that are symbolic are
-// tried at both ends of their bounds.
+// Whether the view reads inside its source. Text can state any view, and one that reaches outside must not be
+// run. Symbolic sizes are tried at both ends of their bounds.
 bool stays_inside(const View& v, const Shape& source) {
   for (const bool high : {false, true}) {
     const auto at = [&](Expr e) { return evaluate(e, [&](Expr var) { return high ? var.hi() : var.lo(); }); };

@@ -7,9 +7,9 @@
 //   %3 = Reduce(%2, Add, axes [1]) : f32[n, 1]
 //   return %3
 //
-// Further forms: Input(#7) for a realised tensor, Const(expr n * 2), Iota(axis 1), View(%0, view([...],
-// ...)), Scatter(%0, %1, %2, Add),
-// Transform(%0, axes [1], [[1, 1], [1, -1]]), Function(%1, %0, tanh), Function(%1, %0, elu 0.5).
+// Further forms: Input(#7) for a realised tensor, Const(expr n * 2), Iota(axis 1),
+// View(%0, view([...], ...)), Scatter(%0, %1, %2, Add), Transform(%0, axes [1], [[1, 1], [1, -1]]),
+// Function(%1, %0, tanh), Function(%1, %0, elu 0.5).
 #include <algorithm>
 #include <map>
 #include <unordered_map>

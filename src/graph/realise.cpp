@@ -16,7 +16,7 @@ namespace {
 
 std::atomic<Evaluate> registered{nullptr};
 
-// Guards Node::realised_as of all nodes: it is touched once per realised tensor, so one lock is enough.
+// Guards Node::realised_as of all nodes. It is set once per realised tensor, so one lock is enough.
 std::mutex& memo_mutex() {
   static auto* m = new std::mutex;
   return *m;
@@ -24,7 +24,7 @@ std::mutex& memo_mutex() {
 
 bool has_data(const NodeRef& node) { return node->op == Op::Input && std::get<InputAttr>(node->attr).data; }
 
-// The value without computing anything, if that is possible.
+// A realised input that holds the node's value, if that takes no computation; else null.
 NodeRef read_in_place(const NodeRef& node) {
   if (has_data(node)) return node;
   if (node->op == Op::View && has_data(node->sources[0]) && std::get<View>(node->attr).is_contiguous())
@@ -35,7 +35,7 @@ NodeRef read_in_place(const NodeRef& node) {
     StorageRef data = Storage::allocate(count * width);
     auto* bytes = static_cast<unsigned char*>(data->data());
     s->to_memory(bytes);
-    // Doubling copies: each pass copies what is filled already.
+    // Each pass copies the part that is already filled, and so doubles it.
     for (size_t done = 1; done < count; done *= 2)
       std::memcpy(bytes + done * width, bytes, std::min(done, count - done) * width);
     return realised(std::move(data), node->dtype, node->shape);

@@ -8,20 +8,20 @@
 
 namespace lathe::graph {
 
-/// What tensors get their values by.
+/// Sets the function that computes the values of tensors.
 void set_realiser(Evaluate realiser);
 
-/// The node of a buffer that holds `node`'s value. What is there already is only read: a realised input, a
-/// contiguous part of one, a constant. `op` begins the message of Error(Name) for a named input left,
-/// Error(Shape) for a symbolic shape.
+/// The node of a buffer that holds `node`'s value. A realised input, a contiguous view of one and a constant
+/// take no computation. Throws Error(Name) if a named input is left, Error(Shape) for a symbolic shape; `op`
+/// begins the message.
 NodeRef realise(std::string_view op, const NodeRef& node);
 
 /// The buffer that holds the node's value, if some Tensor has realised it; else null.
 NodeRef realised_of(const NodeRef& node);
 /// The same program with every node that some Tensor has realised replaced by its buffer.
 std::vector<NodeRef> with_realised(const std::vector<NodeRef>& outputs);
-/// The program with realised inputs made into named ones ("in0", "in1", ...), so that keeping it keeps no
-/// data.
+/// The program with realised inputs made into named ones ("in0", "in1", ...), so that whoever keeps the
+/// program keeps no data.
 NodeRef without_data(const NodeRef& node);
 
 } // namespace lathe::graph

@@ -23,7 +23,7 @@ constexpr GraphRule kRules[] = {
 };
 constexpr auto kWithIdentities = with_identities(kRules);
 
-// Order doesn't matter to these, to the bit; nor to sums and products of integers.
+// Whether the order of combining changes no bit: for all but sums and products of floats.
 bool is_order_free(Op combine, DType dtype) {
   return !is_float(dtype) || (combine != Op::Add && combine != Op::Mul);
 }
@@ -45,7 +45,7 @@ NodeRef reduce_constant(const NodeRef& n) {
   return s && is_idempotent(std::get<ReduceAttr>(n->attr).combine) ? constant(*s, n->shape) : NodeRef{};
 }
 
-// The largest of copies is one of them: axes that a view only repeats are not reduced.
+// Combining copies by Max, Or or And gives one of them, so axes that a view only repeats are not reduced.
 NodeRef reduce_repeated(const NodeRef& n) {
   if (n->op != Op::Reduce) return {};
   const auto& attr = std::get<ReduceAttr>(n->attr);
@@ -65,7 +65,8 @@ NodeRef reduce_repeated(const NodeRef& n) {
   return reduce(attr.combine, view(source, View::contiguous(v.shape()).shrink(begin, end)), std::move(axes));
 }
 
-// Axes of a node along which all its elements are the same, because a view only repeats them.
+// The axes along which all elements of the node are the same, because it is a constant or a view repeats
+// them.
 std::vector<bool> repeated_axes(const NodeRef& n) {
   std::vector<bool> repeated(n->shape.size(), n->op == Op::Const);
   if (n->op != Op::View) return repeated;
@@ -75,7 +76,7 @@ std::vector<bool> repeated_axes(const NodeRef& n) {
   return repeated;
 }
 
-// Compute, then repeat: an elementwise op whose sources are all repeated along an axis is done once along it.
+// Computes, then repeats: along an axis that all sources repeat, an elementwise op is computed once.
 NodeRef repeat_afterwards(const NodeRef& n) {
   if (!is_elementwise(n->op)) return {};
   std::vector<bool> repeated(n->shape.size(), true);
@@ -94,14 +95,15 @@ NodeRef repeat_afterwards(const NodeRef& n) {
 }
 
 NodeRef contiguous_of_computed(const NodeRef& n) {
-  // What has a nest of its own is stored row-major anyway.
+  // These ops have a nest of their own, which stores the result row-major anyway.
   if (n->op != Op::Contiguous) return {};
   const Op op = n->sources[0]->op;
   return op == Op::Reduce || op == Op::Scatter || op == Op::Gather || op == Op::Transform ? n->sources[0]
                                                                                           : NodeRef{};
 }
 
-// The mark of a function with a derivative of its own has served once derivatives are taken.
+// A Function node marks a value for gradients(). Derivatives are taken before this rule runs, so the value
+// replaces the node.
 NodeRef function_value(const NodeRef& n) { return n->op == Op::Function ? n->sources[0] : NodeRef{}; }
 
 constexpr StructuralRule kStructural[] = {

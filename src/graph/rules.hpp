@@ -23,8 +23,8 @@ struct GraphTraits {
 
 using GraphRule = Rule<GraphTraits>;
 
-/// A rule that text can't say, as it looks at shapes or attributes: the replacement, or null where it doesn't
-/// apply.
+/// A rule that text can't state, because it looks at shapes or attributes. `apply` gives the replacement, or
+/// null where the rule doesn't apply.
 struct StructuralRule {
   const char* name;
   NodeRef (*apply)(const NodeRef& node);

@@ -52,7 +52,8 @@ std::vector<int64_t> sizes_of(const Shape& shape) {
   return sizes;
 }
 
-/// The axis with the largest of those strides that reach `stride`: the one whose steps make it up. -1: none.
+/// The axis along which a step of `stride` elements moves: of the axes whose stride is at most `stride` and
+/// whose extent exceeds it, the one with the largest stride. -1 if there is none.
 int axis_of(int64_t stride, const std::vector<int64_t>& strides, const std::vector<int64_t>& sizes) {
   int best = -1;
   for (size_t d = 0; d < strides.size(); ++d) {
@@ -68,8 +69,9 @@ std::vector<int> positions_of(const AxisOrder& order) {
   return at;
 }
 
-/// The axes `from` (sizes and strides over a buffer) in the order in which axes `to` over the same buffer,
-/// taken in `order`, step through it. Axes of size 1 come first.
+/// The order, following `order`, of axes with these `sizes` and `strides` over a buffer. `order` is an order
+/// of other axes (`to_sizes`, `to_strides`) over the same buffer: each axis takes the place of the other axis
+/// along which it moves. Axes of size 1 come first.
 AxisOrder carried(const AxisOrder& order, const std::vector<int64_t>& to_strides,
                   const std::vector<int64_t>& to_sizes, const std::vector<int64_t>& strides,
                   const std::vector<int64_t>& sizes) {
@@ -89,7 +91,7 @@ AxisOrder carried(const AxisOrder& order, const std::vector<int64_t>& to_strides
   return out;
 }
 
-/// How many axes longer than one there are.
+/// The number of axes longer than 1.
 int extent_count(const Shape& shape) {
   return static_cast<int>(
       std::count_if(shape.begin(), shape.end(), [](const Expr& e) { return !e.is_const(1); }));
@@ -139,7 +141,8 @@ StorageOrders Families::around(const NodeRef& seed, int axis) const {
     const NodeRef node = std::move(open.back());
     open.pop_back();
     const AxisOrder order = orders.at(node.get());
-    // What it is computed from. A sum of products ends the family: along its terms another order is good.
+    // Follow the sources. A sum of products ends the family: another order, along its terms, suits its
+    // operands.
     if (!summed_product(node))
       for (const NodeRef& source : node->sources) {
         const auto r = read(source);
@@ -155,7 +158,7 @@ StorageOrders Families::around(const NodeRef& seed, int axis) const {
       for (const NodeRef& source : user->sources) {
         const auto r = read(source);
         if (!r || r->value != node) continue;
-        // A value that is repeated says nothing of the order of what it is repeated along.
+        // A value that is repeated along an axis does not determine the place of that axis.
         bool whole = true;
         for (size_t d = 0; d < r->sizes.size(); ++d) whole &= r->sizes[d] == 1 || r->strides[d] != 0;
         if (whole) add(user, carried(order, strides, sizes, r->strides, r->sizes));

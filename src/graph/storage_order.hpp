@@ -1,8 +1,8 @@
-// Storage orders: in which order of its axes a value is computed and stored. A convolution written for
-// [N, C, H, W] reads a few channels of many pixels; where the channels lie innermost, lanes run along them.
+// A storage order is the order of axes in which a value is computed and stored. A convolution written for [N,
+// C, H, W] reads a few channels of many pixels; if the channels lie innermost, lanes run along them.
 //
-// An order holds for all that is computed element by element from a value, and from what it is computed: only
-// a sum over the innermost axis ends it. So a value with all that follows is one family, stored in one way.
+// A value, the values computed from it and the values that it is computed from are one family, stored in one
+// order. A family ends at each sum of products: the operands of the sum are not of the sum's family.
 #pragma once
 #include <unordered_map>
 #include <unordered_set>
@@ -16,18 +16,19 @@ namespace lathe::graph {
 using AxisOrder = std::vector<int>;
 using StorageOrders = std::unordered_map<const Node*, AxisOrder>;
 
-/// Who reads whom in a graph, for families of values to be followed both ways.
+/// The users of each value of a graph, so that families can be followed both ways.
 class Families {
 public:
   explicit Families(const std::vector<NodeRef>& outputs);
-  /// The seed's family when its axis `axis` is stored innermost, each member with its order. Outputs of the
-  /// graph keep their order: it is the user's. Empty if the seed computes nothing or has no static shape.
+  /// The seed's family, each member with its order, if the seed's axis `axis` is stored innermost. Outputs of
+  /// the graph keep the user's order. Empty if the seed can't be reordered: it is an output, computes nothing
+  /// or has no static shape, for example.
   StorageOrders around(const NodeRef& seed, int axis) const;
 
 private:
   bool can_be_ordered(const NodeRef& node) const;
   bool feeds_sums_of_products(const NodeRef& node) const;
-  std::unordered_map<const Node*, std::vector<NodeRef>> users_; // views are looked through
+  std::unordered_map<const Node*, std::vector<NodeRef>> users_; // keyed by the value behind any views
   std::unordered_set<const Node*> outputs_;
 };
 
@@ -40,10 +41,10 @@ NodeRef permuted_back(const NodeRef& node, const AxisOrder& order);
 
 /// The product that a sum of products adds up, perhaps through views; null for other nodes.
 NodeRef summed_product(const NodeRef& node);
-/// Whether no longer axis lies inside this one.
+/// Whether every axis inside this one has size 1.
 bool is_innermost(const NodeRef& node, int axis);
-/// Of a sum of products of a computed value with constants: the value, and its axis along which most terms
-/// are added up. Nothing for other nodes.
+/// In a sum of products of a computed value with constants: the value, and its axis along which the sum has
+/// most terms. summed_axis() gives nothing for other nodes.
 struct SummedAxis {
   NodeRef value;
   int axis;

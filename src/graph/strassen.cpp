@@ -7,7 +7,7 @@
 namespace lathe::graph {
 namespace {
 
-/// Axes of the product, outermost first, that both operands walk through as if they were one.
+/// Axes of the product, outermost first, through which both operands step as if they were one axis.
 struct Role {
   std::vector<int> axes;
   int64_t size = 1;
@@ -44,7 +44,7 @@ std::optional<Reading> read(const NodeRef& sum) {
   const NodeRef product = summed_floats(sum);
   if (!product) return {};
   auto r = read_as(sum, product->sources[0], product->sources[1]);
-  // Rows are what comes first in the result.
+  // If the columns come first in the result, the operands change roles, so that the rows do.
   return r && r->column.axes[0] < r->row.axes[0] ? read_as(sum, product->sources[1], product->sources[0]) : r;
 }
 
@@ -77,8 +77,8 @@ NodeRef strassen(const NodeRef& sum, int levels) {
   const auto& [left, right, batch, row, column, term] = *reading;
   const int64_t b = batch.size, m = row.size / 2, n = column.size / 2, k = term.size / 2;
 
-  // Blocks are of every other row, so that the four results of a row of the last transform are two rows of
-  // the result as they lie in memory.
+  // Even rows and odd rows are in different blocks. So the four results that the last transform makes of a
+  // row are two rows of the result as they lie in memory.
   const int64_t left_row = left.along(row.innermost()), left_term = left.along(term.innermost());
   const NodeRef l = transform(
       view(strided(left.source, {b, 2, 2, m, k},

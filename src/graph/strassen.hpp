@@ -1,13 +1,13 @@
-// Strassen's algorithm (V. Strassen, "Gaussian elimination is not optimal", Numerische Mathematik 13, 1969):
-// a product of two matrices of 2 x 2 blocks by seven products of sums of blocks, where the plain sum takes
-// eight.
+// Strassen's algorithm (V. Strassen, "Gaussian elimination is not optimal", Numerische Mathematik 13, 1969).
+// It computes a product of two matrices of 2 x 2 blocks by seven products of sums of blocks; the plain sum
+// takes eight.
 //
-// It is another way to compute the same sums, and rounds differently: over 512 terms the largest difference
-// from sums in f64 was 1.0e-6 of the largest result in one level and 1.7e-6 in two, that of plain f32
-// sums 1.0e-6 (one trial; tests/unit/strassen_test.cpp). But what is largest in a row or column of one
-// operand decides for the neighbours of its block, too: of two rows, one 10^4 times as large as the other,
-// the small one was off by 0.7 % of its largest result. An infinity or a NaN may spoil the results of such
-// neighbours.
+// The algorithm computes the same sums in another way, and rounds differently. Over 512 terms, the largest
+// difference from sums in f64 was 1.0e-6 of the largest result for one level and 1.7e-6 for two; plain f32
+// sums had 1.0e-6 (one trial; tests/unit/strassen_test.cpp). A large row or column of an operand also limits
+// the precision of its neighbours, because blocks are added. Of two rows, one 10^4 times as large as the
+// other, the small one was off by 0.7 % of its largest result. An infinity or a NaN may spoil the results of
+// such neighbours.
 #pragma once
 #include <optional>
 
@@ -25,9 +25,9 @@ std::optional<MatrixProduct> read_product(const NodeRef& sum);
 /// Whether rows, columns and terms can be halved so many times.
 bool can_halve(const MatrixProduct& product, int levels);
 
-/// The same values, but for rounding, in `levels` levels of blocks: a view of a Transform of seven products
-/// of a Transform of each operand, which are computed so themselves where there are levels left. Null where
-/// read_product gives nothing or something that can't be halved.
+/// The same values, but for rounding, computed in `levels` levels of blocks. The result is a view of a
+/// Transform of seven products of a Transform of each operand. The remaining levels compute those products in
+/// turn. Null if read_product gives nothing, or a product that can't be halved.
 NodeRef strassen(const NodeRef& sum, int levels);
 
 } // namespace lathe::graph

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kTaps = 3;
 
-/// Which axis of the product is what; -1: none, of size 1.
+/// The role of each axis of the product. -1: no axis has the role, so its size is 1.
 struct Reading {
   Operand data, weights;
   int image = -1, height = -1, width = -1, output = -1, channel = -1;
@@ -33,7 +33,7 @@ std::optional<Reading> read_as(const NodeRef& sum, const NodeRef& data, const No
   const int rank = static_cast<int>(shape.size());
   const auto reduced = [&](int k) { return std::binary_search(axes.begin(), axes.end(), k); };
   const auto size = [&](int k) { return k < 0 ? 1 : shape[k].value(); };
-  // A tap moves through the data as one step of a result's row or column does.
+  // A step along a tap axis moves through the data as far as a step along a row or column of the result.
   for (int k = 0; k < rank; ++k) {
     if (!reduced(k) || size(k) != kTaps || r.data.strides[k] <= 0 || r.weights.strides[k] == 0) continue;
     for (int p = 0; p < rank; ++p) {
@@ -107,9 +107,10 @@ NodeRef winograd(const NodeRef& sum, int tile) {
   const int64_t rows = (sizes.height + tile - 1) / tile, columns = (sizes.width + tile - 1) / tile;
   const int64_t n = sizes.images, c = sizes.channels, o = sizes.outputs, tiles = n * rows * columns;
 
-  // A padded image may be a value of its own: here it gets another layout anyway.
+  // A padded image may be stored as a value of its own. `filled` stores it in another layout, so that copy is
+  // left out.
   const NodeRef from = data.source->op == Op::Contiguous ? data.source->sources[0] : data.source;
-  // Channels last, so that lanes run along them; filled up to whole tiles.
+  // Channels lie last, so that lanes run along them. Zeros fill the image up to whole tiles.
   const int64_t h = rows * tile + kTaps - 1, w = columns * tile + kTaps - 1;
   const int64_t given_h = sizes.height + kTaps - 1, given_w = sizes.width + kTaps - 1;
   const NodeRef image_rows =

@@ -63,7 +63,7 @@ std::vector<graph::NodeRef> with_short_indices(const std::vector<graph::NodeRef>
     return is_too_long(element.index, element.guards);
   };
   return graph::rebuild(nodes, [&](const graph::NodeRef&, graph::NodeRef node) {
-    // One view is as long as it is: only what stacks add can be cut off.
+    // A copy shortens the index of stacked views, not that of a single view.
     if (node->op != Op::View || node->sources[0]->op != Op::View || !is_long(node)) return node;
     graph::Node copy;
     copy.op = Op::Contiguous;

@@ -6,8 +6,8 @@
 
 namespace lathe::lower {
 
-/// An element of `node`, which is no View: one index per axis of its shape, valid where all guards hold, else
-/// the element is 0. `never` says that no guard can hold.
+/// An element of `node`, which is no View, with one index per axis of its shape. Where a guard does not hold,
+/// the element is 0. `never` says that some guard never holds.
 struct Element {
   graph::NodeRef node;
   std::vector<Expr> index;
@@ -18,15 +18,15 @@ struct Element {
 /// Follows element `index` of `node` through all Views down to what holds or computes it.
 Element resolve(graph::NodeRef node, std::vector<Expr> index);
 
-/// The index into `source` of element `index` of a view over it, dimension by dimension, if every axis of the
-/// view moves along one dimension of the source and stays inside it wherever the mask holds. Such an index
-/// has plain strides where going through the flat offset would leave divisions behind (a padded convolution,
-/// say).
+/// The index into `source` of element `index` of a view over it, dimension by dimension. Nothing unless every
+/// axis of the view moves along one dimension of the source and stays inside it wherever the mask holds. Such
+/// an index has plain strides. An index made from the flat offset would keep divisions, in a padded
+/// convolution for example.
 std::optional<std::vector<Expr>> index_by_dimension(const View& view, const Shape& source,
                                                     const std::vector<Expr>& index);
 
-/// The nodes with a copy under each View whose index would become longer than kLongestIndex: a chain of
-/// reshapes and transposes that no one view expresses doubles it with each.
+/// The nodes with a copy under each stacked View whose index would become longer than kLongestIndex. Each
+/// view doubles the index in a chain of reshapes and transposes that no one view expresses.
 std::vector<graph::NodeRef> with_short_indices(const std::vector<graph::NodeRef>& nodes);
 
 } // namespace lathe::lower

@@ -16,7 +16,8 @@ namespace {
 using graph::Node;
 using graph::NodeRef;
 
-/// A C identifier like `name` that isn't in `taken`, and is added to it. Names like "t3" are the stages'.
+/// Returns a C identifier like `name` that isn't in `taken`, and adds it there. Names like "t3" are kept for
+/// stages.
 std::string buffer_name(const std::string& name, std::unordered_set<std::string>& taken) {
   std::string clean;
   for (const char c : name) clean += is_word(c) ? c : '_';
@@ -46,7 +47,7 @@ public:
         continue;
       }
       if (is_propagated(*node)) continue;
-      // A Gather indexes a buffer: what has none, or isn't row-major in it, gets one.
+      // A Gather indexes a buffer: a source that has none, or isn't row-major in it, is copied into one.
       if (node->op == Op::Gather && !flat_source(node->sources[0])) {
         NodeRef copy = copy_of(node->sources[0]);
         if (!stage_of_.count(copy.get())) add_stage(copy);
@@ -75,7 +76,7 @@ private:
     node.sources = std::move(sources);
     return intern(std::move(node));
   }
-  /// Without the marks of functions, which mean nothing here; simplify() has removed them as a rule.
+  /// The outputs without Function nodes, which mean nothing here. As a rule simplify() has removed them.
   static std::vector<NodeRef> values_of(const std::vector<NamedOutput>& outputs) {
     std::vector<NodeRef> nodes;
     for (const NamedOutput& output : outputs) nodes.push_back(output.node);
@@ -83,8 +84,8 @@ private:
       return rebuilt->op == Op::Function ? rebuilt->sources[0] : rebuilt;
     });
   }
-  /// The node whose buffer is the output: a reshape of what is computed is that, a view with another order a
-  /// copy.
+  /// The node whose buffer is the output. For a plain reshape of a stage's node, that is the stage's node;
+  /// for any other view, an input or a constant, it is a copy.
   static NodeRef root_of(const NodeRef& node) {
     if (!is_propagated(*node)) return node;
     const NodeRef flat = flat_source(node);

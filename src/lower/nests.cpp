@@ -29,7 +29,7 @@ ValueRef elementwise(Op op, DType dtype, std::vector<ValueRef> args) {
 
 ValueRef zero(DType dtype) { return ast::constant(Scalar::zero(dtype)); }
 
-/// `value` where all guards hold, else 0: for what is not loaded, and so can't carry guards itself.
+/// `value` where all guards hold, else 0. For values that are not loads and so can't carry guards themselves.
 ValueRef guarded(ValueRef value, const std::vector<Expr>& guards) {
   if (guards.empty()) return value;
   Expr all = guards[0];
@@ -38,7 +38,7 @@ ValueRef guarded(ValueRef value, const std::vector<Expr>& guards) {
   return ast::make(Op::Where, dtype, {ast::index_value(all, DType::Bool), std::move(value), zero(dtype)});
 }
 
-/// A comparison of what index and constants alone decide.
+/// Whether the node compares integer constants and Iotas, so that the index alone decides it.
 bool is_mask(const graph::Node& node) {
   return node.op == Op::CmpLt &&
          std::all_of(node.sources.begin(), node.sources.end(), [](graph::NodeRef source) {
@@ -47,7 +47,8 @@ bool is_mask(const graph::Node& node) {
          });
 }
 
-/// A power of two, or a choice among such, and 0 where a view masks it: a product with it is exact.
+/// Whether the node is a power of two or a choice among such, possibly masked to 0 by views. A product with
+/// it is then exact.
 bool is_power_of_two(graph::NodeRef node, int depth = 4) {
   while (node->op == Op::View) node = node->sources[0];
   if (node->op == Op::Where && depth > 0)
@@ -56,8 +57,9 @@ bool is_power_of_two(graph::NodeRef node, int depth = 4) {
   return node->op == Op::Const && value && has_exact_inverse(*value);
 }
 
-/// A product that is rounded, and that several places read. Where moves compute it again for each of them,
-/// all must still see the same number: in x - max(x) the largest element gives 0, not its rounding error.
+/// Whether the node is a product that is rounded and that several places read. Moves may compute the product
+/// again at each place, and all must see the same number: in x - max(x) the largest element must give 0, not
+/// its rounding error.
 bool is_shared_product(const graph::Node& node, const StageContext& context) {
   return node.op == Op::Mul && context.is_shared(node) && !is_power_of_two(node.sources[0]) &&
          !is_power_of_two(node.sources[1]);
@@ -190,8 +192,8 @@ private:
     add_nest(loops, ast::Store{stage_.buffer, to, element(source, loops.index, context_), attr.combine, {}});
   }
 
-  /// One nest over the other axes. Its body computes all results from all sources at once, so that they share
-  /// loads and partial sums.
+  /// Makes one nest over the axes that are not transformed. Its body computes all results from all sources at
+  /// once, so that they share loads and partial sums.
   void transform() {
     const graph::Node& node = *stage_.node;
     const auto& attr = std::get<graph::TransformAttr>(node.attr);

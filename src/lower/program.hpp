@@ -1,9 +1,9 @@
 // From a graph to canonical loop nests. Lowering is a function: nothing here is up for search.
 //
-// A Stage is one graph node that computes something, with the loop nests that fill its buffer. Inputs and views are
-// propagated into the indices of the loads that read them, constants, Iota and comparisons of these into the values
-// that they are part of. A stage's nests are canonical: one serial loop per axis of the node's shape, in order, storing
-// at exactly those loop variables:
+// A Stage is one graph node that computes something, with the loop nests that fill its buffer. Inputs and views have no
+// stage: they become part of the indices of the loads that read them. Constants, Iota and comparisons of these become
+// part of the values that use them. A stage's nests are canonical: one serial loop per axis of the node's shape, in
+// order, storing at exactly those loop variables:
 //   elementwise   for i0 { for i1 { t3[i0, i1] = value } }
 //   Reduce        for i0 { t3[i0, 0] = identity }       (axes reduced have size 1: no loop, index 0)
 //                 for i0 { for r1 { t3[i0, 0] max= value } }
@@ -23,8 +23,9 @@
 
 namespace lathe::lower {
 
-/// What a loop of a canonical nest runs along: an axis of the result, an axis that is reduced (of a scatter: an axis of what
-/// it scatters), or an axis of the result in the nest that sets it to the identity (of a scatter: to the base).
+/// What a loop of a canonical nest runs along. Result: an axis of the result. Reducing: an axis that is reduced; in a
+/// scatter, an axis of the values that it scatters. Setting: an axis of the result, in the nest that sets the result to the
+/// identity; in a scatter, to the base.
 enum class LoopRole : uint8_t { Result, Reducing, Setting };
 
 struct StageLoop {
@@ -55,20 +56,20 @@ struct InputBuffer {
 
 struct OutputBuffer {
   std::string name;              // the user's
-  int stage;                     // whose buffer it is; an output that is a bare input, constant or view gets a Contiguous stage,
-                                 // but for a reshape of what a stage computes
-  Shape shape;                   // the user's: of as many elements as the stage's buffer, in the same order
+  int stage;                     // whose buffer it is; an output that is an input, a constant or a view gets a Contiguous stage,
+                                 // unless it is a reshape of a stage's result
+  Shape shape;                   // the user's; as many elements as in the stage's buffer, in the same order
   graph::NodeRef node{};         // as it was given to lower()
 };
 
 struct Program {
-  ExprScopeRef expressions;      // that it and its plans are made of; null: they live until the process ends
+  ExprScopeRef expressions;      // scope of the program's and its plans' expressions; null: they live until the process ends
   std::vector<Stage> stages;     // in Kahn order
   std::vector<InputBuffer> inputs;
   std::vector<OutputBuffer> outputs;
   std::vector<Expr> shape_vars;  // all Vars of all shapes, by name
   std::vector<int> stage_of_buffer; // by the id of a buffer; -1: it is an input's
-  /// Of what depends on constants alone, where a move rewrites the graph; null: it is computed at every run.
+  /// Computes what depends on constants alone when a move rewrites the graph; null: each run computes it.
   graph::Evaluate evaluate = nullptr;
 };
 
@@ -78,12 +79,12 @@ Program lower(const std::vector<NamedOutput>& outputs, graph::Evaluate evaluate 
 
 // ---- memory planning ----
 
-struct LiveRange { int first, last; int64_t bytes; };  // first and last instruction that touch it
+struct LiveRange { int first, last; int64_t bytes; };  // first and last instruction that touch the buffer
 struct MemoryPlan {
   std::vector<int64_t> offsets;  // one per range, aligned
   int64_t peak = 0, naive = 0;
 };
-/// Ranges that overlap in time never overlap in the arena. Best fit, largest first.
+/// Gives each range a place in the arena. Ranges that overlap in time never overlap in the arena. Best fit, largest first.
 MemoryPlan plan_memory(const std::vector<LiveRange>& ranges, int64_t alignment);
 
 }  // namespace lathe::lower

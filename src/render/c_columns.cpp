@@ -1,5 +1,5 @@
-// Columns of a tile in registers: as many rows as lanes are transposed at once, and all its columns
-// remembered till the tile is written or the block ends.
+// Columns of a tile in registers. The printer transposes as many rows as there are lanes at once, and
+// remembers all their columns till the tile is written or the block ends.
 #include <algorithm>
 
 #include "render/c_family.hpp"
@@ -21,7 +21,7 @@ std::optional<Operand> CFamily::load_column(const ast::BufferRef& buffer, Expr f
   }
   std::vector<std::string> rows;
   int common =
-      lanes; // columns that all rows have: the lanes past them are variables of their own, or nothing
+      lanes; // columns that all rows have; the elements past them are other variables, or don't exist
   for (int i = 0; i < chunk.active; ++i) {
     const auto slice = slices->find(first + i * row);
     if (slice == slices->end() || slice->second.lanes != lanes) return {};

@@ -1,5 +1,6 @@
-// Conversions of vectors in emitted C, in steps that double or halve the elements: GCC takes a longer step
-// apart into scalars, and needs four instructions for each of these where there is one.
+// Conversions of vectors in emitted C, in steps that double or halve the width of the elements. GCC splits a
+// longer step into scalars. Even for a single step it emits four instructions if there is one that does it,
+// so the helpers use builtins.
 #include <fmt/format.h>
 
 #include "lathe/dtype.hpp"
@@ -21,7 +22,8 @@ DType widened(DType dtype) {
   return dtype == DType::F32 ? DType::F64 : integer_like(dtype, 2 * size_of(dtype));
 }
 
-/// `arguments` are those of the instruction's builtin, the vector v among them; a mask of all lanes is added.
+/// A macro that calls the builtin of one instruction. It is only for GCC, under the preprocessor condition
+/// `since`. `arguments` are the builtin's arguments, with the vector as v.
 std::string instruction(const char* since, const std::string& macro, DType to, int lanes,
                         const std::string& builtin, const std::string& arguments) {
   return fmt::format("#if {} && !defined(__clang__)\n#define {}(v) (({})__builtin_ia32_{}({}))\n#endif\n",
@@ -41,7 +43,7 @@ std::string widening(DType from, int lanes) {
   } else if (bits >= 128 && bits <= 512) {
     const char* sizes = size_of(from) == 1 ? "bw" : size_of(from) == 2 ? "wd" : "dq";
     const std::string name = fmt::format("pmov{}x{}{}", is_signed(from) ? 's' : 'z', sizes, bits);
-    // The elements in the lower half of 16 bytes, or all of a wider vector.
+    // The type of the builtin's operand: 16 bytes with the elements in the lower half, or the wider vector.
     const std::string whole =
         fmt::format("lathe_{}x{}", size_of(from) == 1 ? "char" : to_string(signed_of(size_of(from))),
                     std::max(16, bits / 16) / size_of(from));
@@ -49,7 +51,7 @@ std::string widening(DType from, int lanes) {
                                       : fmt::format("({})(v)", whole);
     if (bits < 512)
       out = instruction(bits == 128 ? "defined(__SSE4_1__)" : "defined(__AVX2__)", macro, to, lanes, name, v);
-    else if (size_of(from) > 1) // bytes are never 32 lanes
+    else if (size_of(from) > 1) // there are no vectors of 32 lanes
       out = instruction(
           "defined(__AVX512F__)", macro, to, lanes, name + "_mask",
           fmt::format("{}, ({}){{0}}, -1", v, size_of(to) == 4 ? "lathe_i32x16" : "lathe_llongx8"));
@@ -64,7 +66,7 @@ std::string narrowing(DType from, int lanes) {
   const int bits = 8 * size_of(from) * lanes;
   const char* sizes = size_of(from) == 2 ? "wb" : size_of(from) == 4 ? "dw" : "qd";
   std::string out;
-  if ((bits == 512 && size_of(from) > 2) || bits == 256) // to 16 bytes or more
+  if ((bits == 512 && size_of(from) > 2) || bits == 256) // the result has 16 bytes or more
     out = instruction(
         bits == 512          ? "defined(__AVX512F__)"
         : size_of(from) == 2 ? "defined(__AVX512VL__) && defined(__AVX512BW__)"
@@ -77,8 +79,8 @@ std::string narrowing(DType from, int lanes) {
                            vector_type(to, lanes));
 }
 
-/// f16. Where there are no instructions, by the exponents' bias: what is subnormal has its bits moved by an
-/// addition of floats, and rounds there; 1 << 23 is one step of a float's exponent.
+/// Helpers for f16. Without instructions for f16, they adjust the bias of the exponent; 1 << 23 is one step
+/// of a float's exponent. For subnormals, an addition of floats moves the bits into place and rounds them.
 std::string half_floats(int lanes) {
   std::string out;
   if (lanes == 16)
@@ -125,7 +127,7 @@ std::string half_floats(int lanes) {
                            lanes);
 }
 
-/// bf16: the upper half of a float's bits, rounded to even; a NaN stays one.
+/// Helpers for bf16: the upper half of a float's bits, rounded to even. A NaN stays a NaN.
 std::string upper_halves(int lanes) {
   return fmt::format(R"(#define lathe_value_bf16x{0}(v) ((lathe_f32x{0})(lathe_widen_u16x{0}(v) << 16))
 #define lathe_near_bf16x{0}(v) lathe_where_ne_f32x{0}(lathe_u32x{0}, v, v, (lathe_u32x{0})(v) | 0x400000u, \

@@ -137,7 +137,7 @@ public:
     if (lanes > 1 || (!is_float(from) && !is_float(to)))
       return fmt::format("(({})({}))", type(to, lanes), value);
     const bool from_half = size_of(from) == 2 && is_float(from), to_half = size_of(to) == 2 && is_float(to);
-    if (from_half || to_half) { // the bits of a half are those of its storage
+    if (from_half || to_half) { // a half in a register is a float; its bits are those in memory
       const std::string bits =
           from_half ? fmt::format("{}({})", helper("bits", from), value) : fmt::format("(uint16_t){}", value);
       return to_half ? fmt::format("{}({})", helper("value", to), bits)
@@ -147,7 +147,7 @@ public:
   }
   std::string select(const std::string& mask, const std::string& a, const std::string& b, DType dtype,
                      int lanes) const override {
-    // gcc has ?: on vectors in C++ only.
+    // GCC has ?: on vectors only in C++.
     const std::string bits = type(signed_of(size_of(dtype)), lanes);
     return fmt::format("({0})(({1} & ({2}){3}) | (~{1} & ({2}){4}))", type(dtype, lanes), mask, bits, a, b);
   }
@@ -176,7 +176,7 @@ public:
     return lanes == 1 ? fmt::format("lathe_scale_f32({}, {})", y, n)
                       : fmt::format("lathe_scale_f32x{}({}, {})", lanes, y, n);
   }
-  bool has_scale() const override { return vector_bytes_ == 64; } // as AVX-512 has
+  bool has_scale() const override { return vector_bytes_ == 64; } // AVX-512 has the instruction
   std::string extreme(bool larger, const std::string& a, const std::string& b, DType dtype,
                       int lanes) const override {
     if (lanes == 1) return fmt::format("({0} {2} {1} ? {0} : {1})", a, b, larger ? ">" : "<");

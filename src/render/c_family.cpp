@@ -13,7 +13,7 @@ CFamily::CFamily(const Dialect& dialect)
       }) {}
 
 void CFamily::add(const std::string& text) {
-  if (text[0] == '}' && deepest_load_ > indent_) { // what was loaded in that block has no name after it
+  if (text[0] == '}' && deepest_load_ > indent_) { // names of loads in that block end with it
     for (auto& [buffer, known] : loads_)
       std::erase_if(known, [&](const auto& load) { return load.second.indent > indent_; });
     deepest_load_ = indent_;
@@ -121,7 +121,7 @@ void CFamily::register_alloc(const ast::Alloc& alloc) {
   const ast::Buffer& buffer = *alloc.buffer;
   const std::string name = names_.buffer(buffer);
   if (const auto pieces =
-          register_slices(alloc, dialect_)) { // no block, so that what it loads is known after it
+          register_slices(alloc, dialect_)) { // no block, so that loads in it stay known after it
     Slices slices = *pieces;
     for (auto& [first, slice] : slices) {
       slice.name = names_.fresh(fmt::format("{}_{}", name, first));

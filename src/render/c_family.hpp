@@ -1,7 +1,8 @@
-// The printer of statements and values that C and OpenCL C share. A subclass says how functions begin and
-// what the loops mean that only its target has.
+// The printer of statements and values that C, OpenCL C and CUDA C share. A subclass writes the heads of
+// functions and the loops that only its target has.
 //
-// Each distinct value of a statement becomes a local constant, once. A Vector loop is written without a loop.
+// Each distinct value of a statement becomes a local constant, once. A Vector loop becomes straight-line
+// code.
 #pragma once
 #include <map>
 #include <optional>
@@ -19,8 +20,8 @@
 
 namespace lathe::render {
 
-/// The vector loop around a statement: of `lanes` lanes the first `active` run; what the others hold means
-/// nothing.
+/// The vector loop around a statement. The first `active` of its `lanes` lanes run; the others hold
+/// meaningless values.
 struct Chunk {
   Expr var;
   int lanes, active;
@@ -29,17 +30,17 @@ struct Chunk {
 };
 Expr at_lane(Expr e, const Chunk& chunk, int lane);
 
-/// A register buffer that is only ever touched at constant places, in pieces that don't overlap: each piece
-/// is a variable.
+/// One piece of a register buffer, written as a variable. A buffer has slices if code touches it only at
+/// constant places, in pieces that don't overlap.
 struct Slice {
   std::string name;
-  int lanes, active; // elements, the first of `lanes`
+  int lanes, active; // lanes of the variable; how many of them, from the first, are elements
 };
 using Slices = std::map<int64_t, Slice>; // by first element
-/// The pieces without names; nothing if the buffer has to be an array.
+/// The slices of the buffer, still without names; nothing if the buffer has to be an array.
 std::optional<Slices> register_slices(const ast::Alloc& alloc, const Dialect& dialect);
 
-/// What the dialect has vectors for.
+/// What the dialect can do with vectors.
 ast::VectorForms forms_of(const Dialect& dialect);
 
 class CFamily {
@@ -61,19 +62,19 @@ protected:
   virtual void store(const ast::Store& store, const Chunk* chunk);
   void add(const std::string& text); // one line at the current indentation
   enum class Level { Any, Comparison, Sum, Product, Primary };
-  /// In parentheses if it binds more weakly than `level`. Notes the shape variables used.
+  /// The text of `e`, in parentheses if it binds more weakly than `level`. Notes the shape variables used.
   std::string expr(Expr e, Level level = Level::Any);
 
   // ---- values (c_values.cpp, c_loads.cpp) ----
   Operand value(const ast::ValueRef& value, const Chunk* chunk);
   std::string local(const std::string& type, const std::string& expression);
-  /// What has been loaded so far may have changed, or was loaded where control need not have come by.
+  /// Forgets all loads so far: memory may have changed, or the code of a load may not have run.
   void forget_loads();
 
   const Dialect& dialect_;
   Names names_;
   OpPrinter ops_;
-  // What the function being written uses, so that it declares no more than that.
+  // Text of the function being written, and the names it uses, so that it declares only those.
   std::string text_;
   int indent_ = 1;
   std::map<int, ast::BufferRef> used_buffers_;
@@ -86,41 +87,42 @@ private:
   void store_vector(const ast::Store& store, Expr flat, const Chunk& chunk);
   void store_horizontal(const ast::Store& store, Expr flat, const Chunk& chunk);
   void write_element(const ast::BufferRef& buffer, Expr flat, const std::string& value);
-  /// old combined with value; a product that is summed is fused.
+  /// `old` combined with the store's value. With the instruction of store.by, one fused multiply-add.
   Operand combined(const ast::Store& store, const Operand& old, const Chunk* chunk);
 
-  /// A product, or what is added to one, that the dialect has a function for.
+  /// `value` as y * 2^n, possibly plus a term; nothing if it is not of that form or the dialect has no scale.
   std::optional<ast::math::Scaled> as_scaled(const ast::Value& value) const;
 
   using Memo = std::unordered_map<const ast::Value*, Operand>;
   Operand leaf_or_op(const ast::ValueRef& value, const Chunk* chunk, const Memo& memo);
-  /// A load by its place: the start, the stride and the guards at its lanes. Nothing where the lanes follow
-  /// no stride.
+  /// Identifies a load by its place: its elements, and its guards, at the first and last lane. Nothing if a
+  /// guard follows no stride along the lanes.
   using Place = std::vector<const void*>;
   static std::optional<Place> place_of(Expr flat, const std::vector<Expr>& guards, const Chunk* chunk);
   Operand load(const ast::Value& value, const Chunk* chunk);
   void ask_ahead(const ast::LoadAttr& attr, Expr first);
   Operand load_anew(const ast::Value& value, Expr flat, const Chunk* chunk);
   Operand load_moved_up(const ast::LoadAttr& attr, const Chunk& chunk);
-  /// The lanes whose guards hold: lo <= lane < hi, and only if `always` does.
+  /// The lanes whose guards hold: lo <= lane < hi if all of `always` hold, else none.
   struct LaneRange {
     Expr lo, hi;
     std::vector<Expr> always;
   };
-  /// Nothing if the guards leave no such range.
+  /// The range of lanes that the guards leave; nothing if it is no range.
   static std::optional<LaneRange> range_of(const std::vector<Expr>& guards, const Chunk& chunk);
   Operand load_range(Operand out, const ast::LoadAttr& attr, Expr flat, const LaneRange& range,
                      const Chunk& chunk);
-  /// How far from the first lane the others lie, for loads and stores of lanes apart; none if there are no
-  /// such.
+  /// Offsets of all lanes from the first, in elements, for load_apart and store_apart. Empty if the dialect
+  /// can't use them here.
   std::vector<int64_t> offsets_of(const ast::BufferRef& buffer, Expr flat, const Chunk& chunk) const;
-  /// Expressions: lanes one by one, and every second element, all of which are read.
+  /// Expressions that load vectors: lanes_of loads lane by lane; every_second loads two whole vectors and
+  /// picks every second element.
   std::string lanes_of(const ast::BufferRef& buffer, Expr flat, const std::vector<Expr>& guards,
                        const Chunk& chunk);
   std::string every_second(const ast::BufferRef& buffer, Expr flat, const Chunk& chunk);
   /// `v` in the active lanes, `other` in the rest.
   std::string in_active(const std::string& v, const std::string& other, DType dtype, const Chunk& chunk);
-  /// The lanes of a vector that lie one in each row of a register tile; nothing if it isn't one
+  /// A column of a register tile, one lane in each row; nothing if the rows are not vectors of as many lanes
   /// (c_columns.cpp).
   std::optional<Operand> load_column(const ast::BufferRef& buffer, Expr flat, const Chunk& chunk);
   Operand gather(const ast::Value& value, const Operand& index);
@@ -134,16 +136,16 @@ private:
   const Slices* slices_of(const ast::BufferRef& buffer) const;
 
   std::map<int, Slices> slices_;
-  // Loads from memory that still hold, by buffer. A compiler could seldom tell that the stores between don't
-  // touch them, and would never drop a prefetch that was asked for before.
+  // Loads from memory that are still valid, by buffer. A compiler could seldom prove that the stores between
+  // don't touch them, and would never drop a repeated prefetch.
   struct Known {
     Operand value;
-    int indent; // of the block it stands in
+    int indent; // of the block that declares the value
   };
   std::map<int, std::map<Place, Known>> loads_;
   int deepest_load_ = 0;
-  // Columns already made in this block, by buffer, first element, elements from row to row, lanes and how
-  // many of them are active.
+  // Columns already made in this block. The key: buffer, first element, elements from row to row, lanes,
+  // active lanes.
   std::map<std::tuple<int, int64_t, int64_t, int, int>, std::string> columns_;
 };
 

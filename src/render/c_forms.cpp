@@ -1,4 +1,4 @@
-// What a dialect has vectors for.
+// What a dialect can do with vectors.
 #include "render/c_family.hpp"
 
 namespace lathe::render {

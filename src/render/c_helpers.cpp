@@ -55,7 +55,8 @@ LATHE_FN float lathe_round_f16(float x) { return lathe_value_f16(lathe_bits_f16(
 LATHE_FN float lathe_round_bf16(float x) { return lathe_value_bf16(lathe_bits_bf16(x)); }
 )";
 
-/// C's fmod, in integers: the remainder of the significands, eleven or eight bits of the quotient a step.
+/// C's fmod, in integers. It divides the significands, in steps of eleven bits (double) or eight bits (float)
+/// of the quotient.
 std::string float_remainder(int bits) {
   const bool is_double = bits == 64;
   const int digits = is_double ? 52 : 23, step = bits - digits - 1;
@@ -107,7 +108,8 @@ LATHE_FN {1} lathe_shr_{0}({1} a, {1} b) {{ return (uint{2}_t)b < {2} ? ({1})(a 
       is_signed ? " || b == -1" : "", is_signed ? "a < 0 ? -1 : 0" : "0");
 }
 
-/// `above` is the first float out of range.
+/// The helper that converts a float to an integer and saturates. `above` is the least float that is too
+/// large.
 std::string saturation(const char* from, const Integer& to) {
   const bool is_double = from[1] == '6';
   const uint64_t greatest = ~uint64_t{0} >> (64 - to.bits + to.is_signed);

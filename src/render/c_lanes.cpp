@@ -1,6 +1,6 @@
 // Helpers of emitted C for parts of vectors: loads and stores of some lanes, lanes that lie apart, selection
-// by a comparison. Each has a form in vector extensions, which is right anywhere, and on x86-64 the
-// instructions that compilers don't find by themselves.
+// by a comparison. Each has a form in vector extensions, which works on any target. On x86-64 some also have
+// a form with the instructions that compilers don't find by themselves.
 #include <string_view>
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@
 namespace lathe::render {
 namespace {
 
-// Macros, since functions with vectors for parameters mean something else on every target.
+// Macros, since the calling convention of vector parameters differs between targets.
 constexpr const char* kCommon = R"(
 /* Vectors as far as they are in memory: lanes from lo to before hi; the others are 0, or not stored. */
 #define lathe_load_part(V, T, n, p, lo, hi) __extension__({ \
@@ -69,7 +69,7 @@ std::string builtin_integers(int bytes, int lanes) {
   return bytes == 4 ? fmt::format("lathe_i32x{}", lanes) : fmt::format("lathe_llongx{}", lanes);
 }
 
-/// By mask registers.
+/// load_part and store_part by mask registers.
 std::string masked_parts(const char* name, int lanes, int bytes) {
   return fmt::format(R"(#define lathe_load_part_{0}x{1}(p, lo, hi) \
   ((lathe_{0}x{1})__builtin_ia32_loadu{3}512_mask((const {2}*)(p), (lathe_{0}x{1}){{0}}, lathe_lane_bits(lo, hi, {1})))
@@ -79,7 +79,7 @@ std::string masked_parts(const char* name, int lanes, int bytes) {
                      name, lanes, bytes == 4 ? "float" : "double", bytes == 4 ? "ps" : "pd");
 }
 
-/// By the signs of a vector.
+/// load_part and store_part by a vector whose signs are the mask.
 std::string signed_parts(const char* name, int lanes, int bytes) {
   std::string numbers;
   for (int i = 0; i < lanes; ++i) numbers += fmt::format("{}{}", i ? ", " : "", i);
@@ -94,7 +94,7 @@ std::string signed_parts(const char* name, int lanes, int bytes) {
                      lanes * bytes == 32 ? "256" : "", numbers);
 }
 
-/// Gathers and scatters.
+/// load_apart and store_apart by gathers and scatters.
 std::string lanes_apart(const char* name, int lanes, int bytes) {
   return fmt::format(R"(#define lathe_load_apart_{0}x{1}(p, lo, hi, ...) \
   ((lathe_{0}x{1})__builtin_ia32_{2}((lathe_{0}x{1}){{0}}, p, (({4}){{__VA_ARGS__}}), lathe_lane_bits(lo, hi, {1}), {5}))
@@ -105,8 +105,8 @@ std::string lanes_apart(const char* name, int lanes, int bytes) {
                      bytes == 4 ? "scattersiv16sf" : "scatterdiv8df", builtin_integers(bytes, lanes), bytes);
 }
 
-/// The larger of integers, which GCC does not see in a selection. Each has had its instruction since `since`,
-/// for vectors of `bits`.
+/// lathe_max of integers by its instruction, which GCC does not recognise in a selection. `since` is the
+/// macro of the extension that brought the instruction for vectors of `bits`.
 std::string integer_maxima() {
   struct Instruction {
     const char *since, *type;
@@ -126,7 +126,7 @@ std::string integer_maxima() {
   std::string out;
   for (const Instruction& max : instructions) {
     const int bytes = std::stoi(max.type + 1) / 8, lanes = max.bits / 8 / bytes;
-    // Builtins take signed integers, and chars.
+    // The builtins take signed integers, or char for bytes.
     const std::string operand = bytes == 1   ? fmt::format("lathe_charx{}", lanes)
                                 : bytes == 2 ? fmt::format("lathe_i16x{}", lanes)
                                              : builtin_integers(bytes, lanes);
@@ -143,7 +143,8 @@ std::string integer_maxima() {
   return out;
 }
 
-/// GCC makes three operations of a selection by masks: a comparison into a mask register and a blend are two.
+/// Selections by a comparison into a mask register and a blend. These are two instructions; GCC makes three
+/// of a selection by masks.
 std::string blends(const Type& type, int lanes) {
   const int bits = 8 * type.bytes * lanes;
   const bool is_float = type.name[0] == 'f';
@@ -202,7 +203,7 @@ std::string apart_as_floats(const Type& type, const char* base, int lanes) {
                      type.name, base, lanes);
 }
 
-/// Of a float dtype and the integers of its size.
+/// Helpers for parts of vectors of a float dtype and of the integers of its size.
 std::string parts_of(const char* base, int bytes) {
   std::string out;
   for (int lanes : {2, 4, 8, 16}) {

@@ -1,5 +1,5 @@
-// Loads of the C family: scalars, vectors, and the lanes of a vector that guards and ragged ends leave; each
-// once per place.
+// Loads of the C family: scalars, vectors, and vectors of which guards or a ragged end leave only some lanes.
+// Code that follows reuses a load of the same place.
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
@@ -51,7 +51,7 @@ Operand CFamily::load(const ast::Value& v, const Chunk* chunk) {
   return loaded;
 }
 
-/// Of the element or vector at `first`.
+/// Prefetches attr.ahead elements past the element or vector at `first`.
 void CFamily::ask_ahead(const ast::LoadAttr& attr, Expr first) {
   add(dialect_.prefetch(fmt::format("{} + {}", pointer(attr.buffer), expr(first + attr.ahead, Level::Sum)),
                         cache_level_ahead(attr.ahead * size_of(attr.buffer->dtype))));
@@ -93,7 +93,7 @@ Operand CFamily::load_anew(const ast::Value& v, Expr flat, const Chunk* chunk) {
 Operand CFamily::load_moved_up(const ast::LoadAttr& attr, const Chunk& chunk) {
   const auto moved = ast::as_moved_up(attr, chunk.var, chunk.lanes);
   Operand out = load(*moved->whole, &chunk);
-  const DType dtype = is_half(out.dtype) ? DType::F32 : out.dtype; // as registers hold it
+  const DType dtype = is_half(out.dtype) ? DType::F32 : out.dtype; // halves are floats in registers
   const std::string zero = dialect_.splat(literal(dialect_, Scalar::zero(out.dtype)), out.dtype, chunk.lanes);
   out.text = local(ops_.type_of(out), dialect_.shuffle(zero, out.text, moved->picked(chunk.lanes), dtype));
   return out;
@@ -105,7 +105,7 @@ std::optional<CFamily::LaneRange> CFamily::range_of(const std::vector<Expr>& gua
     const Expr first = at_lane(g, chunk, 0);
     if (depends_on(g, chunk.var)) {
       if (g.kind() != ExprKind::Lt && g.kind() != ExprKind::Le) return {};
-      const Expr margin = g.rhs() - g.lhs() + (g.kind() == ExprKind::Le ? 1 : 0); // > 0 where it holds
+      const Expr margin = g.rhs() - g.lhs() + (g.kind() == ExprKind::Le ? 1 : 0); // > 0 if the guard holds
       const auto stride = stride_of(margin, chunk.var);
       if (!stride || !stride->is_const()) return {};
       if (first != at_lane(g, chunk, chunk.active - 1)) {
@@ -200,7 +200,7 @@ Operand CFamily::load_range(Operand out, const ast::LoadAttr& attr, Expr flat, c
   return out;
 }
 
-/// Two loads that touch nothing past the last element, and a shuffle.
+/// Every second element, by two vector loads and a shuffle. The loads touch nothing past the last element.
 std::string CFamily::every_second(const ast::BufferRef& buffer, Expr flat, const Chunk& chunk) {
   if (buffer->dtype == DType::Bool || is_half(buffer->dtype)) return lanes_of(buffer, flat, {}, chunk);
   std::string halves[2];

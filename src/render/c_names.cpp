@@ -17,7 +17,7 @@ constexpr std::string_view kReserved[] = {
     "while", "asm", "main", "bool", "true", "false", "linux", "unix", "NULL", "INFINITY", "NAN",
     // parameters of emitted functions
     "buffers", "vars", "scratch", "outer", "env",
-    // C++, as which emitted C may be compiled, and what it calls
+    // C++, since a C++ compiler may compile emitted C, and functions that this C calls
     "alignas", "alignof", "and", "and_eq", "bitand", "bitor", "catch", "char16_t", "char32_t", "char8_t",
     "class", "co_await", "co_return", "co_yield", "compl", "concept", "const_cast", "consteval", "constexpr",
     "constinit", "decltype", "delete", "dynamic_cast", "explicit", "export", "friend", "mutable", "namespace",

@@ -1,5 +1,5 @@
-// Identifiers of emitted source: valid in C and OpenCL C, unique, and as close to the kernel's own names as
-// can be.
+// Identifiers of emitted source: valid in C, OpenCL C and CUDA C, unique, and as close as possible to the
+// kernel's own names.
 #pragma once
 #include <map>
 #include <set>
@@ -10,8 +10,8 @@
 
 namespace lathe::render {
 
-/// `name` with everything else than letters, digits and '_' replaced, and clear of words that mean something
-/// in the source (keywords, library functions, and our own v0, v1, ... and lathe_*).
+/// `name` with each character replaced that is no letter, digit or '_', and changed if it has a meaning in
+/// the source (keywords, library functions, and our own v0, v1, ... and lathe_*).
 std::string identifier(std::string_view name);
 
 class Names {

@@ -83,7 +83,7 @@ std::string OpPrinter::any(const Operand& value) const {
   return value.lanes == 1 ? value.text : dialect_.any(value.text, value.mask_bytes, value.lanes);
 }
 
-/// A name for what is used more than once.
+/// `value` as a name, so that code can use it more than once.
 Operand OpPrinter::make_local(Operand value) const {
   if (value.text.find_first_of("([ ") == std::string::npos) return value;
   value.text = local_(type_of(value), value.text);
@@ -137,7 +137,7 @@ Operand OpPrinter::scalar(Op op, DType result, const std::vector<Operand>& args)
   case Op::Where: out.text = spell(op, texts(args)); return out;
   case Op::Max:
     if (is_float(result) && is_number(args[1]))
-      return extreme(true, args[1], a); // takes the second where there is a NaN
+      return extreme(true, args[1], a); // returns a if a is NaN
     out.text = is_float(result)
                    ? fmt::format("({0} != {0} ? {0} : ({0} > {1} ? {0} : {1}))", a.text, args[1].text)
                    : fmt::format("({0} > {1} ? {0} : {1})", a.text, args[1].text);
@@ -169,12 +169,13 @@ Operand OpPrinter::scalar(Op op, DType result, const std::vector<Operand>& args)
   return out;
 }
 
-/// Whether a cast to `half` by way of f32 would round twice. In f16 integers from 2^24 on are infinite.
+/// Whether a cast to `half` by way of f32 would round twice. Integers to f16 do not: f32 holds those below 2^24
+/// exactly, and larger ones are infinite in f16.
 bool OpPrinter::rounds_twice(DType half, DType from) {
   return from == DType::F64 || (half == DType::BF16 && is_integer(from) && size_of(from) >= 4);
 }
 
-/// A scalar as a float that rounds to `half` as the scalar itself does.
+/// A scalar as a float that rounds to the same `half` as the scalar itself.
 std::string OpPrinter::odd_float(DType half, const Operand& from) const {
   return rounds_twice(half, from.dtype) ? fmt::format("{}({})", helper("odd", from.dtype), from.text)
                                         : fmt::format("(float){}", from.text);
@@ -209,7 +210,7 @@ Operand OpPrinter::vector(Op op, DType result, const std::vector<Operand>& scala
   if ((op == Op::Shl || op == Op::Shr) && scalars_too[1].constant && scalars_too[0].lanes == lanes)
     return vector_shift(op, scalars_too[0], scalars_too[1]);
   const DType operand = scalars_too.back().dtype;
-  if (is_half(operand)) { // floats, each result rounded that is not one of the operands
+  if (is_half(operand)) { // compute as floats; round a result unless it is one of the operands
     std::vector<Operand> floats = scalars_too;
     for (Operand& a : floats)
       if (a.dtype == operand) a.dtype = DType::F32;
@@ -276,18 +277,18 @@ Operand OpPrinter::extreme(bool larger, const Operand& a, const Operand& b) cons
   return {dialect_.extreme(larger, x.text, y.text, a.dtype, lanes), a.dtype, lanes};
 }
 
-/// Both have lanes. A NaN in either is the result.
+/// The larger of a and b, which both have lanes; NaN if either is NaN.
 Operand OpPrinter::vector_max(const Operand& a, const Operand& b) const {
   const DType d = a.dtype;
-  if (is_float(d) && is_number(b)) return extreme(true, b, a); // takes the second where there is a NaN
+  if (is_float(d) && is_number(b)) return extreme(true, b, a); // returns a if a is NaN
   if (is_float(d) && is_number(a)) return extreme(true, a, b);
   const Operand x = make_local(a), y = make_local(b);
   return {dialect_.max(x.text, y.text, d, a.lanes), d, a.lanes};
 }
 
-/// Ops on masks, where true is -1.
+/// An op on masks, in which true is -1.
 Operand OpPrinter::vector_bool(Op op, const std::vector<Operand>& scalars_too, int lanes) const {
-  int bytes = 0; // of the widest mask: it most likely comes from the data to be selected
+  int bytes = 0; // of the widest mask, which most likely comes from the data to be selected
   for (const Operand& a : scalars_too) bytes = std::max(bytes, a.mask_bytes);
   std::vector<std::string> m;
   for (const Operand& a : scalars_too) m.push_back(widen(a, lanes, bytes).text);
@@ -304,7 +305,7 @@ Operand OpPrinter::vector_bool(Op op, const std::vector<Operand>& scalars_too, i
   }
 }
 
-/// `value` has lanes; `count` is a constant or has lanes.
+/// `value` shifted by `count`. `value` has lanes; `count` is a constant or has lanes.
 Operand OpPrinter::vector_shift(Op op, const Operand& value, const Operand& count) const {
   const DType d = value.dtype, u = unsigned_of(size_of(d));
   const int lanes = value.lanes, width = 8 * size_of(d);
@@ -348,7 +349,7 @@ Operand OpPrinter::vector_shift(Op op, const Operand& value, const Operand& coun
   return out;
 }
 
-/// A vector of floats as halves.
+/// A vector of floats, rounded to `half`.
 Operand OpPrinter::rounded(const Operand& floats, DType half) const {
   const std::string text = make_local(floats).text;
   return {dialect_.lane_access()->half_rounded(text, half, floats.lanes), half, floats.lanes};
@@ -387,12 +388,12 @@ Operand OpPrinter::vector_cast(DType to, const Operand& from) const {
   return out;
 }
 
-/// f64 and wide integers as floats: where none is equal, the odd one of the two neighbours, so that what is
-/// rounded from there to half precision is rounded as if at once.
+/// f64 and wide integers as floats. If no float equals the value, the result is the odd one of its two
+/// neighbours. Rounding that to half precision gives the same result as rounding the value itself.
 Operand OpPrinter::vector_odd_floats(const Operand& from) const {
   const int lanes = from.lanes;
   const Operand x = make_local(from);
-  if (!is_float(from.dtype)) { // the lowest bits become one above them, where there are more than the float holds
+  if (!is_float(from.dtype)) { // if the float can't hold all bits, the bit above the lowest ones replaces them
     const DType d = from.dtype, mask = signed_of(size_of(d));
     const int digits = size_of(d) == 4 ? 24 : 53, low = size_of(d) == 4 ? 8 : 11;
     const auto splat = [&](int64_t v) { return dialect_.splat(literal(dialect_, Scalar::of_int(d, v)), d, lanes); };
@@ -413,7 +414,7 @@ Operand OpPrinter::vector_odd_floats(const Operand& from) const {
       local_(dialect_.type(DType::F32, lanes), dialect_.convert(x.text, DType::F64, DType::F32, lanes));
   const std::string back =
       local_(dialect_.type(DType::F64, lanes), dialect_.convert(near, DType::F32, DType::F64, lanes));
-  const auto side = [&](const char* compare) { // as a mask of 32 bits
+  const auto side = [&](const char* compare) { // a mask of 32-bit integers
     const std::string comparison = dialect_.reinterpret(fmt::format("({} {} {})", back, compare, x.text),
                                                         DType::I64, DType::I64, lanes);
     const Operand mask{local_(dialect_.type(DType::I64, lanes), comparison), DType::Bool, lanes, 8};
@@ -428,7 +429,8 @@ Operand OpPrinter::vector_odd_floats(const Operand& from) const {
   return {dialect_.reinterpret(moved, DType::I32, DType::F32, lanes), DType::F32, lanes};
 }
 
-/// Floats to integers: lanes that are out of range or NaN are made 0 before the conversion and set after it.
+/// Floats as integers, saturated. Lanes that are out of range or NaN become 0 before the conversion; those out of
+/// range get the bound after it.
 Operand OpPrinter::saturate(DType to, const Operand& from) const {
   const int lanes = from.lanes, value_bits = 8 * size_of(to) - (is_signed(to) ? 1 : 0);
   const double above = std::ldexp(1.0, value_bits), least = is_signed(to) ? -above : 0;

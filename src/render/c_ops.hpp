@@ -1,5 +1,5 @@
-// How one elementwise op is written, on scalars and on vectors: the op table's spelling, with cases only
-// where C has no operator or its operator means something else (wrapping, shifts, division by zero, NaN,
+// Writes one elementwise op, on scalars and on vectors. The op table gives the spelling. Special cases are
+// the ops for which C has no operator or one with another meaning (wrapping, shifts, division by zero, NaN,
 // saturation).
 #pragma once
 #include <functional>
@@ -12,12 +12,13 @@
 namespace lathe::render {
 
 struct Operand {
-  std::string text; // an expression that may stand as an operand of any operator
+  std::string text; // an expression that can be an operand of any operator
   DType dtype = DType::F32;
   int lanes = 1;
   int mask_bytes = 0;               // of a Bool with lanes: width of the mask's integers
-  std::optional<Scalar> constant{}; // its value where it is known; then it is a scalar
-  /// A mask made by comparing two vectors: what selects by it may do both at once.
+  std::optional<Scalar> constant{}; // the value, if known; then the operand is a scalar
+  /// Set if the operand is a mask made by comparing two vectors. A selection can then compare and select in
+  /// one step.
   struct Comparison {
     Op op;
     DType dtype;
@@ -36,15 +37,15 @@ public:
 
   /// Scalars among the arguments are repeated where another has lanes.
   Operand apply(Op op, DType result, std::vector<Operand> args) const;
-  /// y * 2^n, where the dialect has a function for it.
+  /// y * 2^n. Only if the dialect has_scale.
   Operand scale(const Operand& y, const Operand& n) const;
-  /// Of floats: a > b ? a : b (larger) or a < b ? a : b.
+  /// Floats: a > b ? a : b (larger) or a < b ? a : b.
   Operand extreme(bool larger, const Operand& a, const Operand& b) const;
-  /// Of a cast to half precision: floats that round to what the values themselves round to.
+  /// Part of a cast to half precision: `from` as floats that round to the same halves as `from` itself.
   Operand unrounded(DType half, const Operand& from) const;
-  /// `value` with `lanes` lanes, and as a mask of `mask_bytes` if it is a Bool.
+  /// `value` with `lanes` lanes. A Bool becomes a mask of integers of `mask_bytes`.
   Operand widen(const Operand& value, int lanes, int mask_bytes) const;
-  /// A Bool as a condition of C: whether any lane is true.
+  /// A C condition: whether any lane of the Bool is true.
   std::string any(const Operand& value) const;
   std::string type_of(const Operand& value) const;
 

@@ -1,6 +1,6 @@
-// The helpers that emitted C needs: op semantics that C has no operator for, vector types, and what a vector
-// operation without an operator (fused multiply-add, square root, truncation, non-temporal store) is on this
-// target.
+// The helpers that emitted C needs: op semantics that C has no operator for, vector types, and the target's
+// form of vector operations without an operator (fused multiply-add, square root, truncation, non-temporal
+// store).
 #include <utility>
 #include <vector>
 
@@ -13,7 +13,7 @@
 namespace lathe::render {
 namespace {
 
-// With GCC's and Clang's extensions.
+// The head for C with GCC's and Clang's extensions.
 constexpr const char* kHead = R"(#include <stdint.h>
 #include <string.h>
 
@@ -53,7 +53,7 @@ constexpr const char* kHead = R"(#include <stdint.h>
 #define LATHE_MATH(name) __builtin_##name
 )";
 
-// In plain C11 or C++11.
+// The head for plain C11 or C++11.
 constexpr const char* kPortableHead = R"(#include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -242,7 +242,7 @@ constexpr const char* kX86 = R"(
 #endif
 )";
 
-/// name(a[0], b[0]), name(a[1], b[1]) ...: for targets without a builtin of their own.
+/// A vector function as name(a[0], b[0]), name(a[1], b[1]) ..., for targets without a builtin for it.
 std::string lane_fallback(const char* function, const char* params, std::vector<const char*> args,
                           const char* dtype, int lanes, const char* scalar) {
   std::string list;
@@ -292,7 +292,7 @@ std::string vector_types() {
       const int bytes = std::stoi(name + 1) / 8;
       const std::string type = name[0] == 'f' ? (bytes == 4 ? "float" : "double")
                                               : fmt::format("{}int{}_t", name[0] == 'u' ? "u" : "", name + 1);
-      // On one line, since macros put the second name together from the first.
+      // Both types are on one line, since macros build the second name from the first (see HelperText).
       out += fmt::format(
           "typedef {0} lathe_{1}x{2} __attribute__((vector_size({3}))); typedef {0} lathe_{1}x{2}_u "
           "__attribute__((vector_size({3}), aligned({4}), may_alias));\n",

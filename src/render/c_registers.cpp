@@ -1,4 +1,4 @@
-// Which buffers in registers can be variables.
+// Decides which buffers in registers become variables.
 #include <algorithm>
 
 #include "ast/machine/moved_up.hpp"
@@ -11,7 +11,7 @@ std::optional<Slices> register_slices(const ast::Alloc& alloc, const Dialect& di
   const ast::Buffer& buffer = *alloc.buffer;
   if ((is_half(buffer.dtype) && !dialect.lane_access()) || buffer.dtype == DType::Bool) return {};
   Slices slices;
-  std::vector<int64_t> elements; // touched one at a time
+  std::vector<int64_t> elements; // that code touches one at a time
   bool good = true;
   const auto access = [&](const std::vector<Expr>& index, ast::LaneKind kind, const ast::For* lanes) {
     const Expr flat = flat_index(buffer, index);

@@ -45,8 +45,8 @@ private:
                        params.empty() ? "void" : fmt::format("{}", fmt::join(params, ", ")));
   }
 
-  /// Declarations of what the text written so far uses, then that text. `inside_parallel`: buffers in the
-  /// scratch of the thread that runs this iteration, not in the caller's.
+  /// The text written so far, after declarations of the names that it uses. `inside_parallel` are the buffers
+  /// in the scratch of the thread that runs this iteration; others are in the caller's scratch.
   std::string finish_body(const std::set<int>& inside_parallel) {
     std::string out;
     const auto declare = [&](const std::string& line) { out += "  " + line + "\n"; };
@@ -74,7 +74,7 @@ private:
     return out;
   }
 
-  /// Parameters that a function has for the sake of the others like it.
+  /// Declares casts to void of parameters that the function may not use.
   template <class Declare> void silence_unused(const Declare& declare) {
     if (in_parallel_) {
       for (const char* name : {"buffers", "vars", "outer", "scratch", "env"})
@@ -104,7 +104,7 @@ private:
     add("}");
   }
 
-  /// Scratch is shared by buffers of different dtypes.
+  /// A type that may alias others, since buffers of different dtypes share scratch.
   std::string scratch_type(DType dtype) const {
     return fmt::format("lathe_{}_a", dialect_.storage_type(dtype));
   }

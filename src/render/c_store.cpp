@@ -74,7 +74,7 @@ void CFamily::store_vector(const ast::Store& store, Expr flat, const Chunk& chun
     const ast::ValueRef old = ast::load(buffer, store.index, {}, 0, store.lanes);
     v = combined(store, value(old, &chunk), &chunk);
   } else if (is_half(dtype) && store.value->op == Op::Cast && contiguous &&
-             !slices) { // rounded by what makes its bits
+             !slices) { // half_bits below rounds it
     v = ops_.unrounded(dtype, value(store.value->sources[0], &chunk));
   } else {
     v = value(store.value, &chunk);
@@ -122,7 +122,7 @@ std::string CFamily::in_active(const std::string& v, const std::string& other, D
   return dialect_.shuffle(v, other, pick, dtype);
 }
 
-/// All lanes go to one element: they are combined in pairs, halving the vector till one is left.
+/// Combines all lanes into one element. Combines the halves of the vector till one lane is left.
 void CFamily::store_horizontal(const ast::Store& store, Expr flat, const Chunk& chunk) {
   Operand v = value(store.value, &chunk);
   v = ops_.widen(v, chunk.lanes, v.mask_bytes ? v.mask_bytes : 1);

@@ -47,7 +47,7 @@ std::string CFamily::conjunction(const std::vector<Expr>& guards) {
 }
 
 namespace {
-/// Where(p < q, q, p) is the larger and Where(p < q, p, q) the lesser of two floats, which have instructions.
+/// The larger of two floats, Where(p < q, q, p), or the lesser, Where(p < q, p, q). Both have instructions.
 struct Extreme {
   bool larger;
   ast::ValueRef a, b; // a > b ? a : b, or a < b ? a : b
@@ -62,7 +62,7 @@ std::optional<Extreme> as_extreme(const ast::Value& v) {
   return {};
 }
 
-/// A comparison of positions and constants, as the condition on the position that it is.
+/// A comparison of index values and constants as an Expr, a condition on the position; else nothing.
 std::optional<Expr> as_position_condition(const ast::Value& v) {
   if (v.op != Op::CmpLt || v.sources[0]->dtype != DType::I64) return {};
   const auto position = [](const ast::Value& side) -> std::optional<Expr> {
@@ -114,11 +114,11 @@ Operand CFamily::value(const ast::ValueRef& root, const Chunk* chunk) {
       add_value(v);
       continue;
     }
-    // A Where whose first choice is worked out only if some lane takes it.
+    // A detour: the code computes the first choice of this Where only if some lane takes it.
     Operand condition = memo.at(v->sources[0].get());
     if (condition.comparison) condition.text = local(ops_.type_of(condition), condition.text);
-    // The block is written first: what it chooses may have more lanes or a wider mask than the condition and
-    // the other choice.
+    // Writes the block before the result's declaration: the first choice may have more lanes or a wider mask
+    // than the condition and the other choice.
     std::string before = std::exchange(text_, {});
     ++indent_;
     for (const ast::ValueRef& inner : detour->second->values) add_value(inner);
@@ -138,7 +138,7 @@ Operand CFamily::value(const ast::ValueRef& root, const Chunk* chunk) {
     add(fmt::format("{} = {};", name, ops_.apply(Op::Where, v->dtype, {condition, chosen, out}).text));
     --indent_;
     add("}");
-    columns_.clear(); // those made in the block have no names after it
+    columns_.clear(); // columns made in the block have no names after it
     memo.emplace(v.get(), std::move(out));
   }
   return memo.at(root.get());
@@ -159,7 +159,7 @@ Operand CFamily::leaf_or_op(const ast::ValueRef& v, const Chunk* chunk, const Me
   if (const auto extreme = as_extreme(*v))
     return ops_.extreme(extreme->larger, memo.at(extreme->a.get()), memo.at(extreme->b.get()));
   if (const auto scaled = as_scaled(*v)) {
-    // Where the shifted n is read from a register, n itself may be known to another statement only.
+    // If a load from a register gives the shifted n, only another statement may have computed n itself.
     const auto n = memo.find(scaled->n.get());
     const Operand product =
         ops_.scale(memo.at(scaled->y.get()), n == memo.end() ? value(scaled->n, chunk) : n->second);
@@ -202,7 +202,7 @@ Operand CFamily::index_number(Expr e, DType dtype, const Chunk* chunk) {
   return out;
 }
 
-/// A condition on the position: as a scalar if it is the same in all lanes.
+/// A condition on the position; a scalar if it is the same in all lanes, else a mask.
 Operand CFamily::position_condition(Expr e, const Chunk* chunk) {
   if (chunk && depends_on(e, chunk->var)) {
     const auto range = range_of({e}, *chunk);
@@ -213,7 +213,7 @@ Operand CFamily::position_condition(Expr e, const Chunk* chunk) {
   return {parens(expr(e)), DType::Bool};
 }
 
-/// A condition on the position, as a mask.
+/// A condition on the position as a mask.
 Operand CFamily::index_condition(Expr e, const Chunk& chunk) {
   Operand out{"", DType::Bool, chunk.lanes, 1};
   if (e.kind() == ExprKind::Lt || e.kind() == ExprKind::Le) {

@@ -10,7 +10,7 @@
 namespace lathe::render {
 namespace {
 
-/// The word at or after `pos`, which moves behind it; empty if there is none.
+/// The word at or after `pos`; empty if there is none. `pos` moves past the word.
 std::string_view next_word(std::string_view text, size_t& pos) {
   while (pos < text.size() && !is_word(text[pos])) ++pos;
   const size_t begin = pos;
@@ -18,8 +18,8 @@ std::string_view next_word(std::string_view text, size_t& pos) {
   return text.substr(begin, pos - begin);
 }
 
-/// A line with those that a backslash joins to it, a comment up to its end, a declaration up to the last
-/// brace or semicolon outside of braces that ends a line.
+/// Whether `lines` is one whole piece: a directive with the lines that backslashes join to it, a comment, or
+/// declarations up to a line that ends with a closing brace or a semicolon outside of braces.
 bool is_whole(std::string_view lines) {
   if (lines.starts_with('#')) return !lines.ends_with('\\');
   if (lines.starts_with("/*")) return lines.ends_with("*/");
@@ -28,7 +28,8 @@ bool is_whole(std::string_view lines) {
   return lines.empty() || (depth == 0 && (lines.ends_with('}') || lines.ends_with(';')));
 }
 
-/// Of `typedef float lathe_a; typedef int lathe_b;` and of `float lathe_f(int x) { ... }`.
+/// The names that declarations define: lathe_a and lathe_b in `typedef float lathe_a; typedef int lathe_b;`,
+/// lathe_f in `float lathe_f(int x) { ... }`.
 std::vector<std::string_view> declared_names(std::string_view text) {
   std::vector<std::string_view> names;
   int depth = 0;
@@ -102,7 +103,7 @@ private:
     open_.push_back({helpers_.frames_.size(), by_heading});
     helpers_.frames_.emplace_back();
   }
-  /// A part of what stands around the innermost group, and so in the one outside of that.
+  /// Adds `lines` to the frame of the innermost group. The piece itself belongs to the group around that.
   void frame(std::string_view lines) {
     const size_t piece = add(lines, open_[open_.size() - 2].group);
     helpers_.frames_[open_.back().group].push_back(piece);
@@ -140,7 +141,7 @@ private:
   }
 
   HelperText& helpers_;
-  std::string_view text_;  // what is left
+  std::string_view text_;  // the text not read yet
   std::vector<Open> open_; // groups, from the outermost
 };
 

@@ -1,4 +1,4 @@
-// Which cache is asked to hold what will be read before long, the same in all languages.
+// The cache level that a prefetch asks for, the same in all languages.
 #pragma once
 #include <cstdint>
 
@@ -7,10 +7,10 @@ namespace lathe::render {
 /// Numbered as LLVM's prefetch and GCC's __builtin_prefetch number them.
 enum class CacheLevel { Second = 2, First = 3 };
 
-/// Of what a load asks for so many bytes ahead, or behind. A Prefetch asks further ahead still, always for
-/// the second level.
+/// The cache level for the hint `ahead` of a load, in bytes; negative is behind. A Prefetch statement always
+/// asks for the second level, since it looks further ahead.
 inline CacheLevel cache_level_ahead(int64_t bytes) {
-  constexpr int64_t kNear = 32 << 10; // what is further ahead would drive out what is read till then
+  constexpr int64_t kNear = 32 << 10; // bytes; lines further ahead would evict lines that are read sooner
   return bytes > -kNear && bytes < kNear ? CacheLevel::First : CacheLevel::Second;
 }
 

@@ -1,26 +1,26 @@
-// A square of vectors transposed by shuffles of two, each of which is one instruction where registers are
-// made of pieces of 16 bytes: first inside those, then piece by piece.
+// Transposes a square of vectors by shuffles of two vectors. Each shuffle is one instruction if registers
+// consist of pieces of 16 bytes. The shuffles first work inside the pieces, then move whole pieces.
 #pragma once
 #include <vector>
 
 namespace lathe::render {
 
-/// `rows` are as many as they have lanes, a power of two; `piece` is how many lanes 16 bytes hold, at most
-/// all. Lane i of the result's j is lane j of the argument's i. shuffle(x, y, pick) makes a vector of lanes
-/// of x and y, numbered on from x's to y's.
+/// The transposed rows: lane i of result j is lane j of rows[i]. There are as many rows as lanes, a power of
+/// two. `piece` is the number of lanes in 16 bytes, at most all lanes. shuffle(x, y, pick) makes a vector of
+/// the lanes `pick` of x and y; the lanes of y are numbered after those of x.
 template <class T, class Shuffle>
 std::vector<T> transposed(std::vector<T> rows, int piece, const Shuffle& shuffle) {
   const int lanes = static_cast<int>(rows.size()), pieces = lanes / piece;
   std::vector<T> next(rows.size());
   std::vector<int> pick;
-  // The lower (or upper) halves of all pieces of x and y, their lanes in turn.
+  // The lower (or upper) halves of all pieces of x and y, with alternating lanes of x and y.
   const auto interleaved = [&](const T& x, const T& y, bool upper) {
     pick.clear();
     for (int start = upper ? piece / 2 : 0; start < lanes; start += piece)
       for (int i = 0; i < piece / 2; ++i) pick.insert(pick.end(), {start + i, lanes + start + i});
     return shuffle(x, y, pick);
   };
-  // Every second piece of x, then of y.
+  // Every second piece of x, then every second piece of y.
   const auto alternate = [&](const T& x, const T& y, bool odd) {
     pick.clear();
     for (int start = odd ? piece : 0; start < 2 * lanes; start += 2 * piece)

@@ -14,8 +14,8 @@ std::optional<int64_t> multiple_of(Expr stride, Expr unit) {
   return quotient.value();
 }
 
-/// Fills start and steps for walk.sizes. Else: the dimension that an axis leaves, or their number if some
-/// axis moves along none.
+/// Fills start and steps for walk.sizes and returns nothing. If that fails, returns the dimension that an
+/// axis leaves, or the number of dimensions if some axis moves along none.
 std::optional<size_t> find_steps(const View& view, DimensionWalk& walk) {
   const std::vector<Expr> units = row_major_strides(walk.sizes);
   const size_t rank = walk.sizes.size();

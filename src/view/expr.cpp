@@ -35,7 +35,7 @@ int rank(const ExprNode* n) {
   return 13;
 }
 
-/// `made` has been made for this part of `whole`, which remembers it if it lives as long.
+/// Returns `made`, an operand of `whole`. The slot `part` of `whole` keeps it if it lives at least as long.
 const ExprNode* kept_as_part(const ExprNode& whole, std::atomic<const ExprNode*>& part,
                              const ExprNode* made) {
   if (lives_as_long(*made, whole)) part.store(made, std::memory_order_release);
@@ -65,7 +65,7 @@ void sort_factors(SmallList<const ExprNode*>& factors) {
             [](const ExprNode* a, const ExprNode* b) { return compare_factors(a, b) < 0; });
 }
 
-/// a * b where a product of sums would have too many terms to write out: the sums become factors.
+/// a * b with sums kept as factors, for products of sums that would have too many terms to write out.
 Expr multiply_opaque(Expr a, Expr b) {
   SmallList<const ExprNode*> factors;
   int64_t coefficient = 1;
@@ -82,7 +82,8 @@ Expr multiply_opaque(Expr a, Expr b) {
   return Expr(intern_scaled(intern_product({factors.begin(), factors.size()}), coefficient));
 }
 
-/// Finds c*(x % b) + c*b*(x // b) and gives c*x; and c*(x % b) + c*b*((x // b) % m) and gives c*(x % (b*m)).
+/// Replaces c*(x % b) + c*b*(x // b) by c*x, or c*(x % b) + c*b*((x // b) % m) by c*(x % (b*m)). Does one
+/// replacement, and returns whether it found one.
 bool recombine(Sum& sum) {
   for (size_t i = 0; i < sum.terms.size(); i++) {
     const Term low = sum.terms[i];

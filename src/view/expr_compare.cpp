@@ -51,7 +51,7 @@ Expr extreme(ExprKind kind, Expr a, Expr b) {
   return result;
 }
 
-/// The terms of d with a sign, divided by g; a negative sign gives them negated.
+/// The sum of the terms of d that have this sign, divided by g; negative terms are negated.
 Expr side(Expr d, bool positive, int64_t g) {
   Sum sum;
   for (const Term& t : d.node()->terms)
@@ -66,7 +66,7 @@ int64_t common_divisor(Expr d) {
   return g;
 }
 
-/// Whether a and b are Lts over the same terms of which the first implies the second.
+/// Whether a implies b, because they are equal or because both are an Lt over the same terms.
 bool implies(Expr a, Expr b) {
   if (a == b) return true;
   if (a.kind() != ExprKind::Lt || b.kind() != ExprKind::Lt) return false;

@@ -1,5 +1,5 @@
-// Floor division and remainder by a positive divisor (floor rounds down, so for a = q*b + r both follow from
-// r).
+// Floor division and remainder by a positive divisor. Floor rounds down, so for a = q*b + r the quotient is
+// q + r // b and the remainder is r % b.
 #include <algorithm>
 #include <numeric>
 
@@ -46,7 +46,7 @@ Division split_by_sum(Expr a, Expr b) {
   return {quotient, rest};
 }
 
-/// k with k*b <= r < (k + 1)*b always.
+/// The k with k*b <= r < (k + 1)*b for all values of the variables; nothing if none is found.
 std::optional<int64_t> constant_quotient(Expr r, Expr b) {
   if (b.is_const()) {
     if (r.lo() != kLeast && r.hi() != kMost) {
@@ -57,13 +57,13 @@ std::optional<int64_t> constant_quotient(Expr r, Expr b) {
     return 0;
   }
   if (r.is_const() && b.is_const()) return std::nullopt;
-  // Where symbolic extents matter, the interval's ends do not decide; only the two usual answers are tried.
+  // The bounds of r do not decide if extents are symbolic. Only the two usual answers, 0 and -1, are tried.
   if (r.hi() >= 0 && proves_nonpositive(-r) && proves_lt(r, b)) return 0;
   if (r.lo() < 0 && proves_lt(r, 0) && proves_le(-b, r)) return -1;
   return std::nullopt;
 }
 
-/// The divisors g of b to try for a = g*D + R with R within one multiple of g.
+/// Collects the divisors g of b to try for a = g*D + R, where R lies within one multiple of g.
 void collect_radices(Expr a, Expr b, std::vector<Expr>& out) {
   if (part_count(b) != 1) return;
   const int64_t b_coefficient = b.is_const() ? b.value() : b.node()->terms[0].coefficient;
@@ -99,7 +99,7 @@ std::optional<MixedRadix> find_radix(Expr a, Expr b) {
   return std::nullopt;
 }
 
-/// The one factor of a sum that is that factor plus a constant.
+/// The factor f if the expression is f plus a constant, else null.
 const ExprNode* single_atom(Expr e) {
   const auto& terms = e.node()->terms;
   return terms.size() == 1 && terms[0].coefficient == 1 && terms[0].monomial->factors.size() == 1
@@ -145,7 +145,7 @@ Expr divide_rest(Expr r, Expr b) {
   return Expr(intern_binary(ExprKind::FloorDiv, r.node(), b.node()));
 }
 
-/// c*(x % m) may lose its remainder under a remainder by a divisor of m.
+/// a with c*x in place of each c*(x % m) for which b divides m. This does not change the remainder of a by b.
 Expr drop_inner_mods(Expr a, Expr b) {
   if (!a.node()->has_mod) return a;
   Expr result = a;

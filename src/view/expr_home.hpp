@@ -28,11 +28,12 @@ struct ExprScope : std::enable_shared_from_this<ExprScope> {
 
 /// Lives until the process ends.
 const ExprScope& process_scope();
-/// The calling thread's.
+/// The calling thread's scope; the process's if the thread has none.
 const ExprScope& scope_here();
 
-/// A scope for expressions that no caller gets to see. It is the thread's scope if it has one. Else it is one
-/// that the thread uses again until it has grown large, so that the same work is not repeated.
+/// A scope for expressions that no caller gets to see. It is the thread's scope if the thread has one. Else
+/// it is a scope that the thread uses again until that has grown large, so that the same work is not
+/// repeated.
 ExprScopeRef scope_in_passing();
 
 /// The scope for a node whose parts live in `parts_home`: the thread's scope if that is inside of it. Else
@@ -42,8 +43,8 @@ const ExprScope& home_for(const ExprScope& parts_home);
 /// The inner one of two scopes of which one is inside of the other; InternalError if neither is.
 const ExprScope& inner_of(const ExprScope& a, const ExprScope& b);
 
-/// The node that is `equal`, else what `make` puts into an arena. `outermost` is the innermost home of the
-/// node's parts: the node is looked for from the thread's scope outwards up to there.
+/// The node for which `equal` holds; if there is none, the node that `make` makes in an arena. `outermost` is
+/// the innermost home of the node's parts. The search goes from the thread's scope outwards up to there.
 template <class Equal, class Make>
 const ExprNode* find_or_make(const ExprScope& outermost, size_t hash, Equal&& equal, Make&& make) {
   const ExprScope& home = home_for(outermost);

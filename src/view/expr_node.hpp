@@ -1,10 +1,10 @@
 // The node behind an Expr, and what the files of the simplifier share. Only src/view includes this.
 //
 // Every node can be read as a sum, constant + terms[0] + terms[1] + ..., where a term is a coefficient times
-// a monomial and a monomial a product of factors. What is no sum is a sum of one term, so the simplifier
-// needs no cases for it. Invariants: terms are in the order of compare_monomials, distinct, with coefficients
-// other than 0; factors are in the order of compare; no factor is a Const or a Mul. Nodes are immutable but
-// for the three atomic caches.
+// a monomial and a monomial a product of factors. Any other expression is a sum of one term, so the
+// simplifier needs no cases for it. Invariants: terms are in the order of compare_monomials, distinct, with
+// coefficients other than 0; factors are in the order of compare; no factor is a Const or a Mul. Nodes are
+// immutable except for the three atomic caches.
 #pragma once
 #include <atomic>
 #include <span>
@@ -20,7 +20,7 @@ struct Term {
 };
 
 struct ExprNode {
-  const ExprScope* home = nullptr; // which it lives as long as
+  const ExprScope* home = nullptr; // the scope that it lives as long as
   ExprKind kind = ExprKind::Const;
   bool has_mod = false; // some term has a Mod among its factors
   bool has_div = false; // some term has a FloorDiv or a Mod among its factors
@@ -127,16 +127,17 @@ const ExprNode* intern_product(std::span<const ExprNode* const> factors); // sor
 const ExprNode* intern_binary(ExprKind kind, const ExprNode* lhs, const ExprNode* rhs);
 const ExprNode* intern_var(std::string_view name, int id, int64_t lo, int64_t hi, const ExprNode* extent);
 
-/// Whether the part of an expression lives as long as the whole.
+/// Whether the part of an expression lives at least as long as the whole.
 bool lives_as_long(const ExprNode& part, const ExprNode& whole);
 
-/// The result of a simplified operation on the same operands before, or nullptr; and remembering one.
+/// recall() returns the remembered result of a simplified operation on the same operands, or nullptr;
+/// remember() stores one.
 const ExprNode* recall(ExprKind op, const ExprNode* a, const ExprNode* b);
 void remember(ExprKind op, const ExprNode* a, const ExprNode* b, const ExprNode* result);
 
 /// Product of two monomials or atoms of a term list.
 const ExprNode* multiply_monomials(const ExprNode* a, const ExprNode* b);
-/// a / b of monomials where every factor of b is one of a; the Const 1 where nothing is left; else nullptr.
+/// a / b of monomials if every factor of b is a factor of a, the Const 1 if no factor is left; else nullptr.
 const ExprNode* divide_monomials(const ExprNode* a, const ExprNode* b);
 
 /// a = quotient * b + rest, with every part of a that is a multiple of b in the quotient. b is positive.
@@ -147,7 +148,7 @@ Division split_multiple(Expr a, Expr b);
 /// a / b where b divides every part of a.
 std::optional<Expr> divide_exactly(Expr a, Expr b);
 
-/// d <= 0 for all values of the variables, as far as the prover can see.
+/// Whether the prover finds that d <= 0 for all values of the variables.
 bool proves_nonpositive(Expr d);
 
 } // namespace lathe

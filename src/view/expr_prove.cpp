@@ -1,13 +1,13 @@
 // The prover: is a difference never positive, whatever the variables are?
 //
-// Where the interval does not decide, the difference d is replaced by something at least as large and
-// simpler, until it does: a minimum by one of its arms, the innermost loop variable by its extent - 1 or 0
-// according to the sign it comes with, a quotient or remainder by its bound. So i < n follows from i's extent
-// min(32, n - o*32), whatever n and o are. Every step is sound, "no" means "not seen", and the number of
-// steps is bounded. Answers are kept in the node.
+// If the bounds of the difference d do not decide, the prover replaces d by a simpler expression that is at
+// least as large, until the bounds decide. It replaces a minimum by one of its arms, the innermost loop
+// variable by its extent - 1 or by 0, according to its sign in d, and a quotient or remainder by its bound.
+// So i < n follows from i's extent min(32, n - o*32), whatever n and o are. Every step is sound, "no" means
+// that no proof was found, and the number of steps is bounded. The node of d keeps the answer.
 //
-// Where facts f <= 0 are given, d - m*f for a positive m is as large as d or larger, and a minimum or maximum
-// has to be taken apart before facts about one of its arms are of use.
+// If facts f <= 0 are given, d - m*f for a positive m is at least as large as d. A minimum or maximum has to
+// be taken apart before facts about one of its arms are of use.
 #include <algorithm>
 
 #include "lathe/error.hpp"
@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kSteps = 96;
 constexpr int kStepsWithFacts = 256;
-constexpr int kFacts = 2; // that one proof may use
+constexpr int kFacts = 2; // facts that one proof may use
 
 enum class Trend { Constant, Up, Down, Unknown };
 
@@ -77,8 +77,8 @@ Trend trend_of(Expr e, Expr var) {
 
 Expr replace(Expr d, const Term& t, Expr by) { return d + (by - Expr(t.monomial)) * Expr(t.coefficient); }
 
-/// Whether `proved` says yes of d with its first minimum or maximum replaced by one of its arms, or by each
-/// of them where d grows with the larger one; nothing if there is none.
+/// Whether `proved` says yes to d with its first minimum or maximum replaced by an arm. One arm is enough if
+/// d is the smaller of the two results; both are needed if d is the larger. Nothing if d has no such term.
 template <class F> std::optional<bool> by_arms(Expr d, const F& proved) {
   for (const Term& t : d.node()->terms) {
     if (t.monomial->factors.size() != 1) continue;
@@ -135,7 +135,7 @@ private:
     return substitute(d, {{var, Expr(var.hi())}});
   }
 
-  /// d with a quotient or remainder replaced by its bound.
+  /// d with the quotient or remainder of term t replaced by its bound; nothing if t has none.
   static std::optional<Expr> relax(Expr d, const Term& t) {
     const ExprNode* atom = t.monomial;
     if (atom->factors.size() > 1) return relax_product(d, t);
@@ -188,7 +188,7 @@ class ProverWithFacts {
 public:
   explicit ProverWithFacts(const std::vector<Expr>& facts) : facts_(facts) {}
 
-  /// With at most `count` facts, none before `from`.
+  /// Whether d <= 0 can be proved with at most `count` facts, none of them before `from`.
   bool prove(Expr d, size_t from, int count) {
     if (proves_nonpositive(d)) return true;
     if (steps_-- <= 0) return false;

@@ -116,7 +116,7 @@ public:
       seen_.emplace_back(n, value);
       return value;
     }
-    auto result = static_cast<uint64_t>(n->constant); // wraps on the way, as the compiled code does
+    auto result = static_cast<uint64_t>(n->constant); // intermediate results wrap, as in the compiled code
     for (const Term& t : n->terms) {
       auto product = static_cast<uint64_t>(t.coefficient);
       for (const ExprNode* f : t.monomial->factors) product *= static_cast<uint64_t>((*this)(f));
@@ -153,7 +153,7 @@ std::optional<Expr> stride_of(Expr e, Expr var) {
   for (const Term& t : e.node()->terms) {
     if (!depends_on(Expr(t.monomial), var)) continue;
     const ExprNode* others = divide_monomials(t.monomial, var.node());
-    if (!others || depends_on(Expr(others), var)) { // not affine as it stands: compare neighbours
+    if (!others || depends_on(Expr(others), var)) { // not affine as written: subtract neighbouring values
       const Expr difference = substitute(e, {{var, var + Expr(1)}}) - e;
       if (depends_on(difference, var)) return std::nullopt;
       return difference;

@@ -13,14 +13,14 @@ constexpr size_t kProcessShards = 32;
 
 thread_local const ExprScope* here = nullptr; // null: the process's
 
-/// Whether what is in the scope lives as long as what the thread makes.
+/// Whether the nodes in `scope` live at least as long as those that the thread makes.
 bool is_around(const ExprScope& scope) {
   const ExprScope* around = &scope_here();
   while (around->depth > scope.depth) around = &around->around();
   return around == &scope;
 }
 
-/// The same in the thread's scope.
+/// The same expression, in the thread's scope or one around it.
 const ExprNode* copy(const ExprNode* n) {
   if (is_around(*n->home)) return n;
   SmallList<const ExprNode*> factors;
@@ -78,7 +78,7 @@ ExprScopeRef new_expr_scope() {
 ExprScopeRef current_expr_scope() { return here ? here->shared_from_this() : nullptr; }
 
 ExprScopeRef scope_in_passing() {
-  constexpr size_t kMostNodes = 1024; // of about 300 bytes, in each thread
+  constexpr size_t kMostNodes = 1024; // nodes of about 300 bytes, in each thread
   if (here) return current_expr_scope();
   auto& kept = per_thread<ExprScopeRef, struct InPassing>();
   if (!kept || kept->nodes.size() > kMostNodes) kept = new_expr_scope();

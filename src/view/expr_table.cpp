@@ -49,7 +49,7 @@ std::span<const Term> one_term(Arena& arena, const ExprNode* monomial, int64_t c
   return keep(arena, std::span<const Term>(std::initializer_list<Term>{{monomial, coefficient}}));
 }
 
-/// Makes n a term, and a factor, of itself.
+/// Makes n its own only term and its own only factor.
 void set_atom(Arena& arena, ExprNode* n) {
   n->terms = one_term(arena, n, 1);
   n->factors = keep(arena, std::span<const ExprNode* const>(std::initializer_list<const ExprNode*>{n}));
@@ -70,7 +70,7 @@ void scale_bounds(ExprNode* n, int64_t lo, int64_t hi) {
 void set_binary_bounds(ExprNode* n, const ExprNode* a, const ExprNode* b) {
   switch (n->kind) {
   case ExprKind::FloorDiv: {
-    if (b->lo < 0) { // the sign is unknown: at most as far from zero as the dividend, and floor may add one
+    if (b->lo < 0) { // of either sign: the quotient is as far from 0 as a at most, or 1 more by floor
       const int64_t far = std::max(a->hi, a->lo == kLeast ? kMost : -a->lo);
       n->lo = bound_add(far == kMost ? kLeast : -far, -1), n->hi = far;
       return;
@@ -95,7 +95,8 @@ void set_binary_bounds(ExprNode* n, const ExprNode* a, const ExprNode* b) {
   }
 }
 
-/// Constants are few, and are compared with each other wherever they were made: they have one home.
+/// The node of a constant. All constants live in the process's scope: they are few, and code compares
+/// constants that were made in different scopes.
 const ExprNode* find_const(int64_t value) {
   const size_t hash = mix(begin_hash(ExprKind::Const), static_cast<uint64_t>(value));
   const ExprScope& home = process_scope();
@@ -116,7 +117,7 @@ struct SmallConstants {
   }
 };
 
-/// What a variable is called: names are few.
+/// The name of a variable. Names live until the process ends, since they are few.
 struct Name {
   size_t hash;
   const std::string* text;

@@ -9,7 +9,7 @@
 namespace lathe {
 namespace {
 
-/// How tightly a text holds together, weakest first.
+/// How tightly the outermost operator of a text binds, weakest first.
 enum Level { kAnd, kEqual, kLess, kSum, kProduct, kAtom };
 
 Level level_of(Expr e) {

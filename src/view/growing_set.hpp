@@ -29,13 +29,13 @@ public:
     return probe(*shard(hash).slots.load(std::memory_order_acquire), hash, equal);
   }
 
-  /// The element that is `equal`, else what `make` puts into the arena. `make` runs under a lock and must not
-  /// use a set.
+  /// The element for which `equal` holds; if there is none, adds the one that `make` makes in the arena.
+  /// `make` runs under a lock and must not use a set.
   template <class Equal, class Make> const T* find_or_make(size_t hash, Equal&& equal, Make&& make) {
     const T* found = find(hash, equal);
     return found ? found : insert(hash, equal, make);
   }
-  /// As find_or_make, where find() has just found nothing.
+  /// As find_or_make, for callers whose find() has just found nothing.
   template <class Equal, class Make> const T* insert(size_t hash, Equal&& equal, Make&& make) {
     Shard& s = shard(hash);
     std::lock_guard lock(s.mutex);

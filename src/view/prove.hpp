@@ -6,7 +6,8 @@
 
 namespace lathe {
 
-/// Whether t <= 0 wherever all of `facts` are <= 0, for all values of the variables. False means "not seen".
+/// Whether t <= 0 wherever all of `facts` are <= 0, for all values of the variables. False means that no
+/// proof was found.
 bool proves_nonpositive(Expr t, const std::vector<Expr>& facts);
 
 } // namespace lathe

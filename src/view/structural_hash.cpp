@@ -27,7 +27,7 @@ uint64_t StructuralHash::of(const ExprNode* node) {
   return hash;
 }
 
-/// What has no order is added up.
+/// Adds up the hashes of operands that have no order.
 uint64_t StructuralHash::computed(const ExprNode* node) {
   if (node->factors.empty())
     return mix(mix(begin(ExprKind::Add), static_cast<uint64_t>(node->constant)), terms(node, 1));
@@ -59,7 +59,7 @@ uint64_t StructuralHash::terms(const ExprNode* node, int64_t sign) {
   return sum;
 }
 
-/// The arms of nested minima, maxima or conjunctions.
+/// The sum of the hashes of the arms of nested minima, maxima or conjunctions.
 uint64_t StructuralHash::parts(ExprKind kind, const ExprNode* node) {
   if (node->kind != kind) return mix(begin(kind), of(node));
   return parts(kind, node->lhs) + parts(kind, node->rhs);

@@ -8,8 +8,9 @@
 
 namespace lathe {
 
-/// The same for expressions that differ in their variables alone if those have the same numbers, though the
-/// names and ids decide in which order terms are sorted. A variable without a number counts as itself.
+/// Gives expressions the same hash if they differ only in variables that have the same numbers. Names and ids
+/// of variables decide the order of terms, but that order does not change the hash. A variable without a
+/// number counts as itself.
 class StructuralHash {
 public:
   void number(Expr var, uint64_t number);

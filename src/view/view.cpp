@@ -30,7 +30,7 @@ View::View(Shape shape, std::vector<Expr> strides, Expr offset, std::vector<Inte
   if (mask_.empty())
     for (Expr size : shape_) mask_.push_back({0, size});
   require(strides_.size() == shape_.size() && mask_.size() == shape_.size(), "View");
-  for (size_t k = 0; k < shape_.size(); k++) // an axis that never moves: equal views shall be equal objects
+  for (size_t k = 0; k < shape_.size(); k++) // axes of size 1 never move; 0 makes equal views equal objects
     if (shape_[k].is_const(1)) strides_[k] = 0;
 }
 
@@ -65,7 +65,7 @@ View View::expand(const Shape& shape) const {
     require(shape_[k].is_const(1), "expand");
     v.strides_[k] = 0;
     v.mask_[k] = {mask_[k].begin * shape[k],
-                  mask_[k].end * shape[k]}; // all of it or, if the 1 was padding, none
+                  mask_[k].end * shape[k]}; // the whole axis, or nothing if the 1 was padding
   }
   return View(shape, std::move(v.strides_), offset_, std::move(v.mask_));
 }

@@ -2,7 +2,7 @@
 //
 // Element (i0, i1, ...) of the view is buffer[offset + sum(i_k * stride_k)] if begin_k <= i_k < end_k for every axis
 // k, and 0 otherwise (the mask is the padding). Shape, strides, offset and mask are Exprs, so sizes may be symbolic.
-// Every movement op is an O(rank) edit; an edit that no single linear view can express gives nothing, and the caller
+// Every movement op is an O(rank) edit. An edit that no single linear view can express gives nothing; the caller
 // then stacks a second view on the first (see ViewStack).
 #pragma once
 #include <optional>
@@ -84,7 +84,8 @@ class ViewStack {
   std::vector<View> views_;
 };
 
-/// Row-major strides of a shape; and the index of flat position `offset` in that shape, each in [0, size).
+/// The row-major strides of a shape; the index of flat position `offset` in that shape, each in [0, size); and the
+/// flat position of an index.
 std::vector<Expr> row_major_strides(const Shape& shape);
 std::vector<Expr> delinearise(Expr offset, const Shape& shape);
 Expr linearise(const std::vector<Expr>& index, const Shape& shape);

@@ -1,8 +1,8 @@
 // Composition of views: one linear view where one exists, else a stack.
 //
-// The element of `inner` that `outer` asks for is delinearised over inner's shape, with outer's index as loop
-// variables that range over outer's valid part. Where the simplifier finds every inner index to be affine in
-// them, and every mask of inner to be an interval of one of them, the composition is linear.
+// The element of `inner` that `outer` reads is delinearised over inner's shape. Outer's index consists of
+// loop variables that range over outer's valid part. The composition is linear if the simplifier finds that
+// every inner index is affine in these variables, and that every mask of inner is an interval of one of them.
 #include "lathe/error.hpp"
 #include "view/expr_home.hpp"
 #include "view/view.hpp"
@@ -10,7 +10,7 @@
 namespace lathe {
 namespace {
 
-constexpr int kFirstId = 1 << 20; // apart from the loops of any kernel
+constexpr int kFirstId = 1 << 20; // id of the first loop variable; apart from the loops of any kernel
 
 View all_padding(const Shape& shape) {
   std::vector<Interval> mask;
@@ -19,7 +19,8 @@ View all_padding(const Shape& shape) {
   return View(shape, std::vector<Expr>(shape.size(), 0), 0, std::move(mask));
 }
 
-/// Joins unmasked neighbours that one stride runs through: fewer axes to take a flat index apart for.
+/// Joins unmasked neighbouring axes that one stride runs through: a flat index is then taken apart into fewer
+/// indices.
 View merge_axes(const View& v) {
   Shape shape;
   std::vector<Expr> strides;
@@ -66,7 +67,8 @@ std::optional<Affine> affine_in(Expr e, const std::vector<Expr>& vars) {
   return a;
 }
 
-/// The i with begin <= constant + stride * i < end, for a stride of known sign other than 0.
+/// The interval of the i with begin <= constant + stride * i < end; nothing if the stride may be 0 or its
+/// sign is unknown.
 std::optional<Interval> solve(Interval mask, Expr constant, Expr stride) {
   if (stride.lo() > 0)
     return Interval{ceildiv(mask.begin - constant, stride), ceildiv(mask.end - constant, stride)};
@@ -77,7 +79,7 @@ std::optional<Interval> solve(Interval mask, Expr constant, Expr stride) {
   return std::nullopt;
 }
 
-/// By following an index through both.
+/// The composition, found by following an index through both views; nothing if it is not linear.
 std::optional<View> follow(const View& inner, const View& outer) {
   const Shape& shape = outer.shape();
   std::vector<Expr> vars; // of the axes that move, over their valid part
@@ -144,7 +146,7 @@ View in_scope_here(const View& view) {
 
 std::optional<View> compose(const View& inner, const View& outer) {
   if (inner.is_contiguous()) return outer;
-  // Row-major over fewer elements is a prefix, not a reshape.
+  // A row-major view over fewer elements than `inner` is a prefix of it, not a reshape.
   if (outer.is_contiguous() && num_elements(outer.shape()) == num_elements(inner.shape()))
     return inner.reshape(outer.shape());
   const ExprScopeRef indices = scope_in_passing(); // which users never see
@@ -184,7 +186,7 @@ std::vector<Expr> row_major_strides(const Shape& shape) {
 std::vector<Expr> delinearise(Expr offset, const Shape& shape) {
   std::vector<Expr> index(shape.size(), 0);
   Expr block = 1;
-  bool first = true; // of the axes that move, from the last: the outermost needs no remainder
+  bool first = true; // of the axes that move, from the last; it needs no division, the outermost no remainder
   size_t outermost = 0;
   while (outermost < shape.size() && shape[outermost].is_const(1)) outermost++;
   for (size_t k = shape.size(); k-- > outermost;) {

@@ -1,5 +1,5 @@
-// Reshape: old and new axes are cut into groups of equal product; the old axes of a group must merge into one
-// run of constant stride whose mask is one interval, and the run is then split into the new axes.
+// Reshape: old and new axes are cut into groups of equal product. The old axes of a group must merge into one
+// run of constant stride whose mask is one interval. The run is then split into the new axes.
 #include "view/expr_node.hpp"
 #include "view/view.hpp"
 
@@ -14,14 +14,14 @@ struct Run {
 
 bool is_empty(const Interval& i) { return proves_le(i.end, i.begin); }
 
-/// Two adjacent axes as one, where element j of the inner and i of the outer is element i * inner.size + j.
-/// `offset` is what the merged run has to add.
+/// Two adjacent axes as one run, in which i of the outer and j of the inner axis is element
+/// i * inner.size + j. Adds to `offset` what the run needs. Nothing if the axes do not form one run.
 std::optional<Run> merge(const Run& outer, const Run& inner, Expr& offset) {
   if (outer.size.is_const(1) && outer.is_full()) return inner;
   if (inner.size.is_const(1) && inner.is_full()) return outer;
   const Expr size = outer.size * inner.size, step = inner.stride * inner.size;
   const Expr begin = outer.mask.begin * inner.size;
-  if (outer.mask.end == outer.mask.begin + 1) { // one valid row: how far apart rows are does not matter
+  if (outer.mask.end == outer.mask.begin + 1) { // one valid row: the distance between rows does not matter
     offset = offset + (outer.stride - step) * outer.mask.begin;
     return Run{size, inner.stride, {begin + inner.mask.begin, begin + inner.mask.end}};
   }
@@ -29,8 +29,8 @@ std::optional<Run> merge(const Run& outer, const Run& inner, Expr& offset) {
   return Run{size, inner.stride, {begin, outer.mask.end * inner.size}};
 }
 
-/// Splits `run` into axes of these sizes (one or more, of which the product is the run's size), appended to
-/// both lists.
+/// Splits `run` into axes of these sizes, and appends their strides and masks to the lists. There is at least
+/// one size, and their product is the run's size. False if the mask is not one interval per axis.
 bool split(const Run& run, const Shape& sizes, std::vector<Expr>& strides, std::vector<Interval>& mask) {
   Interval valid = run.mask;
   bool full = run.is_full();

@@ -13,20 +13,20 @@ bool varies(const std::vector<Expr>& guards, Expr lane) {
   return std::any_of(guards.begin(), guards.end(), [&](Expr guard) { return depends_on(guard, lane); });
 }
 
-/// Whether `width` elements from `first` on may be read.
+/// Whether a load may read the `width` elements from `first` on.
 bool reaches_whole(const Buffer& buffer, Expr first, int width, const VectorForms& forms) {
   if (buffer.scope == Scope::Register && forms.pads_registers) return begins_inside(buffer, first);
   return forms.reads_between && first.lo() >= 0 && proves_le(first + width, num_elements(buffer.shape));
 }
 
-/// Of an array in registers, whole rows of which are vectors.
+/// Whether the load is a column of an array in registers whose rows are whole vectors.
 bool is_column(const LoadAttr& load, const Steps& steps, int width) {
   if (load.buffer->scope != Scope::Register || load.buffer->dtype == DType::Bool || !load.guards.empty())
     return false;
   if (!steps.first.is_const() || !steps.step.is_const()) return false;
   const int64_t first = steps.first.value(), row = steps.step.value();
   if (!is_column_step(static_cast<double>(row), width) || first < 0) return false;
-  return first % row / width * width + width <= row; // the row has that vector
+  return first % row / width * width + width <= row; // the row contains that vector
 }
 
 LaneKind kind_of(Expr step) {
@@ -37,7 +37,7 @@ LaneKind kind_of(Expr step) {
   return LaneKind::Apart;
 }
 
-/// What a load in the vector loop `lanes` is.
+/// How the lanes of a load in the vector loop `lanes` lie.
 LaneAccess access_of(const LoadAttr& load, const For& lanes, const VectorForms& forms) {
   const bool full = lanes.extent.is_const(lanes.width);
   if (full && as_moved_up(load, lanes.var, lanes.width)) return {LaneKind::MovedUp, false};
@@ -54,7 +54,7 @@ LaneAccess access_of(const LoadAttr& load, const For& lanes, const VectorForms& 
   return {kind, masked};
 }
 
-/// What a store in the vector loop `lanes` is; no scatter.
+/// How the lanes of a store in the vector loop `lanes` lie. The store is no scatter.
 LaneAccess access_of(const Store& store, const For& lanes) {
   const bool masked = !lanes.extent.is_const(lanes.width);
   const auto steps = steps_of(flat_index(*store.buffer, store.index), lanes.var);
@@ -70,7 +70,7 @@ std::optional<Steps> steps_of(Expr flat, Expr lane) {
 }
 
 bool begins_inside(const Buffer& buffer, Expr first) {
-  return first.lo() >= 0 && first.hi() <= num_elements(buffer.shape).hi(); // no sum with what may be huge
+  return first.lo() >= 0 && first.hi() <= num_elements(buffer.shape).hi(); // no sum, which could overflow
 }
 
 std::vector<int> every_second(int lanes) {

@@ -1,7 +1,7 @@
-// A vector loop with fewer iterations than lanes masks what it writes. In an array in registers a mask costs
-// an instruction or two for each vector, and an array that is used as a whole stays in registers by itself.
-// So where the lanes past the end would write elements that nothing reads, the loop gets all of its lanes,
-// and only its loads from memory keep the end, as a guard.
+// A vector loop with fewer iterations than lanes masks its stores. In an array in registers a mask costs one
+// or two instructions per vector, while an array used in whole vectors stays in registers without help. So if
+// nothing reads the elements that lanes past the end would write, the loop gets all of its lanes. Only its
+// loads from memory keep the end, as a guard.
 #include "ast/machine/full_vectors.hpp"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ struct Span {
   Expr first, count;
 };
 
-/// The element of lane 0, if lanes of the loop use elements one after the other.
+/// The element of lane 0, if the lanes of the loop use consecutive elements.
 std::optional<Expr> first_element(const Buffer& buffer, const std::vector<Expr>& index, const For& lanes) {
   const Expr flat = flat_index(buffer, index);
   const auto stride = stride_of(flat, lanes.var);
@@ -27,7 +27,7 @@ std::optional<Expr> first_element(const Buffer& buffer, const std::vector<Expr>&
   return substitute(flat, {{lanes.var, 0}});
 }
 
-/// Whether `first` takes values that lie at least `width` apart, or one alone.
+/// Whether all values of `first` lie at least `width` apart, or `first` has only one value.
 bool steps_over(Expr first, int width) {
   std::vector<Expr> vars;
   collect_vars(first, vars);
@@ -40,15 +40,15 @@ bool steps_over(Expr first, int width) {
   return apart == 0 || apart >= width;
 }
 
-/// Whether none of the elements from first + extent up to first + width is among the others. The loops around
-/// may go through several such beginnings, and what one iteration fills may be another's.
+/// Whether no element of [first + extent, first + width) is in `others`. The loops around may give `first`
+/// several values, so that one iteration could fill an element of another.
 bool misses(Expr first, Expr extent, int width, const Span& others) {
   if (others.first == first) return proves_le(others.count, extent) && steps_over(first, width);
   if (!others.first.is_const() || !first.is_const()) return false;
   return proves_le(others.first + others.count, first + extent) || proves_le(first + width, others.first);
 }
 
-/// What is read of the arrays in registers: only that must never be written by lanes past an end.
+/// The elements of arrays in registers that the kernel reads. Lanes past an end must not write these.
 class Arrays {
 public:
   explicit Arrays(const Kernel& kernel) {
@@ -61,7 +61,7 @@ public:
     });
   }
 
-  /// Whether a loop of these lanes that writes `extent` elements from `first` on may write `width` of them.
+  /// Whether a vector loop that writes `extent` elements from `first` on may write `width` elements instead.
   bool may_fill(const Buffer& buffer, Expr first, Expr extent, int width) const {
     if (first.lo() < 0 || !proves_le(first + width, num_elements(buffer.shape))) return false;
     const auto array = arrays_.find(buffer.id);
@@ -72,7 +72,7 @@ public:
 
 private:
   struct Array {
-    bool known = true; // all that is read of it is in the list
+    bool known = true; // `read` lists all elements that the kernel reads
     std::vector<Span> read;
   };
 

@@ -3,8 +3,9 @@
 
 namespace lathe::ast {
 
-/// Gives vector loops that write to arrays in registers all of their lanes, where no one reads what the lanes
-/// past their end write; loads from memory are guarded by that end. For targets with masked loads.
+/// The kernel in which ragged vector loops that write to arrays in registers run all of their lanes, if
+/// nothing reads the elements that lanes past the end write. A guard keeps loads from memory inside the end.
+/// For targets with masked loads.
 Kernel fill_vectors(const Kernel&);
 
 } // namespace lathe::ast

@@ -4,7 +4,7 @@
 
 namespace lathe::ast {
 
-/// The kernel with the instructions that the target has, where they apply.
+/// The kernel with Store::by set to an instruction of the target wherever one applies.
 Kernel choose_instructions(const Kernel& kernel, const VectorForms& forms);
 
 } // namespace lathe::ast

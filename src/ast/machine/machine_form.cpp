@@ -8,7 +8,7 @@
 namespace lathe::ast {
 
 Kernel machine_form(const Kernel& prepared, const VectorForms& forms) {
-  // A filled vector's loads are of parts of vectors.
+  // Filled vectors load parts of vectors, so the target must support that.
   const Kernel filled = forms.parts ? fill_vectors(prepared) : prepared;
   return say_accesses(choose_instructions(settle_vectors(filled, forms), forms), forms);
 }

@@ -4,8 +4,8 @@
 
 namespace lathe::ast {
 
-/// A kernel that has been through prepare(), in the form that a renderer spells: fill_vectors,
-/// settle_vectors, choose_instructions and say_accesses, one after the other.
+/// The machine form of a kernel that has been through prepare(): applies fill_vectors (if the target has
+/// parts), settle_vectors, choose_instructions and say_accesses, in this order.
 Kernel machine_form(const Kernel& prepared, const VectorForms& forms);
 
 } // namespace lathe::ast

@@ -7,7 +7,7 @@
 namespace lathe::ast {
 namespace {
 
-/// c, where the guard is c <= lane.
+/// The constant c if the guard is c <= lane; else nothing.
 std::optional<Expr> first_lane(Expr guard, Expr lane) {
   if ((guard.kind() != ExprKind::Lt && guard.kind() != ExprKind::Le) || guard.rhs() != lane) return {};
   const Expr first = guard.lhs() + (guard.kind() == ExprKind::Lt ? 1 : 0);

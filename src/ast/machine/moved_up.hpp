@@ -1,5 +1,6 @@
-// Loads whose lanes are those of a whole vector moved up, as sums along an axis read what came before. With
-// the vector in a register that is a shuffle, where a load of its own would cross a cache line.
+// Loads whose lanes are a whole vector moved up by some lanes, with zeros before it. Running sums along an
+// axis have such loads. If the vector is in a register, the load is a shuffle; a load from memory would often
+// cross a cache line.
 #pragma once
 #include <optional>
 
@@ -8,13 +9,15 @@
 namespace lathe::ast {
 
 struct MovedUp {
-  int by;         // lanes; as many from the first on are 0
+  int by;         // lanes; the first `by` lanes are 0
   ValueRef whole; // the load of the vector, inside its buffer; no guard of it depends on the lane
-  /// The lanes as those of a vector of zeros and, behind them, of `whole`, both of so many lanes.
+  /// The lanes to pick for a shuffle of a vector of zeros and `whole`, both of `lanes` lanes. The lanes of
+  /// `whole` are numbered from `lanes` on.
   std::vector<int> picked(int lanes) const;
 };
 
-/// What `load` is, if it is that, in a vector loop over `lane` that always has all `width` lanes.
+/// `load` as a vector moved up, or nothing if it is none. The vector loop over `lane` always has all `width`
+/// lanes.
 std::optional<MovedUp> as_moved_up(const LoadAttr& load, Expr lane, int width);
 
 } // namespace lathe::ast

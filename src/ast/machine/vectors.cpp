@@ -10,7 +10,7 @@
 namespace lathe::ast {
 namespace {
 
-/// Whether the lanes of a store can be written at once.
+/// Whether one vector store can write the lanes of a store.
 bool writes_apart(const Store& store, Expr lane) {
   if (store.scatter) return false; // lanes may meet at one element
   const auto step = stride_of(flat_index(*store.buffer, store.index), lane);
@@ -19,8 +19,8 @@ bool writes_apart(const Store& store, Expr lane) {
   return step && (moves || step->is_const(0));
 }
 
-/// Whether all values of a vector loop's body that depend on the lane have forms with lanes, and how wide the
-/// widest is.
+/// Checks that all lane-dependent values in the body of a vector loop have vector forms, and finds the widest
+/// of them, in bytes.
 class VectorCheck {
 public:
   VectorCheck(const For& loop, const VectorForms& forms) : loop_(loop), forms_(forms) {}
@@ -59,8 +59,8 @@ private:
     return !is_elementwise(v.op) || forms_.has_op(v);
   }
 
-  /// What follows from the loop's variable alone: 64 bits for form's sake, and seldom more than a comparison,
-  /// so that it has no say in how many lanes there are.
+  /// Whether the value depends on the loop's variable alone. Such a value is formally 64 bits wide but is
+  /// seldom more than a comparison, so it does not limit the number of lanes.
   bool is_about_position(const Value& v) const {
     if (v.dtype != DType::I64 && v.dtype != DType::Bool) return false;
     if (v.op == Op::Index) return true;
@@ -75,7 +75,7 @@ private:
   int widest_ = 1;
 };
 
-/// Of each vector; 0 if the loop has to be a serial one.
+/// Lanes of each vector that the loop becomes; 0 if the loop has to be serial.
 int lanes_of(const For& loop, const VectorForms& forms) {
   const bool full = loop.extent.is_const(loop.width);
   if (!full && (!forms.parts || !(forms.ragged || loop.extent.is_const()))) return 0;

@@ -4,9 +4,9 @@
 
 namespace lathe::ast {
 
-/// Every vector loop as loops of as many lanes as the target's vectors have, a power of two; where something
-/// in it has no form with lanes, or two lanes may write one element, as a serial loop. What they do stays the
-/// same.
+/// The kernel with each vector loop cut into vector loops of a width that the target has, a power of two. A
+/// loop becomes serial if one of its values has no vector form, or if two lanes may write one element. The
+/// results stay the same.
 Kernel settle_vectors(const Kernel& kernel, const VectorForms& forms);
 
 } // namespace lathe::ast

@@ -1,7 +1,7 @@
-// Reductions in loops. A store that combines into an element which stays the same through a serial loop
-// combines into a register over that loop, and the register into memory once, after it. Lanes of a vector
-// loop that meet in one element are kept apart till then, so that the loop has one vector operation and no
-// sum across lanes.
+// Reductions in loops. If a store combines into the same element in all iterations of a serial loop, this
+// pass makes it combine into a register. The register is combined into memory once, after the loop. Lanes of
+// a vector loop that combine into one element stay apart till then. The loop then has one vector operation
+// and no sum across lanes.
 #include <algorithm>
 #include <set>
 
@@ -14,9 +14,10 @@
 namespace lathe::ast {
 namespace {
 
-constexpr size_t kMostChains = 8; // registers for one element: enough to hide the latency of any combine
+constexpr size_t kMostChains = 8; // registers per element; enough to hide the latency of any combine
 
-/// What a block does to the buffers it uses: how it combines into one, if that is all it does to it.
+/// What a block does to each buffer, by its id: the op by which it combines into the buffer, or nothing if it
+/// also does something else.
 using Effects = std::map<int, std::optional<Op>>;
 
 void add_effects(const Block& body, Effects& out) {
@@ -27,7 +28,7 @@ void add_effects(const Block& body, Effects& out) {
   };
   visit(body, [&](const Stmt& stmt, const auto&) {
     if (const auto* alloc = std::get_if<Alloc>(&stmt.node))
-      out[alloc->buffer->id] = {}; // its contents begin here
+      out[alloc->buffer->id] = {}; // the buffer starts uninitialised here
     const auto* store = std::get_if<Store>(&stmt.node);
     if (!store) return;
     reads(store->value);
@@ -55,9 +56,9 @@ public:
 private:
   struct Kept {
     const Store* store;
-    const For* lanes; // its vector loop, if any
+    const For* lanes; // the store's vector loop, if any
     Expr flat;
-    bool horizontal; // all lanes meet in one element
+    bool horizontal; // all lanes combine into one element
     BufferRef copy;
   };
 
@@ -119,8 +120,8 @@ private:
            (a.lanes ? a.lanes->width : 0) == (b.lanes ? b.lanes->width : 0) && (!a.lanes || a.horizontal);
   }
 
-  /// The stores in `body` that can be kept in registers over a loop of `vars`' first variable; `vars` are all
-  /// loops open from there to `body`.
+  /// Adds to `out` the stores in `body` that can combine into registers over the loop of the first variable
+  /// of `vars`. `vars` are the variables of all loops from that one down to `body`.
   void find(const Block& body, const Effects& effects, std::vector<Expr>& vars, const For* lanes,
             std::vector<Kept>& out) const {
     for (const Stmt& stmt : body) {
@@ -128,7 +129,7 @@ private:
         find(alloc->body, effects, vars, lanes, out);
       } else if (const auto* loop = std::get_if<For>(&stmt.node)) {
         if (is_shared(loop->kind)) continue;
-        if (loop->extent.lo() < 1) continue; // the element might never be reached
+        if (loop->extent.lo() < 1) continue; // the loop may not run, and then must not touch the element
         const bool vector = loop->kind == LoopKind::Vector;
         if (!vector) vars.push_back(loop->var);
         find(loop->body, effects, vars, vector ? loop : nullptr, out);
@@ -142,7 +143,7 @@ private:
         };
         const bool horizontal = lanes && !depends_on(flat, lanes->var);
         if (changes(flat) || (lanes && !horizontal && changes(lanes->extent))) continue;
-        // A register buffer's own elements are in registers already.
+        // Elements of a register buffer are in registers already.
         if (store->buffer->scope == Scope::Register && !horizontal) continue;
         out.push_back({store, lanes, flat, horizontal, nullptr});
       }
@@ -170,7 +171,7 @@ private:
     return out;
   }
 
-  /// `store` over all lanes of the copy, or alone; `lane` is what it is indexed with.
+  /// store(lane) in a vector loop over the lanes of the copy, or store(0) if the copy has no lanes.
   template <class F> Stmt over_lanes(const Kept& kept, Expr extent, F&& store) {
     if (!kept.lanes) return {store(Expr(0))};
     const Expr lane = loop_var(copier_.fresh_loop_id(), kept.lanes->var.name(), extent);
@@ -190,8 +191,9 @@ private:
       return Store{to.copy, {lane}, load(from.copy, {lane}), to.store->combine, {}};
     });
   }
-  /// Lanes that a ragged vector loop has not are neutral, but those of a result that moves with them don't
-  /// exist.
+  /// Combines the copy into the element. In a horizontal reduction, lanes past the end of a ragged vector
+  /// loop are neutral. Otherwise each lane has its own element and those of such lanes don't exist, so the
+  /// loop's extent limits the lanes.
   Stmt write_back(const Kept& kept) {
     const Expr extent = kept.lanes && !kept.horizontal ? kept.lanes->extent : kept.copy->shape[0];
     return over_lanes(kept, extent, [&](Expr lane) {
@@ -208,7 +210,7 @@ private:
 } // namespace
 
 Kernel keep_accumulators(const Kernel& kernel) {
-  // What the work-items of a group do together has no registers of its own.
+  // Work-items that run a reduction together have no common registers.
   bool has_items = false;
   visit(kernel.body, [&](const Stmt& stmt, const auto&) {
     const auto* loop = std::get_if<For>(&stmt.node);

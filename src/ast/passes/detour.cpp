@@ -5,7 +5,7 @@
 namespace lathe::ast {
 namespace {
 
-constexpr size_t kWorthAJump = 48; // ops
+constexpr size_t kWorthAJump = 48; // ops; a shorter detour is not worth a jump
 
 size_t count_ops(const std::vector<ValueRef>& values) {
   size_t ops = 0;
@@ -21,14 +21,14 @@ std::vector<Detour> find_detours(const ValueRef& root) {
   std::vector<Detour> out;
   if (count_ops(order) < kWorthAJump) return out;
   std::unordered_set<const Value*> taken;
-  // From the root downwards, so that the outer of two comes first.
+  // The loop goes from the root downwards, so that it meets an outer Where before an inner one.
   for (auto w = order.rbegin(); w != order.rend(); ++w) {
     if ((*w)->op != Op::Where || taken.count(w->get())) continue;
     const ValueRef& choice = (*w)->sources[1];
     std::vector<ValueRef> below;
     visit(choice, [&](const ValueRef& v) { below.push_back(v); });
     if (count_ops(below) < kWorthAJump) continue;
-    // What is reached without that source of that Where.
+    // The values that the root needs even without the first choice of this Where.
     std::unordered_set<const Value*> needed{root.get()};
     for (auto v = order.rbegin(); v != order.rend(); ++v) {
       if (!needed.count(v->get())) continue;

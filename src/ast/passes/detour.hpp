@@ -1,5 +1,5 @@
-// What renderers may jump over: the values that only the first choice of a Where needs, where there are many
-// of them. A slow path that hardly any element takes then costs a test; the Where says the same either way.
+// Detours: values that renderers may jump over. Only the first choice of a Where needs them, and they are
+// many. With the jump, a slow path that hardly any element takes costs one test. The result is the same.
 #pragma once
 #include <unordered_map>
 #include <vector>
@@ -13,8 +13,8 @@ struct Detour {
   std::vector<ValueRef> values; // sources first; the last is where's first choice
 };
 
-/// Disjoint, in the order of visit(): none is inside another. Usually there is none, and that is found out
-/// quickly.
+/// The detours under `root`, in the order of visit(). They are disjoint: none is inside another. The common
+/// result, no detour, takes little time to find.
 std::vector<Detour> find_detours(const ValueRef& root);
 
 } // namespace lathe::ast

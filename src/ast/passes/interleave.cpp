@@ -1,7 +1,7 @@
-// A core looks some hundred instructions ahead, and its schedulers hold fewer that wait. The operations of a
-// long function wait for each other, so of copies that stand one after the other only one or two are under
-// way at a time. Here copies advance together: what each operation gives lies in a register, and of every
-// operation all copies have their turn before the next.
+// A core looks some hundred instructions ahead, and its schedulers hold fewer waiting instructions than that.
+// The operations of a long function wait for each other. So of consecutive copies of the function, the core
+// runs only one or two at a time. This pass lets the copies advance together: all copies do one operation
+// before any copy does the next. Registers hold the results of the operations.
 #include "ast/passes/interleave.hpp"
 
 #include <algorithm>
@@ -15,18 +15,18 @@
 namespace lathe::ast {
 namespace {
 
-constexpr size_t kMostTogether = 4; // copies: each keeps a few registers occupied
-constexpr size_t kLeastSteps = 12;  // shorter ones overlap by themselves
+constexpr size_t kMostTogether = 4; // copies; each occupies a few registers
+constexpr size_t kLeastSteps = 12;  // steps of a copy; shorter copies overlap by themselves
 
-/// One vector of a long function: its loop, and those of its values that are results of their own.
+/// One vector of a long function: its loop, its store, and the values that get a register of their own.
 struct Copy {
   const For* loop = nullptr;
   const Store* store = nullptr;
   std::vector<ValueRef> steps; // sources first
 };
 
-/// What may lie in a register by itself. Masks, integers, and products with powers of two are parts of what
-/// one instruction or two do together.
+/// Whether the value may become a step, with its own register. Masks, integers, and products with powers of
+/// two may not: they share one or two instructions with other values.
 bool can_stand_alone(const Value& v) {
   if (v.dtype != DType::F32 || v.op == Op::Neg || v.op == Op::Bitcast) return false;
   if (v.op != Op::Load && !is_elementwise(v.op)) return false;
@@ -54,12 +54,12 @@ std::optional<Copy> as_copy(const Stmt& stmt) {
     varying.insert(v.get());
     if (v != store->value && can_stand_alone(*v)) copy.steps.push_back(v);
   });
-  // A detour is taken by few: what it works out may not become everyone's.
+  // A detour computes its values for few elements. As steps, every element would compute them.
   if (gathers || copy.steps.size() < kLeastSteps || !find_detours(store->value).empty()) return {};
   return copy;
 }
 
-/// Whether the copies, of which the last is new, may all read before one of them writes.
+/// Whether all copies may read before any of them writes.
 bool are_independent(const std::vector<Copy>& copies) {
   std::unordered_set<int> written;
   for (const Copy& copy : copies) written.insert(copy.store->buffer->id);
@@ -128,11 +128,11 @@ private:
     return std::move(body[0]);
   }
 
-  /// The copy's steps, each a vector loop that stores what it gives in results[step], and its own store.
+  /// The copy's steps, each a vector loop that stores its result in results[step], and then the copy's store.
   Block in_steps(const Copy& copy, const BufferRef& results) {
     const For& loop = *copy.loop;
     Block out;
-    std::unordered_map<const Value*, ValueRef> now; // by what it was
+    std::unordered_map<const Value*, ValueRef> now; // original value -> rewritten value
     const auto add = [&](Store store, Expr lane) {
       For lanes{lane, loop.extent, loop.kind, loop.width, {}};
       lanes.body.push_back({std::move(store)});

@@ -3,8 +3,9 @@
 
 namespace lathe::ast {
 
-/// Lets full vectors of a long f32 function that stand one after the other, as unrolling leaves them, advance
-/// together, operation by operation. The same operations on the same operands.
+/// The kernel in which neighbouring copies of a long f32 function, as unrolling leaves them, advance
+/// together, operation by operation. Each copy is a full vector. The operations and their operands stay the
+/// same.
 Kernel interleave_copies(const Kernel&);
 
 } // namespace lathe::ast

@@ -2,9 +2,9 @@
 // the same bits. f16 and bf16 go by way of f32; f64 is left to the C library. docs/numbers.md states the
 // errors, which tests/conformance/functions_test.cpp measures.
 //
-// The table has few functions, and others are made of them: e^x is 2^(x log2 e). Done in two steps that loses
-// digits (a rounding of the product is one of the result's, times x), so the sums and products that make
-// another function are recognised here, as a * b + c is for Fma, and done in one:
+// The table has few functions, and graphs make others from them: e^x is 2^(x log2 e). Two steps lose digits:
+// the result's relative error is that of the product times x. So this file recognises the ops that make
+// another function, as a * b + c is recognised for Fma, and computes that function in one step:
 //   Exp2(x * log2 e)   e^x               Log2(x) * ln 2         log x
 //   Sin(x) / Cos(x)    tan x             Log2(x) * log10(2)     log10 x
 //   0 < x ? x : 0 - x  |x|
@@ -20,15 +20,15 @@ namespace {
 
 using math::V;
 
-/// 1 or -1 where v is the constant `magnitude` as f32, or less that; else 0.
+/// 1 if v is the constant `magnitude` as f32, -1 if v is -magnitude; else 0.
 int sign_if(const ValueRef& v, double magnitude) {
   if (v->op != Op::Const || v->dtype != DType::F32) return 0;
   const double value = std::get<Scalar>(v->attr).as_float(), wanted = static_cast<float>(magnitude);
   return value == wanted ? 1 : value == -wanted ? -1 : 0;
 }
 
-/// f, a power of two or less one, where v is f times the constant `magnitude` as f32: rules take such an f
-/// into a constant, since nothing is rounded there. Else 0.
+/// f if v is f times the constant `magnitude` as f32 and f is plus or minus a power of two; else 0. Rules
+/// fold such an f into a constant, since that rounds nothing.
 double scaled(const ValueRef& v, double magnitude) {
   if (v->op != Op::Const || v->dtype != DType::F32) return 0;
   const double factor =
@@ -37,7 +37,8 @@ double scaled(const ValueRef& v, double magnitude) {
   return std::abs(std::frexp(factor, &exponent)) == 0.5 ? factor : 0;
 }
 
-/// log(x) or log10(x) for Log2(x) times the constant, with its sign, if that is what it is.
+/// log(x) or log10(x), with its sign, if product * constant is Log2(x) * ln 2 or Log2(x) * log10(2); else
+/// nothing.
 std::optional<V> other_logarithm(const ValueRef& product, const ValueRef& constant) {
   const bool negated = product->op == Op::Neg;
   const ValueRef& log2 = negated ? product->sources[0] : product;
@@ -58,7 +59,7 @@ bool is_absolute(const Value& v) {
          v.sources[2] == make(Op::Sub, DType::F32, {zero, x});
 }
 
-/// What several ops make together.
+/// `v`, or the function that `v` computes together with the ops under it.
 ValueRef recognise(const ValueRef& v) {
   if (v->dtype != DType::F32) return v;
   if (is_absolute(*v)) return math::abs({v->sources[1]}).v;

@@ -1,5 +1,5 @@
-// Values with operators, for writing functions as sequences of table ops; and the functions of math_*.cpp, of
-// f32.
+// Values with operators, for writing functions as sequences of table ops; and the f32 functions of
+// math_*.cpp.
 #pragma once
 #include <initializer_list>
 #include <optional>
@@ -35,7 +35,7 @@ inline V shr(V a, V bits) { return apply(Op::Shr, a, bits); }
 inline V shl(V a, int bits) { return shl(a, integer(a.v->dtype, static_cast<uint64_t>(bits))); }
 inline V shr(V a, int bits) { return shr(a, integer(a.v->dtype, static_cast<uint64_t>(bits))); }
 inline V fma(V a, V b, V c) { return {make(Op::Fma, a.v->dtype, {a.v, b.v, c.v})}; }
-/// a * b as an operand that no sum takes in: where the rounding error is accounted for.
+/// a * b, rounded, and never fused into a sum. For code that computes the rounding error itself.
 inline V rounded_product(V a, V b) { return fma(a, b, f32(0)); }
 inline V where(V c, V a, V b) { return {make(Op::Where, a.v->dtype, {c.v, a.v, b.v})}; }
 inline V cast(V a, DType to) { return {make(Op::Cast, to, a.v)}; }
@@ -44,7 +44,7 @@ inline V from_bits(V a) { return {make(Op::Bitcast, DType::F32, a.v)}; }
 
 inline V abs(V x) { return from_bits(bits(x) & i32(0x7FFFFFFF)); }
 inline V sign_bit(V x) { return bits(x) & i32(-0x80000000LL); }
-/// Whether x is a minimum with a constant, as p < c ? p : c, that is `high` or less.
+/// Whether x is p < c ? p : c with a constant c that is at most `high`.
 inline bool is_at_most(V x, double high) {
   if (x.v->op != Op::Where) return false;
   const ValueRef &condition = x.v->sources[0], &c = x.v->sources[2];
@@ -67,8 +67,8 @@ inline V horner(V x, std::initializer_list<double> coefficients) {
 
 V exp(V x);
 V exp2(V x);
-/// What both end with, y * 2^n rounded once, or that negated, of the product that is its last step, in v or
-/// in the Fma that v is: for targets that have an instruction for all of it.
+/// y * 2^n rounded once, or its negation: the last step of exp and exp2. as_scaled finds it in a Mul, or as
+/// the product of an Fma. For targets that have one instruction for it.
 struct Scaled {
   ValueRef y, n; // n: f32, a whole number
   bool negated = false;

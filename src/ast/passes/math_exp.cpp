@@ -1,21 +1,21 @@
 // Exponentials.
 //
-// Both take a multiple n of ln 2 (or of 1) off x first, and work out e^r (or 2^r) for what is left by a
-// polynomial: minimax in relative error (Remez exchange at 140 bits, then rounded to f32). Adding 1.5 * 2^23
-// to a float rounds it to an integer in the low bits; n arrives there with the bias of the exponent that it
-// is for, so that a shift by 23 makes it a power of two.
+// exp and exp2 first subtract n ln 2 (or n) from x, and compute e^r (or 2^r) of the rest r by a polynomial.
+// The polynomial is minimax in relative error (Remez exchange at 140 bits, then rounded to f32). Adding 1.5 *
+// 2^23 to a float rounds it to an integer in the low bits. The constant added here also includes the
+// exponent's bias, so that a shift of the low bits by 23 makes a power of two.
 #include "ast/passes/math.hpp"
 
 namespace lathe::ast::math {
 namespace {
 
 constexpr double kRound = 0x1.8p23;
-constexpr double kLn2High = 0x1.62e4p-1, kLn2Low = 0x1.7f7d1cp-20; // 16 bits: products with n are exact
+constexpr double kLn2High = 0x1.62e4p-1, kLn2Low = 0x1.7f7d1cp-20; // 16 bits in High: n * kLn2High is exact
 
 V power_of_two(V biased) { return from_bits(shl(biased, 23)); }
 
-/// y * 2^n, where `biased` holds n + 254 in its low bits, for n in [-152, 129]: in two factors, so that a
-/// subnormal result is rounded once.
+/// y * 2^n, where `biased` holds n + 254 in its low bits, for n in [-152, 129]. Multiplies by two factors, so
+/// that a subnormal result is rounded once.
 V scale(V y, V biased) {
   const V half = shr(biased, 1);
   return y * power_of_two(half) * power_of_two(biased - half);
@@ -27,7 +27,7 @@ constexpr double kShift = kRound + 254;
 
 std::optional<Scaled> as_scaled(const Value& v) {
   if (v.op != Op::Mul && v.op != Op::Fma) return {};
-  const bool negated = v.sources[0]->op == Op::Neg; // as sums take it in
+  const bool negated = v.sources[0]->op == Op::Neg; // a Sub that became an Fma negates the factor
   const ValueRef &a = negated ? v.sources[0]->sources[0] : v.sources[0], &b = v.sources[1];
   if (a->op != Op::Mul || b->op != Op::Bitcast || b->dtype != DType::F32) return {};
   const ValueRef& shifted_up = b->sources[0];

@@ -1,7 +1,8 @@
 // Logarithms.
 //
-// x = m 2^k with m in [sqrt(1/2), sqrt(2)), f = m - 1, and log(1 + f) = f + f^2 (-1/2 + f q(f)), whose small
-// part is added last to the leading parts of f and k log 2. q is minimax in relative error of the logarithm.
+// x = m 2^k with m in [sqrt(1/2), sqrt(2)), f = m - 1, and log(1 + f) = f + f^2 (-1/2 + f q(f)). The code
+// adds the small second part before the large parts f and k log 2. q is minimax in relative error of the
+// logarithm.
 #include <limits>
 
 #include "ast/passes/math.hpp"
@@ -11,7 +12,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kLn2High = 0x1.62e4p-1, kLn2Low = 0x1.7f7d1cp-20; // 16 bits: products with k are exact
+constexpr double kLn2High = 0x1.62e4p-1, kLn2Low = 0x1.7f7d1cp-20; // 16 bits in High: k * kLn2High is exact
 
 struct Parts {
   V k; // an i32
@@ -30,13 +31,13 @@ V correction(V f) {
   return f * f * fma(f, q, f32(-0.5));
 }
 
-/// What is special: of 0, of what is negative and of what is not finite.
+/// `finite`, but with the special results if x is 0, negative, infinite or NaN.
 V with_edges(V x, V finite) {
   finite = where(x < f32(kInfinity), finite, x); // infinity and NaN are their own logarithm
   return where(x < f32(0x1p-149), where(x < f32(0), f32(kNan), f32(-kInfinity)), finite);
 }
 
-/// The logarithm of x by `finish`, which takes k as a float, f and correction(f).
+/// The logarithm of x that finish(k, f, correction(f)) computes, with k as a float.
 template <class F> V logarithm(V x, F&& finish) {
   const V is_small = x < f32(0x1p-126);
   const Parts p = split(where(is_small, x * f32(0x1p23), x));

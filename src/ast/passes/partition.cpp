@@ -1,7 +1,7 @@
-// A loop o over [0, E) with extents like min(f, X - o * f) inside it is split at E' = floordiv(X, f): before
-// E' the minimum is f, and only what comes after is ragged. A serial loop becomes two. A parallel loop stays
-// one, since a second would be a second fork: its body becomes two loops over a condition, `for main in o <
-// E'` and `for tail in E' <= o`.
+// Splits a loop o over [0, E) that has extents like min(f, X - o * f) inside it, at E' = floordiv(X, f).
+// Before E' the minimum is f, and only the iterations after E' are ragged. A serial loop becomes two loops. A
+// parallel loop stays one, since a second would be a second fork. Its body becomes two loops over a
+// condition, `for main in o < E'` and `for tail in E' <= o`.
 #include <algorithm>
 
 #include "ast/append.hpp"
@@ -12,9 +12,10 @@
 namespace lathe::ast {
 namespace {
 
-constexpr int kMaxCopies = 16; // of an innermost body
+constexpr int kMaxCopies = 16; // copies of an innermost body
 
-/// The ends E' of the ranges of o in which a minimum in `e` is decided, whatever the loops inside o are at.
+/// Adds to `ends` each E' such that for o < E' a minimum in `e` is constant, for all iterations of the loops
+/// inside o.
 void find_ends(Expr e, Expr o, const std::vector<Expr>& inner, std::vector<Expr>& ends) {
   if (e.is_const() || e.is_var() || !depends_on(e, o)) return;
   if (e.kind() == ExprKind::Min) {
@@ -39,14 +40,14 @@ void find_ends(Expr e, Expr o, const std::vector<Expr>& inner, std::vector<Expr>
   find_ends(e.rhs(), o, inner, ends);
 }
 
-/// a <= b + shift; quotients by the same divisor are compared by what is divided.
+/// Whether a <= b + shift is proved. Quotients by the same divisor compare by their dividends.
 bool at_most(Expr a, Expr b, int64_t shift) {
   if (proves_le(a, b + shift)) return true;
   return a.kind() == ExprKind::FloorDiv && b.kind() == ExprKind::FloorDiv && a.rhs() == b.rhs() &&
          a.rhs().is_const() && proves_le(a.lhs(), b.lhs() + a.rhs() * shift);
 }
 
-/// Where to split the range of `loop`, if that makes anything constant.
+/// Where to split the range of `loop`; nothing if a split makes no extent constant.
 std::optional<Expr> split_point(const For& loop) {
   std::vector<Expr> inner, ends;
   visit(loop.body, [&](const Stmt& stmt, const std::vector<const For*>&) {
@@ -62,8 +63,8 @@ std::optional<Expr> split_point(const For& loop) {
   if (!at_most(end, loop.extent, 0)) end = min(end, loop.extent);
   if (!proves_le(0, end)) end = max(end, 0);
   if (end.is_const(0) || proves_le(loop.extent, end)) return {};
-  // An end that moves with an outer loop is that loop's raggedness: it is constant once the outer loop is
-  // split.
+  // An end that depends on an outer loop is ragged because of that loop. Splitting the outer loop makes the
+  // end constant.
   std::vector<Expr> vars;
   collect_vars(end, vars);
   if (std::any_of(vars.begin(), vars.end(), [](Expr v) { return v.id() >= 0; })) return {};
@@ -95,7 +96,7 @@ private:
     return whole(loop, copies);
   }
 
-  /// The loop as it is, or its body where it runs once.
+  /// The loop unsplit, or its body alone if it runs once.
   Block whole(const For& loop, int copies) {
     const bool bound =
         loop.kind == LoopKind::Parallel || loop.kind == LoopKind::Group || loop.kind == LoopKind::Local;
@@ -115,7 +116,8 @@ private:
     const Expr second = loop_var(copier_.fresh_loop_id(), loop.var.name(), rest);
     Block tail = copier_.copy(loop.body, {{loop.var, at_most(loop.extent, end, 1) ? end : end + second}});
     if (end.kind() == ExprKind::FloorDiv) {
-      // What is left after the last whole tile; Expr gives a remainder bounds that the difference has not.
+      // The extent of the tail after the last whole tile. Expr knows bounds of a remainder, but not of the
+      // equal difference.
       const Expr left = end.lhs() - end * end.rhs(), remainder = mod(end.lhs(), end.rhs());
       tail = with_extents(tail, [&](Expr e) { return e == left ? remainder : e; });
     }
@@ -124,12 +126,13 @@ private:
   }
 
   Block split_body(const For& loop, Expr end, int copies) {
-    // Under another name, bounded by `end`, the variable lets the minimum fold; then it takes its own name
-    // again.
+    // A stand-in for the variable, bounded by `end`, lets the minimum fold. Then the variable itself takes
+    // its place again.
     const Expr low = loop_var(copier_.fresh_loop_id(), loop.var.name(), end);
     const Block main = substitute(substitute(loop.body, {{loop.var, low}}), {{low, loop.var}});
     Block tail = copier_.copy(loop.body, {});
-    // Only extents: an index must still show that iterations of the parallel loop are apart.
+    // Replaces the variable in extents only: verify() needs it in an index to prove that iterations are
+    // independent.
     if (end.is_const() && at_most(loop.extent, end, 1))
       tail = with_extents(tail, [&](Expr e) { return lathe::substitute(e, {{loop.var, end}}); });
     For out{loop.var, loop.extent, loop.kind, loop.width, {}};
@@ -139,7 +142,7 @@ private:
     result.push_back({std::move(out)});
     return result;
   }
-  /// With every loop's extent e replaced by known(e), an equal or tighter one.
+  /// The block with each loop's extent e replaced by known(e), which is equal or tighter.
   template <class F> static Block with_extents(const Block& in, const F& known) {
     Block out;
     for (const Stmt& stmt : in)

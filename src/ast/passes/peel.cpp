@@ -1,7 +1,7 @@
-// A guarded load costs a comparison or two, and an address of its own; a choice by index computes both sides.
-// Windows that reach over a border are outside of it in the first and last iterations only: those become
-// copies, and the iterations between lose their guards. Copies are not cut again. What is joined from several
-// values reads one of them in each section of the loop: each section becomes a loop of its own.
+// A guarded load costs a comparison or two, and an address of its own. A choice by index computes both sides.
+// A window reaches over a border only in the first and last iterations. These become copies, which are not
+// cut again, and the iterations between lose their guards. A value joined from several values reads one of
+// them in each section of the loop. Each section becomes a loop of its own.
 #include <algorithm>
 
 #include "ast/append.hpp"
@@ -11,9 +11,9 @@
 namespace lathe::ast {
 namespace {
 
-constexpr int kMostCopies = 8;        // of an innermost body
-constexpr int64_t kLongest = 1 << 10; // loads of a body, unrolled: code that nobody wants five times over
-constexpr int64_t kLargest = int64_t{1} << 48; // beyond, a bound says nothing, and sums of it overflow
+constexpr int kMostCopies = 8;        // copies of an innermost body
+constexpr int64_t kLongest = 1 << 10; // loads of a body, unrolled; copies of more would be too much code
+constexpr int64_t kLargest = int64_t{1} << 48; // a larger bound carries no information, and sums overflow
 
 int64_t floor_of(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 
@@ -23,16 +23,16 @@ struct Iterations {
   int64_t count() const { return end - first; }
 };
 
-/// The iterations in which `guard` holds, whatever the other variables in it are. Nothing if the guard does
-/// not depend on the loop's variable, or not in a straight line.
+/// The iterations in which `guard` holds for all values of its other variables. Nothing if the guard does not
+/// depend linearly on the loop's variable.
 std::optional<Iterations> interior(const For& loop, Expr guard) {
   if (!loop.extent.is_const() || (guard.kind() != ExprKind::Lt && guard.kind() != ExprKind::Le)) return {};
-  // It holds where `room` is not negative.
+  // The guard holds where `room` is not negative.
   const Expr room = guard.rhs() - guard.lhs() - (guard.kind() == ExprKind::Lt ? 1 : 0);
   const auto stride = stride_of(room, loop.var);
   if (!stride || !stride->is_const() || stride->is_const(0)) return {};
   const int64_t step = stride->value(), extent = loop.extent.value();
-  // In the first iteration, with the others at their worst.
+  // The least room in the first iteration, over all values of the other variables.
   const int64_t least = substitute(room, {{loop.var, 0}}).lo();
   if (least > kLargest || least < -kLargest || step > kLargest || step < -kLargest || extent < 1) return {};
   Iterations inside{0, extent};
@@ -43,20 +43,20 @@ std::optional<Iterations> interior(const For& loop, Expr guard) {
   return inside;
 }
 
-/// The iterations in which `guard` never holds, whatever the other variables in it are.
+/// The iterations in which `guard` holds for no values of its other variables.
 std::optional<Iterations> exterior(const For& loop, Expr guard) {
   if (guard.kind() == ExprKind::Lt) return interior(loop, le(guard.rhs(), guard.lhs()));
   if (guard.kind() == ExprKind::Le) return interior(loop, lt(guard.rhs(), guard.lhs()));
   return {};
 }
 
-/// Most iterations can do without the guard.
+/// Whether at least half of the iterations can do without the guard.
 bool worth_peeling(const For& loop, Iterations inside) {
   return loop.kind == LoopKind::Serial && 2 * inside.count() >= loop.extent.value() && inside.count() > 0;
 }
 
-/// see(condition) for the guards of a body's loads and what chooses by index. Returns how many loads there
-/// are, unrolled.
+/// Returns the number of loads in the body, unrolled. Calls see(condition) for each guard of a load and each
+/// condition on the index.
 template <class F> int64_t each_condition(const Block& body, F&& see) {
   const auto parts = [&](Expr e, const auto& again) -> void {
     if (e.kind() != ExprKind::And) return see(e);
@@ -81,7 +81,8 @@ template <class F> int64_t each_condition(const Block& body, F&& see) {
   return loads;
 }
 
-/// The iterations in which all conditions of the body hold that depend on the loop's variable.
+/// The iterations that need none of the body's guards that are worth peeling; nothing if peeling does not
+/// pay.
 std::optional<Iterations> all_inside(const For& loop) {
   Iterations inside{0, loop.extent.value()};
   bool any = false;
@@ -95,10 +96,12 @@ std::optional<Iterations> all_inside(const For& loop) {
   return inside;
 }
 
-/// A guard that holds in one part of the loop and not in another, nearly everywhere.
+/// The iterations in which a guard always holds, and those in which it never holds.
 struct Parts {
   Iterations holds, never;
 };
+/// The parts of the loop by `guard`; nothing if one is empty, or both together are less than half of
+/// the loop.
 std::optional<Parts> parts_of(const For& loop, Expr guard) {
   const auto holds = interior(loop, guard), never = exterior(loop, guard);
   if (!holds || !never || holds->count() <= 0 || never->count() <= 0) return {};
@@ -106,8 +109,9 @@ std::optional<Parts> parts_of(const For& loop, Expr guard) {
   return Parts{*holds, *never};
 }
 
-/// Where to cut the loop so that conditions which hold in one part of it and not in another are decided in
-/// each: the sections' first iterations, and the end of the last. Nothing if there is one section.
+/// Where to cut the loop so that each section decides the conditions that hold in one part of the loop and
+/// not in another: the first iteration of each section, and the end of the last. Empty if cutting does not
+/// pay, or if it would make more than `most` sections.
 std::vector<int64_t> sections(const For& loop, int most) {
   const int64_t extent = loop.extent.value();
   std::vector<int64_t> ends{0, extent};
@@ -206,7 +210,7 @@ double share_guarded(const For& loop, Expr guard) {
 Kernel peel_guards(const Kernel& kernel) {
   Kernel out = kernel;
   out.body = Peeler(kernel).block(kernel.body, kMostCopies);
-  drop_idle_loops(out.body); // such as what lies beyond the border in one of the ends
+  drop_idle_loops(out.body); // such as loops beyond the border in the first or last iterations
   return out;
 }
 

@@ -1,5 +1,5 @@
 // The parts of a program as C that do not depend on the file around them: its kernels, the memory that it
-// wants, and the statements that run it.
+// needs, and the statements that run it.
 #pragma once
 #include <functional>
 #include <map>
@@ -17,15 +17,15 @@ public:
 
   /// Whether loops run on a team of threads (export_c_threads.hpp).
   bool parallel() const { return threads_ > 1; }
-  /// Of intermediates and scratch, at the upper bounds of the sizes.
+  /// Returns the bytes of intermediates and scratch, at the upper bounds of the sizes.
   int64_t arena_bytes() const { return scratch_begin_ + scratch_bytes_ * threads_; }
   int64_t scratch_bytes() const { return scratch_bytes_; } // of one thread
 
-  /// Static functions, without a prelude. `vector_bytes`: 0 for plain C.
+  /// Returns the kernels as static functions, without a prelude. `vector_bytes`: 0 for plain C.
   std::string kernels(int vector_bytes) const;
-  /// Calls of the kernels, then copies of outputs that are another's: statements over the parameters,
-  /// `memory` (unsigned char*, the arena) and, where loops run in parallel, `team`. `constant` gives an
-  /// expression for a constant of the layout, a pointer to `type`.
+  /// Returns the statements that call the kernels and then copy outputs that equal another. They use the
+  /// parameters, `memory` (unsigned char*, the arena) and, if loops run in parallel, `team`. `constant`
+  /// returns an expression for a constant of the layout: a pointer to `type`.
   using ConstantText = std::function<std::string(size_t index, const std::string& type)>;
   std::string statements(const ConstantText& constant) const;
 
@@ -36,7 +36,7 @@ private:
   const ProgramLayout& layout_;
   const int threads_;
   std::vector<runtime::ScratchLayout> scratch_; // of each kernel
-  std::map<DType, int64_t> region_;             // of a dtype's intermediates, bytes into the arena
+  std::map<DType, int64_t> region_;             // begin of a dtype's intermediates, bytes into the arena
   int64_t scratch_begin_ = 0, scratch_bytes_ = 0;
 };
 

@@ -12,7 +12,7 @@
 namespace lathe::pipeline {
 namespace {
 
-/// By their bits, so that every value comes through as it is.
+/// Returns the constant as C. The elements are written as bits, so that every value stays as it is.
 std::string data_text(const ProgramLayout::Constant& constant) {
   const ast::Buffer& buffer = *constant.buffer;
   const auto width = static_cast<size_t>(size_of(buffer.dtype));

@@ -6,8 +6,9 @@
 
 namespace lathe::pipeline {
 
-/// `void lathe_program(const T* in..., T* out..., int64_t var...)`: the declared inputs by name, the outputs
-/// by name, the shape variables by name. Realised tensors become constants, intermediates static memory.
+/// Returns the file, whose function is `void lathe_program(const T* in..., T* out..., int64_t var...)`: the
+/// declared inputs, the outputs and the shape variables, each by name. Realised tensors become constants,
+/// intermediates static memory.
 std::string emit_c(const search::Plan& plan, const std::vector<KernelParam>& declared_inputs,
                    const CompileOptions& options);
 

@@ -1,5 +1,5 @@
-// Whole programs as files to ship: the schedule that compile() would take, its places, and a writer for the
-// target.
+// Whole programs as files to ship: takes the schedule that compile() would take, places its values and calls
+// the writer for the target.
 #include "lathe/export.hpp"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 using namespace pipeline;
 
-/// Sizes of inputs that the program makes no use of are parameters too: they say how large the inputs are.
+/// Adds the sizes of inputs that the program does not use as parameters: they say how large the inputs are.
 void add_declared_vars(ProgramLayout& layout, render::Names& names) {
   for (const ProgramLayout::Port& input : layout.inputs)
     for (const Expr size : input.declared.shape) {
@@ -31,7 +31,7 @@ void add_declared_vars(ProgramLayout& layout, render::Names& names) {
     }
 }
 
-/// What CMake has a target or a library of its own for.
+/// Returns whether CMake has a target or a library of this name itself.
 bool is_target_of_cmake(const std::string& name) {
   constexpr std::string_view kTaken[] = {
       "all",       "clean",          "depend",     "edit_cache",    "help",      "install",

@@ -1,5 +1,5 @@
-// A program as C: every kernel twice, with vectors for GCC and Clang and plain for the rest, behind one
-// function to call.
+// A program as C. Every kernel is written twice, with vectors for GCC and Clang and plain for other
+// compilers. Callers call one function.
 #include <fmt/format.h>
 
 #include "compile/export/c_program.hpp"
@@ -135,7 +135,7 @@ private:
                                         program_.name, code_.arena_bytes())
                           : "";
     values["body"] = body();
-    // What uses helpers behind the kernels is there for either form of these.
+    // The code after the kernels also uses helpers of the prelude, with either form of the kernels.
     const std::string rest = values["threads"] + values["arena"];
     const std::string vectors = code_.kernels(vector_bytes_), portable = code_.kernels(0);
     values["vectors"] = render::c_prelude(vectors + rest) + vectors;
@@ -143,7 +143,7 @@ private:
     return filled(kSource, values);
   }
 
-  /// Where the intermediates are, as statements; how to leave with them gone.
+  /// Returns the statements that set `memory` to the intermediates.
   std::string arena_text() const {
     if (!has_arena()) return arena_ == "caller" ? "  (void)arena;\n" : "";
     if (arena_ == "static") return fmt::format("  memory = {}_arena;\n", program_.name);

@@ -1,4 +1,4 @@
-// What runs the parallel loops of a program that was exported as C, as text in the file it goes to.
+// The code that runs parallel loops in an exported C program, as text for the file.
 #pragma once
 
 namespace lathe::pipeline {
@@ -13,8 +13,8 @@ constexpr const char* kThreadIncludes =
 #endif
 )";
 
-/// `struct lathe_team`, whose `env` kernels are called with, between `lathe_begin` and `lathe_end`. Wants
-/// @count@, the threads, and @scratch@, the bytes that each of them has of a loop's scratch.
+/// Defines `struct lathe_team`. Kernels take its `env`, and run between `lathe_begin` and `lathe_end`. Keys:
+/// @count@, the number of threads, and @scratch@, the bytes of scratch of each thread.
 constexpr const char* kThreads = R"(
 /* -DLATHE_NO_THREADS: the one that calls. */
 #if defined(LATHE_NO_THREADS)

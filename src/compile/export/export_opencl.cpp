@@ -1,5 +1,5 @@
-// A program as OpenCL: the kernels in one file, and a host that keeps them, the weights and the arena on the
-// device.
+// A program as OpenCL: the kernels in one file, and host code that keeps the kernels, the weights and the
+// arena on the device.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -200,7 +200,7 @@ public:
   }
 
 private:
-  static constexpr size_t kWeights = 0, kArena = 1, kPorts = 2; // numbers of buffers
+  static constexpr size_t kWeights = 0, kArena = 1, kPorts = 2; // numbers of buffers; ports from kPorts on
 
   void add_buffer(int64_t bytes) { bytes_.push_back(std::max<int64_t>(1, bytes)); }
   size_t input_buffer(size_t k) const { return kPorts + k; }
@@ -254,7 +254,7 @@ private:
     return out;
   }
 
-  /// The buffer's number, and the element at which the parameter begins.
+  /// Returns the buffer's number, and the element at which the parameter begins.
   std::pair<size_t, int64_t> place(const ast::Param& param) const {
     const ProgramLayout::Place& place = layout_.place(param);
     const int width = size_of(param.buffer->dtype);
@@ -321,7 +321,7 @@ private:
   std::vector<int64_t> bytes_;              // of each buffer
   std::vector<size_t> first_temporary_;     // of each kernel
   std::vector<std::string> functions_;
-  std::map<DType, int64_t> region_; // of a dtype's intermediates, bytes into the arena
+  std::map<DType, int64_t> region_; // begin of a dtype's intermediates, bytes into the arena
   std::map<std::string, std::string> values_;
 };
 

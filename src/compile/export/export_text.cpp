@@ -17,7 +17,7 @@ std::map<std::string, std::string> names_of(const ExportedProgram& program) {
   return {{"name", program.name}, {"NAME", program.upper}};
 }
 
-/// The statement that gives element k of an input, where no file does.
+/// Returns the expression for element k of an input that no file gives.
 std::string ramp(DType dtype) {
   if (dtype == DType::F16) return "(uint16_t)(k % 2 ? 0x3C00 : 0)"; // 1 and 0
   if (dtype == DType::BF16) return "(uint16_t)(k % 2 ? 0x3F80 : 0)";
@@ -229,7 +229,7 @@ std::string common_declarations(const ExportedProgram& program) {
 std::string common_functions(const ExportedProgram& program) {
   auto values = names_of(program);
   values["header"] = std::to_string(WeightsFile::kHeaderBytes);
-  std::vector<int> header; // C fills up with zeros
+  std::vector<int> header; // C fills the rest of the array with zeros
   for (size_t k = 0; k < WeightsFile::kCheckedBytes; ++k)
     header.push_back(static_cast<unsigned char>(program.weights.bytes[k]));
   values["values"] = fmt::format("{}", fmt::join(header, ", "));

@@ -1,5 +1,5 @@
-// What the exported files of all targets share: names, templates and the parts that do not depend on the
-// target.
+// The common parts of the exported files of all targets: names, templates, and text that does not depend on
+// the target.
 #pragma once
 #include <map>
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace lathe::pipeline {
 
-/// `text` with every @key@ replaced.
+/// Returns `text` with every @key@ replaced by its value.
 std::string filled(std::string text, const std::map<std::string, std::string>& values);
 
-/// An exported program, with what its files are written from.
+/// An exported program: the data from which its files are written.
 struct ExportedProgram {
   std::string name, upper; // identifiers: model, MODEL
   std::string target;      // CMake's, of the library
@@ -21,20 +21,20 @@ struct ExportedProgram {
   WeightsFile weights;
 };
 
-/// C's type of a dtype's elements in memory: `float`, and `uint16_t` for f16.
+/// Returns the C type of a dtype's elements in memory: `float` for f32, `uint16_t` for f16.
 std::string storage_type(DType dtype);
-/// `const float* data, float* prob, int64_t n`
+/// Returns the parameters of a C function: `const float* data`, `float* prob`, `int64_t n`.
 std::vector<std::string> value_parameters(const ProgramLayout& layout);
-/// Defines of the ports' element counts, comments with their shapes.
+/// Returns defines of the ports' element counts, and comments with their shapes.
 std::string port_declarations(const ExportedProgram& program);
-/// Error codes, sizes and the check of the weights, for the header.
+/// Returns error codes, sizes and the declaration of the weights' check, for the header.
 std::string common_declarations(const ExportedProgram& program);
-/// What stands behind common_declarations.
+/// Returns the definitions of the functions that common_declarations declares.
 std::string common_functions(const ExportedProgram& program);
-/// Returns an error code where a size is out of bounds.
+/// Returns C statements that return an error code if a size is out of bounds.
 std::string size_checks(const ExportedProgram& program);
-/// What main.c has of a target's own: functions, variables, what stands before the call (an expression that
-/// gives an error code) and after it.
+/// The parts of main.c that depend on the target: functions, variables, the call (an expression that gives an
+/// error code), and the statements before and after it.
 struct MainParts {
   std::string usage, helpers, declarations, before, call, after;
 };

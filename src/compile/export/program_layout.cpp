@@ -45,7 +45,7 @@ private:
     }
   }
 
-  /// Of a constant only what kernels read is written down.
+  /// Names the constants that kernels read; no others are written.
   void name_constants() {
     for (const std::vector<size_t>& launch : placed_.launches)
       for (const size_t s : launch) {

@@ -3,8 +3,8 @@
 //
 //   header: "lathe-w2", u64 bytes of the whole file, u64 checksum of what follows the header, zeros
 //
-// The checksum takes 64-bit words by mix() of core/hash.hpp, from their number of bytes. It also tells one
-// program's weights from another's: the program holds its own header.
+// The checksum starts from the number of bytes and takes in 64-bit words by mix() of core/hash.hpp. It also
+// tells one program's weights from another's, because a program holds its own header.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -15,7 +15,7 @@
 namespace lathe::pipeline {
 
 struct WeightsFile {
-  static constexpr size_t kHeaderBytes = 128, kCheckedBytes = 24; // of the header, what is not zero
+  static constexpr size_t kHeaderBytes = 128, kCheckedBytes = 24; // of the header: all but the zeros
   std::string bytes;
   std::vector<size_t> offsets; // of each constant, from the beginning of the file
 };

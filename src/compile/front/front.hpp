@@ -1,4 +1,4 @@
-// The front of every way through the compiler: tensors in, outputs ready to be lowered out.
+// The first step of every compilation: tensors become outputs that are ready to be lowered.
 #pragma once
 #include <memory>
 #include <vector>
@@ -11,21 +11,22 @@ namespace lathe::pipeline {
 
 struct FrontOptions {
   bool simplifies = true;
-  /// What depends on realised tensors alone becomes one, by this function; null: it does not. See graph/constants.hpp.
+  /// Computes the subgraphs that depend on realised tensors alone; null: they stay. See graph/constants.hpp.
   graph::Evaluate evaluate = nullptr;
-  bool takes_moved = true; ///< for whoever copies Front::moved; else they are stages like others
+  bool takes_moved = true; ///< set by callers that copy Front::moved; else these outputs are stages
 };
 
 struct Front {
-  std::vector<KernelParam> inputs;         ///< that the user declared; the program may use fewer
-  std::vector<lower::NamedOutput> outputs; ///< that need a kernel
-  std::vector<MovedOutput> moved;          ///< that need none
-  graph::Evaluate evaluate = nullptr;      ///< of constants, also where a move of the search rewrites the graph
+  std::vector<KernelParam> inputs;         ///< declared by the user; the program may use fewer
+  std::vector<lower::NamedOutput> outputs; ///< those that need a kernel
+  std::vector<MovedOutput> moved;          ///< those that need no kernel
+  graph::Evaluate evaluate = nullptr;      ///< computes constants, also for moves that rewrite the graph
   /// The stages to schedule; none if no output needs a kernel.
   std::shared_ptr<const lower::Program> lowered() const;
 };
 
-/// Error(Name) if an input is declared twice with different shapes or dtypes.
+/// Returns the front of these outputs. Error(Name) if an input is declared twice with different shapes or
+/// dtypes.
 Front take_in(const std::vector<lower::NamedOutput>& outputs, const FrontOptions& options);
 Front take_in(const NamedTensors& outputs, const FrontOptions& options);
 

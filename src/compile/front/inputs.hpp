@@ -7,8 +7,8 @@
 
 namespace lathe::pipeline {
 
-/// All named inputs that can be reached, also those that simplification will drop; by name. Error(Name) if
-/// one name is declared twice with different shapes or dtypes.
+/// Returns, by name, all named inputs that the outputs reach, also those that simplification will drop.
+/// Error(Name) if one name is declared twice with different shapes or dtypes.
 std::vector<KernelParam> declared_inputs(const std::vector<lower::NamedOutput>& outputs);
 
 } // namespace lathe::pipeline

@@ -1,4 +1,4 @@
-// Outputs that are inputs seen through a view: a transpose, a flip or an expand by itself needs no kernel.
+// Outputs that are views of inputs. A transpose, a flip or an expand by itself needs no kernel.
 #pragma once
 #include <string>
 #include <vector>
@@ -14,7 +14,7 @@ struct MovedOutput {
   View view;            // of the input's row-major elements
 };
 
-/// Takes the outputs that are one view of an input, of constant size, out of `outputs`.
+/// Removes the outputs that are one view of an input, of constant size, from `outputs` and returns them.
 std::vector<MovedOutput> take_moved(std::vector<lower::NamedOutput>& outputs);
 
 /// Writes the view's elements in row-major order to `to`; masked ones are 0.

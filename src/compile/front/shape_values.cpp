@@ -18,7 +18,7 @@ void ShapeValues::bind(Expr var, int64_t value, const std::string& where) {
     values_[k] = value;
     return;
   }
-  // A variable that the program does not use: of an input that simplification dropped.
+  // The program does not use this variable: simplification dropped its input.
 }
 
 const std::vector<int64_t>& ShapeValues::complete(const std::string& where) {

@@ -1,4 +1,4 @@
-// Values of a program's shape variables, and what they make of its shapes.
+// Values of a program's shape variables, and the sizes that follow from them.
 #pragma once
 #include <optional>
 #include <string>
@@ -12,10 +12,10 @@ class ShapeValues {
 public:
   explicit ShapeValues(const std::vector<Expr>& vars) : vars_(&vars), values_(vars.size()) {}
 
-  /// Error(Value) out of bounds; Error(Shape) if the variable has another value already. `where` names the
-  /// input.
+  /// Gives the variable a value. Error(Value) if it is out of bounds; Error(Shape) if the variable has
+  /// another value already. `where` names the input.
   void bind(Expr var, int64_t value, const std::string& where);
-  /// Error(Name) by the variable's name if one has no value yet.
+  /// Returns the values of all variables. Error(Name) naming a variable that has no value yet.
   const std::vector<int64_t>& complete(const std::string& where);
 
   int64_t evaluate(Expr e) const;
@@ -28,7 +28,8 @@ private:
   std::vector<int64_t> complete_;
 };
 
-/// Bytes of a buffer at the upper bounds of its sizes. Error(Limit) naming it if that is 2^46 or more.
+/// Returns a buffer's bytes at the upper bounds of its sizes. Error(Limit) naming the buffer if these are
+/// 2^46 or more.
 int64_t largest_bytes(const ast::Buffer& buffer);
 
 } // namespace lathe::pipeline

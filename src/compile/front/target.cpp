@@ -61,13 +61,13 @@ search::Target target_for(const CompileOptions& options, const lower::Program& p
   for (const lower::InputBuffer& input : program.inputs)
     if (input.is_constant) constants.push_back(largest_bytes(*input.buffer));
   target.constant_bytes = std::accumulate(constants.begin(), constants.end(), int64_t{0});
-  // Biases and the like: less than a twentieth of the average.
+  // Constants smaller than a twentieth of the average, such as biases, are not counted.
   const int64_t small = target.constant_bytes / (20 * std::max<int64_t>(1, std::ssize(constants)));
   target.constants = static_cast<int>(std::max<int64_t>(
       1, std::count_if(constants.begin(), constants.end(), [&](int64_t bytes) { return bytes > small; })));
   if (is_cuda) {
     target.gpu = true;
-    target.local_bytes = 48 << 10; // of static shared memory of a block, for any compute capability
+    target.local_bytes = 48 << 10; // static shared memory of a block, on any compute capability
   } else if (target.groups) {
     try {
       const runtime::Device& device = runtime::device(options.device);

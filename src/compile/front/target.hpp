@@ -1,4 +1,4 @@
-// What the options' device and CPU mean for schedules.
+// The target of schedules, from the options' device and CPU.
 #pragma once
 #include <string>
 
@@ -8,9 +8,9 @@
 
 namespace lathe::pipeline {
 
-/// Bytes of the widest vector of a CPU: "native" or an x86-64 level. Error(Value) for another name.
+/// Returns the bytes of a CPU's widest vector: "native" or an x86-64 level. Error(Value) for another name.
 int vector_bytes_of(const std::string& cpu);
-/// The options' thread count, with 0 resolved. Error(Value) for a negative one.
+/// Returns the options' thread count, with 0 resolved. Error(Value) if it is negative or above 1024.
 int thread_count(const CompileOptions& options);
 search::Target target_for(const CompileOptions& options, const lower::Program& program);
 

@@ -20,16 +20,16 @@ double largest(DType dtype) {
   }
 }
 
-/// 0 times an infinite value is no error.
+/// Returns |size| * error. An error of 0 stays 0, also for an infinite size.
 double times(double size, double error) { return error == 0 ? 0 : std::fabs(size) * error; }
 
-/// One rounding of a result, and another of `number` where that has no more digits than the dtype.
+/// Returns the error of one rounding of a result. F64 has two: `number` itself is rounded to as many digits.
 double rounding(DType dtype, double number) {
   return (dtype == DType::F64 ? 2 : 1) * unit_roundoff(dtype) * std::fabs(number);
 }
 
-/// A result before it is rounded to `dtype`. It stays as it is: `number` is nearer to the truth than what any
-/// device gives. `is_exact`: nothing was lost so far.
+/// Returns the bounds of a result that devices round to `dtype`. `number` itself is not rounded: it is nearer
+/// to the truth than any device's result. `is_exact`: `number` was computed without rounding.
 Bounded rounded(DType dtype, double number, double error, bool is_exact) {
   if (std::isnan(number)) return Bounded::of(number, error > 0 ? kInfinity : 0);
   if (std::isnan(error)) return Bounded::of(number, kInfinity);
@@ -43,7 +43,7 @@ Bounded rounded(DType dtype, double number, double error, bool is_exact) {
 
 Bounded undecided(double number) { return Bounded::of(number, kInfinity); }
 
-/// What `f`, which only grows, makes of both ends.
+/// Returns the error of f(a), where `f` never decreases: the larger distance of `at` from f at an end of a.
 template <class F> double spread(const Bounded& a, double at, F f) {
   return std::max(f(a.number + a.error) - at, at - f(a.number - a.error));
 }
@@ -64,7 +64,7 @@ Bounded quotient(DType dtype, const Bounded& a, const Bounded& b) {
   return rounded(dtype, q, a.error + b.error == 0 ? 0 : error, std::fma(q, b.number, -a.number) == 0);
 }
 Bounded fma(DType dtype, const Bounded& a, const Bounded& b, const Bounded& c) {
-  const Bounded ab = product(dtype, a, b); // with its rounding: others may not have fused
+  const Bounded ab = product(dtype, a, b); // with the product's rounding: devices may not fuse
   return sum(dtype, ab.number, c.number, ab.error + c.error);
 }
 Bounded larger(const Bounded& a, const Bounded& b) {
@@ -83,7 +83,7 @@ Bounded root(DType dtype, const Bounded& a) {
   const double error = a.error > 0 ? spread(a, r, [](double v) { return std::sqrt(v); }) : 0;
   return rounded(dtype, r, error, std::fma(r, r, -a.number) == 0);
 }
-/// exp2, log2, sin and cos; `error`: of the result, by the operand's error.
+/// Returns the result of exp2, log2, sin or cos. `error`: the part that the operand's error causes.
 Bounded function(DType dtype, double number, double error) {
   if (!std::isfinite(number) || std::fabs(number) > largest(dtype))
     return rounded(dtype, number, error, true);
@@ -101,7 +101,7 @@ Bounded logarithm(DType dtype, const Bounded& a) {
   if (a.error > 0 && !(a.number - a.error > 0)) return undecided(l);
   return function(dtype, l, a.error > 0 ? spread(a, l, [](double v) { return std::log2(v); }) : 0);
 }
-/// `value`: the sine or cosine of a, of which neither changes faster than its argument.
+/// `value`: the sine or cosine of a. Neither changes faster than its argument.
 Bounded wave(DType dtype, double value, const Bounded& a) {
   return function(dtype, value, std::min(2.0, a.error));
 }
@@ -187,7 +187,7 @@ Bounded apply_float(Op op, DType dtype, const Bounded& a, const Bounded& b, cons
   case Op::Log2: return stored(dtype, logarithm(in, a));
   case Op::Sin: return stored(dtype, wave(in, std::sin(a.number), a));
   case Op::Cos: return stored(dtype, wave(in, std::cos(a.number), a));
-  default: { // none that the table has today: exactly as it says, of exact operands
+  default: { // no op of today's table: evaluated exactly, if the operands are exact
     const Scalar args[] = {scalar(dtype, a), scalar(dtype, b), scalar(dtype, c)};
     if (!a.is_exact() || !b.is_exact() || !c.is_exact()) return undecided(0);
     return bounded(evaluate(op, dtype, std::span(args, static_cast<size_t>(info(op).arity))));
@@ -230,7 +230,7 @@ Bounded apply(Op op, DType dtype, DType from, const Bounded& a, const Bounded& b
   case Op::CmpLt:
   case Op::CmpNe: return compare(op, from, a, b);
   case Op::Bitcast: {
-    // The bits of a value that may be rounded otherwise are anyone's guess.
+    // Nothing is known of the bits of a value that may be rounded differently.
     const Bounded v = bounded(evaluate(op, dtype, std::array{scalar(from, a)}));
     return a.is_exact() ? v : is_float(dtype) ? undecided(v.number) : Bounded::of_whole(v.whole, false);
   }
@@ -264,7 +264,7 @@ Bounded Combined::result() const {
   if (!std::isfinite(sum)) return Bounded::of(sum, error_ == 0 ? 0 : kInfinity);
   if (size_ > largest(dtype_)) return undecided(sum); // partial sums overflow, or not
   if (error_ == 0 && (terms_ <= 1 || (are_whole_ && sum_is_exact(dtype_, size_)))) return Bounded::of(sum);
-  const double own = dtype_ == DType::F64 ? unit_roundoff(dtype_) * std::fabs(sum) : 0; // of the result here
+  const double own = dtype_ == DType::F64 ? unit_roundoff(dtype_) * std::fabs(sum) : 0; // rounding of `sum`
   const double error = error_ + sum_error(dtype_, terms_, size_) + own;
   return Bounded::of(sum, std::isnan(error) ? kInfinity : error + least_error(dtype_));
 }

@@ -1,4 +1,4 @@
-// A value and how far rounding may put it from there, through every op of the table.
+// A value with a bound on its rounding error, computed through every op of the table.
 #pragma once
 #include <cstdint>
 
@@ -7,8 +7,8 @@
 namespace lathe::pipeline {
 
 /// A float is `number`, give or take `error`; integers and bool are `whole` (u64 by its bits). An infinite
-/// error says that rounding decides: nothing can be said of the value (a comparison of what may be equal,
-/// say). NaN and infinities are exact.
+/// error means that rounding decides the value, which may then be anything. An example is a comparison of
+/// numbers that may be equal. The error of a NaN or an infinity is 0 or infinite.
 struct Bounded {
   union {
     double number = 0;
@@ -25,14 +25,15 @@ struct Bounded {
 Bounded bounded(const Scalar& scalar);
 Bounded read_bounded(DType dtype, const void* element);
 
-/// The op on values whose exact operands lie within the bounds; `from` is the dtype of the last operand. The
-/// result's bound covers what the op itself rounds, once, and so also that an fma leaves a rounding out.
+/// Returns the bounds of the op's result for all operands within their bounds. `from` is the dtype of the
+/// last operand. The result's error includes the op's own rounding. An fma counts as two roundings, which
+/// covers devices that fuse and those that don't.
 Bounded apply(Op op, DType dtype, DType from, const Bounded& a, const Bounded& b, const Bounded& c);
 
-/// What is combined into one element, in any order.
+/// The terms that are combined into one element, in any order.
 class Combined {
 public:
-  /// Starts from what the element holds.
+  /// `start`: the element's value before the first term.
   Combined(Op combine, DType dtype, const Bounded& start);
   void add(const Bounded& term);
   Bounded result() const;
@@ -40,15 +41,15 @@ public:
 private:
   Op combine_;
   DType dtype_;
-  Bounded value_;       // of other combines than float sums
-  long double sum_ = 0; // from here on of float sums
-  double size_ = 0;     // of the terms
-  double error_ = 0;    // that the terms bring
-  double terms_ = 0;    // that are not 0
+  Bounded value_;       // of combines other than float sums
+  long double sum_ = 0; // this and the members below: of float sums
+  double size_ = 0;     // sum of the terms' sizes
+  double error_ = 0;    // sum of the terms' errors
+  double terms_ = 0;    // number of terms that are not 0
   bool are_whole_ = true;
 };
 
-/// Whether `got` is within the bounds. A NaN is only right where one is expected.
+/// Returns whether `got` is within the bounds. A NaN is right only where one is expected.
 bool holds(DType dtype, const Bounded& want, const void* got);
 
 } // namespace lathe::pipeline

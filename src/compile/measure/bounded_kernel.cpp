@@ -28,15 +28,15 @@ struct Instruction {
   Bounded value;                  // of Const
 };
 
-/// One store with the loops around it. Loops whose variable is a dimension of the index come from the element
-/// that is asked for; the others run.
+/// One store with the loops around it. The requested element fixes the variables that are a dimension of the
+/// index; the other loops run.
 struct Definition {
   const ast::Store* store = nullptr;
   std::vector<const ast::For*> loops;
-  bool by_element = true; // else only all elements together can be computed
+  bool by_element = true; // false: only all elements together can be computed
   struct Dimension {
     int variable = -1; // register of the loop that runs along it
-    int64_t at = 0;    // of one that stays
+    int64_t at = 0;    // the index of a constant dimension
   };
   std::vector<Dimension> dimensions;
   struct Run {
@@ -46,7 +46,7 @@ struct Definition {
   std::vector<std::vector<Step>> steps; // [0] once an element, [k + 1] at each iteration of runs[k]
   std::vector<Instruction> instructions;
   int value = -1, scatter = -1; // slots
-  std::vector<int> index;       // registers, where not by element
+  std::vector<int> index;       // registers, if not by element
   std::vector<int64_t> registers;
   std::vector<Bounded> slots;
 };
@@ -57,12 +57,12 @@ struct BufferState {
   std::vector<int64_t> shape;
   int64_t elements = 1;
   std::vector<Definition> definitions;
-  bool is_remembered = true; // else cheap, and read in one place
+  bool is_remembered = true; // false: an element is cheap, and read in one place
   std::unordered_map<int64_t, Bounded> known;
-  std::optional<std::vector<Bounded>> all; // where definitions are not by element
+  std::optional<std::vector<Bounded>> all; // set if the definitions are not by element
 };
 
-constexpr size_t kMostKnown = size_t{1} << 18; // elements of a buffer; then all are forgotten
+constexpr size_t kMostKnown = size_t{1} << 18; // remembered elements of a buffer; then all are forgotten
 
 /// Turns a store's Exprs and values into steps and instructions.
 class Compiler {
@@ -153,7 +153,7 @@ private:
   std::unordered_map<const ast::Value*, int> slots_;
 };
 
-/// Each dimension of the index is a loop's variable, or stays, and no loop runs along two.
+/// Returns whether each dimension of the index is a loop's variable or constant, and no variable is in two.
 bool is_by_element(const ast::Store& store, const std::vector<const ast::For*>& loops) {
   if (store.scatter) return false;
   for (size_t d = 0; d < store.index.size(); ++d) {
@@ -250,7 +250,8 @@ struct BoundedKernel::Machine {
   }
 
 private:
-  /// A product under a sum has as many elements as the sum has terms: it is computed where it is read.
+  /// A product under a sum has as many elements as the sum has terms: it is not remembered, but computed
+  /// where it is read.
   void forget_what_is_cheap() {
     std::vector<int> readers(buffers.size(), 0);
     for (const BufferState& state : buffers)
@@ -371,7 +372,7 @@ private:
         int64_t at = 0;
         if (d.scatter >= 0) {
           const Bounded& place = d.slots[static_cast<size_t>(d.scatter)];
-          // Where it goes is decided by rounding: nothing is known of any element.
+          // Rounding decides which element is written: no element is known.
           if (!place.is_decided()) throw TooMuchWork();
           at = place.whole;
           if (at < 0 || at >= state.elements) return;

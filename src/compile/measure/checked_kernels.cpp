@@ -8,7 +8,7 @@
 namespace lathe::pipeline {
 namespace {
 
-constexpr double kLimit = 10; // seconds of a kernel that the search had no time for
+constexpr double kLimit = 10; // seconds; time limit of a kernel that the search did not measure
 
 bool is_wrong(const search::Measurement& m) { return !m.ok && search::reason_of(m) == "wrong result"; }
 

@@ -1,5 +1,5 @@
-// A plan that tuning starts from or returns has right kernels only: if one is wrong, that is a fault of this
-// library, not a slower plan.
+// All kernels of a plan that tuning starts from or returns must be right. A wrong one is a fault of this
+// library, not a rejected candidate.
 #pragma once
 #include <string>
 #include <unordered_map>
@@ -12,13 +12,14 @@ namespace lathe::pipeline {
 
 class CheckedKernels {
 public:
-  /// From now on a wrong kernel of this plan is an InternalError. `what` it is, for the message.
+  /// From now on a wrong kernel of this plan is an InternalError. `what` names the plan in the message.
   void expect_right(const search::Plan& plan, const std::string& what);
-  /// As `measure`; remembers what was right. This must outlive it.
+  /// Returns a function that measures as `measure` does and remembers the right kernels. This object must
+  /// outlive the function.
   search::Measure noting(search::Measure measure);
   /// Measures those kernels of the plan that have not been found right so far. `make` is called if there are
-  /// any. InternalError with the program, its moves and the kernel, so that it can be replayed, if one is
-  /// wrong.
+  /// any. If a kernel is wrong, throws InternalError with the program, its moves and the kernel, so that the
+  /// plan can be replayed.
   void check(const search::Plan& plan, const std::string& what, const std::function<search::Measure()>& make);
 
 private:

@@ -20,16 +20,16 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kCompileSeconds = 8e-3; // of one kernel, with all that belongs to it
+constexpr double kCompileSeconds = 8e-3; // to compile one kernel, estimated
 constexpr int kRounds = 15, kRoundsAtLeast = 5;
-constexpr double kSample = 2e-3;       // seconds; programs shorter than that are run several times at once
-constexpr double kEnough = 0.15;       // of running
-constexpr double kMeasurable = 0.99;   // of the known plan's time
+constexpr double kSample = 2e-3;       // seconds; a sample of a shorter program is several runs
+constexpr double kEnough = 0.15;       // seconds of running both programs
+constexpr double kMeasurable = 0.99;   // share of the known plan's time; below it the challenger wins
 constexpr double kEnoughInPlace = 0.5; // seconds of running both plans
-constexpr int kTurns = 25, kTurnsAtLeast = 5; // of each
-constexpr double kClearly = 0.98;             // times the time of the schedule it replaces
+constexpr int kTurns = 25, kTurnsAtLeast = 5; // of each plan
+constexpr double kClearly = 0.98;             // share of a schedule's time; below it another replaces it
 
-/// Both programs on inputs of their own.
+/// Runs programs on the same test inputs.
 class Contest {
 public:
   Contest(const search::Plan& plan) {
@@ -57,14 +57,15 @@ public:
     }
   }
 
-  /// Of one run, by the clock over several if they are short.
+  /// Returns the seconds of one run, as the average of `times` runs.
   double seconds(const Executable& executable, int times = 1) {
     const auto start = Clock::now();
     for (int k = 0; k < times; ++k) executable.run(inputs_, outputs_, shape_values_);
     return std::chrono::duration<double>(Clock::now() - start).count() / times;
   }
 
-  /// Of each launch of one run, the one before it not counted: that of the other plan has left its traces.
+  /// Returns the seconds of each launch of one run. The run before it does not count: it starts with the
+  /// caches as the other plan left them.
   std::vector<double> launches(const Executable& executable) {
     seconds(executable);
     Profile profile;
@@ -75,7 +76,7 @@ public:
   }
 
 private:
-  /// Aligned as tensors are: plans differ in what they lose where vectors cross lines.
+  /// Allocates memory aligned as tensors are: where vectors cross cache lines, plans lose different times.
   void* allocate(size_t bytes) {
     memory_.push_back(Storage::allocate(bytes));
     return memory_.back()->data();
@@ -98,8 +99,8 @@ double median(std::vector<double> v) {
   return v[v.size() / 2];
 }
 
-/// Of the kernels that `chosen` and `other` have different schedules of, those to take from `other`. Nothing
-/// if they can't be compared, or not till `reserve` seconds are left.
+/// Returns for each kernel whether `other` has a faster schedule than `chosen`. Nothing if the two can't be
+/// compared, or not before only `reserve` seconds are left.
 std::optional<std::vector<bool>> faster_in_place(const search::Choices& choices,
                                                  const std::vector<size_t>& chosen,
                                                  const std::vector<size_t>& other,

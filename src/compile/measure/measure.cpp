@@ -26,22 +26,22 @@ using search::KernelPlan;
 using search::KernelPlanRef;
 using search::Measurement;
 
-constexpr double kStartLimit = 60; // seconds: the device's libraries are loaded
-constexpr double kCompileLimit = 20;
-constexpr double kReferenceLimit = 300; // the reference is no candidate, but it must end
-constexpr double kGrace = 0.5;          // ending a process costs more than waiting a little
-// What is at least a quarter of the last cache comes from memory in a program, whatever else that does. It is
-// read from copies in turns, so many times the last cache together.
+constexpr double kStartLimit = 60;      // seconds, for the process to load the device's libraries
+constexpr double kCompileLimit = 20;    // seconds, for a candidate
+constexpr double kReferenceLimit = 300; // seconds; the reference is no candidate, but it must end
+constexpr double kGrace = 0.5;          // seconds; ending a process costs more than waiting a little
+// A buffer of at least 1/kLarge of the last cache comes from memory in any program. Such a buffer is read
+// from several copies in turns, which together are kFarAway times the last cache.
 constexpr int64_t kFarAway = 8, kLarge = 4;
-constexpr int64_t kMostLarge = 8; // of a kernel's inputs, whose copies must all find room
+constexpr int64_t kMostLarge = 8; // large inputs of a kernel, whose copies must all find room
 
-/// That all cases may take: 4 GiB, or a quarter of the machine's memory.
+/// Returns the bytes that all cases may take: 4 GiB, or a quarter of the machine's memory if that is less.
 int64_t most_case_bytes() {
   const int64_t memory = int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGE_SIZE);
   return std::min(int64_t{4} << 30, memory / 4);
 }
 
-/// Cores that this process may use.
+/// Returns the number of cores that this process may use.
 int usable_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -69,7 +69,7 @@ public:
       if (const auto dead = dead_.find(kernel->hash); dead != dead_.end()) return {false, 0, dead->second};
       try {
         if (std::optional<Measurement> result = attempt(*kernel, limit)) return *result;
-      } catch (const NoWorker& e) { // as with a device that is absent: nothing can be measured
+      } catch (const NoWorker& e) { // as if the device were absent: nothing can be measured
         return {false, 0, e.reason, false};
       } catch (const std::exception& e) {
         return {false, 0, e.what()};
@@ -77,7 +77,7 @@ public:
     }
   }
 
-  /// Compiled while others are measured, if there is a core for it.
+  /// Sends the kernel to be compiled while others are measured, if there is a core for that.
   void prepare(const KernelPlanRef& kernel) {
     if (worker_ && !dead_.contains(kernel->hash)) send_kernel(*kernel);
   }
@@ -89,7 +89,7 @@ private:
   struct KnownCase {
     int64_t id;
     int64_t bytes, last_use;
-    std::vector<int> buffers; // of the reference's parameters, in their order
+    std::vector<int> buffers; // ids, by parameter of the reference
 
     int64_t place_of(int buffer) const {
       const auto at = std::find(buffers.begin(), buffers.end(), buffer);
@@ -98,7 +98,8 @@ private:
     }
   };
 
-  /// Nothing if the process has ended: by this candidate's fault, or by that of one which was compiled ahead.
+  /// Measures the candidate once. Nothing if the process has ended by the fault of this candidate, or of one
+  /// that was compiled ahead.
   std::optional<Measurement> attempt(const KernelPlan& kernel, double limit) {
     if (!worker_) start();
     KnownCase* known = nullptr;
@@ -145,8 +146,8 @@ private:
     }
   }
 
-  /// Where each parameter's memory is: among the reference's, or in one of the copies of constants, which are
-  /// laid out as these kernels say.
+  /// Adds the place of each parameter's memory: a parameter of the reference, or a copy of a constant.
+  /// Kernels that lay out these copies are added first.
   static void add_places(const KernelPlan& kernel, const KnownCase& known, Message& run) {
     run.add(static_cast<int64_t>(kernel.constants.size()));
     for (const ast::Kernel& fill : kernel.constants)
@@ -180,7 +181,7 @@ private:
     throw NoWorker{error};
   }
 
-  /// The process goes, and with it all that it held.
+  /// Ends the process, and with it all compiled kernels and cases. `culprit` is not measured again.
   void end(uint64_t culprit, const std::string& reason) {
     dead_.emplace(culprit, reason);
     end();
@@ -193,7 +194,7 @@ private:
   static std::string crash_of(Message& rest) {
     return fmt::format("crashed: {}", ::sigdescr_np(static_cast<int>(rest.integer())));
   }
-  /// True, and the process is ended, if the crash is that of a candidate in `sent_`.
+  /// Ends the process and returns true if the crash is that of a candidate in `sent_`.
   bool end_if_compiled_ahead(Message& crash) {
     const int64_t culprit = crash.integer();
     const auto at =
@@ -212,8 +213,8 @@ private:
     return next_id_++;
   }
 
-  /// Empty, or why candidates of this kind can't be checked; nothing if the process has ended by the fault of
-  /// a candidate which was compiled ahead.
+  /// Sets `known` to the candidate's case. Returns an empty text, or why candidates of this case can't be
+  /// checked; nothing if the process has ended by the fault of a candidate that was compiled ahead.
   std::optional<std::string> set_case(const KernelPlan& kernel, KnownCase*& known) {
     std::string key;
     for (const int stage : kernel.stages) key += fmt::format("{} ", stage);
@@ -250,7 +251,7 @@ private:
       if (crashed && end_if_compiled_ahead(*answer)) return std::nullopt;
       if (crashed || state != MessageReader::State::Message) {
         error = "the unscheduled kernel, which it is to be checked against, can't be run";
-        end(); // it may still be at it: the next candidate is not to wait for that
+        end(); // the process may still run the reference; the next candidate must not wait for it
         break;
       }
       if (answer->kind() != WorkerMessage::CaseReady || answer->integer() != id) continue;
@@ -275,8 +276,9 @@ private:
       throw InternalError("a reordered kernel has other parameters than before");
   }
 
-  /// Of each parameter: a run finds it as far away as in the program. Constants come after all others' of the
-  /// program, and what is large from memory. An odd number, so that contenders that take turns meet them all.
+  /// Returns the number of copies of each parameter, so that a run finds it as far away as in the program.
+  /// There, all other constants are read before a constant is read again, and large buffers come from memory.
+  /// The number is odd, so that contenders in turns meet all copies.
   std::vector<int64_t> copies_of_parameters(const ast::Kernel& kernel) const {
     const auto is_constant = [&](const ast::Param& p) { return constants_.contains(p.buffer->id); };
     int64_t own = 1;
@@ -295,7 +297,7 @@ private:
     return copies;
   }
 
-  /// The cases that were used least lately go, till `bytes` more can be had.
+  /// Drops the least recently used cases until `bytes` more fit.
   void make_room(int64_t bytes) {
     for (const auto& [key, known] : cases_) bytes += known.bytes;
     while (!cases_.empty() && bytes > most_case_bytes()) {
@@ -316,11 +318,11 @@ private:
   ShapeValues values_;
   int64_t last_cache_ = 0;            // bytes
   int64_t all_copies_ = 0;            // bytes, of one large parameter
-  std::set<int> constants_, callers_; // buffers: the program's, and those that whoever calls it hands over
+  std::set<int> constants_, callers_; // ids of the program's constants, and of its caller's buffers
   std::unique_ptr<WorkerProcess> worker_;
   int64_t next_id_ = 0;
   std::unordered_map<uint64_t, int64_t> sent_;     // compiled or being compiled, by hash
-  std::unordered_map<uint64_t, std::string> dead_; // what ended a process, by hash
+  std::unordered_map<uint64_t, std::string> dead_; // why a candidate ended its process, by hash
   std::map<std::string, KnownCase> cases_;
   std::map<std::string, std::string> failed_cases_;
 };

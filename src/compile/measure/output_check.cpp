@@ -19,12 +19,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int64_t kAll = 4096;      // outputs of no more elements are in the sample with all of them
-constexpr size_t kFew = 16;         // elements of an output that are computed though the time is over,
-constexpr double kFewSeconds = 0.5; // unless they take so long
-constexpr int64_t kSteps = int64_t{1} << 26; // of one element; a second or two
+constexpr int64_t kAll = 4096;      // elements of the largest sample; smaller outputs are sampled whole
+constexpr size_t kFew = 16;         // elements of an output that are computed even if the time is over
+constexpr double kFewSeconds = 0.5; // upper limit of the additional time for these
+constexpr int64_t kSteps = int64_t{1} << 26; // iterations for one element; a second or two
 constexpr size_t kJudged = 64; // elements outside of the sample that are computed for one candidate
-constexpr double kBoth = 2;    // results are compared, each within its bounds
+constexpr double kBoth = 2;    // times an error: two results are compared, each with its own error
 
 double value_at(DType dtype, const std::vector<unsigned char>& data, size_t k) {
   if (dtype == DType::F32) { // by far the most common
@@ -77,8 +77,9 @@ int64_t OutputCheck::sampled(size_t parameter) const {
   return 0;
 }
 
-/// In the order in which they are computed: of large outputs the first and the last, then such as are often
-/// wrong alone, near the ends and where vectors may begin, among others at random.
+/// Returns the elements of a sample, in the order in which they are computed. Large outputs give the first
+/// and the last element, then random ones. Many of these are near the ends or where vectors may begin,
+/// because such elements are often wrong alone.
 std::vector<int64_t> OutputCheck::places(const Output& output) const {
   std::mt19937_64 random(output.parameter + 1);
   std::vector<int64_t> places;
@@ -159,7 +160,8 @@ std::string OutputCheck::wrong(size_t parameter, const std::vector<unsigned char
   return wrong_outside(output, got);
 }
 
-/// What differs from the trusted result by more than most elements may is computed, and so judged by itself.
+/// Compares all elements with the trusted result. An element that differs by more than the typical error is
+/// computed, and judged by its own bounds.
 std::string OutputCheck::wrong_outside(Output& output, const std::vector<unsigned char>& got) {
   const DType dtype = output.dtype;
   const auto width = static_cast<size_t>(size_of(dtype)), count = static_cast<size_t>(output.elements);
@@ -189,8 +191,8 @@ std::string OutputCheck::wrong_outside(Output& output, const std::vector<unsigne
   return {};
 }
 
-/// Without the elements' own bounds: by the largest that any element has, or, where none is known, by a sum
-/// of terms that are as large as a result.
+/// Compares without the elements' own bounds: by the largest error of any known element, or, if none is
+/// known, by the error of a sum whose terms are together as large as a result.
 std::string OutputCheck::differs_much(const Output& output, const std::vector<unsigned char>& got,
                                       size_t from) const {
   const DType dtype = output.dtype;
@@ -200,7 +202,7 @@ std::string OutputCheck::differs_much(const Output& output, const std::vector<un
     if (const double v = value_at(dtype, output.trusted, k); std::isfinite(v))
       sizes += std::fabs(v), ++finite;
   const double typical = finite > 0 ? sizes / finite : 0;
-  const DType kept = is_half(dtype) ? DType::F32 : dtype; // of sums
+  const DType kept = is_half(dtype) ? DType::F32 : dtype; // dtype in which sums are kept
   const double unit = is_half(dtype) ? kSumUlps * unit_roundoff(dtype) : 0;
   for (size_t k = from; k < count; ++k) {
     bool same = std::memcmp(output.trusted.data() + k * width, got.data() + k * width, width) == 0;

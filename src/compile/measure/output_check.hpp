@@ -1,5 +1,5 @@
-// Whether a kernel's outputs are right: a sample of them by BoundedKernel, which is independent of all code
-// that makes kernels, the rest against a compiled kernel that has passed the sample.
+// Decides whether a kernel's outputs are right. BoundedKernel, which is independent of all code that makes
+// kernels, computes a sample. The other elements are compared with a compiled kernel that passes the sample.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -13,21 +13,21 @@ namespace lathe::pipeline {
 
 class OutputCheck {
 public:
-  /// `inputs`: the memory of the parameters that are read, in the place of each; null for written ones. It
-  /// must outlive this.
+  /// `inputs`: by parameter, the memory of those that are read; null for written ones. This memory must
+  /// outlive the object.
   OutputCheck(ast::Kernel canonical, const std::vector<const void*>& inputs,
               const std::vector<int64_t>& shape_values);
 
-  /// Computes elements of all outputs till `seconds` have passed, if there are so many, and a few in any
-  /// case.
+  /// Adds elements of all outputs to the sample until `seconds` have passed or the sample is complete. A few
+  /// are computed in any case.
   void sample(double seconds);
   int64_t sampled(size_t output) const;
 
-  /// What a compiled kernel made of an output, for the elements outside of the sample. Empty, or why the
-  /// sample says that it is wrong: then it is not used.
+  /// Takes the output of a compiled kernel as the trusted result, for elements outside of the sample. Returns
+  /// an empty text, or why `made` is wrong by the sample; a wrong one is not used.
   std::string trust(size_t parameter, std::vector<unsigned char> made);
 
-  /// Empty if it is right; else the first element that is not, in words.
+  /// Returns an empty text if `got` is right; else the first wrong element, in words.
   std::string wrong(size_t parameter, const std::vector<unsigned char>& got);
 
 private:

@@ -18,7 +18,7 @@ template <class Next> std::vector<unsigned char> fill(DType dtype, size_t bytes,
   return data;
 }
 
-/// That are combined into one element.
+/// Returns the number of terms that are combined into one element.
 double terms_of(const ast::Store& store, const std::vector<const ast::For*>& loops,
                 const ShapeValues& values) {
   double terms = 1;
@@ -30,19 +30,19 @@ double terms_of(const ast::Store& store, const std::vector<const ast::For*>& loo
   return terms;
 }
 
-constexpr double kMostDigits = 8;   // of whole numbers: so many all float dtypes have
+constexpr double kMostDigits = 8;   // binary digits of whole numbers; all float dtypes have as many
 constexpr double kOfIntegers = 3;   // binary digits of test data of integers
-constexpr double kOfIndices = 20;   // and of an index, at most
-constexpr double kLargestHalf = 15; // as a power of two: above, f16 is infinite
+constexpr double kOfIndices = 20;   // binary digits of an index, at most
+constexpr double kLargestHalf = 15; // a power of two; values above 2^15 may be infinite in f16
 
-/// How large a value is, as a power of two, where inputs are whole numbers below 2^x: slope * x + offset.
+/// The size of a value as a power of two, slope * x + offset, if inputs are whole numbers below 2^x.
 struct Size {
   double slope = 0, offset = 0;
   double most(double limit) const { return slope > 0 ? (limit - offset) / slope : limit; }
 };
 
-/// The largest whole numbers with which all float sums of a kernel are exact; nothing if it does more than
-/// to add, multiply and choose, or sums no floats.
+/// The largest whole numbers with which all float sums of a kernel are exact. 0 if the kernel does more than
+/// add, multiply and choose, or sums no floats.
 class WholeNumbers {
 public:
   WholeNumbers(const ast::Kernel& kernel, const ShapeValues& values) : values_(values) {
@@ -102,7 +102,7 @@ private:
       if (v.sources[1]->op != Op::Const) is_ring_ = false;
       return source(0);
     default:
-      // Integers as well: what a hash makes of them is no small number.
+      // This includes integer ops: a hash of small integers is not small.
       if (is_float(v.dtype) || (v.op != Op::CmpLt && v.op != Op::CmpNe && v.dtype != DType::Bool))
         is_ring_ = false;
       return {};
@@ -120,7 +120,8 @@ private:
 std::vector<unsigned char> test_data(const ast::Buffer& buffer, size_t bytes, const TestRange& range) {
   uint64_t state = mix(hash_text("test data"), static_cast<uint64_t>(buffer.id));
   const auto random = [&] { return state = mix(state, 0x9E37u); };
-  // Whole numbers are not as often up as down: what is left out seldom adds up to nothing.
+  // More whole numbers are positive than negative, so that terms which a wrong kernel leaves out seldom add
+  // up to 0.
   const auto whole = [&](uint64_t r) {
     const auto size = 1 + static_cast<int64_t>((r >> 8) % static_cast<uint64_t>(range.whole));
     return r & 3 ? size : -size;

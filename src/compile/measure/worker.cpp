@@ -1,4 +1,4 @@
-// The measuring process's side: one thread reads what is wanted, one compiles, one runs and times,
+// The measuring process's side. One thread reads requests and one compiles. One runs and times candidates,
 // and compiles as well while it has nothing to run.
 #include <sched.h>
 #include <signal.h>
@@ -30,9 +30,9 @@ namespace {
 
 using Buffer = std::shared_ptr<runtime::DeviceBuffer>;
 
-constexpr double kSampleSeconds = 0.05;          // for computing outputs of a case independently,
-constexpr double kSampleAloneSeconds = 0.5;      // and more where nothing else tells what is right
-constexpr size_t kLayoutBytes = size_t{1} << 30; // of layouts of constants that are kept, beside those in use
+constexpr double kSampleSeconds = 0.05;          // to compute a sample of a case's outputs independently
+constexpr double kSampleAloneSeconds = 0.5;      // to enlarge the sample if the reference is not trusted
+constexpr size_t kLayoutBytes = size_t{1} << 30; // of layouts of constants; those in use may exceed it
 
 // ---- A crash is reported by the thread that crashed ----
 
@@ -51,7 +51,7 @@ void crashed(int signal) {
   _exit(1);
 }
 
-/// Also where the stack has run out.
+/// Installs the handler, on a stack of its own: it also works if the thread's stack has run out.
 void watch_for_crashes(std::vector<char>& stack) {
   stack.resize(1 << 16);
   stack_t alternate{};
@@ -72,7 +72,7 @@ struct Compiled {
   std::string error;
 };
 
-/// A constant's copies, laid out as some candidates read them.
+/// A constant's copies, in the order in which some candidates read them.
 struct Layout {
   Buffer buffer;
   int64_t last_use;
@@ -126,7 +126,7 @@ public:
   }
 
 private:
-  /// Where there is no core to spare, compiling waits for running and running for compiling.
+  /// Locks out the other thread if there is no core to spare: then compiling and running wait for each other.
   std::unique_lock<std::mutex> turn() {
     return overlap_ ? std::unique_lock<std::mutex>() : std::unique_lock(turn_);
   }
@@ -155,8 +155,8 @@ private:
     compiled_.emplace(id, std::move(made));
     compiled_changed_.notify_one();
   }
-  /// Of the running thread, which compiles as well while it has nothing to run: all that is sent for
-  /// compiling is sent before what is to be run next.
+  /// Returns a compiled candidate to the running thread, which compiles while it waits. A candidate is sent
+  /// for compiling before it is sent to be run.
   Compiled compiled(int64_t id) {
     std::unique_lock lock(compiled_mutex_);
     while (!compiled_.contains(id)) {
@@ -217,7 +217,7 @@ private:
     }
   }
 
-  /// Each step is waited for as long as the candidate's limit says.
+  /// Tells the owner that a step begins. The owner waits for each step as long as the candidate's limit.
   void say_running() {
     Message running(WorkerMessage::Running);
     running.add(int64_t{working_on});
@@ -260,8 +260,8 @@ private:
     at->second.last_use = now;
     return {at->second.buffer, bytes, source, copies};
   }
-  /// Layouts that no contender reads and that were used least lately go, till there is room; the memory of
-  /// one of the same size is used again, as pages cost more than what is written to them.
+  /// Returns memory for a layout. Drops the least recently used layouts that no contender reads until there
+  /// is room. Memory of the same size is used again, because new pages cost more than writing to them.
   Buffer memory_for_layout(size_t bytes) {
     size_t kept = bytes;
     for (const auto& [of, layout] : layouts_) kept += layout.buffer->bytes();
@@ -284,7 +284,7 @@ private:
     for (size_t k = 0; k < copies; ++k)
       memory.upload(k * stride_of_copies(data.size()), data.data(), data.size());
   }
-  /// What is the caller's lies as malloc hands it out; our own memory asks for large pages.
+  /// Allocates the caller's memory as malloc does; the device's own memory asks for large pages.
   Buffer allocate(size_t bytes, bool is_callers) {
     if (!is_callers || !device_.is_host()) return device_.allocate(bytes);
     const std::shared_ptr<void> memory(
@@ -327,8 +327,8 @@ private:
     return made;
   }
 
-  /// What the reference, compiled, makes of outputs that are too many to be computed one by one. False if it
-  /// is wrong: candidates may be right for all that, and the sample tells.
+  /// Runs the compiled reference, as the trusted result for outputs with too many elements to compute one by
+  /// one. Returns false if it is wrong: candidates may still be right, and are judged by the sample.
   bool trust(const ast::Kernel& reference, Case& c) {
     for (size_t i = 0; i < c.buffers.size(); ++i)
       if (reference.params[i].written) poison(reference.params[i].buffer->dtype, *c.buffers[i], c.bytes[i]);
@@ -350,7 +350,7 @@ private:
   std::mutex turn_, send_mutex_, compiled_mutex_;
   std::condition_variable compiled_changed_;
   std::map<int64_t, Compiled> compiled_;
-  // Of the running thread.
+  // Used by the running thread only.
   CandidateTimer timer_{device_, [this] { say_running(); }};
   std::map<int64_t, Case> cases_;
   std::map<std::pair<int64_t, std::string>, Layout> layouts_; // by case and the kernel that makes them

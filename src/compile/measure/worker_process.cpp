@@ -28,24 +28,24 @@ namespace lathe::pipeline {
 namespace {
 
 constexpr const char* kProgram = "lathe-measure";
-constexpr double kSilence = 8; // seconds without a message, after which the process is asked whether it lives
+constexpr double kSilence = 8; // seconds without a message until the process is asked whether it lives
 
-/// Beside this library, as it is built and installed.
+/// Returns the path of lathe-measure, which is built and installed beside this library.
 std::string program_path() {
   Dl_info info;
   if (!dladdr(reinterpret_cast<void*>(&run_measuring_worker), &info) || !info.dli_fname) return kProgram;
   return (std::filesystem::path(info.dli_fname).parent_path() / kProgram).string();
 }
 
-/// A folder for what the process leaves behind when it is ended; empty if there is none to be had.
+/// Makes a folder for the files that the process leaves behind when it is ended; empty if that fails.
 std::string temporary_folder() {
   std::error_code error;
   std::string path = (std::filesystem::temp_directory_path(error) / "lathe-measure-XXXXXX").string();
   return error || !::mkdtemp(path.data()) ? std::string() : path;
 }
 
-/// A compiler that the process had started may still be writing there: then removing fails, and is tried
-/// again.
+/// Removes the folder. A compiler that the process started may still be writing there; removing then fails
+/// and is tried again.
 void remove_folder(const std::string& folder) {
   constexpr int kMostTries = 80;
   for (int tries = 0; !folder.empty() && tries < kMostTries; ++tries) {
@@ -56,7 +56,7 @@ void remove_folder(const std::string& folder) {
   }
 }
 
-/// This process's environment, with `folder` as that of temporary files.
+/// Returns this process's environment, with `folder` for temporary files.
 std::vector<std::string> environment_with(const std::string& folder) {
   std::vector<std::string> out;
   for (char** variable = environ; *variable; ++variable)

@@ -1,4 +1,4 @@
-// The measuring process as its owner sees it: started, spoken to, ended.
+// The measuring process on its owner's side: starting it, exchanging messages, ending it.
 #pragma once
 #include <sys/types.h>
 
@@ -13,12 +13,12 @@ class WorkerProcess {
 public:
   /// Starts lathe-measure. Throws Error(Device) saying why it can't.
   WorkerProcess();
-  ~WorkerProcess(); // ends it, whatever it is doing
+  ~WorkerProcess(); // ends the process, whatever it is doing
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;
 
   bool send(Message& message) { return send_message(socket_, message); }
-  /// The next message. Closed if the process is gone, or is stopped: it answers nothing for a while.
+  /// Waits for the next message. Closed if the process is gone, or is stopped and does not answer.
   MessageReader::State wait(double seconds, std::optional<Message>& message);
 
 private:
@@ -34,7 +34,7 @@ private:
 
   int socket_;
   pid_t process_;
-  std::string folder_; // for its temporary files
+  std::string folder_; // for the process's temporary files
   MessageReader reader_;
 };
 

@@ -1,5 +1,5 @@
-// What a measuring process and the process that searches say to each other: messages over a socket, each one
-// length, kind and a few fields. Both ends are of the same build, on the same machine.
+// The messages between a measuring process and the process that searches, over a socket. A message is a
+// length, a kind and a few fields. Both ends are of the same build, on the same machine.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -12,23 +12,22 @@ namespace lathe::pipeline {
 enum class WorkerMessage : uint8_t {
   // To the worker.
   Setup,   // device, cpu, threads, whether compiling and running overlap
-  Case,    // id, canonical kernel, the same in a quick order, shape values, of each parameter how many copies
-           // take
-           // turns and whether it is the program's caller's: what candidates are checked against
+  Case,    // id, canonical kernel, reference kernel, shape values; of each parameter the number of copies
+           // that take turns, and whether the program's caller owns it. A case checks candidates.
   Forget,  // a case
   Compile, // id, kernel
   Run,     // id, case, time limit, the places of its parameters
-  Ask,     // for Alive
+  Ask,     // no fields; the answer is Alive
   // From the worker.
   Ready,     // error
   CaseReady, // id, error
   Running,   // id: compiled, and about to be launched; again after each step
   Result,    // id, ok, seconds, error
-  Alive,     // at once, whatever is being compiled or run
+  Alive,     // no fields; sent at once, whatever is being compiled or run
   Crashed    // id, signal: the last message
 };
 
-/// A message under way, or one that came: fields are written and read in the same order.
+/// A message to send, or a received one. Fields are written and read in the same order.
 class Message {
 public:
   explicit Message(WorkerMessage kind);
@@ -51,7 +50,7 @@ private:
   size_t at_ = 0;
 };
 
-/// Writes all of it with one call where the socket has room. False if the other end is gone.
+/// Writes the message, with one call if the socket has room. Returns false if the other end is gone.
 bool send_message(int socket, Message& message);
 
 /// Takes messages off a socket as they arrive.
@@ -59,7 +58,7 @@ class MessageReader {
 public:
   explicit MessageReader(int socket) : socket_(socket) {}
   enum class State { Message, Timeout, Closed };
-  /// Waits for the next one; seconds < 0: as long as it takes.
+  /// Waits for the next message; seconds < 0: without a limit.
   State wait(double seconds, std::optional<Message>& message);
 
 private:
@@ -67,7 +66,7 @@ private:
   std::string pending_;
 };
 
-/// What the measuring program does: serves the socket until the other end closes it.
+/// The main function of the measuring program: serves the socket until the other end closes it.
 int run_measuring_worker(int socket);
 
 } // namespace lathe::pipeline

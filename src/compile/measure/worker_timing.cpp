@@ -12,20 +12,20 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kSample = 20e-6;         // shorter runs are timed several at once
-constexpr double kEnough = 10e-3;         // of timing for a candidate that may be the best
-constexpr double kEnoughToBeSure = 20e-3; // for one that looks better than the best
+constexpr double kSample = 20e-6;         // seconds; several shorter runs are timed at once
+constexpr double kEnough = 10e-3;         // seconds of timing for a candidate that may be the best
+constexpr double kEnoughToBeSure = 20e-3; // seconds, for a candidate that looks better than the best
 constexpr size_t kPairsAtLeast = 3, kPairsToBeSure = 7;
-constexpr double kBetter = 0.99;  // times the champion
-constexpr double kHopeless = 1.5; // times the champion: after two pairs of runs
-/// What is so many times as slow after so many pairs is not the best. Pairs of short runs are many.
+constexpr double kBetter = 0.99;  // times the champion's seconds; below it a candidate looks better
+constexpr double kHopeless = 1.5; // times the champion's; above it after two pairs of runs, timing ends
+/// After `pairs` pairs of runs, a candidate more than `behind` times as slow as the champion is not the best.
 struct Look {
   size_t pairs;
   double behind;
 };
 constexpr Look kLooks[] = {{5, 1.08}, {25, 1.02}, {100, 1.005}};
-constexpr double kWorthSaying = 1e-3; // seconds of a pair: its step is over
-constexpr double kFarBehind = 3;      // times the champion in the first run: not worth running that beside it
+constexpr double kWorthSaying = 1e-3; // seconds; after a longer pair of runs a new step begins
+constexpr double kFarBehind = 3;      // times the champion; a first run above it is not timed in turns
 
 } // namespace
 
@@ -77,7 +77,8 @@ double CandidateTimer::measure(const ast::Kernel& kernel, const std::shared_ptr<
   const Contender challenger{program, places};
   const double ratio = ratio_to(champion, challenger, c, at_once, kPairsAtLeast, kEnough);
   if (ratio >= kBetter) return std::max(1.0, ratio) * champion.seconds;
-  // One of many looks better by luck, and such luck would add up: a second opinion, always of the same.
+  // Among many candidates one looks better by luck, and such luck would add up. So a second comparison
+  // decides, always with the same contender, the first.
   const double seconds =
       c.first.seconds * ratio_to(c.first, challenger, c, at_once, kPairsToBeSure, kEnoughToBeSure);
   if (seconds >= champion.seconds) return champion.seconds;
@@ -86,8 +87,8 @@ double CandidateTimer::measure(const ast::Kernel& kernel, const std::shared_ptr<
   return seconds;
 }
 
-/// Over pairs of runs, one right after the other: the median of their ratios or the ratio of the fastest
-/// runs, whichever speaks more for what is known.
+/// Runs both in pairs, one right after the other. Returns the median of their ratios or the ratio of the
+/// fastest runs, whichever is larger and so favours the known one.
 double CandidateTimer::ratio_to(const Contender& known, const Contender& challenger, Case& c, int at_once,
                                 size_t pairs, double enough) {
   std::vector<double> ratios;
@@ -104,7 +105,7 @@ double CandidateTimer::ratio_to(const Contender& known, const Contender& challen
     least_known = std::min(least_known, beside);
     least = std::min(least, seconds);
     total += seconds * at_once;
-    // What can't win any more need not be known exactly; long runs are steady enough after two pairs.
+    // The time of a candidate that can't win need not be exact. Long runs are steady enough after two pairs.
     if (ratios.size() == 2 &&
         std::min(ratios[0], ratios[1]) > (total > enough ? kLooks[0].behind : kHopeless))
       break;

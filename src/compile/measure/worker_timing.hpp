@@ -1,4 +1,4 @@
-// What a candidate takes, in turns with the fastest so far: checked first, then timed.
+// Checks a candidate, then times it in turns with the fastest so far.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -15,11 +15,11 @@ namespace lathe::pipeline {
 struct Place {
   std::shared_ptr<runtime::DeviceBuffer> buffer;
   size_t bytes;
-  size_t parameter; // of the case's kernel; no matter for copies of constants
-  size_t copies;    // one after the other, which runs read in turns
+  size_t parameter; // position in the case's kernel; not used for copies of constants
+  size_t copies;    // number of copies, one after the other in memory, which runs read in turns
 };
-constexpr size_t kAligned = 128; // copies of a parameter
-/// Of `bytes` each.
+constexpr size_t kAligned = 128; // bytes; each copy of a parameter begins at a multiple
+/// Returns the distance between copies of `bytes` each.
 size_t stride_of_copies(size_t bytes);
 
 /// A candidate ready to be run beside others.
@@ -29,20 +29,20 @@ struct Contender {
   double seconds = 0;
 };
 
-/// One set of stages: inputs on the device, and what tells whether its outputs are right. All schedules of it
-/// share them.
+/// One set of stages: the inputs on the device, and the check of the outputs. All schedules of these stages
+/// share a case.
 struct Case {
   std::vector<int64_t> vars;
   std::vector<std::shared_ptr<runtime::DeviceBuffer>> buffers; // one per parameter
   std::vector<size_t> bytes;
-  std::vector<size_t> copies; // of each, so that a run finds it where it does in the program
-  std::vector<std::vector<unsigned char>> inputs; // what a device with memory of its own holds
+  std::vector<size_t> copies; // of each, so that a run finds its data where it does in the program
+  std::vector<std::vector<unsigned char>> inputs; // their contents, for a device with memory of its own
   std::unique_ptr<OutputCheck> check;
   size_t turn = 0;
-  Contender first, champion; // what all times refer to, and the fastest so far
+  Contender first, champion; // the one that all times refer to, and the fastest so far
 };
 
-/// No value of a right result can be there by chance: floats are NaN, integers a pattern.
+/// Fills an output so that no right value is there by chance: floats with NaN, integers with a pattern.
 void poison(DType dtype, runtime::DeviceBuffer& buffer, size_t bytes);
 std::vector<unsigned char> download(runtime::DeviceBuffer& buffer, size_t bytes);
 
@@ -52,9 +52,10 @@ public:
   CandidateTimer(runtime::Device& device, std::function<void()> say_running)
       : device_(device), say_running_(std::move(say_running)) {}
 
-  /// Seconds under the conditions in which the first candidate of the case was timed: the machine's speed
-  /// drifts by more than candidates differ, so each is timed in turns with the fastest so far, and the ratio
-  /// counts. Throws Error(Value) for a wrong result, Error(Limit) for one that takes more than `limit`.
+  /// Returns the candidate's seconds under the conditions in which the first candidate of the case was timed.
+  /// The machine's speed drifts by more than candidates differ. So each is timed in turns with the fastest so
+  /// far, and only the ratio counts. Throws Error(Value) for a wrong result, Error(Limit) for a candidate
+  /// that takes more than `limit` seconds.
   double measure(const ast::Kernel& kernel, const std::shared_ptr<runtime::Program>& program, Case& c,
                  const std::vector<Place>& places, double limit);
 

@@ -130,8 +130,8 @@ Tensor conv(std::string_view op, const Tensor& x, const Tensor& weight, const st
          "{}: input {} and weight {} in {} groups, expected {} input channels and outputs in whole groups",
          op, to_string(x.shape()), to_string(weight.shape()), options.groups,
          to_string(weight.shape()[1] * options.groups));
-  // The padded input is a value of its own: one copy of it serves every window, or none is made where the
-  // search finds reading the windows' borders cheaper.
+  // The padded input is a value of its own, so that one copy serves every window. The search makes no copy if
+  // it finds reading the windows' borders cheaper.
   const bool pads = std::any_of(s.padding.begin(), s.padding.end(), [](int64_t p) { return p > 0; });
   const Tensor padded = pad_spatial(x, s.padding, s.padding, nullptr);
   const Tensor y = correlate(op, pads ? padded.contiguous() : padded, weight, s, options.groups);
@@ -161,7 +161,7 @@ Pool pool_sizes(std::string_view op, const Tensor& x, const std::vector<int64_t>
     const Expr size = x.shape()[x.rank() - 2 + i];
     if (!size.is_const())
       fail(ErrorKind::Shape, "{}: ceil_mode over {}, expected a static size", op, to_string(size));
-    // One more window where it begins inside the image or the padding before it.
+    // ceil_mode adds one more window if it begins inside the image or the padding before it.
     const int64_t reach = (p.kernel[i] - 1) * p.dilation[i] + 1,
                   span = size.value() + 2 * p.padding[i] - reach;
     if (span < 0) continue;
@@ -203,9 +203,9 @@ Tensor Tensor::conv3d(const Tensor& weight, const std::optional<Tensor>& bias,
   return conv("conv3d", *this, weight, bias, options, 3);
 }
 
-// y[o] = sum over i of x[i] w[o - stride i]. Both are spread out by zeros, x by its stride and w by the
-// dilation; windows of one, padded, are correlated with the other, turned round: whichever of them has fewer
-// elements makes the shorter sums.
+// y[o] = sum over i of x[i] w[o - stride i]. Zeros spread x out by the stride and w by the dilation. Windows
+// of one of them, padded, are correlated with the other, flipped. The flipped one is that with fewer
+// elements, because this makes the shorter sums.
 Tensor Tensor::conv_transpose2d(const Tensor& weight, const std::optional<Tensor>& bias,
                                 const ConvOptions& options) const {
   constexpr const char* kName = "conv_transpose2d";
@@ -229,7 +229,7 @@ Tensor Tensor::conv_transpose2d(const Tensor& weight, const std::optional<Tensor
   }
   const Expr batch = shape()[0], inputs = floordiv(shape()[1], groups), outputs = weight.shape()[1];
   const bool over_input = is_static(shape()) && proves_lt(shape()[2] * shape()[3], kernel[0] * kernel[1]);
-  // What windows are taken of, and what turned round the other is: [A, C, ..] and [B, C, ..] in groups of C.
+  // Windows are taken of `data`, and `other` is flipped: [A, C, ..] and [B, C, ..] in groups of C.
   Tensor data = over_input ? weight.transpose(0, 1) : *this;
   const Tensor& other = over_input ? *this : weight;
   const Expr rows = over_input ? batch : outputs;
@@ -279,7 +279,8 @@ Tensor Tensor::avg_pool2d(const std::vector<int64_t>& kernel, const PoolOptions&
     const bool padded = p.padding != std::vector<int64_t>{0, 0};
     if (p.after == p.padding && (options.count_include_pad || !padded))
       return total / number(static_cast<double>(p.kernel[0] * p.kernel[1]), x.dtype());
-    // How many elements each window really holds. What ceil_mode adds behind the padding never counts.
+    // Counts the elements that each window really holds. Those that ceil_mode adds behind the padding never
+    // count.
     const Tensor ones = Tensor::ones(x.shape(), x.dtype()), one = number(1, x.dtype());
     const std::vector<int64_t> none{0, 0}, behind{p.after[0] - p.padding[0], p.after[1] - p.padding[1]};
     const Tensor counted =

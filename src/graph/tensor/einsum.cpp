@@ -11,7 +11,7 @@ namespace lathe {
 using namespace graph;
 namespace {
 
-// A letter, or for an axis of the ellipsis 1000 + its place counted from the right.
+// A letter; or, for an axis of the ellipsis, kEllipsis + the axis' place counted from the right.
 using Label = int;
 using Labels = std::vector<Label>;
 constexpr Label kEllipsis = 1000;
@@ -50,7 +50,7 @@ struct Operand {
   Labels labels; // distinct
 };
 
-// Of a label that stands twice: the diagonal.
+// The operand with distinct labels. Axes of a label that stands twice become their diagonal.
 Operand diagonal(const std::string& equation, const Tensor& t, const Labels& labels) {
   const std::vector<Expr> strides = row_major_strides(t.shape());
   Labels distinct;
@@ -206,7 +206,7 @@ Tensor einsum(const std::string& equation, const std::vector<Tensor>& operands) 
   check_sizes(equation, e, operands);
   std::vector<Operand> parts;
   for (size_t i = 0; i < operands.size(); ++i) parts.push_back(diagonal(equation, operands[i], e.inputs[i]));
-  // What only one operand has is summed before anything is multiplied.
+  // Labels of one operand alone, which the output lacks, are summed before any product.
   for (size_t i = 0; i < parts.size(); ++i) {
     Labels elsewhere = e.output;
     for (size_t k = 0; k < parts.size(); ++k)

@@ -1,10 +1,12 @@
 // The error function.
 //
-// f64: below 1 its Maclaurin series, 2/sqrt(pi) * sum (-1)^n x^(2n+1) / (n! (2n+1)). From 1: 1 - e^(-x^2)
-// p(u), where p interpolates e^(x^2) erfc(x) at the Chebyshev nodes of u = 3 / (1 + x/2) - 1, which runs from
-// 1 down to -1 as x grows to infinity. Weighed by e^(-x^2), the error of degree 20 is 5e-18. f32: below 0.95
-// x + x p(x^2), from there 1 - e^(x q(x)), where e^(x q(x)) is erfc(x); p and q are minimax in relative error
-// of the result.
+// f64, below 1: the Maclaurin series, 2/sqrt(pi) * sum (-1)^n x^(2n+1) / (n! (2n+1)).
+// f64, from 1: 1 - e^(-x^2) p(u), where u = 3 / (1 + x/2) - 1. p interpolates e^(x^2) erfc(x) at the
+// Chebyshev nodes of u. u is 1 at x = 1 and falls to -1 as x grows to infinity. Weighed by e^(-x^2), the
+// error of degree 20 is 5e-18.
+// f32, below 0.95: x + x p(x^2).
+// f32, from 0.95: 1 - e^(x q(x)), where e^(x q(x)) is erfc(x). p and q are minimax in the relative error of
+// the result.
 #include <cmath>
 #include <numbers>
 
@@ -41,7 +43,7 @@ Tensor erf_f64(const Tensor& x) {
     if (n > 0) factorial *= -n;
     series.push_back(2 * std::numbers::inv_sqrtpi / (factorial * (2 * n + 1)));
   }
-  // x + x * (series - 1): what is rounded more than once stays small beside x.
+  // x + x * (series - 1): the terms that are rounded more than once stay small beside x.
   series[0] -= 1;
   const DType d = x.dtype();
   const Tensor small = x + x * horner(x * x, series);
@@ -53,7 +55,7 @@ Tensor erf_f64(const Tensor& x) {
 
 Tensor erf_f32(const Tensor& x) {
   const DType d = x.dtype();
-  const Tensor most = number(3.95, d), least = number(-3.95, d); // from there on it is 1, or -1
+  const Tensor most = number(3.95, d), least = number(-3.95, d); // beyond these erf is 1 or -1
   const Tensor not_above = where(most < x, most, x), c = where(not_above < least, least, not_above);
   const Tensor a = c.abs(), small = c + c * horner(c * c, kSmall);
   const Tensor large = number(1, d) - (a * horner(a, kExponent)).exp();

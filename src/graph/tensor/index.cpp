@@ -53,7 +53,8 @@ void check_index(std::string_view op, const Tensor& index) {
     fail(ErrorKind::DType, "{}: index of dtype {}, expected an integer", op, to_string(index.dtype()));
 }
 
-// Flat positions in `shape` of torch.gather's index: its own place along every axis but one.
+// Flat positions in `shape` of the elements that torch.gather reads: `index` along `axis`, an element's own
+// place along every other axis. -1 if outside.
 Tensor flat_position(std::string_view op, const Shape& shape, int axis, const Tensor& index) {
   check_index(op, index);
   bool fits = index.shape().size() == shape.size();

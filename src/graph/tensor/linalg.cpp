@@ -1,4 +1,4 @@
-// Products that are contracted: matmul and einsum, both as expand, Mul, Reduce.
+// matmul, and contract(): products as expand, Mul, Reduce.
 #include "graph/contract.hpp"
 #include "graph/long_sum.hpp"
 #include "graph/tensor_impl.hpp"

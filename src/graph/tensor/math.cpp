@@ -1,9 +1,9 @@
-// Elementwise functions of one tensor, composed of the primitives. Integers are computed as float_dtype()
-// says; half precision in f32, rounded once.
+// Elementwise functions of one tensor, composed of the primitives. Integers are computed in the dtype that
+// float_dtype() gives. Half precision is computed in f32 and rounded once.
 //
-// docs/numbers.md states the errors. exp, log and log10 are written here in two steps, which lose digits;
-// ast/passes/math.cpp does them in one in f32. Each function that is not a primitive, or a single formula of
-// primitives, is marked with its own derivative (function.hpp).
+// docs/numbers.md states the errors. exp, log and log10 take two steps here, which lose digits;
+// ast/passes/math.cpp turns the two into one in f32. Each function that is not a primitive, or a single
+// formula of primitives, is marked with its own derivative (function.hpp).
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -34,15 +34,15 @@ template <class F> Tensor marked(std::string_view name, const Tensor& x, F&& f, 
   return in_wide(x, [&](const Tensor& v) { return with_derivative(name, f(v), {v}, parameter); });
 }
 
-/// x without -infinity, so that a product with the 0 that it meets there is 0 and not NaN.
+/// x, with the lowest finite number for -infinity. Its product with a factor 0 is then 0 and not NaN.
 Tensor above_minus_infinity(const Tensor& x) {
   const double least =
       x.dtype() == DType::F64 ? std::numeric_limits<double>::lowest() : std::numeric_limits<float>::lowest();
   return maximum(x, constant_like(x, least));
 }
 
-// (e^x - 1) for small x by its series, where e^x - 1 would cancel; the number of terms leaves the dtype's
-// rounding.
+// e^x - 1. For small x it is the series, because the subtraction would cancel digits. The terms that the
+// series leaves out are below the dtype's rounding.
 Tensor expm1_wide(const Tensor& x) {
   const int terms = x.dtype() == DType::F64 ? 14 : 8;
   Tensor series = times(x, 1.0 / terms);
@@ -53,8 +53,8 @@ Tensor expm1_wide(const Tensor& x) {
 
 // e^-|x|, which never overflows.
 Tensor exp_minus_abs(const Tensor& x) { return where(x < constant_like(x, 0), x, -x).exp(); }
-// x / (1 + e^-u), by e^-|u| so that the far negative side keeps its digits. x has to be finite where u is
-// -infinity.
+// x / (1 + e^-u), computed from e^-|u|, so that far negative u keep their digits. x has to be finite where u
+// is -infinity.
 Tensor times_sigmoid(const Tensor& x, const Tensor& u) {
   const Tensor e = exp_minus_abs(u);
   return where(u < constant_like(u, 0), x * e, x) / plus(e, 1);
@@ -71,7 +71,7 @@ Tensor tanh_f32(const Tensor& x) {
   return where(x < constant_like(x, 0), -y, y);
 }
 
-// Of a float: the nearest whole number above or below `t`, its truncation, on condition.
+// t + by where `condition` holds, else t. floor and ceil correct the truncation t so.
 Tensor step_where(const Tensor& condition, const Tensor& t, double by) {
   return where(condition, plus(t, by), t);
 }

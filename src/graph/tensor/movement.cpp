@@ -247,8 +247,8 @@ Tensor concat(const std::vector<Tensor>& tensors, Axis axis) {
     shape[which] = shape[which] + t.shape()[which];
   }
   check_shape("concat", shape, dtype);
-  // Each tensor padded to the whole, chosen by the index: sums of zero-padded parts would lose -0 and spread
-  // NaN.
+  // Each tensor is padded to the whole shape, and the index chooses among them. A sum of the padded tensors
+  // would lose -0 and spread NaN.
   std::vector<Expr> before(first.size(), Expr(0)), after = before;
   Tensor result;
   Expr end = shape[which];

@@ -10,7 +10,7 @@ namespace lathe {
 using namespace graph;
 namespace {
 
-// A parameter over `axes` of x, in their order, made to broadcast with x.
+// The parameter, whose shape is that of x along `axes`, reshaped to broadcast with x.
 Tensor along(std::string_view op, std::string_view what, const Tensor& parameter, const Tensor& x,
              const std::vector<int>& axes) {
   Shape expected, spread(x.shape().size(), Expr(1));
@@ -28,7 +28,7 @@ void check_eps(std::string_view op, double eps) {
   if (!(eps >= 0)) fail(ErrorKind::Value, "{}: eps {}, expected at least 0", op, eps);
 }
 
-// x * weight + bias, both optional and over `axes`.
+// x * weight + bias. Weight and bias are optional and have the shape of x along `axes`.
 Tensor affine(std::string_view op, Tensor x, const std::vector<int>& axes,
               const std::optional<Tensor>& weight, const std::optional<Tensor>& bias) {
   if (weight) x = x * along(op, "weight", *weight, x, axes).cast(x.dtype());
@@ -37,17 +37,17 @@ Tensor affine(std::string_view op, Tensor x, const std::vector<int>& axes,
 }
 
 /// How a norm scales each row, so that no square overflows. `scale` is 1, or a small power of two for a row
-/// with a huge element. `eps` is what to add to the mean of the scaled squares: beside those of a huge
-/// element the caller's eps is less than a rounding, and any positive number keeps a row of equal values from
-/// dividing by 0.
+/// with a huge element. `eps` is added to the mean of the scaled squares. For a row with a huge element `eps`
+/// is at most the least normal number: the caller's eps is less than a rounding there, and any positive
+/// number keeps a row of equal values from dividing by 0.
 struct Range {
   Tensor scale, eps;
 };
 Range range_of(const Tensor& x, const Axes& axes, double eps) {
   const DType d = x.dtype();
   const bool is_f64 = d == DType::F64;
-  // Elements from 2^huge up to the largest number are scaled into the middle of the exponents, where neither
-  // their squares nor sums of these overflow or vanish.
+  // `scale` moves elements from 2^huge up to the largest number into the middle of the exponents. Neither
+  // their squares nor the sums of these overflow or vanish there.
   const int huge = is_f64 ? 300 : 40, down = is_f64 ? 700 : 88;
   const double least = is_f64 ? std::numeric_limits<double>::min() : std::numeric_limits<float>::min();
   const Tensor is_huge = number(std::ldexp(1.0, huge), d) < x.abs().max(axes, true);
@@ -64,7 +64,7 @@ Tensor standardise(const Tensor& given, const Axes& axes, double eps) {
   return centred * (variance + range.eps).rsqrt();
 }
 
-/// Softmax along the last axis, where rows of -infinity alone give zeros: nothing may be attended to.
+/// Softmax along the last axis. A row of -infinity alone, which may attend to nothing, gives zeros.
 Tensor masked_softmax(const Tensor& scores) {
   const DType d = scores.dtype();
   const std::vector<int> last{scores.rank() - 1};

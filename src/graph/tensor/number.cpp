@@ -22,7 +22,7 @@ Place place_of(Number n, DType dtype) {
   return {0, Scalar::of_int(dtype, static_cast<int64_t>(n.as_bits()))};
 }
 
-/// Of a whole number or an infinity.
+/// The place of `n`, a whole number or an infinity.
 Place place_of(double n, DType dtype) {
   const double above = std::ldexp(1.0, size_of(dtype) * 8 - is_signed(dtype));
   if (n >= above) return {1, {}};
@@ -47,7 +47,7 @@ Tensor compare_tensors(const Tensor& a, Comparison how, const Tensor& b) {
   throw InternalError("compare: bad comparison");
 }
 
-bool holds(int sign, Comparison how) { // of a - b, known to be -1 or 1
+bool holds(int sign, Comparison how) { // `sign` is that of a - b: -1 or 1
   switch (how) {
   case Comparison::Less:
   case Comparison::LessEqual: return sign < 0;

@@ -18,7 +18,7 @@ Tensor operator+(const Tensor& a, const Tensor& b) {
 }
 Tensor operator-(const Tensor& a, const Tensor& b) {
   check_numbers("operator-", a, b);
-  // Negated before it is broadcast: once an element, not once a use.
+  // b is negated before it is broadcast: once per element, not once per use.
   const DType d = promote(a.dtype(), b.dtype());
   return binary_op("operator-", Op::Add, a.cast(d), unary_op(Op::Neg, b.cast(d)));
 }
@@ -71,7 +71,7 @@ Tensor maximum(const Tensor& a, const Tensor& b) {
 Tensor minimum(const Tensor& a, const Tensor& b) {
   auto [x, y] = match("minimum", a, b);
   if (x.dtype() == DType::Bool) return binary_op("minimum", Op::And, x, y);
-  // The lowest integer has no negative: integers are turned around by their complement.
+  // The lowest integer has no negative, so integers take the complement, which reverses their order, too.
   if (is_integer(x.dtype()))
     return binary_op("minimum", Op::Max, x.bitwise_not(), y.bitwise_not()).bitwise_not();
   return -binary_op("minimum", Op::Max, -x, -y);

@@ -11,7 +11,8 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// base * base * ..., by squaring. Each product rounds once, so that a square and a cube are as exact as written out.
+// base * base * ..., by squaring. Each product rounds once, so squares and cubes are as exact as if written
+// out.
 Tensor product_power(const Tensor& base, uint64_t exponent) {
   std::optional<Tensor> result;
   Tensor power = base;
@@ -37,7 +38,7 @@ Tensor squared_power(Tensor base, const Tensor& exponent) {
   return result;
 }
 
-// A negative exponent leaves the inverse rounded towards zero: 0 but for bases 1 and -1.
+// A negative exponent gives the inverse, rounded towards zero: 0 but for bases 1 and -1.
 Tensor integer_power(const Tensor& base, const Tensor& exponent) {
   const DType dtype = base.dtype();
   const Scalar* known = const_scalar(node_of(exponent));
@@ -52,12 +53,13 @@ Tensor integer_power(const Tensor& base, const Tensor& exponent) {
 
 // ---- floats: 2^(b log2 a), where the logarithm and the product are held in two numbers ----
 
-// What depends on the format. The upper of two numbers has half of the digits, so that products of two are exact.
+// What depends on the float format. The upper number of a pair has half of the digits, so that products of
+// two upper numbers are exact.
 struct Format {
   DType dtype, bits;         // the float, and the integer of its width
   int digits, bias;          // of the stored significand; of the exponent
-  int cut;                   // lowest bits that an upper number leaves out
-  int log_terms, exp_terms;  // of the series, so that what they leave out is less than a rounding
+  int cut;                   // the number of lowest bits that an upper number leaves out
+  int log_terms, exp_terms;  // of the series; the terms left out are less than a rounding
   double most_base_exponent; // an exponent of pow beyond it gives 0, 1 or infinity
   double most_exponent;      // 2 to more than it is infinite, to less than its negative is 0
 
@@ -81,8 +83,8 @@ struct Pair {
   Tensor upper, lower;
 };
 
-// log2 of a normal or subnormal number above 0; of others any number. With a = 2^n m and s = (m - 1) / (m + 1),
-// log m is 2/3 s (3 + s^2 + 3/5 s^4 + 3/7 s^6 ...).
+// log2 of a normal or subnormal number above 0; for other a the result is any number.
+// With a = 2^n m and s = (m - 1) / (m + 1), log m is 2/3 s (3 + s^2 + 3/5 s^4 + 3/7 s^6 ...).
 Pair log2_pair(const Format& f, const Tensor& a) {
   const Tensor one = f.number(1), three = f.number(3);
   const int raise = f.digits + 1;
@@ -113,7 +115,7 @@ Pair log2_pair(const Format& f, const Tensor& a) {
   return {result, scaled_lower - ((result - n) - scaled)};
 }
 
-// 2^(x.upper + x.lower), rounded once where it is subnormal.
+// 2^(x.upper + x.lower). If the result is subnormal, the scaling rounds once.
 Tensor exp2_pair(const Format& f, const Pair& x) {
   const Tensor one = f.number(1), most = f.number(f.most_exponent);
   const Tensor upper = minimum(maximum(x.upper, -most), most);
@@ -141,7 +143,7 @@ Tensor exp2_pair(const Format& f, const Pair& x) {
   return (sum + rest) * power(half) * power(exponent - half);
 }
 
-// |a|^b, a and b being numbers or infinite, b not 0.
+// a^b, where a is the magnitude of the base. Neither is NaN, and b is not 0.
 Tensor magnitude_power(const Format& f, const Tensor& a, const Tensor& b) {
   const Tensor most = f.number(f.most_base_exponent), infinite = f.number(kInfinity), zero = f.number(0);
   const Pair log = log2_pair(f, a);
@@ -160,7 +162,8 @@ Tensor float_power(const Tensor& a, const Tensor& b) {
   const int64_t all_but_sign = f.dtype == DType::F64 ? INT64_MAX : INT32_MAX;
   const Tensor size = (bits & f.integer(all_but_sign)).bitcast(f.dtype);
   const Tensor magnitude = magnitude_power(f, size, b);
-  // A float without a fraction is whole, an infinity too; half of an odd one is not.
+  // A float without a fraction is whole, and so is an infinity. A whole number is odd if its half is not
+  // whole.
   const Tensor whole = b == b.trunc(), odd = whole & (half != half.trunc());
   const Tensor is_signed = where((bits < f.integer(0)) & odd, -magnitude, magnitude);
   const Tensor undefined = (a < zero) & (f.number(-kInfinity) < a) & (b != b.trunc());
@@ -168,7 +171,7 @@ Tensor float_power(const Tensor& a, const Tensor& b) {
   return where((b == zero) | (a == one), one, result);
 }
 
-// Of pow and not of sqrt: of -0 it is 0, of -infinity infinity.
+// a^0.5 as pow defines it, which is not sqrt: for -0 it is 0, for -infinity infinity.
 Tensor root(const Tensor& a) {
   const Tensor infinite = number(kInfinity, a.dtype()), zero = number(0, a.dtype());
   return where(a == -infinite, infinite, where(a == zero, zero, a.sqrt()));
@@ -178,7 +181,7 @@ Tensor constant_power(const Tensor& a, double exponent) {
   const bool whole = exponent == std::trunc(exponent);
   if (whole && exponent >= 0 && exponent <= 16) return product_power(a, static_cast<uint64_t>(exponent));
   Tensor value = a;
-  if (whole && exponent < 0 && exponent >= -2) // the product of inverses: that of products may overflow first
+  if (whole && exponent < 0 && exponent >= -2) // multiplies inverses, as a product of a may overflow first
     value = product_power(a.reciprocal(), static_cast<uint64_t>(-exponent));
   else if (std::fabs(exponent) == 0.5)
     value = exponent > 0 ? root(a) : root(a).reciprocal();

@@ -14,7 +14,8 @@ Tensor u64(uint64_t value) {
   return Tensor::full({}, Scalar::of_int(DType::U64, static_cast<int64_t>(value)));
 }
 
-// What draws: each has a stream of its own, so that the numbers of one do not follow from those of another.
+// The functions that draw. Each has a stream of its own, so that its numbers do not follow from those of
+// another.
 enum class Stream : uint64_t { Uniform, Normal, Integers };
 
 // Spreads bits over 64 (the step of SplitMix64).
@@ -25,8 +26,8 @@ uint64_t spread(uint64_t z) {
   return z ^ (z >> 31);
 }
 
-// The generator wants an odd key without pattern. The seed is spread before the stream is added, so that no
-// other seed's stream is this one's for a simple difference of seeds.
+// The key of a stream: the generator wants it odd and without pattern. The seed is spread before the stream
+// is added, so that no simple difference of seeds makes two streams the same.
 uint64_t key_of(uint64_t seed, Stream stream) {
   return spread(spread(seed) + static_cast<uint64_t>(stream)) | 1;
 }
@@ -46,7 +47,8 @@ Tensor draw(const Shape& shape, uint64_t seed, Stream stream) {
   return view_op(t ^ ((x * x + y) >> u64(32)), View::contiguous(shape));
 }
 
-// As many leading bits as the dtype's significand holds, so that rounding never gives 1.
+// A number in [0, 1) from the leading bits: as many as the dtype's significand holds, so that rounding never
+// gives 1.
 Tensor uniform(const Tensor& bits, DType dtype) {
   const int kept = digits(dtype);
   const DType d = wide(dtype);
@@ -84,8 +86,8 @@ Tensor Tensor::randint(Whole first, Whole end, const Shape& shape, uint64_t seed
   const uint64_t range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
   if (low >= high || range > (uint64_t{1} << 32))
     fail(ErrorKind::Value, "randint: from {} to {}, expected 1 to 2^32 different values", low, high);
-  // 64 random bits scaled to the range, as the upper half of a product of 128 bits: a value's chance is off
-  // by at most range / 2^64 of itself.
+  // The upper half of a product of 128 bits scales 64 random bits to the range. A value's chance is off by at
+  // most range / 2^64 of itself.
   const Tensor bits = draw(shape, seed, Stream::Integers), times = u64(range);
   const Tensor carried = ((bits & u64(0xFFFFFFFF)) * times) >> u64(32);
   const Tensor scaled = ((bits >> u64(32)) * times + carried) >> u64(32);

@@ -1,4 +1,4 @@
-// Reductions and what is made of them along one axis.
+// Reductions, and functions that are made of them.
 #include <cmath>
 #include <limits>
 
@@ -42,7 +42,7 @@ Tensor var_wide(const Tensor& x, const std::vector<int>& axes, int64_t correctio
   return squares / size_scalar(count_along(x, axes) - correction, x.dtype());
 }
 
-// What softmax and its kin subtract: it cancels, so that it counts as a constant in derivatives.
+// The maximum that softmax and its kin subtract. It cancels out, so derivatives take it as a constant.
 Tensor largest_along(const Tensor& x, const std::vector<int>& axes) {
   return without_derivative(reduce_op(Op::Max, x, axes));
 }
@@ -56,8 +56,8 @@ Tensor arg_extreme(std::string_view name, const Tensor& input, std::optional<int
   const Tensor extreme = largest ? x.max(axes, true) : x.min(axes, true);
   Tensor found = x == extreme;
   if (is_float(x.dtype())) found = found | x.isnan(); // with a NaN the extreme is NaN, and equals nothing
-  // The largest of counted-down positions is the first of those found. In 32 bits, if they fit, twice as many
-  // to a vector.
+  // Positions count down, so the largest one found is the first in order. They have 32 bits if they fit: a
+  // vector then holds twice as many.
   const Expr size = x.shape()[which];
   const DType index = size.hi() <= std::numeric_limits<int32_t>::max() ? DType::I32 : DType::I64;
   const Tensor last = size_scalar(size - 1, index);

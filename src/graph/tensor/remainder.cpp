@@ -6,14 +6,14 @@ namespace lathe {
 using namespace graph;
 namespace {
 
-// Where a division that rounds towards zero leaves a remainder of the wrong sign.
+// Whether a division that rounds towards zero leaves a remainder of the wrong sign.
 Tensor is_off(const Tensor& rest, const Tensor& divisor) {
   const Tensor zero = Tensor::zeros({}, rest.dtype());
   return (rest != zero) & ((rest < zero) != (divisor < zero));
 }
 
-// Of floats of one dtype. The remainder of the division that rounds towards zero is exact, and so is all of this but
-// the sum. A remainder of 0 has the divisor's sign.
+// The remainder of floats of one dtype. Op::Mod, the remainder of the division that rounds towards zero, is
+// exact; only the sum rounds. A remainder of 0 has the divisor's sign.
 Tensor float_remainder(const Tensor& a, const Tensor& b) {
   const DType d = a.dtype();
   const Tensor zero = number(0, d), rest = binary_op("operator%", Op::Mod, a, b);
@@ -22,8 +22,8 @@ Tensor float_remainder(const Tensor& a, const Tensor& b) {
   return with_derivative("remainder", value, {a, b});
 }
 
-// What the remainder leaves of `a` is a multiple of b but for its rounding, so that the quotient lies near a whole
-// number. A quotient of 0 has the sign of a / b; by 0 it is a / b.
+// a - rest is a multiple of b but for its rounding, so its quotient by b lies near a whole number. A quotient
+// of 0 has the sign of a / b. Division by 0 gives a / b.
 Tensor float_quotient(const Tensor& a, const Tensor& b) {
   const DType d = a.dtype();
   const Tensor zero = number(0, d), one = number(1, d);

@@ -1,5 +1,6 @@
-// Sorting by rank: an element's place is the number of elements that go before it, so every place is known at
-// once and the values are scattered there. n^2 comparisons along the axis, no data-dependent order, stable.
+// Sorting by rank: an element's place is the number of elements that go before it. So every place is known at
+// once, and a scatter puts the values there. It takes n^2 comparisons along the axis, in an order that does
+// not depend on the data, and is stable.
 #include "graph/tensor_impl.hpp"
 
 namespace lathe {
@@ -14,7 +15,7 @@ Tensor before(const Tensor& a, const Tensor& b, bool descending) {
   return (low < high) | (high.isnan() & low.isnan().logical_not());
 }
 
-// Of x with the axis last: each element's place in the sorted row, i64.
+// Each element's place in the sorted row, as i64. Rows lie along the last axis of x.
 Tensor rank_last(const Tensor& x, bool descending) {
   const Tensor own = x.unsqueeze(-1), other = x.unsqueeze(-2);
   const Shape pairs = broadcast_shape("sort", {own.shape(), other.shape()});
@@ -37,7 +38,7 @@ Sorted rank_along(std::string_view op, const Tensor& x, int axis, bool descendin
   return {rank_last(x.transpose(which, -1), descending), which};
 }
 
-// Values with the axis last, put at their places.
+// Puts values, whose sorted axis is the last, at their places, and moves the axis back.
 Tensor put(const Tensor& values, const Sorted& order) {
   const Tensor zero = Tensor::zeros(values.shape(), values.dtype());
   return zero.scatter(-1, order.rank, values).transpose(order.axis, -1);

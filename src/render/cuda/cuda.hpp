@@ -8,8 +8,8 @@
 namespace lathe::render {
 
 std::unique_ptr<Dialect> make_cuda_dialect();
-/// Types, vectors and functions that emitted CUDA C is written in, beside the helpers that all languages
-/// share.
+/// The helpers that only emitted CUDA C uses: types, vectors and functions. Other helpers are shared by all
+/// languages.
 std::string cuda_helpers();
 
 } // namespace lathe::render

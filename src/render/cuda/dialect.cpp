@@ -1,4 +1,4 @@
-// The CUDA C dialect: C++ with a vector type of our own, since CUDA's has no arithmetic.
+// The CUDA C dialect: C++ with a vector type of our own, since CUDA's vector types have no arithmetic.
 #include <fmt/format.h>
 
 #include "lathe/error.hpp"

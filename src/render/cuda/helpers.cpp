@@ -82,7 +82,7 @@ template <class T, int N> LATHE_FN lathe_vec<T, N> operator~(lathe_vec<T, N> a) 
 }
 )";
 
-/// Of two vectors, and of a vector and a number.
+/// The operator `op` for two vectors, and for a vector and a number.
 std::string arithmetic(const std::string& op) {
   const std::string head =
       "template <class T, int N> LATHE_FN lathe_vec<T, N> operator" + op + "(lathe_vec<T, N> a, ";

@@ -23,7 +23,7 @@ bool uses_f64(const ast::Kernel& kernel) {
     const auto* store = std::get_if<ast::Store>(&stmt.node);
     if (!store || found) return;
     const auto check = [&](const ast::ValueRef& v) {
-      // Integers of 64 bits become bf16 by way of f64.
+      // The cast of a 64-bit integer to bf16 goes by way of f64.
       found |= v->dtype == DType::F64 ||
                (v->op == Op::Cast && v->dtype == DType::BF16 && size_of(v->sources[0]->dtype) == 8);
     };
@@ -56,7 +56,8 @@ public:
   }
 
 private:
-  /// What is allocated for the whole kernel outlives a function: it becomes an argument of them all.
+  /// Finds the nests at top level. A buffer allocated around them outlives each function, so it becomes an
+  /// argument of every function.
   void find_nests(const ast::Block& body, std::vector<const ast::Stmt*>& nests) {
     for (const ast::Stmt& stmt : body) {
       if (std::holds_alternative<ast::Barrier>(stmt.node)) continue; // functions run one after the other
@@ -111,7 +112,8 @@ private:
     out_.local_bytes = std::max(out_.local_bytes, local_bytes_);
   }
 
-  /// Extents of the group and local loops; the axes along which there are several work-items.
+  /// The launch size of the nest, from the extents of its group and local loops. Sets axes_, the sizes and
+  /// parallel_as_group_.
   GridLaunch measure(const ast::Stmt& nest) {
     std::vector<const ast::For*> groups, locals;
     ast::visit(nest_, [&](const ast::Stmt& stmt, const auto&) {
@@ -154,7 +156,7 @@ private:
         shared_statement(stmt);
       } else if (share_out(stmt)) {
         continue;
-      } else { // by one work-item, up to the next statement that is not
+      } else { // one work-item runs the statements up to the next local loop or barrier
         ast::Block alone;
         std::vector<GroupAccess> accesses;
         for (; i < body.size() && !has_local_loop(body[i]) &&
@@ -202,7 +204,7 @@ private:
     const std::vector<GroupAccess> before = pending_;
     if (loop.kind == ast::LoopKind::Local) {
       synchronise(group_accesses(stmt));
-      // Along an axis that none of its loops is bound to, one work-item does it: all would store the same.
+      // If no loop is bound to an axis, only one work-item along it runs this: all would store the same.
       std::vector<int> unbound;
       for (int axis : axes_)
         if (!binds_axis(stmt, axis)) unbound.push_back(axis);
@@ -234,7 +236,7 @@ private:
     pending_.insert(pending_.end(), before.begin(), before.end()); // the loop may not have run
   }
 
-  /// What the end of a loop's body touches after its last barrier: the next iteration meets it.
+  /// The accesses of a loop's body after its last barrier. The next iteration may touch the same elements.
   static std::vector<GroupAccess> tail_accesses(const ast::Block& body) {
     std::vector<GroupAccess> out;
     for (auto stmt = body.rbegin(); stmt != body.rend(); ++stmt) {
@@ -250,7 +252,8 @@ private:
     return out;
   }
 
-  /// Whether the store writes a buffer of all work-items, in each iteration of `loops` other elements of it.
+  /// Whether the store writes a buffer that work-items share, and other elements in each iteration of
+  /// `loops`.
   static bool fills_once(const ast::Store& store, const std::vector<const ast::For*>& loops) {
     const ast::Buffer& buffer = *store.buffer;
     if (store.combine || store.scatter || buffer.scope == ast::Scope::Register ||
@@ -265,7 +268,7 @@ private:
     });
     return !reads_itself;
   }
-  /// The same of all that the statements do, and that it is one buffer.
+  /// Whether this is true of all statements of `body`, and they all write the same buffer.
   static bool fills_once(const ast::Block& body, const std::vector<const ast::For*>& loops) {
     const ast::Buffer* filled = nullptr;
     bool good = true;
@@ -279,10 +282,11 @@ private:
     return good;
   }
 
-  /// A nest of serial loops that fills a buffer, each element once, is shared out among the work-items.
+  /// Shares out a nest of serial loops among the work-items if it fills a buffer, each element once. Returns
+  /// false if the nest does not.
   bool share_out(const ast::Stmt& stmt) {
     std::vector<const ast::For*> loops;
-    const ast::Block* body = nullptr; // inside of them
+    const ast::Block* body = nullptr; // of the innermost loop
     for (const ast::Stmt* at = &stmt; at;) {
       const auto* f = std::get_if<ast::For>(&at->node);
       if (!f || f->kind != ast::LoopKind::Serial) break;
@@ -294,7 +298,7 @@ private:
 
     synchronise(group_accesses(stmt));
     const size_t shared = std::min(axes_.size(), loops.size());
-    // Axes without a loop: one work-item of them.
+    // Along axes without a loop, only the first work-item runs the nest.
     const std::string first = is_first({axes_.begin() + static_cast<long>(shared), axes_.end()});
     if (!first.empty()) add(fmt::format("if ({})", first));
     for (size_t i = 0; i < loops.size(); ++i) {
@@ -327,7 +331,8 @@ private:
   }
 
   // ---- loops and buffers of one work-item ----
-  /// The loop's one iteration of this group or work-item; `size`: how many of them there are.
+  /// Opens the loop's one iteration that this group or work-item runs. `size` is the number of groups or
+  /// work-items along the axis.
   void open_bound(const ast::For& loop, const std::string& id, Expr size) {
     const std::string var = names_.variable(loop.var);
     add("{");
@@ -390,7 +395,7 @@ private:
     return language_.pointer(dialect_.storage_type(buffer.dtype), is_written) + " " + names_.buffer(buffer);
   }
 
-  /// Whether this work-item is the first along the axes; empty for none.
+  /// The condition that this work-item is the first along `axes`; empty if there are no axes.
   std::string is_first(const std::vector<int>& axes) const {
     std::string condition;
     for (int axis : axes)
@@ -415,8 +420,8 @@ private:
   std::string name_;
   GridSource out_;
   std::vector<ast::BufferRef> temporaries_;
-  // of the function being written
-  ast::Block nest_; // the one statement
+  // Of the function being written:
+  ast::Block nest_; // holds the one statement
   Expr group_sizes_[3]{1, 1, 1};
   int64_t local_sizes_[3]{1, 1, 1};
   std::vector<int> axes_; // with more than one work-item
@@ -425,8 +430,8 @@ private:
   std::string local_arrays_;
   std::set<std::string> local_names_;
   int64_t local_bytes_ = 0;
-  std::vector<bool> bounded_; // of the open groups and work-items: whether they stand under a condition
-  std::vector<GroupAccess> pending_; // since the last barrier
+  std::vector<bool> bounded_;        // by open group or local loop: whether an if around it checks its extent
+  std::vector<GroupAccess> pending_; // accesses since the last barrier
   std::vector<Expr> uniform_;        // variables of the group loops around
 };
 

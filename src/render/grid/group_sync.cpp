@@ -38,8 +38,9 @@ void collect(const ast::Stmt& stmt, std::vector<const ast::For*> loops, std::vec
   add(store->buffer, store->index, true);
 }
 
-/// Two work-items with different ids on `axis` surely touch different elements: some dimension has the same
-/// index in both, which moves with the id and else only with what is the same in both.
+/// Whether two work-items with different ids on `axis` surely touch different elements. They do if one
+/// dimension has the same index in both accesses, and the index depends on the id and else only on uniform
+/// variables.
 bool keeps_apart(const GroupAccess& a, const GroupAccess& b, int axis, const std::vector<Expr>& uniform) {
   const Expr item = work_item(axis);
   for (size_t d = 0; d < std::min(a.index.size(), b.index.size()); ++d) {
@@ -59,7 +60,7 @@ bool keeps_apart(const GroupAccess& a, const GroupAccess& b, int axis, const std
 } // namespace
 
 Expr work_item(int axis) {
-  constexpr int kFirstId = 1 << 29; // past any loop of a kernel
+  constexpr int kFirstId = 1 << 29; // larger than the id of any loop of a kernel
   static const char* const names[] = {"item0", "item1", "item2"};
   return loop_var(kFirstId + axis, names[axis], 1 << 20);
 }

@@ -1,5 +1,5 @@
-// Which barriers a work-group needs beyond those the kernel has: statements outside local loops are run by
-// one work-item, and what one work-item wrote may be read by another.
+// Finds where a work-group needs barriers beyond those of the kernel. One work-item runs the statements
+// outside local loops, and other work-items may read the elements that it writes.
 #pragma once
 #include <vector>
 
@@ -7,23 +7,24 @@
 
 namespace lathe::render {
 
-/// One access of a part of a kernel that all work-items of a group run between two barriers. The variable of
-/// a local loop stands as work_item(axis).
+/// One access in code that all work-items of a group run between two barriers. work_item(axis) replaces the
+/// variable of a local loop.
 struct GroupAccess {
   ast::BufferRef buffer;
-  std::vector<Expr> index; // empty: at a computed place
+  std::vector<Expr> index; // empty for a Gather or a scatter
   bool writes;
 };
 
 /// The canonical variable of an axis's work-item id.
 Expr work_item(int axis);
 
-/// All accesses to global and local memory in `stmt`, which is run by all work-items (its local loops shared
-/// out), or by one of them if it has no local loop.
+/// All accesses to global and local memory in `stmt`. All work-items run `stmt` and share its local loops; if
+/// it has no local loop, one work-item runs it.
 std::vector<GroupAccess> group_accesses(const ast::Stmt& stmt);
 
-/// Whether a work-item may touch in `later` what another one touched in `earlier`, at least one of them
-/// writing. `axes`: those with more than one work-item. `uniform`: variables with the same value in both.
+/// Whether a work-item may touch in `later` an element that another one touched in `earlier`, at least one of
+/// them writing. `axes` are those with more than one work-item. `uniform` are variables that have the same
+/// value in both work-items.
 bool may_meet(const std::vector<GroupAccess>& earlier, const std::vector<GroupAccess>& later,
               const std::vector<int>& axes, const std::vector<Expr>& uniform);
 

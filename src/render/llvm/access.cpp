@@ -1,4 +1,4 @@
-// Loads and stores of buffers: addresses by loop level, and vectors by the stride of the lane.
+// Loads and stores of buffers: addresses built up by loop level, and vectors according to the lane's stride.
 #include <algorithm>
 
 #include "ast/machine/access.hpp"
@@ -15,8 +15,8 @@ using llvm::Value;
 
 constexpr uint32_t kAddress = 0x2000, kMovedUp = 0x5000, kZeros = 0x6000; // beside the ops' codes
 
-/// Whole vectors may be read and written in a register buffer, as far as it reaches (see alloc()), and only
-/// such accesses let it stay in registers.
+/// Whether an access from `first` on may be a whole vector, because the buffer is padded past its end (see
+/// alloc()). A register buffer stays in registers only if all its accesses are whole.
 bool reaches_whole(const ast::Buffer& buffer, Expr first) {
   return buffer.scope == ast::Scope::Register && ast::begins_inside(buffer, first);
 }
@@ -43,9 +43,10 @@ Value* FunctionEmitter::base_of(const ast::Buffer& buffer) {
   throw InternalError("llvm: buffer " + buffer.name + " is not reachable from a parallel loop");
 }
 
-/// The base plus the terms of each loop level in turn, so that an inner loop adds only what changes in it.
+/// The base plus the terms of each loop level in turn, so that an inner loop adds only the terms that change
+/// in it.
 Value* FunctionEmitter::address(const ast::Buffer& buffer, Expr flat) {
-  std::map<std::pair<int, bool>, Expr> parts; // by level; a constant comes last, to fold into the instruction
+  std::map<std::pair<int, bool>, Expr> parts; // by level; a constant comes last, to fold into the access
   auto split = [&](auto&& self, Expr e) -> void {
     if (e.kind() == ExprKind::Add) {
       self(self, e.lhs());
@@ -90,8 +91,8 @@ Value* FunctionEmitter::lane_addresses(const ast::Buffer& buffer, const Lanes& l
   return b_.CreateGEP(type, base, offsets);
 }
 
-/// The outermost level, at least `least`, in which a load may stand: nothing below it writes the buffer or
-/// may not run.
+/// The outermost level, at least `least`, in which a load may be: no deeper level writes the buffer, and all
+/// deeper levels surely run.
 int FunctionEmitter::load_level(const ast::Buffer& buffer, int least) const {
   for (int level = depth(); level > least; level--)
     if (!levels_[level].nonempty || levels_[level].written.count(buffer.id)) return level;
@@ -144,7 +145,7 @@ Value* FunctionEmitter::read_vector(const ast::Buffer& buffer, bool forward, con
   return from_memory(b_, forward ? raw : b_.CreateShuffleVector(raw, reversed(lanes_)), buffer.dtype);
 }
 
-/// Two loads that touch nothing past the last element, and a shuffle.
+/// Every second element, by two loads and a shuffle. The loads touch nothing past the last element.
 Value* FunctionEmitter::read_every_second(const ast::Buffer& buffer, const Lanes& lanes, Value* guard) {
   llvm::Type* type = memory_type(state_.context, buffer.dtype, lanes_);
   Value *low = address(buffer, lanes.base), *high = address(buffer, lanes.base + (lanes_ - 1));
@@ -218,7 +219,7 @@ void FunctionEmitter::write_lanes(const ast::Store& store, const Lanes& lanes, V
   b_.CreateMaskedScatter(value, lane_addresses(buffer, lanes), alignment(buffer), mask_);
 }
 
-/// Asks the caches for what lies `ahead` elements past the vector or element at `first`, line by line.
+/// Prefetches, line by line, the cache lines that lie `ahead` elements past the vector or element at `first`.
 void FunctionEmitter::ask_for(const ast::Buffer& buffer, Expr first, int64_t ahead, int level) {
   constexpr int kRead = 0, kData = 1;
   const auto where = static_cast<int>(cache_level_ahead(ahead * size_of(buffer.dtype)));
@@ -235,11 +236,10 @@ void FunctionEmitter::ask_for(const ast::Buffer& buffer, Expr first, int64_t ahe
   });
 }
 
-/// One lane from each row of a tile in registers: as many rows as lanes are transposed at once, and all their
-/// columns remembered as loads of this level, till the buffer is written.
-/// A row that begins inside the buffer is read whole, however little of it is inside: the buffer reaches far
-/// enough. Only a row that begins past its end has nothing that a lane could want, so that a mask leaves out
-/// its lane.
+/// One lane from each row of a tile in registers. Transposes as many rows as lanes at once, and remembers all
+/// their columns as loads of this level, till the buffer is written. Reads a row whole if it begins inside
+/// the buffer, even if most of it lies past the end, since the buffer is padded. A row that begins past the
+/// end becomes zeros; a mask leaves out its lane.
 Value* FunctionEmitter::read_column(const ast::Buffer& buffer, const Lanes& lanes, int level) {
   const int64_t row = lanes.stride->value(), base = lanes.base.value();
   const int64_t first = base - base % row % lanes_, elements = num_elements(buffer.shape).hi();
@@ -272,8 +272,8 @@ Placed FunctionEmitter::moved_up(const ast::LoadAttr& attr) {
   const auto moved = ast::as_moved_up(attr, lane_, lanes_);
   const Placed whole = load(std::get<ast::LoadAttr>(moved->whole->attr));
   llvm::Type* type = whole.value->getType();
-  // Of a shuffle with zeros that it knows code generation makes an expansion on AVX-512, which takes several
-  // times as long as one of two vectors: these come from memory.
+  // The zeros come from memory. If LLVM knew that they are zeros, it would make an AVX-512 expand instruction
+  // of the shuffle, which takes several times as long as a shuffle of two vectors.
   Value* zero = once(0, kZeros, type, {}, [&] {
     return at_entry([&] { return b_.CreateAlignedLoad(type, state_.zeros, llvm::Align(64)); });
   });
@@ -301,7 +301,7 @@ Placed FunctionEmitter::load(const ast::LoadAttr& attr) {
     return {known, level};
   }
   const Lanes lanes = lanes_of(flat);
-  // The load may move out of loops that it does not depend on, and its mask with it.
+  // The load, together with its mask, may move out of loops that it does not depend on.
   Value* own = attr.lanes.masked ? mask_ : nullptr;
   const int mask_level = std::max(guard.level, own ? mask_level_ : 0);
   Value* mask = both(own, guard.lanes, mask_level);
@@ -309,7 +309,7 @@ Placed FunctionEmitter::load(const ast::LoadAttr& attr) {
   Value*& known = levels_[level].loads[buffer.id][{
       lanes.base.node(), lanes.stride ? lanes.stride->node() : nullptr, mask, guard.scalar, lanes_}];
   if (known) return {known, level};
-  if (one) { // wanted in some lanes: read it if any does
+  if (one) { // some lanes use the element: read it if any lane does
     Value* from = address(buffer, flat);
     known = at(level, [&] {
       Value* any = b_.CreateOrReduce(mask);
@@ -332,7 +332,7 @@ Placed FunctionEmitter::load(const ast::LoadAttr& attr) {
   return {known, level};
 }
 
-/// Whether `index` is that of an element; makes it an i64 (or leaves an i32, which gathers better).
+/// Whether `index` is inside the buffer. Makes `index` an i64, or leaves it an i32, which gathers better.
 Value* FunctionEmitter::in_range(const ast::Buffer& buffer, Value*& index, DType dtype) {
   const Expr count = num_elements(buffer.shape);
   const bool narrow = dtype == DType::I32 && count.hi() <= INT32_MAX;
@@ -340,7 +340,7 @@ Value* FunctionEmitter::in_range(const ast::Buffer& buffer, Value*& index, DType
   Value* limit = expr(count);
   if (narrow) limit = b_.CreateTrunc(limit, b_.getInt32Ty());
   if (index->getType()->isVectorTy()) limit = splat(b_, limit, lanes_);
-  return b_.CreateICmpULT(index, limit); // negative ones are large
+  return b_.CreateICmpULT(index, limit); // a negative index is a large unsigned number
 }
 
 Placed FunctionEmitter::gather(const ast::Value& value, Placed index) {

@@ -1,9 +1,9 @@
 // One LLVM function under construction: the statements of a kernel, or of the body of a parallel loop.
 //
-// Everything is placed where it belongs as it is made, so that no optimisation pass is needed afterwards: the
-// emitter has a level per open loop, each with the values already computed there, and code that does not
-// change in a loop is inserted before that loop. Equal operations of one level are made once (value
-// numbering); loads are forgotten when their buffer is written.
+// The emitter puts each instruction in its final place, so that no optimisation pass has to move code
+// afterwards. It has a level per open loop, with the values already computed there. Code that does not change
+// in a loop goes before that loop. The emitter makes equal operations of one level once (value numbering). It
+// forgets the loads of a buffer when the buffer is written.
 #pragma once
 #include <array>
 #include <map>
@@ -30,17 +30,17 @@ struct ModuleState {
   const ast::Kernel& kernel;
   const std::map<int, size_t>& scratch_offset;
   const LlvmTarget& target;
-  llvm::GlobalVariable* zeros; // kZeroBytes of zeros: where a guarded load goes when its guard fails
+  llvm::GlobalVariable* zeros; // kZeroBytes of zeros, which a guarded load reads if its guard fails
   int functions = 0;
 };
-inline constexpr int kWidestLanes = 128;
-inline constexpr int kZeroBytes = kWidestLanes * 8;
+inline constexpr int kWidestLanes = 128;            // of any vector
+inline constexpr int kZeroBytes = kWidestLanes * 8; // bytes; the widest vector of 8-byte elements
 
 llvm::Function* make_function(ModuleState& state, const std::string& name,
                               std::span<llvm::Type* const> parameters,
                               llvm::GlobalValue::LinkageTypes linkage);
 
-/// A value and the innermost level it depends on: it stands in the code of that level.
+/// A value, and the innermost level it depends on. The value is in the code of that level.
 struct Placed {
   llvm::Value* value = nullptr;
   int level = 0;
@@ -48,11 +48,11 @@ struct Placed {
 
 class FunctionEmitter {
 public:
-  /// Arguments of `function` by their place; -1 where it has none.
+  /// Positions of the arguments of `function`; -1 if it has no such argument.
   struct Arguments {
     int index = -1, buffers = 0, vars = 1, outer = -1, scratch = 2, env = 3;
   };
-  /// `outer` are buffers that live in the caller's scratch.
+  /// `outer` are the ids of the buffers in the caller's scratch.
   FunctionEmitter(ModuleState& state, llvm::Function* function, const Arguments& arguments,
                   std::set<int> outer);
   /// Emits the whole function. `index` is the variable of the parallel loop, if this is the body of one.
@@ -61,14 +61,15 @@ public:
 private:
   using Statements = std::span<const ast::Stmt>;
   using OpKey = std::tuple<uint32_t, llvm::Type*, std::array<llvm::Value*, 3>>;
-  // base, stride, mask, guard, lanes
+  // Base, stride, mask, guard, lanes.
   using LoadKey = std::tuple<const ExprNode*, const ExprNode*, llvm::Value*, llvm::Value*, int>;
-  /// The code of one loop's body (level 0: the function's), outside any deeper loop.
+  /// The code of one loop's body (level 0: of the function), without deeper loops.
   struct Level {
-    llvm::BasicBlock* preheader = nullptr; // where the next deeper level was entered from
+    llvm::BasicBlock* preheader = nullptr; // the block from which the next deeper level was entered
     std::set<int> written;                 // buffers written anywhere in this level
     bool nonempty = true;                  // runs whenever the code before it does
-    std::map<std::pair<const ExprNode*, int>, llvm::Value*> exprs; // by lanes * 64 + bits; 0: a scalar
+    // By Expr and form: lanes * 64 + bits for a vector, 0 for an i64, -1 for an i1.
+    std::map<std::pair<const ExprNode*, int>, llvm::Value*> exprs;
     std::map<OpKey, llvm::Value*> ops;
     std::map<int, std::map<LoadKey, llvm::Value*>> loads; // by buffer
   };
@@ -89,7 +90,7 @@ private:
     b_.SetInsertPoint(entry_->getTerminator());
     return f();
   }
-  /// f's result, made once per level; `code` and the operands say what it is.
+  /// The result of f, made once per level. `code`, `type` and `args` identify it.
   template <class F>
   llvm::Value* once(int level, uint32_t code, llvm::Type* type, std::array<llvm::Value*, 3> args, F&& f) {
     llvm::Value*& known = levels_[level].ops[{code, type, args}];
@@ -112,7 +113,7 @@ private:
   bool can_stream(const ast::Store& store, const ast::For& loop) const;
   llvm::Value* streams_are_aligned(Statements body);
 
-  // reduce.cpp: what blocks write, and sums across lanes
+  // reduce.cpp: the buffers that blocks write, and sums across lanes
   const std::set<int>& written_in(Statements body); // buffer ids
   llvm::Constant* neutral(Op combine, DType dtype) const;
   llvm::Value* across_lanes(Op combine, DType dtype, llvm::Value* lanes);
@@ -128,15 +129,15 @@ private:
   Placed index_number(Expr e, DType dtype);
 
   // access.cpp: buffers
-  struct Guard {                   // of a load: null where it always holds
+  struct Guard {                   // of a load; a null part always holds
     llvm::Value* scalar = nullptr; // the part that is the same in all lanes
     llvm::Value* lanes = nullptr;
     int level = 0;
     bool never = false;
   };
-  struct Lanes { // where the lanes of an access lie
+  struct Lanes { // where the lanes of an access lie in the buffer
     Expr base;
-    std::optional<Expr> stride; // else `base` is still a function of the lane
+    std::optional<Expr> stride; // if there is none, `base` depends on the lane
     int level = 0;
   };
   Guard guard_of(const std::vector<Expr>& guards);
@@ -166,7 +167,8 @@ private:
   using Known = std::unordered_map<const ast::Value*, Placed>;
   Placed one_value(const ast::Value& value, const Known& known, int least_level);
   Placed jump(const ast::Detour& detour, Known& known);
-  /// Where it belongs, but no further out than `least_level`.
+  /// The op on `sources`, at the outermost level that its sources allow, but no further out than
+  /// `least_level`.
   Placed operation(Op op, DType result, DType operand, std::span<const Placed> sources, int least_level);
   std::optional<Placed> scaled(const ast::Value& value, const Known& known, int least_level);
   void store(const ast::Store& store);
@@ -174,8 +176,8 @@ private:
   void reduce_lanes(const ast::Store& store, Expr flat);
   void scatter(const ast::Store& store);
   llvm::Value* op(Op op, DType result, DType operand, llvm::ArrayRef<llvm::Value*> args);
-  llvm::Value* widened(Placed value);                           // splat if it is a scalar
-  llvm::Value* both(llvm::Value* x, llvm::Value* y, int level); // of masks, null: all
+  llvm::Value* widened(Placed value);                           // a scalar becomes a splat
+  llvm::Value* both(llvm::Value* x, llvm::Value* y, int level); // and of two masks; null: all lanes
 
   llvm::Align alignment(const ast::Buffer& buffer) const { return llvm::Align(size_of(buffer.dtype)); }
 
@@ -190,7 +192,7 @@ private:
   std::map<int, llvm::Value*> bases_; // by buffer id
   std::map<std::pair<const ast::Stmt*, size_t>, std::set<int>> written_;
   // Of the open vector loop:
-  int lanes_ = 0; // 0: none is open
+  int lanes_ = 0; // 0: no vector loop is open
   Expr lane_;
   llvm::Value* mask_ = nullptr; // null: all lanes
   int mask_level_ = 0;

@@ -1,4 +1,4 @@
-// Index expressions: scalars as i64, per lane as vectors of i32 where that is wide enough.
+// Index expressions. A scalar is an i64; per lane, a vector of i32 if that is wide enough, else of i64.
 #include <bit>
 
 #include "lathe/error.hpp"
@@ -43,7 +43,7 @@ int FunctionEmitter::level_of(Expr e) const {
   return level;
 }
 
-/// The kinds of two operands, for scalars and for vectors.
+/// An Expr of one of the kinds with two operands, for scalars and for vectors.
 Value* FunctionEmitter::combine_kinds(Expr e, Value* x, Value* y) {
   llvm::Type* type = x->getType();
   const Expr a = e.lhs(), d = e.rhs();
@@ -53,7 +53,7 @@ Value* FunctionEmitter::combine_kinds(Expr e, Value* x, Value* y) {
   auto safe_divisor = [&] {
     return d.lo() >= 1 || d.hi() <= -1 ? y : b_.CreateSelect(b_.CreateICmpEQ(y, num(0)), num(1), y);
   };
-  auto wrong_sign = [&](Value* remainder, Value* divisor) { // C's remainder differs from the floor's
+  auto wrong_sign = [&](Value* remainder, Value* divisor) { // of C's remainder, unlike a floor division's
     return b_.CreateAnd(b_.CreateICmpNE(remainder, num(0)),
                         b_.CreateICmpSLT(b_.CreateXor(remainder, divisor), num(0)));
   };
@@ -102,7 +102,7 @@ Value* FunctionEmitter::expr(Expr e) {
           b_.CreateConstGEP1_64(b_.getInt64Ty(), function_->getArg(arguments_.vars), place - vars.begin());
       return b_.CreateAlignedLoad(b_.getInt64Ty(), from, llvm::Align(8));
     });
-  } else if (e.kind() == ExprKind::Add) { // outer loops' terms first, so that inner loops add little
+  } else if (e.kind() == ExprKind::Add) { // terms of outer loops first, so that inner loops add few
     std::vector<Expr> terms;
     collect_terms(e, terms);
     std::stable_sort(terms.begin(), terms.end(), [&](Expr a, Expr b) {
@@ -176,7 +176,7 @@ Value* FunctionEmitter::vector_expr(Expr e, int bits) {
   return out;
 }
 
-/// lane < bound, or lane >= bound.
+/// The mask lane < bound (below), or lane >= bound.
 Value* FunctionEmitter::compare_lanes(Expr bound, bool below) {
   const Expr clamped = max(Expr(0), min(Expr(lanes_), bound));
   Value* limit = expr(clamped);
@@ -219,7 +219,7 @@ Placed FunctionEmitter::index_number(Expr e, DType dtype) {
   DType from = DType::I64;
   Value* number = nullptr;
   if (per_lane) {
-    // Integers wrap, so an affine index may be computed in the width it is wanted in.
+    // Integers wrap, so the code may compute an affine index in the width of the result.
     const bool wraps = is_integer(dtype) && size_of(dtype) <= 4 && stride_of(e, lane_);
     from = wraps || fits_in_32_bits(e) ? DType::I32 : DType::I64;
     number = vector_expr(e, from == DType::I32 ? 32 : 64);

@@ -14,15 +14,15 @@ struct LlvmTarget {
   std::string triple, data_layout;
   std::string cpu, features; // as LLVM names them: "sapphirerapids", "+avx512f,..."
   bool has_f16c = false, has_fma = false;
-  bool has_scalef = false; // y * 2^n in one instruction, of 4, 8 and 16 f32
-  bool gathers = true;     // and scatters: faster than lanes loaded and stored one by one
+  bool has_scalef = false; // y * 2^n is one instruction for 4, 8 and 16 f32
+  bool gathers = true;     // gathers and scatters are faster than lanes one by one
 };
 
 inline constexpr const char* kLlvmEntry = "lathe_kernel"; // the symbol of the kernel's function
 
-/// The kernel has been through ast::prepare; `scratch_offset` has the
-/// bytes of every packed and whole-kernel Alloc by buffer id. Throws Error(Device) for group and local loops
-/// and barriers.
+/// The module of a kernel that has been through ast::prepare. `scratch_offset` has the offset in scratch, in
+/// bytes, of every packed and whole-kernel Alloc, by buffer id. Throws Error(Device) for group and local
+/// loops and barriers.
 std::unique_ptr<llvm::Module> build_llvm_module(llvm::LLVMContext& context, const ast::Kernel& kernel,
                                                 const std::map<int, size_t>& scratch_offset,
                                                 const LlvmTarget& target);

@@ -21,7 +21,7 @@ Type* scalar_type(llvm::LLVMContext& c, DType dtype) {
   }
 }
 
-/// The type of `like` with another element.
+/// The type of `like`, but with `element` as the type of its lanes.
 Type* shaped(Type* element, Value* like) {
   auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(like->getType());
   return vector ? llvm::FixedVectorType::get(element, vector->getNumElements()) : element;
@@ -57,7 +57,7 @@ struct Emit {
     Value* odd = b.CreateAnd(b.CreateLShr(magnitude, num(bits, 13)), num(bits, 1));
     Value* normal = b.CreateAdd(b.CreateAdd(magnitude, num(bits, 0xFFF)), odd);
     normal = b.CreateLShr(b.CreateSub(normal, num(bits, 112u << 23)), num(bits, 13));
-    // Adding 0.5 makes the hardware round what is below 2^-14 to a multiple of 2^-24.
+    // Adding 0.5 makes the hardware round a number below 2^-14 to a multiple of 2^-24.
     Value* half = llvm::ConstantFP::get(v->getType(), 0.5);
     Value* tiny = b.CreateFAdd(b.CreateBitCast(magnitude, v->getType()), half);
     tiny = b.CreateSub(b.CreateBitCast(tiny, i32(v)), num(bits, 0x3F000000));
@@ -85,7 +85,7 @@ struct Emit {
     return b.CreateTrunc(out, shaped(b.getInt16Ty(), v));
   }
 
-  /// An f64 as the float that it is, else as the odd one of its two neighbours.
+  /// An f64 as the float that equals it, else as the odd one of its two neighbours.
   Value* f32_to_odd(Value* v) {
     Value* near = b.CreateFPTrunc(v, f32(v));
     Value* back = b.CreateFPExt(near, v->getType());
@@ -97,8 +97,8 @@ struct Emit {
     return b.CreateBitCast(b.CreateSelect(b.CreateAnd(inexact, even), next, bits), f32(v));
   }
 
-  /// An integer that has more digits than the float that it goes by: the lowest `low` bits become one, odd, above
-  /// them.
+  /// An integer rounded to odd, if it has more than the `digits` of the float to come: the bit above the lowest
+  /// `low` bits replaces them if they are not 0.
   Value* integer_to_odd(Value* v, int digits, int low, bool is_signed) {
     Value* size = is_signed ? b.CreateXor(v, b.CreateAShr(v, v->getType()->getScalarSizeInBits() - 1)) : v;
     Value* large = b.CreateICmpNE(b.CreateLShr(size, digits), num(v, 0));
@@ -108,11 +108,11 @@ struct Emit {
     return b.CreateSelect(b.CreateAnd(large, rest), odd, v);
   }
 
-  /// A float that rounds to `half` as the value itself does: rounding twice must not round what the first time
-  /// made a tie.
+  /// A float that rounds to the same `half` as the value itself. Two ordinary roundings could go wrong: the first
+  /// could make a tie, which the second rounds.
   Value* to_odd(Value* v, DType half, DType from) {
     if (from == DType::F64) return f32_to_odd(v);
-    // In f16 integers from 2^24 on are infinite.
+    // A float holds integers below 2^24 exactly, and larger integers are infinite in f16.
     if (is_float(from) || size_of(from) < 4 || half == DType::F16) return cast(v, DType::F32, from);
     if (size_of(from) == 4) return cast(integer_to_odd(v, 24, 8, is_signed(from)), DType::F32, from);
     return f32_to_odd(cast(integer_to_odd(v, 53, 11, is_signed(from)), DType::F64, from));
@@ -149,7 +149,8 @@ struct Emit {
     return fp && !fp->isNaN();
   }
 
-  /// `c > x ? c : x` is one maxps that gives x, NaN included, when c is a number.
+  /// The larger of x and y; NaN if either is. If c is a number, `c > x ? c : x` is one maxps, which gives x if x
+  /// is NaN.
   Value* float_max(Value* x, Value* y) {
     if (is_known_number(x)) std::swap(x, y);
     Value* larger = b.CreateSelect(b.CreateFCmpOGT(y, x), y, x);
@@ -158,11 +159,11 @@ struct Emit {
   }
 
   Value* divide(Value* x, Value* y, bool remainder, bool is_signed) {
-    // A lane past a loop's end may hold anything, but what is compared here must be what is divided by.
+    // A lane past a loop's end may be undefined. The freeze makes the comparison and the division see one value.
     if (!llvm::isa<llvm::Constant>(y)) y = b.CreateFreeze(y);
     Value *zero = num(y, 0), *one = num(y, 1);
     Value* bad = b.CreateICmpEQ(y, zero);
-    Value* unsafe = bad; // x / -1 overflows for the lowest x: -x instead
+    Value* unsafe = bad; // x / -1 overflows for the lowest x, so the code uses -x
     Value* minus = nullptr;
     if (is_signed) {
       minus = b.CreateICmpEQ(y, llvm::Constant::getAllOnesValue(y->getType()));

@@ -1,7 +1,7 @@
 // The scalar ops of the op table as LLVM instructions, on scalars and on vectors alike.
 //
-// As values, bool is i1, f16 and bf16 are their bits in an i16, and every other dtype is LLVM's own. In
-// memory bool is a byte.
+// As a value, a bool is an i1, an f16 or bf16 is an i16 with its bits, and every other dtype is LLVM's own
+// type. In memory a bool is a byte.
 #pragma once
 #include <span>
 
@@ -11,7 +11,7 @@
 
 namespace lathe::render {
 
-/// `lanes` 0 is a scalar.
+/// The type of a value in a register, or in memory. `lanes` 0 is a scalar.
 llvm::Type* value_type(llvm::LLVMContext& context, DType dtype, int lanes);
 llvm::Type* memory_type(llvm::LLVMContext& context, DType dtype, int lanes);
 llvm::Value* to_memory(llvm::IRBuilderBase& b, llvm::Value* value, DType dtype);
@@ -27,7 +27,7 @@ llvm::Constant* lane_numbers(llvm::Type* element, int lanes);
 llvm::Value* emit_op(llvm::IRBuilderBase& b, Op op, DType result, DType operand,
                      llvm::ArrayRef<llvm::Value*> args, bool has_f16c);
 
-/// y * 2^n, rounded once, of f32 and n a whole number: on targets with AVX-512, of 4, 8 and 16 lanes.
+/// y * 2^n, rounded once, for f32 and a whole number n. Only on targets with AVX-512, for 4, 8 and 16 lanes.
 bool can_scale(int lanes);
 llvm::Value* scale(llvm::IRBuilderBase& b, llvm::Value* y, llvm::Value* n);
 

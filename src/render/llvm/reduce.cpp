@@ -1,4 +1,4 @@
-// What blocks of statements write, and vectors reduced to one element.
+// Finds the buffers that blocks of statements write, and reduces vectors to one element.
 #include "core/neutral.hpp"
 #include "render/llvm/emitter.hpp"
 
@@ -15,7 +15,7 @@ const std::set<int>& FunctionEmitter::written_in(Statements body) {
     if (const auto* store = std::get_if<ast::Store>(&stmt.node)) {
       out.insert(store->buffer->id);
     } else if (const auto* alloc = std::get_if<ast::Alloc>(&stmt.node)) {
-      out.insert(alloc->buffer->id); // its contents begin here
+      out.insert(alloc->buffer->id); // the buffer starts uninitialised here
       inner = alloc->body;
     } else if (const auto* loop = std::get_if<ast::For>(&stmt.node)) {
       inner = loop->body;
@@ -31,7 +31,7 @@ llvm::Constant* FunctionEmitter::neutral(Op combine, DType dtype) const {
   return scalar_constant(state_.context, lathe::neutral(combine, dtype));
 }
 
-/// All lanes into one: a tree of pairs, in an order that does not depend on the target.
+/// Combines all lanes into one by a tree of pairs, in an order that does not depend on the target.
 Value* FunctionEmitter::across_lanes(Op combine, DType dtype, Value* lanes) {
   const auto all = llvm::cast<llvm::FixedVectorType>(lanes->getType())->getNumElements();
   for (unsigned width = all; width > 1; width /= 2) {

@@ -84,7 +84,7 @@ void FunctionEmitter::leave(BasicBlock* after) {
 bool FunctionEmitter::can_stream(const ast::Store& store, const ast::For& loop) const {
   if (!store.streaming || store.combine || store.lanes != ast::LaneAccess{ast::LaneKind::Whole}) return false;
   if (loop.width * size_of(store.buffer->dtype) < 16) return false;
-  const auto& params = state_.kernel.params; // what the kernel keeps for itself it reads again
+  const auto& params = state_.kernel.params; // the kernel reads its own temporaries again
   if (std::none_of(params.begin(), params.end(),
                    [&](const ast::Param& p) { return p.buffer->id == store.buffer->id; }))
     return false;
@@ -92,7 +92,7 @@ bool FunctionEmitter::can_stream(const ast::Store& store, const ast::For& loop) 
   return mod(substitute(flat, {{loop.var, Expr(0)}}), loop.width).is_const(0);
 }
 
-/// Whether the bases of all buffers streamed to in `body` are aligned for it; null if nothing is.
+/// An i1: whether all buffers that `body` streams to are aligned for that; null if it streams to none.
 Value* FunctionEmitter::streams_are_aligned(Statements body) {
   std::map<int, std::pair<const ast::Buffer*, int64_t>> streamed;
   for_each_store(body, nullptr, [&](const ast::Store& store, const ast::For* loop) {
@@ -110,8 +110,8 @@ Value* FunctionEmitter::streams_are_aligned(Statements body) {
   return wrong ? b_.CreateICmpEQ(wrong, b_.getInt64(0)) : nullptr;
 }
 
-/// The statements of a function. Where some can stream, there are two copies: what is stored past the caches
-/// must be aligned, and only the run knows whether it is.
+/// Emits the statements of a function. A statement with streamed stores gets two copies. Such a store needs
+/// an aligned address, and the alignment is known only at run time.
 void FunctionEmitter::nests(Statements body) {
   const bool top = arguments_.index < 0;
   for (const ast::Stmt& stmt : body) {
@@ -175,7 +175,7 @@ void FunctionEmitter::alloc(const ast::Alloc& alloc) {
   const ast::Buffer& buffer = *alloc.buffer;
   if (buffer.scope == ast::Scope::Local) not_for_cpu("work-group memory");
   if (buffer.scope == ast::Scope::Register) {
-    int64_t count = kWidestLanes; // past the end: whole vectors are read and written there
+    int64_t count = kWidestLanes; // elements of padding: whole vectors may reach past the end
     const Expr elements = num_elements(buffer.shape);
     count += elements.hi();
     auto* type = llvm::ArrayType::get(memory_type(state_.context, buffer.dtype, 0), count);
@@ -196,7 +196,7 @@ void FunctionEmitter::alloc(const ast::Alloc& alloc) {
   bases_.erase(buffer.id);
 }
 
-/// A loop of at most one iteration: a condition.
+/// Emits a loop of at most one iteration as a condition.
 void FunctionEmitter::once_or_never(const ast::For& loop) {
   loop_vars_[loop.var.id()] = {b_.getInt64(0), 0};
   if (loop.extent.lo() >= 1) {
@@ -300,11 +300,11 @@ std::unique_ptr<llvm::Module> build_llvm_module(llvm::LLVMContext& context, cons
                                                 const std::map<int, size_t>& scratch_offset,
                                                 const LlvmTarget& target) {
   ast::VectorForms forms;
-  forms.bytes = std::numeric_limits<int>::max(); // LLVM cuts vectors into registers itself
+  forms.bytes = std::numeric_limits<int>::max(); // LLVM splits vectors into registers itself
   forms.most_lanes = kWidestLanes;
   forms.pads_registers = true; // see alloc()
   forms.scales = target.has_scalef;
-  if (!target.has_fma) forms.instructions.clear(); // LLVM would call a function
+  if (!target.has_fma) forms.instructions.clear(); // without FMA, LLVM would call a function
   const ast::Kernel kernel = ast::machine_form(given, forms);
   auto module = std::make_unique<llvm::Module>(kernel.name, context);
 #if LLVM_VERSION_MAJOR >= 21

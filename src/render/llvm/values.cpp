@@ -45,12 +45,13 @@ Placed FunctionEmitter::operation(Op op, DType result, DType operand, std::span<
           level};
 }
 
-/// A product that is y * 2^n, and what is added to it, where the target scales vectors of as many lanes.
+/// `value` as y * 2^n, possibly plus a term. Nothing if it is not of that form, or the target has no
+/// instruction that scales vectors of this many lanes.
 std::optional<Placed> FunctionEmitter::scaled(const ast::Value& value, const Known& known, int least_level) {
   if (!state_.target.has_scalef || !can_scale(lanes_)) return {};
   const auto parts = ast::math::as_scaled(value);
   if (!parts) return {};
-  // Where the shifted n is read from a register, n itself may be known to another statement only.
+  // If a load from a register gives the shifted n, only another statement may have computed n itself.
   const auto n_known = known.find(parts->n.get());
   const Placed y = known.at(parts->y.get()),
                n = n_known == known.end() ? value_of(parts->n) : n_known->second;
@@ -100,17 +101,17 @@ Placed FunctionEmitter::value_of(const ast::ValueRef& root) {
   return known.at(root.get());
 }
 
-/// A Where whose first choice is worked out only if some lane takes it.
+/// Emits a Where so that the code computes its first choice only if some lane takes it.
 Placed FunctionEmitter::jump(const ast::Detour& detour, Known& known) {
   const Placed condition = known.at(detour.where->sources[0].get());
-  if (condition.level != depth()) { // the same in all iterations of this loop, so the code goes before it
+  if (condition.level != depth()) { // the condition does not change in this loop, so the code goes before it
     for (const ast::ValueRef& value : detour.values) known[value.get()] = one_value(*value, known, 0);
     return one_value(*detour.where, known, 0);
   }
   Value* otherwise = widened(known.at(detour.where->sources[2].get()));
   const bool vector = condition.value->getType()->isVectorTy();
   Value* any = vector ? b_.CreateOrReduce(condition.value) : condition.value;
-  any = b_.CreateFreeze(any); // lanes past a loop's end may hold anything, and no jump may depend on that
+  any = b_.CreateFreeze(any); // lanes past a loop's end may be undefined, and no jump may depend on that
   llvm::BasicBlock* before = b_.GetInsertBlock();
   auto* body = llvm::BasicBlock::Create(state_.context, "detour", function_);
   auto* after = llvm::BasicBlock::Create(state_.context, "after", function_);

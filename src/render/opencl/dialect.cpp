@@ -1,4 +1,4 @@
-// The OpenCL C 1.2 dialect: its own vector types, conversions and vector functions. Halves are handled by
+// The OpenCL C 1.2 dialect: its own vector types, conversions and vector functions. It converts halves by
 // their bits, since cl_khr_fp16 is rare on CPUs.
 #include <fmt/format.h>
 

@@ -10,7 +10,7 @@
 #include "core/storage.hpp"
 #include "search/machine/machine_limits.hpp"
 
-// The widths are compiled for their instruction sets here and chosen at run time; elsewhere only the
+// On x86-64 each vector width is compiled for its instruction set and chosen at run time. Elsewhere only the
 // compiler's default is measured.
 #if defined(__x86_64__)
 #include <smmintrin.h>
@@ -45,23 +45,23 @@ template <class F> std::vector<double> times(int runs, F&& f) {
   std::sort(seconds.begin(), seconds.end());
   return seconds;
 }
-/// What the machine does when nothing else runs on it.
+/// Seconds of the shortest run: the machine without other load.
 template <class F> double shortest(int runs, F&& f) { return times(runs, f).front(); }
 
 volatile float sink;
 
 enum class Kind {
-  MultiplyAdd, // on accumulators that don't wait for each other
-  Mixed,       // so are these: of four instructions two multiply and add, one adds and one is logic
-  Divide,      // and these
-  AddInTurn,   // from here on each takes in the result of the last
+  MultiplyAdd, // on independent accumulators
+  Mixed,       // on independent accumulators: of four, two multiply and add, one adds, one is logic
+  Divide,      // on independent accumulators
+  AddInTurn,   // here and below, each operation uses the result of the last
   MultiplyAddInTurn,
   AddInMemory,
 };
-constexpr int kAccumulators = 12; // latency 4 on two units needs 8; the narrow widths have 16 registers
-constexpr int kOperands = 64;     // in memory, so that nothing is known of them
+constexpr int kAccumulators = 12; // a latency of 4 on two units needs 8; the narrow widths have 16 registers
+constexpr int kOperands = 64;     // in memory, so that the compiler does not know them
 
-/// `rounds` operations, of each accumulator where there are several.
+/// Runs `rounds` operations, on each accumulator where there are several.
 template <class V>
 inline __attribute__((always_inline)) void arithmetic(Kind kind, const float* operands, int64_t rounds) {
   LATHE_CONTRACT
@@ -69,7 +69,7 @@ inline __attribute__((always_inline)) void arithmetic(Kind kind, const float* op
   V acc[kAccumulators];
 #pragma GCC unroll 12
   for (int i = 0; i < kAccumulators; ++i)
-    acc[i] = V{} + operands[i]; // unknown: the compiler drops one that stays as it starts, and equal ones
+    acc[i] = V{} + operands[i]; // unknown values: the compiler drops constant and equal accumulators
   const V a = V{} + 0.999f, b = V{} + 1e-3f;
   V x = a;
   volatile V in_memory = a;
@@ -125,7 +125,7 @@ LATHE_FAST void arithmetic_64(Kind kind, const float* operands, int64_t rounds) 
   arithmetic<Floats64>(kind, operands, rounds);
 }
 
-/// Maxima in turn, each the larger or, if that is NaN, the new one.
+/// Maxima in turn: each is the larger of the last one and the operand, or the operand if that is NaN.
 #if defined(__x86_64__)
 LATHE_TARGET("avx2") LATHE_FAST void maximum_in_turn_avx2(const float* operands, int64_t rounds) {
   __m128 x = _mm_setzero_ps();
@@ -172,7 +172,7 @@ LATHE_TARGET("avx512f,avx512vl,fma") LATHE_FAST void read_64(const float* data, 
   read_all<Floats64>(data, floats);
 }
 
-/// Some 50 instructions a line, on four numbers that don't wait for each other.
+/// Runs about 50 instructions for each cache line, on four independent numbers.
 template <class V> inline __attribute__((always_inline)) void compute_all(const float* data, int64_t floats) {
   constexpr int64_t lanes = sizeof(V) / sizeof(float), rounds = 3 * sizeof(V) / 16;
   const V b = V{} + 1e-3f;
@@ -223,7 +223,7 @@ Widths supported() {
   return w;
 }
 
-/// Integer sums in turn, the one operation that takes a cycle everywhere.
+/// Seconds of a cycle. Integer additions that use the last result take one cycle on every machine.
 double cycle_seconds() {
   constexpr int64_t rounds = 20'000, sums = 10;
   return shortest(200,
@@ -242,7 +242,7 @@ double cycle_seconds() {
 void measure_arithmetic(MachineProfile& profile, const Widths& widths) {
   float operands[kOperands];
   for (int i = 0; i < kOperands; ++i) operands[i] = 1.0f / static_cast<float>(1 + i);
-  constexpr int64_t rounds = 100'000; // a fraction of a millisecond: some run is not interrupted
+  constexpr int64_t rounds = 100'000; // less than a millisecond, so that some run is not interrupted
   const auto seconds = [&](Arithmetic run, Kind kind) {
     return shortest(200, [&] { run(kind, operands, rounds); }) / rounds;
   };
@@ -259,7 +259,7 @@ void measure_arithmetic(MachineProfile& profile, const Widths& widths) {
       profile.division_cycles[i] = profile.division_cycles[i - 1];
       continue;
     }
-    // The clock may rise for moments: the peak is what lasts, the median.
+    // The clock may rise for moments. The peak that lasts is the median.
     const std::vector<double> multiply_add =
         times(200, [&] { by_width[i](Kind::MultiplyAdd, operands, rounds); });
     profile.flops_per_second[i] =
@@ -275,7 +275,7 @@ void measure_arithmetic(MachineProfile& profile, const Widths& widths) {
   latency.through_memory = std::max(1.0, seconds(by_width[2], Kind::AddInMemory) / cycle - latency.add);
 }
 
-/// Seconds of a line, read down columns of a matrix with rows of so many bytes: none is foreseen.
+/// Seconds to read a line that no prefetcher foresees: down the columns of rows of `row_bytes` bytes.
 double line_of_columns(const float* data, int64_t bytes, int64_t row_bytes) {
   const int64_t rows = bytes / row_bytes, columns = std::min<int64_t>(16, row_bytes / kCacheLine),
                 row = row_bytes / 4;
@@ -290,8 +290,8 @@ double line_of_columns(const float* data, int64_t bytes, int64_t row_bytes) {
          static_cast<double>(rows * columns);
 }
 
-/// Seconds of a line of `data`, read down columns of blocks of 32 rows of so many bytes: each line is read a
-/// number at a time, in turns with those of the other rows. Without what the same takes in the first cache.
+/// Seconds to read a cache line one number at a time, in turns with the lines of other rows: down the columns
+/// of blocks of 32 rows. The time of the same reads in the first-level cache is subtracted.
 double line_of_blocks(const float* data, int64_t bytes, int64_t row_bytes) {
   constexpr int64_t rows = 32;
   const int64_t row = row_bytes / 4, blocks = bytes / (rows * row_bytes);
@@ -311,8 +311,8 @@ double line_of_blocks(const float* data, int64_t bytes, int64_t row_bytes) {
          static_cast<double>(blocks * rows * row_bytes / kCacheLine);
 }
 
-/// Seconds of a pass through `data`, of which hints ask for each block while the one before is read: line by
-/// line, in so many parts that take turns.
+/// Seconds of a pass through `data`. While one block is read, prefetches ask for the next: line by line, in
+/// `Streams` parts that take turns.
 template <int64_t Streams> double pass_by_hints(const float* data, int64_t bytes) {
   constexpr int64_t line = kCacheLine / sizeof(float), lines = 1024, part = lines / Streams;
   const int64_t blocks = bytes / (lines * kCacheLine);
@@ -328,7 +328,7 @@ template <int64_t Streams> double pass_by_hints(const float* data, int64_t bytes
     sink = sums[0] + sums[1] + sums[2] + sums[3];
   });
 }
-/// Whether one stream or four: the hardware's prefetcher may run ahead of each, or be confused by several.
+/// Chooses one stream or four: the hardware's prefetcher may run ahead of each, or be confused by several.
 void measure_hints(MachineProfile& profile, const float* data, int64_t memory) {
   const double one = pass_by_hints<1>(data, memory), four = pass_by_hints<4>(data, memory);
   profile.hint_streams = four < one ? 4 : 1;
@@ -346,14 +346,14 @@ void measure_hints(MachineProfile& profile, const float* data, int64_t memory) {
   }
 }
 
-/// A loop of so many iterations, so many times: at one place, since the place shows in the time, too.
+/// Runs a loop of `trips` iterations, `times` times; at one address, which affects the time, too.
 __attribute__((noinline, aligned(64))) void nested_loops(int64_t times, int64_t trips) {
   for (int64_t t = 0; t < times; ++t)
     for (int64_t i = trips; i > 0; --i) asm volatile("" ::: "memory");
 }
 
-/// The largest number of iterations of a loop inside another after which its end is foreseen: beyond, each
-/// execution takes as much longer as one of very many iterations.
+/// Measures the largest number of iterations after which the end of an inner loop is predicted. Beyond it,
+/// each execution takes as much longer as one of very many iterations.
 void measure_loop_ends(MachineProfile& profile) {
   constexpr int64_t iterations = 100'000, most = 512;
   const auto seconds = [](int64_t trips) {
@@ -365,7 +365,7 @@ void measure_loop_ends(MachineProfile& profile) {
     return (seconds(trips) - static_cast<double>(trips) * iteration) / profile.cycle_seconds;
   };
   const double end = beyond(most);
-  if (end < 4) { // foreseen, too
+  if (end < 4) { // predicted, too
     profile.predicted_trips = most;
     return;
   }
@@ -409,8 +409,8 @@ void measure_bandwidth(MachineProfile& profile, const Widths& widths) {
   profile.streaming_write_bytes_per_second = memory / shortest(4, [&] { stream_all(data, memory / 4); });
 }
 
-// Two threads that wait for each other by spinning: there and back is what a parallel loop costs to start and
-// to end.
+// Two threads hand over to each other by spinning, there and back: a parallel loop starts and ends with a
+// hand-over.
 void measure_threads(MachineProfile& profile) {
   if (profile.cores < 2) return;
   constexpr int turns = 2000;
@@ -435,8 +435,7 @@ void measure_threads(MachineProfile& profile) {
     }
   }
   other.join();
-  profile.fork_seconds =
-      2 * best; // one hand-over of the work and one of its end, with the bookkeeping between
+  profile.fork_seconds = 2 * best; // a hand-over of the work, one of its end, and the bookkeeping between
   profile.barrier_seconds = best;
 }
 

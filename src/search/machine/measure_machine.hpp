@@ -1,11 +1,11 @@
-// Measures what the cost model computes with: arithmetic peaks, bandwidths, the cost of starting threads.
-// Takes about two seconds.
+// Measures the numbers that the cost model computes with: arithmetic peaks, bandwidths, the cost of starting
+// threads. Takes about two seconds.
 #pragma once
 #include "search/machine/profile.hpp"
 
 namespace lathe::search {
 
-/// Of the machine as it is now: other load lowers the figures. Not stored: see store_machine_profile.
+/// The machine's profile, not stored: see store_machine_profile. Other load lowers the figures.
 MachineProfile measure_machine();
 
 } // namespace lathe::search

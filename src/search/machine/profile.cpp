@@ -17,7 +17,7 @@
 namespace lathe::search {
 namespace {
 
-// A shared last-level cache as large as a server's says little about what one tenant gets.
+// Bytes; caps the last-level cache, since a server's shared one says little about one tenant's part.
 constexpr int64_t kLastLevelPerCore = int64_t{16} << 20;
 
 std::string read_word(const std::string& path) {
@@ -60,7 +60,7 @@ std::string cpu_field(const std::string& cpuinfo, const std::string& key) {
   return colon < end ? cpuinfo.substr(std::min(colon + 2, end), end - std::min(colon + 2, end)) : "";
 }
 
-// The numbers of a profile by name: f(name, number), where the number is a double or an array of three.
+// Calls f(name, number) for each number of a profile: a double or an array of three.
 template <class L, class F> void rates_of_level(L& level, F&& f) {
   f("read_bytes_per_second", level.read_bytes_per_second);
   f("line_seconds", level.line_seconds);
@@ -95,7 +95,7 @@ struct Writer {
   void operator()(const char* name, const auto& number) const { object[name] = number; }
 };
 
-/// Reads them, each of which has to be there and positive.
+/// Reads numbers from an object. Each number has to be there and positive.
 struct Reader {
   const nlohmann::json& object;
   void operator()(const char* name, double& number) const { number = positive(object.at(name)); }

@@ -1,4 +1,4 @@
-// What code is made for.
+// The target that code is made for.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace lathe::search {
 
-/// What code is made for: read by moves (vector widths, scopes allowed), suggesters and the cost model.
+/// The target that code is made for; moves, suggesters and the cost model read it.
 struct Target {
   std::string device = "cpu";
   int vector_bytes = 64; // widest vector of the CPU (16, 32, 64)
@@ -16,10 +16,10 @@ struct Target {
   bool groups = false; // OpenCL: group and local loops, local memory
   bool gpu = false;
   int64_t local_bytes = 32768;
-  /// Of all constants of the program: caches that don't hold them all have lost a kernel's when its turn
-  /// comes again.
+  /// Bytes of all constants of the program. A cache that doesn't hold them all has lost a kernel's constants
+  /// before the kernel runs again.
   int64_t constant_bytes = 0;
-  int constants = 1; // that make up nearly all of these bytes
+  int constants = 1; // number of constants that make up nearly all of these bytes
   int lanes(DType d) const { return vector_bytes / size_of(d); }
 };
 

@@ -13,9 +13,9 @@ using namespace ast;
 
 namespace {
 
-constexpr int64_t kLongest = 4096; // iterations that are looked at one by one
+constexpr int64_t kLongest = 4096; // iterations of a loop, which are checked one by one
 
-/// What holds where the value is more than 0; nothing if that may be everywhere.
+/// A condition outside of which the value is 0; nothing if the value has none.
 std::optional<Expr> condition_of(const ValueRef& value) {
   if (const auto* attr = std::get_if<LoadAttr>(&value->attr); attr && !attr->guards.empty()) {
     Expr all = attr->guards[0];
@@ -29,7 +29,7 @@ std::optional<Expr> condition_of(const ValueRef& value) {
   return *condition;
 }
 
-/// The value with conditions that always hold left out.
+/// The value with its variables replaced, and without the conditions that then always hold.
 ValueRef inside_value(const ValueRef& value, const Substitution& vars) {
   Rewriter rewriter;
   rewriter.on_value = [](const ValueRef& v) -> ValueRef {
@@ -49,7 +49,8 @@ ValueRef inside_value(const ValueRef& value, const Substitution& vars) {
   return ast::rewrite(ast::substitute(value, vars), rewriter);
 }
 
-/// The loops of `border` over given ranges, renamed, around a store of `value` at the same places.
+/// The loops of `border` over the given ranges, renamed, around its store. `inside`: the store keeps its
+/// value; else it stores 0.
 Stmt nest_over(const Border& border, const std::vector<std::pair<int64_t, int64_t>>& ranges,
                const std::function<Expr(const For& loop, Expr extent)>& make_loop, bool inside) {
   Substitution vars;
@@ -111,7 +112,8 @@ Verdict border(Draft& draft, StageHandle stage) {
     if (!found || found->store->buffer->id != stored) continue;
     Block made;
     int count = 0;
-    // A slab before and one behind the box along each axis, of what is inside along the axes before.
+    // Along each axis, one slab before and one behind the box. Along the earlier axes a slab spans only the
+    // box.
     std::vector<std::pair<int64_t, int64_t>> ranges;
     for (const Border::Side& side : found->sides) ranges.emplace_back(0, side.loop->extent.value());
     LoopMaker loops(draft, stage.index);

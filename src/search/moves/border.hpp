@@ -16,8 +16,8 @@ struct Border {
   std::vector<Side> sides; // per loop, outermost first
   const ast::Store* store;
 };
-/// The box of a nest with constant extents, serial loops and one plain store; nothing if all of it is inside,
-/// or what is inside is no box.
+/// The box of a nest with constant extents, serial loops and one plain store. Nothing if all iterations are
+/// inside the box, or if those inside do not form a box.
 std::optional<Border> read_border(const ast::Stmt& nest);
 
 } // namespace lathe::search

@@ -11,7 +11,7 @@ using namespace ast;
 
 namespace {
 
-/// Where a buffer begins under a loop, in the scopes of others but under no further loop.
+/// The Alloc of a buffer in the block, inside the Allocs of others but under no further loop.
 Site find_alloc(Block& block, int buffer) {
   for (size_t i = 0; i < block.size(); ++i) {
     auto* alloc = std::get_if<Alloc>(&block[i].node);
@@ -22,7 +22,7 @@ Site find_alloc(Block& block, int buffer) {
   return {};
 }
 
-/// The loop's body stands where it stood.
+/// Replaces the loop by its body.
 void leave_out(Stmt& nest, const For* loop) {
   Stmt* at = &nest;
   while (std::get_if<For>(&at->node) != loop) at = &std::get<For>(at->node).body[0];
@@ -30,8 +30,8 @@ void leave_out(Stmt& nest, const For* loop) {
   *at = std::move(body);
 }
 
-/// Turns a nest that sums up what lies before iteration `now` of a loop, with one of its own loops, into what
-/// iteration `now` adds for those to come.
+/// Turns a nest that sums up the elements of all earlier iterations of `loop` into one that adds the current
+/// iteration's element, for the iterations to come. The nest loses its loop over the earlier iterations.
 Verdict keep_own_part(Stmt& stmt, const For& loop) {
   const Nest sum = perfect_nest(stmt);
   const Expr now = loop.var;
@@ -40,7 +40,7 @@ Verdict keep_own_part(Stmt& stmt, const For& loop) {
   if (sum.store->combine != Op::Add || sum.store->value->op != Op::Load || !attr)
     return fmt::format("{} is no sum of elements of a buffer", name);
   std::vector<Expr> index = attr->index;
-  const For* past = nullptr; // goes through what lies before
+  const For* past = nullptr; // the nest's loop over the earlier iterations
   size_t axis = index.size();
   for (size_t d = 0; d < index.size(); ++d)
     for (const For* own : sum.loops) {
@@ -92,7 +92,7 @@ Verdict carry(Draft& draft, StageHandle stage, LoopHandle handle) {
   if (buffer->scope == Scope::Local) return fmt::format("{} is shared by work-items", name);
   if (alloc.body.size() < 2) return fmt::format("nothing reads {}", name);
 
-  // The two nests that fill it come first.
+  // The two nests that fill the buffer come first.
   const Nest initial = perfect_nest(alloc.body[0]), sum = perfect_nest(alloc.body[1]);
   const auto fills = [&](const Nest& nest) {
     return nest.store && !nest.store->scatter && nest.store->buffer->id == buffer->id;
@@ -115,7 +115,7 @@ Verdict carry(Draft& draft, StageHandle stage, LoopHandle handle) {
   if (!verdict.empty()) return verdict;
   if (verdict = keep_own_part(alloc.body[1], loop); !verdict.empty()) return verdict;
 
-  // Where it began its readers stay, and behind them each iteration adds its own part.
+  // The readers take the place of the Alloc, and behind them each iteration adds its own part.
   Stmt first = std::move(alloc.body[0]), own_part = std::move(alloc.body[1]);
   Block readers = std::move(alloc.body);
   readers.erase(readers.begin(), readers.begin() + 2);

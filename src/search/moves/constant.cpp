@@ -14,7 +14,7 @@ using namespace ast;
 namespace {
 
 constexpr int64_t kMostBytes = int64_t{1} << 30;
-constexpr int64_t kMostGrowth = 4; // a copy that holds every element so often is no layout any more
+constexpr int64_t kMostGrowth = 4; // elements of a copy for each of the constant's; more is no mere layout
 
 } // namespace
 

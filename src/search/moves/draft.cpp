@@ -47,7 +47,8 @@ void stores_in(Block& block, std::vector<For*>& stack,
   }
 }
 
-// Statements are few and values shared: a plain walk over the tree, the values through their own visitor.
+// Calls f on every statement by a plain walk, since statements are few. Values are shared and have a visitor
+// of their own.
 void statements_in(const Block& block, const std::function<void(const Stmt&)>& f) {
   for (const Stmt& stmt : block) {
     f(stmt);
@@ -63,7 +64,7 @@ void drop_idle_prefetches(Block& block, const std::map<int, BufferRef>& loaded) 
     if (auto* loop = std::get_if<For>(&stmt.node)) {
       const bool held_something = !loop->body.empty();
       drop_idle_prefetches(loop->body, loaded);
-      return held_something && loop->body.empty(); // the condition around it
+      return held_something && loop->body.empty(); // the condition around a prefetch
     }
     if (auto* alloc = std::get_if<Alloc>(&stmt.node)) drop_idle_prefetches(alloc->body, loaded);
     const auto* prefetch = std::get_if<Prefetch>(&stmt.node);
@@ -85,7 +86,7 @@ std::string kernel_name(const std::vector<int>& written) {
 Draft draft_of_stage(const lower::Program& program, int stage) {
   const lower::Stage& info = program.stages[stage];
   Draft draft{&program, {stage}, {}, {}, info.nests, {}, {}};
-  // The loops' ids are the program's; give them this stage's own.
+  // The loops still have the ids that lowering gave them; give them ids of this stage.
   int next = ids::first_loop(stage);
   const auto name_of = [&](int id) {
     const auto known = std::find_if(info.loops.begin(), info.loops.end(),
@@ -118,7 +119,7 @@ Draft draft_of_stage(const lower::Program& program, int stage) {
 Draft draft_of(const lower::Program& program, const KernelPlan& plan) {
   Draft draft{&program,         plan.stages,    plan.inlined, plan.moves,
               plan.kernel.body, plan.constants, plan.handles};
-  // The Allocs of stage buffers around the whole body are finish()'s.
+  // finish() put the Allocs of stage buffers around the whole body, and will do so again.
   while (draft.body.size() == 1) {
     auto* alloc = std::get_if<Alloc>(&draft.body[0].node);
     if (!alloc || alloc->buffer->scope != Scope::Global) break;
@@ -165,8 +166,8 @@ Uses uses_of(const Block& body) {
   return uses;
 }
 
-/// Inputs in the program's order, constants' copies, what other kernels compute, and what this one does:
-/// `written`.
+/// Adds the parameters: inputs in the program's order, constants' copies, the buffers of other kernels'
+/// stages, and those of the stages `written`.
 void add_params(const lower::Program& program, const Draft& draft, const Uses& uses,
                 const std::vector<int>& written, KernelPlan& plan) {
   std::vector<Param>& params = plan.kernel.params;
@@ -192,7 +193,7 @@ void add_params(const lower::Program& program, const Draft& draft, const Uses& u
   }
 }
 
-/// What this kernel alone needs is declared around the whole body.
+/// Declares the buffers that this kernel alone needs around its whole body.
 void declare_temporaries(const lower::Program& program, const Draft& draft, const Uses& uses,
                          const std::vector<int>& written, Block& body) {
   for (auto it = uses.stored.rbegin(); it != uses.stored.rend(); ++it) {
@@ -203,7 +204,7 @@ void declare_temporaries(const lower::Program& program, const Draft& draft, cons
     if (owner == draft.stages.end())
       throw InternalError("a kernel stores to a buffer that is not its own: " + buffer->name);
     if (std::find(written.begin(), written.end(), *owner) != written.end()) continue;
-    // It is read again, so it is not stored past the caches.
+    // The buffer is read again, so its stores must not bypass the caches.
     for_each_store(body,
                    [&, id = id](Store& store, const auto&) { store.streaming &= store.buffer->id != id; });
     Block wrapped;
@@ -212,7 +213,7 @@ void declare_temporaries(const lower::Program& program, const Draft& draft, cons
   }
 }
 
-/// Which parameters are constants, and the hash of the kernel with that.
+/// Finds which parameters are constants, and hashes the kernel with that.
 void identify(const lower::Program& program, KernelPlan& plan) {
   plan.hash = structural_hash(plan.kernel);
   const std::vector<Param>& params = plan.kernel.params;
@@ -426,7 +427,7 @@ int scratch_number(int buffer) { return (buffer - ids::kScratchBase) % ids::kScr
 
 namespace {
 
-/// The name of a loop inside whose iterations run on threads or work-items of their own; empty if there is
+/// The name of a loop in the block whose iterations run on different threads or work-items; empty if there is
 /// none.
 std::string shared_out_inside(const Block& block) {
   std::string found;
@@ -476,7 +477,7 @@ Verdict check_block(const Block& block, std::vector<const For*>& stack) {
       for (const Stmt& inner : loop->body)
         if (!std::holds_alternative<Store>(inner.node))
           return fmt::format("the vector loop {} holds more than stores", name);
-    // Every work-group runs the whole body around its loops: there must be nothing else in it.
+    // Every work-group runs the whole body of the loop around: nothing else may stand there.
     if (loop->kind == LoopKind::Group && !stack.empty() &&
         (&block != &stack.back()->body || block.size() != 1))
       return fmt::format("the group loop {} does not stand alone in {}", name, stack.back()->var.name());

@@ -30,9 +30,9 @@ struct Draft {
 Draft draft_of_stage(const lower::Program& program, int stage);
 Draft draft_of(const lower::Program& program, const KernelPlan& plan);
 
-/// Makes the kernel. The buffers of its stages are parameters, so that the program finds a place for them,
-/// read by other kernels or not; those that are no `is_result` are temporaries declared around the whole
-/// body, for kernels that others are checked against.
+/// Makes the kernel. The buffers of its stages become parameters, whether other kernels read them or not, so
+/// that the program finds a place for them. Stages for which `is_result` is false get temporaries around the
+/// whole body instead; the kernels that others are checked against need this.
 KernelPlanRef finish(Draft draft, const std::function<bool(int stage)>& is_result = [](int) { return true; });
 
 /// Where a loop stands: the statement and everything around it.
@@ -51,7 +51,7 @@ struct Site {
   size_t position = 0;
 };
 
-/// Serial loops, one directly in the other, around one store; no store if the statement is anything else.
+/// Serial loops, one directly in the other, around one store; `store` is null for any other statement.
 struct Nest {
   std::vector<ast::For*> loops; // outermost first
   ast::Store* store = nullptr;
@@ -64,32 +64,32 @@ void for_each_store(ast::Block& body,
 /// Rewrites the values of the stores that `which` accepts, of all if it is empty.
 void rewrite_values(ast::Block& body, const ast::Rewriter& rewriter,
                     const std::function<bool(const ast::Store&)>& which = {});
-/// Of the loops those that a load's place or guards depend on, in their order.
+/// Those of `loops` that the index or the guards of the load depend on, in their order.
 std::vector<const ast::For*> loops_used(const ast::LoadAttr& load, const std::vector<ast::For*>& loops);
 /// Calls f on every Load and Gather reached from the block.
 void for_each_load(const ast::Block& body, const std::function<void(const ast::Value&)>& f);
-/// Leaves out the hints about what the draft no longer loads from memory: they have lost their purpose.
+/// Removes the prefetches of buffers that the draft no longer loads from memory.
 void drop_idle_prefetches(Draft& draft);
 
-/// Replaces variables in all indices, guards, extents and values, and renews the loop variables whose extents
-/// change by that, so that a variable's own extent is always that of its loop.
+/// Replaces variables in all indices, guards, extents and values. A loop whose extent changes gets a new
+/// variable, because a variable's own extent must be that of its loop.
 void rename(ast::Block& body, Substitution vars);
 
-/// Work-group memory is filled by all work-items together: its loop must be a group loop or lie between group
-/// and local loops.
+/// Why scratch under this loop can't be work-group memory; empty if it can. All work-items fill such memory
+/// together, so the loop must be a group loop or lie between group and local loops.
 Verdict may_hold_local_memory(const LoopSite& site, const Target& target);
-/// Whether one more scratch buffer of `bytes` leaves the kernel's within the work-group memory of the target.
-/// On a target with groups large private scratch lies there, too.
+/// Whether the kernel's scratch and one more buffer of `bytes` fit the work-group memory of the target. On a
+/// target with groups, large packed scratch lies there, too.
 bool fits_local_memory(const ast::Block& body, ast::Scope scope, int64_t bytes, const Target& target);
 
-/// A work-group has only so many work-items, and each of these so much memory to itself.
+/// Why the kernel has too many work-items in a group, or too much private scratch in one; empty if it fits.
 Verdict fits_groups(const ast::Block& body, const Target& target);
 
 /// The loops, outermost first, around one store.
 ast::Stmt nest(std::vector<ast::For> loops, ast::Store store);
 ast::Block nest(std::vector<ast::For> loops, ast::Block body);
-/// Makes the loop's body the body of `alloc`, behind what is already there; local memory is fenced by
-/// barriers.
+/// Appends the loop's body to the body of `alloc`, which becomes the only statement in the loop. If the
+/// buffer is local, a barrier stands before and after the appended part.
 void put_before_body(ast::For& loop, ast::Alloc alloc);
 
 /// Makes loops for the nests of a stage, with ids that no other loop in the draft has.
@@ -98,7 +98,7 @@ public:
   LoopMaker(Draft& draft, int stage);
   /// The variable of a new loop.
   Expr make(LoopHandle name, Expr extent);
-  /// The variable of a condition in the nest of `owner`, named after its place among the stage's loops.
+  /// The variable of a condition in the nest of `owner`, named by its number among the stage's loops.
   Expr make_condition(BufferHandle owner, Expr condition);
   /// New loops over the same range as `loops`, named after parts 0, 1 ... of `owner`; `vars` maps the old
   /// variables to the new ones.
@@ -110,22 +110,21 @@ private:
   int next_;
 };
 
-/// A scratch buffer's id that no other in the draft has, which belongs to the stage; its place among the
-/// stage's is its number.
+/// A new id for a scratch buffer of the stage, which no other buffer in `body` has; and the number of a
+/// scratch buffer among those of its stage.
 int fresh_buffer_id(const ast::Block& body, int stage);
 int scratch_number(int buffer);
 
 /// The constant of this name among the program's inputs; null if there is none.
 const lower::InputBuffer* find_constant(const lower::Program& program, BufferHandle name);
 
-/// What every kernel must satisfy besides the moves' own conditions: parallel and group loops outermost,
-/// vector loops innermost...
+/// Checks what every kernel must satisfy besides the moves' own conditions: parallel and group loops
+/// outermost, vector loops innermost...
 Verdict check_structure(const ast::Block& body);
 
-/// Every load of the stages' buffers, in the draft or in what is computed by that, computes them on the spot.
+/// Replaces every load of the stages' buffers by the stage's value, also loads inside such values.
 Verdict inline_stages(Draft&, std::vector<int> stages);
-/// The nests of `stage` stand at the top level of `producer`: they are taken out of it and put under the
-/// loop.
+/// Moves the nests of `stage` from the top level of `producer` to the top of the loop's body.
 Verdict fuse_at_loop(Draft& consumer, ast::Block& producer, int stage, LoopHandle loop, ast::Scope scope,
                      const Target& target);
 

@@ -59,7 +59,7 @@ Move Draw::draw(const MoveRow& row) {
   if (row.drawn.draw) return row.drawn.draw(*this);
   Move move{row.kind, {}};
   for (const Parameter& parameter : row.parameters) {
-    const size_t first = rewrites_graph(row.kind) ? 1 : 0; // of a list
+    const size_t first = rewrites_graph(row.kind) ? 1 : 0; // least length of a list
     const size_t count = !parameter.is_list ? 1 : first + (below(2) == 0 ? 1 : 0);
     for (size_t k = 0; k < count; ++k) move.arguments.push_back(argument(parameter.alternative, row));
   }
@@ -67,7 +67,7 @@ Move Draw::draw(const MoveRow& row) {
 }
 
 Argument Draw::argument(size_t alternative, const MoveRow& row) {
-  // One of each kind; that of the parameter is taken.
+  // Packed is drawn twice as often as each other scope.
   static constexpr ast::Scope kScopes[] = {ast::Scope::Packed, ast::Scope::Packed, ast::Scope::Register,
                                            ast::Scope::Local};
   switch (alternative) {

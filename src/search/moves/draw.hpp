@@ -11,7 +11,7 @@ namespace lathe::search {
 class Draw {
 public:
   Draw(const Plan& plan, const Target& target, std::mt19937_64& random);
-  /// Of the moves that rewrite the graph, or of all others.
+  /// A random move that rewrites the graph, or one that does not.
   Move rewrite() { return one_of(true); }
   Move other() { return one_of(false); }
 
@@ -39,9 +39,9 @@ private:
   std::vector<BufferHandle> buffers_, scratch_;
 };
 
-/// Loops of one nest in any order.
+/// A `reorder` of the loops of one nest in a random order.
 Move draw_order(Draw& draw);
-/// A hint whose three loops lie in one nest, from outside inwards.
+/// A `prefetch_tile` whose three loops lie in one nest, from outside inwards.
 Move draw_tile_hint(Draw& draw);
 
 } // namespace lathe::search

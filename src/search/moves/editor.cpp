@@ -11,7 +11,8 @@ namespace lathe::search {
 
 namespace {
 
-/// Kernels are joined up to here: each move looks at all of a kernel, and a larger one is no faster.
+/// Stages in the largest kernel that joining makes. Each move looks at a whole kernel, and a larger kernel is
+/// no faster.
 constexpr size_t kMostStages = 24;
 
 /// Whether the arguments are what the row of the move asks for, so that they can be handed to its function.
@@ -30,7 +31,7 @@ bool fits(const MoveRow& row, const Move& move) {
   return at == move.arguments.size();
 }
 
-/// The loop or scratch buffer that the argument names; of nothing if it is neither.
+/// The loop or scratch buffer that the argument names; an empty handle if it names neither.
 Handle part_of_kernel(const Argument& argument) {
   if (const auto* loop = std::get_if<LoopHandle>(&argument)) return *loop;
   if (const auto* buffer = std::get_if<BufferHandle>(&argument))
@@ -131,12 +132,13 @@ Verdict Editor::edit(const Move& move) {
   Draft& draft = *open_;
   if (Verdict verdict = search::apply(draft, move, target_); !verdict.empty()) return verdict;
   if (Verdict verdict = fits_groups(draft.body, target_); !verdict.empty()) return verdict;
-  drop_idle_prefetches(draft); // at once, so that moves find the same loops one by one and in a list
+  drop_idle_prefetches(draft); // at once: moves in a list then find the same loops as moves one by one
   draft.moves.push_back(move);
   return {};
 }
 
-/// Loop moves on one kernel edit one draft; it becomes a kernel when something else is looked at.
+/// Makes the open draft a kernel. Successive moves on one kernel edit one draft, which stays open until the
+/// editor needs another kernel or the plan.
 void Editor::close() {
   if (!open_) return;
   replace(open_kernel_, finish(std::move(*open_)));
@@ -144,8 +146,8 @@ void Editor::close() {
   open_kernel_.reset();
 }
 
-/// Takes the stage's own nests out of its kernel's draft: they must still be canonical, and lie at the top
-/// level.
+/// Takes the stage's own nests out of its kernel's draft. They must lie at the top level and hold no other
+/// stage.
 Verdict Editor::drop_nests(Draft& producer, int stage) const {
   const lower::Stage& info = program_.stages[static_cast<size_t>(stage)];
   size_t dropped = 0;
@@ -172,7 +174,8 @@ Verdict Editor::drop_nests(Draft& producer, int stage) const {
   return {};
 }
 
-/// What an output is computed from must be there for whoever computes it again.
+/// Why an output can't be computed again elsewhere: its kernel keeps the buffer of a stage to itself. Empty
+/// if the kernel keeps none.
 Verdict Editor::hides_stages(const Draft& producer, int stage) const {
   Verdict hidden;
   ast::visit(producer.body, [&](const ast::Stmt& stmt, const auto&) {
@@ -205,7 +208,7 @@ Verdict Editor::inline_everywhere(StageHandle handle) {
       changed.emplace_back(kernel, std::move(draft));
       continue;
     }
-    // The value is the canonical one: what was inlined into the producer is inlined again.
+    // The inlined value is the canonical one, so stages inlined into the producer are inlined here, too.
     std::vector<int> stages = producer->inlined;
     stages.push_back(stage);
     if (auto verdict = inline_stages(draft, std::move(stages)); !verdict.empty()) return verdict;
@@ -221,7 +224,8 @@ Verdict Editor::inline_everywhere(StageHandle handle) {
   return {};
 }
 
-/// Null if there is none.
+/// The kernel that the place names; for "root", the first other kernel that reads the stage. Null if there is
+/// none.
 KernelPlanRef Editor::consumer_at(int stage, const Place& place) const {
   if (place.loop) return owner_of(place.loop.stage());
   if (!place.is_root()) return owner_of(place.beside.index);
@@ -275,7 +279,7 @@ Verdict Editor::fuse(StageHandle handle, const Place& place, ast::Scope scope) {
   return {};
 }
 
-/// The kernel that computes the stages of two takes the place of the later one.
+/// Replaces two kernels by `made`, which computes the stages of both, in the place of the later one.
 void Editor::replace_both(const KernelPlanRef& one, const KernelPlanRef& other, KernelPlanRef made) {
   const auto position = [&](const KernelPlanRef& k) {
     return std::find(plan_.kernels.begin(), plan_.kernels.end(), k);
@@ -288,8 +292,8 @@ void Editor::replace_both(const KernelPlanRef& one, const KernelPlanRef& other, 
   replace(later, std::move(made));
 }
 
-/// The merged kernel takes the later place. Kernels between the two that read `earlier` are moved behind
-/// it.
+/// Moves the kernels between the two that depend on `earlier` behind `later`, because the merged kernel takes
+/// the later place.
 void Editor::postpone_dependents(const KernelPlanRef& earlier, const KernelPlanRef& later,
                                  const KernelPlanRef& made) {
   auto& kernels = plan_.kernels;
@@ -306,7 +310,7 @@ void Editor::postpone_dependents(const KernelPlanRef& earlier, const KernelPlanR
   auto out = std::copy(stay.begin(), stay.end(), first);
   *out++ = KernelPlanRef(later);
   std::copy(move_behind.begin(), move_behind.end(), out);
-  // Behind the later one, before what follows it.
+  // Their order lies between that of `later` and that of the kernel which follows.
   const auto behind =
       std::find(kernels.begin(), kernels.end(), later) + 1 + static_cast<long>(move_behind.size());
   const double at = order_.at(later.get());
@@ -316,7 +320,7 @@ void Editor::postpone_dependents(const KernelPlanRef& earlier, const KernelPlanR
     order_[move_behind[k].get()] = at + gap * static_cast<double>(k + 1);
 }
 
-/// `to` reads, directly or not, something that `from` computes.
+/// Whether `to` reads something that `from` computes, directly (if that counts) or through other kernels.
 bool Editor::reaches(const KernelPlanRef& from, const KernelPlanRef& to, bool directly_counts) const {
   const double earliest = order_.at(from.get());
   std::vector<KernelPlanRef> queue{to};
@@ -326,7 +330,7 @@ bool Editor::reaches(const KernelPlanRef& from, const KernelPlanRef& to, bool di
     queue.pop_back();
     for (int s : at->reads) {
       const KernelPlanRef& source = owner_[static_cast<size_t>(s)];
-      if (order_.at(source.get()) < earliest) continue; // it runs before, and can't wait for `from`
+      if (order_.at(source.get()) < earliest) continue; // it runs before `from`, so it can't read it
       if (source == from) {
         if (directly_counts || at != to) return true;
         continue;

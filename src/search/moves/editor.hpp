@@ -38,7 +38,7 @@ private:
   Plan plan_;
   const Target& target_;
   const lower::Program& program_;
-  const Move* move_ = nullptr;                          // that is being applied
+  const Move* move_ = nullptr;                          // the one being applied
   std::vector<KernelPlanRef> owner_;                    // by stage; null: inlined
   std::vector<std::vector<KernelPlanRef>> readers_;     // by stage
   std::unordered_map<const KernelPlan*, double> order_; // grows along plan_.kernels

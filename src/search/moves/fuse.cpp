@@ -90,16 +90,16 @@ Verdict index_fault(const LoadAttr& attr) {
   return fmt::format("the index into {} grows too long", attr.buffer->name);
 }
 
-/// Values computed where they are read. Each is made once for each place it is read at, whatever the number
-/// of stages between it and the reader.
+/// Replaces loads of stages by the values of the stages. Each value is made once for each place that reads
+/// it, however many stages lie between the two.
 class Inlining {
 public:
   Inlining(Draft& draft, const std::vector<int>& stages) : draft_(draft) {
     for (int s : stages) reads_[draft.program->stages[s].buffer->id];
   }
 
-  /// The loads of the stage that have been found, as the values that its canonical nest stores there. Those
-  /// who read it come first.
+  /// Notes, for each load of the stage that has been seen, the value that the canonical nest stores there.
+  /// The stages that read this one come first.
   Verdict find(int stage_id) {
     const lower::Stage& stage = draft_.program->stages[stage_id];
     if (stage.is_reduction || stage.is_scatter || stage.is_transform)
@@ -131,7 +131,7 @@ public:
   }
 
   void apply() {
-    // From producers to readers: what a value reads is there when its turn comes.
+    // From producers to readers, so that the values that a value reads are made before it.
     std::unordered_map<const Value*, ValueRef> made;
     Rewriter rewriter;
     rewriter.on_value = [&](const ValueRef& value) -> ValueRef {
@@ -161,7 +161,7 @@ private:
 } // namespace
 
 Verdict inline_stages(Draft& draft, std::vector<int> stages) {
-  std::sort(stages.rbegin(), stages.rend()); // who reads a stage comes after it in the program
+  std::sort(stages.rbegin(), stages.rend()); // readers of a stage come after it in the program
   Inlining inlining(draft, stages);
   Verdict verdict;
   for_each_store(draft.body, [&](Store& store, const auto&) {
@@ -202,7 +202,7 @@ size_t loads_of(const Block& block, int buffer) {
   return loads;
 }
 
-/// What one iteration of a loop reads of a buffer: a box, per dimension a start that is fixed in the
+/// The box of a buffer that one iteration of a loop reads. Each dimension has a start, which is fixed in the
 /// iteration, and an extent.
 class Window {
 public:
@@ -291,7 +291,7 @@ private:
     }
   }
 
-  /// Fixes start and extent along an axis; the largest extent that occurs.
+  /// Sets start and extent along an axis, and returns the largest extent that occurs.
   Expr bound(size_t d) {
     const Expr size = seen_->shape[d];
     const int64_t span = highest_[d] - lowest_[d] + 1;
@@ -302,7 +302,7 @@ private:
     }
     const Expr first = *base_[d] + lowest_[d];
     start_.push_back(max(first, Expr(0)));
-    // Where nothing is cut off at the front the extent has the form that a split gives, which later passes
+    // If nothing is cut off at the front, the extent gets the form that a split gives, which later passes
     // know.
     const Expr end = start_[d] != first ? min(*base_[d] + (highest_[d] + 1), size) : size;
     extent_.push_back(proves_le(start_[d] + span, end) ? Expr(span) : min(Expr(span), end - start_[d]));
@@ -337,7 +337,7 @@ Verdict has_place(const Window& window, Block& body, std::string_view loop, Scop
   return {};
 }
 
-/// The nest with each of its loops over an axis running over what the window has of it.
+/// The nest, with each loop along an axis running only over the window's part of that axis.
 Block filling(Stmt& stmt, const Window& window) {
   const CanonicalNest canonical = canonical_nest(stmt);
   std::vector<Store> stores;
@@ -401,7 +401,7 @@ Verdict fuse_at_loop(Draft& draft, Block& producer, int stage_id, LoopHandle han
   if (loads_of(draft.body, seen->id) + elsewhere != inside)
     return fmt::format("{} is also read outside {}", name, loop_name);
   if (auto verdict = window.shrink(scope); !verdict.empty()) return verdict;
-  // Where a nest stores at constant places along an axis, it fills the whole of it.
+  // A nest that stores at constant places along an axis fills the whole axis, so the window must hold it all.
   for (Stmt& stmt : nests)
     for (const Store* store : canonical_nest(stmt).stores)
       for (size_t d = 0; d < store->index.size(); ++d)

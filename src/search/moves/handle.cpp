@@ -60,19 +60,20 @@ bool is_buffer(Part part) {
   return part == Part::Stage || part == Part::Input || spelling_of(part).is_buffer;
 }
 
-/// Halves are parts of loops, everything else is part of a buffer or of a border.
+/// Whether `part` may follow `whole` in a name. The halves of a split follow loops; all other parts follow a
+/// buffer or a border.
 bool may_follow(Part whole, Part part) {
   const bool is_half = part == Part::Outer || part == Part::Inner;
   return is_half ? !is_buffer(whole) && whole != Part::Border : is_buffer(whole) || whole == Part::Border;
 }
 
-/// A number as names have it: digits alone, at most eight.
+/// The number in a name, which consists of one to eight digits; nothing for other text.
 std::optional<int> to_number(std::string_view digits) {
   if (digits.empty() || digits.size() > 8 || !is_digit(digits[0])) return {};
   return to_integer<int>(digits);
 }
 
-/// All names of the process, by their text: it tells them apart.
+/// All names of the process, found by their text. Names of equal text are the same name.
 class Names {
 public:
   const HandleNode* find_or_make(const HandleNode* parent, Part part, int number, std::string_view input) {
@@ -97,7 +98,7 @@ private:
 };
 
 Names& names() {
-  static auto* all = new Names; // plans of other globals may still be compiled at exit
+  static auto* all = new Names; // never destroyed: other globals may still compile plans at exit
   return *all;
 }
 
@@ -149,7 +150,7 @@ BufferHandle BufferHandle::of_input(std::string_view name) {
   return BufferHandle(Handle(HandleNode::intern(nullptr, Part::Input, -1, name)));
 }
 
-/// Of nothing where the text is no name.
+/// The handle of this name; an empty one if the text is no name.
 Handle parse_handle(std::string_view text) {
   const size_t dot = text.find('.');
   const std::string_view root = text.substr(0, dot);

@@ -1,5 +1,5 @@
-// Handles: what a plan's stages, loops and buffers are called inside the search. A handle is one pointer to
-// an interned name, so equal names are equal pointers and a copy is free. Names live until the process ends.
+// Handles: the names of a plan's stages, loops and buffers inside the search. A handle is one pointer to an
+// interned name, so equal names are equal pointers and a copy is free. Names live until the process ends.
 //
 //   stage     t5           the stage of that number, and its buffer
 //   buffer    x            an input, by its name in the lowered program
@@ -9,7 +9,7 @@
 //             t5.i1.o      the outer loop of a split, t5.i1.i the inner one
 //             t5.a0.z0     along dimension 0 of a copy: where it is set, t5.a0.w0 written back, ...
 //
-// Text is made and read here alone: parse_loop(), parse_buffer(), name().
+// Only parse_loop(), parse_buffer(), parse_stage() and name() read and make the text of names.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -44,15 +44,15 @@ struct HandleNode;
 
 class Handle {
 public:
-  Handle() = default; // of nothing
+  Handle() = default; // empty: names nothing
   explicit operator bool() const { return node_ != nullptr; }
   friend bool operator==(Handle a, Handle b) { return a.node_ == b.node_; }
 
   const std::string& name() const;
-  Part part() const;     // the last one
-  int stage() const;     // that it belongs to; -1: it is an input's, or of nothing
+  Part part() const;     // the last part of the name
+  int stage() const;     // to which the named thing belongs; -1: it is an input's, or the handle is empty
   uint64_t hash() const; // of the name: the same in every process
-  /// The handle of the same name but for its root, which becomes that of `root`: a stage or an input.
+  /// The same name with `root` in place of its own root, which is a stage or an input.
   Handle with_root(Handle root) const;
 
 protected:
@@ -69,15 +69,15 @@ class LoopHandle : public Handle {
 public:
   LoopHandle() = default;
   explicit LoopHandle(Handle handle) : Handle(handle) {}
-  /// What a split of this loop makes.
+  /// The two loops that a split of this loop makes.
   LoopHandle outer() const { return LoopHandle(child(Part::Outer)); }
   LoopHandle inner() const { return LoopHandle(child(Part::Inner)); }
-  /// For a loop along an axis of a result, or a part of it: the same of the nest that sets the result to the
-  /// identity.
+  /// For a loop along an axis of a result, or a part of such a loop: the same loop in the nest that sets the
+  /// result to the identity.
   LoopHandle setting() const;
   /// The same loop of slab `number` of its stage's border.
   LoopHandle in_border(int number) const;
-  /// It is `whole`, or a split made it of that.
+  /// Whether it is `whole`, or splits of `whole` made it.
   bool is_part_of(LoopHandle whole) const;
 };
 
@@ -102,12 +102,12 @@ struct StageHandle {
   friend bool operator==(StageHandle, StageHandle) = default;
 };
 
-/// Loops of a stage as it is lowered.
+/// The loop along an axis of a stage's result, as lowered.
 inline LoopHandle axis_loop(int stage, int axis) {
   return BufferHandle::of_stage(stage).loop(Part::Axis, axis);
 }
 
-/// Nothing where the text is not such a name.
+/// The loop, buffer or stage of this name; nothing if the text is not such a name.
 std::optional<LoopHandle> parse_loop(std::string_view text);
 std::optional<BufferHandle> parse_buffer(std::string_view text);
 std::optional<StageHandle> parse_stage(std::string_view text);

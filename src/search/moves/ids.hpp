@@ -1,6 +1,6 @@
-// Which ids the loops and buffers of a kernel have. They belong to stages, so that kernels can be joined
-// without renumbering; the program's own buffers have small ids, scratch buffers lie above them, and
-// constants' copies above those.
+// The ids of the loops and buffers of a kernel. Each id belongs to a stage, so that kernels are joined
+// without renumbering. The program's own buffers have the smallest ids, scratch buffers larger ones, and
+// constants' copies the largest.
 #pragma once
 #include <optional>
 

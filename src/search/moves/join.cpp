@@ -20,7 +20,8 @@ struct LoopPair {
   Expr length; // of the inner one
 };
 
-/// First looks, changes nothing: which axes of which buffers and which loops must be joined together.
+/// One join of axes. join() finds which loops, and which axes of which buffers, must be joined together, and
+/// changes nothing; apply() then joins them.
 class Joining {
 public:
   explicit Joining(const Block& body) {
@@ -98,7 +99,7 @@ private:
     return depends_on(e, pair.outer) || depends_on(e, pair.inner);
   }
 
-  /// The loops along axes that are to be joined.
+  /// Adds the loops along axes that are to be joined.
   Verdict loops_of_axes(const Access& access) {
     const auto it = axes_.find(access.buffer->id);
     if (it == axes_.end()) return {};
@@ -120,7 +121,7 @@ private:
     return fmt::format("no two loops, one in the other, walk along these axes of {}", access.buffer->name);
   }
 
-  /// The axes along which the joined loops walk.
+  /// Adds the axes along which the joined loops walk.
   Verdict axes_of_loops(const Access& access) {
     for (const LoopPair& pair : pairs_)
       for (size_t d = 0; d < access.index.size(); ++d) {
@@ -162,7 +163,7 @@ private:
   }
 
   std::vector<Access> accesses_;
-  std::vector<Expr> others_;   // whatever else depends on loops
+  std::vector<Expr> others_;   // outside of accesses' indices: must not depend on the joined loops
   std::map<int, size_t> axes_; // by buffer, the first of the two
   std::map<int, BufferRef> made_;
   std::vector<LoopPair> pairs_;
@@ -252,7 +253,8 @@ Verdict join(Draft& draft, StageHandle stage, int64_t axis) {
 
 namespace {
 
-/// Where the nest that reads axes `axis` and `axis` + 1 of the buffer stores along the same loops.
+/// The axes along which a nest stores with the loops that read axes `axis` and `axis` + 1 of the buffer;
+/// nothing if no nest does.
 std::optional<JoinedAxes> axes_of_reader(const Draft& reader, int buffer, size_t axis) {
   std::optional<JoinedAxes> found;
   ast::visit(reader.body, [&](const Stmt& stmt, const auto&) {

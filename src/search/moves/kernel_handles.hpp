@@ -1,4 +1,4 @@
-// What the ids of loops and scratch buffers in one kernel's AST are called.
+// The names of the loops and scratch buffers in one kernel's AST, by their ids.
 #pragma once
 #include <algorithm>
 #include <utility>
@@ -11,7 +11,7 @@ namespace lathe::search {
 
 class KernelHandles {
 public:
-  /// Of nothing if the loop was never named.
+  /// The loop's name; an empty handle if it was never named.
   LoopHandle loop(int id) const { return named(loops_, id); }
   LoopHandle loop(const ast::For& loop) const { return named(loops_, loop.var.id()); }
   /// -1 if the kernel has no such loop.
@@ -22,7 +22,7 @@ public:
   int id_of_scratch(BufferHandle buffer) const { return id_in(scratch_, buffer); }
   void add(int id, BufferHandle buffer) { add_to(scratch_, id, buffer); }
 
-  /// Those of a kernel that is joined to this one.
+  /// Adds the names of a kernel that is joined to this one.
   void add(const KernelHandles& other) {
     for (const auto& [id, loop] : other.loops_) add(id, loop);
     for (const auto& [id, buffer] : other.scratch_) add(id, buffer);
@@ -40,7 +40,7 @@ private:
       if (known == handle) return id;
     return -1;
   }
-  /// A loop that a move makes may take the id or the name of one that is gone.
+  /// Replaces older entries: a loop that a move makes may take the id or the name of one that is gone.
   template <class H> static void add_to(Table<H>& table, int id, H handle) {
     std::erase_if(table, [&](const auto& entry) { return entry.first == id || entry.second == handle; });
     table.emplace_back(id, handle);
@@ -50,8 +50,8 @@ private:
   Table<BufferHandle> scratch_;
 };
 
-/// The stage that a buffer of the program's kernels belongs to: its own, or that of the nest which it is
-/// scratch of; -1: it is an input.
+/// The stage that a buffer of the program's kernels belongs to: the one that it is the result of, or whose
+/// nests use it as scratch; -1: it is an input.
 int stage_of(const lower::Program& program, const ast::Buffer& buffer);
 BufferHandle handle_of(const lower::Program& program, const KernelHandles& handles,
                        const ast::Buffer& buffer);

@@ -36,7 +36,8 @@ void allocated_in(const Block& body, std::set<int>& ids) {
   }
 }
 
-/// The order of iterations matters to scatters, and to sums that are read while they grow.
+/// Why the iterations may not run in any order: scatters, and sums that are read while they grow, depend on
+/// it. Empty if they may.
 Verdict in_any_order(Block& body) {
   if (holds_scatter(body)) return "a scatter's order of iterations matters";
   std::set<int> own, read;
@@ -51,8 +52,8 @@ Verdict in_any_order(Block& body) {
   return verdict;
 }
 
-/// Scratch that one thread or work-item keeps for itself can't be read by another: what the loop uses of it,
-/// it must make.
+/// Checks that the loop itself makes all private scratch that it uses: another thread or work-item can't read
+/// such scratch.
 Verdict keeps_private_scratch(For& loop) {
   std::set<int> own;
   allocated_in(loop.body, own);
@@ -67,8 +68,8 @@ Verdict keeps_private_scratch(For& loop) {
   return verdict;
 }
 
-/// Iterations of the loop touch different elements: every buffer stored in it is either its own or indexed by
-/// it.
+/// Checks that iterations of the loop store to different elements: each buffer stored to is made in the loop,
+/// or the loop's variable indexes it.
 Verdict independent(For& loop) {
   if (holds_scatter(loop.body)) return "a scatter's iterations depend on each other";
   if (auto verdict = keeps_private_scratch(loop); !verdict.empty()) return verdict;
@@ -167,8 +168,8 @@ Verdict reorder(Draft& draft, const std::vector<LoopHandle>& loops) {
 }
 
 Verdict unroll(Draft& draft, LoopHandle loop) {
-  // Of one statement, by all unrolled loops around it: twice the instructions that suggest_unroll proposes at
-  // most. Compile time grows with the copies.
+  // Copies of one statement that all unrolled loops around it make together. Twice the instructions of the
+  // largest body that suggest_unroll proposes; compile time grows with the copies.
   constexpr int64_t kMostCopies = 1024;
   const LoopSite site = find_loop(draft, loop);
   if (!site) return no_loop(loop);
@@ -193,7 +194,7 @@ Verdict unroll(Draft& draft, LoopHandle loop) {
 
 namespace {
 
-/// Where an access moves along the variable, if it does in one dimension only.
+/// The dimension in which an index depends on the variable; nothing if there is none, or more than one.
 std::optional<size_t> only_dimension(const std::vector<Expr>& index, Expr var) {
   std::optional<size_t> found;
   for (size_t d = 0; d < index.size(); ++d)
@@ -208,9 +209,9 @@ template <class T> void move_to_end(std::vector<T>& list, size_t from) {
   std::rotate(list.begin() + static_cast<long>(from), list.begin() + static_cast<long>(from) + 1, list.end());
 }
 
-/// The dimension of a register tile that lies along the lanes becomes its last, and as long as whole vectors
-/// are, so that each is a register of its own. If other vectors lie along its last dimension already the
-/// order stays as it is.
+/// Makes the dimension of a register tile that lies along the lanes its last one, and rounds its size up to
+/// whole vectors, so that each vector is a register of its own. If the tile already lies along the lanes of
+/// other vector loops, its order stays.
 void lay_tiles_along_lanes(Block& body, const For& lanes) {
   std::map<int, std::pair<BufferRef, size_t>> tiles; // by id; the dimension along the lanes
   std::set<int> settled;

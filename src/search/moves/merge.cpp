@@ -12,7 +12,7 @@ using namespace ast;
 
 namespace {
 
-/// Where a nest that stores to the buffer begins.
+/// The nest that stores to the buffer, other than one that sets it to a constant.
 Site find_nest(Block& block, int buffer) {
   for (size_t i = 0; i < block.size(); ++i) {
     if (const Nest nest = perfect_nest(block[i]); nest.store && nest.store->buffer->id == buffer) {
@@ -41,12 +41,13 @@ std::vector<ValueRef> loads_of(const Store& store) {
 
 const LoadAttr& attr_of(const ValueRef& load) { return std::get<LoadAttr>(load->attr); }
 
-/// Follows the statements after the producer, into the scopes of buffers but into no loop, up to the nest of
-/// the consumer. What lies between must neither read what the producer makes nor write what it reads.
+/// Walks through the statements after the producer, into Allocs but into no loop, up to the nest of the
+/// consumer. Statements between the two must neither read nor write what the producer makes, nor write what
+/// the producer reads.
 class Between {
 public:
   Between(const Store& producer, int consumer, const std::string& name)
-      : made_(producer.buffer->id), consumer_(consumer), name_(name) {
+      : made_(producer.buffer->id), consumer_(consumer), made_name_(producer.buffer->name), name_(name) {
     for (const ValueRef& load : loads_of(producer)) needed_.insert(attr_of(load).buffer->id);
   }
 
@@ -74,14 +75,15 @@ private:
   void pass(const Stmt& stmt) {
     Block one{stmt};
     for_each_store(one, [&](Store& store, const auto&) {
-      if (reads(store)) verdict_ = fmt::format("{} is read before {} is computed", store.buffer->name, name_);
+      if (reads(store))
+        verdict_ = fmt::format("{} reads {} before {} does", store.buffer->name, made_name_, name_);
       if (needed_.contains(store.buffer->id) || store.buffer->id == made_)
         verdict_ = fmt::format("{} is written in between", store.buffer->name);
     });
   }
 
   const int made_, consumer_;
-  const std::string& name_; // of the consumer
+  const std::string made_name_, &name_; // of the producer and the consumer
   std::set<int> needed_;
   Verdict verdict_;
 };
@@ -105,7 +107,7 @@ Verdict merge(Draft& draft, StageHandle stage, StageHandle reader) {
   if (consumer.store->scatter) return fmt::format("{} is a scatter", consumer_name);
   if (between.needs(consumer.store->buffer->id)) return fmt::format("{} reads {}", name, consumer_name);
 
-  // The consumer reads one element an iteration, and with its loops walks through all of them.
+  // The consumer must read one element per iteration, and its loops must walk through all elements.
   ValueRef read;
   for (const ValueRef& load : loads_of(*consumer.store)) {
     if (attr_of(load).buffer->id != producer.store->buffer->id) continue;

@@ -36,7 +36,7 @@ struct StoredHandle : BufferHandle {
 
 using Argument =
     std::variant<int64_t, StageHandle, LoopHandle, BufferHandle, StoredHandle, Place, ast::Scope, Level>;
-/// The place of T among the alternatives.
+/// The index of T among the alternatives of Argument.
 template <class T, size_t I = 0> constexpr size_t alternative_of() {
   if constexpr (std::is_same_v<T, std::variant_alternative_t<I, Argument>>)
     return I;
@@ -61,12 +61,12 @@ Move parse_move(std::string_view text); // throws Error(Syntax)
 /// The names of all moves, as text.
 std::vector<std::string_view> move_names();
 
-/// A move for which the program is lowered anew from its rewritten graph: it comes before all others.
+/// Whether the program is lowered anew from a rewritten graph. Such moves come before all others.
 bool rewrites_graph(MoveKind kind);
 
 /// The stage that the move's first argument belongs to; -1: it has none.
 int stage_of(const Move& move);
-/// The move in terms of another program or kernel: `root(b)` says what it calls the stage or input b.
+/// The move in the names of another program or kernel, which calls the stage or input b `root(b)`.
 Move in_terms_of(const Move& move, const std::function<BufferHandle(BufferHandle)>& root);
 
 } // namespace lathe::search

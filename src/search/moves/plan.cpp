@@ -13,7 +13,7 @@
 namespace lathe::search {
 
 History::~History() {
-  // A long history is a long chain of sole owners: take it apart from the front.
+  // A long history is a long chain in which each element alone owns the next: take it apart from the front.
   while (earlier && earlier.use_count() == 1) {
     auto next = std::move(const_cast<History*>(earlier.get())->earlier);
     earlier = std::move(next);

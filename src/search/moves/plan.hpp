@@ -1,4 +1,4 @@
-// Plans: which kernels compute the stages of a program, and how each kernel came about by moves.
+// Plans: which kernels compute the stages of a program, and which moves made each kernel.
 //
 // A Plan partitions the stages of a Program into kernels. It starts with one kernel per stage. Replaying a
 // list of moves on the same Program rebuilds the same Plan.
@@ -21,12 +21,12 @@ struct KernelPlan {
   std::vector<int> inlined; // stages recomputed inside this kernel
   std::vector<Move> moves;  // all that were applied to it, in order
   std::vector<int> reads;   // stages of other kernels whose buffers it loads, ascending
-  ast::Kernel kernel;       // the scheduled loop AST (before the passes to what renderers take)
+  ast::Kernel kernel;       // the scheduled loop AST, before the passes that prepare it for renderers
   KernelHandles handles;    // of its loops and scratch buffers
-  /// What makes the constants' copies that it reads, once and before the first run: each reads its first
-  /// parameter, an input of the program, and writes its second, one of kernel.params.
+  /// Kernels that run once, before the first run, and make the constants' copies that this kernel reads. Each
+  /// reads its first parameter, an input of the program, and writes its second, one of kernel.params.
   std::vector<ast::Kernel> constants;
-  std::vector<bool> is_constant; // by parameter: the program's, and those copies
+  std::vector<bool> is_constant; // by parameter: a constant of the program, or such a copy
   uint64_t hash;                 // structural: of kernel and of which parameters are constants
 };
 using KernelPlanRef = std::shared_ptr<const KernelPlan>;
@@ -63,7 +63,7 @@ struct Applied {
 };
 Applied apply(const Plan& plan, const Move& move, const Target& target);
 Applied apply(const Plan& plan, const std::vector<Move>& moves, const Target& target); // all or none
-/// With those of the fuse_at moves that are legal in their turn; the others are left out.
+/// The plan after those of the fuse_at moves that are legal in their turn; the others are left out.
 Plan fuse_where_legal(const Plan& plan, const std::vector<Move>& fusions, const Target& target);
 /// Throws Error(Schedule) naming the move that isn't legal.
 Plan replay(std::shared_ptr<const lower::Program> program, const std::vector<Move>& moves,

@@ -1,4 +1,4 @@
-// The move that asks for what a later iteration reads.
+// The move that prefetches what a later iteration reads: prefetch_tile.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -13,24 +13,24 @@ using namespace ast;
 
 namespace {
 
-constexpr size_t kMostHints = 8; // in one iteration
+constexpr size_t kMostHints = 8; // prefetches in one iteration of the host
 constexpr int64_t kMostElements = int64_t{1} << 32;
-constexpr int64_t kMostStreams = 64, kLeastStream = 16 << 10; // bytes
+constexpr int64_t kMostStreams = 64, kLeastStream = 16 << 10; // streams; least bytes of each
 
 bool along(const LoadAttr& load, Expr var) {
   return std::any_of(load.index.begin(), load.index.end(), [&](Expr e) { return depends_on(e, var); });
 }
 
-/// What one iteration of the host asks for, where `needed` is 1.
+/// A prefetch in each iteration of the host in which `needed` is 1.
 struct Hint {
   Prefetch asks;
   Expr needed;
 };
 
-/// A load, and the loops that asking for it ahead of time concerns: `ahead`, along which it moves on, and of
-/// those inside from `first` on, `host`, which holds the hints. What one iteration of `ahead` reads is asked
-/// for in `turns`, the iterations of `spread`, if there is one: it is not moved along, and lies outside of
-/// `first`.
+/// A load to prefetch, and the loops concerned. The load moves along `ahead`. The loops inside are those from
+/// `first` on; one of them, `host`, holds the prefetches. The iterations of `spread`, if there is one, share
+/// what one iteration of `ahead` reads: they are its `turns`. The load does not move along `spread`, which
+/// lies outside of `first`.
 struct Asking {
   using Loops = std::vector<For*>::const_iterator;
   const LoadAttr& load;
@@ -47,10 +47,10 @@ struct Asking {
   }
 };
 
-/// What adds up to one piece of memory, in whatever order it is read, is asked for from its beginning to its
-/// end, evenly: all turns and all iterations in them ask for the same number of bytes, and the hardware
-/// foresees the next. In several streams that take turns, each goes slowly enough for these to have come.
-/// Nothing if there are gaps in what the host reads.
+/// The prefetches of loads that add up to one piece of memory, in whatever order they read it. The prefetches
+/// go through the piece from its beginning to its end. All turns, and all iterations in them, prefetch the
+/// same number of bytes, so the hardware foresees the next ones. Several streams take turns: each is then
+/// slow enough for these bytes to have arrived. Nothing if there are gaps in what the host reads.
 std::optional<std::vector<Hint>> ask_evenly(const Asking& a) {
   const Expr flat = flat_index(*a.load.buffer, a.load.index);
   struct Part {
@@ -101,8 +101,8 @@ std::optional<std::vector<Hint>> ask_evenly(const Asking& a) {
   return out;
 }
 
-/// Which lines of what one iteration of the host reads: one loop after the other takes its digit of the
-/// number of the line. Nothing if they are too uneven to number.
+/// The prefetches line by line. The cache lines that one iteration of the host reads are numbered, and each
+/// loop inside takes one digit of the number. Nothing if the lines are too uneven to number.
 std::optional<std::vector<Hint>> ask_by_lines(const Asking& a) {
   const Expr flat = flat_index(*a.load.buffer, a.load.index);
   struct Digit {

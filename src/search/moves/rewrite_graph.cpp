@@ -28,7 +28,7 @@ std::vector<graph::NodeRef> outputs_of(const lower::Program& program) {
   return outputs;
 }
 
-/// Calls f, which says why not, on the nodes of the stages.
+/// Calls f on the nodes of the stages, until f returns why the move is not legal for one of them.
 Verdict for_each_node(const Rewriting& graph, const std::vector<StageHandle>& stages,
                       const std::function<Verdict(const graph::NodeRef&)>& f) {
   if (stages.empty()) return "it names no stage";

@@ -5,8 +5,8 @@
 
 namespace lathe::search {
 
-/// The plan of the program lowered anew from its rewritten graph. Legal as long as the plan's history holds
-/// nothing else than such moves.
+/// Makes the plan that of the program lowered anew from its rewritten graph. Legal as long as the plan's
+/// history holds only such moves.
 Verdict rewrite_graph(Plan& plan, const Move& move);
 
 } // namespace lathe::search

@@ -1,5 +1,5 @@
 // Moves that add scratch to one nest: pack (an operand's copy, laid out as it is read) and accumulate
-// (partial results); and store_first, which spares results their identity.
+// (partial results); and store_first, which removes the nest that sets results to the identity.
 #include <algorithm>
 #include <functional>
 
@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kMostScratchBytes = 64 << 20;
 
-/// Every extent of `loops` depends only on variables among them or around them.
+/// Checks that every extent of `loops` depends only on variables among them or around them.
 Verdict self_contained(const std::vector<const For*>& loops, const std::vector<For*>& all_inside) {
   for (const For* f : loops)
     for (const For* inside : all_inside) {
@@ -29,7 +29,8 @@ Verdict self_contained(const std::vector<const For*>& loops, const std::vector<F
   return {};
 }
 
-/// The statements that lead to the first one that `is_it`, outermost first; the last is that one itself.
+/// The first statement for which `is_it` holds, after the statements around it, outermost first. Empty if
+/// there is none.
 std::vector<Site> path_to(Block& body, const std::function<bool(const Stmt&)>& is_it) {
   for (size_t i = 0; i < body.size(); ++i) {
     if (is_it(body[i])) return {{&body, i}};
@@ -96,7 +97,7 @@ bool fits_local_memory(const Block& body, Scope scope, int64_t bytes, const Targ
 }
 
 Verdict fits_groups(const Block& body, const Target& target) {
-  constexpr int64_t kMostItems = 1024; // of a group: what CUDA allows, and what PoCL and GPUs do
+  constexpr int64_t kMostItems = 1024; // work-items in a group, as many as CUDA, PoCL and GPUs allow
   if (!target.groups) return {};
   for (const Stmt& nest : body) {
     bool has_items = false;
@@ -134,7 +135,7 @@ Verdict pack(Draft& draft, const Target& target, StoredHandle result, BufferHand
   if (scope == Scope::Local)
     if (auto v = may_hold_local_memory(site, target); !v.empty()) return v;
 
-  // The one load of the operand in the nest of the stage, and the loops between.
+  // The one load of the operand in the nest of the stage, and the loops between `loop` and it.
   ValueRef packed;
   std::vector<For*> inside;
   Verdict verdict;
@@ -207,12 +208,12 @@ struct Accumulation {
   Store* target = nullptr;
   std::vector<For*> inside; // the loop, and those between it and the store
   std::vector<const For*> kept, partial,
-      dims; // that move the result; of partial results; both, in their order
+      dims; // loops that move the result; those of partial results; both, outermost first
   BufferRef copy;
   BufferHandle name;
 };
 
-/// Finds the one combine under the loop, and sorts the loops around it.
+/// Finds the one combine under the loop, and sorts the loops around it into `kept` and `partial`.
 Verdict find_combines(Draft& draft, For& loop, StoredHandle result, std::vector<LoopHandle> partial,
                       Accumulation& out) {
   size_t stores = 0;
@@ -330,8 +331,8 @@ Verdict accumulate(Draft& draft, StoredHandle result, LoopHandle around,
   Alloc alloc{a.copy, {}};
   alloc.body.push_back(setting_nest(a, loops));
   WriteBack write = write_back(a, loops);
-  // If the whole reduction is under the loop, the copy holds the whole result: what initialised it is not
-  // needed.
+  // If the whole reduction is under the loop, the copy holds the whole result. The nest that initialised the
+  // result is then not needed.
   const std::vector<Site> path = path_to(draft.body, site.loop().var);
   const auto initialiser = find_initialiser(path, write.store);
   if (initialiser && a.partial.empty()) write.store.combine.reset();
@@ -384,8 +385,8 @@ Verdict store_first(Draft& draft, StoredHandle result, LoopHandle handle) {
   const auto initialiser = find_initialiser(path_to(draft.body, site.loop().var), *combine);
   if (!initialiser) return fmt::format("nothing sets {} to the identity around {}", stage_name, loop_name);
 
-  // What holds nothing but the combine is there twice: under the condition that this is the first iteration,
-  // and under that it is not.
+  // The largest statement that holds nothing but the combine is made twice: under the condition that this is
+  // the first iteration, and under the condition that it is a later one.
   const std::vector<Site> path =
       path_to(loop.body, [&](const Stmt& stmt) { return std::get_if<Store>(&stmt.node) == combine; });
   size_t outermost = path.size() - 1;

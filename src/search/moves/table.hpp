@@ -30,7 +30,8 @@ struct Parameter {
   bool is_list;       // any number of arguments
 };
 
-/// How often the walks try a move, with what numbers, and by which function if its arguments hang together.
+/// How often the walks try a move, and with which numbers; `draw` makes moves whose arguments depend on each
+/// other.
 struct Drawn {
   int weight;
   std::span<const int64_t> numbers{};
@@ -48,7 +49,7 @@ struct MoveRow {
 };
 const std::vector<MoveRow>& move_table();
 const MoveRow& row_of(MoveKind kind);
-/// A move on one kernel. Not legal if it is of another sort.
+/// Applies a move on one kernel; a move of another sort is not legal.
 Verdict apply(Draft& draft, const Move& move, const Target& target);
 
 } // namespace lathe::search

@@ -49,11 +49,11 @@ constexpr const char* kStoreCandidate =
 constexpr const char* kCandidates =
     "SELECT kernel, seconds, error, text FROM candidates WHERE program = ?1 AND fingerprint = ?2";
 
-/// What SQLite says when the file is not (or no longer) one of ours.
+/// SQLite's error for a file that is not (or no longer) one of ours.
 struct Damage {
   std::string reason;
 };
-/// Any other refusal: locked for too long, no permission, disk full.
+/// Any other error of SQLite: locked for too long, no permission, disk full.
 struct SqliteError {
   std::string reason;
   int code;
@@ -106,10 +106,10 @@ public:
       run("PRAGMA synchronous = NORMAL");
       make_tables();
     } else {
-      run("PRAGMA schema_version"); // only now is the file looked at
+      run("PRAGMA schema_version"); // SQLite looks at the file only now
     }
   }
-  /// Of a process whose fork this is: it goes on using it.
+  /// Gives up the connection without closing it: after a fork, the parent process goes on using it.
   void abandon() { [[maybe_unused]] auto* theirs = db_.release(); }
 
   void check(int code) const {
@@ -188,7 +188,7 @@ private:
   sqlite3_stmt* statement_ = nullptr;
 };
 
-/// Undone unless it is committed.
+/// A transaction that is undone unless it is committed.
 class Transaction {
 public:
   explicit Transaction(const Connection& db) : db_(db) { db_.run("BEGIN IMMEDIATE"); }
@@ -232,7 +232,7 @@ struct Database::State {
 
   ~State() { leave_to_parent(); }
 
-  /// Runs `f(connection)`; a damaged file is set aside and f runs once more on what replaced it.
+  /// Runs `f(connection)`. A damaged file is set aside, and f runs once more on the file that replaced it.
   template <class F> auto with(bool create, F&& f) {
     for (bool again = false;; again = true) {
       try {
@@ -242,7 +242,7 @@ struct Database::State {
       } catch (const Damage& damage) {
         recover(damage.reason, again, create);
       } catch (const SqliteError& e) {
-        // A header may say that nobody writes the file.
+        // The header may declare the file read-only, which counts as damage.
         if (create && e.code == SQLITE_READONLY && may_write())
           recover(e.reason, again, create);
         else
@@ -264,15 +264,15 @@ struct Database::State {
   bool may_write() const {
     return ::access(path.c_str(), W_OK) == 0 && ::access(fs::path(path).parent_path().c_str(), W_OK) == 0;
   }
-  /// SQLite's locks are the process's that took them.
+  /// Gives up a connection from before a fork: SQLite's locks belong to the process that took them.
   void leave_to_parent() {
     if (!connection || opened_by == ::getpid()) return;
     connection->abandon();
     connection.reset();
   }
 
-  /// Runs `f` where there is something to read; nothing is created, but tables of an older version are
-  /// renewed. What can't be read is as good as absent, but for its fault.
+  /// Runs `f` if there is a file to read. Creates nothing, but renews tables of an older version. A file that
+  /// can't be read counts as absent; `fault` says why.
   template <class F> auto read(F&& f) {
     using Result = decltype(f(*connection));
     std::error_code error;
@@ -282,7 +282,7 @@ struct Database::State {
       if (!fs::is_regular_file(path, error)) fail("is no file", "a tuning database");
       const bool old = with(false, [](const Connection& db) {
         if (is_empty(db)) return false;
-        Statement(db, kFind); // a foreign file shows itself here, before its tables are renewed
+        Statement(db, kFind); // fails on a foreign file, before its tables are renewed
         return db.version() < kVersion;
       });
       return with(old, [&](const Connection& db) { return is_empty(db) ? Result{} : f(db); });
@@ -292,7 +292,7 @@ struct Database::State {
     }
   }
 
-  /// From columns 0 and 1; a damaged one is dropped.
+  /// The entry in columns 0 and 1 of the row. A damaged one is dropped from the table.
   std::optional<Entry> entry(const Connection& db, const Statement& row, uint64_t program,
                              const std::string& where) {
     try {
@@ -309,7 +309,7 @@ struct Database::State {
       drop.bind(1, static_cast<int64_t>(program));
       drop.bind(2, where);
       drop.step();
-    } catch (const SqliteError&) { // it stays where it can't be changed
+    } catch (const SqliteError&) { // the entry stays if the file can't be changed
     }
   }
 
@@ -322,7 +322,7 @@ struct Database::State {
     try {
       connection = std::make_unique<Connection>(path, create ? Access::Create : Access::Read);
     } catch (const SqliteError&) {
-      // On storage that can't be written there is no place for the files beside it.
+      // On read-only storage SQLite can't create its files beside the database.
       std::error_code none;
       const auto log = fs::file_size(path + "-wal", none);
       if (create || may_write() || (!none && log > 0)) throw;
@@ -332,8 +332,8 @@ struct Database::State {
     opened_by = ::getpid();
   }
 
-  // Another process may have met the same damage and put a good file in its place already: only the one who
-  // holds the lock, and still finds the file damaged, moves it.
+  // Another process may have met the same damage and replaced the file already. So a process moves the file
+  // only while it holds the lock and still finds it damaged.
   void set_aside(const std::string& reason, bool to_write) {
     const FileLock lock(path + ".lock");
     damaged = path + " was damaged (" + reason + ") and set aside as " + path + ".damaged";
@@ -362,7 +362,7 @@ struct Database::State {
 
 Database::Database(const std::string& path) : state_(std::make_unique<State>()) {
   state_->path = path;
-  state_->read([](const Connection&) { return true; }); // what is damaged is set aside now
+  state_->read([](const Connection&) { return true; }); // sets a damaged file aside now
 }
 
 Database::~Database() = default;
@@ -428,7 +428,7 @@ void Database::store(uint64_t program, const std::string& where, const Entry& en
     store.bind(3, text);
     store.bind(4, entry.seconds);
     store.bind(5, label);
-    if (beaten) store.bind(6, *beaten); // else NULL, which nothing equals
+    if (beaten) store.bind(6, *beaten); // else NULL, which equals nothing
     return store.step();
   });
 }

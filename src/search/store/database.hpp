@@ -1,4 +1,4 @@
-// The database of tuned programs: what was measured, by program and machine.
+// The database of tuned programs: measured schedules and candidates, by program and machine.
 #pragma once
 #include <memory>
 #include <optional>
@@ -11,13 +11,13 @@
 
 namespace lathe::search {
 
-/// What was learnt by measuring: the best known moves of each program, and every candidate that was measured.
-/// Keyed by the structural hash of the program and `where`: the machine with its device and its use. Several
-/// processes may use one file at once. Reading is optional: what can't be read is as good as empty, and
-/// fault() says why. Functions that write throw Error(File).
+/// The results of measuring: the best known moves of each program, and every candidate that was measured. The
+/// key is the structural hash of the program and `where`: the machine with its device and its use. Several
+/// processes may use one file at once. A file that can't be read counts as empty, and fault() says why.
+/// Functions that write throw Error(File).
 class Database {
 public:
-  /// Opens it if it is there; a damaged file is set aside as FILE.damaged, reported by damaged(), and
+  /// Opens the file if it exists. A damaged file is set aside as FILE.damaged, reported by damaged(), and
   /// rebuilt.
   explicit Database(const std::string& path = default_path());
   ~Database();
@@ -27,11 +27,11 @@ public:
     double seconds;
   };
   std::optional<Entry> find(uint64_t program, const std::string& where);
-  /// Keeps the faster one; but an entry of `beaten` seconds always goes: it has lost to the new one in turns,
-  /// and times of different moments tell less. `label` is for people.
+  /// Stores the entry unless the stored one is faster. A stored entry of `beaten` seconds is always replaced:
+  /// it has lost to the new one in turns, and times of different moments tell less. `label` is for people.
   void store(uint64_t program, const std::string& where, const Entry& entry, const std::string& label = "",
              std::optional<double> beaten = {});
-  /// What is known of the program elsewhere, on other machines or in other uses: a place to start from.
+  /// The program's entries for other machines or other uses: places to start from.
   std::vector<Entry> elsewhere(uint64_t program, const std::string& where);
 
   struct Row {
@@ -53,11 +53,11 @@ public:
   std::vector<Candidate> candidates(uint64_t program, const std::string& where);
   int64_t candidate_count();
 
-  /// Removes the schedules and candidates of every `where` that doesn't begin with this, and those made
-  /// before a time (seconds since 1970; 0: whenever). The number of schedules and of candidates that went.
+  /// Removes the schedules and candidates of every `where` that doesn't begin with `keep_prefix`, and those
+  /// older than `made_before` (seconds since 1970; 0: none). Returns the numbers removed.
   std::pair<int64_t, int64_t> prune(const std::string& keep_prefix, int64_t made_before);
   const std::string& damaged() const;
-  const std::string& fault() const; ///< why the last reading found nothing; empty if it could read
+  const std::string& fault() const; ///< why the last read failed; empty if it succeeded
 
 private:
   struct State;

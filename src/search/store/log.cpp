@@ -99,7 +99,7 @@ LogContents read_log(const std::string& path) {
           {number, Error(e.kind(), path + ":" + std::to_string(number) + ": " + e.what())});
     }
   }
-  // A fault of the file, or a line for which there is no memory: not the end of the log.
+  // The file is faulty or memory is short for a line: this is not the end of the log.
   if (in.bad()) throw Error(ErrorKind::File, path + ": can't be read to its end, expected a tuning log");
   return contents;
 }
@@ -108,7 +108,7 @@ void append_log(const std::string& path, const LogRecord& record) {
   make_parent_dir(path);
   std::string line = to_json_line(record) + "\n";
   const int file = ::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
-  // A writer that was stopped may have left half a line, which must not take this one with it.
+  // A stopped writer may have left half a line. A newline keeps it from spoiling this one.
   char last = '\n';
   if (file >= 0 && ::lseek(file, -1, SEEK_END) >= 0 && ::read(file, &last, 1) == 1 && last != '\n')
     line.insert(0, 1, '\n');

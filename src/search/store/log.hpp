@@ -4,8 +4,8 @@
 //   {"kind": "candidate", "program": "9f...", "kernel": "03...", "fingerprint": "...", "device": "cpu",
 //    "moves": ["split(t3.i0, 6)"], "predicted": 1e-5, "measured": 1.2e-5}         a kernel that was measured
 //   {"kind": "candidate", ..., "measured": 0, "error": "wrong result"}              one that was rejected
-//   {"kind": "plan", ..., "rejected": {"not legal": 812, "wrong result": 1}}         a whole program's best, and how
-//                                                                                    many candidates fell to what
+//   {"kind": "plan", ..., "rejected": {"not legal": 812, "wrong result": 1}}   the best plan of a program,
+//                                                                              with its rejections by reason
 //
 // Reading keeps every valid line and reports the damaged ones by number. Appending is one write per line, so
 // that several threads and processes may share a file.
@@ -31,7 +31,7 @@ struct LogRecord {
   double predicted = 0, measured = 0; // seconds; measured is 0 if it was rejected or not timed
   std::string error;                  // why it was rejected
   std::string label{};                // for people
-  std::map<std::string, int64_t> rejected{}; // of a plan: candidates of its search, by reason
+  std::map<std::string, int64_t> rejected{}; // of a plan: numbers of rejected candidates, by reason
 };
 
 std::string to_json_line(const LogRecord& record);
