@@ -83,7 +83,7 @@ struct CommandLine {
   }
 
 private:
-  /// What runs, tunes, prints and compares programs.
+  /// Commands that run, tune, print and compare programs.
   void add_programs() {
     add("list", "the workloads and their parameters", list_command);
 
@@ -126,7 +126,7 @@ private:
     compare.add_option("--tune", options.tune_budget, "first tune each case for so long, such as 20s");
   }
 
-  /// What asks how good the search and its model are, and what they hold.
+  /// Commands that show how good the search and its model are, and what they have stored.
   void add_questions() {
     CLI::App& joint =
         add("joint", "what searching graph and loops together gains over one after the other", joint_command);

@@ -16,9 +16,7 @@ PlanExperiment::PlanExperiment(const Selection& chosen, const Options& options)
     : with_(compile_options(options)),
       case_(make_case(*chosen.workload, chosen.shape, parse_dtype(options.dtype))),
       name_(fmt::format("{} {}", case_.workload, to_string(case_.shape))),
-      want_(case_.reference(case_.inputs)), first_found_(find({})), first_(compiled(first_found_.moves)) {
-  with_.use_database = false;
-}
+      want_(case_.reference(case_.inputs)), first_found_(find({})), first_(compiled(first_found_.moves)) {}
 
 PlanExperiment::Found PlanExperiment::find(const search::SearchOptions& how) const {
   const auto program = lowered(case_.program);

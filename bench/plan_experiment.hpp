@@ -10,7 +10,7 @@ namespace lathe::bench {
 
 class PlanExperiment {
 public:
-  static constexpr double kFarSlower = 10;
+  static constexpr double kFarSlower = 10; // ratio of predicted times
   PlanExperiment(const Selection& chosen, const Options& options);
 
   const std::string& name() const { return name_; }
@@ -33,7 +33,7 @@ private:
   Reference want_;
   Found first_found_;
   std::unique_ptr<Compiled> first_;
-  std::map<Moves, double> known_; // as multiples
+  std::map<Moves, double> known_; // slowdowns that were timed
 };
 
 std::vector<PlanExperiment> plan_experiments(const Options& options);
