@@ -66,6 +66,7 @@ struct Limits {
   size_t group_size = 1, item_sizes[3] = {1, 1, 1};
   int64_t local_bytes = 0;
   bool has_f64 = false;
+  bool has_exact_division = false; // quotients and square roots of f32 can be rounded correctly
 };
 
 /// The parts of the device that programs and buffers need. They share it, since they may outlive the device.
@@ -185,7 +186,10 @@ private:
     cl_int error = 0;
     program_ = Handle<cl_program>(clCreateProgramWithSource(queue_->context, 1, &text, nullptr, &error));
     check(error, "clCreateProgramWithSource");
-    if (clBuildProgram(program_, 1, &queue_->device, "", nullptr, nullptr) != CL_SUCCESS) {
+    // OpenCL C allows a quotient of f32 2.5 ulp, which GPUs use. Warnings would go to the user's terminal.
+    const char* options =
+        queue_->limits.has_exact_division ? "-w -cl-fp32-correctly-rounded-divide-sqrt" : "-w";
+    if (clBuildProgram(program_, 1, &queue_->device, options, nullptr, nullptr) != CL_SUCCESS) {
       size_t bytes = 0;
       clGetProgramBuildInfo(program_, queue_->device, CL_PROGRAM_BUILD_LOG, 0, nullptr, &bytes);
       std::string log(bytes, '\0');
@@ -253,6 +257,8 @@ public:
     limits.group_size = device_number<size_t>(device, CL_DEVICE_MAX_WORK_GROUP_SIZE);
     limits.local_bytes = static_cast<int64_t>(device_number<cl_ulong>(device, CL_DEVICE_LOCAL_MEM_SIZE));
     limits.has_f64 = device_text(device, CL_DEVICE_EXTENSIONS).find("cl_khr_fp64") != std::string::npos;
+    limits.has_exact_division = device_number<cl_device_fp_config>(device, CL_DEVICE_SINGLE_FP_CONFIG) &
+                                CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
     size_t sizes[8] = {};
     const auto dimensions =
         std::min<cl_uint>(8, device_number<cl_uint>(device, CL_DEVICE_MAX_WORK_ITEM_DIMENSIONS));

@@ -72,12 +72,14 @@ const std::vector<Function>& functions() {
 
 constexpr DType kFloats[] = {DType::F16, DType::BF16, DType::F32, DType::F64};
 
-/// Of f64's sine and cosine on OpenCL, which the driver has; by the OpenCL specification.
+/// Of f64's functions on OpenCL that the driver has; by the OpenCL specification.
 constexpr double kDriverUlps = 4;
+bool is_of_the_driver(std::string_view name) {
+  return name == "sin" || name == "cos" || name == "log2" || name == "log10";
+}
 
 double bound(const Function& f, DType dtype, Real x, const std::string& device) {
-  const std::string_view name = f.name;
-  if (dtype == DType::F64 && device == "opencl" && (name == "sin" || name == "cos")) return kDriverUlps;
+  if (dtype == DType::F64 && device == "opencl" && is_of_the_driver(f.name)) return kDriverUlps;
   if (dtype == DType::F64) return f.f64 + (std::isfinite(x) ? f.f64_slope * static_cast<double>(std::fabs(x)) : 0);
   if (dtype == DType::F32) return f.f32;
   return f.f32 == 0 ? 0 : 0.502; // f32's error is less than a hundredth of a unit there

@@ -4,10 +4,17 @@ lathe_test(golden/render_test core view ast render)
 lathe_test(unit/c_device_test core view ast render runtime)
 lathe_test(unit/opencl_device_test core view ast render runtime)
 
-# Emitted CUDA C: what it computes, on this machine's threads; and that NVRTC compiles it, where that can be had.
-lathe_test(conformance/cuda_on_host_test)
-target_compile_definitions(conformance_cuda_on_host_test PRIVATE LATHE_CXX="${CMAKE_CXX_COMPILER}")
-target_link_libraries(conformance_cuda_on_host_test PRIVATE ${CMAKE_DL_LIBS})
+# Emitted CUDA C: what it computes, on this machine's threads and on its GPU, if there is one; and that NVRTC compiles it,
+# where that can be had.
+lathe_test(conformance/cuda_test)
+target_compile_definitions(conformance_cuda_test PRIVATE LATHE_CXX="${CMAKE_CXX_COMPILER}")
+target_link_libraries(conformance_cuda_test PRIVATE ${CMAKE_DL_LIBS})
+find_program(LATHE_NVCC nvcc PATHS /usr/local/cuda/bin)
+if(LATHE_NVCC AND EXISTS /dev/nvidia0)
+  add_test(NAME conformance/cuda_on_gpu COMMAND conformance_cuda_test)
+  set_tests_properties(conformance/cuda_on_gpu PROPERTIES ENVIRONMENT
+                       "LATHE_NVCC=${LATHE_NVCC};LATHE_CACHE_DIR=${CMAKE_BINARY_DIR}/test-cache/cuda_on_gpu")
+endif()
 if(LATHE_BENCH)
   find_package(Python3 COMPONENTS Interpreter QUIET)
   if(Python3_FOUND)

@@ -1,11 +1,13 @@
-// What emitted CUDA C computes, without a GPU: the source is compiled as C++ for this machine, where a
-// block's threads are threads and blocks run one after the other, and compared with the interpreter on fresh
-// random inputs.
+// What emitted CUDA C computes, compared with the interpreter on fresh random inputs. Without a GPU the
+// source is compiled as C++ for this machine, where a block's threads are threads and blocks run one after
+// the other. Where LATHE_NVCC names CUDA's compiler, it runs on the GPU.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <map>
+#include <thread>
 
 #include <dlfcn.h>
 #include <doctest/doctest.h>
@@ -26,7 +28,7 @@ namespace fs = std::filesystem;
 namespace {
 
 /// CUDA's words for a compiler that has never heard of them.
-constexpr const char* kShim = R"(
+constexpr const char* kHostShim = R"(
 #include <barrier>
 #include <cmath>
 #include <cstdint>
@@ -57,8 +59,8 @@ static float __int_as_float(int32_t x) { return bits_of<float>(x); }
 static long long __double_as_longlong(double x) { return bits_of<long long>(x); }
 static double __longlong_as_double(long long x) { return bits_of<double>(x); }
 
-template <class... A> static void run(void (*kernel)(A...), const int64_t* arguments, const int64_t* groups,
-                                      const int64_t* items, bool has_barrier) {
+template <class... A> static const char* run(void (*kernel)(A...), const int64_t* arguments, const int64_t* groups,
+                                             const int64_t* items, bool has_barrier) {
   const auto call = [&]<size_t... I>(std::index_sequence<I...>) { kernel((A)arguments[I]...); };
   const auto thread = [&](unsigned i) {
     threadIdx = {unsigned(i % items[0]), unsigned(i / items[0] % items[1]), unsigned(i / items[0] / items[1])};
@@ -79,18 +81,92 @@ template <class... A> static void run(void (*kernel)(A...), const int64_t* argum
         threads.clear();
         block_barrier.reset();
       }
+  return nullptr;
 }
 )";
 
-using Launch = void (*)(const int64_t* arguments, const int64_t* groups, const int64_t* items);
+/// The same call on a GPU. It returns null, or CUDA's message.
+constexpr const char* kGpuShim = R"(
+#include <cstdint>
+#include <tuple>
+#include <utility>
+template <class... A> static const char* run(void (*kernel)(A...), const int64_t* arguments, const int64_t* groups,
+                                             const int64_t* items, bool) {
+  const auto call = [&]<size_t... I>(std::index_sequence<I...>) {
+    kernel<<<dim3(groups[0], groups[1], groups[2]), dim3(items[0], items[1], items[2])>>>((A)arguments[I]...);
+  };
+  call(std::index_sequence_for<A...>());
+  cudaError_t error = cudaGetLastError();
+  if (error == cudaSuccess) error = cudaDeviceSynchronize();
+  return error == cudaSuccess ? nullptr : cudaGetErrorString(error);
+}
+)";
 
-/// The kernels of many plans, compiled together: a compiler takes longer to start than for any of them.
+constexpr const char* kHostMemory = R"(
+#include <cstddef>
+#include <cstdint>
+extern "C" const char* lathe_upload(int64_t* address, const void* from, size_t) {
+  *address = (int64_t)from;
+  return nullptr;
+}
+extern "C" const char* lathe_download(int64_t, void*, size_t) { return nullptr; }
+extern "C" void lathe_free(int64_t) {}
+)";
+
+constexpr const char* kGpuMemory = R"(
+#include <cstddef>
+#include <cstdint>
+static const char* text(cudaError_t error) { return error == cudaSuccess ? nullptr : cudaGetErrorString(error); }
+extern "C" const char* lathe_upload(int64_t* address, const void* from, size_t bytes) {
+  void* memory = nullptr;
+  const cudaError_t error = cudaMalloc(&memory, bytes ? bytes : 1);
+  *address = (int64_t)memory;
+  return text(error == cudaSuccess ? cudaMemcpy(memory, from, bytes, cudaMemcpyHostToDevice) : error);
+}
+extern "C" const char* lathe_download(int64_t address, void* to, size_t bytes) {
+  return text(cudaMemcpy(to, (void*)address, bytes, cudaMemcpyDeviceToHost));
+}
+extern "C" void lathe_free(int64_t address) { cudaFree((void*)address); }
+)";
+
+/// A shared library that a compiler made of one file.
+class Library {
+public:
+  Library(const fs::path& stem, const std::string& text) {
+    const char* nvcc = std::getenv("LATHE_NVCC");
+    const std::string source = stem.string() + (nvcc ? ".cu" : ".cpp"), library = stem.string() + ".so";
+    std::ofstream(source) << text;
+    const std::string command = fmt::format(
+        "{} {} -o {}",
+        nvcc ? std::string(nvcc) + " -std=c++20 -arch=native -fmad=false -shared -Xcompiler -fPIC -w"
+             : LATHE_CXX " -std=c++20 -O1 -shared -fPIC -pthread -w -ffp-contract=off -fno-strict-aliasing",
+        source, library);
+    if (std::system(command.c_str()) != 0) throw std::runtime_error("cannot compile " + source);
+    handle_ = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!handle_) throw std::runtime_error(dlerror());
+  }
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+  ~Library() { dlclose(handle_); }
+
+  template <class F> F* function(const std::string& name) const {
+    void* found = dlsym(handle_, name.c_str());
+    if (!found) throw std::runtime_error("no function " + name);
+    return reinterpret_cast<F*>(found);
+  }
+
+private:
+  void* handle_ = nullptr;
+};
+
+void check(const char* message) {
+  if (message) throw std::runtime_error(message);
+}
+
+/// The kernels of many plans, compiled in as many files as there are cores.
 class Kernels {
 public:
   explicit Kernels(fs::path folder) : folder_(std::move(folder)) { fs::create_directories(folder_); }
-  ~Kernels() {
-    if (library_) dlclose(library_);
-  }
 
   void add(const search::KernelPlan& kernel) {
     const auto [place, is_new] = sources_.emplace(kernel.hash, render::GridSource{});
@@ -98,67 +174,96 @@ public:
   }
 
   void build() {
-    const fs::path source = folder_ / "kernels.cpp", library = folder_ / "kernels.so";
-    std::ofstream out(source);
-    out << kShim;
+    const bool on_gpu = std::getenv("LATHE_NVCC") != nullptr;
+    std::vector<std::string> texts(std::max(1u, std::thread::hardware_concurrency()),
+                                   on_gpu ? kGpuShim : kHostShim);
+    size_t next = 0;
     for (const auto& [hash, made] : sources_) {
-      std::string text = made.text;
-      const std::string linkage = "extern \"C\" ";
-      for (size_t at = 0; (at = text.find(linkage, at)) != std::string::npos;) text.erase(at, linkage.size());
-      for (size_t at = 0; (at = text.find("#include", at)) != std::string::npos; at += 4)
-        text.insert(at, "// ");
-      // Macros know no namespaces: each kernel's helpers define the same ones again.
-      out << fmt::format("namespace k{:x} {{\n{}\n}}\n", hash, text);
-      for (size_t f = 0; f < made.functions.size(); ++f)
-        out << fmt::format(
-            "extern \"C\" void run_{0:x}_{1}(const int64_t* a, const int64_t* g, const int64_t* i) "
-            "{{ run(k{0:x}::{2}, a, g, i, {3}); }}\n",
-            hash, f, made.functions[f], made.text.find("__syncthreads") != std::string::npos);
+      file_of_[hash] = next;
+      texts[next] += text_of(hash, made);
+      next = (next + 1) % texts.size();
     }
-    out.close();
-    const std::string command = fmt::format(
-        "{} -std=c++20 -O1 -shared -fPIC -pthread -w -ffp-contract=off -fno-strict-aliasing {} -o {}",
-        LATHE_CXX, source.string(), library.string());
-    REQUIRE(std::system(command.c_str()) == 0);
-    library_ = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-    const char* error = library_ ? "" : dlerror();
-    REQUIRE_MESSAGE(library_, error);
+    texts.push_back(on_gpu ? kGpuMemory : kHostMemory);
+    std::vector<std::future<std::unique_ptr<Library>>> made;
+    for (size_t f = 0; f < texts.size(); ++f)
+      made.push_back(std::async(std::launch::async, [this, f, &texts] {
+        return std::make_unique<Library>(folder_ / fmt::format("kernels{}", f), texts[f]);
+      }));
+    for (auto& library : made) libraries_.push_back(library.get());
   }
 
   void run(const search::KernelPlan& kernel, test::Memory& memory) const {
     const render::GridSource& source = sources_.at(kernel.hash);
+    const Library& transfers = *libraries_.back();
     std::vector<int64_t> arguments;
-    const auto add = [&](void* memory) { arguments.push_back(reinterpret_cast<int64_t>(memory)); };
-    for (const ast::Param& p : kernel.kernel.params) add(memory.at(p.buffer->name).data());
+    const auto upload = [&](const void* from, size_t bytes) {
+      check(transfers.function<Upload>("lathe_upload")(&arguments.emplace_back(), from, bytes));
+    };
+    for (const ast::Param& p : kernel.kernel.params) {
+      const auto& bytes = memory.at(p.buffer->name);
+      upload(bytes.data(), bytes.size());
+    }
     std::vector<std::vector<unsigned char>> temporaries;
     for (const auto& t : source.temporaries) temporaries.emplace_back(static_cast<size_t>(t.bytes), 0xA5);
-    for (auto& t : temporaries) add(t.data());
-    arguments.resize(arguments.size() + kernel.kernel.params.size()); // each begins at element 0
+    for (const auto& t : temporaries) upload(t.data(), t.size());
+    const size_t buffers = arguments.size();
+    arguments.resize(buffers + kernel.kernel.params.size()); // each begins at element 0
+    const Library& library = *libraries_[file_of_.at(kernel.hash)];
     for (size_t f = 0; f < source.functions.size(); ++f) {
       int64_t groups[3], items[3];
       for (int axis = 0; axis < 3; ++axis) {
         items[axis] = source.launches[f].local[axis].value();
         groups[axis] = source.launches[f].global[axis].value() / items[axis];
       }
-      const std::string name = fmt::format("run_{:x}_{}", kernel.hash, f);
-      const auto launch = reinterpret_cast<Launch>(dlsym(library_, name.c_str()));
-      const bool is_there = launch != nullptr;
-      REQUIRE(is_there);
-      launch(arguments.data(), groups, items);
+      check(library.function<Launch>(launcher_name(kernel.hash, f))(arguments.data(), groups, items));
     }
+    for (size_t p = 0; p < kernel.kernel.params.size(); ++p) {
+      if (!kernel.kernel.params[p].written) continue;
+      auto& bytes = memory.at(kernel.kernel.params[p].buffer->name);
+      check(transfers.function<Download>("lathe_download")(arguments[p], bytes.data(), bytes.size()));
+    }
+    for (size_t b = 0; b < buffers; ++b) transfers.function<Free>("lathe_free")(arguments[b]);
   }
 
   size_t size() const { return sources_.size(); }
   size_t with_barriers() const {
-    return static_cast<size_t>(std::count_if(sources_.begin(), sources_.end(), [](const auto& s) {
-      return s.second.text.find("__syncthreads") != std::string::npos;
-    }));
+    return static_cast<size_t>(
+        std::count_if(sources_.begin(), sources_.end(), [](const auto& s) { return has_barrier(s.second); }));
   }
 
 private:
+  using Launch = const char*(const int64_t* arguments, const int64_t* groups, const int64_t* items);
+  using Upload = const char*(int64_t* address, const void* from, size_t bytes);
+  using Download = const char*(int64_t address, void* to, size_t bytes);
+  using Free = void(int64_t address);
+
+  static bool has_barrier(const render::GridSource& source) {
+    return source.text.find("__syncthreads") != std::string::npos;
+  }
+  static std::string launcher_name(uint64_t hash, size_t function) {
+    return fmt::format("run_{:x}_{}", hash, function);
+  }
+
+  /// The source in a namespace of its own, and a function for each of its kernels that launches it.
+  static std::string text_of(uint64_t hash, const render::GridSource& made) {
+    std::string text = made.text;
+    const std::string linkage = "extern \"C\" ";
+    for (size_t at = 0; (at = text.find(linkage, at)) != std::string::npos;) text.erase(at, linkage.size());
+    for (size_t at = 0; (at = text.find("#include", at)) != std::string::npos; at += 4)
+      text.insert(at, "// ");
+    // Macros know no namespaces: each kernel's helpers define the same ones again.
+    std::string all = fmt::format("namespace k{:x} {{\n{}\n}}\n", hash, text);
+    for (size_t f = 0; f < made.functions.size(); ++f)
+      all += fmt::format("extern \"C\" const char* {}(const int64_t* a, const int64_t* g, const int64_t* i) "
+                         "{{ return run(k{:x}::{}, a, g, i, {}); }}\n",
+                         launcher_name(hash, f), hash, made.functions[f], has_barrier(made));
+    return all;
+  }
+
   fs::path folder_;
   std::map<uint64_t, render::GridSource> sources_;
-  void* library_ = nullptr;
+  std::map<uint64_t, size_t> file_of_;              // which of libraries_ holds a kernel
+  std::vector<std::unique_ptr<Library>> libraries_; // the last one moves memory
 };
 
 struct Planned {
@@ -218,7 +323,7 @@ TEST_CASE("emitted CUDA C computes what the interpreter computes") {
   for (auto more : {test::long_sums, test::programs_of_all_dtypes, programs_for_blocks})
     for (auto& program : more()) programs.push_back(std::move(program));
 
-  Kernels kernels(fs::path(std::getenv("LATHE_CACHE_DIR")) / "cuda_on_host");
+  Kernels kernels(fs::path(std::getenv("LATHE_CACHE_DIR")) / "cuda");
   std::vector<Planned> planned;
   for (size_t p = 0; p < programs.size(); ++p) {
     const test::NamedProgram& program = programs[p];
