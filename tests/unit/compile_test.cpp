@@ -388,6 +388,27 @@ TEST_CASE("the default device can be chosen, and tensors realise on it") {
   CHECK((a * 3).sum().item<float>() == 9);
 }
 
+TEST_CASE("constants that meet in registers") { // LLVM 19 made wrong code of this plan for AVX2
+  CompileOptions options;
+  options.device = default_device();
+  options.moves = {"fuse_at(t2, t3.i0, register)",
+                   "fuse_at(t1, t3.i0, register)",
+                   "fuse_at(t0, t3.i0, register)",
+                   "split(t0.i1, 4)",
+                   "vectorise(t0.i1.i)",
+                   "split(t1.i1, 4)",
+                   "vectorise(t1.i1.i)",
+                   "vectorise(t2.i1)",
+                   "vectorise(t3.i1)",
+                   "unroll(t0.i1.o)",
+                   "unroll(t1.i1.o)",
+                   "unroll(t3.i0)"};
+  const Tensor lower = Tensor::tri(2, 10, -1, DType::I8);
+  std::vector<int8_t> want(20, 0);
+  want[10] = 1;
+  CHECK(compile({{"y", lower}}, options)({}).at("y").to_vector<int8_t>() == want);
+}
+
 TEST_CASE("a plan found by the model is remembered on disk, and a damaged one forgotten") {
   const std::vector<search::Move> moves{search::parse_move("split(t3.i0, 6)"),
                                         search::parse_move("unroll(t3.i0.i)")};

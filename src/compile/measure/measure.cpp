@@ -174,10 +174,10 @@ private:
     worker_->send(setup);
     std::optional<Message> ready;
     const auto state = worker_->wait(kStartLimit, ready);
-    const std::string error = state == MessageReader::State::Message ? ready->text()
-                              : state == MessageReader::State::Closed
-                                  ? "tune: lathe-measure ends at its start"
-                                  : "tune: lathe-measure does not answer";
+    const std::string error =
+        state == MessageReader::State::Message
+            ? ready->text()
+            : "tune: lathe-measure does not answer: it ended at its start, or is stopped";
     if (error.empty()) return;
     worker_.reset();
     throw NoWorker{error};

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <llvm/Analysis/AssumptionCache.h>
+#include <llvm/Analysis/ConstantFolding.h>
 #include <llvm/Analysis/TargetTransformInfo.h>
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/Instructions.h>
@@ -154,6 +155,19 @@ Cpu& cpu_of(const std::string& name) {
   return cpus->try_emplace(name, name).first->second;
 }
 
+/// Folds the instructions whose operands became constants with the promotion of registers. LLVM 19 generates
+/// wrong code for x86 of some such: of vectors of constants that are put together by `select` with undefined
+/// lanes, and compared.
+void fold_constants(llvm::Function& function) {
+  const llvm::DataLayout& layout = function.getParent()->getDataLayout();
+  for (llvm::BasicBlock& block : function)
+    for (llvm::Instruction& instruction : llvm::make_early_inc_range(block))
+      if (llvm::Constant* value = llvm::ConstantFoldInstruction(&instruction, layout)) {
+        instruction.replaceAllUsesWith(value);
+        instruction.eraseFromParent();
+      }
+}
+
 /// Turns register buffers into registers. All other code is already in its final place.
 void promote_registers(llvm::Module& module) {
   llvm::FunctionAnalysisManager analyses;
@@ -166,6 +180,7 @@ void promote_registers(llvm::Module& module) {
     const auto is_alloca = [](const llvm::Instruction& i) { return llvm::isa<llvm::AllocaInst>(i); };
     if (llvm::none_of(function.getEntryBlock(), is_alloca)) continue;
     llvm::SROAPass(llvm::SROAOptions::PreserveCFG).run(function, analyses);
+    fold_constants(function);
   }
 }
 
@@ -261,7 +276,7 @@ std::string codegen_identity(const std::string& cpu) {
   // Another build of this library may generate other code for the same kernel.
   static const std::string build = [] {
     Dl_info info;
-    struct stat file {};
+    struct stat file{};
     if (!dladdr(reinterpret_cast<void*>(&codegen_identity), &info) || stat(info.dli_fname, &file) != 0)
       return std::string();
     return fmt::format("{}.{}.{}", file.st_size, file.st_mtim.tv_sec, file.st_mtim.tv_nsec);
