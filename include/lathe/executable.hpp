@@ -95,6 +95,10 @@ struct CompileOptions {
   /// a result's own row and column, and an infinity or a NaN may reach the row beside: see src/graph/strassen.hpp.
   int strassen = 0;
   std::vector<std::string> moves{};        ///< if not empty: apply exactly these, no search
+  /// A value that depends on no input is computed by compile(), not by each run, where it takes many operations. It has at most
+  /// this many bytes, or those of the realised tensors that it is made of, and takes a second or so: long sequences of random
+  /// numbers, say, are drawn in each run.
+  int64_t folded_bytes = 64 << 20;
 };
 
 using NamedTensors = std::map<std::string, Tensor>;

@@ -19,6 +19,8 @@
 #include <utility>
 #include <vector>
 
+#include "lathe/arguments.hpp"
+
 namespace lathe {
 
 struct ExprNode;
@@ -29,9 +31,10 @@ enum class ExprKind : uint8_t { Const, Var, Add, Mul, FloorDiv, Mod, Min, Max, L
 
 class Expr {
  public:
-  Expr() : Expr(int64_t{0}) {}
-  Expr(int value) : Expr(static_cast<int64_t>(value)) {}
-  Expr(int64_t value);
+  Expr() : Expr(Whole(0)) {}
+  /// Any integer; a float or a bool does not convert.
+  template <WholeNumber T> Expr(T value) : Expr(Whole(value)) {}
+  explicit Expr(Whole value);
   Expr(const Var& var);
   explicit Expr(const ExprNode* node) : node_(node) {}
 

@@ -4,10 +4,12 @@
 // of a fork may run programs, compile and exit, unless another thread of its parent was compiling at that moment; then it
 // may only exec or _exit. docs/reliability.md has the tests.
 #pragma once
+#include "lathe/array_functions.hpp"
 #include "lathe/dtype.hpp"
 #include "lathe/error.hpp"
 #include "lathe/executable.hpp"
 #include "lathe/expr.hpp"
+#include "lathe/functions.hpp"
 #include "lathe/gradient.hpp"
 #include "lathe/substitute.hpp"
 #include "lathe/tensor.hpp"

@@ -16,6 +16,7 @@
 #include <iosfwd>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -60,7 +61,7 @@ struct PoolOptions {
   bool ceil_mode = false;
 };
 
-class Tensor {
+class [[nodiscard]] Tensor {
  public:
   Tensor();  // the f32 scalar 0
 
@@ -78,6 +79,13 @@ class Tensor {
       return from_memory(values.data(), values.size(), dtype_of<T>(), shape);
     }
   }
+  template <class T> static Tensor from(std::span<T> values) { return from(values, {Expr(values.size())}); }
+  template <class T> static Tensor from(std::span<T> values, const Shape& shape) {
+    return from_memory(values.data(), values.size(), dtype_of<std::remove_const_t<T>>(), shape);
+  }
+  /// Rows, and planes of rows: `from({{1.f, 2.f}, {3.f, 4.f}})`. Error(Shape) unless all have one length.
+  template <class T> static Tensor from(std::initializer_list<std::initializer_list<T>> rows);
+  template <class T> static Tensor from(std::initializer_list<std::initializer_list<std::initializer_list<T>>> planes);
   static Tensor from_memory(const void* values, size_t count, DType dtype, const Shape& shape);
   /// The values that `memory` points to, in place: it is kept while anything needs it, and may not change. Copied where it does
   /// not begin at a multiple of 128 bytes. Bools have to be 0 or 1. Error(Shape) unless the shape is static.
@@ -110,6 +118,11 @@ class Tensor {
   static Tensor randn(const Shape& shape, uint64_t seed, DType dtype = DType::F32);
   /// Uniform in [low, high), of at most 2^32 different values; a value's chance is off by less than one part in 2^32.
   static Tensor randint(Whole low, Whole high, const Shape& shape, uint64_t seed, DType dtype = DType::I64);
+  /// As above with the seed's value at run time, so that a compiled program draws fresh numbers. Error(Shape) unless the seed has
+  /// one element, Error(DType) unless an integer.
+  static Tensor rand(const Shape& shape, const Tensor& seed, DType dtype = DType::F32);
+  static Tensor randn(const Shape& shape, const Tensor& seed, DType dtype = DType::F32);
+  static Tensor randint(Whole low, Whole high, const Shape& shape, const Tensor& seed, DType dtype = DType::I64);
 
   // ---- description ----
   const Shape& shape() const;
@@ -131,6 +144,12 @@ class Tensor {
     if constexpr (std::is_floating_point_v<T>) return static_cast<T>(item_scalar().as_float());
     else return static_cast<T>(item_scalar().as_int());
   }
+  /// The values in place, row-major, after realising them: valid while a copy of the tensor lives. Error(DType) as to_vector.
+  template <class T> std::span<const T> data() const& {
+    return {static_cast<const T*>(memory(std::is_same_v<T, uint8_t> && dtype() == DType::Bool ? DType::Bool : dtype_of<T>())),
+            static_cast<size_t>(element_count())};
+  }
+  template <class T> std::span<const T> data() && = delete;
   Scalar item_scalar() const;
   int64_t element_count() const;
   void read(void* out, DType as) const;
@@ -143,6 +162,7 @@ class Tensor {
   Tensor reciprocal() const; Tensor exp() const; Tensor exp2() const; Tensor log() const; Tensor log2() const;
   Tensor log10() const; Tensor log1p() const; Tensor expm1() const;
   Tensor sin() const; Tensor cos() const; Tensor tan() const; Tensor sinh() const; Tensor cosh() const; Tensor tanh() const;
+  Tensor asin() const; Tensor acos() const; Tensor atan() const; Tensor asinh() const; Tensor acosh() const; Tensor atanh() const;
   Tensor erf() const; Tensor floor() const; Tensor ceil() const; Tensor trunc() const; Tensor round() const;  // half to even
   Tensor relu() const; Tensor leaky_relu(double slope = 0.01) const; Tensor elu(double alpha = 1.0) const;
   Tensor sigmoid() const; Tensor silu() const; Tensor softplus() const; Tensor hardswish() const;
@@ -169,6 +189,11 @@ class Tensor {
   Tensor softmax(Axis axis) const;
   Tensor log_softmax(Axis axis) const;
   Tensor cumsum(Axis axis) const;
+  /// dtype as prod. Factors are multiplied in blocks: a block's product may overflow where factor by factor would not.
+  Tensor cumprod(Axis axis) const;
+  /// NaN stays, from the first one on. Equal extremes share the derivative, not always evenly.
+  Tensor cummax(Axis axis) const;
+  Tensor cummin(Axis axis) const;
   /// Stable; NaN counts as the largest. n^2 comparisons along the axis. topk: largest (or smallest) first; ties by index.
   Tensor sort(Axis axis = -1, Flag descending = false) const;
   Tensor argsort(Axis axis = -1, Flag descending = false) const;
@@ -189,6 +214,8 @@ class Tensor {
   Tensor roll(Whole shift, Axis axis) const;
   Tensor repeat(const std::vector<int64_t>& counts) const;   // tiles the whole, as NumPy's tile
   Tensor index(const std::vector<IndexItem>& items) const;   // x.index({0, Slice{1, {}, 2}, Ellipsis{}})
+  Tensor operator[](IndexItem item) const { return index({item}); }
+  template <class... Items> Tensor operator()(const Items&... items) const { return index({IndexItem(items)...}); }
   /// out[..., w, ..., k] = in[..., w * step + k * dilation, ...].
   Tensor window(Axis axis, int64_t size, int64_t step = 1, int64_t dilation = 1) const;  // windows in a new last axis
   /// Parts of the sizes of a list, or parts of one size, the last of which may be smaller.
@@ -230,11 +257,25 @@ class Tensor {
 
  private:
   friend struct detail::Access;
+  const void* memory(DType as) const;
+  const void* values(const char* function, DType as) const;
+  static Tensor from_parts(const std::vector<Tensor>& parts);  // of equal shapes, along a new first axis
   explicit Tensor(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
   std::vector<Tensor> split_evenly(int64_t size, Axis axis) const;
 
   std::shared_ptr<Impl> impl_;
 };
+
+template <class T> Tensor Tensor::from(std::initializer_list<std::initializer_list<T>> rows) {
+  std::vector<Tensor> all;
+  for (const auto& row : rows) all.push_back(from(row));
+  return from_parts(all);
+}
+template <class T> Tensor Tensor::from(std::initializer_list<std::initializer_list<std::initializer_list<T>>> planes) {
+  std::vector<Tensor> all;
+  for (const auto& rows : planes) all.push_back(from(rows));
+  return from_parts(all);
+}
 
 Tensor operator+(const Tensor&, const Tensor&);
 Tensor operator-(const Tensor&, const Tensor&);
@@ -301,7 +342,8 @@ Tensor einsum(const std::string& equation, const std::vector<Tensor>& operands);
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const std::optional<Tensor>& mask = {},
                                     Flag causal = false, std::optional<double> scale = {});
 
-/// Realises and prints the values: one row a line, a blank line between matrices.
+/// Realises and prints the values: one row a line, a blank line between matrices. Of more than 1,000 elements, the first and last
+/// three along each axis.
 std::ostream& operator<<(std::ostream&, const Tensor&);
 
 }  // namespace lathe

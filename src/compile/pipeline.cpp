@@ -10,7 +10,8 @@ namespace lathe {
 
 Executable compile(const NamedTensors& outputs, const CompileOptions& options) {
   runtime::device(options.device); // throws if the device is absent, before any work
-  pipeline::Front front = pipeline::take_in(outputs, {.evaluate = pipeline::values_of});
+  pipeline::Front front =
+      pipeline::take_in(outputs, {.evaluate = pipeline::values_of, .folded_bytes = options.folded_bytes});
   const InExprScope inside(new_expr_scope()); // of the executable: see Program::expressions
   const auto program = front.lowered();
   if (program->stages.empty()) // every output is a view of an input

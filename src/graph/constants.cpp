@@ -11,7 +11,11 @@ namespace {
 // operations per element; loading an element from beyond the near caches costs about as much as this many
 // vectorised ones
 constexpr double kDear = 16;
-constexpr double kAlwaysDear = 1e30;
+// What compile() may spend on one value: operations, or operations per byte of the realised tensors that it
+// is made of; and the bytes of the largest tensor on the way, per byte that may be folded or that it is made
+// of.
+constexpr double kMostOperations = 2e9, kMostPerByte = 1000;
+constexpr double kMostOnTheWay = 4;
 // nodes; larger subgraphs count as dear whatever they do, and are not remembered
 constexpr size_t kMostNodes = 4096;
 
@@ -59,17 +63,20 @@ double work(const Node& n) {
   case Op::Const:
   case Op::View:
   case Op::Iota: return 0;
-  case Op::Contiguous: // its value must be in memory
-  case Op::Transform:
-  case Op::Gather:
-  case Op::Scatter: return kAlwaysDear;
   case Op::Reduce: return elements(*n.sources[0]);
   default: return operations(n.op) * elements(n);
   }
 }
 
+/// Whether the value must be in memory, so that a run can't compute it on the way.
+bool is_stored(Op op) {
+  return op == Op::Contiguous || op == Op::Transform || op == Op::Gather || op == Op::Scatter;
+}
+
 struct Subgraph {
   double work = 0, source_bytes = 0;
+  double largest_bytes = 0; // of a tensor that it computes
+  bool has_stored = false;
   bool small = true; // look_at() has visited the whole subgraph
 };
 Subgraph look_at(const NodeRef& root) {
@@ -80,7 +87,9 @@ Subgraph look_at(const NodeRef& root) {
     const Node& n = *queue.back();
     queue.pop_back();
     found.work += work(n);
+    found.has_stored |= is_stored(n.op);
     if (n.op == Op::Input) found.source_bytes += elements(n) * size_of(n.dtype);
+    if (computes(n)) found.largest_bytes = std::max(found.largest_bytes, elements(n) * size_of(n.dtype));
     for (const NodeRef& s : n.sources)
       if (seen.insert(s.get()).second) queue.push_back(s.get());
     if (seen.size() > kMostNodes) {
@@ -89,6 +98,13 @@ Subgraph look_at(const NodeRef& root) {
     }
   }
   return found;
+}
+
+/// Whether compile() may compute a value of so many bytes.
+bool is_affordable(const Subgraph& subgraph, double bytes, double folded_bytes) {
+  const double allowed = std::max(folded_bytes, subgraph.source_bytes);
+  return bytes <= allowed && subgraph.largest_bytes <= kMostOnTheWay * allowed &&
+         subgraph.work <= std::max(kMostOperations, kMostPerByte * subgraph.source_bytes);
 }
 
 /// The folded values that some program still holds, keyed by the text of their subgraph. The text names
@@ -118,7 +134,8 @@ Known& known() {
 
 } // namespace
 
-std::vector<NodeRef> fold_constants(const std::vector<NodeRef>& outputs, Evaluate evaluate) {
+std::vector<NodeRef> fold_constants(const std::vector<NodeRef>& outputs, Evaluate evaluate,
+                                    int64_t folded_bytes) {
   if (!evaluate) return outputs;
   const std::vector<NodeRef> order = topological_order(outputs);
   std::unordered_set<const Node*> constant, needed;
@@ -137,9 +154,10 @@ std::vector<NodeRef> fold_constants(const std::vector<NodeRef>& outputs, Evaluat
     if (!needed.contains(&node)) continue;
     if (constant.contains(&node) && computes(node)) {
       const Subgraph subgraph = look_at(*n);
-      const double count = elements(node);
-      if (!subgraph.small || count * size_of(node.dtype) <= subgraph.source_bytes ||
-          subgraph.work >= kDear * count) {
+      const double count = elements(node), bytes = count * size_of(node.dtype);
+      const bool pays = !subgraph.small || subgraph.has_stored || bytes <= subgraph.source_bytes ||
+                        subgraph.work >= kDear * count;
+      if (pays && is_affordable(subgraph, bytes, static_cast<double>(folded_bytes))) {
         std::string key = subgraph.small ? print({*n}) : "";
         if (NodeRef value = key.empty() ? NodeRef{} : known().find(key, node)) {
           value_of.emplace(&node, std::move(value));

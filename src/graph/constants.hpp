@@ -4,6 +4,7 @@
 //   NodeRef y = ...;                                  // x * (weights * scale), weights and scale realised
 //   fold_constants({y})                               // x * (one realised input)
 #pragma once
+#include <cstdint>
 #include <vector>
 
 #include "graph/node.hpp"
@@ -17,11 +18,14 @@ using Evaluate = std::vector<StorageRef> (*)(const std::vector<NodeRef>&);
 /// The same program, with a realised input in place of every subgraph that computes a value from realised
 /// inputs, numbers and indices alone. Views and bare inputs stay, because nothing is computed for them. A
 /// value that costs more to load than to compute stays, too: one larger than its inputs together, unless it
-/// takes many operations per element. A table of sines is replaced; a mask or a cast to a wider dtype is not.
+/// takes many operations per element. A table of sines is replaced; a mask or a cast to a wider dtype is not. So
+/// does what compile() can't afford: a value of more than `folded_bytes` and more than its inputs together, one
+/// that takes too many operations, or one of larger values on the way.
 ///
 /// `evaluate` computes the values; if it is null, nothing is replaced. Programs share the values: as long as
 /// any program holds one, the same subgraph of the same tensors isn't computed again. Safe to call from
 /// several threads.
-std::vector<NodeRef> fold_constants(const std::vector<NodeRef>& outputs, Evaluate evaluate);
+std::vector<NodeRef> fold_constants(const std::vector<NodeRef>& outputs, Evaluate evaluate,
+                                    int64_t folded_bytes = INT64_MAX);
 
 } // namespace lathe::graph

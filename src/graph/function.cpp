@@ -10,6 +10,7 @@
 #include <numbers>
 
 #include "graph/tensor_impl.hpp"
+#include "lathe/functions.hpp"
 
 namespace lathe::graph {
 namespace {
@@ -44,11 +45,25 @@ Part hardswish(const BackwardStep& s, size_t) {
   const Tensor up_to_3 = joined_at(-3, x, Tensor::zeros(x.shape(), x.dtype()), inside);
   return s.cotangent * joined_at(3, x, up_to_3, Tensor::ones(x.shape(), x.dtype()));
 }
+/// h, with 1 for 0, to divide by.
+Tensor apart(const Tensor& h) { return lathe::where(h == zero_of(h), Tensor::ones({}, h.dtype()), h); }
 /// The square root of a sum of squares. At 0 it has a joint in every direction, so its derivative is 0 there.
 Part distance(const BackwardStep& s, size_t) {
   const Tensor y = s.value(), zero = zero_of(y);
-  const Tensor apart = lathe::where(y == zero, Tensor::ones({}, y.dtype()), y);
-  return lathe::where(y == zero, zero, times(s.cotangent, 0.5) / apart);
+  return lathe::where(y == zero, zero, times(s.cotangent, 0.5) / apart(y));
+}
+
+/// x / h, the derivative of a length h by its side x; 0 where h is. An infinite side is all of h.
+Tensor share(const Tensor& x, const Tensor& h) {
+  const Tensor zero = zero_of(h);
+  return lathe::where(h == zero, zero, lathe::where(x.isinf(), x.sign(), x / apart(h)));
+}
+/// Like distance, with 0 at (0, 0).
+Part hypot(const BackwardStep& s, size_t k) { return s.cotangent * share(s.source(1 + k), s.value()); }
+/// By y it is x / h^2, by x it is -y / h^2. Around (0, 0) the angle takes every value, so both are 0 there.
+Part atan2(const BackwardStep& s, size_t k) {
+  const Tensor y = s.source(1), x = s.source(2), h = lathe::hypot(y, x);
+  return s.cotangent * (share(k == 0 ? x : -y, h) / apart(h));
 }
 
 /// The sum keeps its reduced axes as size 1, so the cotangent broadcasts.
@@ -62,6 +77,26 @@ Part log(const BackwardStep& s, size_t) { return s.cotangent / argument(s); }
 Part log10(const BackwardStep& s, size_t) { return times(s.cotangent, std::numbers::log10e) / argument(s); }
 Part log1p(const BackwardStep& s, size_t) { return s.cotangent / plus(argument(s), 1); }
 Part tan(const BackwardStep& s, size_t) { return s.cotangent * plus(s.value().square(), 1); }
+/// c / sqrt(1 - x^2), without cancellation.
+Part asin(const BackwardStep& s, size_t) {
+  const Tensor x = argument(s), one = Tensor::ones({}, x.dtype());
+  return s.cotangent / ((one - x) * (one + x)).sqrt();
+}
+Part acos(const BackwardStep& s, size_t k) { return -*asin(s, k); }
+/// The hypotenuse over 1 and x, which does not overflow where x^2 does.
+Tensor over_one(const Tensor& x) { return lathe::hypot(x, number(1, x.dtype())); }
+Part atan(const BackwardStep& s, size_t) {
+  const Tensor h = over_one(argument(s));
+  return s.cotangent / h / h;
+}
+Part asinh(const BackwardStep& s, size_t) { return s.cotangent / over_one(argument(s)); }
+Part acosh(const BackwardStep& s, size_t) {
+  return s.cotangent / plus(argument(s), -1).sqrt() / plus(argument(s), 1).sqrt();
+}
+Part atanh(const BackwardStep& s, size_t) {
+  const Tensor x = argument(s), one = Tensor::ones({}, x.dtype());
+  return s.cotangent / ((one - x) * (one + x));
+}
 Part sinh(const BackwardStep& s, size_t) { return s.cotangent * argument(s).cosh(); }
 Part cosh(const BackwardStep& s, size_t) { return s.cotangent * argument(s).sinh(); }
 Part sigmoid(const BackwardStep& s, size_t) { return s.cotangent * (s.value() * (-argument(s)).sigmoid()); }
@@ -123,7 +158,13 @@ Part power(const BackwardStep& s, size_t) {
 
 constexpr FunctionRule kRules[] = {
     {"abs", 1, &abs},
-
+    {"acos", 1, &acos},
+    {"acosh", 1, &acosh},
+    {"asin", 1, &asin},
+    {"asinh", 1, &asinh},
+    {"atan", 1, &atan},
+    {"atan2", 2, &atan2},
+    {"atanh", 1, &atanh},
     {"constant", 0, nullptr},
     {"cosh", 1, &cosh},
     {"distance", 1, &distance},
@@ -134,6 +175,7 @@ constexpr FunctionRule kRules[] = {
     {"gelu", 1, &gelu},
     {"gelu_tanh", 1, &gelu_tanh},
     {"hardswish", 1, &hardswish},
+    {"hypot", 2, &hypot},
     {"leaky_relu", 1, &leaky_relu},
     {"log", 1, &log},
     {"log10", 1, &log10},

@@ -9,6 +9,7 @@
 //   Tensor y = with_derivative("tanh", composed, {x});
 #pragma once
 #include "graph/gradient.hpp"
+#include "graph/tensor_impl.hpp"
 
 namespace lathe::graph {
 
@@ -28,6 +29,10 @@ const FunctionRule* function_rule(std::string_view name);
 /// given parameter. A constant stays as it is.
 Tensor with_derivative(std::string_view name, const Tensor& value, const std::vector<Tensor>& arguments,
                        double parameter = 0);
+/// f(x) in f32 for half precision, with the derivative of the function named `name`.
+template <class F> Tensor marked(std::string_view name, const Tensor& x, F&& f, double parameter = 0) {
+  return in_wide(x, [&](const Tensor& v) { return with_derivative(name, f(v), {v}, parameter); });
+}
 /// `value` as a constant: no derivative passes.
 Tensor without_derivative(const Tensor& value);
 

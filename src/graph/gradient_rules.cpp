@@ -58,20 +58,11 @@ Tensor share(const Tensor& values, const Tensor& chosen, const std::vector<int>&
   return lathe::where(chosen, each, zero_of(values));
 }
 
-/// x[j - by] along the axis, 1 where j < by.
-Tensor shifted(const Tensor& x, int axis, int64_t by) {
-  const std::vector<Expr> none(x.shape().size(), Expr(0));
-  std::vector<Expr> before = none;
-  before[axis] = by;
-  const Tensor moved = shrink_to(pad_zero(x, before, none), none, x.shape());
-  return lathe::where(index_along(axis, x.shape()) < size_scalar(by), Tensor::ones({}, x.dtype()), moved);
-}
-
 /// For each element, the product of all elements before it along the axis. Each step doubles their number.
 Tensor product_before(const Tensor& x, int axis) {
-  Tensor product = shifted(x, axis, 1);
+  Tensor product = shifted(Op::Mul, x, axis, 1);
   for (int64_t done = 1; done < x.shape()[axis].hi() - 1; done *= 2)
-    product = product * shifted(product, axis, done);
+    product = product * shifted(Op::Mul, product, axis, done);
   return product;
 }
 

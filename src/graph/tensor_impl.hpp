@@ -2,6 +2,7 @@
 // function.
 #pragma once
 #include <mutex>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -77,9 +78,19 @@ Tensor index_along(int axis, const Shape& shape, DType dtype = DType::I64);
 /// An integer expression of shape variables, as a tensor without axes.
 Tensor size_scalar(Expr size, DType dtype = DType::I64);
 Tensor number(double value, DType dtype);
+/// The polynomial of x with these coefficients, lowest power first.
+Tensor horner(const Tensor& x, std::span<const double> coefficients);
+/// Error(DType) unless the index is of integers.
+void check_index(std::string_view op, const Tensor& index);
+/// The shape of x padded by `amounts`, the elements before and after each axis. Errors name pad.
+Shape padded_shape(const Tensor& x, const std::vector<std::pair<int64_t, int64_t>>& amounts);
 /// Pads with zero by symbolic amounts.
 Tensor pad_zero(const Tensor& a, const std::vector<Expr>& before, const std::vector<Expr>& after);
 Tensor shrink_to(const Tensor& a, const std::vector<Expr>& begin, const std::vector<Expr>& end);
+/// x[j - by] along the axis; where j < by, the value that `combine` leaves others unchanged by.
+Tensor shifted(Op combine, const Tensor& x, int axis, int64_t by);
+/// Whether a comes before b in ascending order. NaN is the largest number, as in NumPy and PyTorch.
+Tensor sorts_before(const Tensor& a, const Tensor& b);
 /// The value of Max over no elements: -infinity or the lowest integer.
 inline Tensor lowest(DType dtype) { return Tensor::full({}, identity(Op::Max, dtype)); }
 

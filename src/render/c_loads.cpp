@@ -15,7 +15,7 @@ namespace lathe::render {
 std::optional<CFamily::Place> CFamily::place_of(Expr flat, const std::vector<Expr>& guards,
                                                 const Chunk* chunk) {
   const bool linear = !chunk || stride_of(flat, chunk->var);
-  Place place = {Expr(linear).node(), Expr(chunk ? chunk->lanes : 1).node(),
+  Place place = {Expr(linear ? 1 : 0).node(), Expr(chunk ? chunk->lanes : 1).node(),
                  Expr(chunk ? chunk->active : 1).node()};
   const auto add_ends = [&](Expr e) {
     if (!chunk || !depends_on(e, chunk->var)) {

@@ -237,7 +237,7 @@ Expr Sum::expr() const {
   return Expr(intern_sum({terms.begin(), terms.size()}, constant));
 }
 
-Expr::Expr(int64_t value) : node_(intern_const(value)) {}
+Expr::Expr(Whole value) : node_(intern_const(value)) {}
 Expr::Expr(const Var& var) : Expr(var.expr()) {}
 
 ExprKind Expr::kind() const { return node_->kind; }

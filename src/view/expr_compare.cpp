@@ -113,7 +113,7 @@ Expr eq(Expr a, Expr b) {
   if (!d.is_const() && d.node()->terms[0].coefficient < 0) d = -d;
   const int64_t g = common_divisor(d);
   if (d.is_const()) {
-    result = d.is_const(0);
+    result = d.is_const(0) ? 1 : 0;
   } else if (d.node()->constant % g != 0 || proves_nonpositive(d + Expr(1)) ||
              proves_nonpositive(Expr(1) - d)) {
     result = 0;

@@ -31,6 +31,9 @@ double slope(double x) { return sigmoid(x) * sigmoid(-x); }             // of th
 double bend(double x) { return slope(x) * (sigmoid(-x) - sigmoid(x)); } // and its slope
 /// x * f where f has died away long before x overflows.
 double dying(double x, double f) { return f == 0 ? 0 : x * f; }
+/// Below 1 by less than any format's digit: where a derivative becomes infinite.
+constexpr double kInside = 1 - 0x1p-53;
+double over_cosine(double x) { return 1 / std::sqrt((1 - x) * (1 + x)); }
 double density(double x) { return std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi); }
 
 // gelu's tanh form: x s(u), u = c (x + k x^3).
@@ -97,6 +100,19 @@ const std::vector<Case>& cases() {
       {"cosh", [](const Tensor& x) { return x.cosh(); }, std::sinh, std::cosh},
       {"tanh", [](const Tensor& x) { return x.tanh(); }, [](double x) { return 4 * slope(2 * x); },
        [](double x) { return 8 * bend(2 * x); }},
+      {"asin", [](const Tensor& x) { return x.asin(); }, over_cosine,
+       [](double x) { return x * std::pow(over_cosine(x), 3); }, -kInside, kInside},
+      {"acos", [](const Tensor& x) { return x.acos(); }, [](double x) { return -over_cosine(x); },
+       [](double x) { return -x * std::pow(over_cosine(x), 3); }, -kInside, kInside},
+      {"atan", [](const Tensor& x) { return x.atan(); }, [](double x) { return 1 / (1 + x * x); },
+       [](double x) { return dying(-2 * x, std::pow(1 + x * x, -2)); }},
+      {"asinh", [](const Tensor& x) { return x.asinh(); }, [](double x) { return 1 / std::hypot(1, x); },
+       [](double x) { return dying(-x, std::pow(1 + x * x, -1.5)); }},
+      {"acosh", [](const Tensor& x) { return x.acosh(); },
+       [](double x) { return 1 / std::sqrt((x - 1) * (x + 1)); },
+       [](double x) { return dying(-x, std::pow((x - 1) * (x + 1), -1.5)); }, 1},
+      {"atanh", [](const Tensor& x) { return x.atanh(); }, [](double x) { return 1 / ((1 - x) * (1 + x)); },
+       [](double x) { return 2 * x * std::pow((1 - x) * (1 + x), -2); }, -kInside, kInside},
       {"erf", [](const Tensor& x) { return x.erf(); },
        [](double x) { return 2 * std::numbers::inv_sqrtpi * std::exp(-x * x); },
        [](double x) { return dying(-4 * std::numbers::inv_sqrtpi * x, std::exp(-x * x)); }, -1e10, 1e10},

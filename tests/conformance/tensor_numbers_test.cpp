@@ -79,6 +79,22 @@ TEST_CASE("functions of one number") {
       "softplus", [](auto& x) { return x.softplus(); },
       [](double x) { return std::isnan(x) ? x : std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); },
       wide, 3e-6, 6e-15);
+  const auto unit = with(grid(-1, 1, 301), {0, -1, 1, 0.5, -0.5, 1 - 1e-16, 1e-6, -1e-30, 1.5, -kInf, kNan});
+  check_unary(
+      "asin", [](auto& x) { return x.asin(); }, [](double x) { return std::asin(x); }, unit, e32, e64);
+  check_unary(
+      "acos", [](auto& x) { return x.acos(); }, [](double x) { return std::acos(x); }, unit, e32, e64);
+  check_unary(
+      "atan", [](auto& x) { return x.atan(); }, [](double x) { return std::atan(x); },
+      with(wide, {1e-30, -1e30}), e32, e64);
+  check_unary(
+      "asinh", [](auto& x) { return x.asinh(); }, [](double x) { return std::asinh(x); },
+      with(wide, {1e-30, -1e30, 0.57, 3e38}), e32, e64);
+  check_unary(
+      "acosh", [](auto& x) { return x.acosh(); }, [](double x) { return std::acosh(x); },
+      with(grid(1, 50, 301), {1, 1 + 1e-7, 1.15, 1e30, 3e38, kInf, 0.99, -2, -kInf, kNan}), e32, e64);
+  check_unary(
+      "atanh", [](auto& x) { return x.atanh(); }, [](double x) { return std::atanh(x); }, unit, e32, e64);
   check_unary("floor", [](auto& x) { return x.floor(); }, [](double x) { return std::floor(x); }, wide, 0, 0);
   check_unary("ceil", [](auto& x) { return x.ceil(); }, [](double x) { return std::ceil(x); }, wide, 0, 0);
   check_unary(
@@ -129,6 +145,93 @@ TEST_CASE("functions whose error is absolute") {
   check("gelu tanh", x.gelu(true), y.gelu(true), gelu_tanh, 2e-6, 1e-14);
   check("silu", x.silu(), y.silu(), [](double v) { return v / (1 + std::exp(-v)); }, 2e-6, 1e-14);
   check("tan", x.tan() * x.cos(), y.tan() * y.cos(), [](double v) { return std::sin(v); }, 1e-6, 1e-14);
+}
+
+namespace {
+
+// A unit in the last place of `want` as a T, or the smallest subnormal where that is larger.
+template <class T> long double unit_of(long double want) {
+  using Limits = std::numeric_limits<T>;
+  const int least = Limits::min_exponent - 1;
+  return std::ldexp(1.0L, std::max(want == 0 ? least : std::ilogb(want), least) - Limits::digits + 1);
+}
+
+// Whether `got` is `want` within a number of units, its sign included.
+template <class T> bool is_within(T got, long double want, double units) {
+  if (std::isnan(got) || std::isnan(want)) return std::isnan(got) && std::isnan(want);
+  if (std::signbit(got) != std::signbit(want)) return false;
+  if (std::isinf(static_cast<T>(want)) || std::isinf(got)) return got == static_cast<T>(want);
+  return std::fabs(got - want) <= units * unit_of<T>(want);
+}
+
+template <class T> void check_pairs(const std::vector<T>& a, const std::vector<T>& b) {
+  const Tensor x = Tensor::from(a), y = Tensor::from(b);
+  const auto angle = atan2(x, y).template to_vector<T>(), length = hypot(x, y).template to_vector<T>();
+  for (size_t i = 0; i < a.size(); ++i) {
+    const long double p = a[i], q = b[i];
+    CHECK_MESSAGE(is_within(angle[i], std::atan2(p, q), 2), "atan2(", a[i], ", ", b[i], ") is ", angle[i]);
+    CHECK_MESSAGE(is_within(length[i], std::hypot(p, q), 1.5), "hypot(", a[i], ", ", b[i], ") is ",
+                  length[i]);
+  }
+}
+
+// All pairs of special numbers.
+template <class T> void check_special_pairs() {
+  using Limits = std::numeric_limits<T>;
+  std::vector<T> a, b, all{T(kNan)};
+  for (const T size : {T(0), T(1), T(3), Limits::infinity(), Limits::max(), Limits::max() / 2, Limits::min(),
+                       Limits::denorm_min(), std::sqrt(Limits::max()), std::sqrt(Limits::min())})
+    for (const T sign : {T(1), T(-1)}) all.push_back(sign * size);
+  for (const T p : all)
+    for (const T q : all) a.push_back(p), b.push_back(q);
+  check_pairs(a, b);
+}
+
+// Of every exponent; in half of the pairs the second number is of the first one's size.
+template <class T> void check_random_pairs() {
+  using Limits = std::numeric_limits<T>;
+  std::vector<T> a = noise<T>(4000, 21), b = noise<T>(4000, 22);
+  const int exponents = Limits::max_exponent - Limits::min_exponent + Limits::digits;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const int k =
+        static_cast<int>(i * 37 % static_cast<size_t>(exponents)) + Limits::min_exponent - Limits::digits;
+    a[i] = std::ldexp(a[i], k);
+    b[i] = std::ldexp(b[i], i % 2 ? k : static_cast<int>(i % 80) - 40);
+  }
+  check_pairs(a, b);
+}
+
+} // namespace
+
+TEST_CASE("atan2 and hypot of special and of random numbers") {
+  check_special_pairs<float>();
+  check_special_pairs<double>();
+  check_random_pairs<float>();
+  check_random_pairs<double>();
+}
+
+TEST_CASE("atan2 and hypot take dtypes and shapes as division does, and round half precision once") {
+  const Tensor x = Tensor::from({3, -5}), y = Tensor::from({4, 12});
+  CHECK(hypot(x, y).to_vector<double>() == std::vector<double>{5, 13});
+  CHECK(hypot(x.cast(DType::I8), 4).dtype() == DType::F32);
+  CHECK(atan2(x != 0, y != 0).dtype() == (x.cast(DType::Bool) / y.cast(DType::Bool)).dtype());
+  CHECK(atan2(Tensor::from(std::vector<float>{1, -1}, {2, 1}), Tensor::from({1.f, -1.f})).shape() ==
+        Shape{2, 2});
+  CHECK(atan2(0.0, Tensor::from({-1.f})).item<float>() == static_cast<float>(M_PI));
+  const Tensor a = Tensor::from({3e4f, 6e4f}).cast(DType::F16),
+               b = Tensor::from({4e4f, 6e4f}).cast(DType::F16);
+  CHECK(as_doubles(hypot(a, b)) == std::vector<double>{49984, kInf}); // of 30000 and 40000, which f16 holds
+}
+
+TEST_CASE("odd functions keep the sign of zero") {
+  for (const DType d : {DType::F16, DType::F32, DType::F64}) {
+    const Tensor zeros = Tensor::from({0.f, -0.f}).cast(d);
+    for (const Tensor& y : {zeros.asin(), zeros.atan(), zeros.asinh(), zeros.atanh()}) {
+      const auto got = as_doubles(y);
+      CHECK((got[0] == 0 && !std::signbit(got[0])));
+      CHECK((got[1] == 0 && std::signbit(got[1])));
+    }
+  }
 }
 
 TEST_CASE("half precision is computed in f32 and rounded once") {

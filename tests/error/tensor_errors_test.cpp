@@ -1,5 +1,6 @@
 // Bad calls of the Tensor functions: each is a typed error whose message begins with the function's name and
 // says what was expected.
+#pragma GCC diagnostic ignored "-Wunused-result" // the calls throw
 #include <doctest/doctest.h>
 
 #include <cmath>

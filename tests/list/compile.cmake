@@ -11,6 +11,10 @@ lathe_test(unit/program_file_test)
 lathe_test(unit/measure_test)
 lathe_test(unit/tune_test)
 lathe_test(property/threads_test)
+lathe_test(property/compile_cost_test)
+add_test(NAME property/compile_cost_long COMMAND property_compile_cost_test)
+set_tests_properties(property/compile_cost_long PROPERTIES LABELS slow TIMEOUT 14400
+  ENVIRONMENT "LATHE_GRAPHS=2000;LATHE_CACHE_DIR=${CMAKE_BINARY_DIR}/test-cache/compile_cost_long")
 lathe_test(conformance/export_test)
 
 # All 2^32 floats take an hour.

@@ -48,8 +48,6 @@ if(TARGET lathe-onnx)
     set_tests_properties(property/onnx_mutation_10000 PROPERTIES LABELS slow TIMEOUT 14400)
   endif()
 
-  lathe_test(unit/onnx_functions_test)
-  target_link_libraries(unit_onnx_functions_test PRIVATE lathe-onnx)
   # Networks exported to C, where the environment has a folder of the ONNX project's light_*.onnx.
   if(TARGET lathe-program)
     set(check ${CMAKE_CURRENT_SOURCE_DIR}/conformance/export_network.py --lathe $<TARGET_FILE:lathe-program>)

@@ -1,6 +1,8 @@
 // Gradients against central differences in f64: every primitive, and what is composed of them.
 #include <doctest/doctest.h>
 
+#include "lathe/array_functions.hpp"
+#include "lathe/functions.hpp"
 #include "support/differences.hpp"
 
 using namespace lathe;
@@ -90,6 +92,41 @@ TEST_CASE("a product's derivatives where factors are 0") {
   }
 }
 
+TEST_CASE("scans and statistics") {
+  for (const int64_t size : {3, 17, 37}) {
+    CAPTURE(size);
+    const std::vector<Shape> shapes{{2, size}};
+    check_differences({[](const Tensors& x) { return x[0].cumprod(1).square(); }, shapes, 0.8, 1.2}, 1);
+    check_differences({[](const Tensors& x) { return x[0].cummax(1).square(); }, shapes}, 2);
+    check_differences({[](const Tensors& x) { return x[0].cummin(-1).square(); }, shapes}, 3);
+  }
+  check_differences({[](const Tensors& x) { return diff(x[0], 2, 0).square(); }, {{5, 3}}}, 4);
+  check_differences({[](const Tensors& x) { return quantile(x[0], 0.3, 1).square(); }, {{3, 5}}}, 5);
+  check_differences({[](const Tensors& x) { return median(x[0]); }, {{2, 4}}}, 6);
+  const Tensor places = indices({2, -1, 0, 2, 5});
+  check_differences({[&](const Tensors& x) { return bincount(places, 4, x[0]).square(); }, {{5}}}, 7);
+  check_second_differences({[](const Tensors& x) { return x[0].cumprod(0); }, {{18}}, 0.8, 1.2}, 8, 1e-5);
+}
+
+TEST_CASE("a cumulative product's derivatives where factors are 0") {
+  const Tensor x = Tensor::input("x0", {20}, DType::F64);
+  std::vector<double> values(20, 1);
+  values[1] = 2;
+  values[2] = values[18] = 0;
+  // The k-th derivative is the sum over the products from k on of their other factors.
+  std::vector<double> want;
+  for (size_t k = 0; k < 20; ++k) {
+    double sum = 0;
+    for (size_t end = k; end < 20; ++end) {
+      double product = 1;
+      for (size_t i = 0; i <= end; ++i) product *= i == k ? 1 : values[i];
+      sum += product;
+    }
+    want.push_back(sum);
+  }
+  CHECK(values_at(gradients(x.cumprod(0), {x}), {values})[0] == want);
+}
+
 TEST_CASE("gather and scatter") {
   const Tensor twice = indices({2, 0, 5, 2, -1, 6, 99}); // doubled, and outside
   const auto flat = [](const Tensor& t) { return node(t); };
@@ -167,6 +204,12 @@ TEST_CASE("functions of numbers") {
       {"sinh", [](const Tensor& x) { return x.sinh(); }},
       {"cosh", [](const Tensor& x) { return x.cosh(); }},
       {"tanh", [](const Tensor& x) { return x.tanh(); }},
+      {"asin", [](const Tensor& x) { return (x * 0.45).asin(); }},
+      {"acos", [](const Tensor& x) { return (x * 0.45).acos(); }},
+      {"atan", [](const Tensor& x) { return x.atan(); }},
+      {"asinh", [](const Tensor& x) { return x.asinh(); }},
+      {"acosh", [](const Tensor& x) { return (x.abs() + 1.1).acosh(); }},
+      {"atanh", [](const Tensor& x) { return (x * 0.45).atanh(); }},
       {"erf", [](const Tensor& x) { return x.erf(); }},
       {"gelu", [](const Tensor& x) { return x.gelu(); }},
       {"gelu, tanh", [](const Tensor& x) { return x.gelu(true); }},
@@ -187,6 +230,12 @@ TEST_CASE("functions of numbers") {
   for (const auto& [name, f] : rows) {
     CAPTURE(name);
     check_differences({[&f](const Tensors& x) { return f(x[0]); }, {{3, 7}}}, seed++, 1e-5);
+  }
+  const Case angle{[](const Tensors& x) { return atan2(x[0], x[1]); }, {{3, 7}, {7}}};
+  const Case length{[](const Tensors& x) { return hypot(x[0], x[1]); }, {{3, 7}, {7}}};
+  for (const Case& c : {angle, length}) {
+    check_differences(c, seed++, 1e-5);
+    check_second_differences(c, seed++, 1e-4);
   }
 }
 
@@ -263,6 +312,34 @@ TEST_CASE("convolution and pooling") {
                        {{1, 2, 5, 7}}},
                       seed++);
   }
+}
+
+TEST_CASE("array functions") {
+  check_differences({[](const Tensors& x) { return tril(x[0], 1).square(); }, {{2, 3, 4}}}, 1);
+  check_differences(
+      {[](const Tensors& x) { return diagonal(x[0], -1, 0, 2).matmul(diag(x[1], -1)); }, {{4, 2, 3}, {2}}},
+      2);
+  check_differences({[](const Tensors& x) { return kron(x[0], x[1]).square(); }, {{2, 3}, {2, 2}}}, 3);
+  check_differences(
+      {[](const Tensors& x) { return masked_fill(x[0], indices({1, 0, 1}), 2).square(); }, {{2, 3}}}, 4);
+  uint64_t seed = 10;
+  for (const PadMode mode : {PadMode::Edge, PadMode::Reflect, PadMode::Symmetric, PadMode::Wrap})
+    check_differences(
+        {[&](const Tensors& x) { return pad(x[0], {{1, 2}, {7, 0}}, mode).square(); }, {{3, 2}}}, seed++);
+  const std::vector<PoolOptions> options{
+      {}, {.stride = {2, 1}, .padding = {1}}, {.stride = {3}, .padding = {1, 0}, .dilation = {1, 2}}};
+  for (const PoolOptions& o : options) {
+    check_differences({[&](const Tensors& x) { return unfold(x[0], {2}, o).square(); }, {{1, 2, 4, 5}}},
+                      seed++);
+    check_differences(
+        {[&](const Tensors& x) { return fold(unfold(x[0], {2}, o).square(), {4, 5}, {2}, o).square(); },
+         {{1, 2, 4, 5}}},
+        seed++);
+  }
+  for (const Interpolation mode : {Interpolation::Nearest, Interpolation::Linear, Interpolation::Cubic})
+    for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{5, 4}, {6, 2}, {2, 7}})
+      check_differences(
+          {[&](const Tensors& x) { return interpolate(x[0], sizes, mode).square(); }, {{2, 3, 4}}}, seed++);
 }
 
 TEST_CASE("second derivatives") {

@@ -1,4 +1,4 @@
-// Derivatives of pow and of the remainder, where a factor is 0 or infinite and where there is nothing special.
+// Derivatives of pow, of the remainder, of atan2 and of hypot, where a factor is 0 or infinite and where there is nothing special.
 #include <doctest/doctest.h>
 
 #include "lathe/gradient.hpp"
@@ -19,6 +19,13 @@ template <class F> Derivatives derivatives(const Numbers& a, const Numbers& b, F
   const Tensor x = Tensor::from(a), y = Tensor::from(b);
   const std::vector<Tensor> g = gradients(f(x, y).sum(), {x, y});
   return {g[0].to_vector<double>(), g[1].to_vector<double>()};
+}
+
+/// Beside tiny and huge numbers, too.
+void check_relative(const Numbers& got, const Numbers& want) {
+  REQUIRE(got.size() == want.size());
+  for (size_t i = 0; i < got.size(); ++i)
+    CHECK_MESSAGE(std::fabs(got[i] - want[i]) <= 1e-14 * std::fabs(want[i]), i, ": ", got[i], " for ", want[i]);
 }
 
 } // namespace
@@ -61,4 +68,15 @@ TEST_CASE("derivatives of the remainder, at its joints too, and none of floor_di
   const Derivatives none = derivatives(a, b, [](const Tensor& x, const Tensor& y) { return floor_divide(x, y); });
   CHECK(none.by_a == Numbers(6, 0.0));
   CHECK(none.by_b == Numbers(6, 0.0));
+}
+
+TEST_CASE("derivatives of atan2 and hypot: 0 at (0, 0), and their limits where squares or sides are infinite") {
+  const Numbers a{3, -3, 0, 0, -0.0, 0, 1e200, 1e-200, kInf, 2, -kInf}, b{4, 4, 2, -2, 0, 0, -1e200, 1e-200, 5, kInf, 0};
+  const Derivatives angle = derivatives(a, b, [](const Tensor& y, const Tensor& x) { return atan2(y, x); });
+  check_relative(angle.by_a, {0.16, 0.16, 0.5, -0.5, 0, 0, -5e-201, 5e199, 0, 0, 0});
+  check_relative(angle.by_b, {-0.12, 0.12, 0, 0, 0, 0, -5e-201, -5e199, 0, 0, 0});
+  const Derivatives length = derivatives(a, b, [](const Tensor& x, const Tensor& y) { return hypot(x, y); });
+  const double half = std::sqrt(0.5);
+  check_relative(length.by_a, {0.6, -0.6, 0, 0, 0, 0, half, half, 1, 0, -1});
+  check_relative(length.by_b, {0.8, 0.8, 1, -1, 0, 0, -half, half, 0, 1, 0});
 }

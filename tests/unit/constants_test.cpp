@@ -132,6 +132,25 @@ TEST_CASE("two programs share a value as long as one of them lives") {
   CHECK(asked.size() == 1); // no one held it
 }
 
+TEST_CASE("what costs a compilation too much is left to the runs") {
+  const Tensor x = Tensor::input("x", {});
+  const auto is_folded = [&](const Tensor& constant, int64_t bytes) {
+    asked.clear();
+    (void)fold_constants(simplify({node_of(constant * x)}), evaluate, bytes);
+    return !asked.empty();
+  };
+  const Tensor small = Tensor::randn({1000}, 1), w = tensor({1000, 1000});
+  CHECK(is_folded(small, 4000));
+  CHECK_FALSE(is_folded(small, 3999)); // larger than allowed, and made of nothing
+  CHECK(is_folded(w.transpose() + w, 1000)); // as large as what it is made of
+  CHECK(is_folded(Tensor::rand({4000}, 1).sum(), 8000)); // 32,000 bytes of u64 on the way
+  CHECK_FALSE(is_folded(Tensor::rand({4000}, 1).sum(), 7999));
+  const int64_t all = INT64_MAX;
+  CHECK(is_folded(Tensor::rand({1 << 20}, 1).sum(), all));
+  CHECK_FALSE(is_folded(Tensor::rand({1 << 30}, 1).sum(), all)); // too many operations
+  CHECK(is_folded(w.matmul(w.transpose()), all)); // as many, but of tensors that the user gave
+}
+
 TEST_CASE("a long chain of constants") {
   const Tensor x = Tensor::input("x", {2});
   Tensor chain = tensor({2});

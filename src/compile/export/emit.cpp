@@ -123,8 +123,10 @@ std::string emit_outputs(const std::vector<lower::NamedOutput>& outputs, const E
   const std::string& target = options.target;
   constexpr std::string_view known[] = {"c", "opencl", "cuda", "llvm", "asm", "ast", "graph", "dot", "moves"};
   if (std::find(std::begin(known), std::end(known), target) == std::end(known)) unknown_target(target);
-  const Front front =
-      take_in(outputs, {options.simplify_graph, options.simplify_graph ? values_of : nullptr, false});
+  const Front front = take_in(outputs, {.simplifies = options.simplify_graph,
+                                        .evaluate = options.simplify_graph ? values_of : nullptr,
+                                        .folded_bytes = options.compile.folded_bytes,
+                                        .takes_moved = false});
   if (target == "graph" || target == "dot") return emit_nodes(front.outputs, target);
 
   CompileOptions compile = options.compile;

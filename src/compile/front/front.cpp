@@ -18,7 +18,7 @@ Front take_in(const std::vector<lower::NamedOutput>& outputs, const FrontOptions
   std::vector<graph::NodeRef> nodes;
   for (const lower::NamedOutput& output : outputs) nodes.push_back(output.node);
   if (options.simplifies) nodes = graph::simplify(graph::with_realised(nodes));
-  nodes = graph::fold_constants(nodes, options.evaluate);
+  nodes = graph::fold_constants(nodes, options.evaluate, options.folded_bytes);
   for (size_t k = 0; k < nodes.size(); ++k) front.outputs[k].node = nodes[k];
   if (options.takes_moved) front.moved = take_moved(front.outputs);
   return front;

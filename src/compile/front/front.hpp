@@ -13,7 +13,8 @@ struct FrontOptions {
   bool simplifies = true;
   /// Computes the subgraphs that depend on realised tensors alone; null: they stay. See graph/constants.hpp.
   graph::Evaluate evaluate = nullptr;
-  bool takes_moved = true; ///< set by callers that copy Front::moved; else these outputs are stages
+  int64_t folded_bytes = INT64_MAX; ///< as in CompileOptions
+  bool takes_moved = true;          ///< set by callers that copy Front::moved; else these outputs are stages
 };
 
 struct Front {

@@ -94,6 +94,11 @@ DType float_dtype(DType dtype) {
 Tensor index_along(int axis, const Shape& shape, DType dtype) { return wrap(iota(axis, dtype, shape)); }
 Tensor size_scalar(Expr size, DType dtype) { return wrap(constant(size, dtype, {})); }
 Tensor number(double value, DType dtype) { return Tensor::full({}, Scalar::of_float(dtype, value)); }
+Tensor horner(const Tensor& x, std::span<const double> coefficients) {
+  Tensor sum = number(coefficients.back(), x.dtype());
+  for (size_t i = coefficients.size() - 1; i-- > 0;) sum = sum * x + number(coefficients[i], x.dtype());
+  return sum;
+}
 
 Tensor pad_zero(const Tensor& a, const std::vector<Expr>& before, const std::vector<Expr>& after) {
   return view_op(a, View::contiguous(a.shape()).pad(before, after));
@@ -101,6 +106,16 @@ Tensor pad_zero(const Tensor& a, const std::vector<Expr>& before, const std::vec
 
 Tensor shrink_to(const Tensor& a, const std::vector<Expr>& begin, const std::vector<Expr>& end) {
   return view_op(a, View::contiguous(a.shape()).shrink(begin, end));
+}
+
+Tensor shifted(Op combine, const Tensor& x, int axis, int64_t by) {
+  const std::vector<Expr> none(x.shape().size(), Expr(0));
+  std::vector<Expr> before = none;
+  before[axis] = by;
+  const Tensor moved = shrink_to(pad_zero(x, before, none), none, x.shape());
+  const Scalar start = identity(combine, x.dtype());
+  if (start == Scalar::zero(x.dtype())) return moved;
+  return lathe::where(index_along(axis, x.shape()) < size_scalar(by), Tensor::full({}, start), moved);
 }
 
 } // namespace lathe::graph

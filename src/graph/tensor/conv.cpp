@@ -2,13 +2,11 @@
 #include <algorithm>
 
 #include "graph/contract.hpp"
+#include "graph/spatial.hpp"
 #include "graph/tensor_impl.hpp"
 
-namespace lathe {
-using namespace graph;
-namespace {
+namespace lathe::graph {
 
-// One number per spatial axis; a single one stands for all.
 std::vector<int64_t> per_axis(std::string_view op, std::string_view what, const std::vector<int64_t>& given,
                               size_t count, int64_t least) {
   std::vector<int64_t> result = given.size() == 1 ? std::vector<int64_t>(count, given[0]) : given;
@@ -20,7 +18,6 @@ std::vector<int64_t> per_axis(std::string_view op, std::string_view what, const 
   return result;
 }
 
-// Pads the last axes by `before` and `after`, which may be negative and then cut.
 Tensor pad_spatial(const Tensor& x, const std::vector<int64_t>& before, const std::vector<int64_t>& after,
                    const Tensor* fill) {
   const size_t rank = x.shape().size(), first = rank - before.size();
@@ -40,20 +37,29 @@ Tensor pad_spatial(const Tensor& x, const std::vector<int64_t>& before, const st
   return where(pad_zero(Tensor::ones(cut.shape(), DType::Bool), b, a), zero_padded, *fill);
 }
 
-// [..., H, W] -> [..., OH, OW, KH, KW]. Windows that don't fit are an error naming op.
+void check_window(std::string_view op, Expr size, int64_t kernel, int64_t dilation) {
+  const int64_t reach = (kernel - 1) * dilation + 1;
+  if (reach > size.lo())
+    fail(ErrorKind::Shape, "{}: a window of {} in {} padded elements, expected it to fit", op, reach,
+         to_string(size));
+}
+
 Tensor windows(std::string_view op, Tensor x, const std::vector<int64_t>& kernel,
                const std::vector<int64_t>& stride, const std::vector<int64_t>& dilation) {
   const int first = x.rank() - static_cast<int>(kernel.size());
   for (size_t i = 0; i < kernel.size(); ++i) {
     const int axis = first + static_cast<int>(i);
-    const int64_t reach = (kernel[i] - 1) * dilation[i] + 1;
-    if (reach > x.shape()[axis].lo())
-      fail(ErrorKind::Shape, "{}: a window of {} in {} padded elements, expected it to fit", op, reach,
-           to_string(x.shape()[axis]));
+    check_window(op, x.shape()[axis], kernel[i], dilation[i]);
     x = x.window(axis, kernel[i], stride[i], dilation[i]);
   }
   return x;
 }
+
+} // namespace lathe::graph
+
+namespace lathe {
+using namespace graph;
+namespace {
 
 struct ConvSizes {
   std::vector<int64_t> kernel, stride, padding, dilation;
@@ -133,7 +139,7 @@ Tensor conv(std::string_view op, const Tensor& x, const Tensor& weight, const st
   // The padded input is a value of its own, so that one copy serves every window. The search makes no copy if
   // it finds reading the windows' borders cheaper.
   const bool pads = std::any_of(s.padding.begin(), s.padding.end(), [](int64_t p) { return p > 0; });
-  const Tensor padded = pad_spatial(x, s.padding, s.padding, nullptr);
+  const Tensor padded = pad_spatial(x, s.padding, s.padding);
   const Tensor y = correlate(op, pads ? padded.contiguous() : padded, weight, s, options.groups);
   return add_bias(op, y, bias);
 }
@@ -250,7 +256,7 @@ Tensor Tensor::conv_transpose2d(const Tensor& weight, const std::optional<Tensor
   const Tensor flat =
       view_op(grouped.flip({3, 4}), View::contiguous({rows * groups, inputs, taps[0], taps[1]}));
   const ConvSizes s{taps, {1, 1}, {0, 0}, between};
-  Tensor y = correlate(kName, pad_spatial(data, before, after, nullptr), flat, s, groups);
+  Tensor y = correlate(kName, pad_spatial(data, before, after), flat, s, groups);
   if (over_input) // [O / groups, groups * N, ..] -> [N, O, ..]
     y = view_op(view_op(y, View::contiguous({outputs, groups, batch, y.shape()[2], y.shape()[3]}))
                     .permute({2, 1, 0, 3, 4}),
@@ -275,7 +281,7 @@ Tensor Tensor::avg_pool2d(const std::vector<int64_t>& kernel, const PoolOptions&
       const std::vector<int> axes{w.rank() - 2, w.rank() - 1};
       return drop_axes(reduce_op(Op::Add, w, axes), axes);
     };
-    const Tensor total = sum(pad_spatial(x, p.padding, p.after, nullptr));
+    const Tensor total = sum(pad_spatial(x, p.padding, p.after));
     const bool padded = p.padding != std::vector<int64_t>{0, 0};
     if (p.after == p.padding && (options.count_include_pad || !padded))
       return total / number(static_cast<double>(p.kernel[0] * p.kernel[1]), x.dtype());
@@ -283,10 +289,9 @@ Tensor Tensor::avg_pool2d(const std::vector<int64_t>& kernel, const PoolOptions&
     // count.
     const Tensor ones = Tensor::ones(x.shape(), x.dtype()), one = number(1, x.dtype());
     const std::vector<int64_t> none{0, 0}, behind{p.after[0] - p.padding[0], p.after[1] - p.padding[1]};
-    const Tensor counted =
-        options.count_include_pad
-            ? pad_spatial(pad_spatial(ones, p.padding, p.padding, &one), none, behind, nullptr)
-            : pad_spatial(ones, p.padding, p.after, nullptr);
+    const Tensor counted = options.count_include_pad
+                               ? pad_spatial(pad_spatial(ones, p.padding, p.padding, &one), none, behind)
+                               : pad_spatial(ones, p.padding, p.after);
     return total / sum(counted);
   });
 }

@@ -30,12 +30,6 @@ constexpr double kDegree20[] = {
     -3.04784046865458604e-11,
 };
 
-Tensor horner(const Tensor& x, std::span<const double> coefficients) { // lowest power first
-  Tensor sum = number(coefficients.back(), x.dtype());
-  for (size_t i = coefficients.size() - 1; i-- > 0;) sum = sum * x + number(coefficients[i], x.dtype());
-  return sum;
-}
-
 Tensor erf_f64(const Tensor& x) {
   std::vector<double> series;
   double factorial = 1;
@@ -65,9 +59,8 @@ Tensor erf_f32(const Tensor& x) {
 } // namespace
 
 Tensor Tensor::erf() const {
-  return in_wide(*this, [](const Tensor& x) {
-    return with_derivative("erf", x.dtype() == DType::F64 ? erf_f64(x) : erf_f32(x), {x});
-  });
+  return marked("erf", *this,
+                [](const Tensor& x) { return x.dtype() == DType::F64 ? erf_f64(x) : erf_f32(x); });
 }
 
 } // namespace lathe

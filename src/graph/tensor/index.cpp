@@ -3,6 +3,11 @@
 
 #include "graph/tensor_impl.hpp"
 
+void lathe::graph::check_index(std::string_view op, const Tensor& index) {
+  if (!is_integer(index.dtype()))
+    fail(ErrorKind::DType, "{}: index of dtype {}, expected an integer", op, to_string(index.dtype()));
+}
+
 namespace lathe {
 using namespace graph;
 namespace {
@@ -46,11 +51,6 @@ Position wrap_negative(const Tensor& index, Expr size) {
   const Tensor i = index.cast(DType::I64), n = size_scalar(size), zero = Tensor::full({}, int64_t{0});
   const Tensor value = is_unsigned(index.dtype()) ? i : where(i < zero, i + n, i);
   return {value, (zero <= value) & (value < n)};
-}
-
-void check_index(std::string_view op, const Tensor& index) {
-  if (!is_integer(index.dtype()))
-    fail(ErrorKind::DType, "{}: index of dtype {}, expected an integer", op, to_string(index.dtype()));
 }
 
 // Flat positions in `shape` of the elements that torch.gather reads: `index` along `axis`, an element's own

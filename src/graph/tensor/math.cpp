@@ -29,11 +29,6 @@ Tensor float_unary(Op op, const Tensor& x) {
   return in_wide(x, [&](const Tensor& v) { return unary_op(op, v); });
 }
 
-/// f(x) in f32 for half precision, with the derivative of the function named `name`.
-template <class F> Tensor marked(std::string_view name, const Tensor& x, F&& f, double parameter = 0) {
-  return in_wide(x, [&](const Tensor& v) { return with_derivative(name, f(v), {v}, parameter); });
-}
-
 /// x, with the lowest finite number for -infinity. Its product with a factor 0 is then 0 and not NaN.
 Tensor above_minus_infinity(const Tensor& x) {
   const double least =

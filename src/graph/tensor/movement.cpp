@@ -3,6 +3,26 @@
 
 #include "graph/tensor_impl.hpp"
 
+lathe::Shape lathe::graph::padded_shape(const Tensor& x,
+                                        const std::vector<std::pair<int64_t, int64_t>>& amounts) {
+  if (amounts.size() != x.shape().size())
+    fail(ErrorKind::Shape, "pad: {} pairs for shape {}, expected {}", amounts.size(), to_string(x.shape()),
+         x.rank());
+  Shape target;
+  for (size_t i = 0; i < amounts.size(); ++i) {
+    const auto [b, a] = amounts[i];
+    if (b < 0 || a < 0)
+      fail(ErrorKind::Value, "pad: by {} and {} at axis {}, expected no negative amount", b, a, i);
+    int64_t size;
+    if (__builtin_add_overflow(x.shape()[i].hi(), b, &size) || __builtin_add_overflow(size, a, &size))
+      fail(ErrorKind::Limit, "pad: by {} and {} at axis {} of {}, expected sizes below 2^63", b, a, i,
+           to_string(x.shape()));
+    target.push_back(x.shape()[i] + b + a);
+  }
+  check_shape("pad", target, x.dtype());
+  return target;
+}
+
 namespace lathe {
 using namespace graph;
 namespace {
@@ -109,24 +129,12 @@ Tensor Tensor::unsqueeze(Axis axis) const {
 }
 
 Tensor Tensor::pad(const std::vector<std::pair<int64_t, int64_t>>& amounts, double value) const {
-  if (amounts.size() != shape().size())
-    fail(ErrorKind::Shape, "pad: {} pairs for shape {}, expected {}", amounts.size(), to_string(shape()),
-         rank());
+  padded_shape(*this, amounts);
   std::vector<Expr> before, after;
-  Shape target;
-  for (size_t i = 0; i < amounts.size(); ++i) {
-    const auto [b, a] = amounts[i];
-    if (b < 0 || a < 0)
-      fail(ErrorKind::Value, "pad: by {} and {} at axis {}, expected no negative amount", b, a, i);
-    int64_t size;
-    if (__builtin_add_overflow(shape()[i].hi(), b, &size) || __builtin_add_overflow(size, a, &size))
-      fail(ErrorKind::Limit, "pad: by {} and {} at axis {} of {}, expected sizes below 2^63", b, a, i,
-           to_string(shape()));
+  for (const auto& [b, a] : amounts) {
     before.push_back(b);
     after.push_back(a);
-    target.push_back(shape()[i] + b + a);
   }
-  check_shape("pad", target, dtype());
   const Tensor padded = pad_zero(*this, before, after);
   const Scalar fill = is_float(dtype()) ? Scalar::of_float(dtype(), value)
                                         : Scalar::of_float(DType::F64, value).cast(dtype());
@@ -229,6 +237,51 @@ std::vector<Tensor> Tensor::split_evenly(int64_t size, Axis axis) const {
   return split(sizes, which);
 }
 
+namespace {
+
+/// The most tensors that one step joins: the work of compiling a step grows with their square.
+constexpr size_t kMostJoined = 16;
+
+/// The tensors, of one dtype and of shapes that fit, one after the other along the axis.
+Tensor joined(const std::vector<Tensor>& tensors, int axis, const Shape& shape) {
+  // Each tensor is padded to the whole shape, and the index chooses among them. A sum of the padded tensors
+  // would lose -0 and spread NaN.
+  std::vector<Expr> before(shape.size(), Expr(0)), after = before;
+  Tensor result;
+  Expr end = shape[axis];
+  for (size_t k = tensors.size(); k-- > 0;) {
+    const Expr begin = end - tensors[k].shape()[axis];
+    before[axis] = begin;
+    after[axis] = shape[axis] - end;
+    const Tensor part = pad_zero(tensors[k], before, after);
+    result =
+        k + 1 == tensors.size() ? part : where(index_along(axis, shape) < size_scalar(end), part, result);
+    end = begin;
+  }
+  return result;
+}
+
+/// As joined(). Many tensors are joined in groups, and the groups in groups, so that the work of compiling
+/// and running grows with their number.
+Tensor joined_in_groups(std::vector<Tensor> tensors, int axis, const Shape& shape) {
+  while (tensors.size() > kMostJoined) {
+    std::vector<Tensor> groups;
+    for (size_t first = 0; first < tensors.size(); first += kMostJoined) {
+      const size_t last = std::min(first + kMostJoined, tensors.size());
+      const std::vector<Tensor> group(tensors.begin() + static_cast<long>(first),
+                                      tensors.begin() + static_cast<long>(last));
+      Shape part = shape;
+      part[axis] = 0;
+      for (const Tensor& t : group) part[axis] = part[axis] + t.shape()[axis];
+      groups.push_back(group.size() == 1 ? group[0] : joined(group, axis, part).contiguous());
+    }
+    tensors = std::move(groups);
+  }
+  return joined(tensors, axis, shape);
+}
+
+} // namespace
+
 Tensor concat(const std::vector<Tensor>& tensors, Axis axis) {
   if (tensors.empty()) fail(ErrorKind::Value, "concat: no tensors, expected at least one");
   const Shape& first = tensors[0].shape();
@@ -247,21 +300,9 @@ Tensor concat(const std::vector<Tensor>& tensors, Axis axis) {
     shape[which] = shape[which] + t.shape()[which];
   }
   check_shape("concat", shape, dtype);
-  // Each tensor is padded to the whole shape, and the index chooses among them. A sum of the padded tensors
-  // would lose -0 and spread NaN.
-  std::vector<Expr> before(first.size(), Expr(0)), after = before;
-  Tensor result;
-  Expr end = shape[which];
-  for (size_t k = tensors.size(); k-- > 0;) {
-    const Expr begin = end - tensors[k].shape()[which];
-    before[which] = begin;
-    after[which] = shape[which] - end;
-    const Tensor part = pad_zero(tensors[k].cast(dtype), before, after);
-    result =
-        k + 1 == tensors.size() ? part : where(index_along(which, shape) < size_scalar(end), part, result);
-    end = begin;
-  }
-  return result;
+  std::vector<Tensor> alike;
+  for (const Tensor& t : tensors) alike.push_back(t.cast(dtype));
+  return joined_in_groups(std::move(alike), which, shape);
 }
 
 Tensor stack(const std::vector<Tensor>& tensors, Axis axis) {

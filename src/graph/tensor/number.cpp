@@ -1,13 +1,16 @@
-// C++ numbers beside tensors: which dtype they take, and comparisons with numbers that an integer dtype does not hold.
+// C++ numbers beside tensors: which dtype they take, and comparisons with numbers that an integer dtype does
+// not hold.
 #include <cmath>
 
 #include "graph/tensor_impl.hpp"
+#include "lathe/functions.hpp"
 
 namespace lathe {
 using namespace graph;
 namespace {
 
-/// Where a number lies among the values of an integer dtype: at the value `at`, or below or above all of them.
+/// Where a number lies among the values of an integer dtype: at the value `at`, or below or above all of
+/// them.
 struct Place {
   int beyond = 0; // -1 below all values, 1 above
   Scalar at;
@@ -97,6 +100,16 @@ Tensor compare(const Tensor& a, Comparison how, Number b) {
   if (bound != value && (how == Comparison::Equal || how == Comparison::NotEqual))
     return Tensor::full(a.shape(), how == Comparison::NotEqual);
   return compare_integers(a, how, place_of(bound, a.dtype()));
+}
+
+Tensor detail::in_place(const char* op, const Tensor& a, Tensor value) {
+  if (value.dtype() != a.dtype())
+    fail(ErrorKind::DType, "{}: {} becomes {}, expected the same dtype", op, to_string(a.dtype()),
+         to_string(value.dtype()));
+  if (value.shape() != a.shape())
+    fail(ErrorKind::Shape, "{}: {} becomes {}, expected the same shape", op, to_string(a.shape()),
+         to_string(value.shape()));
+  return value;
 }
 
 } // namespace lathe

@@ -30,9 +30,6 @@ Expr count_along(const Tensor& x, const std::vector<int>& axes) {
   return count;
 }
 
-// Floats stay; integers are averaged in f64.
-DType mean_dtype(DType d) { return is_float(d) ? d : DType::F64; }
-
 Tensor mean_wide(const Tensor& x, const std::vector<int>& axes) {
   return sum_over(x, axes) / size_scalar(count_along(x, axes), x.dtype());
 }

@@ -5,14 +5,17 @@
 
 namespace lathe {
 using namespace graph;
+
+Tensor graph::sorts_before(const Tensor& a, const Tensor& b) {
+  if (!is_float(a.dtype())) return a < b;
+  return (a < b) | (b.isnan() & a.isnan().logical_not());
+}
+
 namespace {
 
-// Whether a goes before b. NaN is the largest number, as in NumPy and PyTorch.
+// Whether a goes before b.
 Tensor before(const Tensor& a, const Tensor& b, bool descending) {
-  const Tensor& low = descending ? b : a;
-  const Tensor& high = descending ? a : b;
-  if (!is_float(a.dtype())) return low < high;
-  return (low < high) | (high.isnan() & low.isnan().logical_not());
+  return descending ? sorts_before(b, a) : sorts_before(a, b);
 }
 
 // Each element's place in the sorted row, as i64. Rows lie along the last axis of x.

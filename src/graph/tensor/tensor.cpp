@@ -2,7 +2,6 @@
 #include "lathe/tensor.hpp"
 
 #include <cstring>
-#include <ostream>
 #include <set>
 
 #include "graph/realise.hpp"
@@ -117,6 +116,21 @@ Tensor Tensor::arange(Whole first, Whole end, Whole by, DType dtype) {
   return (index_along(0, shape) * full({}, step) + full({}, start)).cast(dtype);
 }
 
+Tensor Tensor::from_parts(const std::vector<Tensor>& parts) {
+  if (parts.empty()) fail(ErrorKind::Shape, "from: no rows, expected at least one");
+  for (const Tensor& part : parts)
+    if (part.shape() != parts[0].shape())
+      fail(ErrorKind::Shape, "from: rows of shapes {} and {}, expected equal ones",
+           to_string(parts[0].shape()), to_string(part.shape()));
+  Shape shape = parts[0].shape();
+  shape.insert(shape.begin(), Expr(parts.size()));
+  const DType dtype = parts[0].dtype();
+  const size_t bytes = static_cast<size_t>(parts[0].element_count()) * size_of(dtype);
+  std::vector<unsigned char> all(bytes * parts.size());
+  for (size_t k = 0; k < parts.size(); ++k) parts[k].read(all.data() + k * bytes, dtype);
+  return from_memory(all.data(), static_cast<size_t>(num_elements(shape).value()), dtype, shape);
+}
+
 Tensor Tensor::scalar(Expr value, DType dtype) {
   if (!is_integer(dtype))
     fail(ErrorKind::DType, "scalar: {} as {}, expected an integer dtype", to_string(value), to_string(dtype));
@@ -177,33 +191,17 @@ Scalar Tensor::item_scalar() const {
 }
 
 void Tensor::read(void* out, DType as) const {
-  if (as != dtype())
-    fail(ErrorKind::DType, "read: dtype {} as {}, expected {}", to_string(dtype()), to_string(as),
-         to_string(dtype()));
-  const NodeRef node = impl_->realise("read");
-  std::memcpy(out, std::get<InputAttr>(node->attr).data->data(),
-              static_cast<size_t>(element_count()) * size_of(as));
+  std::memcpy(out, values("read", as), static_cast<size_t>(element_count()) * size_of(as));
 }
 
-std::ostream& operator<<(std::ostream& out, const Tensor& t) {
-  const NodeRef node = detail::impl(t)->realise("operator<<");
-  const auto* element = static_cast<const unsigned char*>(std::get<InputAttr>(node->attr).data->data());
-  const std::vector<int64_t> sizes = static_sizes(t.shape());
-  const int64_t columns = sizes.empty() ? 1 : sizes.back();
-  const int64_t rows = sizes.size() < 2 ? 1 : sizes[sizes.size() - 2];
-  const int64_t count = t.element_count();
-  std::string line;
-  for (int64_t i = 0; i < count; ++i, element += size_of(t.dtype())) {
-    if (i > 0) line += i % columns ? " " : i % (rows * columns) ? "\n" : "\n\n";
-    const Scalar s = Scalar::from_memory(t.dtype(), element);
-    if (is_float(t.dtype()))
-      fmt::format_to(std::back_inserter(line), "{:.6g}", s.as_float());
-    else if (t.dtype() == DType::U64)
-      fmt::format_to(std::back_inserter(line), "{}", s.bits());
-    else
-      fmt::format_to(std::back_inserter(line), "{}", s.as_int());
-  }
-  return out << line;
+const void* Tensor::memory(DType as) const { return values("data", as); }
+
+const void* Tensor::values(const char* function, DType as) const {
+  if (as != dtype())
+    fail(ErrorKind::DType, "{}: dtype {} as {}, expected {}", function, to_string(dtype()), to_string(as),
+         to_string(dtype()));
+  const NodeRef node = impl_->realise(function);
+  return std::get<InputAttr>(node->attr).data->data();
 }
 
 } // namespace lathe
