@@ -7,27 +7,20 @@ namespace lathe {
 using namespace graph;
 namespace {
 
-Tensor part(const Tensor& x, int axis, int64_t begin, int64_t end) {
-  std::vector<Expr> first(x.shape().size(), Expr(0)), last = x.shape();
-  first[axis] = begin;
-  last[axis] = end;
-  return shrink_to(x, first, last);
-}
-
 /// The `count` elements that follow the last one of an axis.
 Tensor continued(const Tensor& x, int axis, int64_t count, PadMode mode) {
   const int64_t size = x.shape()[axis].value();
   const bool mirrors = mode == PadMode::Reflect || mode == PadMode::Symmetric;
   const int64_t first = mode == PadMode::Reflect ? 1 : 0; // of an image, behind the edge that it shares
   Tensor image = x;
-  if (mode == PadMode::Edge) image = part(x, axis, size - 1, size);
-  if (mirrors) image = part(x.flip(axis), axis, first, size);
+  if (mode == PadMode::Edge) image = part_of(x, axis, size - 1, size);
+  if (mirrors) image = part_of(x.flip(axis), axis, first, size);
   // Behind the mirror image comes the tensor itself again.
-  if (mirrors && count > size - first) image = concat({image, part(x, axis, first, size)}, axis);
+  if (mirrors && count > size - first) image = concat({image, part_of(x, axis, first, size)}, axis);
   const int64_t period = image.shape()[axis].value();
   std::vector<int64_t> times(x.shape().size(), 1);
   times[axis] = (count - 1) / period + 1;
-  return part(image.repeat(times), axis, 0, count);
+  return part_of(image.repeat(times), axis, 0, count);
 }
 
 } // namespace

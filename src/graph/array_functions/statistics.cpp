@@ -9,14 +9,6 @@ namespace lathe {
 using namespace graph;
 namespace {
 
-/// The elements [begin, end) along the axis.
-Tensor part(const Tensor& x, int axis, Expr begin, Expr end) {
-  std::vector<Expr> first(x.shape().size(), Expr(0)), last = x.shape();
-  first[axis] = begin;
-  last[axis] = end;
-  return shrink_to(x, first, last);
-}
-
 /// The point between two floats, a at t = 0 and b at t = 1. It is reached from the nearer end, which makes it
 /// exact at both, and between equal ends.
 Tensor interpolated(const Tensor& a, const Tensor& b, double t) {
@@ -40,7 +32,7 @@ Tensor quantile_of(std::string_view op, const Tensor& x, double q, std::optional
 
   const DType d = mean_dtype(x.dtype());
   const Tensor sorted = rows.sort(which);
-  const auto at = [&](int64_t place) { return part(sorted, which, place, place + 1).cast(wide(d)); };
+  const auto at = [&](int64_t place) { return part_of(sorted, which, place, place + 1).cast(wide(d)); };
   const double place = q * static_cast<double>(size.value() - 1), below = std::floor(place);
   const auto first = static_cast<int64_t>(below);
   Tensor found = place == below ? at(first) : interpolated(at(first), at(first + 1), place - below);
@@ -64,7 +56,7 @@ Tensor diff(const Tensor& x, Whole n, Axis axis) {
   Tensor result = x;
   for (int64_t k = 0; k < n; ++k) {
     const Expr left = size - (k + 1);
-    const Tensor after = part(result, which, 1, left + 1), before = part(result, which, 0, left);
+    const Tensor after = part_of(result, which, 1, left + 1), before = part_of(result, which, 0, left);
     result = x.dtype() == DType::Bool ? after != before : after - before;
   }
   return result;

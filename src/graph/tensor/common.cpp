@@ -108,6 +108,13 @@ Tensor shrink_to(const Tensor& a, const std::vector<Expr>& begin, const std::vec
   return view_op(a, View::contiguous(a.shape()).shrink(begin, end));
 }
 
+Tensor part_of(const Tensor& x, int axis, Expr begin, Expr end) {
+  std::vector<Expr> first(x.shape().size(), Expr(0)), last = x.shape();
+  first[axis] = begin;
+  last[axis] = end;
+  return shrink_to(x, first, last);
+}
+
 Tensor shifted(Op combine, const Tensor& x, int axis, int64_t by) {
   const std::vector<Expr> none(x.shape().size(), Expr(0));
   std::vector<Expr> before = none;

@@ -33,9 +33,8 @@ Tensor scan_block(Op op, const Tensor& x, int axis) {
 
 /// The last element along the axis. The result lacks the axis.
 Tensor last_of(const Tensor& x, int axis) {
-  std::vector<Expr> begin(x.shape().size(), Expr(0)), end = x.shape();
-  begin[axis] = end[axis] - 1;
-  return drop_axes(shrink_to(x, begin, end), {axis});
+  const Expr size = x.shape()[axis];
+  return drop_axes(part_of(x, axis, size - 1, size), {axis});
 }
 
 /// The axis cut into two: the pieces, and the `piece` elements of each. Zeros fill up the last piece, for
