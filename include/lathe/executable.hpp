@@ -95,9 +95,9 @@ struct CompileOptions {
   /// a result's own row and column, and an infinity or a NaN may reach the row beside: see src/graph/strassen.hpp.
   int strassen = 0;
   std::vector<std::string> moves{};        ///< if not empty: apply exactly these, no search
-  /// A value that depends on no input is computed by compile(), not by each run, where it takes many operations. It has at most
-  /// this many bytes, or those of the realised tensors that it is made of, and takes a second or so: long sequences of random
-  /// numbers, say, are drawn in each run.
+  /// compile() computes ahead what depends on no input and takes many operations, instead of each run. Each such value takes
+  /// about a second at most, and has at most this many bytes or no more than the realised tensors that it is made of. Long
+  /// sequences of random numbers, for example, are drawn in each run.
   int64_t folded_bytes = 64 << 20;
 };
 

@@ -11,7 +11,7 @@ namespace {
 // operations per element; loading an element from beyond the near caches costs about as much as this many
 // vectorised ones
 constexpr double kDear = 16;
-// What compile() may spend on one value: operations, or operations per byte of the realised tensors that it
+// The most that compile() spends on one value: operations, or operations per byte of the realised tensors that it
 // is made of; and the bytes of the largest tensor on the way, per byte that may be folded or that it is made
 // of.
 constexpr double kMostOperations = 2e9, kMostPerByte = 1000;

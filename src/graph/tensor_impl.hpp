@@ -89,7 +89,7 @@ Tensor pad_zero(const Tensor& a, const std::vector<Expr>& before, const std::vec
 Tensor shrink_to(const Tensor& a, const std::vector<Expr>& begin, const std::vector<Expr>& end);
 /// The elements [begin, end) of one axis.
 Tensor part_of(const Tensor& x, int axis, Expr begin, Expr end);
-/// x[j - by] along the axis; where j < by, the value that `combine` leaves others unchanged by.
+/// x[j - by] along the axis; where j < by, the identity of `combine`.
 Tensor shifted(Op combine, const Tensor& x, int axis, int64_t by);
 /// Whether a comes before b in ascending order. NaN is the largest number, as in NumPy and PyTorch.
 Tensor sorts_before(const Tensor& a, const Tensor& b);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <vector>
 
+#include "support/errors.hpp"
 #include "support/plain_array.hpp"
 #include "support/tensor_values.hpp"
 #ifndef LATHE_TEST_WHOLE_LIBRARY
@@ -80,19 +81,6 @@ Tensor run_at(const Tensor& program, const Tensor& x, [[maybe_unused]] int64_t n
   return Tensor::from_memory(y->data(), static_cast<size_t>(num_elements(shape).value()), program.dtype(),
                              shape);
 #endif
-}
-
-void check_error(ErrorKind kind, const std::string& op, const std::function<void()>& call) {
-  INFO(op);
-  try {
-    call();
-    FAIL_CHECK("no error");
-  } catch (const Error& e) {
-    INFO(e.what());
-    CHECK(e.kind() == kind);
-    CHECK(std::string(e.what()).rfind(op + ":", 0) == 0);
-    CHECK(std::string(e.what()).find("expected") != std::string::npos);
-  }
 }
 
 } // namespace

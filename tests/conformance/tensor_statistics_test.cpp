@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 
+#include "support/errors.hpp"
 #include "support/tensor_values.hpp"
 
 using namespace lathe;
@@ -485,23 +486,6 @@ TEST_CASE("unique") {
   check_close(unique(Tensor::from({kNan, kNan})).first.to_vector<float>(), std::vector<float>{kNan}, 0);
   CHECK(unique(Tensor::scalar(4.f)).second.to_vector<int64_t>() == std::vector<int64_t>{1});
 }
-
-namespace {
-
-void check_error(ErrorKind kind, const std::string& name, const std::function<void()>& call) {
-  CAPTURE(name);
-  try {
-    call();
-    FAIL_CHECK("no error");
-  } catch (const Error& e) {
-    INFO(e.what());
-    CHECK(e.kind() == kind);
-    CHECK(std::string(e.what()).rfind(name + ":", 0) == 0);
-    CHECK(std::string(e.what()).find("expected") != std::string::npos);
-  }
-}
-
-} // namespace
 
 TEST_CASE("errors of bad arguments") {
   const Tensor x = random({3, 4}, 1), scalar = Tensor::scalar(1.f), whole = random<int32_t>({3, 4}, 1);

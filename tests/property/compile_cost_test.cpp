@@ -1,5 +1,6 @@
-// compile() ends soon and takes little memory, whatever the graph and however large its tensors: random graphs of up to 60 ops
-// and 2^31 elements a tensor are compiled, not run. LATHE_GRAPHS says how many, LATHE_GRAPHS_SEED where to begin.
+// compile() is to end soon and to take little memory, whatever the graph and however large its tensors: random graphs of up to
+// 60 ops and 2^31 elements a tensor are compiled, not run. LATHE_GRAPHS says how many, LATHE_GRAPHS_SEED where to begin. Of
+// seeds 1 to 2,000, 14 fail today: 248, 249, 326, 386, 428, 669, 842, 952, 1067, 1247, 1305, 1493, 1778 and 1860.
 #include <doctest/doctest.h>
 
 #include <sys/resource.h>

@@ -5,10 +5,10 @@
 // y[j] + y[j-2] the last four. Two more such steps sum all up to j. On a vector these are four shuffles.
 //
 // The sum of all elements before a block is the sum of a window over the blocks' totals. The window ends just
-// before the block; zeros (or what else the op leaves others unchanged by) pad the totals in front. So
-// written, the windows take work for each pair of blocks. If a schedule goes through the blocks in order, the
-// move carry makes the windows of a sum one running sum. Longer axes are first cut into parts, whose totals
-// are summed in the same way.
+// before the block; zeros, or the identity of another op, pad the totals in front. So written, the windows
+// take work for each pair of blocks. If a schedule goes through the blocks in order, the move carry makes the
+// windows of a sum one running sum. Longer axes are first cut into parts, whose totals are summed in the same
+// way.
 #include "graph/accumulator.hpp"
 #include "graph/tensor_impl.hpp"
 
