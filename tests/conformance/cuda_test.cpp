@@ -298,7 +298,7 @@ std::vector<search::Plan> in_blocks(const search::Plan& start, const search::Tar
   search::Features features;
   const auto proposals = [&](search::Suggester suggest, const search::Plan& plan, size_t k) {
     read_features(plan.kernels[k]->kernel, target, features);
-    return suggest({plan, *plan.kernels[k], features, target, machine, true});
+    return suggest({plan, *plan.kernels[k], features, target, machine, true, {}, true});
   };
   search::Plan inlined = start;
   for (const search::Proposal& p : proposals(search::suggest_inline, start, 0))

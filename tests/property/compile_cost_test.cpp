@@ -1,6 +1,5 @@
-// compile() is to end soon and to take little memory, whatever the graph and however large its tensors: random graphs of up to
-// 60 ops and 2^31 elements a tensor are compiled, not run. LATHE_GRAPHS says how many, LATHE_GRAPHS_SEED where to begin. Of
-// seeds 1 to 2,000, 14 fail today: 248, 249, 326, 386, 428, 669, 842, 952, 1067, 1247, 1305, 1493, 1778 and 1860.
+// compile() ends soon and takes little memory, whatever the graph and however large its tensors: random graphs of up to 60 ops
+// and 2^31 elements a tensor are compiled, not run. LATHE_GRAPHS says how many, LATHE_GRAPHS_SEED where to begin.
 #include <doctest/doctest.h>
 
 #include <sys/resource.h>
@@ -184,7 +183,10 @@ TEST_CASE("the time and memory of compile() are bounded") {
   const int64_t count = number("LATHE_GRAPHS", 40), first = number("LATHE_GRAPHS_SEED", 1);
   Cost worst;
   int64_t over = 0;
-  for (int64_t seed = first; seed < first + count; ++seed) {
+  std::vector<int64_t> seeds;
+  if (!std::getenv("LATHE_GRAPHS_SEED")) seeds = {428, 842, 1067, 1247, 1305, 1778, 1860}; // of graphs that took long, or failed
+  for (int64_t seed = first; seed < first + count; ++seed) seeds.push_back(seed);
+  for (const int64_t seed : seeds) {
     Cost cost = cost_of(static_cast<uint64_t>(seed));
     // A loaded machine makes processor time longer, too.
     if (cost.seconds > kMostSeconds) cost.seconds = std::min(cost.seconds, cost_of(static_cast<uint64_t>(seed)).seconds);
@@ -195,6 +197,6 @@ TEST_CASE("the time and memory of compile() are bounded") {
     worst.seconds = std::max(worst.seconds, cost.seconds);
     worst.megabytes = std::max(worst.megabytes, cost.megabytes);
   }
-  const std::string text = fmt::format("{} graphs, {} over; most {:.2f} s, {} MB", count, over, worst.seconds, worst.megabytes);
+  const std::string text = fmt::format("{} graphs, {} over; most {:.2f} s, {} MB", seeds.size(), over, worst.seconds, worst.megabytes);
   MESSAGE(text);
 }

@@ -33,7 +33,7 @@ std::optional<search::Plan> in_rows(const search::Plan& start, const search::Tar
       search::Features features;
       read_features(plan.kernels[k]->kernel, target, features);
       const search::MachineProfile machine;
-      for (const auto& p : suggest({plan, *plan.kernels[k], features, target, machine, false})) {
+      for (const auto& p : suggest({plan, *plan.kernels[k], features, target, machine, false, {}, true})) {
         const bool rows = std::any_of(p.moves.begin(), p.moves.end(), [](const search::Move& m) {
           return m.kind == search::MoveKind::Merge || m.kind == search::MoveKind::Carry;
         });

@@ -170,6 +170,21 @@ TEST_CASE("what a loop does not change is computed before it, but not what is wr
   CHECK(of("exp2(t[i])") > 0.9 * each);
 }
 
+TEST_CASE("copies that add the same value are as many additions") {
+  const std::string sums = R"(kernel k(a: f32[8] in, y: f32[8] out) {
+  for r in ROUNDS {
+    for u in COPIES unroll {
+      for l in 8 vector(8) {
+        y[l] += a[l]
+      }
+    }
+  }
+})";
+  const double few = seconds(replaced(replaced(sums, "ROUNDS", "1024"), "COPIES", "16"));
+  const double many = seconds(replaced(replaced(sums, "ROUNDS", "512"), "COPIES", "32"));
+  CHECK(many == doctest::Approx(few).epsilon(0.2));
+}
+
 TEST_CASE("streaming stores pay for what does not fit and cost for what does") {
   CHECK(seconds(copy_of(1 << 24, true)) < seconds(copy_of(1 << 24, false)));
   CHECK(seconds(copy_of(1 << 12, true)) > seconds(copy_of(1 << 12, false)));

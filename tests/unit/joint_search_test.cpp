@@ -13,7 +13,9 @@
 #include "search/beam/measurement.hpp"
 #include "search/beam/region_search.hpp"
 #include "search/beam/search.hpp"
+#include "search/beam/whole_functions.hpp"
 #include "search/cost/cost.hpp"
+#include "search/cost/features.hpp"
 #include "search/suggest/suggest.hpp"
 #include "support/search_programs.hpp"
 
@@ -203,4 +205,23 @@ TEST_CASE("a kind of schedule of which the model thinks too little is found earl
   CHECK(!packs(*found.plan.kernels.back()));
   CHECK(first < 10);
   CHECK(without > 25);
+}
+
+TEST_CASE("a search that begins with functions in one piece inlines what is left by one proposal, too") {
+  const Tensor x = test::in("x", {4, 10});
+  const auto program = test::lowered(x.log_softmax(1).log_softmax(1));
+  const Target target = test::target();
+  const Plan begin = with_whole_functions(initial_plan(program), target);
+  REQUIRE(begin.kernels.size() < program->stages.size());
+  Features features;
+  read_features(begin.kernels[0]->kernel, target, features);
+  const MachineProfile machine = test::machine();
+  size_t legal = 0, largest = 0;
+  for (const Proposal& p :
+       suggest_inline({begin, *begin.kernels[0], features, target, machine, false, {}, true})) {
+    legal += apply(begin, p.moves, target).plan.has_value();
+    largest = std::max(largest, p.moves.size());
+  }
+  CHECK(legal > 0);
+  CHECK(largest > 2);
 }

@@ -144,6 +144,19 @@ std::vector<SampleKernel> backend_kernels() {
        "1:f32 } } }\n"
        "for i in 9 { for o in 3 { for l in 16 vector(16) { stream P[i, o*16 + l] = A[i, o*16 + l] } }\n"
        "for j in 12 { P[i, 48 + j] = 2:f32 } }\n}"},
+      {"slow paths of equal arguments, in copies, lanes and scalars, and of what is written between them",
+       "kernel k(A: f32[8] in, S: f32[8] out, V: f32[3] out, W: f32[3, 8] out, X: f32[8] out, Y: f32[2, 8] "
+       "out) {\n"
+       "for l in 8 vector(8) { S[l] = 0:f32\n X[l] = A[l] * 100000:f32 }\n"
+       "for r in 3 { for u in 4 unroll { for l in 8 vector(8) { S[l] += sin(A[l] * f32(r*100000 + 100000)) "
+       "} }\n"
+       "V[r] = sin(A[r] * 100000:f32)\n"
+       "for l in 8 vector(8) { W[r, l] = sin(A[r] * 100000:f32) * A[l] }\n"
+       "for m in 8 vector(8) { X[m] = where(bool(m < 5), sin(X[m; m < 5]), 1:f32) }\n"
+       "for u in 2 unroll { for l in 8 vector(8) {\n"
+       "Y[u, l] = where(bool(l < 5), sin(X[l; l < 5] * 300000:f32), 0:f32) } } }\n}",
+       {{}},
+       kFewUlps},
       {"f64 functions", "kernel k(A: f64[16] in, O: f64[16] out, P: f64[16] out, Q: f64[3] out) {\n"
                         "for o in 2 { for l in 8 vector(8) { O[o*8 + l] = exp2(A[o*8 + l])\n P[o*8 + l] = "
                         "sin(A[o*8 + l]) } }\n"
@@ -204,6 +217,21 @@ TEST_CASE("what a tile accumulates stays in registers") {
   for (size_t at = first; at != std::string::npos; at = text.find("vfmadd", at + 1)) products++;
   CHECK(products == 24);
   CHECK(text.substr(first, last - first).find("(%rsp)") == std::string::npos);
+}
+
+TEST_CASE("what unrolled copies have in common is computed once, slow paths included") {
+  const std::string text = "kernel k(A: f32[8] in, S: f32[4, 8] out, T: f32[32] out) {\n"
+                           "for u in 4 unroll { for l in 8 vector(8) { S[u, l] = sin(A[l]) }\n"
+                           "for m in 8 vector(8) { T[u*8 + m] = exp2(f32(m*m)) } }\n}";
+  const std::string code = runtime::llvm_backend().ir_text(ast::prepare(ast::parse(text)), {});
+  const auto count = [&](std::string_view part) {
+    size_t n = 0;
+    for (size_t at = code.find(part); at != std::string::npos; at = code.find(part, at + 1)) ++n;
+    return n;
+  };
+  CHECK(count("detour:") == 1);
+  CHECK(count("detour1:") + count("detour2:") == 0);
+  CHECK(count("sitofp <8 x i32>") + count("uitofp <8 x i32>") <= 1);
 }
 
 TEST_CASE("what is read ahead of time is asked for once a line, and nothing else is") {

@@ -26,7 +26,7 @@ Counted propose(Suggester suggest, const Plan& plan, size_t k, const Target& tar
   read_features(plan.kernels[k]->kernel, target, features);
   const MachineProfile machine = test::machine();
   Counted c;
-  c.proposals = suggest({plan, *plan.kernels[k], features, target, machine, thorough});
+  c.proposals = suggest({plan, *plan.kernels[k], features, target, machine, thorough, {}, true});
   for (const Proposal& p : c.proposals) {
     CHECK(!p.moves.empty());
     CHECK(!p.why.empty());

@@ -182,7 +182,7 @@ std::vector<search::Plan> made_by(search::Suggester suggest, const search::Plan&
     search::Features features;
     read_features(kernel->kernel, target, features);
     const search::MachineProfile machine;
-    for (const search::Proposal& p : suggest({plan, *kernel, features, target, machine, true})) {
+    for (const search::Proposal& p : suggest({plan, *kernel, features, target, machine, true, {}, true})) {
       search::Applied applied = search::apply(plan, p.moves, target);
       CHECK_MESSAGE(applied.plan, p.why << ": " << applied.reason);
       if (applied.plan) made.push_back(std::move(*applied.plan));

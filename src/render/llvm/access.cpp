@@ -378,6 +378,7 @@ Placed FunctionEmitter::gather(const ast::Value& value, Placed index) {
 }
 
 void FunctionEmitter::forget(int buffer) {
+  ++writes_[buffer];
   for (Level& level : levels_) level.loads.erase(buffer);
 }
 

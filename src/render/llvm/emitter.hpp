@@ -61,6 +61,7 @@ public:
 private:
   using Statements = std::span<const ast::Stmt>;
   using OpKey = std::tuple<uint32_t, llvm::Type*, std::array<llvm::Value*, 3>>;
+  using DetourKey = std::vector<uintptr_t>; // see detour_key()
   // Base, stride, mask, guard, lanes.
   using LoadKey = std::tuple<const ExprNode*, const ExprNode*, llvm::Value*, llvm::Value*, int>;
   /// The code of one loop's body (level 0: of the function), without deeper loops.
@@ -71,6 +72,7 @@ private:
     // By Expr and form: lanes * 64 + bits for a vector, 0 for an i64, -1 for an i1.
     std::map<std::pair<const ExprNode*, int>, llvm::Value*> exprs;
     std::map<OpKey, llvm::Value*> ops;
+    std::map<DetourKey, Placed> detours;
     std::map<int, std::map<LoadKey, llvm::Value*>> loads; // by buffer
   };
   struct Var {
@@ -166,7 +168,9 @@ private:
   Placed value_of(const ast::ValueRef& value);
   using Known = std::unordered_map<const ast::Value*, Placed>;
   Placed one_value(const ast::Value& value, const Known& known, int least_level);
+  Placed choose(const ast::Detour& detour, Known& known);
   Placed jump(const ast::Detour& detour, Known& known);
+  DetourKey detour_key(const ast::Detour& detour, const Known& known);
   /// The op on `sources`, at the outermost level that its sources allow, but no further out than
   /// `least_level`.
   Placed operation(Op op, DType result, DType operand, std::span<const Placed> sources, int least_level);
@@ -191,6 +195,8 @@ private:
   std::map<int, Var> loop_vars_;
   std::map<int, llvm::Value*> bases_; // by buffer id
   std::map<std::pair<const ast::Stmt*, size_t>, std::set<int>> written_;
+  std::map<int, int> writes_;       // by buffer id: how many there were
+  std::map<int, Expr> first_lanes_; // by how many lanes they are
   // Of the open vector loop:
   int lanes_ = 0; // 0: no vector loop is open
   Expr lane_;

@@ -11,6 +11,7 @@ using llvm::ConstantInt;
 using llvm::Value;
 
 constexpr uint32_t kTrunc = 0x1000, kSplat = 0x1001, kCompareLanes = 0x1002; // beside the ops' codes
+constexpr uint32_t kSteps = 0x1004, kKinds = 0x1100;                         // kKinds + the kind of an Expr
 
 bool fits_in_32_bits(Expr e) {
   if (e.lo() < INT32_MIN || e.hi() > INT32_MAX) return false;
@@ -166,11 +167,13 @@ Value* FunctionEmitter::vector_expr(Expr e, int bits) {
   } else if (auto stride = stride_of(e, lane_)) {
     Value* steps = lane_numbers(element, lanes_);
     Value *base = spread(substitute(e, {{lane_, Expr(0)}})), *step = spread(*stride);
-    out = at(level,
-             [&] { return b_.CreateAdd(base, stride->is_const(1) ? steps : b_.CreateMul(steps, step)); });
+    // The lane of another loop makes another Expr of the same numbers, so these are known by their operands.
+    out = once(level, kSteps, element, {base, step, b_.getInt32(lanes_)},
+               [&] { return b_.CreateAdd(base, stride->is_const(1) ? steps : b_.CreateMul(steps, step)); });
   } else {
     Value *x = vector_expr(e.lhs(), bits), *y = vector_expr(e.rhs(), bits);
-    out = at(level, [&] { return combine_kinds(e, x, y); });
+    out = once(level, kKinds + static_cast<uint32_t>(e.kind()), x->getType(), {x, y},
+               [&] { return combine_kinds(e, x, y); });
   }
   levels_[level].exprs[key] = out;
   return out;

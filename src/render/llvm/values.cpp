@@ -96,18 +96,65 @@ Placed FunctionEmitter::value_of(const ast::ValueRef& root) {
     if (aside.count(value.get())) return;
     const auto detour = detour_of.find(value.get());
     known[value.get()] =
-        detour == detour_of.end() ? one_value(*value, known, 0) : jump(*detour->second, known);
+        detour == detour_of.end() ? one_value(*value, known, 0) : choose(*detour->second, known);
   });
   return known.at(root.get());
 }
 
-/// Emits a Where so that the code computes its first choice only if some lane takes it.
-Placed FunctionEmitter::jump(const ast::Detour& detour, Known& known) {
+/// What the Where of a detour computes, and from which values: its ops with their sources, each an odd number
+/// if it is a value of the detour. Lanes are those of the first loop with as many, so that the copies that
+/// unrolling makes have one key.
+FunctionEmitter::DetourKey FunctionEmitter::detour_key(const ast::Detour& detour, const Known& known) {
+  DetourKey key{static_cast<uintptr_t>(lanes_)}; // what they have in common is widened
+  const auto add = [&](const auto* part) { key.push_back(reinterpret_cast<uintptr_t>(part)); };
+  const Expr lane = lanes_ ? first_lanes_.try_emplace(lanes_, lane_).first->second : Expr(0);
+  const auto add_index = [&](const Expr& e) {
+    add((lanes_ && lane != lane_ ? substitute(e, {{lane_, lane}}) : e).node());
+  };
+  std::unordered_map<const ast::Value*, uintptr_t> inside;
+  const auto add_source = [&](const ast::ValueRef& source) {
+    const auto place = inside.find(source.get());
+    if (place != inside.end())
+      key.push_back(place->second);
+    else
+      add(known.at(source.get()).value);
+  };
+  for (const ast::ValueRef& value : detour.values) {
+    key.push_back(static_cast<uintptr_t>(value->op) << 8 | static_cast<uintptr_t>(value->dtype));
+    if (value->op == Op::Const) add(one_value(*value, known, 0).value);
+    if (value->op == Op::Index) add_index(std::get<Expr>(value->attr));
+    if (const auto* attr = std::get_if<ast::LoadAttr>(&value->attr)) {
+      const int buffer = attr->buffer->id;
+      key.insert(key.end(), {static_cast<uintptr_t>(buffer), static_cast<uintptr_t>(writes_[buffer]),
+                             attr->index.size(), attr->guards.size()});
+      add(mask_);
+      for (const Expr& e : attr->index) add_index(e);
+      for (const Expr& e : attr->guards) add_index(e);
+    }
+    for (const ast::ValueRef& source : value->sources) add_source(source);
+    inside.emplace(value.get(), inside.size() * 2 + 1);
+  }
+  for (const ast::ValueRef& source : detour.where->sources) add_source(source);
+  return key;
+}
+
+/// The Where of a detour. Its first choice is computed only if some lane takes it.
+Placed FunctionEmitter::choose(const ast::Detour& detour, Known& known) {
   const Placed condition = known.at(detour.where->sources[0].get());
   if (condition.level != depth()) { // the condition does not change in this loop, so the code goes before it
     for (const ast::ValueRef& value : detour.values) known[value.get()] = one_value(*value, known, 0);
     return one_value(*detour.where, known, 0);
   }
+  DetourKey key = detour_key(detour, known);
+  const auto same = levels_[depth()].detours.find(key);
+  if (same != levels_[depth()].detours.end()) return same->second;
+  const Placed made = jump(detour, known);
+  levels_[depth()].detours.emplace(std::move(key), made);
+  return made;
+}
+
+Placed FunctionEmitter::jump(const ast::Detour& detour, Known& known) {
+  const Placed condition = known.at(detour.where->sources[0].get());
   Value* otherwise = widened(known.at(detour.where->sources[2].get()));
   const bool vector = condition.value->getType()->isVectorTy();
   Value* any = vector ? b_.CreateOrReduce(condition.value) : condition.value;

@@ -111,8 +111,14 @@ double JointSearch::seconds_of(const Plan& plan) {
 std::vector<Proposal> JointSearch::proposals_for(const Plan& plan, size_t k) const {
   auto& features = per_thread<Features, struct JointFeatures>();
   read_features(plan.kernels[k]->kernel, model_.target(), features);
-  const SuggestContext context{plan,      *plan.kernels[k], features, model_.target(), model_.machine(),
-                               thorough_, options_.without};
+  const SuggestContext context{plan,
+                               *plan.kernels[k],
+                               features,
+                               model_.target(),
+                               model_.machine(),
+                               thorough_,
+                               options_.without,
+                               plan.history == start_.history};
   return proposals(context, true);
 }
 

@@ -19,6 +19,9 @@ constexpr double kWorthwhile = 0.99; // ratio of predicted times; a round must s
 constexpr double kAsGood = 1.01; // ratio to the best; among these the fewest moves win: less code to compile
 constexpr size_t kKept = 64, kKeptForTuning = 512; // schedules kept of a kernel for measuring
 constexpr size_t kParallelised = 1024;             // schedules of a kernel that get parallel loops
+/// Proposals of an untuned search, after which its beam is one schedule wide: a graph of a hundred ops is
+/// to be compiled within two seconds. Single layers need fewer.
+constexpr int64_t kWithWholeBeam = 3000;
 
 bool touches(const std::vector<int>& stages, const std::vector<int>& reads) {
   return std::any_of(reads.begin(), reads.end(),
@@ -125,7 +128,8 @@ const std::vector<Schedule>& KernelSearch::schedules(const Plan& plan, size_t k)
     all.insert(all.end(), next.begin(), next.end());
     if (next.empty() || next[0].seconds > best * kWorthwhile) break;
     best = next[0].seconds;
-    if (next.size() > static_cast<size_t>(beam_)) next.resize(beam_);
+    const int beam = !thorough_ && proposed_ > kWithWholeBeam ? 1 : beam_;
+    if (next.size() > static_cast<size_t>(beam)) next.resize(beam);
     frontier = std::move(next);
   }
   std::stable_sort(all.begin(), all.end(), by_cost);

@@ -86,6 +86,8 @@ struct Pressure {
   double accumulators = 0, operands = 0, largest = 0, windows = 0;
 };
 
+constexpr uint64_t kAllLoops = ~uint64_t{0};
+
 bool has(uint64_t mask, int depth) { return depth >= 0 && (mask >> depth & 1); }
 
 /// The values that were counted, with the loops they depend on; memory that is reused.
@@ -134,8 +136,8 @@ public:
       count_access(added, index_mask, n, s.buffer->dtype, work_.stores);
     if (s.combine) {
       const OpCost cost = op_cost(*s.combine, s.value->dtype);
-      const double steps = copies(index_mask | value_mask) /
-                           std::max(1.0, n); // combines into one element, one after the other
+      // Combines into one element, one after the other; also those of a value that is the same in all.
+      const double steps = copies(kAllLoops) / std::max(1.0, n);
       work_.arithmetic += n * steps * parts * cost.instructions;
       if (fused || *s.combine == Op::Mul) work_.multiplications += n * steps * parts * cost.instructions;
       work_.operations += n * steps * (vector ? tile_.lanes : 1);

@@ -122,8 +122,10 @@ const lower::InputBuffer* find_constant(const lower::Program& program, BufferHan
 /// outermost, vector loops innermost...
 Verdict check_structure(const ast::Block& body);
 
-/// Replaces every load of the stages' buffers by the stage's value, also loads inside such values.
-Verdict inline_stages(Draft&, std::vector<int> stages);
+/// Replaces every load of the stages' buffers by the stage's value, also loads inside such values. What is
+/// read then of stages that have no buffer is replaced, too: where the same stages were inlined elsewhere, it
+/// may have been known to be 0, so that no list of inlined stages names them.
+Verdict inline_stages(Draft&, std::vector<int> stages, const std::function<bool(int stage)>& has_no_buffer);
 /// Moves the nests of `stage` from the top level of `producer` to the top of the loop's body.
 Verdict fuse_at_loop(Draft& consumer, ast::Block& producer, int stage, LoopHandle loop, ast::Scope scope,
                      const Target& target);

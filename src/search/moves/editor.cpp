@@ -211,7 +211,9 @@ Verdict Editor::inline_everywhere(StageHandle handle) {
     // The inlined value is the canonical one, so stages inlined into the producer are inlined here, too.
     std::vector<int> stages = producer->inlined;
     stages.push_back(stage);
-    if (auto verdict = inline_stages(draft, std::move(stages)); !verdict.empty()) return verdict;
+    const auto has_no_buffer = [&](int read) { return !owner_of(read); };
+    if (auto verdict = inline_stages(draft, std::move(stages), has_no_buffer); !verdict.empty())
+      return verdict;
     if (auto verdict = see_alike(draft.body); !verdict.empty()) return verdict;
     draft.moves.push_back(*move_);
     changed.emplace_back(kernel, std::move(draft));

@@ -2,6 +2,7 @@
 // with the storage shrunk to what one iteration of that loop needs.
 #include <algorithm>
 #include <map>
+#include <set>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include "ast/buffer.hpp"
 #include "ast/values.hpp"
 #include "lathe/error.hpp"
+#include "search/moves/ids.hpp"
 #include "search/moves/join.hpp"
 #include "view/size.hpp"
 
@@ -105,8 +107,9 @@ public:
     if (stage.is_reduction || stage.is_scatter || stage.is_transform)
       return fmt::format("{} is not elementwise", stage.buffer->name);
     std::vector<ValueRef>& reads = reads_.at(stage.buffer->id);
+    if (reads.empty()) return {};
     Block nest = stage.nests;
-    const BufferRef seen = reads.empty() ? stage.buffer : std::get<LoadAttr>(reads.back()->attr).buffer;
+    const BufferRef seen = std::get<LoadAttr>(reads.back()->attr).buffer;
     if (auto verdict = join_into(nest, seen->id, seen->shape); !verdict.empty()) return verdict;
     const CanonicalNest producer = canonical_nest(nest.at(0));
     const Store* from = producer.single();
@@ -120,7 +123,7 @@ public:
       computed_.emplace_back(read, guarded(ast::substitute(from->value, vars), attr.guards));
       if (auto verdict = see(computed_.back().second); !verdict.empty()) return verdict;
     }
-    if (!reads.empty()) draft_.inlined.push_back(stage_id);
+    draft_.inlined.push_back(stage_id);
     return {};
   }
 
@@ -160,7 +163,9 @@ private:
 
 } // namespace
 
-Verdict inline_stages(Draft& draft, std::vector<int> stages) {
+namespace {
+
+Verdict inline_those(Draft& draft, std::vector<int> stages) {
   std::sort(stages.rbegin(), stages.rend()); // readers of a stage come after it in the program
   Inlining inlining(draft, stages);
   Verdict verdict;
@@ -172,6 +177,23 @@ Verdict inline_stages(Draft& draft, std::vector<int> stages) {
     if (verdict.empty()) verdict = inlining.find(stage);
   if (verdict.empty()) inlining.apply();
   return verdict;
+}
+
+} // namespace
+
+Verdict inline_stages(Draft& draft, std::vector<int> stages,
+                      const std::function<bool(int stage)>& has_no_buffer) {
+  while (!stages.empty()) {
+    if (auto verdict = inline_those(draft, std::move(stages)); !verdict.empty()) return verdict;
+    std::set<int> left;
+    for_each_load(draft.body, [&](const Value& value) {
+      const Buffer& buffer = *std::get<LoadAttr>(value.attr).buffer;
+      const int stage = ids::stage_of_scratch(buffer.id) ? -1 : draft.stage_of(buffer);
+      if (stage >= 0 && has_no_buffer(stage)) left.insert(stage);
+    });
+    stages.assign(left.begin(), left.end());
+  }
+  return {};
 }
 
 namespace {

@@ -73,7 +73,13 @@ KernelPlanRef unscheduled(const lower::Program& program, const KernelPlan& sched
     for (ast::Stmt& stmt : own.body) draft.body.push_back(std::move(stmt));
     draft.handles.add(own.handles);
   }
-  if (auto verdict = inline_stages(draft, scheduled.inlined); !verdict.empty())
+  const auto has_no_buffer = [&](int stage) {
+    const lower::Stage& read = program.stages[static_cast<size_t>(stage)];
+    return !read.is_reduction && !read.is_scatter && !read.is_transform && read.nests.size() == 1 &&
+           !std::binary_search(scheduled.stages.begin(), scheduled.stages.end(), stage) &&
+           !std::binary_search(scheduled.reads.begin(), scheduled.reads.end(), stage);
+  };
+  if (auto verdict = inline_stages(draft, scheduled.inlined, has_no_buffer); !verdict.empty())
     throw InternalError("an inlined stage can't be inlined: " + verdict);
   std::set<int> written; // ids of buffers
   for (const ast::Param& p : scheduled.kernel.params)

@@ -28,6 +28,7 @@ struct Use {
 
 struct StageInfo {
   bool inlinable = false;
+  bool inlined = false; // already
   double elements = 1, executions = 1, instructions = 0;
   std::vector<Use> uses; // the loads of its nests
 };
@@ -87,7 +88,7 @@ Proposal inline_all(const lower::Program& program, const std::vector<StageInfo>&
                     const Limits& limits) {
   const size_t n = stages.size();
   std::vector<std::vector<Place>> places(n); // by stage: where its value is computed in the end
-  std::vector<char> kept(n, 1), gathered(n, 0), shifted(n, 0);
+  std::vector<char> gathered(n, 0), shifted(n, 0);
   std::vector<size_t> grown(n, 1);
   for (const StageInfo& s : stages)
     for (const Use& u : s.uses)
@@ -96,8 +97,8 @@ Proposal inline_all(const lower::Program& program, const std::vector<StageInfo>&
   // Users before producers: when a stage's turn comes, every place that reads it is known.
   for (size_t i = n; i-- > 0;) {
     const StageInfo& s = stages[i];
-    bool inlined = s.inlinable && !program.stages[i].is_output && !gathered[i] && !places[i].empty() &&
-                   places[i].size() < kMostPlaces;
+    bool inlined = s.inlinable && !s.inlined && !program.stages[i].is_output && !gathered[i] &&
+                   !places[i].empty() && places[i].size() < kMostPlaces;
     if (inlined) {
       double executions = 0;
       for (const Place& p : places[i]) executions += p.executions;
@@ -106,10 +107,9 @@ Proposal inline_all(const lower::Program& program, const std::vector<StageInfo>&
     }
     if (inlined && !limits.epilogues && ends_reduction(program, stages[i]) && shifted[i]) inlined = false;
     if (inlined && grown[i] + places[i].size() > kMostInOneKernel) inlined = false;
-    if (inlined) {
-      kept[i] = 0;
-      proposal.moves.push_back({MoveKind::Inline, {StageHandle(static_cast<int>(i))}});
-    } else {
+    if (inlined) proposal.moves.push_back({MoveKind::Inline, {StageHandle(static_cast<int>(i))}});
+    inlined |= s.inlined;
+    if (!inlined) {
       places[i] = {{mix(hash_text("root"), i), s.executions}};
       grown[i] = 1;
     }
@@ -135,10 +135,14 @@ Proposal inline_all(const lower::Program& program, const std::vector<StageInfo>&
 std::vector<Proposal> suggest_inline(const SuggestContext& c) {
   const lower::Program& program = *c.plan.program;
   std::vector<Proposal> proposals;
-  const bool untouched = c.plan.kernels.size() == program.stages.size();
-  if (untouched && &c.kernel == c.plan.kernels.front().get()) {
+  if (c.at_start && &c.kernel == c.plan.kernels.front().get()) {
     std::vector<StageInfo> stages;
-    for (const auto& stage : program.stages) stages.push_back(read_stage(program, stage));
+    for (const auto& stage : program.stages) {
+      stages.push_back(read_stage(program, stage));
+      stages.back().inlined = true;
+    }
+    for (const KernelPlanRef& kernel : c.plan.kernels)
+      for (const int stage : kernel->stages) stages[static_cast<size_t>(stage)].inlined = false;
     for (const Limits& limits :
          {Limits{"compute where used what is used once", 1.01, 1.01, false},
           Limits{"compute where used what is used twice or costs little", 2.01, 2.01, false},
