@@ -1,6 +1,8 @@
 #include "graph/long_sum.hpp"
 
 #include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "graph/function.hpp"
 #include "graph/tensor_impl.hpp"
@@ -13,13 +15,36 @@ constexpr int64_t kLanes = 64;         // chains of a part, side by side so that
 constexpr int64_t kOnePart = 65536;    // terms; an innermost axis of at most this size is one part
 constexpr int64_t kShort = 2 * kChain; // terms; sums of at most so many are not cut into chains
 
-/// A view of x. If x is elementwise, its operands are viewed instead, so that x is not stored.
+/// Views of a value. Where the value is elementwise, its operands are viewed instead, so that it is not
+/// stored; as many of these as lie next to it, because each sum makes them anew.
+class Viewed {
+public:
+  Viewed(const NodeRef& root, const View& v) : view_(v) {
+    std::vector<NodeRef> near{root};
+    for (size_t next = 0; next < near.size() && inside_.size() < kMost; ++next) {
+      const NodeRef node = near[next];
+      if (!is_elementwise(node->op) || node->op == Op::Const || !inside_.insert(node.get()).second) continue;
+      near.insert(near.end(), node->sources.begin(), node->sources.end());
+    }
+  }
+  NodeRef of(const NodeRef& node) {
+    if (!inside_.contains(node.get())) return view(node, view_);
+    if (const auto known = made_.find(node.get()); known != made_.end()) return known->second;
+    std::vector<NodeRef> sources;
+    for (const NodeRef& s : node->sources) sources.push_back(of(s));
+    return made_[node.get()] = with_sources(node, std::move(sources));
+  }
+
+private:
+  static constexpr size_t kMost = 256;
+  const View& view_;
+  std::unordered_set<const Node*> inside_;
+  std::unordered_map<const Node*, NodeRef> made_;
+};
+
 Tensor view_of_operands(const Tensor& x, const View& v) {
-  const NodeRef node = node_of(x);
-  if (!is_elementwise(node->op) || node->op == Op::Const) return view_op(x, v);
-  std::vector<NodeRef> sources;
-  for (const NodeRef& s : node->sources) sources.push_back(node_of(view_of_operands(wrap(s), v)));
-  return wrap(with_sources(node, std::move(sources)));
+  const NodeRef root = node_of(x);
+  return wrap(Viewed(root, v).of(root));
 }
 
 Tensor part_of(const Tensor& x, int axis, int64_t begin, int64_t end) {

@@ -95,6 +95,25 @@ TEST_CASE("a recurrence with two live values") {
   for (const float y : got) CHECK(y == doctest::Approx(v).epsilon(1e-6));
 }
 
+TEST_CASE("a long sum of a value of which each step is read several times, and its gradient") {
+  constexpr int64_t kSize = 100'003;
+  const Tensor x = Tensor::input("x", {kSize}), r = Tensor::input("r", {1});
+  Tensor y = x;
+  for (int k = 0; k < 60; ++k) y = r * y * (1 - y);
+  const Tensor sum = y.sum(), gradient = gradients(sum, {r})[0];
+  const std::vector<float> values = Tensor::rand({kSize}, 5).to_vector<float>();
+  double want = 0, slope = 0;
+  for (const float value : values) {
+    double v = value, dv = 0;
+    for (int k = 0; k < 60; ++k) dv = v * (1 - v) + 2.9 * dv * (1 - 2 * v), v = 2.9 * v * (1 - v);
+    want += v, slope += dv;
+  }
+  const auto got = compile({{"sum", sum}, {"gradient", gradient}},
+                           on("cpu"))({{"x", Tensor::from(values, {kSize})}, {"r", Tensor::full({1}, 2.9f)}});
+  CHECK(got.at("sum").item<float>() == doctest::Approx(want).epsilon(1e-6));
+  CHECK(got.at("gradient").item<float>() == doctest::Approx(slope).epsilon(1e-5));
+}
+
 TEST_CASE("a power of integers that are data") {
   const Tensor base = Tensor::input("x", {4, 1, 1}, DType::U64),
                exponent = Tensor::input("e", {4, 3, 7}, DType::U64);

@@ -118,7 +118,8 @@ std::vector<Proposal> JointSearch::proposals_for(const Plan& plan, size_t k) con
                                model_.machine(),
                                thorough_,
                                options_.without,
-                               plan.history == start_.history};
+                               plan.history == start_.history,
+                               options_.keep_outputs};
   return proposals(context, true);
 }
 

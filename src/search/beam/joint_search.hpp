@@ -35,6 +35,8 @@ public:
 
   /// The best partitions, best first.
   std::vector<Partition> run();
+  /// The partitions where run() starts, best first.
+  std::vector<Partition> seeds();
   /// The partition's plan with the best schedule of each kernel applied.
   Plan schedule(const Partition& partition);
   /// The partition that graph moves alone lead to, ranked by bytes moved and kernels launched, without
@@ -60,7 +62,6 @@ private:
     uint64_t identity = 0;
     std::vector<int> touched; // stages of the kernels that the step changes
   };
-  std::vector<Partition> seeds();
   std::vector<Step> steps_from(const Partition& from);
   std::vector<Proposal> proposals_for(const Plan& plan, size_t k) const;
   Partition combined(const Partition& from, const std::vector<Step>& steps);

@@ -223,6 +223,7 @@ std::optional<SearchResult> search_regions(const Plan& start, CostModel& model,
       SearchOptions alone = options;
       alone.log.clear();
       alone.progress = nullptr;
+      alone.keep_outputs = true;
       SearchResult searched = search(initial_plan(extracted->program), model, alone);
       result.proposed += searched.proposed;
       result.rejected += searched.rejected;

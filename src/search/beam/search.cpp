@@ -1,5 +1,7 @@
 #include "search/beam/search.hpp"
 
+#include <algorithm>
+
 #include "search/beam/measured_search.hpp"
 #include "search/beam/region_search.hpp"
 #include "search/beam/whole_functions.hpp"
@@ -50,13 +52,51 @@ SearchResult search_whole(const Plan& start, CostModel& model, const SearchOptio
   return result;
 }
 
+/// Whether so few stages are sums, transforms or scatters that the kernels between them are long.
+bool is_mostly_elementwise(const lower::Program& program) {
+  constexpr size_t kAmong = 16;
+  const auto& stages = program.stages;
+  const auto others = std::count_if(stages.begin(), stages.end(), [](const lower::Stage& s) {
+    return s.is_reduction || s.is_transform || s.is_scatter;
+  });
+  return static_cast<size_t>(others) * kAmong < stages.size();
+}
+
+/// The plan with all cheap stages inlined by one macro-move, each kernel scheduled; nothing if that splits a
+/// function.
+std::optional<SearchResult> search_inlined(const Plan& start, CostModel& model,
+                                           const SearchOptions& options) {
+  const Watch watch(options.budget_seconds, options.stop);
+  JointSearch joint(start, model, options, watch);
+  std::vector<Partition> partitions = joint.seeds();
+  std::erase_if(partitions, [](const Partition& p) { return splits_function(p.plan); });
+  if (partitions.empty()) return {};
+  SearchResult result;
+  result.plan = joint.schedule(partitions.front());
+  result.proposed = joint.proposed();
+  result.rejected = joint.rejected();
+  if (result.rejected) result.rejections["not legal"] = result.rejected;
+  return result;
+}
+
+/// The search of a large program: by regions; or, where no region has all that one kernel could compute, with
+/// everything inlined that is cheap.
+std::optional<SearchResult> search_large(const Plan& start, CostModel& model, const SearchOptions& options) {
+  std::optional<SearchResult> by_regions = search_regions(start, model, options);
+  if (!is_mostly_elementwise(*start.program)) return by_regions;
+  std::optional<SearchResult> inlined = search_inlined(start, model, options);
+  if (!by_regions || !inlined) return inlined ? std::move(inlined) : std::move(by_regions);
+  return model.seconds(inlined->plan) < model.seconds(by_regions->plan) ? std::move(inlined)
+                                                                        : std::move(by_regions);
+}
+
 } // namespace
 
 SearchResult search(const Plan& start, CostModel& model, const SearchOptions& options) {
-  std::optional<SearchResult> by_regions;
+  std::optional<SearchResult> large;
   if (!options.measure && !options.graph_then_loops && has_regions(*start.program))
-    by_regions = search_regions(start, model, options);
-  SearchResult result = by_regions ? std::move(*by_regions) : search_whole(start, model, options);
+    large = search_large(start, model, options);
+  SearchResult result = large ? std::move(*large) : search_whole(start, model, options);
   result.predicted_seconds = model.seconds(result.plan);
   if (!options.log.empty())
     append_log(options.log, {LogRecord::Kind::Plan, program_hash(*start.program), 0, options.where,

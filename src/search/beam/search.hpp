@@ -30,6 +30,8 @@ struct SearchOptions {
   std::string where;                       // machine, device and its use, for the log
   /// Join axes that nothing tells apart. Not for a part of a program, whose neighbours may tell them apart.
   bool joins = true;
+  /// Compute no output again where it is read. For a part of a program: the rest reads its outputs, too.
+  bool keep_outputs = false;
   // For comparison only.
   bool graph_then_loops = false;        // staged instead of joint
   std::optional<MoveKind> without = {}; // a move that no suggester may propose

@@ -1,6 +1,9 @@
 #include "search/moves/editor.hpp"
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -14,6 +17,10 @@ namespace {
 /// Stages in the largest kernel that joining makes. Each move looks at a whole kernel, and a larger kernel is
 /// no faster.
 constexpr size_t kMostStages = 24;
+
+/// Moves in a row from which on stages are inlined together. Fewer are inlined one by one: values are
+/// simplified after each, which finds a little more.
+constexpr size_t kMany = 64;
 
 /// Whether the arguments are what the row of the move asks for, so that they can be handed to its function.
 bool fits(const MoveRow& row, const Move& move) {
@@ -76,6 +83,19 @@ Verdict Editor::apply(const Move& move) {
   }
   if (verdict.empty()) plan_.history = std::make_shared<History>(move, plan_.history);
   return verdict;
+}
+
+Verdict Editor::apply(std::span<const Move> moves) {
+  while (!moves.empty()) {
+    const auto end = std::find_if_not(moves.begin(), moves.end(), [&](const Move& m) { return is_alone(m); });
+    const auto alone = std::max<size_t>(1, static_cast<size_t>(end - moves.begin()));
+    // One by one, if together is not legal, to find the move at fault.
+    if (alone < kMany || !inline_together(moves.first(alone)).empty())
+      for (const Move& move : moves.first(alone))
+        if (auto verdict = apply(move); !verdict.empty()) return to_string(move) + ": " + verdict;
+    moves = moves.subspan(alone);
+  }
+  return {};
 }
 
 Plan Editor::take() {
@@ -223,6 +243,51 @@ Verdict Editor::inline_everywhere(StageHandle handle) {
     return fmt::format("nothing reads {}", name);
   for (auto& [kernel, draft] : changed)
     replace(kernel, draft.stages.empty() ? nullptr : finish(std::move(draft)));
+  return {};
+}
+
+/// Whether the move inlines a stage that has a kernel to itself, which goes.
+bool Editor::is_alone(const Move& move) const {
+  if (move.kind != MoveKind::Inline) return false;
+  const KernelPlanRef kernel = owner_of(stage_of(move));
+  return kernel && kernel != open_kernel_ && kernel->stages.size() == 1 &&
+         !program_.stages[static_cast<size_t>(kernel->stages[0])].is_output;
+}
+
+/// Inlines stages that are alone, as one by one, but each kernel that reads some of them is rewritten once:
+/// a long chain that becomes one kernel takes time in proportion to its length.
+Verdict Editor::inline_together(std::span<const Move> moves) {
+  close();
+  std::unordered_set<int> gone;
+  std::set<int> inlined; // what was inlined before into those that go, too
+  for (const Move& move : moves) {
+    const int stage = stage_of(move);
+    if (!gone.insert(stage).second) return "a stage is inlined twice";
+    const std::vector<int>& before = owner_of(stage)->inlined;
+    inlined.insert(stage);
+    inlined.insert(before.begin(), before.end());
+  }
+  std::map<double, KernelPlanRef> readers; // that stay, by their order
+  for (const int stage : gone)
+    for (const KernelPlanRef& reader : readers_of(stage))
+      if (!gone.contains(reader->stages[0])) readers.emplace(order_.at(reader.get()), reader);
+  const auto has_no_buffer = [&](int read) { return !owner_of(read) || gone.contains(read); };
+  std::vector<std::pair<KernelPlanRef, Draft>> changed;
+  for (const auto& [order, kernel] : readers) {
+    Draft draft = draft_of(program_, *kernel);
+    const auto before = static_cast<long>(draft.inlined.size());
+    if (auto verdict = inline_stages(draft, {inlined.begin(), inlined.end()}, has_no_buffer);
+        !verdict.empty())
+      return verdict;
+    if (auto verdict = see_alike(draft.body); !verdict.empty()) return verdict;
+    const std::unordered_set<int> here(draft.inlined.begin() + before, draft.inlined.end());
+    std::copy_if(moves.begin(), moves.end(), std::back_inserter(draft.moves),
+                 [&](const Move& move) { return here.contains(stage_of(move)); });
+    changed.emplace_back(kernel, std::move(draft));
+  }
+  for (auto& [kernel, draft] : changed) replace(kernel, finish(std::move(draft)));
+  for (const int stage : gone) replace(owner_of(stage), nullptr);
+  for (const Move& move : moves) plan_.history = std::make_shared<History>(move, plan_.history);
   return {};
 }
 

@@ -1,6 +1,7 @@
 // A plan being changed by one or more moves: knows which kernel computes a stage and who reads it.
 #pragma once
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -13,6 +14,8 @@ public:
   Editor(const Plan& plan, const Target& target);
   /// A move that rewrites the graph is not legal here.
   Verdict apply(const Move& move);
+  /// Applies them one after the other; the first that is not legal ends it. Says which that is.
+  Verdict apply(std::span<const Move> moves);
   Plan take();
 
   // The moves that join kernels; see moves.def.
@@ -28,6 +31,8 @@ private:
   void close();
   Verdict drop_nests(Draft& producer, int stage) const;
   Verdict hides_stages(const Draft& producer, int stage) const;
+  bool is_alone(const Move& move) const;
+  Verdict inline_together(std::span<const Move> moves);
   KernelPlanRef consumer_at(int stage, const Place& place) const;
   void replace_both(const KernelPlanRef& one, const KernelPlanRef& other, KernelPlanRef made);
   void postpone_dependents(const KernelPlanRef& earlier, const KernelPlanRef& later,

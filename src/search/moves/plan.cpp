@@ -43,9 +43,7 @@ Applied apply(const Plan& plan, const std::vector<Move>& moves, const Target& ta
     if (Verdict verdict = rewrite_graph(start, *move); !verdict.empty())
       return {{}, to_string(*move) + ": " + verdict};
   Editor editor(start, target);
-  for (; move != moves.end(); ++move)
-    if (Verdict verdict = editor.apply(*move); !verdict.empty())
-      return {{}, to_string(*move) + ": " + verdict};
+  if (Verdict verdict = editor.apply(std::span(move, moves.end())); !verdict.empty()) return {{}, verdict};
   return {editor.take(), {}};
 }
 

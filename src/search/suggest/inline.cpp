@@ -155,7 +155,8 @@ std::vector<Proposal> suggest_inline(const SuggestContext& c) {
   }
   if (c.kernel.stages.size() != 1) return proposals;
   const lower::Stage& stage = program.stages[c.kernel.stages[0]];
-  if (!stage.is_reduction && !stage.is_scatter && !stage.is_transform && !stage.users.empty())
+  if (!stage.is_reduction && !stage.is_scatter && !stage.is_transform && !stage.users.empty() &&
+      !(c.keep_outputs && stage.is_output))
     proposals.push_back({{{MoveKind::Inline, {StageHandle(stage.id)}}},
                          "compute " + stage.buffer->name + " where it is used"});
   return proposals;

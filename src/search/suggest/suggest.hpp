@@ -28,6 +28,7 @@ struct SuggestContext {
   bool thorough = false;                // tuning: more parameters than an untuned compile has time for
   std::optional<MoveKind> without = {}; // no proposal has this move: see SearchOptions
   bool at_start = false;                // `plan` is the one where the search begins
+  bool keep_outputs = false;            // see SearchOptions
 
   LoopHandle loop(int l) const { return kernel.handles.loop(*features.loops[l].loop); }
   /// The handle of buffer `b` of the features.
