@@ -75,8 +75,8 @@ struct Duel {
   bool worse() const { return gain() < 1 - noise; }
 };
 
-/// The graph compiled by a search that decides on fusion first and on loops after. All that is known of a program was found by
-/// searching both together, so this search does without.
+/// The graph compiled by a search that decides on fusion first and on loops after. All that is known of a
+/// program was found by searching both together, so this search does without.
 Executable compiled_in_stages(const Graph& graph, CompileOptions with, const TuneOptions& tune) {
   const NamedTensors outputs{{"y", graph.y}};
   const auto program = lowered(outputs);
@@ -105,8 +105,7 @@ Duel fight(const Graph& graph, const Options& options) {
   tune.seed = options.seed;
   tune.measure = !options.no_measure;
   Executable staged = compiled_in_stages(graph, with, tune);
-  with.tune = &tune;
-  Executable joint = compile({{"y", graph.y}}, with);
+  Executable joint = lathe::tune({{"y", graph.y}}, tune, with);
 
   Duel duel{joint.predicted_seconds(),
             staged.predicted_seconds(),

@@ -40,11 +40,10 @@ Executable search_case(const Case& c, CompileOptions compile_with, const Options
   tune.seed = options.seed;
   tune.measure = !options.no_measure;
   tune.log = options.log;
-  tune.stop = &cli::interrupted();
-  tune.progress = [&](const TuneProgress& state) { progress.show(state); };
-  compile_with.tune = &tune;
   const cli::Interruptible interruptible;
-  Executable executable = compile(c.program, compile_with);
+  tune.stop = interruptible.token();
+  tune.progress = [&](const TuneProgress& state) { progress.show(state); };
+  Executable executable = lathe::tune(c.program, tune, compile_with);
   extra["search_seconds"] = progress.last().elapsed_seconds;
   extra["rounds"] = progress.last().round;
   extra["proposed"] = progress.last().proposed;

@@ -9,21 +9,19 @@ int main() {
          bias = Tensor::input("bias", {48});
   lathe::NamedTensors program{{"y", (a.matmul(b) + bias).gelu()}};
 
-  lathe::TuneOptions tune;
-  tune.budget_seconds = 2;
-  tune.progress = [](const lathe::TuneProgress& p) {
+  lathe::TuneOptions how;
+  how.budget_seconds = 2;
+  how.progress = [](const lathe::TuneProgress& p) {
     std::cerr << "round " << p.round << ": " << p.measured << " measured, best " << p.best_seconds * 1e6
               << " us\n";
   };
   lathe::CompileOptions options;
   options.use_database = false; // else the result is kept, and the next compile() of this program finds it
-  options.tune = &tune;
-  lathe::Executable tuned = lathe::compile(program, options);
+  lathe::Executable tuned = lathe::tune(program, how, options);
   std::cout << "kernels: " << tuned.kernel_count() << ", by these moves:\n";
   for (const std::string& move : tuned.moves()) std::cout << "  " << move << "\n";
 
   // Moves are data: the same list on the same program is the same schedule, with no search.
-  options.tune = nullptr;
   options.moves = tuned.moves();
   lathe::Executable again = lathe::compile(program, options);
   std::cout << "replayed: " << (again.moves() == tuned.moves() ? "the same" : "different") << "\n";

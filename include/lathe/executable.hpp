@@ -5,10 +5,11 @@
 //   Executable f = compile({{"y", x.matmul(w)}}, {.device = "c"});
 //   Tensor y = f({{"x", some_tensor}, {"w", weights}}).at("y");
 #pragma once
-#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -78,14 +79,14 @@ struct TuneOptions {
   bool measure = true;                     ///< off: rank by the model alone; deterministic
   std::string log{};                       ///< JSON lines are appended to this file; empty: none
   std::function<void(const TuneProgress&)> progress{};
-  const std::atomic<bool>* stop = nullptr;  ///< once true, the search ends with the best so far; may be set by a signal handler
+  std::stop_token stop{};                  ///< once a stop is requested, the search ends with the best so far
 };
 
 struct CompileOptions {
   std::string device = "cpu";              ///< see devices()
   int threads = 0;                         ///< 0: one per core
   std::string cpu = "native";              ///< or x86-64, x86-64-v2, x86-64-v3, x86-64-v4
-  const TuneOptions* tune = nullptr;       ///< search with measurements; null: by the model, or what the database holds
+  std::optional<TuneOptions> tune{};       ///< search with measurements; none: by the model, or what the database holds
   bool use_database = true;
   /// Largest tile of Winograd's filtering that the search may choose for 3x3 convolutions of stride 1: 4, 2, or 0 for never.
   /// It rounds differently from direct sums: see src/graph/winograd.hpp.
@@ -123,6 +124,7 @@ class Executable {
   double predicted_seconds() const;
   int64_t arena_bytes() const;             ///< peak of intermediates as planned
   int64_t naive_bytes() const;             ///< their sum without reuse
+  int64_t folded_bytes() const;            ///< of what compile() computed ahead (CompileOptions::folded_bytes); 0 if loaded
   bool tuned() const;                      ///< the schedule came from measurements
   std::string print() const;               ///< the instructions, one a line
 
@@ -135,6 +137,9 @@ class Executable {
 };
 
 Executable compile(const NamedTensors& outputs, const CompileOptions& options = {});
+/// compile() with the best schedule that measuring finds within the budget, which the database keeps unless use_database is
+/// off: compile() then takes it without searching. Error(Value) for a beam or a budget that is not positive. Ignores options.tune.
+Executable tune(const NamedTensors& outputs, const TuneOptions& how = {}, CompileOptions options = {});
 
 struct DeviceInfo {
   std::string name;

@@ -14,12 +14,18 @@ Executable compile(const NamedTensors& outputs, const CompileOptions& options) {
       pipeline::take_in(outputs, {.evaluate = pipeline::values_of, .folded_bytes = options.folded_bytes});
   const InExprScope inside(new_expr_scope()); // of the executable: see Program::expressions
   const auto program = front.lowered();
+  pipeline::AssembleOptions how{options, std::move(front.inputs), false, std::move(front.moved)};
+  how.folded_bytes = front.folded_bytes;
   if (program->stages.empty()) // every output is a view of an input
-    return pipeline::assemble(search::initial_plan(program),
-                              {options, std::move(front.inputs), false, std::move(front.moved)});
+    return pipeline::assemble(search::initial_plan(program), how);
   const search::SearchResult found = pipeline::schedule(program, options);
-  return pipeline::assemble(
-      found.plan, {options, std::move(front.inputs), found.measured_seconds > 0, std::move(front.moved)});
+  how.tuned = found.measured_seconds > 0;
+  return pipeline::assemble(found.plan, how);
+}
+
+Executable tune(const NamedTensors& outputs, const TuneOptions& how, CompileOptions options) {
+  options.tune = how;
+  return compile(outputs, options);
 }
 
 } // namespace lathe

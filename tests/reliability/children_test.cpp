@@ -56,7 +56,7 @@ TEST_CASE("nothing is left in the folder of temporary files") {
     TuneProgress last;
     const TuneOptions tune{.budget_seconds = 2, .progress = [&](const TuneProgress& p) { last = p; }};
     const Tensor a = Tensor::input("a", {40, 30}), b = Tensor::input("b", {30, 50});
-    compile({{"y", a.matmul(b)}}, {.device = device, .threads = 1, .tune = &tune});
+    compile({{"y", a.matmul(b)}}, {.device = device, .threads = 1, .tune = tune});
     CHECK(last.measured > 0);
     CHECK(fs::is_empty(temporary.folder.path));
   }

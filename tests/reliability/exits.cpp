@@ -50,8 +50,8 @@ void exit_after(int milliseconds) {
   }).detach();
 }
 
-/// A program that has run once. PoCL compiles a kernel when it first runs, in a thread of its own, and does not bear an exit
-/// meanwhile: see docs/reliability.md.
+/// A program that has run once. PoCL compiles a kernel when it first runs, in a thread of its own, and does
+/// not bear an exit meanwhile: see docs/reliability.md.
 Executable make_and_run() {
   const Executable program = make(kRows);
   run(program, kRows, 1);
@@ -147,7 +147,7 @@ int tune() {
   const TuneOptions options{.budget_seconds = 2};
   const Tensor a = Tensor::input("a", {40, 30});
   try {
-    compile({{"y", a.exp().sum(-1)}}, {.threads = 1, .tune = &options});
+    compile({{"y", a.exp().sum(-1)}}, {.threads = 1, .tune = options});
   } catch (const Error& e) {
     std::puts(e.what());
     return 3;

@@ -102,7 +102,7 @@ TEST_CASE("the database is one file when a program that tuned has ended") {
     const Tensor x = Tensor::input("x", {64, 64});
     TuneOptions tune;
     tune.budget_seconds = 1;
-    compile({{"y", x.matmul(x)}}, {.device = default_device(), .threads = 1, .tune = &tune});
+    compile({{"y", x.matmul(x)}}, {.device = default_device(), .threads = 1, .tune = tune});
     std::exit(0);
   }
   int status = -1;
@@ -121,7 +121,7 @@ TEST_CASE("tuning that can't be stored goes on with what it found") {
   tune.budget_seconds = 1;
   tune.progress = [&](const TuneProgress& progress) { last = progress; };
   const Executable program =
-      compile({{"y", x.matmul(x)}}, {.device = default_device(), .threads = 1, .tune = &tune});
+      compile({{"y", x.matmul(x)}}, {.device = default_device(), .threads = 1, .tune = tune});
   CHECK(program.tuned());
   CHECK(last.not_stored.find("tuning.db") != std::string::npos);
 }

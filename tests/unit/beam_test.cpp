@@ -177,15 +177,13 @@ TEST_CASE("a search resumes: what was measured is not measured again, and new ca
   const auto program = test::lowered(matmul(96));
   std::map<uint64_t, Measurement> stored;
   std::set<uint64_t> measured;
-  size_t again = 0; // what is best of the stored ones: resumed_search_test.cpp
-  const std::atomic<bool>* never = nullptr;
-  std::atomic<bool> stop{false};
-  const auto run = [&](size_t most, const std::atomic<bool>* flag) {
+  size_t again = 0;                   // what is best of the stored ones: resumed_search_test.cpp
+  const auto run = [&](size_t most) { // 0: all
     measured.clear();
-    stop = false;
+    std::stop_source stop;
     SearchOptions options;
     options.budget_seconds = 20;
-    options.stop = flag;
+    options.stop = stop.get_token();
     options.recall = [&](uint64_t hash) {
       const auto it = stored.find(hash);
       return it == stored.end() ? std::nullopt : std::optional(it->second);
@@ -194,22 +192,22 @@ TEST_CASE("a search resumes: what was measured is not measured again, and new ca
     options.measure = [&](const KernelPlanRef& kernel, double) {
       again += stored.contains(kernel->hash);
       CHECK(measured.insert(kernel->hash).second);
-      if (measured.size() == most) stop = true;
+      if (measured.size() == most) stop.request_stop();
       return Measurement{true, 1e-5 + 1e-9 * static_cast<double>(kernel->hash % 1000), ""};
     };
     CostModel model(test::target(), test::machine());
     return search::search(initial_plan(program), model, options);
   };
-  const SearchResult first = run(10, &stop);
+  const SearchResult first = run(10);
   CHECK(measured.size() == 10); // the flag ended it, and the best so far is its result
   CHECK(first.measured_seconds > 0);
-  const SearchResult second = run(15, &stop);
+  const SearchResult second = run(15);
   CHECK(measured.size() == 15);
   CHECK(second.measured_seconds <= first.measured_seconds);
   CHECK(again > 0);
   CHECK(again < 6);
   CHECK(stored.size() == 25 - again);
-  run(0, never);
+  run(0);
   CHECK(stored.size() > 25);
 }
 

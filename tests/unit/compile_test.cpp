@@ -239,10 +239,10 @@ TEST_CASE("options that make no sense are refused") {
   CHECK(with([](CompileOptions& o) { o.moves = {"split(t9.i0, 4)"}; }) == ErrorKind::Schedule);
   TuneOptions tune;
   tune.beam = 0;
-  CHECK(with([&](CompileOptions& o) { o.tune = &tune; }) == ErrorKind::Value);
+  CHECK(with([&](CompileOptions& o) { o.tune = tune; }) == ErrorKind::Value);
   tune = {};
   tune.budget_seconds = std::nan("");
-  CHECK(with([&](CompileOptions& o) { o.tune = &tune; }) == ErrorKind::Value);
+  CHECK(with([&](CompileOptions& o) { o.tune = tune; }) == ErrorKind::Value);
   CHECK(kind_of([] { compile({}, {}); }) == ErrorKind::Value);
   CHECK(kind_of([&] { emit(y, {.target = "cobol"}); }, "cobol") == ErrorKind::Name);
   CHECK(kind_of([] { set_default_device("abacus"); }) == ErrorKind::Device);
@@ -298,9 +298,7 @@ TEST_CASE("a tuned schedule is stored, and the next compile uses it without sear
     reports += p.budget_seconds == tune.budget_seconds;
     last = p;
   };
-  CompileOptions tuning = options;
-  tuning.tune = &tune;
-  const Executable tuned = compile({{"y", y}}, tuning);
+  const Executable tuned = lathe::tune({{"y", y}}, tune, options);
   CHECK(tuned.tuned());
   CHECK(reports > 0);
   CHECK((last.untuned_seconds > 0) == (last.tuned_seconds > 0)); // none if nothing else was found

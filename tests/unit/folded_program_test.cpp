@@ -91,3 +91,16 @@ TEST_CASE("moves replay on the folded program, and emitted source holds the valu
   CHECK(text.find("data1") != std::string::npos); // the input after x
   CHECK(text.find("data2") == std::string::npos);
 }
+
+TEST_CASE("a program says how many bytes were computed ahead") {
+  const Tensor table =
+      (Tensor::iota({96, 32}, 1).cast(DType::F32) * 0.25 + Tensor::iota({96, 32}, 0).cast(DType::F32)).sin();
+  const NamedTensors program{{"y", Tensor::input("x", {32, 96}).matmul(table)}};
+  CompileOptions options{.device = default_device(), .threads = 1, .use_database = false};
+  const Executable ahead = compile(program, options);
+  CHECK(ahead.folded_bytes() == 96 * 32 * 4);
+  options.folded_bytes = 0;
+  const Executable unfolded = compile(program, options);
+  CHECK(unfolded.folded_bytes() == 0);
+  CHECK(compile({{"y", Tensor::input("x", {7}) * 2.0f}}, options).folded_bytes() == 0);
+}

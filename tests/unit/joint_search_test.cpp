@@ -60,7 +60,7 @@ TEST_CASE("variants of equal kernels name their own loops and buffers") {
   SearchOptions options;
   options.rounds = 2;
   options.measure = [](const KernelPlanRef&, double) { return Measurement{}; };
-  const Watch watch(0, nullptr);
+  const Watch watch(0);
   JointSearch joint(start, model, options, watch);
   const std::vector<Partition> partitions = joint.run();
   const auto variants = joint.variants(partitions);
@@ -100,13 +100,13 @@ TEST_CASE("neighbours of equal kernels' schedules are put together to one plan")
   const auto seconds_of = [](const KernelPlan& kernel) {
     return 1e-3 / static_cast<double>(1 + kernel.moves.size());
   };
-  std::atomic<bool> stop{false};
+  std::stop_source stop;
   int calls = 0;
   SearchOptions options;
   options.rounds = 1;
-  options.stop = &stop;
+  options.stop = stop.get_token();
   options.measure = [&](const KernelPlanRef& kernel, double) {
-    stop = ++calls == 300;
+    if (++calls == 300) stop.request_stop();
     return Measurement{true, seconds_of(*kernel), ""};
   };
   const SearchResult found = test::searched(layers(3, 24), options);
@@ -121,13 +121,13 @@ TEST_CASE("a long program of which nothing can be measured keeps the model's pla
   REQUIRE(!has_regions(*program));
   CostModel model(test::target(), test::machine());
   const Plan start = initial_plan(program);
-  std::atomic<bool> stop{false};
+  std::stop_source stop;
   SearchOptions options;
   options.beam = 8;
-  options.stop = &stop;
+  options.stop = stop.get_token();
   int calls = 0;
   options.measure = [&](const KernelPlanRef&, double) {
-    stop = ++calls == 20;
+    if (++calls == 20) stop.request_stop();
     return Measurement{false, 0, "no compiler"};
   };
   const SearchResult untuned = search::search(start, model, {}),
@@ -189,8 +189,8 @@ TEST_CASE("a kind of schedule of which the model thinks too little is found earl
   CostModel model(test::target(), test::machine());
   SearchOptions options;
   options.beam = 8;
-  std::atomic<bool> stop = false;
-  options.stop = &stop;
+  std::stop_source stop;
+  options.stop = stop.get_token();
   const auto packs = [](const KernelPlan& kernel) {
     return std::any_of(kernel.moves.begin(), kernel.moves.end(),
                        [](const Move& m) { return m.kind == MoveKind::Pack; });
@@ -198,7 +198,7 @@ TEST_CASE("a kind of schedule of which the model thinks too little is found earl
   int count = 0, without = 0, first = -1;
   options.measure = [&](const KernelPlanRef& kernel, double) {
     if (!packs(*kernel) && without++ == 0) first = count;
-    stop = ++count == 60;
+    if (++count == 60) stop.request_stop();
     return Measurement{true, model.seconds(kernel) * (packs(*kernel) ? 1 : 0.7), {}};
   };
   const SearchResult found = search::search(start, model, options);

@@ -7,10 +7,10 @@
 #include <map>
 #include <set>
 
-#include "compile/realise.hpp"
 #include "compile/front/target.hpp"
 #include "compile/measure/checked_kernels.hpp"
 #include "compile/measure/measure.hpp"
+#include "compile/realise.hpp"
 #include "compile/schedule.hpp"
 #include "graph/tensor_impl.hpp"
 #include "lathe/executable.hpp"
@@ -177,7 +177,7 @@ TEST_CASE("a wrong plan to start from is an internal error with the program, nev
   options.use_database = false;
   TuneOptions tune;
   tune.budget_seconds = 0.5;
-  options.tune = &tune;
+  options.tune = tune;
   const search::Plan good = pipeline::schedule(program, options).plan;
   for (const bool zeros : {false, true}) {
     search::Plan bad = search::initial_plan(program);

@@ -29,10 +29,10 @@ struct Run {
 Run run(const std::shared_ptr<const lower::Program>& program, size_t most, const Time& time, Stored stored,
         std::vector<Plan> seeds = {}) {
   Run out;
-  std::atomic<bool> stop{false};
+  std::stop_source stop;
   SearchOptions options;
   options.budget_seconds = 60;
-  options.stop = &stop;
+  options.stop = stop.get_token();
   options.seeds = std::move(seeds);
   options.recall = [&](uint64_t hash) {
     const auto it = stored.find(hash);
@@ -40,7 +40,7 @@ Run run(const std::shared_ptr<const lower::Program>& program, size_t most, const
   };
   options.measure = [&](const KernelPlanRef& kernel, double) {
     out.measured.push_back(kernel);
-    stop = out.measured.size() >= most;
+    if (out.measured.size() >= most) stop.request_stop();
     return Measurement{true, time(kernel), ""};
   };
   CostModel model(test::target(), test::machine());

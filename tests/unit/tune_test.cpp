@@ -6,9 +6,9 @@
 
 #include <atomic>
 
-#include "compile/realise.hpp"
 #include "compile/front/target.hpp"
 #include "compile/measure/compare_plans.hpp"
+#include "compile/realise.hpp"
 #include "compile/run/program_cache.hpp"
 #include "compile/schedule.hpp"
 #include "lathe/executable.hpp"
@@ -32,12 +32,14 @@ CompileOptions with_database() {
 
 /// Tunes until a few candidates are measured.
 search::SearchResult tuned(const std::shared_ptr<const lower::Program>& program) {
-  std::atomic<bool> stop{false};
+  std::stop_source stop;
   TuneOptions tune;
-  tune.stop = &stop;
-  tune.progress = [&](const TuneProgress& p) { stop = p.measured >= 6; };
+  tune.stop = stop.get_token();
+  tune.progress = [&](const TuneProgress& p) {
+    if (p.measured >= 6) stop.request_stop();
+  };
   CompileOptions options = with_database();
-  options.tune = &tune;
+  options.tune = tune;
   return pipeline::schedule(program, options);
 }
 
@@ -49,10 +51,11 @@ TEST_CASE("tuning that ends before it has measured a plan keeps the untuned one"
   CompileOptions options = on(default_device(), 1);
   const search::SearchResult untuned = pipeline::schedule(program, options);
 
-  const std::atomic<bool> stop{true};
+  std::stop_source stop;
+  stop.request_stop();
   TuneOptions tune;
-  tune.stop = &stop;
-  options.tune = &tune;
+  tune.stop = stop.get_token();
+  options.tune = tune;
   const search::SearchResult tuned = pipeline::schedule(program, options);
   CHECK(tuned.measured_seconds == 0);
   CHECK(tuned.predicted_seconds == untuned.predicted_seconds);
@@ -108,11 +111,12 @@ TEST_CASE("tuning that ends before it has measured a plan keeps the one that is 
   REQUIRE(database.rows().size() == 1);
   const search::Database::Row row = database.rows()[0];
   database.store(row.program, row.where, {{}, 1e-9});
-  const std::atomic<bool> stop{true};
+  std::stop_source stop;
+  stop.request_stop();
   TuneOptions tune;
-  tune.stop = &stop;
+  tune.stop = stop.get_token();
   CompileOptions options = with_database();
-  options.tune = &tune;
+  options.tune = tune;
   CHECK(pipeline::schedule(program, options).plan.moves().empty());
   CHECK(database.find(row.program, row.where)->moves.empty());
 }
@@ -141,7 +145,7 @@ TEST_CASE("of each kernel's schedules the one is taken that is fastest in the pr
   result.plan = *result.choices.plan({0, 0}, target);
   const search::Choices choices = result.choices;
   const auto after = [&](double budget) {
-    const search::Watch watch(budget, nullptr);
+    const search::Watch watch(budget);
     pipeline::choose_in_place(result, target, options, watch, 1);
     return result.plan.moves();
   };
@@ -160,7 +164,7 @@ TEST_CASE("so is the schedule of a program's only kernel") {
   search::SearchResult result;
   result.choices = {search::initial_plan(program), {}, {{planned.kernels[0]->stages, {{}, planned.moves()}}}};
   result.plan = *result.choices.plan({0}, target);
-  pipeline::choose_in_place(result, target, options, search::Watch(60, nullptr), 1);
+  pipeline::choose_in_place(result, target, options, search::Watch(60), 1);
   CHECK(result.plan.moves() == planned.moves());
 }
 

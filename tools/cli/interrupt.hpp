@@ -2,12 +2,10 @@
 #pragma once
 #include <signal.h>
 
-#include <atomic>
+#include <stop_token>
+#include <thread>
 
 namespace lathe::cli {
-
-/// True once Ctrl-C was pressed while an Interruptible lived.
-const std::atomic<bool>& interrupted();
 
 class Interruptible {
 public:
@@ -16,8 +14,13 @@ public:
   Interruptible(const Interruptible&) = delete;
   Interruptible& operator=(const Interruptible&) = delete;
 
+  /// Of a stop that is requested once Ctrl-C was pressed.
+  std::stop_token token() const { return source_.get_token(); }
+
 private:
-  struct sigaction before_ {};
+  struct sigaction before_{};
+  std::stop_source source_;
+  std::jthread waits_; // a signal handler may not request a stop
 };
 
 } // namespace lathe::cli

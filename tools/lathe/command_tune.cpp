@@ -14,11 +14,11 @@ int tune_command(const Options& options) {
   TuneOptions tune;
   tune.budget_seconds = cli::parse_seconds("--budget", options.budget);
   tune.seed = options.seed;
-  tune.stop = &cli::interrupted();
+  const cli::Interruptible interruptible;
+  tune.stop = interruptible.token();
   tune.progress = [&](const TuneProgress& state) { progress.show(state); };
   onnx::ImportOptions import = import_options(options);
-  import.compile.tune = &tune;
-  const cli::Interruptible interruptible;
+  import.compile.tune = tune;
   const onnx::Program program = model.compile(import);
   const std::vector<Executable> segments = program.segments();
   if (segments.empty())

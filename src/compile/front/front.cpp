@@ -1,5 +1,7 @@
 #include "compile/front/front.hpp"
 
+#include <set>
+
 #include "compile/front/inputs.hpp"
 #include "compile/front/moved.hpp"
 #include "graph/constants.hpp"
@@ -13,12 +15,28 @@ std::shared_ptr<const lower::Program> Front::lowered() const {
   return std::make_shared<const lower::Program>(lower::lower(outputs, evaluate));
 }
 
+namespace {
+
+/// The data of the realised tensors that the nodes read.
+std::set<StorageRef> data_of(const std::vector<graph::NodeRef>& nodes) {
+  std::set<StorageRef> data;
+  for (const graph::NodeRef& node : graph::topological_order(nodes))
+    if (const auto* input = std::get_if<graph::InputAttr>(&node->attr); input && input->data)
+      data.insert(input->data);
+  return data;
+}
+
+} // namespace
+
 Front take_in(const std::vector<lower::NamedOutput>& outputs, const FrontOptions& options) {
   Front front{declared_inputs(outputs), outputs, {}, options.evaluate};
   std::vector<graph::NodeRef> nodes;
   for (const lower::NamedOutput& output : outputs) nodes.push_back(output.node);
   if (options.simplifies) nodes = graph::simplify(graph::with_realised(nodes));
+  const auto given = data_of(nodes);
   nodes = graph::fold_constants(nodes, options.evaluate, options.folded_bytes);
+  for (const StorageRef& data : data_of(nodes))
+    if (!given.contains(data)) front.folded_bytes += static_cast<int64_t>(data->bytes());
   for (size_t k = 0; k < nodes.size(); ++k) front.outputs[k].node = nodes[k];
   if (options.takes_moved) front.moved = take_moved(front.outputs);
   return front;

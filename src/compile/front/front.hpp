@@ -22,6 +22,7 @@ struct Front {
   std::vector<lower::NamedOutput> outputs; ///< those that need a kernel
   std::vector<MovedOutput> moved;          ///< those that need no kernel
   graph::Evaluate evaluate = nullptr;      ///< computes constants, also for moves that rewrite the graph
+  int64_t folded_bytes = 0;                ///< of the constants that were computed
   /// The stages to schedule; none if no output needs a kernel.
   std::shared_ptr<const lower::Program> lowered() const;
 };

@@ -31,10 +31,11 @@ public:
   Executable run() {
     impl_->program = plan_.program;
     impl_->options = options_.compile;
-    impl_->options.tune = nullptr; // the caller's object may not outlive this call
+    impl_->options.tune.reset(); // what its functions refer to may not outlive this call
     impl_->moves = options_.graph_moves;
     for (search::Move& move : plan_.moves()) impl_->moves.push_back(std::move(move));
     impl_->tuned = options_.tuned;
+    impl_->folded_bytes = options_.folded_bytes;
     impl_->is_static = plan_.program->shape_vars.empty();
     impl_->device = &runtime::device(options_.compile.device);
     impl_->placed = place(plan_, options_.declared_inputs);

@@ -14,6 +14,7 @@ struct AssembleOptions {
   std::vector<MovedOutput> moved;          // outputs that need no kernel
   std::vector<search::Move> graph_moves{}; // of a saved program: those that made its graph
   const SavedObjects* objects = nullptr;   // object code of kernels that need no compiling
+  int64_t folded_bytes = 0;                // as Executable::folded_bytes
 };
 Executable assemble(const search::Plan& plan, const AssembleOptions& options);
 /// Assembles a plan whose declared inputs are the program's.

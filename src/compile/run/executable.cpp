@@ -194,6 +194,7 @@ std::vector<std::string> Executable::moves() const {
 double Executable::predicted_seconds() const { return impl_->predicted_seconds; }
 int64_t Executable::arena_bytes() const { return impl_->arena_bytes; }
 int64_t Executable::naive_bytes() const { return impl_->naive_bytes; }
+int64_t Executable::folded_bytes() const { return impl_->folded_bytes; }
 bool Executable::tuned() const { return impl_->tuned; }
 
 std::string Executable::print() const {

@@ -40,7 +40,7 @@ struct Executable::Impl {
   std::vector<Output> outputs;           // by name
   bool is_static = true;
   double predicted_seconds = 0;
-  int64_t arena_bytes = 0, naive_bytes = 0;
+  int64_t arena_bytes = 0, naive_bytes = 0, folded_bytes = 0;
   bool tuned = false;
 
   Impl();

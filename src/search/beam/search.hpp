@@ -1,9 +1,9 @@
 // The search: suggesters propose moves, the cost model ranks plans, the beam keeps the best and measures a
 // few.
 #pragma once
-#include <atomic>
 #include <functional>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -26,8 +26,8 @@ struct SearchOptions {
   std::function<std::optional<Measurement>(uint64_t kernel_hash)> recall;
   std::function<void(const KernelPlan& kernel, const Measurement& result)> note;
   std::vector<Plan> seeds; // plans of the same program to start from; each is measured, none is trusted
-  const std::atomic<bool>* stop = nullptr; // once true: end with the best so far
-  std::string where;                       // machine, device and its use, for the log
+  std::stop_token stop;    // once a stop is requested: end with the best so far
+  std::string where;       // machine, device and its use, for the log
   /// Join axes that nothing tells apart. Not for a part of a program, whose neighbours may tell them apart.
   bool joins = true;
   /// Compute no output again where it is read. For a part of a program: the rest reads its outputs, too.
