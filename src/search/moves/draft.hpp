@@ -122,9 +122,9 @@ const lower::InputBuffer* find_constant(const lower::Program& program, BufferHan
 /// outermost, vector loops innermost...
 Verdict check_structure(const ast::Block& body);
 
-/// Replaces every load of the stages' buffers by the stage's value, also loads inside such values. What is
-/// read then of stages that have no buffer is replaced, too: where the same stages were inlined elsewhere, it
-/// may have been known to be 0, so that no list of inlined stages names them.
+/// Replaces every load of the stages' buffers by the stage's value, also loads inside such values. If the
+/// draft then loads from stages that have no buffer, these are inlined, too. A list of inlined stages may
+/// lack such a stage: in the kernel that the list is of, all loads from the stage were known to be 0.
 Verdict inline_stages(Draft&, std::vector<int> stages, const std::function<bool(int stage)>& has_no_buffer);
 /// Moves the nests of `stage` from the top level of `producer` to the top of the loop's body.
 Verdict fuse_at_loop(Draft& consumer, ast::Block& producer, int stage, LoopHandle loop, ast::Scope scope,

@@ -246,7 +246,7 @@ Verdict Editor::inline_everywhere(StageHandle handle) {
   return {};
 }
 
-/// Whether the move inlines a stage that has a kernel to itself, which goes.
+/// Whether the move inlines a stage whose kernel computes nothing else, so that the move removes the kernel.
 bool Editor::is_alone(const Move& move) const {
   if (move.kind != MoveKind::Inline) return false;
   const KernelPlanRef kernel = owner_of(stage_of(move));

@@ -161,10 +161,6 @@ private:
   std::vector<std::pair<ValueRef, ValueRef>> computed_; // a read, and what is computed there
 };
 
-} // namespace
-
-namespace {
-
 Verdict inline_those(Draft& draft, std::vector<int> stages) {
   std::sort(stages.rbegin(), stages.rend()); // readers of a stage come after it in the program
   Inlining inlining(draft, stages);
