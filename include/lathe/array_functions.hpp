@@ -55,7 +55,7 @@ Tensor interpolate(const Tensor& x, const std::vector<int64_t>& sizes, Interpola
                    Flag align_corners = false);
 
 // ---- along an axis ----
-/// x[i + 1] - x[i] along the axis, n times over. numpy.diff; of bools x[i + 1] != x[i]. Error(Value) if n < 0 or nothing is left.
+/// x[i + 1] - x[i] along the axis, n times over. numpy.diff; of bools x[i + 1] != x[i]. Error(Value) if n < 0.
 Tensor diff(const Tensor& x, Whole n = 1, Axis axis = -1);
 /// The q-th quantile, 0 <= q <= 1, interpolated linearly between the two nearest elements. numpy.quantile. Of all elements without
 /// an axis. NaN if there is a NaN. Integers give f64. n^2 comparisons along the axis, as sort. Error(Value) unless 0 <= q <= 1.
@@ -75,8 +75,8 @@ Tensor bincount(const Tensor& x, Whole length, const std::optional<Tensor>& weig
 Tensor searchsorted(const Tensor& ascending, const Tensor& values, Flag right = false);
 
 // ---- of values: the results' sizes depend on them, so these realise x ----
-/// The indices of the elements that are not 0, in row-major order: i64[count, rank]. torch.nonzero. Error(Shape) if there are
-/// none, as there are no empty tensors, and for a scalar.
+/// The indices of the elements that are not 0, in row-major order: i64[count, rank]. torch.nonzero. Error(Shape) for
+/// a scalar.
 Tensor nonzero(const Tensor& x);
 /// The distinct values of all elements, ascending, NaN once and last, and how often each occurs (i64); of -0 and 0 one stays.
 /// numpy.unique with return_counts.

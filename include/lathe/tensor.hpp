@@ -4,8 +4,8 @@
 // A Tensor is a handle: copies are cheap and share the same value. Building graphs is thread-safe. Every function throws
 // Error beginning with its own name and giving the shapes, when shapes, dtypes or axes don't fit. Axes may be negative.
 // Elementwise functions broadcast as NumPy does and promote dtypes as promote() says. Functions of real numbers take integers
-// as f32 (up to 16 bits) or f64, and compute f16 and bf16 in f32, rounding once. There are no empty tensors: every size is at
-// least 1. Sizes may hold Vars wherever the result's shape can be said for all of their values.
+// as f32 (up to 16 bits) or f64, and compute f16 and bf16 in f32, rounding once. Sizes may be 0, as in NumPy, and may hold
+// Vars wherever the result's shape can be said for all of their values.
 //
 //   Tensor a = Tensor::from({1.f, 2.f, 3.f});
 //   Tensor y = (a * a).sum();
@@ -101,7 +101,7 @@ class [[nodiscard]] Tensor {
   }
   /// What an integer of shape variables is at each call: `x.sum(0) / Tensor::scalar(n)`. Error(DType) unless an integer dtype.
   static Tensor scalar(Expr value, DType dtype = DType::I64);
-  /// start, start + step, ... before stop. Error(Value) if that is nothing.
+  /// start, start + step, ... before stop; no elements if stop does not come after start.
   static Tensor arange(Whole start, Whole stop, Whole step = 1, DType dtype = DType::I64);
   static Tensor arange(Whole stop) { return arange(0, stop); }
   /// Each element's own index along an axis. Along the only axis of {n} it is arange of a symbolic n. Error(DType) for bool.
@@ -172,7 +172,8 @@ class [[nodiscard]] Tensor {
   Tensor clamp(std::optional<double> low, std::optional<double> high) const;
   Tensor cast(DType dtype) const; Tensor bitcast(DType dtype) const; Tensor contiguous() const;
 
-  // ---- reductions; no axes: all of them ----
+  // ---- reductions; no axes: all of them. Of no elements: sum 0, prod 1, max -infinity, min infinity, mean NaN, any false, all true;
+  // max and min of integers, argmax and argmin are Error(Value) ----
   Tensor sum(const Axes& axes = {}, Flag keepdim = false) const;   // bool and small integers sum in i64, unsigned in u64
   Tensor prod(const Axes& axes = {}, Flag keepdim = false) const;
   Tensor max(const Axes& axes = {}, Flag keepdim = false) const;
@@ -208,7 +209,7 @@ class [[nodiscard]] Tensor {
   Tensor squeeze(std::optional<Axis> axis = {}) const;
   Tensor unsqueeze(Axis axis) const;
   Tensor pad(const std::vector<std::pair<int64_t, int64_t>>& before_after, double value = 0) const;
-  /// The part from begin up to end of each axis; with variables, one that is there and not empty for all of their values.
+  /// The part from begin up to end of each axis; with variables, one that is there for all of their values.
   Tensor shrink(const std::vector<std::pair<Expr, Expr>>& begin_end) const;
   Tensor flip(const Axes& axes) const;
   Tensor roll(Whole shift, Axis axis) const;

@@ -76,15 +76,28 @@ bool is_identifier(std::string_view s) {
   });
 }
 
+/// A view that reads no element: no step of it depends on how the view was made.
+NodeRef view_of_nothing(NodeRef a, const Shape& shape) {
+  if (shape == a->shape) return a;
+  std::vector<Interval> none(shape.size(), Interval{0, 0});
+  View v(shape, std::vector<Expr>(shape.size(), Expr(0)), 0, std::move(none));
+  const DType dtype = a->dtype;
+  return make(Op::View, dtype, shape, {std::move(a)}, std::move(v));
+}
+
 } // namespace
+
+bool has_no_elements(const Shape& shape) {
+  return std::any_of(shape.begin(), shape.end(), [](Expr size) { return size.is_const(0); });
+}
 
 void check_shape(std::string_view op, const Shape& shape, DType dtype) {
   constexpr int64_t kLimit = int64_t{1} << 60;
   int64_t bytes = size_of(dtype);
   for (Expr e : shape)
-    if (e.lo() < 1)
+    if (e.lo() < 0)
       throw Error(ErrorKind::Shape,
-                  fmt::format("{}: shape {}, expected every size to be at least 1", op, to_string(shape)));
+                  fmt::format("{}: shape {}, expected no negative size", op, to_string(shape)));
   for (Expr e : shape)
     if (__builtin_mul_overflow(bytes, e.hi(), &bytes) || bytes > kLimit)
       throw Error(ErrorKind::Limit,
@@ -224,6 +237,8 @@ NodeRef transform(NodeRef a, TransformAttr attr) {
 
 NodeRef view(NodeRef a, const View& v) {
   check_shape("View", v.shape(), a->dtype);
+  if (has_no_elements(v.shape()) || has_no_elements(a->shape))
+    return view_of_nothing(std::move(a), v.shape());
   if (v.is_contiguous() && v.shape() == a->shape) return a;
   if (a->op == Op::Const) {
     const Scalar* s = const_scalar(a);

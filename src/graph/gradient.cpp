@@ -102,7 +102,7 @@ std::vector<Tensor> gradients(const Tensor& y, const std::vector<Tensor>& xs,
   const auto add = [](Part& sum, const Tensor& part) { sum = sum ? *sum + part : part; };
   cotangents.back() = dy ? *dy : Tensor::ones(y.shape(), y.dtype());
   for (size_t i = order.size(); i-- > 0;) {
-    if (!leads[i] || !cotangents[i]) continue;
+    if (!leads[i] || !cotangents[i] || has_no_elements(order[i]->shape)) continue;
     const Tensor cotangent = *std::exchange(cotangents[i], std::nullopt); // held no longer than it is needed
     if (met[i])
       for (const size_t k : *met[i]) add(result[k], cotangent);

@@ -112,7 +112,10 @@ NodeRef function(std::vector<NodeRef> sources, FunctionAttr attr); // the value,
 /// shape.
 NodeRef with_sources(const NodeRef& node, std::vector<NodeRef> sources);
 
-/// Throws Error(Shape) for a size that may be below 1, Error(Limit) if the bytes don't fit 2^60. `op` begins
+/// Whether a size is the constant 0. A symbolic size that may be 0 is not enough.
+bool has_no_elements(const Shape& shape);
+
+/// Throws Error(Shape) for a size that may be negative, Error(Limit) if the bytes don't fit 2^60. `op` begins
 /// the message.
 void check_shape(std::string_view op, const Shape& shape, DType dtype);
 

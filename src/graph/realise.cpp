@@ -27,6 +27,7 @@ bool has_data(const NodeRef& node) { return node->op == Op::Input && std::get<In
 // A realised input that holds the node's value, if that takes no computation; else null.
 NodeRef read_in_place(const NodeRef& node) {
   if (has_data(node)) return node;
+  if (has_no_elements(node->shape)) return realised(Storage::allocate(0), node->dtype, node->shape);
   if (node->op == Op::View && has_data(node->sources[0]) && std::get<View>(node->attr).is_contiguous())
     return realised(std::get<InputAttr>(node->sources[0]->attr).data, node->dtype, node->shape);
   if (const Scalar* s = node->op == Op::Const ? const_scalar(node) : nullptr) {

@@ -1,5 +1,7 @@
 #include "graph/rules.hpp"
 
+#include <algorithm>
+
 #include "core/identities.hpp"
 
 namespace lathe::graph {
@@ -106,10 +108,29 @@ NodeRef contiguous_of_computed(const NodeRef& n) {
 // replaces the node.
 NodeRef function_value(const NodeRef& n) { return n->op == Op::Function ? n->sources[0] : NodeRef{}; }
 
+// Values that have no elements, or are made of none, are not computed.
+NodeRef made_of_nothing(const NodeRef& n) {
+  if (n->op == Op::Const) return {};
+  const auto zeros = [&] { return constant(Scalar::zero(n->dtype), n->shape); };
+  if (has_no_elements(n->shape)) return zeros();
+  const bool reads_nothing = std::any_of(n->sources.begin(), n->sources.end(),
+                                         [](const NodeRef& s) { return has_no_elements(s->shape); });
+  if (!reads_nothing) return {};
+  switch (n->op) {
+  case Op::Reduce: return constant(identity(std::get<ReduceAttr>(n->attr).combine, n->dtype), n->shape);
+  case Op::Scatter: return n->sources[0];
+  default: return zeros(); // of a View, padding; of a Gather, indices out of range
+  }
+}
+
 constexpr StructuralRule kStructural[] = {
-    {"function-value", &function_value},       {"reduce-reduce", &merge_reductions},
-    {"reduce-constant", &reduce_constant},     {"reduce-repeated", &reduce_repeated},
-    {"repeat-afterwards", &repeat_afterwards}, {"contiguous-computed", &contiguous_of_computed},
+    {"made-of-nothing", &made_of_nothing},
+    {"function-value", &function_value},
+    {"reduce-reduce", &merge_reductions},
+    {"reduce-constant", &reduce_constant},
+    {"reduce-repeated", &reduce_repeated},
+    {"repeat-afterwards", &repeat_afterwards},
+    {"contiguous-computed", &contiguous_of_computed},
 };
 
 } // namespace

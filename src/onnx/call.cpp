@@ -64,11 +64,9 @@ Value Call::value(size_t input) const {
 
 Tensor Call::tensor(size_t input) const {
   const Value v = value(input);
-  const char* what = v.is_none()       ? "is left out"
-                     : v.is_sequence() ? "is a sequence"
-                     : v.is_empty()    ? "has no elements"
-                                       : "";
-  if (*what) fail(ErrorKind::Value, fmt::format("input {} {}, expected a tensor with elements", input, what));
+  if (!v.is_tensor())
+    fail(ErrorKind::Value,
+         fmt::format("input {} {}, expected a tensor", input, v.is_none() ? "is left out" : "is a sequence"));
   return v.tensor();
 }
 

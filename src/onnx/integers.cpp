@@ -286,7 +286,7 @@ std::optional<Integers> fold_integers(const NodeDef& node, const Inputs& inputs)
 std::optional<Value> constant_of(const Integers& integers) {
   if (!is_static(integers.elements)) return {};
   const Shape shape(integers.shape.begin(), integers.shape.end());
-  if (integers.elements.empty()) return Value::empty(integers.dtype, shape).with_integers({});
+  if (integers.elements.empty()) return Value(Tensor::zeros(shape, integers.dtype)).with_integers({});
   const auto width = static_cast<size_t>(size_of(integers.dtype));
   std::vector<unsigned char> bytes(integers.elements.size() * width);
   for (size_t k = 0; k < integers.elements.size(); ++k)

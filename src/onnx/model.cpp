@@ -35,7 +35,7 @@ void find_problems(const Model::Impl& model, const GraphDef& graph, const std::m
 int64_t elements_of(const GraphDef& graph) {
   int64_t count = 0;
   for (const auto& [name, value] : graph.initialisers)
-    count += value.is_empty() ? 0 : value.tensor().element_count();
+    count += value.tensor().element_count();
   for (const NodeDef& node : graph.nodes)
     for_each_body(node, [&](const GraphDef& body) { count += elements_of(body); });
   return count;

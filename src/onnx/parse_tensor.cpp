@@ -151,7 +151,7 @@ Value read_tensor(const Source& source, const TensorProto& proto, const std::str
   }
   const std::optional<int64_t> count = count_of(proto, *dtype);
   if (!count) source.fail(fmt::format("{} has more elements than there can be: {}", what, to_string(shape)));
-  if (*count == 0) return Value::empty(*dtype, shape).with_integers({});
+  if (*count == 0) return Value(Tensor::zeros(shape, *dtype)).with_integers({});
   if (proto.data_location() == TensorProto::EXTERNAL)
     return read_external(source, proto, *dtype, *count, shape, what);
   std::string listed;

@@ -20,7 +20,6 @@ std::string text_of(const Value& value) {
     return "(" + text + ")";
   }
   const std::string type = to_string(value.dtype()) + to_string(value.shape());
-  if (value.is_empty()) return "empty " + type;
   if (has_symbols(value)) {
     std::string text;
     for (const Expr element : *value.integers()) text += (text.empty() ? "" : ", ") + to_string(element);

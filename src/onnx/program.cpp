@@ -194,7 +194,7 @@ void bind_input(const Port& port, const std::string& called, const Value& value,
     for (size_t k = 0; k < value.shape().size(); ++k)
       if ((*port.shape)[k].is_const() && (*port.shape)[k] != value.shape()[k]) expected(described);
   }
-  if (!value.is_empty()) store.emplace(called, value.tensor());
+  store.emplace(called, value.tensor());
 }
 
 /// The fed values in the order of the model's inputs, checked.
@@ -224,7 +224,7 @@ Value input_like(const std::string& called, const Value& fed) {
       elements.push_back(input_like(fmt::format("{}_{}", called, k), fed.elements()[k]));
     return Value::sequence(fed.dtype(), std::move(elements));
   }
-  if (!fed.is_tensor() || fed.is_empty()) return fed;
+  if (!fed.is_tensor()) return fed;
   return Tensor::input(called, fed.shape(), fed.dtype());
 }
 
@@ -235,6 +235,20 @@ std::string signature(const Value& value) {
   std::string text = "(";
   for (const Value& element : value.elements()) text += signature(element);
   return text + ")";
+}
+
+/// Whether a size that is a symbol is fed as 0. Symbols are at least 1, so such inputs have a tree of their
+/// own.
+bool feeds_nothing(const Program::Impl& program, const std::vector<Value>& fed) {
+  for (size_t k = 0; k < fed.size(); ++k) {
+    if (!fed[k].is_empty()) continue;
+    const Shape& declared = *program.model->inputs[k].shape;
+    for (size_t axis = 0; axis < declared.size(); ++axis)
+      if (fed[k].shape()[axis].is_const(0) && declared[axis].is_var() &&
+          !program.options.sizes.contains(declared[axis].name()))
+        return true;
+  }
+  return false;
 }
 
 } // namespace
@@ -267,11 +281,8 @@ std::vector<Value> declared_inputs(const Model::Impl& model, const ImportOptions
       if (auto fixed = size.is_var() ? options.sizes.find(size.name()) : options.sizes.end();
           fixed != options.sizes.end())
         size = Expr(fixed->second);
-    if (std::any_of(shape.begin(), shape.end(), [](Expr size) { return size.is_const(0); }))
-      inputs.push_back(Value::empty(port.dtype, shape));
-    else
-      inputs.push_back(Tensor::input(by_name ? identifier(port.name) : fmt::format("x{}", inputs.size()),
-                                     shape, port.dtype));
+    inputs.push_back(Tensor::input(by_name ? identifier(port.name) : fmt::format("x{}", inputs.size()), shape,
+                                   port.dtype));
   }
   return inputs;
 }
@@ -293,9 +304,8 @@ NamedTensors Model::tensors(const ImportOptions& options) const {
         Tracer(simplified, looker).run(declared_inputs(simplified, options, true));
     for (size_t k = 0; k < results.size(); ++k) {
       const std::string& name = simplified.graph.outputs[k].name;
-      if (!results[k].is_tensor() || results[k].is_empty())
-        throw Error(ErrorKind::Value,
-                    fmt::format("{}: output '{}' is no tensor with elements", impl_->path, name));
+      if (!results[k].is_tensor())
+        throw Error(ErrorKind::Value, fmt::format("{}: output '{}' is no tensor", impl_->path, name));
       if (!tensors.emplace(identifier(name), results[k].tensor()).second)
         throw Error(ErrorKind::Name,
                     fmt::format("{}: two outputs are called {}", impl_->path, identifier(name)));
@@ -336,8 +346,8 @@ Program Model::compile(const ImportOptions& options) const {
 NamedValues Program::operator()(const NamedValues& inputs) const {
   Store store;
   const std::vector<Value> fed = in_order(*impl_->model, inputs, store);
-  std::string key;
-  if (!impl_->symbolic)
+  std::string key; // of the tree to run
+  if (!impl_->symbolic || feeds_nothing(*impl_, fed))
     for (const Value& value : fed) key += signature(value);
   const Segment* segment = nullptr;
   {
@@ -355,6 +365,11 @@ NamedValues Program::operator()(const NamedValues& inputs) const {
     auto next = segment->next.find(seen);
     segment = next != segment->next.end() && next->second->made ? next->second.get() : nullptr;
   }
+  if (!segment && !impl_->has_nodes)
+    throw Error(
+        ErrorKind::Shape,
+        impl_->model->path + ": no version for inputs of shapes " + key +
+            " was saved, expected at least one element, or a program that was saved after such a call");
   if (!segment) {
     const detail::InstructionTimer timer("trace", key);
     std::lock_guard lock(impl_->mutex);

@@ -36,6 +36,8 @@ struct Program::Impl {
   ImportOptions options;
   /// Whether sizes that the model names stay symbols; else there is a tree for each set of shapes.
   bool symbolic = true;
+  /// False for a program from a file that holds its segments alone.
+  bool has_nodes = true;
   mutable std::mutex mutex;                              // of the trees
   std::map<std::string, std::unique_ptr<Segment>> roots; // by the inputs' shapes
 };

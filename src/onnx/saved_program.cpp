@@ -35,7 +35,7 @@ public:
     }
     // Grows as it goes: the segments behind one follow it.
     for (size_t k = 0; k < segments_.size(); ++k) write_segment(*segments_[k]);
-    if (program_.symbolic) // then there is one segment, for all inputs
+    if (program_.symbolic) // then the segment for all inputs is there
       write_ports();
     else
       *proto_.mutable_model() = write_model(*program_.model, tensors_);
@@ -111,7 +111,6 @@ private:
       saved.set_has_integers(true);
       for (const Expr element : *value.integers()) saved.add_integers(to_string(element));
     }
-    if (value.is_empty()) return;
     const std::vector<std::string> named = value.tensor().inputs();
     if (!named.empty())
       saved.set_input(named[0]);
@@ -140,6 +139,7 @@ public:
     program->options = read_options();
     program->symbolic = proto_.symbolic();
     program->model = read_ports_or_model();
+    program->has_nodes = proto_.has_model();
     std::vector<std::unique_ptr<Segment>> segments;
     for (int k = 0; k < proto_.segments_size(); ++k) segments.push_back(std::make_unique<Segment>());
     // Each is taken by the one in front of it that goes on there: the others are whole when it is.
@@ -229,9 +229,7 @@ private:
       if (saved.tensor() >= parts_.tensors.size()) fail("a tensor is missing");
       return parts_.tensors[saved.tensor()];
     }
-    if (saved.has_integers() && saved.integers_size() > 0)
-      return Tensor::zeros(shape, parse_dtype(saved.dtype())); // its integers say what it is
-    return Value::empty(parse_dtype(saved.dtype()), shape);
+    return Tensor::zeros(shape, parse_dtype(saved.dtype())); // its integers say what it is
   }
 
   template <class Texts> std::vector<Expr> exprs(const Texts& texts) const {

@@ -55,7 +55,7 @@ Value map_tensors(const Value& value, const std::function<Tensor(const Tensor&)>
     for (const Value& element : value.elements()) elements.push_back(map_tensors(element, change));
     return Value::sequence(value.dtype(), std::move(elements));
   }
-  if (!value.is_tensor() || value.is_empty()) return value;
+  if (!value.is_tensor()) return value;
   Value changed(change(value.tensor()));
   return value.integers() ? changed.with_integers(*value.integers()) : changed;
 }

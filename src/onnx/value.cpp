@@ -7,16 +7,6 @@ namespace lathe::onnx {
 Value::Value(lathe::Tensor tensor)
     : kind_(Kind::Tensor), dtype_(tensor.dtype()), shape_(tensor.shape()), tensor_(std::move(tensor)) {}
 
-Value Value::empty(DType dtype, const Shape& shape) {
-  if (std::none_of(shape.begin(), shape.end(), [](Expr size) { return size.is_const(0); }))
-    throw Error(ErrorKind::Shape, "empty: shape " + to_string(shape) + ", expected a size of 0");
-  Value value;
-  value.kind_ = Kind::Tensor;
-  value.dtype_ = dtype;
-  value.shape_ = shape;
-  return value;
-}
-
 Value Value::sequence(DType dtype, std::vector<Value> elements) {
   Value value;
   value.kind_ = Kind::Sequence;
@@ -25,10 +15,15 @@ Value Value::sequence(DType dtype, std::vector<Value> elements) {
   return value;
 }
 
+bool Value::is_empty() const {
+  return kind_ == Kind::Tensor &&
+         std::any_of(shape_.begin(), shape_.end(), [](Expr size) { return size.is_const(0); });
+}
+
 const lathe::Tensor& Value::tensor() const {
   if (tensor_) return *tensor_;
-  const char* what = kind_ == Kind::None ? "nothing" : kind_ == Kind::Sequence ? "a sequence" : "no elements";
-  throw Error(ErrorKind::Shape, std::string("value: ") + what + ", expected a tensor with elements");
+  const char* what = kind_ == Kind::None ? "nothing" : "a sequence";
+  throw Error(ErrorKind::Shape, std::string("value: ") + what + ", expected a tensor");
 }
 
 const std::vector<Value>& Value::elements() const {

@@ -8,7 +8,7 @@ namespace {
 constexpr const char* kIndices = R"(
 LATHE_FN int64_t lathe_min(int64_t a, int64_t b) { return a < b ? a : b; }
 LATHE_FN int64_t lathe_max(int64_t a, int64_t b) { return a > b ? a : b; }
-LATHE_FN int64_t lathe_floordiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+LATHE_FN int64_t lathe_floordiv(int64_t a, int64_t b) { return b == 0 ? 0 : a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 LATHE_FN int64_t lathe_floormod(int64_t a, int64_t b) { return a - lathe_floordiv(a, b) * b; }
 )";
 

@@ -170,6 +170,24 @@ TEST_CASE("arenas and threads") {
     }
 }
 
+TEST_CASE("sizes of 0, known and at run time") {
+  const Tensor x = Tensor::input("x", {Var("n", 0, 9), 2}), none = Tensor::input("none", {0, 2});
+  const NamedTensors program{{"all", concat({none, x, Tensor::ones({1, 2})}, 0)},
+                             {"gone", none * 2.0},
+                             {"sum", x.sum(0)},
+                             {"mean", x.softmax(0).sum()}};
+  const Scratch folder;
+  write_files(folder, export_program(program, options_for("malloc")));
+  folder.write("none.raw", "");
+  for (const int64_t rows : {0, 1, 5}) {
+    const Tensor data = Tensor::randn({rows, 2}, 6);
+    folder.write("x.raw", raw(data));
+    const std::vector<double> want = expected(program, {{"x", data}, {"none", Tensor::zeros({0, 2})}});
+    for (const Compiler& compiler : {compilers()[1], compilers()[4]})
+      check_with(compiler, folder, fmt::format("{} none.raw x.raw", rows), want);
+  }
+}
+
 TEST_CASE("a parallel loop's iterations each run once, however many and long they are, by the same threads") {
   ExportOptions options = options_for("static");
   options.compile.threads = 3;

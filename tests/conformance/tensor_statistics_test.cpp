@@ -497,8 +497,7 @@ TEST_CASE("errors of bad arguments") {
   check_error(ErrorKind::Axis, "diff", [&] { return diff(x, 1, 2); });
   check_error(ErrorKind::Axis, "diff", [&] { return diff(scalar); });
   check_error(ErrorKind::Value, "diff", [&] { return diff(x, -1); });
-  check_error(ErrorKind::Value, "diff", [&] { return diff(x, 4); });
-  check_error(ErrorKind::Value, "diff", [&] { return diff(open); });
+  check_error(ErrorKind::Value, "diff", [&] { return diff(open, 2); });
   for (const double q : {-0.1, 1.1, std::nan("")})
     check_error(ErrorKind::Value, "quantile", [&] { return quantile(x, q); });
   check_error(ErrorKind::Axis, "quantile", [&] { return quantile(x, 0.5, 2); });
@@ -513,13 +512,12 @@ TEST_CASE("errors of bad arguments") {
   check_error(ErrorKind::Value, "histogram", [&] { return histogram(whole, 5, -1.7e308, 1.7e308); });
   check_error(ErrorKind::Limit, "histogram", [&] { return histogram(x, INT64_MAX, 0, 1); });
   check_error(ErrorKind::DType, "bincount", [&] { return bincount(x, 4); });
-  check_error(ErrorKind::Value, "bincount", [&] { return bincount(whole, 0); });
+  check_error(ErrorKind::Value, "bincount", [&] { return bincount(whole, -1); });
   check_error(ErrorKind::Limit, "bincount", [&] { return bincount(whole, INT64_MAX); });
   check_error(ErrorKind::Shape, "bincount", [&] { return bincount(whole, 4, scalar); });
   check_error(ErrorKind::DType, "bincount", [&] { return bincount(whole, 4, x > 0); });
   check_error(ErrorKind::Shape, "searchsorted", [&] { return searchsorted(x, x); });
   check_error(ErrorKind::Shape, "searchsorted", [&] { return searchsorted(open, x); });
-  check_error(ErrorKind::Shape, "nonzero", [&] { return nonzero(Tensor::zeros({3, 4})); });
   check_error(ErrorKind::Shape, "nonzero", [&] { return nonzero(scalar); });
   check_error(ErrorKind::Name, "nonzero", [&] { return nonzero(named + 1); });
   check_error(ErrorKind::Name, "unique", [&] { return unique(named); });

@@ -49,13 +49,13 @@ TEST_CASE("creation") {
        [] {
          Tensor::from(std::vector<float>{1, 2, 3}, {2, 2});
        }},
-      {ErrorKind::Shape, "from", [] { Tensor::from(std::vector<float>{}, {0}); }},
+      {ErrorKind::Shape, "from", [] { Tensor::from(std::vector<float>{}, {1}); }},
       {ErrorKind::Shape, "from", [] { Tensor::from(std::vector<float>{1}, {Var("n", 1, 4)}); }},
       {ErrorKind::Name, "input", [] { Tensor::input("", {2}); }},
       {ErrorKind::Name, "input", [] { Tensor::input("a b", {2}); }},
       {ErrorKind::Name, "input", [] { Tensor::input("2x", {2}); }},
       {ErrorKind::Shape, "input", [] { Tensor::input("x", {-3}); }},
-      {ErrorKind::Shape, "input", [] { Tensor::input("x", {Var("n", 0, 4)}); }},
+      {ErrorKind::Shape, "input", [] { Tensor::input("x", {Var("n", 0, 4).expr() - 1}); }},
       {ErrorKind::Limit, "input",
        [] {
          Tensor::input("x", {kHuge, kHuge});
@@ -71,14 +71,13 @@ TEST_CASE("creation") {
       {ErrorKind::Limit, "zeros", [] { Tensor::zeros({INT64_MAX}); }},
       {ErrorKind::Shape, "ones",
        [] {
-         Tensor::ones({2, 0});
+         Tensor::ones({2, -1});
        }},
       {ErrorKind::Value, "arange", [] { Tensor::arange(0, 5, 0); }},
-      {ErrorKind::Value, "arange", [] { Tensor::arange(5, 0); }},
       {ErrorKind::DType, "arange", [] { Tensor::arange(0, 5, 1, DType::Bool); }},
       {ErrorKind::Limit, "arange", [] { Tensor::arange(INT64_MIN, INT64_MAX, 1); }},
-      {ErrorKind::Value, "linspace", [] { Tensor::linspace(0, 1, 0); }},
-      {ErrorKind::Shape, "eye", [] { Tensor::eye(0); }},
+      {ErrorKind::Value, "linspace", [] { Tensor::linspace(0, 1, -1); }},
+      {ErrorKind::Shape, "eye", [] { Tensor::eye(-2); }},
       {ErrorKind::DType, "rand", [] { Tensor::rand({2}, 1, DType::I32); }},
       {ErrorKind::DType, "randn", [] { Tensor::randn({2}, 1, DType::Bool); }},
       {ErrorKind::Value, "randint", [] { Tensor::randint(5, 5, {2}, 1); }},
@@ -139,7 +138,7 @@ TEST_CASE("reductions") {
       {ErrorKind::Axis, "sort", [] { a.sort(2); }},
       {ErrorKind::Shape, "sort", [] { scalar.sort(); }},
       {ErrorKind::Value, "topk", [] { a.topk(5); }},
-      {ErrorKind::Value, "topk", [] { a.topk(0); }},
+      {ErrorKind::Value, "topk", [] { a.topk(-1); }},
   });
 }
 
@@ -208,7 +207,7 @@ TEST_CASE("movement") {
        }},
       {ErrorKind::Value, "shrink",
        [] {
-         a.shrink({{0, 3}, {2, 2}});
+         a.shrink({{0, 3}, {3, 2}});
        }},
       {ErrorKind::Value, "shrink",
        [] {
@@ -224,7 +223,7 @@ TEST_CASE("movement") {
       {ErrorKind::Axis, "roll", [] { a.roll(1, 2); }},
       {ErrorKind::Value, "repeat",
        [] {
-         a.repeat({2, 0});
+         a.repeat({2, -1});
        }},
       {ErrorKind::Value, "index", [] { a.index({3}); }},
       {ErrorKind::Value, "index", [] { a.index({-4}); }},
@@ -235,10 +234,6 @@ TEST_CASE("movement") {
       {ErrorKind::Value, "index",
        [] {
          a.index({Slice{0, 2, 0}});
-       }},
-      {ErrorKind::Value, "index",
-       [] {
-         a.index({Slice{2, 2}});
        }},
       {ErrorKind::Value, "index",
        [] {

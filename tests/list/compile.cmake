@@ -16,6 +16,7 @@ add_test(NAME property/compile_cost_long COMMAND property_compile_cost_test)
 set_tests_properties(property/compile_cost_long PROPERTIES LABELS slow TIMEOUT 14400
   ENVIRONMENT "LATHE_GRAPHS=2000;LATHE_CACHE_DIR=${CMAKE_BINARY_DIR}/test-cache/compile_cost_long")
 lathe_test(conformance/export_test)
+lathe_test(conformance/empty_tensors_test)
 
 # All 2^32 floats take an hour.
 lathe_test(conformance/functions_test)

@@ -134,7 +134,7 @@ Sizes broadcast(const Sizes& a, const Sizes& b) {
     for (size_t i = 0; i < s->size(); ++i) {
       int64_t& o = out[out.size() - s->size() + i];
       require((*s)[i] == o || (*s)[i] == 1 || o == 1, "broadcast");
-      o = std::max(o, (*s)[i]);
+      if (o == 1) o = (*s)[i];
     }
   return out;
 }

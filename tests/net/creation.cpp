@@ -139,7 +139,6 @@ void add_ranges(std::vector<Function>& rows) {
          require(step != 0, "arange");
          for (int64_t v = start; step > 0 ? v < stop : v > stop; v += step)
            out.at.push_back(cast_cell(s.dtype, DType::I64, {static_cast<Real>(v), 0}));
-         require(!out.at.empty(), "arange");
          out.shape = {static_cast<int64_t>(out.at.size())};
          return out;
        },
@@ -188,7 +187,7 @@ void add_ranges(std::vector<Function>& rows) {
                   },
                   [](const Step& s, const Arrays&) {
                     const int64_t n = s.ints[0];
-                    require(n >= 1, "linspace");
+                    require(n >= 0, "linspace");
                     const Real a = s.reals[0], b = s.reals[1];
                     return counted(s.dtype, {n}, [&](const Sizes& i) {
                       if (i[0] == 0) return number_of(s.dtype, a);
@@ -238,7 +237,7 @@ bool is_leaf(const Step& s) { return is_input(s) || s.function->name == "data"; 
 Array leaf_values(const Step& s) {
   Array out{s.dtype, s.ints, {}};
   const int64_t n = count_of(s.ints);
-  require(n > 0, "size");
+  require(n >= 0, "size");
   if (!s.values.empty()) {
     for (int64_t k = 0; k < n; ++k) out.at.push_back(s.values[static_cast<size_t>(k) % s.values.size()]);
     return out;

@@ -54,6 +54,7 @@ int64_t Maker::size() {
   static const std::vector<int64_t> often{1, 2, 2, 3, 3, 4, 5, 7, 8, 11, 13},
       sizes{15, 16, 17, 19, 31, 32, 33, 63, 64, 65};
   if (options_.symbol && chance(35)) return options_.symbol;
+  if (options_.empty && chance(12)) return 0;
   return chance(80) ? pick(often) : pick(sizes);
 }
 
@@ -117,7 +118,7 @@ int Maker::indices(const Sizes& shape, int64_t n) {
   s.dtype = pick(dtypes);
   const bool negative = is_signed(s.dtype) && chance(50), outside = chance(10);
   s.more = {0, static_cast<int64_t>(below(1 << 20)), negative ? -n : 0, n};
-  if (outside) s.more[3] += 2, s.more[2] -= negative ? 2 : 0;
+  if (outside || n == 0) s.more[3] += 2, s.more[2] -= negative ? 2 : 0;
   push(std::move(s));
   return static_cast<int>(values_.size()) - 1;
 }

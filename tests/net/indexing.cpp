@@ -65,7 +65,6 @@ std::vector<int64_t> places(int64_t n, std::optional<int64_t> start, std::option
   const int64_t first = bound(start, step > 0 ? 0 : n - 1), last = bound(stop, step > 0 ? n : -1);
   std::vector<int64_t> out;
   for (int64_t i = first; step > 0 ? i < last : i > last; i += step) out.push_back(i);
-  require(!out.empty(), "an empty slice");
   return out;
 }
 
@@ -144,7 +143,7 @@ bool draw_index(Maker& m, Step& s) {
     } else {
       int64_t step = m.chance(50) ? 1 : static_cast<int64_t>(m.below(7)) - 3;
       if (step == 0) step = -1;
-      s.ints.insert(s.ints.end(), {1, static_cast<int64_t>(m.below(2 * n)) - static_cast<int64_t>(n),
+      s.ints.insert(s.ints.end(), {1, static_cast<int64_t>(m.below(2 * n + 1)) - static_cast<int64_t>(n),
                                    static_cast<int64_t>(m.below(2 * n + 2)) - static_cast<int64_t>(n), step});
       s.more.push_back(static_cast<int64_t>(m.below(4)));
     }

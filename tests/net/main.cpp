@@ -2,7 +2,7 @@
 //
 //   net [--programs N] [--from N] [--seconds T] [--seed S] [--device cpu|c|opencl|interp] [--dtypes f32,i32]
 //   [--tuned]
-//       [--only sum,movement] [--avoid pow,norm] [--batch K] [--jobs J] [--gradients] [--symbolic] [--replay
+//       [--only sum,movement] [--avoid pow,norm] [--batch K] [--jobs J] [--gradients] [--symbolic] [--empty] [--replay
 //       SEED:INDEX]
 //       [--dump FILE] [--functions]
 //

@@ -19,12 +19,12 @@ Sizes resolved(const Sizes& shape, int64_t count) {
       require(open < 0, "reshape");
       open = static_cast<int64_t>(i);
     } else {
-      require(out[i] > 0, "reshape");
+      require(out[i] >= 0, "reshape");
       known *= out[i];
     }
   }
   if (open >= 0) {
-    require(count % known == 0, "reshape");
+    require(known > 0 && count % known == 0, "reshape");
     out[static_cast<size_t>(open)] = count / known;
   }
   require(count_of(out) == count, "reshape");
@@ -40,6 +40,10 @@ Sizes other_shape(Maker& m, int64_t count) {
       count /= p;
     }
   Sizes shape(1 + m.below(4), 1);
+  if (count == 0) {
+    for (int64_t& size : shape) size = static_cast<int64_t>(m.below(4));
+    shape[m.below(shape.size())] = 0;
+  }
   for (int64_t f : factors) shape[m.below(shape.size())] *= f;
   return shape;
 }
@@ -259,7 +263,7 @@ void add_extents(std::vector<Function>& rows) {
          const size_t fresh = to.size() - from.size();
          for (size_t i = 0; i < to.size(); ++i) {
            if (i >= fresh && to[i] == -1) to[i] = from[i - fresh];
-           require(to[i] > 0 && (i < fresh || from[i - fresh] == 1 || from[i - fresh] == to[i]), "expand");
+           require(to[i] >= 0 && (i < fresh || from[i - fresh] == 1 || from[i - fresh] == to[i]), "expand");
          }
          return broadcast_array(*x[0], to);
        },
@@ -317,6 +321,10 @@ void add_extents(std::vector<Function>& rows) {
        [](Maker& m, Step& s) {
          s.in = {m.some()};
          for (int64_t n : m.value(s.in[0]).shape) {
+           if (n == 0) {
+             s.ints.insert(s.ints.end(), 2, 0);
+             continue;
+           }
            const int64_t begin = m.chance(50) ? 0 : static_cast<int64_t>(m.below(static_cast<uint64_t>(n)));
            s.ints.push_back(begin);
            s.ints.push_back(
@@ -336,7 +344,7 @@ void add_extents(std::vector<Function>& rows) {
          require(s.ints.size() == 2 * from.size(), "shrink");
          Sizes to;
          for (size_t i = 0; i < from.size(); ++i) {
-           require(s.ints[2 * i] >= 0 && s.ints[2 * i] < s.ints[2 * i + 1] && s.ints[2 * i + 1] <= from[i],
+           require(s.ints[2 * i] >= 0 && s.ints[2 * i] <= s.ints[2 * i + 1] && s.ints[2 * i + 1] <= from[i],
                    "shrink");
            to.push_back(s.ints[2 * i + 1] - s.ints[2 * i]);
          }
@@ -358,6 +366,7 @@ void add_extents(std::vector<Function>& rows) {
          s.in = {m.some()};
          s.ints.resize(std::max<size_t>(1, m.value(s.in[0]).shape.size()) + (m.chance(20) ? 1 : 0));
          for (int64_t& n : s.ints) n = m.chance(50) ? 1 : 1 + static_cast<int64_t>(m.below(3));
+         if (m.chance(3)) s.ints[0] = 0;
          return true;
        },
        [](const Step& s, const Tensors& x) { return x[0].repeat(s.ints); },
@@ -367,7 +376,7 @@ void add_extents(std::vector<Function>& rows) {
          Sizes to(rank, 1), own(from.size());
          for (size_t i = 0; i < from.size(); ++i) to[rank - from.size() + i] *= from[i];
          for (size_t i = 0; i < s.ints.size(); ++i) {
-           require(s.ints[i] >= 1, "repeat");
+           require(s.ints[i] >= 0, "repeat");
            to[rank - s.ints.size() + i] *= s.ints[i];
          }
          return moved(*x[0], to, [&](const Sizes& index) {

@@ -63,6 +63,8 @@ Options parse_options(int argc, char** argv) {
       o.gradients = true;
     else if (name == "--symbolic")
       o.symbolic = true;
+    else if (name == "--empty")
+      o.empty = true;
     else if (name == "--functions")
       o.list = true;
     else if (name == "--dtypes")

@@ -16,10 +16,10 @@ Array contracted(const Arrays& operands, const std::vector<std::string>& labels,
     d = promoted(d, operands[k]->dtype);
     require(labels[k].size() == operands[k]->shape.size(), "einsum");
     for (size_t i = 0; i < labels[k].size(); ++i) {
-      int64_t& n = sizes[labels[k][i]];
       const int64_t own = operands[k]->shape[i];
-      require(n == 0 || n == own || n == 1 || own == 1, "einsum");
-      n = std::max(n, own);
+      int64_t& n = sizes.emplace(labels[k][i], own).first->second;
+      require(n == own || n == 1 || own == 1, "einsum");
+      if (n == 1) n = own;
     }
   }
   std::string inner;

@@ -81,6 +81,7 @@ struct DrawOptions {
   std::vector<std::string> avoid; // names of functions or themes
   std::vector<std::string> only;
   bool gradients = false; // floats and smooth functions alone
+  bool empty = false;     // some sizes are 0
   int64_t symbol = 0;     // a size that is drawn often; see RunOptions
 };
 
@@ -91,7 +92,10 @@ public:
   Maker(uint64_t seed, const DrawOptions& options);
   Program draw();
 
-  uint64_t below(uint64_t n) { return random_() % n; }
+  uint64_t below(uint64_t n) {
+    require(n > 0, "nothing to choose from");
+    return random_() % n;
+  }
   bool chance(int percent) { return below(100) < static_cast<uint64_t>(percent); }
   template <class T> const T& pick(const std::vector<T>& from) { return from[below(from.size())]; }
   int64_t size(); // of an axis
@@ -128,9 +132,10 @@ struct RunOptions {
   std::string device = "cpu";
   uint64_t walk = 0;      // not 0: a seed of random legal moves instead of the search
   bool gradients = false; // compares derivatives of the last output as well
-  int64_t symbol = 0;     // not 0: this size becomes a Var, and the program runs at it and at kOtherSize
+  int64_t symbol = 0;     // not 0: this size becomes a Var, and the program runs at it and at `other`
+  int64_t other = 11;
 };
-inline constexpr int64_t kSymbol = 29, kOtherSize = 11;
+inline constexpr int64_t kSymbol = 29;
 /// An output.
 struct Result {
   DType dtype;

@@ -37,6 +37,14 @@ Groups grouped(const Array& a, const std::vector<int64_t>& axes) {
   return g;
 }
 
+/// How many elements each element of the result is made of.
+int64_t reduced_count(const Array& a, const std::vector<int64_t>& axes) {
+  if (axes.empty()) return count_of(a.shape);
+  int64_t count = 1;
+  for (int64_t axis : axes) count *= a.shape[static_cast<size_t>(axis_of(axis, a.shape.size()))];
+  return count;
+}
+
 using Folded = std::function<Cell(const std::vector<Cell>&)>;
 
 Array folded(const Array& a, const std::vector<int64_t>& axes, bool keepdim, DType out, const Folded& f) {
@@ -80,6 +88,8 @@ Cell any_cell(const std::vector<Cell>& cells, bool wanted) {
 
 Cell extreme_cell(DType d, const std::vector<Cell>& cells, bool largest) {
   const auto turned = [&](Cell c) { return largest ? c : negated(c); };
+  if (cells.empty() && d == DType::Bool) return truth(!largest);
+  if (cells.empty()) return {largest ? -kInfinity : kInfinity, 0};
   Cell best = turned(cells[0]);
   for (size_t k = 1; k < cells.size(); ++k) best = max_of(d, best, turned(cells[k]));
   return turned(best);
@@ -136,6 +146,7 @@ Array reduce_reference(std::string_view name, const Step& s, const Array& a) {
     return folded(cast_array(d, a), s.ints, keep, d,
                   [&](auto& c) { return is_half(d) ? rounded(d, mean_cell(w, c)) : mean_cell(w, c); });
   }
+  require(!is_integer(a.dtype) || reduced_count(a, s.ints) > 0, "an extreme of nothing");
   return folded(a, s.ints, keep, a.dtype, [&](auto& c) { return extreme_cell(a.dtype, c, name == "max"); });
 }
 
@@ -164,9 +175,9 @@ void add_variances(std::vector<Function>& rows) {
                     },
                     [deviation](const Step& s, const Arrays& x) {
                       const DType d = is_float(x[0]->dtype) ? x[0]->dtype : DType::F64, w = wide_dtype(d);
+                      require(reduced_count(*x[0], s.ints) > s.more[1], "correction");
                       return folded(cast_array(d, *x[0]), s.ints, s.more[0], d,
                                     [&](const std::vector<Cell>& c) {
-                                      require(static_cast<int64_t>(c.size()) > s.more[1], "correction");
                                       const Cell v = variance_cell(w, c, s.more[1]);
                                       const Cell r = deviation ? root_of_variance(w, v) : v;
                                       return is_half(d) ? rounded(d, r) : r;
@@ -195,6 +206,7 @@ void add_positions(std::vector<Function>& rows) {
                       return largest ? x[0].argmax(axis, s.more[0] != 0) : x[0].argmin(axis, s.more[0] != 0);
                     },
                     [largest](const Step& s, const Arrays& x) {
+                      require(reduced_count(*x[0], s.ints) > 0, "a position in nothing");
                       return folded(*x[0], s.ints, s.more[0], DType::I64, [&](const std::vector<Cell>& c) {
                         return position_of_extreme(c, largest);
                       });

@@ -8,13 +8,16 @@
 
 namespace lathe::net {
 
-/// Not 0: the size that shape_of() makes a Var.
-inline int64_t& symbol() {
-  static int64_t size = 0;
-  return size;
+/// `size`, if not 0, is what shape_of() makes a Var, which is never below `least`.
+struct Symbol {
+  int64_t size = 0, least = 2;
+};
+inline Symbol& symbol() {
+  static Symbol s;
+  return s;
 }
 inline Expr size_of_axis(int64_t size) {
-  return size == symbol() && size != 0 ? Var("n", 2, 40).expr() : Expr(size);
+  return size == symbol().size && size != 0 ? Var("n", symbol().least, 40).expr() : Expr(size);
 }
 inline Shape shape_of(const std::vector<int64_t>& sizes) {
   Shape shape;

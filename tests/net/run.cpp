@@ -2,8 +2,8 @@
 #include <cstring>
 #include <set>
 
-#include "compile/realise.hpp"
 #include "compile/front/target.hpp"
+#include "compile/realise.hpp"
 #include "compile/run/assemble.hpp"
 #include "lathe/executable.hpp"
 #include "lower/program.hpp"
@@ -69,7 +69,7 @@ std::vector<Array> evaluate_reference(const Program& program) {
 
 Tensors tensors_of(const Program& program, const std::vector<Array>& reference, const RunOptions& options) {
   set_default_device(options.device); // of steps that are realised
-  symbol() = options.symbol;
+  symbol() = {options.symbol, std::min<int64_t>(options.other, 2)};
   Tensors values;
   for (size_t k = 0; k < program.steps.size(); ++k) {
     const Step& s = program.steps[k];
@@ -87,7 +87,7 @@ Tensors tensors_of(const Program& program, const std::vector<Array>& reference, 
                                            to_string(values.back().dtype()), to_string(values.back().shape()),
                                            to_string(want.dtype), shape_text(want.shape)));
   }
-  symbol() = 0;
+  symbol() = {};
   return values;
 }
 
@@ -150,7 +150,7 @@ std::optional<Difference> symbolic_failure(const Program& program, const std::ve
   try {
     run = compiled(outputs_of(program, tensors_of(program, reference, options)), options);
   } catch (const Error&) {
-    symbol() = 0;
+    symbol() = {};
     return {};
   }
   // A size that no input has would have to be given by the caller.
@@ -158,17 +158,19 @@ std::optional<Difference> symbolic_failure(const Program& program, const std::ve
   for (const KernelParam& p : run->inputs())
     for (Expr size : p.shape) bound |= size.is_var();
   if (!bound) return {};
-  if (auto failure = compare(program, reference, called(*run, program, reference, options), counts))
-    return failure;
-  const Program other = resized(program, kOtherSize);
+  const auto at_own_size = [&] {
+    return compare(program, reference, called(*run, program, reference, options), counts);
+  };
+  const Program other = resized(program, options.other);
   std::vector<Array> values;
   try {
     values = evaluate_reference(other);
   } catch (const Invalid&) {
-    return {};
+    return at_own_size();
   }
   auto failure = compare(other, values, called(*run, other, values, options), counts);
-  if (failure) failure->text += fmt::format(" (with n = {})", kOtherSize);
+  if (!failure) return at_own_size();
+  failure->text += fmt::format(" (with n = {})", options.other);
   return failure;
 }
 

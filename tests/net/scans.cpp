@@ -25,7 +25,8 @@ Array along(const Array& a, int64_t which, DType out, const std::function<Row(co
       for (int64_t i = 0; i < n; ++i) row.push_back(a.at[static_cast<size_t>((o * n + i) * inner + k)]);
       rows.push_back(f(row));
     }
-  const auto m = static_cast<int64_t>(rows[0].size());
+  const Row any = rows.empty() ? f(Row(static_cast<size_t>(n))) : rows[0];
+  const auto m = static_cast<int64_t>(any.size());
   result.shape[axis] = m;
   result.at.resize(static_cast<size_t>(outer * m * inner));
   for (int64_t o = 0; o < outer; ++o)
@@ -142,7 +143,7 @@ void add_orders(std::vector<Function>& rows) {
                   },
                   [](const Step& s, const Arrays& x) {
                     return along(*x[0], s.ints[0], s.more[2] ? DType::I64 : x[0]->dtype, [&](const Row& r) {
-                      require(s.more[0] >= 1 && s.more[0] <= static_cast<int64_t>(r.size()), "topk");
+                      require(s.more[0] >= 0 && s.more[0] <= static_cast<int64_t>(r.size()), "topk");
                       Row all = s.more[2] ? sorted_positions(r, s.more[1]) : sorted_values(r, s.more[1]);
                       all.resize(static_cast<size_t>(s.more[0]));
                       return all;

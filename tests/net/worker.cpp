@@ -16,14 +16,16 @@ uint64_t seed_of(const Options& o, uint64_t index) { return o.seed * 0x9E3779B97
 Program drawn(const Options& o, uint64_t index) {
   for (uint64_t again = 0;; ++again) {
     Maker maker(seed_of(o, index) + again * 0x100000000ull,
-                {o.dtypes, o.avoid, o.only, o.gradients, o.symbolic ? kSymbol : 0});
+                {o.dtypes, o.avoid, o.only, o.gradients, o.empty && !o.symbolic, o.symbolic ? kSymbol : 0});
     Program p = maker.draw();
     if (!p.outputs.empty()) return p;
   }
 }
 
 RunOptions how(const Options& o, uint64_t index) {
-  return {o.device, o.tuned ? seed_of(o, index) | 1 : 0, o.gradients, o.symbolic ? kSymbol : 0};
+  RunOptions run{o.device, o.tuned ? seed_of(o, index) | 1 : 0, o.gradients, o.symbolic ? kSymbol : 0};
+  if (o.empty) run.other = 0;
+  return run;
 }
 
 void report(const Options& o, uint64_t index, const Program& program, const Difference& difference) {

@@ -78,7 +78,7 @@ TEST_CASE("activations of integers") {
 }
 
 TEST_CASE("tensors without elements") {
-  const Value none = Value::empty(DType::F32, {0, 3});
+  const Value none = Value(Tensor::zeros({0, 3}, DType::F32));
   const Value sum = one("Add", {none, Tensor::from({1.f, 2.f, 3.f})});
   CHECK(sum.is_empty());
   CHECK(sum.shape() == Shape{0, 3});
@@ -89,7 +89,7 @@ TEST_CASE("tensors without elements") {
   CHECK(floats(one("ReduceSum", {none, axes})) == Floats{0, 0, 0});
   CHECK(floats(one("ReduceProd", {none}, {attribute("axes", Integers{0})})) == Floats{1, 1, 1});
   CHECK(one("ReduceMax", {none}, {attribute("axes", Integers{1})}).shape() == Shape{0, 1});
-  CHECK_THROWS_AS(one("ReduceMean", {none}, {attribute("axes", Integers{0})}), Error);
+  CHECK(std::isnan(floats(one("ReduceMean", {none}, {attribute("axes", Integers{0})}))[0]));
 }
 
 TEST_CASE("reductions keep integers' dtype") {

@@ -265,7 +265,7 @@ TEST_CASE("indices, sizes and parts of symbolic shapes") {
   CHECK(Tensor::scalar(7).dtype() == DType::I32);
   CHECK_THROWS_AS(x.shrink({{0, 3}, {0, 2}}), Error);           // there may be two rows
   CHECK_THROWS_AS(x.shrink({{0, Expr(n) + 1}, {0, 2}}), Error); // one too many
-  CHECK_THROWS_AS(x.shrink({{2, n}, {0, 2}}), Error);           // may be none
+  CHECK_THROWS_AS(x.shrink({{3, n}, {0, 2}}), Error);           // the end may come first
 }
 
 TEST_CASE("movement is views alone") {

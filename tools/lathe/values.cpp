@@ -71,7 +71,6 @@ onnx::Value read_npy(const std::string& path) {
   if (bytes.size() - start != count * static_cast<size_t>(size_of(*dtype)))
     bad(path, fmt::format("has {} bytes of data, expected {} for {}", bytes.size() - start,
                           count * static_cast<size_t>(size_of(*dtype)), to_string(shape)));
-  if (count == 0) return onnx::Value::empty(*dtype, shape);
   return Tensor::from_memory(bytes.data() + start, count, *dtype, shape);
 }
 
@@ -119,12 +118,10 @@ void write_npy(const std::string& path, const onnx::Value& value) {
   bytes += static_cast<char>(header.size() & 255);
   bytes += static_cast<char>(header.size() >> 8);
   bytes += header;
-  if (!value.is_empty()) {
-    const Tensor tensor = widened ? value.tensor().cast(dtype) : value.tensor();
-    const size_t start = bytes.size();
-    bytes.resize(start + static_cast<size_t>(tensor.element_count()) * static_cast<size_t>(size_of(dtype)));
-    tensor.read(bytes.data() + start, dtype);
-  }
+  const Tensor tensor = widened ? value.tensor().cast(dtype) : value.tensor();
+  const size_t start = bytes.size();
+  bytes.resize(start + static_cast<size_t>(tensor.element_count()) * static_cast<size_t>(size_of(dtype)));
+  tensor.read(bytes.data() + start, dtype);
   write_file(path, bytes);
 }
 

@@ -1,8 +1,5 @@
 // Value: what flows along the edges of an ONNX model: a tensor, a sequence of values, or nothing (an input left out, an
-// empty optional; an optional that holds something is that thing).
-//
-// ONNX has tensors without elements and lathe has none, so a Value that is a tensor has a dtype and a shape, and a
-// lathe::Tensor only where every size is at least 1. Cheap to copy; immutable.
+// empty optional; an optional that holds something is that thing). Cheap to copy; immutable.
 //
 //   Value v = Tensor::from({1.f, 2.f});
 //   Value list = Value::sequence(DType::F32, {v, v});
@@ -22,8 +19,6 @@ class Value {
 
   Value() = default;                         // None
   Value(lathe::Tensor tensor);
-  /// A tensor one of whose sizes is 0. Error(Shape) unless that is so.
-  static Value empty(DType dtype, const Shape& shape);
   /// Elements are tensors (or sequences) of any shapes; `dtype` is kept for a sequence of nothing.
   static Value sequence(DType dtype, std::vector<Value> elements);
 
@@ -31,12 +26,12 @@ class Value {
   bool is_none() const { return kind_ == Kind::None; }
   bool is_tensor() const { return kind_ == Kind::Tensor; }
   bool is_sequence() const { return kind_ == Kind::Sequence; }
-  bool is_empty() const { return kind_ == Kind::Tensor && !tensor_; }
+  bool is_empty() const;   ///< a tensor one of whose sizes is 0
 
   DType dtype() const { return dtype_; }       ///< of a tensor, or of a sequence's tensors
   const Shape& shape() const { return shape_; } ///< of a tensor
   int rank() const { return static_cast<int>(shape_.size()); }
-  /// Error(Shape) for anything but a tensor with elements.
+  /// Error(Shape) for anything but a tensor.
   const lathe::Tensor& tensor() const;
   /// Error(Value) for anything but a sequence.
   const std::vector<Value>& elements() const;

@@ -276,7 +276,7 @@ std::string main_text(const ExportedProgram& program, const MainParts& parts) {
   if (argument < argc && strcmp(argv[argument], "-") != 0)
     read_values(argv[argument], in_{0}, {2} * sizeof *in_{0});
   else
-    for (k = 0; k < {2}; ++k) in_{0}[k] = {3};
+    for (k = 0; k != {2}; ++k) in_{0}[k] = {3};
   ++argument;
 )",
                         input.name, type, count(input), ramp(input.declared.dtype));
@@ -287,7 +287,7 @@ std::string main_text(const ExportedProgram& program, const MainParts& parts) {
     out += fmt::format("  {}* out_{};\n", type, output.name);
     body +=
         fmt::format("  out_{0} = ({1}*)memory({2} * sizeof *out_{0});\n", output.name, type, count(output));
-    prints += fmt::format("  for (k = 0; k < {}; ++k) {}\n", count(output),
+    prints += fmt::format("  for (k = 0; k != {}; ++k) {}\n", count(output),
                           print(output.declared.dtype, fmt::format("out_{}[k]", output.name)));
   }
   return out + filled(kMainWeights, values) + body + filled(kMainRun, values) + prints + parts.after +

@@ -104,8 +104,11 @@ std::string size_text(Expr e, const std::map<std::string, std::string>& var_name
   case ExprKind::Var: return var_names.at(e.name());
   case ExprKind::Add: return both("({} + {})");
   case ExprKind::Mul: return both("({} * {})");
-  case ExprKind::FloorDiv: return both("({0} / {1} - ({0} % {1} < 0))"); // divisors are positive
-  case ExprKind::Mod: return both("(({0} % {1} + {1}) % {1})");
+  case ExprKind::FloorDiv: // divisors are not negative
+    return both(e.rhs().lo() > 0 ? "({0} / {1} - ({0} % {1} < 0))"
+                                 : "({1} ? {0} / {1} - ({0} % {1} < 0) : 0)");
+  case ExprKind::Mod:
+    return both(e.rhs().lo() > 0 ? "(({0} % {1} + {1}) % {1})" : "({1} ? ({0} % {1} + {1}) % {1} : 0)");
   case ExprKind::Min: return both("({0} < {1} ? {0} : {1})");
   case ExprKind::Max: return both("({0} > {1} ? {0} : {1})");
   case ExprKind::Lt: return both("({} < {})");

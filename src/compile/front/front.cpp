@@ -17,6 +17,12 @@ std::shared_ptr<const lower::Program> Front::lowered() const {
 
 namespace {
 
+/// An output without elements as data, which no kernel has to write; else the node.
+graph::NodeRef with_nothing_as_data(const graph::NodeRef& node) {
+  if (!is_static(node->shape) || !graph::has_no_elements(node->shape)) return node;
+  return graph::realised(Storage::allocate(0), node->dtype, node->shape);
+}
+
 /// The data of the realised tensors that the nodes read.
 std::set<StorageRef> data_of(const std::vector<graph::NodeRef>& nodes) {
   std::set<StorageRef> data;
@@ -37,7 +43,7 @@ Front take_in(const std::vector<lower::NamedOutput>& outputs, const FrontOptions
   nodes = graph::fold_constants(nodes, options.evaluate, options.folded_bytes);
   for (const StorageRef& data : data_of(nodes))
     if (!given.contains(data)) front.folded_bytes += static_cast<int64_t>(data->bytes());
-  for (size_t k = 0; k < nodes.size(); ++k) front.outputs[k].node = nodes[k];
+  for (size_t k = 0; k < nodes.size(); ++k) front.outputs[k].node = with_nothing_as_data(nodes[k]);
   if (options.takes_moved) front.moved = take_moved(front.outputs);
   return front;
 }

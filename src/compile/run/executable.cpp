@@ -156,13 +156,12 @@ void Executable::run(const std::map<std::string, const void*>& inputs,
   }
   FrameLease frame(impl, of_vars);
   const auto need = [](const auto& declared, size_t bytes, const void* data) {
-    if (!data)
+    if (!data && bytes > 0)
       throw Error(ErrorKind::Value,
                   fmt::format("run: \"{}\" is null, expected {} bytes", declared.name, bytes));
   };
   match("input", impl.placed.inputs, inputs, [&](size_t k, const void* data) {
-    const size_t bytes = frame->input_bytes[k];
-    if (impl.placed.inputs[k].slot >= 0 || bytes > 0) need(impl.placed.inputs[k].declared, bytes, data);
+    need(impl.placed.inputs[k].declared, frame->input_bytes[k], data);
     frame->inputs[k] = data;
   });
   match("output", impl.outputs, outputs, [&](size_t k, void* data) {

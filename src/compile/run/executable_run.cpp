@@ -1,4 +1,5 @@
 // Running the launches of an Executable: frames, sizes, copies to and from devices with memory of their own.
+#include <algorithm>
 #include <cstring>
 #include <mutex>
 #include <thread>
@@ -65,14 +66,17 @@ void Impl::measure_callers_memory(Frame& frame) const {
 void Impl::bind_memory(Frame& frame) const {
   measure_callers_memory(frame);
   const lower::MemoryPlan plan = placed.plan_arena(frame.bytes);
+  // A buffer without elements has a byte, too: devices have no buffers of none.
   const auto room = [this](std::unique_ptr<runtime::DeviceBuffer>& buffer, size_t bytes) {
-    if (bytes > 0 && (!buffer || buffer->bytes() < bytes)) {
+    if (!buffer || buffer->bytes() < bytes) {
       buffer.reset();
-      buffer = device->allocate(bytes);
+      buffer = device->allocate(std::max<size_t>(bytes, 1));
     }
     return buffer.get();
   };
-  room(frame.arena, static_cast<size_t>(plan.peak));
+  const bool has_arena = std::any_of(placed.slots.begin(), placed.slots.end(),
+                                     [](const auto& slot) { return slot.home == Home::Arena; });
+  if (has_arena) room(frame.arena, static_cast<size_t>(plan.peak));
   for (size_t k = 0; k < kernels.size(); ++k) {
     Frame::Call& call = frame.calls[k];
     call.slices.clear();

@@ -108,7 +108,7 @@ Tensor histogram(const Tensor& x, Whole bins, double low, double high) {
 Tensor bincount(const Tensor& x, Whole length, const std::optional<Tensor>& weights) {
   if (is_float(x.dtype()))
     fail(ErrorKind::DType, "bincount: dtype {}, expected an integer or bool", to_string(x.dtype()));
-  if (length < 1) fail(ErrorKind::Value, "bincount: length {}, expected at least 1", length);
+  if (length < 0) fail(ErrorKind::Value, "bincount: length {}, expected no negative number", length);
   if (weights && weights->dtype() == DType::Bool)
     fail(ErrorKind::DType, "bincount: weights of dtype bool, expected numbers");
   if (weights && weights->shape() != x.shape())
@@ -131,6 +131,7 @@ Tensor searchsorted(const Tensor& ascending, const Tensor& values, Flag right) {
     return right ? sorts_before(x, element).logical_not() : sorts_before(element, x);
   };
   const int64_t size = row.element_count();
+  if (size == 0) return Tensor::zeros(values.shape(), DType::I64);
   const auto index = [narrow = size < std::numeric_limits<int32_t>::max()](int64_t i) {
     return Tensor::full({}, Scalar::of_int(narrow ? DType::I32 : DType::I64, i));
   };
@@ -148,8 +149,6 @@ Tensor searchsorted(const Tensor& ascending, const Tensor& values, Flag right) {
 Tensor nonzero(const Tensor& x) {
   if (x.rank() == 0) fail(ErrorKind::Shape, "nonzero: of a scalar, expected at least one axis");
   const auto places = with_values("nonzero", x, [](auto values) { return places_of_nonzeros(values); });
-  if (places.empty())
-    fail(ErrorKind::Shape, "nonzero: none in {}, expected an element that is not 0", to_string(x.shape()));
   const std::vector<int64_t> sizes = static_sizes(x.shape());
   const size_t rank = sizes.size();
   std::vector<int64_t> indices(places.size() * rank);

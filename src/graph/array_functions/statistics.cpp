@@ -1,4 +1,5 @@
 // Differences along an axis, and quantiles.
+#include <algorithm>
 #include <cmath>
 
 #include "graph/accumulator.hpp"
@@ -26,6 +27,8 @@ Tensor quantile_of(std::string_view op, const Tensor& x, double q, std::optional
   if (!size.is_const())
     fail(ErrorKind::Shape, "{}: of {} elements in {}, expected a static number", op, to_string(size),
          to_string(x.shape()));
+  if (size.is_const(0))
+    fail(ErrorKind::Value, "{}: axis {} of {}, expected an element to choose", op, which, text(rows));
   Shape pairs = rows.shape(); // that sort() compares
   pairs.push_back(size);
   check_shape(op, pairs, DType::I64);
@@ -50,11 +53,12 @@ Tensor quantile_of(std::string_view op, const Tensor& x, double q, std::optional
 Tensor diff(const Tensor& x, Whole n, Axis axis) {
   const int which = resolve_axis("diff", axis, x.rank());
   const Expr size = x.shape()[which];
-  if (n < 0 || n >= size.lo())
-    fail(ErrorKind::Value, "diff: {} times along axis {} of {}, expected 0 to {}, so that something is left",
-         n, which, to_string(x.shape()), size.lo() - 1);
+  if (n < 0 || (!size.is_const() && n > size.lo()))
+    fail(ErrorKind::Value, "diff: {} times along axis {} of {}, expected 0 to {}", n, which,
+         to_string(x.shape()), size.lo());
+  const int64_t times = std::min<int64_t>(n, size.hi());
   Tensor result = x;
-  for (int64_t k = 0; k < n; ++k) {
+  for (int64_t k = 0; k < times; ++k) {
     const Expr left = size - (k + 1);
     const Tensor after = part_of(result, which, 1, left + 1), before = part_of(result, which, 0, left);
     result = x.dtype() == DType::Bool ? after != before : after - before;

@@ -13,7 +13,7 @@ using namespace graph;
 namespace {
 
 struct Range {
-  Expr begin, end; // never empty
+  Expr begin, end;
   int64_t step;
 };
 
@@ -37,8 +37,9 @@ Range resolve_slice(const Slice& s, Expr size, int axis, const Shape& shape) {
   const Expr first = bound(s.start, backwards ? size - 1 : Expr(0));
   const Expr last = bound(s.stop, backwards ? Expr(-1) : size);
   Range r = backwards ? Range{last + 1, first + 1, s.step} : Range{first, last, s.step};
-  if (!proves_lt(r.begin, r.end))
-    fail(ErrorKind::Value, "index: [{}, {}) of axis {} of {}, expected a part that is not empty",
+  if (proves_le(r.end, r.begin)) r.end = r.begin;
+  if (!proves_le(r.begin, r.end))
+    fail(ErrorKind::Value, "index: [{}, {}) of axis {} of {}, expected an end that never comes first",
          to_string(r.begin), to_string(r.end), axis, to_string(shape));
   return r;
 }

@@ -47,11 +47,13 @@ Tensor Tensor::reshape(const Shape& requested) const {
   if (open != target.end()) {
     *open = 1;
     check_shape("reshape", target, dtype());
+    if (has_no_elements(target))
+      fail(ErrorKind::Shape, "reshape: {} to {}, expected no -1 beside a size of 0", to_string(shape()),
+           to_string(requested));
     *open = floordiv(elements, product(target));
   }
-  const bool empty = std::any_of(target.begin(), target.end(), [](Expr e) { return e.lo() < 1; });
-  if (!empty || open == target.end()) check_shape("reshape", target, dtype());
-  if (empty || product(target) != elements)
+  check_shape("reshape", target, dtype());
+  if (product(target) != elements)
     fail(ErrorKind::Shape, "reshape: {} to {}, expected {} elements", to_string(shape()),
          to_string(requested), to_string(elements));
   return view_op(*this, View::contiguous(target));
@@ -149,7 +151,7 @@ Tensor Tensor::shrink(const std::vector<std::pair<Expr, Expr>>& ranges) const {
   std::vector<Expr> begin, end;
   for (size_t i = 0; i < ranges.size(); ++i) {
     const auto& [b, e] = ranges[i];
-    if (!proves_le(0, b) || !proves_lt(b, e) || !proves_le(e, shape()[i]))
+    if (!proves_le(0, b) || !proves_le(b, e) || !proves_le(e, shape()[i]))
       fail(ErrorKind::Value, "shrink: [{}, {}) of axis {} of {}, expected a part that is not empty",
            to_string(b), to_string(e), i, to_string(shape()));
     begin.push_back(b);
@@ -170,7 +172,9 @@ Tensor Tensor::window(Axis axis, int64_t size, int64_t step, int64_t dilation) c
     fail(ErrorKind::Value, "window: size {}, step {}, dilation {}, expected at least 1 each", size, step,
          dilation);
   int64_t reach;
-  if (__builtin_mul_overflow(size - 1, dilation, &reach) || reach >= shape()[which].lo())
+  if (__builtin_mul_overflow(size - 1, dilation, &reach) ||
+      reach >=
+          shape()[which].lo() + !shape()[which].is_const()) // where it is a symbol, there may be no window
     fail(ErrorKind::Shape, "window: {} elements {} apart in axis {} of {}, expected them to fit", size,
          dilation, which, to_string(shape()));
   auto windows = whole(*this).window(which, size, step, dilation);
@@ -183,6 +187,7 @@ Tensor Tensor::roll(Whole shift, Axis axis) const {
   const Expr size = shape()[which];
   if (!size.is_const())
     fail(ErrorKind::Shape, "roll: axis {} of {}, expected a static size", which, to_string(shape()));
+  if (size.is_const(0)) return *this;
   const int64_t n = size.value(), s = ((shift % n) + n) % n;
   if (s == 0) return *this;
   std::vector<Expr> none(shape().size(), Expr(0)), cut = none, end = shape();
@@ -198,7 +203,7 @@ Tensor Tensor::repeat(const std::vector<int64_t>& counts) const {
   for (size_t i = 0; i < rank; ++i) {
     const int64_t count = i + counts.size() < rank ? 1 : counts[i + counts.size() - rank];
     const Expr size = i + shape().size() < rank ? Expr(1) : shape()[i + shape().size() - rank];
-    if (count < 1) fail(ErrorKind::Value, "repeat: {} times, expected at least once", count);
+    if (count < 0) fail(ErrorKind::Value, "repeat: {} times, expected no negative number", count);
     apart.insert(apart.end(), {Expr(1), size});
     expanded.insert(expanded.end(), {Expr(count), size});
   }
@@ -211,8 +216,8 @@ std::vector<Tensor> Tensor::split(const std::vector<int64_t>& sizes, Axis axis) 
   const int which = resolve_axis("split", axis, rank());
   int64_t total = 0;
   for (int64_t size : sizes)
-    if (size < 1 || __builtin_add_overflow(total, size, &total))
-      fail(ErrorKind::Value, "split: a part of size {}, expected at least 1", size);
+    if (size < 0 || __builtin_add_overflow(total, size, &total))
+      fail(ErrorKind::Value, "split: a part of size {}, expected no negative size", size);
   if (!shape()[which].is_const(total))
     fail(ErrorKind::Shape, "split: parts of {} elements in all of axis {} of {}, expected {}", total, which,
          to_string(shape()), to_string(shape()[which]));
@@ -234,6 +239,7 @@ std::vector<Tensor> Tensor::split_evenly(int64_t size, Axis axis) const {
     fail(ErrorKind::Shape, "split: axis {} of {}, expected a static size", which, to_string(shape()));
   std::vector<int64_t> sizes;
   for (int64_t left = shape()[which].value(); left > 0; left -= size) sizes.push_back(std::min(left, size));
+  if (sizes.empty()) sizes.push_back(0);
   return split(sizes, which);
 }
 

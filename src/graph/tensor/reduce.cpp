@@ -24,6 +24,13 @@ Tensor reduce_numbers(std::string_view name, Op combine, const Tensor& x, const 
       .cast(d);
 }
 
+/// Error(Value) if one of the axes has no element: integers have no largest and no smallest of nothing.
+void check_has_extreme(std::string_view name, const Tensor& x, const std::vector<int>& axes) {
+  for (int axis : axes)
+    if (x.shape()[axis].is_const(0))
+      fail(ErrorKind::Value, "{}: axis {} of {}, expected an element to choose", name, axis, text(x));
+}
+
 Expr count_along(const Tensor& x, const std::vector<int>& axes) {
   Expr count = 1;
   for (int axis : axes) count = count * x.shape()[axis];
@@ -48,6 +55,7 @@ Tensor arg_extreme(std::string_view name, const Tensor& input, std::optional<int
                    bool largest) {
   const Tensor flat = axis ? input : input.reshape({num_elements(input.shape())});
   const int which = axis ? resolve_axis(name, *axis, input.rank()) : 0;
+  check_has_extreme(name, flat, {which});
   const Tensor x = flat.dtype() == DType::Bool ? flat.cast(DType::U8) : flat;
   const Axes axes{which};
   const Tensor extreme = largest ? x.max(axes, true) : x.min(axes, true);
@@ -77,14 +85,17 @@ Tensor Tensor::prod(const Axes& axes, Flag keepdim) const {
 
 Tensor Tensor::max(const Axes& axes, Flag keepdim) const {
   const std::vector<int> which = resolve_axes("max", axes, rank());
+  if (is_integer(dtype())) check_has_extreme("max", *this, which);
   return finish(reduce_op(dtype() == DType::Bool ? Op::Or : Op::Max, *this, which), which, keepdim);
 }
 
 Tensor Tensor::min(const Axes& axes, Flag keepdim) const {
   const std::vector<int> which = resolve_axes("min", axes, rank());
   if (dtype() == DType::Bool) return finish(reduce_op(Op::And, *this, which), which, keepdim);
-  if (is_integer(dtype())) // the lowest integer has no negative
+  if (is_integer(dtype())) { // the lowest integer has no negative
+    check_has_extreme("min", *this, which);
     return finish(reduce_op(Op::Max, bitwise_not(), which).bitwise_not(), which, keepdim);
+  }
   return finish(reduce_op(Op::Max, neg(), which).neg(), which, keepdim);
 }
 

@@ -62,8 +62,8 @@ Tensor Tensor::argsort(Axis axis, Flag descending) const {
 std::pair<Tensor, Tensor> Tensor::topk(Whole k, Axis axis, Flag largest) const {
   const Sorted order = rank_along("topk", *this, axis, largest);
   const Expr size = shape()[order.axis];
-  if (k < 1 || k > size.lo())
-    fail(ErrorKind::Value, "topk: {} of axis {} of {}, expected 1 to {}", k, order.axis, to_string(shape()),
+  if (k < 0 || k > size.lo())
+    fail(ErrorKind::Value, "topk: {} of axis {} of {}, expected 0 to {}", k, order.axis, to_string(shape()),
          size.lo());
   std::vector<Expr> begin(shape().size(), Expr(0)), end = shape();
   end[order.axis] = static_cast<int64_t>(k);

@@ -63,7 +63,7 @@ Tensor Tensor::from_memory(const void* values, size_t count, DType dtype, const 
   if (static_cast<int64_t>(count) != expected)
     fail(ErrorKind::Shape, "from: {} values for shape {}, expected {}", count, to_string(shape), expected);
   StorageRef data = Storage::allocate(count * size_of(dtype));
-  std::memcpy(data->data(), values, count * size_of(dtype));
+  if (count > 0) std::memcpy(data->data(), values, count * size_of(dtype));
   return wrap(realised(std::move(data), dtype, shape));
 }
 
@@ -102,9 +102,8 @@ Tensor Tensor::arange(Whole first, Whole end, Whole by, DType dtype) {
   if (step == 0) fail(ErrorKind::Value, "arange: step 0, expected another");
   if (dtype == DType::Bool) fail(ErrorKind::DType, "arange: dtype bool, expected a number");
   const __int128 distance = static_cast<__int128>(stop) - start;
-  const __int128 count = step > 0 ? (distance + step - 1) / step : (distance + step + 1) / step;
-  if (count < 1)
-    fail(ErrorKind::Value, "arange: no values from {} to {} by {}, expected at least one", start, stop, step);
+  const __int128 count =
+      std::max<__int128>(step > 0 ? (distance + step - 1) / step : (distance + step + 1) / step, 0);
   if (count > INT64_MAX)
     fail(ErrorKind::Limit, "arange: from {} to {} by {}, expected fewer than 2^63 values", start, stop, step);
   const Shape shape{Expr(static_cast<int64_t>(count))};
@@ -144,7 +143,7 @@ Tensor Tensor::iota(const Shape& shape, Axis axis, DType dtype) {
 }
 
 Tensor Tensor::linspace(double start, double stop, Whole count, DType dtype) {
-  if (count < 1) fail(ErrorKind::Value, "linspace: {} values, expected at least one", count);
+  if (count < 0) fail(ErrorKind::Value, "linspace: {} values, expected no negative number", count);
   if (dtype == DType::Bool) fail(ErrorKind::DType, "linspace: dtype bool, expected a number");
   const Shape shape{Expr(count)};
   check_shape("linspace", shape, dtype);
@@ -191,7 +190,8 @@ Scalar Tensor::item_scalar() const {
 }
 
 void Tensor::read(void* out, DType as) const {
-  std::memcpy(out, values("read", as), static_cast<size_t>(element_count()) * size_of(as));
+  const void* from = values("read", as);
+  if (const auto count = static_cast<size_t>(element_count())) std::memcpy(out, from, count * size_of(as));
 }
 
 const void* Tensor::memory(DType as) const { return values("data", as); }

@@ -8,8 +8,7 @@ namespace {
 template <class Function> std::vector<Value> activation(Call& call, Function&& function) {
   call.ignore("consumed_inputs"); // of opset 1
   const Value x = call.value(0);
-  return {elementwise(call, {x}, x.dtype(),
-                      [&](const std::vector<Tensor>& t) { return in_single(t[0], function); })};
+  return {elementwise(call, {x}, [&](const std::vector<Tensor>& t) { return in_single(t[0], function); })};
 }
 
 template <Tensor (Tensor::*function)() const> std::vector<Value> member(Call& call) {
@@ -28,7 +27,7 @@ std::vector<Value> prelu(Call& call) {
   // Before opset 7 a slope of several elements is one for each channel.
   if (call.opset() < 7 && slope.rank() == 1 && !slope.shape()[0].is_const(1) && x.rank() > 1)
     slope = along_axis(slope.tensor(), 1, x.rank());
-  return {elementwise(call, {x, slope}, x.dtype(), [](const std::vector<Tensor>& t) {
+  return {elementwise(call, {x, slope}, [](const std::vector<Tensor>& t) {
     return where(t[0] < weak(int64_t{0}, t[0].dtype()), t[0] * t[1], t[0]);
   })};
 }
@@ -102,15 +101,13 @@ std::vector<Value> clip_by_attributes(Call& call) {
     return weak(call.number(name), x.dtype());
   };
   const std::optional<Tensor> low = bound("min"), high = bound("max");
-  return {elementwise(call, {x}, x.dtype(),
-                      [&](const std::vector<Tensor>& t) { return clip_to(t[0], low, high); })};
+  return {elementwise(call, {x}, [&](const std::vector<Tensor>& t) { return clip_to(t[0], low, high); })};
 }
 
 std::vector<Value> clip(Call& call) {
   const Value x = call.value(0);
   const std::optional<Tensor> low = call.optional_tensor(1), high = call.optional_tensor(2);
-  return {elementwise(call, {x}, x.dtype(),
-                      [&](const std::vector<Tensor>& t) { return clip_to(t[0], low, high); })};
+  return {elementwise(call, {x}, [&](const std::vector<Tensor>& t) { return clip_to(t[0], low, high); })};
 }
 
 const OpRow rows[] = {

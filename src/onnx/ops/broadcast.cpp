@@ -6,29 +6,6 @@
 #include "onnx/ops/values.hpp"
 
 namespace lathe::onnx {
-namespace {
-
-Shape broadcast_shape(const Call& call, const std::vector<Value>& operands) {
-  size_t rank = 0;
-  for (const Value& v : operands) rank = std::max(rank, v.shape().size());
-  Shape result(rank, Expr(1));
-  for (const Value& v : operands) {
-    const size_t fresh = rank - v.shape().size();
-    for (size_t i = fresh; i < rank; ++i) {
-      const Expr size = v.shape()[i - fresh];
-      if (size.is_const(1) || size == result[i]) continue;
-      if (!result[i].is_const(1))
-        call.fail(ErrorKind::Shape, "shapes " + to_string(operands[0].shape()) + " and " +
-                                        to_string(v.shape()) +
-                                        " do not broadcast, expected sizes equal or 1");
-      result[i] = size;
-    }
-  }
-  return result;
-}
-
-} // namespace
-
 std::pair<Value, Value> broadcast_operands(Call& call) {
   Value a = call.value(0), b = call.value(1);
   if (call.opset() >= 7) return {a, b};
@@ -36,18 +13,15 @@ std::pair<Value, Value> broadcast_operands(Call& call) {
   call.ignore("consumed_inputs");
   if (!call.has_attribute("axis")) return {a, b};
   const int axis = normalise_axis(call, call.integer("axis"), a.rank());
-  if (!b.is_tensor() || b.is_empty() || axis + b.rank() > a.rank()) return {a, b};
+  if (!b.is_tensor() || axis + b.rank() > a.rank()) return {a, b};
   Shape shape = b.shape();
   shape.resize(static_cast<size_t>(a.rank() - axis), Expr(1));
   return {a, Value(b.tensor().reshape(shape))};
 }
 
-Value elementwise(const Call& call, const std::vector<Value>& operands, DType result,
-                  const TensorFunction& function) {
+Value elementwise(const Call& call, const std::vector<Value>& operands, const TensorFunction& function) {
   for (const Value& v : operands)
     if (!v.is_tensor()) call.fail(ErrorKind::Value, "an input is no tensor, expected tensors only");
-  const Shape shape = broadcast_shape(call, operands);
-  if (has_no_elements(shape)) return Value::empty(result, shape);
   std::vector<Tensor> tensors;
   for (const Value& v : operands) tensors.push_back(v.tensor());
   return function(tensors);

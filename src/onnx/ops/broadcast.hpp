@@ -1,4 +1,4 @@
-// What elementwise ops share: broadcasting as old and new models ask for it, and tensors without elements.
+// What elementwise ops share: broadcasting as old and new models ask for it.
 #pragma once
 #include <functional>
 #include <utility>
@@ -13,10 +13,8 @@ std::pair<Value, Value> broadcast_operands(Call& call);
 
 using TensorFunction = std::function<Tensor(const std::vector<Tensor>&)>;
 
-/// A function of each element, which broadcasts as NumPy does. `result` is its dtype. Where there are no
-/// elements it is not called.
-Value elementwise(const Call& call, const std::vector<Value>& operands, DType result,
-                  const TensorFunction& function);
+/// A function of each element, which broadcasts as NumPy does. Error(Value) for an operand that is no tensor.
+Value elementwise(const Call& call, const std::vector<Value>& operands, const TensorFunction& function);
 
 /// Half precision is computed in f32 and rounded once.
 template <class Function> Tensor in_single(const Tensor& x, Function&& function) {

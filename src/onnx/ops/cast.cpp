@@ -8,8 +8,7 @@ namespace {
 std::vector<Value> cast_to(Call& call, DType dtype) {
   call.ignore("saturate");   // of 8-bit floats
   call.ignore("round_mode"); // of 8-bit floats
-  return {elementwise(call, {call.value(0)}, dtype,
-                      [&](const std::vector<Tensor>& t) { return t[0].cast(dtype); })};
+  return {elementwise(call, {call.value(0)}, [&](const std::vector<Tensor>& t) { return t[0].cast(dtype); })};
 }
 
 std::vector<Value> cast(Call& call) { return cast_to(call, call.dtype("to")); }

@@ -46,7 +46,7 @@ bool look_at_condition(Call& call, const Value& condition, Unrolled& unrolled) {
 /// A scan output of no parts, where each part would be of this dtype and shape.
 Value empty_scan(DType dtype, Shape shape, int axis) {
   shape.insert(shape.begin() + axis, Expr(0));
-  return Value::empty(dtype, shape);
+  return Tensor::zeros(shape, dtype);
 }
 
 /// Whether the body says of what dtype and fixed shape an output is.
@@ -99,10 +99,7 @@ std::vector<Value> loop(Call& call) {
 }
 
 Value part_of(const Value& value, int axis, int64_t position) {
-  if (!value.is_empty()) return slice_at(value.tensor(), axis, position);
-  Shape shape = value.shape();
-  shape.erase(shape.begin() + axis);
-  return Value::empty(value.dtype(), shape);
+  return slice_at(value.tensor(), axis, position);
 }
 
 /// One entry for each of `count`; all 0 where the attribute is left out.
@@ -194,7 +191,7 @@ std::vector<Value> scan(Call& call) {
 /// Sequences shorter than the longest end in zeros.
 Value pad_steps(Value steps, int64_t length) {
   const int64_t missing = length - steps.shape()[0].value();
-  if (missing == 0 || steps.is_empty()) return steps;
+  if (missing == 0) return steps;
   std::vector<std::pair<int64_t, int64_t>> padding(steps.rank(), {0, 0});
   padding[0].second = missing;
   return steps.tensor().pad(padding);

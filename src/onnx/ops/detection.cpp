@@ -85,7 +85,7 @@ Tensor boxes_of(const Tensor& boxes, const Tensor& candidate) {
 std::vector<Value> non_max_suppression(Call& call) {
   const bool centred = call.integer("center_point_box", 0) != 0;
   const int64_t most = call.has(2) ? call.integer_at(2) : 0;
-  const Value nothing = Value::empty(DType::I64, {0, 3});
+  const Value nothing = Tensor::zeros({0, 3}, DType::I64);
   if (most < 1 || call.value(0).is_empty() || call.value(1).is_empty()) return {nothing};
   const Shape boxes = call.value(0).shape(), scores = call.value(1).shape();
   if (scores.size() != 3 || boxes != Shape{scores[0], scores[2], 4})

@@ -10,8 +10,7 @@ namespace {
 Value map(Call& call, const TensorFunction& function) {
   call.ignore("consumed_inputs"); // of opset 1
   const Value x = call.value(0);
-  return elementwise(call, {x}, x.dtype(),
-                     [&](const std::vector<Tensor>& t) { return function(t).cast(x.dtype()); });
+  return elementwise(call, {x}, [&](const std::vector<Tensor>& t) { return function(t).cast(x.dtype()); });
 }
 
 template <Tensor (Tensor::*function)() const> std::vector<Value> member(Call& call) {
@@ -24,8 +23,7 @@ using BinaryTensor = Tensor (*)(const Tensor&, const Tensor&);
 
 std::vector<Value> binary(Call& call, BinaryTensor function) {
   const auto [a, b] = broadcast_operands(call);
-  return {elementwise(call, {a, b}, a.dtype(),
-                      [&](const std::vector<Tensor>& t) { return function(t[0], t[1]); })};
+  return {elementwise(call, {a, b}, [&](const std::vector<Tensor>& t) { return function(t[0], t[1]); })};
 }
 
 std::vector<Value> add(Call& call) {
@@ -97,7 +95,7 @@ std::vector<Value> variadic(Call& call, const TensorFunction& function) {
   std::vector<Value> operands;
   for (size_t i = 0; i < call.input_count(); ++i) operands.push_back(call.value(i));
   if (operands.empty()) call.fail(ErrorKind::Value, "no inputs, expected at least one");
-  return {elementwise(call, operands, operands[0].dtype(), function)};
+  return {elementwise(call, operands, function)};
 }
 
 std::vector<Value> max(Call& call) {

@@ -11,12 +11,6 @@ namespace {
 std::vector<Value> gather(Call& call) {
   const Value data = call.value(0), indices = call.value(1);
   const int axis = axis_attribute(call, 0, data.rank());
-  if (data.is_empty() || indices.is_empty()) {
-    Shape shape(data.shape().begin(), data.shape().begin() + axis);
-    shape.insert(shape.end(), indices.shape().begin(), indices.shape().end());
-    shape.insert(shape.end(), data.shape().begin() + axis + 1, data.shape().end());
-    return {Value::empty(data.dtype(), shape)};
-  }
   const auto& known = indices.integers();
   if (indices.rank() == 0 && known && known->at(0).is_const()) // a view, not a gather
     return {slice_at(data.tensor(), axis, known->at(0).value())};
@@ -24,10 +18,8 @@ std::vector<Value> gather(Call& call) {
 }
 
 std::vector<Value> gather_elements(Call& call) {
-  const Value data = call.value(0), indices = call.value(1);
-  const int axis = axis_attribute(call, 0, data.rank());
-  if (indices.is_empty()) return {Value::empty(data.dtype(), indices.shape())};
-  return {call.tensor(0).gather(axis, indices.tensor())};
+  const Tensor data = call.tensor(0), indices = call.tensor(1);
+  return {data.gather(axis_attribute(call, 0, data.rank()), indices)};
 }
 
 /// The axes from `first` on that an index tuple of `depth` numbers goes through, as positions in them all
@@ -60,7 +52,7 @@ std::vector<Value> gather_nd(Call& call) {
   const int last = batch + static_cast<int>(depth.value()); // of the axes that the tuples go through
   Shape result(tuples.shape().begin(), tuples.shape().end() - 1);
   result.insert(result.end(), given.shape().begin() + last, given.shape().end());
-  if (has_no_elements(result)) return {Value::empty(given.dtype(), result)};
+  if (has_no_elements(result)) return {Tensor::zeros(result, given.dtype())}; // the sizes below could be any
   const Tensor data = call.tensor(0), indices = call.tensor(1);
   const Expr batches = elements_between(data.shape(), 0, batch),
              inner = elements_between(data.shape(), batch, last);
@@ -125,11 +117,10 @@ Tensor scatter_along(Call& call, const Tensor& data, int axis, const Tensor& ind
 }
 
 std::vector<Value> scatter_elements(Call& call) {
-  const Value data = call.value(0);
+  const Tensor data = call.tensor(0);
   const int axis = axis_attribute(call, 0, data.rank());
   const Reduction reduction = reduction_attribute(call);
-  if (call.value(1).is_empty()) return {data};
-  return {scatter_along(call, call.tensor(0), axis, call.tensor(1), call.tensor(2), reduction)};
+  return {scatter_along(call, data, axis, call.tensor(1), call.tensor(2), reduction)};
 }
 
 std::vector<Value> scatter_nd(Call& call) {

@@ -24,7 +24,6 @@ std::vector<Value> constant(Call& call) {
   }
   if (call.has_attribute("value_floats")) {
     const std::vector<double> values = call.numbers("value_floats");
-    if (values.empty()) return {Value::empty(DType::F32, {0})};
     return {Tensor::from(values).cast(DType::F32)};
   }
   call.fail(ErrorKind::DType, "a string or a sparse tensor, expected a tensor or numbers");
@@ -32,10 +31,9 @@ std::vector<Value> constant(Call& call) {
 
 std::vector<Value> constant_of_shape(Call& call) {
   const Value fill = call.has_attribute("value") ? call.constant("value") : Value(Tensor::scalar(0.f));
-  if (fill.is_empty() || !num_elements(fill.shape()).is_const(1))
+  if (!num_elements(fill.shape()).is_const(1))
     call.fail(ErrorKind::Shape, "value of shape " + to_string(fill.shape()) + ", expected one element");
   const Shape shape = call.value(0).is_empty() ? Shape{} : call.sizes(0);
-  if (has_no_elements(shape)) return {Value::empty(fill.dtype(), shape)};
   return {fill.tensor().reshape({}).expand(shape)};
 }
 
@@ -56,7 +54,7 @@ std::optional<Value> known_range(const Value& start, const Value& limit, const V
              step = delta.integers()->front();
   if (!step.is_const() || step.is_const(0)) return {};
   const Expr count = step.value() > 0 ? ceildiv(last - first, step) : ceildiv(first - last, -step);
-  if (count.hi() <= 0) return Value::empty(start.dtype(), {0});
+  if (count.hi() <= 0) return Tensor::zeros({0}, start.dtype());
   if (count.lo() < 1) return {};
   if (count.is_const() && count.value() <= kKnownElements) {
     std::vector<Expr> values;
@@ -77,7 +75,6 @@ std::vector<Value> range(Call& call) {
   const auto scalar = [&](size_t input) { return call.tensor(input).reshape({}); };
   const int64_t count = call.look(range_count(scalar(0), scalar(1), scalar(2))).front();
   const DType dtype = call.value(0).dtype();
-  if (count <= 0) return {Value::empty(dtype, {0})};
   const DType wide = is_half(dtype) ? DType::F32 : dtype;
   const Tensor start = scalar(0).cast(wide), step = scalar(2).cast(wide);
   return {(start + Tensor::arange(count).cast(wide) * step).cast(dtype)};
@@ -89,7 +86,6 @@ std::vector<Value> eye_like(Call& call) {
   const int64_t diagonal = call.integer("k", 0);
   if (like.rank() != 2)
     call.fail(ErrorKind::Shape, "shape " + to_string(like.shape()) + ", expected a matrix");
-  if (like.is_empty()) return {Value::empty(dtype, like.shape())};
   return {(Tensor::iota(like.shape(), 1) == Tensor::iota(like.shape(), 0) + diagonal).cast(dtype)};
 }
 
@@ -123,7 +119,6 @@ std::vector<Value> random(const Call& call, const Shape& shape, DType dtype,
                           Tensor (*draw)(const Shape&, uint64_t, DType), double scale, double shift) {
   if (!is_float(dtype)) call.fail(ErrorKind::DType, std::string(to_string(dtype)) + ", expected a float");
   const uint64_t seed = seed_of(call);
-  if (has_no_elements(shape)) return {Value::empty(dtype, shape)};
   const DType wide = dtype == DType::F64 ? DType::F64 : DType::F32;
   return {(draw(shape, seed, wide) * scale + shift).cast(dtype)};
 }

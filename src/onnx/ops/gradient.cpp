@@ -36,7 +36,7 @@ std::vector<Value> gradient(Call& call) {
     arguments.push_back(stand_ins.back());
   }
   const Value y = call.run_body(kGradientBody, arguments, Looks::Refused).at(0);
-  if (!y.is_tensor() || y.is_empty()) call.fail(ErrorKind::Value, "y is no tensor with elements");
+  if (!y.is_tensor()) call.fail(ErrorKind::Value, "y is no tensor");
   std::vector<Value> derivatives;
   for (Tensor& derivative : substitute(gradients(y.tensor(), stand_ins), given))
     derivatives.push_back(std::move(derivative));

@@ -54,12 +54,6 @@ Tensor wrap(const Call& call, const Tensor& x, int axis, Amounts by) {
 }
 
 Value pad_constant(const Value& x, const std::vector<Amounts>& amounts, Scalar value) {
-  if (x.is_empty()) {
-    Shape shape = x.shape();
-    for (size_t i = 0; i < shape.size(); ++i) shape[i] = shape[i] + amounts[i].before + amounts[i].after;
-    if (has_no_elements(shape)) return Value::empty(x.dtype(), shape);
-    return Tensor::full(shape, value);
-  }
   std::vector<std::pair<int64_t, int64_t>> positive;
   for (const Amounts& by : amounts) positive.emplace_back(by.before, by.after);
   constexpr int64_t kExact = int64_t{1} << 53; // pad() takes a double
@@ -119,7 +113,6 @@ std::vector<Value> pad(Call& call) {
 std::vector<Value> trilu(Call& call) {
   const Value x = call.value(0);
   const bool upper = call.integer("upper", 1) != 0;
-  if (x.is_empty()) return {x};
   if (x.rank() < 2)
     call.fail(ErrorKind::Shape, "input of shape " + to_string(x.shape()) + ", expected at least two axes");
   const Shape matrix(x.shape().end() - 2, x.shape().end());
@@ -147,8 +140,7 @@ std::vector<Value> dropout(Call& call) {
   const DType mask_dtype = call.opset() < 10 ? x.dtype() : DType::Bool;
   if (!training) {
     if (!call.wants(1)) return {x};
-    return {x,
-            x.is_empty() ? Value::empty(mask_dtype, x.shape()) : Value(Tensor::ones(x.shape(), mask_dtype))};
+    return {x, Tensor::ones(x.shape(), mask_dtype)};
   }
   const Tensor ratio = call.has(1) ? call.tensor(1).reshape({}).cast(DType::F32) : Tensor::full({}, 0.5f);
   const Tensor mask = Tensor::rand(x.shape(), static_cast<uint64_t>(seed)) >= ratio;

@@ -9,14 +9,12 @@ using BinaryTensor = Tensor (*)(const Tensor&, const Tensor&);
 
 std::vector<Value> same_dtype(Call& call, BinaryTensor function) {
   const auto [a, b] = broadcast_operands(call);
-  return {elementwise(call, {a, b}, a.dtype(),
-                      [&](const std::vector<Tensor>& t) { return function(t[0], t[1]); })};
+  return {elementwise(call, {a, b}, [&](const std::vector<Tensor>& t) { return function(t[0], t[1]); })};
 }
 
 std::vector<Value> truth(Call& call, BinaryTensor function) {
   const auto [a, b] = broadcast_operands(call);
-  return {elementwise(call, {a, b}, DType::Bool,
-                      [&](const std::vector<Tensor>& t) { return function(t[0], t[1]); })};
+  return {elementwise(call, {a, b}, [&](const std::vector<Tensor>& t) { return function(t[0], t[1]); })};
 }
 
 template <BinaryTensor function> std::vector<Value> truth_of(Call& call) { return truth(call, function); }
@@ -40,8 +38,8 @@ std::vector<Value> greater_or_equal(Call& call) {
   return truth(call, [](const Tensor& a, const Tensor& b) { return a >= b; });
 }
 std::vector<Value> logical_not(Call& call) {
-  return {elementwise(call, {call.value(0)}, DType::Bool,
-                      [](const std::vector<Tensor>& t) { return t[0].logical_not(); })};
+  return {
+      elementwise(call, {call.value(0)}, [](const std::vector<Tensor>& t) { return t[0].logical_not(); })};
 }
 
 std::vector<Value> bit_shift(Call& call) {
@@ -62,18 +60,17 @@ std::vector<Value> bitwise_xor(Call& call) {
 }
 std::vector<Value> bitwise_not(Call& call) {
   const Value x = call.value(0);
-  return {elementwise(call, {x}, x.dtype(), [](const std::vector<Tensor>& t) { return t[0].bitwise_not(); })};
+  return {elementwise(call, {x}, [](const std::vector<Tensor>& t) { return t[0].bitwise_not(); })};
 }
 
 std::vector<Value> is_nan(Call& call) {
-  return {elementwise(call, {call.value(0)}, DType::Bool,
-                      [](const std::vector<Tensor>& t) { return t[0].isnan(); })};
+  return {elementwise(call, {call.value(0)}, [](const std::vector<Tensor>& t) { return t[0].isnan(); })};
 }
 
 std::vector<Value> is_infinite(Call& call) {
   const bool negative = call.integer("detect_negative", 1) != 0;
   const bool positive = call.integer("detect_positive", 1) != 0;
-  return {elementwise(call, {call.value(0)}, DType::Bool, [&](const std::vector<Tensor>& t) {
+  return {elementwise(call, {call.value(0)}, [&](const std::vector<Tensor>& t) {
     const Tensor& x = t[0];
     if (negative && positive) return x.isinf();
     if (negative) return x.isinf() & (x < 0.0);
@@ -84,7 +81,7 @@ std::vector<Value> is_infinite(Call& call) {
 
 std::vector<Value> where(Call& call) {
   const Value condition = call.value(0), a = call.value(1), b = call.value(2);
-  return {elementwise(call, {condition, a, b}, a.dtype(),
+  return {elementwise(call, {condition, a, b},
                       [](const std::vector<Tensor>& t) { return lathe::where(t[0], t[1], t[2]); })};
 }
 

@@ -10,16 +10,6 @@
 namespace lathe::onnx {
 namespace {
 
-Value reshaped(const Call& call, const Value& x, const Shape& shape) {
-  if (x.is_empty() || has_no_elements(shape)) {
-    if (!x.is_empty() || !has_no_elements(shape))
-      call.fail(ErrorKind::Shape,
-                to_string(x.shape()) + " to " + to_string(shape) + ", expected as many elements");
-    return Value::empty(x.dtype(), shape);
-  }
-  return x.tensor().reshape(shape);
-}
-
 /// An attribute in old opsets, an input in new ones. Whatever is looked at comes before the data is asked
 /// for: looking makes inputs of the values that are used afterwards.
 Shape attribute_or_sizes(Call& call, std::string_view name, size_t input) {
@@ -28,10 +18,23 @@ Shape attribute_or_sizes(Call& call, std::string_view name, size_t input) {
   return Shape(given.begin(), given.end());
 }
 
+/// The size that is left open, -1, of a shape for no elements: what the axes that 0 does not copy leave over.
+Expr open_size(const Shape& given, const Shape& requested) {
+  Expr have = 1, want = 1;
+  for (size_t i = 0; i < std::max(given.size(), requested.size()); ++i) {
+    const bool copied = i < requested.size() && requested[i].is_const(0);
+    if (!copied && i < given.size()) have = have * given[i];
+    if (!copied && i < requested.size() && !requested[i].is_const(-1)) want = want * requested[i];
+  }
+  return want.is_const(0) ? Expr(0) : floordiv(have, want);
+}
+
 std::vector<Value> reshape(Call& call) {
   Shape shape = attribute_or_sizes(call, "shape", 1); // an attribute before opset 5
   const Value x = call.value(0);
   const bool zero_copies = call.integer("allowzero", 0) == 0;
+  const auto open = std::find(shape.begin(), shape.end(), Expr(-1));
+  const Expr left = x.is_empty() ? open_size(x.shape(), shape) : Expr(-1);
   for (size_t i = 0; i < shape.size(); ++i) {
     if (!shape[i].is_const(0) || !zero_copies) continue;
     if (i >= x.shape().size())
@@ -39,17 +42,16 @@ std::vector<Value> reshape(Call& call) {
                                       ", expected no 0 for an axis that is not there");
     shape[i] = x.shape()[i];
   }
-  if (auto open = std::find(shape.begin(), shape.end(), Expr(-1)); open != shape.end() && x.is_empty())
-    *open = 0;
-  return {reshaped(call, x, shape)};
+  if (open != shape.end()) *open = left;
+  return {x.tensor().reshape(shape)};
 }
 
 std::vector<Value> flatten(Call& call) {
   const Value x = call.value(0);
   const int64_t given = call.integer("axis", 1);
   const int axis = given == x.rank() ? x.rank() : normalise_axis(call, given, std::max(x.rank(), 1));
-  return {
-      reshaped(call, x, {elements_between(x.shape(), 0, axis), elements_between(x.shape(), axis, x.rank())})};
+  return {x.tensor().reshape(
+      {elements_between(x.shape(), 0, axis), elements_between(x.shape(), axis, x.rank())})};
 }
 
 std::vector<Value> squeeze(Call& call) {
@@ -65,7 +67,7 @@ std::vector<Value> squeeze(Call& call) {
                 "axis " + std::to_string(axis) + " of " + to_string(x.shape()) + ", expected size 1");
     if (given ? !named : !one) shape.push_back(x.shape()[axis]);
   }
-  return {reshaped(call, x, shape)};
+  return {x.tensor().reshape(shape)};
 }
 
 std::vector<Value> unsqueeze(Call& call) {
@@ -79,7 +81,7 @@ std::vector<Value> unsqueeze(Call& call) {
     const bool fresh = std::find(axes.begin(), axes.end(), axis) != axes.end();
     shape.push_back(fresh ? Expr(1) : x.shape()[next++]);
   }
-  return {reshaped(call, x, shape)};
+  return {x.tensor().reshape(shape)};
 }
 
 std::vector<Value> transpose(Call& call) {
@@ -90,10 +92,7 @@ std::vector<Value> transpose(Call& call) {
   if (static_cast<int>(order.size()) != x.rank())
     call.fail(ErrorKind::Axis,
               "perm of " + std::to_string(order.size()) + " axes, expected " + std::to_string(x.rank()));
-  if (!x.is_empty()) return {x.rank() < 2 ? x : Value(x.tensor().permute(order))};
-  Shape shape;
-  for (int axis : order) shape.push_back(x.shape()[axis]);
-  return {Value::empty(x.dtype(), shape)};
+  return {x.rank() < 2 ? x : Value(x.tensor().permute(order))};
 }
 
 std::vector<Value> concatenate(Call& call) {
@@ -188,11 +187,7 @@ Range resolve_range(const Call& call, Expr start, Expr end, int64_t step, Expr s
 Value slice_axis(const Value& x, int axis, const Range& range) {
   const Expr reach =
       (range.count - 1) * std::abs(range.step) + 1; // from the first to the last, both included
-  if (x.is_empty() || range.count.is_const(0)) {
-    Shape shape = x.shape();
-    shape[axis] = range.count;
-    return Value::empty(x.dtype(), shape);
-  }
+  if (range.count.is_const(0)) return slices(x, axis, 0, 0);
   const Expr begin = range.step > 0 ? range.first : range.first + 1 - reach;
   const Value kept = slices(x, axis, begin, reach);
   if (range.step == 1) return kept;
@@ -226,7 +221,6 @@ std::vector<Value> expand(Call& call) {
   const size_t fresh = target.size() - x.shape().size();
   for (size_t i = 0; i < x.shape().size(); ++i)
     if (target[fresh + i].is_const(1)) target[fresh + i] = x.shape()[i];
-  if (x.is_empty() || has_no_elements(target)) return {Value::empty(x.dtype(), target)};
   return {x.tensor().expand(target)};
 }
 
@@ -244,7 +238,6 @@ std::vector<Value> tile(Call& call) {
     repeated.insert(repeated.end(), {counts[axis], size});
     joined.push_back(counts[axis] * size);
   }
-  if (x.is_empty() || has_no_elements(joined)) return {Value::empty(x.dtype(), joined)};
   return {x.tensor().reshape(apart).expand(repeated).reshape(joined)};
 }
 

@@ -1,4 +1,5 @@
 // Reductions, arg max and min, cumulative sums.
+#include <algorithm>
 #include <limits>
 
 #include "onnx/ops/attributes.hpp"
@@ -14,30 +15,20 @@ struct Reduction {
   bool keepdims;
 };
 
-/// The result's shape for an input of `shape`.
-Shape reduced_shape(const Reduction& reduction, const Shape& shape) {
-  std::vector<bool> reduced(shape.size(), reduction.axes.empty());
-  for (int axis : reduction.axes) reduced[static_cast<size_t>(axis)] = true;
-  Shape result;
-  for (size_t i = 0; i < shape.size(); ++i)
-    if (!reduced[i])
-      result.push_back(shape[i]);
-    else if (reduction.keepdims)
-      result.push_back(1);
-  return result;
-}
-
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// A reduction of no elements: `of_nothing`, repeated. Infinities stand for the least and the largest number
-/// of a dtype that has none.
-Value reduce_nothing(Call& call, const Value& x, const Reduction& reduction,
-                     std::optional<double> of_nothing) {
-  const Shape shape = reduced_shape(reduction, x.shape());
-  if (has_no_elements(shape)) return Value::empty(x.dtype(), shape);
-  if (!of_nothing) call.fail(ErrorKind::Shape, "no elements along a reduced axis, expected at least one");
-  if (x.dtype() == DType::Bool) return Tensor::full(shape, *of_nothing > 0);
-  return Tensor::full(shape, Scalar::of_float(x.dtype(), *of_nothing));
+/// Whether each element of the result is made of no element.
+bool is_of_nothing(const Reduction& reduction, const Shape& shape) {
+  if (reduction.axes.empty()) return has_no_elements(shape);
+  return std::any_of(reduction.axes.begin(), reduction.axes.end(),
+                     [&](int axis) { return shape[static_cast<size_t>(axis)].is_const(0); });
+}
+
+/// `of_nothing`, repeated. Infinities stand for the least and the largest number of a dtype that has none.
+Tensor reduce_nothing(const Tensor& x, const Reduction& reduction, double of_nothing) {
+  const Shape shape = x.cast(DType::F32).sum(reduction.axes, reduction.keepdims).shape();
+  if (x.dtype() == DType::Bool) return Tensor::full(shape, of_nothing > 0);
+  return Tensor::full(shape, Scalar::of_float(x.dtype(), of_nothing));
 }
 
 using ReduceFunction = Tensor (*)(const Tensor& x, const Axes& axes, bool keepdims);
@@ -46,11 +37,12 @@ std::vector<Value> reduce(Call& call, ReduceFunction function, std::optional<dou
   const std::optional<std::vector<int64_t>> axes = axes_operand(call, 1);
   const bool keepdims = call.integer("keepdims", 1) != 0;
   const bool no_axes_reduce_nothing = call.integer("noop_with_empty_axes", 0) != 0;
-  const Value x = call.value(0);
+  const Tensor x = call.tensor(0);
   const Reduction reduction{normalise_axes(call, axes.value_or(std::vector<int64_t>{}), x.rank()), keepdims};
   const bool elementwise = reduction.axes.empty() && no_axes_reduce_nothing;
-  if (x.is_empty()) return {elementwise ? x : reduce_nothing(call, x, reduction, of_nothing)};
-  return {in_single(x.tensor(), [&](const Tensor& t) {
+  if (!elementwise && of_nothing && is_of_nothing(reduction, x.shape()))
+    return {reduce_nothing(x, reduction, *of_nothing)};
+  return {in_single(x, [&](const Tensor& t) {
     // What is left of a reduction over no axes, such as a square, is one over an axis of a single element.
     if (elementwise) return function(t.unsqueeze(-1), {t.rank()}, false).cast(x.dtype());
     return function(t, reduction.axes, keepdims).cast(x.dtype());
@@ -138,10 +130,8 @@ Tensor delay(const Tensor& x, int axis) {
 
 std::vector<Value> cumulative_sum(Call& call) {
   const bool exclusive = call.integer("exclusive", 0) != 0, reverse = call.integer("reverse", 0) != 0;
-  const Value value = call.value(0);
-  const int axis = normalise_axis(call, call.integer_at(1), value.rank());
-  if (value.is_empty()) return {value};
-  Tensor x = value.tensor();
+  Tensor x = call.tensor(0);
+  const int axis = normalise_axis(call, call.integer_at(1), x.rank());
   if (reverse) x = x.flip({axis});
   if (exclusive) x = delay(x, axis);
   Tensor sums = x.cumsum(axis).cast(x.dtype());

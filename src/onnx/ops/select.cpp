@@ -17,7 +17,6 @@ Value true_positions(Call& call, const Tensor& mask) {
   const Tensor ones = mask.cast(DType::I64);
   std::vector<Value> kept{mask, ones.cumsum(0) - 1};
   const int64_t count = call.look(ones.sum(), &kept).at(0);
-  if (count == 0) return Value::empty(DType::I64, {0});
   return positions_at(kept[0].tensor(), kept[1].tensor(), count);
 }
 
@@ -30,7 +29,6 @@ std::vector<Value> one_hot(Call& call) {
   Shape shape = indices.shape();
   shape.insert(shape.begin() + axis, Expr(depth));
   const Tensor off_on = call.tensor(2);
-  if (has_no_elements(shape)) return {Value::empty(off_on.dtype(), shape)};
   const Tensor given = indices.tensor().cast(DType::I64).unsqueeze(axis);
   const Tensor index = where(given < 0, given + depth, given);
   return {where(index == Tensor::iota(shape, axis), off_on.index({1}), off_on.index({0}))};
@@ -41,25 +39,16 @@ std::vector<Value> top_k(Call& call) {
       call.has_attribute("k") ? call.integer("k") : call.integer_at(1); // an attribute before opset 10
   const bool largest = call.integer("largest", 1) != 0;
   call.ignore("sorted"); // any order will do where it is 0
-  const Value x = call.value(0);
-  const int axis = axis_attribute(call, -1, x.rank());
-  if (k > 0) {
-    const auto [values, indices] = call.tensor(0).topk(k, axis, largest);
-    return {values, indices};
-  }
-  Shape shape = x.shape();
-  shape[axis] = 0;
-  return {Value::empty(x.dtype(), shape), Value::empty(DType::I64, shape)};
+  const Tensor x = call.tensor(0);
+  const auto [values, indices] = x.topk(k, axis_attribute(call, -1, x.rank()), largest);
+  return {values, indices};
 }
 
 std::vector<Value> non_zero(Call& call) {
-  const Value given = call.value(0);
-  const Expr rank = given.rank();
-  if (given.is_empty()) return {Value::empty(DType::I64, {rank, 0})};
-  const Tensor x = given.tensor();
+  const Tensor x = call.tensor(0);
   const Value found = true_positions(call, x.cast(DType::Bool).flatten());
-  const Shape shape{rank, found.shape()[0]};
-  if (has_no_elements(shape)) return {Value::empty(DType::I64, shape)};
+  if (x.rank() == 0 || found.is_empty())
+    return {Tensor::zeros({Expr(x.rank()), found.shape()[0]}, DType::I64)};
   std::vector<Tensor> coordinates(x.shape().size());
   Tensor rest = found.tensor();
   const std::vector<int64_t> sizes = call.fixed_shape(x);
@@ -76,10 +65,7 @@ std::vector<Value> compress(Call& call) {
   Tensor x = call.tensor(0);
   const int axis = call.has_attribute("axis") ? axis_attribute(call, 0, x.rank()) : 0;
   if (!call.has_attribute("axis")) x = x.flatten();
-  if (!positions.is_empty()) return {x.take(positions.tensor(), axis)};
-  Shape shape = x.shape();
-  shape[axis] = 0;
-  return {Value::empty(x.dtype(), shape)};
+  return {x.take(positions.tensor(), axis)};
 }
 
 /// Of the rows of a matrix, every one with every other: [row, other].
@@ -103,7 +89,10 @@ std::vector<Value> unique(Call& call) {
   const Tensor given = call.tensor(0);
   const int axis = flat ? 0 : axis_attribute(call, 0, given.rank());
   const Tensor x = flat ? given.flatten() : given;
-  const RowComparison rows = compare_rows(x.transpose(0, axis).reshape({x.size(axis), -1}));
+  const Tensor none = Tensor::zeros({0}, DType::I64);
+  if (x.size(axis).is_const(0)) return {x, none, none, none};
+  const Tensor in_front = x.transpose(0, axis);
+  const RowComparison rows = compare_rows(x.rank() > 1 ? in_front.flatten(1) : x.unsqueeze(1));
   const Shape pairs = rows.equal.shape();
   const Tensor earlier = Tensor::iota(pairs, 1) < Tensor::iota(pairs, 0);
   const Tensor first = logical_and(rows.equal, earlier).any({1}).logical_not();

@@ -102,7 +102,7 @@ std::vector<Value> split_to_sequence(Call& call) {
     if (!keep_axis) {
       Shape shape = piece.shape();
       shape.erase(shape.begin() + axis);
-      piece = piece.is_empty() ? Value::empty(piece.dtype(), shape) : Value(piece.tensor().reshape(shape));
+      piece = piece.tensor().reshape(shape);
     }
     pieces.push_back(piece);
     begin += size;

@@ -11,7 +11,7 @@ template <class Function> std::vector<Value> along(Call& call, Function&& functi
   const Value value = call.value(0);
   const bool flattens = call.opset() < 13;
   const int axis = axis_attribute(call, flattens ? 1 : -1, value.rank());
-  if (value.is_empty()) return {value};
+  if (value.is_empty()) return {value}; // the largest of none has no place
   const Tensor x = value.tensor();
   if (!flattens || axis == x.rank() - 1) return {function(x, axis)};
   return {function(x.flatten(axis), axis).reshape(x.shape())};

@@ -15,11 +15,6 @@ Tensor of_sizes(const std::vector<Expr>& values, const Shape& shape, DType dtype
   return stack(scalars).reshape(shape);
 }
 
-Shape with_size(Shape shape, int axis, const Expr& size) {
-  shape[axis] = size;
-  return shape;
-}
-
 /// A concatenation chooses between its parts, so that a kernel with very many would be long. They are joined
 /// by the group.
 Tensor concat_groups(std::vector<Tensor> parts, int axis) {
@@ -93,10 +88,8 @@ Tensor slice_at(const Tensor& tensor, int axis, int64_t position) {
 
 Value slices(const Value& value, int axis, Expr begin, Expr count) {
   const Shape& shape = value.shape();
-  if (value.is_empty() || count.is_const(0))
-    return Value::empty(value.dtype(), with_size(shape, axis, count));
   // A cut of a symbolic axis has to fit every size; where it may not, it is read at indices instead.
-  if (!proves_le(0, begin) || !proves_le(1, count) || !proves_le(begin + count, shape[axis]))
+  if (!proves_le(0, begin) || !proves_le(0, count) || !proves_le(begin + count, shape[axis]))
     return value.tensor().take(Tensor::iota({count}, 0) + Tensor::scalar(begin), axis);
   std::vector<std::pair<Expr, Expr>> part;
   for (Expr size : shape) part.emplace_back(0, size);
@@ -106,27 +99,19 @@ Value slices(const Value& value, int axis, Expr begin, Expr count) {
 
 Value concat_values(const Call& call, const std::vector<Value>& parts, int axis) {
   if (parts.empty()) call.fail(ErrorKind::Value, "nothing to join, expected at least one tensor");
-  Expr size = 0;
   std::vector<Tensor> tensors;
   for (const Value& part : parts) {
     const Shape& shape = part.shape();
     if (axis < 0 || axis >= static_cast<int>(shape.size()))
       call.fail(ErrorKind::Shape,
                 "a part of " + to_string(shape) + ", expected an axis " + std::to_string(axis));
-    size = size + shape[static_cast<size_t>(axis)];
-    if (!part.is_empty()) tensors.push_back(part.tensor());
+    tensors.push_back(part.tensor());
   }
-  if (tensors.empty()) return Value::empty(parts[0].dtype(), with_size(parts[0].shape(), axis, size));
   return concat_groups(std::move(tensors), axis);
 }
 
 Value stack_values(const Call& call, const std::vector<Value>& parts, int axis) {
   if (parts.empty()) call.fail(ErrorKind::Value, "nothing to stack, expected at least one tensor");
-  if (parts[0].is_empty()) {
-    Shape shape = parts[0].shape();
-    shape.insert(shape.begin() + axis, Expr(static_cast<int64_t>(parts.size())));
-    return Value::empty(parts[0].dtype(), shape);
-  }
   std::vector<Tensor> tensors;
   for (const Value& part : parts) tensors.push_back(part.tensor().unsqueeze(axis));
   return concat_groups(std::move(tensors), axis);
