@@ -195,7 +195,8 @@ class [[nodiscard]] Tensor {
   /// NaN stays, from the first one on. Equal extremes share the derivative, not always evenly.
   Tensor cummax(Axis axis) const;
   Tensor cummin(Axis axis) const;
-  /// Stable; NaN counts as the largest. n^2 comparisons along the axis. topk: largest (or smallest) first; ties by index.
+  /// Stable; NaN counts as the largest. n^2 comparisons along the axis up to 1,024 elements and where its size is a symbol, else by
+  /// digits: a pass over the axis for each two bits. topk: largest (or smallest) first; ties by index.
   Tensor sort(Axis axis = -1, Flag descending = false) const;
   Tensor argsort(Axis axis = -1, Flag descending = false) const;
   std::pair<Tensor, Tensor> topk(Whole k, Axis axis = -1, Flag largest = true) const;  // values, i64 indices

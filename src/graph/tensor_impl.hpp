@@ -91,6 +91,8 @@ Tensor shrink_to(const Tensor& a, const std::vector<Expr>& begin, const std::vec
 Tensor part_of(const Tensor& x, int axis, Expr begin, Expr end);
 /// x[j - by] along the axis; where j < by, the identity of `combine`.
 Tensor shifted(Op combine, const Tensor& x, int axis, int64_t by);
+/// The elements up to each along the axis, combined in x's dtype.
+Tensor running(Op combine, const Tensor& x, int axis);
 /// Whether a comes before b in ascending order. NaN is the largest number, as in NumPy and PyTorch.
 Tensor sorts_before(const Tensor& a, const Tensor& b);
 /// The value of Max over no elements: -infinity or the lowest integer.

@@ -17,6 +17,7 @@ set_tests_properties(property/compile_cost_long PROPERTIES LABELS slow TIMEOUT 1
   ENVIRONMENT "LATHE_GRAPHS=2000;LATHE_CACHE_DIR=${CMAKE_BINARY_DIR}/test-cache/compile_cost_long")
 lathe_test(conformance/export_test)
 lathe_test(conformance/empty_tensors_test)
+lathe_test(conformance/long_rows_test)
 
 # All 2^32 floats take an hour.
 lathe_test(conformance/functions_test)

@@ -110,6 +110,8 @@ Tensor reversed(const Tensor& x) { return is_float(x.dtype()) ? x.neg() : x.bitw
 
 } // namespace
 
+Tensor graph::running(Op combine, const Tensor& x, int axis) { return scan(combine, x, axis); }
+
 Tensor Tensor::cumsum(Axis axis) const {
   return scan_numbers(Op::Add, *this, resolve_axis("cumsum", axis, rank()));
 }
