@@ -31,5 +31,6 @@ OpTable text_ops();
 OpTable generate_ops();
 OpTable sequence_ops();
 OpTable control_flow_ops();
+OpTable transformer_ops();
 
 } // namespace lathe::onnx
