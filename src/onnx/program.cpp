@@ -228,6 +228,21 @@ Value input_like(const std::string& called, const Value& fed) {
   return Tensor::input(called, fed.shape(), fed.dtype());
 }
 
+/// Whether each size that the model names is one number, and one that the program was made for. A model may
+/// give sizes one name that are not always equal, and other runtimes take it.
+bool names_hold(const std::vector<Port>& ports, const std::vector<Value>& fed) {
+  std::map<std::string, int64_t> sizes;
+  for (size_t k = 0; k < ports.size(); ++k)
+    for (size_t axis = 0; ports[k].shape && axis < ports[k].shape->size(); ++axis) {
+      const Expr named = (*ports[k].shape)[axis];
+      if (!named.is_var() || !fed[k].is_tensor()) continue;
+      const int64_t size = fed[k].shape()[axis].value();
+      if (size < named.lo() || size > named.hi() || sizes.emplace(named.name(), size).first->second != size)
+        return false;
+    }
+  return true;
+}
+
 /// Tells shapes and kinds of inputs apart.
 std::string signature(const Value& value) {
   if (value.is_none()) return "none;";
@@ -336,8 +351,10 @@ Program Model::compile(const ImportOptions& options) const {
 NamedValues Program::operator()(const NamedValues& inputs) const {
   Store store;
   const std::vector<Value> fed = in_order(*impl_->model, inputs, store);
+  // A loaded program may come without the model of which another could be made.
+  const bool can_trace = !impl_->model->graph.nodes.empty();
   std::string key;
-  if (!impl_->symbolic)
+  if (!impl_->symbolic || (can_trace && !names_hold(impl_->model->inputs, fed)))
     for (const Value& value : fed) key += signature(value);
   const Segment* segment = nullptr;
   {

@@ -24,12 +24,12 @@ struct Registry {
 
   Registry() {
     for (const OpTable& table :
-         {elementwise_ops(), activation_ops(),   logical_ops(),    cast_ops(),      reduce_ops(),
-          softmax_ops(),     norm_ops(),         linear_ops(),     quantise_ops(),  loss_ops(),
-          optimiser_ops(),   gradient_ops(),     conv_ops(),       pool_ops(),      movement_ops(),
-          layout_ops(),      gather_ops(),       select_ops(),     detection_ops(), resize_ops(),
-          sample_ops(),      recurrent_ops(),    signal_ops(),     text_ops(),      generate_ops(),
-          sequence_ops(),    control_flow_ops(), transformer_ops()})
+         {elementwise_ops(), activation_ops(), logical_ops(),      cast_ops(),       reduce_ops(),
+          softmax_ops(),     norm_ops(),       linear_ops(),       quantise_ops(),   loss_ops(),
+          optimiser_ops(),   gradient_ops(),   conv_ops(),         pool_ops(),       movement_ops(),
+          layout_ops(),      gather_ops(),     select_ops(),       detection_ops(),  resize_ops(),
+          sample_ops(),      image_ops(),      recurrent_ops(),    signal_ops(),     text_ops(),
+          generate_ops(),    sequence_ops(),   control_flow_ops(), transformer_ops()})
       for (const OpRow& row : table)
         ops[{row.domain, row.name}][row.since] = {std::make_shared<OpImporter>(row.import), true};
   }

@@ -35,7 +35,7 @@ public:
     }
     // Grows as it goes: the segments behind one follow it.
     for (size_t k = 0; k < segments_.size(); ++k) write_segment(*segments_[k]);
-    if (program_.symbolic) // then there is one segment, for all inputs
+    if (program_.symbolic && program_.roots.size() == 1) // then there is one segment, for all inputs
       write_ports();
     else
       *proto_.mutable_model() = write_model(*program_.model, tensors_);

@@ -25,6 +25,7 @@ OpTable select_ops();
 OpTable detection_ops();
 OpTable resize_ops();
 OpTable sample_ops();
+OpTable image_ops();
 OpTable recurrent_ops();
 OpTable signal_ops();
 OpTable text_ops();
