@@ -44,6 +44,7 @@ Tensor first_position(Call& call, const Expr& queries) {
 
 /// A window of opset 25: -1 is none.
 std::optional<int64_t> window(const Call& call, const char* name) {
+  if (call.opset() < 25) return std::nullopt;
   const int64_t size = call.integer(name, -1);
   if (size < -1)
     call.fail(ErrorKind::Value, std::string(name) + " " + std::to_string(size) + ", expected at least -1");
