@@ -510,6 +510,21 @@ TEST_CASE("root mean squares, over the axes from one on") {
   }
 }
 
+TEST_CASE("since opset 23 the scale's dtype, or an attribute, says in which floats a quotient is taken") {
+  // 2.502 is nearest to 2.5 in bf16, which is rounded to 2.
+  const Tensor x = Tensor::from({2.502f, 3.f}), scale = Tensor::from({1.f}), zero = Tensor::from<int8_t>({0});
+  const auto quantised = [&](const Tensor& by, const Attributes& attributes) {
+    return integers(one("QuantizeLinear", {x, by, zero}, attributes, 23));
+  };
+  const Tensor narrow_scale = scale.cast(DType::BF16).realise();
+  CHECK(quantised(scale, {}) == Integers{3, 3});
+  CHECK(quantised(narrow_scale, {}) == Integers{2, 3});
+  CHECK(quantised(scale, {attribute("precision", onnx_dtype(DType::BF16))}) == Integers{2, 3});
+  CHECK(quantised(narrow_scale, {attribute("precision", onnx_dtype(DType::F32))}) == Integers{3, 3});
+  mentions(message_of([&] { quantised(scale, {attribute("precision", onnx_dtype(DType::I32))}); }),
+           "expected floats");
+}
+
 TEST_CASE("ops of strings and of image files are refused by name, with the reason") {
   for (const char* op : {"StringConcat", "StringSplit", "RegexFullMatch", "StringNormalizer"}) {
     Graph graph;
