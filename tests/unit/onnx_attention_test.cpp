@@ -396,35 +396,34 @@ TEST_CASE("rotary embeddings: halves or neighbours, all features or the first, b
 // ---- caches ----
 
 TEST_CASE("a cache is written in place, from the start or from each one's own place, and round its end") {
-  constexpr int64_t kBatch = 2, kLength = 5, kNew = 3;
-  for (const int64_t rows : {1, 3})
-    for (const int64_t inner : {1, 7})
-      for (const char* mode : {"linear", "circular"})
-        for (const bool from_start : {true, false}) {
-          CAPTURE(mode);
-          const bool circular = mode[0] == 'c';
-          const std::vector<int64_t> writes =
-              circular ? std::vector<int64_t>{4, 8} : std::vector<int64_t>{2, 0};
-          const Floats past = numbers(kBatch * rows * kLength * inner, 1),
-                       update = numbers(kBatch * rows * kNew * inner, 2);
-          Floats expected = past;
-          for (int64_t b = 0; b < kBatch; ++b)
-            for (int64_t r = 0; r < rows; ++r)
-              for (int64_t k = 0; k < kNew; ++k)
-                for (int64_t i = 0; i < inner; ++i) {
-                  const int64_t at = ((from_start ? 0 : writes[b]) + k) % kLength;
-                  expected[((b * rows + r) * kLength + at) * inner + i] =
-                      update[((b * rows + r) * kNew + k) * inner + i];
-                }
-          std::vector<Value> inputs{Tensor::from(past, {kBatch, rows, kLength, inner}),
-                                    Tensor::from(update, {kBatch, rows, kNew, inner})};
-          if (!from_start) inputs.push_back(integers_of(writes));
-          CHECK(floats(one("TensorScatter", inputs, {attribute("mode", mode)}, 24)) == expected);
-          inputs[0] = Tensor::from(past, {kBatch, rows, kLength, inner, 1});
-          inputs[1] = Tensor::from(update, {kBatch, rows, kNew, inner, 1});
-          CHECK(floats(one("TensorScatter", inputs, {attribute("mode", mode), attribute("axis", 2)}, 24)) ==
-                expected);
-        }
+  constexpr int64_t batch = 2, rows = 3, length = 5, fresh = 3;
+  for (const int64_t inner : {1, 7})
+    for (const char* mode : {"linear", "circular"})
+      for (const bool from_start : {true, false}) {
+        CAPTURE(mode);
+        const bool circular = mode[0] == 'c';
+        const std::vector<int64_t> writes =
+            circular ? std::vector<int64_t>{4, 8} : std::vector<int64_t>{2, 0};
+        const Floats past = numbers(batch * rows * length * inner, 1),
+                     update = numbers(batch * rows * fresh * inner, 2);
+        Floats expected = past;
+        for (int64_t b = 0; b < batch; ++b)
+          for (int64_t r = 0; r < rows; ++r)
+            for (int64_t k = 0; k < fresh; ++k)
+              for (int64_t i = 0; i < inner; ++i) {
+                const int64_t at = ((from_start ? 0 : writes[b]) + k) % length;
+                expected[((b * rows + r) * length + at) * inner + i] =
+                    update[((b * rows + r) * fresh + k) * inner + i];
+              }
+        std::vector<Value> inputs{Tensor::from(past, {batch, rows, length, inner}),
+                                  Tensor::from(update, {batch, rows, fresh, inner})};
+        if (!from_start) inputs.push_back(integers_of(writes));
+        CHECK(floats(one("TensorScatter", inputs, {attribute("mode", mode)}, 24)) == expected);
+        inputs[0] = Tensor::from(past, {batch, rows, length, inner, 1});
+        inputs[1] = Tensor::from(update, {batch, rows, fresh, inner, 1});
+        CHECK(floats(one("TensorScatter", inputs, {attribute("mode", mode), attribute("axis", 2)}, 24)) ==
+              expected);
+      }
   mentions(message_of([&] { one("TensorScatter", {tensor({2, 3}, 1), tensor({1, 3}, 1)}, {}, 24); }),
            "expected an axis behind the first");
 }

@@ -126,10 +126,11 @@ AttentionSteps attention_steps(const Call& call, const Tensor& q, const Tensor& 
 
 Tensor attend(const Call& call, const Tensor& q, const Tensor& k, const Tensor& v,
               const AttentionRules& rules) {
-  if (rules.softcap != 0 || rules.precision)
+  const DType dtype = wide(promote(q.dtype(), k.dtype()));
+  if (rules.softcap != 0 || rules.precision.value_or(dtype) != dtype)
     return attention_steps(call, q, k, v, rules).result.cast(q.dtype());
   const int64_t shared = heads_per_key_head(call, q, k, v);
-  std::optional<Tensor> mask = joint_mask(rules, wide(promote(q.dtype(), k.dtype())));
+  std::optional<Tensor> mask = joint_mask(rules, dtype);
   if (mask) mask = grouped_mask(call, *mask, score_shape(q, k), shared);
   const double scale = rules.scale ? *rules.scale : default_scale(call, q);
   const Tensor y =

@@ -57,6 +57,9 @@ AttentionRules attention_rules(Call& call, const Expr& queries, const Expr& keys
   rules.softcap = call.number("softcap", 0.0);
   if (rules.softcap < 0) call.fail(ErrorKind::Value, "a softcap below 0, expected at least 0");
   if (call.integer("softmax_precision", 0) != 0) rules.precision = call.dtype("softmax_precision");
+  if (rules.precision && !is_float(*rules.precision))
+    call.fail(ErrorKind::DType,
+              std::string("softmax_precision ") + to_string(*rules.precision) + ", expected floats");
   if (const std::optional<Tensor> mask = call.optional_tensor(3)) {
     const Tensor whole = lengthened(call, *mask, keys);
     whole.dtype() == DType::Bool ? rules.allow(whole) : rules.add(whole);
@@ -79,7 +82,10 @@ Tensor scores_of_mode(const Call& call, const AttentionSteps& steps, const Atten
   case 1: return rules.softcap != 0 ? steps.capped : steps.masked;
   case 2: return steps.masked;
   case 3: return steps.weights;
-  default: call.fail(ErrorKind::Value, "qk_matmul_output_mode, expected 0, 1, 2 or 3");
+  default:
+    call.fail(ErrorKind::Value, "qk_matmul_output_mode " +
+                                    std::to_string(call.integer("qk_matmul_output_mode")) +
+                                    ", expected 0, 1, 2 or 3");
   }
 }
 
