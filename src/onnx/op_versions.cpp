@@ -2,26 +2,27 @@
 // changed beyond the dtypes that it takes is either an input or an attribute (an importer that does not read
 // the attribute refuses it) or a rule, for which the importers ask Call::opset(). Rules that changed after
 // opset 12:
-//   13  Softmax, LogSoftmax, Hardmax: one axis, not all from it on. Squeeze, Unsqueeze, Split, ReduceSum:
-//   axes
-//       and split are inputs.
+//   13  Softmax, LogSoftmax, Hardmax: one axis, not all from it on.
+//       Squeeze, Unsqueeze, Split, ReduceSum: axes and split are inputs.
 //   14  BatchNormalization: training_mode, running statistics.
 //   16  RoiAlign: half a pixel.
-//   18  Pad: axes. Split: num_outputs, the last part may be smaller. Reduce*: axes are an input; without axes
-//   and
-//       with noop_with_empty_axes elements are squared and so on, not summed. Resize: antialias, axes,
-//       policies. OptionalHasElement takes tensors.
+//   18  Pad: axes. Split: num_outputs, the last part may be smaller. Resize: antialias, axes, policies.
+//       Reduce*: axes are an input; without axes and with noop_with_empty_axes elements are squared and so
+//       on, not summed. OptionalHasElement takes tensors.
 //   19  Pad: wrap. AveragePool: dilations. Resize: half_pixel_symmetric.
 //   20  DFT: the axis is an input, -2 by default. GridSample: linear and cubic are the names, any rank.
-//   ReduceMax,
-//       ReduceMin: of bools.
-//   21  GroupNormalization: scale and bias are of channels. QuantizeLinear, DequantizeLinear: blocks,
-//   output_dtype. 22  MaxPool, AveragePool: what opsets before left open: a window that would begin in the
-//   padding behind is
-//       none.
-//   24  Cast: to f8e8m0.
+//       ReduceMax, ReduceMin: of bools.
+//   21  GroupNormalization: scale and bias are of channels.
+//       QuantizeLinear, DequantizeLinear: blocks, output_dtype.
+//   22  MaxPool, AveragePool: what opsets before left open: a window that would begin in the padding behind
+//       is none.
+//   23  QuantizeLinear: the scale's dtype, or precision, says in which floats a quotient is taken.
+//   24  Cast: to f8e8m0. Attention: a mask may be shorter than the keys.
+//   25  Attention: windows.
 //   27  Range: of halves, computed in f32.
 //   28  Mod, BitShift: what zeros, infinities and too large shifts give. SpaceToDepth: mode.
+// The rules of Attention are those that ONNX corrected after opset 24: a cap comes before the mask, a query
+// that sees no key gets zeros, and causal queries of a padded cache are the last of what is there.
 #include "onnx/op_versions.hpp"
 
 #include <algorithm>

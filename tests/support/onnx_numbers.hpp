@@ -21,7 +21,7 @@ inline std::vector<float> numbers(int64_t count, unsigned seed) {
   return values;
 }
 
-/// Infinities and NaN have to be what they should be; others may be off by tolerance * (1 + |expected|).
+/// Infinities and NaN have to be equal; others may be off by tolerance * (1 + |expected|).
 inline void check_close(const onnx::Value& got, const std::vector<double>& expected, double tolerance = 1e-5) {
   const std::vector<float> values = floats(got);
   REQUIRE(values.size() == expected.size());
