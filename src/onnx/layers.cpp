@@ -49,18 +49,20 @@ double size_at(const Operand& operand, int from_end) {
 /// Additions and multiplications of the ops that sum products; of the others, one for each element they make,
 /// and none for those that only move elements.
 double flops_of(const Layer& layer, const NodeDef& node) {
-  static const std::set<std::string> moving = {"Reshape",      "Transpose",    "Flatten",
-                                               "Squeeze",      "Unsqueeze",    "Concat",
-                                               "Split",        "Slice",        "Pad",
-                                               "Expand",       "Tile",         "Identity",
-                                               "Gather",       "Dropout",      "Shape",
-                                               "Size",         "Constant",     "ConstantOfShape",
-                                               "DepthToSpace", "SpaceToDepth", "GatherElements",
-                                               "GatherND",     "Cast",         "If",
-                                               "Loop",         "Scan"};
+  static const std::set<std::string> moving = {"Reshape",       "Transpose",    "Flatten",
+                                               "Squeeze",       "Unsqueeze",    "Concat",
+                                               "Split",         "Slice",        "Pad",
+                                               "Expand",        "Tile",         "Identity",
+                                               "Gather",        "Dropout",      "Shape",
+                                               "Size",          "Constant",     "ConstantOfShape",
+                                               "DepthToSpace",  "SpaceToDepth", "GatherElements",
+                                               "GatherND",      "Cast",         "If",
+                                               "Loop",          "Scan",         "BitCast",
+                                               "TensorScatter", "CenterCropPad"};
   if (layer.outputs.empty() || moving.count(layer.op)) return 0;
   const double made = elements(layer.outputs[0]);
-  if ((layer.op == "Conv" || layer.op == "ConvInteger") && layer.inputs.size() > 1 && layer.inputs[1].shape &&
+  if ((layer.op == "Conv" || layer.op == "ConvInteger" || layer.op == "DeformConv") &&
+      layer.inputs.size() > 1 && layer.inputs[1].shape &&
       !layer.inputs[1].shape->empty()) // weights are [out, in / groups, kernel...]
     return 2 * made * elements(layer.inputs[1]) / static_cast<double>(layer.inputs[1].shape->front().hi());
   if (layer.op == "ConvTranspose" && layer.inputs.size() > 1 && layer.inputs[1].shape &&
@@ -68,6 +70,11 @@ double flops_of(const Layer& layer, const NodeDef& node) {
     return 2 * elements(layer.inputs[0]) * elements(layer.inputs[1]) /
            static_cast<double>(layer.inputs[1].shape->front().hi());
   if (layer.op == "MatMul" && layer.inputs.size() == 2) return 2 * made * size_at(layer.inputs[0], 1);
+  if (layer.op == "Attention" && node.domain.empty() && layer.inputs.size() > 2) {
+    const double keys =
+        size_at(layer.inputs[1], 2) + (layer.inputs.size() > 4 ? size_at(layer.inputs[4], 2) : 0);
+    return 2 * (elements(layer.inputs[0]) + made) * keys;
+  }
   if (layer.op == "Gemm" && layer.inputs.size() > 1) {
     auto flag = node.attributes.find("transA");
     const auto* transposed = flag == node.attributes.end() ? nullptr : std::get_if<int64_t>(&flag->second);

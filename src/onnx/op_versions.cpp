@@ -2,26 +2,27 @@
 // changed beyond the dtypes that it takes is either an input or an attribute (an importer that does not read
 // the attribute refuses it) or a rule, for which the importers ask Call::opset(). Rules that changed after
 // opset 12:
-//   13  Softmax, LogSoftmax, Hardmax: one axis, not all from it on. Squeeze, Unsqueeze, Split, ReduceSum:
-//   axes
-//       and split are inputs.
+//   13  Softmax, LogSoftmax, Hardmax: one axis, not all from it on.
+//       Squeeze, Unsqueeze, Split, ReduceSum: axes and split are inputs.
 //   14  BatchNormalization: training_mode, running statistics.
 //   16  RoiAlign: half a pixel.
-//   18  Pad: axes. Split: num_outputs, the last part may be smaller. Reduce*: axes are an input; without axes
-//   and
-//       with noop_with_empty_axes elements are squared and so on, not summed. Resize: antialias, axes,
-//       policies. OptionalHasElement takes tensors.
+//   18  Pad: axes. Split: num_outputs, the last part may be smaller. Resize: antialias, axes, policies.
+//       Reduce*: axes are an input; without axes and with noop_with_empty_axes elements are squared and so
+//       on, not summed. OptionalHasElement takes tensors.
 //   19  Pad: wrap. AveragePool: dilations. Resize: half_pixel_symmetric.
 //   20  DFT: the axis is an input, -2 by default. GridSample: linear and cubic are the names, any rank.
-//   ReduceMax,
-//       ReduceMin: of bools.
-//   21  GroupNormalization: scale and bias are of channels. QuantizeLinear, DequantizeLinear: blocks,
-//   output_dtype. 22  MaxPool, AveragePool: what opsets before left open: a window that would begin in the
-//   padding behind is
-//       none.
-//   24  Cast: to f8e8m0.
+//       ReduceMax, ReduceMin: of bools.
+//   21  GroupNormalization: scale and bias are of channels.
+//       QuantizeLinear, DequantizeLinear: blocks, output_dtype.
+//   22  MaxPool, AveragePool: what opsets before left open: a window that would begin in the padding behind
+//       is none.
+//   23  QuantizeLinear: the scale's dtype, or precision, says in which floats a quotient is taken.
+//   24  Cast: to f8e8m0. Attention: a mask may be shorter than the keys.
+//   25  Attention: windows.
 //   27  Range: of halves, computed in f32.
 //   28  Mod, BitShift: what zeros, infinities and too large shifts give. SpaceToDepth: mode.
+// The rules of Attention are those that ONNX corrected after opset 24: a cap comes before the mask, a query
+// that sees no key gets zeros, and causal queries of a padded cache are the last of what is there.
 #include "onnx/op_versions.hpp"
 
 #include <algorithm>
@@ -35,6 +36,7 @@ const std::map<std::string_view, std::vector<OpVersion>> kVersions = {
     {"Acos", {{7, 1}, {22, 1}}},
     {"Acosh", {{9, 1}, {22, 1}}},
     {"Add", {{1, 2}, {6, 2}, {7, 2}, {13, 2}, {14, 2}}},
+    {"AffineGrid", {{20, 2}}},
     {"And", {{1, 2}, {7, 2}}},
     {"ArgMax", {{1, 1}, {11, 1}, {12, 1}, {13, 1}}},
     {"ArgMin", {{1, 1}, {11, 1}, {12, 1}, {13, 1}}},
@@ -42,9 +44,11 @@ const std::map<std::string_view, std::vector<OpVersion>> kVersions = {
     {"Asinh", {{9, 1}, {22, 1}}},
     {"Atan", {{7, 1}, {22, 1}}},
     {"Atanh", {{9, 1}, {22, 1}}},
+    {"Attention", {{23, 6}, {24, 7}, {25, 7}}},
     {"AveragePool", {{1, 1}, {7, 1}, {10, 1}, {11, 1}, {19, 1}, {22, 1}}},
     {"BatchNormalization", {{1, 5}, {6, 5}, {7, 5}, {9, 5}, {14, 5}, {15, 5}}},
     {"Bernoulli", {{15, 1}, {22, 1}}},
+    {"BitCast", {{26, 1}}},
     {"BitShift", {{11, 2}, {28, 2}}},
     {"BitwiseAnd", {{18, 2}}},
     {"BitwiseNot", {{18, 1}}},
@@ -55,7 +59,9 @@ const std::map<std::string_view, std::vector<OpVersion>> kVersions = {
     {"CastLike", {{15, 2}, {19, 2}, {21, 2}, {23, 2}, {24, 2}, {25, 2}}},
     {"Ceil", {{1, 1}, {6, 1}, {13, 1}}},
     {"Celu", {{12, 1}, {28, 1}}},
+    {"CenterCropPad", {{18, 2}}},
     {"Clip", {{1, 1}, {6, 1}, {11, 3}, {12, 3}, {13, 3}}},
+    {"Col2Im", {{18, 3}}},
     {"Compress", {{9, 2}, {11, 2}, {28, 2}}},
     {"Concat", {{1, kMany}, {4, kMany}, {11, kMany}, {13, kMany}}},
     {"ConcatFromSequence", {{11, 1}}},
@@ -66,8 +72,10 @@ const std::map<std::string_view, std::vector<OpVersion>> kVersions = {
     {"ConvTranspose", {{1, 3}, {11, 3}, {22, 3}}},
     {"Cos", {{7, 1}, {22, 1}}},
     {"Cosh", {{9, 1}, {22, 1}}},
+    {"CumProd", {{26, 2}}},
     {"CumSum", {{11, 2}, {14, 2}}},
     {"DFT", {{17, 2}, {20, 3}}},
+    {"DeformConv", {{19, 5}, {22, 5}}},
     {"DepthToSpace", {{1, 1}, {11, 1}, {13, 1}, {28, 1}}},
     {"DequantizeLinear", {{10, 3}, {13, 3}, {19, 3}, {21, 3}, {23, 3}, {24, 3}, {25, 3}, {28, 3}}},
     {"Det", {{11, 1}, {22, 1}}},
@@ -136,6 +144,7 @@ const std::map<std::string_view, std::vector<OpVersion>> kVersions = {
     {"MeanVarianceNormalization", {{9, 1}, {13, 1}}},
     {"MelWeightMatrix", {{17, 5}}},
     {"Min", {{1, kMany}, {6, kMany}, {8, kMany}, {12, kMany}, {13, kMany}}},
+    {"Mish", {{18, 1}, {22, 1}}},
     {"Mod", {{10, 2}, {13, 2}, {28, 2}}},
     {"Mul", {{1, 2}, {6, 2}, {7, 2}, {13, 2}, {14, 2}}},
     {"Multinomial", {{7, 1}, {22, 1}}},
@@ -155,6 +164,7 @@ const std::map<std::string_view, std::vector<OpVersion>> kVersions = {
     {"QLinearConv", {{10, 9}}},
     {"QLinearMatMul", {{10, 8}, {21, 8}}},
     {"QuantizeLinear", {{10, 3}, {13, 3}, {19, 3}, {21, 3}, {23, 3}, {24, 3}, {25, 3}, {28, 3}}},
+    {"RMSNormalization", {{23, 2}}},
     {"RNN", {{1, 6}, {7, 6}, {14, 6}, {22, 6}}},
     {"RandomNormal", {{1, 0}, {22, 0}}},
     {"RandomNormalLike", {{1, 1}, {22, 1}}},
@@ -177,6 +187,7 @@ const std::map<std::string_view, std::vector<OpVersion>> kVersions = {
     {"Resize", {{10, 2}, {11, 4}, {13, 4}, {18, 4}, {19, 4}}},
     {"ReverseSequence", {{10, 2}, {28, 2}}},
     {"RoiAlign", {{10, 3}, {16, 3}, {22, 3}}},
+    {"RotaryEmbedding", {{23, 4}}},
     {"Round", {{11, 1}, {22, 1}}},
     {"STFT", {{17, 4}}},
     {"Scan",
@@ -219,8 +230,10 @@ const std::map<std::string_view, std::vector<OpVersion>> kVersions = {
     {"Squeeze", {{1, 1}, {11, 1}, {13, 2}, {21, 2}, {23, 2}, {24, 2}, {25, 2}}},
     {"Sub", {{1, 2}, {6, 2}, {7, 2}, {13, 2}, {14, 2}}},
     {"Sum", {{1, kMany}, {6, kMany}, {8, kMany}, {13, kMany}}},
+    {"Swish", {{24, 1}}},
     {"Tan", {{7, 1}, {22, 1}}},
     {"Tanh", {{1, 1}, {6, 1}, {13, 1}}},
+    {"TensorScatter", {{24, 3}}},
     {"TfIdfVectorizer", {{9, 1}}},
     {"ThresholdedRelu", {{10, 1}, {22, 1}}},
     {"Tile", {{1, 3}, {6, 2}, {13, 2}}},

@@ -242,9 +242,9 @@ Port read_port(const Source& source, const std::string& name, const lathe_onnx::
   if (!tensor.has_shape()) return port;
   Shape shape;
   for (const auto& dim : tensor.shape().dim()) {
-    if (dim.has_dim_value()) {
+    if (dim.has_dim_value() && dim.dim_value() != -1) { // exporters write -1 for a size that they don't know
       if (dim.dim_value() < 0)
-        source.fail(fmt::format("'{}' has size {}, expected none below 0", name, dim.dim_value()));
+        source.fail(fmt::format("'{}' has size {}, expected none below -1", name, dim.dim_value()));
       shape.push_back(Expr(dim.dim_value()));
     } else {
       shape.push_back(size_variable(dim.dim_param().empty() ? fmt::format("{}_{}", name, shape.size())

@@ -82,7 +82,7 @@ Value read_external(const Source& source, const TensorProto& proto, DType dtype,
     file = std::make_shared<const MappedFile>(std::move(*opened));
   }
   const int64_t bytes = count * size_of(dtype);
-  if (length && *length != bytes)
+  if (length && *length != 0 && *length != bytes) // some writers leave it at 0
     source.fail(fmt::format("{} has {} bytes of external data, expected {}", what, *length, bytes));
   if (static_cast<size_t>(offset) > file->size() ||
       static_cast<size_t>(bytes) > file->size() - static_cast<size_t>(offset))

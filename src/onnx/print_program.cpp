@@ -38,9 +38,10 @@ std::string text_of(const std::vector<Scalar>& seen) {
 class Printer {
 public:
   std::string run(const Program::Impl& program) {
-    if (!program.symbolic) {
+    if (!program.symbolic || program.roots.size() > 1) {
       line("look at the inputs' shapes");
-      for (const auto& [shapes, root] : program.roots) jump(root.get(), shapes);
+      for (const auto& [shapes, root] : program.roots)
+        jump(root.get(), shapes.empty() ? "sizes of one name are equal" : shapes);
       line("trace what the model does with them, and go on there");
       for (auto root = program.roots.rbegin(); root != program.roots.rend(); ++root)
         open_.push_back(root->second.get());

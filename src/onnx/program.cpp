@@ -228,6 +228,21 @@ Value input_like(const std::string& called, const Value& fed) {
   return Tensor::input(called, fed.shape(), fed.dtype());
 }
 
+/// Whether each size that the model names is one number, and one that the program was made for, which 0 is
+/// not. A model may give sizes one name that are not always equal, and other runtimes take it.
+bool names_hold(const std::vector<Port>& ports, const std::vector<Value>& fed) {
+  std::map<std::string, int64_t> sizes;
+  for (size_t k = 0; k < ports.size(); ++k)
+    for (size_t axis = 0; ports[k].shape && axis < ports[k].shape->size(); ++axis) {
+      const Expr named = (*ports[k].shape)[axis];
+      if (!named.is_var() || !fed[k].is_tensor()) continue;
+      const int64_t size = fed[k].shape()[axis].value();
+      if (size < named.lo() || size > named.hi() || sizes.emplace(named.name(), size).first->second != size)
+        return false;
+    }
+  return true;
+}
+
 /// Tells shapes and kinds of inputs apart.
 std::string signature(const Value& value) {
   if (value.is_none()) return "none;";
@@ -235,20 +250,6 @@ std::string signature(const Value& value) {
   std::string text = "(";
   for (const Value& element : value.elements()) text += signature(element);
   return text + ")";
-}
-
-/// Whether a size that is a symbol is fed as 0. Symbols are at least 1, so such inputs have a tree of their
-/// own.
-bool feeds_nothing(const Program::Impl& program, const std::vector<Value>& fed) {
-  for (size_t k = 0; k < fed.size(); ++k) {
-    if (!fed[k].is_empty()) continue;
-    const Shape& declared = *program.model->inputs[k].shape;
-    for (size_t axis = 0; axis < declared.size(); ++axis)
-      if (fed[k].shape()[axis].is_const(0) && declared[axis].is_var() &&
-          !program.options.sizes.contains(declared[axis].name()))
-        return true;
-  }
-  return false;
 }
 
 } // namespace
@@ -346,8 +347,10 @@ Program Model::compile(const ImportOptions& options) const {
 NamedValues Program::operator()(const NamedValues& inputs) const {
   Store store;
   const std::vector<Value> fed = in_order(*impl_->model, inputs, store);
-  std::string key; // of the tree to run
-  if (!impl_->symbolic || feeds_nothing(*impl_, fed))
+  // A loaded program may come without the model of which another could be made.
+  const bool can_trace = !impl_->model->graph.nodes.empty();
+  std::string key;
+  if (!impl_->symbolic || (can_trace && !names_hold(impl_->model->inputs, fed)))
     for (const Value& value : fed) key += signature(value);
   const Segment* segment = nullptr;
   {
@@ -365,11 +368,6 @@ NamedValues Program::operator()(const NamedValues& inputs) const {
     auto next = segment->next.find(seen);
     segment = next != segment->next.end() && next->second->made ? next->second.get() : nullptr;
   }
-  if (!segment && !impl_->has_nodes)
-    throw Error(
-        ErrorKind::Shape,
-        impl_->model->path + ": no version for inputs of shapes " + key +
-            " was saved, expected at least one element, or a program that was saved after such a call");
   if (!segment) {
     const detail::InstructionTimer timer("trace", key);
     std::lock_guard lock(impl_->mutex);

@@ -36,10 +36,10 @@ struct Program::Impl {
   ImportOptions options;
   /// Whether sizes that the model names stay symbols; else there is a tree for each set of shapes.
   bool symbolic = true;
-  /// False for a program from a file that holds its segments alone.
-  bool has_nodes = true;
-  mutable std::mutex mutex;                              // of the trees
-  std::map<std::string, std::unique_ptr<Segment>> roots; // by the inputs' shapes
+  mutable std::mutex mutex; // of the trees
+  /// By the inputs' shapes; "" is the one for symbols, beside which sizes of one name that differ, and sizes of
+  /// 0, have their own.
+  std::map<std::string, std::unique_ptr<Segment>> roots;
 };
 
 /// The declared inputs as tensors to trace with: named "x0", "x1" ... (elements of sequences "x0_0" ...).

@@ -24,16 +24,28 @@ struct Registry {
 
   Registry() {
     for (const OpTable& table :
-         {elementwise_ops(), activation_ops(),  logical_ops(), cast_ops(),      reduce_ops(),
-          softmax_ops(),     norm_ops(),        linear_ops(),  quantise_ops(),  loss_ops(),
-          optimiser_ops(),   gradient_ops(),    conv_ops(),    pool_ops(),      movement_ops(),
-          layout_ops(),      gather_ops(),      select_ops(),  detection_ops(), resize_ops(),
-          sample_ops(),      recurrent_ops(),   signal_ops(),  text_ops(),      generate_ops(),
-          sequence_ops(),    control_flow_ops()})
+         {elementwise_ops(), activation_ops(), logical_ops(),      cast_ops(),       reduce_ops(),
+          softmax_ops(),     norm_ops(),       linear_ops(),       quantise_ops(),   loss_ops(),
+          optimiser_ops(),   gradient_ops(),   conv_ops(),         pool_ops(),       movement_ops(),
+          layout_ops(),      gather_ops(),     select_ops(),       detection_ops(),  resize_ops(),
+          sample_ops(),      image_ops(),      recurrent_ops(),    signal_ops(),     text_ops(),
+          generate_ops(),    sequence_ops(),   control_flow_ops(), transformer_ops()})
       for (const OpRow& row : table)
         ops[{row.domain, row.name}][row.since] = {std::make_shared<OpImporter>(row.import), true};
   }
 };
+
+/// Why some ops of ONNX's own domain are not there, and will not be.
+const char* reason_for_absence(const std::string& domain, const std::string& op) {
+  static constexpr const char* kStrings = "strings are not supported";
+  static const std::map<std::string, const char*> reasons = {{"ImageDecoder", "image files are not decoded"},
+                                                             {"RegexFullMatch", kStrings},
+                                                             {"StringConcat", kStrings},
+                                                             {"StringNormalizer", kStrings},
+                                                             {"StringSplit", kStrings}};
+  const auto found = domain.empty() ? reasons.find(op) : reasons.end();
+  return found == reasons.end() ? "there is no such op" : found->second;
+}
 
 Registry& registry() {
   static Registry made;
@@ -47,7 +59,7 @@ FoundOp find_op(const std::string& domain, const std::string& op, int opset) {
   Registry& r = registry();
   std::lock_guard lock(r.mutex);
   auto versions = r.ops.find({owner, op});
-  if (versions == r.ops.end()) return {nullptr, 0, "there is no such op"};
+  if (versions == r.ops.end()) return {nullptr, 0, reason_for_absence(owner, op)};
   auto next = versions->second.upper_bound(opset);
   if (next == versions->second.begin())
     return {nullptr, 0, fmt::format("expected opset {} or later", next->first)};

@@ -35,7 +35,7 @@ public:
     }
     // Grows as it goes: the segments behind one follow it.
     for (size_t k = 0; k < segments_.size(); ++k) write_segment(*segments_[k]);
-    if (program_.symbolic) // then the segment for all inputs is there
+    if (program_.symbolic && program_.roots.size() == 1) // then there is one segment, for all inputs
       write_ports();
     else
       *proto_.mutable_model() = write_model(*program_.model, tensors_);
@@ -139,7 +139,6 @@ public:
     program->options = read_options();
     program->symbolic = proto_.symbolic();
     program->model = read_ports_or_model();
-    program->has_nodes = proto_.has_model();
     std::vector<std::unique_ptr<Segment>> segments;
     for (int k = 0; k < proto_.segments_size(); ++k) segments.push_back(std::make_unique<Segment>());
     // Each is taken by the one in front of it that goes on there: the others are whole when it is.

@@ -23,8 +23,9 @@ struct SavedPrograms {
   std::filesystem::path save, load;
 };
 
-/// Why the test fails on a device; "" if it passes.
-std::string run_test(const std::filesystem::path& test, const std::string& device,
+/// Why the test fails on a device; "" if it passes. `shapes_only`: of the outputs, dtypes and shapes are
+/// compared.
+std::string run_test(const std::filesystem::path& test, const std::string& device, bool shapes_only,
                      const SavedPrograms& saved = {});
 
 } // namespace lathe::conformance

@@ -14,6 +14,7 @@ struct Exception {
   const char* pattern; ///< of the test's name; * stands for anything
   Treatment treatment;
   const char* reason;
+  const char* set = ""; ///< the ONNX whose test it is; "" for every one's
 };
 
 inline constexpr const char* kStrings = "strings are not supported";
@@ -22,12 +23,34 @@ inline constexpr const char* kRandom =
 inline constexpr const char* kTruncated =
     "the expected bf16 numbers are cut off, where ONNX says that a cast rounds to nearest";
 
+inline constexpr const char* kNarrow = "floats of 8 and 4 bits and integers of 4 are not supported";
+inline constexpr const char* kCapBeforeMask =
+    "the expected numbers are capped after the mask is added; ONNX has corrected the order since";
+
 inline constexpr Exception kExceptions[] = {
     {"test_strnorm*", Treatment::Skip, kStrings},
+    {"test_string_*", Treatment::Skip, kStrings},
+    {"test_equal_string*", Treatment::Skip, kStrings},
+    {"test_regex_full_match*", Treatment::Skip, kStrings},
+    {"test_ai_onnx_ml_label_encoder_string*", Treatment::Skip, kStrings},
     {"test_cast*STRING*", Treatment::Skip, kStrings},
-    {"test_cast*_FLOAT_to_BFLOAT16*", Treatment::Skip, kTruncated},
+    {"test_cast*FLOAT[48]E*", Treatment::Skip, kNarrow},
+    {"test_cast*INT4*", Treatment::Skip, kNarrow},
+    {"test_quantizelinear_[ef]*[0-9][em][0-9]*", Treatment::Skip, kNarrow},
+    {"test_dequantizelinear_[ef]*[0-9][em][0-9]*", Treatment::Skip, kNarrow},
+    {"test_*quantizelinear_*int4", Treatment::Skip, kNarrow},
+    {"test_image_decoder*", Treatment::Skip, "images in files' formats are not decoded"},
+    {"test_cast*_FLOAT_to_BFLOAT16*", Treatment::Skip, kTruncated, "1.12"},
     {"test_castlike_BFLOAT16_to_FLOAT*", Treatment::Skip,
-     "the model declares f32[3, 4] for 'like', the data has f32[1]"},
+     "the model declares f32[3, 4] for 'like', the data has f32[1]", "1.12"},
+    {"test_attention_3d_with_past_and_present_qk_matmul_softcap", Treatment::Skip, kCapBeforeMask},
+    {"test_attention_4d_with_qk_matmul_softcap", Treatment::Skip, kCapBeforeMask},
+    {"test_qlinearmatmul_*_int8_float*", Treatment::Skip,
+     "the expected integers wrap around where ONNX says that they saturate"},
+    {"test_l2normalization_axis_0", Treatment::Skip,
+     "a vector of zeros is expected to become NaN, not zeros"},
+    {"test_dft_inverse*", Treatment::Skip,
+     "among the expected numbers is the rounding error of a zero, above the tolerance", "1.19.1"},
     {"test_adam_multiple", Treatment::Skip,
      "the expected numbers follow from an epsilon of 0.01, which the node does not carry"},
     {"test_bernoulli*", Treatment::Shapes, kRandom},
@@ -38,6 +61,6 @@ inline constexpr Exception kExceptions[] = {
 };
 
 /// Null for a test that is run and compared in full.
-const Exception* exception_for(const std::string& test);
+const Exception* exception_for(const std::string& set, const std::string& test);
 
 } // namespace lathe::conformance

@@ -77,15 +77,11 @@ TEST_CASE("an op of a user's own serves every opset from its first on") {
 TEST_CASE("an op has no more inputs than its version") {
   const Tensor x = counting({2, 3}), pads = axes_of({0, 0, 1, 0}), zero = Tensor::scalar(0.f);
   CHECK(one("Pad", {x, pads, zero, axes_of({0, 1})}, {}, 18).shape() == Shape{3, 3});
-  mentions(message_of([&] {
-             one("Pad", {x, pads, zero, axes_of({1, 0})}, {}, 13);
-           }),
+  mentions(message_of([&] { one("Pad", {x, pads, zero, axes_of({1, 0})}, {}, 13); }),
            "4 inputs, expected at most 3");
   mentions(message_of([&] { one("ReduceMax", {x, axes_of({0})}, {}, 13); }), "2 inputs, expected at most 1");
   const Tensor signal = counting({1, 4, 2, 1});
-  mentions(message_of([&] {
-             one("DFT", {signal, Value(), Tensor::scalar(int64_t{1})}, {}, 19);
-           }),
+  mentions(message_of([&] { one("DFT", {signal, Value(), Tensor::scalar(int64_t{1})}, {}, 19); }),
            "3 inputs, expected at most 2");
 }
 
@@ -373,9 +369,7 @@ TEST_CASE("since opset 21 a scale may be of a block") {
   CHECK(floats(one("DequantizeLinear", {x, columns}, by_columns, 23)) ==
         Floats{1, 20, 300, 8, 20, -6, -70, 800, 18, 40});
   mentions(message_of([&] { one("DequantizeLinear", {x, columns}, by_rows, 21); }), "in blocks of 2");
-  mentions(message_of([&] {
-             one("DequantizeLinear", {x, scale}, {attribute("axis", 1)}, 21);
-           }),
+  mentions(message_of([&] { one("DequantizeLinear", {x, scale}, {attribute("axis", 1)}, 21); }),
            "without block_size");
 }
 
@@ -386,9 +380,7 @@ TEST_CASE("quantised numbers have the dtype that an attribute says") {
   CHECK(y.dtype() == DType::I16);
   CHECK(integers(y) == Integers{-2, 1, 600});
   CHECK(integers(one("QuantizeLinear", {x, scale}, {}, 21)) == Integers{0, 1, 255});
-  mentions(message_of([&] {
-             one("QuantizeLinear", {x, scale}, {attribute("output_dtype", kFloat)}, 21);
-           }),
+  mentions(message_of([&] { one("QuantizeLinear", {x, scale}, {attribute("output_dtype", kFloat)}, 21); }),
            "output_dtype");
   const Value z = one("DequantizeLinear", {y, scale}, {attribute("output_dtype", kFloat16)}, 23);
   CHECK(z.dtype() == DType::F16);
@@ -447,4 +439,102 @@ TEST_CASE("since opset 28 SpaceToDepth may keep the channels together") {
   };
   CHECK(deep("DCR") == Floats{0, 4, 1, 5, 2, 6, 3, 7});
   CHECK(deep("CRD") == Floats{0, 1, 2, 3, 4, 5, 6, 7});
+}
+
+// ---- ops that opsets from 18 on brought ----
+
+TEST_CASE("Mish and Swish") {
+  const Floats x{-100, -20, -1.5f, -0.25f, 0, 0.25f, 1.5f, 20, 100};
+  Floats mish, swish;
+  for (float v : x) {
+    mish.push_back(static_cast<float>(v * std::tanh(std::log1p(std::exp(static_cast<double>(v))))));
+    swish.push_back(static_cast<float>(v / (1 + std::exp(-0.7 * v))));
+  }
+  check_close(one("Mish", {Tensor::from(x)}, {}, 18), mish);
+  check_close(one("Swish", {Tensor::from(x)}, {attribute("alpha", 0.7)}, 24), swish);
+  const Value half = one("Mish", {Tensor::from(x).cast(DType::F16).realise()}, {}, 22);
+  CHECK(half.dtype() == DType::F16);
+  check_close(half, mish, 2e-3);
+}
+
+TEST_CASE("products of all up to each place") {
+  const Tensor x = Tensor::from({{2.f, 0.5f, 3.f}, {-1.f, 4.f, 5.f}});
+  const auto product = [&](int exclusive, int reverse, int64_t axis) {
+    return floats(one("CumProd", {x, Tensor::scalar(axis)},
+                      {attribute("exclusive", exclusive), attribute("reverse", reverse)}, 26));
+  };
+  CHECK(product(0, 0, 1) == Floats{2, 1, 3, -1, -4, -20});
+  CHECK(product(1, 0, -1) == Floats{1, 2, 1, 1, -1, -4});
+  CHECK(product(0, 1, 1) == Floats{3, 1.5f, 3, -20, 20, 5});
+  CHECK(product(1, 1, 1) == Floats{1.5f, 3, 1, 20, 5, 1});
+  CHECK(product(0, 0, 0) == Floats{2, 0.5f, 3, -2, 2, 15});
+  const Value whole = one("CumProd", {Tensor::from({3, -2, 5}), Tensor::scalar(int64_t{0})}, {}, 26);
+  CHECK(whole.dtype() == DType::I32);
+  CHECK(integers(whole) == Integers{3, -6, -30});
+}
+
+TEST_CASE("bits read as another dtype") {
+  const auto cast = [](const Tensor& x, DType to) {
+    return one("BitCast", {x}, {attribute("to", onnx_dtype(to))}, 26);
+  };
+  CHECK(integers(cast(Tensor::from({1.f, -2.f, 0.f}), DType::I32)) == Integers{0x3f800000, -0x40000000, 0});
+  CHECK(cast(Tensor::from({0x3f800000, 0}), DType::F32).tensor().to_vector<float>() == Floats{1, 0});
+  CHECK(integers(cast(Tensor::from({true, false}), DType::I8)) == Integers{1, 0});
+  CHECK(integers(cast(Tensor::from<uint8_t>({0, 1}), DType::Bool)) == Integers{0, 1});
+  CHECK(integers(cast(Tensor::from<uint16_t>({0x3c00, 0x8000}), DType::F16)) == Integers{1, 0});
+  mentions(message_of([&] { cast(Tensor::from({1.f}), DType::F64); }), "expected dtypes of as many bits");
+}
+
+TEST_CASE("root mean squares, over the axes from one on") {
+  const Floats x{1, -2, 3, 4, 0, -5, 2, 2, 2, 0, 0, 0}, scale{0.5f, 2, -1};
+  for (const int axis : {0, 1, 2, -1, -2}) {
+    CAPTURE(axis);
+    const size_t from = static_cast<size_t>(axis < 0 ? axis + 3 : axis), counts[] = {12, 6, 3};
+    Floats expected;
+    for (size_t k = 0; k < x.size(); ++k) {
+      const size_t count = counts[from], first = k / count * count;
+      double squares = 0;
+      for (size_t i = 0; i < count; ++i) squares += static_cast<double>(x[first + i]) * x[first + i];
+      expected.push_back(
+          static_cast<float>(x[k] / std::sqrt(squares / static_cast<double>(count) + 0.25) * scale[k % 3]));
+    }
+    const Attributes attributes{attribute("axis", axis), attribute("epsilon", 0.25)};
+    const Tensor in = Tensor::from(x, {2, 2, 3}), by = Tensor::from(scale);
+    check_close(one("RMSNormalization", {in, by}, attributes, 23), expected);
+    const Value half = one("RMSNormalization", {in.cast(DType::F16).realise(), by}, attributes, 23);
+    CHECK(half.dtype() == DType::F32); // the scale's
+    check_close(half, expected, 2e-3);
+    CHECK(one("RMSNormalization", {in.cast(DType::F64).realise(), by.cast(DType::F64).realise()}, attributes,
+              23)
+              .dtype() == DType::F64);
+  }
+}
+
+TEST_CASE("since opset 23 the scale's dtype, or an attribute, says in which floats a quotient is taken") {
+  // 2.502 is nearest to 2.5 in bf16, which is rounded to 2.
+  const Tensor x = Tensor::from({2.502f, 3.f}), scale = Tensor::from({1.f}), zero = Tensor::from<int8_t>({0});
+  const auto quantised = [&](const Tensor& by, const Attributes& attributes) {
+    return integers(one("QuantizeLinear", {x, by, zero}, attributes, 23));
+  };
+  const Tensor narrow_scale = scale.cast(DType::BF16).realise();
+  CHECK(quantised(scale, {}) == Integers{3, 3});
+  CHECK(quantised(narrow_scale, {}) == Integers{2, 3});
+  CHECK(quantised(scale, {attribute("precision", onnx_dtype(DType::BF16))}) == Integers{2, 3});
+  CHECK(quantised(narrow_scale, {attribute("precision", onnx_dtype(DType::F32))}) == Integers{3, 3});
+  mentions(message_of([&] { quantised(scale, {attribute("precision", onnx_dtype(DType::I32))}); }),
+           "expected floats");
+}
+
+TEST_CASE("ops of strings and of image files are refused by name, with the reason") {
+  for (const char* op : {"StringConcat", "StringSplit", "RegexFullMatch", "StringNormalizer"}) {
+    Graph graph;
+    graph.input("x", DType::F32, {2}).node(op, {"x"}, {"y"}).output("y");
+    const std::vector<onnx::Problem> problems = load(model(graph, 20)).problems();
+    REQUIRE(problems.size() == 1);
+    mentions(problems[0].message, op);
+    mentions(problems[0].message, "strings are not supported");
+  }
+  Graph graph;
+  graph.input("x", DType::U8, {2}).node("ImageDecoder", {"x"}, {"y"}).output("y", DType::U8);
+  mentions(load(model(graph, 20)).problems().at(0).message, "image files are not decoded");
 }

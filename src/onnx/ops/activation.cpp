@@ -86,6 +86,15 @@ std::vector<Value> gelu(Call& call) {
   return activation(call, [&](const Tensor& x) { return x.gelu(approximation == "tanh"); });
 }
 
+std::vector<Value> swish(Call& call) {
+  const double alpha = call.number("alpha", 1.0);
+  return activation(call, [&](const Tensor& x) { return x * (alpha * x).sigmoid(); });
+}
+
+std::vector<Value> mish(Call& call) {
+  return activation(call, [](const Tensor& x) { return x * x.softplus().tanh(); });
+}
+
 // The upper bound is applied last, and so wins over a lower one above it.
 Tensor clip_to(Tensor x, const std::optional<Tensor>& low, const std::optional<Tensor>& high) {
   if (low) x = maximum(x, *low);
@@ -126,6 +135,8 @@ const OpRow rows[] = {
     {"Shrink", 9, shrink},
     {"Gelu", 20, gelu},
     {"Gelu", 1, gelu, "com.microsoft"},
+    {"Swish", 24, swish},
+    {"Mish", 18, mish},
     {"Clip", 1, clip_by_attributes},
     {"Clip", 11, clip},
 };

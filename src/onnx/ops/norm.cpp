@@ -109,6 +109,18 @@ std::vector<Value> layer_normalization(Call& call) {
   return outputs;
 }
 
+/// The quotient is rounded to the input's dtype before it is scaled; the result has the scale's dtype.
+std::vector<Value> rms_normalization(Call& call) {
+  const Tensor input = call.tensor(0), scale = call.tensor(1);
+  const Axes axes = axes_from(axis_attribute(call, -1, input.rank()), input.rank());
+  const double epsilon = call.number("epsilon", kEpsilon);
+  const DType stash = call.dtype("stash_type", DType::F32);
+  const Tensor normal =
+      input.cast(promote(input.dtype(), stash)).rms_norm(axes, {}, epsilon).cast(input.dtype());
+  const DType dtype = at_least_single(promote(input.dtype(), scale.dtype()));
+  return {(normal.cast(dtype) * scale.cast(dtype)).cast(scale.dtype())};
+}
+
 /// [N, C, ...] as [N, groups, C / groups, ...].
 Tensor in_groups(Call& call, const Tensor& x, int64_t groups) {
   if (x.rank() < 2) call.fail(ErrorKind::Shape, "input " + to_string(x.shape()) + ", expected [N, C, ...]");
@@ -189,6 +201,7 @@ const OpRow rows[] = {
     {"BatchNormalization", 1, batch_normalization},
     {"InstanceNormalization", 1, instance_normalization},
     {"LayerNormalization", 17, layer_normalization},
+    {"RMSNormalization", 23, rms_normalization},
     {"GroupNormalization", 18, group_normalization},
     {"MeanVarianceNormalization", 9, mean_variance_normalization},
     {"LpNormalization", 1, lp_normalization},

@@ -70,6 +70,18 @@ Tensor centred(Call& call, size_t input, size_t zero_point, int axis) {
 
 // ---- from and to floats ----
 
+/// Since opset 23 the scale's dtype says it, or an attribute.
+DType dtype_of_division(Call& call, DType input, DType scale) {
+  if (call.opset() >= 23 && call.integer("precision", 0) != 0) {
+    const DType precision = call.dtype("precision");
+    if (!is_float(precision))
+      call.fail(ErrorKind::DType, std::string("precision ") + to_string(precision) + ", expected floats");
+    return precision;
+  }
+  const DType says = call.opset() >= 23 ? scale : input;
+  return is_float(says) ? says : DType::F32;
+}
+
 std::vector<Value> quantise_linear(Call& call) {
   call.ignore("saturate"); // of 8-bit floats
   const Tensor input = call.tensor(0), scale = call.tensor(1);
@@ -80,7 +92,7 @@ std::vector<Value> quantise_linear(Call& call) {
   if (is_float(dtype) || (given && given->dtype() != dtype))
     call.fail(ErrorKind::DType, std::string("output_dtype ") + to_string(dtype) +
                                     ", expected integers, and those of the zero point");
-  const Tensor x = is_float(input.dtype()) ? input : input.cast(DType::F32);
+  const Tensor x = input.cast(dtype_of_division(call, input.dtype(), scale.dtype()));
   const Spread spread_over = read_spread(call, scale, x);
   const Tensor zero_point = given ? spread_over(call, *given, x) : zero_of(dtype);
   return {quantise(x, spread_over(call, scale, x), zero_point)};

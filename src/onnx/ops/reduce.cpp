@@ -1,4 +1,4 @@
-// Reductions, arg max and min, cumulative sums.
+// Reductions, arg max and min, cumulative sums and products.
 #include <algorithm>
 #include <limits>
 
@@ -115,29 +115,33 @@ std::vector<Value> arg_extreme(Call& call, ArgFunction extreme) {
 std::vector<Value> arg_max(Call& call) { return arg_extreme(call, &Tensor::argmax); }
 std::vector<Value> arg_min(Call& call) { return arg_extreme(call, &Tensor::argmin); }
 
-// ---- cumulative sums ----
+// ---- sums and products of all up to each place ----
 
-/// One place later along the axis, 0 at the first. Subtracting x from its sums would lose digits, and
-/// infinities.
-Tensor delay(const Tensor& x, int axis) {
+/// One place later along the axis, with `first` at the first. To take x out of its sums again would lose
+/// digits, and infinities.
+Tensor delay(const Tensor& x, int axis, double first) {
   std::vector<std::pair<int64_t, int64_t>> amounts(x.shape().size());
   amounts[static_cast<size_t>(axis)] = {1, 0};
   std::vector<IndexItem> items(static_cast<size_t>(axis), Slice{});
   items.push_back(Slice{{}, -1});
   items.push_back(Ellipsis{});
-  return x.pad(amounts).index(items);
+  return x.pad(amounts, first).index(items);
 }
 
-std::vector<Value> cumulative_sum(Call& call) {
+std::vector<Value> cumulative(Call& call, Tensor (Tensor::*function)(Axis) const, double of_nothing) {
   const bool exclusive = call.integer("exclusive", 0) != 0, reverse = call.integer("reverse", 0) != 0;
-  Tensor x = call.tensor(0);
-  const int axis = normalise_axis(call, call.integer_at(1), x.rank());
-  if (reverse) x = x.flip({axis});
-  if (exclusive) x = delay(x, axis);
-  Tensor sums = x.cumsum(axis).cast(x.dtype());
-  if (reverse) sums = sums.flip({axis});
-  return {sums};
+  const Tensor given = call.tensor(0);
+  const int axis = normalise_axis(call, call.integer_at(1), given.rank());
+  return {in_single(given, [&](Tensor x) {
+    if (reverse) x = x.flip({axis});
+    if (exclusive) x = delay(x, axis, of_nothing);
+    const Tensor result = (x.*function)(axis).cast(x.dtype());
+    return reverse ? result.flip({axis}) : result;
+  })};
 }
+
+std::vector<Value> cumulative_sum(Call& call) { return cumulative(call, &Tensor::cumsum, 0); }
+std::vector<Value> cumulative_product(Call& call) { return cumulative(call, &Tensor::cumprod, 1); }
 
 const OpRow rows[] = {
     {"ReduceSum", 1, reduce_sum},
@@ -153,6 +157,7 @@ const OpRow rows[] = {
     {"ArgMax", 1, arg_max},
     {"ArgMin", 1, arg_min},
     {"CumSum", 11, cumulative_sum},
+    {"CumProd", 26, cumulative_product},
 };
 
 } // namespace

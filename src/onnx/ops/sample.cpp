@@ -1,101 +1,56 @@
 // Sampling at places that the program computes: GridSample and RoiAlign.
 #include <algorithm>
 
-#include "onnx/ops/interpolate.hpp"
+#include "onnx/ops/broadcast.hpp"
+#include "onnx/ops/grid.hpp"
 #include "onnx/ops/tables.hpp"
 #include "onnx/ops/values.hpp"
 
 namespace lathe::onnx {
 namespace {
 
-/// One axis of the images that a grid points into.
-struct GridAxis {
-  int64_t size;
-  bool align_corners;
-  std::string padding;
-
-  /// From [-1, 1] to elements: the ends are the outer elements' centres, or their outer borders.
-  Tensor denormalise(const Tensor& x) const {
-    const auto n = static_cast<double>(size);
-    return align_corners ? (x + 1.0) * ((n - 1) / 2) : (x + 1.0) * (n / 2) - 0.5;
-  }
-
-  /// Which element a whole place outside stands for; places that padding by zeros leaves outside are kept.
-  Tensor element(const Tensor& place) const {
-    const auto last = static_cast<double>(size - 1);
-    if (padding == "border") return place.clamp(0, last);
-    if (padding != "reflection") return place;
-    const double low = align_corners ? 0 : -0.5, span = align_corners ? last : last + 1;
-    if (span == 0) return Tensor::zeros(place.shape(), place.dtype());
-    // There and back again: a saw tooth with the period of two spans.
-    const Tensor distance = (place - low).abs();
-    const Tensor phase = distance - (distance * (0.5 / span)).floor() * (2 * span);
-    return (minimum(phase, 2 * span - phase) + low).clamp(0, last);
-  }
-
-  Tensor inside(const Tensor& element) const {
-    return logical_and(element >= 0.0, element <= static_cast<double>(size - 1));
-  }
-};
-
-struct GridTap {
-  Tensor element, weight;
-};
-
-/// The elements of an axis that make the value at x, with their weights.
-std::vector<GridTap> grid_taps(const GridAxis& axis, const Tensor& x, const std::string& mode) {
-  constexpr double kCubicCoefficient = -0.75;
-  if (mode == "nearest") return {{axis.element(x.round()), Tensor::ones({}, x.dtype())}};
-  const Tensor base = x.floor(), fraction = x - base;
-  if (mode == "bilinear") return {{axis.element(base), 1.0 - fraction}, {axis.element(base + 1.0), fraction}};
-  const Tensor rest = 1.0 - fraction;
-  return {{axis.element(base - 1.0), cubic_far(fraction + 1.0, kCubicCoefficient)},
-          {axis.element(base), cubic_near(fraction, kCubicCoefficient)},
-          {axis.element(base + 1.0), cubic_near(rest, kCubicCoefficient)},
-          {axis.element(base + 2.0), cubic_far(rest + 1.0, kCubicCoefficient)}};
-}
-
 /// By its name before opset 20, which calls them linear and cubic.
 std::string grid_mode(const Call& call) {
   const bool renamed = call.opset() >= 20;
   const std::string mode = call.text("mode", renamed ? "linear" : "bilinear");
   if (mode == "nearest") return mode;
-  if (mode == (renamed ? "linear" : "bilinear")) return "bilinear";
-  if (mode == (renamed ? "cubic" : "bicubic")) return "bicubic";
+  if (mode == (renamed ? "linear" : "bilinear")) return "linear";
+  if (mode == (renamed ? "cubic" : "bicubic")) return "cubic";
   call.fail(ErrorKind::Value, "mode " + mode + ", expected " +
                                   (renamed ? "linear, nearest or cubic" : "bilinear, nearest or bicubic"));
 }
 
 std::vector<Value> grid_sample(Call& call) {
-  const Tensor x = call.tensor(0), grid = call.tensor(1); // [N, C, H, W] and [N, OH, OW, 2]
+  const Tensor input = call.tensor(0); // [N, C, D1, ..., Dr]
+  Tensor grid = call.tensor(1);        // [N, O1, ..., Or, r]
   const std::string mode = grid_mode(call), padding = call.text("padding_mode", "zeros");
   const bool align_corners = call.integer("align_corners", 0) != 0;
   if (padding != "zeros" && padding != "border" && padding != "reflection")
     call.fail(ErrorKind::Value, "padding_mode " + padding + ", expected zeros, border or reflection");
-  if (x.rank() != 4 || grid.rank() != 4 || !grid.size(3).is_const(2))
-    call.fail(ErrorKind::Shape, "input " + to_string(x.shape()) + " and grid " + to_string(grid.shape()) +
-                                    ", expected images [N, C, H, W] and [N, OH, OW, 2]");
-  if (!x.size(2).is_const() || !x.size(3).is_const())
-    call.fail(ErrorKind::Shape, "input " + to_string(x.shape()) + ", expected fixed sizes of the image");
-  const GridAxis down{x.size(2).value(), align_corners, padding},
-      across{x.size(3).value(), align_corners, padding};
-  const Tensor image = x.reshape({x.size(0), x.size(1), x.size(2) * x.size(3)});
-  const Expr points = grid.size(1) * grid.size(2);
-  std::optional<Tensor> sum;
-  for (const GridTap& row : grid_taps(down, down.denormalise(slice_at(grid, 3, 1)), mode))
-    for (const GridTap& column : grid_taps(across, across.denormalise(slice_at(grid, 3, 0)), mode)) {
-      const Tensor position = row.element.cast(DType::I64) * across.size + column.element.cast(DType::I64);
-      const Tensor inside = logical_and(down.inside(row.element), across.inside(column.element));
-      // A position behind the image reads as 0.
-      const Tensor index = where(inside, position, weak(down.size * across.size, DType::I64));
-      const Tensor value =
-          image.gather(2, index.reshape({x.size(0), 1, points}).expand({x.size(0), x.size(1), points}));
-      const Tensor weight =
-          (row.weight * column.weight).expand(index.shape()).reshape({x.size(0), 1, points});
-      const Tensor part = value * weight.cast(x.dtype());
-      sum = sum ? *sum + part : part;
-    }
-  return {sum->reshape({x.size(0), x.size(1), grid.size(1), grid.size(2)})};
+  const int rank = input.rank(), spatial = rank - 2;
+  const bool fits = rank >= 3 && grid.rank() == rank && grid.size(-1).is_const(spatial) &&
+                    grid.size(0) == input.size(0) && (rank == 4 || call.opset() >= 20);
+  if (!fits)
+    call.fail(ErrorKind::Shape,
+              "input " + to_string(input.shape()) + " and grid " + to_string(grid.shape()) +
+                  (call.opset() >= 20 ? ", expected [N, C, D1, ..., Dr] and [N, O1, ..., Or, r]"
+                                      : ", expected images [N, C, H, W] and [N, OH, OW, 2]"));
+  if (!is_float(input.dtype()) && mode != "nearest")
+    call.fail(ErrorKind::DType,
+              "input of " + std::string(to_string(input.dtype())) + " in mode " + mode + ", expected floats");
+  if (is_half(grid.dtype())) grid = grid.cast(DType::F32);
+  const std::vector<GridAxis> axes = grid_axes(call, input, align_corners, padding);
+  const Expr points = elements_between(grid.shape(), 1, rank - 1);
+  std::vector<std::vector<GridTap>> taps;
+  for (int i = 0; i < spatial; ++i) { // the grid's last axis begins with the last of the images
+    const Tensor places = slice_at(grid, rank - 1, spatial - 1 - i).reshape({grid.size(0), points});
+    taps.push_back(
+        grid_taps(axes[static_cast<size_t>(i)], axes[static_cast<size_t>(i)].denormalise(places), mode));
+  }
+  Shape shape = grid.shape();
+  shape.pop_back();
+  shape.insert(shape.begin() + 1, input.size(1));
+  return {in_single(input, [&](const Tensor& x) { return sample_images(x, axes, taps).reshape(shape); })};
 }
 
 /// The samples of one axis of the regions: places [R, bins * samples], which of them count, and by how many

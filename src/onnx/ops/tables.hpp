@@ -25,11 +25,13 @@ OpTable select_ops();
 OpTable detection_ops();
 OpTable resize_ops();
 OpTable sample_ops();
+OpTable image_ops();
 OpTable recurrent_ops();
 OpTable signal_ops();
 OpTable text_ops();
 OpTable generate_ops();
 OpTable sequence_ops();
 OpTable control_flow_ops();
+OpTable transformer_ops();
 
 } // namespace lathe::onnx
