@@ -15,6 +15,14 @@ if(TARGET lathe-onnx)
     set_tests_properties(conformance/${name} PROPERTIES SKIP_RETURN_CODE 77
       ENVIRONMENT "LATHE_CACHE_DIR=${CMAKE_BINARY_DIR}/test-cache/onnx_suite")
   endfunction()
+  # The ops of other domains, against ONNX Runtime where Python has it.
+  find_package(Python3 COMPONENTS Interpreter QUIET)
+  if(Python3_FOUND)
+    add_test(NAME conformance/onnx_runtime COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/conformance/onnx_runtime.py
+                                                   $<TARGET_FILE:lathe-program>)
+    set_tests_properties(conformance/onnx_runtime PROPERTIES SKIP_RETURN_CODE 77
+      ENVIRONMENT "LATHE_CACHE_DIR=${CMAKE_BINARY_DIR}/test-cache/onnx_runtime")
+  endif()
   lathe_onnx_suite(onnx_suite --expect ${CMAKE_SOURCE_DIR}/docs/onnx.md)
   lathe_onnx_suite(onnx_suite_c_sample --device c --every 30)
   lathe_onnx_suite(onnx_suite_opencl_sample --device opencl --every 50)
