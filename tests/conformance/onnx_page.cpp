@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "conformance/onnx_exceptions.hpp"
 #include "onnx/op_versions.hpp"
 #include "onnx/registry.hpp"
@@ -51,18 +53,38 @@ void add_exceptions(std::string& text, const std::vector<Result>& results) {
   }
 }
 
+/// Whether the suite has a test of any op of the domain.
+bool is_tested(const std::map<OpName, Counts>& counts, const std::string& domain) {
+  return std::any_of(counts.begin(), counts.end(),
+                     [&](const auto& entry) { return entry.first.first == domain; });
+}
+
+void add_heading(std::string& text, const std::string& domain, bool tested) {
+  text += fmt::format(
+      "\n## Ops of {}\n\n\"Versions\": the opsets that brought a version of the op. Each serves up to the "
+      "next, the last up to opset {}.",
+      domain_name(domain), domain.empty() ? onnx::kNewestOpset : onnx::kNewestOpsetElsewhere);
+  text += tested
+              ? "\n\n| op | versions | supported | passed | failed | skipped |\n|---|---|---|---|---|---|\n"
+              : "\nThe suite has none of them: `tests/conformance/onnx_runtime.py` compares them with ONNX "
+                "Runtime."
+                "\n\n| op | versions |\n|---|---|\n";
+}
+
 void add_ops(std::string& text, const std::vector<Result>& results) {
   std::map<OpName, Counts> counts = by_op(results);
+  const std::map<OpName, Counts> all = counts;
   std::string domain = "none yet";
+  bool tested = true;
   for (const onnx::RegisteredOp& op : onnx::registered_ops()) {
     if (op.domain != domain) {
       domain = op.domain;
-      text += fmt::format(
-          "\n## Ops of {}\n\n\"Versions\": the opsets that brought a version of the op. Each serves up to "
-          "the "
-          "next, the last up to opset {}.\n\n| op | versions | supported | passed | failed | skipped "
-          "|\n|---|---|---|---|---|---|\n",
-          domain_name(domain), domain.empty() ? onnx::kNewestOpset : onnx::kNewestOpsetElsewhere);
+      tested = is_tested(all, domain);
+      add_heading(text, domain, tested);
+    }
+    if (!tested) {
+      text += fmt::format("| {} | {} |\n", op.name, fmt::join(op.since, ", "));
+      continue;
     }
     const Counts c = counts[{op.domain, op.name}];
     counts.erase({op.domain, op.name});

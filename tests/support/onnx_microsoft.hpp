@@ -1,5 +1,8 @@
 // Nodes of domain com.microsoft, and numbers to feed them.
 #pragma once
+#include <doctest/doctest.h>
+
+#include <algorithm>
 #include <cmath>
 #include <functional>
 
@@ -40,6 +43,29 @@ template <class T> Tensor tensor_of(const std::vector<int64_t>& values, const Sh
 /// A whole number kept in 8 bits; rounds half to even.
 inline int64_t saturated(double value, int64_t low, int64_t high) {
   return static_cast<int64_t>(std::clamp(std::nearbyint(value), double(low), double(high)));
+}
+
+using Floats = std::vector<float>;
+using Doubles = std::vector<double>;
+
+inline void check_close(const onnx::Value& got, const Doubles& expected, double tolerance = 1e-5) {
+  const Floats y = floats(got);
+  REQUIRE(y.size() == expected.size());
+  for (size_t k = 0; k < y.size(); ++k) {
+    CAPTURE(k);
+    CHECK(std::abs(y[k] - expected[k]) <= tolerance * (1 + std::abs(expected[k])));
+  }
+}
+
+/// Whether the node ends with an error that names `what`.
+inline bool refuses(const std::string& op, const std::vector<onnx::Value>& inputs,
+                    const Attributes& attributes, size_t outputs, const std::string& what) {
+  try {
+    run_microsoft(op, inputs, attributes, outputs);
+  } catch (const Error& error) {
+    return std::string(error.what()).find(what) != std::string::npos;
+  }
+  return false;
 }
 
 } // namespace lathe::test

@@ -103,7 +103,27 @@ def gather_nd(draw):
     return Node("GatherND", [x, index])
 
 
+def rfft(draw):
+    x = draw.floats([*draw.shape(draw.pick([0, 1, 2])), draw.pick([2, 4, 6, 10, 16])])
+    spectrum = np.fft.rfft(x.astype(np.float64))
+    parts = np.stack([spectrum.real, spectrum.imag], -1).astype(np.float32)
+    return Node("Rfft", [x], {"signal_ndim": 1}, expected=[parts + np.float32(0)], tolerance=1e-2)
+
+
+def irfft(draw):
+    x = draw.floats([*draw.shape(draw.pick([0, 1, 2])), draw.pick([2, 4, 6, 10, 16])], low=0.5)
+    spectrum = np.fft.rfft(x.astype(np.float64))
+    return Node(
+        "Irfft",
+        [np.stack([spectrum.real, spectrum.imag], -1).astype(np.float32)],
+        {"signal_ndim": 1},
+        expected=[x],
+    )
+
+
 CASES = [
+    rfft,
+    irfft,
     inverse,
     cdist,
     expand_dims,

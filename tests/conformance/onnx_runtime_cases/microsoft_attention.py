@@ -157,12 +157,17 @@ def group_query_attention(draw):
     angles = [None, None]
     if turned:
         attributes |= {"do_rotary": 1, "rotary_interleaved": int(draw.flag())}
-        angles = list(caches(draw, total + 3, size // 2))
+        angles = list(caches(draw, total + 9, size // 2))
+    positions = draw.integers([batch, length], np.int64, 0, 9) if turned and draw.flag() else None
+    sink = None
+    if "smooth_softmax" not in attributes and draw.flag():
+        sink = draw.floats([heads])
     added = (
         draw.floats([draw.pick([1, batch]), draw.pick([1, heads]), length, total]) if draw.flag() else None
     )
-    inputs = [*given, *cached, ends, np.int32(total), *angles, None, added]
-    return Node("GroupQueryAttention", inputs, attributes, outputs=3, constants=(6,), tolerance=2e-3)
+    inputs = [*given, *cached, ends, np.int32(total), *angles, positions, added, sink]
+    constants = draw.pick([(), (6,)])  # whether the length is known beforehand
+    return Node("GroupQueryAttention", inputs, attributes, outputs=3, constants=constants, tolerance=2e-3)
 
 
 def group_query_attention_with_room(draw):
@@ -173,8 +178,11 @@ def group_query_attention_with_room(draw):
     total = int(ends.max()) + 1
     given = [draw.floats([batch, 1, n * size]) for n in (heads, shared, shared)]
     cached = [draw.floats([batch, shared, room, size]) for _ in range(2)]
+    for cache in cached:
+        cache[:, :, total:] = np.nan  # anything may be left there
     attributes = {"num_heads": heads, "kv_num_heads": shared}
     angles = [None, None]
+    added = draw.floats([1, heads, 1, total]) if draw.flag() else None
     if draw.flag():
         attributes["do_rotary"] = 1
         angles = list(caches(draw, room, size // 2))
@@ -182,7 +190,7 @@ def group_query_attention_with_room(draw):
         attributes["local_window_size"] = draw.pick([1, 3])
     node = Node(
         "GroupQueryAttention",
-        [*given, *cached, ends, np.int32(total), *angles],
+        [*given, *cached, ends, np.int32(total), *angles, None, added],
         attributes,
         outputs=3,
         constants=(6,),

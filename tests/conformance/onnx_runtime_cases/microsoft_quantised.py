@@ -109,10 +109,7 @@ def qlinear_softmax(draw):
     dtype = draw.pick(EIGHT)
     shape = draw.shape(draw.pick([2, 3, 4]))
     attributes = {"opset": draw.pick([11, 13]), "axis": draw.pick(range(-len(shape), len(shape)))}
-    # ONNX Runtime lets I8 wrap around instead of saturating: at a scale of 1/255 nothing is beyond 127.
-    y_scale = np.float32(
-        draw.pick([1 / 256, 1 / 255, 0.01]) if dtype == np.uint8 else draw.pick([1 / 255, 0.01])
-    )
+    y_scale = np.float32(draw.pick([1 / 256, 1 / 255, 0.01]))
     zero = dtype(0 if dtype == np.uint8 else -128)
     return Node("QLinearSoftmax", quantity(draw, shape, dtype) + [y_scale, zero], attributes)
 

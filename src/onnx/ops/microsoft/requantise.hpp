@@ -1,7 +1,7 @@
 // Numbers of 8 bits with one scale and zero point each, computed with ONNX Runtime's roundings on x86-64.
 //
-// A sum of products is fused into one rounding where a kernel can. Where ONNX Runtime rounds a product to f32 before it
-// adds, the product is made in f64, where it is exact, and rounded by a cast.
+// A kernel may fuse a product and a sum into one rounding. Where ONNX Runtime rounds a product to f32 before
+// it adds, the product is made in f64, where it is exact, and rounded by a cast.
 #pragma once
 #include "lathe/onnx/op.hpp"
 
@@ -16,7 +16,8 @@ struct Quantity {
   /// In f32, rounded once.
   Tensor real() const;
 };
-/// Error(DType) unless input `input` is U8 or I8, Error(Shape) unless its scale and zero point have one element.
+/// Error(DType) unless input `input` is U8 or I8, Error(Shape) unless its scale and zero point have one
+/// element.
 Quantity quantity(const Call& call, size_t input);
 
 /// A node's output: how it is scaled.
