@@ -84,6 +84,12 @@ TEST_CASE("QLinearSoftmax: all axes from one on before opset 13, that one since"
         expected([](int64_t k) { return k / 12 * 4 + k % 4; }));
 }
 
+TEST_CASE("QLinearSoftmax saturates where a number has all of the sum") {
+  const std::vector<Value> alone{tensor_of<int8_t>({7}, {1, 1}), scale(0.5f), zero_i8(0), scale(1 / 256.f),
+                                 zero_i8(-128)};
+  CHECK(integers(microsoft("QLinearSoftmax", alone, {attribute("opset", 13)})) == Integers{127});
+}
+
 TEST_CASE("QLinearConcat, QLinearWhere and QLinearReduceMean scale anew") {
   const Integers a = scattered(6, -128, 127), b = scattered(4, -128, 127, 2);
   const auto real_a = [&](size_t k) { return 0.5 * static_cast<double>(a[k] - 11); };

@@ -86,8 +86,8 @@ std::vector<Value> quantised_softmax(Call& call) {
   const Tensor total = exponentials.cast(DType::F64).sum(axis, true).cast(DType::F32);
   const Tensor steps = quotient(weak(1.0, DType::F32), y.scale).floor(); // in 1, whole as ONNX Runtime has it
   const Tensor scaled = quotient(product_in_single(exponentials, steps), total).round();
-  const Tensor integers = scaled.cast(DType::I32) + y.zero_point.cast(DType::I32);
-  return {integers.cast(y.zero_point.dtype()).reshape(given.values.shape())};
+  const Tensor result = round_to(scaled + y.zero_point.cast(DType::F32), y.zero_point.dtype());
+  return {result.reshape(given.values.shape())};
 }
 
 std::vector<Value> quantised_mean(Call& call) {
