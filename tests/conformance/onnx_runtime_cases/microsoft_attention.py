@@ -72,7 +72,7 @@ def multi_head_attention(draw):
     if past:
         new = length
     attributes = {"num_heads": heads}
-    if draw.flag() and new == length:
+    if draw.flag():
         attributes["unidirectional"] = 1
     if draw.flag():
         attributes["scale"] = 0.3

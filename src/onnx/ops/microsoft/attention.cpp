@@ -80,8 +80,9 @@ Tensor mask_addend(const Call& call, const Tensor& mask, const Expr& batch, cons
 }
 
 Tensor causal_addend(const Expr& queries, const Expr& keys, const Expr& past, double filter) {
-  const Tensor query = Tensor::iota({queries, 1}, 0) + Tensor::scalar(past), key = Tensor::iota({keys}, 0);
-  return where(key <= query, weak(0.0, DType::F32), weak(filter, DType::F32));
+  const Tensor query = Tensor::iota({queries, 1}, 0), key = Tensor::iota({keys}, 0);
+  const Tensor seen = (key <= query + Tensor::scalar(past)) | (query == Tensor::scalar(queries - 1));
+  return where(seen, weak(0.0, DType::F32), weak(filter, DType::F32));
 }
 
 std::optional<Tensor> added(const std::optional<Tensor>& a, const std::optional<Tensor>& b) {
