@@ -215,6 +215,7 @@ const std::map<std::string_view, std::vector<OpVersion>> kVersions = {
     {"Shrink", {{9, 1}}},
     {"Sigmoid", {{1, 1}, {6, 1}, {13, 1}}},
     {"Sign", {{9, 1}, {13, 1}}},
+    {"SimplifiedLayerNormalization", {{1, 2}}}, // ONNX Runtime's, which has it beside ONNX's own
     {"Sin", {{7, 1}, {22, 1}}},
     {"Sinh", {{9, 1}, {22, 1}}},
     {"Size", {{1, 1}, {13, 1}, {19, 1}, {21, 1}, {23, 1}, {24, 1}, {25, 1}}},

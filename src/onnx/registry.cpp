@@ -7,6 +7,7 @@
 
 #include "onnx/graph.hpp"
 #include "onnx/op_versions.hpp"
+#include "onnx/ops/microsoft/tables.hpp"
 #include "onnx/ops/tables.hpp"
 
 namespace lathe::onnx {
@@ -15,6 +16,7 @@ namespace {
 struct Entry {
   std::shared_ptr<const OpImporter> import;
   bool own; // the library's, not a user's
+  int most_inputs;
 };
 
 /// By domain and name, then by the version that brought it.
@@ -30,8 +32,14 @@ struct Registry {
           layout_ops(),      gather_ops(),     select_ops(),       detection_ops(),  resize_ops(),
           sample_ops(),      image_ops(),      recurrent_ops(),    signal_ops(),     text_ops(),
           generate_ops(),    sequence_ops(),   control_flow_ops(), transformer_ops()})
-      for (const OpRow& row : table)
-        ops[{row.domain, row.name}][row.since] = {std::make_shared<OpImporter>(row.import), true};
+      add(table);
+    for (const OpTable& table : microsoft_ops()) add(table);
+  }
+
+  void add(const OpTable& table) {
+    for (const OpRow& row : table)
+      ops[{row.domain, row.name}][row.since] = {std::make_shared<OpImporter>(row.import), true,
+                                                row.most_inputs};
   }
 };
 
@@ -70,7 +78,7 @@ FoundOp find_op(const std::string& domain, const std::string& op, int opset) {
     return {nullptr, 0,
             fmt::format("expected opset {} or earlier: what it means since is not known", newest)};
   const OpVersion* version = owner.empty() ? version_at(op, opset) : nullptr;
-  return {found.import, version ? version->most_inputs : kMany, {}};
+  return {found.import, version ? version->most_inputs : found.most_inputs, {}};
 }
 
 std::vector<RegisteredOp> registered_ops() {
@@ -94,7 +102,7 @@ std::vector<RegisteredOp> registered_ops() {
 void register_op(const std::string& domain, const std::string& op, int since, OpImporter import) {
   Registry& r = registry();
   std::lock_guard lock(r.mutex);
-  r.ops[{canonical_domain(domain), op}][since] = {std::make_shared<OpImporter>(std::move(import)), false};
+  r.ops[{canonical_domain(domain), op}][since] = {std::make_shared<OpImporter>(std::move(import)), false, kMany};
 }
 
 } // namespace lathe::onnx

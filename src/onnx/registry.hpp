@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lathe/onnx/op.hpp"
+#include "onnx/op_versions.hpp"
 
 namespace lathe::onnx {
 
@@ -18,6 +19,7 @@ struct OpRow {
   int since;
   OpFunction import;
   const char* domain = "";
+  int most_inputs = kMany; // of ONNX's own ops op_versions says it
 };
 using OpTable = std::span<const OpRow>;
 

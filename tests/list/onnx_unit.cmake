@@ -3,6 +3,8 @@ if(TARGET lathe-onnx)
   foreach(name unit/onnx_test unit/onnx_rules_test unit/onnx_ops_test unit/onnx_layout_test unit/onnx_arithmetic_test
                unit/onnx_opsets_test unit/onnx_pool_test unit/onnx_empty_test
                unit/onnx_attention_test unit/onnx_image_test unit/onnx_forms_test
+               unit/onnx_microsoft_test
+               unit/onnx_microsoft_layers_test unit/onnx_microsoft_attention_test
                unit/onnx_saved_test error/lathe_program_test unit/onnx_gradient_test error/onnx_files_test conformance/onnx_large_test)
     lathe_test(${name})
     string(REPLACE "/" "_" target ${name})

@@ -12,10 +12,12 @@
 namespace lathe::test {
 
 /// One node fed with `inputs`, of which None are left out: its outputs. `batch` names the first size of the
-/// first input, and of the others that begin with the same.
+/// first input, and of the others that begin with the same. The node is of version 1 of a `domain` beside
+/// ONNX's own.
 inline std::vector<onnx::Value> run_node(const std::string& op, const std::vector<onnx::Value>& inputs,
                                          const Attributes& attributes = {}, size_t outputs = 1,
-                                         int opset = 17, const char* batch = nullptr) {
+                                         int opset = 17, const char* batch = nullptr,
+                                         const std::string& domain = "") {
   Graph graph;
   Names in, out;
   onnx::NamedValues fed;
@@ -33,9 +35,9 @@ inline std::vector<onnx::Value> run_node(const std::string& op, const std::vecto
     graph.input(in.back(), input.dtype(), dims);
   }
   for (size_t k = 0; k < outputs; ++k) out.push_back(fmt::format("y{}", k));
-  graph.node(op, in, out, attributes);
+  graph.node(op, in, out, attributes, domain);
   for (const std::string& name : out) graph.output(name);
-  const onnx::NamedValues results = load(model(graph, opset)).compile()(fed);
+  const onnx::NamedValues results = load(model(graph, opset, {}, domain.empty() ? Names{} : Names{domain})).compile()(fed);
   std::vector<onnx::Value> values;
   for (const std::string& name : out) values.push_back(results.at(name));
   return values;

@@ -143,6 +143,7 @@ std::vector<Value> scatter_nd(Call& call) {
 const OpRow rows[] = {{"Gather", 1, gather},
                       {"GatherElements", 11, gather_elements},
                       {"GatherND", 11, gather_nd},
+                      {"GatherND", 1, gather_nd, "com.microsoft", 2},
                       {"Scatter", 9, scatter_elements},
                       {"ScatterElements", 11, scatter_elements},
                       {"ScatterND", 11, scatter_nd}};

@@ -69,15 +69,16 @@ std::vector<Value> range(Call& call) {
   if (call.integer("stash_type", 1) != 1) // since opset 27
     call.fail(ErrorKind::Value, "stash_type " + std::to_string(call.integer("stash_type")) +
                                     ", expected 1: halves are computed in f32");
-  if (auto known = known_range(call.value(0), call.value(1), call.value(2))) return {*known};
-  if (call.value(2).integers() && call.value(2).integers()->front().is_const(0))
+  const DType dtype = call.value(0).dtype();
+  const Value delta = call.has(2) ? call.value(2) : known_integer(1, dtype); // only com.microsoft lacks it
+  if (auto known = known_range(call.value(0), call.value(1), delta)) return {*known};
+  if (delta.integers() && delta.integers()->front().is_const(0))
     call.fail(ErrorKind::Value, "delta 0, expected a step");
   const auto scalar = [&](size_t input) { return call.tensor(input).reshape({}); };
-  const int64_t count = call.look(range_count(scalar(0), scalar(1), scalar(2))).front();
-  const DType dtype = call.value(0).dtype();
+  const Tensor step = delta.tensor().reshape({});
+  const int64_t count = call.look(range_count(scalar(0), scalar(1), step)).front();
   const DType wide = is_half(dtype) ? DType::F32 : dtype;
-  const Tensor start = scalar(0).cast(wide), step = scalar(2).cast(wide);
-  return {(start + Tensor::arange(count).cast(wide) * step).cast(dtype)};
+  return {(scalar(0).cast(wide) + Tensor::arange(count).cast(wide) * step.cast(wide)).cast(dtype)};
 }
 
 std::vector<Value> eye_like(Call& call) {
@@ -173,6 +174,7 @@ const OpRow rows[] = {
     {"Constant", 1, constant},
     {"ConstantOfShape", 9, constant_of_shape},
     {"Range", 11, range},
+    {"Range", 1, range, "com.microsoft", 3},
     {"EyeLike", 9, eye_like},
     {"Shape", 1, shape},
     {"Size", 1, size},

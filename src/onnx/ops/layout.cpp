@@ -78,16 +78,17 @@ std::vector<Amounts> pad_amounts(const Call& call, const Value& x, const std::ve
   return amounts;
 }
 
-/// The number that constant padding has: an attribute before opset 11.
+/// The number that constant padding has: an attribute where the amounts are one.
 Scalar pad_value(Call& call, DType dtype) {
-  if (call.opset() < 11) return Scalar::of_float(dtype, call.number("value", 0.0));
+  if (!call.has(1)) return Scalar::of_float(dtype, call.number("value", 0.0));
   if (!call.has(2)) return Scalar::of_float(dtype, 0.0);
   if (is_float(dtype)) return Scalar::of_float(dtype, call.number_at(2));
   return Scalar::of_int(dtype, call.integer_at(2));
 }
 
+/// Before opset 11 the amounts are an attribute.
 std::vector<Value> pad(Call& call) {
-  const std::vector<int64_t> pads = call.opset() < 11 ? call.integers("pads") : call.integers(1);
+  const std::vector<int64_t> pads = call.has(1) ? call.integers(1) : call.integers("pads");
   const std::string mode = call.text("mode", "constant");
   const Scalar value = pad_value(call, call.value(0).dtype());
   const auto axes = call.has(3) ? std::optional(call.integers(3)) : std::nullopt; // since opset 18
@@ -150,7 +151,9 @@ std::vector<Value> dropout(Call& call) {
 }
 
 const OpRow rows[] = {{"Pad", 1, pad},
+                      {"Pad", 1, pad, "com.microsoft", 3},
                       {"Trilu", 14, trilu},
+                      {"Trilu", 1, trilu, "com.microsoft", 2},
                       {"ReverseSequence", 10, reverse_sequence},
                       {"Dropout", 1, dropout}};
 

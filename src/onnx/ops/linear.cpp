@@ -1,4 +1,6 @@
 // Products of matrices.
+#include "onnx/ops/linear.hpp"
+
 #include <algorithm>
 #include <cctype>
 
@@ -15,7 +17,9 @@ Tensor scaled(const Tensor& x, double factor) {
   return factor == 1.0 ? x : in_single(x, [&](const Tensor& t) { return (t * factor).cast(x.dtype()); });
 }
 
-std::vector<Value> gemm(Call& call) {
+} // namespace
+
+Tensor general_product(Call& call) {
   call.ignore("broadcast"); // of opset 6; the shapes say whether to
   const bool transposes_a = call.integer("transA", 0) != 0, transposes_b = call.integer("transB", 0) != 0;
   const double alpha = call.number("alpha", 1.0), beta = call.number("beta", 1.0);
@@ -25,9 +29,13 @@ std::vector<Value> gemm(Call& call) {
               "inputs " + to_string(a.shape()) + " and " + to_string(b.shape()) + ", expected matrices");
   const Tensor product = (transposes_a ? a.transpose() : a).matmul(transposes_b ? b.transpose() : b);
   const std::optional<Tensor> c = call.optional_tensor(2);
-  if (!c || beta == 0.0) return {scaled(product, alpha)};
-  return {scaled(product, alpha) + scaled(*c, beta)};
+  if (!c || beta == 0.0) return scaled(product, alpha);
+  return scaled(product, alpha) + scaled(*c, beta);
 }
+
+namespace {
+
+std::vector<Value> gemm(Call& call) { return {general_product(call)}; }
 
 std::vector<Value> einsum(Call& call) {
   std::string equation = call.text("equation");

@@ -15,21 +15,9 @@ Axes axes_from(int first, int rank) {
   return axes;
 }
 
-/// Of [N, C, out..., kernel...].
-Axes kernel_axes(const Tensor& windows, const Windows& w) {
-  return axes_from(windows.rank() - static_cast<int>(w.axes()), windows.rank());
-}
-
 /// Of a window.
 int64_t elements_of(const Windows& w) {
   return std::accumulate(w.kernel.begin(), w.kernel.end(), int64_t{1}, std::multiplies<>());
-}
-
-Windows pooling_windows(const Call& call, const Shape& input) {
-  Windows w = read_windows(call, input);
-  read_padding(call, input, w);
-  if (call.integer("ceil_mode", 0)) pad_to_ceiling(call, input, w);
-  return w;
 }
 
 /// 0, 1, ... along one axis of `rank`.

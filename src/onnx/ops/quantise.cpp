@@ -1,4 +1,6 @@
 // Quantised ops: integers that stand for (value - zero point) * scale.
+#include "onnx/ops/quantise.hpp"
+
 #include <algorithm>
 
 #include "onnx/ops/attributes.hpp"
@@ -8,13 +10,21 @@
 #include "onnx/ops/values.hpp"
 
 namespace lathe::onnx {
-namespace {
 
-/// A scale or zero point: one for all, or one for each place along the axis.
 Tensor spread(const Tensor& parameter, int axis, int rank) {
   if (num_elements(parameter.shape()).is_const(1)) return parameter.reshape({});
   return along_axis(parameter, axis, rank);
 }
+
+Tensor repeat_blocks(const Tensor& parameter, int axis, int64_t block, Expr size) {
+  Shape apart = parameter.shape(), joined = parameter.shape();
+  apart.insert(apart.begin() + axis + 1, Expr(block));
+  joined[static_cast<size_t>(axis)] = parameter.size(axis) * block;
+  const Tensor repeated = parameter.unsqueeze(axis + 1).expand(apart).reshape(joined);
+  return slices(repeated, axis, 0, size).tensor();
+}
+
+namespace {
 
 /// How scales and zero points lie along x.
 struct Spread {
@@ -28,11 +38,7 @@ struct Spread {
       call.fail(ErrorKind::Shape, "a parameter of " + to_string(parameter.shape()) + " for " +
                                       to_string(x.shape()) + " in blocks of " + std::to_string(block) +
                                       " along axis " + std::to_string(axis) + ", expected one a block");
-    Shape apart = parameter.shape(), joined = parameter.shape();
-    apart.insert(apart.begin() + axis + 1, Expr(block));
-    joined[static_cast<size_t>(axis)] = blocks * block;
-    const Tensor repeated = parameter.unsqueeze(axis + 1).expand(apart).reshape(joined);
-    return slices(repeated, axis, 0, size).tensor(); // the last block may be shorter
+    return repeat_blocks(parameter, axis, block, size);
   }
 };
 
@@ -48,20 +54,22 @@ Spread read_spread(Call& call, const Tensor& scale, const Tensor& x) {
   return {normalise_axis(call, axis, x.rank()), block};
 }
 
-/// Rounded once. In f32 a divisor that is a constant or computed beforehand multiplies by its rounded
-/// inverse, and quotients next to a half would go the other way.
+Tensor zero_of(DType dtype) { return Tensor::zeros({}, dtype); }
+
+} // namespace
+
+/// In f32 a divisor that is a constant or computed beforehand multiplies by its rounded inverse, and quotients
+/// next to a half would go the other way.
 Tensor quotient(const Tensor& x, const Tensor& divisor) {
   return (x.cast(DType::F64) / divisor.cast(DType::F64)).cast(x.dtype());
 }
 
-/// Rounds half to even; the cast saturates.
+/// The cast saturates. Halves do not hold the zero points of 16 bits.
 Tensor quantise(const Tensor& x, const Tensor& scale, const Tensor& zero_point) {
-  return (quotient(x, scale).round() + zero_point.cast(x.dtype())).cast(zero_point.dtype());
+  const DType wide = promote(x.dtype(), DType::F32);
+  return (quotient(x, scale).round().cast(wide) + zero_point.cast(wide)).cast(zero_point.dtype());
 }
 
-Tensor zero_of(DType dtype) { return Tensor::zeros({}, dtype); }
-
-/// Input `input` as a difference to its zero point, input `zero_point`, in I32.
 Tensor centred(Call& call, size_t input, size_t zero_point, int axis) {
   const Tensor x = call.tensor(input).cast(DType::I32);
   const std::optional<Tensor> zero = call.optional_tensor(zero_point);
@@ -82,7 +90,7 @@ DType dtype_of_division(Call& call, DType input, DType scale) {
   return is_float(says) ? says : DType::F32;
 }
 
-std::vector<Value> quantise_linear(Call& call) {
+std::vector<Value> quantise_linear(Call& call, Division division) {
   call.ignore("saturate"); // of 8-bit floats
   const Tensor input = call.tensor(0), scale = call.tensor(1);
   const std::optional<Tensor> given = call.optional_tensor(2);
@@ -92,7 +100,8 @@ std::vector<Value> quantise_linear(Call& call) {
   if (is_float(dtype) || (given && given->dtype() != dtype))
     call.fail(ErrorKind::DType, std::string("output_dtype ") + to_string(dtype) +
                                     ", expected integers, and those of the zero point");
-  const Tensor x = input.cast(dtype_of_division(call, input.dtype(), scale.dtype()));
+  const bool in_single = division == Division::InSingle;
+  const Tensor x = input.cast(in_single ? DType::F32 : dtype_of_division(call, input.dtype(), scale.dtype()));
   const Spread spread_over = read_spread(call, scale, x);
   const Tensor zero_point = given ? spread_over(call, *given, x) : zero_of(dtype);
   return {quantise(x, spread_over(call, scale, x), zero_point)};
@@ -111,8 +120,8 @@ std::vector<Value> dequantise_linear(Call& call) {
   return {(x.cast(wide) * spread_over(call, scale, x).cast(wide)).cast(dtype)};
 }
 
-std::vector<Value> dynamic_quantise_linear(Call& call) {
-  const Tensor x = call.tensor(0), zero = zero_of(x.dtype());
+Quantised quantise_by_range(const Tensor& x) {
+  const Tensor zero = zero_of(x.dtype());
   // The range takes in 0, so that 0 is exact.
   const Tensor low = minimum(x.min(), zero), high = maximum(x.max(), zero);
   // Of zeros any scale will do.
@@ -124,12 +133,18 @@ std::vector<Value> dynamic_quantise_linear(Call& call) {
 
 // ---- products ----
 
-/// Of [..., M, K], one zero point for each row lies along M.
 Tensor centred_rows(Call& call, size_t input, size_t zero_point) {
   return centred(call, input, zero_point, std::max(call.tensor(input).rank() - 2, 0));
 }
 Tensor centred_columns(Call& call, size_t input, size_t zero_point) {
   return centred(call, input, zero_point, call.tensor(input).rank() - 1);
+}
+
+namespace {
+
+std::vector<Value> dynamic_quantise_linear(Call& call) {
+  const auto [values, scale, zero_point] = quantise_by_range(call.tensor(0));
+  return {values, scale, zero_point};
 }
 
 std::vector<Value> matmul_integer(Call& call) {
@@ -159,7 +174,7 @@ std::vector<Value> quantised_conv(Call& call) {
 }
 
 const OpRow rows[] = {
-    {"QuantizeLinear", 10, quantise_linear},
+    {"QuantizeLinear", 10, [](Call& call) { return quantise_linear(call, Division::AsGiven); }},
     {"DequantizeLinear", 10, dequantise_linear},
     {"DynamicQuantizeLinear", 11, dynamic_quantise_linear},
     {"MatMulInteger", 10, matmul_integer},

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "onnx/ops/activations.hpp"
+#include "onnx/ops/quantise.hpp"
 #include "onnx/ops/tables.hpp"
 #include "onnx/ops/values.hpp"
 
@@ -11,38 +13,6 @@ namespace {
 
 /// Longer sequences are beyond what can be compiled: a step becomes kernels of its own.
 constexpr int64_t kMaxSteps = 4096;
-
-using Activation = std::function<Tensor(const Tensor&)>;
-
-struct ActivationRow {
-  const char* name;
-  double alpha, beta;
-  bool has_alpha, has_beta;
-  Tensor (*apply)(const Tensor& x, double alpha, double beta);
-};
-
-const ActivationRow activation_rows[] = {
-    {"relu", 0, 0, false, false, [](const Tensor& x, double, double) { return x.relu(); }},
-    {"tanh", 0, 0, false, false, [](const Tensor& x, double, double) { return x.tanh(); }},
-    {"sigmoid", 0, 0, false, false, [](const Tensor& x, double, double) { return x.sigmoid(); }},
-    {"softsign", 0, 0, false, false, [](const Tensor& x, double, double) { return x / (x.abs() + 1); }},
-    {"softplus", 0, 0, false, false, [](const Tensor& x, double, double) { return x.softplus(); }},
-    {"affine", 1, 0, true, true, [](const Tensor& x, double a, double b) { return x * a + b; }},
-    {"leakyrelu", 0.01, 0, true, false, [](const Tensor& x, double a, double) { return x.leaky_relu(a); }},
-    {"elu", 1, 0, true, false, [](const Tensor& x, double a, double) { return x.elu(a); }},
-    {"thresholdedrelu", 1, 0, true, false,
-     [](const Tensor& x, double a, double) { return where(x > a, x, weak(0.0, x.dtype())); }},
-    {"scaledtanh", 1, 1, true, true, [](const Tensor& x, double a, double b) { return (x * b).tanh() * a; }},
-    {"hardsigmoid", 0.2, 0.5, true, true,
-     [](const Tensor& x, double a, double b) { return (x * a + b).clamp(0, 1); }},
-};
-
-const ActivationRow& find_activation(const Call& call, std::string name) {
-  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
-  for (const ActivationRow& row : activation_rows)
-    if (name == row.name) return row;
-  call.fail(ErrorKind::Value, "activation \"" + name + "\", expected one of ONNX's recurrent activations");
-}
 
 /// One for each function of each direction. The lists of alphas and betas hold entries only for functions
 /// that take them.
@@ -61,9 +31,10 @@ std::vector<Activation> activations(const Call& call, size_t directions,
   std::vector<Activation> functions;
   for (const std::string& name : names) {
     const ActivationRow& row = find_activation(call, name);
-    const double alpha = row.has_alpha && next_alpha < alphas.size() ? alphas[next_alpha++] : row.alpha;
-    const double beta = row.has_beta && next_beta < betas.size() ? betas[next_beta++] : row.beta;
-    functions.push_back([&row, alpha, beta](const Tensor& x) { return row.apply(x, alpha, beta); });
+    std::optional<double> alpha, beta;
+    if (row.has_alpha && next_alpha < alphas.size()) alpha = alphas[next_alpha++];
+    if (row.has_beta && next_beta < betas.size()) beta = betas[next_beta++];
+    functions.push_back(row.with(alpha, beta));
   }
   return functions;
 }
@@ -73,9 +44,28 @@ struct State {
   Tensor hidden, cell;
 };
 
+/// A matrix that rows are multiplied with, [outputs, features]. Integers have a scale and a zero point, of no
+/// axes or one for each output; the rows are then rounded to 256 levels of their range.
+struct Weight {
+  Tensor values;
+  std::optional<Tensor> scale, zero_point;
+
+  /// By outputs [begin, begin + count).
+  Tensor times(const Tensor& rows, int64_t begin, int64_t count) const {
+    const auto part = [&](const Tensor& t) {
+      return t.rank() == 0 ? t : t.index({Slice{begin, begin + count}});
+    };
+    if (!scale) return rows.matmul(part(values).transpose());
+    const auto [levels, step, zero] = quantise_by_range(rows);
+    const Tensor left = levels.cast(DType::I32) - zero.cast(DType::I32);
+    const Tensor right = part(values).transpose().cast(DType::I32) - part(*zero_point).cast(DType::I32);
+    return left.matmul(right).cast(DType::F32) * (step * part(*scale));
+  }
+};
+
 /// One direction's parameters, and what a cell does with them.
 struct Direction {
-  Tensor recurrence;                                 // [gates * hidden, hidden]
+  Weight recurrence;                                 // of gates * hidden outputs and hidden features
   std::optional<Tensor> input_bias, recurrence_bias; // [gates * hidden]
   std::optional<Tensor> peephole;                    // [3 * hidden]
   std::vector<Activation> functions;
@@ -92,8 +82,7 @@ struct Direction {
   }
   /// The recurrent share of `count` gates.
   Tensor recur(const Tensor& h, int64_t gate, int64_t count) const {
-    const Tensor weight = recurrence.index({Slice{gate * hidden, (gate + count) * hidden}});
-    const Tensor product = h.matmul(weight.transpose());
+    const Tensor product = recurrence.times(h, gate * hidden, count * hidden);
     return recurrence_bias ? product + gates(*recurrence_bias, gate, count) : product;
   }
 };
@@ -142,9 +131,9 @@ struct DirectionResult {
   State last;
 };
 
-DirectionResult run_direction(const Layer& layer, const Direction& d, const Tensor& weight, State state,
+DirectionResult run_direction(const Layer& layer, const Direction& d, const Tensor& from_input, State state,
                               bool backward) {
-  Tensor projected = layer.x.matmul(weight.transpose());
+  Tensor projected = from_input;
   if (d.input_bias) projected = projected + *d.input_bias;
   std::vector<Tensor> outputs(layer.steps);
   for (int64_t i = 0; i < layer.steps; ++i) {
@@ -170,7 +159,17 @@ struct Form {
   Cell cell;
   std::vector<std::string> activations;
   const char* flag; // the attribute of Direction::flag, if any
+  bool quantised = false;
 };
+
+/// Input `input`, 1 or 2, for one direction.
+Weight weight_of(const Call& call, const Form& form, size_t input, int64_t which) {
+  const Tensor values = slice_at(call.tensor(input), 0, which);
+  if (!form.quantised) return {values, {}, {}};
+  const size_t scale = input == 1 ? 8 : 10;
+  return {values.transpose(), slice_at(call.tensor(scale), 0, which),
+          slice_at(call.tensor(scale + 1), 0, which)};
+}
 
 std::vector<bool> directions_of(const Call& call) {
   const std::string direction = call.text("direction", "forward");
@@ -191,7 +190,7 @@ Tensor initial_state(const Call& call, size_t input, int64_t direction, bool bat
 Direction direction_of(const Call& call, const Form& form, int64_t which, int64_t hidden) {
   Direction d;
   d.hidden = hidden;
-  d.recurrence = slice_at(call.tensor(2), 0, which);
+  d.recurrence = weight_of(call, form, 2, which);
   if (const auto bias = call.optional_tensor(3)) {
     const Tensor row = slice_at(*bias, 0, which);
     d.input_bias = d.gates(row, 0, form.gates);
@@ -209,13 +208,17 @@ Layer layer_of(const Call& call, const Form& form, bool batch_first) {
   if (x.rank() != 3)
     call.fail(ErrorKind::Shape, "input of " + to_string(x.shape()) + ", expected three axes");
   const int64_t steps = unrolled_size(call, x, batch_first ? 1 : 0, kMaxSteps);
-  const int64_t hidden = fixed_size(call, call.tensor(2), 2);
+  const int64_t hidden = fixed_size(call, call.tensor(2), form.quantised ? 1 : 2);
   if (call.integer("hidden_size", hidden) != hidden)
     call.fail(ErrorKind::Shape, "hidden_size " + std::to_string(call.integer("hidden_size")) +
                                     ", expected that of the recurrence weights, " + std::to_string(hidden));
   std::optional<Tensor> lengths = call.optional_tensor(4);
   if (lengths) lengths = lengths->unsqueeze(1);
-  return {batch_first ? x.transpose(0, 1) : x, lengths, steps, hidden, form.cell};
+  const Tensor given = batch_first ? x.transpose(0, 1) : x;
+  if (!lengths || !form.quantised) return {given, lengths, steps, hidden, form.cell};
+  // What lies behind the longest sequence has no part in the range.
+  const Tensor step = Tensor::arange(steps).reshape({steps, 1, 1});
+  return {where(step < lengths->max(), given, weak(0.0, x.dtype())), lengths, steps, hidden, form.cell};
 }
 
 std::vector<Value> recurrent(Call& call, const Form& form) {
@@ -235,8 +238,8 @@ std::vector<Value> recurrent(Call& call, const Form& form) {
     d.functions.assign(first, first + static_cast<int64_t>(form.activations.size()));
     const Tensor start = initial_state(call, 5, w, batch_first, layer);
     const State state{start, form.gates == 4 ? initial_state(call, 6, w, batch_first, layer) : start};
-    DirectionResult result =
-        run_direction(layer, d, slice_at(call.tensor(1), 0, w), state, directions[which]);
+    const Tensor from_input = weight_of(call, form, 1, w).times(layer.x, 0, form.gates * layer.hidden);
+    DirectionResult result = run_direction(layer, d, from_input, state, directions[which]);
     for (int64_t step = 0; step < layer.steps; ++step) outputs[step].push_back(result.outputs[step]);
     hidden.push_back(result.last.hidden);
     cell.push_back(result.last.cell);
@@ -260,8 +263,15 @@ std::vector<Value> gru(Call& call) {
 std::vector<Value> lstm(Call& call) {
   return recurrent(call, {4, lstm_cell, {"Sigmoid", "Tanh", "Tanh"}, "input_forget"});
 }
+/// com.microsoft's, whose weights are integers.
+std::vector<Value> dynamic_quantised_lstm(Call& call) {
+  return recurrent(call, {4, lstm_cell, {"Sigmoid", "Tanh", "Tanh"}, "input_forget", true});
+}
 
-const OpRow rows[] = {{"RNN", 1, rnn}, {"GRU", 1, gru}, {"LSTM", 1, lstm}};
+const OpRow rows[] = {{"RNN", 1, rnn},
+                      {"GRU", 1, gru},
+                      {"LSTM", 1, lstm},
+                      {"DynamicQuantizeLSTM", 1, dynamic_quantised_lstm, "com.microsoft", 12}};
 
 } // namespace
 

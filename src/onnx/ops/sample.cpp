@@ -172,7 +172,9 @@ std::vector<Value> roi_align(Call& call) {
   return {by_rows.matmul(mean_weights(across, columns).unsqueeze(1).transpose())};
 }
 
-const OpRow rows[] = {{"GridSample", 16, grid_sample}, {"RoiAlign", 10, roi_align}};
+const OpRow rows[] = {{"GridSample", 16, grid_sample},
+                      {"GridSample", 1, grid_sample, "com.microsoft", 2},
+                      {"RoiAlign", 10, roi_align}};
 
 } // namespace
 

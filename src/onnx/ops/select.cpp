@@ -84,11 +84,9 @@ RowComparison compare_rows(const Tensor& rows) {
   return {differs.any({-1}).logical_not(), logical_and(first, lower).any({-1})};
 }
 
-std::vector<Value> unique(Call& call) {
-  const bool sorted = call.integer("sorted", 1) != 0, flat = !call.has_attribute("axis");
-  const Tensor given = call.tensor(0);
-  const int axis = flat ? 0 : axis_attribute(call, 0, given.rank());
-  const Tensor x = flat ? given.flatten() : given;
+/// The distinct slices along the axis: themselves, where each is first, which of them each slice is, and how
+/// many are equal to it.
+std::vector<Value> distinct(Call& call, const Tensor& x, int axis, bool sorted) {
   const Tensor none = Tensor::zeros({0}, DType::I64);
   if (x.size(axis).is_const(0)) return {x, none, none, none};
   const Tensor in_front = x.transpose(0, axis);
@@ -105,11 +103,25 @@ std::vector<Value> unique(Call& call) {
   return {kept[0].tensor().take(indices, axis), indices, place.take(leader), kept[4].tensor().take(indices)};
 }
 
+std::vector<Value> unique(Call& call) {
+  const bool sorted = call.integer("sorted", 1) != 0, flat = !call.has_attribute("axis");
+  const Tensor x = call.tensor(0);
+  if (flat) return distinct(call, x.flatten(), 0, sorted);
+  return distinct(call, x, axis_attribute(call, 0, x.rank()), sorted);
+}
+
+/// com.microsoft's, in the order of the input.
+std::vector<Value> unique_in_order(Call& call) {
+  const std::vector<Value> all = distinct(call, call.tensor(0).flatten(), 0, false);
+  return {all[0], all[2], all[3]};
+}
+
 const OpRow rows[] = {{"OneHot", 9, one_hot},
                       {"TopK", 1, top_k},
                       {"NonZero", 9, non_zero},
                       {"Compress", 9, compress},
-                      {"Unique", 11, unique}};
+                      {"Unique", 11, unique},
+                      {"Unique", 1, unique_in_order, "com.microsoft", 1}};
 
 } // namespace
 

@@ -200,7 +200,41 @@ std::vector<Value> mel_weight_matrix(Call& call) {
   return {where(logical_and(peak <= bin, bin < right), falling, before).cast(dtype)};
 }
 
+// ---- com.microsoft's ----
+
+/// Error unless the node asks for transforms along the last axis of the signal, of half of the spectrum.
+void check_real_transform(const Call& call) {
+  if (call.integer("signal_ndim", 1) != 1 || call.integer("normalized", 0) != 0 ||
+      call.integer("onesided", 1) != 1)
+    call.fail(ErrorKind::Value, "expected signal_ndim 1, normalized 0 and onesided 1");
+}
+
+/// [..., n] -> [..., n / 2 + 1, 2]
+std::vector<Value> real_transform(Call& call) {
+  check_real_transform(call);
+  return {fourier_of(call, call.tensor(0).unsqueeze(-1), {false, true})};
+}
+
+/// [..., n / 2 + 1, 2] -> [..., n]. The other half of the spectrum is the conjugate of this one.
+std::vector<Value> inverse_real_transform(Call& call) {
+  check_real_transform(call);
+  const Tensor half = call.tensor(0);
+  if (half.rank() < 2 || fixed_size(call, half, half.rank() - 1) != 2)
+    call.fail(ErrorKind::Shape, "input " + to_string(half.shape()) + ", expected [..., bins, 2]");
+  const int axis = half.rank() - 2;
+  const int64_t bins = fixed_size(call, half, axis);
+  if (bins < 2) return {slice_at(slice_at(half, axis, 0), axis, 0).unsqueeze(-1)};
+  Tensor whole = half;
+  if (bins > 2) {
+    const Tensor sign = Tensor::from({1.0, -1.0}).cast(half.dtype());
+    whole = concat({half, slices(half, axis, 1, bins - 2).tensor().flip(axis) * sign}, axis);
+  }
+  return {slice_at(fourier_of(call, whole, {true, false}), axis + 1, 0)};
+}
+
 const OpRow rows[] = {
+    {"Rfft", 1, real_transform, "com.microsoft", 1},
+    {"Irfft", 1, inverse_real_transform, "com.microsoft", 1},
     {"DFT", 17, dft},
     {"STFT", 17, stft},
     {"HannWindow", 17, hann},

@@ -102,6 +102,20 @@ Tensor spatial_windows(const Call& call, Tensor x, const Windows& w) {
   return x;
 }
 
+Windows pooling_windows(const Call& call, const Shape& input) {
+  Windows w = read_windows(call, input);
+  read_padding(call, input, w);
+  if (call.integer("ceil_mode", 0)) pad_to_ceiling(call, input, w);
+  return w;
+}
+
+Axes kernel_axes(const Tensor& windows, const Windows& w) {
+  Axes axes;
+  for (int axis = windows.rank() - static_cast<int>(w.axes()); axis < windows.rank(); ++axis)
+    axes.push_back(axis);
+  return axes;
+}
+
 Tensor correlate(const Tensor& x, const Tensor& weight, const std::optional<Tensor>& bias, const Windows& w,
                  int64_t groups) {
   ConvOptions options{.stride = w.stride, .dilation = w.dilation, .groups = groups};

@@ -29,6 +29,11 @@ Tensor pad_spatial(const Tensor& x, const Windows& windows, double value);
 /// [N, C, in padded...] -> [N, C, out..., kernel...].
 Tensor spatial_windows(const Call& call, Tensor x, const Windows& windows);
 
+/// The windows that a pooling node's attributes describe, with padding for ceil_mode.
+Windows pooling_windows(const Call& call, const Shape& input);
+/// Of [N, C, out..., kernel...].
+Axes kernel_axes(const Tensor& windows, const Windows& w);
+
 /// The convolution of x [N, C, in...] with weight [M, C / groups, kernel...], and bias [M], of 1 to 3 spatial
 /// axes.
 Tensor correlate(const Tensor& x, const Tensor& weight, const std::optional<Tensor>& bias,

@@ -1,0 +1,38 @@
+#include "onnx/ops/microsoft/requantise.hpp"
+
+namespace lathe::onnx {
+
+Tensor Quantity::centred() const { return values.cast(DType::I32) - zero_point.cast(DType::I32); }
+
+Tensor Quantity::real() const { return product_in_single(centred(), scale); }
+
+Quantity quantity(const Call& call, size_t input) {
+  const Tensor values = call.tensor(input);
+  if (values.dtype() != DType::U8 && values.dtype() != DType::I8)
+    call.fail(ErrorKind::DType,
+              "input " + std::to_string(input) + " is " + to_string(values.dtype()) + ", expected u8 or i8");
+  const Scaling by = scaling(call, input + 1, input + 2, values.dtype());
+  return {values, by.scale, by.zero_point};
+}
+
+Scaling scaling(const Call& call, size_t scale, size_t zero_point, DType dtype) {
+  const std::optional<Tensor> zero = call.optional_tensor(zero_point);
+  return {call.tensor(scale).reshape({}), zero ? zero->reshape({}) : Tensor::zeros({}, dtype)};
+}
+
+Tensor product_in_single(const Tensor& a, const Tensor& b) {
+  return (a.cast(DType::F64) * b.cast(DType::F64)).cast(DType::F32);
+}
+
+Tensor fused_in_single(const Tensor& a, const Tensor& b, const Tensor& c) {
+  return (a.cast(DType::F64) * b.cast(DType::F64) + c.cast(DType::F64)).cast(DType::F32);
+}
+
+Tensor requantise(const Tensor& integers, const Tensor& factor, const Tensor& zero_point) {
+  const Tensor rounded = product_in_single(integers.cast(DType::F32), factor).round();
+  return (rounded + zero_point.cast(DType::F32)).cast(zero_point.dtype());
+}
+
+Tensor round_to(const Tensor& x, DType dtype) { return x.round().cast(dtype); }
+
+} // namespace lathe::onnx

@@ -1,0 +1,35 @@
+// What quantised ops of several domains share: integers that stand for (value - zero point) * scale.
+#pragma once
+#include <vector>
+
+#include "lathe/onnx/op.hpp"
+
+namespace lathe::onnx {
+
+/// A scale or zero point: one for all, or one for each place along the axis.
+Tensor spread(const Tensor& parameter, int axis, int rank);
+/// Every number along the axis `block` times, up to `size` in all: the last block may be shorter.
+Tensor repeat_blocks(const Tensor& parameter, int axis, int64_t block, Expr size);
+/// x / divisor rounded once, in x's dtype.
+Tensor quotient(const Tensor& x, const Tensor& divisor);
+/// Integers of the zero point's dtype: half to even, saturating.
+Tensor quantise(const Tensor& x, const Tensor& scale, const Tensor& zero_point);
+
+/// Input `input` as a difference to its zero point, input `zero_point`, in I32.
+Tensor centred(Call& call, size_t input, size_t zero_point, int axis);
+/// The same of the operands of a product: of [..., M, K] zero points may lie along M, of [..., K, N] along N.
+Tensor centred_rows(Call& call, size_t input, size_t zero_point);
+Tensor centred_columns(Call& call, size_t input, size_t zero_point);
+
+struct Quantised {
+  Tensor values, scale, zero_point; // U8, x's dtype, U8
+};
+/// By the range of all of x.
+Quantised quantise_by_range(const Tensor& x);
+
+/// In what x is divided by its scale.
+enum class Division { AsGiven, InSingle };
+std::vector<Value> quantise_linear(Call& call, Division division);
+std::vector<Value> dequantise_linear(Call& call);
+
+} // namespace lathe::onnx

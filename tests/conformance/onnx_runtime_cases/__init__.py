@@ -1,0 +1,13 @@
+"""Ops by domain: each a list of functions of a Draw that return a Node."""
+
+from . import microsoft_arrays, microsoft_attention, microsoft_fused, microsoft_quantised
+
+DOMAINS = {
+    "com.microsoft": [
+        *microsoft_quantised.CASES,
+        *microsoft_fused.CASES,
+        *microsoft_attention.CASES,
+        *microsoft_arrays.CASES,
+    ],
+    "": microsoft_fused.ONNX_CASES,
+}

@@ -1,0 +1,149 @@
+"""Random models of one node: drawing, running and comparing them."""
+
+import dataclasses
+import os
+import subprocess
+import typing
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import helper, numpy_helper
+
+SIZES = [1, 2, 3, 5, 7, 8, 13]
+
+
+class Draw:
+    """Random numbers, by a seed."""
+
+    def __init__(self, seed):
+        self.random = np.random.default_rng(seed)
+
+    def pick(self, choices):
+        return choices[int(self.random.integers(len(choices)))]
+
+    def flag(self):
+        return bool(self.random.integers(2))
+
+    def size(self):
+        return self.pick(SIZES)
+
+    def shape(self, rank):
+        return [self.size() for _ in range(rank)]
+
+    def floats(self, shape, dtype=np.float32, low=-2.0, high=2.0):
+        return self.random.uniform(low, high, shape).astype(dtype)
+
+    def integers(self, shape, dtype, low=None, high=None):
+        """In [low, high); all of an integer dtype's without them."""
+        info = np.iinfo(dtype)
+        low = info.min if low is None else low
+        high = info.max + 1 if high is None else high
+        return self.random.integers(low, high, shape).astype(dtype)
+
+    def scale(self, shape=()):
+        """A scale of quantised numbers: a power of two at times, so that ties are exact."""
+        if self.flag():
+            return np.full(shape, 2.0 ** -self.random.integers(3, 8), np.float32)
+        return self.floats(shape, low=0.005, high=0.1)
+
+
+@dataclasses.dataclass
+class Node:
+    """Scalars may be NumPy's own; they are made arrays of no axes."""
+
+    op: str
+    inputs: list  # arrays; None where an input is left out
+    attributes: dict = dataclasses.field(default_factory=dict)
+    outputs: tuple = (0,)  # which are asked for, or how many
+    constants: tuple = ()  # inputs that are part of the model
+    tolerance: float = 1e-3
+    expected: typing.Optional[list] = None  # instead of ONNX Runtime's results
+    named: tuple = ()  # inputs whose first size has one name, as that of a batch
+
+    def __post_init__(self):
+        self.inputs = [None if value is None else np.asarray(value) for value in self.inputs]
+        self.outputs = tuple(range(self.outputs)) if isinstance(self.outputs, int) else self.outputs
+
+
+def make_model(domain, node):
+    names = [f"x{k}" if value is not None else "" for k, value in enumerate(node.inputs)]
+    outputs = [f"y{k}" for k in node.outputs]
+    slots = [f"y{k}" if k in node.outputs else "" for k in range(max(node.outputs) + 1)]
+    made = helper.make_node(node.op, names, slots, domain=domain, **node.attributes)
+    ports, constants = [], []
+    for k, value in enumerate(node.inputs):
+        if value is None:
+            continue
+        if k in node.constants:
+            constants.append(numpy_helper.from_array(value, names[k]))
+        else:
+            dims = ["n", *value.shape[1:]] if k in node.named else value.shape
+            ports.append(
+                helper.make_tensor_value_info(names[k], helper.np_dtype_to_tensor_dtype(value.dtype), dims)
+            )
+    results = [onnx.ValueInfoProto(name=name) for name in outputs]
+    graph = helper.make_graph([made], "one", ports, results, constants)
+    opsets = [helper.make_opsetid("", 17)] + ([helper.make_opsetid(domain, 1)] if domain else [])
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10)
+
+
+def fed(node):
+    """What the node's model is fed, by name."""
+    return {f"x{k}": v for k, v in enumerate(node.inputs) if v is not None and k not in node.constants}
+
+
+def run_onnx_runtime(model, inputs):
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = 1  # some kernels quantise what a thread computes by its own range
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    return session.run(None, inputs)
+
+
+def write(folder, name, values):
+    for k, value in enumerate(values):
+        (folder / f"{name}_{k}.pb").write_bytes(numpy_helper.from_array(value).SerializeToString())
+
+
+def compare(lathe, domain, node, folder, device):
+    """Why the results differ; nothing if they don't."""
+    model = make_model(domain, node)
+    inputs = fed(node)
+    try:
+        expected = node.expected or run_onnx_runtime(model, inputs)
+    except Exception as error:  # a case that ONNX Runtime refuses is a mistake of the case
+        return f"ONNX Runtime: {error}"
+    expected = [np.asarray(value) for value in expected]
+    for port, value in zip(model.graph.output, expected):
+        port.CopyFrom(
+            helper.make_tensor_value_info(
+                port.name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape
+            )
+        )
+    data = folder / "test_data_set_0"
+    data.mkdir(parents=True, exist_ok=True)
+    onnx.save(model, folder / "model.onnx")
+    write(data, "input", inputs.values())
+    write(data, "output", expected)
+    command = [
+        lathe,
+        "check",
+        folder / "model.onnx",
+        "--data",
+        data,
+        "--tolerance",
+        str(node.tolerance),
+        "--device",
+        device,
+    ]
+    result = subprocess.run(command, capture_output=True, text=True, env=os.environ, timeout=600)
+    if result.returncode != 0:
+        return (result.stdout + result.stderr).strip().replace("\n", "; ")[-400:]
+    for path in [folder / "model.onnx", *data.iterdir()]:
+        path.unlink()
+    data.rmdir(), folder.rmdir()
+    return ""
