@@ -35,7 +35,8 @@ endforeach()
 add_library(lathe_onnx_proto OBJECT ${proto_sources})
 target_include_directories(lathe_onnx_proto SYSTEM PUBLIC ${generated} ${Protobuf_INCLUDE_DIRS})
 
-file(GLOB onnx_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/onnx/*.cpp ${CMAKE_CURRENT_SOURCE_DIR}/src/onnx/ops/*.cpp)
+file(GLOB onnx_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/onnx/*.cpp ${CMAKE_CURRENT_SOURCE_DIR}/src/onnx/ops/*.cpp
+  ${CMAKE_CURRENT_SOURCE_DIR}/src/onnx/ops/*/*.cpp)
 add_library(lathe-onnx SHARED ${onnx_sources} ${LATHE_NEVER_DESTROYED} $<TARGET_OBJECTS:lathe_onnx_proto>)
 add_library(lathe::onnx ALIAS lathe-onnx)
 lathe_export_own_names(lathe-onnx)

@@ -24,16 +24,30 @@ struct Registry {
 
   Registry() {
     for (const OpTable& table :
-         {elementwise_ops(), activation_ops(),  logical_ops(), cast_ops(),      reduce_ops(),
-          softmax_ops(),     norm_ops(),        linear_ops(),  quantise_ops(),  loss_ops(),
-          optimiser_ops(),   gradient_ops(),    conv_ops(),    pool_ops(),      movement_ops(),
-          layout_ops(),      gather_ops(),      select_ops(),  detection_ops(), resize_ops(),
-          sample_ops(),      recurrent_ops(),   signal_ops(),  text_ops(),      generate_ops(),
-          sequence_ops(),    control_flow_ops()})
+         {elementwise_ops(), activation_ops(),   logical_ops(), cast_ops(),      reduce_ops(),
+          softmax_ops(),     norm_ops(),         linear_ops(),  quantise_ops(),  loss_ops(),
+          optimiser_ops(),   gradient_ops(),     conv_ops(),    pool_ops(),      movement_ops(),
+          layout_ops(),      gather_ops(),       select_ops(),  detection_ops(), resize_ops(),
+          sample_ops(),      recurrent_ops(),    signal_ops(),  text_ops(),      generate_ops(),
+          sequence_ops(),    control_flow_ops(), ml_tree_ops(), ml_linear_ops(), ml_svm_ops(),
+          ml_feature_ops(),  ml_label_ops()})
       for (const OpRow& row : table)
         ops[{row.domain, row.name}][row.since] = {std::make_shared<OpImporter>(row.import), true};
   }
 };
+
+/// Why an op is missing, where more can be said than that.
+std::string missing_op(const std::string& domain, const std::string& op) {
+  static const std::map<std::pair<std::string, std::string>, const char*> known = {
+      {{"ai.onnx.ml", "ZipMap"},
+       "its result is a sequence of maps, and there are none; export with zipmap=False to get a tensor"},
+      {{"ai.onnx.ml", "DictVectorizer"}, "its input is a map, and there are none"},
+      {{"ai.onnx.ml", "CastMap"}, "its input is a map, and there are none"},
+      {{"ai.onnx.ml", "CategoryMapper"}, "it maps strings, and there are no tensors of them"},
+  };
+  const auto found = known.find({domain, op});
+  return found == known.end() ? "there is no such op" : found->second;
+}
 
 Registry& registry() {
   static Registry made;
@@ -47,13 +61,13 @@ FoundOp find_op(const std::string& domain, const std::string& op, int opset) {
   Registry& r = registry();
   std::lock_guard lock(r.mutex);
   auto versions = r.ops.find({owner, op});
-  if (versions == r.ops.end()) return {nullptr, 0, "there is no such op"};
+  if (versions == r.ops.end()) return {nullptr, 0, missing_op(owner, op)};
   auto next = versions->second.upper_bound(opset);
   if (next == versions->second.begin())
     return {nullptr, 0, fmt::format("expected opset {} or later", next->first)};
   const Entry& found = std::prev(next)->second;
   if (!found.own) return {found.import, kMany, {}};
-  const int newest = owner.empty() ? kNewestOpset : kNewestOpsetElsewhere;
+  const int newest = newest_opset(owner);
   if (opset > newest)
     return {nullptr, 0,
             fmt::format("expected opset {} or earlier: what it means since is not known", newest)};

@@ -62,7 +62,7 @@ void add_ops(std::string& text, const std::vector<Result>& results) {
           "the "
           "next, the last up to opset {}.\n\n| op | versions | supported | passed | failed | skipped "
           "|\n|---|---|---|---|---|---|\n",
-          domain_name(domain), domain.empty() ? onnx::kNewestOpset : onnx::kNewestOpsetElsewhere);
+          domain_name(domain), onnx::newest_opset(domain));
     }
     const Counts c = counts[{op.domain, op.name}];
     counts.erase({op.domain, op.name});
