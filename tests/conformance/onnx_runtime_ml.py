@@ -64,7 +64,7 @@ def grid(rng, shape, dtype=np.float32, missing=False):
 def random_trees(rng, features, modes, missing):
     """Attributes nodes_* of a few random trees, and the leaves as (tree, node)."""
     nodes, leaves = [], []
-    for tree in range(int(rng.integers(1, 9))):
+    for tree in range(int(rng.choice([1, 3, 8, 40]))):
         count = 0
         open_nodes = [(0, 0)]  # number, depth
         count = 1
@@ -113,12 +113,14 @@ def tree_modes(rng, missing):
 
 
 def tree_regressor(rng):
+    """ONNX Runtime leaves out base_values of a target that no leaf of a row votes for."""
     features, targets = size(rng), int(rng.integers(1, 5))
     dtype = NUMBERS[rng.integers(4)]
     missing = bool(rng.random() < 0.5) and dtype in FLOATS
     attributes, leaves = random_trees(rng, features, tree_modes(rng, missing), missing)
-    attributes |= votes(rng, "target", leaves, targets, dense=rng.random() < 0.5)
-    if rng.random() < 0.5:
+    dense = rng.random() < 0.5
+    attributes |= votes(rng, "target", leaves, targets, dense=dense)
+    if dense or targets == 1:
         attributes["base_values"] = grid(rng, targets).tolist()
     transforms = ["NONE"] if targets == 1 else ["NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO"]
     attributes["post_transform"] = str(rng.choice(transforms))

@@ -262,6 +262,25 @@ TEST_CASE("TreeEnsembleRegressor: transforms of several targets") {
   }
 }
 
+TEST_CASE("Many trees of many depths, whose votes are for one target each or for any") {
+  std::mt19937 random(6);
+  const int64_t features = 3, rows = 5, targets = 3;
+  for (const char* how : {"SUM", "AVERAGE", "MAX"})
+    for (const bool one_target : {false, true}) {
+      CAPTURE(how);
+      CAPTURE(one_target);
+      Trees trees = random_trees(random, {"BRANCH_LEQ", "BRANCH_GT"}, features, targets, true, false, 40);
+      if (one_target)
+        for (Vote& vote : trees.votes) vote.target = vote.tree % targets;
+      const std::vector<double> x = random_rows(random, rows * features, true);
+      check_close(
+          ml_node("TreeEnsembleRegressor", {Tensor::from(x, {rows, features}).cast(DType::F32)},
+                  attributes_of(trees, "target") +
+                      Attributes{attribute("n_targets", targets), attribute("aggregate_function", how)})[0],
+          regressed(trees, x, features, targets, how, {}));
+    }
+}
+
 TEST_CASE("TreeEnsembleClassifier: the class with most, of those with votes") {
   std::mt19937 random(4);
   const int64_t features = 3, rows = 9, classes = 4;

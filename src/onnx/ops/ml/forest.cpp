@@ -6,19 +6,17 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "lathe/functions.hpp"
+#include "onnx/ops/ml/tree_slots.hpp"
 #include "onnx/ops/values.hpp"
 
 namespace lathe::onnx {
 namespace {
 
-constexpr int64_t kMaxSteps = 4096;
-/// Of slots, and of weights in a table of leaves and targets.
-constexpr int64_t kMaxTable = int64_t{1} << 28;
 constexpr int64_t kMaxFeature = int64_t{1} << 27;
-constexpr int64_t kNoTree = -1;
 
 /// What a value may be to a threshold, as bits: those for which a node's comparison holds are beside its
 /// feature.
@@ -30,87 +28,6 @@ uint32_t relations(const ForestNode& node) {
                                           kBelow | kAbove, 0};
   return of[static_cast<size_t>(node.branch)] | (node.missing_holds ? uint32_t{kMissing} : 0);
 }
-
-struct Slots {
-  std::vector<int64_t> node;     // kNoTree: none, a leaf without votes
-  std::vector<uint32_t> child;   // a leaf's own slot
-  std::vector<uint8_t> forwards; // whether it only leads to the slot `child`, which several nodes share
-  std::vector<int64_t> roots;
-  int64_t steps = 0; // that the longest way takes
-
-  bool is_leaf(size_t slot) const { return child[slot] == slot; }
-};
-
-class SlotMaker {
-public:
-  SlotMaker(Call& call, const Forest& forest)
-      : call_(call), forest_(forest), placed_(forest.nodes.size(), -1) {}
-
-  Slots make(const std::vector<int64_t>& roots) {
-    for (int64_t root : roots) {
-      slots_.roots.push_back(static_cast<int64_t>(slots_.node.size()));
-      place(root);
-      // Breadth first, so that the slots that most rows pass lie together.
-      for (; next_ < slots_.node.size(); ++next_) place_below(next_);
-    }
-    measure_ways();
-    return std::move(slots_);
-  }
-
-private:
-  void place(int64_t node) {
-    const auto slot = static_cast<uint32_t>(slots_.node.size());
-    if (slot >= kMaxTable)
-      call_.fail(ErrorKind::Limit, fmt::format("expected at most {} nodes", kMaxTable / 2));
-    const bool shared = node != kNoTree && placed_[node] >= 0;
-    if (node != kNoTree && !shared) placed_[node] = slot;
-    slots_.node.push_back(shared ? kNoTree : node);
-    slots_.child.push_back(shared ? static_cast<uint32_t>(placed_[node]) : slot);
-    slots_.forwards.push_back(shared);
-  }
-
-  void place_below(size_t slot) {
-    const int64_t node = slots_.node[slot];
-    if (node == kNoTree || forest_.nodes[node].branch == Branch::Leaf) return;
-    slots_.child[slot] = static_cast<uint32_t>(slots_.node.size());
-    place(forest_.nodes[node].fails);
-    place(forest_.nodes[node].holds);
-  }
-
-  // Of each slot the longest way from it, by an explicit stack: a tree may be as deep as it has nodes.
-  void measure_ways() {
-    constexpr int64_t kUnknown = -1, kOpen = -2;
-    std::vector<int64_t> ways(slots_.node.size(), kUnknown);
-    std::vector<size_t> open;
-    for (int64_t root : slots_.roots) {
-      open.push_back(root);
-      while (!open.empty()) {
-        const size_t slot = open.back();
-        int64_t longest = slots_.is_leaf(slot) ? 0 : 1;
-        bool known = true;
-        for (size_t k = 0; !slots_.is_leaf(slot) && k < (slots_.forwards[slot] ? 1u : 2u); ++k) {
-          const size_t below = slots_.child[slot] + k;
-          if (ways[below] == kOpen) call_.fail(ErrorKind::Value, "nodes go in a circle, expected trees");
-          if (ways[below] == kUnknown) open.push_back(below);
-          known &= ways[below] >= 0;
-          longest = std::max(longest, ways[below] + 1);
-        }
-        ways[slot] = known ? longest : kOpen;
-        if (known) open.pop_back();
-      }
-      slots_.steps = std::max(slots_.steps, ways[root]);
-    }
-    if (slots_.steps > kMaxSteps)
-      call_.fail(ErrorKind::Limit,
-                 fmt::format("a tree of {} levels, expected at most {}", slots_.steps, kMaxSteps));
-  }
-
-  Call& call_;
-  const Forest& forest_;
-  std::vector<int64_t> placed_;
-  Slots slots_;
-  size_t next_ = 0;
-};
 
 Tensor numbers_as(const std::vector<double>& values, DType dtype, const Shape& shape) {
   if (dtype == DType::F64) return Tensor::from(values, shape);
@@ -185,24 +102,30 @@ Tensor walk(Call& call, const Forest& forest, const Slots& slots, const Tensor& 
   };
   const Shape pairs{x.size(0), static_cast<int64_t>(slots.roots.size())};
   const Tensor roots = Tensor::from(slots.roots).cast(DType::U32);
-  if (slots.steps == 0) return roots.expand(pairs);
+  const int64_t steps = *std::max_element(slots.steps.begin(), slots.steps.end());
+  if (steps == 0) return roots.expand(pairs);
   // All rows begin at the roots: what is read there has no axis of rows.
   const Nodes first = nodes.at(roots);
   Tensor at = step(first, x.take(column(first.feature), 1), branch);
-  for (int64_t k = 1; k < slots.steps; ++k) {
+  for (int64_t k = 1; k < steps; ++k) {
     const Nodes here = nodes.at(at);
     at = step(here, x.gather(1, column(here.feature)), branch);
   }
   return at;
 }
 
-/// The leaves below each root, as nodes.
-std::vector<std::vector<int64_t>> leaves_of(const Forest& forest) {
-  std::vector<std::vector<int64_t>> all;
+/// Trees of a forest that are walked together.
+struct Trees {
+  std::vector<int64_t> roots;
+  std::vector<std::vector<int64_t>> leaves; // below each root, as nodes
+};
+
+Trees trees_of(const Forest& forest) {
+  Trees trees{forest.roots, {}};
   std::vector<int64_t> seen_by(forest.nodes.size(), -1), open;
   for (int64_t root : forest.roots) {
-    const auto tree = static_cast<int64_t>(all.size());
-    std::vector<int64_t>& leaves = all.emplace_back();
+    const auto tree = static_cast<int64_t>(trees.leaves.size());
+    std::vector<int64_t>& leaves = trees.leaves.emplace_back();
     open.push_back(root);
     while (!open.empty()) {
       const int64_t node = open.back();
@@ -216,15 +139,62 @@ std::vector<std::vector<int64_t>> leaves_of(const Forest& forest) {
       }
     }
   }
-  return all;
+  return trees;
+}
+
+/// Where a list of numbers of steps, ascending, is cut in up to three, so that the least steps are walked by
+/// all: each part walks as many as its last needs. Ends with the list's size.
+std::vector<size_t> cuts(const std::vector<int64_t>& steps) {
+  constexpr double kWorthwhile = 0.9; // of the steps without a cut; more parts are more kernels
+  const size_t count = steps.size();
+  std::vector<size_t> starts{0}; // of runs of equal numbers
+  for (size_t k = 1; k < count; ++k)
+    if (steps[k] != steps[k - 1]) starts.push_back(k);
+  const auto walked = [&](size_t begin, size_t end) {
+    return begin == end ? 0 : static_cast<int64_t>(end - begin) * steps[end - 1];
+  };
+  std::vector<size_t> best{count};
+  auto least = static_cast<int64_t>(kWorthwhile * static_cast<double>(walked(0, count)));
+  for (size_t first : starts)
+    for (size_t second : starts) {
+      if (second < first) continue;
+      const int64_t all = walked(0, first) + walked(first, second) + walked(second, count);
+      if (all >= least) continue;
+      least = all;
+      best = {first, second, count};
+    }
+  return best;
+}
+
+/// The trees in parts of like depths. Few trees stay together.
+std::vector<Trees> by_depth(Call& call, const Forest& forest, const Trees& trees) {
+  constexpr size_t kFew = 16;
+  const std::vector<int64_t> steps = make_slots(call, forest, trees.roots).steps;
+  if (trees.roots.size() < kFew) return {trees};
+  std::vector<size_t> order(trees.roots.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return steps[a] < steps[b]; });
+  std::vector<int64_t> sorted;
+  for (const size_t tree : order) sorted.push_back(steps[tree]);
+  std::vector<Trees> parts;
+  size_t begin = 0;
+  for (const size_t end : cuts(sorted)) {
+    if (begin == end) continue;
+    Trees& part = parts.emplace_back();
+    for (; begin < end; ++begin) {
+      part.roots.push_back(trees.roots[order[begin]]);
+      part.leaves.push_back(trees.leaves[order[begin]]);
+    }
+  }
+  return parts;
 }
 
 /// Whether each target gets a vote of every row: some tree votes for it with all of its leaves.
-bool all_are_voted(const Forest& forest, const std::vector<std::vector<int64_t>>& leaves) {
+bool all_are_voted(const Forest& forest, const Trees& trees) {
   std::vector<bool> voted(forest.targets);
   std::vector<size_t> votes(forest.targets), last_leaf(forest.targets);
   size_t leaf_number = 0;
-  for (const std::vector<int64_t>& tree : leaves) {
+  for (const std::vector<int64_t>& tree : trees.leaves) {
     std::fill(votes.begin(), votes.end(), 0);
     for (int64_t leaf : tree) {
       ++leaf_number;
@@ -237,23 +207,24 @@ bool all_are_voted(const Forest& forest, const std::vector<std::vector<int64_t>>
   return std::find(voted.begin(), voted.end(), false) == voted.end();
 }
 
-/// The trees in groups of one size for each target, filled up with kNoTree, if every tree votes for one
+/// The roots in groups of one size for each target, filled up with kNoTree, if every tree votes for one
 /// target and that does not take many more trees.
-std::optional<std::vector<int64_t>> roots_by_target(const Forest& forest,
-                                                    const std::vector<std::vector<int64_t>>& leaves) {
+std::optional<std::vector<int64_t>> roots_by_target(const Forest& forest, const Trees& trees) {
   std::vector<std::vector<int64_t>> groups(forest.targets);
-  for (size_t tree = 0; tree < leaves.size(); ++tree) {
+  for (size_t tree = 0; tree < trees.roots.size(); ++tree) {
     std::optional<int64_t> target;
-    for (int64_t leaf : leaves[tree])
+    for (int64_t leaf : trees.leaves[tree])
       for (const Vote& vote : forest.votes[leaf]) {
         if (target && *target != vote.target) return {};
         target = vote.target;
       }
-    groups[target.value_or(0)].push_back(forest.roots[tree]);
+    groups[target.value_or(0)].push_back(trees.roots[tree]);
   }
   size_t most = 0;
   for (const auto& group : groups) most = std::max(most, group.size());
-  if (most * groups.size() > forest.roots.size() * 2) return {};
+  constexpr double kMostFilled = 1.25; // a table of leaves and targets is better than more trees
+  if (static_cast<double>(most * groups.size()) > kMostFilled * static_cast<double>(trees.roots.size()))
+    return {};
   std::vector<int64_t> roots;
   for (auto& group : groups) {
     group.resize(most, kNoTree);
@@ -264,7 +235,7 @@ std::optional<std::vector<int64_t>> roots_by_target(const Forest& forest,
 
 /// Sums of weights where a slot's votes are for its tree's target: [rows, targets].
 Tensor sum_by_target(Call& call, const Forest& forest, const std::vector<int64_t>& roots, const Tensor& x) {
-  const Slots slots = SlotMaker(call, forest).make(roots);
+  const Slots slots = make_slots(call, forest, roots);
   std::vector<double> weights(slots.node.size());
   for (size_t slot = 0; slot < weights.size(); ++slot)
     if (slots.is_leaf(slot) && slots.node[slot] != kNoTree)
@@ -313,33 +284,51 @@ LeafTable leaf_table(Call& call, const Forest& forest, const Slots& slots, Aggre
   return table;
 }
 
-} // namespace
-
-Votes count_votes(Call& call, const Forest& forest, const Tensor& x, Aggregate aggregate, bool ask_voted) {
-  const std::vector<std::vector<int64_t>> leaves = leaves_of(forest);
-  const bool sums = aggregate == Aggregate::Sum || aggregate == Aggregate::Average;
-  const bool everywhere = (sums && !ask_voted) || all_are_voted(forest, leaves);
-  const Tensor values = x.cast(forest.computed);
-  const auto shared = [&](const Tensor& sum) {
-    return aggregate == Aggregate::Average ? sum / static_cast<double>(forest.roots.size()) : sum;
-  };
+/// The votes of some trees for each target, summed, or their least or most. `everywhere`: each target has
+/// one.
+Votes count_part(Call& call, const Forest& forest, const Trees& trees, const Tensor& x, Aggregate aggregate,
+                 bool everywhere) {
+  const bool sums = aggregate == Aggregate::Sum;
   if (sums && everywhere)
-    if (const auto roots = roots_by_target(forest, leaves))
-      return {shared(sum_by_target(call, forest, *roots, values)), {}};
-
-  const Slots slots = SlotMaker(call, forest).make(forest.roots);
+    if (const auto roots = roots_by_target(forest, trees))
+      return {sum_by_target(call, forest, *roots, x), {}};
+  const Slots slots = make_slots(call, forest, trees.roots);
   const LeafTable table = leaf_table(call, forest, slots, aggregate);
-  const Tensor rows = Tensor::from(table.row_of).take(walk(call, forest, slots, values));
+  const Tensor rows = Tensor::from(table.row_of).take(walk(call, forest, slots, x));
   const Shape shape{table.rows, forest.targets};
   const Tensor weights = numbers_as(table.weights, forest.computed, shape).take(rows);
-  Votes votes{sums                          ? shared(weights.sum({1}))
+  Votes votes{sums                          ? weights.sum({1})
               : aggregate == Aggregate::Min ? weights.min({1})
                                             : weights.max({1}),
               {}};
-  if (everywhere) return votes;
-  votes.voted = Tensor::from(table.voted, shape).take(rows).max({1}) != 0;
-  if (!sums) votes.scores = where(*votes.voted, votes.scores, 0.0);
+  if (!everywhere) votes.voted = Tensor::from(table.voted, shape).take(rows).max({1}) != 0;
   return votes;
+}
+
+} // namespace
+
+Votes count_votes(Call& call, const Forest& forest, const Tensor& x, Aggregate aggregate, bool ask_voted) {
+  const Trees trees = trees_of(forest);
+  const bool sums = aggregate == Aggregate::Sum || aggregate == Aggregate::Average;
+  const bool everywhere = (sums && !ask_voted) || all_are_voted(forest, trees);
+  const Tensor values = x.cast(forest.computed);
+  if (!sums) {
+    Votes votes = count_part(call, forest, trees, values, aggregate, everywhere);
+    if (votes.voted) votes.scores = where(*votes.voted, votes.scores, 0.0);
+    return votes;
+  }
+  std::optional<Votes> all;
+  for (const Trees& part : by_depth(call, forest, trees)) {
+    const Votes votes = count_part(call, forest, part, values, Aggregate::Sum, everywhere);
+    if (!all) {
+      all = votes;
+      continue;
+    }
+    all->scores = all->scores + votes.scores;
+    if (votes.voted) all->voted = *all->voted | *votes.voted;
+  }
+  if (aggregate == Aggregate::Average) all->scores = all->scores / static_cast<double>(trees.roots.size());
+  return *all;
 }
 
 } // namespace lathe::onnx
