@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Compares random models of ai.onnx.ml with ONNX Runtime.
 
-    python3 tests/conformance/onnx_runtime_ml.py build/release/lathe [--seed 1] [--count 3] [--only Tree]
+    python3 tests/conformance/onnx_runtime_ml.py build/release/lathe [--seed 1] [--count 3] [--only tree]
 
 Every case is a function that draws a model of one node and its inputs. ONNX Runtime computes the outputs, and
-`lathe check` compares. Exits with 77 where onnx or onnxruntime is not installed. Where ONNX Runtime departs from
-ONNX's text, a case draws no such model, or says in its docstring what it changes for ONNX Runtime.
+`lathe check` compares. Exits with 77 where onnx or onnxruntime is not installed. Where ONNX Runtime departs
+from ONNX's text (src/onnx/ops/ml/README.md), a case draws no such model, or says in its docstring what it
+changes.
 """
 import argparse
 import pathlib
@@ -32,7 +33,8 @@ def model(op, inputs, outputs, version=3, **attributes):
     """One node. `inputs`: arrays; `outputs`: element types."""
     names = [f"x{k}" for k in range(len(inputs))]
     made = [f"y{k}" for k in range(len(outputs))]
-    node = helper.make_node(op, names, made, domain=ML, **{k: v for k, v in attributes.items() if v is not None})
+    given = {name: value for name, value in attributes.items() if value is not None}
+    node = helper.make_node(op, names, made, domain=ML, **given)
     graph = helper.make_graph(
         [node],
         "graph",
@@ -75,7 +77,8 @@ def random_trees(rng, features, modes, missing):
                 nodes.append((tree, number, "LEAF", 0, 0.0, 0, 0, 0))
                 continue
             nodes.append((tree, number, str(rng.choice(modes)), int(rng.integers(features)),
-                          float(rng.integers(-16, 17) / 8), count, count + 1, int(missing and rng.random() < 0.5)))
+                          float(rng.integers(-16, 17) / 8), count, count + 1,
+                          int(missing and rng.random() < 0.5)))
             open_nodes += [(count, depth + 1), (count + 1, depth + 1)]
             count += 2
     nodes.sort(key=lambda n: n[:2])
@@ -126,7 +129,8 @@ def tree_regressor(rng):
     attributes["post_transform"] = str(rng.choice(transforms))
     attributes["aggregate_function"] = str(rng.choice(["SUM", "AVERAGE", "MIN", "MAX"]))
     if dtype == np.float64:
-        as_doubles(attributes, "nodes_values", "target_weights", *(["base_values"] if "base_values" in attributes else []))
+        doubles = ["nodes_values", "target_weights", "base_values"]
+        as_doubles(attributes, *(name for name in doubles if name in attributes))
     x = grid(rng, (size(rng), features), dtype, missing)
     return model("TreeEnsembleRegressor", [x], [TensorProto.FLOAT], n_targets=targets, **attributes), [x]
 
@@ -159,8 +163,8 @@ def tree_classifier_binary(rng):
 
 
 def tree_ensemble(rng):
-    """Version 5. ONNX Runtime takes the numbers of SOFTMAX and LOGISTIC for one another, and looks for the whole part
-    of a feature in a set: where there are sets, features are whole and not NaN."""
+    """Version 5. ONNX Runtime takes the numbers of SOFTMAX and LOGISTIC for one another, and looks for the
+    whole part of a feature in a set: where there are sets, features are whole and not NaN."""
     features, targets, with_sets = size(rng), int(rng.integers(1, 4)), rng.random() < 0.5
     dtype = FLOATS[rng.integers(2)]
     flat, leaves = random_trees(rng, features, MODES[:5], True)
@@ -197,7 +201,7 @@ def tree_ensemble(rng):
         "nodes_modes": numpy_helper.from_array(np.array(modes, np.uint8), "modes"),
         "nodes_splits": numpy_helper.from_array(np.array(splits, dtype), "splits"),
         "leaf_targetids": rng.integers(0, targets, len(leaf)).tolist(),
-        "leaf_weights": numpy_helper.from_array((rng.integers(1, 65, len(leaf)) / 64).astype(dtype), "weights"),
+        "leaf_weights": numpy_helper.from_array((rng.integers(1, 65, len(leaf)) / 64).astype(dtype)),
         "n_targets": targets, "post_transform": transform, "aggregate_function": int(rng.integers(4)),
     }
     for side, below in sides.items():
@@ -287,8 +291,9 @@ def svm_classifier(rng):
     probabilities = rng.random() < 0.5
     signs = rng.choice([-1, 1], (classes - 1, 1))
     coefficients = (signs * positive(rng, classes - 1, vectors) / 4).ravel()
-    made = dict(coefficients=coefficients.tolist(), rho=(rng.choice([-1, 1], pairs) * positive(rng, pairs)).tolist(),
-                support_vectors=positive(rng, vectors * features).tolist(), vectors_per_class=per_class.tolist(),
+    made = dict(coefficients=coefficients.tolist(), vectors_per_class=per_class.tolist(),
+                rho=(rng.choice([-1, 1], pairs) * positive(rng, pairs)).tolist(),
+                support_vectors=positive(rng, vectors * features).tolist(),
                 classlabels_ints=labels(rng, classes), **kernel(rng))
     if probabilities:
         made |= {"prob_a": (-positive(rng, pairs)).tolist(), "prob_b": (positive(rng, pairs) - 0.5).tolist()}
@@ -303,8 +308,8 @@ def linear_svm_classifier(rng):
     features, classes = size(rng), int(rng.integers(3, 6))
     x = rows_of_numbers(rng, features, np.float32)
     return model("SVMClassifier", [x], [TensorProto.INT64, TensorProto.FLOAT], version=1, rho=[0.5],
-                 coefficients=positive(rng, classes * features).tolist(), classlabels_ints=labels(rng, classes),
-                 kernel_params=[1.0, 0.0, 3.0], kernel_type="RBF"), [x]
+                 coefficients=positive(rng, classes * features).tolist(),
+                 classlabels_ints=labels(rng, classes), kernel_params=[1.0, 0.0, 3.0], kernel_type="RBF"), [x]
 
 
 # ---- features and labels ----
@@ -320,7 +325,8 @@ def scaler(rng):
 def normalizer(rng):
     x = grid(rng, (size(rng), size(rng)), NUMBERS[rng.integers(4)])
     x[0] = 0
-    return model("Normalizer", [x], [TensorProto.FLOAT], version=1, norm=str(rng.choice(["MAX", "L1", "L2"]))), [x]
+    norm = str(rng.choice(["MAX", "L1", "L2"]))
+    return model("Normalizer", [x], [TensorProto.FLOAT], version=1, norm=norm), [x]
 
 
 def imputer(rng):
@@ -328,7 +334,8 @@ def imputer(rng):
     x = grid(rng, (size(rng), size(rng)), np.int64 if whole else np.float32, missing=not whole)
     count = x.shape[1] if rng.random() < 0.7 else 1
     if whole:
-        return model("Imputer", [x], [TensorProto.INT64], version=1, replaced_value_int64=int(rng.integers(-2, 3)),
+        return model("Imputer", [x], [TensorProto.INT64], version=1,
+                     replaced_value_int64=int(rng.integers(-2, 3)),
                      imputed_value_int64s=rng.integers(-9, 9, count).tolist()), [x]
     return model("Imputer", [x], [TensorProto.FLOAT], version=1,
                  replaced_value_float=float(rng.choice([np.nan, 0.5, 0])),
@@ -337,11 +344,13 @@ def imputer(rng):
 
 def binarizer(rng):
     x = grid(rng, (size(rng), size(rng)), np.float32)
-    return model("Binarizer", [x], [TensorProto.FLOAT], version=1, threshold=float(rng.choice([0, 0.5, -1.25]))), [x]
+    threshold = float(rng.choice([0, 0.5, -1.25]))
+    return model("Binarizer", [x], [TensorProto.FLOAT], version=1, threshold=threshold), [x]
 
 
 def one_hot_encoder(rng):
-    x = grid(rng, (size(rng), size(rng))[: rng.integers(1, 3)], [np.float32, np.float64, np.int64][rng.integers(3)])
+    dtype = [np.float32, np.float64, np.int64][rng.integers(3)]
+    x = grid(rng, (size(rng), size(rng))[: rng.integers(1, 3)], dtype)
     zeros = int(rng.random() < 0.7)
     known = rng.permutation(np.arange(-2, 3))[: 3 if zeros else 5].tolist()
     return model("OneHotEncoder", [x], [TensorProto.FLOAT], version=1, cats_int64s=known, zeros=zeros), [x]
@@ -350,7 +359,8 @@ def one_hot_encoder(rng):
 def array_feature_extractor(rng):
     x = grid(rng, (size(rng), size(rng), size(rng))[: rng.integers(1, 4)], NUMBERS[rng.integers(4)])
     index = rng.integers(0, x.shape[-1], (1, size(rng)))
-    return model("ArrayFeatureExtractor", [x, index], [helper.np_dtype_to_tensor_dtype(x.dtype)], version=1), [x, index]
+    output = helper.np_dtype_to_tensor_dtype(x.dtype)
+    return model("ArrayFeatureExtractor", [x, index], [output], version=1), [x, index]
 
 
 def feature_vectorizer(rng):
@@ -370,7 +380,8 @@ def label_encoder_2(rng):
         positive(rng, len(keys)) if floats else rng.integers(-9, 9, len(keys))).tolist()
     if rng.random() < 0.5:
         made["default_float" if floats else "default_int64"] = 7.5 if floats else 75
-    return model("LabelEncoder", [x], [TensorProto.FLOAT if floats else TensorProto.INT64], version=2, **made), [x]
+    output = TensorProto.FLOAT if floats else TensorProto.INT64
+    return model("LabelEncoder", [x], [output], version=2, **made), [x]
 
 
 def label_encoder_4(rng):
@@ -388,8 +399,9 @@ def label_encoder_4(rng):
     return model("LabelEncoder", [x], [helper.np_dtype_to_tensor_dtype(np.dtype(to))], version=4, **made), [x]
 
 
-CASES = [tree_regressor, tree_classifier, tree_classifier_binary, tree_ensemble, linear_regressor, probit_regressor,
-         linear_classifier, svm_regressor, svm_classifier, linear_svm_classifier, scaler, normalizer, imputer, binarizer,
+CASES = [tree_regressor, tree_classifier, tree_classifier_binary, tree_ensemble, linear_regressor,
+         probit_regressor, linear_classifier, svm_regressor, svm_classifier, linear_svm_classifier, scaler,
+         normalizer, imputer, binarizer,
          one_hot_encoder, array_feature_extractor, feature_vectorizer, label_encoder_2, label_encoder_4]
 
 # ---- the runner ----
@@ -417,7 +429,8 @@ def check(lathe, folder, case, seed):
         old.unlink()
     for kind, arrays in (("input", inputs), ("output", outputs)):
         for k, array in enumerate(arrays):
-            (folder / f"{kind}_{k}.pb").write_bytes(numpy_helper.from_array(np.asarray(array)).SerializeToString())
+            tensor = numpy_helper.from_array(np.asarray(array))
+            (folder / f"{kind}_{k}.pb").write_bytes(tensor.SerializeToString())
     run = subprocess.run([lathe, "check", folder / "model.onnx", "--data", folder, "--tolerance",
                           "1e-4" if case is probit_regressor else "1e-5"],
                          capture_output=True, text=True, check=False)

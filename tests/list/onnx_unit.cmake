@@ -1,7 +1,8 @@
 # Hand-made ONNX models.
 if(TARGET lathe-onnx)
   foreach(name unit/onnx_test unit/onnx_rules_test unit/onnx_ops_test unit/onnx_layout_test unit/onnx_arithmetic_test
-               unit/onnx_opsets_test unit/onnx_pool_test unit/onnx_ml_trees_test unit/onnx_ml_test
+               unit/onnx_opsets_test unit/onnx_pool_test
+               unit/onnx_ml_trees_test unit/onnx_ml_test
                unit/onnx_saved_test error/lathe_program_test unit/onnx_gradient_test error/onnx_files_test conformance/onnx_large_test)
     lathe_test(${name})
     string(REPLACE "/" "_" target ${name})

@@ -345,6 +345,17 @@ TEST_CASE("TreeEnsembleClassifier: two classes of which votes name one") {
   got = run(stump(1, 0.7, 0.2));
   CHECK(integers(got[0]) == std::vector<int64_t>{7, 3});
   check_close(got[1], {0, 0.7, 0, 0.2});
+  // Votes for both are two classes like any others.
+  Trees both;
+  both.nodes = {{0, 0, "BRANCH_LEQ", 0, 0, 1, 2, false},
+                {0, 1, "LEAF", 0, 0, 0, 0, false},
+                {0, 2, "LEAF", 0, 0, 0, 0, false}};
+  both.votes = {{0, 1, 0, 0.75}, {0, 1, 1, 0.25}, {0, 2, 0, 0.375}, {0, 2, 1, 0.625}};
+  got = run(attributes_of(both, "class") +
+            Attributes{attribute("classlabels_int64s", std::vector<int64_t>{3, 7}),
+                       floats_attribute("base_values", {0, 0.5})});
+  CHECK(integers(got[0]) == std::vector<int64_t>{3, 7});
+  check_close(got[1], {0.75, 0.75, 0.375, 1.125});
 }
 
 TEST_CASE("TreeEnsemble: leaves apart from nodes, sets, and a tree that is a leaf") {

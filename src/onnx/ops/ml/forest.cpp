@@ -142,31 +142,23 @@ Trees trees_of(const Forest& forest) {
   return trees;
 }
 
-/// Where a list of numbers of steps, ascending, is cut in up to three, so that the least steps are walked by
-/// all: each part walks as many as its last needs. Ends with the list's size.
-std::vector<size_t> cuts(const std::vector<int64_t>& steps) {
-  constexpr double kWorthwhile = 0.9; // of the steps without a cut; more parts are more kernels
-  const size_t count = steps.size();
-  std::vector<size_t> starts{0}; // of runs of equal numbers
-  for (size_t k = 1; k < count; ++k)
-    if (steps[k] != steps[k - 1]) starts.push_back(k);
-  const auto walked = [&](size_t begin, size_t end) {
-    return begin == end ? 0 : static_cast<int64_t>(end - begin) * steps[end - 1];
-  };
-  std::vector<size_t> best{count};
-  auto least = static_cast<int64_t>(kWorthwhile * static_cast<double>(walked(0, count)));
-  for (size_t first : starts)
-    for (size_t second : starts) {
-      if (second < first) continue;
-      const int64_t all = walked(0, first) + walked(first, second) + walked(second, count);
-      if (all >= least) continue;
-      least = all;
-      best = {first, second, count};
-    }
+/// Where a list of numbers of steps, ascending, is cut in two so that both parts together walk the least:
+/// each walks as many steps as its last tree needs. The list's size where a cut does not save enough.
+size_t best_cut(const std::vector<int64_t>& steps) {
+  constexpr double kWorthwhile = 0.9; // of the steps without a cut; two parts are twice the kernels
+  const auto count = static_cast<int64_t>(steps.size());
+  size_t best = steps.size();
+  auto least = static_cast<int64_t>(kWorthwhile * static_cast<double>(count * steps.back()));
+  for (int64_t k = 1; k < count; ++k) {
+    const int64_t walked = k * steps[k - 1] + (count - k) * steps.back();
+    if (walked >= least) continue;
+    least = walked;
+    best = static_cast<size_t>(k);
+  }
   return best;
 }
 
-/// The trees in parts of like depths. Few trees stay together.
+/// The trees in one or two parts, shallow ones and deep ones. Few trees stay together.
 std::vector<Trees> by_depth(Call& call, const Forest& forest, const Trees& trees) {
   constexpr size_t kFew = 16;
   const std::vector<int64_t> steps = make_slots(call, forest, trees.roots).steps;
@@ -178,7 +170,7 @@ std::vector<Trees> by_depth(Call& call, const Forest& forest, const Trees& trees
   for (const size_t tree : order) sorted.push_back(steps[tree]);
   std::vector<Trees> parts;
   size_t begin = 0;
-  for (const size_t end : cuts(sorted)) {
+  for (const size_t end : {best_cut(sorted), sorted.size()}) {
     if (begin == end) continue;
     Trees& part = parts.emplace_back();
     for (; begin < end; ++begin) {

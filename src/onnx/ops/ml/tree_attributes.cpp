@@ -12,6 +12,9 @@
 namespace lathe::onnx {
 namespace {
 
+/// TreeEnsemble's number of the mode that asks whether a feature is in a set.
+constexpr int64_t kMember = 6;
+
 std::vector<double> numbers_of(const Value& tensor) {
   return tensor.is_empty() ? std::vector<double>() : tensor.tensor().cast(DType::F64).to_vector<double>();
 }
@@ -127,6 +130,22 @@ std::vector<std::vector<double>> member_sets(const std::vector<double>& values) 
   return sets;
 }
 
+/// Trees for the nodes whose modes ask for a set.
+void expand_sets(const Call& call, Forest& forest, const std::vector<double>& modes) {
+  std::vector<std::vector<double>> sets;
+  if (call.has_attribute("membership_values"))
+    sets = member_sets(numbers_of(call.constant("membership_values")));
+  size_t set = 0;
+  for (size_t k = 0; k < modes.size(); ++k) {
+    if (modes[k] != kMember) continue;
+    if (set == sets.size() || sets[set].empty())
+      call.fail(ErrorKind::Value, "membership_values, expected a set for each node that asks for one");
+    std::sort(sets[set].begin(), sets[set].end());
+    const int64_t root = add_member_tree(forest, forest.nodes[k], sets[set++]);
+    forest.nodes[k] = forest.nodes[root];
+  }
+}
+
 } // namespace
 
 std::vector<double> numbers_or_tensor(const Call& call, const std::string& name) {
@@ -167,7 +186,6 @@ Forest forest_of_votes(const Call& call, const std::string& votes, int64_t targe
 }
 
 Forest forest_of_leaves(const Call& call, const Tensor& x) {
-  constexpr int64_t kMember = 6;
   Forest forest;
   forest.targets = call.integer("n_targets", 0);
   forest.computed = computed_dtype(x);
@@ -206,18 +224,7 @@ Forest forest_of_leaves(const Call& call, const Tensor& x) {
   for (size_t k = 0; k < weights.size(); ++k)
     forest.votes[count + k].push_back({checked_target(call, targets[k], forest.targets), weights[k]});
 
-  std::vector<std::vector<double>> sets;
-  if (call.has_attribute("membership_values"))
-    sets = member_sets(numbers_of(call.constant("membership_values")));
-  size_t set = 0;
-  for (size_t k = 0; k < count; ++k) {
-    if (modes[k] != kMember) continue;
-    if (set == sets.size() || sets[set].empty())
-      call.fail(ErrorKind::Value, "membership_values, expected a set for each node that asks for one");
-    std::sort(sets[set].begin(), sets[set].end());
-    const int64_t root = add_member_tree(forest, forest.nodes[k], sets[set++]);
-    forest.nodes[k] = forest.nodes[root];
-  }
+  expand_sets(call, forest, modes);
   forest.votes.resize(forest.nodes.size());
 
   forest.roots = call.integers("tree_roots");
