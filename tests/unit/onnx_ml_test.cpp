@@ -260,6 +260,36 @@ TEST_CASE("SVMClassifier: pairs of classes vote; scores are of pairs, or probabi
     }
 }
 
+TEST_CASE("Models that do not fit are refused") {
+  const Tensor x = rows_of({1, 2}, 2);
+  const Attribute rho = floats_attribute("rho", {1}), params = floats_attribute("kernel_params", {1, 1, 1}),
+                  labels = attribute("classlabels_ints", Integers{0, 1}),
+                  support = floats_attribute("support_vectors", {1, 2, 3, 4}),
+                  weights = floats_attribute("coefficients", {1, 2});
+  const auto vectors = [](const Integers& counts) { return attribute("vectors_per_class", counts); };
+  CHECK(ml_error("SVMClassifier", {x}, {rho, params, labels, support, weights, vectors({1, 1})}) == "");
+  CHECK(contains(ml_error("SVMClassifier", {x}, {rho, params, labels, support, weights, vectors({1, -1})}),
+                 "vectors_per_class"));
+  CHECK(contains(
+      ml_error("SVMClassifier", {x}, {rho, params, labels, support, weights, vectors({1, int64_t{1} << 62})}),
+      "vectors_per_class"));
+  CHECK(contains(ml_error("SVMClassifier", {x}, {rho, params, labels, support, weights, vectors({1, 2})}),
+                 "2 coefficients"));
+  CHECK(contains(ml_error("SVMClassifier", {x}, {rho, params, labels, weights}), "two classes"));
+  CHECK(contains(ml_error("SVMRegressor", {x}, {rho, params, support, weights, attribute("n_supports", 3)}),
+                 "expected 3"));
+  CHECK(contains(ml_error("SVMRegressor", {x}, {rho, weights, attribute("post_transform", "LOGISTIC")}),
+                 "post_transform"));
+  CHECK(contains(ml_error("LinearRegressor", {x}, {floats_attribute("coefficients", {1, 2, 3})}),
+                 "coefficients"));
+  CHECK(contains(ml_error("LinearRegressor", {x}, {weights, attribute("targets", 0)}), "0 rows"));
+  CHECK(contains(ml_error("LinearRegressor", {x}, {weights, attribute("post_transform", "SOFTMAX")}),
+                 "one score by itself"));
+  CHECK(
+      contains(ml_error("LinearClassifier", {x}, {weights, attribute("classlabels_ints", Integers{1, 2, 3})}),
+               "3 classes"));
+}
+
 TEST_CASE("Scaler, Normalizer, Imputer and Binarizer, in every dtype") {
   const Doubles x{1, -2, 3, 0, 0, 0, -4, -1, 2};
   for (const DType dtype : {DType::F32, DType::F64, DType::I32, DType::I64}) {

@@ -420,6 +420,8 @@ TEST_CASE("Trees that are refused say why") {
   trees.votes = {{0, 1, 0, 1}, {0, 2, 0, 2}};
   CHECK(error(trees, one) == "");
   CHECK(contains(error(trees, {}), "n_targets"));
+  CHECK(contains(error(trees, {attribute("n_targets", 0)}), "n_targets 0"));
+  CHECK(contains(error(trees, {attribute("n_targets", int64_t{1} << 40)}), "1099511627776 targets"));
   CHECK(contains(error(trees, one + Attributes{attribute("post_transform", "LOGISTIC")}),
                  "one score by itself"));
   CHECK(contains(error(trees, one + Attributes{attribute("post_transform", "TANH")}), "\"TANH\""));

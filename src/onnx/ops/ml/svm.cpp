@@ -199,11 +199,13 @@ std::vector<Value> svm_classifier(Call& call) {
     const Tensor scores = linear_scores(call, x, classes);
     return {labels_at(labels, scores.argmax(1)), transform_scores(scores, transform).cast(DType::F32)};
   }
+  const auto numbers = static_cast<int64_t>(call.numbers("support_vectors").size());
   if (static_cast<int64_t>(vectors_of.size()) != classes ||
-      *std::min_element(vectors_of.begin(), vectors_of.end()) < 0)
+      !std::all_of(vectors_of.begin(), vectors_of.end(),
+                   [&](int64_t count) { return count >= 0 && count <= numbers; }))
     call.fail(ErrorKind::Value,
-              fmt::format("vectors_per_class has {} numbers, expected one of at least 0 for each "
-                          "of {} classes",
+              fmt::format("vectors_per_class has {} numbers, expected one for each of {} classes, "
+                          "which support_vectors has",
                           vectors_of.size(), classes));
   const Tensor pairs = pair_scores(call, x, vectors_of);
   const Tensor label = labels_at(labels, wins(pairs, classes).argmax(1));

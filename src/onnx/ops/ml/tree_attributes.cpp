@@ -39,6 +39,14 @@ std::vector<bool> missing_holds(const Call& call, size_t nodes) {
   return holds;
 }
 
+int64_t checked_target_count(const Call& call, int64_t targets) {
+  constexpr int64_t kMostTargets = int64_t{1} << 20;
+  if (targets < 1) call.fail(ErrorKind::Value, fmt::format("n_targets {}, expected 1 or more", targets));
+  if (targets > kMostTargets)
+    call.fail(ErrorKind::Limit, fmt::format("{} targets, expected at most {}", targets, kMostTargets));
+  return targets;
+}
+
 int64_t checked_target(const Call& call, int64_t target, int64_t targets) {
   if (target < 0 || target >= targets)
     call.fail(ErrorKind::Value, fmt::format("a vote for target {}, expected one of {}", target, targets));
@@ -159,7 +167,7 @@ std::vector<double> numbers_or_tensor(const Call& call, const std::string& name)
 
 Forest forest_of_votes(const Call& call, const std::string& votes, int64_t targets, const Tensor& x) {
   Forest forest;
-  forest.targets = targets;
+  forest.targets = checked_target_count(call, targets);
   bool doubles = x.dtype() == DType::F64;
   for (const std::string& name : {std::string("nodes_values_as_tensor"), votes + "_weights_as_tensor"})
     doubles |= call.has_attribute(name) && call.constant(name).dtype() == DType::F64;
@@ -187,9 +195,8 @@ Forest forest_of_votes(const Call& call, const std::string& votes, int64_t targe
 
 Forest forest_of_leaves(const Call& call, const Tensor& x) {
   Forest forest;
-  forest.targets = call.integer("n_targets", 0);
+  forest.targets = checked_target_count(call, call.integer("n_targets", 0));
   forest.computed = computed_dtype(x);
-  if (forest.targets < 1) call.fail(ErrorKind::Value, "n_targets is missing, expected 1 or more");
   const std::vector<double> modes = numbers_of(call.constant("nodes_modes"));
   const size_t count = modes.size();
   const std::vector<double> thresholds = numbers_of(call.constant("nodes_splits"));

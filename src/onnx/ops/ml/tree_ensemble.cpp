@@ -41,7 +41,6 @@ Tensor regressed(Call& call, const Forest& forest, const Tensor& x, Aggregate ag
 std::vector<Value> tree_ensemble_regressor(Call& call) {
   const Tensor x = feature_rows(call);
   const int64_t targets = call.integer("n_targets");
-  if (targets < 1) call.fail(ErrorKind::Value, fmt::format("n_targets {}, expected 1 or more", targets));
   const Forest forest = forest_of_votes(call, "target", targets, x);
   const Tensor y = regressed(call, forest, x, aggregate_attribute(call), post_transform_attribute(call),
                              numbers_or_tensor(call, "base_values"));
