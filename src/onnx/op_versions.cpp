@@ -263,4 +263,9 @@ const OpVersion* version_at(std::string_view op, int opset) {
   return next == versions->begin() ? &versions->front() : &*std::prev(next);
 }
 
+int newest_opset(std::string_view domain) {
+  if (domain.empty()) return kNewestOpset;
+  return domain == "ai.onnx.ml" ? 5 : 1;
+}
+
 } // namespace lathe::onnx

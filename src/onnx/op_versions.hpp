@@ -9,8 +9,8 @@ namespace lathe::onnx {
 /// The newest opset whose changes the importers were held against. tests/conformance/onnx_versions.py
 /// compares the table with the history that the Python package onnx knows.
 inline constexpr int kNewestOpset = 28;
-/// Of the domains beside ONNX's own that have ops here.
-inline constexpr int kNewestOpsetElsewhere = 1;
+/// The same of a domain, where "" is ONNX's own.
+int newest_opset(std::string_view domain);
 
 inline constexpr int kMany = 1 << 30;
 

@@ -26,12 +26,13 @@ struct Registry {
 
   Registry() {
     for (const OpTable& table :
-         {elementwise_ops(), activation_ops(), logical_ops(),      cast_ops(),       reduce_ops(),
-          softmax_ops(),     norm_ops(),       linear_ops(),       quantise_ops(),   loss_ops(),
-          optimiser_ops(),   gradient_ops(),   conv_ops(),         pool_ops(),       movement_ops(),
-          layout_ops(),      gather_ops(),     select_ops(),       detection_ops(),  resize_ops(),
-          sample_ops(),      image_ops(),      recurrent_ops(),    signal_ops(),     text_ops(),
-          generate_ops(),    sequence_ops(),   control_flow_ops(), transformer_ops()})
+         {elementwise_ops(), activation_ops(), logical_ops(),      cast_ops(),        reduce_ops(),
+          softmax_ops(),     norm_ops(),       linear_ops(),       quantise_ops(),    loss_ops(),
+          optimiser_ops(),   gradient_ops(),   conv_ops(),         pool_ops(),        movement_ops(),
+          layout_ops(),      gather_ops(),     select_ops(),       detection_ops(),   resize_ops(),
+          sample_ops(),      image_ops(),      recurrent_ops(),    signal_ops(),      text_ops(),
+          generate_ops(),    sequence_ops(),   control_flow_ops(), transformer_ops(), ml_tree_ops(),
+          ml_linear_ops(),   ml_svm_ops(),     ml_feature_ops(),   ml_label_ops()})
       add(table);
     for (const OpTable& table : microsoft_ops()) add(table);
   }
@@ -43,16 +44,24 @@ struct Registry {
   }
 };
 
-/// Why some ops of ONNX's own domain are not there, and will not be.
-const char* reason_for_absence(const std::string& domain, const std::string& op) {
+/// Why an op is missing, where more can be said than that.
+std::string missing_op(const std::string& domain, const std::string& op) {
   static constexpr const char* kStrings = "strings are not supported";
-  static const std::map<std::string, const char*> reasons = {{"ImageDecoder", "image files are not decoded"},
-                                                             {"RegexFullMatch", kStrings},
-                                                             {"StringConcat", kStrings},
-                                                             {"StringNormalizer", kStrings},
-                                                             {"StringSplit", kStrings}};
-  const auto found = domain.empty() ? reasons.find(op) : reasons.end();
-  return found == reasons.end() ? "there is no such op" : found->second;
+  static constexpr const char* kMap = "its input is a map, and there are none";
+  static const std::map<std::pair<std::string, std::string>, const char*> known = {
+      {{"", "ImageDecoder"}, "image files are not decoded"},
+      {{"", "RegexFullMatch"}, kStrings},
+      {{"", "StringConcat"}, kStrings},
+      {{"", "StringNormalizer"}, kStrings},
+      {{"", "StringSplit"}, kStrings},
+      {{"ai.onnx.ml", "ZipMap"},
+       "its result is a sequence of maps, and there are none; export with zipmap=False to get a tensor"},
+      {{"ai.onnx.ml", "DictVectorizer"}, kMap},
+      {{"ai.onnx.ml", "CastMap"}, kMap},
+      {{"ai.onnx.ml", "CategoryMapper"}, kStrings},
+  };
+  const auto found = known.find({domain, op});
+  return found == known.end() ? "there is no such op" : found->second;
 }
 
 Registry& registry() {
@@ -67,13 +76,13 @@ FoundOp find_op(const std::string& domain, const std::string& op, int opset) {
   Registry& r = registry();
   std::lock_guard lock(r.mutex);
   auto versions = r.ops.find({owner, op});
-  if (versions == r.ops.end()) return {nullptr, 0, reason_for_absence(owner, op)};
+  if (versions == r.ops.end()) return {nullptr, 0, missing_op(owner, op)};
   auto next = versions->second.upper_bound(opset);
   if (next == versions->second.begin())
     return {nullptr, 0, fmt::format("expected opset {} or later", next->first)};
   const Entry& found = std::prev(next)->second;
   if (!found.own) return {found.import, kMany, {}};
-  const int newest = owner.empty() ? kNewestOpset : kNewestOpsetElsewhere;
+  const int newest = newest_opset(owner);
   if (opset > newest)
     return {nullptr, 0,
             fmt::format("expected opset {} or earlier: what it means since is not known", newest)};
@@ -102,7 +111,8 @@ std::vector<RegisteredOp> registered_ops() {
 void register_op(const std::string& domain, const std::string& op, int since, OpImporter import) {
   Registry& r = registry();
   std::lock_guard lock(r.mutex);
-  r.ops[{canonical_domain(domain), op}][since] = {std::make_shared<OpImporter>(std::move(import)), false, kMany};
+  r.ops[{canonical_domain(domain), op}][since] = {std::make_shared<OpImporter>(std::move(import)), false,
+                                                  kMany};
 }
 
 } // namespace lathe::onnx

@@ -82,10 +82,11 @@ void begin_ops(std::string& text, const std::string& domain, const std::vector<K
   text += fmt::format(
       "\n## Ops of {}\n\n\"Versions\": the opsets that brought a version of the op. Each serves up to the "
       "next, the last up to opset {}.",
-      domain_name(domain), domain.empty() ? onnx::kNewestOpset : onnx::kNewestOpsetElsewhere);
+      domain_name(domain), onnx::newest_opset(domain));
   if (!is_of_onnx(domain)) {
-    text += "\nThe sets have none of them: `tests/conformance/onnx_runtime.py` compares them with ONNX Runtime."
-            "\n\n| op | versions |\n|---|---|\n";
+    text +=
+        "\nThe sets have none of them: `tests/conformance/onnx_runtime.py` compares them with ONNX Runtime."
+        "\n\n| op | versions |\n|---|---|\n";
     return;
   }
   text += "\n\n| op | versions | supported |";

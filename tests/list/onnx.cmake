@@ -65,6 +65,14 @@ if(TARGET lathe-onnx)
     set_tests_properties(property/onnx_mutation_10000 PROPERTIES LABELS slow TIMEOUT 14400)
   endif()
 
+  # Random models beside ONNX Runtime, where Python has it.
+  if(TARGET lathe-program)
+    add_test(NAME conformance/onnx_runtime_ml
+      COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/conformance/onnx_runtime_ml.py $<TARGET_FILE:lathe-program>)
+    set_tests_properties(conformance/onnx_runtime_ml PROPERTIES SKIP_RETURN_CODE 77
+      ENVIRONMENT "LATHE_CACHE_DIR=${CMAKE_BINARY_DIR}/test-cache/onnx_runtime_ml")
+  endif()
+
   # Networks exported to C, where the environment has a folder of the ONNX project's light_*.onnx.
   if(TARGET lathe-program)
     set(check ${CMAKE_CURRENT_SOURCE_DIR}/conformance/export_network.py --lathe $<TARGET_FILE:lathe-program>)

@@ -33,5 +33,10 @@ OpTable generate_ops();
 OpTable sequence_ops();
 OpTable control_flow_ops();
 OpTable transformer_ops();
+OpTable ml_tree_ops();
+OpTable ml_linear_ops();
+OpTable ml_svm_ops();
+OpTable ml_feature_ops();
+OpTable ml_label_ops();
 
 } // namespace lathe::onnx

@@ -1,0 +1,62 @@
+// Linear models.
+#include <fmt/format.h>
+
+#include "lathe/functions.hpp"
+#include "onnx/ops/ml/scores.hpp"
+#include "onnx/ops/tables.hpp"
+#include "onnx/ops/values.hpp"
+
+namespace lathe::onnx {
+namespace {
+
+/// x times the rows of the attribute `coefficients`, plus the attribute `intercepts`: [rows, `outputs`].
+Tensor linear_scores(const Call& call, const Tensor& x, int64_t outputs) {
+  const DType computed = computed_dtype(x);
+  const Tensor coefficients = matrix_attribute(call, "coefficients", outputs, computed);
+  if (coefficients.size(1) != x.size(1))
+    call.fail(ErrorKind::Shape, fmt::format("coefficients {} for features {}, expected as many of both",
+                                            to_string(coefficients.shape()), to_string(x.shape())));
+  const Tensor scores = x.cast(computed).matmul(coefficients.transpose());
+  const std::vector<double> intercepts = call.numbers("intercepts");
+  if (intercepts.empty()) return scores;
+  if (static_cast<int64_t>(intercepts.size()) != outputs)
+    call.fail(ErrorKind::Value, fmt::format("{} intercepts, expected {}", intercepts.size(), outputs));
+  return scores + vector_of(intercepts, computed);
+}
+
+std::vector<Value> linear_regressor(Call& call) {
+  const int64_t targets = call.integer("targets", 1);
+  const PostTransform transform = post_transform_attribute(call);
+  if (targets == 1) refuse_single_score(call, transform);
+  return {transform_scores(linear_scores(call, feature_rows(call), targets), transform).cast(DType::F32)};
+}
+
+std::vector<Value> linear_classifier(Call& call) {
+  const Tensor x = feature_rows(call);
+  const std::vector<int64_t> labels = class_labels(call, "classlabels_ints");
+  const auto classes = static_cast<int64_t>(labels.size());
+  call.ignore("multi_class"); // the transform is an attribute of its own
+  const int64_t features = fixed_size(call, x, 1);
+  const auto outputs = static_cast<int64_t>(call.numbers("coefficients").size()) / features;
+  if (classes < 2 || (outputs != classes && !(outputs == 1 && classes == 2)))
+    call.fail(ErrorKind::Value,
+              fmt::format("{} rows of coefficients for {} classes, expected one for each or one for two",
+                          outputs, classes));
+  const PostTransform transform = post_transform_attribute(call);
+  const Tensor scores = linear_scores(call, x, outputs);
+  if (outputs == 1)
+    return {labels_at(labels, (scores > 0.0).squeeze(1)),
+            scores_of_two(call, scores, true, transform).cast(DType::F32)};
+  return {labels_at(labels, scores.argmax(1)), transform_scores(scores, transform).cast(DType::F32)};
+}
+
+const OpRow rows[] = {
+    {"LinearRegressor", 1, linear_regressor, kMlDomain},
+    {"LinearClassifier", 1, linear_classifier, kMlDomain},
+};
+
+} // namespace
+
+OpTable ml_linear_ops() { return rows; }
+
+} // namespace lathe::onnx
