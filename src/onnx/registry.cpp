@@ -90,7 +90,8 @@ std::vector<RegisteredOp> registered_ops() {
 void register_op(const std::string& domain, const std::string& op, int since, OpImporter import) {
   Registry& r = registry();
   std::lock_guard lock(r.mutex);
-  r.ops[{canonical_domain(domain), op}][since] = {std::make_shared<OpImporter>(std::move(import)), false, kMany};
+  r.ops[{canonical_domain(domain), op}][since] = {std::make_shared<OpImporter>(std::move(import)), false,
+                                                  kMany};
 }
 
 } // namespace lathe::onnx
