@@ -58,8 +58,8 @@ Tensor zero_of(DType dtype) { return Tensor::zeros({}, dtype); }
 
 } // namespace
 
-/// In f32 a divisor that is a constant or computed beforehand multiplies by its rounded inverse, and quotients
-/// next to a half would go the other way.
+/// In f32 a divisor that is a constant or computed beforehand multiplies by its rounded inverse, and
+/// quotients next to a half would go the other way.
 Tensor quotient(const Tensor& x, const Tensor& divisor) {
   return (x.cast(DType::F64) / divisor.cast(DType::F64)).cast(x.dtype());
 }

@@ -28,8 +28,8 @@ double attention_scale(const Call& call, int64_t head_size);
 /// Numbers to add to scores, 0 or `filter`. `mask` is 1 for keys that count: [B, T] or [B, S, T]; or it holds
 /// the number of keys of each sequence, [B]; or ends and then beginnings, [2 B]. Error(Shape) for others.
 Tensor mask_addend(const Call& call, const Tensor& mask, const Expr& batch, const Expr& keys, double filter);
-/// `filter` for keys behind a query, whose place is its own plus `past`: [S, T]. The last query sees all keys,
-/// however many there are, as in ONNX Runtime.
+/// `filter` for keys behind a query, whose place is its own plus `past`: [S, T]. The last query sees all keys
+/// there are, as in ONNX Runtime.
 Tensor causal_addend(const Expr& queries, const Expr& keys, const Expr& past, double filter);
 /// The sum of two that may be missing.
 std::optional<Tensor> added(const std::optional<Tensor>& a, const std::optional<Tensor>& b);
