@@ -6,17 +6,6 @@
 
 namespace lathe::onnx {
 
-Tensor split_heads(const Call& call, const Tensor& x, int64_t heads) {
-  if (x.rank() != 3 || heads < 1 || !mod(x.size(2), heads).is_const(0))
-    call.fail(ErrorKind::Shape, "a tensor of " + to_string(x.shape()) + " and " + std::to_string(heads) +
-                                    " heads, expected [batch, sequence, features] in whole heads");
-  return x.reshape({x.size(0), x.size(1), heads, floordiv(x.size(2), heads)}).permute({0, 2, 1, 3});
-}
-
-Tensor merge_heads(const Tensor& x) {
-  return x.permute({0, 2, 1, 3}).reshape({x.size(0), x.size(2), x.size(1) * x.size(3)});
-}
-
 double attention_scale(const Call& call, int64_t head_size) {
   const double scale = call.number("scale", 0.0);
   return scale == 0.0 ? 1.0 / std::sqrt(static_cast<double>(head_size)) : scale;

@@ -3,12 +3,9 @@
 // B: batch, S: queries, T: keys, N: heads, H: features of a head.
 #pragma once
 #include "lathe/onnx/op.hpp"
+#include "onnx/ops/attention.hpp"
 
 namespace lathe::onnx {
-
-/// [B, S, N * H] as [B, N, S, H], and back.
-Tensor split_heads(const Call& call, const Tensor& x, int64_t heads);
-Tensor merge_heads(const Tensor& x);
 
 struct Attention {
   double scale;                     // of the products of queries and keys

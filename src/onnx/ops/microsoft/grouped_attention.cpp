@@ -36,7 +36,7 @@ std::vector<Value> rotary_embedding(Call& call) {
       given.rank() == 2 ? given
                         : (Tensor::iota({x.size(2)}, 0) + given.reshape({}).cast(DType::I64)).unsqueeze(0);
   const Tensor result = rotation(call, x, positions);
-  return {input.rank() == 3 ? merge_heads(result) : result};
+  return {input.rank() == 3 ? join_heads(result) : result};
 }
 
 // ---- with a cache ----
@@ -191,7 +191,7 @@ std::vector<Value> grouped_attention(Call& call) {
                             .sink = sink_of(call)};
   const Tensor y = past_key ? attention(heads.q, step.without_rest(keys), step.without_rest(values))
                             : attention(heads.q, keys, values);
-  std::vector<Value> outputs{merge_heads(y), keys, values};
+  std::vector<Value> outputs{join_heads(y), keys, values};
   outputs.resize(call.output_count());
   return outputs;
 }

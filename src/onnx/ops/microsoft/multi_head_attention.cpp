@@ -68,7 +68,7 @@ std::optional<Tensor> addends(const Call& call, const Heads& heads, const MaskIn
 Tensor attend(const Call& call, const Heads& heads, const MaskInputs& inputs) {
   const Attention attention{.scale = attention_scale(call, fixed_size(call, heads.q, 3)),
                             .added = addends(call, heads, inputs)};
-  return merge_heads(attention(heads.q, heads.k, heads.v));
+  return join_heads(attention(heads.q, heads.k, heads.v));
 }
 
 // ---- Attention: with the projection of its input ----
