@@ -76,6 +76,9 @@ inline constexpr const char* kGradientBody = "differentiated";
 inline constexpr int64_t kLargestNamedSize = 65536;
 /// The name with `_` for what no identifier holds.
 std::string identifier(const std::string& name);
+/// The ports' names as identifiers, each another: of names that would be one, those that were identifiers stay, and
+/// the others end in a number.
+std::vector<std::string> identifiers(const std::vector<Port>& ports);
 /// The variable of a size that a model calls `name`.
 Expr size_variable(const std::string& name);
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <climits>
 #include <filesystem>
+#include <set>
 
 #include "lathe/detail/access.hpp"
 #include "lathe_onnx_data.pb.h"
@@ -279,6 +280,20 @@ std::string identifier(const std::string& name) {
   std::string made;
   for (char c : name) made += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
   return made.empty() || std::isdigit(static_cast<unsigned char>(made[0])) ? "n" + made : made;
+}
+
+std::vector<std::string> identifiers(const std::vector<Port>& ports) {
+  std::set<std::string> taken;
+  for (const Port& port : ports)
+    if (identifier(port.name) == port.name) taken.insert(port.name);
+  std::vector<std::string> names;
+  for (const Port& port : ports) {
+    const std::string plain = identifier(port.name);
+    names.push_back(plain);
+    if (plain == port.name) continue;
+    for (int k = 2; !taken.insert(names.back()).second; ++k) names.back() = fmt::format("{}_{}", plain, k);
+  }
+  return names;
 }
 
 Expr size_variable(const std::string& name) { return Var(identifier(name), 1, kLargestNamedSize); }

@@ -275,6 +275,7 @@ std::vector<Scalar> NoInputs::look(const Tensor&, const std::vector<Value*>&) { 
 
 std::vector<Value> declared_inputs(const Model::Impl& model, const ImportOptions& options, bool by_name) {
   std::vector<Value> inputs;
+  const std::vector<std::string> names = identifiers(model.inputs);
   for (const Port& port : model.inputs) {
     if (port.kind != Value::Kind::Tensor || port.optional || !port.shape) throw NeedsInputs();
     Shape shape = *port.shape;
@@ -282,8 +283,8 @@ std::vector<Value> declared_inputs(const Model::Impl& model, const ImportOptions
       if (auto fixed = size.is_var() ? options.sizes.find(size.name()) : options.sizes.end();
           fixed != options.sizes.end())
         size = Expr(fixed->second);
-    inputs.push_back(Tensor::input(by_name ? identifier(port.name) : fmt::format("x{}", inputs.size()), shape,
-                                   port.dtype));
+    inputs.push_back(
+        Tensor::input(by_name ? names[inputs.size()] : fmt::format("x{}", inputs.size()), shape, port.dtype));
   }
   return inputs;
 }
@@ -303,13 +304,12 @@ NamedTensors Model::tensors(const ImportOptions& options) const {
   try {
     const std::vector<Value> results =
         Tracer(simplified, looker).run(declared_inputs(simplified, options, true));
+    const std::vector<std::string> names = identifiers(simplified.graph.outputs);
     for (size_t k = 0; k < results.size(); ++k) {
-      const std::string& name = simplified.graph.outputs[k].name;
       if (!results[k].is_tensor())
-        throw Error(ErrorKind::Value, fmt::format("{}: output '{}' is no tensor", impl_->path, name));
-      if (!tensors.emplace(identifier(name), results[k].tensor()).second)
-        throw Error(ErrorKind::Name,
-                    fmt::format("{}: two outputs are called {}", impl_->path, identifier(name)));
+        throw Error(ErrorKind::Value, fmt::format("{}: output '{}' is no tensor", impl_->path,
+                                                  simplified.graph.outputs[k].name));
+      tensors.emplace(names[k], results[k].tensor());
     }
   } catch (const NeedsInputs&) {
     throw Error(ErrorKind::Value,

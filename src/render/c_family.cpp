@@ -125,7 +125,10 @@ void CFamily::register_alloc(const ast::Alloc& alloc) {
     Slices slices = *pieces;
     for (auto& [first, slice] : slices) {
       slice.name = names_.fresh(fmt::format("{}_{}", name, first));
-      add(fmt::format("{} {};", dialect_.type(buffer.dtype, slice.lanes), slice.name));
+      // Lanes that nothing writes are computed with, and then dropped.
+      const bool is_filled = slice.active < slice.lanes;
+      add(fmt::format("{} {}{};", dialect_.type(buffer.dtype, slice.lanes), slice.name,
+                      is_filled ? " = " + dialect_.splat("0", buffer.dtype, slice.lanes) : ""));
     }
     slices_[buffer.id] = std::move(slices);
     block(alloc.body);

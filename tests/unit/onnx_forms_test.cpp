@@ -159,3 +159,16 @@ TEST_CASE("weights in a file of their own may leave their length out, or at 0") 
     CHECK(external(length) == Floats{2, 3, 4});
   mentions(message_of([&] { external("8"); }), "has 8 bytes of external data, expected 12");
 }
+
+TEST_CASE("names that become one identifier are told apart") {
+  Graph g;
+  g.input("a.b", DType::F32, {2}).input("a_b", DType::F32, {2}).input("a/b", DType::F32, {2});
+  g.node("Sub", {"a.b", "a_b"}, {"y.1"}).node("Sub", {"a/b", "a_b"}, {"y_1"}).output("y.1").output("y_1");
+  const NamedTensors tensors = load(model(g)).tensors();
+  const Executable run = compile(tensors);
+  const NamedTensors got = run({{"a_b_2", Tensor::from({5.f, 6.f})},
+                                {"a_b", Tensor::from({1.f, 2.f})},
+                                {"a_b_3", Tensor::from({9.f, 9.f})}});
+  CHECK(got.at("y_1_2").to_vector<float>() == std::vector<float>{4, 4});
+  CHECK(got.at("y_1").to_vector<float>() == std::vector<float>{8, 7});
+}

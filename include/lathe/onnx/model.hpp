@@ -72,7 +72,7 @@ class Model {
   std::vector<Problem> problems() const;
   /// All nodes, with the shapes that follow from the inputs'.
   std::vector<Layer> layers(const ImportOptions& options = {}) const;
-  /// The outputs as tensors of inputs that bear the model's names (what is no identifier in them as `_`): to go on with, to emit, to export.
+  /// The outputs as tensors of inputs that bear the model's names (what is no identifier in them as `_`; names that this makes one end in _2, _3 ...): to go on with, to emit, to export.
   /// Error(Value) for a model whose shapes depend on what it is fed, or whose inputs or outputs are not all tensors.
   NamedTensors tensors(const ImportOptions& options = {}) const;
   /// Error naming node, op, opset and domain for what can't be imported.
