@@ -1,9 +1,10 @@
-// Each element becomes an unsigned key with the order of the elements. A row is sorted by the keys' digits of
-// two bits, the lowest first: a pass moves each element behind those of lower digits and the earlier ones of
-// its own, so what earlier passes did stays. A pass is one scan, which counts three digits at once, and two
-// scatters. The chosen elements of a row are those whose keys reach a threshold. Its digits are found from
-// the highest on, each by one count of the row.
-#include "graph/tensor/radix_sort.hpp"
+// Each element gets an integer, its key; keys have the order of the elements. A row is sorted by the keys'
+// digits of two bits, the lowest first. A pass moves each element behind the elements of lower digits and
+// behind the earlier ones of its own digit, so that the order of earlier passes stays. A pass is one scan,
+// which counts three digits at once, and two scatters. The chosen elements of a row are those whose keys are
+// not above a threshold. The digits of the threshold are found from the highest on, each by one count of the
+// row.
+#include "graph/radix_sort.hpp"
 
 namespace lathe::graph {
 namespace {

@@ -2,7 +2,7 @@
 // of elements that go before it. So every place is known at once, and a scatter puts the values there. It
 // takes n^2 comparisons along the axis, in an order that does not depend on the data, and is stable.
 // radix_sort.hpp has the way of long rows.
-#include "graph/tensor/radix_sort.hpp"
+#include "graph/radix_sort.hpp"
 
 #include <limits>
 
