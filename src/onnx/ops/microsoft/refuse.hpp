@@ -20,7 +20,8 @@ inline void refuse_input(const Call& call, size_t input, const std::string& what
 /// Error(Value) where somebody reads the output. `what` it is.
 inline void refuse_output(const Call& call, size_t output, const std::string& what) {
   if (call.wants(output))
-    call.fail(ErrorKind::Value, "output " + std::to_string(output) + ", " + what + ", is wanted, expected not");
+    call.fail(ErrorKind::Value,
+              "output " + std::to_string(output) + ", " + what + ", is wanted, expected not");
 }
 
 } // namespace lathe::onnx
