@@ -30,7 +30,7 @@ if(TARGET lathe-onnx)
   lathe_onnx_suite(onnx_suite_interp_sample ${newer} --device interp --every 20)
   # The ops of other domains, against ONNX Runtime where Python has it.
   find_package(Python3 COMPONENTS Interpreter QUIET)
-  if(Python3_FOUND)
+  if(Python3_FOUND AND TARGET lathe-program)
     add_test(NAME conformance/onnx_runtime COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/conformance/onnx_runtime.py
                                                    $<TARGET_FILE:lathe-program>)
     set_tests_properties(conformance/onnx_runtime PROPERTIES SKIP_RETURN_CODE 77
@@ -63,14 +63,6 @@ if(TARGET lathe-onnx)
     add_test(NAME property/onnx_mutation_10000 COMMAND onnx_mutation $<TARGET_FILE:lathe-program> --count 10000 --seed 2)
     set_tests_properties(property/onnx_mutation property/onnx_mutation_10000 PROPERTIES SKIP_RETURN_CODE 77)
     set_tests_properties(property/onnx_mutation_10000 PROPERTIES LABELS slow TIMEOUT 14400)
-  endif()
-
-  # Random models beside ONNX Runtime, where Python has it.
-  if(TARGET lathe-program)
-    add_test(NAME conformance/onnx_runtime_ml
-      COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/conformance/onnx_runtime_ml.py $<TARGET_FILE:lathe-program>)
-    set_tests_properties(conformance/onnx_runtime_ml PROPERTIES SKIP_RETURN_CODE 77
-      ENVIRONMENT "LATHE_CACHE_DIR=${CMAKE_BINARY_DIR}/test-cache/onnx_runtime_ml")
   endif()
 
   # Networks exported to C, where the environment has a folder of the ONNX project's light_*.onnx.

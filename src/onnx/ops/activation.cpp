@@ -1,4 +1,5 @@
 // Activations.
+#include "onnx/ops/activations.hpp"
 #include "onnx/ops/broadcast.hpp"
 #include "onnx/ops/tables.hpp"
 
@@ -15,9 +16,14 @@ template <Tensor (Tensor::*function)() const> std::vector<Value> member(Call& ca
   return activation(call, [](const Tensor& x) { return (x.*function)(); });
 }
 
-std::vector<Value> leaky_relu(Call& call) {
-  const double alpha = call.number("alpha", 0.01);
-  return activation(call, [&](const Tensor& x) { return x.leaky_relu(alpha); });
+/// An activation of the table in activations.cpp. Its parameters are the node's attributes alpha and beta.
+std::vector<Value> tabled(Call& call, const char* name) {
+  const ActivationRow& row = find_activation(call, name);
+  const auto parameter = [&](const char* attribute, bool has, double otherwise) {
+    return has ? call.number(attribute, otherwise) : otherwise;
+  };
+  const double alpha = parameter("alpha", row.has_alpha, row.alpha);
+  return activation(call, row.with(alpha, parameter("beta", row.has_beta, row.beta)));
 }
 
 std::vector<Value> prelu(Call& call) {
@@ -30,11 +36,6 @@ std::vector<Value> prelu(Call& call) {
   return {elementwise(call, {x, slope}, [](const std::vector<Tensor>& t) {
     return where(t[0] < weak(int64_t{0}, t[0].dtype()), t[0] * t[1], t[0]);
   })};
-}
-
-std::vector<Value> elu(Call& call) {
-  const double alpha = call.number("alpha", 1.0);
-  return activation(call, [&](const Tensor& x) { return x.elu(alpha); });
 }
 
 std::vector<Value> selu(Call& call) {
@@ -51,22 +52,6 @@ std::vector<Value> celu(Call& call) {
     const Tensor negative = x < 0.0, below = where(negative, x, weak(0.0, x.dtype()));
     return where(negative, alpha * (below / alpha).expm1(), x);
   });
-}
-
-Tensor ramp(const Tensor& x, double slope, double offset) { return (slope * x + offset).clamp(0.0, 1.0); }
-
-std::vector<Value> hard_sigmoid(Call& call) {
-  const double alpha = call.number("alpha", 0.2), beta = call.number("beta", 0.5);
-  return activation(call, [&](const Tensor& x) { return ramp(x, alpha, beta); });
-}
-
-std::vector<Value> softsign(Call& call) {
-  return activation(call, [](const Tensor& x) { return x / (1.0 + x.abs()); });
-}
-
-std::vector<Value> thresholded_relu(Call& call) {
-  const double alpha = call.number("alpha", 1.0);
-  return activation(call, [&](const Tensor& x) { return where(x > alpha, x, weak(0.0, x.dtype())); });
 }
 
 std::vector<Value> shrink(Call& call) {
@@ -121,17 +106,17 @@ std::vector<Value> clip(Call& call) {
 
 const OpRow rows[] = {
     {"Relu", 1, member<&Tensor::relu>},
-    {"LeakyRelu", 1, leaky_relu},
+    {"LeakyRelu", 1, [](Call& call) { return tabled(call, "leakyrelu"); }},
     {"PRelu", 1, prelu},
-    {"Elu", 1, elu},
+    {"Elu", 1, [](Call& call) { return tabled(call, "elu"); }},
     {"Selu", 1, selu},
     {"Celu", 12, celu},
     {"Sigmoid", 1, member<&Tensor::sigmoid>},
-    {"HardSigmoid", 1, hard_sigmoid},
+    {"HardSigmoid", 1, [](Call& call) { return tabled(call, "hardsigmoid"); }},
     {"HardSwish", 14, member<&Tensor::hardswish>},
     {"Softplus", 1, member<&Tensor::softplus>},
-    {"Softsign", 1, softsign},
-    {"ThresholdedRelu", 1, thresholded_relu},
+    {"Softsign", 1, [](Call& call) { return tabled(call, "softsign"); }},
+    {"ThresholdedRelu", 1, [](Call& call) { return tabled(call, "thresholdedrelu"); }},
     {"Shrink", 9, shrink},
     {"Gelu", 20, gelu},
     {"Gelu", 1, gelu, "com.microsoft"},

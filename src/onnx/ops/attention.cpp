@@ -8,8 +8,6 @@
 namespace lathe::onnx {
 namespace {
 
-DType wide(DType dtype) { return is_half(dtype) ? DType::F32 : dtype; }
-
 /// How many query heads share a key head.
 int64_t heads_per_key_head(const Call& call, const Tensor& q, const Tensor& k, const Tensor& v) {
   const bool ranks = q.rank() == 4 && k.rank() == 4 && v.rank() == 4;
@@ -68,6 +66,15 @@ Tensor softmax_or_zeros(const Tensor& scores) {
   return where(sees_none, zero, where(sees_none, zero, scores).softmax(-1));
 }
 
+/// The weights of scores [B, key heads, shared, T, S], with the sink's score beside those of each row.
+Tensor weights_of(const Tensor& scores, const std::optional<Tensor>& sink) {
+  if (!sink) return softmax_or_zeros(scores);
+  Shape column = scores.shape();
+  column.back() = 1;
+  const Tensor beside = sink->cast(scores.dtype()).reshape({column[1], column[2], 1, 1}).expand(column);
+  return softmax_or_zeros(concat({scores, beside}, -1)).index({Ellipsis{}, Slice{{}, -1}});
+}
+
 } // namespace
 
 Tensor split_heads(const Call& call, const Tensor& x, int64_t heads) {
@@ -99,7 +106,7 @@ void AttentionRules::add(const Tensor& summand) { bias = bias ? *bias + summand 
 AttentionSteps attention_steps(const Call& call, const Tensor& q, const Tensor& k, const Tensor& v,
                                const AttentionRules& rules) {
   const int64_t shared = heads_per_key_head(call, q, k, v);
-  const DType dtype = wide(promote(q.dtype(), k.dtype()));
+  const DType dtype = at_least_single(promote(q.dtype(), k.dtype()));
   const Tensor keys = k.cast(dtype).unsqueeze(2), values = v.cast(dtype).unsqueeze(2);
   const Shape shape = score_shape(q, k);
   AttentionSteps steps;
@@ -112,12 +119,8 @@ AttentionSteps attention_steps(const Call& call, const Tensor& q, const Tensor& 
   if (rules.allowed)
     steps.masked =
         where(grouped_mask(call, *rules.allowed, shape, shared), steps.masked, weak(kNever, dtype));
-  if (rules.precision) {
-    const Tensor rounded = steps.masked.cast(*rules.precision);
-    steps.weights = in_single(rounded, softmax_or_zeros).cast(dtype);
-  } else {
-    steps.weights = softmax_or_zeros(steps.masked);
-  }
+  const Tensor rounded = steps.masked.cast(rules.precision.value_or(dtype));
+  steps.weights = in_single(rounded, [&](const Tensor& x) { return weights_of(x, rules.sink); }).cast(dtype);
   steps.result = steps.weights.matmul(values);
   for (Tensor* step : {&steps.scores, &steps.capped, &steps.masked, &steps.weights, &steps.result})
     *step = ungrouped(*step);
@@ -126,8 +129,8 @@ AttentionSteps attention_steps(const Call& call, const Tensor& q, const Tensor& 
 
 Tensor attend(const Call& call, const Tensor& q, const Tensor& k, const Tensor& v,
               const AttentionRules& rules) {
-  const DType dtype = wide(promote(q.dtype(), k.dtype()));
-  if (rules.softcap != 0 || rules.precision.value_or(dtype) != dtype)
+  const DType dtype = at_least_single(promote(q.dtype(), k.dtype()));
+  if (rules.softcap != 0 || rules.sink || rules.precision.value_or(dtype) != dtype)
     return attention_steps(call, q, k, v, rules).result.cast(q.dtype());
   const int64_t shared = heads_per_key_head(call, q, k, v);
   std::optional<Tensor> mask = joint_mask(rules, dtype);
@@ -160,6 +163,12 @@ Tensor rotate_features(const Call& call, const Tensor& x, const Tensor& cosines,
     if (features.is_const(2 * n)) return joined;
     return concat({joined, all.index({Ellipsis{}, Slice{2 * n, {}}})}, -1);
   });
+}
+
+Tensor write_elements(const Tensor& past, const Tensor& update, int axis, const Tensor& from) {
+  const Tensor zero = weak(int64_t{0}, DType::I64);
+  const Tensor written = (from >= zero) & (from < Tensor::scalar(update.size(axis)));
+  return where(written, update.gather(axis, where(written, from, zero).expand(past.shape())), past);
 }
 
 } // namespace lathe::onnx

@@ -32,6 +32,7 @@ struct AttentionRules {
   std::optional<Tensor> allowed{};  // bool; broadcasts to [B, heads, T, S]
   std::optional<Tensor> bias{};     // added to the scores; broadcasts likewise
   std::optional<DType> precision{}; // the scores are rounded to before the softmax, and the weights after
+  std::optional<Tensor> sink{};     // [heads]: a score that takes part in every softmax and has no value
 
   /// Keys that are to be seen have to be allowed by all such masks.
   void allow(const Tensor& mask);
@@ -53,5 +54,9 @@ Tensor attend(const Call& call, const Tensor& q, const Tensor& k, const Tensor& 
 /// first half and its like of the second.
 Tensor rotate_features(const Call& call, const Tensor& x, const Tensor& cosines, const Tensor& sines,
                        bool interleaved);
+
+/// `past` with elements of `update` in it along an axis. `from` [..., places, ...] says for each place the
+/// element that comes to lie there; the place stays as it is where the update has no such element.
+Tensor write_elements(const Tensor& past, const Tensor& update, int axis, const Tensor& from);
 
 } // namespace lathe::onnx

@@ -23,8 +23,19 @@ std::vector<int> normalise_axes(const Call& call, const std::vector<int64_t>& ax
   return result;
 }
 
+Axes axes_from(int first, int rank) {
+  Axes axes;
+  for (int axis = first; axis < rank; ++axis) axes.push_back(axis);
+  return axes;
+}
+
 int axis_attribute(const Call& call, int64_t otherwise, int rank) {
   return normalise_axis(call, call.integer("axis", otherwise), rank);
+}
+
+std::vector<int> axes_attribute(const Call& call, int rank) {
+  if (call.has_attribute("axes")) return normalise_axes(call, call.integers("axes"), rank);
+  return axes_from(0, rank);
 }
 
 std::optional<std::vector<int64_t>> axes_operand(Call& call, size_t input) {

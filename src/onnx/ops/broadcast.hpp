@@ -16,10 +16,12 @@ using TensorFunction = std::function<Tensor(const std::vector<Tensor>&)>;
 /// A function of each element, which broadcasts as NumPy does. Error(Value) for an operand that is no tensor.
 Value elementwise(const Call& call, const std::vector<Value>& operands, const TensorFunction& function);
 
+/// f32 for half precision, else the dtype itself.
+inline DType at_least_single(DType dtype) { return is_half(dtype) ? DType::F32 : dtype; }
+
 /// Half precision is computed in f32 and rounded once.
 template <class Function> Tensor in_single(const Tensor& x, Function&& function) {
-  const DType dtype = x.dtype();
-  return function(is_half(dtype) ? x.cast(DType::F32) : x).cast(dtype);
+  return function(x.cast(at_least_single(x.dtype()))).cast(x.dtype());
 }
 
 /// [C] as [1, C, 1, ...], to lie along `axis` of a tensor of `rank` axes.

@@ -1,6 +1,7 @@
 // Ops that make tensors from little: constants, ranges, shapes and random numbers.
 #include <bit>
 
+#include "onnx/ops/broadcast.hpp"
 #include "onnx/ops/tables.hpp"
 #include "onnx/ops/values.hpp"
 
@@ -77,7 +78,7 @@ std::vector<Value> range(Call& call) {
   const auto scalar = [&](size_t input) { return call.tensor(input).reshape({}); };
   const Tensor step = delta.tensor().reshape({});
   const int64_t count = call.look(range_count(scalar(0), scalar(1), step)).front();
-  const DType wide = is_half(dtype) ? DType::F32 : dtype;
+  const DType wide = at_least_single(dtype);
   return {(scalar(0).cast(wide) + Tensor::arange(count).cast(wide) * step.cast(wide)).cast(dtype)};
 }
 

@@ -96,9 +96,7 @@ std::vector<Value> column_to_image(Call& call) {
 std::vector<Value> centre_crop_or_pad(Call& call) {
   const std::vector<int64_t> target = call.integers(1);
   const Value value = call.value(0);
-  std::vector<int64_t> all;
-  for (int axis = 0; axis < value.rank(); ++axis) all.push_back(axis);
-  const std::vector<int> axes = normalise_axes(call, call.integers("axes", all), value.rank());
+  const std::vector<int> axes = axes_attribute(call, value.rank());
   if (axes.size() != target.size() ||
       std::any_of(target.begin(), target.end(), [](int64_t n) { return n < 0; }))
     call.fail(ErrorKind::Shape, std::to_string(target.size()) + " sizes for " + std::to_string(axes.size()) +
@@ -207,7 +205,7 @@ Displaced read_displaced(Call& call, const Tensor& x, const Tensor& weight, cons
 
 std::vector<Value> displaced_convolution(Call& call) {
   const Tensor input = call.tensor(0);
-  const DType dtype = is_half(input.dtype()) ? DType::F32 : input.dtype();
+  const DType dtype = at_least_single(input.dtype());
   const Tensor x = input.cast(dtype), weight = call.tensor(1).cast(dtype),
                offset = call.tensor(2).cast(dtype);
   const std::optional<Tensor> bias = call.optional_tensor(3), mask = call.optional_tensor(4);

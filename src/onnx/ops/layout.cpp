@@ -66,9 +66,8 @@ Value pad_constant(const Value& x, const std::vector<Amounts>& amounts, Scalar v
 /// What the node asks for, one of each axis of `x`. `pads` are those of `axes`, or of all.
 std::vector<Amounts> pad_amounts(const Call& call, const Value& x, const std::vector<int64_t>& pads,
                                  const std::optional<std::vector<int64_t>>& given) {
-  std::vector<int> axes;
+  std::vector<int> axes = axes_from(0, x.rank());
   if (given) axes = normalise_axes(call, *given, x.rank());
-  for (int axis = 0; axis < x.rank() && !given; ++axis) axes.push_back(axis);
   if (pads.size() != 2 * axes.size())
     call.fail(ErrorKind::Value, std::to_string(pads.size()) + " pads for " + std::to_string(axes.size()) +
                                     " axes of " + to_string(x.shape()) + ", expected two an axis");

@@ -40,7 +40,7 @@ std::vector<Value> softmax_cross_entropy_loss(Call& call) {
   const Tensor scores = call.tensor(0), target = call.tensor(1);
   const std::optional<Tensor> weight = call.optional_tensor(2);
   const DType dtype = scores.dtype();
-  const Tensor log_probability = scores.cast(is_half(dtype) ? DType::F32 : dtype).log_softmax(1);
+  const Tensor log_probability = scores.cast(at_least_single(dtype)).log_softmax(1);
   const Tensor loss = negative_log_likelihood(call, log_probability, target, weight);
   std::vector<Value> outputs{loss.cast(dtype), log_probability.cast(dtype)};
   outputs.resize(call.output_count());

@@ -8,14 +8,6 @@ namespace {
 
 constexpr double kEpsilon = 1e-5; // the default of all ops here
 
-DType at_least_single(DType dtype) { return is_half(dtype) ? DType::F32 : dtype; }
-
-Axes axes_from(int first, int rank) {
-  Axes axes;
-  for (int axis = first; axis < rank; ++axis) axes.push_back(axis);
-  return axes;
-}
-
 Tensor population_variance(const Tensor& x, const Tensor& mean, const Axes& axes) {
   return (x - mean).square().mean(axes, true);
 }

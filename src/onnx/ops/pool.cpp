@@ -2,18 +2,14 @@
 #include <algorithm>
 #include <numeric>
 
+#include "onnx/ops/attributes.hpp"
+#include "onnx/ops/broadcast.hpp"
 #include "onnx/ops/spatial.hpp"
 #include "onnx/ops/tables.hpp"
 #include "onnx/ops/values.hpp"
 
 namespace lathe::onnx {
 namespace {
-
-Axes axes_from(int first, int rank) {
-  Axes axes;
-  for (int axis = first; axis < rank; ++axis) axes.push_back(axis);
-  return axes;
-}
 
 /// Of a window.
 int64_t elements_of(const Windows& w) {
@@ -95,7 +91,7 @@ Tensor counted_elements(const Tensor& x, const Windows& w, const Windows& padded
 
 std::vector<Value> average_pool(Call& call) {
   const Tensor given = call.tensor(0);
-  const Tensor x = is_half(given.dtype()) ? given.cast(DType::F32) : given; // sums may overflow f16
+  const Tensor x = given.cast(at_least_single(given.dtype())); // sums may overflow f16
   Windows w = read_windows(call, x.shape());
   read_padding(call, x.shape(), w);
   Windows padded = w;

@@ -214,13 +214,6 @@ Plans plans_of_ratio(const Call& call, const Shape& shape, const Shape& sizes, c
 
 bool given(const Call& call, size_t input) { return call.has(input) && !call.value(input).is_empty(); }
 
-/// The axes that scales, sizes and roi are of: since opset 18 some, before that all.
-std::vector<int> resized_axes(const Call& call, int rank) {
-  std::vector<int64_t> all;
-  for (int axis = 0; axis < rank; ++axis) all.push_back(axis);
-  return normalise_axes(call, call.integers("axes", all), rank);
-}
-
 /// One number for each of the axes, spread over all of them; the others have `otherwise`.
 template <class Number>
 std::vector<Number> spread_over(const Call& call, const char* what, const std::vector<Number>& numbers,
@@ -274,7 +267,7 @@ std::vector<Value> resize(Call& call) {
   if (given(call, 2) == given(call, 3))
     call.fail(ErrorKind::Value, given(call, 2) ? "scales and sizes, expected one of them"
                                                : "neither scales nor sizes, expected one of them");
-  const std::vector<int> axes = resized_axes(call, static_cast<int>(shape.size()));
+  const std::vector<int> axes = axes_attribute(call, static_cast<int>(shape.size()));
   Plans plans = read_plans(call, shape, axes, crops);
   if (crops) read_regions(call, axes, plans);
   return {resize_by(call, call.tensor(0), plans, settings)};

@@ -38,7 +38,7 @@ std::vector<Value> grid_sample(Call& call) {
   if (!is_float(input.dtype()) && mode != "nearest")
     call.fail(ErrorKind::DType,
               "input of " + std::string(to_string(input.dtype())) + " in mode " + mode + ", expected floats");
-  if (is_half(grid.dtype())) grid = grid.cast(DType::F32);
+  grid = grid.cast(at_least_single(grid.dtype()));
   const std::vector<GridAxis> axes = grid_axes(call, input, align_corners, padding);
   const Expr points = elements_between(grid.shape(), 1, rank - 1);
   std::vector<std::vector<GridTap>> taps;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "onnx/ops/attributes.hpp"
+
 namespace lathe::onnx {
 namespace {
 
@@ -110,10 +112,7 @@ Windows pooling_windows(const Call& call, const Shape& input) {
 }
 
 Axes kernel_axes(const Tensor& windows, const Windows& w) {
-  Axes axes;
-  for (int axis = windows.rank() - static_cast<int>(w.axes()); axis < windows.rank(); ++axis)
-    axes.push_back(axis);
-  return axes;
+  return axes_from(windows.rank() - static_cast<int>(w.axes()), windows.rank());
 }
 
 Tensor correlate(const Tensor& x, const Tensor& weight, const std::optional<Tensor>& bias, const Windows& w,

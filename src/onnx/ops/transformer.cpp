@@ -161,7 +161,6 @@ std::vector<Value> tensor_scatter(Call& call) {
               "an update of " + to_string(update.shape()) + " along axis " + std::to_string(axis) + " of " +
                   to_string(past.shape()) +
                   ", expected an axis behind the first, and equal sizes but for a smaller one there");
-  const Tensor zero = known_integer(0).tensor();
   Shape first(past.shape().size(), Expr(1));
   first[0] = -1;
   const std::optional<Tensor> writes = call.optional_tensor(2);
@@ -170,10 +169,7 @@ std::vector<Value> tensor_scatter(Call& call) {
   Tensor element = Tensor::iota(places, axis);
   if (writes) element = element - writes->cast(DType::I64).reshape(first);
   if (mode == "circular") element = element % known_integer(past.size(axis)).tensor();
-  const Tensor count = known_integer(update.size(axis)).tensor();
-  const Tensor written = logical_and(element >= zero, element < count);
-  const Tensor index = where(written, element, zero).expand(past.shape());
-  return {where(written, update.gather(axis, index), past)};
+  return {write_elements(past, update, axis, element)};
 }
 
 const OpRow rows[] = {

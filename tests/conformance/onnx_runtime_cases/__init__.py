@@ -1,6 +1,14 @@
 """Ops by domain: each a list of functions of a Draw that return a Node."""
 
-from . import microsoft_arrays, microsoft_attention, microsoft_fused, microsoft_quantised
+from . import (
+    microsoft_arrays,
+    microsoft_attention,
+    microsoft_fused,
+    microsoft_quantised,
+    ml_features,
+    ml_models,
+    ml_trees,
+)
 
 DOMAINS = {
     "com.microsoft": [
@@ -9,5 +17,6 @@ DOMAINS = {
         *microsoft_attention.CASES,
         *microsoft_arrays.CASES,
     ],
+    "ai.onnx.ml": [*ml_trees.CASES, *ml_models.CASES, *ml_features.CASES],
     "": microsoft_fused.ONNX_CASES,
 }

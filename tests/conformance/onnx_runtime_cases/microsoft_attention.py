@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .harness import Node, fed, make_model, run_onnx_runtime
+from .harness import Node, run_onnx_runtime
 from .microsoft_quantised import maybe
 
 
@@ -92,7 +92,7 @@ def multi_head_attention(draw):
     if not form.startswith("packed"):
         return node
     # Packed inputs have no kernel on the CPU: their results are those of the inputs apart.
-    node.expected = run_onnx_runtime(make_model("com.microsoft", node), fed(node))
+    node.expected = run_onnx_runtime("com.microsoft", node)
     kept = [query] if form == "packed pairs" else []
     parts = [x.reshape(batch, -1, heads, size) for x in ([key, value] if kept else [query, key, value])]
     node.inputs[:3] = (kept + [np.stack(parts, 3)] + [None, None])[:3]
@@ -196,7 +196,7 @@ def group_query_attention_with_room(draw):
         constants=(6,),
         tolerance=2e-3,
     )
-    node.expected = run_onnx_runtime(make_model("com.microsoft", node), fed(node))
+    node.expected = run_onnx_runtime("com.microsoft", node)
     for present, past in zip(node.expected[1:], cached):
         for b, end in enumerate(ends):  # behind the last key ONNX Runtime leaves what was in memory
             present[b, :, end + 1 :] = past[b, :, end + 1 :]

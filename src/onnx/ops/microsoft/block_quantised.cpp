@@ -1,6 +1,7 @@
 // Weights of 2, 4 or 8 bits, packed into bytes, with a scale and a zero point for each block.
 #include "onnx/ops/attributes.hpp"
 #include "onnx/ops/broadcast.hpp"
+#include "onnx/ops/microsoft/refuse.hpp"
 #include "onnx/ops/microsoft/tables.hpp"
 #include "onnx/ops/quantise.hpp"
 #include "onnx/ops/values.hpp"
@@ -67,10 +68,8 @@ std::vector<Value> matmul_of_few_bits(Call& call) {
   if (rows < 1 || columns < 1)
     call.fail(ErrorKind::Value,
               "N " + std::to_string(rows) + " and K " + std::to_string(columns) + ", expected at least 1");
-  if (call.integer("weight_prepacked", 0) != 0)
-    call.fail(ErrorKind::Value, "weight_prepacked " + std::to_string(call.integer("weight_prepacked")) +
-                                    ", expected 0: other layouts are a device's own");
-  if (call.has(4)) call.fail(ErrorKind::Value, "g_idx is given, expected blocks in their order");
+  refuse_attribute(call, "weight_prepacked"); // other layouts are a device's own
+  refuse_input(call, 4, "g_idx");             // blocks are in their order
   const Tensor weight = block_quantised_weight(call, blocks, rows, columns);
   const std::optional<Tensor> bias = call.optional_tensor(5);
   return {in_single(call.tensor(0), [&](const Tensor& a) {

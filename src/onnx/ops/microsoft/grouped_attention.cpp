@@ -1,12 +1,28 @@
 // GroupQueryAttention, whose keys and values go on in a cache, and RotaryEmbedding.
-#include "onnx/ops/microsoft/attention.hpp"
+#include <algorithm>
+
+#include "onnx/ops/attention.hpp"
+#include "onnx/ops/microsoft/refuse.hpp"
 #include "onnx/ops/microsoft/tables.hpp"
 #include "onnx/ops/values.hpp"
 
 namespace lathe::onnx {
 namespace {
 
-constexpr double kNever = -1e30; // a score whose key does not count
+/// Rotary embeddings, with the cosines and sines of all positions.
+struct Rotation {
+  Tensor cosines, sines; // [positions, pairs of features that turn]
+  bool interleaved;
+
+  /// x [B, heads, T, features] at positions [B, T] or [1, T].
+  Tensor operator()(const Call& call, const Tensor& x, const Tensor& positions) const {
+    if (cosines.rank() != 2 || sines.rank() != 2)
+      call.fail(ErrorKind::Shape, "caches " + to_string(cosines.shape()) + " and " +
+                                      to_string(sines.shape()) + ", expected [positions, pairs of features]");
+    const auto at = [&](const Tensor& cache) { return cache.take(positions, 0).unsqueeze(1); };
+    return rotate_features(call, x, at(cosines), at(sines), interleaved);
+  }
+};
 
 // ---- rotary embeddings alone ----
 
@@ -48,26 +64,22 @@ struct Step {
   Expr keys;    // that the results have room for
   Expr length;  // of the queries
 
-  Tensor places() const { return Tensor::iota({keys}, 0); }
   /// [B, S]: the positions of the queries. Those that only fill up a sequence have any.
   Tensor positions() const { return past + Tensor::iota({length}, 0); }
 
   /// A cache with zeros for what is left in it behind each sequence: that may be anything, even NaN.
   Tensor without_rest(const Tensor& cache) const {
-    const Tensor used = (places() < total).unsqueeze(1).unsqueeze(3);
-    return where(used, cache, weak(0.0, cache.dtype()));
+    return where(keys_before(total, keys).transpose(), cache, weak(0.0, cache.dtype()));
   }
 
   /// cache [B, N, P, H] with this step's [B, N, S, H] in its place: [B, N, T, H].
   Tensor store(const std::optional<Tensor>& cache, const Tensor& fresh) const {
     if (!cache) return fresh;
     const Shape shape{fresh.size(0), fresh.size(1), keys, fresh.size(3)};
-    const Tensor into = (places() - past).unsqueeze(1).unsqueeze(3); // [B, 1, T, 1]
-    const Tensor inside = (into >= 0) & (into < Tensor::scalar(length));
-    const Tensor moved = fresh.gather(2, where(inside, into, weak(int64_t{0}, DType::I64)).expand(shape));
-    if (cache->size(2) == keys) return where(inside, moved, *cache);
+    const Tensor place = Tensor::iota({1, 1, keys, 1}, 2);
     // Places behind the cache read as 0.
-    return where(inside, moved, cache->gather(2, places().reshape({1, 1, keys, 1}).expand(shape)));
+    const Tensor longer = cache->size(2) == keys ? *cache : cache->gather(2, place.expand(shape));
+    return write_elements(longer, fresh, 2, place - past.reshape({-1, 1, 1, 1}));
   }
 };
 
@@ -116,14 +128,15 @@ GroupedHeads grouped_heads(const Call& call) {
   return {part(0, count), part(count, shared), part(count + shared, shared)};
 }
 
-/// 0 for keys that a query sees, else a number that leaves them none of the softmax: [B, 1, S, T].
+/// The keys that queries see: [B, 1, S, T].
 Tensor visible(const Call& call, const Step& step) {
   const int64_t window = call.integer("local_window_size", -1);
   const bool causal = call.integer("causal", 1) != 0;
-  const Tensor key = step.places(), query = step.positions().unsqueeze(1).unsqueeze(3);
-  Tensor seen = causal ? key <= query : key < step.total.unsqueeze(1).unsqueeze(3);
-  if (window > 0) seen = seen & (key > query - window);
-  return where(seen, weak(0.0, DType::F32), weak(kNever, DType::F32));
+  const std::optional<int64_t> left = window > 0 ? std::optional(window - 1) : std::nullopt;
+  const std::optional<int64_t> right = causal ? std::optional<int64_t>(0) : std::nullopt;
+  const Tensor past = step.past.reshape({-1, 1, 1, 1});
+  const Tensor near = visible_keys(step.length, step.keys, past, left, right);
+  return causal ? near : near & keys_before(step.total, step.keys);
 }
 
 /// Where the queries are. ONNX Runtime reads one given position of a first step, and counts from there.
@@ -151,21 +164,17 @@ void refuse_other_forms(const Call& call) {
     if (call.text(name, "NONE") != "NONE")
       call.fail(ErrorKind::Value, std::string(name) + " " + call.text(name) + ", expected NONE");
   for (const char* name : {"sliding_window_cache", "qk_output", "kv_cache_bit_width"})
-    if (call.integer(name, 0) != 0)
-      call.fail(ErrorKind::Value,
-                std::string(name) + " " + std::to_string(call.integer(name)) + ", expected 0");
+    refuse_attribute(call, name);
   for (size_t input = 12; input < call.input_count(); ++input)
-    if (call.has(input))
-      call.fail(ErrorKind::Value, "input " + std::to_string(input) +
-                                      " is given, expected none of quantised caches and norms of queries");
+    refuse_input(call, input, "of quantised caches or norms of queries");
   for (const char* name : {"qk_norm_epsilon", "q_norm_epsilon", "k_norm_epsilon"}) call.ignore(name);
-  if (call.wants(3)) call.fail(ErrorKind::Value, "output 3, the scores, is wanted, expected not");
+  refuse_output(call, 3, "the scores");
 }
 
 /// The scores that take part in the softmax and have no value.
 std::optional<Tensor> sink_of(const Call& call) {
-  if (const auto sink = call.optional_tensor(11)) return sink->reshape({-1, 1, 1});
-  if (call.integer("smooth_softmax", -1) > 0) return Tensor::zeros({call.integer("num_heads"), 1, 1});
+  if (const auto sink = call.optional_tensor(11)) return sink->reshape({-1});
+  if (call.integer("smooth_softmax", -1) > 0) return Tensor::zeros({call.integer("num_heads")});
   return std::nullopt;
 }
 
@@ -183,14 +192,12 @@ std::vector<Value> grouped_attention(Call& call) {
     call.ignore("rotary_interleaved");
   }
   const Tensor keys = step.store(past_key, heads.k), values = step.store(past_value, heads.v);
-  std::optional<Tensor> addend = visible(call, step);
-  if (const auto bias = call.optional_tensor(10)) addend = *addend + bias_for(call, *bias, step);
-  const Attention attention{.scale = attention_scale(call, fixed_size(call, heads.q, 3)),
-                            .softcap = call.number("softcap", 0.0),
-                            .added = addend,
-                            .sink = sink_of(call)};
-  const Tensor y = past_key ? attention(heads.q, step.without_rest(keys), step.without_rest(values))
-                            : attention(heads.q, keys, values);
+  AttentionRules rules{.softcap = std::max(call.number("softcap", 0.0), 0.0), .sink = sink_of(call)};
+  if (const double scale = call.number("scale", 0.0); scale != 0.0) rules.scale = scale;
+  rules.allow(visible(call, step));
+  if (const auto bias = call.optional_tensor(10)) rules.add(bias_for(call, *bias, step));
+  const Tensor y = past_key ? attend(call, heads.q, step.without_rest(keys), step.without_rest(values), rules)
+                            : attend(call, heads.q, keys, values, rules);
   std::vector<Value> outputs{join_heads(y), keys, values};
   outputs.resize(call.output_count());
   return outputs;

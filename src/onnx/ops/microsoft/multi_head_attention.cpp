@@ -1,5 +1,6 @@
 // Attention and MultiHeadAttention: the forms in which their queries, keys, values and masks come.
-#include "onnx/ops/microsoft/attention.hpp"
+#include "onnx/ops/attention.hpp"
+#include "onnx/ops/microsoft/refuse.hpp"
 #include "onnx/ops/microsoft/tables.hpp"
 #include "onnx/ops/values.hpp"
 
@@ -7,16 +8,6 @@ namespace lathe::onnx {
 namespace {
 
 constexpr double kFilter = -10000; // the default of mask_filter_value
-
-void refuse_input(const Call& call, size_t input, const char* name) {
-  if (call.has(input)) call.fail(ErrorKind::Value, std::string(name) + " is given, expected none");
-}
-
-void refuse_attribute(const Call& call, const char* name) {
-  if (call.integer(name, 0) != 0)
-    call.fail(ErrorKind::Value,
-              std::string(name) + " " + std::to_string(call.integer(name)) + ", expected 0");
-}
 
 /// Features [begin, begin + count) of the last axis.
 Tensor features(const Tensor& x, int64_t begin, int64_t count) {
@@ -48,27 +39,47 @@ Tensor stored(const Call& call, const Tensor& cache, const Tensor& all) {
   return used == room ? all : concat({all, places(cache, used, room - used)}, 2);
 }
 
+/// Which keys `mask` lets count, [B, 1, 1 or S, T]. It is positive for those, [B, T] or [B, S, T]; or it has
+/// the number of keys of each sequence, [B]; or their ends and then their beginnings, [2 B].
+Tensor counting_keys(const Call& call, const Tensor& mask, const Expr& batch, const Expr& keys) {
+  if (mask.rank() == 3) return (mask > 0).unsqueeze(1);
+  if (mask.rank() == 2) return (mask > 0).unsqueeze(1).unsqueeze(1);
+  if (mask.rank() == 1 && mask.size(0) == batch) return keys_before(mask, keys);
+  if (mask.rank() == 1 && mask.size(0) == batch * 2) {
+    const Tensor ends = slices(mask, 0, 0, batch).tensor(), begins = slices(mask, 0, batch, batch).tensor();
+    return keys_before(ends, keys) & keys_before(begins, keys).logical_not();
+  }
+  call.fail(ErrorKind::Shape, "a mask of " + to_string(mask.shape()) + " for a batch of " + to_string(batch) +
+                                  ", expected [B], [2 B], [B, T] or [B, S, T]");
+}
+
+/// No key behind the query, but for the last query: it sees all keys there are, as in ONNX Runtime.
+Tensor causal_keys(const Heads& heads) {
+  const Expr queries = heads.q.size(2);
+  const Tensor is_last = Tensor::iota({queries, 1}, 0) == Tensor::scalar(queries - 1);
+  return visible_keys(queries, heads.k.size(2), Tensor::scalar(heads.past), {}, 0) | is_last;
+}
+
 struct MaskInputs {
   size_t mask, bias; // which inputs they are
 };
 
-/// What is added to scores: padding, what comes later, and the node's own bias.
-std::optional<Tensor> addends(const Call& call, const Heads& heads, const MaskInputs& inputs) {
+/// The mask adds a number to the scores of the keys it hides: they may keep some weight.
+AttentionRules attention_rules(const Call& call, const Heads& heads, const MaskInputs& inputs) {
+  AttentionRules rules;
+  if (const double scale = call.number("scale", 0.0); scale != 0.0) rules.scale = scale;
   const double filter = call.number("mask_filter_value", kFilter);
-  const Expr keys = heads.k.size(2);
-  std::optional<Tensor> sum;
-  if (const auto mask = call.optional_tensor(inputs.mask))
-    sum = mask_addend(call, *mask, heads.q.size(0), keys, filter);
-  if (call.integer("unidirectional", 0) != 0)
-    sum = added(sum, causal_addend(heads.q.size(2), keys, heads.past, filter));
-  if (const auto bias = call.optional_tensor(inputs.bias)) sum = added(sum, bias->cast(DType::F32));
-  return sum;
+  if (const auto mask = call.optional_tensor(inputs.mask)) {
+    const Tensor counts = counting_keys(call, *mask, heads.q.size(0), heads.k.size(2));
+    rules.add(where(counts, weak(0.0, DType::F32), weak(filter, DType::F32)));
+  }
+  if (call.integer("unidirectional", 0) != 0) rules.allow(causal_keys(heads));
+  if (const auto bias = call.optional_tensor(inputs.bias)) rules.add(bias->cast(DType::F32));
+  return rules;
 }
 
-Tensor attend(const Call& call, const Heads& heads, const MaskInputs& inputs) {
-  const Attention attention{.scale = attention_scale(call, fixed_size(call, heads.q, 3)),
-                            .added = addends(call, heads, inputs)};
-  return join_heads(attention(heads.q, heads.k, heads.v));
+Tensor attend_joined(const Call& call, const Heads& heads, const MaskInputs& inputs) {
+  return join_heads(attend(call, heads.q, heads.k, heads.v, attention_rules(call, heads, inputs)));
 }
 
 // ---- Attention: with the projection of its input ----
@@ -102,7 +113,7 @@ std::vector<Value> attention(Call& call) {
   Heads heads = projected_heads(call);
   if (const auto past = call.optional_tensor(4))
     heads.append_to(slice_at(*past, 0, 0), slice_at(*past, 0, 1));
-  std::vector<Value> outputs{attend(call, heads, {3, 5})};
+  std::vector<Value> outputs{attend_joined(call, heads, {3, 5})};
   if (call.wants(1)) outputs.push_back(stack({heads.k, heads.v}, 0));
   return outputs;
 }
@@ -154,7 +165,7 @@ struct Places {
 
 /// With `past_length`, the caches have room behind so many keys and values, and the results have as much.
 std::vector<Value> multi_head(Call& call, const Places& at, std::optional<int64_t> past_length) {
-  if (call.wants(3)) call.fail(ErrorKind::Value, "output 3, the scores, is wanted, expected not");
+  refuse_output(call, 3, "the scores");
   Heads heads = given_heads(call, call.optional_tensor(at.bias));
   if (call.has(at.past) != call.has(at.past + 1))
     call.fail(ErrorKind::Value, "one of past_key and past_value, expected both or none");
@@ -168,7 +179,7 @@ std::vector<Value> multi_head(Call& call, const Places& at, std::optional<int64_
     key = past_length ? stored(call, past_key, heads.k) : heads.k;
     value = past_length ? stored(call, past_value, heads.v) : heads.v;
   }
-  std::vector<Value> outputs{attend(call, heads, {at.mask, at.added}), key, value};
+  std::vector<Value> outputs{attend_joined(call, heads, {at.mask, at.added}), key, value};
   outputs.resize(call.output_count());
   return outputs;
 }

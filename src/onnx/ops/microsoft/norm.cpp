@@ -2,6 +2,7 @@
 #include "onnx/ops/attributes.hpp"
 #include "onnx/ops/broadcast.hpp"
 #include "onnx/ops/microsoft/channels.hpp"
+#include "onnx/ops/microsoft/refuse.hpp"
 #include "onnx/ops/microsoft/tables.hpp"
 #include "onnx/ops/values.hpp"
 
@@ -15,18 +16,9 @@ std::optional<Tensor> optional_in(const Call& call, size_t input, DType dtype) {
   return given ? std::optional(given->cast(dtype)) : std::nullopt;
 }
 
-DType at_least_single(DType dtype) { return is_half(dtype) ? DType::F32 : dtype; }
-
-void refuse_statistics(const Call& call) {
-  for (size_t output : {1, 2})
-    if (call.wants(output))
-      call.fail(ErrorKind::Value, "output " + std::to_string(output) +
-                                      " is wanted, expected none of the statistics that training saves");
-}
-
 /// input + skip + bias, where the skip may lack the batch. The sum is an output of its own, in input's dtype.
 template <class Norm> std::vector<Value> skip_norm(Call& call, size_t bias_input, Norm&& norm) {
-  refuse_statistics(call);
+  for (size_t output : {1, 2}) refuse_output(call, output, "one of the statistics that training saves");
   const Tensor input = call.tensor(0);
   const DType dtype = at_least_single(input.dtype());
   Tensor sum = input.cast(dtype) + call.tensor(1).cast(dtype);
@@ -57,9 +49,7 @@ std::vector<Value> rms_normalization(Call& call) {
   const double epsilon = call.number("epsilon", kEpsilon);
   const DType stash = call.dtype("stash_type", DType::F32);
   const Tensor x = input.cast(at_least_single(input.dtype()));
-  Axes axes;
-  for (int over = axis; over < x.rank(); ++over) axes.push_back(over);
-  const Tensor inverse = (x.square().mean(axes, true) + epsilon).rsqrt();
+  const Tensor inverse = (x.square().mean(axes_from(axis, x.rank()), true) + epsilon).rsqrt();
   std::vector<Value> outputs{(x * inverse * scale.cast(x.dtype())).cast(scale.dtype()), inverse.cast(stash)};
   outputs.resize(call.output_count());
   return outputs;

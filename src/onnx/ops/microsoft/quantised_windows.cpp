@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "onnx/ops/attributes.hpp"
 #include "onnx/ops/microsoft/channels.hpp"
 #include "onnx/ops/microsoft/requantise.hpp"
 #include "onnx/ops/microsoft/tables.hpp"
@@ -33,14 +34,9 @@ Pooling pooling(const Call& call) {
 
 /// The mean over all spatial axes: integers are summed.
 Tensor mean_of_all(const Pooling& p) {
-  Axes axes;
-  Expr count = 1;
-  for (int axis = 2; axis < p.x.values.rank(); ++axis) {
-    axes.push_back(axis);
-    count = count * p.x.values.size(axis);
-  }
-  const Tensor total = p.x.centred().sum(axes, true);
-  const Tensor elements = Tensor::scalar(count).cast(DType::F32);
+  const int rank = p.x.values.rank();
+  const Tensor total = p.x.centred().sum(axes_from(2, rank), true);
+  const Tensor elements = Tensor::scalar(elements_between(p.x.values.shape(), 2, rank)).cast(DType::F32);
   const Tensor factor = quotient(p.x.scale, product_in_single(p.y.scale, elements));
   return requantise(total, factor, p.y.zero_point);
 }

@@ -13,13 +13,9 @@
 namespace lathe::onnx {
 namespace {
 
-/// Input 0 of any rank from 1 on. Error(DType) as feature_rows.
+/// Input 0 of any rank from 1 on.
 Tensor features_of_any_rank(const Call& call) {
-  const Tensor x = call.tensor(0);
-  if (x.dtype() != DType::F32 && x.dtype() != DType::F64 && x.dtype() != DType::I32 &&
-      x.dtype() != DType::I64)
-    call.fail(ErrorKind::DType,
-              fmt::format("features of {}, expected f32, f64, i32 or i64", to_string(x.dtype())));
+  const Tensor x = features_of_any_shape(call);
   if (x.rank() == 0) call.fail(ErrorKind::Shape, "a number by itself, expected features along an axis");
   return x;
 }

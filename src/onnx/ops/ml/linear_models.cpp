@@ -11,17 +11,12 @@ namespace {
 
 /// x times the rows of the attribute `coefficients`, plus the attribute `intercepts`: [rows, `outputs`].
 Tensor linear_scores(const Call& call, const Tensor& x, int64_t outputs) {
-  const DType computed = computed_dtype(x);
-  const Tensor coefficients = matrix_attribute(call, "coefficients", outputs, computed);
-  if (coefficients.size(1) != x.size(1))
-    call.fail(ErrorKind::Shape, fmt::format("coefficients {} for features {}, expected as many of both",
-                                            to_string(coefficients.shape()), to_string(x.shape())));
-  const Tensor scores = x.cast(computed).matmul(coefficients.transpose());
+  const Tensor scores = linear_products(call, x, outputs);
   const std::vector<double> intercepts = call.numbers("intercepts");
   if (intercepts.empty()) return scores;
   if (static_cast<int64_t>(intercepts.size()) != outputs)
     call.fail(ErrorKind::Value, fmt::format("{} intercepts, expected {}", intercepts.size(), outputs));
-  return scores + vector_of(intercepts, computed);
+  return scores + vector_of(intercepts, scores.dtype());
 }
 
 std::vector<Value> linear_regressor(Call& call) {

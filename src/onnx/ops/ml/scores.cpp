@@ -9,11 +9,16 @@
 
 namespace lathe::onnx {
 
-Tensor feature_rows(const Call& call, bool half) {
+Tensor features_of_any_shape(const Call& call, bool half) {
   const Tensor x = call.tensor(0);
   const DType d = x.dtype();
   if (d != DType::F32 && d != DType::F64 && d != DType::I32 && d != DType::I64 && !(half && d == DType::F16))
     call.fail(ErrorKind::DType, fmt::format("features of {}, expected f32, f64, i32 or i64", to_string(d)));
+  return x;
+}
+
+Tensor feature_rows(const Call& call, bool half) {
+  const Tensor x = features_of_any_shape(call, half);
   if (x.rank() == 1) return x.unsqueeze(0);
   if (x.rank() != 2)
     call.fail(ErrorKind::Shape, fmt::format("features {}, expected [rows, features]", to_string(x.shape())));
@@ -31,6 +36,15 @@ Tensor matrix_attribute(const Call& call, const char* name, int64_t rows, DType 
     call.fail(ErrorKind::Value,
               fmt::format("{} has {} numbers, expected {} rows of them", name, count, rows));
   return vector_of(values, dtype).reshape({rows, count / rows});
+}
+
+Tensor linear_products(const Call& call, const Tensor& x, int64_t outputs) {
+  const DType computed = computed_dtype(x);
+  const Tensor coefficients = matrix_attribute(call, "coefficients", outputs, computed);
+  if (coefficients.size(1) != x.size(1))
+    call.fail(ErrorKind::Shape, fmt::format("coefficients {} for features {}, expected as many of both",
+                                            to_string(coefficients.shape()), to_string(x.shape())));
+  return x.cast(computed).matmul(coefficients.transpose());
 }
 
 // ---- transforms ----

@@ -11,11 +11,17 @@ inline constexpr const char* kMlDomain = "ai.onnx.ml";
 /// Input 0 as [rows, features], where one axis is one row. Error(DType) unless its dtype is one that
 /// ai.onnx.ml computes with: f32, f64, i32 or i64, and of versions that say so f16.
 Tensor feature_rows(const Call& call, bool half = false);
+/// Input 0 of any shape. Error(DType) as feature_rows.
+Tensor features_of_any_shape(const Call& call, bool half = false);
 /// f64 for f64, f32 for the others.
 DType computed_dtype(const Tensor& rows);
 /// Attribute `name` as a matrix of `rows` rows; Error(Value) unless its numbers fill it.
 Tensor matrix_attribute(const Call& call, const char* name, int64_t rows, DType dtype);
 Tensor vector_of(const std::vector<double>& values, DType dtype);
+
+/// x [rows, features] times each of `outputs` rows of the attribute `coefficients`: [rows, outputs].
+/// Error(Shape) unless those rows are as long as x's.
+Tensor linear_products(const Call& call, const Tensor& x, int64_t outputs);
 
 /// TreeEnsemble's numbers.
 enum class PostTransform { None, Softmax, Logistic, SoftmaxZero, Probit };

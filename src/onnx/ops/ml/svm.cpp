@@ -49,12 +49,8 @@ double first_rho(const Call& call) {
 
 /// Without support vectors a model is linear, whatever kernel it names.
 Tensor linear_scores(const Call& call, const Tensor& x, int64_t outputs) {
-  const Tensor coefficients = matrix_attribute(call, "coefficients", outputs, x.dtype());
-  if (coefficients.size(1) != x.size(1))
-    call.fail(ErrorKind::Shape, fmt::format("coefficients {} for features {}, expected as many of both",
-                                            to_string(coefficients.shape()), to_string(x.shape())));
   for (const char* name : {"kernel_type", "kernel_params", "support_vectors"}) call.ignore(name);
-  return x.matmul(coefficients.transpose()) + first_rho(call);
+  return linear_products(call, x, outputs) + first_rho(call);
 }
 
 std::vector<Value> svm_regressor(Call& call) {
