@@ -175,7 +175,7 @@ TEST_CASE("sizes of 0, known and at run time") {
   const NamedTensors program{{"all", concat({none, x, Tensor::ones({1, 2})}, 0)},
                              {"gone", none * 2.0},
                              {"sum", x.sum(0)},
-                             {"mean", x.softmax(0).sum()}};
+                             {"columns", x.softmax(0).sum()}};
   const Scratch folder;
   write_files(folder, export_program(program, options_for("malloc")));
   folder.write("none.raw", "");

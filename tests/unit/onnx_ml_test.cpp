@@ -7,6 +7,7 @@
 #include <random>
 
 #include "support/onnx_ml.hpp"
+#include "support/onnx_numbers.hpp"
 
 using namespace lathe;
 using namespace lathe::test;
@@ -27,18 +28,6 @@ Doubles random_numbers(std::mt19937& random, size_t count) {
   Doubles values(count);
   for (double& v : values) v = static_cast<int>(random() % 65) / 16.0 - 2;
   return values;
-}
-
-void check_close(const onnx::Value& got, const Doubles& expected, double tolerance = 1e-5) {
-  const std::vector<float> values = floats(got);
-  REQUIRE(values.size() == expected.size());
-  for (size_t k = 0; k < values.size(); ++k) {
-    CAPTURE(k);
-    if (std::isnan(expected[k]))
-      CHECK(std::isnan(values[k]));
-    else
-      CHECK(std::abs(values[k] - expected[k]) <= tolerance * (1 + std::abs(expected[k])));
-  }
 }
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }

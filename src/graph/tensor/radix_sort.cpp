@@ -9,7 +9,7 @@
 namespace lathe::graph {
 namespace {
 
-constexpr int64_t kShortRow = 1024; // up to here n^2 comparisons are as fast, and compile faster
+constexpr int64_t kShortRow = 1024; // n^2 comparisons are as fast: docs/decisions/sorting-by-digits.md
 constexpr int kCounterBits = 21;    // three counters in an i64
 constexpr int64_t kMostCounted = int64_t{1} << kCounterBits; // elements of a row whose digits have two bits
 constexpr int64_t kLongestRow = (int64_t{1} << 31) - 1;
