@@ -11,5 +11,6 @@
 #include "lathe/expr.hpp"
 #include "lathe/functions.hpp"
 #include "lathe/gradient.hpp"
+#include "lathe/scan.hpp"
 #include "lathe/substitute.hpp"
 #include "lathe/tensor.hpp"

@@ -216,7 +216,12 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
   const search::Watch watch(tune.budget_seconds, tune.stop);
   const search::MakeMeasure measuring = [&](const ProgramRef& form, search::SearchOptions& to) {
     Measuring made = make_measure(form, options);
-    to.measure = checked.noting(std::move(made.measure));
+    to.measure = [&model, of_nests = checked.noting(std::move(made.measure))](
+                     const search::KernelPlanRef& kernel, double limit) {
+      // A recurrence is tuned by itself, and no move changes its kernel.
+      if (kernel->recurrence >= 0) return search::Measurement{true, model.seconds(kernel), ""};
+      return of_nests(kernel, limit);
+    };
     to.prepare = std::move(made.prepare);
   };
   // The search starts from the untuned plan and from the plans that the database has for this program.
@@ -364,12 +369,29 @@ search::SearchResult tuned(const ProgramRef& program, const CompileOptions& opti
   return kept;
 }
 
+/// Schedules the bodies of the plan's recurrences.
+void schedule_bodies(search::Plan& plan, CompileOptions options) {
+  options.moves.clear(); // they are the whole program's
+  for (size_t k = 0; k < plan.bodies.size(); ++k)
+    plan.bodies[k] = std::make_shared<const search::Plan>(
+        schedule(plan.program->recurrences[k].body, options, nullptr).plan);
+}
+
+/// The options with a share of the time to tune: half for the program, half for the bodies of its recurrences.
+CompileOptions with_share(CompileOptions options, double parts) {
+  if (options.tune) options.tune->budget_seconds /= parts;
+  return options;
+}
+
 } // namespace
 
 search::SearchResult schedule(ProgramRef program, const CompileOptions& options, const search::Plan* start) {
   const bool tunes = options.tune && options.moves.empty();
-  search::SearchResult found = tunes ? tuned(program, options, start) : chosen(program, options, start);
+  const auto bodies = static_cast<double>(program->recurrences.size());
+  const CompileOptions own = with_share(options, bodies ? 2 : 1);
+  search::SearchResult found = tunes ? tuned(program, own, start) : chosen(program, own, start);
   found.plan = in_memory_order(std::move(found.plan));
+  if (bodies) schedule_bodies(found.plan, with_share(options, 2 * bodies));
   return found;
 }
 

@@ -8,6 +8,7 @@
 
 #include "graph/function.hpp"
 #include "graph/node.hpp"
+#include "graph/scan.hpp"
 #include "lathe/error.hpp"
 
 namespace lathe::graph {
@@ -125,14 +126,26 @@ NodeRef input(std::string name, DType dtype, Shape shape) {
   return make(Op::Input, dtype, std::move(shape), {}, InputAttr{id, std::move(name), nullptr});
 }
 
-NodeRef realised(StorageRef data, DType dtype, Shape shape) {
+namespace {
+/// An identity that no other input has.
+uint64_t fresh_input_id() {
   static std::atomic<uint64_t> next{1};
+  return next.fetch_add(1);
+}
+} // namespace
+
+NodeRef placeholder(DType dtype, const Shape& shape) {
+  check_shape("Input", shape, dtype);
+  return make(Op::Input, dtype, shape, {}, InputAttr{fresh_input_id(), "placeholder", nullptr});
+}
+
+NodeRef realised(StorageRef data, DType dtype, Shape shape) {
   if (!data) throw InternalError("realised: no storage");
   if (!is_static(shape)) throw InternalError("realised: symbolic shape " + to_string(shape));
   check_shape("Input", shape, dtype);
   if (data->bytes() < static_cast<size_t>(num_elements(shape).value()) * size_of(dtype))
     throw InternalError("realised: storage smaller than its shape " + to_string(shape));
-  return make(Op::Input, dtype, std::move(shape), {}, InputAttr{next.fetch_add(1), "", std::move(data)});
+  return make(Op::Input, dtype, std::move(shape), {}, InputAttr{fresh_input_id(), "", std::move(data)});
 }
 
 NodeRef iota(int axis, DType dtype, Shape shape) {
@@ -299,6 +312,16 @@ NodeRef function(std::vector<NodeRef> sources, FunctionAttr attr) {
   return make(Op::Function, value->dtype, value->shape, std::move(sources), attr);
 }
 
+NodeRef scan_result(std::vector<NodeRef> sources, ScanAttr attr) {
+  check_scan(sources, attr);
+  const NodeRef& result = attr.body->results[static_cast<size_t>(attr.result)];
+  Shape shape = result->shape;
+  if (!attr.body->is_state(static_cast<size_t>(attr.result))) shape.insert(shape.begin(), attr.steps);
+  check_shape("Scan", shape, result->dtype);
+  const DType dtype = result->dtype;
+  return make(Op::Scan, dtype, std::move(shape), std::move(sources), std::move(attr));
+}
+
 NodeRef with_sources(const NodeRef& node, std::vector<NodeRef> s) {
   if (s == node->sources) return node;
   switch (node->op) {
@@ -320,6 +343,7 @@ NodeRef with_sources(const NodeRef& node, std::vector<NodeRef> s) {
                    std::get<ScatterAttr>(node->attr).combine);
   case Op::Contiguous: return contiguous(std::move(s[0]));
   case Op::Function: return function(std::move(s), std::get<FunctionAttr>(node->attr));
+  case Op::Scan: return scan_result(std::move(s), std::get<ScanAttr>(node->attr));
   default:
     if (s.size() == 1) return unary(node->op, std::move(s[0]));
     return binary(node->op, std::move(s[0]), std::move(s[1]));

@@ -1,5 +1,7 @@
 #include "graph/constants.hpp"
 
+#include "graph/scan.hpp"
+
 #include <algorithm>
 #include <map>
 #include <mutex>
@@ -28,11 +30,23 @@ bool has_variables(const View& v) {
                      [](const Interval& in) { return !in.begin.is_const() || !in.end.is_const(); });
 }
 
+bool may_be_constant(const Node& n);
+
+/// Whether the body's results are the same at every call, provided that its parameters are.
+bool is_fixed(const ScanBody& body) {
+  const std::vector<NodeRef> order = topological_order(body.results);
+  return std::all_of(order.begin(), order.end(), [&](const NodeRef& n) {
+    return may_be_constant(*n) ||
+           std::find(body.parameters.begin(), body.parameters.end(), n) != body.parameters.end();
+  });
+}
+
 /// Whether the node's value is the same at every call, provided that the values of its sources are.
 bool may_be_constant(const Node& n) {
   if (!is_static(n.shape) || std::holds_alternative<Expr>(n.attr)) return false;
   if (const auto* v = std::get_if<View>(&n.attr)) return !has_variables(*v);
   if (const auto* input = std::get_if<InputAttr>(&n.attr)) return input->data != nullptr;
+  if (const auto* scan = std::get_if<ScanAttr>(&n.attr)) return scan->steps.is_const() && is_fixed(*scan->body);
   return true;
 }
 
@@ -64,13 +78,19 @@ double work(const Node& n) {
   case Op::View:
   case Op::Iota: return 0;
   case Op::Reduce: return elements(*n.sources[0]);
+  case Op::Scan: {
+    const auto& attr = std::get<ScanAttr>(n.attr);
+    double step = 0;
+    for (const NodeRef& inside : topological_order(attr.body->results)) step += work(*inside);
+    return step * static_cast<double>(attr.steps.value());
+  }
   default: return operations(n.op) * elements(n);
   }
 }
 
 /// Whether the value must be in memory, so that a run can't compute it on the way.
 bool is_stored(Op op) {
-  return op == Op::Contiguous || op == Op::Transform || op == Op::Gather || op == Op::Scatter;
+  return op == Op::Contiguous || op == Op::Transform || op == Op::Gather || op == Op::Scatter || op == Op::Scan;
 }
 
 struct Subgraph {

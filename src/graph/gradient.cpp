@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "graph/gradient.hpp"
+#include "graph/gradient_scan.hpp"
 #include "graph/realise.hpp"
 #include "graph/tensor_impl.hpp"
 #include "lathe/detail/access.hpp"
@@ -101,12 +102,21 @@ std::vector<Tensor> gradients(const Tensor& y, const std::vector<Tensor>& xs,
   std::vector<Part> cotangents(order.size()), result(xs.size());
   const auto add = [](Part& sum, const Tensor& part) { sum = sum ? *sum + part : part; };
   cotangents.back() = dy ? *dy : Tensor::ones(y.shape(), y.dtype());
+  ScanCotangents recurrences(order);
   for (size_t i = order.size(); i-- > 0;) {
-    if (!leads[i] || !cotangents[i] || has_no_elements(order[i]->shape)) continue;
-    const Tensor cotangent = *std::exchange(cotangents[i], std::nullopt); // held no longer than it is needed
-    if (met[i])
-      for (const size_t k : *met[i]) add(result[k], cotangent);
     const NodeRef& node = order[i];
+    if (cotangents[i] && met[i])
+      for (const size_t k : *met[i]) add(result[k], *cotangents[i]);
+    if (node->op == Op::Scan) {
+      std::vector<bool> wanted;
+      for (const NodeRef& source : node->sources) wanted.push_back(leads[position.at(source.get())]);
+      const std::vector<Part> parts = recurrences.take(i, node, std::exchange(cotangents[i], {}), wanted);
+      for (size_t k = 0; k < parts.size(); ++k)
+        if (parts[k]) add(cotangents[position.at(node->sources[k].get())], *parts[k]);
+      continue;
+    }
+    if (!leads[i] || !cotangents[i] || has_no_elements(node->shape)) continue;
+    const Tensor cotangent = *std::exchange(cotangents[i], std::nullopt); // held no longer than it is needed
     const PartFunction part_of = rule_of(node->op);
     if (!part_of) continue;
     for (size_t k = 0; k < node->sources.size(); ++k) {

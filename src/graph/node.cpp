@@ -6,6 +6,7 @@
 
 #include "core/hash.hpp"
 #include "graph/function.hpp"
+#include "graph/scan.hpp"
 
 namespace lathe::graph {
 namespace {
@@ -51,6 +52,9 @@ struct AttrHash {
   uint64_t operator()(const FunctionAttr& a) const {
     return mix(mix(9, hash_text(a.rule->name)), std::bit_cast<uint64_t>(a.parameter));
   }
+  uint64_t operator()(const ScanAttr& a) const {
+    return mix(mix(mix(10, hash(*a.body)), a.steps.hash()), static_cast<uint64_t>(a.result));
+  }
 };
 
 bool same(std::monostate, std::monostate) { return true; }
@@ -67,6 +71,10 @@ bool same(const TransformAttr& a, const TransformAttr& b) {
 
 bool same(const FunctionAttr& a, const FunctionAttr& b) {
   return a.rule == b.rule && std::bit_cast<uint64_t>(a.parameter) == std::bit_cast<uint64_t>(b.parameter);
+}
+
+bool same(const ScanAttr& a, const ScanAttr& b) {
+  return a.result == b.result && a.steps == b.steps && (a.body == b.body || *a.body == *b.body);
 }
 
 bool equal_attr(const Attr& a, const Attr& b) {

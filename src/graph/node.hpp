@@ -6,6 +6,7 @@
 // exists.
 #pragma once
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -60,10 +61,19 @@ struct FunctionAttr {
   double parameter;
 };
 
+/// One of the results of a recurrence; see scan.hpp. Nodes that differ in `result` alone are one recurrence,
+/// which runs once.
+struct ScanBody;
+struct ScanAttr {
+  std::shared_ptr<const ScanBody> body;
+  Expr steps;
+  int result; // position in body->results
+};
+
 /// Const: Scalar or Expr. Input: InputAttr. Iota: IotaAttr. View: View. Reduce: ReduceAttr. Scatter:
-/// ScatterAttr. Transform: TransformAttr. Function: FunctionAttr. The rest: none.
+/// ScatterAttr. Transform: TransformAttr. Function: FunctionAttr. Scan: ScanAttr. The rest: none.
 using Attr = std::variant<std::monostate, Scalar, Expr, InputAttr, IotaAttr, View, ReduceAttr, ScatterAttr,
-                          TransformAttr, FunctionAttr>;
+                          TransformAttr, FunctionAttr, ScanAttr>;
 
 /// Gather(source [N], index S) -> S.  Scatter(base [N], index S, source S) -> [N].
 struct Node : Interned<Node> {
@@ -108,6 +118,7 @@ NodeRef gather(NodeRef source, NodeRef index);
 NodeRef scatter(NodeRef base, NodeRef index, NodeRef source, std::optional<Op> combine);
 NodeRef contiguous(NodeRef a);
 NodeRef function(std::vector<NodeRef> sources, FunctionAttr attr); // the value, then the arguments
+NodeRef scan_result(std::vector<NodeRef> sources, ScanAttr attr);         // as body->parameters
 /// The same op and attribute over other sources, through the builders. Views and elementwise ops take the new
 /// shape.
 NodeRef with_sources(const NodeRef& node, std::vector<NodeRef> sources);

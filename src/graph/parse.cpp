@@ -7,6 +7,7 @@
 #include "core/scanner.hpp"
 #include "graph/function.hpp"
 #include "graph/node.hpp"
+#include "graph/scan.hpp"
 
 namespace lathe::graph {
 namespace {
@@ -40,16 +41,59 @@ public:
 
   std::vector<NodeRef> run(std::string_view text) {
     while (!text.empty() && !returned_) {
-      const size_t end = text.find('\n');
-      ++line_number_;
-      line(trim(text.substr(0, end)));
-      text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
+      const std::string_view s = next_line(text);
+      if (s.starts_with("body ")) {
+        body(s, text);
+      } else {
+        line(s);
+      }
     }
     if (!returned_) fail("the end of the text", "a line 'return %i, ...'");
     return std::move(results_);
   }
 
 private:
+  /// Takes a line from the text.
+  std::string_view next_line(std::string_view& text) {
+    const size_t end = text.find('\n');
+    ++line_number_;
+    const std::string_view s = trim(text.substr(0, end));
+    text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
+    return s;
+  }
+
+  /// Takes the lines of a Scan's body, after its first, from the text.
+  void body(std::string_view head, std::string_view& text) {
+    const std::string_view start = text;
+    for (int depth = 1; depth > 0;) {
+      if (text.empty()) fail("the end of the text", "'end' of a body");
+      const std::string_view s = next_line(text);
+      depth += s.starts_with("body ") ? 1 : s == "end" ? -1 : 0;
+    }
+    constexpr std::string_view kForm = "'body i: states i, scanned i, parameters i, backward [...]'";
+    const size_t colon = head.find(": ");
+    if (colon == std::string_view::npos || head.substr(0, colon) != fmt::format("body {}", bodies_.size()))
+      fail(head, kForm);
+    const auto parts = split_list(head.substr(colon + 2), ',');
+    if (parts.size() != 4) fail(head, kForm);
+    auto made = std::make_shared<ScanBody>();
+    made->states = number_after("states ", parts[0]);
+    made->scanned = number_after("scanned ", parts[1]);
+    const size_t parameters = number_after("parameters ", parts[2]);
+    if (!parts[3].starts_with("backward ")) fail(head, kForm);
+    for (std::string_view b : bracketed(parts[3].substr(9))) made->backward.push_back(integer<int>(b) != 0);
+    made->results = Parser(realised_input_).run(start.substr(0, start.size() - text.size()));
+    if (parameters > made->results.size()) fail(head, "as many results as parameters or more");
+    const auto first = made->results.begin() + static_cast<long>(parameters);
+    made->parameters.assign(made->results.begin(), first);
+    made->results.erase(made->results.begin(), first);
+    bodies_.push_back(std::move(made));
+  }
+  size_t number_after(std::string_view word, std::string_view s) const {
+    if (!s.starts_with(word)) fail(s, fmt::format("'{}i'", word));
+    return integer<size_t>(s.substr(word.size()));
+  }
+
   [[noreturn]] void fail(std::string_view found, std::string_view expected) const {
     throw Error(ErrorKind::Syntax,
                 fmt::format("graph text: line {}: '{}', expected {}", line_number_, found, expected));
@@ -183,6 +227,18 @@ private:
                                    : parse_scalar(DType::F64, args.back().substr(space + 1)).as_float();
       return function(std::move(sources), {rule, parameter});
     }
+    case Op::Scan: {
+      want(3, args.size());
+      const size_t count = args.size() - 3;
+      const size_t position = number_after("body ", args[count]);
+      if (position >= bodies_.size()) fail(args[count], "a body defined above");
+      if (!args[count + 1].starts_with("steps ")) fail(args[count + 1], "'steps n'");
+      const Expr steps = expr(args[count + 1].substr(6));
+      const auto result = static_cast<int>(number_after("result ", args[count + 2]));
+      std::vector<NodeRef> sources;
+      for (size_t k = 0; k < count; ++k) sources.push_back(reference(args[k]));
+      return scan_result(std::move(sources), {bodies_[position], steps, result});
+    }
     case Op::Contiguous: want(1, 1); return contiguous(reference(args[0]));
     default:
       if (info(op).kind == OpKind::Unary) {
@@ -225,6 +281,7 @@ private:
   const std::function<NodeRef(uint64_t)>& realised_input_;
   std::map<std::string, Expr, std::less<>> variables_;
   std::vector<NodeRef> nodes_, results_;
+  std::vector<ScanBodyRef> bodies_;
   size_t line_number_ = 0;
   bool returned_ = false;
 };

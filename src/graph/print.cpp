@@ -9,7 +9,13 @@
 //
 // Further forms: Input(#7) for a realised tensor, Const(expr n * 2), Iota(axis 1),
 // View(%0, view([...], ...)), Scatter(%0, %1, %2, Add), Transform(%0, axes [1], [[1, 1], [1, -1]]),
-// Function(%1, %0, tanh), Function(%1, %0, elu 0.5).
+// Function(%1, %0, tanh), Function(%1, %0, elu 0.5), Scan(%0, %1, body 0, steps n, result 1).
+// The body of a Scan stands before the node; its first results are its parameters:
+//
+//   body 0: states 1, scanned 1, parameters 3, backward [0, 0]
+//   %0 = Input(state0) : f32[64]
+//   ...
+//   end
 #include <algorithm>
 #include <map>
 #include <unordered_map>
@@ -18,11 +24,13 @@
 
 #include "graph/function.hpp"
 #include "graph/node.hpp"
+#include "graph/scan.hpp"
 
 namespace lathe::graph {
 namespace {
 
 struct AttrText {
+  const std::vector<ScanBodyRef>& bodies;
   std::string operator()(std::monostate) const { return ""; }
   std::string operator()(const Scalar& s) const { return to_string(s); }
   std::string operator()(Expr e) const { return "expr " + to_string(e); }
@@ -50,7 +58,33 @@ struct AttrText {
   std::string operator()(const FunctionAttr& a) const {
     return a.parameter == 0 ? std::string(a.rule->name) : fmt::format("{} {}", a.rule->name, a.parameter);
   }
+  std::string operator()(const ScanAttr& a) const {
+    return fmt::format("body {}, steps {}, result {}", position_of(bodies, *a.body), to_string(a.steps),
+                       a.result);
+  }
+  static size_t position_of(const std::vector<ScanBodyRef>& bodies, const ScanBody& body) {
+    const auto is_body = [&](const ScanBodyRef& b) { return b.get() == &body || *b == body; };
+    return static_cast<size_t>(std::find_if(bodies.begin(), bodies.end(), is_body) - bodies.begin());
+  }
 };
+
+/// The bodies of the nodes, each once.
+std::vector<ScanBodyRef> bodies_of(const std::vector<NodeRef>& order) {
+  std::vector<ScanBodyRef> bodies;
+  for (const NodeRef& node : order)
+    if (const auto* attr = std::get_if<ScanAttr>(&node->attr))
+      if (AttrText::position_of(bodies, *attr->body) == bodies.size()) bodies.push_back(attr->body);
+  return bodies;
+}
+
+std::string text_of(const ScanBody& body, size_t position) {
+  std::vector<int> backward(body.backward.begin(), body.backward.end());
+  std::vector<NodeRef> ends = body.parameters;
+  ends.insert(ends.end(), body.results.begin(), body.results.end());
+  return fmt::format("body {}: states {}, scanned {}, parameters {}, backward [{}]\n{}end\n", position,
+                     body.states, body.scanned, body.parameters.size(), fmt::join(backward, ", "),
+                     print(ends));
+}
 
 std::string type_text(const Node& n) { return fmt::format("{}{}", to_string(n.dtype), to_string(n.shape)); }
 
@@ -64,6 +98,7 @@ std::map<std::string, Expr> variables(const std::vector<NodeRef>& order) {
   for (const NodeRef& n : order) {
     collect(n->shape, vars);
     if (const auto* e = std::get_if<Expr>(&n->attr)) collect_vars(*e, vars);
+    if (const auto* scan = std::get_if<ScanAttr>(&n->attr)) collect_vars(scan->steps, vars);
     if (const auto* v = std::get_if<View>(&n->attr)) {
       collect(v->strides(), vars);
       collect_vars(v->offset(), vars);
@@ -91,6 +126,8 @@ std::string print(const std::vector<NodeRef>& outputs) {
   std::string out;
   for (const auto& [name, var] : variables(order))
     out += fmt::format("var {} in [{}, {}]\n", name, var.lo(), var.hi());
+  const std::vector<ScanBodyRef> bodies = bodies_of(order);
+  for (size_t k = 0; k < bodies.size(); ++k) out += text_of(*bodies[k], k);
   std::unordered_map<const Node*, size_t> number;
   for (const NodeRef& n : order) {
     const size_t id = number.size();
@@ -98,7 +135,7 @@ std::string print(const std::vector<NodeRef>& outputs) {
     std::string args;
     for (const NodeRef& s : n->sources)
       args += fmt::format("{}%{}", args.empty() ? "" : ", ", number.at(s.get()));
-    const std::string attr = std::visit(AttrText{}, n->attr);
+    const std::string attr = std::visit(AttrText{bodies}, n->attr);
     if (!attr.empty()) args += (args.empty() ? "" : ", ") + attr;
     out += fmt::format("%{} = {}({}) : {}\n", id, to_string(n->op), args, type_text(*n));
   }
@@ -111,10 +148,12 @@ std::string print(const std::vector<NodeRef>& outputs) {
 std::string to_graphviz(const std::vector<NodeRef>& outputs) {
   std::string out = "digraph program {\n  rankdir=TB;\n  node [shape=box, fontname=\"monospace\"];\n";
   std::unordered_map<const Node*, size_t> number;
-  for (const NodeRef& n : topological_order(outputs)) {
+  const std::vector<NodeRef> order = topological_order(outputs);
+  const std::vector<ScanBodyRef> bodies = bodies_of(order);
+  for (const NodeRef& n : order) {
     const size_t id = number.size();
     number.emplace(n.get(), id);
-    const std::string attr = escape(std::visit(AttrText{}, n->attr));
+    const std::string attr = escape(std::visit(AttrText{bodies}, n->attr));
     const bool result = std::find(outputs.begin(), outputs.end(), n) != outputs.end();
     out += fmt::format("  n{} [label=\"{}{}{}\\n{}\"{}{}];\n", id, to_string(n->op),
                        attr.empty() ? "" : "\\n", attr, type_text(*n),

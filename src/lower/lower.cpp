@@ -5,6 +5,7 @@
 
 #include "ast/buffer.hpp"
 #include "core/scanner.hpp"
+#include "graph/scan.hpp"
 #include "lathe/error.hpp"
 #include "lower/access.hpp"
 #include "lower/nests.hpp"
@@ -32,7 +33,7 @@ std::string buffer_name(const std::string& name, std::unordered_set<std::string>
 
 class Lowering : StageContext {
 public:
-  Program run(const std::vector<NamedOutput>& outputs) {
+  Program run(const std::vector<NamedOutput>& outputs, graph::Evaluate evaluate) {
     if (outputs.empty()) throw Error(ErrorKind::Value, "compile: no outputs, expected at least one");
     std::vector<NodeRef> roots;
     for (const NodeRef& value : with_short_indices(values_of(outputs))) roots.push_back(root_of(value));
@@ -47,10 +48,13 @@ public:
         continue;
       }
       if (is_propagated(*node)) continue;
+      if (node->op == Op::Scan) {
+        add_recurrence(node);
+        continue;
+      }
       // A Gather indexes a buffer: a source that has none, or isn't row-major in it, is copied into one.
       if (node->op == Op::Gather && !flat_source(node->sources[0])) {
-        NodeRef copy = copy_of(node->sources[0]);
-        if (!stage_of_.count(copy.get())) add_stage(copy);
+        NodeRef copy = stored(node->sources[0]);
         NodeRef again = remake_gather(node, copy);
         add_stage(again);
         stage_of_.emplace(node.get(), stage_of_.at(again.get()));
@@ -64,6 +68,7 @@ public:
       program_.stages[static_cast<size_t>(stage)].is_output = true;
       program_.outputs.push_back({outputs[k].name, stage, outputs[k].node->shape, outputs[k].node});
     }
+    for (Recurrence& recurrence : program_.recurrences) lower_body(recurrence, evaluate);
     return std::move(program_);
   }
 
@@ -98,13 +103,56 @@ private:
     return make_node(Op::Gather, node->dtype, node->shape, {source, node->sources[1]});
   }
 
+  /// The node whose buffer holds the values of `node` in row-major order; a stage of its own, if need be.
+  NodeRef stored(const NodeRef& node) {
+    if (NodeRef flat = flat_source(node)) return flat;
+    NodeRef copy = copy_of(node);
+    if (!stage_of_.count(copy.get())) add_stage(copy);
+    return copy;
+  }
+
+  /// Adds a stage for a result of a recurrence, and the recurrence at its first result.
+  void add_recurrence(const NodeRef& node) {
+    const auto& attr = std::get<graph::ScanAttr>(node->attr);
+    const NodeRef key = graph::Recurrence{attr.body, node->sources, attr.steps}.result(0);
+    const auto [known, is_new] = recurrence_of_.emplace(key.get(), program_.recurrences.size());
+    if (is_new) {
+      aliased_.push_back(key);
+      Recurrence made{node, nullptr, {}, std::vector<int>(attr.body->results.size(), -1)};
+      source_stages_.emplace_back();
+      for (const NodeRef& source : node->sources) {
+        const NodeRef from = stored(source);
+        reads_.clear();
+        made.sources.push_back(read(from));
+        for (const int s : reads_) program_.stages[static_cast<size_t>(s)].is_output = true;
+        source_stages_.back().insert(source_stages_.back().end(), reads_.begin(), reads_.end());
+      }
+      program_.recurrences.push_back(std::move(made));
+    }
+    Stage stage = begin_stage(node);
+    stage.recurrence = static_cast<int>(known->second);
+    program_.recurrences[known->second].stages[static_cast<size_t>(attr.result)] = stage.id;
+    reads_ = source_stages_[known->second];
+    end_stage(std::move(stage));
+  }
+
+  static void lower_body(Recurrence& recurrence, graph::Evaluate evaluate) {
+    const auto& body = *std::get<graph::ScanAttr>(recurrence.node->attr).body;
+    std::vector<NamedOutput> outputs;
+    for (size_t k = 0; k < body.results.size(); ++k)
+      if (body.is_state(k) || recurrence.stages[k] >= 0)
+        outputs.push_back({fmt::format("r{}", k), body.results[k]});
+    recurrence.body = std::make_shared<const Program>(lower(outputs, evaluate));
+  }
+
   void collect_shape_vars(const std::vector<NodeRef>& order) {
     std::vector<Expr> vars;
     const auto take = [&](Expr e) {
       if (!e.is_const()) collect_vars(e, vars);
     };
-    for (const NodeRef& node : order) {
+    for (const NodeRef& node : graph::nodes_with_bodies(order)) {
       for (const Expr e : node->shape) take(e);
+      if (const auto* scan = std::get_if<graph::ScanAttr>(&node->attr)) take(scan->steps);
       if (const auto* e = std::get_if<Expr>(&node->attr)) take(*e);
       if (const auto* view = std::get_if<View>(&node->attr)) {
         take(view->offset());
@@ -152,18 +200,28 @@ private:
   }
 
   void add_stage(const NodeRef& node) {
+    Stage stage = begin_stage(node);
+    reads_.clear();
+    build_nests(stage, *this);
+    end_stage(std::move(stage));
+  }
+
+  Stage begin_stage(const NodeRef& node) {
     Stage stage;
     stage.id = static_cast<int>(program_.stages.size());
     stage.node = node;
     stage.buffer = ast::make_buffer({next_buffer(), fmt::format("t{}", stage.id), node->dtype, node->shape});
     program_.stage_of_buffer.push_back(stage.id);
-    reads_.clear();
-    build_nests(stage, *this);
+    return stage;
+  }
+
+  /// Notes that the stage reads those of reads_.
+  void end_stage(Stage stage) {
     std::sort(reads_.begin(), reads_.end());
     reads_.erase(std::unique(reads_.begin(), reads_.end()), reads_.end());
     for (const int read : reads_) program_.stages[static_cast<size_t>(read)].users.push_back(stage.id);
     stage.reads = reads_;
-    stage_of_.emplace(node.get(), stage.id);
+    stage_of_.emplace(stage.node.get(), stage.id);
     program_.stages.push_back(std::move(stage));
   }
 
@@ -186,7 +244,9 @@ private:
   std::unordered_map<const Node*, int> stage_of_;
   std::unordered_map<const Node*, size_t> input_of_;
   std::unordered_map<const Node*, int> read_count_; // by ops and outputs, through any views
-  std::vector<NodeRef> aliased_; // Gathers that were remade: kept alive while their addresses are keys
+  std::unordered_map<const Node*, size_t> recurrence_of_; // by the node of result 0
+  std::vector<std::vector<int>> source_stages_;           // by recurrence: the stages that it reads
+  std::vector<NodeRef> aliased_; // Gathers that were remade and others: kept alive while their addresses are keys
   std::unordered_set<std::string> names_, declared_;
   std::vector<int> reads_;
   int next_loop_ = 0;
@@ -195,7 +255,7 @@ private:
 } // namespace
 
 Program lower(const std::vector<NamedOutput>& outputs, graph::Evaluate evaluate) {
-  Program program = Lowering().run(outputs);
+  Program program = Lowering().run(outputs, evaluate);
   program.expressions = current_expr_scope();
   program.evaluate = evaluate;
   return program;

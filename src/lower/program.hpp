@@ -9,6 +9,7 @@
 //                 for i0 { for r1 { t3[i0, 0] max= value } }
 //   Transform     for i2 { for i3 { t3[0, 0, i2, i3] = value; t3[0, 1, i2, i3] = value; ... } }
 //   Scatter       a copy of the base, then serial loops that combine at a computed index
+//   Scan          none: a Recurrence of the program runs its body, a program of its own
 // Names: buffer "t<stage>", loops "t<stage>.i<axis>", "t<stage>.r<axis>" for reducing loops, and "t<stage>.z<axis>" in
 // the initialising nest.
 // An axis of constant size 1 has no loop.
@@ -45,7 +46,8 @@ struct Stage {
   bool is_reduction = false;     // has an init nest and an update nest
   bool is_scatter = false;
   bool is_transform = false;     // one nest whose body stores several elements, at constant places along the transformed axes
-  bool is_output = false;
+  bool is_output = false;        // its whole buffer is needed: an output of the program, or a recurrence reads it
+  int recurrence = -1;           // position in Program::recurrences of the one whose result this is
 };
 
 struct InputBuffer {
@@ -62,6 +64,18 @@ struct OutputBuffer {
   graph::NodeRef node{};         // as it was given to lower()
 };
 
+struct Program;
+
+/// A program that runs once for each step; see graph/scan.hpp. The inputs of the body have the names of the parameters. Its outputs
+/// are named "r<k>" after the results of the graph's body: all next states, and those stacked results that the outer program
+/// reads.
+struct Recurrence {
+  graph::NodeRef node;                    // one of its results
+  std::shared_ptr<const Program> body;
+  std::vector<ast::BufferRef> sources;    // by source of the node: an input's or a stage's
+  std::vector<int> stages;                // by result: the stage that holds it; -1: nothing reads it
+};
+
 struct Program {
   ExprScopeRef expressions;      // scope of the program's and its plans' expressions; null: they live until the process ends
   std::vector<Stage> stages;     // in Kahn order
@@ -69,6 +83,7 @@ struct Program {
   std::vector<OutputBuffer> outputs;
   std::vector<Expr> shape_vars;  // all Vars of all shapes, by name
   std::vector<int> stage_of_buffer; // by the id of a buffer; -1: it is an input's
+  std::vector<Recurrence> recurrences;
   /// Computes what depends on constants alone when a move rewrites the graph; null: each run computes it.
   graph::Evaluate evaluate = nullptr;
 };

@@ -2,6 +2,7 @@
 // becomes known while it is imported. A fold declines (gives nothing) wherever it is not sure; the node is
 // then computed like any other.
 #include <algorithm>
+#include <cmath>
 
 #include "onnx/integers.hpp"
 
@@ -135,7 +136,18 @@ std::optional<Integers> fold_reshape(const NodeDef&, const Inputs& inputs) {
 std::optional<Integers> fold_cast(const NodeDef& node, const Inputs& inputs) {
   auto data = known(inputs[0]);
   const auto to = dtype_of_onnx(static_cast<int>(attribute(node, "to", 0)));
-  if (!data || !to || (*to != DType::I64 && *to != DType::I32)) return {};
+  if (!data || !to) return {};
+  if (data->dtype == *to) return data;
+  if (!is_static(data->elements)) {
+    // A comparison is no size. A size may be compared as a float, where all its values are exact.
+    const auto is_exact = [](Expr e) { return e.lo() >= 0 && e.hi() <= int64_t{1} << 24; };
+    if (data->dtype == DType::Bool) return {};
+    if (*to == DType::F32 && std::all_of(data->elements.begin(), data->elements.end(), is_exact)) {
+      data->dtype = *to;
+      return data;
+    }
+  }
+  if (*to != DType::I64 && *to != DType::I32) return {};
   data->dtype = *to;
   return data;
 }
@@ -184,29 +196,50 @@ std::optional<Integers> fold_max(const NodeDef&, const Inputs& inputs) {
 }
 
 /// Of numbers only: a comparison of sizes decides nothing as long as they are symbols.
-std::optional<Integers> fold_compare(const Inputs& inputs, bool (*compare)(int64_t, int64_t)) {
-  if (inputs.size() != 2 || !known_numbers(inputs, 0) || !known_numbers(inputs, 1)) return {};
-  const auto a = known(inputs[0]), b = known(inputs[1]);
-  if (a->shape != b->shape || a->dtype != b->dtype) return {};
+/// As known(); also a whole number in f32, with which sizes are compared.
+std::optional<Integers> known_to_compare(const Value& value) {
+  if (auto integers = known(value)) return integers;
+  const bool is_one = value.is_tensor() && value.dtype() == DType::F32 && is_static(value.shape()) &&
+                      num_elements(value.shape()).is_const(1) && value.tensor().inputs().empty();
+  if (!is_one) return {};
+  const float number = value.tensor().to_vector<float>()[0];
+  if (!(std::fabs(number) <= 0x1p24f) || number != std::trunc(number)) return {};
+  return Integers{DType::F32, static_sizes(value.shape()), {Expr(static_cast<int64_t>(number))}};
+}
+
+std::optional<Integers> fold_compare(const Inputs& inputs, Expr (*compare)(Expr, Expr)) {
+  if (inputs.size() != 2) return {};
+  const auto a = known_to_compare(inputs[0]), b = known_to_compare(inputs[1]);
+  if (!a || !b || a->shape != b->shape || a->dtype != b->dtype) return {};
   Integers out{DType::Bool, a->shape, {}};
   for (size_t k = 0; k < a->elements.size(); ++k)
-    out.elements.push_back(Expr(int64_t{compare(a->elements[k].value(), b->elements[k].value())}));
+    out.elements.push_back(compare(a->elements[k], b->elements[k]));
   return out;
 }
 
-std::optional<Integers> fold_equal(const NodeDef&, const Inputs& inputs) {
-  return fold_compare(inputs, [](int64_t a, int64_t b) { return a == b; });
-}
-std::optional<Integers> fold_less(const NodeDef&, const Inputs& inputs) {
-  return fold_compare(inputs, [](int64_t a, int64_t b) { return a < b; });
+std::optional<Integers> fold_equal(const NodeDef&, const Inputs& inputs) { return fold_compare(inputs, eq); }
+std::optional<Integers> fold_less(const NodeDef&, const Inputs& inputs) { return fold_compare(inputs, lt); }
+std::optional<Integers> fold_less_or_equal(const NodeDef&, const Inputs& inputs) {
+  return fold_compare(inputs, le);
 }
 std::optional<Integers> fold_greater(const NodeDef&, const Inputs& inputs) {
-  return fold_compare(inputs, [](int64_t a, int64_t b) { return a > b; });
+  return fold_compare(inputs, [](Expr a, Expr b) { return lt(b, a); });
 }
+std::optional<Integers> fold_greater_or_equal(const NodeDef&, const Inputs& inputs) {
+  return fold_compare(inputs, [](Expr a, Expr b) { return le(b, a); });
+}
+std::optional<Integers> fold_and(const NodeDef&, const Inputs& inputs) { return fold_compare(inputs, land); }
 std::optional<Integers> fold_not(const NodeDef&, const Inputs& inputs) {
   auto data = known(inputs[0]);
-  if (!data || !is_static(data->elements)) return {};
-  for (Expr& element : data->elements) element = Expr(int64_t{element.is_const(0)});
+  if (!data) return {};
+  for (Expr& element : data->elements) {
+    switch (element.kind()) {
+    case ExprKind::Const: element = Expr(int64_t{element.is_const(0)}); break;
+    case ExprKind::Lt: element = le(element.rhs(), element.lhs()); break;
+    case ExprKind::Le: element = lt(element.rhs(), element.lhs()); break;
+    default: return {};
+    }
+  }
   return data;
 }
 
@@ -266,7 +299,10 @@ const std::map<std::string_view, Fold> kFolds = {
     {"Max", fold_max},
     {"Equal", fold_equal},
     {"Less", fold_less},
+    {"LessOrEqual", fold_less_or_equal},
     {"Greater", fold_greater},
+    {"GreaterOrEqual", fold_greater_or_equal},
+    {"And", fold_and},
     {"Not", fold_not},
     {"Where", fold_where},
     {"ReduceProd", fold_reduce_prod},

@@ -188,6 +188,31 @@ TEST_CASE("sizes of 0, known and at run time") {
   }
 }
 
+TEST_CASE("recurrences are loops, for every number of steps") {
+  const Var n("n", 0, 40);
+  const Tensor x = Tensor::input("x", {n, 6}), matrix = (Tensor::randn({6, 6}, 8) * 0.2f).realise();
+  const auto step = [&](const std::vector<Tensor>& state, const std::vector<Tensor>& rows) -> ScanStep {
+    const Tensor next = (state[0].matmul(matrix) + rows[0]).tanh();
+    return {{next, state[1] + next.sum(0, true)}, {next, next.softmax(-1)}};
+  };
+  const Scanned ahead = scan(step, {Tensor::ones({6}), Tensor::zeros({1})}, {x});
+  const Scanned back = scan(step, {ahead.state[0], Tensor::zeros({1})}, {ahead.stacked[1]}, {{}, true});
+  const NamedTensors program{{"ahead", ahead.stacked[0]}, {"back", back.stacked[1]}, {"last", back.state[0]},
+                             {"sum", back.state[1]}};
+  for (const int threads : {1, 3}) {
+    const Scratch folder;
+    ExportOptions options = options_for("malloc");
+    options.compile.threads = threads;
+    write_files(folder, export_program(program, options));
+    for (const int64_t rows : {0, 1, 2, 37}) {
+      const Tensor data = Tensor::randn({rows, 6}, 9);
+      folder.write("x.raw", raw(data));
+      for (const Compiler& compiler : {compilers()[1], compilers()[4]})
+        check_with(compiler, folder, fmt::format("{} x.raw", rows), expected(program, {{"x", data}}), "-lm -lpthread");
+    }
+  }
+}
+
 TEST_CASE("a parallel loop's iterations each run once, however many and long they are, by the same threads") {
   ExportOptions options = options_for("static");
   options.compile.threads = 3;

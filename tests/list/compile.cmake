@@ -18,6 +18,7 @@ set_tests_properties(property/compile_cost_long PROPERTIES LABELS slow TIMEOUT 1
 lathe_test(conformance/export_test)
 lathe_test(conformance/empty_tensors_test)
 lathe_test(conformance/long_rows_test)
+lathe_test(conformance/scan_test)
 
 # All 2^32 floats take an hour.
 lathe_test(conformance/functions_test)

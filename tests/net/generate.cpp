@@ -26,6 +26,7 @@ const std::vector<Function>& functions() {
     add_binary(rows);
     add_reductions(rows);
     add_scans(rows);
+    add_recurrences(rows);
     add_movement(rows);
     add_indexing(rows);
     add_products(rows);

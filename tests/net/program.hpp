@@ -58,6 +58,7 @@ void add_elementwise(std::vector<Function>&);
 void add_binary(std::vector<Function>&);
 void add_reductions(std::vector<Function>&);
 void add_scans(std::vector<Function>&);
+void add_recurrences(std::vector<Function>&);
 void add_movement(std::vector<Function>&);
 void add_indexing(std::vector<Function>&);
 void add_products(std::vector<Function>&);

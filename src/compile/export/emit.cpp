@@ -126,6 +126,7 @@ std::string emit_outputs(const std::vector<lower::NamedOutput>& outputs, const E
   const Front front = take_in(outputs, {.simplifies = options.simplify_graph,
                                         .evaluate = options.simplify_graph ? values_of : nullptr,
                                         .folded_bytes = options.compile.folded_bytes,
+                                        .unrolls = target != "graph" && target != "dot" && target != "c",
                                         .takes_moved = false});
   if (target == "graph" || target == "dot") return emit_nodes(front.outputs, target);
 

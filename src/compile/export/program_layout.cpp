@@ -1,6 +1,7 @@
 #include "compile/export/program_layout.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -17,7 +18,8 @@ public:
   Layouter(const search::Plan& plan, const std::vector<KernelParam>& declared, render::Names& names)
       : plan_(plan), names_(names), placed_(place(plan, declared)) {}
 
-  ProgramLayout run(const std::string& prefix) {
+  /// `outer`: the layout around that of a body; else null.
+  ProgramLayout run(const std::string& prefix, const ProgramLayout* outer) {
     lay_out_copies(placed_);
     for (const search::KernelPlanRef& kernel : plan_.kernels) {
       out_.kernels.push_back(finalise(kernel->kernel));
@@ -27,8 +29,11 @@ public:
     name_constants();
     name_outputs();
     out_.vars = plan_.program->shape_vars;
-    for (const Expr var : out_.vars) out_.var_names[var.name()] = names_.fresh(var.name());
+    for (const Expr var : out_.vars)
+      out_.var_names[var.name()] = outer ? outer->var_names.at(var.name()) : names_.fresh(var.name());
     place_intermediates();
+    for (const search::KernelPlanRef& kernel : plan_.kernels)
+      out_.recurrences.push_back(kernel->recurrence < 0 ? nullptr : recurrence(*kernel, prefix));
     return std::move(out_);
   }
 
@@ -82,6 +87,20 @@ private:
     }
   }
 
+  std::shared_ptr<const ProgramLayout::Recurrence> recurrence(const search::KernelPlan& kernel,
+                                                              const std::string& prefix) {
+    const auto position = static_cast<size_t>(kernel.recurrence);
+    auto made = std::make_shared<ProgramLayout::Recurrence>();
+    made->program = &plan_.program->recurrences[position];
+    ProgramLayout& body = made->body = Layouter(*plan_.bodies[position], {}, names_).run(prefix, &out_);
+    const size_t before = out_.constants.size();
+    for (auto& [id, place] : body.places)
+      if (place.home == Home::Constant) place.index += before;
+    std::move(body.constants.begin(), body.constants.end(), std::back_inserter(out_.constants));
+    body.constants.clear();
+    return made;
+  }
+
   const search::Plan& plan_;
   render::Names& names_;
   PlacedProgram placed_;
@@ -92,7 +111,7 @@ private:
 
 ProgramLayout lay_out(const search::Plan& plan, const std::vector<KernelParam>& declared,
                       render::Names& names, const std::string& prefix) {
-  return Layouter(plan, declared, names).run(prefix);
+  return Layouter(plan, declared, names).run(prefix, nullptr);
 }
 
 std::string size_text(Expr e, const std::map<std::string, std::string>& var_names) {

@@ -2,6 +2,7 @@
 // and the places of intermediates. The same for every language.
 #pragma once
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,13 @@ struct ProgramLayout {
     ast::BufferRef buffer;
   };
 
+  /// A recurrence and the layout of its body, whose inputs and outputs are those of lower::Recurrence::body. The
+  /// constants of the body are those of the layout around it.
+  struct Recurrence;
+
   std::vector<ast::Kernel> kernels; // finalised, with names that are unique in one file
+  /// By kernel: the recurrence that it runs, or null.
+  std::vector<std::shared_ptr<const Recurrence>> recurrences;
   std::vector<Port> inputs;         // as declared, used or not
   std::vector<Port> outputs;        // by name
   std::vector<Constant> constants;  // those that kernels read, in the order of their first reads
@@ -49,6 +56,11 @@ struct ProgramLayout {
   std::map<DType, int64_t> arenas;
 
   const Place& place(const ast::Param& param) const { return places.at(param.buffer->id); }
+};
+
+struct ProgramLayout::Recurrence {
+  const lower::Recurrence* program; // of the plan that is laid out, which outlives the layout
+  ProgramLayout body;
 };
 
 /// Returns the layout of a plan. `names` holds the names that are taken, and afterwards also those given

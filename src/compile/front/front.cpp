@@ -6,7 +6,9 @@
 #include "compile/front/moved.hpp"
 #include "graph/constants.hpp"
 #include "graph/realise.hpp"
+#include "graph/scan.hpp"
 #include "graph/tensor_impl.hpp"
+#include "graph/unroll.hpp"
 
 namespace lathe::pipeline {
 
@@ -26,10 +28,17 @@ graph::NodeRef with_nothing_as_data(const graph::NodeRef& node) {
 /// The data of the realised tensors that the nodes read.
 std::set<StorageRef> data_of(const std::vector<graph::NodeRef>& nodes) {
   std::set<StorageRef> data;
-  for (const graph::NodeRef& node : graph::topological_order(nodes))
+  for (const graph::NodeRef& node : graph::nodes_with_bodies(nodes))
     if (const auto* input = std::get_if<graph::InputAttr>(&node->attr); input && input->data)
       data.insert(input->data);
   return data;
+}
+
+/// The nodes, and the bodies of their recurrences, simplified and with constants folded.
+std::vector<graph::NodeRef> prepared(std::vector<graph::NodeRef> nodes, const FrontOptions& options) {
+  if (options.simplifies) nodes = graph::simplify(graph::with_realised(nodes));
+  nodes = graph::fold_constants(nodes, options.evaluate, options.folded_bytes);
+  return graph::with_bodies(nodes, [&](const auto& results) { return prepared(results, options); });
 }
 
 } // namespace
@@ -38,9 +47,9 @@ Front take_in(const std::vector<lower::NamedOutput>& outputs, const FrontOptions
   Front front{declared_inputs(outputs), outputs, {}, options.evaluate};
   std::vector<graph::NodeRef> nodes;
   for (const lower::NamedOutput& output : outputs) nodes.push_back(output.node);
-  if (options.simplifies) nodes = graph::simplify(graph::with_realised(nodes));
-  const auto given = data_of(nodes);
-  nodes = graph::fold_constants(nodes, options.evaluate, options.folded_bytes);
+  if (options.unrolls) nodes = graph::unrolled(nodes, "emit");
+  const auto given = data_of(options.simplifies ? graph::with_realised(nodes) : nodes);
+  nodes = prepared(std::move(nodes), options);
   for (const StorageRef& data : data_of(nodes))
     if (!given.contains(data)) front.folded_bytes += static_cast<int64_t>(data->bytes());
   for (size_t k = 0; k < nodes.size(); ++k) front.outputs[k].node = with_nothing_as_data(nodes[k]);

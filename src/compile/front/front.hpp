@@ -14,6 +14,7 @@ struct FrontOptions {
   /// Computes the subgraphs that depend on realised tensors alone; null: they stay. See graph/constants.hpp.
   graph::Evaluate evaluate = nullptr;
   int64_t folded_bytes = INT64_MAX; ///< as in CompileOptions
+  bool unrolls = false;             ///< writes recurrences out step by step, for targets that can't repeat a body
   bool takes_moved = true;          ///< set by callers that copy Front::moved; else these outputs are stages
 };
 

@@ -12,9 +12,11 @@
 #include "compile/run/debug_output.hpp"
 #include "compile/run/executable_impl.hpp"
 #include "compile/run/program_cache.hpp"
+#include "compile/run/recurrence.hpp"
 #include "lathe/detail/access.hpp"
 #include "lathe/error.hpp"
 #include "search/cost/cost.hpp"
+#include "search/cost/features.hpp"
 #include "search/machine/profile.hpp"
 
 namespace lathe::pipeline {
@@ -36,6 +38,7 @@ public:
     for (search::Move& move : plan_.moves()) impl_->moves.push_back(std::move(move));
     impl_->tuned = options_.tuned;
     impl_->folded_bytes = options_.folded_bytes;
+    impl_->is_body = options_.is_body;
     impl_->is_static = plan_.program->shape_vars.empty();
     impl_->device = &runtime::device(options_.compile.device);
     impl_->placed = place(plan_, options_.declared_inputs);
@@ -94,7 +97,9 @@ private:
     kernel->predicted_seconds = model_.seconds(plan);
     kernel->flags = {thread_count(options_.compile), options_.compile.cpu, false};
     kernel->device = impl_->device;
-    kernel->program = compile_cached(*impl_->device, plan->kernel, kernel->flags, options_.objects);
+    kernel->program = plan->recurrence < 0
+                          ? compile_cached(*impl_->device, plan->kernel, kernel->flags, options_.objects)
+                          : recurrence(*plan);
     for (const ast::Param& param : plan->kernel.params) {
       const ast::Buffer& buffer = *param.buffer;
       kernel->params.push_back({buffer.name, buffer.dtype, outside_scopes(buffer.shape), param.written});
@@ -110,6 +115,20 @@ private:
     impl_->predicted_seconds += kernel->predicted_seconds;
     report_kernel(*kernel);
     impl_->kernels.push_back(detail::Access::make<Kernel>(std::move(kernel)));
+  }
+
+  /// Compiles the body of a recurrence to the program that runs its steps.
+  std::shared_ptr<const runtime::Program> recurrence(const search::KernelPlan& plan) {
+    const auto position = static_cast<size_t>(plan.recurrence);
+    AssembleOptions of_body{options_.compile, {}, options_.tuned, {}};
+    of_body.objects = options_.objects;
+    of_body.is_body = true;
+    const Executable body = assemble(*plan_.bodies[position], of_body);
+    const auto& node = *plan_.program->recurrences[position].node;
+    impl_->predicted_seconds +=
+        search::estimate(std::get<graph::ScanAttr>(node.attr).steps) * body.predicted_seconds();
+    return std::make_shared<RecurrenceProgram>(plan_.program->recurrences[position], plan,
+                                               detail::impl(body));
   }
 
   std::string unique_name(const std::string& name) {

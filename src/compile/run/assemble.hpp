@@ -15,6 +15,7 @@ struct AssembleOptions {
   std::vector<search::Move> graph_moves{}; // of a saved program: those that made its graph
   const SavedObjects* objects = nullptr;   // object code of kernels that need no compiling
   int64_t folded_bytes = 0;                // as Executable::folded_bytes
+  bool is_body = false;                    // of a recurrence
 };
 Executable assemble(const search::Plan& plan, const AssembleOptions& options);
 /// Assembles a plan whose declared inputs are the program's.

@@ -4,6 +4,7 @@
 
 #include "compile/run/aliases.hpp"
 #include "compile/run/executable_impl.hpp"
+#include "compile/run/recurrence.hpp"
 #include "graph/tensor_impl.hpp"
 #include "lathe/detail/access.hpp"
 #include "lathe/detail/instruction_timer.hpp"
@@ -196,8 +197,10 @@ int64_t Executable::naive_bytes() const { return impl_->naive_bytes; }
 int64_t Executable::folded_bytes() const { return impl_->folded_bytes; }
 bool Executable::tuned() const { return impl_->tuned; }
 
-std::string Executable::print() const {
-  const Impl& impl = *impl_;
+namespace {
+
+/// The instructions, each after `indent`.
+std::string printed(const Impl& impl, const std::string& indent) {
   std::vector<std::string> names; // by slot
   const lower::MemoryPlan plan = impl.placed.plan_at_most();
   for (size_t s = 0; s < impl.placed.slots.size(); ++s) {
@@ -208,25 +211,33 @@ std::string Executable::print() const {
   for (const Impl::Output& output : impl.outputs)
     if (!output.moved && output.copy_of < 0) names[output.slot] = "%" + output.declared.name;
 
-  std::string out = fmt::format("alloc arena, {} bytes\n", impl.arena_bytes);
+  std::string out = indent + fmt::format("alloc arena, {} bytes\n", impl.arena_bytes);
   for (size_t k = 0; k < impl.kernels.size(); ++k) {
     const Kernel& kernel = impl.kernels[k];
     const std::vector<size_t>& slots = impl.placed.launches[k];
     std::string read, written;
     for (size_t p = 0; p < slots.size(); ++p)
       (kernel.params()[p].written ? written : read) += " " + names[slots[p]];
-    out += fmt::format("launch {}{} <-{}\n", kernel.name(), written, read);
+    out += fmt::format("{}launch {}{} <-{}\n", indent, kernel.name(), written, read);
+    if (const auto* recurrence = pipeline::recurrence_of(kernel)) {
+      out += fmt::format("{}  repeat {} times\n", indent, to_string(recurrence->steps()));
+      out += printed(recurrence->body(), indent + "    ");
+    }
   }
   for (const Impl::Output& output : impl.outputs) {
     if (output.moved) {
       const auto& from = std::get<graph::InputAttr>(output.moved->input->attr);
-      out += fmt::format("view %{} <- {} {}\n", output.declared.name,
+      out += indent + fmt::format("view %{} <- {} {}\n", output.declared.name,
                          from.data ? "constant" : "%" + from.name, to_string(output.moved->view));
     } else if (output.copy_of >= 0) {
-      out += fmt::format("copy %{} <- {}\n", output.declared.name, names[output.slot]);
+      out += indent + fmt::format("copy %{} <- {}\n", output.declared.name, names[output.slot]);
     }
   }
-  return out + "free arena\n";
+  return out + indent + "free arena\n";
 }
+
+} // namespace
+
+std::string Executable::print() const { return printed(*impl_, ""); }
 
 } // namespace lathe

@@ -42,6 +42,8 @@ struct Executable::Impl {
   double predicted_seconds = 0;
   int64_t arena_bytes = 0, naive_bytes = 0, folded_bytes = 0;
   bool tuned = false;
+  /// Whether it is the body of a recurrence, which binds inputs and outputs to slices of device memory.
+  bool is_body = false;
 
   Impl();
   ~Impl();
@@ -89,6 +91,8 @@ struct Executable::Impl::Frame {
     std::vector<int64_t> vars;
   };
   std::vector<Call> calls; // one per launch
+  /// Of a body: two per output, which hold a state in turns.
+  std::vector<std::unique_ptr<runtime::DeviceBuffer>> states;
 };
 
 } // namespace lathe

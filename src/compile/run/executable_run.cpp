@@ -84,7 +84,9 @@ void Impl::bind_memory(Frame& frame) const {
     for (const size_t s : placed.launches[k]) {
       const pipeline::PlacedProgram::Slot& slot = placed.slots[s];
       const size_t bytes = frame.bytes[s];
-      if (slot.home == Home::Arena) {
+      if (is_body && (slot.home == Home::Input || slot.home == Home::Output)) {
+        call.slices.push_back({nullptr, 0, bytes}); // bound in each step
+      } else if (slot.home == Home::Arena) {
         call.slices.push_back({frame.arena.get(), static_cast<size_t>(plan.offsets[s]), bytes});
       } else if (slot.home == Home::Data && !device->is_host()) {
         call.slices.push_back({uploaded[s].get(), 0, bytes});

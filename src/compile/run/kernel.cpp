@@ -6,6 +6,7 @@
 #include "compile/run/aliases.hpp"
 #include "compile/run/finalise.hpp"
 #include "compile/run/kernel_impl.hpp"
+#include "compile/run/recurrence.hpp"
 #include "lathe/error.hpp"
 
 namespace lathe {
@@ -27,7 +28,12 @@ const std::string& Kernel::name() const { return impl_->name; }
 const std::string& Kernel::source() const { return impl_->source(); }
 const std::vector<KernelParam>& Kernel::params() const { return impl_->params; }
 const std::vector<Expr>& Kernel::shape_vars() const { return impl_->shape_vars; }
-std::string Kernel::ast() const { return ast::print(impl_->plan->kernel); }
+std::string Kernel::ast() const {
+  std::string out = ast::print(impl_->plan->kernel);
+  if (const auto* recurrence = pipeline::recurrence_of(*this))
+    for (const Kernel& kernel : recurrence->body().kernels) out += "\n" + kernel.ast();
+  return out;
+}
 double Kernel::predicted_seconds() const { return impl_->predicted_seconds; }
 std::vector<std::string> Kernel::moves() const {
   std::vector<std::string> out;
@@ -37,6 +43,10 @@ std::vector<std::string> Kernel::moves() const {
 
 const std::string& Kernel::Impl::source() const {
   std::call_once(source_once_, [this] {
+    if (const auto* recurrence = dynamic_cast<const pipeline::RecurrenceProgram*>(program.get())) {
+      for (const Kernel& kernel : recurrence->body().kernels) source_ += kernel.source();
+      return;
+    }
     const InExprScope inside(expressions);
     const InExprScope text_only(new_expr_scope());
     source_ = device->source(pipeline::finalise(plan->kernel), flags);

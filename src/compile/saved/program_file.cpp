@@ -18,7 +18,7 @@ namespace pipeline {
 namespace {
 
 constexpr char kMagic[8] = {'l', 'a', 't', 'h', 'e', 'p', 'r', 'g'};
-constexpr uint64_t kVersion = 3;
+constexpr uint64_t kVersion = 4;
 
 struct Header {
   char magic[8];
@@ -196,6 +196,8 @@ void write_program(Writer& out, const ProgramFile::Program& program, DataTable& 
   out.add(program.outputs);
   out.add(program.graph_moves);
   out.add(program.moves);
+  out.add(program.body_moves.size());
+  for (const std::vector<std::string>& moves : program.body_moves) out.add(moves);
   write_constants(out, program.constants, data);
 }
 
@@ -211,6 +213,8 @@ ProgramFile::Program read_program(Reader& in, const std::vector<StorageRef>& dat
   program.outputs = in.texts();
   program.graph_moves = in.texts();
   program.moves = in.texts();
+  program.body_moves.resize(in.count());
+  for (std::vector<std::string>& moves : program.body_moves) moves = in.texts();
   program.constants = read_constants(in, data);
   return program;
 }

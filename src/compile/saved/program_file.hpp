@@ -30,6 +30,8 @@ struct ProgramFile {
     std::vector<Constant> constants;
     /// Graph moves, which `graph` contains already, and moves of the plan.
     std::vector<std::string> graph_moves, moves;
+    /// By recurrence: the moves of its body, followed by those of the recurrences inside.
+    std::vector<std::vector<std::string>> body_moves;
   };
   std::string format, text;
   std::vector<Program> programs;

@@ -13,8 +13,10 @@
 #include "compile/run/constants.hpp"
 #include "compile/run/executable_impl.hpp"
 #include "compile/run/finalise.hpp"
+#include "compile/run/recurrence.hpp"
 #include "compile/saved/program_file.hpp"
 #include "compile/schedule.hpp"
+#include "graph/scan.hpp"
 #include "graph/tensor_impl.hpp"
 #include "lathe/detail/access.hpp"
 #include "lathe/error.hpp"
@@ -61,9 +63,9 @@ void add_graph(const Impl& impl, ProgramFile::Program& file) {
     nodes.push_back(output.node);
   }
   std::map<uint64_t, uint64_t> numbers;
-  for (const graph::NodeRef& node : graph::topological_order(nodes)) {
+  for (const graph::NodeRef& node : graph::nodes_with_bodies(nodes)) {
     const auto* input = std::get_if<graph::InputAttr>(&node->attr);
-    if (!input || !input->data) continue;
+    if (!input || !input->data || numbers.contains(input->id)) continue;
     const uint64_t number = file.constants.size();
     numbers.emplace(input->id, number);
     file.constants.push_back({node->dtype, static_sizes(node->shape), input->data});
@@ -89,6 +91,32 @@ private:
   std::set<std::string> seen_;
 };
 
+void add_objects(const Impl& impl, ObjectCollector& objects) {
+  const runtime::CompileFlags flags{thread_count(impl.options), impl.options.cpu, false};
+  for (const Kernel& kernel : impl.kernels) {
+    if (const auto* recurrence = recurrence_of(kernel)) {
+      add_objects(recurrence->body(), objects);
+      continue;
+    }
+    const search::KernelPlan& plan = *detail::impl(kernel)->plan;
+    objects.add(*impl.device, plan.kernel, flags);
+    for (const ast::Kernel& fill : plan.constants) objects.add(host_device(), fill, {});
+  }
+}
+
+/// Adds the moves of each body, in the order of the recurrences; those of bodies inside follow.
+void add_body_moves(const Impl& impl, std::vector<std::vector<std::string>>& bodies) {
+  std::map<int, const RecurrenceProgram*> by_position;
+  for (const Kernel& kernel : impl.kernels)
+    if (const auto* recurrence = recurrence_of(kernel))
+      by_position[detail::impl(kernel)->plan->recurrence] = recurrence;
+  for (const auto& [position, recurrence] : by_position) {
+    std::vector<std::string>& moves = bodies.emplace_back();
+    for (const search::Move& move : recurrence->body().moves) moves.push_back(to_string(move));
+    add_body_moves(recurrence->body(), bodies);
+  }
+}
+
 ProgramFile::Program to_file(const Impl& impl, ObjectCollector& objects) {
   const InExprScope inside(impl.program->expressions);
   const InExprScope file_only(new_expr_scope());
@@ -98,12 +126,8 @@ ProgramFile::Program to_file(const Impl& impl, ObjectCollector& objects) {
   add_graph(impl, file);
   for (const search::Move& move : impl.moves)
     (search::rewrites_graph(move.kind) ? file.graph_moves : file.moves).push_back(to_string(move));
-  const runtime::CompileFlags flags{thread_count(impl.options), impl.options.cpu, false};
-  for (const Kernel& kernel : impl.kernels) {
-    const search::KernelPlan& plan = *detail::impl(kernel)->plan;
-    objects.add(*impl.device, plan.kernel, flags);
-    for (const ast::Kernel& fill : plan.constants) objects.add(host_device(), fill, {});
-  }
+  add_body_moves(impl, file.body_moves);
+  add_objects(impl, objects);
   return file;
 }
 
@@ -152,12 +176,26 @@ Parsed parse_graph(const ProgramFile::Program& file) {
   return parsed;
 }
 
+/// Replays the moves of the plan's bodies, from `next` on.
+void replay_bodies(search::Plan& plan, const ProgramFile::Program& file, size_t& next) {
+  for (size_t k = 0; k < plan.bodies.size(); ++k) {
+    const auto& body = plan.program->recurrences[k].body;
+    if (next == file.body_moves.size()) throw Error(ErrorKind::Schedule, "moves of a body are missing");
+    search::Plan made = search::replay(body, parse_moves(file.body_moves[next++]), target_for(file.options, *body));
+    replay_bodies(made, file, next);
+    plan.bodies[k] = std::make_shared<const search::Plan>(std::move(made));
+  }
+}
+
 /// Returns the saved plan. If its moves are not legal on this machine or in this version of lathe, returns
 /// the plan that compile() would find.
 search::Plan plan_of(const std::shared_ptr<const lower::Program>& program, const ProgramFile::Program& file,
                      const std::vector<search::Move>& moves, AssembleOptions& how) {
   try {
-    return search::replay(program, moves, target_for(file.options, *program));
+    search::Plan plan = search::replay(program, moves, target_for(file.options, *program));
+    size_t next = 0;
+    replay_bodies(plan, file, next);
+    return plan;
   } catch (const Error&) {
     search::SearchResult found = schedule(program, file.options);
     how.tuned = found.measured_seconds > 0;

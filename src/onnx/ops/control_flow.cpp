@@ -1,10 +1,15 @@
-// If, Loop, Scan and SequenceMap. Bodies are unrolled: a condition or a trip count that is not known is
-// looked at when the program runs, and the way taken becomes part of the program made for it.
+// If, Loop, Scan and SequenceMap. A body that runs often is a recurrence, if each iteration does the same. Other
+// bodies are unrolled: a condition or a trip count that is not known is looked at when the program runs, and the
+// way taken becomes part of the program made for it.
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <numeric>
 
 #include "lathe/onnx/model.hpp"
+#include "lathe/scan.hpp"
 #include "onnx/ops/attributes.hpp"
+#include "onnx/ops/counted_loop.hpp"
 #include "onnx/ops/tables.hpp"
 #include "onnx/ops/values.hpp"
 
@@ -54,6 +59,95 @@ bool is_declared(const Port& port) {
   return port.kind == Value::Kind::Tensor && port.shape && is_static(*port.shape);
 }
 
+/// Fewer iterations are unrolled: one kernel may then compute parts of several.
+constexpr int64_t kOften = 8;
+
+bool is_often(Expr iterations) { return !iterations.is_const() || iterations.value() >= kOften; }
+
+/// A body's outputs from its arguments: the values that pass from one iteration to the next, then parts of the
+/// scan outputs.
+using Iteration = std::function<std::vector<Value>(const std::vector<Tensor>& state, const std::vector<Tensor>& rows)>;
+
+/// The iterations as a recurrence; nothing if they are not all alike: one looks at values, changes a shape, or
+/// takes or makes what is no tensor.
+std::optional<Scanned> as_recurrence(const Iteration& iteration, const std::vector<Value>& initial,
+                                     const std::vector<Tensor>& scanned, Expr count) {
+  const auto tensors = [](const std::vector<Value>& values) {
+    std::vector<Tensor> all;
+    for (const Value& value : values) all.push_back(value.tensor());
+    return all;
+  };
+  try {
+    const auto step = [&](const std::vector<Tensor>& state, const std::vector<Tensor>& rows) -> ScanStep {
+      std::vector<Tensor> made = tensors(iteration(state, rows));
+      const auto first_part = made.begin() + static_cast<long>(std::min(state.size(), made.size()));
+      return {{made.begin(), first_part}, {first_part, made.end()}};
+    };
+    return lathe::scan(step, tensors(initial), scanned, {count});
+  } catch (const Error&) {
+    return {}; // if it is an error of the model, unrolling it meets it again
+  }
+}
+
+/// A loop that counts. Its counters are numbers of the iteration, and values that stay are no states.
+std::optional<std::vector<Value>> loop_as_recurrence(Call& call, const std::vector<Value>& initial,
+                                                     const CountedLoop& counted) {
+  std::vector<Value> states;
+  for (size_t k = 0; k < initial.size(); ++k)
+    if (!counted.steps[k]) states.push_back(initial[k]);
+  const auto iteration = [&](const std::vector<Tensor>& state, const std::vector<Tensor>& rows) {
+    std::vector<Value> arguments{rows[0], known_integer(1, DType::Bool)};
+    auto next = state.begin();
+    for (size_t k = 0; k < initial.size(); ++k) {
+      const auto& step = counted.steps[k];
+      if (!step) arguments.emplace_back(*next++);
+      else if (*step == 0) arguments.push_back(initial[k]);
+      else arguments.emplace_back(initial[k].tensor() + (rows[0] * *step).cast(initial[k].dtype()));
+    }
+    const std::vector<Value> outputs = call.run_body("body", arguments, Looks::Refused);
+    std::vector<Value> made;
+    for (size_t k = 1; k < outputs.size(); ++k)
+      if (k > initial.size() || !counted.steps[k - 1]) made.push_back(outputs[k]);
+    return made;
+  };
+  const auto made = as_recurrence(iteration, states, {Tensor::iota({counted.trips}, 0)}, counted.trips);
+  if (!made) return {};
+  std::vector<Value> results;
+  auto last = made->state.begin();
+  for (size_t k = 0; k < initial.size(); ++k) {
+    const auto& step = counted.steps[k];
+    if (!step) results.emplace_back(*last++);
+    else if (*step == 0) results.push_back(initial[k]);
+    else
+      results.push_back(known_integers({initial[k].integers()->front() + counted.trips * *step},
+                                       initial[k].shape(), initial[k].dtype()));
+  }
+  results.insert(results.end(), made->stacked.begin(), made->stacked.end());
+  return results;
+}
+
+/// The loop as a recurrence of many steps, if it counts and runs at all.
+std::optional<std::vector<Value>> counted_loop(Call& call, const std::vector<Value>& initial) {
+  const auto known = [&](size_t input) -> std::optional<Expr> {
+    if (!call.has(input)) return {};
+    const Value value = call.value(input);
+    const auto& integers = value.integers();
+    return integers && integers->size() == 1 ? std::optional(integers->front()) : std::nullopt;
+  };
+  const std::optional<Expr> most = known(0), condition = known(1);
+  if (call.has(0) && !most) return {};
+  if (call.has(1) && (!condition || !condition->is_const() || condition->value() == 0)) return {};
+  const auto counted = count_iterations(call, initial, most);
+  if (!counted || !is_often(counted->trips)) return {};
+  return loop_as_recurrence(call, initial, *counted);
+}
+
+std::vector<Value> values_of(const Scanned& scanned) {
+  std::vector<Value> values(scanned.state.begin(), scanned.state.end());
+  values.insert(values.end(), scanned.stacked.begin(), scanned.stacked.end());
+  return values;
+}
+
 std::vector<Value> loop_arguments(int64_t iteration, const std::vector<Value>& state) {
   // The body only runs while the condition holds, which spares it another look.
   std::vector<Value> arguments{known_integer(iteration), known_integer(1, DType::Bool)};
@@ -71,6 +165,7 @@ std::vector<Value> loop(Call& call) {
                                     std::to_string(1 + initial.size()));
   unrolled.scanned.resize(outputs - 1 - initial.size());
 
+  if (auto results = counted_loop(call, initial)) return *results;
   const int64_t trips = call.has(0) ? call.integer_at(0) : std::numeric_limits<int64_t>::max();
   bool condition = trips <= 0 || !call.has(1) || call.integer_at(1) != 0;
   for (int64_t i = 0; i < trips && condition; ++i) {
@@ -147,6 +242,37 @@ Unrolled scan_over(Call& call, std::vector<Value> state, const std::vector<ScanI
   return unrolled;
 }
 
+/// The tensor with one axis at another place.
+Tensor with_axis_at(const Tensor& tensor, int from, int to) {
+  std::vector<int> axes(static_cast<size_t>(tensor.rank()));
+  std::iota(axes.begin(), axes.end(), 0);
+  axes.erase(axes.begin() + from);
+  axes.insert(axes.begin() + to, from);
+  return tensor.permute(axes);
+}
+
+/// Nothing where a size differs from `count`, too. Rows are taken and made in the order of the steps; what runs
+/// backward is flipped around the recurrence.
+std::optional<Scanned> scan_as_recurrence(Call& call, const std::vector<Value>& state,
+                                          const std::vector<ScanInput>& inputs, Expr count,
+                                          const std::vector<int64_t>& output_directions) {
+  std::vector<Tensor> rows;
+  for (const ScanInput& input : inputs) {
+    if (!input.value.is_tensor() || input.value.shape()[static_cast<size_t>(input.axis)] != count) return {};
+    const Tensor by_step = with_axis_at(input.value.tensor(), input.axis, 0);
+    rows.push_back(input.backward ? by_step.flip({0}) : by_step);
+  }
+  const auto iteration = [&](const std::vector<Tensor>& given, const std::vector<Tensor>& parts) {
+    std::vector<Value> arguments(given.begin(), given.end());
+    arguments.insert(arguments.end(), parts.begin(), parts.end());
+    return call.run_body("body", arguments, Looks::Refused);
+  };
+  std::optional<Scanned> made = as_recurrence(iteration, state, rows, count);
+  for (size_t i = 0; made && i < made->stacked.size(); ++i)
+    if (output_directions[i] != 0) made->stacked[i] = made->stacked[i].flip({0});
+  return made;
+}
+
 std::vector<Value> scan(Call& call) {
   const ScanCounts counts = scan_counts(call, call.input_count());
   const auto input_axes = per_scan(call, "scan_input_axes", counts.inputs);
@@ -161,6 +287,16 @@ std::vector<Value> scan(Call& call) {
     const Value value = call.value(counts.states + i);
     inputs.push_back({value, normalise_axis(call, input_axes[i], value.rank()), input_directions[i] != 0});
   }
+  const Expr count = inputs[0].value.shape()[static_cast<size_t>(inputs[0].axis)];
+  if (is_often(count))
+    if (auto made = scan_as_recurrence(call, state, inputs, count, output_directions)) {
+      for (size_t i = 0; i < counts.outputs; ++i) {
+        Tensor& stacked = made->stacked[i];
+        const int axis = normalise_axis(call, output_axes[i], static_cast<int>(stacked.rank()));
+        stacked = with_axis_at(stacked, 0, axis);
+      }
+      return values_of(*made);
+    }
   const int64_t length = unrolled_size(call, inputs[0].value, inputs[0].axis);
   for (const ScanInput& input : inputs)
     if (fixed_size(call, input.value, input.axis) != length)

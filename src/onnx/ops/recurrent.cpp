@@ -1,8 +1,9 @@
-// RNN, GRU and LSTM, unrolled over their steps. What depends on the inputs alone is one product for all
+// RNN, GRU and LSTM: recurrences over their steps. What depends on the inputs alone is one product for all
 // steps.
 #include <algorithm>
 #include <functional>
 
+#include "lathe/scan.hpp"
 #include "onnx/ops/activations.hpp"
 #include "onnx/ops/quantise.hpp"
 #include "onnx/ops/tables.hpp"
@@ -10,9 +11,6 @@
 
 namespace lathe::onnx {
 namespace {
-
-/// Longer sequences are beyond what can be compiled: a step becomes kernels of its own.
-constexpr int64_t kMaxSteps = 4096;
 
 /// One for each function of each direction. The lists of alphas and betas hold entries only for functions
 /// that take them.
@@ -39,9 +37,15 @@ std::vector<Activation> activations(const Call& call, size_t directions,
   return functions;
 }
 
-/// What passes from one step to the next: each [batch, hidden].
+/// What passes from one step to the next: each [batch, hidden]. Only LSTM has a cell.
 struct State {
-  Tensor hidden, cell;
+  Tensor hidden;
+  std::optional<Tensor> cell{};
+
+  std::vector<Tensor> tensors() const { return cell ? std::vector{hidden, *cell} : std::vector{hidden}; }
+  static State of(const std::vector<Tensor>& tensors) {
+    return {tensors[0], tensors.size() > 1 ? std::optional(tensors[1]) : std::nullopt};
+  }
 };
 
 /// A matrix that rows are multiplied with, [outputs, features]. Integers have a scale and a zero point, of no
@@ -91,16 +95,18 @@ struct Direction {
 using Cell = State (*)(const Direction&, const Tensor& inputs, const State&);
 
 State rnn_cell(const Direction& d, const Tensor& inputs, const State& state) {
-  return {d.activate(0, inputs + d.recur(state.hidden, 0, 1)), state.cell};
+  return {d.activate(0, inputs + d.recur(state.hidden, 0, 1))};
 }
 
 /// Gates: update, reset, candidate.
 State gru_cell(const Direction& d, const Tensor& inputs, const State& state) {
   const Tensor both = d.activate(0, d.gates(inputs, 0, 2) + d.recur(state.hidden, 0, 2));
   const Tensor update = d.gates(both, 0), reset = d.gates(both, 1);
-  const Tensor recurred = d.flag ? reset * d.recur(state.hidden, 2, 1) : d.recur(reset * state.hidden, 2, 1);
+  // Stored, as each of the product's rows reads all of it.
+  const auto kept = [&] { return (reset * state.hidden).contiguous(); };
+  const Tensor recurred = d.flag ? reset * d.recur(state.hidden, 2, 1) : d.recur(kept(), 2, 1);
   const Tensor candidate = d.activate(1, d.gates(inputs, 2) + recurred);
-  return {(1 - update) * candidate + update * state.hidden, state.cell};
+  return {(1 - update) * candidate + update * state.hidden};
 }
 
 /// Gates: input, output, forget, candidate. Peepholes: input, output, forget.
@@ -111,9 +117,9 @@ State lstm_cell(const Direction& d, const Tensor& inputs, const State& state) {
     if (!d.peephole) return d.gates(without_peepholes, which);
     return d.activate(0, d.gates(all, which) + d.gates(*d.peephole, which) * cell);
   };
-  const Tensor input = gate(0, state.cell);
-  const Tensor forget = d.flag ? 1 - input : gate(2, state.cell);
-  const Tensor cell = forget * state.cell + input * d.activate(1, d.gates(all, 3));
+  const Tensor input = gate(0, *state.cell);
+  const Tensor forget = d.flag ? 1 - input : gate(2, *state.cell);
+  const Tensor cell = forget * *state.cell + input * d.activate(1, d.gates(all, 3));
   // Clipping is of the gates' sums alone, as in ONNX Runtime: the cell is left as it is.
   return {gate(1, cell) * d.functions[2](cell), cell};
 }
@@ -122,36 +128,35 @@ State lstm_cell(const Direction& d, const Tensor& inputs, const State& state) {
 struct Layer {
   Tensor x;                      // [steps, batch, features]
   std::optional<Tensor> lengths; // [batch, 1]
-  int64_t steps, hidden;
+  int64_t hidden;
   Cell cell;
+
+  Expr steps() const { return x.shape()[0]; }
+  /// The positions of the steps, [steps].
+  Tensor positions() const { return Tensor::iota({steps()}, 0); }
 };
 
 struct DirectionResult {
-  std::vector<Tensor> outputs; // by step, each [batch, hidden]
+  Tensor outputs; // [steps, batch, hidden]
   State last;
 };
 
-DirectionResult run_direction(const Layer& layer, const Direction& d, const Tensor& from_input, State state,
-                              bool backward) {
-  Tensor projected = from_input;
-  if (d.input_bias) projected = projected + *d.input_bias;
-  std::vector<Tensor> outputs(layer.steps);
-  for (int64_t i = 0; i < layer.steps; ++i) {
-    const int64_t step = backward ? layer.steps - 1 - i : i;
-    State next = layer.cell(d, slice_at(projected, 0, step), state);
-    // Read by every later step: without a place of its own it would be computed anew by each reader.
-    next = {next.hidden.contiguous(), next.cell.contiguous()};
-    outputs[step] = next.hidden;
-    if (layer.lengths) {
-      // Past its end a sequence puts out zeros and keeps its state; backwards it so begins at its own last
-      // step.
-      const Tensor inside = *layer.lengths > step;
-      outputs[step] = where(inside, next.hidden, weak(0.0, next.hidden.dtype()));
-      next = {where(inside, next.hidden, state.hidden), where(inside, next.cell, state.cell)};
-    }
-    state = next;
-  }
-  return {std::move(outputs), state};
+DirectionResult run_direction(const Layer& layer, const Direction& d, const Tensor& from_input,
+                              const State& first, bool backward) {
+  const Tensor projected = d.input_bias ? from_input + *d.input_bias : from_input;
+  const auto step = [&](const std::vector<Tensor>& state, const std::vector<Tensor>& rows) -> ScanStep {
+    std::vector<Tensor> next = layer.cell(d, rows[0], State::of(state)).tensors();
+    const Tensor hidden = next[0];
+    if (!layer.lengths) return {next, {hidden}};
+    // Past its end a sequence puts out zeros and keeps its state; backwards it so begins at its own last step.
+    const Tensor inside = *layer.lengths > rows[1];
+    for (size_t k = 0; k < next.size(); ++k) next[k] = where(inside, next[k], state[k]);
+    return {next, {where(inside, hidden, weak(0.0, hidden.dtype()))}};
+  };
+  std::vector<Tensor> rows{projected};
+  if (layer.lengths) rows.push_back(layer.positions());
+  const Scanned made = scan(step, first.tensors(), rows, {{}, backward});
+  return {made.stacked[0], State::of(made.state)};
 }
 
 struct Form {
@@ -207,7 +212,6 @@ Layer layer_of(const Call& call, const Form& form, bool batch_first) {
   const Tensor x = call.tensor(0);
   if (x.rank() != 3)
     call.fail(ErrorKind::Shape, "input of " + to_string(x.shape()) + ", expected three axes");
-  const int64_t steps = unrolled_size(call, x, batch_first ? 1 : 0, kMaxSteps);
   const int64_t hidden = fixed_size(call, call.tensor(2), form.quantised ? 1 : 2);
   if (call.integer("hidden_size", hidden) != hidden)
     call.fail(ErrorKind::Shape, "hidden_size " + std::to_string(call.integer("hidden_size")) +
@@ -215,10 +219,12 @@ Layer layer_of(const Call& call, const Form& form, bool batch_first) {
   std::optional<Tensor> lengths = call.optional_tensor(4);
   if (lengths) lengths = lengths->unsqueeze(1);
   const Tensor given = batch_first ? x.transpose(0, 1) : x;
-  if (!lengths || !form.quantised) return {given, lengths, steps, hidden, form.cell};
+  Layer layer{given, lengths, hidden, form.cell};
+  if (!lengths || !form.quantised) return layer;
   // What lies behind the longest sequence has no part in the range.
-  const Tensor step = Tensor::arange(steps).reshape({steps, 1, 1});
-  return {where(step < lengths->max(), given, weak(0.0, x.dtype())), lengths, steps, hidden, form.cell};
+  const Tensor step = layer.positions().reshape({layer.steps(), 1, 1});
+  layer.x = where(step < lengths->max(), given, weak(0.0, x.dtype()));
+  return layer;
 }
 
 std::vector<Value> recurrent(Call& call, const Form& form) {
@@ -229,28 +235,28 @@ std::vector<Value> recurrent(Call& call, const Form& form) {
   const Layer layer = layer_of(call, form, batch_first);
   const std::vector<Activation> functions = activations(call, directions.size(), form.activations);
 
-  std::vector<std::vector<Tensor>> outputs(layer.steps); // by step, then by direction
-  std::vector<Tensor> hidden, cell;
+  std::vector<Tensor> outputs, hidden, cell; // by direction
   for (size_t which = 0; which < directions.size(); ++which) {
     const int64_t w = static_cast<int64_t>(which);
     Direction d = direction_of(call, form, w, layer.hidden);
     const auto first = functions.begin() + w * static_cast<int64_t>(form.activations.size());
     d.functions.assign(first, first + static_cast<int64_t>(form.activations.size()));
     const Tensor start = initial_state(call, 5, w, batch_first, layer);
-    const State state{start, form.gates == 4 ? initial_state(call, 6, w, batch_first, layer) : start};
+    State state{start};
+    if (form.gates == 4) state.cell = initial_state(call, 6, w, batch_first, layer);
     const Tensor from_input = weight_of(call, form, 1, w).times(layer.x, 0, form.gates * layer.hidden);
-    DirectionResult result = run_direction(layer, d, from_input, state, directions[which]);
-    for (int64_t step = 0; step < layer.steps; ++step) outputs[step].push_back(result.outputs[step]);
+    const DirectionResult result = run_direction(layer, d, from_input, state, directions[which]);
+    outputs.push_back(result.outputs);
     hidden.push_back(result.last.hidden);
-    cell.push_back(result.last.cell);
+    if (result.last.cell) cell.push_back(*result.last.cell);
   }
 
   const int direction_axis = batch_first ? 1 : 0;
   std::vector<Value> results{Value(), stack(hidden, direction_axis)};
   if (call.wants(0)) {
-    std::vector<Value> steps;
-    for (const auto& step : outputs) steps.emplace_back(stack(step, direction_axis));
-    results[0] = stack_values(call, steps, batch_first ? 1 : 0);
+    // [steps, directions, batch, hidden]; with the batch first, [batch, steps, directions, hidden].
+    const Tensor all = stack(outputs, 1);
+    results[0] = batch_first ? all.permute({2, 0, 1, 3}) : all;
   }
   if (form.gates == 4) results.emplace_back(stack(cell, direction_axis));
   return results;

@@ -38,7 +38,8 @@ std::vector<int> depth_first_order(const lower::Program& program) {
       Visit& top = path.back();
       const std::vector<int>& reads = program.stages[static_cast<size_t>(top.stage)].reads;
       if (top.next == reads.size()) {
-        order.push_back(top.stage);
+        // A recurrence's result is an input of the regions that read it: no move changes it.
+        if (program.stages[static_cast<size_t>(top.stage)].recurrence < 0) order.push_back(top.stage);
         path.pop_back();
         continue;
       }
@@ -56,7 +57,7 @@ std::vector<int> depth_first_order(const lower::Program& program) {
 /// A cut through a function (whole_functions.hpp) would cost digits.
 std::vector<double> cut_costs(const lower::Program& program, const std::vector<int>& order) {
   constexpr double kSplitsEpilogue = 3, kSplitsInline = 1, kSplitsFunction = 1000;
-  std::vector<size_t> position(order.size());
+  std::vector<size_t> position(program.stages.size(), order.size()); // of a recurrence's results: the end
   for (size_t p = 0; p < order.size(); ++p) position[static_cast<size_t>(order[p])] = p;
   std::vector<double> steps(order.size() + 2);
   const auto add = [&](size_t first, size_t last,

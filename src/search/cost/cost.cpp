@@ -450,6 +450,10 @@ double CostModel::seconds(const KernelPlanRef& kernel) {
 double CostModel::seconds(const Plan& plan) {
   double sum = 0;
   for (const auto& kernel : plan.kernels) sum += seconds(kernel);
+  for (size_t k = 0; k < plan.bodies.size(); ++k) {
+    const auto& node = *plan.program->recurrences[k].node;
+    sum += estimate(std::get<graph::ScanAttr>(node.attr).steps) * seconds(*plan.bodies[k]);
+  }
   return sum;
 }
 

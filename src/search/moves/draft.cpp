@@ -265,6 +265,31 @@ KernelPlanRef finish(Draft draft, const std::function<bool(int stage)>& is_resul
   return plan;
 }
 
+KernelPlanRef kernel_of_recurrence(const lower::Program& program, int position) {
+  const lower::Recurrence& recurrence = program.recurrences[static_cast<size_t>(position)];
+  auto plan = std::make_shared<KernelPlan>();
+  plan->recurrence = position;
+  std::vector<Param>& params = plan->kernel.params;
+  for (const ast::BufferRef& source : recurrence.sources) {
+    const auto is_source = [&](const Param& param) { return param.buffer->id == source->id; };
+    if (std::any_of(params.begin(), params.end(), is_source)) continue;
+    params.push_back({source, false});
+    if (const int stage = stage_of(program, *source); stage >= 0) plan->reads.push_back(stage);
+  }
+  std::sort(plan->reads.begin(), plan->reads.end());
+  for (const int stage : recurrence.stages) {
+    if (stage < 0) continue;
+    plan->stages.push_back(stage);
+    params.push_back({program.stages[static_cast<size_t>(stage)].buffer, true});
+  }
+  plan->kernel.name = kernel_name(plan->stages);
+  plan->kernel.shape_vars = program.shape_vars;
+  std::sort(plan->stages.begin(), plan->stages.end());
+  identify(program, *plan);
+  plan->hash = mix(plan->hash, recurrence.node.hash());
+  return plan;
+}
+
 Nest perfect_nest(Stmt& stmt) {
   Nest nest;
   Stmt* at = &stmt;

@@ -35,6 +35,9 @@ Draft draft_of(const lower::Program& program, const KernelPlan& plan);
 /// whole body instead; the kernels that others are checked against need this.
 KernelPlanRef finish(Draft draft, const std::function<bool(int stage)>& is_result = [](int) { return true; });
 
+/// The kernel that runs a recurrence. It reads the sources and writes the results.
+KernelPlanRef kernel_of_recurrence(const lower::Program& program, int recurrence);
+
 /// Where a loop stands: the statement and everything around it.
 struct LoopSite {
   ast::Block* parent = nullptr; // the block that holds it

@@ -74,6 +74,9 @@ Verdict Editor::apply(const Move& move) {
   if (!fits(row, move))
     throw InternalError("a move with arguments that it does not have: " + to_string(move));
   move_ = &move;
+  for (const Argument& argument : move.arguments)
+    if (const auto* stage = std::get_if<StageHandle>(&argument); stage && is_of_recurrence(stage->index))
+      return fmt::format("{} is a result of a recurrence", stage->buffer().name());
   Verdict verdict;
   if (const auto* joins = std::get_if<Verdict (*)(Editor&, const Move&)>(&row.apply)) {
     close();
@@ -131,6 +134,11 @@ std::vector<KernelPlanRef> Editor::readers_of(int stage) const {
     return order_.at(a.get()) < order_.at(b.get());
   });
   return readers;
+}
+
+bool Editor::is_of_recurrence(int stage) const {
+  const KernelPlanRef owner = owner_of(stage);
+  return owner && owner->recurrence >= 0;
 }
 
 KernelPlanRef Editor::owner_of(int stage) const {
@@ -222,6 +230,7 @@ Verdict Editor::inline_everywhere(StageHandle handle) {
   if (std::find(concerned.begin(), concerned.end(), producer) == concerned.end())
     concerned.insert(concerned.begin(), producer);
   for (const KernelPlanRef& kernel : concerned) {
+    if (kernel->recurrence >= 0) continue; // reads the buffer, which stays
     const bool self = kernel == producer;
     Draft draft = self ? rest : draft_of(program_, *kernel);
     if (self && draft.stages.empty()) {
@@ -310,6 +319,7 @@ Verdict Editor::fuse(StageHandle handle, const Place& place, ast::Scope scope) {
   if (!producer) return fmt::format("no kernel computes {}", name);
   if (!consumer && place.is_root()) return fmt::format("no other kernel reads {}", name);
   if (!consumer) return fmt::format("no kernel computes {}", where);
+  if (consumer->recurrence >= 0) return fmt::format("{} is read by a recurrence", name);
   const bool beside = !place.loop;
   if (beside && consumer == producer) return fmt::format("{} is in the same kernel already", name);
   if (!beside && program_.stages[static_cast<size_t>(stage)].is_output)

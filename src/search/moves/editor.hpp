@@ -27,6 +27,7 @@ private:
   void replace(const KernelPlanRef& old, KernelPlanRef made);
   std::vector<KernelPlanRef> readers_of(int stage) const;
   KernelPlanRef owner_of(int stage) const;
+  bool is_of_recurrence(int stage) const;
   Verdict edit(const Move& move);
   void close();
   Verdict drop_nests(Draft& producer, int stage) const;

@@ -31,8 +31,17 @@ Plan initial_plan(std::shared_ptr<const lower::Program> program) {
   Plan plan;
   plan.program = program;
   plan.kernels.reserve(program->stages.size());
-  for (const lower::Stage& stage : program->stages)
-    plan.kernels.push_back(finish(draft_of_stage(*program, stage.id)));
+  std::vector<bool> has_kernel(program->recurrences.size());
+  for (const lower::Stage& stage : program->stages) {
+    if (stage.recurrence < 0) {
+      plan.kernels.push_back(finish(draft_of_stage(*program, stage.id)));
+    } else if (!has_kernel[static_cast<size_t>(stage.recurrence)]) {
+      has_kernel[static_cast<size_t>(stage.recurrence)] = true;
+      plan.kernels.push_back(kernel_of_recurrence(*program, stage.recurrence));
+    }
+  }
+  for (const lower::Recurrence& recurrence : program->recurrences)
+    plan.bodies.push_back(std::make_shared<const Plan>(initial_plan(recurrence.body)));
   return plan;
 }
 

@@ -28,6 +28,9 @@ struct KernelPlan {
   std::vector<ast::Kernel> constants;
   std::vector<bool> is_constant; // by parameter: a constant of the program, or such a copy
   uint64_t hash;                 // structural: of kernel and of which parameters are constants
+  /// Position in Program::recurrences of the one that this kernel runs; its kernel then has parameters and no
+  /// statements, and no move changes it. -1: none.
+  int recurrence = -1;
 };
 using KernelPlanRef = std::shared_ptr<const KernelPlan>;
 
@@ -45,10 +48,12 @@ struct Plan {
   std::vector<KernelPlanRef>
       kernels; // in an order in which every kernel comes after those whose outputs it reads
   std::shared_ptr<const History> history;
-  std::vector<Move> moves() const; // oldest first: replay() of them rebuilds this plan
+  /// By recurrence of the program: the plan of its body.
+  std::vector<std::shared_ptr<const Plan>> bodies;
+  std::vector<Move> moves() const; // oldest first: replay() of them rebuilds this plan, but for its bodies
 };
 
-/// One kernel per stage, no loop moves.
+/// One kernel per stage, and one per recurrence; no loop moves.
 Plan initial_plan(std::shared_ptr<const lower::Program> program);
 
 /// The kernel that computes the same stages without any loop move (what scheduled ones are checked against):

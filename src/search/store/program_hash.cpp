@@ -18,6 +18,7 @@ uint64_t program_hash(const lower::Program& program) {
     whole.params.push_back({stage.buffer, true});
     whole.body.insert(whole.body.end(), stage.nests.begin(), stage.nests.end());
   }
+  for (const auto& recurrence : program.recurrences) h = mix(h, recurrence.node.hash());
   for (const auto& output : program.outputs) h = mix(h, static_cast<uint64_t>(output.stage));
   for (const Expr& var : program.shape_vars) {
     whole.shape_vars.push_back(var);

@@ -1,0 +1,195 @@
+#include "graph/scan.hpp"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+#include "core/hash.hpp"
+#include "lathe/error.hpp"
+
+namespace lathe::graph {
+
+uint64_t hash(const ScanBody& body) {
+  uint64_t h = mix(body.states, body.scanned);
+  for (const NodeRef& node : body.parameters) h = mix(h, node.hash());
+  for (const NodeRef& node : body.results) h = mix(h, node.hash());
+  for (const bool b : body.backward) h = mix(h, b);
+  return h;
+}
+
+NodeRef Recurrence::result(size_t position) const {
+  return scan_result(sources, {body, steps, static_cast<int>(position)});
+}
+
+namespace {
+
+const NodeRef& base_of(const NodeRef& node) {
+  const NodeRef* base = &node;
+  while ((*base)->op == Op::View) base = &(*base)->sources[0];
+  return *base;
+}
+
+/// Whether the value is known before the first run, or costs nothing to compute in each step.
+bool is_constant(const NodeRef& node) {
+  const NodeRef& base = base_of(node);
+  const auto* input = std::get_if<InputAttr>(&base->attr);
+  return base->op == Op::Const || base->op == Op::Iota || (input && input->data);
+}
+
+std::string parameter_name(size_t position, size_t states, size_t scanned) {
+  if (position < states) return fmt::format("state{}", position);
+  if (position < states + scanned) return fmt::format("row{}", position - states);
+  return fmt::format("value{}", position - states - scanned);
+}
+
+using Replacements = std::unordered_map<const Node*, NodeRef>;
+
+std::vector<NodeRef> replaced(const std::vector<NodeRef>& outputs, const Replacements& by) {
+  return rebuild(
+      outputs,
+      [&](const NodeRef& original, NodeRef rebuilt) {
+        const auto found = by.find(original.get());
+        return found == by.end() ? rebuilt : found->second;
+      },
+      [&](const NodeRef& node) { return by.contains(node.get()); });
+}
+
+/// The values that the results read, that no parameter leads to, and that are not constant, in the order of a
+/// walk.
+std::vector<NodeRef> captured(const TracedScan& traced) {
+  std::unordered_set<const Node*> depends, taken;
+  for (const NodeRef& parameter : traced.parameters) depends.insert(parameter.get());
+  std::vector<NodeRef> values;
+  const auto capture = [&](const NodeRef& node) {
+    const NodeRef& base = base_of(node);
+    if (!is_constant(base) && taken.insert(base.get()).second) values.push_back(base);
+  };
+  for (const NodeRef& node : topological_order(traced.results)) {
+    const auto is_dependent = [&](const NodeRef& s) { return depends.contains(s.get()); };
+    if (std::none_of(node->sources.begin(), node->sources.end(), is_dependent)) continue;
+    depends.insert(node.get());
+    for (const NodeRef& source : node->sources)
+      if (!is_dependent(source)) capture(source);
+  }
+  for (const NodeRef& result : traced.results)
+    if (!depends.contains(result.get())) capture(result);
+  return values;
+}
+
+} // namespace
+
+Recurrence close(const TracedScan& traced) {
+  auto body = std::make_shared<ScanBody>();
+  body->states = traced.states.size();
+  body->scanned = traced.scanned.size();
+  body->backward = traced.backward;
+  body->backward.insert(body->backward.end(), body->states, false);
+  Recurrence out;
+  out.steps = traced.steps;
+  out.sources = traced.states;
+  out.sources.insert(out.sources.end(), traced.scanned.begin(), traced.scanned.end());
+  std::vector<NodeRef> parameters = traced.parameters;
+  for (NodeRef& value : captured(traced)) {
+    out.sources.push_back(value);
+    parameters.push_back(std::move(value));
+  }
+  Replacements by;
+  for (size_t k = 0; k < parameters.size(); ++k) {
+    body->parameters.push_back(input(parameter_name(k, body->states, body->scanned), parameters[k]->dtype,
+                                     parameters[k]->shape));
+    by.emplace(parameters[k].get(), body->parameters.back());
+  }
+  std::vector<NodeRef> results = traced.results;
+  results.insert(results.end(), parameters.begin(), parameters.begin() + static_cast<long>(body->states));
+  body->results = replaced(results, by);
+  out.body = std::move(body);
+  return out;
+}
+
+void check_scan(const std::vector<NodeRef>& sources, const ScanAttr& attr) {
+  const ScanBody& body = *attr.body;
+  const auto fail = [](const std::string& what) { throw Error(ErrorKind::Shape, "Scan: " + what); };
+  const auto type = [](const NodeRef& n) { return fmt::format("{}{}", to_string(n->dtype), to_string(n->shape)); };
+  if (attr.result < 0 || static_cast<size_t>(attr.result) >= body.results.size())
+    fail(fmt::format("result {}, expected one of {}", attr.result, body.results.size()));
+  if (sources.size() != body.parameters.size() || body.states + body.scanned > sources.size())
+    fail(fmt::format("{} sources, expected {}", sources.size(), body.parameters.size()));
+  if (body.states > body.results.size() || body.backward.size() != body.scanned + body.stacked())
+    fail("a body whose counts of states and rows are not those of its parameters and results");
+  for (size_t k = 0; k < sources.size(); ++k) {
+    const NodeRef& parameter = body.parameters[k];
+    Shape expected = parameter->shape;
+    if (k >= body.states && k < body.states + body.scanned) expected.insert(expected.begin(), attr.steps);
+    if (sources[k]->dtype != parameter->dtype || sources[k]->shape != expected)
+      fail(fmt::format("source {} of {}, expected {}{}", k, type(sources[k]), to_string(parameter->dtype),
+                       to_string(expected)));
+  }
+  for (size_t k = 0; k < body.states; ++k)
+    if (body.results[k]->dtype != sources[k]->dtype || body.results[k]->shape != sources[k]->shape)
+      fail(fmt::format("state {} becomes {}, expected {}", k, type(body.results[k]), type(sources[k])));
+}
+
+namespace {
+
+/// The recurrence with its constant sources in the body.
+Recurrence with_constants_inside(const Recurrence& given) {
+  const ScanBody& body = *given.body;
+  Recurrence out{nullptr, {}, given.steps};
+  auto inside = std::make_shared<ScanBody>(body);
+  inside->parameters.clear();
+  Replacements by;
+  for (size_t k = 0; k < given.sources.size(); ++k) {
+    const NodeRef& parameter = body.parameters[k];
+    if (k >= body.states + body.scanned && is_constant(given.sources[k])) {
+      by.emplace(parameter.get(), given.sources[k]);
+      continue;
+    }
+    inside->parameters.push_back(input(parameter_name(inside->parameters.size(), body.states, body.scanned),
+                                       parameter->dtype, parameter->shape));
+    if (parameter != inside->parameters.back()) by.emplace(parameter.get(), inside->parameters.back());
+    out.sources.push_back(given.sources[k]);
+  }
+  if (!by.empty()) inside->results = replaced(body.results, by);
+  out.body = std::move(inside);
+  return out;
+}
+
+} // namespace
+
+std::vector<NodeRef>
+with_bodies(const std::vector<NodeRef>& outputs,
+            const std::function<std::vector<NodeRef>(const std::vector<NodeRef>&)>& rewrite) {
+  std::map<const Node*, Recurrence> known; // by the node of result 0: results of one recurrence stay of one
+  std::vector<NodeRef> held;               // whose addresses are keys
+  return rebuild(outputs, [&](const NodeRef&, NodeRef rebuilt) {
+    if (rebuilt->op != Op::Scan) return rebuilt;
+    const auto& attr = std::get<ScanAttr>(rebuilt->attr);
+    const Recurrence given{attr.body, rebuilt->sources, attr.steps};
+    const NodeRef key = given.result(0);
+    const auto found = known.find(key.get());
+    if (found != known.end()) return found->second.result(static_cast<size_t>(attr.result));
+    Recurrence made = with_constants_inside(given);
+    auto body = std::make_shared<ScanBody>(*made.body);
+    body->results = rewrite(body->results);
+    made.body = std::move(body);
+    held.push_back(key);
+    return known.emplace(key.get(), std::move(made)).first->second.result(static_cast<size_t>(attr.result));
+  });
+}
+
+std::vector<NodeRef> nodes_with_bodies(const std::vector<NodeRef>& outputs) {
+  std::vector<NodeRef> all = topological_order(outputs);
+  std::unordered_set<const ScanBody*> seen;
+  for (size_t k = 0; k < all.size(); ++k) {
+    const auto* attr = std::get_if<ScanAttr>(&all[k]->attr);
+    if (!attr || !seen.insert(attr->body.get()).second) continue;
+    const std::vector<NodeRef> inside = nodes_with_bodies(attr->body->results);
+    all.insert(all.end(), inside.begin(), inside.end());
+  }
+  return all;
+}
+
+} // namespace lathe::graph
