@@ -13,9 +13,9 @@ namespace {
 // operations per element; loading an element from beyond the near caches costs about as much as this many
 // vectorised ones
 constexpr double kDear = 16;
-// The most that compile() spends on one value: operations, or operations per byte of the realised tensors that it
-// is made of; and the bytes of the largest tensor on the way, per byte that may be folded or that it is made
-// of.
+// The most that compile() spends on one value: operations, or operations per byte of the realised tensors
+// that it is made of; and the bytes of the largest tensor on the way, per byte that may be folded or that it
+// is made of.
 constexpr double kMostOperations = 2e9, kMostPerByte = 1000;
 constexpr double kMostOnTheWay = 4;
 // nodes; larger subgraphs count as dear whatever they do, and are not remembered
@@ -46,7 +46,8 @@ bool may_be_constant(const Node& n) {
   if (!is_static(n.shape) || std::holds_alternative<Expr>(n.attr)) return false;
   if (const auto* v = std::get_if<View>(&n.attr)) return !has_variables(*v);
   if (const auto* input = std::get_if<InputAttr>(&n.attr)) return input->data != nullptr;
-  if (const auto* scan = std::get_if<ScanAttr>(&n.attr)) return scan->steps.is_const() && is_fixed(*scan->body);
+  if (const auto* scan = std::get_if<ScanAttr>(&n.attr))
+    return scan->steps.is_const() && is_fixed(*scan->body);
   return true;
 }
 
@@ -90,7 +91,8 @@ double work(const Node& n) {
 
 /// Whether the value must be in memory, so that a run can't compute it on the way.
 bool is_stored(Op op) {
-  return op == Op::Contiguous || op == Op::Transform || op == Op::Gather || op == Op::Scatter || op == Op::Scan;
+  return op == Op::Contiguous || op == Op::Transform || op == Op::Gather || op == Op::Scatter ||
+         op == Op::Scan;
 }
 
 struct Subgraph {

@@ -58,9 +58,7 @@ public:
   }
 
 private:
-  bool is_row(size_t source) const {
-    return source >= body_.states && source < body_.states + body_.scanned;
-  }
+  bool is_row(size_t source) const { return source >= body_.states && source < body_.states + body_.scanned; }
 
   NodeRef add_row(NodeRef scanned, const NodeRef& like, bool backward) {
     traced_.scanned.push_back(std::move(scanned));

@@ -98,8 +98,8 @@ Recurrence close(const TracedScan& traced) {
   }
   Replacements by;
   for (size_t k = 0; k < parameters.size(); ++k) {
-    body->parameters.push_back(input(parameter_name(k, body->states, body->scanned), parameters[k]->dtype,
-                                     parameters[k]->shape));
+    body->parameters.push_back(
+        input(parameter_name(k, body->states, body->scanned), parameters[k]->dtype, parameters[k]->shape));
     by.emplace(parameters[k].get(), body->parameters.back());
   }
   std::vector<NodeRef> results = traced.results;
@@ -112,7 +112,9 @@ Recurrence close(const TracedScan& traced) {
 void check_scan(const std::vector<NodeRef>& sources, const ScanAttr& attr) {
   const ScanBody& body = *attr.body;
   const auto fail = [](const std::string& what) { throw Error(ErrorKind::Shape, "Scan: " + what); };
-  const auto type = [](const NodeRef& n) { return fmt::format("{}{}", to_string(n->dtype), to_string(n->shape)); };
+  const auto type = [](const NodeRef& n) {
+    return fmt::format("{}{}", to_string(n->dtype), to_string(n->shape));
+  };
   if (attr.result < 0 || static_cast<size_t>(attr.result) >= body.results.size())
     fail(fmt::format("result {}, expected one of {}", attr.result, body.results.size()));
   if (sources.size() != body.parameters.size() || body.states + body.scanned > sources.size())

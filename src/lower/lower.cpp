@@ -24,8 +24,7 @@ std::string buffer_name(const std::string& name, std::unordered_set<std::string>
   for (const char c : name) clean += is_word(c) ? c : '_';
   const bool like_stage =
       clean.size() > 1 && clean[0] == 't' && clean.find_first_not_of("0123456789", 1) == std::string::npos;
-  if (clean.empty() || is_digit(clean[0]) || like_stage)
-    clean.insert(0, "in_");
+  if (clean.empty() || is_digit(clean[0]) || like_stage) clean.insert(0, "in_");
   std::string unique = clean;
   for (int k = 2; !taken.insert(unique).second; ++k) unique = fmt::format("{}_{}", clean, k);
   return unique;
@@ -243,10 +242,11 @@ private:
   Program program_;
   std::unordered_map<const Node*, int> stage_of_;
   std::unordered_map<const Node*, size_t> input_of_;
-  std::unordered_map<const Node*, int> read_count_; // by ops and outputs, through any views
+  std::unordered_map<const Node*, int> read_count_;       // by ops and outputs, through any views
   std::unordered_map<const Node*, size_t> recurrence_of_; // by the node of result 0
   std::vector<std::vector<int>> source_stages_;           // by recurrence: the stages that it reads
-  std::vector<NodeRef> aliased_; // Gathers that were remade and others: kept alive while their addresses are keys
+  std::vector<NodeRef>
+      aliased_; // Gathers that were remade and others: kept alive while their addresses are keys
   std::unordered_set<std::string> names_, declared_;
   std::vector<int> reads_;
   int next_loop_ = 0;

@@ -197,7 +197,9 @@ TEST_CASE("recurrences are loops, for every number of steps") {
   };
   const Scanned ahead = scan(step, {Tensor::ones({6}), Tensor::zeros({1})}, {x});
   const Scanned back = scan(step, {ahead.state[0], Tensor::zeros({1})}, {ahead.stacked[1]}, {{}, true});
-  const NamedTensors program{{"ahead", ahead.stacked[0]}, {"back", back.stacked[1]}, {"last", back.state[0]},
+  const NamedTensors program{{"ahead", ahead.stacked[0]},
+                             {"back", back.stacked[1]},
+                             {"last", back.state[0]},
                              {"sum", back.state[1]}};
   for (const int threads : {1, 3}) {
     const Scratch folder;
@@ -208,7 +210,8 @@ TEST_CASE("recurrences are loops, for every number of steps") {
       const Tensor data = Tensor::randn({rows, 6}, 9);
       folder.write("x.raw", raw(data));
       for (const Compiler& compiler : {compilers()[1], compilers()[4]})
-        check_with(compiler, folder, fmt::format("{} x.raw", rows), expected(program, {{"x", data}}), "-lm -lpthread");
+        check_with(compiler, folder, fmt::format("{} x.raw", rows), expected(program, {{"x", data}}),
+                   "-lm -lpthread");
     }
   }
 }

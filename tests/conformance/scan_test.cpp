@@ -1,5 +1,5 @@
-// Recurrences against plain loops: every device, numbers of steps and widths, both directions, sizes known at run
-// time, recurrences inside of others, saved programs, and several threads.
+// Recurrences against plain loops: every device, numbers of steps and widths, both directions, sizes known at
+// run time, recurrences inside of others, saved programs, and several threads.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -21,12 +21,13 @@ namespace {
 /// Whole numbers in f32, so that the order of sums does not matter: small, and no two rows alike.
 std::vector<float> whole(int64_t count, int from) {
   std::vector<float> values(static_cast<size_t>(count));
-  for (size_t k = 0; k < values.size(); ++k) values[k] = static_cast<float>((static_cast<int>(k) * 7 + from) % 5 - 2);
+  for (size_t k = 0; k < values.size(); ++k)
+    values[k] = static_cast<float>((static_cast<int>(k) * 7 + from) % 5 - 2);
   return values;
 }
 
-/// Two states, of which one counts in i64; two scanned tensors; a matrix that all steps read; three rows of results,
-/// two of them the same.
+/// Two states, of which one counts in i64; two scanned tensors; a matrix that all steps read; three rows of
+/// results, two of them the same.
 NamedTensors program(Expr steps, int64_t width, bool backward) {
   const Tensor x = Tensor::input("x", {steps, width}), scale = Tensor::input("scale", {steps});
   const Tensor matrix = Tensor::input("matrix", {width, width}), first = Tensor::input("first", {width});
@@ -36,7 +37,10 @@ NamedTensors program(Expr steps, int64_t width, bool backward) {
     return {{next, count}, {next, next * 2.0f + count.cast(DType::F32), next}};
   };
   const Scanned y = scan(step, {first, Tensor::zeros({}, DType::I64)}, {x, scale}, {{}, backward});
-  return {{"last", y.state[0]}, {"count", y.state[1]}, {"rows", y.stacked[0]}, {"more", y.stacked[1] + 1.0f},
+  return {{"last", y.state[0]},
+          {"count", y.state[1]},
+          {"rows", y.stacked[0]},
+          {"more", y.stacked[1] + 1.0f},
           {"again", y.stacked[2]}};
 }
 
@@ -55,7 +59,8 @@ struct Case {
     CAPTURE(steps);
     CAPTURE(width);
     CAPTURE(backward);
-    const std::vector<float> x = whole(steps * width, 1), scale = whole(steps, 2), matrix = whole(width * width, 3);
+    const std::vector<float> x = whole(steps * width, 1), scale = whole(steps, 2),
+                             matrix = whole(width * width, 3);
     std::vector<float> state = whole(width, 4), rows(x.size()), more(x.size());
     for (int64_t k = 0; k < steps; ++k) {
       const auto row = static_cast<size_t>(backward ? steps - 1 - k : k);
@@ -83,7 +88,8 @@ struct Case {
 TEST_CASE("every device, fixed sizes") {
   for (const std::string& device : present_devices()) {
     INFO(device);
-    for (const Case& c : {Case{0, 3, false}, Case{1, 5, true}, Case{2, 1, false}, Case{7, 17, true}, Case{13, 8, false}})
+    for (const Case& c :
+         {Case{0, 3, false}, Case{1, 5, true}, Case{2, 1, false}, Case{7, 17, true}, Case{13, 8, false}})
       c.check(compile(program(c.steps, c.width, c.backward), on(device)));
   }
 }
@@ -139,8 +145,8 @@ TEST_CASE("a recurrence in each step of another") {
   const Scanned y = scan(outer, {Tensor::ones({})}, {x});
   for (const std::string& device : present_devices()) {
     const std::vector<float> values = whole(12, 3);
-    const NamedTensors got = compile({{"last", y.state[0]}, {"rows", y.stacked[0]}}, on(device))(
-        {{"x", Tensor::from(values, {3, 4})}});
+    const NamedTensors got = compile({{"last", y.state[0]}, {"rows", y.stacked[0]}},
+                                     on(device))({{"x", Tensor::from(values, {3, 4})}});
     float state = 1;
     std::vector<float> rows;
     for (size_t i = 0; i < 3; ++i) {
@@ -157,11 +163,13 @@ TEST_CASE("eagerly, with constants alone, and without states or rows") {
   const auto add = [](const std::vector<Tensor>& s, const std::vector<Tensor>& r) -> ScanStep {
     return {{s[0] + r[0]}, {}};
   };
-  CHECK(scan(add, {Tensor::zeros({}, DType::I64)}, {Tensor::arange(1000)}).state[0].item<int64_t>() == 499500);
+  CHECK(scan(add, {Tensor::zeros({}, DType::I64)}, {Tensor::arange(1000)}).state[0].item<int64_t>() ==
+        499500);
   const auto twice = [](const std::vector<Tensor>& s, const std::vector<Tensor>&) -> ScanStep {
     return {{s[0] + s[0]}, {}};
   };
-  CHECK(scan(twice, {Tensor::ones({}, DType::I64)}, {}, {Expr(20), false}).state[0].item<int64_t>() == 1 << 20);
+  CHECK(scan(twice, {Tensor::ones({}, DType::I64)}, {}, {Expr(20), false}).state[0].item<int64_t>() ==
+        1 << 20);
   const auto square = [](const std::vector<Tensor>&, const std::vector<Tensor>& r) -> ScanStep {
     return {{}, {r[0] * r[0]}};
   };
@@ -174,10 +182,13 @@ TEST_CASE("states that swap, stay and are handed on") {
     return {{s[1], s[0], s[2], r[0]}, {s[3]}};
   };
   const Tensor x = Tensor::input("x", {5});
-  const Scanned y = scan(step, {Tensor::full({}, 1.0f), Tensor::full({}, 2.0f), Tensor::full({}, 3.0f), Tensor::zeros({})},
-                         {x});
+  const Scanned y = scan(
+      step, {Tensor::full({}, 1.0f), Tensor::full({}, 2.0f), Tensor::full({}, 3.0f), Tensor::zeros({})}, {x});
   for (const std::string& device : present_devices()) {
-    const NamedTensors got = compile({{"a", y.state[0]}, {"b", y.state[1]}, {"c", y.state[2]}, {"d", y.state[3]},
+    const NamedTensors got = compile({{"a", y.state[0]},
+                                      {"b", y.state[1]},
+                                      {"c", y.state[2]},
+                                      {"d", y.state[3]},
                                       {"before", y.stacked[0]}},
                                      on(device))({{"x", Tensor::from({5.f, 6.f, 7.f, 8.f, 9.f})}});
     CHECK(got.at("a").item<float>() == 2);
@@ -194,12 +205,14 @@ TEST_CASE("several threads run one program") {
   std::vector<std::vector<float>> got(4);
   const auto run = [&](size_t k) {
     for (int i = 0; i < 50; ++i)
-      got[k] = executable(Case{20 + static_cast<int64_t>(k), 9, false}.inputs()).at("rows").to_vector<float>();
+      got[k] =
+          executable(Case{20 + static_cast<int64_t>(k), 9, false}.inputs()).at("rows").to_vector<float>();
   };
   for (size_t k = 0; k < got.size(); ++k) threads.emplace_back(run, k);
   for (std::thread& thread : threads) thread.join();
   for (size_t k = 0; k < got.size(); ++k)
-    CHECK(got[k] == executable(Case{20 + static_cast<int64_t>(k), 9, false}.inputs()).at("rows").to_vector<float>());
+    CHECK(got[k] ==
+          executable(Case{20 + static_cast<int64_t>(k), 9, false}.inputs()).at("rows").to_vector<float>());
 }
 
 TEST_CASE("second derivatives") {
@@ -211,8 +224,9 @@ TEST_CASE("second derivatives") {
   const Tensor y = scan(step, {s}, {x}).state[0];
   const Tensor first = gradients(y, {s})[0];
   const auto second = gradients(first, {s, x});
-  const NamedTensors got = compile({{"y", y}, {"dy", first}, {"dds", second[0]}, {"ddx", second[1]}}, on("cpu"))(
-      {{"s", Tensor::full({}, 1.1)}, {"x", Tensor::from({0.9, 1.2, 0.7})}});
+  const NamedTensors got =
+      compile({{"y", y}, {"dy", first}, {"dds", second[0]}, {"ddx", second[1]}},
+              on("cpu"))({{"s", Tensor::full({}, 1.1)}, {"x", Tensor::from({0.9, 1.2, 0.7})}});
   const double u = std::pow(0.9, 4) * 1.2 * 1.2 * 0.7, s7 = std::pow(1.1, 7);
   CHECK(got.at("y").item<double>() == doctest::Approx(s7 * 1.1 * u));
   CHECK(got.at("dy").item<double>() == doctest::Approx(8 * s7 * u));
@@ -237,9 +251,9 @@ TEST_CASE("bad calls") {
     (void)scan([](const auto& a, const auto&) -> ScanStep { return {{a[0].sum()}, {}}; }, {s}, {x});
   });
   check_error(ErrorKind::DType, "scan", [&] {
-    (void)scan([](const auto& a, const auto&) -> ScanStep { return {{a[0].cast(DType::F64)}, {}}; }, {s}, {x});
+    (void)scan([](const auto& a, const auto&) -> ScanStep { return {{a[0].cast(DType::F64)}, {}}; }, {s},
+               {x});
   });
-  check_error(ErrorKind::Value, "scan", [&] {
-    (void)scan([](const auto&, const auto&) -> ScanStep { return {{}, {}}; }, {s}, {x});
-  });
+  check_error(ErrorKind::Value, "scan",
+              [&] { (void)scan([](const auto&, const auto&) -> ScanStep { return {{}, {}}; }, {s}, {x}); });
 }

@@ -13,7 +13,8 @@ bool is_last(const Step& s) { return s.ints[0] != 0; }
 bool is_backward(const Step& s) { return s.ints[1] != 0; }
 
 bool draw(Maker& m, Step& s) {
-  const int rows = m.some([](const Array& a) { return !a.shape.empty() && is_float(a.dtype) && a.shape[0] <= kMostRows; });
+  const int rows =
+      m.some([](const Array& a) { return !a.shape.empty() && is_float(a.dtype) && a.shape[0] <= kMostRows; });
   const Array& all = m.value(rows);
   if (all.shape.empty() || !is_float(all.dtype) || all.shape[0] > kMostRows) return false;
   const Sizes row(all.shape.begin() + 1, all.shape.end());
@@ -54,9 +55,10 @@ Array reference(const Step& s, const Arrays& x) {
 }
 
 std::string text(const Step& s, const Texts& x) {
-  return fmt::format("scan([&](const auto& s, const auto& r) -> ScanStep {{ Tensor y = s[0] * 0.5 + r[0] * {}; "
-                     "return {{{{y}}, {{y}}}}; }}, {{{}}}, {{{}}}, {{{{}}, {}}}).{}[0]",
-                     x[2], x[1], x[0], bool_text(is_backward(s)), is_last(s) ? "state" : "stacked");
+  return fmt::format(
+      "scan([&](const auto& s, const auto& r) -> ScanStep {{ Tensor y = s[0] * 0.5 + r[0] * {}; "
+      "return {{{{y}}, {{y}}}}; }}, {{{}}}, {{{}}}, {{{{}}, {}}}).{}[0]",
+      x[2], x[1], x[0], bool_text(is_backward(s)), is_last(s) ? "state" : "stacked");
 }
 
 } // namespace

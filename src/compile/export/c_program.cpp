@@ -30,8 +30,8 @@ CProgram::CProgram(const ProgramLayout& layout, int threads, int64_t begin, cons
     const graph::ScanBody& body = *std::get<graph::ScanAttr>(recurrence->program->node->attr).body;
     for (size_t i = 0; i < body.states; ++i)
       for (int turn = 0; turn < 2; ++turn)
-        made.states.push_back(reserve(
-            largest_bytes({0, "state", body.results[i]->dtype, body.results[i]->shape})));
+        made.states.push_back(
+            reserve(largest_bytes({0, "state", body.results[i]->dtype, body.results[i]->shape})));
   }
 }
 
@@ -75,8 +75,10 @@ public:
     };
     line(out, inner, "int64_t step;");
     for (size_t k = 0; k < body_.parameters.size(); ++k) {
-      if (is_row(k)) line(step, innermost, parameter(k));
-      else line(out, inner, parameter(k));
+      if (is_row(k))
+        line(step, innermost, parameter(k));
+      else
+        line(out, inner, parameter(k));
     }
     for (size_t k = 0; k < body_.results.size(); ++k) line(step, innermost, result(k));
     step += made_.body->calls(constant_, innermost);
@@ -89,8 +91,8 @@ public:
       line(last, inner, last_state(i));
     }
     const std::string steps = size_text(attr_.steps, program_.layout_.var_names);
-    return out + fmt::format("{0}for (step = 0; step < {1}; ++step) {{\n{2}{3}{0}}}\n{4}{5}}}\n", inner, steps,
-                             step, next, last, indent);
+    return out + fmt::format("{0}for (step = 0; step < {1}; ++step) {{\n{2}{3}{0}}}\n{4}{5}}}\n", inner,
+                             steps, step, next, last, indent);
   }
 
 private:
@@ -108,7 +110,9 @@ private:
                                  [&](const ProgramLayout::Port& port) { return port.declared.name == name; });
     return static_cast<size_t>(at - layout_.outputs.begin());
   }
-  size_t result_of(size_t output) const { return std::stoull(layout_.outputs[output].declared.name.substr(1)); }
+  size_t result_of(size_t output) const {
+    return std::stoull(layout_.outputs[output].declared.name.substr(1));
+  }
   const ProgramLayout::Copy* copy_to(size_t result) const {
     for (const ProgramLayout::Copy& copy : layout_.copies)
       if (copy.to == output(result)) return &copy;

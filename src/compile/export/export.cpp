@@ -51,8 +51,8 @@ std::vector<ExportedFile> export_program(const NamedTensors& outputs, const Expo
         ErrorKind::Value,
         fmt::format("export: arena \"{}\" is unknown, expected static, caller or malloc", options.arena));
   if (outputs.empty()) throw Error(ErrorKind::Value, "export: no outputs, expected at least one");
-  const Front front = take_in(
-      outputs, {.evaluate = values_of, .unrolls = options.target == "opencl", .takes_moved = false});
+  const Front front =
+      take_in(outputs, {.evaluate = values_of, .unrolls = options.target == "opencl", .takes_moved = false});
 
   ExportOptions chosen = options;
   if (options.target == "opencl") chosen.compile.device = "opencl"; // a schedule for work-groups

@@ -228,7 +228,7 @@ std::string printed(const Impl& impl, const std::string& indent) {
     if (output.moved) {
       const auto& from = std::get<graph::InputAttr>(output.moved->input->attr);
       out += indent + fmt::format("view %{} <- {} {}\n", output.declared.name,
-                         from.data ? "constant" : "%" + from.name, to_string(output.moved->view));
+                                  from.data ? "constant" : "%" + from.name, to_string(output.moved->view));
     } else if (output.copy_of >= 0) {
       out += indent + fmt::format("copy %{} <- {}\n", output.declared.name, names[output.slot]);
     }

@@ -181,7 +181,8 @@ void replay_bodies(search::Plan& plan, const ProgramFile::Program& file, size_t&
   for (size_t k = 0; k < plan.bodies.size(); ++k) {
     const auto& body = plan.program->recurrences[k].body;
     if (next == file.body_moves.size()) throw Error(ErrorKind::Schedule, "moves of a body are missing");
-    search::Plan made = search::replay(body, parse_moves(file.body_moves[next++]), target_for(file.options, *body));
+    search::Plan made =
+        search::replay(body, parse_moves(file.body_moves[next++]), target_for(file.options, *body));
     replay_bodies(made, file, next);
     plan.bodies[k] = std::make_shared<const search::Plan>(std::move(made));
   }

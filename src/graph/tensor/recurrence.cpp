@@ -27,7 +27,8 @@ void check_step(const std::vector<Tensor>& state, const ScanStep& made) {
          state.size());
   for (size_t k = 0; k < state.size(); ++k) {
     const auto expected = [&](ErrorKind kind) {
-      fail(kind, "scan: state {} of {} becomes {}, expected the same", k, text(state[k]), text(made.state[k]));
+      fail(kind, "scan: state {} of {} becomes {}, expected the same", k, text(state[k]),
+           text(made.state[k]));
     };
     if (made.state[k].dtype() != state[k].dtype()) expected(ErrorKind::DType);
     if (made.state[k].shape() != state[k].shape()) expected(ErrorKind::Shape);

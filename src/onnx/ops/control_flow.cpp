@@ -1,6 +1,6 @@
-// If, Loop, Scan and SequenceMap. A body that runs often is a recurrence, if each iteration does the same. Other
-// bodies are unrolled: a condition or a trip count that is not known is looked at when the program runs, and the
-// way taken becomes part of the program made for it.
+// If, Loop, Scan and SequenceMap. A body that runs often is a recurrence, if each iteration does the same.
+// Other bodies are unrolled: a condition or a trip count that is not known is looked at when the program
+// runs, and the way taken becomes part of the program made for it.
 #include <algorithm>
 #include <functional>
 #include <limits>
@@ -64,12 +64,13 @@ constexpr int64_t kOften = 8;
 
 bool is_often(Expr iterations) { return !iterations.is_const() || iterations.value() >= kOften; }
 
-/// A body's outputs from its arguments: the values that pass from one iteration to the next, then parts of the
-/// scan outputs.
-using Iteration = std::function<std::vector<Value>(const std::vector<Tensor>& state, const std::vector<Tensor>& rows)>;
+/// A body's outputs from its arguments: the values that pass from one iteration to the next, then parts of
+/// the scan outputs.
+using Iteration =
+    std::function<std::vector<Value>(const std::vector<Tensor>& state, const std::vector<Tensor>& rows)>;
 
-/// The iterations as a recurrence; nothing if they are not all alike: one looks at values, changes a shape, or
-/// takes or makes what is no tensor.
+/// The iterations as a recurrence; nothing if they are not all alike: one looks at values, changes a shape,
+/// or takes or makes what is no tensor.
 std::optional<Scanned> as_recurrence(const Iteration& iteration, const std::vector<Value>& initial,
                                      const std::vector<Tensor>& scanned, Expr count) {
   const auto tensors = [](const std::vector<Value>& values) {
@@ -100,9 +101,12 @@ std::optional<std::vector<Value>> loop_as_recurrence(Call& call, const std::vect
     auto next = state.begin();
     for (size_t k = 0; k < initial.size(); ++k) {
       const auto& step = counted.steps[k];
-      if (!step) arguments.emplace_back(*next++);
-      else if (*step == 0) arguments.push_back(initial[k]);
-      else arguments.emplace_back(initial[k].tensor() + (rows[0] * *step).cast(initial[k].dtype()));
+      if (!step)
+        arguments.emplace_back(*next++);
+      else if (*step == 0)
+        arguments.push_back(initial[k]);
+      else
+        arguments.emplace_back(initial[k].tensor() + (rows[0] * *step).cast(initial[k].dtype()));
     }
     const std::vector<Value> outputs = call.run_body("body", arguments, Looks::Refused);
     std::vector<Value> made;
@@ -116,8 +120,10 @@ std::optional<std::vector<Value>> loop_as_recurrence(Call& call, const std::vect
   auto last = made->state.begin();
   for (size_t k = 0; k < initial.size(); ++k) {
     const auto& step = counted.steps[k];
-    if (!step) results.emplace_back(*last++);
-    else if (*step == 0) results.push_back(initial[k]);
+    if (!step)
+      results.emplace_back(*last++);
+    else if (*step == 0)
+      results.push_back(initial[k]);
     else
       results.push_back(known_integers({initial[k].integers()->front() + counted.trips * *step},
                                        initial[k].shape(), initial[k].dtype()));
@@ -135,7 +141,7 @@ std::optional<std::vector<Value>> counted_loop(Call& call, const std::vector<Val
     return integers && integers->size() == 1 ? std::optional(integers->front()) : std::nullopt;
   };
   const std::optional<Expr> most = known(0), condition = known(1);
-  if (call.has(0) && !most) return {};
+  if (call.has(0) && (!most || !is_often(*most))) return {};
   if (call.has(1) && (!condition || !condition->is_const() || condition->value() == 0)) return {};
   const auto counted = count_iterations(call, initial, most);
   if (!counted || !is_often(counted->trips)) return {};
@@ -251,8 +257,8 @@ Tensor with_axis_at(const Tensor& tensor, int from, int to) {
   return tensor.permute(axes);
 }
 
-/// Nothing where a size differs from `count`, too. Rows are taken and made in the order of the steps; what runs
-/// backward is flipped around the recurrence.
+/// Nothing where a size differs from `count`, too. Rows are taken and made in the order of the steps; what
+/// runs backward is flipped around the recurrence.
 std::optional<Scanned> scan_as_recurrence(Call& call, const std::vector<Value>& state,
                                           const std::vector<ScanInput>& inputs, Expr count,
                                           const std::vector<int64_t>& output_directions) {

@@ -16,8 +16,8 @@ bool may_count(const Value& value) {
          known->front().lo() >= 0;
 }
 
-/// The first iteration, counted from 0, after which the condition fails; `iteration` is its variable. Nothing if
-/// that can't be said.
+/// The first iteration, counted from 0, after which the condition fails; `iteration` is its variable. Nothing
+/// if that can't be said.
 std::optional<Expr> first_failure(Expr condition, Expr iteration) {
   if (condition.is_const(0)) return Expr(0);
   switch (condition.kind()) {
@@ -27,7 +27,8 @@ std::optional<Expr> first_failure(Expr condition, Expr iteration) {
   }
   case ExprKind::Lt:
   case ExprKind::Le: {
-    const Expr difference = condition.lhs() - condition.rhs(); // the condition says that it is below 0, or at most 0
+    const Expr difference =
+        condition.lhs() - condition.rhs(); // the condition says that it is below 0, or at most 0
     const std::optional<Expr> slope = stride_of(difference, iteration);
     if (!slope || !slope->is_const() || slope->value() <= 0) return {};
     const Expr start = substitute(difference, {{iteration, Expr(0)}});
@@ -80,7 +81,8 @@ std::optional<CountedLoop> count_iterations(Call& call, const std::vector<Value>
   const auto& condition = made[0].integers();
   if (!condition || condition->size() != 1) return {};
   std::optional<Expr> trips = most;
-  if (const Expr holds = substitute(condition->front(), at_iteration); !holds.is_const() || holds.value() == 0) {
+  if (const Expr holds = substitute(condition->front(), at_iteration);
+      !holds.is_const() || holds.value() == 0) {
     const auto failure = first_failure(holds, iteration);
     if (!failure) return {};
     trips = trips ? min(*trips, *failure + 1) : *failure + 1;

@@ -148,7 +148,8 @@ DirectionResult run_direction(const Layer& layer, const Direction& d, const Tens
     std::vector<Tensor> next = layer.cell(d, rows[0], State::of(state)).tensors();
     const Tensor hidden = next[0];
     if (!layer.lengths) return {next, {hidden}};
-    // Past its end a sequence puts out zeros and keeps its state; backwards it so begins at its own last step.
+    // Past its end a sequence puts out zeros and keeps its state; backwards it so begins at its own last
+    // step.
     const Tensor inside = *layer.lengths > rows[1];
     for (size_t k = 0; k < next.size(); ++k) next[k] = where(inside, next[k], state[k]);
     return {next, {where(inside, hidden, weak(0.0, hidden.dtype()))}};

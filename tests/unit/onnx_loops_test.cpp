@@ -1,0 +1,201 @@
+// Loops and sequences that become recurrences: while loops that count, Scan in every direction, and LSTM of a
+// length that only a call tells.
+#include <doctest/doctest.h>
+
+#include "support/onnx_builder.hpp"
+
+using namespace lathe;
+using namespace lathe::test;
+using onnx::NamedValues;
+using onnx::Program;
+using onnx::Value;
+
+namespace {
+
+const bool interpreted = (set_default_device("interp"), true);
+
+using Floats = std::vector<float>;
+using Sizes = std::vector<int64_t>;
+
+Floats floats(const NamedValues& values, const std::string& name) {
+  return values.at(name).tensor().to_vector<float>();
+}
+
+/// Whole numbers, so that sums are exact.
+Floats numbers(int64_t count, int from) {
+  Floats values(static_cast<size_t>(count));
+  for (size_t k = 0; k < values.size(); ++k)
+    values[k] = static_cast<float>((static_cast<int>(k) * 5 + from) % 7 - 3);
+  return values;
+}
+
+/// How a while loop says that it goes on, of "next" (the counter's next value) and "count" (i32).
+struct Condition {
+  const char* name;
+  std::vector<std::vector<std::string>> nodes; // op, output, inputs
+};
+
+const Condition conditions[] = {
+    {"Less", {{"Less", "go_on", "next", "count"}}},
+    {"as floats", {{"ToFloat", "a", "next"}, {"ToFloat", "b", "count"}, {"Less", "go_on", "a", "b"}}},
+    {"Greater", {{"Greater", "go_on", "count", "next"}}},
+    {"Not", {{"GreaterOrEqual", "over", "next", "count"}, {"Not", "go_on", "over"}}},
+    {"of two",
+     {{"Less", "a", "next", "count"}, {"LessOrEqual", "b", "next", "count"}, {"And", "go_on", "a", "b"}}},
+};
+
+/// y = the last state, all = every state, of state = matrix * state + x[counter], while the condition holds.
+/// The matrix and the count are states that stay.
+Graph while_loop(const Condition& condition) {
+  Graph body, g;
+  body.input("i", DType::I64)
+      .input("go", DType::Bool)
+      .input("counter", DType::I32)
+      .input("state", DType::F32, {3});
+  body.input("count", DType::I32).input("matrix", DType::F32, {3, 3});
+  body.node("Gather", {"x", "counter"}, {"row"}, {attribute("axis", 0)});
+  body.node("MatMul", {"matrix", "state"}, {"product"}).node("Clip", {"product", "low", "high"}, {"held"});
+  body.node("Add", {"held", "row"}, {"new"}).node("Add", {"counter", "step"}, {"next"});
+  for (const auto& node : condition.nodes) {
+    const bool is_cast = node[0] == "ToFloat";
+    body.node(is_cast ? "Cast" : node[0], Names(node.begin() + 2, node.end()), {node[1]},
+              is_cast ? Attributes{attribute("to", onnx_dtype(DType::F32))} : Attributes{});
+  }
+  body.node("Identity", {"new"}, {"seen"});
+  body.output("go_on", DType::Bool).output("next", DType::I32).output("new").output("count", DType::I32);
+  body.output("matrix").output("seen");
+  g.input("x", DType::F32, {"n", 3}).input("start", DType::F32, {3}).input("m", DType::F32, {3, 3});
+  g.initialiser<int32_t>("from", {}, {0}).initialiser<int32_t>("step", {}, {1});
+  g.initialiser<float>("low", {}, {-20})
+      .initialiser<float>("high", {}, {20})
+      .initialiser<int64_t>("zero", {1}, {0});
+  g.node("Shape", {"x"}, {"sizes"}, {attribute("start", 0), attribute("end", 1)});
+  g.node("Squeeze", {"sizes", "zero"}, {"size"})
+      .node("Cast", {"size"}, {"count"}, {attribute("to", onnx_dtype(DType::I32))});
+  g.node("Less", {"from", "count"}, {"first"});
+  g.node("Loop", {"", "first", "from", "start", "count", "m"}, {"end", "y", "c", "mm", "all"},
+         {attribute("body", body)});
+  return g.output("y").output("all").output("end", DType::I32).output("c", DType::I32).output("mm");
+}
+
+void check_while_loop(const Program& program, int64_t n) {
+  CAPTURE(n);
+  const Floats x = numbers(n * 3, 1), matrix = numbers(9, 2);
+  Floats state = numbers(3, 4), all;
+  for (int64_t k = 0; k < n; ++k) {
+    Floats next(3);
+    for (size_t r = 0; r < 3; ++r) {
+      float sum = 0;
+      for (size_t c = 0; c < 3; ++c) sum += matrix[3 * r + c] * state[c];
+      next[r] = std::min(std::max(sum, -20.f), 20.f) + x[static_cast<size_t>(k) * 3 + r];
+    }
+    state = next;
+    all.insert(all.end(), next.begin(), next.end());
+  }
+  const NamedValues got = program({{"x", Tensor::from(x, {n, 3})},
+                                   {"start", Tensor::from(numbers(3, 4))},
+                                   {"m", Tensor::from(matrix, {3, 3})}});
+  CHECK(floats(got, "y") == state);
+  CHECK(floats(got, "all") == all);
+  CHECK(floats(got, "mm") == matrix);
+  CHECK(got.at("all").shape() == Shape{n, 3});
+  CHECK(got.at("end").tensor().item<int32_t>() == n);
+  CHECK(got.at("c").tensor().item<int32_t>() == n);
+}
+
+} // namespace
+
+TEST_CASE("a while loop that counts is one recurrence, for every number of iterations") {
+  for (const Condition& condition : conditions) {
+    INFO(condition.name);
+    const Program program = load(model(while_loop(condition), 18)).compile();
+    for (const int64_t n : {9, 1, 40, 2}) check_while_loop(program, n);
+    CHECK(program.print().find("look at") == std::string::npos);
+    CHECK(program.segments().size() == 1);
+  }
+}
+
+TEST_CASE("a counter that starts later and counts by two") {
+  Graph body, g;
+  body.input("i", DType::I64).input("go", DType::Bool).input("counter", DType::I64).input("sum", DType::I64);
+  body.node("Add", {"sum", "counter"}, {"total"}).node("Add", {"counter", "two"}, {"next"});
+  body.node("LessOrEqual", {"next", "bound"}, {"go_on"}).node("Identity", {"i"}, {"seen"});
+  body.output("go_on", DType::Bool)
+      .output("next", DType::I64)
+      .output("total", DType::I64)
+      .output("seen", DType::I64);
+  g.input("x", DType::F32, {"n"}).initialiser<int64_t>("two", {}, {2}).initialiser<int64_t>("three", {}, {3});
+  g.node("Size", {"x"}, {"bound"})
+      .initialiser<int64_t>("none", {}, {0})
+      .initialiser<int64_t>("most", {}, {12});
+  g.node("Loop", {"most", "", "three", "none"}, {"end", "sum", "steps"}, {attribute("body", body)});
+  g.output("end", DType::I64).output("sum", DType::I64).output("steps", DType::I64);
+  const Program program = load(model(g)).compile();
+  for (const int64_t n : {21, 1, 26, 100}) {
+    int64_t counter = 3, sum = 0;
+    Sizes steps;
+    do {
+      steps.push_back(static_cast<int64_t>(steps.size()));
+      sum += counter;
+      counter += 2;
+    } while (counter <= n && steps.size() < 12);
+    const NamedValues got = program({{"x", Tensor::zeros({n})}});
+    CHECK(got.at("end").tensor().item<int64_t>() == counter);
+    CHECK(got.at("sum").tensor().item<int64_t>() == sum);
+    CHECK(got.at("steps").tensor().to_vector<int64_t>() == steps);
+  }
+}
+
+TEST_CASE("Scan over many rows, along other axes and backward") {
+  // state += x column - z row; outputs the state and twice the state, along other axes and directions
+  Graph body, g;
+  body.input("state", DType::F32, {4}).input("column", DType::F32, {4}).input("row", DType::F32, {4});
+  body.node("Sub", {"column", "row"}, {"difference"}).node("Add", {"state", "difference"}, {"next"});
+  body.node("Add", {"next", "next"}, {"twice"}).node("Identity", {"next"}, {"seen"});
+  body.output("next").output("seen").output("twice");
+  g.input("x", DType::F32, {4, 11}).input("z", DType::F32, {11, 4}).input("start", DType::F32, {4});
+  g.node("Scan", {"start", "x", "z"}, {"last", "seen_all", "twice_all"},
+         {attribute("body", body), attribute("num_scan_inputs", 2), attribute("scan_input_axes", Sizes{1, 0}),
+          attribute("scan_input_directions", Sizes{1, 0}), attribute("scan_output_axes", Sizes{-1, 0}),
+          attribute("scan_output_directions", Sizes{0, 1})});
+  g.output("last").output("seen_all").output("twice_all");
+  const Floats x = numbers(44, 1), z = numbers(44, 3);
+  Floats state = numbers(4, 2), seen(44), twice(44);
+  for (size_t k = 0; k < 11; ++k)
+    for (size_t i = 0; i < 4; ++i) {
+      state[i] += x[i * 11 + 10 - k] - z[k * 4 + i];
+      seen[i * 11 + k] = state[i];
+      twice[(10 - k) * 4 + i] = 2 * state[i];
+    }
+  const NamedValues got = load(model(g)).compile()({{"x", Tensor::from(x, {4, 11})},
+                                                    {"z", Tensor::from(z, {11, 4})},
+                                                    {"start", Tensor::from(numbers(4, 2))}});
+  CHECK(floats(got, "last") == state);
+  CHECK(floats(got, "seen_all") == seen);
+  CHECK(floats(got, "twice_all") == twice);
+}
+
+TEST_CASE("an LSTM of a length that the call tells equals one of that length") {
+  const auto lstm = [](const Dim& length) {
+    Graph g;
+    g.input("x", DType::F32, {length, 2, 3}).input("lengths", DType::I32, {2});
+    const auto small = [](int64_t count, int from) {
+      Floats values = numbers(count, from);
+      for (float& v : values) v *= 0.125f;
+      return values;
+    };
+    g.initialiser<float>("w", {2, 16, 3}, small(96, 1)).initialiser<float>("r", {2, 16, 4}, small(128, 2));
+    g.initialiser<float>("b", {2, 32}, small(64, 3));
+    g.node("LSTM", {"x", "w", "r", "b", "lengths"}, {"y", "yh", "yc"},
+           {attribute("hidden_size", 4), attribute("direction", "bidirectional")});
+    return load(model(g.output("y").output("yh").output("yc"))).compile();
+  };
+  const Program any = lstm("n");
+  for (const int64_t n : {9, 1, 30, 2}) {
+    const NamedValues inputs{{"x", Tensor::from(numbers(n * 6, 5), {n, 2, 3})},
+                             {"lengths", Tensor::from(std::vector<int32_t>{static_cast<int32_t>(n), 1})}};
+    const NamedValues got = any(inputs), want = lstm(n)(inputs);
+    for (const char* name : {"y", "yh", "yc"}) CHECK(floats(got, name) == floats(want, name));
+  }
+  CHECK(any.segments().size() == 1);
+}
