@@ -7,8 +7,8 @@
 A `cpp` block is a whole program if it has a main(); else it is the inside of one, and sees <lathe/lathe.hpp>,
 <iostream> and `using lathe::Tensor`. `cpp continues` goes on in the scope of the block before it. A `sh`
 block runs in bash, with the DIRs in front of PATH. A `text` block right after one of these is what that block
-prints; `...` in it stands for anything. `needs=NAME`, a file or a program, skips the rest of the page where it
-is absent. A block in an HTML comment runs as well.
+prints; `...` in it stands for anything. `needs=NAME`, a file or a program, skips the rest of the page where
+it is absent. A block in an HTML comment runs as well.
 """
 
 import dataclasses

@@ -1,12 +1,12 @@
 """A page of the reference for each public header, from the comments that stand in it.
 
-The headers are written to be read: a head, sections `// ---- name ----`, a comment before the declarations that
-it is about. A page has the header's order: head, then each class or section with its comments as text and its
-declarations as code, without bodies and private members. docs/decisions/reference-from-the-headers.md says why
-this is not Doxygen.
+The headers are written to be read: a head, sections `// ---- name ----`, a comment before the declarations
+that it is about. A page has the header's order: head, then each class or section with its comments as text,
+and its declarations as code, without bodies and private members. Why this is not Doxygen:
+docs/decisions/reference-from-the-headers.md.
 """
 
-import pathlib
+import os
 import re
 
 import pages
@@ -15,6 +15,13 @@ SECTION = re.compile(r"^// ----\s*(.*?)\s*(----)?$")
 DEFINE = re.compile(r"^#define (\w+)\(([^)]*)\)\s*(.*)$")
 CLASS = re.compile(r"^(?:template <.*> )?class (?:\[\[nodiscard\]\] )?(\w+)\b[^;(]*\{")
 NAMED = re.compile(r"^(?:struct|enum class|enum) (\w+)[^;(]*\{")
+PAGE = re.compile(r"docs/[\w/-]+\.md")
+FUNCTIONS = "## Functions\n"
+FUNCTION = re.compile(
+    r"^(?:using (?=\w+ =)|(?!//|using )[^(]*?\b(?=operator|\w+\())(operator ?[^\w\s(]+|\w+)", re.M
+)
+# Of a class, defined after it.
+MEMBER = re.compile(r"^(template <[^>]*> )?[\w<>&* ]+ \w+::\w+\(")
 # What a user does not call.
 HIDDEN = re.compile(
     r"^(using namespace|namespace \w+ \{|class \w+;|struct \w+;|friend |\} *// namespace|"
@@ -160,6 +167,7 @@ class Page:
     def __init__(self):
         self.out = []
         self.code = []
+        self.in_class = False  # under the heading of one, at the top level
 
     def text(self, line):
         self.flush()
@@ -177,6 +185,7 @@ class Page:
                 continue
             if item[0] == "section":
                 name, rest = title_of(item[1])
+                self.in_class = self.in_class and level > 2
                 self.text(f"{'#' * level} {name}\n")
                 if rest:
                     self.text(prose([rest[:1].upper() + rest[1:] + "."]))
@@ -185,14 +194,20 @@ class Page:
 
     def declaration(self, comment, code, level):
         first = code.strip()
-        if HIDDEN.match(first):
+        if HIDDEN.match(first) or MEMBER.match(first):
             return
         named, klass = NAMED.match(first), CLASS.match(first)
-        if named or klass:
-            self.text(f"{'#' * level} {(named or klass)[1]}\n")
+        if level == 2 and (named or klass):
+            self.text(f"## {(named or klass)[1]}\n")
+            self.in_class = True
+        elif level == 2 and self.in_class:
+            self.text(FUNCTIONS)
+            self.in_class = False
         if comment:
             self.text(prose(comment))
         if klass and "\n" in first:
+            if " : " in klass[0]:
+                self.text(f"`{klass[0].removesuffix('{').strip()}`\n")
             self.members(first, level + 1)
             return
         if "LATHE_" in first:
@@ -228,7 +243,22 @@ def page(path):
     out.text(f"`#include <{name}>`: the file is {path}.\n")
     out.declarations(without_detail(expanded(rest)), 2)
     out.flush()
-    return "\n".join(out.out) + "\n"
+    up = os.path.relpath(".", os.path.dirname(path))
+    return pages.outside_blocks(
+        with_names("\n".join(out.out)), lambda line, _: PAGE.sub(lambda m: f"[{m[0]}]({up}/{m[0]})", line)
+    )
+
+
+def with_names(page):
+    """Headings of free functions say which these are."""
+    sections = re.split(r"^(?=## )", page, flags=re.M)
+    for index, section in enumerate(sections):
+        if section.startswith(FUNCTIONS):
+            code = "".join(block.text for block in pages.blocks(section))
+            names = list(dict.fromkeys(name.replace(" ", "") for name in FUNCTION.findall(code)))
+            heading = ", ".join(names[:3]) + (" and others" if len(names) > 3 else "")
+            sections[index] = f"## {heading}\n" + section.removeprefix(FUNCTIONS)
+    return "".join(sections)
 
 
 def without_detail(lines):

@@ -4,7 +4,7 @@
     stage.py FOLDER
 
 In the repository a page links to files: ../include/lathe/tensor.hpp, ../HACKING.md, decisions/. In the site
-these are pages, too. A link to nothing is an error. FOLDER gets `pages/` and `mkdocs.yml`; MkDocs does the rest.
+these are pages, too. A link to nothing is an error. FOLDER gets `pages/` and `mkdocs.yml` for MkDocs.
 """
 
 import os
