@@ -75,7 +75,7 @@ class Drawing:
 
     def save(self, name, height, width=WIDTH):
         (FOLDER / name).write_text(
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height:.0f}">\n'
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" viewBox="0 0 {width} {height:.0f}">\n'
             f'<rect width="100%" height="100%" fill="#fff"/>\n' + "\n".join(self.parts) + "\n</svg>\n"
         )
 
@@ -86,7 +86,9 @@ def printed(bench, *arguments):
 
 def draw_graph(bench):
     text = printed(bench, "emit", "softmax", "--shape", "64x256", "--target", "dot")
-    text = text.replace("view(", "").replace(", offset 0)", "")
+    text = (
+        text.replace("view(", "").replace(", offset 0)", "").replace("monospace", 'monospace", fontsize="10')
+    )
     svg = subprocess.run(["dot", "-Tsvg"], input=text, check=True, capture_output=True, text=True).stdout
     svg = svg[svg.index("<svg") :]  # no comment with the version of dot
     (FOLDER / "graph.svg").write_text("\n".join(line.rstrip() for line in svg.splitlines()) + "\n")
