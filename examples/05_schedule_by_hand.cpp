@@ -77,7 +77,9 @@ double worst_error(const std::vector<float>& a, const std::vector<float>& b, con
         sum += term;
         sizes += std::abs(term);
       }
-      worst = std::max(worst, std::abs(y[i * n + j] - sum) / (sizes * 0x1p-24));
+      const double error = std::abs(y[i * n + j] - sum) / (sizes * 0x1p-24);
+      if (std::isnan(error)) return error;
+      worst = std::max(worst, error);
     }
   return worst;
 }
