@@ -38,7 +38,7 @@ struct ProgramLayout {
 
   std::vector<ast::Kernel> kernels; // finalised, with names that are unique in one file
   std::vector<Port> inputs;         // as declared, used or not
-  std::vector<Port> outputs;        // by name
+  std::vector<Port> outputs;
   std::vector<Constant> constants;  // those that kernels read, in the order of their first reads
   std::vector<Copy> copies;         // after the last kernel
   std::vector<Expr> vars;
@@ -52,9 +52,11 @@ struct ProgramLayout {
 };
 
 /// Returns the layout of a plan. `names` holds the names that are taken, and afterwards also those given
-/// here. Kernels' names begin with `prefix`.
+/// here. Kernels' names begin with `prefix`. Inputs and outputs are in the given order, and those that it does not
+/// name behind them, by name.
 ProgramLayout lay_out(const search::Plan& plan, const std::vector<KernelParam>& declared,
-                      render::Names& names, const std::string& prefix = "");
+                      render::Names& names, const std::string& prefix = "",
+                      const std::vector<std::string>& order = {});
 
 /// Returns a size as a C expression that consists of plain operators.
 std::string size_text(Expr size, const std::map<std::string, std::string>& var_names);
