@@ -20,6 +20,9 @@ struct ExportOptions {
   /// Where intermediates live: "static" in the program, "caller" in memory that each call is given, "malloc" in memory that each call
   /// allocates. For "c" only. Its size is that at the upper bounds of the program's sizes: Error(Limit) if those make it 4 GiB or more.
   std::string arena = "static";
+  /// Names of inputs and outputs in the order in which the functions take them: all inputs come before all outputs. Those that are not
+  /// among them follow, by name.
+  std::vector<std::string> order{};
   /// compile.device is the one whose stored schedules are used; compile.threads above 1 starts threads (POSIX) for parallel loops.
   CompileOptions compile{};
 };

@@ -21,7 +21,7 @@ struct LaunchTime {
   double limit_seconds = 0;       ///< what the machine needs at least for so many operations, or bytes from where they fit
 };
 
-/// An instruction that is no launch: alloc, copy, view and free of an Executable; look, jump, trace and return of an onnx::Program. What
+/// An instruction that is no launch: alloc, copy, view and free of an Executable; look, host, jump, trace and return of an onnx::Program. What
 /// a trace runs is recorded as well, and lies within its time.
 struct InstructionTime {
   std::string instruction, operand;  ///< "copy", "y"

@@ -3,13 +3,14 @@
 
 #include <fmt/format.h>
 
+#include "onnx/strings/traced.hpp"
+
 namespace lathe::onnx {
 namespace {
 
 std::string describe(const Attribute& attribute) {
-  static constexpr const char* names[] = {"an integer", "a number",   "a text",   "integers",
-                                          "numbers",    "texts",      "a tensor", "a tensor of strings",
-                                          "a graph",    "a reference"};
+  static constexpr const char* names[] = {"an integer", "a number", "a text",  "integers",   "numbers",
+                                          "texts",      "a tensor", "a graph", "a reference"};
   return names[attribute.index()];
 }
 
@@ -59,14 +60,16 @@ bool Call::wants(size_t output) const {
 Value Call::value(size_t input) const {
   if (input >= impl_.node.inputs.size() || impl_.node.inputs[input].empty()) return Value();
   const Value* value = impl_.frame.find(impl_.node.inputs[input]);
-  return value ? *value : Value();
+  if (!value) return Value();
+  if (value->is_map_rows()) return maps_of_rows(*value);
+  return impl_.strings_as_ids ? as_ids(impl_.tracer.strings(), *value) : *value;
 }
 
 Tensor Call::tensor(size_t input) const {
   const Value v = value(input);
   if (!v.is_tensor())
-    fail(ErrorKind::Value,
-         fmt::format("input {} {}, expected a tensor", input, v.is_none() ? "is left out" : "is a sequence"));
+    fail(ErrorKind::Value, fmt::format("input {} {}, expected a tensor of numbers", input,
+                                       v.is_none() ? "is left out" : "is " + type_text(v)));
   return v.tensor();
 }
 

@@ -9,10 +9,12 @@ struct Call::Impl {
   Frame& frame;
   const NodeDef& node;
   int opset;
+  bool strings_as_ids = false; // for importers that only move elements
   mutable std::set<std::string, std::less<>> asked{};
 
   /// The attribute with references to the function's own resolved; null if it is not given.
   const Attribute* attribute(std::string_view name) const;
+  static Impl& of(const Call& call) { return call.impl_; }
   /// Error unless every attribute of the node was asked for.
   void check_all_asked(const Call& call) const;
 };

@@ -15,16 +15,13 @@ namespace lathe::onnx {
 
 struct GraphDef;
 
-/// What a string tensor is: lathe has no strings, so a model may hold one but not compute with it.
-struct StringTensor {};
 /// A function's attribute that stands for one of the caller's.
 struct AttributeRef {
   std::string name;
 };
 
 using Attribute = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,
-                               std::vector<std::string>, Value, StringTensor, std::shared_ptr<const GraphDef>,
-                               AttributeRef>;
+                               std::vector<std::string>, Value, std::shared_ptr<const GraphDef>, AttributeRef>;
 
 struct NodeDef {
   std::string name, op, domain;
@@ -86,5 +83,6 @@ Expr size_variable(const std::string& name);
 std::string canonical_domain(const std::string& domain);
 /// ONNX's number of an element type; nothing for strings, complex numbers and unknown ones.
 std::optional<DType> dtype_of_onnx(int number);
+inline constexpr int kOnnxString = 8; // ONNX's number of strings as an element type
 
 } // namespace lathe::onnx

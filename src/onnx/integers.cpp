@@ -312,7 +312,7 @@ const std::map<std::string_view, Fold> kFolds = {
 } // namespace
 
 std::optional<Integers> fold_integers(const NodeDef& node, const Inputs& inputs) {
-  if (!node.domain.empty() || inputs.empty() || !inputs[0].is_tensor()) return {};
+  if (!node.domain.empty() || inputs.empty() || !inputs[0].has_shape()) return {};
   for (const auto& [name, attribute] : node.attributes)
     if (std::holds_alternative<AttributeRef>(attribute)) return {};
   auto fold = kFolds.find(node.op);

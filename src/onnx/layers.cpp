@@ -104,8 +104,8 @@ void add_layers(const GraphDef& graph, const std::vector<const GraphDef*>& surro
       auto values = seen.find(*g);
       if (values == seen.end()) continue;
       auto value = values->second.find(name);
-      if (value == values->second.end() || !value->second.is_tensor()) continue;
-      made.dtype = value->second.dtype();
+      if (value == values->second.end() || !value->second.has_shape()) continue;
+      if (value->second.is_tensor()) made.dtype = value->second.dtype();
       made.shape = value->second.shape();
       break;
     }

@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "lathe/onnx/tensor_names.hpp"
 #include "onnx/graph.hpp"
 #include "onnx/registry.hpp"
 
@@ -34,8 +35,7 @@ void find_problems(const Model::Impl& model, const GraphDef& graph, const std::m
 
 int64_t elements_of(const GraphDef& graph) {
   int64_t count = 0;
-  for (const auto& [name, value] : graph.initialisers)
-    count += value.tensor().element_count();
+  for (const auto& [name, value] : graph.initialisers) count += num_elements(value.shape()).value();
   for (const NodeDef& node : graph.nodes)
     for_each_body(node, [&](const GraphDef& body) { count += elements_of(body); });
   return count;
@@ -48,6 +48,13 @@ const std::vector<Port>& Model::outputs() const { return impl_->graph.outputs; }
 const std::map<std::string, std::string>& Model::metadata() const { return impl_->metadata; }
 const std::map<std::string, int>& Model::opsets() const { return impl_->opsets; }
 int64_t Model::parameter_count() const { return elements_of(impl_->graph); }
+
+std::vector<std::string> tensor_names(const Model& model) {
+  std::vector<std::string> names = identifiers(model.inputs());
+  const std::vector<std::string> outputs = identifiers(model.outputs());
+  names.insert(names.end(), outputs.begin(), outputs.end());
+  return names;
+}
 
 size_t Model::node_count() const {
   size_t count = 0;

@@ -42,9 +42,7 @@ Attribute read_attribute(const Source& source, const AttributeProto& proto, cons
   case AttributeProto::INTS: return as_vector(proto.ints());
   case AttributeProto::FLOATS: return as_vector(proto.floats());
   case AttributeProto::STRINGS: return as_vector(proto.strings());
-  case AttributeProto::TENSOR:
-    if (is_string_tensor(proto.t())) return StringTensor{};
-    return read_tensor(source, proto.t(), what);
+  case AttributeProto::TENSOR: return read_tensor(source, proto.t(), what);
   case AttributeProto::GRAPH: return std::make_shared<const GraphDef>(read_graph(source, proto.g(), visible));
   case AttributeProto::TYPE_PROTO: {
     // What a value of this type is before anything is in it.
@@ -107,8 +105,6 @@ GraphDef read_graph(const Source& source, const GraphProto& proto, const Names& 
   graph.name = proto.name();
   if (proto.sparse_initializer_size() > 0) source.fail("has sparse initialisers, which are not supported");
   for (const auto& tensor : proto.initializer()) {
-    // Strings have no dtype here: whoever reads one is told that it is missing.
-    if (is_string_tensor(tensor)) continue;
     const std::string what = fmt::format("initialiser '{}'", tensor.name());
     if (!graph.initialisers.emplace(tensor.name(), read_tensor(source, tensor, what)).second)
       source.fail(what + " is there twice");
@@ -143,12 +139,15 @@ FunctionDef read_function(const Source& source, const lathe_onnx::FunctionProto&
   return function;
 }
 
+Value map_value(const Source& source, const lathe_onnx::MapProto& proto, const Port& port);
+
 Value sequence_value(const Source& source, const lathe_onnx::SequenceProto& proto, const Port& port) {
   std::vector<Value> elements;
   for (const auto& tensor : proto.tensor_values())
     elements.push_back(read_tensor(source, tensor, "an element"));
   for (const auto& sequence : proto.sequence_values())
     elements.push_back(sequence_value(source, sequence, port));
+  for (const auto& map : proto.map_values()) elements.push_back(map_value(source, map, port));
   return Value::sequence(elements.empty() ? port.dtype : elements[0].dtype(), std::move(elements));
 }
 
@@ -157,6 +156,39 @@ Value optional_value(const Source& source, const lathe_onnx::OptionalProto& prot
   if (proto.has_sequence_value()) return sequence_value(source, proto.sequence_value(), port);
   if (proto.has_optional_value()) return optional_value(source, proto.optional_value(), port);
   return Value();
+}
+
+/// ONNX stores the values as a sequence of a tensor of them, or of one for each.
+Value map_value(const Source& source, const lathe_onnx::MapProto& proto, const Port& port) {
+  const bool strings = proto.string_keys_size() > 0 || port.string_keys;
+  std::vector<std::string> texts(proto.string_keys().begin(), proto.string_keys().end());
+  const std::vector<int64_t> numbers(proto.keys().begin(), proto.keys().end());
+  const auto count = static_cast<int64_t>(strings ? texts.size() : numbers.size());
+  const Value keys = strings      ? Value::strings(std::move(texts))
+                     : count == 0 ? Value(Tensor::zeros({0}, DType::I64))
+                                  : Value(Tensor::from(numbers));
+  std::vector<Value> parts;
+  for (const auto& tensor : proto.values().tensor_values())
+    parts.push_back(read_tensor(source, tensor, "the map's values"));
+  if (parts.empty() && count == 0)
+    parts.push_back(port.string_values ? Value::strings(std::vector<std::string>())
+                                       : Value(Tensor::zeros({0}, port.dtype)));
+  std::vector<std::string> joined;
+  std::vector<Tensor> tensors;
+  for (const Value& part : parts) {
+    if (part.is_strings())
+      joined.insert(joined.end(), part.texts().begin(), part.texts().end());
+    else
+      tensors.push_back(part.tensor().flatten());
+    if (part.kind() != parts[0].kind() || part.dtype() != parts[0].dtype())
+      source.fail("has a map whose values differ in type");
+  }
+  if (parts.empty()) source.fail(fmt::format("has a map of {} keys without values", count));
+  const Value values =
+      tensors.empty() ? Value::strings(std::move(joined)) : Value(concat(tensors, 0).realise());
+  if (!values.shape()[0].is_const(count))
+    source.fail(fmt::format("has a map of {} keys and {} values", count, to_string(values.shape()[0])));
+  return Value::map(keys, values);
 }
 
 template <class Message> Message parsed(const Source& source, const MappedFile& bytes) {
@@ -224,9 +256,25 @@ Port read_port(const Source& source, const std::string& name, const lathe_onnx::
   }
   if (type.has_sequence_type()) {
     port = read_port(source, name, type.sequence_type().elem_type());
+    port.element = port.kind;
     port.kind = Value::Kind::Sequence;
     port.shape.reset();
     port.text = "seq(" + port.text + ")";
+    return port;
+  }
+  if (type.has_map_type()) {
+    const int key = type.map_type().key_type();
+    if (key != kOnnxString && dtype_of_onnx(key) != DType::I64)
+      source.fail(fmt::format("'{}' is a map from type {}, expected strings or i64", name, key));
+    port = read_port(source, name, type.map_type().value_type());
+    if (port.optional || (port.kind != Value::Kind::Tensor && port.kind != Value::Kind::Strings))
+      source.fail(fmt::format("'{}' is a map to {}, expected numbers or strings", name, port.text));
+    port.string_values = port.kind == Value::Kind::Strings;
+    port.kind = Value::Kind::Map;
+    port.string_keys = key == kOnnxString;
+    port.text = fmt::format("map({}, {})", port.string_keys ? "str" : "i64",
+                            port.string_values ? "str" : to_string(port.dtype));
+    port.shape.reset();
     return port;
   }
   if (!type.has_tensor_type()) { // a body may leave the type of a port to what flows in
@@ -235,8 +283,11 @@ Port read_port(const Source& source, const std::string& name, const lathe_onnx::
   }
   const auto& tensor = type.tensor_type();
   const std::optional<DType> dtype = dtype_of_onnx(tensor.elem_type());
-  port.text = dtype ? to_string(*dtype) : fmt::format("type{}", tensor.elem_type());
-  if (!dtype)
+  const bool strings = tensor.elem_type() == kOnnxString;
+  port.text = dtype ? to_string(*dtype) : strings ? "str" : fmt::format("type{}", tensor.elem_type());
+  if (strings)
+    port.kind = Value::Kind::Strings;
+  else if (!dtype)
     port.kind = Value::Kind::None;
   else
     port.dtype = *dtype;
@@ -273,6 +324,8 @@ Value load_value(const std::string& path, const Port& port) {
   if (port.optional) return optional_value(source, parsed<lathe_onnx::OptionalProto>(source, bytes), port);
   if (port.kind == Value::Kind::Sequence)
     return sequence_value(source, parsed<lathe_onnx::SequenceProto>(source, bytes), port);
+  if (port.kind == Value::Kind::Map)
+    return map_value(source, parsed<lathe_onnx::MapProto>(source, bytes), port);
   return read_tensor(source, parsed<lathe_onnx::TensorProto>(source, bytes), "its tensor");
 }
 

@@ -25,9 +25,9 @@ struct Source {
 };
 
 std::shared_ptr<Model::Impl> read_model(const Source& source, const lathe_onnx::ModelProto& proto);
-/// Every size checked, no byte read outside the file. `what` names the tensor in messages.
+/// Of numbers, bools or strings. Every size checked, no byte read outside the file. `what` names the tensor in
+/// messages.
 Value read_tensor(const Source& source, const lathe_onnx::TensorProto& proto, const std::string& what);
-bool is_string_tensor(const lathe_onnx::TensorProto& proto);
 /// A declaration of `name`; sizes that the model names become Vars of that name.
 Port read_port(const Source& source, const std::string& name, const lathe_onnx::TypeProto& type);
 /// Gives each Gradient node the nodes that it differentiates as a body: the attribute kGradientBody.

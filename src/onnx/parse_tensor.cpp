@@ -15,12 +15,22 @@ namespace fs = std::filesystem;
 using lathe_onnx::TensorProto;
 
 /// Elements of a shape; nothing if that does not fit 2^62 bytes.
-std::optional<int64_t> count_of(const TensorProto& proto, DType dtype) {
+std::optional<int64_t> count_of(const TensorProto& proto, int bytes_each) {
   int64_t count = 1;
   for (int64_t size : proto.dims())
     if (__builtin_mul_overflow(count, size, &count)) return {};
-  if (count > (int64_t{1} << 62) / size_of(dtype)) return {};
+  if (count > (int64_t{1} << 62) / bytes_each) return {};
   return count;
+}
+
+Value read_strings(const Source& source, const TensorProto& proto, int64_t count, const Shape& shape,
+                   const std::string& what) {
+  if (proto.has_raw_data() || proto.data_location() == TensorProto::EXTERNAL)
+    source.fail(fmt::format("{} has its strings as raw or external data, expected them listed", what));
+  if (proto.string_data_size() != count)
+    source.fail(fmt::format("{} has {} strings, expected {} for {}", what, proto.string_data_size(), count,
+                            to_string(shape)));
+  return Value::strings({proto.string_data().begin(), proto.string_data().end()}, shape);
 }
 
 /// A copy. Any byte but 0 is true in a file; in memory a bool is 0 or 1.
@@ -137,20 +147,21 @@ std::optional<std::vector<Expr>> known_integers(const std::string& bytes, DType 
 
 } // namespace
 
-bool is_string_tensor(const TensorProto& proto) { return proto.data_type() == TensorProto::STRING; }
-
 Value read_tensor(const Source& source, const TensorProto& proto, const std::string& what) {
   const std::optional<DType> dtype = dtype_of_onnx(proto.data_type());
-  if (!dtype)
-    source.fail(fmt::format("{} has element type {}, expected numbers or bool", what, proto.data_type()));
+  const bool strings = proto.data_type() == kOnnxString;
+  if (!dtype && !strings)
+    source.fail(
+        fmt::format("{} has element type {}, expected numbers, bool or strings", what, proto.data_type()));
   if (proto.has_segment()) source.fail(fmt::format("{} is in segments, which is not supported", what));
   Shape shape;
   for (int64_t size : proto.dims()) {
     if (size < 0) source.fail(fmt::format("{} has size {}, expected none below 0", what, size));
     shape.push_back(Expr(size));
   }
-  const std::optional<int64_t> count = count_of(proto, *dtype);
+  const std::optional<int64_t> count = count_of(proto, strings ? 1 : size_of(*dtype));
   if (!count) source.fail(fmt::format("{} has more elements than there can be: {}", what, to_string(shape)));
+  if (strings) return read_strings(source, proto, *count, shape, what);
   if (*count == 0) return Value(Tensor::zeros(shape, *dtype)).with_integers({});
   if (proto.data_location() == TensorProto::EXTERNAL)
     return read_external(source, proto, *dtype, *count, shape, what);

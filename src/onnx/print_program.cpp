@@ -19,14 +19,33 @@ std::string text_of(const Value& value) {
     for (const Value& element : value.elements()) text += (text.empty() ? "" : ", ") + text_of(element);
     return "(" + text + ")";
   }
-  const std::string type = to_string(value.dtype()) + to_string(value.shape());
+  if (value.is_map() || value.is_map_rows())
+    return fmt::format("map{} {} to {}", value.is_map() ? "" : "s", text_of(value.keys()),
+                       text_of(value.values()));
+  if (value.is_strings() && !value.ids()) return "constant " + type_text(value);
   if (has_symbols(value)) {
     std::string text;
     for (const Expr element : *value.integers()) text += (text.empty() ? "" : ", ") + to_string(element);
     return "{" + text + "}";
   }
-  const std::vector<std::string> named = value.tensor().inputs();
-  return named.empty() ? "constant " + type : "%" + named[0];
+  const std::vector<std::string> named = value.is_strings() ? value.ids()->inputs() : value.tensor().inputs();
+  return named.empty() ? "constant " + type_text(value) : "%" + named[0];
+}
+
+/// The op's texts as they stand, but for what no line holds.
+std::string text_of(const HostStep& step) {
+  std::string operands;
+  for (const Value& input : step.inputs) operands += (operands.empty() ? "" : ", ") + text_of(input);
+  for (const std::string& text : step.op.texts) {
+    operands += ", \"";
+    for (const char c : text)
+      operands += std::isprint(static_cast<unsigned char>(c))
+                      ? std::string(1, c)
+                      : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    operands += '"';
+  }
+  for (const int64_t number : step.op.integers) operands += fmt::format(", {}", number);
+  return fmt::format("host %{} = {}({})", step.outputs.at(0), step.op.name, operands);
 }
 
 std::string text_of(const std::vector<Scalar>& seen) {
@@ -79,14 +98,15 @@ private:
         start = end + 1;
       }
     }
-    if (segment.looked_at.empty()) {
+    if (segment.is_last()) {
       std::string results;
       for (const auto& [name, value] : segment.results)
         results += (results.empty() ? " " : ", ") + name + " = " + text_of(value);
       return line("return" + results);
     }
-    line("look %" + segment.looked_at);
-    for (const auto& [seen, next] : segment.next) jump(next.get(), text_of(seen));
+    line(segment.host ? text_of(*segment.host) : "look %" + segment.looked_at);
+    for (const auto& [seen, next] : segment.next)
+      jump(next.get(), segment.host ? "its sizes are " + text_of(seen) : text_of(seen));
     line("trace what the model does with it, and go on there");
     for (auto next = segment.next.rbegin(); next != segment.next.rend(); ++next)
       open_.push_back(next->second.get());

@@ -4,17 +4,26 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "lathe/detail/access.hpp"
 #include "lathe/detail/instruction_timer.hpp"
 #include "onnx/integers.hpp"
 #include "onnx/rules.hpp"
+#include "onnx/strings/traced.hpp"
 
 namespace lathe::onnx {
 namespace {
 
-/// Values by the names that stand for them in tensors: what a call has computed so far.
-using Store = NamedTensors;
+/// What a call has computed so far: values by the names that stand for them in tensors, and the strings that
+/// the ids among them mean.
+struct Store {
+  NamedTensors values;
+  CallStrings strings;
+};
+
+/// Thrown where a segment has been made that knows more strings than the call began with.
+struct BeginAgain {};
 
 bool before(const std::vector<Scalar>& a, const std::vector<Scalar>& b) {
   return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(),
@@ -42,14 +51,52 @@ Value at_sizes(const Value& value, const std::vector<Port>& ports, const std::ve
 
 void run(const Segment& segment, Store& store) {
   if (!segment.code) return;
-  Store inputs;
-  for (const KernelParam& param : segment.code->inputs()) inputs.emplace(param.name, store.at(param.name));
-  for (auto& [name, value] : (*segment.code)(inputs)) store.insert_or_assign(name, value);
+  NamedTensors inputs;
+  for (const KernelParam& param : segment.code->inputs())
+    inputs.emplace(param.name, store.values.at(param.name));
+  for (auto& [name, value] : (*segment.code)(inputs)) store.values.insert_or_assign(name, value);
+}
+
+/// A value of which named inputs stand for tensors, with what they are and its strings' texts.
+Value at_hand(const Value& value, const Store& store) {
+  const auto computed = [&](const Tensor& tensor) {
+    const std::vector<std::string> named = tensor.inputs();
+    return named.empty() ? tensor : store.values.at(named[0]);
+  };
+  switch (value.kind()) {
+  case Value::Kind::None: return value;
+  case Value::Kind::Tensor: return map_tensors(value, computed);
+  case Value::Kind::Strings: return value.ids() ? store.strings.strings(computed(*value.ids())) : value;
+  case Value::Kind::Map: return Value::map(at_hand(value.keys(), store), at_hand(value.values(), store));
+  case Value::Kind::MapRows:
+    return maps_of_rows(Value::map_rows(at_hand(value.keys(), store), computed(value.values().tensor())));
+  case Value::Kind::Sequence: break;
+  }
+  std::vector<Value> elements;
+  for (const Value& element : value.elements()) elements.push_back(at_hand(element, store));
+  return Value::sequence(value.dtype(), std::move(elements));
+}
+
+/// The sizes of the outputs, which follow in the store.
+std::vector<Scalar> run(const HostStep& step, Store& store, std::vector<Value>* made = nullptr) {
+  const detail::InstructionTimer timer("host", step.op.name);
+  std::vector<Value> inputs;
+  for (const Value& input : step.inputs) inputs.push_back(at_hand(input, store));
+  const std::vector<Value> outputs = run_host_op(step.op, inputs);
+  std::vector<Scalar> sizes;
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    for (const int64_t size : static_sizes(outputs[k].shape()))
+      sizes.push_back(Scalar::of_int(DType::I64, size));
+    store.values.insert_or_assign(step.outputs.at(k), outputs[k].is_strings() ? store.strings.ids(outputs[k])
+                                                                              : outputs[k].tensor());
+  }
+  if (made) *made = outputs;
+  return sizes;
 }
 
 std::vector<Scalar> look_at(const Store& store, const std::string& name) {
   const detail::InstructionTimer timer("look", name);
-  return host_elements(store.at(name));
+  return host_elements(store.values.at(name));
 }
 
 /// Traces a model along one way through it, making the segments that are not there yet. With `store`, values
@@ -66,7 +113,7 @@ public:
     Tracer tracer(*program_.model, *this);
     const std::vector<Value> results = tracer.run(inputs);
     if (segment_->made) {
-      check_made("");
+      check_made("", nullptr);
     } else {
       for (size_t k = 0; k < results.size(); ++k)
         segment_->results.emplace_back(
@@ -75,7 +122,7 @@ public:
                                     : map_tensors(results[k], [&](const Tensor& t) { return output(t); }));
       finish_segment();
     }
-    if (store_) run(*segment_, *store_);
+    if (store_) run_segment();
     return *segment_;
   }
 
@@ -89,21 +136,47 @@ public:
       seen_ = fed;
     }
     if (segment_->made) {
-      check_made(seen_);
+      check_made(seen_, nullptr);
     } else {
       segment_->looked_at = seen_;
       finish_segment();
     }
-    outputs_.clear();
-    by_impl_.clear();
-    run(*segment_, *store_);
+    run_segment();
     std::vector<Scalar> elements = look_at(*store_, seen_);
-    auto& next = segment_->next[elements];
-    if (!next) next = std::make_unique<Segment>();
-    segment_ = next.get();
-    ++depth_;
+    go_on(elements);
     return elements;
   }
+
+  std::vector<Value> on_host(const HostOp& op, const std::vector<Value>& inputs,
+                             const std::vector<Value*>& live) override {
+    if (!store_) throw NeedsInputs();
+    HostStep step{op, {}, {}};
+    const auto kept = [&](const Value& value) {
+      return map_tensors(value, [&](const Tensor& t) { return output(t); });
+    };
+    for (const Value& input : inputs) step.inputs.push_back(kept(input));
+    for (Value* value : live) *value = kept(*value);
+    for (int k = 0; k < HostStep::kOutputs; ++k) step.outputs.push_back(fmt::format("h{}_{}", depth_, k));
+    if (segment_->made) {
+      check_made("", &step);
+    } else {
+      segment_->host = step;
+      finish_segment();
+    }
+    run_segment();
+    std::vector<Value> made;
+    go_on(run(step, *store_, &made));
+    std::vector<Value> results;
+    for (size_t k = 0; k < made.size(); ++k) {
+      const Tensor& computed = store_->values.at(step.outputs[k]);
+      const Tensor stand_in =
+          name(Tensor::input(step.outputs[k], computed.shape(), computed.dtype()), step.outputs[k]);
+      results.push_back(made[k].is_strings() ? Value::strings(stand_in) : Value(stand_in));
+    }
+    return results;
+  }
+
+  StringTable& strings() override { return program_.strings; }
 
 private:
   Tensor name(const Tensor& tensor, const std::string& name) {
@@ -125,10 +198,27 @@ private:
     return name(stand_in, called);
   }
 
+  /// Runs the present segment, which may name strings that the call knows by other ids.
+  void run_segment() {
+    outputs_.clear();
+    by_impl_.clear();
+    if (program_.strings.size() > store_->strings.known()) throw BeginAgain();
+    run(*segment_, *store_);
+  }
+
+  /// To the segment for what was seen.
+  void go_on(const std::vector<Scalar>& seen) {
+    auto& next = segment_->next[seen];
+    if (!next) next = std::make_unique<Segment>();
+    segment_ = next.get();
+    ++depth_;
+  }
+
   /// A segment that is there already computes what this trace takes from it: names stand for the same values.
-  void check_made(const std::string& looked_at) const {
-    bool same = segment_->looked_at == looked_at;
-    if (!looked_at.empty()) {
+  void check_made(const std::string& looked_at, const HostStep* host) const {
+    bool same = segment_->looked_at == looked_at && segment_->host.has_value() == (host != nullptr);
+    if (same && host) same = segment_->host->op == host->op;
+    if (!looked_at.empty() || host) {
       const std::vector<KernelParam> made =
           segment_->code ? segment_->code->outputs() : std::vector<KernelParam>();
       same &=
@@ -146,6 +236,7 @@ private:
 
   void finish_segment() {
     if (!outputs_.empty()) segment_->code = compile(outputs_, program_.options.compile);
+    segment_->strings = program_.strings.size();
     segment_->made = true;
   }
 
@@ -177,24 +268,44 @@ void bind_input(const Port& port, const std::string& called, const Value& value,
     if (!port.optional) expected("left out");
     return;
   }
-  if (value.kind() != port.kind) expected(value.is_sequence() ? "a sequence" : "a tensor");
+  if (value.kind() != port.kind) expected(type_text(value));
   if (value.is_sequence()) {
-    const Port element{.name = port.name, .dtype = port.dtype, .text = port.text};
+    const Port element{.name = port.name,
+                       .kind = port.element,
+                       .dtype = port.dtype,
+                       .text = port.text,
+                       .string_keys = port.string_keys,
+                       .string_values = port.string_values};
     for (size_t k = 0; k < value.elements().size(); ++k)
       bind_input(element, fmt::format("{}_{}", called, k), value.elements()[k], store);
     return;
   }
-  const std::string described = to_string(value.dtype()) + to_string(value.shape());
-  if (value.dtype() != port.dtype)
-    throw Error(ErrorKind::DType,
-                fmt::format("input '{}' is {}, expected {}", port.name, described, port.text));
-  if (!is_static(value.shape())) expected(described);
-  if (port.shape) {
-    if (port.shape->size() != value.shape().size()) expected(described);
-    for (size_t k = 0; k < value.shape().size(); ++k)
-      if ((*port.shape)[k].is_const() && (*port.shape)[k] != value.shape()[k]) expected(described);
+  if (value.is_map()) {
+    const auto bind_part = [&](bool strings, DType dtype, const char* what, const Value& part) {
+      const Port vector{.name = port.name,
+                        .kind = strings ? Value::Kind::Strings : Value::Kind::Tensor,
+                        .dtype = dtype,
+                        .text = port.text};
+      bind_input(vector, called + what, part, store);
+    };
+    bind_part(port.string_keys, DType::I64, "_keys", value.keys());
+    const std::vector<int64_t> keys = store.values.at(called + "_keys").to_vector<int64_t>(); // or their ids
+    if (std::set<int64_t>(keys.begin(), keys.end()).size() != keys.size())
+      throw Error(ErrorKind::Value,
+                  fmt::format("input '{}' has a key twice, expected different ones", port.name));
+    bind_part(port.string_values, port.dtype, "_values", value.values());
+    return;
   }
-  store.emplace(called, value.tensor());
+  if (value.is_tensor() && value.dtype() != port.dtype)
+    throw Error(ErrorKind::DType,
+                fmt::format("input '{}' is {}, expected {}", port.name, type_text(value), port.text));
+  if (!is_static(value.shape())) expected(type_text(value));
+  if (port.shape) {
+    if (port.shape->size() != value.shape().size()) expected(type_text(value));
+    for (size_t k = 0; k < value.shape().size(); ++k)
+      if ((*port.shape)[k].is_const() && (*port.shape)[k] != value.shape()[k]) expected(type_text(value));
+  }
+  store.values.emplace(called, value.is_strings() ? store.strings.ids(value) : value.tensor());
 }
 
 /// The fed values in the order of the model's inputs, checked.
@@ -224,6 +335,9 @@ Value input_like(const std::string& called, const Value& fed) {
       elements.push_back(input_like(fmt::format("{}_{}", called, k), fed.elements()[k]));
     return Value::sequence(fed.dtype(), std::move(elements));
   }
+  if (fed.is_map())
+    return Value::map(input_like(called + "_keys", fed.keys()), input_like(called + "_values", fed.values()));
+  if (fed.is_strings()) return Value::strings(Tensor::input(called, fed.shape(), DType::I64));
   if (!fed.is_tensor()) return fed;
   return Tensor::input(called, fed.shape(), fed.dtype());
 }
@@ -235,7 +349,7 @@ bool names_hold(const std::vector<Port>& ports, const std::vector<Value>& fed) {
   for (size_t k = 0; k < ports.size(); ++k)
     for (size_t axis = 0; ports[k].shape && axis < ports[k].shape->size(); ++axis) {
       const Expr named = (*ports[k].shape)[axis];
-      if (!named.is_var() || !fed[k].is_tensor()) continue;
+      if (!named.is_var() || !fed[k].has_shape()) continue;
       const int64_t size = fed[k].shape()[axis].value();
       if (size < named.lo() || size > named.hi() || sizes.emplace(named.name(), size).first->second != size)
         return false;
@@ -246,7 +360,8 @@ bool names_hold(const std::vector<Port>& ports, const std::vector<Value>& fed) {
 /// Tells shapes and kinds of inputs apart.
 std::string signature(const Value& value) {
   if (value.is_none()) return "none;";
-  if (value.is_tensor()) return to_string(value.shape()) + ";";
+  if (value.has_shape()) return to_string(value.shape()) + ";";
+  if (value.is_map()) return "{" + signature(value.keys()) + signature(value.values()) + "}";
   std::string text = "(";
   for (const Value& element : value.elements()) text += signature(element);
   return text + ")";
@@ -273,18 +388,24 @@ bool has_symbols(const Value& value) { return value.integers() && !is_static(*va
 
 std::vector<Scalar> NoInputs::look(const Tensor&, const std::vector<Value*>&) { throw NeedsInputs(); }
 
+std::vector<Value> NoInputs::on_host(const HostOp&, const std::vector<Value>&, const std::vector<Value*>&) {
+  throw NeedsInputs();
+}
+
 std::vector<Value> declared_inputs(const Model::Impl& model, const ImportOptions& options, bool by_name) {
   std::vector<Value> inputs;
   const std::vector<std::string> names = identifiers(model.inputs);
   for (const Port& port : model.inputs) {
-    if (port.kind != Value::Kind::Tensor || port.optional || !port.shape) throw NeedsInputs();
+    const bool strings = port.kind == Value::Kind::Strings;
+    if ((port.kind != Value::Kind::Tensor && !strings) || port.optional || !port.shape) throw NeedsInputs();
     Shape shape = *port.shape;
     for (Expr& size : shape)
       if (auto fixed = size.is_var() ? options.sizes.find(size.name()) : options.sizes.end();
           fixed != options.sizes.end())
         size = Expr(fixed->second);
-    inputs.push_back(
-        Tensor::input(by_name ? names[inputs.size()] : fmt::format("x{}", inputs.size()), shape, port.dtype));
+    const std::string called = by_name ? names[inputs.size()] : fmt::format("x{}", inputs.size());
+    const Tensor input = Tensor::input(called, shape, strings ? DType::I64 : port.dtype);
+    inputs.push_back(strings ? Value::strings(input) : Value(input));
   }
   return inputs;
 }
@@ -295,8 +416,21 @@ std::vector<Value> inputs_like(const std::vector<Value>& fed) {
   return inputs;
 }
 
+namespace {
+
+/// Error(Value) for a value that no tensor of numbers stands for.
+void check_numbers(const Model::Impl& model, const char* what, const std::string& name, Value::Kind kind) {
+  if (kind == Value::Kind::Tensor) return;
+  throw Error(ErrorKind::Value,
+              fmt::format("{}: {} '{}' is {}, expected a tensor of numbers", model.path, what, name,
+                          kind == Value::Kind::Strings ? "of strings" : "no tensor"));
+}
+
+} // namespace
+
 NamedTensors Model::tensors(const ImportOptions& options) const {
   check_supported(*this);
+  for (const Port& port : impl_->inputs) check_numbers(*impl_, "input", port.name, port.kind);
   Model::Impl simplified = *impl_;
   apply_rules(simplified);
   NoInputs looker;
@@ -306,9 +440,7 @@ NamedTensors Model::tensors(const ImportOptions& options) const {
         Tracer(simplified, looker).run(declared_inputs(simplified, options, true));
     const std::vector<std::string> names = identifiers(simplified.graph.outputs);
     for (size_t k = 0; k < results.size(); ++k) {
-      if (!results[k].is_tensor())
-        throw Error(ErrorKind::Value, fmt::format("{}: output '{}' is no tensor", impl_->path,
-                                                  simplified.graph.outputs[k].name));
+      check_numbers(*impl_, "output", simplified.graph.outputs[k].name, results[k].kind());
       tensors.emplace(names[k], results[k].tensor());
     }
   } catch (const NeedsInputs&) {
@@ -344,48 +476,56 @@ Program Model::compile(const ImportOptions& options) const {
   return detail::Access::make<Program>(std::move(program));
 }
 
-NamedValues Program::operator()(const NamedValues& inputs) const {
-  Store store;
-  const std::vector<Value> fed = in_order(*impl_->model, inputs, store);
+namespace {
+
+/// The last segment of the way that the call takes, run. BeginAgain if it knows strings that came behind
+/// those which the call began with.
+const Segment& run_to_end(Program::Impl& program, const std::vector<Value>& fed, Store& store) {
   // A loaded program may come without the model of which another could be made.
-  const bool can_trace = !impl_->model->graph.nodes.empty();
+  const bool can_trace = !program.model->graph.nodes.empty();
   std::string key;
-  if (!impl_->symbolic || (can_trace && !names_hold(impl_->model->inputs, fed)))
+  if (!program.symbolic || (can_trace && !names_hold(program.model->inputs, fed)))
     for (const Value& value : fed) key += signature(value);
   const Segment* segment = nullptr;
   {
-    std::lock_guard lock(impl_->mutex);
-    auto& root = impl_->roots[key];
+    std::lock_guard lock(program.mutex);
+    auto& root = program.roots[key];
     if (!root) root = std::make_unique<Segment>();
     if (root->made) segment = root.get();
   }
   while (segment) {
+    if (segment->strings > store.strings.known()) throw BeginAgain();
     run(*segment, store);
-    if (segment->looked_at.empty()) break;
-    const std::vector<Scalar> seen = look_at(store, segment->looked_at);
+    if (segment->is_last()) return *segment;
+    const std::vector<Scalar> seen =
+        segment->host ? run(*segment->host, store) : look_at(store, segment->looked_at);
     const detail::InstructionTimer timer("jump", segment->looked_at);
-    std::lock_guard lock(impl_->mutex);
+    std::lock_guard lock(program.mutex);
     auto next = segment->next.find(seen);
     segment = next != segment->next.end() && next->second->made ? next->second.get() : nullptr;
   }
-  if (!segment) {
-    const detail::InstructionTimer timer("trace", key);
-    std::lock_guard lock(impl_->mutex);
-    segment = &Maker(*impl_, *impl_->roots[key], &store).make(inputs_like(fed));
-  }
-  const detail::InstructionTimer timer("return", "");
-  NamedValues outputs;
-  for (const auto& [name, value] : segment->results) {
-    if (has_symbols(value)) {
-      outputs.emplace(name, at_sizes(value, impl_->model->inputs, fed));
-      continue;
+  const detail::InstructionTimer timer("trace", key);
+  std::lock_guard lock(program.mutex);
+  return Maker(program, *program.roots[key], &store).make(inputs_like(fed));
+}
+
+} // namespace
+
+NamedValues Program::operator()(const NamedValues& inputs) const {
+  for (;;) {
+    Store store{{}, CallStrings(impl_->strings)};
+    const std::vector<Value> fed = in_order(*impl_->model, inputs, store);
+    try {
+      const Segment& last = run_to_end(*impl_, fed, store);
+      const detail::InstructionTimer timer("return", "");
+      NamedValues outputs;
+      for (const auto& [name, value] : last.results)
+        outputs.emplace(name, has_symbols(value) ? at_sizes(value, impl_->model->inputs, fed)
+                                                 : at_hand(value, store));
+      return outputs;
+    } catch (const BeginAgain&) { // the table has grown, and every segment adds to it but once
     }
-    outputs.emplace(name, map_tensors(value, [&](const Tensor& tensor) {
-                      const std::vector<std::string> named = tensor.inputs();
-                      return named.empty() ? tensor : store.at(named[0]);
-                    }));
   }
-  return outputs;
 }
 
 const std::vector<Port>& Program::inputs() const { return impl_->model->inputs; }

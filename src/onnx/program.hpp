@@ -7,16 +7,31 @@
 
 namespace lathe::onnx {
 
-/// Computes some values from what is there, then either looks at one of them and goes on, or is done.
+/// An op of the host, run when a segment is. Its inputs are constants, or named inputs that stand for values
+/// that are there. The shapes of its outputs decide how the program goes on.
+struct HostStep {
+  static constexpr int kOutputs = 2; // names there are; the op may have fewer outputs
+
+  HostOp op;
+  std::vector<Value> inputs;
+  std::vector<std::string> outputs; // names of its values, or of their ids
+};
+
+/// Computes some values from what is there, then either looks at one of them or runs an op of the host and
+/// goes on, or is done.
 struct Segment {
   std::optional<Executable> code; // nothing if all it needs is there
-  std::string looked_at;          // the name of the value that decides; "": done
+  std::string looked_at;          // the name of the value that decides; "": none
+  std::optional<HostStep> host;   // instead of a look
+  int64_t strings = 0;            // as many the program's table had when this was made
   std::map<std::vector<Scalar>, std::unique_ptr<Segment>,
            bool (*)(const std::vector<Scalar>&, const std::vector<Scalar>&)>
       next;
   std::vector<std::pair<std::string, Value>>
       results; // when done; a named input stands for a value that is there
   bool made = false;
+
+  bool is_last() const { return looked_at.empty() && !host; }
 
   Segment();
   ~Segment(); // without recursion: a loop makes a long way
@@ -29,6 +44,12 @@ bool has_symbols(const Value& value);
 class NoInputs final : public Looker {
 public:
   std::vector<Scalar> look(const Tensor& tensor, const std::vector<Value*>& live) override;
+  std::vector<Value> on_host(const HostOp& op, const std::vector<Value>& inputs,
+                             const std::vector<Value*>& live) override;
+  StringTable& strings() override { return strings_; }
+
+private:
+  StringTable strings_;
 };
 
 struct Program::Impl {
@@ -36,14 +57,15 @@ struct Program::Impl {
   ImportOptions options;
   /// Whether sizes that the model names stay symbols; else there is a tree for each set of shapes.
   bool symbolic = true;
-  mutable std::mutex mutex; // of the trees
-  /// By the inputs' shapes; "" is the one for symbols, beside which sizes of one name that differ, and sizes of
-  /// 0, have their own.
+  mutable StringTable strings; // that the segments name
+  mutable std::mutex mutex;    // of the trees
+  /// By the inputs' shapes; "" is the one for symbols, beside which sizes of one name that differ, and sizes
+  /// of 0, have their own.
   std::map<std::string, std::unique_ptr<Segment>> roots;
 };
 
-/// The declared inputs as tensors to trace with: named "x0", "x1" ... (elements of sequences "x0_0" ...).
-/// Error(Shape) for a port whose shape the model leaves open.
+/// The declared inputs as values to trace with: named "x0", "x1" ... (elements of sequences "x0_0" ...).
+/// NeedsInputs for a port whose shape the model leaves open, and for sequences and maps.
 std::vector<Value> declared_inputs(const Model::Impl& model, const ImportOptions& options,
                                    bool by_name = false);
 /// As above for values that are fed: the same kinds, dtypes and shapes.

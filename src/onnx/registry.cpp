@@ -32,7 +32,8 @@ struct Registry {
           layout_ops(),      gather_ops(),     select_ops(),       detection_ops(),   resize_ops(),
           sample_ops(),      image_ops(),      recurrent_ops(),    signal_ops(),      text_ops(),
           generate_ops(),    sequence_ops(),   control_flow_ops(), transformer_ops(), ml_tree_ops(),
-          ml_linear_ops(),   ml_svm_ops(),     ml_feature_ops(),   ml_label_ops()})
+          ml_linear_ops(),   ml_svm_ops(),     ml_feature_ops(),   ml_label_ops(),    ml_map_ops(),
+          string_ops()})
       add(table);
     for (const OpTable& table : microsoft_ops()) add(table);
   }
@@ -46,19 +47,8 @@ struct Registry {
 
 /// Why an op is missing, where more can be said than that.
 std::string missing_op(const std::string& domain, const std::string& op) {
-  static constexpr const char* kStrings = "strings are not supported";
-  static constexpr const char* kMap = "its input is a map, and there are none";
   static const std::map<std::pair<std::string, std::string>, const char*> known = {
       {{"", "ImageDecoder"}, "image files are not decoded"},
-      {{"", "RegexFullMatch"}, kStrings},
-      {{"", "StringConcat"}, kStrings},
-      {{"", "StringNormalizer"}, kStrings},
-      {{"", "StringSplit"}, kStrings},
-      {{"ai.onnx.ml", "ZipMap"},
-       "its result is a sequence of maps, and there are none; export with zipmap=False to get a tensor"},
-      {{"ai.onnx.ml", "DictVectorizer"}, kMap},
-      {{"ai.onnx.ml", "CastMap"}, kMap},
-      {{"ai.onnx.ml", "CategoryMapper"}, kStrings},
   };
   const auto found = known.find({domain, op});
   return found == known.end() ? "there is no such op" : found->second;

@@ -14,6 +14,7 @@
 namespace lathe::onnx {
 namespace {
 
+using lathe_onnx::SavedHostStep;
 using lathe_onnx::SavedProgram;
 using lathe_onnx::SavedSegment;
 using lathe_onnx::SavedValue;
@@ -35,6 +36,7 @@ public:
     }
     // Grows as it goes: the segments behind one follow it.
     for (size_t k = 0; k < segments_.size(); ++k) write_segment(*segments_[k]);
+    write_strings();
     if (program_.symbolic && program_.roots.size() == 1) // then there is one segment, for all inputs
       write_ports();
     else
@@ -65,6 +67,11 @@ private:
     proto_.set_use_database(options.compile.use_database);
   }
 
+  void write_strings() {
+    const std::vector<std::string> texts = program_.strings.all();
+    for (size_t id = 1; id < texts.size(); ++id) proto_.add_strings(texts[id]);
+  }
+
   void write_ports() {
     for (const Port& port : program_.model->inputs) *proto_.add_inputs() = write_port(port);
     for (const Port& port : program_.model->graph.outputs) *proto_.add_outputs() = write_port(port);
@@ -77,6 +84,8 @@ private:
       code_.push_back(*segment.code);
     }
     saved.set_looked_at(segment.looked_at);
+    saved.set_strings(segment.strings);
+    if (segment.host) write_host(*saved.mutable_host(), *segment.host);
     for (const auto& [seen, next] : segment.next) {
       if (!next->made) continue;
       auto& branch = *saved.add_branches();
@@ -97,25 +106,43 @@ private:
     *proto_.add_segments() = std::move(saved);
   }
 
+  void write_host(SavedHostStep& saved, const HostStep& step) {
+    saved.set_op(step.op.name);
+    for (const std::string& text : step.op.texts) saved.add_texts(text);
+    for (const int64_t number : step.op.integers) saved.add_integers(number);
+    for (const Value& input : step.inputs) write_value(*saved.add_inputs(), input);
+    for (const std::string& output : step.outputs) saved.add_outputs(output);
+  }
+
   void write_value(SavedValue& saved, const Value& value) {
     saved.set_dtype(to_string(value.dtype()));
     if (value.is_none()) return;
+    if (value.is_map() || value.is_map_rows()) {
+      saved.set_kind(value.is_map() ? SavedValue::MAP : SavedValue::MAP_ROWS);
+      for (const Value* part : {&value.keys(), &value.values()}) write_value(*saved.add_elements(), *part);
+      return;
+    }
     if (value.is_sequence()) {
       saved.set_kind(SavedValue::SEQUENCE);
       for (const Value& element : value.elements()) write_value(*saved.add_elements(), element);
       return;
     }
-    saved.set_kind(SavedValue::TENSOR);
+    saved.set_kind(value.is_strings() ? SavedValue::STRINGS : SavedValue::TENSOR);
     for (const Expr size : value.shape()) saved.add_shape(to_string(size));
     if (value.integers()) {
       saved.set_has_integers(true);
       for (const Expr element : *value.integers()) saved.add_integers(to_string(element));
     }
-    const std::vector<std::string> named = value.tensor().inputs();
+    if (value.is_strings() && !value.ids()) {
+      for (const std::string& text : value.texts()) saved.add_texts(text);
+      return;
+    }
+    const Tensor& tensor = value.is_strings() ? *value.ids() : value.tensor();
+    const std::vector<std::string> named = tensor.inputs();
     if (!named.empty())
       saved.set_input(named[0]);
     else if (!has_symbols(value)) // which are known by their integers alone
-      saved.set_tensor(tensors_.add(value.tensor()));
+      saved.set_tensor(tensors_.add(tensor));
   }
 
   const Program::Impl& program_;
@@ -139,6 +166,8 @@ public:
     program->options = read_options();
     program->symbolic = proto_.symbolic();
     program->model = read_ports_or_model();
+    for (const std::string& text : proto_.strings()) program->strings.add(text);
+    if (program->strings.size() != proto_.strings_size() + 1) fail("it has a string twice");
     std::vector<std::unique_ptr<Segment>> segments;
     for (int k = 0; k < proto_.segments_size(); ++k) segments.push_back(std::make_unique<Segment>());
     // Each is taken by the one in front of it that goes on there: the others are whole when it is.
@@ -190,6 +219,9 @@ private:
       segment.code = parts_.programs[saved.code()];
     }
     segment.looked_at = saved.looked_at();
+    segment.strings = saved.strings();
+    if (segment.strings > proto_.strings_size() + 1) fail("a segment's strings are missing");
+    if (saved.has_host()) segment.host = read_host(saved.host());
     for (const auto& branch : saved.branches()) {
       if (branch.segment() <= position) fail("its segments go in circles");
       segment.next[read_seen(branch)] = take(segments, branch.segment());
@@ -210,25 +242,47 @@ private:
     return seen;
   }
 
+  HostStep read_host(const SavedHostStep& saved) const {
+    HostStep step;
+    step.op.name = saved.op();
+    step.op.texts.assign(saved.texts().begin(), saved.texts().end());
+    step.op.integers.assign(saved.integers().begin(), saved.integers().end());
+    for (const SavedValue& input : saved.inputs()) step.inputs.push_back(read_value(input));
+    step.outputs.assign(saved.outputs().begin(), saved.outputs().end());
+    if (step.outputs.size() != HostStep::kOutputs) fail("an op of the host has no names for its outputs");
+    return step;
+  }
+
   Value read_value(const SavedValue& saved) const {
     if (saved.kind() == SavedValue::NONE) return Value();
+    if (saved.kind() == SavedValue::MAP || saved.kind() == SavedValue::MAP_ROWS) {
+      if (saved.elements_size() != 2) fail("a map has no keys or no values");
+      const Value keys = read_value(saved.elements(0)), values = read_value(saved.elements(1));
+      return saved.kind() == SavedValue::MAP ? Value::map(keys, values)
+                                             : Value::map_rows(keys, values.tensor());
+    }
     if (saved.kind() == SavedValue::SEQUENCE) {
       std::vector<Value> elements;
       for (const SavedValue& element : saved.elements()) elements.push_back(read_value(element));
       return Value::sequence(parse_dtype(saved.dtype()), std::move(elements));
     }
     const Shape shape = exprs(saved.shape());
-    const Value value = read_tensor_value(saved, shape);
+    if (saved.kind() == SavedValue::STRINGS) {
+      if (saved.has_input() || saved.has_tensor())
+        return Value::strings(read_tensor_value(saved, shape, DType::I64));
+      return Value::strings({saved.texts().begin(), saved.texts().end()}, shape);
+    }
+    const Value value = read_tensor_value(saved, shape, parse_dtype(saved.dtype()));
     return saved.has_integers() ? value.with_integers(exprs(saved.integers())) : value;
   }
 
-  Value read_tensor_value(const SavedValue& saved, const Shape& shape) const {
-    if (saved.has_input()) return Tensor::input(saved.input(), shape, parse_dtype(saved.dtype()));
+  Tensor read_tensor_value(const SavedValue& saved, const Shape& shape, DType dtype) const {
+    if (saved.has_input()) return Tensor::input(saved.input(), shape, dtype);
     if (saved.has_tensor()) {
       if (saved.tensor() >= parts_.tensors.size()) fail("a tensor is missing");
       return parts_.tensors[saved.tensor()];
     }
-    return Tensor::zeros(shape, parse_dtype(saved.dtype())); // its integers say what it is
+    return Tensor::zeros(shape, dtype); // its integers say what it is
   }
 
   template <class Texts> std::vector<Expr> exprs(const Texts& texts) const {

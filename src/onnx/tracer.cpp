@@ -5,6 +5,8 @@
 #include "lathe/detail/access.hpp"
 #include "onnx/call.hpp"
 #include "onnx/integers.hpp"
+#include "onnx/strings/carry.hpp"
+#include "onnx/strings/traced.hpp"
 
 namespace lathe::onnx {
 namespace {
@@ -36,6 +38,24 @@ std::string place(const NodeDef& node, int opset) {
                      node.domain.empty() ? "ai.onnx" : node.domain, opset);
 }
 
+/// The values that the nodes behind the present ones may use, in an order that does not depend on how names
+/// hash: a saved program goes by it.
+std::vector<Value*> live_values(Frame& frame) {
+  std::vector<Value*> live;
+  for (Frame* f = &frame; f; f = f->caller) {
+    if (f->looks == Looks::Refused)
+      throw Error(ErrorKind::Value, "depends on values that the model is fed, expected none that decide what "
+                                    "is computed inside of what a Gradient differentiates");
+    std::map<std::string_view, Value*> by_name;
+    for (auto& [name, value] : f->values)
+      if (auto last = f->graph.last_use.find(name);
+          last != f->graph.last_use.end() && last->second >= f->position)
+        by_name.emplace(name, &value);
+    for (const auto& [name, value] : by_name) live.push_back(value);
+  }
+  return live;
+}
+
 int opset_of(const Frame& frame, const std::string& domain) {
   auto found = frame.opsets.find(domain);
   return found == frame.opsets.end() ? 1 : found->second;
@@ -55,6 +75,11 @@ Value map_tensors(const Value& value, const std::function<Tensor(const Tensor&)>
     for (const Value& element : value.elements()) elements.push_back(map_tensors(element, change));
     return Value::sequence(value.dtype(), std::move(elements));
   }
+  if (value.is_strings()) return value.ids() ? Value::strings(change(*value.ids())) : value;
+  if (value.is_map())
+    return Value::map(map_tensors(value.keys(), change), map_tensors(value.values(), change));
+  if (value.is_map_rows())
+    return Value::map_rows(map_tensors(value.keys(), change), change(value.values().tensor()));
   if (!value.is_tensor()) return value;
   Value changed(change(value.tensor()));
   return value.integers() ? changed.with_integers(*value.integers()) : changed;
@@ -159,8 +184,12 @@ std::vector<Value> Tracer::import(Frame& frame, const NodeDef& node, const OpImp
   Call::Impl impl{*this, frame, node, opset};
   Call call(impl);
   try {
+    const CarriedStrings* carried = carried_strings(node.domain, node.op);
+    impl.strings_as_ids = carried && carries_strings(call, *carried);
     std::vector<Value> outputs = importer(call);
     impl.check_all_asked(call);
+    if (impl.strings_as_ids && carried->results)
+      for (Value& output : outputs) output = as_strings(output);
     return outputs;
   } catch (const Error& error) {
     // An error of a body's node says where it is already.
@@ -193,23 +222,22 @@ std::vector<Scalar> Tracer::elements(Frame& frame, const Tensor& tensor, std::ve
   if (tensor.inputs().empty()) return host_elements(tensor);
   for (const auto& [seen, elements] : seen_)
     if (detail::impl(seen) == detail::impl(tensor)) return elements;
-  std::vector<Value*> live;
-  for (Frame* f = &frame; f; f = f->caller) {
-    if (f->looks == Looks::Refused)
-      throw Error(ErrorKind::Value, "depends on values that the model is fed, expected none that decide what "
-                                    "is computed inside of what a Gradient differentiates");
-    // In an order that does not depend on how the names hash: a saved program goes by it.
-    std::map<std::string_view, Value*> by_name;
-    for (auto& [name, value] : f->values)
-      if (auto last = f->graph.last_use.find(name);
-          last != f->graph.last_use.end() && last->second >= f->position)
-        by_name.emplace(name, &value);
-    for (const auto& [name, value] : by_name) live.push_back(value);
-  }
+  std::vector<Value*> live = live_values(frame);
   if (kept)
     for (Value& value : *kept) live.push_back(&value);
   seen_.emplace_back(tensor, looker_.look(tensor, live));
   return seen_.back().second;
+}
+
+std::vector<Value> Tracer::on_host(Frame& frame, const HostOp& op, const std::vector<Value>& inputs) {
+  bool known = true;
+  std::vector<Value> texts;
+  for (const Value& input : inputs) {
+    const Tensor* tensor = input.is_tensor() ? &input.tensor() : input.ids() ? &*input.ids() : nullptr;
+    known &= !tensor || tensor->inputs().empty();
+    texts.push_back(known && input.ids() ? CallStrings(strings()).strings(*tensor) : input);
+  }
+  return known ? run_host_op(op, texts) : looker_.on_host(op, inputs, live_values(frame));
 }
 
 } // namespace lathe::onnx

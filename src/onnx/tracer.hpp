@@ -7,6 +7,8 @@
 #include "lathe/onnx/op.hpp"
 #include "onnx/graph.hpp"
 #include "onnx/registry.hpp"
+#include "onnx/strings/host_op.hpp"
+#include "onnx/strings/table.hpp"
 
 namespace lathe::onnx {
 
@@ -25,13 +27,17 @@ struct Frame {
   const Value* find(const std::string& name) const;
 };
 
-/// Knows values that depend on what the model is fed.
+/// Knows values that depend on what the model is fed, and the strings that have ids.
 class Looker {
 public:
   virtual ~Looker() = default;
   /// The elements of `tensor`. `live` are the values that the rest of the trace may use: the looker may
   /// replace the tensors in them by inputs that hold what they are, so that the next segment starts there.
   virtual std::vector<Scalar> look(const Tensor& tensor, const std::vector<Value*>& live) = 0;
+  /// What an op of the host makes of inputs of fixed shapes. `live` as above.
+  virtual std::vector<Value> on_host(const HostOp& op, const std::vector<Value>& inputs,
+                                     const std::vector<Value*>& live) = 0;
+  virtual StringTable& strings() = 0;
 };
 
 /// Thrown by a Looker that has no inputs to run with.
@@ -50,6 +56,8 @@ public:
   std::vector<Value> run_body(Frame& surroundings, const GraphDef& body, const std::vector<Value>& arguments,
                               Looks looks);
   std::vector<Scalar> elements(Frame& frame, const Tensor& tensor, std::vector<Value>* kept);
+  std::vector<Value> on_host(Frame& frame, const HostOp& op, const std::vector<Value>& inputs);
+  StringTable& strings() const { return looker_.strings(); }
 
 private:
   std::vector<Value> run_frame(Frame& frame);
@@ -67,8 +75,8 @@ private:
   std::vector<std::pair<Tensor, std::vector<Scalar>>> seen_; // what was looked at
 };
 
-/// Calls change(tensor) for every tensor in a value, its elements' too, and gives the value with what it
-/// returns.
+/// Calls change(tensor) for every tensor in a value, its elements' too and the ids of strings, and gives the
+/// value with what it returns.
 Value map_tensors(const Value& value, const std::function<Tensor(const Tensor&)>& change);
 /// The elements of a tensor that depends on no input.
 std::vector<Scalar> host_elements(const Tensor& tensor);

@@ -20,9 +20,13 @@ int onnx_number(DType dtype) {
 
 TensorProto write_tensor(const Value& value, TensorTable& tensors) {
   TensorProto proto;
-  proto.set_data_type(onnx_number(value.dtype()));
+  proto.set_data_type(value.is_strings() ? TensorProto::STRING : onnx_number(value.dtype()));
   for (const int64_t size : static_sizes(value.shape())) proto.add_dims(size);
   if (value.is_empty()) return proto;
+  if (value.is_strings()) {
+    for (const std::string& text : value.texts()) proto.add_string_data(text);
+    return proto;
+  }
   if (value.integers()) {
     const Tensor& tensor = value.tensor();
     std::string& bytes = *proto.mutable_raw_data();
@@ -46,13 +50,24 @@ TypeProto write_type(const Port& port) {
     return type;
   }
   if (port.kind == Value::Kind::Sequence) {
-    const Port element{.name = port.name, .dtype = port.dtype, .text = ""};
+    Port element = port;
+    element.kind = port.element;
     *type.mutable_sequence_type()->mutable_elem_type() = write_type(element);
+    return type;
+  }
+  if (port.kind == Value::Kind::Map) {
+    Port values = port;
+    values.kind = port.string_values ? Value::Kind::Strings : Value::Kind::Tensor;
+    type.mutable_map_type()->set_key_type(port.string_keys ? TensorProto::STRING : TensorProto::INT64);
+    *type.mutable_map_type()->mutable_value_type() = write_type(values);
     return type;
   }
   if (port.text == "?") return type;
   auto& tensor = *type.mutable_tensor_type();
-  tensor.set_elem_type(port.kind == Value::Kind::None ? TensorProto::STRING : onnx_number(port.dtype));
+  // Other types than lathe's stay unknown.
+  tensor.set_elem_type(port.kind == Value::Kind::None      ? TensorProto::UNDEFINED
+                       : port.kind == Value::Kind::Strings ? TensorProto::STRING
+                                                           : onnx_number(port.dtype));
   if (!port.shape) return type;
   tensor.mutable_shape();
   for (const Expr size : *port.shape) {
@@ -89,7 +104,7 @@ struct AttributeWriter {
   }
   /// What is no tensor was made of the type of an optional or a sequence.
   void operator()(const Value& value) const {
-    if (value.is_tensor()) {
+    if (value.has_shape()) {
       *set(AttributeProto::TENSOR).mutable_t() = write_tensor(value, tensors);
       return;
     }
@@ -99,9 +114,6 @@ struct AttributeWriter {
                     .dtype = value.dtype(),
                     .text = ""};
     *set(AttributeProto::TYPE_PROTO).mutable_tp() = write_type(type);
-  }
-  void operator()(const StringTensor&) const {
-    set(AttributeProto::TENSOR).mutable_t()->set_data_type(TensorProto::STRING);
   }
   void operator()(const std::shared_ptr<const GraphDef>& body) const {
     *set(AttributeProto::GRAPH).mutable_g() = write_graph(*body, tensors);

@@ -387,3 +387,35 @@ TEST_CASE("what can't be exported is said") {
   CHECK_THROWS_WITH_AS(export_program(small_network(), options),
                        "export: arena \"heap\" is unknown, expected static, caller or malloc", Error);
 }
+
+TEST_CASE("inputs and outputs are parameters in the order that is asked for") {
+  // Alphabetically first, second; a call that swaps the two would not be told.
+  const Tensor first = Tensor::input("z_first", {2}), second = Tensor::input("a_second", {2}),
+               third = Tensor::input("m_third", {2});
+  const NamedTensors program{{"sum", first + third}, {"difference", first - second}};
+  ExportOptions options = options_for("static");
+  const auto header = [&] {
+    for (const ExportedFile& file : export_program(program, options))
+      if (file.name == "net.h") return file.bytes;
+    return std::string();
+  };
+  const auto places = [&](const std::string& text, const std::vector<std::string>& names) {
+    const std::string call = text.substr(text.find("net_run("));
+    std::vector<size_t> out;
+    for (const std::string& name : names) out.push_back(call.find(name));
+    return out;
+  };
+  std::vector<size_t> at = places(header(), {"a_second", "m_third", "z_first", "difference", "sum"});
+  CHECK(std::is_sorted(at.begin(), at.end()));
+  options.order = {"z_first", "a_second", "sum", "unknown"};
+  at = places(header(), {"z_first", "a_second", "m_third", "sum", "difference"});
+  CHECK(std::is_sorted(at.begin(), at.end()));
+
+  const Scratch folder;
+  write_files(folder, export_program(program, options));
+  const std::vector<std::pair<const char*, Tensor>> fed = {{"z", Tensor::from({1.f, 2.f})},
+                                                           {"a", Tensor::from({10.f, 20.f})},
+                                                           {"m", Tensor::from({100.f, 200.f})}};
+  for (const auto& [name, tensor] : fed) folder.write(name, raw(tensor));
+  check_with(compilers()[0], folder, "z a m", {101, 202, -9, -18});
+}

@@ -17,7 +17,6 @@ struct Exception {
   const char* set = ""; ///< the ONNX whose test it is; "" for every one's
 };
 
-inline constexpr const char* kStrings = "strings are not supported";
 inline constexpr const char* kRandom =
     "the expected numbers are another generator's: ONNX leaves the generator open";
 inline constexpr const char* kTruncated =
@@ -28,13 +27,6 @@ inline constexpr const char* kCapBeforeMask =
     "the expected numbers are capped after the mask is added; ONNX has corrected the order since";
 
 inline constexpr Exception kExceptions[] = {
-    {"test_strnorm*", Treatment::Skip, kStrings},
-    {"test_string_*", Treatment::Skip, kStrings},
-    {"test_equal_string*", Treatment::Skip, kStrings},
-    {"test_regex_full_match*", Treatment::Skip, kStrings},
-    {"test_ai_onnx_ml_label_encoder_string*", Treatment::Skip, kStrings},
-    {"test_ai_onnx_ml_label_encoder_tensor_*", Treatment::Skip, kStrings},
-    {"test_cast*STRING*", Treatment::Skip, kStrings},
     {"test_cast*FLOAT[48]E*", Treatment::Skip, kNarrow},
     {"test_cast*INT4*", Treatment::Skip, kNarrow},
     {"test_quantizelinear_[ef]*[0-9][em][0-9]*", Treatment::Skip, kNarrow},

@@ -46,3 +46,85 @@ TEST_CASE("what is written goes into a pipe, and to the file that a link leads t
   }
   CHECK(std::distance(fs::directory_iterator(dir.path), {}) == 1); // the model: nothing is left beside it
 }
+
+namespace {
+
+/// A .npy file of version 1.
+std::string npy(const std::string& descriptor, const std::string& shape, const std::string& data) {
+  std::string header = "{'descr': '" + descriptor + "', 'fortran_order': False, 'shape': " + shape + ", }";
+  header.append(63 - (10 + header.size()) % 64, ' ');
+  header += '\n';
+  return std::string("\x93NUMPY\x01\0", 8) + static_cast<char>(header.size() & 255) +
+         static_cast<char>(header.size() >> 8) + header + data;
+}
+
+std::string wide(const std::u32string& text) {
+  return {reinterpret_cast<const char*>(text.data()), text.size() * 4};
+}
+
+} // namespace
+
+TEST_CASE("strings come from .npy files and go into them") {
+  const TemporaryDir dir;
+  Graph g;
+  g.input_strings("x", {2}).initialiser("mark", strings_proto({}, {"!"}));
+  g.node("StringConcat", {"x", "mark"}, {"y"}).output("y");
+  write_file(dir.file("model.onnx"), model(g, 20));
+  const std::string run =
+      "run --device interp " + dir.file("model.onnx") + " --output-dir " + dir.file("out") + " --input ";
+  const std::string expected = npy("<U3", "(2,)", wide(std::u32string(U"a!\0b\u00E9!", 6)));
+  write_file(dir.file("wide.npy"), npy("<U2", "(2,)", wide(std::u32string(U"a\0b\u00E9", 4))));
+  CHECK(lathe_program(run + dir.file("wide.npy")));
+  CHECK(bytes_of(dir.file("out/y.npy")) == expected);
+  fs::remove(dir.file("out/y.npy"));
+  write_file(dir.file("bytes.npy"), npy("|S3", "(2,)", std::string("a\0\0b\xC3\xA9", 6)));
+  CHECK(lathe_program(run + dir.file("bytes.npy")));
+  CHECK(bytes_of(dir.file("out/y.npy")) == expected);
+  fs::remove(dir.file("out/y.npy"));
+  const std::vector<std::pair<std::string, std::string>> bad = {
+      {"short.npy", npy("<U2", "(2,)", wide(U"abc"))},
+      {"three.npy", npy("<U1", "(3,)", wide(U"abc"))},
+      {"none.npy", npy("<U0", "(2,)", "")},
+      {"width.npy", npy("<Ux", "(2,)", wide(U"ab"))},
+      {"huge.npy", npy("<U99999999999999999999", "(2,)", wide(U"ab"))},
+      {"beyond.npy", npy("<U1", "(2,)", wide(std::u32string(2, char32_t{0x110000})))},
+      {"numbers.npy", npy("<i8", "(2,)", std::string(16, '\0'))},
+      {"latin.npy", npy("|S1", "(2,)",
+                        "\xE9"
+                        "a")}, // what comes out is no UTF-8
+  };
+  for (const auto& [name, bytes] : bad) {
+    CAPTURE(name);
+    write_file(dir.file(name), bytes);
+    CHECK(!lathe_program(run + dir.file(name)));
+    CHECK(fs::is_empty(dir.file("out")));
+  }
+}
+
+TEST_CASE("maps go into .json files") {
+  const TemporaryDir dir;
+  Graph g;
+  g.initialiser<float>("x", {2, 2}, {0.25, 1, 2, 0.1f});
+  g.node("ZipMap", {"x"}, {"y"}, {texts_attribute("classlabels_strings", {"no", "\"yes\""})}, "ai.onnx.ml");
+  g.output("y");
+  write_file(dir.file("model.onnx"), model(g, 17, {}, {"ai.onnx.ml"}));
+  CHECK(lathe_program("run --device interp " + dir.file("model.onnx") + " --output-dir " + dir.file("out")));
+  std::string json = bytes_of(dir.file("out/y.json"));
+  std::erase_if(json, [](char c) { return c == ' ' || c == '\n'; });
+  CHECK(json == R"([{"no":0.25,"\"yes\"":1},{"no":2,"\"yes\"":0.1}])");
+}
+
+TEST_CASE("an exported function takes inputs and outputs in the model's order") {
+  const TemporaryDir dir;
+  Graph g; // by letters the order is another; one name is no identifier
+  g.input("z", DType::F32, {2}).input("a.1", DType::F32, {2});
+  g.node("Sub", {"z", "a.1"}, {"y"}).node("Add", {"z", "a.1"}, {"b"});
+  g.output("y", DType::F32, Dims{2}).output("b", DType::F32, Dims{2});
+  write_file(dir.file("model.onnx"), model(g));
+  REQUIRE(lathe_program("export --device interp " + dir.file("model.onnx") + " --name net -o " +
+                        dir.file("out")));
+  const std::string header = bytes_of(dir.file("out/net.h"));
+  CAPTURE(header);
+  CHECK(header.find("net_run(const void* weights, const float* z, const float* a_1, float* y, float* b)") !=
+        std::string::npos);
+}

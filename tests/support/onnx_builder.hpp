@@ -30,9 +30,11 @@ struct Dim : std::variant<int64_t, std::string> {
 using Dims = std::vector<Dim>;
 using Names = std::vector<std::string>;
 
-inline void set_tensor_type(lathe_onnx::TypeProto& type, DType dtype, const Dims& dims) {
+constexpr int kOnnxString = 8; // as an element type
+
+inline void set_tensor_type(lathe_onnx::TypeProto& type, int element, const Dims& dims) {
   auto& tensor = *type.mutable_tensor_type();
-  tensor.set_elem_type(onnx_dtype(dtype));
+  tensor.set_elem_type(element);
   tensor.mutable_shape();
   for (const Dim& dim : dims) {
     auto& made = *tensor.mutable_shape()->add_dim();
@@ -41,6 +43,18 @@ inline void set_tensor_type(lathe_onnx::TypeProto& type, DType dtype, const Dims
     else
       made.set_dim_param(std::get<1>(dim));
   }
+}
+
+inline void set_tensor_type(lathe_onnx::TypeProto& type, DType dtype, const Dims& dims) {
+  set_tensor_type(type, onnx_dtype(dtype), dims);
+}
+
+inline lathe_onnx::TensorProto strings_proto(const std::vector<int64_t>& dims, const Names& values) {
+  lathe_onnx::TensorProto proto;
+  proto.set_data_type(kOnnxString);
+  for (int64_t size : dims) proto.add_dims(size);
+  for (const std::string& value : values) proto.add_string_data(value);
+  return proto;
 }
 
 template <class T>
@@ -88,6 +102,11 @@ inline Attribute attribute(const std::string& name, const std::vector<int64_t>& 
   for (int64_t value : values) proto.add_ints(value);
   return proto;
 }
+inline Attribute texts_attribute(const std::string& name, const Names& values) {
+  Attribute proto = attribute_of_type(name, Attribute::STRINGS);
+  for (const std::string& value : values) proto.add_strings(value);
+  return proto;
+}
 inline Attribute attribute(const std::string& name, const lathe_onnx::TensorProto& value) {
   Attribute proto = attribute_of_type(name, Attribute::TENSOR);
   *proto.mutable_t() = value;
@@ -117,6 +136,17 @@ public:
     port.set_name(name);
     set_tensor_type(*port.mutable_type(), dtype, dims);
     return *this;
+  }
+  Graph& input_strings(const std::string& name, const Dims& dims = {}) {
+    return input_type(name, [&](lathe_onnx::TypeProto& type) { set_tensor_type(type, kOnnxString, dims); });
+  }
+  /// From strings or i64 to strings or numbers.
+  Graph& input_map(const std::string& name, bool string_keys, std::optional<DType> values) {
+    return input_type(name, [&](lathe_onnx::TypeProto& type) {
+      type.mutable_map_type()->set_key_type(string_keys ? kOnnxString : onnx_dtype(DType::I64));
+      type.mutable_map_type()->mutable_value_type()->mutable_tensor_type()->set_elem_type(
+          values ? onnx_dtype(*values) : kOnnxString);
+    });
   }
   Graph& input_sequence(const std::string& name, DType dtype) {
     auto& port = *proto_.add_input();
@@ -153,6 +183,13 @@ public:
   const lathe_onnx::GraphProto& proto() const { return proto_; }
 
 private:
+  template <class Fill> Graph& input_type(const std::string& name, Fill fill) {
+    auto& port = *proto_.add_input();
+    port.set_name(name);
+    fill(*port.mutable_type());
+    return *this;
+  }
+
   lathe_onnx::GraphProto proto_;
 };
 

@@ -11,26 +11,18 @@ inline Attribute floats_attribute(const std::string& name, const std::vector<dou
   for (double value : values) proto.add_floats(static_cast<float>(value));
   return proto;
 }
-inline Attribute texts_attribute(const std::string& name, const Names& values) {
-  Attribute proto = attribute_of_type(name, Attribute::STRINGS);
-  for (const std::string& value : values) proto.add_strings(value);
-  return proto;
-}
 
 /// One node at a version of ai.onnx.ml. `batch` names the first size of every input.
-inline std::vector<onnx::Value> ml_node(const std::string& op, const std::vector<Tensor>& inputs,
+inline std::vector<onnx::Value> ml_node(const std::string& op, const std::vector<onnx::Value>& inputs,
                                         const Attributes& attributes, size_t outputs = 1, int version = 3,
                                         const char* batch = nullptr) {
   Graph graph;
   Names in, out;
   onnx::NamedValues fed;
-  for (const Tensor& input : inputs) {
+  for (const onnx::Value& input : inputs) {
     in.push_back(fmt::format("x{}", in.size()));
-    fed[in.back()] = onnx::Value(input);
-    Dims dims;
-    for (Expr size : input.shape()) dims.emplace_back(size.value());
-    if (batch && !dims.empty()) dims[0] = batch;
-    graph.input(in.back(), input.dtype(), dims);
+    fed[in.back()] = input;
+    declare(graph, in.back(), input, batch);
   }
   for (size_t k = 0; k < outputs; ++k) out.push_back(fmt::format("y{}", k));
   graph.node(op, in, out, attributes, "ai.onnx.ml");
@@ -47,7 +39,7 @@ inline std::vector<onnx::Value> ml_node(const std::string& op, const std::vector
 }
 
 /// What a node's error says; nothing if there is none.
-inline std::string ml_error(const std::string& op, const std::vector<Tensor>& inputs,
+inline std::string ml_error(const std::string& op, const std::vector<onnx::Value>& inputs,
                             const Attributes& attributes, int version = 3) {
   try {
     ml_node(op, inputs, attributes, 1, version);

@@ -11,6 +11,26 @@
 
 namespace lathe::test {
 
+/// Declares an input of a value's type; `batch` names its first size.
+inline void declare(Graph& graph, const std::string& name, const onnx::Value& value, const char* batch = nullptr) {
+  if (value.is_sequence()) {
+    graph.input_sequence(name, value.dtype());
+    return;
+  }
+  if (value.is_map()) {
+    const bool strings = value.values().is_strings();
+    graph.input_map(name, value.keys().is_strings(), strings ? std::nullopt : std::optional(value.dtype()));
+    return;
+  }
+  Dims dims;
+  for (Expr size : value.shape()) dims.emplace_back(size.value());
+  if (batch && !dims.empty()) dims[0] = batch;
+  if (value.is_strings())
+    graph.input_strings(name, dims);
+  else
+    graph.input(name, value.dtype(), dims);
+}
+
 /// One node fed with `inputs`, of which None are left out: its outputs. `batch` names the first size of the
 /// first input, and of the others that begin with the same. The node is of version 1 of a `domain` beside
 /// ONNX's own.
@@ -25,14 +45,8 @@ inline std::vector<onnx::Value> run_node(const std::string& op, const std::vecto
     in.push_back(input.is_none() ? "" : fmt::format("x{}", in.size()));
     if (input.is_none()) continue;
     fed[in.back()] = input;
-    if (input.is_sequence()) {
-      graph.input_sequence(in.back(), input.dtype());
-      continue;
-    }
-    Dims dims;
-    for (Expr size : input.shape()) dims.emplace_back(size.value());
-    if (batch && !dims.empty() && input.shape()[0] == inputs[0].shape()[0]) dims[0] = batch;
-    graph.input(in.back(), input.dtype(), dims);
+    const bool batched = batch && input.rank() > 0 && input.shape()[0] == inputs[0].shape()[0];
+    declare(graph, in.back(), input, batched ? batch : nullptr);
   }
   for (size_t k = 0; k < outputs; ++k) out.push_back(fmt::format("y{}", k));
   graph.node(op, in, out, attributes, domain);

@@ -449,10 +449,6 @@ TEST_CASE("Trees that are refused say why") {
   bad = trees;
   bad.nodes[1].number = 2;
   CHECK(contains(error(bad, one), "twice"));
-  CHECK(contains(ml_error("TreeEnsembleClassifier", {x},
-                          attributes_of(trees, "class") +
-                              Attributes{texts_attribute("classlabels_strings", {"a", "b"})}),
-                 "classlabels_strings"));
   // Two nodes may lead to the same one.
   Trees shared = trees;
   shared.nodes[0].no = 1;

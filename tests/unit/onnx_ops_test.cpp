@@ -307,7 +307,8 @@ TEST_CASE("Constant in every form") {
   const Value many = run_node("Constant", {}, {numbers("value_floats", {1, 2.5})})[0];
   CHECK(many.dtype() == DType::F32);
   CHECK(floats(many) == Floats{1, 2.5});
-  CHECK_THROWS_AS(run_node("Constant", {}, {attribute("value_string", "text")}), Error);
+  CHECK(run_node("Constant", {}, {attribute("value_string", "text")})[0].texts() == Names{"text"});
+  CHECK(run_node("Constant", {}, {texts("value_strings", {"a", "b"})})[0].texts() == Names{"a", "b"});
 }
 
 TEST_CASE("Range of integers and of floats, and of nothing") {

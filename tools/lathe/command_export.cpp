@@ -6,6 +6,7 @@
 
 #include "commands.hpp"
 #include "lathe/export.hpp"
+#include "lathe/onnx/tensor_names.hpp"
 #include "values.hpp"
 
 namespace lathe::tool {
@@ -19,7 +20,9 @@ int export_command(const Options& options) {
   how.name = options.name.empty() ? fs::path(options.model).stem().string() : options.name;
   how.arena = options.arena;
   how.compile = import.compile;
-  const std::vector<ExportedFile> files = export_program(onnx::load(options.model).tensors(import), how);
+  const onnx::Model model = onnx::load(options.model);
+  how.order = onnx::tensor_names(model);
+  const std::vector<ExportedFile> files = export_program(model.tensors(import), how);
   std::error_code error;
   fs::create_directories(options.output_dir, error);
   if (error) throw Error(ErrorKind::File, fmt::format("{}: {}", options.output_dir, error.message()));

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -17,11 +18,46 @@ namespace {
 namespace fs = std::filesystem;
 using cli::duration;
 
-std::string file_name(const std::string& output) {
+bool has_maps(const onnx::Value& value) {
+  return value.is_map() ||
+         (value.is_sequence() && !value.elements().empty() && has_maps(value.elements()[0]));
+}
+
+/// The elements of a vector. JSON has no NaN and no infinity, which stand there as texts.
+std::vector<nlohmann::ordered_json> elements_of(const onnx::Value& value) {
+  if (value.is_strings()) return {value.texts().begin(), value.texts().end()};
+  std::vector<nlohmann::ordered_json> elements;
+  const Tensor numbers = value.tensor();
+  if (!is_float(numbers.dtype()))
+    for (const int64_t number : numbers.cast(DType::I64).to_vector<int64_t>()) elements.emplace_back(number);
+  else
+    for (const double number : numbers.cast(DType::F64).to_vector<double>()) {
+      const std::string text = to_string(Scalar::of_float(numbers.dtype(), number));
+      elements.push_back(std::isfinite(number) ? nlohmann::ordered_json::parse(text)
+                                               : nlohmann::ordered_json(text));
+    }
+  return elements;
+}
+
+/// A map, or a sequence of maps, in the order of their keys.
+nlohmann::ordered_json json_of(const onnx::Value& value) {
+  if (value.is_sequence()) {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const onnx::Value& element : value.elements()) list.push_back(json_of(element));
+    return list;
+  }
+  nlohmann::ordered_json object = nlohmann::ordered_json::object();
+  const auto keys = elements_of(value.keys()), values = elements_of(value.values());
+  for (size_t k = 0; k < keys.size(); ++k)
+    object[keys[k].is_string() ? keys[k].get<std::string>() : keys[k].dump()] = values[k];
+  return object;
+}
+
+std::string file_name(const std::string& output, const char* ending) {
   std::string name = output;
   for (char& c : name)
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '-') c = '_';
-  return name + ".npy";
+  return name + ending;
 }
 
 /// The kernels of a run by the time they took, those launched more than once together.
@@ -117,12 +153,14 @@ int run_command(const Options& options) {
   }
   for (const onnx::Port& port : program.outputs) {
     const onnx::Value& value = outputs.at(port.name);
-    fmt::print("output {} {}\n", port.name,
-               value.is_tensor() ? to_string(value.dtype()) + to_string(value.shape()) : port.text);
-    if (!options.output_dir.empty() && value.is_tensor()) {
-      fs::create_directories(options.output_dir);
-      write_npy((fs::path(options.output_dir) / file_name(port.name)).string(), value);
-    }
+    fmt::print("output {} {}\n", port.name, value.has_shape() ? type_text(value) : port.text);
+    if (options.output_dir.empty()) continue;
+    fs::create_directories(options.output_dir);
+    const fs::path folder = options.output_dir;
+    if (value.has_shape()) write_npy((folder / file_name(port.name, ".npy")).string(), value);
+    if (has_maps(value)) // a key may be no UTF-8, in which JSON is
+      write_file((folder / file_name(port.name, ".json")).string(),
+                 json_of(value).dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
   }
   return 0;
 }

@@ -74,8 +74,9 @@ const onnx::Port* find_port(const std::vector<onnx::Port>& ports, const std::str
 /// Seeded, uniform in [0, 1); integers are 0: they are often indices.
 onnx::Value random_value(const onnx::Port& port, const onnx::ImportOptions& options, uint64_t seed) {
   if (port.kind != onnx::Value::Kind::Tensor || !port.shape)
-    throw Error(ErrorKind::Value, fmt::format("--random: input '{}' is {}, expected a tensor of known shape",
-                                              port.name, port.text));
+    throw Error(ErrorKind::Value,
+                fmt::format("--random: input '{}' is {}, expected a tensor of numbers, of known shape",
+                            port.name, port.text));
   Shape shape = *port.shape;
   for (Expr& size : shape)
     if (!size.is_const()) {

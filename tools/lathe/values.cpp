@@ -3,12 +3,16 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <sstream>
+
+#include "lathe/onnx/utf8.hpp"
 
 namespace lathe::tool {
 namespace {
@@ -25,6 +29,15 @@ const std::map<DType, std::string>& descriptors() {
   throw Error(ErrorKind::File, path + ": " + why);
 }
 
+/// What `convert` returns; its error names the file.
+template <class Convert> auto naming_file(const std::string& path, Convert&& convert) {
+  try {
+    return convert();
+  } catch (const Error& error) {
+    bad(path, error.what());
+  }
+}
+
 /// The text after 'key': in the header's dictionary.
 std::string entry(const std::string& path, const std::string& header, const std::string& key) {
   const size_t at = header.find("'" + key + "':");
@@ -34,11 +47,31 @@ std::string entry(const std::string& path, const std::string& header, const std:
   return header.substr(start);
 }
 
-onnx::Value read_npy(const std::string& path) {
+/// What a .npy file says of its elements, and where they are.
+struct Npy {
+  std::string bytes, descriptor;
+  Shape shape;
+  size_t start = 0, count = 1;
+};
+
+void read_shape(const std::string& path, const std::string& sizes, Npy& npy) {
+  for (size_t at = 1; at < sizes.size() && sizes[at] != ')';) {
+    char* end = nullptr;
+    const long long size = std::strtoll(sizes.c_str() + at, &end, 10);
+    const auto next = static_cast<size_t>(end - sizes.c_str());
+    if (next == at || size < 0 || __builtin_mul_overflow(npy.count, static_cast<size_t>(size), &npy.count))
+      bad(path, "has no shape that can be read");
+    npy.shape.push_back(Expr(static_cast<int64_t>(size)));
+    at = sizes.find_first_not_of(", ", next);
+  }
+}
+
+Npy open_npy(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   std::ostringstream all;
   if (!in || !(all << in.rdbuf())) bad(path, "can't be read");
-  const std::string bytes = all.str();
+  Npy npy{all.str(), "", {}};
+  const std::string& bytes = npy.bytes;
   if (bytes.size() < 10 || bytes.compare(0, 6, "\x93NUMPY") != 0) bad(path, "is no .npy file");
   const bool first_version = bytes[6] == 1;
   size_t length =
@@ -46,32 +79,60 @@ onnx::Value read_npy(const std::string& path) {
   if (!first_version && bytes.size() >= 12)
     length |= static_cast<size_t>(static_cast<unsigned char>(bytes[10])) << 16 |
               static_cast<size_t>(static_cast<unsigned char>(bytes[11])) << 24;
-  const size_t start = (first_version ? 10 : 12) + length;
-  if (start > bytes.size()) bad(path, "ends within its header");
+  npy.start = (first_version ? 10 : 12) + length;
+  if (npy.start > bytes.size()) bad(path, "ends within its header");
   const std::string header = bytes.substr(first_version ? 10 : 12, length);
-  const std::string descriptor = entry(path, header, "descr").substr(1, 3);
-  std::optional<DType> dtype;
-  for (const auto& [known, text] : descriptors())
-    if (text == descriptor) dtype = known;
-  if (!dtype) bad(path, "has elements '" + descriptor + "', expected numbers or bool, little endian");
+  const std::string descriptor = entry(path, header, "descr");
+  npy.descriptor = descriptor.substr(1, descriptor.find('\'', 1) - 1);
   if (entry(path, header, "fortran_order").rfind("False", 0) != 0)
     bad(path, "is in Fortran order, expected C order");
-  Shape shape;
-  size_t count = 1;
-  const std::string sizes = entry(path, header, "shape");
-  for (size_t at = 1; at < sizes.size() && sizes[at] != ')';) {
-    char* end = nullptr;
-    const long long size = std::strtoll(sizes.c_str() + at, &end, 10);
-    const auto next = static_cast<size_t>(end - sizes.c_str());
-    if (next == at || size < 0 || __builtin_mul_overflow(count, static_cast<size_t>(size), &count))
-      bad(path, "has no shape that can be read");
-    shape.push_back(Expr(static_cast<int64_t>(size)));
-    at = sizes.find_first_not_of(", ", next);
+  read_shape(path, entry(path, header, "shape"), npy);
+  return npy;
+}
+
+void check_bytes(const std::string& path, const Npy& npy, size_t bytes_each) {
+  size_t expected = 0;
+  if (__builtin_mul_overflow(npy.count, bytes_each, &expected) || npy.bytes.size() - npy.start != expected)
+    bad(path, fmt::format("has {} bytes of data, expected {} of {} for {}", npy.bytes.size() - npy.start,
+                          npy.count, bytes_each, to_string(npy.shape)));
+}
+
+/// Of <U or |S and a width. Zeros fill up what is shorter.
+onnx::Value read_strings(const std::string& path, const Npy& npy) {
+  const bool wide = npy.descriptor[1] == 'U';
+  size_t width = 0;
+  const char* end = npy.descriptor.data() + npy.descriptor.size();
+  const bool is_number = std::from_chars(npy.descriptor.data() + 2, end, width).ptr == end;
+  if (!is_number || width < 1 ||
+      width > (1u << 30)) // of width 0 a short file could have any number of elements
+    bad(path, "has elements '" + npy.descriptor + "', expected a width of at least 1");
+  check_bytes(path, npy, width * (wide ? 4 : 1));
+  std::vector<std::string> texts;
+  for (size_t k = 0; k < npy.count; ++k) {
+    if (wide) {
+      std::u32string text(width, U'\0');
+      std::memcpy(text.data(), npy.bytes.data() + npy.start + k * width * 4, width * 4);
+      texts.push_back(
+          naming_file(path, [&] { return onnx::utf8(text.substr(0, text.find_last_not_of(U'\0') + 1)); }));
+    } else {
+      const std::string text = npy.bytes.substr(npy.start + k * width, width);
+      texts.push_back(text.substr(0, text.find_last_not_of('\0') + 1));
+    }
   }
-  if (bytes.size() - start != count * static_cast<size_t>(size_of(*dtype)))
-    bad(path, fmt::format("has {} bytes of data, expected {} for {}", bytes.size() - start,
-                          count * static_cast<size_t>(size_of(*dtype)), to_string(shape)));
-  return Tensor::from_memory(bytes.data() + start, count, *dtype, shape);
+  return onnx::Value::strings(std::move(texts), npy.shape);
+}
+
+onnx::Value read_npy(const std::string& path) {
+  const Npy npy = open_npy(path);
+  if (npy.descriptor.rfind("<U", 0) == 0 || npy.descriptor.rfind("|S", 0) == 0)
+    return read_strings(path, npy);
+  std::optional<DType> dtype;
+  for (const auto& [known, text] : descriptors())
+    if (text == npy.descriptor) dtype = known;
+  if (!dtype)
+    bad(path, "has elements '" + npy.descriptor + "', expected numbers, bool or strings, little endian");
+  check_bytes(path, npy, static_cast<size_t>(size_of(*dtype)));
+  return Tensor::from_memory(npy.bytes.data() + npy.start, npy.count, *dtype, npy.shape);
 }
 
 bool ends_with(const std::string& text, const std::string& end) {
@@ -103,21 +164,47 @@ void write_file(const std::string& path, const std::string& bytes) {
   bad(path, "can't be written: " + why);
 }
 
-void write_npy(const std::string& path, const onnx::Value& value) {
-  if (!value.is_tensor()) bad(path, "only tensors are written as .npy");
-  const bool widened = value.dtype() == DType::BF16;
-  const DType dtype = widened ? DType::F32 : value.dtype();
+namespace {
+
+/// A header of NumPy's version 1 for elements of this kind.
+std::string npy_header(const std::string& descriptor, const Shape& sizes) {
   std::string shape;
-  for (Expr size : value.shape()) shape += fmt::format("{},", size.value());
-  std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}",
-                                   descriptors().at(dtype), shape);
+  for (Expr size : sizes) shape += fmt::format("{},", size.value());
+  std::string header =
+      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descriptor, shape);
   header.append(63 - (10 + header.size()) % 64, ' ');
   header += '\n';
   std::string bytes = "\x93NUMPY\x01";
   bytes += '\0';
   bytes += static_cast<char>(header.size() & 255);
   bytes += static_cast<char>(header.size() >> 8);
-  bytes += header;
+  return bytes + header;
+}
+
+std::string strings_as_npy(const std::string& path, const onnx::Value& value) {
+  std::vector<std::u32string> texts;
+  size_t width = 1; // NumPy's own least
+  for (const std::string& text : value.texts()) {
+    texts.push_back(naming_file(path, [&] { return onnx::characters(text); }));
+    if (!text.empty() && text.back() == '\0') bad(path, "a string ends in a zero, which .npy does not hold");
+    width = std::max(width, texts.back().size());
+  }
+  std::string bytes = npy_header(fmt::format("<U{}", width), value.shape());
+  for (std::u32string& text : texts) {
+    text.resize(width, U'\0');
+    bytes.append(reinterpret_cast<const char*>(text.data()), width * 4);
+  }
+  return bytes;
+}
+
+} // namespace
+
+void write_npy(const std::string& path, const onnx::Value& value) {
+  if (value.is_strings()) return write_file(path, strings_as_npy(path, value));
+  if (!value.is_tensor()) bad(path, "only tensors are written as .npy");
+  const bool widened = value.dtype() == DType::BF16;
+  const DType dtype = widened ? DType::F32 : value.dtype();
+  std::string bytes = npy_header(descriptors().at(dtype), value.shape());
   const Tensor tensor = widened ? value.tensor().cast(dtype) : value.tensor();
   const size_t start = bytes.size();
   bytes.resize(start + static_cast<size_t>(tensor.element_count()) * static_cast<size_t>(size_of(dtype)));

@@ -1,4 +1,5 @@
-// Values in files: .npy (NumPy's format, version 1) and .pb (as ONNX's test data has them).
+// Values in files: .npy (NumPy's format; strings as <U, of characters, or |S, of bytes) and .pb (as ONNX's test data
+// has them).
 #pragma once
 #include <string>
 
@@ -8,7 +9,8 @@ namespace lathe::tool {
 
 /// Error(File) that begins with the path.
 onnx::Value read_value(const std::string& path, const onnx::Port& port);
-/// A tensor as .npy, written beside its place and then renamed: never half a file. bf16 is written as f32.
+/// A tensor as .npy, written beside its place and then renamed: never half a file. bf16 is written as f32, strings
+/// as <U. Error(File) for strings that <U does not hold: what is no UTF-8, or ends in a zero.
 void write_npy(const std::string& path, const onnx::Value& value);
 /// Writes a whole file that way.
 void write_file(const std::string& path, const std::string& bytes);

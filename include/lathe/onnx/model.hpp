@@ -23,9 +23,11 @@ struct Port {
   std::string name;
   Value::Kind kind = Value::Kind::Tensor;
   bool optional = false;
-  DType dtype = DType::F32;           ///< of the tensor, or of the sequence's tensors
+  DType dtype = DType::F32;           ///< of the tensor, of the sequence's tensors, or of the map's values
   std::optional<Shape> shape{};       ///< of a tensor; sizes that the model names are Vars; nothing if it does not say
-  std::string text;                   ///< "f32[1, 3, n, 224]", "seq(f32)"
+  std::string text;                   ///< "f32[1, 3, n, 224]", "str[n]", "seq(f32)", "seq(map(str, f32))"
+  Value::Kind element = Value::Kind::Tensor;           ///< of a sequence's elements
+  bool string_keys = false, string_values = false;     ///< of a map, or of a sequence's maps; else they are i64, and numbers of `dtype`
 };
 
 /// A node, or part of one, that can't be imported.
@@ -73,7 +75,7 @@ class Model {
   /// All nodes, with the shapes that follow from the inputs'.
   std::vector<Layer> layers(const ImportOptions& options = {}) const;
   /// The outputs as tensors of inputs that bear the model's names (what is no identifier in them as `_`; names that this makes one end in _2, _3 ...): to go on with, to emit, to export.
-  /// Error(Value) for a model whose shapes depend on what it is fed, or whose inputs or outputs are not all tensors.
+  /// Error(Value) for a model whose shapes depend on what it is fed, or whose inputs or outputs are not all tensors of numbers.
   NamedTensors tensors(const ImportOptions& options = {}) const;
   /// Error naming node, op, opset and domain for what can't be imported.
   Program compile(const ImportOptions& options = {}) const;

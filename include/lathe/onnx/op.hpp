@@ -37,7 +37,7 @@ class Call {
   bool has(size_t input) const;       ///< given, and not None
   bool wants(size_t output) const;    ///< named by the node
   Value value(size_t input) const;
-  /// Error(Value) naming the input if it is left out or no tensor.
+  /// Error(Value) naming the input if it is left out or no tensor of numbers.
   Tensor tensor(size_t input) const;
   std::optional<Tensor> optional_tensor(size_t input) const;
 

@@ -65,7 +65,7 @@ std::vector<ExportedFile> export_program(const NamedTensors& outputs, const Expo
   for (char c : program.name) program.upper += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   for (const char* taken : {"weights", "arena", "memory", "block", "constants", "error", "self", "queue"})
     program.names.fresh(taken);
-  program.layout = lay_out(plan, front.inputs, program.names, program.name + "_");
+  program.layout = lay_out(plan, front.inputs, program.names, program.name + "_", options.order);
   add_declared_vars(program.layout, program.names);
   program.weights = pack_weights(program.layout.constants);
   return options.target == "c" ? export_c(program, chosen) : export_opencl(program);

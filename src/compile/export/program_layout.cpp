@@ -13,10 +13,23 @@
 namespace lathe::pipeline {
 namespace {
 
+/// Moves what the order names to the front, as it says.
+template <class Ports> void put_in_order(Ports& ports, const std::vector<std::string>& order) {
+  const auto place = [&](const auto& port) {
+    return std::find(order.begin(), order.end(), port.declared.name) - order.begin();
+  };
+  std::stable_sort(ports.begin(), ports.end(),
+                   [&](const auto& a, const auto& b) { return place(a) < place(b); });
+}
+
 class Layouter {
 public:
-  Layouter(const search::Plan& plan, const std::vector<KernelParam>& declared, render::Names& names)
-      : plan_(plan), names_(names), placed_(place(plan, declared)) {}
+  Layouter(const search::Plan& plan, const std::vector<KernelParam>& declared, render::Names& names,
+           const std::vector<std::string>& order)
+      : plan_(plan), names_(names), placed_(place(plan, declared)) {
+    put_in_order(placed_.inputs, order);
+    put_in_order(placed_.outputs, order);
+  }
 
   /// `outer`: the layout around that of a body; else null.
   ProgramLayout run(const std::string& prefix, const ProgramLayout* outer) {
@@ -92,7 +105,7 @@ private:
     const auto position = static_cast<size_t>(kernel.recurrence);
     auto made = std::make_shared<ProgramLayout::Recurrence>();
     made->program = &plan_.program->recurrences[position];
-    ProgramLayout& body = made->body = Layouter(*plan_.bodies[position], {}, names_).run(prefix, &out_);
+    ProgramLayout& body = made->body = Layouter(*plan_.bodies[position], {}, names_, {}).run(prefix, &out_);
     const size_t before = out_.constants.size();
     for (auto& [id, place] : body.places)
       if (place.home == Home::Constant) place.index += before;
@@ -110,8 +123,9 @@ private:
 } // namespace
 
 ProgramLayout lay_out(const search::Plan& plan, const std::vector<KernelParam>& declared,
-                      render::Names& names, const std::string& prefix) {
-  return Layouter(plan, declared, names).run(prefix, nullptr);
+                      render::Names& names, const std::string& prefix,
+                      const std::vector<std::string>& order) {
+  return Layouter(plan, declared, names, order).run(prefix, nullptr);
 }
 
 std::string size_text(Expr e, const std::map<std::string, std::string>& var_names) {

@@ -45,7 +45,7 @@ struct ProgramLayout {
   /// By kernel: the recurrence that it runs, or null.
   std::vector<std::shared_ptr<const Recurrence>> recurrences;
   std::vector<Port> inputs;         // as declared, used or not
-  std::vector<Port> outputs;        // by name
+  std::vector<Port> outputs;
   std::vector<Constant> constants;  // those that kernels read, in the order of their first reads
   std::vector<Copy> copies;         // after the last kernel
   std::vector<Expr> vars;
@@ -64,9 +64,11 @@ struct ProgramLayout::Recurrence {
 };
 
 /// Returns the layout of a plan. `names` holds the names that are taken, and afterwards also those given
-/// here. Kernels' names begin with `prefix`.
+/// here. Kernels' names begin with `prefix`. Inputs and outputs are in the given order, and those that it does not
+/// name behind them, by name.
 ProgramLayout lay_out(const search::Plan& plan, const std::vector<KernelParam>& declared,
-                      render::Names& names, const std::string& prefix = "");
+                      render::Names& names, const std::string& prefix = "",
+                      const std::vector<std::string>& order = {});
 
 /// Returns a size as a C expression that consists of plain operators.
 std::string size_text(Expr size, const std::map<std::string, std::string>& var_names);

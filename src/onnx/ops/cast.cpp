@@ -1,6 +1,8 @@
 // Cast and its like.
+#include "onnx/graph.hpp"
 #include "onnx/ops/broadcast.hpp"
 #include "onnx/ops/tables.hpp"
+#include "onnx/strings/traced.hpp"
 
 namespace lathe::onnx {
 namespace {
@@ -8,11 +10,26 @@ namespace {
 std::vector<Value> cast_to(Call& call, DType dtype) {
   call.ignore("saturate");   // of 8-bit floats
   call.ignore("round_mode"); // of 8-bit floats
+  const Value x = call.value(0);
+  if (x.is_strings()) return on_host(call, {"numbers_of_text", {to_string(dtype)}}, {x});
   return {elementwise(call, {call.value(0)}, [&](const std::vector<Tensor>& t) { return t[0].cast(dtype); })};
 }
 
-std::vector<Value> cast(Call& call) { return cast_to(call, call.dtype("to")); }
-std::vector<Value> cast_like(Call& call) { return cast_to(call, call.value(1).dtype()); }
+std::vector<Value> cast_to_strings(Call& call) {
+  call.ignore("saturate");
+  call.ignore("round_mode");
+  const Value x = call.value(0);
+  if (x.is_strings()) return {x};
+  return on_host(call, {"text_of_numbers", {}, {0}}, {call.tensor(0)});
+}
+
+std::vector<Value> cast(Call& call) {
+  if (call.integer("to") == kOnnxString) return cast_to_strings(call);
+  return cast_to(call, call.dtype("to"));
+}
+std::vector<Value> cast_like(Call& call) {
+  return call.value(1).is_strings() ? cast_to_strings(call) : cast_to(call, call.tensor(1).dtype());
+}
 
 /// The same bits read as another dtype of as many.
 std::vector<Value> bit_cast(Call& call) {

@@ -12,6 +12,7 @@
 #include "onnx/ops/counted_loop.hpp"
 #include "onnx/ops/tables.hpp"
 #include "onnx/ops/values.hpp"
+#include "onnx/strings/traced.hpp"
 
 namespace lathe::onnx {
 namespace {
@@ -48,15 +49,18 @@ bool look_at_condition(Call& call, const Value& condition, Unrolled& unrolled) {
   return goes_on;
 }
 
-/// A scan output of no parts, where each part would be of this dtype and shape.
-Value empty_scan(DType dtype, Shape shape, int axis) {
+/// A scan output of no parts, where each part would be of this kind, dtype and shape.
+Value empty_scan(Value::Kind kind, DType dtype, Shape shape, int axis) {
   shape.insert(shape.begin() + axis, Expr(0));
+  if (kind == Value::Kind::Strings) return Value::strings({}, shape);
   return Tensor::zeros(shape, dtype);
 }
+Value empty_scan(const Port& port, int axis) { return empty_scan(port.kind, port.dtype, *port.shape, axis); }
 
 /// Whether the body says of what dtype and fixed shape an output is.
 bool is_declared(const Port& port) {
-  return port.kind == Value::Kind::Tensor && port.shape && is_static(*port.shape);
+  return (port.kind == Value::Kind::Tensor || port.kind == Value::Kind::Strings) && port.shape &&
+         is_static(*port.shape);
 }
 
 /// Fewer iterations are unrolled: one kernel may then compute parts of several.
@@ -190,8 +194,8 @@ std::vector<Value> loop(Call& call) {
     for (size_t i = 1 + initial.size(); i < outputs; ++i) {
       const Port& port = call.body_output("body", i);
       if (!is_declared(port) && made.empty()) made = call.run_body("body", loop_arguments(0, initial));
-      results.push_back(is_declared(port) ? empty_scan(port.dtype, *port.shape, 0)
-                                          : empty_scan(made[i].dtype(), made[i].shape(), 0));
+      results.push_back(is_declared(port) ? empty_scan(port, 0)
+                                          : empty_scan(made[i].kind(), made[i].dtype(), made[i].shape(), 0));
     }
     return results;
   }
@@ -199,7 +203,8 @@ std::vector<Value> loop(Call& call) {
   return results;
 }
 
-Value part_of(const Value& value, int axis, int64_t position) {
+Value part_of(const Call& call, const Value& value, int axis, int64_t position) {
+  if (value.is_strings()) return Value::strings(slice_at(ids_of(call, value), axis, position));
   return slice_at(value.tensor(), axis, position);
 }
 
@@ -242,7 +247,7 @@ Unrolled scan_over(Call& call, std::vector<Value> state, const std::vector<ScanI
   for (int64_t i = 0; i < length; ++i) {
     std::vector<Value> arguments = unrolled.state;
     for (const ScanInput& input : inputs)
-      arguments.push_back(part_of(input.value, input.axis, input.backward ? length - 1 - i : i));
+      arguments.push_back(part_of(call, input.value, input.axis, input.backward ? length - 1 - i : i));
     collect(call.run_body("body", arguments), 0, unrolled);
   }
   return unrolled;
@@ -315,7 +320,7 @@ std::vector<Value> scan(Call& call) {
         call.fail(ErrorKind::Shape,
                   "scan inputs of no elements, expected a step or a body that declares its outputs' shapes");
       const int rank = static_cast<int>(port.shape->size());
-      state.push_back(empty_scan(port.dtype, *port.shape, normalise_axis(call, output_axes[i], rank + 1)));
+      state.push_back(empty_scan(port, normalise_axis(call, output_axes[i], rank + 1)));
     }
     return state;
   }
@@ -336,6 +341,7 @@ Value pad_steps(Value steps, int64_t length) {
   if (missing == 0) return steps;
   std::vector<std::pair<int64_t, int64_t>> padding(steps.rank(), {0, 0});
   padding[0].second = missing;
+  if (steps.is_strings()) return Value::strings(steps.ids()->pad(padding));
   return steps.tensor().pad(padding);
 }
 
@@ -355,10 +361,10 @@ std::vector<Value> scan_batches(Call& call) {
   std::vector<std::vector<Value>> batches(counts.states + counts.outputs);
   for (int64_t b = 0; b < batch; ++b) {
     std::vector<Value> state;
-    for (size_t i = 0; i < counts.states; ++i) state.push_back(part_of(call.value(1 + i), 0, b));
+    for (size_t i = 0; i < counts.states; ++i) state.push_back(part_of(call, call.value(1 + i), 0, b));
     std::vector<ScanInput> inputs;
     for (size_t i = 0; i < counts.inputs; ++i)
-      inputs.push_back({part_of(call.value(1 + counts.states + i), 0, b), 0, directions[i] != 0});
+      inputs.push_back({part_of(call, call.value(1 + counts.states + i), 0, b), 0, directions[i] != 0});
     const Unrolled unrolled = scan_over(call, std::move(state), inputs, lengths[b], counts.outputs);
     for (size_t i = 0; i < counts.states; ++i) batches[i].push_back(unrolled.state[i]);
     for (size_t i = 0; i < counts.outputs; ++i)

@@ -27,7 +27,9 @@ std::vector<Value> constant(Call& call) {
     const std::vector<double> values = call.numbers("value_floats");
     return {Tensor::from(values).cast(DType::F32)};
   }
-  call.fail(ErrorKind::DType, "a string or a sparse tensor, expected a tensor or numbers");
+  if (call.has_attribute("value_string")) return {Value::strings({call.text("value_string")}, Shape{})};
+  if (call.has_attribute("value_strings")) return {Value::strings(call.texts("value_strings"))};
+  call.fail(ErrorKind::DType, "a sparse tensor, expected a tensor, numbers or strings");
 }
 
 std::vector<Value> constant_of_shape(Call& call) {

@@ -4,6 +4,7 @@
 #include "onnx/ops/attributes.hpp"
 #include "onnx/ops/tables.hpp"
 #include "onnx/ops/values.hpp"
+#include "onnx/strings/traced.hpp"
 
 namespace lathe::onnx {
 
@@ -85,12 +86,12 @@ RowComparison compare_rows(const Tensor& rows) {
 }
 
 /// The distinct slices along the axis: themselves, where each is first, which of them each slice is, and how
-/// many are equal to it.
-std::vector<Value> distinct(Call& call, const Tensor& x, int axis, bool sorted) {
+/// many are equal to it. `order` has numbers that are equal, and less, where x's elements are.
+std::vector<Value> distinct(Call& call, const Tensor& x, const Tensor& order, int axis, bool sorted) {
   const Tensor none = Tensor::zeros({0}, DType::I64);
   if (x.size(axis).is_const(0)) return {x, none, none, none};
-  const Tensor in_front = x.transpose(0, axis);
-  const RowComparison rows = compare_rows(x.rank() > 1 ? in_front.flatten(1) : x.unsqueeze(1));
+  const Tensor in_front = order.transpose(0, axis);
+  const RowComparison rows = compare_rows(x.rank() > 1 ? in_front.flatten(1) : order.unsqueeze(1));
   const Shape pairs = rows.equal.shape();
   const Tensor earlier = Tensor::iota(pairs, 1) < Tensor::iota(pairs, 0);
   const Tensor first = logical_and(rows.equal, earlier).any({1}).logical_not();
@@ -105,14 +106,22 @@ std::vector<Value> distinct(Call& call, const Tensor& x, int axis, bool sorted) 
 
 std::vector<Value> unique(Call& call) {
   const bool sorted = call.integer("sorted", 1) != 0, flat = !call.has_attribute("axis");
-  const Tensor x = call.tensor(0);
-  if (flat) return distinct(call, x.flatten(), 0, sorted);
-  return distinct(call, x, axis_attribute(call, 0, x.rank()), sorted);
+  const bool strings = call.value(0).is_strings();
+  // Ids are equal where strings are, but only the host knows which string goes before another.
+  const std::optional<Tensor> places =
+      strings && sorted ? std::optional(on_host(call, {"places"}, {call.value(0)}).at(0).tensor())
+                        : std::nullopt;
+  const Tensor x = strings ? string_ids(call, 0) : call.tensor(0), order = places.value_or(x);
+  std::vector<Value> found = flat ? distinct(call, x.flatten(), order.flatten(), 0, sorted)
+                                  : distinct(call, x, order, axis_attribute(call, 0, x.rank()), sorted);
+  if (strings) found[0] = as_strings(found[0]);
+  return found;
 }
 
 /// com.microsoft's, in the order of the input.
 std::vector<Value> unique_in_order(Call& call) {
-  const std::vector<Value> all = distinct(call, call.tensor(0).flatten(), 0, false);
+  const Tensor x = call.tensor(0).flatten();
+  const std::vector<Value> all = distinct(call, x, x, 0, false);
   return {all[0], all[2], all[3]};
 }
 

@@ -1,5 +1,6 @@
 // Sequences and optionals: lists that exist while a model is imported, so that their ops cost nothing when it
 // runs.
+#include "onnx/graph.hpp"
 #include "onnx/ops/attributes.hpp"
 #include "onnx/ops/tables.hpp"
 #include "onnx/ops/values.hpp"
@@ -15,7 +16,8 @@ std::vector<Value> construct(Call& call) {
 }
 
 std::vector<Value> construct_empty(Call& call) {
-  return {Value::sequence(call.dtype("dtype", DType::F32), {})};
+  const bool strings = call.has_attribute("dtype") && call.integer("dtype") == kOnnxString;
+  return {Value::sequence(strings ? DType::F32 : call.dtype("dtype", DType::F32), {})};
 }
 
 /// The position that an input gives, in [0, limit); negative ones count from `limit`.

@@ -38,5 +38,7 @@ OpTable ml_linear_ops();
 OpTable ml_svm_ops();
 OpTable ml_feature_ops();
 OpTable ml_label_ops();
+OpTable ml_map_ops();
+OpTable string_ops();
 
 } // namespace lathe::onnx

@@ -1,8 +1,9 @@
-// Features of texts whose words are numbers.
+// Features of texts.
 #include <algorithm>
 
 #include "onnx/ops/tables.hpp"
 #include "onnx/ops/values.hpp"
+#include "onnx/strings/traced.hpp"
 
 namespace lathe::onnx {
 namespace {
@@ -23,9 +24,17 @@ struct Pool {
   int64_t grams(int64_t length) const { return (end(length) - begin(length)) / length; }
 };
 
-Pool pool_of(const Call& call) {
-  if (call.has_attribute("pool_strings")) call.fail(ErrorKind::DType, "pool_strings, expected pool_int64s");
-  Pool pool{call.integers("pool_int64s"),    call.integers("ngram_counts"),   call.integers("ngram_indexes"),
+/// The pool's words: numbers, or the ids of strings.
+std::vector<int64_t> pool_words(const Call& call, bool strings) {
+  for (const char* name : {"pool_strings", "pool_int64s"})
+    if (call.has_attribute(name) != (strings == (std::string_view(name) == "pool_strings")))
+      call.fail(ErrorKind::Value, std::string(name) + " for a text of " + (strings ? "strings" : "numbers") +
+                                      ", expected a pool of such words alone");
+  return strings ? ids_of(call, call.texts("pool_strings")) : call.integers("pool_int64s");
+}
+
+Pool pool_of(const Call& call, bool strings) {
+  Pool pool{pool_words(call, strings),       call.integers("ngram_counts"),   call.integers("ngram_indexes"),
             call.integer("min_gram_length"), call.integer("max_gram_length"), call.integer("max_skip_count")};
   const int64_t lengths = static_cast<int64_t>(pool.starts.size());
   if (pool.shortest < 1 || pool.shortest > pool.longest || pool.longest > lengths || pool.max_skip < 0)
@@ -36,8 +45,7 @@ Pool pool_of(const Call& call) {
   for (int64_t length = 1; length <= lengths; ++length) {
     if (pool.begin(length) < end || pool.end(length) > static_cast<int64_t>(pool.words.size()) ||
         pool.begin(length) > pool.end(length) || (pool.end(length) - pool.begin(length)) % length != 0)
-      call.fail(ErrorKind::Value,
-                "ngram_counts, expected ascending places that cut pool_int64s into n-grams");
+      call.fail(ErrorKind::Value, "ngram_counts, expected ascending places that cut the pool into n-grams");
     grams += pool.grams(length);
     end = pool.end(length);
   }
@@ -68,8 +76,9 @@ Tensor occurrences(const Pool& pool, int64_t length, const Tensor& texts, int64_
 }
 
 std::vector<Value> tfidf_vectorizer(Call& call) {
-  const Tensor input = call.tensor(0);
-  const Pool pool = pool_of(call);
+  const bool strings = call.value(0).is_strings();
+  const Tensor input = strings ? string_ids(call, 0) : call.tensor(0);
+  const Pool pool = pool_of(call, strings);
   const std::string mode = call.text("mode");
   if (mode != "TF" && mode != "IDF" && mode != "TFIDF")
     call.fail(ErrorKind::Value, "mode \"" + mode + "\", expected TF, IDF or TFIDF");

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "onnx/integers.hpp"
+#include "onnx/strings/traced.hpp"
 
 namespace lathe::onnx {
 namespace {
@@ -97,24 +98,36 @@ Value slices(const Value& value, int axis, Expr begin, Expr count) {
   return value.tensor().shrink(part);
 }
 
-Value concat_values(const Call& call, const std::vector<Value>& parts, int axis) {
+namespace {
+
+/// The parts' tensors, or their ids if they are strings, through `each` and side by side; Error(DType) for
+/// some of both.
+Value joined(const Call& call, const std::vector<Value>& parts,
+             const std::function<Tensor(const Tensor&)>& each, int axis) {
   if (parts.empty()) call.fail(ErrorKind::Value, "nothing to join, expected at least one tensor");
   std::vector<Tensor> tensors;
   for (const Value& part : parts) {
-    const Shape& shape = part.shape();
-    if (axis < 0 || axis >= static_cast<int>(shape.size()))
-      call.fail(ErrorKind::Shape,
-                "a part of " + to_string(shape) + ", expected an axis " + std::to_string(axis));
-    tensors.push_back(part.tensor());
+    if (part.is_strings() != parts[0].is_strings())
+      call.fail(ErrorKind::DType,
+                type_text(part) + " beside " + type_text(parts[0]) + ", expected strings or none");
+    tensors.push_back(each(part.is_strings() ? ids_of(call, part) : part.tensor()));
   }
-  return concat_groups(std::move(tensors), axis);
+  const Tensor whole = concat_groups(std::move(tensors), axis);
+  return parts[0].is_strings() ? Value::strings(whole) : Value(whole);
+}
+
+} // namespace
+
+Value concat_values(const Call& call, const std::vector<Value>& parts, int axis) {
+  for (const Value& part : parts)
+    if (axis < 0 || axis >= part.rank())
+      call.fail(ErrorKind::Shape,
+                "a part of " + to_string(part.shape()) + ", expected an axis " + std::to_string(axis));
+  return joined(call, parts, [](const Tensor& part) { return part; }, axis);
 }
 
 Value stack_values(const Call& call, const std::vector<Value>& parts, int axis) {
-  if (parts.empty()) call.fail(ErrorKind::Value, "nothing to stack, expected at least one tensor");
-  std::vector<Tensor> tensors;
-  for (const Value& part : parts) tensors.push_back(part.tensor().unsqueeze(axis));
-  return concat_groups(std::move(tensors), axis);
+  return joined(call, parts, [&](const Tensor& part) { return part.unsqueeze(axis); }, axis);
 }
 
 } // namespace lathe::onnx

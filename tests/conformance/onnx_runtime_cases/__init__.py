@@ -8,6 +8,7 @@ from . import (
     ml_features,
     ml_models,
     ml_trees,
+    strings,
 )
 
 DOMAINS = {
@@ -17,6 +18,6 @@ DOMAINS = {
         *microsoft_attention.CASES,
         *microsoft_arrays.CASES,
     ],
-    "ai.onnx.ml": [*ml_trees.CASES, *ml_models.CASES, *ml_features.CASES],
-    "": microsoft_fused.ONNX_CASES,
+    "ai.onnx.ml": [*ml_trees.CASES, *ml_models.CASES, *ml_features.CASES, *strings.ML_CASES],
+    "": [*microsoft_fused.ONNX_CASES, *strings.ONNX_CASES],
 }

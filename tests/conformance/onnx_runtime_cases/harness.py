@@ -8,7 +8,7 @@ import typing
 import numpy as np
 import onnx
 import onnxruntime
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 SIZES = [1, 2, 3, 5, 7, 8, 13]
 
@@ -48,9 +48,13 @@ class Draw:
         return self.floats(shape, low=0.005, high=0.1)
 
 
+def is_map(value):
+    return isinstance(value, tuple) and isinstance(value[0], dict)
+
+
 @dataclasses.dataclass
 class Node:
-    """Scalars may be NumPy's own; they are made arrays of no axes."""
+    """Scalars may be NumPy's own; they are made arrays of no axes. A map is a pair of a dict and its values' dtype."""
 
     op: str
     inputs: list  # arrays; None where an input is left out
@@ -61,19 +65,34 @@ class Node:
     expected: typing.Optional[list] = None  # instead of ONNX Runtime's results
     named: tuple = ()  # inputs whose first size has one name, as that of a batch
     version: int = 1  # of the domain
+    opset: int = 17  # of ONNX's own domain
     theirs: dict = dataclasses.field(default_factory=dict)  # attributes that ONNX Runtime is given instead
     floats_will_do: bool = False  # ONNX Runtime is given floats where it has no kernel for the inputs
 
     def __post_init__(self):
-        self.inputs = [None if value is None else np.asarray(value) for value in self.inputs]
+        self.inputs = [v if v is None or is_map(v) else np.asarray(v) for v in self.inputs]
         self.outputs = tuple(range(self.outputs)) if isinstance(self.outputs, int) else self.outputs
 
     def with_theirs(self, **attributes):
         return dataclasses.replace(self, theirs=attributes)
 
     def as_floats(self):
-        inputs = [value if value is None else value.astype(np.float32) for value in self.inputs]
+        numbers = [v is not None and not is_map(v) and v.dtype != object for v in self.inputs]
+        inputs = [v.astype(np.float32) if number else v for v, number in zip(self.inputs, numbers)]
         return dataclasses.replace(self, inputs=inputs)
+
+
+def type_of(value, dims=None):
+    """The type of an array, of a map, or of a list of maps."""
+    if isinstance(value, list):
+        return helper.make_sequence_type_proto(type_of((value[0], np.float32)))
+    if is_map(value):
+        entries, dtype = value
+        key = TensorProto.STRING if isinstance(next(iter(entries)), str) else TensorProto.INT64
+        to = helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), None)
+        return helper.make_map_type_proto(key, to)
+    element = helper.np_dtype_to_tensor_dtype(value.dtype)
+    return helper.make_tensor_type_proto(element, value.shape if dims is None else dims)
 
 
 def make_model(domain, node):
@@ -88,13 +107,11 @@ def make_model(domain, node):
         if k in node.constants:
             constants.append(numpy_helper.from_array(value, names[k]))
         else:
-            dims = ["n", *value.shape[1:]] if k in node.named else value.shape
-            ports.append(
-                helper.make_tensor_value_info(names[k], helper.np_dtype_to_tensor_dtype(value.dtype), dims)
-            )
+            dims = ["n", *value.shape[1:]] if k in node.named else None
+            ports.append(helper.make_value_info(names[k], type_of(value, dims)))
     results = [onnx.ValueInfoProto(name=name) for name in outputs]
     graph = helper.make_graph([made], "one", ports, results, constants)
-    opsets = [helper.make_opsetid("", 17)] + ([helper.make_opsetid(domain, node.version)] if domain else [])
+    opsets = [helper.make_opsetid("", node.opset)] + ([helper.make_opsetid(domain, node.version)] if domain else [])
     return helper.make_model(graph, opset_imports=opsets, ir_version=10)
 
 
@@ -122,12 +139,28 @@ def run_model(model, inputs):
     session = onnxruntime.InferenceSession(
         model.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
-    return session.run(None, inputs)
+    return session.run(None, {name: value[0] if is_map(value) else value for name, value in inputs.items()})
+
+
+def proto_of(value):
+    """As ONNX stores an array, a map or a list of maps."""
+    if isinstance(value, list):
+        maps = [proto_of((entries, np.float32)) for entries in value]
+        return onnx.SequenceProto(elem_type=onnx.SequenceProto.MAP, map_values=maps)
+    if is_map(value):
+        entries, dtype = value
+        values = numpy_helper.from_array(np.array(list(entries.values()), dtype))
+        made = onnx.MapProto(values=onnx.SequenceProto(elem_type=onnx.SequenceProto.TENSOR, tensor_values=[values]))
+        for key in entries:
+            made.string_keys.append(key.encode()) if isinstance(key, str) else made.keys.append(key)
+        made.key_type = TensorProto.STRING if made.string_keys else TensorProto.INT64
+        return made
+    return numpy_helper.from_array(value)
 
 
 def write(folder, name, values):
     for k, value in enumerate(values):
-        (folder / f"{name}_{k}.pb").write_bytes(numpy_helper.from_array(value).SerializeToString())
+        (folder / f"{name}_{k}.pb").write_bytes(proto_of(value).SerializeToString())
 
 
 def compare(lathe, domain, node, folder, device):
@@ -138,13 +171,9 @@ def compare(lathe, domain, node, folder, device):
         expected = node.expected or run_onnx_runtime(domain, node)
     except Exception as error:  # a case that ONNX Runtime refuses is a mistake of the case
         return f"ONNX Runtime: {error}"
-    expected = [np.asarray(value) for value in expected]
+    expected = [value if isinstance(value, list) else np.asarray(value) for value in expected]
     for port, value in zip(model.graph.output, expected):
-        port.CopyFrom(
-            helper.make_tensor_value_info(
-                port.name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape
-            )
-        )
+        port.CopyFrom(helper.make_value_info(port.name, type_of(value)))
     data = folder / "test_data_set_0"
     data.mkdir(parents=True, exist_ok=True)
     onnx.save(model, folder / "model.onnx")

@@ -9,6 +9,7 @@
 #include "onnx/ops/ml/scores.hpp"
 #include "onnx/ops/tables.hpp"
 #include "onnx/ops/values.hpp"
+#include "onnx/strings/traced.hpp"
 
 namespace lathe::onnx {
 namespace {
@@ -87,11 +88,12 @@ std::vector<Value> binarizer(Call& call) {
 }
 
 std::vector<Value> one_hot_encoder(Call& call) {
-  const Tensor x = call.tensor(0);
-  const std::vector<int64_t> categories = class_labels(call, "cats_int64s", "cats_strings");
-  if (std::set<int64_t>(categories.begin(), categories.end()).size() != categories.size())
-    call.fail(ErrorKind::Value, "cats_int64s has a category twice, expected different ones");
-  Tensor found = x.cast(DType::I64).unsqueeze(-1) == Tensor::from(categories);
+  const Labels categories = class_labels(call, "cats_int64s", "cats_strings");
+  const Tensor x = categories.strings ? string_ids(call, 0) : call.tensor(0);
+  const std::set<int64_t> different(categories.numbers.begin(), categories.numbers.end());
+  if (different.size() != categories.numbers.size())
+    call.fail(ErrorKind::Value, "there is a category twice, expected different ones");
+  Tensor found = x.cast(DType::I64).unsqueeze(-1) == Tensor::from(categories.numbers);
   if (is_float(x.dtype())) found = found & x.isfinite().unsqueeze(-1); // the cast gives some number for NaN
   if (call.integer("zeros", 1) == 0) {
     std::vector<Value> kept{found};

@@ -1,4 +1,4 @@
-// Labels for labels.
+// Labels for labels: strings are looked up by their ids, as numbers are.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,45 +9,61 @@
 #include "lathe/functions.hpp"
 #include "onnx/ops/ml/scores.hpp"
 #include "onnx/ops/tables.hpp"
+#include "onnx/strings/traced.hpp"
 
 namespace lathe::onnx {
 namespace {
 
-void refuse_strings(const Call& call) {
-  for (const char* name : {"keys_strings", "values_strings"})
-    if (call.has_attribute(name))
-      call.fail(ErrorKind::DType, fmt::format("{}: there are no tensors of strings, expected numbers", name));
-  call.ignore("default_string"); // has a default, which exporters write
+/// Numbers, or strings by their ids.
+struct Coded {
+  Tensor numbers;
+  bool strings;
+};
+
+Coded coded(const Call& call, const Value& value) {
+  if (value.is_strings()) return {ids_of(call, value), true};
+  return {value.tensor(), false};
+}
+
+/// Strings where the ids are some's.
+Value decoded(const Tensor& numbers, bool strings) {
+  return strings ? Value::strings(numbers) : Value(numbers);
+}
+
+const char* type_name(const Coded& list) {
+  return list.strings ? "strings" : to_string(list.numbers.dtype());
 }
 
 /// The one of the attributes `keys_*` or `values_*` that is there, as a vector.
-Tensor list_attribute(const Call& call, const std::string& what) {
-  std::vector<Tensor> found;
-  const std::string integers = what + "_int64s", floats = what + "_floats", tensor = what + "_tensor";
+Coded list_attribute(const Call& call, const std::string& what) {
+  std::vector<Value> found;
+  const std::string integers = what + "_int64s", floats = what + "_floats", strings = what + "_strings",
+                    tensor = what + "_tensor";
   if (call.has_attribute(integers)) found.push_back(Tensor::from(call.integers(integers)));
   if (call.has_attribute(floats)) found.push_back(vector_of(call.numbers(floats), DType::F32));
-  if (call.has_attribute(tensor)) found.push_back(call.constant(tensor).tensor());
+  if (call.has_attribute(strings)) found.push_back(Value::strings(call.texts(strings)));
+  if (call.has_attribute(tensor)) found.push_back(call.constant(tensor));
   if (found.size() != 1 || found[0].rank() != 1)
     call.fail(ErrorKind::Value, fmt::format("{} lists of {}, expected one", found.size(), what));
-  return found[0];
+  return coded(call, found[0]);
 }
 
-/// What stands for a key that is not there.
-Tensor default_value(const Call& call, DType dtype) {
+/// What stands for a key that is not there, of the values' type.
+Tensor default_value(const Call& call, const Coded& values) {
+  for (const char* name : {"default_int64", "default_float", "default_string"})
+    call.ignore(name); // one of them counts
+  const DType dtype = values.numbers.dtype();
   if (call.has_attribute("default_tensor")) {
-    const Tensor given = call.constant("default_tensor").tensor();
-    if (given.dtype() != dtype || given.element_count() != 1)
-      call.fail(ErrorKind::Value,
-                fmt::format("default_tensor of {} and shape {}, expected one {}", to_string(given.dtype()),
-                            to_string(given.shape()), to_string(dtype)));
-    for (const char* name : {"default_int64", "default_float"}) call.ignore(name);
-    return given.reshape({});
+    const Value value = call.constant("default_tensor");
+    const Coded given = coded(call, value);
+    if (given.strings != values.strings || given.numbers.dtype() != dtype ||
+        given.numbers.element_count() != 1)
+      call.fail(ErrorKind::Value, fmt::format("default_tensor {}, expected one element of {}",
+                                              type_text(value), type_name(values)));
+    return given.numbers.reshape({});
   }
-  if (is_float(dtype)) {
-    call.ignore("default_int64");
-    return Tensor::full({}, call.number("default_float", -0.0)).cast(dtype);
-  }
-  call.ignore("default_float");
+  if (values.strings) return Tensor::scalar(ids_of(call, {call.text("default_string", "_Unused")})[0]);
+  if (is_float(dtype)) return Tensor::full({}, call.number("default_float", -0.0)).cast(dtype);
   return Tensor::full({}, call.integer("default_int64", -1)).cast(dtype);
 }
 
@@ -93,31 +109,52 @@ template <class T> Tensor positions(const Tensor& x, const Sorted<T>& sorted, in
   return at;
 }
 
-std::vector<Value> label_encoder(Call& call) {
-  const Tensor x = call.tensor(0);
-  refuse_strings(call);
-  const Tensor keys = list_attribute(call, "keys"), values = list_attribute(call, "values");
-  const int64_t count = keys.element_count();
-  if (values.element_count() != count)
-    call.fail(ErrorKind::Value, fmt::format("{} values for {} keys", values.element_count(), count));
-  if (x.dtype() != keys.dtype())
-    call.fail(ErrorKind::DType,
-              fmt::format("{} looked up in keys of {}", to_string(x.dtype()), to_string(keys.dtype())));
-  const bool last_counts = call.opset() >= 4;
+/// The value for each element of x, `otherwise` where no key equals it.
+std::vector<Value> looked_up(const Call& call, const Coded& x, const Coded& keys, const Coded& values,
+                             const Tensor& otherwise, bool last_counts) {
+  const int64_t count = keys.numbers.element_count();
+  if (values.numbers.element_count() != count)
+    call.fail(ErrorKind::Value, fmt::format("{} values for {} keys", values.numbers.element_count(), count));
+  if (x.strings != keys.strings || x.numbers.dtype() != keys.numbers.dtype())
+    call.fail(ErrorKind::DType, fmt::format("{} looked up in keys of {}", type_name(x), type_name(keys)));
   const Tensor at =
-      is_float(x.dtype())
-          ? positions(x.cast(DType::F64), sorted_keys(keys.cast(DType::F64).to_vector<double>(), last_counts),
-                      count)
-          : positions(x.cast(DType::I64),
-                      sorted_keys(keys.cast(DType::I64).to_vector<int64_t>(), last_counts), count);
-  const Tensor otherwise = default_value(call, values.dtype());
-  return {concat({values, otherwise.reshape({1})}, 0).take(at)};
+      is_float(x.numbers.dtype())
+          ? positions(x.numbers.cast(DType::F64),
+                      sorted_keys(keys.numbers.cast(DType::F64).to_vector<double>(), last_counts), count)
+          : positions(x.numbers.cast(DType::I64),
+                      sorted_keys(keys.numbers.cast(DType::I64).to_vector<int64_t>(), last_counts), count);
+  return {decoded(concat({values.numbers, otherwise.reshape({1})}, 0).take(at), values.strings)};
 }
 
-// Version 1 maps strings alone.
+std::vector<Value> label_encoder(Call& call) {
+  const Coded x = coded(call, call.value(0)), keys = list_attribute(call, "keys"),
+              values = list_attribute(call, "values");
+  return looked_up(call, x, keys, values, default_value(call, values), call.opset() >= 4);
+}
+
+/// Between strings and numbers, whichever way the input asks for. As ONNX Runtime has it, the last of
+/// repeated keys counts.
+std::vector<Value> between(Call& call, const Coded& strings, const Coded& numbers) {
+  const Coded x = coded(call, call.value(0));
+  const Coded& values = x.strings ? numbers : strings;
+  return looked_up(call, x, x.strings ? strings : numbers, values, default_value(call, values), true);
+}
+
+std::vector<Value> category_mapper(Call& call) {
+  return between(call, coded(call, Value::strings(call.texts("cats_strings"))),
+                 {Tensor::from(call.integers("cats_int64s", {})), false});
+}
+
+std::vector<Value> label_encoder_of_positions(Call& call) {
+  const Coded classes = coded(call, Value::strings(call.texts("classes_strings")));
+  return between(call, classes, {Tensor::iota({classes.numbers.size(0)}, 0), false});
+}
+
 const OpRow rows[] = {
+    {"LabelEncoder", 1, label_encoder_of_positions, kMlDomain},
     {"LabelEncoder", 2, label_encoder, kMlDomain},
     {"LabelEncoder", 4, label_encoder, kMlDomain},
+    {"CategoryMapper", 1, category_mapper, kMlDomain},
 };
 
 } // namespace

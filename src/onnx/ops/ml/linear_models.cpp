@@ -28,8 +28,8 @@ std::vector<Value> linear_regressor(Call& call) {
 
 std::vector<Value> linear_classifier(Call& call) {
   const Tensor x = feature_rows(call);
-  const std::vector<int64_t> labels = class_labels(call, "classlabels_ints");
-  const auto classes = static_cast<int64_t>(labels.size());
+  const Labels labels = class_labels(call, "classlabels_ints");
+  const int64_t classes = labels.size();
   call.ignore("multi_class"); // the transform is an attribute of its own
   const int64_t features = fixed_size(call, x, 1);
   const auto outputs = static_cast<int64_t>(call.numbers("coefficients").size()) / features;

@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "lathe/functions.hpp"
+#include "onnx/strings/traced.hpp"
 
 namespace lathe::onnx {
 
@@ -112,21 +113,23 @@ Tensor scores_of_two(const Call& call, const Tensor& second, bool complement, Po
 
 // ---- labels ----
 
-std::vector<int64_t> class_labels(const Call& call, const char* name, const char* strings) {
-  if (!call.texts(strings).empty())
-    call.fail(ErrorKind::DType,
-              fmt::format("{}: there are no tensors of strings, expected {}", strings, name));
-  const std::vector<int64_t> labels = call.integers(name, {});
-  if (labels.empty())
-    call.fail(ErrorKind::Value, fmt::format("{} is missing or empty, expected labels", name));
-  return labels;
+Labels class_labels(const Call& call, const char* name, const char* strings) {
+  const std::vector<std::string> texts = call.texts(strings);
+  const std::vector<int64_t> numbers = call.integers(name, {});
+  if (texts.empty() == numbers.empty())
+    call.fail(ErrorKind::Value, fmt::format("{} and {} are {}, expected one of them", name, strings,
+                                            texts.empty() ? "missing or empty" : "both there"));
+  if (texts.empty()) return {numbers, false};
+  return {ids_of(call, texts), true};
 }
 
-Tensor labels_at(const std::vector<int64_t>& labels, const Tensor& positions) {
-  bool counting = true;
-  for (size_t k = 0; k < labels.size(); ++k) counting &= labels[k] == static_cast<int64_t>(k);
+Value labels_at(const Labels& labels, const Tensor& positions) {
+  bool counting = !labels.strings;
+  for (int64_t k = 0; k < labels.size(); ++k) counting &= labels.numbers[static_cast<size_t>(k)] == k;
   const Tensor at = positions.cast(DType::I64);
-  return counting ? at : Tensor::from(labels).take(at);
+  if (counting) return at;
+  const Tensor found = Tensor::from(labels.numbers).take(at);
+  return labels.strings ? Value::strings(found) : Value(found);
 }
 
 } // namespace lathe::onnx

@@ -36,11 +36,15 @@ void refuse_single_score(const Call& call, PostTransform transform);
 /// Error(Value) for transforms of which ONNX says nothing there.
 Tensor scores_of_two(const Call& call, const Tensor& second, bool complement, PostTransform transform);
 
-/// The attribute `name`; Error(DType) where `strings` gives the labels as texts, Error(Value) if there are
-/// none.
-std::vector<int64_t> class_labels(const Call& call, const char* name,
-                                  const char* strings = "classlabels_strings");
+/// Labels of classes, or categories: numbers, or strings by their ids.
+struct Labels {
+  std::vector<int64_t> numbers;
+  bool strings;
+  int64_t size() const { return static_cast<int64_t>(numbers.size()); }
+};
+/// The one of the attributes `name` and `strings` that is there; Error(Value) for none and for both.
+Labels class_labels(const Call& call, const char* name, const char* strings = "classlabels_strings");
 /// The labels at positions.
-Tensor labels_at(const std::vector<int64_t>& labels, const Tensor& positions);
+Value labels_at(const Labels& labels, const Tensor& positions);
 
 } // namespace lathe::onnx

@@ -182,8 +182,8 @@ Tensor probabilities(const Call& call, const Tensor& scores, int64_t classes) {
 std::vector<Value> svm_classifier(Call& call) {
   Tensor x = feature_rows(call);
   x = x.cast(computed_dtype(x));
-  const std::vector<int64_t> labels = class_labels(call, "classlabels_ints");
-  const auto classes = static_cast<int64_t>(labels.size());
+  const Labels labels = class_labels(call, "classlabels_ints");
+  const int64_t classes = labels.size();
   const std::vector<int64_t> vectors_of = call.integers("vectors_per_class", {});
   const PostTransform transform = post_transform_attribute(call);
   const bool estimates = call.has_attribute("prob_a") || call.has_attribute("prob_b");
@@ -204,7 +204,7 @@ std::vector<Value> svm_classifier(Call& call) {
                           "which support_vectors has",
                           vectors_of.size(), classes));
   const Tensor pairs = pair_scores(call, x, vectors_of);
-  const Tensor label = labels_at(labels, wins(pairs, classes).argmax(1));
+  const Value label = labels_at(labels, wins(pairs, classes).argmax(1));
   Tensor scores;
   if (estimates)
     scores = transform_scores(probabilities(call, pairs, classes), transform);

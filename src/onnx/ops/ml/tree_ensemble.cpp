@@ -64,7 +64,7 @@ std::vector<Value> tree_ensemble(Call& call) {
 /// Two classes of which the votes name one. ONNX Runtime's rules, as ONNX has none: weights of at least 0 are
 /// probabilities of the second class, and others are its distance from the border between the two.
 std::vector<Value> binary(Call& call, Forest forest, const Tensor& x, int64_t voted_for,
-                          const std::vector<int64_t>& labels) {
+                          const Labels& labels) {
   bool probabilities = true;
   for (const auto& votes : forest.votes)
     for (const Vote& vote : votes) probabilities &= vote.weight >= 0;
@@ -87,8 +87,8 @@ std::vector<Value> binary(Call& call, Forest forest, const Tensor& x, int64_t vo
 
 std::vector<Value> tree_ensemble_classifier(Call& call) {
   const Tensor x = feature_rows(call);
-  const std::vector<int64_t> labels = class_labels(call, "classlabels_int64s");
-  const auto classes = static_cast<int64_t>(labels.size());
+  const Labels labels = class_labels(call, "classlabels_int64s");
+  const int64_t classes = labels.size();
   if (classes < 2) call.fail(ErrorKind::Value, "one class, expected two or more");
   const Forest forest = forest_of_votes(call, "class", classes, x);
   std::set<int64_t> voted_for;

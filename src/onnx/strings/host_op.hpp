@@ -1,0 +1,48 @@
+// What the host computes between two parts of a program: ops that make strings of strings, or read them.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "lathe/onnx/value.hpp"
+
+namespace lathe::onnx {
+
+/// An op by its name in the table of host_op.cpp, with what it needs beside its inputs: a saved program holds
+/// this.
+struct HostOp {
+  std::string name;
+  std::vector<std::string> texts{};
+  std::vector<int64_t> integers{};
+  bool operator==(const HostOp&) const = default;
+};
+
+/// The outputs: strings with their texts, or tensors in memory. `inputs` are of fixed shapes, and strings
+/// among them have their texts. Error(Value) naming the op for an op that is not there and for strings that
+/// it can't take.
+std::vector<Value> run_host_op(const HostOp& op, const std::vector<Value>& inputs);
+
+// The ops, by file. Each takes what an importer of ops/strings.cpp or ops/cast.cpp gives it.
+using HostInputs = std::vector<Value>;
+
+// normalise.cpp
+/// texts: case change (NONE, LOWER, UPPER), then the stop words; integers: whether case counts.
+std::vector<Value> host_normalise(const HostOp& op, const HostInputs& inputs);
+// split.cpp
+/// texts: the delimiter, "" for runs of white space; integers: the largest number of cuts, -1 for any.
+std::vector<Value> host_split(const HostOp& op, const HostInputs& inputs);
+std::vector<Value> host_concat(const HostOp& op, const HostInputs& inputs);
+// match.cpp
+/// texts: the pattern, in RE2's syntax.
+std::vector<Value> host_match(const HostOp& op, const HostInputs& inputs);
+/// Error(Value) for a pattern that RE2 does not take.
+void check_pattern(const std::string& pattern);
+// numbers.cpp
+/// integers: whether all digits before the point are written, and six behind it.
+std::vector<Value> host_text_of_numbers(const HostOp& op, const HostInputs& inputs);
+/// texts: the dtype.
+std::vector<Value> host_numbers_of_text(const HostOp& op, const HostInputs& inputs);
+// order.cpp
+/// The place of each string among the distinct ones of the input, in the order of their bytes.
+std::vector<Value> host_places(const HostOp& op, const HostInputs& inputs);
+
+} // namespace lathe::onnx
