@@ -34,7 +34,28 @@ std::string entry(const std::string& path, const std::string& header, const std:
   return header.substr(start);
 }
 
-onnx::Value read_npy(const std::string& path) {
+/// The dtype in which a narrow one is written: NumPy has none of these.
+DType written_as(DType dtype) {
+  if (!is_narrow(dtype)) return dtype == DType::BF16 ? DType::F32 : dtype;
+  return is_float(dtype) ? DType::F32 : is_signed(dtype) ? DType::I8 : DType::U8;
+}
+
+/// The elements in the port's dtype, if that is a narrow one: numbers in the dtype in which they are written,
+/// or the codes themselves, a byte each ('|V1', as ml_dtypes writes its arrays).
+Tensor narrowed(const std::string& path, const Tensor& given, DType to, bool is_codes) {
+  if (!is_narrow(to) || (!is_codes && given.dtype() != written_as(to))) return given;
+  if (is_codes) {
+    const DType unsigned_codes = bits_of(to) == 8 ? DType::U8 : bits_of(to) == 4 ? DType::U4 : DType::U2;
+    return given.cast(unsigned_codes).bitcast(to);
+  }
+  const Tensor made = given.cast(to), back = made.cast(given.dtype());
+  const Tensor same = back == given, both_nan = (back != back) & (given != given);
+  if (!(same | both_nan).all().item<bool>())
+    bad(path, fmt::format("has numbers that no {} is, expected exact ones", to_string(to)));
+  return made;
+}
+
+onnx::Value read_npy(const std::string& path, DType wanted) {
   std::ifstream in(path, std::ios::binary);
   std::ostringstream all;
   if (!in || !(all << in.rdbuf())) bad(path, "can't be read");
@@ -53,6 +74,8 @@ onnx::Value read_npy(const std::string& path) {
   std::optional<DType> dtype;
   for (const auto& [known, text] : descriptors())
     if (text == descriptor) dtype = known;
+  const bool is_codes = descriptor == "|V1" && is_narrow(wanted);
+  if (is_codes) dtype = DType::U8;
   if (!dtype) bad(path, "has elements '" + descriptor + "', expected numbers or bool, little endian");
   if (entry(path, header, "fortran_order").rfind("False", 0) != 0)
     bad(path, "is in Fortran order, expected C order");
@@ -71,7 +94,7 @@ onnx::Value read_npy(const std::string& path) {
   if (bytes.size() - start != count * static_cast<size_t>(size_of(*dtype)))
     bad(path, fmt::format("has {} bytes of data, expected {} for {}", bytes.size() - start,
                           count * static_cast<size_t>(size_of(*dtype)), to_string(shape)));
-  return Tensor::from_memory(bytes.data() + start, count, *dtype, shape);
+  return narrowed(path, Tensor::from_memory(bytes.data() + start, count, *dtype, shape), wanted, is_codes);
 }
 
 bool ends_with(const std::string& text, const std::string& end) {
@@ -81,7 +104,7 @@ bool ends_with(const std::string& text, const std::string& end) {
 } // namespace
 
 onnx::Value read_value(const std::string& path, const onnx::Port& port) {
-  if (ends_with(path, ".npy")) return read_npy(path);
+  if (ends_with(path, ".npy")) return read_npy(path, port.dtype);
   if (ends_with(path, ".pb")) return onnx::load_value(path, port);
   bad(path, "expected a .npy or .pb file");
 }
@@ -105,8 +128,7 @@ void write_file(const std::string& path, const std::string& bytes) {
 
 void write_npy(const std::string& path, const onnx::Value& value) {
   if (!value.is_tensor()) bad(path, "only tensors are written as .npy");
-  const bool widened = value.dtype() == DType::BF16;
-  const DType dtype = widened ? DType::F32 : value.dtype();
+  const DType dtype = written_as(value.dtype());
   std::string shape;
   for (Expr size : value.shape()) shape += fmt::format("{},", size.value());
   std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}",
@@ -118,7 +140,7 @@ void write_npy(const std::string& path, const onnx::Value& value) {
   bytes += static_cast<char>(header.size() & 255);
   bytes += static_cast<char>(header.size() >> 8);
   bytes += header;
-  const Tensor tensor = widened ? value.tensor().cast(dtype) : value.tensor();
+  const Tensor tensor = value.tensor().cast(dtype);
   const size_t start = bytes.size();
   bytes.resize(start + static_cast<size_t>(tensor.element_count()) * static_cast<size_t>(size_of(dtype)));
   tensor.read(bytes.data() + start, dtype);

@@ -8,7 +8,8 @@ namespace lathe::tool {
 
 /// Error(File) that begins with the path.
 onnx::Value read_value(const std::string& path, const onnx::Port& port);
-/// A tensor as .npy, written beside its place and then renamed: never half a file. bf16 is written as f32.
+/// A tensor as .npy, written beside its place and then renamed: never half a file. bf16 and narrow floats are
+/// written as f32, narrow integers as int8 or uint8.
 void write_npy(const std::string& path, const onnx::Value& value);
 /// Writes a whole file that way.
 void write_file(const std::string& path, const std::string& bytes);

@@ -5,8 +5,8 @@
 #include "compile/front/inputs.hpp"
 #include "compile/front/moved.hpp"
 #include "graph/constants.hpp"
+#include "graph/narrow.hpp"
 #include "graph/realise.hpp"
-#include "graph/tensor_impl.hpp"
 
 namespace lathe::pipeline {
 
@@ -50,7 +50,8 @@ Front take_in(const std::vector<lower::NamedOutput>& outputs, const FrontOptions
 
 Front take_in(const NamedTensors& outputs, const FrontOptions& options) {
   std::vector<lower::NamedOutput> named;
-  for (const auto& [name, tensor] : outputs) named.push_back({name, graph::node_of(tensor)});
+  for (const auto& [name, tensor] : outputs)
+    named.push_back({name, graph::held_node(tensor), graph::declared_of(tensor)});
   return take_in(named, options);
 }
 
