@@ -256,6 +256,13 @@ TEST_CASE("a product with packed weights, given and constant") {
   }
 }
 
+TEST_CASE("constants stay packed: neither their numbers nor their parts are stored ahead of the first run") {
+  for_each_dtype([](DType dtype) {
+    const Tensor w = tensor_of(dtype, some_codes(dtype, 64 * 64), {64, 64}), x = Tensor::input("x", {64});
+    CHECK(compile({{"y", w.cast(DType::F32).matmul(x)}}, on("interp")).folded_bytes() == 0);
+  });
+}
+
 TEST_CASE("saved programs and tensors") {
   const TemporaryDir folder;
   const Tensor x = Tensor::input("x", {3, 5}, DType::U4),
