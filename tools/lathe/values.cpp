@@ -41,7 +41,7 @@ DType written_as(DType dtype) {
 }
 
 /// The elements in the port's dtype, if that is a narrow one: numbers in the dtype in which they are written,
-/// or the codes themselves, a byte each ('|V1', as ml_dtypes writes its arrays).
+/// or the codes themselves, a byte each, as ml_dtypes writes its arrays.
 Tensor narrowed(const std::string& path, const Tensor& given, DType to, bool is_codes) {
   if (!is_narrow(to) || (!is_codes && given.dtype() != written_as(to))) return given;
   if (is_codes) {
@@ -74,7 +74,8 @@ onnx::Value read_npy(const std::string& path, DType wanted) {
   std::optional<DType> dtype;
   for (const auto& [known, text] : descriptors())
     if (text == descriptor) dtype = known;
-  const bool is_codes = descriptor == "|V1" && is_narrow(wanted);
+  const bool is_byte = descriptor == "|V1" || descriptor == "<V1" || descriptor == "<f1";
+  const bool is_codes = is_byte && is_narrow(wanted);
   if (is_codes) dtype = DType::U8;
   if (!dtype) bad(path, "has elements '" + descriptor + "', expected numbers or bool, little endian");
   if (entry(path, header, "fortran_order").rfind("False", 0) != 0)
