@@ -164,6 +164,12 @@ std::vector<NodeRef> fold_constants(const std::vector<NodeRef>& outputs, Evaluat
 
   // The loop goes from the outputs down, as a replaced node needs none of its sources.
   for (const NodeRef& n : outputs) needed.insert(n.get());
+  std::unordered_set<const Node*> stored; // what outputs show: in memory in any case
+  for (const NodeRef& n : outputs) {
+    const Node* shown = n.get();
+    while (shown->op == Op::View) shown = shown->sources[0].get();
+    stored.insert(shown);
+  }
   std::unordered_map<const Node*, NodeRef> value_of;
   std::vector<NodeRef> missing;
   std::vector<std::string> keys;
@@ -174,7 +180,7 @@ std::vector<NodeRef> fold_constants(const std::vector<NodeRef>& outputs, Evaluat
       const Subgraph subgraph = look_at(*n, users);
       const double count = elements(node), bytes = count * size_of(node.dtype);
       const bool pays = !subgraph.small || subgraph.has_stored ||
-                        (subgraph.closed && bytes <= subgraph.source_bytes) ||
+                        ((subgraph.closed || stored.contains(&node)) && bytes <= subgraph.source_bytes) ||
                         subgraph.work >= dear_operations(subgraph, count, bytes);
       if (pays && is_affordable(subgraph, bytes, static_cast<double>(folded_bytes))) {
         std::string key = subgraph.small ? print({*n}) : "";
