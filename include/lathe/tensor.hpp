@@ -86,6 +86,7 @@ class [[nodiscard]] Tensor {
   /// Rows, and planes of rows: `from({{1.f, 2.f}, {3.f, 4.f}})`. Error(Shape) unless all have one length.
   template <class T> static Tensor from(std::initializer_list<std::initializer_list<T>> rows);
   template <class T> static Tensor from(std::initializer_list<std::initializer_list<std::initializer_list<T>>> planes);
+  /// As from(); the elements of narrow dtypes are packed, as dtype.hpp says.
   static Tensor from_memory(const void* values, size_t count, DType dtype, const Shape& shape);
   /// The values that `memory` points to, in place: it is kept while anything needs it, and may not change. Copied where it does
   /// not begin at a multiple of 128 bytes. Bools have to be 0 or 1. Error(Shape) unless the shape is static.
@@ -134,7 +135,8 @@ class [[nodiscard]] Tensor {
 
   // ---- values (run on the default device; shapes must be static and no named input may be left) ----
   const Tensor& realise() const;
-  template <class T> std::vector<T> to_vector() const {  // row-major; Error(DType) unless T is the dtype's type
+  /// Row-major. Error(DType) unless T is the dtype's type: of narrow integers int8_t or uint8_t, of narrow floats float.
+  template <class T> std::vector<T> to_vector() const {
     static_assert(!std::is_same_v<T, bool>, "read bool tensors as uint8_t");
     std::vector<T> out(element_count());
     read(out.data(), std::is_same_v<T, uint8_t> && dtype() == DType::Bool ? DType::Bool : dtype_of<T>());
@@ -144,7 +146,8 @@ class [[nodiscard]] Tensor {
     if constexpr (std::is_floating_point_v<T>) return static_cast<T>(item_scalar().as_float());
     else return static_cast<T>(item_scalar().as_int());
   }
-  /// The values in place, row-major, after realising them: valid while a copy of the tensor lives. Error(DType) as to_vector.
+  /// The values in place, row-major, after realising them: valid while a copy of the tensor lives. Error(DType) as to_vector,
+  /// and for narrow dtypes, which have no C++ type.
   template <class T> std::span<const T> data() const& {
     return {static_cast<const T*>(memory(std::is_same_v<T, uint8_t> && dtype() == DType::Bool ? DType::Bool : dtype_of<T>())),
             static_cast<size_t>(element_count())};
@@ -152,6 +155,7 @@ class [[nodiscard]] Tensor {
   template <class T> std::span<const T> data() && = delete;
   Scalar item_scalar() const;
   int64_t element_count() const;
+  /// Copies the values as `as`, which is dtype() or, of a narrow dtype, what to_vector takes. As dtype() these are packed.
   void read(void* out, DType as) const;
 
   // ---- elementwise ----
@@ -171,6 +175,8 @@ class [[nodiscard]] Tensor {
   /// Error(Value) for a NaN bound, none at all, or low > high.
   Tensor clamp(std::optional<double> low, std::optional<double> high) const;
   Tensor cast(DType dtype) const; Tensor bitcast(DType dtype) const; Tensor contiguous() const;
+  /// As cast; `how` is of narrow floats alone. Narrow integers take the low bits of what I32 gives of a number, as ONNX does.
+  Tensor cast(DType dtype, NarrowCast how) const;
 
   // ---- reductions; no axes: all of them. Of no elements: sum 0, prod 1, max -infinity, min infinity, mean NaN, any false, all true;
   // max and min of integers, argmax and argmin are Error(Value) ----

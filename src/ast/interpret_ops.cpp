@@ -195,6 +195,7 @@ template <class F> auto with_dtype(DType dtype, F&& f) {
     LATHE_CASE(Bool) LATHE_CASE(I8) LATHE_CASE(I16) LATHE_CASE(I32) LATHE_CASE(I64) LATHE_CASE(U8) LATHE_CASE(U16)
     LATHE_CASE(U32) LATHE_CASE(U64) LATHE_CASE(F16) LATHE_CASE(BF16) LATHE_CASE(F32) LATHE_CASE(F64)
 #undef LATHE_CASE
+  default: break; // no kernel has values of the narrow dtypes
   }
   throw InternalError("unknown dtype");
 }

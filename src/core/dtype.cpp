@@ -12,8 +12,10 @@
 namespace lathe {
 namespace {
 
-constexpr const char* kNames[kDTypeCount] = {"bool", "i8",  "i16", "i32",  "i64", "u8", "u16",
-                                             "u32",  "u64", "f16", "bf16", "f32", "f64"};
+constexpr const char* kNames[kAllDTypeCount] = {
+    "bool", "i8",       "i16",        "i32",    "i64",        "u8",     "u16",   "u32",
+    "u64",  "f16",      "bf16",       "f32",    "f64",        "i4",     "u4",    "i2",
+    "u2",   "f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f4e2m1", "f8e8m0"};
 
 DType float_of_size(int bytes) { return bytes <= 2 ? DType::F16 : bytes <= 4 ? DType::F32 : DType::F64; }
 
@@ -26,17 +28,25 @@ DType signed_of_size(int bytes) {
 const char* to_string(DType dtype) { return kNames[static_cast<int>(dtype)]; }
 
 DType parse_dtype(std::string_view name) {
-  for (int i = 0; i < kDTypeCount; i++)
+  for (int i = 0; i < kAllDTypeCount; i++)
     if (name == kNames[i]) return static_cast<DType>(i);
   throw Error(
       ErrorKind::DType,
-      fmt::format("dtype '{}' is unknown, expected bool, i8 to i64, u8 to u64, f16, bf16, f32 or f64", name));
+      fmt::format(
+          "dtype '{}' is unknown, expected bool, i2 to i64, u2 to u64, f4e2m1, f8e4m3fn, f8e4m3fnuz, f8e5m2, "
+          "f8e5m2fnuz, f8e8m0, f16, bf16, f32 or f64",
+          name));
 }
 
 std::ostream& operator<<(std::ostream& out, DType dtype) { return out << to_string(dtype); }
 
 DType promote(DType a, DType b) {
-  if (a == b || b == DType::Bool) return a;
+  if (a == b) return a;
+  if (is_narrow(a) || is_narrow(b))
+    throw Error(ErrorKind::DType,
+                fmt::format("dtypes {} and {} have none in common, expected a cast of {} first", to_string(a),
+                            to_string(b), to_string(is_narrow(a) ? a : b)));
+  if (b == DType::Bool) return a;
   if (a == DType::Bool) return b;
   if (is_float(a) && is_float(b))
     return size_of(a) == size_of(b) ? DType::F32 : size_of(a) > size_of(b) ? a : b;

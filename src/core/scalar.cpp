@@ -9,6 +9,7 @@
 
 #include <fmt/core.h>
 
+#include "core/narrow.hpp"
 #include "lathe/dtype.hpp"
 #include "lathe/error.hpp"
 
@@ -25,6 +26,10 @@ int64_t wrap(DType dtype, int64_t v) {
   case DType::U8: return static_cast<uint8_t>(v);
   case DType::U16: return static_cast<uint16_t>(v);
   case DType::U32: return static_cast<uint32_t>(v);
+  case DType::I4:
+  case DType::U4:
+  case DType::I2:
+  case DType::U2: return static_cast<int64_t>(narrow_value(dtype, static_cast<uint8_t>(v)));
   default: return v;
   }
 }
@@ -47,6 +52,7 @@ template <class T> double to_odd(T v) {
 
 double round_to(DType dtype, double v) {
   if (dtype == DType::F64) return v;
+  if (is_narrow(dtype)) return narrow_value(dtype, narrow_code(dtype, v));
   if (dtype == DType::F16) return f16_to_f32(f32_to_f16(to_odd(v)));
   if (dtype == DType::BF16) return bf16_to_f32(f32_to_bf16(to_odd(v)));
   return static_cast<float>(v);
@@ -54,7 +60,7 @@ double round_to(DType dtype, double v) {
 
 /// An integer as a float, rounded once.
 template <class T> double from_integer(DType dtype, T v) {
-  if (is_half(dtype)) return round_to(dtype, to_odd(v));
+  if (is_half(dtype) || is_narrow(dtype)) return round_to(dtype, to_odd(v));
   return dtype == DType::F64 ? static_cast<double>(v) : static_cast<float>(v);
 }
 
@@ -99,12 +105,22 @@ Scalar Scalar::of_float(DType dtype, double value) {
     s.bits_ = value != 0;
   else if (is_float(dtype))
     s.bits_ = std::bit_cast<uint64_t>(round_to(dtype, value));
+  else if (is_narrow(dtype))
+    s.bits_ = static_cast<uint64_t>(wrap(dtype, saturate(DType::I32, value)));
   else
     s.bits_ = static_cast<uint64_t>(saturate(dtype, value));
   return s;
 }
 
 Scalar Scalar::from_memory(DType dtype, const void* p) {
+  if (is_narrow(dtype)) {
+    const double value = narrow_value(dtype, load<uint8_t>(p));
+    if (!is_float(dtype)) return of_int(dtype, static_cast<int64_t>(value));
+    Scalar s; // as it is: of_float() would saturate an infinity
+    s.dtype_ = dtype;
+    s.bits_ = std::bit_cast<uint64_t>(value);
+    return s;
+  }
   switch (dtype) {
   case DType::Bool: return of_int(dtype, load<uint8_t>(p) != 0);
   case DType::I8: return of_int(dtype, load<int8_t>(p));
@@ -119,11 +135,13 @@ Scalar Scalar::from_memory(DType dtype, const void* p) {
   case DType::BF16: return of_float(dtype, bf16_to_f32(load<uint16_t>(p)));
   case DType::F32: return of_float(dtype, load<float>(p));
   case DType::F64: return of_float(dtype, load<double>(p));
+  default: break; // the narrow ones, above
   }
   throw InternalError("Scalar::from_memory: bad dtype");
 }
 
 void Scalar::to_memory(void* p) const {
+  if (is_narrow(dtype_)) return store(p, narrow_code(dtype_, as_float(), {.saturates = false}));
   switch (dtype_) {
   case DType::Bool:
   case DType::I8:
@@ -138,6 +156,7 @@ void Scalar::to_memory(void* p) const {
   case DType::BF16: return store(p, f32_to_bf16(static_cast<float>(as_float())));
   case DType::F32: return store(p, static_cast<float>(as_float()));
   case DType::F64: return store(p, as_float());
+  default: break; // the narrow ones, above
   }
 }
 
@@ -161,6 +180,7 @@ Scalar Scalar::cast(DType to) const {
 }
 
 std::string to_string(const Scalar& s) {
+  if (is_narrow(s.dtype()) && is_float(s.dtype())) return fmt::format("{}", static_cast<float>(s.as_float()));
   switch (s.dtype()) {
   case DType::F64: return fmt::format("{}", s.as_float());
   case DType::F32:
@@ -193,6 +213,10 @@ Scalar parse_scalar(DType dtype, std::string_view text) {
       v = f;
     }
     if (r.ec != std::errc{} || r.ptr != last) fail("a number, inf or nan");
+    if (is_narrow(dtype)) { // an infinity stays one where the dtype has it
+      const uint8_t code = narrow_code(dtype, v, {.saturates = false});
+      return Scalar::from_memory(dtype, &code);
+    }
     return Scalar::of_float(dtype, v);
   }
   if (dtype == DType::U64) {

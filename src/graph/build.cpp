@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "graph/function.hpp"
-#include "graph/node.hpp"
+#include "graph/narrow.hpp"
 #include "graph/scan.hpp"
 #include "lathe/error.hpp"
 
@@ -15,6 +15,9 @@ namespace lathe::graph {
 namespace {
 
 NodeRef make(Op op, DType dtype, Shape shape, std::vector<NodeRef> sources, Attr attr = {}) {
+  if (is_narrow(dtype))
+    throw Error(ErrorKind::DType, fmt::format("{}: dtype {}, expected one that is computed with",
+                                              to_string(op), to_string(dtype)));
   Node n;
   n.op = op;
   n.dtype = dtype;
@@ -123,7 +126,12 @@ NodeRef input(std::string name, DType dtype, Shape shape) {
                 fmt::format("Input: name '{}', expected an identifier of letters, digits and _", name));
   check_shape("Input", shape, dtype);
   const uint64_t id = named_input_id(name, dtype, shape);
-  return make(Op::Input, dtype, std::move(shape), {}, InputAttr{id, std::move(name), nullptr});
+  if (!is_narrow(dtype))
+    return make(Op::Input, dtype, std::move(shape), {}, InputAttr{id, std::move(name), nullptr});
+  Shape bytes = packed_shape(dtype, shape);
+  return make(Op::Input, DType::U8, std::move(bytes), {},
+              InputAttr{id, std::move(name), nullptr,
+                        std::make_shared<const Declared>(Declared{dtype, std::move(shape)})});
 }
 
 namespace {

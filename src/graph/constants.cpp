@@ -99,9 +99,12 @@ struct Subgraph {
   double work = 0, source_bytes = 0;
   double largest_bytes = 0; // of a tensor that it computes
   bool has_stored = false;
-  bool small = true; // look_at() has visited the whole subgraph
+  bool small = true;  // look_at() has visited the whole subgraph
+  bool closed = true; // nothing else reads what it reads, so that its value replaces its sources
 };
-Subgraph look_at(const NodeRef& root) {
+using Users = std::unordered_map<const Node*, std::vector<const Node*>>;
+
+Subgraph look_at(const NodeRef& root, const Users& users) {
   Subgraph found;
   std::unordered_set<const Node*> seen{root.get()};
   std::vector<const Node*> queue{root.get()};
@@ -119,7 +122,19 @@ Subgraph look_at(const NodeRef& root) {
       break;
     }
   }
+  for (const Node* node : seen) {
+    const auto readers = users.find(node);
+    if (node == root.get() || readers == users.end()) continue;
+    for (const Node* user : readers->second) found.closed &= seen.contains(user);
+  }
   return found;
+}
+
+/// The operations for which a value pays that replaces its sources: more where it has more than twice their
+/// bytes. Sources of less than two bits an element, such as a row that is repeated, stay in the caches.
+double dear_operations(const Subgraph& subgraph, double count, double bytes) {
+  const bool is_read_through = subgraph.source_bytes * 4 >= count;
+  return kDear * count * (is_read_through ? std::max(1.0, bytes / (2 * subgraph.source_bytes)) : 1.0);
 }
 
 /// Whether compile() may compute a value of so many bytes.
@@ -161,6 +176,9 @@ std::vector<NodeRef> fold_constants(const std::vector<NodeRef>& outputs, Evaluat
   if (!evaluate) return outputs;
   const std::vector<NodeRef> order = topological_order(outputs);
   std::unordered_set<const Node*> constant, needed;
+  Users users;
+  for (const NodeRef& n : order)
+    for (const NodeRef& s : n->sources) users[s.get()].push_back(n.get());
   for (const NodeRef& n : order)
     if (may_be_constant(*n) && std::all_of(n->sources.begin(), n->sources.end(),
                                            [&](const NodeRef& s) { return constant.contains(s.get()); }))
@@ -168,6 +186,12 @@ std::vector<NodeRef> fold_constants(const std::vector<NodeRef>& outputs, Evaluat
 
   // The loop goes from the outputs down, as a replaced node needs none of its sources.
   for (const NodeRef& n : outputs) needed.insert(n.get());
+  std::unordered_set<const Node*> stored; // what outputs show: in memory in any case
+  for (const NodeRef& n : outputs) {
+    const Node* shown = n.get();
+    while (shown->op == Op::View) shown = shown->sources[0].get();
+    stored.insert(shown);
+  }
   std::unordered_map<const Node*, NodeRef> value_of;
   std::vector<NodeRef> missing;
   std::vector<std::string> keys;
@@ -175,10 +199,11 @@ std::vector<NodeRef> fold_constants(const std::vector<NodeRef>& outputs, Evaluat
     const Node& node = **n;
     if (!needed.contains(&node)) continue;
     if (constant.contains(&node) && computes(node)) {
-      const Subgraph subgraph = look_at(*n);
+      const Subgraph subgraph = look_at(*n, users);
       const double count = elements(node), bytes = count * size_of(node.dtype);
-      const bool pays = !subgraph.small || subgraph.has_stored || bytes <= subgraph.source_bytes ||
-                        subgraph.work >= kDear * count;
+      const bool pays = !subgraph.small || subgraph.has_stored ||
+                        ((subgraph.closed || stored.contains(&node)) && bytes <= subgraph.source_bytes) ||
+                        subgraph.work >= dear_operations(subgraph, count, bytes);
       if (pays && is_affordable(subgraph, bytes, static_cast<double>(folded_bytes))) {
         std::string key = subgraph.small ? print({*n}) : "";
         if (NodeRef value = key.empty() ? NodeRef{} : known().find(key, node)) {

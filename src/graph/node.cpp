@@ -103,4 +103,9 @@ uint64_t named_input_id(std::string_view name, DType dtype, const Shape& shape) 
   return hash_shape(mix(hash_text(name), static_cast<uint64_t>(dtype)), shape) | (uint64_t{1} << 63);
 }
 
+Declared declared_as(const NodeRef& input) {
+  const auto& declared = std::get<InputAttr>(input->attr).declared;
+  return declared ? *declared : Declared{input->dtype, input->shape};
+}
+
 } // namespace lathe::graph

@@ -23,13 +23,20 @@ namespace lathe::graph {
 struct Node;
 using NodeRef = Ref<Node>;
 
+/// What a user declares of a value whose elements are of a narrow dtype. Its node is of the bytes in memory.
+struct Declared {
+  DType dtype;
+  Shape shape;
+};
+
 /// Input: a buffer bound by name at each call (`data` is null), or a realised tensor (`name` is empty).
-/// Equal ids are the same input. A named input's id is a hash of name, dtype and shape: the same declaration
-/// twice is one input.
+/// Equal ids are the same input. A named input's id is a hash of name, dtype and shape as declared: the same
+/// declaration twice is one input.
 struct InputAttr {
   uint64_t id;
   std::string name;
   StorageRef data;
+  std::shared_ptr<const Declared> declared{}; // of a named input of a narrow dtype
 };
 struct IotaAttr {
   int axis;
@@ -97,13 +104,16 @@ struct Node : Interned<Node> {
 const Scalar* const_scalar(const NodeRef& node);
 /// The identity of a named input.
 uint64_t named_input_id(std::string_view name, DType dtype, const Shape& shape);
+/// What an Input's user declared: what the node is, but for a narrow dtype.
+Declared declared_as(const NodeRef& input);
 
 // Builders: infer shape and dtype, check, canonicalise (constant folding of scalars, View composition) and
 // intern. They throw Error naming `Op`; the public Tensor functions check first, so as to name the user's
 // function.
 NodeRef constant(Scalar value, Shape shape);
 NodeRef constant(Expr value, DType dtype, Shape shape);
-NodeRef input(std::string name, DType dtype, Shape shape);          // bound at each call
+/// Bound at each call. Of a narrow dtype the node is of the packed bytes.
+NodeRef input(std::string name, DType dtype, Shape shape);
 NodeRef realised(StorageRef data, DType dtype, Shape static_shape); // a fresh identity each time
 NodeRef iota(int axis, DType dtype, Shape shape);
 NodeRef unary(Op op, NodeRef a);

@@ -161,8 +161,9 @@ private:
     Shape shape;
     for (std::string_view size : bracketed(type.substr(bracket))) shape.push_back(expr(size));
     NodeRef node = build(op, dtype, shape, split_list(s.substr(open + 1, colon - open - 1), ','));
-    if (node->dtype != dtype || node->shape != shape)
-      fail(type, fmt::format("{}{}, which the sources give", to_string(node->dtype), to_string(node->shape)));
+    const auto [made, its_shape] = op == Op::Input ? declared_as(node) : Declared{node->dtype, node->shape};
+    if (made != dtype || its_shape != shape)
+      fail(type, fmt::format("{}{}, which the sources give", to_string(made), to_string(its_shape)));
     nodes_.push_back(std::move(node));
   }
 

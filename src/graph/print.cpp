@@ -86,7 +86,13 @@ std::string text_of(const ScanBody& body, size_t position) {
                      print(ends));
 }
 
-std::string type_text(const Node& n) { return fmt::format("{}{}", to_string(n.dtype), to_string(n.shape)); }
+/// An input of a narrow dtype is written as declared. Those that use the node read its bytes.
+std::string type_text(const Node& n) {
+  const auto* input = std::get_if<InputAttr>(&n.attr);
+  if (input && input->declared)
+    return fmt::format("{}{}", to_string(input->declared->dtype), to_string(input->declared->shape));
+  return fmt::format("{}{}", to_string(n.dtype), to_string(n.shape));
+}
 
 void collect(const Shape& shape, std::vector<Expr>& vars) {
   for (Expr e : shape) collect_vars(e, vars);

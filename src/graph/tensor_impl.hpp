@@ -16,24 +16,33 @@ namespace lathe {
 
 struct Tensor::Impl {
   explicit Impl(graph::NodeRef n) : shape(n->shape), dtype(n->dtype), node_(std::move(n)) {}
+  /// Of a narrow dtype: the bytes as they stand in memory, or null where only the codes are known; and the
+  /// codes, one U8 an element.
+  Impl(DType narrow, Shape s, graph::NodeRef bytes, graph::NodeRef codes)
+      : shape(std::move(s)), dtype(narrow), node_(std::move(bytes)), codes_(std::move(codes)) {}
   const Shape shape; // kept here, as the node may be replaced while a caller holds a reference
   const DType dtype;
 
+  /// Of a narrow dtype, the node of the bytes as they stand in memory.
   graph::NodeRef node() const;
+  graph::NodeRef codes() const; // of a narrow dtype
   /// The program that made a realised tensor, without its data; else the node itself. For emit().
   graph::NodeRef origin() const;
   graph::NodeRef realise(std::string_view op);
 
 private:
+  graph::NodeRef locked_node() const;
   mutable std::mutex mutex_;
-  graph::NodeRef node_;
+  mutable graph::NodeRef node_;
   graph::NodeRef origin_;
+  graph::NodeRef codes_;
 };
 
 namespace graph {
 
 inline Tensor wrap(NodeRef node) { return detail::Access::make<Tensor>(std::make_shared<Tensor::Impl>(std::move(node))); }
-inline NodeRef node_of(const Tensor& t) { return detail::impl(t)->node(); }
+/// The node of the tensor's elements. Error(DType) for a narrow dtype, which nothing is computed in.
+NodeRef node_of(const Tensor& t);
 
 template <class... Args>
 [[noreturn]] void fail(ErrorKind kind, fmt::format_string<Args...> format, Args&&... args) {

@@ -65,7 +65,8 @@ public:
     for (size_t k = 0; k < outputs.size(); ++k) {
       const int stage = stage_of_.at(roots[k].get());
       program_.stages[static_cast<size_t>(stage)].is_output = true;
-      program_.outputs.push_back({outputs[k].name, stage, outputs[k].node->shape, outputs[k].node});
+      program_.outputs.push_back(
+          {outputs[k].name, stage, outputs[k].node->shape, outputs[k].node, outputs[k].declared});
     }
     for (Recurrence& recurrence : program_.recurrences) lower_body(recurrence, evaluate);
     return std::move(program_);

@@ -62,6 +62,7 @@ struct OutputBuffer {
                                  // unless it is a reshape of a stage's result
   Shape shape;                   // the user's; as many elements as in the stage's buffer, in the same order
   graph::NodeRef node{};         // as it was given to lower()
+  std::optional<graph::Declared> declared{}; // as it was given to lower()
 };
 
 struct Program;
@@ -88,7 +89,11 @@ struct Program {
   graph::Evaluate evaluate = nullptr;
 };
 
-struct NamedOutput { std::string name; graph::NodeRef node; };
+struct NamedOutput {
+  std::string name;
+  graph::NodeRef node;
+  std::optional<graph::Declared> declared{};  // where the node is of the bytes of a narrow dtype
+};
 /// `evaluate`: see Program.
 Program lower(const std::vector<NamedOutput>& outputs, graph::Evaluate evaluate = nullptr);
 

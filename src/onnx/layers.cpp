@@ -117,7 +117,7 @@ void add_layers(const GraphDef& graph, const std::vector<const GraphDef*>& surro
     for (const std::string& name : node.outputs) layer.outputs.push_back(operand(name));
     layer.flops = flops_of(layer, node);
     for (const auto* side : {&layer.inputs, &layer.outputs})
-      for (const Operand& o : *side) layer.bytes += o.dtype ? elements(o) * size_of(*o.dtype) : 0;
+      for (const Operand& o : *side) layer.bytes += o.dtype ? elements(o) * bits_of(*o.dtype) / 8 : 0;
     out.push_back(std::move(layer));
     for_each_body(node, [&](const GraphDef& body) { add_layers(body, around, seen, depth + 1, out); });
   }

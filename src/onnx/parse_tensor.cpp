@@ -91,7 +91,7 @@ Value read_external(const Source& source, const TensorProto& proto, DType dtype,
     if (!opened) source.fail(fmt::format("{} has its data in '{}', which can't be read", what, location));
     file = std::make_shared<const MappedFile>(std::move(*opened));
   }
-  const int64_t bytes = count * size_of(dtype);
+  const int64_t bytes = bytes_of(dtype, count);
   if (length && *length != 0 && *length != bytes) // some writers leave it at 0
     source.fail(fmt::format("{} has {} bytes of external data, expected {}", what, *length, bytes));
   if (static_cast<size_t>(offset) > file->size() ||
@@ -117,6 +117,7 @@ std::string listed_bytes(const TensorProto& proto, DType dtype) {
     return std::string(reinterpret_cast<const char*>(values.data()),
                        static_cast<size_t>(values.size()) * sizeof(values[0]));
   };
+  if (is_narrow(dtype)) return bytes(narrowed<uint8_t>(proto.int32_data())); // a byte each, as in raw data
   switch (dtype) {
   case DType::F32: return bytes(proto.float_data());
   case DType::F64: return bytes(proto.double_data());
@@ -131,13 +132,14 @@ std::string listed_bytes(const TensorProto& proto, DType dtype) {
   case DType::U16:
   case DType::F16:
   case DType::BF16: return bytes(narrowed<uint16_t>(proto.int32_data()));
+  default: break; // the narrow ones, above
   }
   return {};
 }
 
 /// Integers of a small tensor, for the importer's arithmetic with sizes.
 std::optional<std::vector<Expr>> known_integers(const std::string& bytes, DType dtype) {
-  if (is_float(dtype) || bytes.size() > 4096) return {};
+  if (is_float(dtype) || is_narrow(dtype) || bytes.size() > 4096) return {};
   std::vector<Expr> out;
   for (size_t at = 0; at < bytes.size(); at += static_cast<size_t>(size_of(dtype)))
     out.push_back(Expr(dtype == DType::Bool ? int64_t{bytes[at] != 0}
@@ -168,9 +170,9 @@ Value read_tensor(const Source& source, const TensorProto& proto, const std::str
   std::string listed;
   if (!proto.has_raw_data()) listed = listed_bytes(proto, *dtype);
   const std::string& bytes = proto.has_raw_data() ? proto.raw_data() : listed;
-  if (bytes.size() != static_cast<size_t>(*count * size_of(*dtype)))
+  if (bytes.size() != static_cast<size_t>(bytes_of(*dtype, *count)))
     source.fail(fmt::format("{} has {} bytes, expected {} for {}{}", what, bytes.size(),
-                            *count * size_of(*dtype), to_string(*dtype), to_string(shape)));
+                            bytes_of(*dtype, *count), to_string(*dtype), to_string(shape)));
   Value value = tensor_of(bytes.data(), *count, *dtype, shape);
   if (auto integers = known_integers(bytes, *dtype)) return value.with_integers(std::move(*integers));
   return value;

@@ -86,6 +86,10 @@ Value map_tensors(const Value& value, const std::function<Tensor(const Tensor&)>
 }
 
 std::vector<Scalar> host_elements(const Tensor& tensor) {
+  if (const DType dtype = tensor.dtype(); is_narrow(dtype))
+    return host_elements(tensor.cast(is_float(dtype)    ? DType::F32
+                                     : is_signed(dtype) ? DType::I8
+                                                        : DType::U8));
   const auto width = static_cast<size_t>(size_of(tensor.dtype()));
   const auto count = static_cast<size_t>(tensor.element_count());
   std::vector<unsigned char> bytes(count * width);

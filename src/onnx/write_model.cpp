@@ -30,7 +30,7 @@ TensorProto write_tensor(const Value& value, TensorTable& tensors) {
   if (value.integers()) {
     const Tensor& tensor = value.tensor();
     std::string& bytes = *proto.mutable_raw_data();
-    bytes.resize(static_cast<size_t>(tensor.element_count()) * static_cast<size_t>(size_of(tensor.dtype())));
+    bytes.resize(static_cast<size_t>(bytes_of(tensor.dtype(), tensor.element_count())));
     tensor.read(bytes.data(), tensor.dtype());
     return proto;
   }

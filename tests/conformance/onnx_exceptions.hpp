@@ -22,16 +22,10 @@ inline constexpr const char* kRandom =
 inline constexpr const char* kTruncated =
     "the expected bf16 numbers are cut off, where ONNX says that a cast rounds to nearest";
 
-inline constexpr const char* kNarrow = "floats of 8 and 4 bits and integers of 4 are not supported";
 inline constexpr const char* kCapBeforeMask =
     "the expected numbers are capped after the mask is added; ONNX has corrected the order since";
 
 inline constexpr Exception kExceptions[] = {
-    {"test_cast*FLOAT[48]E*", Treatment::Skip, kNarrow},
-    {"test_cast*INT4*", Treatment::Skip, kNarrow},
-    {"test_quantizelinear_[ef]*[0-9][em][0-9]*", Treatment::Skip, kNarrow},
-    {"test_dequantizelinear_[ef]*[0-9][em][0-9]*", Treatment::Skip, kNarrow},
-    {"test_*quantizelinear_*int4", Treatment::Skip, kNarrow},
     {"test_image_decoder*", Treatment::Skip, "images in files' formats are not decoded"},
     {"test_cast*_FLOAT_to_BFLOAT16*", Treatment::Skip, kTruncated, "1.12"},
     {"test_castlike_BFLOAT16_to_FLOAT*", Treatment::Skip,

@@ -128,3 +128,29 @@ TEST_CASE("an exported function takes inputs and outputs in the model's order") 
   CHECK(header.find("net_run(const void* weights, const float* z, const float* a_1, float* y, float* b)") !=
         std::string::npos);
 }
+
+TEST_CASE("inputs and outputs of a narrow dtype are numbers in .npy, or the codes that ml_dtypes writes") {
+  const TemporaryDir dir;
+  Graph g;
+  g.input("x", DType::I4, {3}).node("Identity", {"x"}, {"z"}).output("z", DType::I4, Dims{3});
+  write_file(dir.file("model.onnx"), model(g, 21));
+  const auto npy = [&](const std::string& type, const std::string& bytes) {
+    std::string header = "{'descr': '" + type + "', 'fortran_order': False, 'shape': (3,), }";
+    header.append(117 - header.size(), ' ');
+    return std::string("\x93NUMPY\x01\0\x76\0", 10) + header + "\n" + bytes;
+  };
+  const std::string run = "run --device interp " + dir.file("model.onnx") + " --output-dir " +
+                          dir.file("out") + " --input " + dir.file("x.npy");
+  for (const std::string type : {"|i1", "<V1"}) {
+    CAPTURE(type);
+    write_file(dir.file("x.npy"), npy(type, "\x01\xF8\x07"));
+    CHECK(lathe_program(run));
+    const std::string written = bytes_of(dir.file("out/z.npy"));
+    CHECK(written.find("'|i1'") != std::string::npos);
+    CHECK(written.ends_with("\x01\xF8\x07"));
+    fs::remove_all(dir.file("out"));
+  }
+  write_file(dir.file("x.npy"), npy("|i1", "\x01\x09\x07")); // 9 is no i4
+  CHECK(!lathe_program(run));
+  CHECK(!fs::exists(dir.file("out/z.npy")));
+}

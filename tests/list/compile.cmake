@@ -23,6 +23,8 @@ lathe_test(conformance/scan_test)
 # All 2^32 floats take an hour.
 lathe_test(conformance/functions_test)
 lathe_test(conformance/casts_test)
+lathe_test(conformance/narrow_casts_test)
+lathe_test(unit/narrow_tensor_test)
 lathe_test(conformance/long_chains_test)
 lathe_test(conformance/remainder_test)
 lathe_test(conformance/pow_test)

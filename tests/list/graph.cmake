@@ -1,6 +1,7 @@
 lathe_test(unit/graph_test core view graph)
 lathe_test(unit/tensor_test core view graph)
 lathe_test(unit/arguments_test core view graph)
+lathe_test(unit/narrow_test core)
 lathe_test(unit/functions_test core view graph)
 lathe_test(property/random_test core view graph)
 lathe_test(property/power_gradient_test core view graph)

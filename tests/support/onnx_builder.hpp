@@ -17,7 +17,8 @@ namespace lathe::test {
 
 /// ONNX's number of an element type.
 inline int onnx_dtype(DType dtype) {
-  constexpr int numbers[kDTypeCount] = {9, 3, 5, 6, 7, 2, 4, 12, 13, 10, 16, 1, 11};
+  constexpr int numbers[kAllDTypeCount] = {9,  3,  5,  6,  7,  2,  4,  12, 13, 10, 16, 1,
+                                           11, 22, 21, 26, 25, 17, 18, 19, 20, 23, 24};
   return numbers[static_cast<int>(dtype)];
 }
 

@@ -83,8 +83,9 @@ onnx::Value random_value(const onnx::Port& port, const onnx::ImportOptions& opti
       auto fixed = options.sizes.find(size.name());
       size = fixed == options.sizes.end() ? Expr(1) : Expr(fixed->second);
     }
-  const Tensor tensor =
-      is_float(port.dtype) ? Tensor::rand(shape, seed, port.dtype) : Tensor::zeros(shape, port.dtype);
+  const DType drawn = is_narrow(port.dtype) ? DType::F32 : port.dtype;
+  const Tensor tensor = is_float(port.dtype) ? Tensor::rand(shape, seed, drawn).cast(port.dtype)
+                                             : Tensor::zeros(shape, port.dtype);
   return tensor.realise();
 }
 } // namespace

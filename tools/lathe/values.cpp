@@ -47,6 +47,27 @@ std::string entry(const std::string& path, const std::string& header, const std:
   return header.substr(start);
 }
 
+/// The dtype in which a narrow one is written: NumPy has none of these.
+DType written_as(DType dtype) {
+  if (!is_narrow(dtype)) return dtype == DType::BF16 ? DType::F32 : dtype;
+  return is_float(dtype) ? DType::F32 : is_signed(dtype) ? DType::I8 : DType::U8;
+}
+
+/// The elements in the port's dtype, if that is a narrow one: numbers in the dtype in which they are written,
+/// or the codes themselves, a byte each, as ml_dtypes writes its arrays.
+Tensor narrowed(const std::string& path, const Tensor& given, DType to, bool is_codes) {
+  if (!is_narrow(to) || (!is_codes && given.dtype() != written_as(to))) return given;
+  if (is_codes) {
+    const DType unsigned_codes = bits_of(to) == 8 ? DType::U8 : bits_of(to) == 4 ? DType::U4 : DType::U2;
+    return given.cast(unsigned_codes).bitcast(to);
+  }
+  const Tensor made = given.cast(to), back = made.cast(given.dtype());
+  const Tensor same = back == given, both_nan = (back != back) & (given != given);
+  if (!(same | both_nan).all().item<bool>())
+    bad(path, fmt::format("has numbers that no {} is, expected exact ones", to_string(to)));
+  return made;
+}
+
 /// What a .npy file says of its elements, and where they are.
 struct Npy {
   std::string bytes, descriptor;
@@ -122,17 +143,21 @@ onnx::Value read_strings(const std::string& path, const Npy& npy) {
   return onnx::Value::strings(std::move(texts), npy.shape);
 }
 
-onnx::Value read_npy(const std::string& path) {
+onnx::Value read_npy(const std::string& path, DType wanted) {
   const Npy npy = open_npy(path);
   if (npy.descriptor.rfind("<U", 0) == 0 || npy.descriptor.rfind("|S", 0) == 0)
     return read_strings(path, npy);
   std::optional<DType> dtype;
   for (const auto& [known, text] : descriptors())
     if (text == npy.descriptor) dtype = known;
+  const bool is_byte = npy.descriptor == "|V1" || npy.descriptor == "<V1" || npy.descriptor == "<f1";
+  const bool is_codes = is_byte && is_narrow(wanted);
+  if (is_codes) dtype = DType::U8;
   if (!dtype)
     bad(path, "has elements '" + npy.descriptor + "', expected numbers, bool or strings, little endian");
   check_bytes(path, npy, static_cast<size_t>(size_of(*dtype)));
-  return Tensor::from_memory(npy.bytes.data() + npy.start, npy.count, *dtype, npy.shape);
+  const char* data = npy.bytes.data() + npy.start;
+  return narrowed(path, Tensor::from_memory(data, npy.count, *dtype, npy.shape), wanted, is_codes);
 }
 
 bool ends_with(const std::string& text, const std::string& end) {
@@ -142,7 +167,7 @@ bool ends_with(const std::string& text, const std::string& end) {
 } // namespace
 
 onnx::Value read_value(const std::string& path, const onnx::Port& port) {
-  if (ends_with(path, ".npy")) return read_npy(path);
+  if (ends_with(path, ".npy")) return read_npy(path, port.dtype);
   if (ends_with(path, ".pb")) return onnx::load_value(path, port);
   bad(path, "expected a .npy or .pb file");
 }
@@ -202,10 +227,9 @@ std::string strings_as_npy(const std::string& path, const onnx::Value& value) {
 void write_npy(const std::string& path, const onnx::Value& value) {
   if (value.is_strings()) return write_file(path, strings_as_npy(path, value));
   if (!value.is_tensor()) bad(path, "only tensors are written as .npy");
-  const bool widened = value.dtype() == DType::BF16;
-  const DType dtype = widened ? DType::F32 : value.dtype();
+  const DType dtype = written_as(value.dtype());
   std::string bytes = npy_header(descriptors().at(dtype), value.shape());
-  const Tensor tensor = widened ? value.tensor().cast(dtype) : value.tensor();
+  const Tensor tensor = value.tensor().cast(dtype);
   const size_t start = bytes.size();
   bytes.resize(start + static_cast<size_t>(tensor.element_count()) * static_cast<size_t>(size_of(dtype)));
   tensor.read(bytes.data() + start, dtype);

@@ -9,8 +9,9 @@ namespace lathe::tool {
 
 /// Error(File) that begins with the path.
 onnx::Value read_value(const std::string& path, const onnx::Port& port);
-/// A tensor as .npy, written beside its place and then renamed: never half a file. bf16 is written as f32, strings
-/// as <U. Error(File) for strings that <U does not hold: what is no UTF-8, or ends in a zero.
+/// A tensor as .npy, written beside its place and then renamed: never half a file. bf16 and narrow floats are written
+/// as f32, narrow integers as int8 or uint8, strings as <U. Error(File) for strings that <U does not hold: what is no
+/// UTF-8, or ends in a zero.
 void write_npy(const std::string& path, const onnx::Value& value);
 /// Writes a whole file that way.
 void write_file(const std::string& path, const std::string& bytes);

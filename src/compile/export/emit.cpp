@@ -11,7 +11,7 @@
 #include "compile/realise.hpp"
 #include "compile/run/finalise.hpp"
 #include "compile/schedule.hpp"
-#include "graph/tensor_impl.hpp"
+#include "graph/narrow.hpp"
 #include "lathe/detail/access.hpp"
 #include "lathe/error.hpp"
 #include "render/c_names.hpp"
@@ -161,7 +161,8 @@ std::string emit_outputs(const std::vector<lower::NamedOutput>& outputs, const E
 std::string emit(const NamedTensors& outputs, const EmitOptions& options) {
   std::vector<lower::NamedOutput> named;
   for (const auto& [name, tensor] : outputs)
-    named.push_back({name, outputs.size() == 1 ? detail::impl(tensor)->origin() : graph::node_of(tensor)});
+    named.push_back({name, outputs.size() == 1 ? detail::impl(tensor)->origin() : graph::held_node(tensor),
+                     graph::declared_of(tensor)});
   return pipeline::emit_outputs(named, options);
 }
 

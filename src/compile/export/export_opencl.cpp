@@ -174,7 +174,7 @@ public:
     add_buffer(arena);
     for (const auto* ports : {&layout_.inputs, &layout_.outputs})
       for (const ProgramLayout::Port& port : *ports)
-        add_buffer(largest_bytes(ast::Buffer{0, port.name, port.declared.dtype, port.declared.shape}));
+        add_buffer(largest_bytes(ast::Buffer{0, port.name, port.held.dtype, port.held.shape}));
     for (const render::GridSource& source : sources_) {
       first_temporary_.push_back(bytes_.size());
       for (const auto& temporary : source.temporaries) add_buffer(temporary.bytes);
@@ -231,8 +231,8 @@ private:
   std::string body() const {
     std::string out = size_checks(program_);
     const auto bytes = [&](const ProgramLayout::Port& port) {
-      return fmt::format("(size_t){} * {}", count_text(port.declared.shape, layout_.var_names),
-                         size_of(port.declared.dtype));
+      return fmt::format("(size_t){} * {}", count_text(port.held.shape, layout_.var_names),
+                         size_of(port.held.dtype));
     };
     for (size_t k = 0; k < layout_.inputs.size(); ++k)
       out += checked(

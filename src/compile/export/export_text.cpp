@@ -197,7 +197,7 @@ std::vector<std::string> value_parameters(const ProgramLayout& layout) {
   for (const auto* ports : {&layout.inputs, &layout.outputs})
     for (const ProgramLayout::Port& port : *ports)
       params.push_back(fmt::format("{}{}* {}", port.declared.written ? "" : "const ",
-                                   storage_type(port.declared.dtype), port.name));
+                                   storage_type(port.held.dtype), port.name));
   for (const Expr var : layout.vars) params.push_back("int64_t " + layout.var_names.at(var.name()));
   return params;
 }
@@ -208,9 +208,10 @@ std::string port_declarations(const ExportedProgram& program) {
   const std::string list = vars.empty() ? "" : fmt::format("({})", fmt::join(vars, ", "));
   std::string out;
   const auto add = [&](const char* kind, const ProgramLayout::Port& port) {
-    out += fmt::format("/* {} {}: {}{} */\n#define {}_{}_ELEMENTS{} {}\n", kind, port.name,
-                       to_string(port.declared.dtype), to_string(port.declared.shape), program.upper,
-                       upper(port.name), list, count_text(port.declared.shape, program.layout.var_names));
+    const char* bytes = is_narrow(port.declared.dtype) ? ", in bytes, low bits first" : "";
+    out += fmt::format("/* {} {}: {}{}{} */\n#define {}_{}_ELEMENTS{} {}\n", kind, port.name,
+                       to_string(port.declared.dtype), to_string(port.declared.shape), bytes, program.upper,
+                       upper(port.name), list, count_text(port.held.shape, program.layout.var_names));
   };
   for (const ProgramLayout::Port& input : program.layout.inputs) add("input", input);
   for (const ProgramLayout::Port& output : program.layout.outputs) add("output", output);
@@ -270,7 +271,7 @@ std::string main_text(const ExportedProgram& program, const MainParts& parts) {
     body += fmt::format("  {} = strtoll(argv[argument++], NULL, 10);\n", size);
   }
   for (const ProgramLayout::Port& input : layout.inputs) {
-    const std::string type = storage_type(input.declared.dtype);
+    const std::string type = storage_type(input.held.dtype);
     out += fmt::format("  {}* in_{};\n", type, input.name);
     body += fmt::format(R"(  in_{0} = ({1}*)memory({2} * sizeof *in_{0});
   if (argument < argc && strcmp(argv[argument], "-") != 0)
@@ -279,16 +280,16 @@ std::string main_text(const ExportedProgram& program, const MainParts& parts) {
     for (k = 0; k != {2}; ++k) in_{0}[k] = {3};
   ++argument;
 )",
-                        input.name, type, count(input), ramp(input.declared.dtype));
+                        input.name, type, count(input), ramp(input.held.dtype));
   }
   std::string prints;
   for (const ProgramLayout::Port& output : layout.outputs) {
-    const std::string type = storage_type(output.declared.dtype);
+    const std::string type = storage_type(output.held.dtype);
     out += fmt::format("  {}* out_{};\n", type, output.name);
     body +=
         fmt::format("  out_{0} = ({1}*)memory({2} * sizeof *out_{0});\n", output.name, type, count(output));
     prints += fmt::format("  for (k = 0; k != {}; ++k) {}\n", count(output),
-                          print(output.declared.dtype, fmt::format("out_{}[k]", output.name)));
+                          print(output.held.dtype, fmt::format("out_{}[k]", output.name)));
   }
   return out + filled(kMainWeights, values) + body + filled(kMainRun, values) + prints + parts.after +
          "  return 0;\n}\n";

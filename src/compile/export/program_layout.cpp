@@ -59,7 +59,7 @@ private:
     for (const PlacedProgram::Input& input : placed_.inputs) {
       if (input.slot >= 0)
         out_.places[buffer_of(static_cast<size_t>(input.slot))->id] = {Home::Input, out_.inputs.size(), 0};
-      out_.inputs.push_back({names_.fresh(input.declared.name), input.declared});
+      out_.inputs.push_back({names_.fresh(input.declared.name), input.declared, in_memory(input.declared)});
     }
   }
 
@@ -78,7 +78,8 @@ private:
     for (const PlacedProgram::Output& output : placed_.outputs) {
       const ast::BufferRef& buffer = buffer_of(output.slot);
       const size_t index = out_.outputs.size();
-      out_.outputs.push_back({names_.fresh(output.declared.name), output.declared});
+      out_.outputs.push_back(
+          {names_.fresh(output.declared.name), output.declared, in_memory(output.declared)});
       const auto [it, is_first] =
           out_.places.emplace(buffer->id, ProgramLayout::Place{Home::Output, index, 0});
       if (!is_first) out_.copies.push_back({index, it->second.index, buffer});

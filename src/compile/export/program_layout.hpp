@@ -25,6 +25,7 @@ struct ProgramLayout {
   struct Port {
     std::string name; // an identifier
     KernelParam declared;
+    KernelParam held; // as it stands in memory
   };
   struct Constant {
     std::string name;

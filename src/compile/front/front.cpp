@@ -5,9 +5,9 @@
 #include "compile/front/inputs.hpp"
 #include "compile/front/moved.hpp"
 #include "graph/constants.hpp"
+#include "graph/narrow.hpp"
 #include "graph/realise.hpp"
 #include "graph/scan.hpp"
-#include "graph/tensor_impl.hpp"
 #include "graph/unroll.hpp"
 
 namespace lathe::pipeline {
@@ -59,7 +59,8 @@ Front take_in(const std::vector<lower::NamedOutput>& outputs, const FrontOptions
 
 Front take_in(const NamedTensors& outputs, const FrontOptions& options) {
   std::vector<lower::NamedOutput> named;
-  for (const auto& [name, tensor] : outputs) named.push_back({name, graph::node_of(tensor)});
+  for (const auto& [name, tensor] : outputs)
+    named.push_back({name, graph::held_node(tensor), graph::declared_of(tensor)});
   return take_in(named, options);
 }
 

@@ -11,4 +11,7 @@ namespace lathe::pipeline {
 /// Error(Name) if one name is declared twice with different shapes or dtypes.
 std::vector<KernelParam> declared_inputs(const std::vector<lower::NamedOutput>& outputs);
 
+/// Returns the parameter as it stands in memory: of a narrow dtype, its bytes.
+KernelParam in_memory(const KernelParam& declared);
+
 } // namespace lathe::pipeline

@@ -13,7 +13,8 @@ std::vector<MovedOutput> take_moved(std::vector<lower::NamedOutput>& outputs) {
     const graph::NodeRef input = bare ? node : node->sources[0];
     if (!is_static(node->shape) || !is_static(input->shape)) return false;
     View view = bare ? View::contiguous(node->shape) : std::get<View>(node->attr);
-    moved.push_back({{output.name, node->dtype, node->shape, true}, input, std::move(view)});
+    const auto [dtype, shape] = output.declared.value_or(graph::Declared{node->dtype, node->shape});
+    moved.push_back({{output.name, dtype, shape, true}, input, std::move(view)});
     return true;
   });
   return moved;
@@ -21,7 +22,7 @@ std::vector<MovedOutput> take_moved(std::vector<lower::NamedOutput>& outputs) {
 
 void copy_moved(const MovedOutput& moved, const void* from, void* to) {
   const View& view = moved.view;
-  const size_t rank = view.shape().size(), bytes = static_cast<size_t>(size_of(moved.declared.dtype));
+  const size_t rank = view.shape().size(), bytes = static_cast<size_t>(size_of(moved.input->dtype));
   std::vector<int64_t> sizes = static_sizes(view.shape()), strides(rank), begin(rank), end(rank),
                        index(rank, 0);
   for (size_t d = 0; d < rank; ++d) {

@@ -9,7 +9,7 @@
 namespace lathe::pipeline {
 
 struct MovedOutput {
-  KernelParam declared;
+  KernelParam declared; // of a narrow dtype, the view is of its bytes
   graph::NodeRef input; // Op::Input
   View view;            // of the input's row-major elements
 };

@@ -5,7 +5,7 @@
 #include "compile/run/aliases.hpp"
 #include "compile/run/executable_impl.hpp"
 #include "compile/run/recurrence.hpp"
-#include "graph/tensor_impl.hpp"
+#include "graph/narrow.hpp"
 #include "lathe/detail/access.hpp"
 #include "lathe/detail/instruction_timer.hpp"
 #include "lathe/error.hpp"
@@ -125,14 +125,17 @@ NamedTensors Executable::operator()(const NamedTensors& inputs) const {
       const graph::NodeRef source =
           impl.outputs[k].moved_input < 0
               ? moved->input
-              : graph::realised(held[static_cast<size_t>(impl.outputs[k].moved_input)], declared.dtype,
+              : graph::realised(held[static_cast<size_t>(impl.outputs[k].moved_input)], moved->input->dtype,
                                 moved->input->shape);
-      results.emplace(declared.name, graph::wrap(graph::view(source, moved->view)));
+      const auto narrow = is_narrow(declared.dtype)
+                              ? std::optional(graph::Declared{declared.dtype, declared.shape})
+                              : std::nullopt;
+      results.emplace(declared.name, graph::of_held(graph::view(source, moved->view), narrow));
       continue;
     }
     Shape shape;
     for (const int64_t size : values.sizes(declared.shape)) shape.push_back(size);
-    results.emplace(declared.name, graph::wrap(graph::realised(made[k], declared.dtype, std::move(shape))));
+    results.emplace(declared.name, graph::of_data(made[k], declared.dtype, shape));
   }
   return results;
 }

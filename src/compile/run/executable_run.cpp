@@ -47,7 +47,7 @@ std::unique_ptr<Impl::Frame> Impl::make_frame() const {
 /// An input that no kernel and no moved output reads has 0 bytes.
 void Impl::measure_callers_memory(Frame& frame) const {
   const auto bytes_of = [](const KernelParam& moved) {
-    return static_cast<size_t>(num_elements(moved.shape).value() * size_of(moved.dtype));
+    return static_cast<size_t>(lathe::bytes_of(moved.dtype, num_elements(moved.shape).value()));
   };
   const std::vector<pipeline::PlacedProgram::Input>& inputs = placed.inputs;
   frame.input_bytes.assign(inputs.size(), 0);

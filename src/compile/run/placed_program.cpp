@@ -48,9 +48,10 @@ private:
       add(attr.data ? Home::Data : Home::Input, input.buffer).data = attr.data;
       if (attr.data) continue;
       const ast::Buffer& buffer = *input.buffer;
-      by_name
-          .try_emplace(attr.name, PlacedProgram::Input{described(attr.name, buffer, buffer.shape, false), -1})
-          .first->second.slot = slot;
+      const KernelParam param = attr.declared ? KernelParam{attr.name, attr.declared->dtype,
+                                                            outside_scopes(attr.declared->shape), false}
+                                              : described(attr.name, buffer, buffer.shape, false);
+      by_name.try_emplace(attr.name, PlacedProgram::Input{param, -1}).first->second.slot = slot;
     }
     for (auto& [name, input] : by_name) out_.inputs.push_back(std::move(input));
   }
@@ -59,6 +60,10 @@ private:
     for (const lower::OutputBuffer& output : plan_.program->outputs) {
       const ast::BufferRef& buffer = plan_.program->stages[static_cast<size_t>(output.stage)].buffer;
       out_.outputs.push_back({described(output.name, *buffer, output.shape, true), 0});
+      if (output.declared) {
+        out_.outputs.back().declared.dtype = output.declared->dtype;
+        out_.outputs.back().declared.shape = outside_scopes(output.declared->shape);
+      }
       if (!slot_of_.contains(buffer->id)) add(Home::Output, buffer);
       out_.outputs.back().slot = slot_of_.at(buffer->id);
     }

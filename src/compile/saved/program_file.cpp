@@ -141,9 +141,10 @@ private:
 };
 
 std::string_view bytes_of(const ProgramFile::Constant& constant) {
-  uint64_t bytes = static_cast<uint64_t>(size_of(constant.dtype));
-  for (const int64_t size : constant.sizes) bytes *= static_cast<uint64_t>(size);
-  return {static_cast<const char*>(constant.data->data()), bytes};
+  int64_t count = 1;
+  for (const int64_t size : constant.sizes) count *= size;
+  return {static_cast<const char*>(constant.data->data()),
+          static_cast<size_t>(bytes_of(constant.dtype, count))};
 }
 
 /// The data of a file's tensors. Memory that several tensors share is listed once.
@@ -194,6 +195,7 @@ void write_program(Writer& out, const ProgramFile::Program& program, DataTable& 
   out.add(static_cast<uint64_t>(program.tuned));
   out.add(program.graph);
   out.add(program.outputs);
+  out.add(program.narrow_outputs);
   out.add(program.graph_moves);
   out.add(program.moves);
   out.add(program.body_moves.size());
@@ -211,6 +213,7 @@ ProgramFile::Program read_program(Reader& in, const std::vector<StorageRef>& dat
   program.tuned = in.number() != 0;
   program.graph = in.text();
   program.outputs = in.texts();
+  program.narrow_outputs = in.texts();
   program.graph_moves = in.texts();
   program.moves = in.texts();
   program.body_moves.resize(in.count());

@@ -23,10 +23,11 @@ struct ProgramFile {
   struct Program {
     CompileOptions options; // device, threads, cpu, winograd and strassen
     bool tuned = false;
-    /// The printed graph. It returns the outputs, by name, and then all declared inputs. Constants are
-    /// realised inputs; their ids are positions in `constants`.
+    /// The printed graph. It returns the outputs, by name, then all declared inputs, and an input for each of
+    /// the narrow outputs that is declared as the output is. Constants are realised inputs; their ids are
+    /// positions in `constants`.
     std::string graph;
-    std::vector<std::string> outputs;
+    std::vector<std::string> outputs, narrow_outputs;
     std::vector<Constant> constants;
     /// Graph moves, which `graph` contains already, and moves of the plan.
     std::vector<std::string> graph_moves, moves;

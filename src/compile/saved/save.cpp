@@ -1,5 +1,6 @@
 // Saves executables to files and loads them. A file holds the graph of a plan's program and the plan's moves.
 // Loading lowers the graph and replays the moves, which makes the kernels that the object code belongs to.
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -16,8 +17,8 @@
 #include "compile/run/recurrence.hpp"
 #include "compile/saved/program_file.hpp"
 #include "compile/schedule.hpp"
+#include "graph/narrow.hpp"
 #include "graph/scan.hpp"
-#include "graph/tensor_impl.hpp"
 #include "lathe/detail/access.hpp"
 #include "lathe/error.hpp"
 #include "lathe/program_file.hpp"
@@ -32,11 +33,14 @@ using Impl = Executable::Impl;
 std::vector<lower::NamedOutput> outputs_of(const Impl& impl) {
   std::map<std::string, graph::NodeRef> nodes;
   for (const lower::OutputBuffer& output : impl.program->outputs) nodes.emplace(output.name, output.node);
-  for (const Impl::Output& output : impl.outputs)
-    if (output.moved)
-      nodes.emplace(output.declared.name, graph::view(output.moved->input, output.moved->view));
   std::vector<lower::NamedOutput> outputs;
-  for (auto& [name, node] : nodes) outputs.push_back({name, node});
+  for (const Impl::Output& output : impl.outputs) {
+    const auto& [name, dtype, shape, written] = output.declared;
+    const graph::NodeRef node =
+        output.moved ? graph::view(output.moved->input, output.moved->view) : nodes.at(name);
+    outputs.push_back(
+        {name, node, is_narrow(dtype) ? std::optional(graph::Declared{dtype, shape}) : std::nullopt});
+  }
   return outputs;
 }
 
@@ -72,6 +76,11 @@ void add_graph(const Impl& impl, ProgramFile::Program& file) {
   }
   for (const PlacedProgram::Input& input : impl.placed.inputs)
     nodes.push_back(graph::input(input.declared.name, input.declared.dtype, input.declared.shape));
+  for (const lower::NamedOutput& output : outputs_of(impl))
+    if (output.declared) {
+      file.narrow_outputs.push_back(output.name);
+      nodes.push_back(graph::input("declared", output.declared->dtype, output.declared->shape));
+    }
   file.graph = renumbered(graph::print(nodes), numbers);
 }
 
@@ -133,7 +142,7 @@ ProgramFile::Program to_file(const Impl& impl, ObjectCollector& objects) {
 
 ProgramFile::Constant to_file(const Tensor& tensor) {
   const graph::NodeRef node = detail::impl(tensor)->realise("save");
-  return {node->dtype, static_sizes(node->shape), std::get<graph::InputAttr>(node->attr).data};
+  return {tensor.dtype(), static_sizes(tensor.shape()), std::get<graph::InputAttr>(node->attr).data};
 }
 
 std::vector<search::Move> parse_moves(const std::vector<std::string>& texts) {
@@ -147,31 +156,42 @@ struct Parsed {
   std::vector<KernelParam> inputs;
 };
 
-graph::NodeRef node_of(const ProgramFile::Constant& constant) {
+Tensor tensor_of(const ProgramFile::Constant& constant) {
   const Shape shape(constant.sizes.begin(), constant.sizes.end());
   graph::check_shape("constant", shape, constant.dtype);
-  if (static_cast<int64_t>(constant.data->bytes()) != num_elements(shape).value() * size_of(constant.dtype))
+  if (static_cast<int64_t>(constant.data->bytes()) != bytes_of(constant.dtype, num_elements(shape).value()))
     throw Error(ErrorKind::Shape, fmt::format("a constant of {} bytes, expected {}{}", constant.data->bytes(),
                                               to_string(constant.dtype), to_string(shape)));
-  return graph::realised(constant.data, constant.dtype, shape);
+  return graph::of_data(constant.data, constant.dtype, shape);
 }
 
 Parsed parse_graph(const ProgramFile::Program& file) {
   std::vector<graph::NodeRef> constants;
-  for (const ProgramFile::Constant& constant : file.constants) constants.push_back(node_of(constant));
+  for (const ProgramFile::Constant& constant : file.constants)
+    constants.push_back(graph::node_of(tensor_of(constant)));
   const std::vector<graph::NodeRef> nodes = graph::parse(
       file.graph, [&](uint64_t id) { return id < constants.size() ? constants[id] : graph::NodeRef(); });
-  if (nodes.size() < file.outputs.size())
+  if (nodes.size() < file.outputs.size() + file.narrow_outputs.size())
     throw Error(ErrorKind::Syntax, "a graph of fewer outputs than it names");
-  Parsed parsed;
-  for (size_t k = 0; k < nodes.size(); ++k) {
-    if (k < file.outputs.size()) {
-      parsed.outputs.push_back({file.outputs[k], nodes[k]});
-      continue;
-    }
+  const auto input_at = [&](size_t k) {
     const auto* input = std::get_if<graph::InputAttr>(&nodes[k]->attr);
     if (!input || input->data) throw Error(ErrorKind::Syntax, "an input that is none");
-    parsed.inputs.push_back({input->name, nodes[k]->dtype, nodes[k]->shape, false});
+    return input;
+  };
+  const size_t first_narrow = nodes.size() - file.narrow_outputs.size();
+  Parsed parsed;
+  for (size_t k = 0; k < file.outputs.size(); ++k) parsed.outputs.push_back({file.outputs[k], nodes[k]});
+  for (size_t k = file.outputs.size(); k < first_narrow; ++k) {
+    const auto* input = input_at(k);
+    const auto [dtype, shape] = graph::declared_as(nodes[k]);
+    parsed.inputs.push_back({input->name, dtype, shape, false});
+  }
+  for (size_t k = 0; k < file.narrow_outputs.size(); ++k) {
+    const auto output = std::find_if(parsed.outputs.begin(), parsed.outputs.end(),
+                                     [&](const auto& o) { return o.name == file.narrow_outputs[k]; });
+    if (output == parsed.outputs.end()) throw Error(ErrorKind::Syntax, "a narrow output that is none");
+    input_at(first_narrow + k);
+    output->declared = graph::declared_as(nodes[first_narrow + k]);
   }
   return parsed;
 }
@@ -264,7 +284,7 @@ SavedParts load_parts(const std::string& path) {
   for (const pipeline::ProgramFile::Program& program : file.programs)
     parts.programs.push_back(pipeline::from_file(program, file.objects, path));
   for (const pipeline::ProgramFile::Constant& tensor : file.tensors)
-    parts.tensors.push_back(graph::wrap(pipeline::parsed(path, [&] { return pipeline::node_of(tensor); })));
+    parts.tensors.push_back(pipeline::parsed(path, [&] { return pipeline::tensor_of(tensor); }));
   return parts;
 }
 

@@ -58,8 +58,10 @@ template <class F> auto with_values(std::string_view op, const Tensor& x, F&& f)
   case DType::BF16: return as(BFloat16{});
   case DType::F32: return as(float{});
   case DType::F64: return as(double{});
+  default: break;
   }
-  throw InternalError("with_values: bad dtype");
+  fail(ErrorKind::DType, "{}: dtype {}, which is only stored, expected a cast to another", op,
+       to_string(x.dtype()));
 }
 
 template <class T> std::vector<int64_t> places_of_nonzeros(std::span<const T> values) {

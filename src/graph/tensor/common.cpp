@@ -1,5 +1,5 @@
 // Axes, broadcasting and the small steps that the composed functions are made of.
-#include "graph/tensor_impl.hpp"
+#include "graph/narrow.hpp"
 
 #include <algorithm>
 
@@ -57,8 +57,21 @@ std::pair<Tensor, Tensor> match(std::string_view op, const Tensor& a, const Tens
   return {broadcast_to(a.cast(dtype), shape), broadcast_to(b.cast(dtype), shape)};
 }
 
+namespace {
+
+void check_computes(std::string_view name, DType dtype) {
+  if (is_narrow(dtype))
+    fail(ErrorKind::DType, "{}: dtype {}, which is only stored, expected a cast to another, such as {}", name,
+         to_string(dtype), to_string(read_as(dtype)));
+}
+
+} // namespace
+
 Tensor binary_op(std::string_view name, Op op, const Tensor& a, const Tensor& b) {
   auto [x, y] = match(name, a, b);
+  if (is_narrow(x.dtype()) && (op == Op::CmpLt || op == Op::CmpNe))
+    return binary_op(name, op, x.cast(read_as(x.dtype())), y.cast(read_as(x.dtype())));
+  check_computes(name, x.dtype());
   if (!accepts(info(op).dtypes, x.dtype()))
     fail(ErrorKind::DType, "{}: dtypes {} and {}, expected {}", name, to_string(a.dtype()),
          to_string(b.dtype()),
@@ -73,11 +86,17 @@ void check_numbers(std::string_view op, const Tensor& a, const Tensor& b) {
     fail(ErrorKind::DType, "{}: dtypes bool and bool, expected numbers", op);
 }
 
-Tensor unary_op(Op op, const Tensor& a) { return wrap(unary(op, node_of(a))); }
+Tensor unary_op(Op op, const Tensor& a) {
+  check_computes(to_string(op), a.dtype());
+  return wrap(unary(op, node_of(a)));
+}
 Tensor reduce_op(Op combine, const Tensor& a, const std::vector<int>& axes) {
+  check_computes("reduction", a.dtype());
   return wrap(reduce(combine, node_of(a), axes));
 }
-Tensor view_op(const Tensor& a, const View& v) { return wrap(view(node_of(a), v)); }
+Tensor view_op(const Tensor& a, const View& v) {
+  return on_codes(a, [&](const Tensor& x) { return wrap(view(node_of(x), v)); });
+}
 
 Tensor drop_axes(const Tensor& a, const std::vector<int>& axes) {
   Shape shape;
@@ -91,8 +110,14 @@ DType float_dtype(DType dtype) {
   return size_of(dtype) <= 2 ? DType::F32 : DType::F64;
 }
 
-Tensor index_along(int axis, const Shape& shape, DType dtype) { return wrap(iota(axis, dtype, shape)); }
-Tensor size_scalar(Expr size, DType dtype) { return wrap(constant(size, dtype, {})); }
+Tensor index_along(int axis, const Shape& shape, DType dtype) {
+  check_computes("iota", dtype);
+  return wrap(iota(axis, dtype, shape));
+}
+Tensor size_scalar(Expr size, DType dtype) {
+  check_computes("scalar", dtype);
+  return wrap(constant(size, dtype, {}));
+}
 Tensor number(double value, DType dtype) { return Tensor::full({}, Scalar::of_float(dtype, value)); }
 Tensor horner(const Tensor& x, std::span<const double> coefficients) {
   Tensor sum = number(coefficients.back(), x.dtype());

@@ -1,7 +1,7 @@
 // Indexing: slices are views; indices that are tensors are gathers and scatters over the flattened tensor.
 #include <algorithm>
 
-#include "graph/tensor_impl.hpp"
+#include "graph/narrow.hpp"
 
 void lathe::graph::check_index(std::string_view op, const Tensor& index) {
   if (!is_integer(index.dtype()))
@@ -87,7 +87,11 @@ Tensor scatter_into(std::string_view op, const Tensor& base, int axis, const Ten
   if (source.dtype() != base.dtype())
     fail(ErrorKind::DType, "{}: source of dtype {} into {}, expected the same", op, to_string(source.dtype()),
          to_string(base.dtype()));
-  if (combine && base.dtype() == DType::Bool) fail(ErrorKind::DType, "{}: dtype bool, expected a number", op);
+  if (combine && (base.dtype() == DType::Bool || is_narrow(base.dtype())))
+    fail(ErrorKind::DType, "{}: dtype {}, expected a number that is computed with", op,
+         to_string(base.dtype()));
+  if (is_narrow(base.dtype()))
+    return of_codes(base.dtype(), scatter_into(op, codes_of(base), axis, index, codes_of(source), combine));
   const Tensor position = flat_position(op, base.shape(), which, index);
   const DType d = combine ? wide(base.dtype()) : base.dtype(); // half precision adds up in f32
   const NodeRef made =
@@ -153,7 +157,8 @@ Tensor Tensor::gather(Axis axis, const Tensor& index) const {
   if (rank() == 0) fail(ErrorKind::Shape, "gather: from a scalar, expected at least one axis");
   const int which = resolve_axis("gather", axis, rank());
   const Tensor position = flat_position("gather", shape(), which, index);
-  return wrap(graph::gather(node_of(flat(*this)), node_of(position)));
+  return on_codes(*this,
+                  [&](const Tensor& x) { return wrap(graph::gather(node_of(flat(x)), node_of(position))); });
 }
 
 Tensor Tensor::take(const Tensor& index, Axis axis) const {
@@ -176,7 +181,8 @@ Tensor Tensor::take(const Tensor& index, Axis axis) const {
     if (i != which)
       position = position + index_along(i < which ? i : i + shift, result) * size_scalar(strides[i]);
   position = lathe::where(at.inside, position, full({}, int64_t{-1}));
-  return wrap(graph::gather(node_of(flat(*this)), node_of(position)));
+  return on_codes(*this,
+                  [&](const Tensor& x) { return wrap(graph::gather(node_of(flat(x)), node_of(position))); });
 }
 
 Tensor Tensor::scatter_add(Axis axis, const Tensor& index, const Tensor& source) const {

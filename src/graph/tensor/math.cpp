@@ -9,6 +9,7 @@
 #include <numbers>
 
 #include "graph/function.hpp"
+#include "graph/narrow.hpp"
 #include "graph/tensor_impl.hpp"
 
 namespace lathe {
@@ -255,13 +256,22 @@ Tensor Tensor::clamp(std::optional<double> low, std::optional<double> high) cons
   return result;
 }
 
-Tensor Tensor::cast(DType to) const { return to == dtype() ? *this : wrap(graph::cast(node_of(*this), to)); }
+Tensor Tensor::cast(DType to) const { return cast(to, NarrowCast{}); }
+Tensor Tensor::cast(DType to, NarrowCast how) const {
+  if (to == dtype()) return *this;
+  if (is_narrow(to) || is_narrow(dtype())) return narrow_cast(*this, to, how);
+  return wrap(graph::cast(node_of(*this), to));
+}
 Tensor Tensor::bitcast(DType to) const {
-  if (size_of(to) != size_of(dtype()) || ((to == DType::Bool) != (dtype() == DType::Bool)))
+  if (bits_of(to) != bits_of(dtype()) || ((to == DType::Bool) != (dtype() == DType::Bool)))
     fail(ErrorKind::DType, "bitcast: {} to {}, expected dtypes of the same width other than bool",
          to_string(dtype()), to_string(to));
-  return wrap(graph::bitcast(node_of(*this), to));
+  if (!is_narrow(to) && !is_narrow(dtype())) return wrap(graph::bitcast(node_of(*this), to));
+  const Tensor codes = is_narrow(dtype()) ? codes_of(*this) : bitcast(DType::U8);
+  return is_narrow(to) ? of_codes(to, codes) : codes.bitcast(to);
 }
-Tensor Tensor::contiguous() const { return wrap(graph::contiguous(node_of(*this))); }
+Tensor Tensor::contiguous() const {
+  return on_codes(*this, [](const Tensor& x) { return wrap(graph::contiguous(node_of(x))); });
+}
 
 } // namespace lathe

@@ -2,7 +2,7 @@
 // not hold.
 #include <cmath>
 
-#include "graph/tensor_impl.hpp"
+#include "graph/narrow.hpp"
 #include "lathe/functions.hpp"
 
 namespace lathe {
@@ -17,7 +17,7 @@ struct Place {
 };
 
 Place place_of(Number n, DType dtype) {
-  const int bits = size_of(dtype) * 8 - is_signed(dtype);
+  const int bits = bits_of(dtype) - is_signed(dtype);
   const uint64_t greatest = ~uint64_t{0} >> (64 - bits);
   const bool negative = n.kind() == Number::Kind::Signed && static_cast<int64_t>(n.as_bits()) < 0;
   if (negative && (is_unsigned(dtype) || ~n.as_bits() > greatest)) return {-1, {}};
@@ -27,7 +27,7 @@ Place place_of(Number n, DType dtype) {
 
 /// The place of `n`, a whole number or an infinity.
 Place place_of(double n, DType dtype) {
-  const double above = std::ldexp(1.0, size_of(dtype) * 8 - is_signed(dtype));
+  const double above = std::ldexp(1.0, bits_of(dtype) - is_signed(dtype));
   if (n >= above) return {1, {}};
   if (n < (is_signed(dtype) ? -above : 0)) return {-1, {}};
   return {0, Scalar::of_float(dtype, n)};
@@ -89,6 +89,7 @@ Tensor weak(Number value, DType beside, std::string_view op) {
 }
 
 Tensor compare(const Tensor& a, Comparison how, Number b) {
+  if (is_narrow(a.dtype())) return compare(a.cast(read_as(a.dtype())), how, b);
   if (!is_integer(a.dtype()) || b.kind() == Number::Kind::Bool)
     return compare_tensors(a, how, weak(b, a.dtype()));
   if (b.kind() != Number::Kind::Float) return compare_integers(a, how, place_of(b, a.dtype()));

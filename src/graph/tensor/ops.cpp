@@ -1,5 +1,5 @@
 // Operators and the other elementwise functions of two or three tensors.
-#include "graph/tensor_impl.hpp"
+#include "graph/narrow.hpp"
 
 namespace lathe {
 using namespace graph;
@@ -59,6 +59,7 @@ Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
   const DType d = promote(a.dtype(), b.dtype());
   const Shape shape = broadcast_shape("where", {condition.shape(), a.shape(), b.shape()});
   check_shape("where", shape, d);
+  if (is_narrow(d)) return of_codes(d, where(condition, codes_of(a), codes_of(b)));
   return wrap(graph::where(node_of(broadcast_to(truth(condition), shape)),
                            node_of(broadcast_to(a.cast(d), shape)), node_of(broadcast_to(b.cast(d), shape))));
 }

@@ -1,7 +1,7 @@
 // Printing values: all of a small tensor, the edges of a large one.
 #include <ostream>
 
-#include "graph/tensor_impl.hpp"
+#include "graph/narrow.hpp"
 
 namespace lathe {
 using namespace graph;
@@ -53,6 +53,7 @@ private:
 } // namespace
 
 std::ostream& operator<<(std::ostream& out, const Tensor& t) {
+  if (is_narrow(t.dtype())) return out << t.cast(read_as(t.dtype()));
   const NodeRef node = detail::impl(t)->realise("operator<<");
   const auto* first = static_cast<const unsigned char*>(std::get<InputAttr>(node->attr).data->data());
   return out << Printer(t.dtype(), static_sizes(t.shape()), t.element_count() <= kMostPrinted).text(0, first);

@@ -21,6 +21,12 @@ Expr steps_of(const std::vector<Tensor>& scanned, const ScanOptions& options) {
   return *steps;
 }
 
+/// Error(DType) for narrow dtypes, whose elements have no places of their own.
+void check_wide(const std::vector<Tensor>& tensors, std::string_view what) {
+  for (const Tensor& t : tensors)
+    if (is_narrow(t.dtype())) fail(ErrorKind::DType, "scan: {} is {}, expected a wider dtype", what, text(t));
+}
+
 void check_step(const std::vector<Tensor>& state, const ScanStep& made) {
   if (made.state.size() != state.size())
     fail(ErrorKind::Value, "scan: a step makes {} states of {}, expected as many", made.state.size(),
@@ -50,6 +56,8 @@ Scanned once(const ScanFunction& step, const std::vector<Tensor>& state, const s
 
 Scanned scan(const ScanFunction& step, const std::vector<Tensor>& state, const std::vector<Tensor>& scanned,
              const ScanOptions& options) {
+  check_wide(state, "a state");
+  check_wide(scanned, "what is scanned");
   TracedScan traced;
   traced.steps = steps_of(scanned, options);
   if (traced.steps.is_const(1)) return once(step, state, scanned);
@@ -68,6 +76,7 @@ Scanned scan(const ScanFunction& step, const std::vector<Tensor>& state, const s
   }
   const ScanStep made = step(states, rows);
   check_step(state, made);
+  check_wide(made.rows, "a row");
   Scanned out{state, {}};
   std::vector<size_t> change; // states that some step changes; the others are values that all steps read
   for (size_t k = state.size(); k-- > 0;) {

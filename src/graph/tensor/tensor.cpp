@@ -4,6 +4,7 @@
 #include <cstring>
 #include <set>
 
+#include "graph/narrow.hpp"
 #include "graph/realise.hpp"
 #include "graph/tensor_impl.hpp"
 #include "lathe/detail/access.hpp"
@@ -11,22 +12,43 @@
 namespace lathe {
 using namespace graph;
 
+NodeRef Tensor::Impl::locked_node() const {
+  if (!node_) node_ = node_of(packed(dtype, wrap(codes_)));
+  return node_;
+}
+
 NodeRef Tensor::Impl::node() const {
   std::lock_guard lock(mutex_);
-  return node_;
+  return locked_node();
+}
+
+NodeRef Tensor::Impl::codes() const {
+  std::lock_guard lock(mutex_);
+  return codes_;
 }
 
 NodeRef Tensor::Impl::origin() const {
   std::lock_guard lock(mutex_);
-  return origin_ ? origin_ : node_;
+  return origin_ ? origin_ : locked_node();
 }
 
 NodeRef Tensor::Impl::realise(std::string_view op) {
   std::lock_guard lock(mutex_);
-  NodeRef made = graph::realise(op, node_);
-  if (made == node_) return made;
-  origin_ = without_data(node_);
-  return node_ = std::move(made);
+  const NodeRef before = locked_node();
+  NodeRef made = graph::realise(op, before);
+  if (made == before) return made;
+  origin_ = without_data(before);
+  node_ = std::move(made);
+  if (codes_) codes_ = node_of(unpacked(dtype, wrap(node_), shape));
+  return node_;
+}
+
+NodeRef graph::node_of(const Tensor& t) {
+  if (is_narrow(t.dtype()))
+    fail(ErrorKind::DType,
+         "dtype {} is only stored, expected a cast to a dtype that is computed with, such as {}",
+         to_string(t.dtype()), to_string(read_as(t.dtype())));
+  return detail::impl(t)->node();
 }
 
 Tensor::Tensor() : Tensor(full({}, 0.0f)) {}
@@ -62,20 +84,22 @@ Tensor Tensor::from_memory(const void* values, size_t count, DType dtype, const 
   const int64_t expected = element_count_of(shape, dtype);
   if (static_cast<int64_t>(count) != expected)
     fail(ErrorKind::Shape, "from: {} values for shape {}, expected {}", count, to_string(shape), expected);
-  StorageRef data = Storage::allocate(count * size_of(dtype));
-  if (count > 0) std::memcpy(data->data(), values, count * size_of(dtype));
-  return wrap(realised(std::move(data), dtype, shape));
+  const auto bytes = static_cast<size_t>(bytes_of(dtype, expected));
+  StorageRef data = Storage::allocate(bytes);
+  if (count > 0) std::memcpy(data->data(), values, bytes);
+  return of_data(std::move(data), dtype, shape);
 }
 
 Tensor Tensor::from_shared(std::shared_ptr<const void> memory, DType dtype, const Shape& shape) {
-  const size_t bytes = static_cast<size_t>(element_count_of(shape, dtype)) * size_of(dtype);
-  return wrap(realised(Storage::share(std::move(memory), bytes), dtype, shape));
+  const auto bytes = static_cast<size_t>(bytes_of(dtype, element_count_of(shape, dtype)));
+  return of_data(Storage::share(std::move(memory), bytes), dtype, shape);
 }
 
 Tensor Tensor::input(const std::string& name, const Shape& shape, DType dtype) {
   check_shape("input", shape, dtype);
   try {
-    return wrap(graph::input(name, dtype, shape));
+    return of_held(graph::input(name, dtype, shape),
+                   is_narrow(dtype) ? std::optional(Declared{dtype, shape}) : std::nullopt);
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::Name) throw;
     fail(ErrorKind::Name, "input: name '{}', expected an identifier of letters, digits and _", name);
@@ -84,17 +108,20 @@ Tensor Tensor::input(const std::string& name, const Shape& shape, DType dtype) {
 
 Tensor Tensor::full(const Shape& shape, Scalar value) {
   check_shape("full", shape, value.dtype());
-  return wrap(constant(value, shape));
+  if (!is_narrow(value.dtype())) return wrap(constant(value, shape));
+  uint8_t code = 0;
+  value.to_memory(&code);
+  return of_codes(value.dtype(), wrap(constant(Scalar::of_int(DType::U8, code), shape)));
 }
 
 Tensor Tensor::zeros(const Shape& shape, DType dtype) {
   check_shape("zeros", shape, dtype);
-  return wrap(constant(Scalar::zero(dtype), shape));
+  return full(shape, Scalar::zero(dtype));
 }
 
 Tensor Tensor::ones(const Shape& shape, DType dtype) {
   check_shape("ones", shape, dtype);
-  return wrap(constant(Scalar::of_int(dtype, 1), shape));
+  return full(shape, Scalar::of_int(dtype, 1));
 }
 
 Tensor Tensor::arange(Whole first, Whole end, Whole by, DType dtype) {
@@ -190,8 +217,9 @@ Scalar Tensor::item_scalar() const {
 }
 
 void Tensor::read(void* out, DType as) const {
+  if (is_narrow(dtype()) && as == read_as(dtype())) return cast(as).read(out, as);
   const void* from = values("read", as);
-  if (const auto count = static_cast<size_t>(element_count())) std::memcpy(out, from, count * size_of(as));
+  if (const int64_t count = element_count()) std::memcpy(out, from, static_cast<size_t>(bytes_of(as, count)));
 }
 
 const void* Tensor::memory(DType as) const { return values("data", as); }

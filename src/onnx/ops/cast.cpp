@@ -7,12 +7,22 @@
 namespace lathe::onnx {
 namespace {
 
+/// Of narrow floats.
+NarrowCast narrow_cast(Call& call) {
+  using Rounding = NarrowCast::Rounding;
+  const std::string mode = call.text("round_mode", "up");
+  if (mode != "up" && mode != "down" && mode != "nearest")
+    call.fail(ErrorKind::Value, "round_mode '" + mode + "', expected up, down or nearest");
+  return {call.integer("saturate", 1) != 0, mode == "up"     ? Rounding::Up
+                                            : mode == "down" ? Rounding::Down
+                                                             : Rounding::Nearest};
+}
+
 std::vector<Value> cast_to(Call& call, DType dtype) {
-  call.ignore("saturate");   // of 8-bit floats
-  call.ignore("round_mode"); // of 8-bit floats
+  const NarrowCast how = narrow_cast(call);
   const Value x = call.value(0);
   if (x.is_strings()) return on_host(call, {"numbers_of_text", {to_string(dtype)}}, {x});
-  return {elementwise(call, {call.value(0)}, [&](const std::vector<Tensor>& t) { return t[0].cast(dtype); })};
+  return {elementwise(call, {x}, [&](const std::vector<Tensor>& t) { return t[0].cast(dtype, how); })};
 }
 
 std::vector<Value> cast_to_strings(Call& call) {
@@ -35,7 +45,7 @@ std::vector<Value> cast_like(Call& call) {
 std::vector<Value> bit_cast(Call& call) {
   const Value x = call.value(0);
   const DType to = call.dtype("to");
-  if (size_of(x.dtype()) != size_of(to))
+  if (bits_of(x.dtype()) != bits_of(to))
     call.fail(ErrorKind::DType, std::string(to_string(x.dtype())) + " to " + to_string(to) +
                                     ", expected dtypes of as many bits");
   return {elementwise(call, {x}, [&](const std::vector<Tensor>& t) {

@@ -2,6 +2,7 @@
 #include "onnx/ops/quantise.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "onnx/ops/attributes.hpp"
 #include "onnx/ops/broadcast.hpp"
@@ -64,10 +65,14 @@ Tensor quotient(const Tensor& x, const Tensor& divisor) {
   return (x.cast(DType::F64) / divisor.cast(DType::F64)).cast(x.dtype());
 }
 
-/// The cast saturates. Halves do not hold the zero points of 16 bits.
-Tensor quantise(const Tensor& x, const Tensor& scale, const Tensor& zero_point) {
-  const DType wide = promote(x.dtype(), DType::F32);
-  return (quotient(x, scale).round().cast(wide) + zero_point.cast(wide)).cast(zero_point.dtype());
+/// Halves do not hold the zero points of 16 bits.
+Tensor quantise(const Tensor& x, const Tensor& scale, const Tensor& zero_point, NarrowCast how) {
+  const DType wide = promote(x.dtype(), DType::F32), dtype = zero_point.dtype();
+  const Tensor quotients = quotient(x, scale);
+  const Tensor sums = (is_float(dtype) ? quotients : quotients.round()).cast(wide) + zero_point.cast(wide);
+  if (!is_narrow(dtype) || is_float(dtype)) return sums.cast(dtype, how); // saturates
+  const double above = std::ldexp(1.0, bits_of(dtype) - is_signed(dtype));
+  return sums.clamp(is_signed(dtype) ? -above : 0, above - 1).cast(dtype);
 }
 
 Tensor centred(Call& call, size_t input, size_t zero_point, int axis) {
@@ -82,29 +87,30 @@ Tensor centred(Call& call, size_t input, size_t zero_point, int axis) {
 DType dtype_of_division(Call& call, DType input, DType scale) {
   if (call.opset() >= 23 && call.integer("precision", 0) != 0) {
     const DType precision = call.dtype("precision");
-    if (!is_float(precision))
+    if (!is_float(precision) || is_narrow(precision))
       call.fail(ErrorKind::DType, std::string("precision ") + to_string(precision) + ", expected floats");
     return precision;
   }
   const DType says = call.opset() >= 23 ? scale : input;
-  return is_float(says) ? says : DType::F32;
+  return is_float(says) && !is_narrow(says) ? says : DType::F32;
 }
 
 std::vector<Value> quantise_linear(Call& call, Division division) {
-  call.ignore("saturate"); // of 8-bit floats
+  const NarrowCast how{.saturates = call.integer("saturate", 1) != 0}; // of 8-bit floats
   const Tensor input = call.tensor(0), scale = call.tensor(1);
   const std::optional<Tensor> given = call.optional_tensor(2);
   // Without a zero point an attribute says the dtype, since opset 21.
   const bool says = call.has_attribute("output_dtype") && call.integer("output_dtype") != 0;
   const DType dtype = says ? call.dtype("output_dtype") : given ? given->dtype() : DType::U8;
-  if (is_float(dtype) || (given && given->dtype() != dtype))
+  const bool is_known = is_narrow(dtype) ? dtype != DType::F8E8M0 : is_integer(dtype);
+  if (!is_known || (given && given->dtype() != dtype))
     call.fail(ErrorKind::DType, std::string("output_dtype ") + to_string(dtype) +
-                                    ", expected integers, and those of the zero point");
+                                    ", expected integers or narrow floats, and those of the zero point");
   const bool in_single = division == Division::InSingle;
   const Tensor x = input.cast(in_single ? DType::F32 : dtype_of_division(call, input.dtype(), scale.dtype()));
   const Spread spread_over = read_spread(call, scale, x);
   const Tensor zero_point = given ? spread_over(call, *given, x) : zero_of(dtype);
-  return {quantise(x, spread_over(call, scale, x), zero_point)};
+  return {quantise(x, spread_over(call, scale, x), zero_point, how)};
 }
 
 std::vector<Value> dequantise_linear(Call& call) {
@@ -112,9 +118,13 @@ std::vector<Value> dequantise_linear(Call& call) {
   const Spread spread_over = read_spread(call, scale, given);
   const bool says = call.has_attribute("output_dtype") && call.integer("output_dtype") != 0; // since opset 23
   const DType dtype = says ? call.dtype("output_dtype") : scale.dtype();
-  Tensor x = given.cast(DType::I32);
+  if (!is_float(dtype) || is_narrow(dtype))
+    call.fail(ErrorKind::DType,
+              std::string("a result of ") + to_string(dtype) + ", expected f16, bf16, f32 or f64");
+  const DType exact = is_float(given.dtype()) ? DType::F32 : DType::I32; // holds differences to a zero point
+  Tensor x = given.cast(exact);
   if (const std::optional<Tensor> zero = call.optional_tensor(2))
-    x = x - spread_over(call, *zero, x).cast(DType::I32);
+    x = x - spread_over(call, *zero, x).cast(exact);
   // Integers may be beyond the range of halves.
   const DType wide = scale.dtype() == DType::F64 ? DType::F64 : DType::F32;
   return {(x.cast(wide) * spread_over(call, scale, x).cast(wide)).cast(dtype)};

@@ -12,8 +12,9 @@ Tensor spread(const Tensor& parameter, int axis, int rank);
 Tensor repeat_blocks(const Tensor& parameter, int axis, int64_t block, Expr size);
 /// x / divisor rounded once, in x's dtype.
 Tensor quotient(const Tensor& x, const Tensor& divisor);
-/// Integers of the zero point's dtype: half to even, saturating.
-Tensor quantise(const Tensor& x, const Tensor& scale, const Tensor& zero_point);
+/// Numbers of the zero point's dtype: half to even, saturating unless `how` says that a narrow float does
+/// not.
+Tensor quantise(const Tensor& x, const Tensor& scale, const Tensor& zero_point, NarrowCast how = {});
 
 /// Input `input` as a difference to its zero point, input `zero_point`, in I32.
 Tensor centred(Call& call, size_t input, size_t zero_point, int axis);

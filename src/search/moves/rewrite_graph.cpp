@@ -104,7 +104,8 @@ Verdict rewrite_graph(Plan& plan, const Move& move) {
   std::vector<graph::NodeRef> outputs = graph::rebuild(outputs_of(program), rewriting.replace);
   outputs = graph::fold_constants(graph::simplify(outputs), program.evaluate);
   std::vector<lower::NamedOutput> named;
-  for (size_t k = 0; k < outputs.size(); ++k) named.push_back({program.outputs[k].name, outputs[k]});
+  for (size_t k = 0; k < outputs.size(); ++k)
+    named.push_back({program.outputs[k].name, outputs[k], program.outputs[k].declared});
   Plan made = initial_plan(std::make_shared<const lower::Program>(lower::lower(named, program.evaluate)));
   made.history = std::make_shared<History>(move, plan.history);
   plan = std::move(made);
