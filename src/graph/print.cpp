@@ -18,6 +18,7 @@
 
 #include "graph/function.hpp"
 #include "graph/node.hpp"
+#include "graph/print.hpp"
 
 namespace lathe::graph {
 namespace {
@@ -86,6 +87,8 @@ std::string escape(const std::string& text) {
 
 } // namespace
 
+std::string attribute_text(const Node& node) { return std::visit(AttrText{}, node.attr); }
+
 std::string print(const std::vector<NodeRef>& outputs) {
   const std::vector<NodeRef> order = topological_order(outputs);
   std::string out;
@@ -98,7 +101,7 @@ std::string print(const std::vector<NodeRef>& outputs) {
     std::string args;
     for (const NodeRef& s : n->sources)
       args += fmt::format("{}%{}", args.empty() ? "" : ", ", number.at(s.get()));
-    const std::string attr = std::visit(AttrText{}, n->attr);
+    const std::string attr = attribute_text(*n);
     if (!attr.empty()) args += (args.empty() ? "" : ", ") + attr;
     out += fmt::format("%{} = {}({}) : {}\n", id, to_string(n->op), args, type_text(*n));
   }
@@ -114,7 +117,7 @@ std::string to_graphviz(const std::vector<NodeRef>& outputs) {
   for (const NodeRef& n : topological_order(outputs)) {
     const size_t id = number.size();
     number.emplace(n.get(), id);
-    const std::string attr = escape(std::visit(AttrText{}, n->attr));
+    const std::string attr = escape(attribute_text(*n));
     const bool result = std::find(outputs.begin(), outputs.end(), n) != outputs.end();
     out += fmt::format("  n{} [label=\"{}{}{}\\n{}\"{}{}];\n", id, to_string(n->op),
                        attr.empty() ? "" : "\\n", attr, type_text(*n),

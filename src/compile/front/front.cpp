@@ -32,15 +32,40 @@ std::set<StorageRef> data_of(const std::vector<graph::NodeRef>& nodes) {
   return data;
 }
 
+/// The nodes that the user's names stand for once the graph is simplified. Names are no outputs, so that they
+/// change nothing.
+void name_origins(const FrontOptions& options) {
+  std::vector<std::pair<std::string, graph::NodeRef>> named;
+  std::vector<graph::NodeRef> nodes;
+  for (const auto& [name, tensor] : options.origins) nodes.push_back(graph::node_of(tensor));
+  if (options.simplifies) nodes = graph::simplify(graph::with_realised(nodes));
+  size_t k = 0;
+  for (const auto& [name, tensor] : options.origins) named.emplace_back(name, nodes[k++]);
+  options.trace->origins(named);
+}
+
 } // namespace
 
 Front take_in(const std::vector<lower::NamedOutput>& outputs, const FrontOptions& options) {
   Front front{declared_inputs(outputs), outputs, {}, options.evaluate};
   std::vector<graph::NodeRef> nodes;
   for (const lower::NamedOutput& output : outputs) nodes.push_back(output.node);
-  if (options.simplifies) nodes = graph::simplify(graph::with_realised(nodes));
+  trace::Trace* const trace = options.trace;
+  if (trace) trace->graph("given", nodes);
+  if (options.simplifies) {
+    const trace::TimedPass pass(trace, "simplify");
+    nodes = graph::simplify(graph::with_realised(nodes), trace ? trace->rewrites() : graph::RewriteTrace());
+  }
+  if (trace) trace->graph("simplified", nodes);
   const auto given = data_of(nodes);
-  nodes = graph::fold_constants(nodes, options.evaluate, options.folded_bytes);
+  {
+    const trace::TimedPass pass(trace, "fold constants");
+    nodes = graph::fold_constants(nodes, options.evaluate, options.folded_bytes);
+  }
+  if (trace) {
+    trace->graph("constants folded", nodes);
+    name_origins(options);
+  }
   for (const StorageRef& data : data_of(nodes))
     if (!given.contains(data)) front.folded_bytes += static_cast<int64_t>(data->bytes());
   for (size_t k = 0; k < nodes.size(); ++k) front.outputs[k].node = with_nothing_as_data(nodes[k]);

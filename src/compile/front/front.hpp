@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "compile/front/moved.hpp"
+#include "compile/trace/trace.hpp"
 #include "lathe/executable.hpp"
 #include "lower/program.hpp"
 
@@ -15,6 +16,8 @@ struct FrontOptions {
   graph::Evaluate evaluate = nullptr;
   int64_t folded_bytes = INT64_MAX; ///< as in CompileOptions
   bool takes_moved = true;          ///< set by callers that copy Front::moved; else these outputs are stages
+  trace::Trace* trace = nullptr;    ///< told of the graph after each step; null: nobody is
+  std::map<std::string, Tensor> origins{}; ///< as in CompileOptions
 };
 
 struct Front {

@@ -10,6 +10,7 @@
 #include "compile/front/shape_values.hpp"
 #include "compile/run/kernel_impl.hpp"
 #include "compile/run/placed_program.hpp"
+#include "compile/trace/trace.hpp"
 #include "lathe/executable.hpp"
 #include "lower/program.hpp"
 #include "runtime/device.hpp"
@@ -42,6 +43,7 @@ struct Executable::Impl {
   double predicted_seconds = 0;
   int64_t arena_bytes = 0, naive_bytes = 0, folded_bytes = 0;
   bool tuned = false;
+  std::shared_ptr<trace::Trace> trace; // null: runs are not recorded
 
   Impl();
   ~Impl();
