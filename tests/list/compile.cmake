@@ -38,3 +38,9 @@ foreach(device c opencl)
   set_tests_properties(property/gradient_on_${device} PROPERTIES LABELS slow
     ENVIRONMENT "LATHE_TEST_DEVICE=${device};LATHE_CACHE_DIR=${CMAKE_BINARY_DIR}/test-cache/gradient_on_${device}")
 endforeach()
+# The pages of `lathe view`, in a browser. Needs Debian's chromium, or another that LATHE_CHROMIUM names.
+find_package(Python3 COMPONENTS Interpreter QUIET)
+if(LATHE_BENCH AND LATHE_HAS_ONNX AND Python3_FOUND)
+  add_test(NAME conformance/viewer COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/viewer/run $<TARGET_FILE:lathe-program> $<TARGET_FILE:lathe-bench>)
+  set_tests_properties(conformance/viewer PROPERTIES SKIP_RETURN_CODE 77 RUN_SERIAL ON)
+endif()

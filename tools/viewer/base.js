@@ -3,6 +3,22 @@
 const traces = JSON.parse(document.getElementById("data").textContent);
 let trace = traces[0];
 
+/// Columns as src/compile/view/page_data.cpp writes them: a list, or the usual value and where there are others.
+function unpacked(columns) {
+  for (const [name, column] of Object.entries(columns)) {
+    if (!column || Array.isArray(column)) continue;
+    if (column.count !== undefined) columns[name] = Array.from({ length: column.count }, (_, k) => k);
+    else if (column.at) {
+      columns[name] = new Array(column.n).fill(column.usual);
+      for (const [k, value] of column.at) columns[name][k] = value;
+    }
+  }
+}
+for (const one of traces) {
+  unpacked(one.graph.nodes), unpacked(one.rewrites.nodes), unpacked(one.search.states);
+  one.search.states.moves = one.search.states.moves.map((list) => one.search.states.lists[list]);
+}
+
 const text = (k) => trace.texts[k];
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 let colour = {};
@@ -17,7 +33,7 @@ function seconds(s) {
   if (!(s > 0)) return "–";
   return s < 1e-6 ? significant(s * 1e9) + " ns" : s < 1e-3 ? significant(s * 1e6) + " µs" : s < 1 ? significant(s * 1e3) + " ms" : significant(s) + " s";
 }
-function bytes(b) { return b < 1024 ? b + " B" : b < 1048576 ? significant(b / 1024) + " KiB" : significant(b / 1048576) + " MiB"; }
+function bytes(b) { return b < 1024 ? b + " B" : b < 1048576 ? significant(b / 1024) + " KiB" : b < 2 ** 30 ? significant(b / 1048576) + " MiB" : significant(b / 2 ** 30) + " GiB"; }
 function amount(x, unit) {
   return x >= 1e12 ? significant(x / 1e12) + " T" + unit : x >= 1e9 ? significant(x / 1e9) + " G" + unit : x >= 1e6 ? significant(x / 1e6) + " M" + unit : significant(x) + " " + unit;
 }

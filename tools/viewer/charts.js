@@ -33,7 +33,7 @@ class Chart extends Picture {
     const [a, b] = this[axis], f = this.axes[axis].log ? Math.log : (v) => v;
     return from + (f(value) - f(a)) / (f(b) - f(a)) * (to - from);
   }
-  at(p) { return [this.scale("x", p[0], 68, this.canvas.clientWidth - 18), this.scale("y", p[1], this.canvas.clientHeight - 40, 36)]; }
+  at(p) { return [this.scale("x", p[0], 76, this.canvas.clientWidth - 18), this.scale("y", p[1], this.canvas.clientHeight - 40, 36)]; }
   ticks(axis) {
     const [a, b] = this[axis];
     if (this.axes[axis].log) {
@@ -47,7 +47,7 @@ class Chart extends Picture {
   }
   paint(context, width, height) {
     if (!this.x) return;
-    const left = 68, right = width - 18, top = 36, bottom = height - 40;
+    const left = 76, right = width - 18, top = 36, bottom = height - 40;
     context.font = "11.5px system-ui, sans-serif";
     context.lineWidth = 1;
     let last = -Infinity;
@@ -84,7 +84,7 @@ class Chart extends Picture {
       context.strokeStyle = colour.muted;
       context.beginPath(), context.moveTo(a, b), context.lineTo(c, d), context.stroke();
       context.setLineDash([]);
-      if (label) context.fillStyle = colour.muted, context.textAlign = "left", context.fillText(label, Math.max(a, left) + 8, Math.max(top + 12, b - 6));
+      if (label) context.fillStyle = colour.muted, context.textAlign = "right", context.fillText(label, right - 8, d + 16);
     }
     for (const s of this.series) {
       if (s.line) {

@@ -109,7 +109,9 @@ const graphPage = (() => {
     for (const [n, p] of places)
       for (const source of N.from[n]) {
         const q = places.get(source);
-        if (q && q.box === p.box) edge(context, q.x, q.y + nodeHeight, p.x, p.y);
+        if (!q || q.box !== p.box || p.y < top || q.y > bottom || Math.max(p.x, q.x) < left || Math.min(p.x, q.x) > right) continue;
+        if (simple) context.moveTo(q.x, q.y + nodeHeight), context.lineTo(p.x, p.y);
+        else edge(context, q.x, q.y + nodeHeight, p.x, p.y);
       }
     context.lineWidth = 1.2;
     context.strokeStyle = colour.edge;
@@ -133,8 +135,8 @@ const graphPage = (() => {
     if (found.node >= 0) return nodeTip(event, trace.graph.nodes, found.node);
     const kernel = trace.kernels[trace.graph.boxes[found.box].kernel];
     const origins = [...new Set(trace.graph.boxes[found.box].nodes.map((n) => text(trace.graph.nodes.origin[n])).filter(Boolean))];
-    showTip(event.clientX, event.clientY, kernel.name, [["predicted", seconds(kernel.predicted)], ["at least", seconds(kernel.limit)],
-      ["work", `${amount(kernel.flops, "op")}, ${bytes(kernel.bytes)}`], ["from", origins.slice(0, 4).join(", ") + (origins.length > 4 ? ` and ${origins.length - 4} more` : "")]]);
+    showTip(event.clientX, event.clientY, kernel.name, [["predicted", seconds(kernel.predicted)], ["at least", kernel.limit ? seconds(kernel.limit) : ""],
+      ["work", kernel.flops ? `${amount(kernel.flops, "op")}, ${bytes(kernel.bytes)}` : ""], ["from", origins.slice(0, 4).join(", ") + (origins.length > 4 ? ` and ${origins.length - 4} more` : "")]]);
   }
 
   function choose(id, centre) {
@@ -206,6 +208,11 @@ const graphPage = (() => {
       ondouble: (x, y) => { const found = hit(x, y); if (found && trace.graph.boxes[found.box].kernel >= 0) toggle(found.box); } });
     plane.now();
     fit();
+    if (plane.k < 0.45) { // of a large graph, its beginning
+      const first = layout.reduce((a, b) => (b.top < a.top ? b : a));
+      plane.k = 0.75;
+      plane.show(first.left + first.w / 2, first.top + plane.canvas.clientHeight / 2 / plane.k - 80);
+    }
     const named = trace.graph.boxes.findIndex((b) => b.kernel >= 0 && trace.kernels[b.kernel].name === rest);
     if (named >= 0) choose(named, layout.length > 12); else overview();
     plane.canvas.focus();
@@ -224,7 +231,7 @@ const graphPage = (() => {
       element("p", { class: "sub" }, `predicted ${seconds(all)}${trace.measured ? `, measured ${seconds(trace.measured)}` : ""}; the plan came from ${({ model: "the cost model", tuning: "tuning", database: "the database", moves: "given moves" })[trace.how] || "nowhere"}`),
       element("table", {}, element("tr", {}, element("th", {}, "kernel"), element("th", { class: "n" }, "predicted"), element("th", { class: "n" }, "share"), element("th", { class: "n" }, "of limit")),
         order.map(([b, id]) => { const k = trace.kernels[b.kernel]; return element("tr", { class: "pick", onclick: () => choose(id, true) }, element("td", {}, k.name), element("td", { class: "n" }, seconds(k.predicted)),
-          element("td", { class: "n" }, (100 * k.predicted / (all || 1)).toFixed(1) + " %"), element("td", { class: "n" }, k.predicted ? (100 * k.limit / k.predicted).toFixed(0) + " %" : "")); })));
+          element("td", { class: "n" }, (100 * k.predicted / (all || 1)).toFixed(1) + " %"), element("td", { class: "n" }, ofLimit(k.limit, k.predicted))); })));
   }
 
   function keys(event) {
@@ -259,8 +266,13 @@ pages.push(graphPage);
 function drawNode(context, N, n, x, y, w, k, { line, fill, dim }) {
   const h = 34;
   context.globalAlpha = dim ? 0.4 : 1;
-  box(context, x - w / 2, y, w, h, 6);
   context.fillStyle = fill;
+  if (k < 0.25) { // too small for round corners, an edge, and letters
+    context.fillRect(x - w / 2, y, w, h);
+    context.globalAlpha = 1;
+    return;
+  }
+  box(context, x - w / 2, y, w, h, 6);
   context.fill();
   context.lineWidth = N.flags[n] & 2 ? 2.5 : 1.2;
   context.strokeStyle = line;
@@ -285,15 +297,21 @@ function nodeTip(event, N, n) {
 /// A kernel's text: parameters, cost, moves, loops, sources.
 function kernelText(kernel) {
   const like = kernel.like === undefined ? null : trace.kernels[kernel.like], sources = like ? like.sources : kernel.sources;
-  const median = medianOf(trace, trace.kernels.indexOf(kernel));
+  const median = medianOf(trace, trace.kernels.indexOf(kernel)), work = workOf(trace, trace.kernels.indexOf(kernel));
   return [element("h2", {}, kernel.name),
-    element("p", { class: "sub" }, `predicted ${seconds(kernel.predicted)}${median ? `, run in ${seconds(median)}` : ""}; this machine needs at least ${seconds(kernel.limit)} for ${amount(kernel.flops, "op")} and ${bytes(kernel.bytes)}`),
+    element("p", { class: "sub" }, `predicted ${seconds(kernel.predicted)}${median ? `, run in ${seconds(median)}` : ""}${work.limit ? `; this machine needs at least ${seconds(work.limit)} for ${amount(work.flops, "op")} and ${bytes(work.bytes)}` : ""}`),
     element("table", {}, kernel.params.map(([name, type, written]) => element("tr", {}, element("td", {}, written ? "writes" : "reads"), element("td", { class: "mono" }, name), element("td", { class: "mono" }, type)))),
     element("h3", {}, "Cost by term"), ...termBars(kernel.terms),
     element("h3", {}, "Moves"), kernel.moves.length ? element("ol", { class: "moves mono" }, kernel.moves.map((m) => element("li", {}, m))) : element("p", { class: "sub" }, "none: the loops are as lowered"),
     element("h3", {}, "Code"), like ? element("p", { class: "sub" }, `the same as ${like.name}`) : null,
     tabbed([["loops", () => sourceBox(kernel.loops)], ...sources.map(([language, source]) => [({ c: "C", llvm: "LLVM IR", asm: "assembly", opencl: "OpenCL C" })[language] || language, () => sourceBox(source)])])].filter(Boolean);
 }
+/// What a kernel computes, moves and needs at least: of its launches, for sizes may be known only then.
+function workOf(of, kernel) {
+  const launch = of.run.launches.find((l) => l[0] === kernel), { bytes, flops, limit } = of.kernels[kernel];
+  return launch ? { bytes: launch[4], flops: launch[5], limit: launch[6] } : { bytes, flops, limit };
+}
+function ofLimit(limit, time) { return limit > 0 && time > 0 ? (100 * limit / time).toFixed(0) + " %" : "–"; }
 function medianOf(of, kernel) {
   const times = of.run.launches.filter((l) => l[0] === kernel).map((l) => l[2] - l[1]).sort((a, b) => a - b);
   return times.length ? times[times.length >> 1] : 0;

@@ -27,7 +27,7 @@ function about() {
 pages.forEach((page, k) => tabs.append(element("button", { role: "tab", title: `(${k + 1})`, onclick: () => show(page) }, page.name)));
 document.getElementById("theme").onclick = () => setTheme(document.documentElement.dataset.theme !== "dark");
 document.getElementById("help-button").onclick = () => help.showModal();
-const keyTable = [["1 – " + pages.length, "the pages"], ["arrows", "between kernels, states and steps; along the timeline"], ["Enter", "fold or unfold"], ["/", "find a name in the graph"], ["u", "unfold all kernels"], ["f", "fit to the window"], ["+  −", "larger, smaller; or the wheel"], ["b", "the best state"], ["l", "the last run"], ["Esc", "back to the overview"], ["t", "light or dark"]];
+const keyTable = [["1 – " + pages.length, "the pages"], ["arrows", "between kernels, states and steps; along the timeline"], ["Enter", "fold or unfold"], ["/", "find a name in the graph"], ["u", "unfold all kernels"], ["f", "fit to the window"], ["+  −", "larger, smaller; or the wheel"], ["b", "the best state"], ["l", "a run of middle length"], ["Esc", "back to the overview"], ["t", "light or dark"]];
 help.append(element("h2", {}, "Keys"), element("table", {}, keyTable.map(([key, what]) => element("tr", {}, element("td", {}, element("kbd", {}, key)), element("td", {}, what)))), element("form", { method: "dialog" }, element("button", { class: "tool" }, "close")));
 
 document.addEventListener("keydown", (event) => {

@@ -60,7 +60,7 @@ const rewritesPage = (() => {
   }
 
   function openPage(main, rest) {
-    lives = null;
+    lives = null, step = 0;
     const view = element("div", { class: "view" });
     side = element("aside", {});
     main.append(view, side);
@@ -77,7 +77,6 @@ const rewritesPage = (() => {
       if (found === undefined) showTip(0, 0, null); else nodeTip(event, N, found);
     } });
     plane.now();
-    step = 0;
     fit();
     go(Number(rest) || 0);
     plane.canvas.focus();

@@ -110,8 +110,8 @@ const runPage = (() => {
     const peak = R().flops_per_second, rate = R().bytes_per_second;
     roofline = new Chart(left, "Roofline", { x: { label: "operations a byte", log: true, format: significant, range: (a, b) => [Math.min(a, peak / rate / 4 || a), Math.max(b, peak / rate * 4 || b)] },
       y: { label: "operations a second", log: true, format: (v) => amount(v, "op/s"), range: (a, b) => [Math.min(a, peak / 100 || a), Math.max(b, peak || b)] } },
-      { onpick: choose, empty: "no kernel ran", tip: (k) => [trace.kernels[k].name, [["run in", seconds(medianOf(trace, k))], ["predicted", seconds(trace.kernels[k].predicted)], ["at least", seconds(trace.kernels[k].limit)]]] });
-    const points = trace.kernels.map((k, j) => [k, j]).filter(([k]) => k.flops > 0 && k.bytes > 0).map(([k, j]) => [k.flops / k.bytes, k.flops / (medianOf(trace, j) || k.predicted || Infinity), j]);
+      { onpick: choose, empty: "no kernel ran", tip: (k) => [trace.kernels[k].name, [["run in", seconds(medianOf(trace, k))], ["predicted", seconds(trace.kernels[k].predicted)], ["at least", seconds(workOf(trace, k).limit)]]] });
+    const points = trace.kernels.map((k, j) => [workOf(trace, j), medianOf(trace, j) || k.predicted || Infinity, j]).filter(([work]) => work.flops > 0 && work.bytes > 0).map(([work, time, j]) => [work.flops / work.bytes, work.flops / time, j]);
     roofline.set(points.map((p) => ({ points: [p], colour: palette(p[2]), size: 5.5 })), peak && rate ? [[1e-6, 1e-6 * rate, peak / rate, peak, ""], [peak / rate, peak, 1e9, peak, `peak ${amount(peak, "op/s")}, memory ${amount(rate, "B/s")}`]] : []);
     const place = element("div", { class: "chart" }, element("h3", {}, `Arena: ${bytes(R().arena)}, ${bytes(R().naive)} without reuse`));
     left.append(place);
@@ -122,22 +122,22 @@ const runPage = (() => {
     });
     arena.canvas.addEventListener("pointerleave", () => showTip(0, 0, null));
     timeline.now();
-    fitLast();
+    fitRun();
     overview();
     timeline.canvas.focus();
   }
   const spanAt = (t, y) => spans.lanes.flatMap((lane) => lane.spans).filter((s) => t >= s.start && t <= s.end && y >= s.y && y <= s.y + s.h).pop();
 
-  /// The last run: the first ones pay for cold memory.
-  function fitLast() {
-    const runs = spans.lanes.flatMap((lane) => lane.spans).filter((s) => s.kernel < 0), last = runs[runs.length - 1];
-    fitTimeline(last ? last.start - 0.02 * (last.end - last.start) : 0, last ? last.end + 0.02 * (last.end - last.start) : spans.end);
+  /// The run of middle length: the first ones pay for cold memory, and any may have been interrupted.
+  function fitRun() {
+    const runs = spans.lanes.flatMap((lane) => lane.spans).filter((s) => s.kernel < 0).sort((a, b) => a.end - a.start - b.end + b.start), one = runs[runs.length >> 1];
+    fitTimeline(one ? one.start - 0.02 * (one.end - one.start) : 0, one ? one.end + 0.02 * (one.end - one.start) : spans.end);
   }
   function overview() {
     const order = trace.kernels.map((_, k) => k).sort((a, b) => medianOf(trace, b) - medianOf(trace, a));
     side.replaceChildren(element("h2", {}, "Run"), element("p", { class: "sub" }, `${R().launches.filter((l) => l[0] < 0).length} runs recorded; times are medians of these`),
       element("table", {}, element("tr", {}, element("th", {}, "kernel"), element("th", { class: "n" }, "run"), element("th", { class: "n" }, "predicted"), element("th", { class: "n" }, "of limit")),
-        order.map((k) => { const m = medianOf(trace, k), kernel = trace.kernels[k]; return element("tr", { class: "pick", onclick: () => choose(k) }, element("td", {}, element("span", { style: `color:${palette(k)}` }, "■ "), kernel.name), element("td", { class: "n" }, seconds(m)), element("td", { class: "n" }, seconds(kernel.predicted)), element("td", { class: "n" }, m ? (100 * kernel.limit / m).toFixed(0) + " %" : "")); })),
+        order.map((k) => { const m = medianOf(trace, k), kernel = trace.kernels[k]; return element("tr", { class: "pick", onclick: () => choose(k) }, element("td", {}, element("span", { style: `color:${palette(k)}` }, "■ "), kernel.name), element("td", { class: "n" }, seconds(m)), element("td", { class: "n" }, seconds(kernel.predicted)), element("td", { class: "n" }, ofLimit(workOf(trace, k).limit, m))); })),
       element("h3", {}, "Compilation"), element("table", {}, R().passes.map(([name, start, s]) => element("tr", {}, element("td", {}, name), element("td", { class: "n" }, "at " + (start > 0 ? seconds(start) : "0")), element("td", { class: "n" }, seconds(s))))));
   }
   function choose(k) {
@@ -150,7 +150,7 @@ const runPage = (() => {
     const width = timeline.canvas.clientWidth;
     switch (event.key) {
       case "f": fitTimeline(0, spans.end); return true;
-      case "l": fitLast(); return true;
+      case "l": fitRun(); return true;
       case "+": case "=": timeline.zoom(1.4, width / 2, 0); return true;
       case "-": timeline.zoom(1 / 1.4, width / 2, 0); return true;
       case "ArrowLeft": timeline.x += width / 8; timeline.soon(); return true;

@@ -109,15 +109,15 @@ const searchPage = (() => {
       if (own.c && before && before.c) choices.push(["C, beside the parent's", () => differenceBox(before.c, own.c)]);
       if (own.c) choices.push(["C", () => sourceBox(own.c)]);
     }
-    const kernel = trace.kernels.find((one) => one.hash === s.hash[k]);
+    const kernel = trace.kernels.find((one) => one.hash === s.hash[id]);
     if (kernel) for (const [language, source] of (kernel.like === undefined ? kernel : trace.kernels[kernel.like]).sources) if (!(language === "c" && own && own.c)) choices.push([({ c: "C", llvm: "LLVM IR", asm: "assembly" })[language] || language, () => sourceBox(source)]);
     side.replaceChildren(element("h2", {}, `State ${id}`), element("p", { class: "sub" }, text(s.fate[k])),
-      element("table", {}, [["predicted", seconds(s.seconds[k])], ["measured", s.measured[k] > 0 ? `${seconds(s.measured[k])}, ${(s.measured[k] / s.seconds[k]).toFixed(2)} times the prediction` : "–"], ["structural hash", s.hash[k]],
-        ["made", seconds(s.made[k]) + " after the start"], ["in the program", kernel ? "yes: " + kernel.name : "no"]].map(([a, b]) => element("tr", {}, element("td", {}, a), element("td", {}, b)))),
+      element("table", {}, [["predicted", seconds(s.seconds[k])], ["measured", s.measured[k] > 0 ? `${seconds(s.measured[k])}, ${(s.measured[k] / s.seconds[k]).toFixed(2)} times the prediction` : "–"], ["structural hash", s.hash[id] || ""],
+        ["made", s.made[id] ? seconds(s.made[id]) + " after the start" : ""], ["in the program", kernel ? "yes: " + kernel.name : "no"]].filter((row) => row[1]).map(([a, b]) => element("tr", {}, element("td", {}, a), element("td", {}, b)))),
       element("h3", {}, "Cost by term" + (parent !== undefined && s.terms[s.parent[k]] ? ", and the parent's" : "")),
       ...(s.terms[id] ? termBars(s.terms[id], parent === undefined ? null : s.terms[s.parent[k]]) : [element("p", { class: "sub" }, "recorded of states that were kept or measured")]),
-      element("h3", {}, "Moves"), moves.length ? element("ol", { class: "moves mono" }, moves.map(([m, isNew]) => element("li", { class: isNew ? "new" : "" }, m))) : element("p", { class: "sub" }, "none yet"),
-      element("h3", {}, "Code"), choices.length ? tabbed(choices) : element("p", { class: "sub" }, own && own.fault ? own.fault : "this page has the loops of the states that were best"));
+      element("h3", {}, "Code"), choices.length ? tabbed(choices) : element("p", { class: "sub" }, own && own.fault ? own.fault : "this page has the loops of the states that were best"),
+      element("h3", {}, "Moves"), moves.length ? element("ol", { class: "moves mono" }, moves.map(([m, isNew]) => element("li", { class: isNew ? "new" : "" }, m))) : element("p", { class: "sub" }, "none yet"));
     location.replace("#search/" + id);
   }
 

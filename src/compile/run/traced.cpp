@@ -50,14 +50,13 @@ trace::KernelText text_of(const Kernel::Impl& kernel, const lower::Program& prog
     (param.written ? traffic.written : traffic.read) += static_cast<double>(largest_bytes(*param.buffer));
     if (is_float(param.buffer->dtype)) width = std::max(width, size_of(param.buffer->dtype));
   }
-  std::vector<int64_t> sizes;
-  for (const Expr var : kernel.shape_vars) sizes.push_back(var.hi());
+  text.sources = sources_of(kernel);
+  if (!kernel.shape_vars.empty()) return text; // its launches say what they computed
   text.bytes = traffic.read + traffic.written;
-  text.flops = arithmetic_ops(*kernel.plan, program, kernel.shape_vars, sizes);
+  text.flops = arithmetic_ops(*kernel.plan, program, {}, {});
   text.limit_seconds =
       search::machine_limit(search::machine_profile(), kernel.flags.threads, width, text.flops, traffic)
           .seconds;
-  text.sources = sources_of(kernel);
   return text;
 }
 

@@ -26,7 +26,7 @@ struct KernelText {
   std::string name;
   const search::KernelPlan* plan = nullptr;
   double predicted_seconds = 0;
-  double flops = 0, bytes = 0, limit_seconds = 0;             // at the upper bounds of all sizes
+  double flops = 0, bytes = 0, limit_seconds = 0;             // 0 if a size is known only at run time
   std::vector<std::pair<std::string, std::string>> sources{}; // by language: "llvm", "c", "asm"
 };
 

@@ -13,8 +13,8 @@ struct PageTrace {
 };
 /// The page's text, of less than 3 MB: sources and loop nests are left out where they don't fit.
 std::string page_of(const std::vector<PageTrace>& traces);
-/// The data of one trace, as JSON.
-std::string page_data(const PageTrace& trace);
+/// The data of one of so many traces, as JSON.
+std::string page_data(const PageTrace& trace, size_t of_traces);
 
 /// The viewer's files as one text, of tools/viewer.
 struct ViewerText {

@@ -24,8 +24,9 @@ using Json = nlohmann::ordered_json;
 
 constexpr double kGap = 14, kNodeHeight = 34, kRowGap = 26; // pixels of the graph at scale 1
 constexpr double kLetter = 6.4;                             // width of a letter
-constexpr size_t kSourceBytes = 900'000;                    // of all kernels' sources on a page
-constexpr size_t kStateBytes = 700'000;                     // of all states' loop nests and C
+constexpr size_t kPageBytes =
+    2'600'000; // of the page's data; the viewer itself and what JSON escapes come on top
+constexpr size_t kStateBytes = 600'000; // of all states' loop nests and C
 constexpr size_t kStatesWithText = 150, kStatesWithC = 24;
 constexpr size_t kRefusedShown = 8'000;
 
@@ -64,6 +65,16 @@ Layered layered(const std::vector<PictureNode>& nodes) {
   return graph;
 }
 
+/// A column whose usual value is written once: {n, usual, at: [[position, value], ...]}. A plain list where
+/// that is no shorter.
+Json column(const Json& list, const Json& usual) {
+  Json at = Json::array();
+  for (size_t k = 0; k < list.size(); ++k)
+    if (list[k] != usual) at.push_back({k, list[k]});
+  if (2 * at.size() > list.size()) return list;
+  return {{"n", list.size()}, {"usual", usual}, {"at", at}};
+}
+
 /// Columns of nodes with their places.
 Json nodes_json(const std::vector<PictureNode>& nodes, const Places& places, Texts& texts) {
   Json op = Json::array(), type = Json::array(), attr = Json::array(), origin = Json::array(),
@@ -77,13 +88,22 @@ Json nodes_json(const std::vector<PictureNode>& nodes, const Places& places, Tex
     origin.push_back(texts.of(node.origin));
     from.push_back(node.sources);
     kernel.push_back(node.kernel);
-    x.push_back(rounded(places.x[n]));
+    x.push_back(std::round(places.x[n]));
     layer.push_back(places.layers[n]);
-    width.push_back(rounded(width_of(node)));
+    width.push_back(std::round(width_of(node)));
     flags.push_back(node.is_stage + 2 * node.is_output);
   }
-  return {{"op", op},         {"type", type}, {"attr", attr},   {"origin", origin}, {"from", from},
-          {"kernel", kernel}, {"x", x},       {"layer", layer}, {"width", width},   {"flags", flags}};
+  const size_t none = texts.of("");
+  return {{"op", op},
+          {"type", type},
+          {"attr", column(attr, none)},
+          {"origin", column(origin, none)},
+          {"from", from},
+          {"kernel", column(kernel, -1)},
+          {"x", x},
+          {"layer", layer},
+          {"width", width},
+          {"flags", column(flags, 0)}};
 }
 
 /// The graph of kernels: each is a box; nodes of none, such as inputs, are boxes of their own.
@@ -214,34 +234,56 @@ Json state_texts(const Compilation& of) {
   return texts;
 }
 
-Json states_json(const Compilation& of, Texts& texts) {
+/// `shown`: the states whose loop nests the page has; of these it also has the rest.
+Json states_json(const Compilation& of, const Json& shown, Texts& texts) {
   Json id = Json::array(), parent = Json::array(), search = Json::array(), kind = Json::array(),
-       moves = Json::array(), seconds = Json::array(), made = Json::array(), measured = Json::array(),
-       measured_at = Json::array(), kept = Json::array(), fates = Json::array(), hash = Json::array();
-  Json terms = Json::object(), stages = Json::object();
+       moves = Json::array(), lists = Json::array(), seconds = Json::array(), measured = Json::array(),
+       measured_at = Json::array(), kept = Json::array(), fates = Json::array();
+  Json terms = Json::object(), stages = Json::object(), hash = Json::object(), made = Json::object();
+  std::map<std::vector<std::string>, size_t> known; // lists of moves, which many states share
+  bool in_order = true;
   for (const auto& [number_of, state] : of.states) {
+    in_order &= number_of == static_cast<int64_t>(id.size());
     id.push_back(number_of);
     parent.push_back(state.parent);
     search.push_back(state.search);
     kind.push_back(static_cast<int>(state.kind));
-    Json own = Json::array();
-    for (const std::string& move : state.moves) own.push_back(texts.of(move));
-    moves.push_back(std::move(own));
+    const auto [list, is_new] = known.try_emplace(state.moves, lists.size());
+    if (is_new) {
+      Json own = Json::array();
+      for (const std::string& move : state.moves) own.push_back(texts.of(move));
+      lists.push_back(std::move(own));
+    }
+    moves.push_back(list->second);
     seconds.push_back(number(state.seconds));
-    made.push_back(number(state.made_at));
     measured.push_back(number(state.measured));
     measured_at.push_back(number(state.measured_at));
     kept.push_back(state.kept ? 1 : 0);
     fates.push_back(texts.of(fate(of, state)));
-    hash.push_back(fmt::format("{:x}", state.hash));
-    if (!state.terms.empty()) terms[std::to_string(number_of)] = terms_json(state.terms, texts);
-    if (!state.stages.empty()) stages[std::to_string(number_of)] = state.stages;
+    const std::string key = std::to_string(number_of);
+    if (!state.stages.empty()) stages[key] = state.stages;
+    if (state.measured == 0 && state.error.empty() && !shown.contains(key)) continue;
+    hash[key] = fmt::format("{:x}", state.hash);
+    made[key] = number(state.made_at);
+    if (!state.terms.empty()) terms[key] = terms_json(state.terms, texts);
   }
-  return {{"id", id},       {"parent", parent},     {"search", search},
-          {"kind", kind},   {"moves", moves},       {"seconds", seconds},
-          {"made", made},   {"measured", measured}, {"measured_at", measured_at},
-          {"kept", kept},   {"fate", fates},        {"hash", hash},
-          {"terms", terms}, {"stages", stages},     {"best", improvements(of)}};
+  if (in_order) id = {{"count", of.states.size()}};
+  return {{"id", id},
+          {"parent", parent},
+          {"search", column(search, 0)},
+          {"kind", column(kind, static_cast<int>(StateRecord::Kind::Kernel))},
+          {"moves", moves},
+          {"lists", lists},
+          {"seconds", seconds},
+          {"measured", column(measured, 0)},
+          {"measured_at", column(measured_at, 0)},
+          {"kept", column(kept, 0)},
+          {"fate", column(fates, texts.of("ranked behind the beam"))},
+          {"hash", hash},
+          {"made", made},
+          {"terms", terms},
+          {"stages", stages},
+          {"best", improvements(of)}};
 }
 
 Json search_json(const Compilation& of, Texts& texts) {
@@ -257,10 +299,12 @@ Json search_json(const Compilation& of, Texts& texts) {
   for (size_t k = 0; k < std::min(of.refused.size(), kRefusedShown); ++k)
     refused.push_back(
         {of.refused[k].from, texts.of(moves_text(of.refused[k].moves)), texts.of(of.refused[k].reason)});
-  return {{"searches", searches},    {"states", states_json(of, texts)},
-          {"refused", refused},      {"refused_in_all", of.refused.size()},
-          {"unlisted", of.unlisted}, {"repeated", of.repeated},
-          {"texts", state_texts(of)}};
+  Json shown = state_texts(of);
+  Json states = states_json(of, shown, texts);
+  return {{"searches", searches},     {"states", std::move(states)},
+          {"refused", refused},       {"refused_in_all", of.refused.size()},
+          {"unlisted", of.unlisted},  {"repeated", of.repeated},
+          {"texts", std::move(shown)}};
 }
 
 Json rewrites_json(const Compilation& of, Texts& texts) {
@@ -278,7 +322,8 @@ Json rewrites_json(const Compilation& of, Texts& texts) {
           {"steps", steps}};
 }
 
-Json kernels_json(const Compilation& of, Texts& texts) {
+/// `room`: bytes that the sources may take.
+Json kernels_json(const Compilation& of, size_t room, Texts& texts) {
   Json kernels = Json::array();
   size_t bytes = 0;
   std::map<uint64_t, size_t> same; // kernels of equal structure share their text
@@ -288,8 +333,8 @@ Json kernels_json(const Compilation& of, Texts& texts) {
       params.push_back({param.name, param.type, param.written});
     const auto [like, is_first] = same.try_emplace(kernel.hash, kernels.size());
     for (const auto& [language, text] : kernel.sources) {
-      const bool fits = bytes + text.size() <= kSourceBytes;
-      if (is_first && fits) bytes += text.size();
+      const bool fits = bytes + text.size() + text.size() / 16 <= room;
+      if (is_first && fits) bytes += text.size() + text.size() / 16; // and what JSON escapes
       if (is_first)
         sources.push_back(
             {language, fits ? text
@@ -334,7 +379,7 @@ Json run_json(const Compilation& of) {
 
 } // namespace
 
-std::string page_data(const PageTrace& trace) {
+std::string page_data(const PageTrace& trace, size_t of_traces) {
   const Compilation& of = *trace.of;
   Texts texts;
   const GraphPicture graph = graph_picture(of);
@@ -352,11 +397,16 @@ std::string page_data(const PageTrace& trace) {
               {"boxes", groups_json(of, graph.nodes)}}},
             {"rewrites", rewrites_json(of, texts)},
             {"search", search_json(of, texts)},
-            {"kernels", kernels_json(of, texts)},
             {"run", run_json(of)},
             {"heights", {{"node", kNodeHeight}, {"gap", kRowGap}}}};
+  const auto text = [](const Json& json) {
+    return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  };
+  data["kernels"] = kernels_json(of, 0, texts);
   data["texts"] = texts.list();
-  return data.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const size_t without = text(data).size(), most = kPageBytes / of_traces;
+  if (without < most) data["kernels"] = kernels_json(of, most - without, texts);
+  return text(data);
 }
 
 } // namespace lathe::view

@@ -130,6 +130,9 @@ std::vector<int> replaced(Interned& nodes, const std::vector<int>& outputs,
   return results;
 }
 
+/// An input that each call gives, not a constant.
+bool is_given(const PictureNode& node) { return node.op == "Input" && !node.attr.starts_with('#'); }
+
 } // namespace
 
 GraphPicture graph_picture(const Compilation& of) {
@@ -162,9 +165,8 @@ GraphPicture graph_picture(const Compilation& of) {
   for (size_t n = nodes.size(); n-- > 0;)
     for (const int source : nodes[n].sources) {
       PictureNode& part = nodes[static_cast<size_t>(source)];
-      if (part.origin.empty() && !nodes[n].origin.empty() && part.op != "Input")
-        part.origin = nodes[n].origin;
-      if (part.kernel < 0 && part.op != "Input") part.kernel = nodes[n].kernel;
+      if (part.origin.empty() && !nodes[n].origin.empty() && !is_given(part)) part.origin = nodes[n].origin;
+      if (part.kernel < 0 && !is_given(part)) part.kernel = nodes[n].kernel;
     }
   return picture;
 }
