@@ -55,6 +55,7 @@ int run_command(const Options& options) {
   CompileOptions compile = compile_options(options);
   double device_seconds = seconds_since_begin(); // loads the compiler: the first program's share
   compile.use_database = !options.untuned;
+  compile.trace = options.trace;
   std::vector<Row> rows;
   for (const Selection& chosen : select(options)) {
     Case c = make_case(*chosen.workload, chosen.shape, parse_dtype(options.dtype));

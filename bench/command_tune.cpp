@@ -74,6 +74,7 @@ Tuned tune_case(const Case& c, const Reference& want, const Options& options) {
   CompileOptions with = compile_options(options);
   CompileOptions without = with;
   without.use_database = false;
+  with.trace = options.trace;
   Compiled untuned(c, without);
   Json extra = Json::object();
   Compiled tuned(c, options.replay.empty() ? search_case(c, with, options, extra)

@@ -54,6 +54,11 @@ void add_search(CLI::App& command, Options& options) {
                      "append every candidate and the winner to this file, as JSON lines");
 }
 
+void add_trace(CLI::App& command, Options& options) {
+  command.add_option("--trace", options.trace,
+                     "append what is done to this file, as JSON lines that `lathe view` shows");
+}
+
 std::string one_line(std::string text) {
   while (!text.empty() && text.back() == '\n') text.pop_back();
   for (size_t at; (at = text.find('\n')) != std::string::npos;) text.replace(at, 1, "; ");
@@ -91,12 +96,14 @@ private:
     add_case(run, options, true);
     add_device(run, options);
     run.add_flag("--untuned", options.untuned, "ignore what an earlier `tune` has stored");
+    add_trace(run, options);
 
     CLI::App& tune =
         add("tune", "search for a schedule, store it, and compare it with the untuned one", tune_command);
     add_case(tune, options, true);
     add_device(tune, options);
     add_search(tune, options);
+    add_trace(tune, options);
     tune.add_flag("--no-measure", options.no_measure,
                   "rank by the cost model alone; deterministic for a seed");
     tune.add_option("--replay", options.replay, "apply the best plan in this log, with no search");

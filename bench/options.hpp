@@ -21,6 +21,7 @@ struct Options : cli::DeviceOptions {
   int beam = 8;
   uint64_t seed = 1;
   std::string log, replay;
+  std::string trace; ///< run, tune
   bool no_measure = false;
   std::string peers;               ///< empty: all that are available
   std::string python;              ///< compare: a virtual environment with further peers

@@ -100,6 +100,10 @@ struct CompileOptions {
   /// about a second at most, and has at most this many bytes or no more than the realised tensors that it is made of. Long
   /// sequences of random numbers, for example, are drawn in each run.
   int64_t folded_bytes = 64 << 20;
+  /// A file that compile() and the program's runs append their trace to, as JSON lines: see lathe/trace.hpp. Empty: none.
+  std::string trace{};
+  /// Values inside the program by the names that the trace shows for them, such as the nodes of a model's file.
+  std::map<std::string, Tensor> origins{};
 };
 
 using NamedTensors = std::map<std::string, Tensor>;

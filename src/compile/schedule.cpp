@@ -143,18 +143,20 @@ private:
 
 search::SearchResult by_the_model(const ProgramRef& program, const std::string& where,
                                   const CompileOptions& options, const search::Target& target,
-                                  search::CostModel& model) {
+                                  search::CostModel& model, trace::Trace* trace) {
   // The search's sources and the machine's profile decide which plan the search finds. In the key, the
   // predicted time of the initial plan stands for the profile.
   const search::Plan start = search::initial_plan(program);
   const std::string key =
       fmt::format("{} winograd {} strassen {} model {} search {}", where, options.winograd, options.strassen,
                   model.seconds(start), search_sources());
-  if (const auto moves = remembered_moves(key))
+  if (const auto moves = trace ? std::nullopt : remembered_moves(key)) // a trace shows the search
     if (auto plan = try_moves(program, *moves, target)) return planned(std::move(*plan), model);
   const auto search = [&] {
     const InExprScope search_only(new_expr_scope());
-    return search::search_forms(start, model, {}, allowed_forms(options), {}).plan.moves();
+    search::SearchOptions how;
+    how.trace = trace;
+    return search::search_forms(start, model, how, allowed_forms(options), {}).plan.moves();
   };
   const std::vector<Move> moves = search();
   remember_moves(key, moves);
@@ -190,7 +192,7 @@ void report(const TuneOptions& tune, const TuneProgress& progress) {
 /// `given`: the plan to start from instead of the untuned one; may be null.
 search::SearchResult tune(const ProgramRef& program, const CompileOptions& options, search::CostModel& model,
                           uint64_t hash, const std::string& where, CheckedKernels& checked,
-                          const search::Plan* given) {
+                          const search::Plan* given, trace::Trace* trace) {
   const TuneOptions& tune = *options.tune;
   if (tune.beam < 1)
     throw Error(ErrorKind::Value, fmt::format("tune: beam = {}, expected at least 1", tune.beam));
@@ -202,6 +204,7 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
   how.beam = tune.beam;
   how.seed = tune.seed;
   how.log = tune.log;
+  how.trace = trace;
   TuneProgress last;
   if (tune.progress)
     how.progress = [&](TuneProgress p) { // shows the whole budget, not the search's share
@@ -227,7 +230,7 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
   // The search starts from the untuned plan and from the plans that the database has for this program.
   const search::SearchResult untuned =
       given ? planned(*given, model)
-            : by_the_model(program, fmt::format("{:016x} {}", hash, where), options, target, model);
+            : by_the_model(program, fmt::format("{:016x} {}", hash, where), options, target, model, trace);
   checked.expect_right(untuned.plan, kUntuned);
   how.seeds.push_back(untuned.plan);
   std::optional<CandidateStore> store;
@@ -263,8 +266,13 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
                                    kInPlaceMost * static_cast<double>(untuned.plan.kernels.size()));
   how.budget_seconds =
       std::max(0.5 * tune.budget_seconds, tune.budget_seconds - reserve - in_place - watch.elapsed());
-  search::SearchResult result = search::search_forms(start, model, how, allowed_forms(options), measuring);
+  const auto searched = [&] {
+    const trace::TimedPass pass(trace, "search");
+    return search::search_forms(start, model, how, allowed_forms(options), measuring);
+  };
+  search::SearchResult result = searched();
   if (store) store->write();
+  const trace::TimedPass pass(trace, "compare plans");
   if (!watch.stopped()) {
     check(checked, untuned.plan, kUntuned, options);
     if (held) check(checked, held->plan, kHeld, options);
@@ -305,8 +313,14 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
   return result;
 }
 
-search::SearchResult find_schedule(ProgramRef program, const CompileOptions& options, CheckedKernels& checked,
-                                   const search::Plan* given) {
+/// A schedule, and where it came from.
+struct Found {
+  search::SearchResult result;
+  std::string how;
+};
+
+Found find_schedule(ProgramRef program, const CompileOptions& options, CheckedKernels& checked,
+                    const search::Plan* given, trace::Trace* trace) {
   if (options.winograd != 0 && options.winograd != 2 && options.winograd != 4)
     throw Error(
         ErrorKind::Value,
@@ -319,11 +333,11 @@ search::SearchResult find_schedule(ProgramRef program, const CompileOptions& opt
   if (!options.moves.empty()) {
     std::vector<Move> moves;
     for (const std::string& text : options.moves) moves.push_back(search::parse_move(text));
-    return planned(search::replay(program, moves, target), model);
+    return {planned(search::replay(program, moves, target), model), "moves"};
   }
   const uint64_t hash = search::program_hash(*program);
   const std::string where = fingerprint(options, model.machine());
-  if (options.tune) return tune(program, options, model, hash, where, checked, given);
+  if (options.tune) return {tune(program, options, model, hash, where, checked, given, trace), "tuning"};
   if (options.use_database) {
     std::optional<search::Database::Entry> entry;
     {
@@ -334,33 +348,38 @@ search::SearchResult find_schedule(ProgramRef program, const CompileOptions& opt
       if (auto plan = try_moves(program, entry->moves, target)) {
         search::SearchResult result = planned(std::move(*plan), model);
         result.measured_seconds = entry->seconds;
-        return result;
+        return {std::move(result), "database"};
       }
   }
-  return by_the_model(program, fmt::format("{:016x} {}", hash, where), options, target, model);
+  const trace::TimedPass pass(trace, "search");
+  return {by_the_model(program, fmt::format("{:016x} {}", hash, where), options, target, model, trace), "model"};
 }
 
 /// Returns the schedule that schedule() returns, with its kernels in the order of the plan.
 search::SearchResult chosen(const ProgramRef& program, const CompileOptions& options,
-                            const search::Plan* start) {
+                            const search::Plan* start, trace::Trace* trace) {
   CheckedKernels checked;
-  search::SearchResult found = find_schedule(program, options, checked, start);
+  auto [found, how] = find_schedule(program, options, checked, start, trace);
   if (options.moves.empty())
     found.plan = search::with_shared_launches(found.plan, target_for(options, *found.plan.program));
   if (found.measured_seconds > 0 && options.tune && options.moves.empty())
     check(checked, found.plan, kTuned, options);
+  if (trace) {
+    const search::CostModel model(target_for(options, *found.plan.program), search::machine_profile());
+    trace->chosen(found.plan, model, how, found.predicted_seconds, found.measured_seconds);
+  }
   return found;
 }
 
 /// As chosen(), by tuning. The search has a scope of its own, which ends with it; the moves that it finds are
 /// replayed outside of that scope.
 search::SearchResult tuned(const ProgramRef& program, const CompileOptions& options,
-                           const search::Plan* start) {
+                           const search::Plan* start, trace::Trace* trace) {
   search::SearchResult kept;
   std::vector<Move> moves;
   {
     const InExprScope search_only(new_expr_scope());
-    const search::SearchResult found = chosen(program, options, start);
+    const search::SearchResult found = chosen(program, options, start, trace);
     moves = found.plan.moves();
     kept.predicted_seconds = found.predicted_seconds;
     kept.measured_seconds = found.measured_seconds;
@@ -374,7 +393,7 @@ void schedule_bodies(search::Plan& plan, CompileOptions options) {
   options.moves.clear(); // they are the whole program's
   for (size_t k = 0; k < plan.bodies.size(); ++k)
     plan.bodies[k] = std::make_shared<const search::Plan>(
-        schedule(plan.program->recurrences[k].body, options, nullptr).plan);
+        schedule(plan.program->recurrences[k].body, options, nullptr, nullptr).plan);
 }
 
 /// The options with a share of the time to tune: half for the program, half for the bodies of its recurrences.
@@ -385,11 +404,12 @@ CompileOptions with_share(CompileOptions options, double parts) {
 
 } // namespace
 
-search::SearchResult schedule(ProgramRef program, const CompileOptions& options, const search::Plan* start) {
+search::SearchResult schedule(ProgramRef program, const CompileOptions& options, const search::Plan* start,
+                              trace::Trace* trace) {
   const bool tunes = options.tune && options.moves.empty();
   const auto bodies = static_cast<double>(program->recurrences.size());
   const CompileOptions own = with_share(options, bodies ? 2 : 1);
-  search::SearchResult found = tunes ? tuned(program, own, start) : chosen(program, own, start);
+  search::SearchResult found = tunes ? tuned(program, own, start, trace) : chosen(program, own, start, trace);
   found.plan = in_memory_order(std::move(found.plan));
   if (bodies) schedule_bodies(found.plan, with_share(options, 2 * bodies));
   return found;

@@ -24,6 +24,7 @@
 
 #include "graph/function.hpp"
 #include "graph/node.hpp"
+#include "graph/print.hpp"
 #include "graph/scan.hpp"
 
 namespace lathe::graph {
@@ -126,6 +127,11 @@ std::string escape(const std::string& text) {
 }
 
 } // namespace
+
+std::string attribute_text(const Node& node) {
+  const std::vector<ScanBodyRef> none; // a body has no number by itself
+  return std::visit(AttrText{none}, node.attr);
+}
 
 std::string print(const std::vector<NodeRef>& outputs) {
   const std::vector<NodeRef> order = topological_order(outputs);

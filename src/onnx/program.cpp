@@ -110,7 +110,7 @@ public:
   Segment& make(const std::vector<Value>& inputs) {
     for (const Value& input : inputs)
       map_tensors(input, [&](const Tensor& tensor) { return name(tensor, tensor.inputs().at(0)); });
-    Tracer tracer(*program_.model, *this);
+    Tracer tracer(*program_.model, *this, observer());
     const std::vector<Value> results = tracer.run(inputs);
     if (segment_->made) {
       check_made("", nullptr);
@@ -234,8 +234,28 @@ private:
                       "the same version of lathe, and ops that are not registered anew");
   }
 
+  /// Notes the model's names of values, if a trace is to show them.
+  Tracer::Observer observer() {
+    if (program_.options.compile.trace.empty()) return {};
+    return [this](const Frame&, const NodeDef& node, const std::vector<Value>&,
+                  const std::vector<Value>& outputs) {
+      for (size_t k = 0; k < outputs.size(); ++k)
+        if (outputs[k].is_tensor())
+          origins_.emplace(fmt::format("{} ({}){}", node.name.empty() ? node.outputs[k] : node.name, node.op,
+                                       k ? fmt::format(" output {}", k) : ""),
+                           outputs[k].tensor());
+    };
+  }
+
+  CompileOptions compile_options() {
+    CompileOptions options = program_.options.compile;
+    options.origins = std::move(origins_);
+    origins_.clear();
+    return options;
+  }
+
   void finish_segment() {
-    if (!outputs_.empty()) segment_->code = compile(outputs_, program_.options.compile);
+    if (!outputs_.empty()) segment_->code = compile(outputs_, compile_options());
     segment_->strings = program_.strings.size();
     segment_->made = true;
   }
@@ -246,6 +266,7 @@ private:
   int depth_ = 0;
   std::string seen_;
   NamedTensors outputs_;                     // of the segment being traced
+  NamedTensors origins_;                     // values that its nodes made, by the nodes' names
   std::map<const void*, Tensor> by_impl_;    // what stands for them
   std::map<const void*, std::string> named_; // tensors that are named inputs
   std::vector<Tensor> kept_;                 // so that no address in the maps is used again

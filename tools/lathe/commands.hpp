@@ -26,6 +26,12 @@ struct Options : cli::DeviceOptions {
   // tune
   std::string budget = "1m";
   uint64_t seed = 1;
+  // run, compile, tune
+  std::string trace;
+  // view
+  std::vector<std::string> traces, print;
+  int64_t compilation = -1;
+  bool check = false;
   // export
   std::string target = "c", name, arena = "static";
 };
@@ -35,6 +41,7 @@ int run_command(const Options& options);
 int check_command(const Options& options);
 int compile_command(const Options& options);
 int tune_command(const Options& options);
+int view_command(const Options& options);
 int export_command(const Options& options);
 
 onnx::ImportOptions import_options(const Options& options);

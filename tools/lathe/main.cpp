@@ -49,6 +49,11 @@ std::string one_line(const std::string& message) {
   return line;
 }
 
+void add_trace(CLI::App& command, Options& options) {
+  command.add_option("--trace", options.trace,
+                     "append what is done to this file, as JSON lines that `lathe view` shows");
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -74,6 +79,7 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   add_device(run, options);
   add_untuned(run, options);
+  add_trace(run, options);
 
   CLI::App& check = *app.add_subcommand("check", "compare a model's outputs with reference tensors");
   add_model(check, options);
@@ -89,6 +95,7 @@ int main(int argc, char** argv) {
   add_inputs(compile, options);
   add_device(compile, options);
   add_untuned(compile, options);
+  add_trace(compile, options);
 
   CLI::App& tune =
       *app.add_subcommand("tune", "search for a model's fastest kernels, by measuring; later runs find them");
@@ -96,6 +103,15 @@ int main(int argc, char** argv) {
   tune.add_option("--budget", options.budget, "time for the search: 30s, 5m")->capture_default_str();
   tune.add_option("--seed", options.seed, "of the search's own choices")->capture_default_str();
   add_device(tune, options);
+  add_trace(tune, options);
+
+  CLI::App& view = *app.add_subcommand("view", "show a trace: as a page, or as text");
+  view.add_option("traces", options.traces, "a trace, or two to compare on a page")->required()->expected(1, 2);
+  view.add_option("-o,--output", options.output, "the page to write, an HTML file that needs nothing else");
+  view.add_option("--print", options.print, "graph, rewrites, search, kernel NAME, timeline or arena")
+      ->expected(1, 2);
+  view.add_option("--compilation", options.compilation, "which of the file's, from 0; the last if left out");
+  view.add_flag("--check", options.check, "say what of the file is whole; replay its states");
 
   CLI::App& write =
       *app.add_subcommand("export", "write a model as source that needs nothing else, and its weights");
@@ -123,6 +139,7 @@ int main(int argc, char** argv) {
       return export_command(options);
     }
     if (compile) return compile_command(options);
+    if (view) return view_command(options);
     return tune_command(options);
   } catch (const std::bad_alloc& error) {
     fmt::print(stderr, "lathe: {}: {}\n", one_line(options.model), error.what());

@@ -34,11 +34,34 @@ std::set<StorageRef> data_of(const std::vector<graph::NodeRef>& nodes) {
   return data;
 }
 
-/// The nodes, and the bodies of their recurrences, simplified and with constants folded.
-std::vector<graph::NodeRef> prepared(std::vector<graph::NodeRef> nodes, const FrontOptions& options) {
+/// The nodes, and the bodies of their recurrences, simplified and with constants folded. The trace is told of the
+/// nodes alone.
+std::vector<graph::NodeRef> prepared(std::vector<graph::NodeRef> nodes, const FrontOptions& options,
+                                     trace::Trace* trace) {
+  if (options.simplifies) {
+    const trace::TimedPass pass(trace, "simplify");
+    nodes = graph::simplify(graph::with_realised(nodes), trace ? trace->rewrites() : graph::RewriteTrace());
+  }
+  if (trace) trace->graph("simplified", nodes);
+  {
+    const trace::TimedPass pass(trace, "fold constants");
+    nodes = graph::fold_constants(nodes, options.evaluate, options.folded_bytes);
+    nodes = graph::with_bodies(nodes, [&](const auto& results) { return prepared(results, options, nullptr); });
+  }
+  if (trace) trace->graph("constants folded", nodes);
+  return nodes;
+}
+
+/// The nodes that the user's names stand for once the graph is simplified. Names are no outputs, so that they
+/// change nothing.
+void name_origins(const FrontOptions& options) {
+  std::vector<std::pair<std::string, graph::NodeRef>> named;
+  std::vector<graph::NodeRef> nodes;
+  for (const auto& [name, tensor] : options.origins) nodes.push_back(graph::node_of(tensor));
   if (options.simplifies) nodes = graph::simplify(graph::with_realised(nodes));
-  nodes = graph::fold_constants(nodes, options.evaluate, options.folded_bytes);
-  return graph::with_bodies(nodes, [&](const auto& results) { return prepared(results, options); });
+  size_t k = 0;
+  for (const auto& [name, tensor] : options.origins) named.emplace_back(name, nodes[k++]);
+  options.trace->origins(named);
 }
 
 } // namespace
@@ -48,8 +71,10 @@ Front take_in(const std::vector<lower::NamedOutput>& outputs, const FrontOptions
   std::vector<graph::NodeRef> nodes;
   for (const lower::NamedOutput& output : outputs) nodes.push_back(output.node);
   if (options.unrolls) nodes = graph::unrolled(nodes, "emit");
+  if (options.trace) options.trace->graph("given", nodes);
   const auto given = data_of(options.simplifies ? graph::with_realised(nodes) : nodes);
-  nodes = prepared(std::move(nodes), options);
+  nodes = prepared(std::move(nodes), options, options.trace);
+  if (options.trace) name_origins(options);
   for (const StorageRef& data : data_of(nodes))
     if (!given.contains(data)) front.folded_bytes += static_cast<int64_t>(data->bytes());
   for (size_t k = 0; k < nodes.size(); ++k) front.outputs[k].node = with_nothing_as_data(nodes[k]);

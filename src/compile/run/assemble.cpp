@@ -13,6 +13,7 @@
 #include "compile/run/executable_impl.hpp"
 #include "compile/run/program_cache.hpp"
 #include "compile/run/recurrence.hpp"
+#include "compile/run/traced.hpp"
 #include "lathe/detail/access.hpp"
 #include "lathe/error.hpp"
 #include "search/cost/cost.hpp"
@@ -34,6 +35,8 @@ public:
     impl_->program = plan_.program;
     impl_->options = options_.compile;
     impl_->options.tune.reset(); // what its functions refer to may not outlive this call
+    impl_->options.origins.clear();
+    impl_->trace = options_.trace;
     impl_->moves = options_.graph_moves;
     for (search::Move& move : plan_.moves()) impl_->moves.push_back(std::move(move));
     impl_->tuned = options_.tuned;
@@ -49,6 +52,7 @@ public:
     const lower::MemoryPlan memory = impl_->placed.plan_at_most();
     impl_->arena_bytes = memory.peak;
     impl_->naive_bytes = memory.naive;
+    if (impl_->trace) record(*impl_, memory, *impl_->trace);
     return detail::Access::make<Executable>(impl_);
   }
 

@@ -10,6 +10,7 @@
 #include "compile/front/shape_values.hpp"
 #include "compile/run/kernel_impl.hpp"
 #include "compile/run/placed_program.hpp"
+#include "compile/trace/trace.hpp"
 #include "lathe/executable.hpp"
 #include "lower/program.hpp"
 #include "runtime/device.hpp"
@@ -44,6 +45,7 @@ struct Executable::Impl {
   bool tuned = false;
   /// Whether it is the body of a recurrence, which binds inputs and outputs to slices of device memory.
   bool is_body = false;
+  std::shared_ptr<trace::Trace> trace; // null: runs are not recorded
 
   Impl();
   ~Impl();

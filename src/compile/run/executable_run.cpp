@@ -165,7 +165,9 @@ void Impl::run(Frame& frame) const {
         frame.views[outputs[k].slot].point_to(frame.outputs[k], frame.bytes[outputs[k].slot]);
 
   Profile* const profile = detail::Recorder::current();
-  const bool timed = profile || debug_level() > 0;
+  trace::Trace* const traced = trace && trace->begins_run() ? trace.get() : nullptr;
+  const double run_start = traced ? traced->now() : 0;
+  const bool timed = profile || traced || debug_level() > 0;
   for (size_t k = 0; k < kernels.size(); ++k) {
     const Frame::Call& call = frame.calls[k];
     const Kernel::Impl& kernel = *detail::impl(kernels[k]);
@@ -173,8 +175,10 @@ void Impl::run(Frame& frame) const {
       kernel.program->launch(call.slices, call.vars);
       continue;
     }
+    const double start = traced ? traced->now() : 0;
     LaunchTime launch = pipeline::timed_launch(kernel, *program, *device, call.slices, call.vars);
     if (debug_level() > 0) pipeline::report_launch(launch);
+    if (traced) traced->launch(k, start, launch);
     if (profile) detail::Recorder::record(*profile, std::move(launch));
   }
 
@@ -199,6 +203,9 @@ void Impl::run(Frame& frame) const {
       frame.owned[output.slot]->download(0, frame.outputs[k], bytes);
     }
   }
+  if (!traced) return;
+  traced->ends_run(run_start);
+  traced->flush();
 }
 
 } // namespace lathe

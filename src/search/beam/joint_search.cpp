@@ -38,6 +38,21 @@ std::unordered_set<const KernelPlan*> kernels_of(const Plan& plan) {
   return set;
 }
 
+/// The moves that lead from one plan to a later one.
+std::vector<Move> moves_between(const Plan& from, const Plan& to) {
+  std::vector<Move> moves;
+  for (const History* h = to.history.get(); h && h != from.history.get(); h = h->earlier.get())
+    moves.push_back(h->move);
+  std::reverse(moves.begin(), moves.end());
+  return moves;
+}
+
+std::vector<const Plan*> plans_of(const std::vector<Partition>& partitions) {
+  std::vector<const Plan*> plans;
+  for (const Partition& partition : partitions) plans.push_back(&partition.plan);
+  return plans;
+}
+
 } // namespace
 
 JointSearch::JointSearch(const Plan& start, CostModel& model, const SearchOptions& options,
@@ -45,14 +60,10 @@ JointSearch::JointSearch(const Plan& start, CostModel& model, const SearchOption
     : start_(start), model_(model), options_(options), watch_(watch),
       thorough_((options.measure || options.beam > kQuickBeam) && !is_long(*start.program)),
       kernels_(model, thorough_ ? std::max(4, options.beam) : std::min(3, options.beam), options.rounds,
-               thorough_, options.joins, options.without) {}
+               thorough_, options.joins, options.without, options.trace) {}
 
 std::vector<Move> JointSearch::moves_since_start(const Plan& plan) const {
-  std::vector<Move> moves;
-  for (const History* h = plan.history.get(); h && h != start_.history.get(); h = h->earlier.get())
-    moves.push_back(h->move);
-  std::reverse(moves.begin(), moves.end());
-  return moves;
+  return moves_between(start_, plan);
 }
 
 std::vector<Move> JointSearch::moves_of(const Plan& plan, const KernelPlan& kernel) const {
@@ -134,6 +145,11 @@ std::vector<JointSearch::Step> JointSearch::steps_from(const Partition& from) {
     const uint64_t near = neighbourhood(from.plan, k);
     const auto known = promising_.find(near);
     std::vector<std::pair<size_t, Step>> made;
+    std::vector<Tried> tried; // for the trace
+    const auto tell = [&](const std::vector<Move>& moves, const Plan* plan, double seconds, std::string why) {
+      if (!options_.trace) return;
+      tried.push_back({moves, nullptr, plan ? std::optional(*plan) : std::nullopt, seconds, std::move(why)});
+    };
     for (size_t i = 0; i < proposals.size(); ++i) {
       if (known != promising_.end() &&
           std::find(known->second.begin(), known->second.end(), i) == known->second.end())
@@ -142,6 +158,7 @@ std::vector<JointSearch::Step> JointSearch::steps_from(const Partition& from) {
       Applied applied = apply(from.plan, proposals[i].moves, model_.target());
       if (!applied.plan) {
         ++rejected_;
+        tell(proposals[i].moves, nullptr, 0, std::move(applied.reason));
         continue;
       }
       Step step{std::move(proposals[i].moves), std::move(*applied.plan), 0, 0, 0, {}};
@@ -159,7 +176,10 @@ std::vector<JointSearch::Step> JointSearch::steps_from(const Partition& from) {
         step.raw += model_.seconds(step.plan.kernels[j]);
       }
       // Not worth scheduling: even with perfect loops the new kernels are no faster than the replaced ones.
-      if (least > replaced * slack) continue;
+      if (least > replaced * slack) {
+        tell(step.moves, &step.plan, step.raw, "slower than what it replaces, whatever its loops");
+        continue;
+      }
       step.identity = identity_of(step.plan);
       made.emplace_back(i, std::move(step));
     }
@@ -168,14 +188,19 @@ std::vector<JointSearch::Step> JointSearch::steps_from(const Partition& from) {
     std::unordered_map<uint64_t, size_t> taken;
     std::vector<size_t> kept;
     for (auto& [i, step] : made) {
-      if (taken[step.identity]++ >= finalists) continue;
+      if (taken[step.identity]++ >= finalists) {
+        tell(step.moves, &step.plan, step.raw, "better proposals lead to the same partition");
+        continue;
+      }
       kept.push_back(i);
       for (size_t j : different(shared, step.plan)) {
         step.seconds += kernels_.best_seconds(step.plan, j);
         if (options_.measure) remember(step.plan, j);
       }
+      tell(step.moves, &step.plan, step.seconds, {});
       steps.push_back(std::move(step));
     }
+    if (options_.trace && !tried.empty()) options_.trace->plans_from(from.plan, tried);
     if (known == promising_.end()) promising_.emplace(near, std::move(kept));
   }
   std::stable_sort(steps.begin(), steps.end(),
@@ -228,12 +253,16 @@ std::vector<Partition> JointSearch::seeds() {
   for (Partition& p : out) {
     double least = 0;
     for (const auto& kernel : p.plan.kernels) least += bound(kernel);
-    if (best >= 0 && least > best * (thorough_ ? 1.2 : 1.02)) continue;
+    if (best >= 0 && least > best * (thorough_ ? 1.2 : 1.02)) {
+      if (options_.trace) options_.trace->starts_at(p.plan, p.seconds);
+      continue;
+    }
     p.seconds = seconds_of(p.plan);
     p.identity = identity_of(p.plan);
     if (options_.measure)
       for (size_t k = 0; k < p.plan.kernels.size(); ++k) remember(p.plan, k);
     if (best < 0 || p.seconds < best) best = p.seconds;
+    if (options_.trace) options_.trace->starts_at(p.plan, p.seconds);
     kept.push_back(std::move(p));
   }
   std::stable_sort(kept.begin(), kept.end(),
@@ -251,8 +280,11 @@ std::vector<Partition> JointSearch::run() {
     std::vector<Partition> next;
     for (const Partition& from : frontier) {
       const std::vector<Step> steps = steps_from(from);
-      if (Partition all = combined(from, steps); seen.insert(all.identity).second)
+      if (Partition all = combined(from, steps); seen.insert(all.identity).second) {
+        if (options_.trace)
+          options_.trace->plans_from(from.plan, {{moves_between(from.plan, all.plan), nullptr, all.plan, all.seconds, {}}});
         next.push_back(std::move(all));
+      }
       for (const Step& s : steps) {
         if (next.size() > 4 * width && s.seconds > from.seconds) break;
         if (seen.insert(s.identity).second) next.push_back({s.plan, s.seconds, s.identity});
@@ -262,6 +294,7 @@ std::vector<Partition> JointSearch::run() {
     const auto by_cost = [](const Partition& a, const Partition& b) { return a.seconds < b.seconds; };
     std::stable_sort(next.begin(), next.end(), by_cost);
     if (next.size() > width) next.resize(width);
+    if (options_.trace) options_.trace->keeps_plans(plans_of(next));
     for (const Partition& p : next) beam.push_back(p);
     std::stable_sort(beam.begin(), beam.end(), by_cost);
     if (beam.size() > width) beam.resize(width);

@@ -37,6 +37,12 @@ bool has_parallel_loop(const ast::Kernel& kernel) {
   return found;
 }
 
+std::vector<KernelPlanRef> kernels_of(const std::vector<Schedule>& schedules) {
+  std::vector<KernelPlanRef> kernels;
+  for (const Schedule& schedule : schedules) kernels.push_back(schedule.kernel);
+  return kernels;
+}
+
 } // namespace
 
 /// A plan of the kernel and, after it, the kernels that read its results: they decide which of its buffers
@@ -57,12 +63,20 @@ std::optional<Schedule> KernelSearch::with(const Proposal& proposal, const Sched
   Applied applied = apply(here, proposal.moves, model_.target());
   if (!applied.plan) {
     ++rejected_;
+    if (trace_) tried_.push_back({proposal.moves, nullptr, {}, 0, std::move(applied.reason)});
     return {};
   }
   Schedule next{applied.plan->kernels[0], from.moves, 0};
   next.moves.insert(next.moves.end(), proposal.moves.begin(), proposal.moves.end());
   next.seconds = model_.seconds(next.kernel);
+  if (trace_) tried_.push_back({proposal.moves, next.kernel, {}, next.seconds, {}});
   return next;
+}
+
+/// Tells the trace what was tried on this kernel.
+void KernelSearch::tell(const KernelPlan& from) {
+  if (trace_ && !tried_.empty()) trace_->kernels_from(from, tried_);
+  tried_.clear();
 }
 
 std::vector<Schedule> KernelSearch::expand(const Plan& small, const Schedule& from) {
@@ -79,6 +93,7 @@ std::vector<Schedule> KernelSearch::expand(const Plan& small, const Schedule& fr
     if (std::optional<Schedule> next = with(p, from, here)) made.push_back(std::move(*next));
   scoring_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   scored_ += static_cast<int64_t>(all.size());
+  tell(*from.kernel);
   return made;
 }
 
@@ -97,6 +112,7 @@ void KernelSearch::parallelise(const Plan& small, std::vector<Schedule>& all) {
     for (const Proposal& p : suggest_parallel(context))
       if (std::optional<Schedule> next = with(p, serial, here); next && next->seconds < schedule.seconds)
         schedule = std::move(*next);
+    tell(*serial.kernel);
   }
 }
 
@@ -106,11 +122,14 @@ const std::vector<Schedule>& KernelSearch::schedules(const Plan& plan, size_t k)
   const Plan small = alone(plan, k);
   std::vector<Schedule> all{{kernel, {}, model_.seconds(kernel)}};
   std::unordered_set<uint64_t> seen{kernel->hash};
+  if (trace_) trace_->schedules(plan, k, all[0].seconds);
   std::vector<Schedule> frontier = all;
   // Where axes can be joined, all other moves do better on the longer loops.
   if (std::vector<Move> joins; joins_ && !(joins = moves_of(joins_of(*plan.program, *kernel))).empty()) {
     Applied joined = apply(small, joins, model_.target());
     const KernelPlanRef& made = joined.plan->kernels[0];
+    if (trace_) tried_.push_back({joins, made, {}, model_.seconds(made), {}});
+    tell(*kernel);
     all.push_back({made, std::move(joins), model_.seconds(made)});
     seen.insert(made->hash);
     frontier = {all.back()};
@@ -131,6 +150,7 @@ const std::vector<Schedule>& KernelSearch::schedules(const Plan& plan, size_t k)
     const int beam = !thorough_ && proposed_ > kWithWholeBeam ? 1 : beam_;
     if (next.size() > static_cast<size_t>(beam)) next.resize(beam);
     frontier = std::move(next);
+    if (trace_) trace_->keeps_kernels(kernels_of(frontier));
   }
   std::stable_sort(all.begin(), all.end(), by_cost);
   if (thorough_ && model_.target().threads > 1) {

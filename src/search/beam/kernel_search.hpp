@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "search/beam/search_trace.hpp"
 #include "search/cost/cost.hpp"
 #include "search/moves/plan.hpp"
 #include "search/suggest/suggest.hpp"
@@ -25,8 +26,9 @@ std::vector<Move> moves_for_equal(const lower::Program& program, const std::vect
 class KernelSearch {
 public:
   KernelSearch(CostModel& model, int beam, int rounds, bool thorough, bool joins,
-               std::optional<MoveKind> without = {})
-      : model_(model), beam_(beam), rounds_(rounds), thorough_(thorough), joins_(joins), without_(without) {}
+               std::optional<MoveKind> without = {}, SearchTrace* trace = nullptr)
+      : model_(model), beam_(beam), rounds_(rounds), thorough_(thorough), joins_(joins), without_(without),
+        trace_(trace) {}
 
   /// Schedules of plan.kernels[k], best first, never empty: the kernel as it is counts as one.
   const std::vector<Schedule>& schedules(const Plan& plan, size_t k);
@@ -50,12 +52,15 @@ private:
   Plan alone(const Plan& plan, size_t k) const;
   std::optional<Schedule> with(const Proposal& proposal, const Schedule& from, const Plan& here);
   std::vector<Schedule> expand(const Plan& small, const Schedule& from);
+  void tell(const KernelPlan& from);
   void parallelise(const Plan& small, std::vector<Schedule>& all);
 
   CostModel& model_;
   int beam_, rounds_;
   bool thorough_, joins_;
   std::optional<MoveKind> without_;
+  SearchTrace* trace_;
+  std::vector<Tried> tried_; // since the last expansion, for the trace
   int64_t proposed_ = 0, rejected_ = 0, scored_ = 0;
   double scoring_seconds_ = 0;
   std::unordered_map<uint64_t, Known> known_;

@@ -98,6 +98,11 @@ private:
   /// that no partition's kernel does, the plan becomes one more partition.
   void add_seed(const Plan& seed) {
     bool is_new = false;
+    if (options_.trace) {
+      options_.trace->starts_at(seed, model_.seconds(seed));
+      for (size_t k = 0; k < seed.kernels.size(); ++k)
+        options_.trace->schedules(seed, k, model_.seconds(seed.kernels[k]));
+    }
     for (const auto& kernel : seed.kernels) {
       const auto [at, added] = slots_.try_emplace(search_.key_of(seed, *kernel));
       is_new |= added;
@@ -249,6 +254,7 @@ private:
     }
     results_.emplace(hash, result);
     if (options_.note) options_.note(*variant.kernel, result);
+    if (options_.trace) options_.trace->measured(*variant.kernel, variant.predicted, result);
     if (!options_.log.empty()) {
       LogRecord record{LogRecord::Kind::Candidate,
                        program_,

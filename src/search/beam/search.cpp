@@ -93,11 +93,13 @@ std::optional<SearchResult> search_large(const Plan& start, CostModel& model, co
 } // namespace
 
 SearchResult search(const Plan& start, CostModel& model, const SearchOptions& options) {
+  if (options.trace) options.trace->begins(start, model, options.measure != nullptr);
   std::optional<SearchResult> large;
   if (!options.measure && !options.graph_then_loops && has_regions(*start.program))
     large = search_large(start, model, options);
   SearchResult result = large ? std::move(*large) : search_whole(start, model, options);
   result.predicted_seconds = model.seconds(result.plan);
+  if (options.trace) options.trace->ends(result.plan, result.predicted_seconds, result.measured_seconds);
   if (!options.log.empty())
     append_log(options.log, {LogRecord::Kind::Plan, program_hash(*start.program), 0, options.where,
                              model.target().device, result.plan.moves(), result.predicted_seconds,

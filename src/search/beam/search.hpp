@@ -10,6 +10,7 @@
 #include "lathe/executable.hpp"
 #include "search/beam/choices.hpp"
 #include "search/beam/measurement.hpp"
+#include "search/beam/search_trace.hpp"
 #include "search/cost/cost.hpp"
 
 namespace lathe::search {
@@ -36,6 +37,7 @@ struct SearchOptions {
   bool graph_then_loops = false;        // staged instead of joint
   std::optional<MoveKind> without = {}; // a move that no suggester may propose
   std::string log;
+  SearchTrace* trace = nullptr; // told of every state; null: nobody is
   std::function<void(const TuneProgress&)> progress;
 };
 struct SearchResult {

@@ -1,0 +1,83 @@
+#include "compile/run/traced.hpp"
+
+#include <algorithm>
+
+#include "compile/run/debug_output.hpp"
+#include "compile/run/finalise.hpp"
+#include "lathe/detail/access.hpp"
+#include "lathe/error.hpp"
+#include "runtime/llvm_backend.hpp"
+#include "search/machine/profile.hpp"
+
+namespace lathe::pipeline {
+namespace {
+
+const char* name_of(PlacedProgram::Home home) {
+  switch (home) {
+  case PlacedProgram::Home::Input: return "input";
+  case PlacedProgram::Home::Output: return "output";
+  case PlacedProgram::Home::Data: return "data";
+  case PlacedProgram::Home::Arena: return "arena";
+  }
+  throw InternalError("a buffer has no home");
+}
+
+/// The device's own source, and for a CPU also C and assembly, as far as this build has them.
+std::vector<std::pair<std::string, std::string>> sources_of(const Kernel::Impl& kernel) {
+  const std::string& device = kernel.device->name();
+  std::vector<std::pair<std::string, std::string>> sources{{device == "cpu"      ? "llvm"
+                                                            : device == "interp" ? "ast"
+                                                                                 : device,
+                                                            kernel.source()}};
+  if (device != "cpu") return sources;
+  const InExprScope inside(kernel.expressions);
+  const InExprScope text_only(new_expr_scope());
+  const ast::Kernel finalised = finalise(kernel.plan->kernel);
+  try {
+    sources.emplace_back("asm", runtime::llvm_backend().assembly(finalised, kernel.flags));
+    sources.emplace_back("c", runtime::device("c").source(finalised, kernel.flags));
+  } catch (const Error&) { // a program needs none of these to run
+  }
+  return sources;
+}
+
+trace::KernelText text_of(const Kernel::Impl& kernel, const lower::Program& program) {
+  trace::KernelText text{
+      .name = kernel.name, .plan = kernel.plan.get(), .predicted_seconds = kernel.predicted_seconds};
+  search::CompulsoryTraffic traffic;
+  int width = 4;
+  for (const ast::Param& param : kernel.plan->kernel.params) {
+    (param.written ? traffic.written : traffic.read) += static_cast<double>(largest_bytes(*param.buffer));
+    if (is_float(param.buffer->dtype)) width = std::max(width, size_of(param.buffer->dtype));
+  }
+  text.sources = sources_of(kernel);
+  if (!kernel.shape_vars.empty()) return text; // its launches say what they computed
+  text.bytes = traffic.read + traffic.written;
+  text.flops = arithmetic_ops(*kernel.plan, program, {}, {});
+  text.limit_seconds =
+      search::machine_limit(search::machine_profile(), kernel.flags.threads, width, text.flops, traffic)
+          .seconds;
+  return text;
+}
+
+} // namespace
+
+void record(const Executable::Impl& program, const lower::MemoryPlan& memory, trace::Trace& trace) {
+  const trace::TimedPass pass(&trace, "sources");
+  for (const Kernel& kernel : program.kernels) trace.kernel(text_of(*detail::impl(kernel), *program.program));
+  std::vector<trace::PlacedBuffer> buffers;
+  for (size_t s = 0; s < program.placed.slots.size(); ++s) {
+    const PlacedProgram::Slot& slot = program.placed.slots[s];
+    buffers.push_back({slot.buffer->name, name_of(slot.home), largest_bytes(*slot.buffer),
+                       slot.home == PlacedProgram::Home::Arena ? memory.offsets[s] : 0, slot.first,
+                       slot.last});
+  }
+  trace.memory(buffers, memory.peak, memory.naive);
+  const search::MachineProfile machine = search::machine_profile();
+  const int threads = program.kernels.empty() ? 1 : detail::impl(program.kernels[0])->flags.threads;
+  const int cores = std::min(threads, std::max(machine.cores, 1));
+  trace.machine(*std::ranges::max_element(machine.flops_per_second) * cores,
+                machine.levels.back().read_bytes_per_second * cores, threads);
+}
+
+} // namespace lathe::pipeline

@@ -1,0 +1,87 @@
+#include "compile/trace/trace.hpp"
+
+#include <cmath>
+#include <ctime>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "compile/trace/trace_state.hpp"
+#include "search/machine/profile.hpp"
+
+namespace lathe::trace {
+
+constexpr int kVersion = 1;
+
+std::string hex(uint64_t value) { return fmt::format("{:016x}", value); }
+
+double rounded(double seconds) {
+  if (!(seconds > 0) || !std::isfinite(seconds)) return 0;
+  return std::stod(fmt::format("{:.4e}", seconds));
+}
+
+Json texts_of(const Shape& shape) {
+  Json texts = Json::array();
+  for (const Expr size : shape) texts.push_back(to_string(size));
+  return texts;
+}
+
+Json texts_of(const std::vector<search::Move>& moves) {
+  Json texts = Json::array();
+  for (const search::Move& move : moves) texts.push_back(to_string(move));
+  return texts;
+}
+
+Json terms_of(const search::Cost& cost) {
+  Json terms = Json::object();
+  for (const search::CostTerm& term : cost.terms) terms[term.name] = rounded(term.seconds);
+  return terms;
+}
+
+Json Trace::State::record(const char* kind) const {
+  Json record;
+  record["k"] = kind;
+  record["c"] = compilation;
+  record["t"] = std::round(now() * 1e6) / 1e6;
+  return record;
+}
+
+void Trace::State::write(const Json& record) {
+  // Names and a compiler's messages may hold any bytes: replace what is not UTF-8 rather than throw.
+  file.add(record.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+Trace::Trace(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Trace::~Trace() = default;
+
+std::shared_ptr<Trace> Trace::open(const CompileOptions& options) {
+  static std::atomic<int> compilations = 0;
+  if (options.trace.empty()) return nullptr;
+  auto state = std::make_unique<State>(options.trace);
+  // Other processes may append to the same file.
+  state->compilation = fmt::format("{}.{}", ::getpid(), ++compilations);
+  Json begin = state->record("trace");
+  begin["version"] = kVersion;
+  begin["lathe"] = LATHE_VERSION;
+  begin["date"] = static_cast<int64_t>(std::time(nullptr));
+  begin["machine"] = search::machine_fingerprint();
+  begin["device"] = options.device;
+  begin["cpu"] = options.cpu;
+  begin["threads"] = options.threads;
+  state->write(begin);
+  return std::shared_ptr<Trace>(new Trace(std::move(state)));
+}
+
+double Trace::now() const { return state_->now(); }
+
+void Trace::pass(const std::string& name, double start) {
+  Json record = state_->record("pass");
+  record["name"] = name;
+  record["start"] = rounded(start);
+  record["seconds"] = rounded(now() - start);
+  state_->write(record);
+}
+
+void Trace::flush() { state_->file.flush(); }
+
+} // namespace lathe::trace

@@ -1,0 +1,105 @@
+// The trace of one compilation, and of the runs of the program that it made. docs/trace.md describes the
+// records.
+//
+//   const auto trace = Trace::open(options);      // null unless options.trace names a file
+//   if (trace) trace->graph("given", outputs);
+//   ...
+//   if (trace) trace->flush();                    // Error(File) if something could not be written
+//
+// launch() may be called from several threads at once; the rest belongs to the thread that compiles.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "graph/node.hpp"
+#include "lathe/executable.hpp"
+#include "lathe/profile.hpp"
+#include "lower/program.hpp"
+#include "search/beam/search_trace.hpp"
+#include "search/cost/cost.hpp"
+
+namespace lathe::trace {
+
+/// A compiled kernel, for its record.
+struct KernelText {
+  std::string name;
+  const search::KernelPlan* plan = nullptr;
+  double predicted_seconds = 0;
+  double flops = 0, bytes = 0, limit_seconds = 0;             // 0 if a size is known only at run time
+  std::vector<std::pair<std::string, std::string>> sources{}; // by language: "llvm", "c", "asm"
+};
+
+/// A buffer of the compiled program.
+struct PlacedBuffer {
+  std::string name, home; // home: input, output, data or arena
+  int64_t bytes = 0, offset = 0;
+  int first = 0, last = 0; // launches that touch it; offset and these are of buffers in the arena
+};
+
+class Trace final : public search::SearchTrace {
+public:
+  static std::shared_ptr<Trace> open(const CompileOptions& options);
+  ~Trace() override;
+
+  double now() const; ///< seconds since open()
+  void pass(const std::string& name, double start);
+
+  // Graphs. A step is a name, such as "given": the nodes are what the step left.
+  void graph(const std::string& step, const std::vector<graph::NodeRef>& outputs);
+  graph::RewriteTrace rewrites();
+  /// The user's names of nodes of the last graph.
+  void origins(const std::vector<std::pair<std::string, graph::NodeRef>>& named);
+
+  // Searches.
+  void begins(const search::Plan& start, const search::CostModel& model, bool measures) override;
+  void ends(const search::Plan& found, double predicted_seconds, double measured_seconds) override;
+  void starts_at(const search::Plan& plan, double seconds) override;
+  void plans_from(const search::Plan& from, const std::vector<search::Tried>& tried) override;
+  void keeps_plans(const std::vector<const search::Plan*>& plans) override;
+  void schedules(const search::Plan& plan, size_t k, double seconds) override;
+  void kernels_from(const search::KernelPlan& from, const std::vector<search::Tried>& tried) override;
+  void keeps_kernels(const std::vector<search::KernelPlanRef>& kernels) override;
+  void measured(const search::KernelPlan& kernel, double predicted_seconds,
+                const search::Measurement& result) override;
+
+  // The program.
+  /// `how`: where the plan came from: "moves", "database", "model" or "tuning".
+  void chosen(const search::Plan& plan, const search::CostModel& model, const std::string& how,
+              double predicted_seconds, double measured_seconds);
+  void kernel(const KernelText& kernel);
+  void memory(const std::vector<PlacedBuffer>& buffers, int64_t arena_bytes, int64_t naive_bytes);
+  /// The roofline's two sides, of this machine with these threads.
+  void machine(double flops_per_second, double bytes_per_second, int threads);
+
+  /// Whether the run that begins is recorded: the first few are.
+  bool begins_run();
+  void launch(size_t kernel, double start, const LaunchTime& launch);
+  void ends_run(double start);
+  /// Error(File) if something could not be written.
+  void flush();
+
+private:
+  struct State;
+  explicit Trace(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+/// Records the time from its making to its end as a pass. `trace` may be null.
+class TimedPass {
+public:
+  TimedPass(Trace* trace, std::string name)
+      : trace_(trace), name_(std::move(name)), start_(trace ? trace->now() : 0) {}
+  ~TimedPass() {
+    if (trace_) trace_->pass(name_, start_);
+  }
+  TimedPass(const TimedPass&) = delete;
+  TimedPass& operator=(const TimedPass&) = delete;
+
+private:
+  Trace* trace_;
+  std::string name_;
+  double start_;
+};
+
+} // namespace lathe::trace

@@ -1,0 +1,224 @@
+// Traces: what compile() writes, what is read back, and what becomes of a file that is cut or damaged.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <sstream>
+#include <stop_token>
+
+#include "compile/view/layout.hpp"
+#include "compile/view/picture.hpp"
+#include "compile/view/reader.hpp"
+#include "lathe/executable.hpp"
+#include "lathe/trace.hpp"
+#include "support/devices.hpp"
+#include "support/files.hpp"
+
+using namespace lathe;
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string fresh(const std::string& name) {
+  static const test::TemporaryDir folder;
+  return folder.file(name);
+}
+
+/// Two kernels: a product with a bias, and a softmax of its rows.
+NamedTensors rows() {
+  const Tensor x = Tensor::input("x", {24, 40}), w = Tensor::input("w", {40, 32}),
+               b = Tensor::input("b", {32});
+  return {{"y", (x.matmul(w) + b).softmax(1)}};
+}
+
+CompileOptions traced(const std::string& path) {
+  CompileOptions options = on(default_device(), 1);
+  options.use_database = false;
+  options.trace = path;
+  return options;
+}
+
+/// Tunes until a few candidates are measured, and runs the program twice.
+std::string tuned_trace() {
+  static const std::string path = [] {
+    const std::string made = fresh("tuned");
+    CompileOptions options = traced(made);
+    std::stop_source stop;
+    TuneOptions tune;
+    tune.stop = stop.get_token();
+    tune.progress = [&](const TuneProgress& p) {
+      if (p.measured >= 12) stop.request_stop();
+    };
+    options.tune = tune;
+    const Executable program = compile(rows(), options);
+    std::vector<float> x(24 * 40, 0.5f), w(40 * 32, 0.25f), b(32, 1), y(24 * 32);
+    for (int run = 0; run < 2; ++run)
+      program.run({{"x", x.data()}, {"w", w.data()}, {"b", b.data()}}, {{"y", y.data()}});
+    return made;
+  }();
+  return path;
+}
+
+} // namespace
+
+TEST_CASE("a trace of tuning has every kind of record, and its states replay to the hashes that they claim") {
+  const TraceCheck check = check_trace(tuned_trace(), 1 << 20);
+  for (const TraceFault& fault : check.faults) MESSAGE(fault.message);
+  CHECK(check.faults.empty());
+  CHECK(!check.cut);
+  for (const char* kind :
+       {"trace", "graph", "rewrite", "program", "search", "found", "plan", "root", "kernels", "kept",
+        "measured", "chosen", "kernel", "memory", "machine", "launch", "run", "pass"})
+    CHECK_MESSAGE(check.records.contains(kind), kind);
+  const auto contents = view::read_trace(tuned_trace());
+  REQUIRE(contents.compilations.size() == 1);
+  const view::Compilation& of = contents.compilations[0];
+  CHECK(check.replayed == static_cast<int64_t>(of.states.size()));
+  CHECK(check.replayed > 100);
+  CHECK(std::ranges::count_if(of.states, [](const auto& s) { return s.second.measured > 0; }) >= 6);
+  CHECK(of.chosen.how == "tuning");
+}
+
+TEST_CASE("launches and memory are those of the program") {
+  const std::string path = fresh("runs");
+  const Executable program = compile(rows(), traced(path));
+  std::vector<float> x(24 * 40, 0.5f), w(40 * 32, 0.25f), b(32, 1), y(24 * 32);
+  for (int run = 0; run < 3; ++run)
+    program.run({{"x", x.data()}, {"w", w.data()}, {"b", b.data()}}, {{"y", y.data()}});
+  const auto contents = view::read_trace(path);
+  const view::Compilation& of = view::pick(contents, path, -1);
+  REQUIRE(of.kernels.size() == program.kernel_count());
+  std::map<int64_t, int> launches;
+  for (const view::LaunchRecord& launch : of.launches) {
+    ++launches[launch.kernel];
+    CHECK(launch.end >= launch.start);
+  }
+  CHECK(launches[-1] == 3);
+  for (size_t k = 0; k < of.kernels.size(); ++k) {
+    CHECK(of.kernels[k].name == program.kernels()[k].name());
+    CHECK(of.kernels[k].moves == program.kernels()[k].moves());
+    CHECK(launches[static_cast<int64_t>(k)] == 3);
+  }
+  CHECK(of.arena_bytes == program.arena_bytes());
+  for (const view::BufferRecord& a : of.buffers)
+    for (const view::BufferRecord& b2 : of.buffers)
+      if (&a != &b2 && a.home == "arena" && b2.home == "arena" && a.first <= b2.last && b2.first <= a.last)
+        CHECK((a.offset + a.bytes <= b2.offset || b2.offset + b2.bytes <= a.offset));
+}
+
+TEST_CASE("the rules of a trace lead from the graph given to the graph simplified") {
+  const std::string path = fresh("rules");
+  const Tensor x = Tensor::input("x", {8, 8});
+  // x * 1 + 0 twice over, and a sum of both: rules take most of it away.
+  compile({{"y", (x * 1.0 + 0.0).exp() + (x * 1.0).exp()}}, traced(path));
+  const auto contents = view::read_trace(path);
+  const view::RewritePicture picture = view::rewrite_picture(contents.compilations.at(0));
+  REQUIRE(picture.steps.size() > 2);
+  // Each step changes the live nodes by what it says; a pass changes nothing that its rules have not changed.
+  std::vector<int> live = picture.live;
+  for (const view::RewriteStep& step : picture.steps) {
+    for (const int node : step.removed) {
+      REQUIRE(std::ranges::count(live, node) == 1);
+      std::erase(live, node);
+    }
+    for (const int node : step.added) {
+      CHECK(std::ranges::count(live, node) == 0);
+      live.push_back(node);
+    }
+    if (step.before < 0) CHECK(step.added.empty());
+  }
+  CHECK(live.size() < picture.live.size());
+}
+
+TEST_CASE("a cut trace gives what is whole; a damaged one says which lines are not") {
+  const std::string whole = test::bytes_of(tuned_trace()), path = fresh("cut");
+  test::write_file(path, whole.substr(0, whole.size() - 7));
+  const TraceCheck cut = check_trace(path, 10);
+  CHECK(cut.cut);
+  CHECK(cut.faults.empty());
+  CHECK(print_trace(path, {.picture = "search"}).find("best so far") != std::string::npos);
+
+  // Any cut, also in the middle of the first line, and lines of the middle damaged.
+  const size_t first = whole.find('\n');
+  for (const size_t at : {size_t{0}, size_t{5}, first, first + 1, whole.size() / 3, whole.size() / 2}) {
+    test::write_file(path, whole.substr(0, at));
+    if (at <= first) {
+      CHECK_THROWS_AS(print_trace(path), Error);
+      continue;
+    }
+    CHECK_NOTHROW(check_trace(path, 50));
+    for (const char* picture : {"graph", "rewrites", "search", "timeline", "arena"})
+      CHECK_NOTHROW(print_trace(path, {.picture = picture}));
+  }
+  std::vector<std::string> lines;
+  std::istringstream in(whole);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  for (size_t k = 1; k < lines.size(); k += std::max<size_t>(1, lines.size() / 12)) {
+    std::string damaged;
+    for (size_t j = 0; j < lines.size(); ++j)
+      damaged += (j == k ? lines[j].substr(0, lines[j].size() / 2) : lines[j]) + "\n";
+    test::write_file(path, damaged);
+    const TraceCheck check = check_trace(path, 20);
+    REQUIRE(!check.faults.empty());
+    CHECK(check.faults[0].line == static_cast<int64_t>(k + 1));
+    CHECK_NOTHROW(write_trace_page({path}, path + ".html"));
+  }
+}
+
+TEST_CASE("a state with another hash, and moves that are not legal, are faults of their line") {
+  const std::string whole = test::bytes_of(tuned_trace()), path = fresh("states");
+  std::string text = whole;
+  const size_t root = text.find("\"k\":\"root\""), hash = text.find("\"hash\":\"", root) + 8;
+  text[hash] = text[hash] == '0' ? '1' : '0';
+  test::write_file(path, text);
+  const TraceCheck check = check_trace(path, 1 << 20);
+  REQUIRE(!check.faults.empty());
+  CHECK(check.faults[0].line == 1 + std::ranges::count(text.substr(0, root), '\n'));
+  CHECK(check.faults[0].message.find("hash") != std::string::npos);
+}
+
+TEST_CASE("no trace, no file, no such picture: typed errors") {
+  CHECK_THROWS_AS(check_trace(fresh("absent")), Error);
+  CHECK_THROWS_AS(check_trace(fs::temp_directory_path().string()), Error);
+  CHECK_THROWS_AS(print_trace(tuned_trace(), {.picture = "poem"}), Error);
+  CHECK_THROWS_AS(print_trace(tuned_trace(), {.picture = "kernel", .kernel = "nobody"}), Error);
+  CHECK_THROWS_AS(print_trace(tuned_trace(), {.compilation = 7}), Error);
+  CHECK_THROWS_AS(write_trace_page({tuned_trace()}, "/proc/nobody/out.html"), Error);
+  CHECK_THROWS_AS(compile(rows(), traced("/proc/nobody/trace")), Error);
+  const Tensor x = Tensor::input("x", {4});
+  if (fs::exists("/dev/full")) CHECK_THROWS_AS(compile({{"y", x + 1.0}}, traced("/dev/full")), Error);
+}
+
+TEST_CASE("compilations append; each is found by its number") {
+  const std::string path = fresh("two");
+  const Tensor x = Tensor::input("x", {16});
+  compile({{"a", x + 1.0}}, traced(path));
+  compile({{"b", x.exp()}}, traced(path));
+  const auto contents = view::read_trace(path);
+  REQUIRE(contents.compilations.size() == 2);
+  CHECK(print_trace(path, {.compilation = 0}) != print_trace(path, {.compilation = 1}));
+  CHECK(print_trace(path) == print_trace(path, {.compilation = 1}));
+}
+
+TEST_CASE("a layout puts sources above their users, and nodes of a layer side by side") {
+  // A ladder of 200 rungs with legs that cross.
+  view::Layered graph;
+  for (int n = 0; n < 400; ++n) {
+    std::vector<int> sources;
+    if (n >= 2) sources = {n - 2 + (n % 4 < 2 ? 1 - 2 * (n % 2) : 0)};
+    if (n >= 7) sources.push_back(n - 7);
+    graph.sources.push_back(sources);
+    graph.widths.push_back(20 + n % 5 * 10);
+  }
+  const view::Places places = view::lay_out(graph, 10);
+  for (size_t n = 0; n < graph.sources.size(); ++n) {
+    for (const int source : graph.sources[n])
+      CHECK(places.layers[static_cast<size_t>(source)] < places.layers[n]);
+    for (size_t other = 0; other < n; ++other)
+      if (places.layers[n] == places.layers[other])
+        CHECK(std::abs(places.x[n] - places.x[other]) >= (graph.widths[n] + graph.widths[other]) / 2 + 9.99);
+    CHECK(places.x[n] >= graph.widths[n] / 2 - 0.01);
+    CHECK(places.x[n] <= places.width);
+  }
+}
