@@ -57,7 +57,7 @@ std::vector<graph::NodeRef> prepared(std::vector<graph::NodeRef> nodes, const Fr
 void name_origins(const FrontOptions& options) {
   std::vector<std::pair<std::string, graph::NodeRef>> named;
   std::vector<graph::NodeRef> nodes;
-  for (const auto& [name, tensor] : options.origins) nodes.push_back(graph::node_of(tensor));
+  for (const auto& [name, tensor] : options.origins) nodes.push_back(graph::held_node(tensor));
   if (options.simplifies) nodes = graph::simplify(graph::with_realised(nodes));
   size_t k = 0;
   for (const auto& [name, tensor] : options.origins) named.emplace_back(name, nodes[k++]);
