@@ -7,14 +7,17 @@ let trace = traces[0];
 function unpacked(columns) {
   for (const [name, column] of Object.entries(columns)) {
     if (!column || Array.isArray(column)) continue;
-    if (column.count !== undefined) columns[name] = Array.from({ length: column.count }, (_, k) => k);
+    if (column.steps) { let last = -1; columns[name] = column.steps.map((step) => last += step); }
     else if (column.at) {
       columns[name] = new Array(column.n).fill(column.usual);
       for (const [k, value] of column.at) columns[name][k] = value;
     }
   }
 }
+/// As width_of in src/compile/view/page_data.cpp, which left room for so much.
+const widthOf = (op, type) => Math.min(260, Math.max(64, 6.4 * Math.max(op.length + 2, type.length) + 18));
 for (const one of traces) {
+  for (const nodes of [one.graph.nodes, one.rewrites.nodes]) nodes.width = nodes.op.map((op, n) => widthOf(one.texts[op], one.texts[nodes.type[n]]));
   unpacked(one.graph.nodes), unpacked(one.rewrites.nodes), unpacked(one.search.states);
   one.search.states.moves = one.search.states.moves.map((list) => one.search.states.lists[list]);
 }

@@ -45,6 +45,7 @@ private:
   Json list_ = Json::array();
 };
 
+/// As widthOf in tools/viewer/base.js.
 double width_of(const PictureNode& node) {
   return std::clamp(kLetter * static_cast<double>(std::max(node.op.size() + 2, node.type.size())) + 18, 64.0,
                     260.0);
@@ -79,7 +80,7 @@ Json column(const Json& list, const Json& usual) {
 Json nodes_json(const std::vector<PictureNode>& nodes, const Places& places, Texts& texts) {
   Json op = Json::array(), type = Json::array(), attr = Json::array(), origin = Json::array(),
        from = Json::array(), kernel = Json::array(), x = Json::array(), layer = Json::array(),
-       width = Json::array(), flags = Json::array();
+       flags = Json::array();
   for (size_t n = 0; n < nodes.size(); ++n) {
     const PictureNode& node = nodes[n];
     op.push_back(texts.of(node.op));
@@ -90,7 +91,6 @@ Json nodes_json(const std::vector<PictureNode>& nodes, const Places& places, Tex
     kernel.push_back(node.kernel);
     x.push_back(std::round(places.x[n]));
     layer.push_back(places.layers[n]);
-    width.push_back(std::round(width_of(node)));
     flags.push_back(node.is_stage + 2 * node.is_output);
   }
   const size_t none = texts.of("");
@@ -102,7 +102,6 @@ Json nodes_json(const std::vector<PictureNode>& nodes, const Places& places, Tex
           {"kernel", column(kernel, -1)},
           {"x", x},
           {"layer", layer},
-          {"width", width},
           {"flags", column(flags, 0)}};
 }
 
@@ -241,10 +240,10 @@ Json states_json(const Compilation& of, const Json& shown, Texts& texts) {
        measured_at = Json::array(), kept = Json::array(), fates = Json::array();
   Json terms = Json::object(), stages = Json::object(), hash = Json::object(), made = Json::object();
   std::map<std::vector<std::string>, size_t> known; // lists of moves, which many states share
-  bool in_order = true;
+  int64_t last = -1;                                // ids as differences, which are short
   for (const auto& [number_of, state] : of.states) {
-    in_order &= number_of == static_cast<int64_t>(id.size());
-    id.push_back(number_of);
+    id.push_back(number_of - last);
+    last = number_of;
     parent.push_back(state.parent);
     search.push_back(state.search);
     kind.push_back(static_cast<int>(state.kind));
@@ -267,8 +266,7 @@ Json states_json(const Compilation& of, const Json& shown, Texts& texts) {
     made[key] = number(state.made_at);
     if (!state.terms.empty()) terms[key] = terms_json(state.terms, texts);
   }
-  if (in_order) id = {{"count", of.states.size()}};
-  return {{"id", id},
+  return {{"id", {{"steps", id}}},
           {"parent", parent},
           {"search", column(search, 0)},
           {"kind", column(kind, static_cast<int>(StateRecord::Kind::Kernel))},
