@@ -39,8 +39,8 @@ struct Scanned {
 /// state nor rows is computed once, before the first step. The results have derivatives.
 ///
 /// Error(Shape) for scanned tensors without an axis or of different first sizes, and for a next state of another shape than its
-/// state; Error(DType) for one of another dtype, and for dtypes of less than 8 bits or floats of 8; Error(Value) for another number of next states, for a step count below 0, and
-/// where nothing says how many steps there are.
+/// state; Error(DType) for one of another dtype, and for narrow dtypes (is_narrow()); Error(Value) for another number of next
+/// states, for a step count below 0, and where nothing says how many steps there are.
 Scanned scan(const ScanFunction& step, const std::vector<Tensor>& state, const std::vector<Tensor>& scanned,
              const ScanOptions& options = {});
 
