@@ -50,10 +50,10 @@ Cell loosened(DType dtype, Cell c, Real ulps) {
   return c;
 }
 
-int bits_of(DType dtype) { return dtype == DType::Bool ? 1 : 8 * size_of(dtype); }
+int dtype_bits(DType dtype) { return dtype == DType::Bool ? 1 : 8 * size_of(dtype); }
 
 Cell wrapped(DType dtype, Wide value) {
-  const int bits = bits_of(dtype);
+  const int bits = dtype_bits(dtype);
   const Wide range = Wide{1} << bits;
   Wide r = value % range;
   if (r < 0) r += range;
@@ -113,8 +113,8 @@ Cell cast_cell(DType to, DType from, Cell c) {
   if (std::isnan(c.v)) return {0, 0};
   const Real low = std::trunc(c.v - c.e), high = std::trunc(c.v + c.e);
   if (low != high) return undecided();
-  const Real least = is_signed(to) ? -std::ldexp(Real{1}, bits_of(to) - 1) : 0;
-  const Real most = std::ldexp(Real{1}, bits_of(to) - (is_signed(to) ? 1 : 0)) - 1;
+  const Real least = is_signed(to) ? -std::ldexp(Real{1}, dtype_bits(to) - 1) : 0;
+  const Real most = std::ldexp(Real{1}, dtype_bits(to) - (is_signed(to) ? 1 : 0)) - 1;
   return {std::clamp(low, least, most) + Real{0}, 0};
 }
 

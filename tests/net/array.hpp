@@ -63,7 +63,7 @@ Cell rounded(DType dtype, Cell result);
 /// Further rounding errors of `ulps` units in the last place.
 Cell loosened(DType dtype, Cell result, Real ulps);
 Cell wrapped(DType dtype, Wide value); // an integer, cut to its width
-int bits_of(DType dtype);
+int dtype_bits(DType dtype);
 
 // ---- dtypes ----
 DType promoted(DType a, DType b); // NumPy's table, and the header's for bf16

@@ -174,14 +174,14 @@ Cell bit_or(DType d, Cell a, Cell b) { return wrapped(d, integer(a) | integer(b)
 Cell bit_xor(DType d, Cell a, Cell b) { return wrapped(d, integer(a) ^ integer(b)); }
 Cell shift_left(DType d, Cell a, Cell b) {
   const Wide by = integer(b);
-  if (by < 0 || by >= bits_of(d)) return {0, 0};
+  if (by < 0 || by >= dtype_bits(d)) return {0, 0};
   Cell c = a;
   for (Wide i = 0; i < by; ++i) c = wrapped(d, integer(c) * 2);
   return c;
 }
 Cell shift_right(DType d, Cell a, Cell b) {
   const Wide by = integer(b);
-  if (by < 0 || by >= bits_of(d)) return {a.v < 0 ? Real{-1} : Real{0}, 0};
+  if (by < 0 || by >= dtype_bits(d)) return {a.v < 0 ? Real{-1} : Real{0}, 0};
   return wrapped(d, integer(a) >> static_cast<int>(by));
 }
 

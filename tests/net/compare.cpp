@@ -13,14 +13,14 @@ Real element(DType d, const unsigned char* p) {
   std::memcpy(&bits, p, static_cast<size_t>(size_of(d)));
   if (!is_float(d)) {
     if (!is_signed(d)) return static_cast<Real>(bits);
-    const int unused = 64 - bits_of(d);
+    const int unused = 64 - dtype_bits(d);
     return static_cast<Real>(static_cast<int64_t>(bits << unused) >> unused);
   }
   const Format f = format_of(d);
-  const int exponent_bits = bits_of(d) - f.digits;
+  const int exponent_bits = dtype_bits(d) - f.digits;
   const uint64_t fraction = bits & ((uint64_t{1} << (f.digits - 1)) - 1);
   const uint64_t exponent = (bits >> (f.digits - 1)) & ((uint64_t{1} << exponent_bits) - 1);
-  const bool negative = bits >> (bits_of(d) - 1) & 1;
+  const bool negative = bits >> (dtype_bits(d) - 1) & 1;
   Real v;
   if (exponent == (uint64_t{1} << exponent_bits) - 1)
     v = fraction ? std::nanl("") : kInfinity;

@@ -57,7 +57,7 @@ Cell integer_value(DType d, int64_t kind, uint64_t r) {
     return wrapped(d, kind == 0 ? small : static_cast<int64_t>(r % 61) - (is_signed(d) ? 30 : 0));
   if (kind == 3) return wrapped(d, static_cast<Wide>(r % 10007));
   if (kind == 4) return wrapped(d, static_cast<Wide>(r));
-  const Wide half = Wide{1} << (bits_of(d) - 1);
+  const Wide half = Wide{1} << (dtype_bits(d) - 1);
   const Wide table[] = {0, 1, -1, half, half - 1, half + 1, 2, -2};
   return r & 1 ? wrapped(d, table[(r >> 1) % 8]) : wrapped(d, small);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <functional>
 #include <fmt/format.h>
 
 #include "core/debug.hpp"
@@ -22,29 +23,43 @@ double ops_in(const ast::Store& store) {
   return ops;
 }
 
+using ValueOf = std::function<int64_t(Expr)>;
+
+double ops_in(const lower::Stage& stage, const ValueOf& value_of) {
+  double total = 0;
+  ast::visit(stage.nests, [&](const ast::Stmt& stmt, const std::vector<const ast::For*>& loops) {
+    const auto* store = std::get_if<ast::Store>(&stmt.node);
+    if (!store) return;
+    double ops = ops_in(*store);
+    for (const ast::For* loop : loops) ops *= static_cast<double>(evaluate(loop->extent, value_of));
+    total += ops;
+  });
+  return total;
+}
+
+/// Of all steps.
+double ops_in(const lower::Recurrence& recurrence, const ValueOf& value_of) {
+  double step = 0;
+  for (const lower::Stage& stage : recurrence.body->stages) step += ops_in(stage, value_of);
+  for (const lower::Recurrence& inside : recurrence.body->recurrences) step += ops_in(inside, value_of);
+  const auto& attr = std::get<graph::ScanAttr>(recurrence.node->attr);
+  return step * static_cast<double>(evaluate(attr.steps, value_of));
+}
+
 } // namespace
 
 double arithmetic_ops(const search::KernelPlan& kernel, const lower::Program& program,
                       const std::vector<Expr>& vars, std::span<const int64_t> values) {
   const auto value_of = [&](Expr var) -> int64_t {
     for (size_t k = 0; k < vars.size(); ++k)
-      if (vars[k] == var) return values[k];
+      if (vars[k].name() == var.name()) return values[k];
     return var.lo();
   };
+  if (kernel.recurrence >= 0)
+    return ops_in(program.recurrences[static_cast<size_t>(kernel.recurrence)], value_of);
   double total = 0;
-  const auto count = [&](int stage) {
-    ast::visit(program.stages[static_cast<size_t>(stage)].nests,
-               [&](const ast::Stmt& stmt, const std::vector<const ast::For*>& loops) {
-                 const auto* store = std::get_if<ast::Store>(&stmt.node);
-                 if (!store) return;
-                 double ops = ops_in(*store);
-                 for (const ast::For* loop : loops)
-                   ops *= static_cast<double>(evaluate(loop->extent, value_of));
-                 total += ops;
-               });
-  };
-  for (const int stage : kernel.stages) count(stage);
-  for (const int stage : kernel.inlined) count(stage);
+  for (const auto* stages : {&kernel.stages, &kernel.inlined})
+    for (const int stage : *stages) total += ops_in(program.stages[static_cast<size_t>(stage)], value_of);
   return total;
 }
 

@@ -55,15 +55,15 @@ Tensor by_polynomial(const Polynomial& p, const Tensor& t) {
 
 // ---- signs, as bits ----
 
-DType bits_of(DType d) { return d == DType::F64 ? DType::I64 : DType::I32; }
+DType bits_dtype_of(DType d) { return d == DType::F64 ? DType::I64 : DType::I32; }
 /// Whether the sign bit of x is set, that of -0 included.
 Tensor has_sign(const Tensor& x) {
-  const DType bits = bits_of(x.dtype());
+  const DType bits = bits_dtype_of(x.dtype());
   return x.bitcast(bits) < Tensor::zeros({}, bits);
 }
 /// `size`, which has no sign, with the sign of x.
 Tensor with_sign_of(const Tensor& x, const Tensor& size) {
-  const DType bits = bits_of(x.dtype());
+  const DType bits = bits_dtype_of(x.dtype());
   const Tensor sign = Tensor::full({}, Scalar::of_int(bits, bits == DType::I64 ? INT64_MIN : INT32_MIN));
   return (size.bitcast(bits) | (x.bitcast(bits) & sign)).bitcast(x.dtype());
 }
