@@ -180,7 +180,7 @@ TEST_CASE("a hint changes nothing and prints like any statement") {
   CHECK(text.find("prefetch b[") != std::string::npos);
   CHECK(ast::print(ast::parse(text)) == text);
   CHECK(ast::structural_hash(ast::parse(text)) == ast::structural_hash(kernel));
-  CHECK(find_hint({plan.program, {plan.kernels[0]}, {}}).hint->buffer->name == "b");
+  CHECK(find_hint({plan.program, {plan.kernels[0]}, {}, {}}).hint->buffer->name == "b");
 
   test::Memory want = test::random_inputs(*plan.program, 3), got = want;
   test::run_plan(initial_plan(plan.program), want, nullptr);
