@@ -11,7 +11,7 @@ namespace lathe {
 
 Executable compile(const NamedTensors& outputs, const CompileOptions& options) {
   runtime::device(options.device); // throws if the device is absent, before any work
-  const auto trace = trace::Trace::open(options);
+  const auto trace = tracing::Trace::open(options);
   pipeline::Front front = pipeline::take_in(outputs, {.evaluate = pipeline::values_of,
                                                       .folded_bytes = options.folded_bytes,
                                                       .trace = trace.get(),

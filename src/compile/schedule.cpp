@@ -143,7 +143,7 @@ private:
 
 search::SearchResult by_the_model(const ProgramRef& program, const std::string& where,
                                   const CompileOptions& options, const search::Target& target,
-                                  search::CostModel& model, trace::Trace* trace) {
+                                  search::CostModel& model, tracing::Trace* trace) {
   // The search's sources and the machine's profile decide which plan the search finds. In the key, the
   // predicted time of the initial plan stands for the profile.
   const search::Plan start = search::initial_plan(program);
@@ -192,7 +192,7 @@ void report(const TuneOptions& tune, const TuneProgress& progress) {
 /// `given`: the plan to start from instead of the untuned one; may be null.
 search::SearchResult tune(const ProgramRef& program, const CompileOptions& options, search::CostModel& model,
                           uint64_t hash, const std::string& where, CheckedKernels& checked,
-                          const search::Plan* given, trace::Trace* trace) {
+                          const search::Plan* given, tracing::Trace* trace) {
   const TuneOptions& tune = *options.tune;
   if (tune.beam < 1)
     throw Error(ErrorKind::Value, fmt::format("tune: beam = {}, expected at least 1", tune.beam));
@@ -267,12 +267,12 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
   how.budget_seconds =
       std::max(0.5 * tune.budget_seconds, tune.budget_seconds - reserve - in_place - watch.elapsed());
   const auto searched = [&] {
-    const trace::TimedPass pass(trace, "search");
+    const tracing::TimedPass pass(trace, "search");
     return search::search_forms(start, model, how, allowed_forms(options), measuring);
   };
   search::SearchResult result = searched();
   if (store) store->write();
-  const trace::TimedPass pass(trace, "compare plans");
+  const tracing::TimedPass pass(trace, "compare plans");
   if (!watch.stopped()) {
     check(checked, untuned.plan, kUntuned, options);
     if (held) check(checked, held->plan, kHeld, options);
@@ -320,7 +320,7 @@ struct Found {
 };
 
 Found find_schedule(ProgramRef program, const CompileOptions& options, CheckedKernels& checked,
-                    const search::Plan* given, trace::Trace* trace) {
+                    const search::Plan* given, tracing::Trace* trace) {
   if (options.winograd != 0 && options.winograd != 2 && options.winograd != 4)
     throw Error(
         ErrorKind::Value,
@@ -351,13 +351,13 @@ Found find_schedule(ProgramRef program, const CompileOptions& options, CheckedKe
         return {std::move(result), "database"};
       }
   }
-  const trace::TimedPass pass(trace, "search");
+  const tracing::TimedPass pass(trace, "search");
   return {by_the_model(program, fmt::format("{:016x} {}", hash, where), options, target, model, trace), "model"};
 }
 
 /// Returns the schedule that schedule() returns, with its kernels in the order of the plan.
 search::SearchResult chosen(const ProgramRef& program, const CompileOptions& options,
-                            const search::Plan* start, trace::Trace* trace) {
+                            const search::Plan* start, tracing::Trace* trace) {
   CheckedKernels checked;
   auto [found, how] = find_schedule(program, options, checked, start, trace);
   if (options.moves.empty())
@@ -374,7 +374,7 @@ search::SearchResult chosen(const ProgramRef& program, const CompileOptions& opt
 /// As chosen(), by tuning. The search has a scope of its own, which ends with it; the moves that it finds are
 /// replayed outside of that scope.
 search::SearchResult tuned(const ProgramRef& program, const CompileOptions& options,
-                           const search::Plan* start, trace::Trace* trace) {
+                           const search::Plan* start, tracing::Trace* trace) {
   search::SearchResult kept;
   std::vector<Move> moves;
   {
@@ -405,7 +405,7 @@ CompileOptions with_share(CompileOptions options, double parts) {
 } // namespace
 
 search::SearchResult schedule(ProgramRef program, const CompileOptions& options, const search::Plan* start,
-                              trace::Trace* trace) {
+                              tracing::Trace* trace) {
   const bool tunes = options.tune && options.moves.empty();
   const auto bodies = static_cast<double>(program->recurrences.size());
   const CompileOptions own = with_share(options, bodies ? 2 : 1);

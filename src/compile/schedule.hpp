@@ -14,6 +14,6 @@ namespace lathe::pipeline {
 /// `start`: for tests, the plan that tuning starts from instead of the untuned one.
 /// `trace`: told of the searches and of the plan; null: nobody is.
 search::SearchResult schedule(std::shared_ptr<const lower::Program> program, const CompileOptions& options,
-                              const search::Plan* start = nullptr, trace::Trace* trace = nullptr);
+                              const search::Plan* start = nullptr, tracing::Trace* trace = nullptr);
 
 } // namespace lathe::pipeline

@@ -37,14 +37,14 @@ std::set<StorageRef> data_of(const std::vector<graph::NodeRef>& nodes) {
 /// The nodes, and the bodies of their recurrences, simplified and with constants folded. The trace is told of the
 /// nodes alone.
 std::vector<graph::NodeRef> prepared(std::vector<graph::NodeRef> nodes, const FrontOptions& options,
-                                     trace::Trace* trace) {
+                                     tracing::Trace* trace) {
   if (options.simplifies) {
-    const trace::TimedPass pass(trace, "simplify");
+    const tracing::TimedPass pass(trace, "simplify");
     nodes = graph::simplify(graph::with_realised(nodes), trace ? trace->rewrites() : graph::RewriteTrace());
   }
   if (trace) trace->graph("simplified", nodes);
   {
-    const trace::TimedPass pass(trace, "fold constants");
+    const tracing::TimedPass pass(trace, "fold constants");
     nodes = graph::fold_constants(nodes, options.evaluate, options.folded_bytes);
     nodes = graph::with_bodies(nodes, [&](const auto& results) { return prepared(results, options, nullptr); });
   }

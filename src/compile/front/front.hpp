@@ -17,7 +17,7 @@ struct FrontOptions {
   int64_t folded_bytes = INT64_MAX; ///< as in CompileOptions
   bool unrolls = false;             ///< writes recurrences out step by step, for targets that can't repeat a body
   bool takes_moved = true;          ///< set by callers that copy Front::moved; else these outputs are stages
-  trace::Trace* trace = nullptr;    ///< told of the graph after each step; null: nobody is
+  tracing::Trace* trace = nullptr;    ///< told of the graph after each step; null: nobody is
   std::map<std::string, Tensor> origins{}; ///< as in CompileOptions
 };
 

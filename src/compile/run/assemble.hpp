@@ -16,7 +16,7 @@ struct AssembleOptions {
   std::vector<search::Move> graph_moves{}; // of a saved program: those that made its graph
   const SavedObjects* objects = nullptr;   // object code of kernels that need no compiling
   int64_t folded_bytes = 0;                // as Executable::folded_bytes
-  std::shared_ptr<trace::Trace> trace{};   // told of kernels, memory and launches; null: nobody is
+  std::shared_ptr<tracing::Trace> trace{};   // told of kernels, memory and launches; null: nobody is
   bool is_body = false;                    // of a recurrence
 };
 Executable assemble(const search::Plan& plan, const AssembleOptions& options);

@@ -45,7 +45,7 @@ struct Executable::Impl {
   bool tuned = false;
   /// Whether it is the body of a recurrence, which binds inputs and outputs to slices of device memory.
   bool is_body = false;
-  std::shared_ptr<trace::Trace> trace; // null: runs are not recorded
+  std::shared_ptr<tracing::Trace> trace; // null: runs are not recorded
 
   Impl();
   ~Impl();

@@ -165,7 +165,7 @@ void Impl::run(Frame& frame) const {
         frame.views[outputs[k].slot].point_to(frame.outputs[k], frame.bytes[outputs[k].slot]);
 
   Profile* const profile = detail::Recorder::current();
-  trace::Trace* const traced = trace && trace->begins_run() ? trace.get() : nullptr;
+  tracing::Trace* const traced = trace && trace->begins_run() ? trace.get() : nullptr;
   const double run_start = traced ? traced->now() : 0;
   const bool timed = profile || traced || debug_level() > 0;
   for (size_t k = 0; k < kernels.size(); ++k) {

@@ -41,8 +41,8 @@ std::vector<std::pair<std::string, std::string>> sources_of(const Kernel::Impl& 
   return sources;
 }
 
-trace::KernelText text_of(const Kernel::Impl& kernel, const lower::Program& program) {
-  trace::KernelText text{
+tracing::KernelText text_of(const Kernel::Impl& kernel, const lower::Program& program) {
+  tracing::KernelText text{
       .name = kernel.name, .plan = kernel.plan.get(), .predicted_seconds = kernel.predicted_seconds};
   search::CompulsoryTraffic traffic;
   int width = 4;
@@ -62,10 +62,10 @@ trace::KernelText text_of(const Kernel::Impl& kernel, const lower::Program& prog
 
 } // namespace
 
-void record(const Executable::Impl& program, const lower::MemoryPlan& memory, trace::Trace& trace) {
-  const trace::TimedPass pass(&trace, "sources");
+void record(const Executable::Impl& program, const lower::MemoryPlan& memory, tracing::Trace& trace) {
+  const tracing::TimedPass pass(&trace, "sources");
   for (const Kernel& kernel : program.kernels) trace.kernel(text_of(*detail::impl(kernel), *program.program));
-  std::vector<trace::PlacedBuffer> buffers;
+  std::vector<tracing::PlacedBuffer> buffers;
   for (size_t s = 0; s < program.placed.slots.size(); ++s) {
     const PlacedProgram::Slot& slot = program.placed.slots[s];
     buffers.push_back({slot.buffer->name, name_of(slot.home), largest_bytes(*slot.buffer),

@@ -6,6 +6,6 @@
 namespace lathe::pipeline {
 
 /// `memory`: where the arena's buffers lie at the upper bounds of all sizes.
-void record(const Executable::Impl& program, const lower::MemoryPlan& memory, trace::Trace& trace);
+void record(const Executable::Impl& program, const lower::MemoryPlan& memory, tracing::Trace& trace);
 
 } // namespace lathe::pipeline

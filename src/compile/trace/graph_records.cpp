@@ -2,7 +2,7 @@
 #include "compile/trace/trace_state.hpp"
 #include "graph/print.hpp"
 
-namespace lathe::trace {
+namespace lathe::tracing {
 
 int64_t Trace::State::node(const graph::NodeRef& node, Json& defined) {
   // Sources are defined before their users. Graphs are deep, so this is no recursion.
@@ -83,4 +83,4 @@ void Trace::origins(const std::vector<std::pair<std::string, graph::NodeRef>>& n
   state_->named = named;
 }
 
-} // namespace lathe::trace
+} // namespace lathe::tracing

@@ -3,7 +3,7 @@
 #include "core/hash.hpp"
 #include "search/moves/plan.hpp"
 
-namespace lathe::trace {
+namespace lathe::tracing {
 
 inline uint64_t plan_hash(const search::Plan& plan) {
   uint64_t sum = 0; // the order of kernels doesn't matter
@@ -15,4 +15,4 @@ inline uint64_t plan_hash(const search::Plan& plan) {
   return sum;
 }
 
-} // namespace lathe::trace
+} // namespace lathe::tracing

@@ -5,7 +5,7 @@
 #include "compile/trace/trace_state.hpp"
 #include "search/store/database.hpp"
 
-namespace lathe::trace {
+namespace lathe::tracing {
 namespace {
 
 constexpr int kRuns = 20; // recorded of a program; a benchmark runs it a million times
@@ -168,4 +168,4 @@ void Trace::ends_run(double start) {
   state_->write(record);
 }
 
-} // namespace lathe::trace
+} // namespace lathe::tracing

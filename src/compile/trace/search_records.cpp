@@ -5,7 +5,7 @@
 #include "core/hash.hpp"
 #include "search/store/database.hpp"
 
-namespace lathe::trace {
+namespace lathe::tracing {
 namespace {
 
 using search::KernelPlan;
@@ -230,4 +230,4 @@ void Trace::measured(const KernelPlan& kernel, double predicted_seconds, const s
   state_->write(record);
 }
 
-} // namespace lathe::trace
+} // namespace lathe::tracing

@@ -9,7 +9,7 @@
 #include "compile/trace/trace_state.hpp"
 #include "search/machine/profile.hpp"
 
-namespace lathe::trace {
+namespace lathe::tracing {
 
 constexpr int kVersion = 1;
 
@@ -84,4 +84,4 @@ void Trace::pass(const std::string& name, double start) {
 
 void Trace::flush() { state_->file.flush(); }
 
-} // namespace lathe::trace
+} // namespace lathe::tracing

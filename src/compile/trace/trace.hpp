@@ -19,7 +19,7 @@
 #include "search/beam/search_trace.hpp"
 #include "search/cost/cost.hpp"
 
-namespace lathe::trace {
+namespace lathe::tracing {
 
 /// A compiled kernel, for its record.
 struct KernelText {
@@ -102,4 +102,4 @@ private:
   double start_;
 };
 
-} // namespace lathe::trace
+} // namespace lathe::tracing

@@ -10,7 +10,7 @@
 #include "core/files.hpp"
 #include "lathe/error.hpp"
 
-namespace lathe::trace {
+namespace lathe::tracing {
 namespace {
 
 constexpr size_t kAtOnce = 256 << 10; // bytes that wait for one write
@@ -62,4 +62,4 @@ void TraceFile::write_out() {
   waiting_.clear();
 }
 
-} // namespace lathe::trace
+} // namespace lathe::tracing

@@ -4,7 +4,7 @@
 #include <mutex>
 #include <string>
 
-namespace lathe::trace {
+namespace lathe::tracing {
 
 class TraceFile {
 public:
@@ -29,4 +29,4 @@ private:
   int fault_ = 0; // errno of the first write that failed; nothing is written after it
 };
 
-} // namespace lathe::trace
+} // namespace lathe::tracing

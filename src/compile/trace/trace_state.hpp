@@ -11,7 +11,7 @@
 #include "compile/trace/trace.hpp"
 #include "compile/trace/trace_file.hpp"
 
-namespace lathe::trace {
+namespace lathe::tracing {
 
 using Json = nlohmann::ordered_json;
 
@@ -74,4 +74,4 @@ struct Trace::State {
   void write_with_parents(Known& known);
 };
 
-} // namespace lathe::trace
+} // namespace lathe::tracing

@@ -116,8 +116,8 @@ search::KernelPlanRef Replay::kernel(int64_t state) {
 search::Plan Replay::plan(int64_t state) {
   const InExprScope inside(scope_);
   const search::Plan& plan = made(state).plan;
-  if (trace::plan_hash(plan) != record(state).hash)
-    fail(state, fmt::format("its moves make a plan of hash {:016x}, expected {:016x}", trace::plan_hash(plan),
+  if (tracing::plan_hash(plan) != record(state).hash)
+    fail(state, fmt::format("its moves make a plan of hash {:016x}, expected {:016x}", tracing::plan_hash(plan),
                             record(state).hash));
   return plan;
 }
