@@ -162,11 +162,19 @@ TEST_CASE("what is not computed in a narrow dtype is refused by name") {
   check_error(ErrorKind::DType, "data", [&] { (void)t.data<int8_t>(); });
   check_error(ErrorKind::DType, "read", [&] { (void)t.to_vector<uint8_t>(); });
   for (const std::function<void()>& call : std::initializer_list<std::function<void()>>{
-           [&] { (void)t.sum(); }, [&] { (void)f.exp(); }, [&] { (void)f.neg(); }, [&] { (void)t.max(); },
-           [&] { (void)t.sort(); }, [&] { (void)t.matmul(t); }, [&] { (void)(t + 1); },
+           [&] { (void)f.sum(); }, [&] { (void)f.exp(); }, [&] { (void)f.neg(); }, [&] { (void)t.max(); },
+           [&] { (void)t.matmul(t); }, [&] { (void)(t + 1); },
            [&] { (void)maximum(f, f); }, [&] { (void)(t == Tensor::from<int8_t>({1, 2})); },
            [&] { (void)concat({t, f}); }})
     CHECK_THROWS_AS(call(), Error);
+}
+
+TEST_CASE("what has a wider result, or only compares, takes narrow integers") {
+  const Tensor t = tensor_of(DType::I4, {7, 8, 3, 15, 5}, {5}); // 7 -8 3 -1 5
+  CHECK(t.sum().dtype() == DType::I64);
+  CHECK(t.sum().item<int64_t>() == 6);
+  CHECK(t.sort().dtype() == DType::I4);
+  CHECK(t.sort().to_vector<int8_t>() == std::vector<int8_t>{-8, -1, 3, 5, 7});
 }
 
 TEST_CASE("programs with narrow inputs and outputs") {
