@@ -54,8 +54,11 @@ private:
     (*visitor_)(root);
     return *values_.find(root.get());
   }
+  /// Stored schedules are found by this number. So ops keep the one that they had before the table got Scan, which
+  /// no kernel has.
+  static uint64_t number_of(Op op) { return static_cast<uint64_t>(op) + (op < Op::Scan ? 1 : 0); }
   uint64_t node(const Value& v) {
-    uint64_t h = mix(static_cast<uint64_t>(v.op) + 1, static_cast<uint64_t>(v.dtype));
+    uint64_t h = mix(number_of(v.op), static_cast<uint64_t>(v.dtype));
     for (const ValueRef& source : v.sources) h = mix(h, *values_.find(source.get()));
     return std::visit(Overload{[&](std::monostate) { return h; }, [&](Rounded) { return mix(h, 1); },
                                [&](const Scalar& scalar) { return mix(h, scalar.bits()); },

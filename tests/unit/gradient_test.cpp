@@ -37,7 +37,9 @@ TEST_CASE("every primitive of a graph has one row in the table") {
   for (int k = 0; k < op_count(); ++k) {
     const Op op = static_cast<Op>(k);
     CAPTURE(to_string(op));
-    CHECK(rows.count(op) == (info(op).kind == OpKind::Lowered ? 0 : 1));
+    // A recurrence hands on the cotangents of all its results at once: gradient_scan.hpp.
+    const bool has_row = info(op).kind != OpKind::Lowered && op != Op::Scan;
+    CHECK(rows.count(op) == (has_row ? 1 : 0));
   }
 }
 
