@@ -102,9 +102,7 @@ State rnn_cell(const Direction& d, const Tensor& inputs, const State& state) {
 State gru_cell(const Direction& d, const Tensor& inputs, const State& state) {
   const Tensor both = d.activate(0, d.gates(inputs, 0, 2) + d.recur(state.hidden, 0, 2));
   const Tensor update = d.gates(both, 0), reset = d.gates(both, 1);
-  // Stored, as each of the product's rows reads all of it.
-  const auto kept = [&] { return (reset * state.hidden).contiguous(); };
-  const Tensor recurred = d.flag ? reset * d.recur(state.hidden, 2, 1) : d.recur(kept(), 2, 1);
+  const Tensor recurred = d.flag ? reset * d.recur(state.hidden, 2, 1) : d.recur(reset * state.hidden, 2, 1);
   const Tensor candidate = d.activate(1, d.gates(inputs, 2) + recurred);
   return {(1 - update) * candidate + update * state.hidden};
 }
