@@ -1,18 +1,12 @@
 #include "graph/gradient_scan.hpp"
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "graph/tensor_impl.hpp"
 #include "lathe/gradient.hpp"
 
 namespace lathe::graph {
 namespace {
-
-Recurrence recurrence_of(const NodeRef& node) {
-  const auto& attr = std::get<ScanAttr>(node->attr);
-  return {attr.body, node->sources, attr.steps};
-}
 
 /// Builds the recurrence that goes back through another one.
 class Backward {
@@ -90,13 +84,7 @@ private:
 
   /// The derivatives of a step's results, times their cotangents, by the stand-ins of wanted_.
   std::vector<Tensor> of_one_step() {
-    std::unordered_map<const Node*, NodeRef> by;
-    for (size_t k = 0; k < stand_ins_.size(); ++k) by.emplace(body_.parameters[k].get(), stand_ins_[k]);
-    const std::vector<NodeRef> results =
-        rebuild(body_.results, [&](const NodeRef& original, NodeRef rebuilt) {
-          const auto found = by.find(original.get());
-          return found == by.end() ? rebuilt : found->second;
-        });
+    const std::vector<NodeRef> results = results_at(body_, stand_ins_);
     Tensor sum = number(0, DType::F64);
     const auto add = [&](const NodeRef& result, const Tensor& cotangent) {
       sum = sum + (wrap(result) * cotangent).sum().cast(DType::F64);

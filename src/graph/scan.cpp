@@ -81,6 +81,17 @@ std::vector<NodeRef> captured(const TracedScan& traced) {
 
 } // namespace
 
+Recurrence recurrence_of(const NodeRef& scan) {
+  const auto& attr = std::get<ScanAttr>(scan->attr);
+  return {attr.body, scan->sources, attr.steps};
+}
+
+std::vector<NodeRef> results_at(const ScanBody& body, const std::vector<NodeRef>& values) {
+  Replacements by;
+  for (size_t k = 0; k < values.size(); ++k) by.emplace(body.parameters[k].get(), values[k]);
+  return replaced(body.results, by);
+}
+
 Recurrence close(const TracedScan& traced) {
   auto body = std::make_shared<ScanBody>();
   body->states = traced.states.size();
@@ -168,17 +179,17 @@ with_bodies(const std::vector<NodeRef>& outputs,
   std::vector<NodeRef> held;               // whose addresses are keys
   return rebuild(outputs, [&](const NodeRef&, NodeRef rebuilt) {
     if (rebuilt->op != Op::Scan) return rebuilt;
-    const auto& attr = std::get<ScanAttr>(rebuilt->attr);
-    const Recurrence given{attr.body, rebuilt->sources, attr.steps};
+    const auto result = static_cast<size_t>(std::get<ScanAttr>(rebuilt->attr).result);
+    const Recurrence given = recurrence_of(rebuilt);
     const NodeRef key = given.result(0);
     const auto found = known.find(key.get());
-    if (found != known.end()) return found->second.result(static_cast<size_t>(attr.result));
+    if (found != known.end()) return found->second.result(result);
     Recurrence made = with_constants_inside(given);
     auto body = std::make_shared<ScanBody>(*made.body);
     body->results = rewrite(body->results);
     made.body = std::move(body);
     held.push_back(key);
-    return known.emplace(key.get(), std::move(made)).first->second.result(static_cast<size_t>(attr.result));
+    return known.emplace(key.get(), std::move(made)).first->second.result(result);
   });
 }
 

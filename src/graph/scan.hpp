@@ -42,6 +42,12 @@ struct Recurrence {
   NodeRef result(size_t position) const;
 };
 
+/// The recurrence that a Scan node is a result of.
+Recurrence recurrence_of(const NodeRef& scan);
+
+/// The body's results with `values` in place of its parameters.
+std::vector<NodeRef> results_at(const ScanBody& body, const std::vector<NodeRef>& values);
+
 /// An input to trace a body with; each is another.
 NodeRef placeholder(DType dtype, const Shape& shape);
 

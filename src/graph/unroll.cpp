@@ -1,7 +1,6 @@
 #include "graph/unroll.hpp"
 
 #include <map>
-#include <unordered_map>
 
 #include "graph/scan.hpp"
 #include "graph/tensor_impl.hpp"
@@ -11,15 +10,6 @@ namespace lathe::graph {
 namespace {
 
 constexpr int64_t kMostSteps = 4096;
-
-std::vector<NodeRef> at_parameters(const ScanBody& body, const std::vector<NodeRef>& values) {
-  std::unordered_map<const Node*, NodeRef> by;
-  for (size_t k = 0; k < values.size(); ++k) by.emplace(body.parameters[k].get(), values[k]);
-  return rebuild(body.results, [&](const NodeRef& original, NodeRef rebuilt) {
-    const auto found = by.find(original.get());
-    return found == by.end() ? rebuilt : found->second;
-  });
-}
 
 /// All results of the recurrence.
 std::vector<NodeRef> written_out(const Recurrence& recurrence, std::string_view what) {
@@ -35,7 +25,7 @@ std::vector<NodeRef> written_out(const Recurrence& recurrence, std::string_view 
     for (size_t j = 0; j < body.scanned; ++j)
       values[body.states + j] =
           node_of(wrap(recurrence.sources[body.states + j]).index({IndexItem(position(j)), Ellipsis{}}));
-    const std::vector<NodeRef> made = at_parameters(body, values);
+    const std::vector<NodeRef> made = results_at(body, values);
     // Read by every later step: without a place of its own it would be computed anew by each reader.
     for (size_t i = 0; i < body.states; ++i) values[i] = contiguous(made[i]);
     for (size_t j = 0; j < rows.size(); ++j)
@@ -54,15 +44,14 @@ std::vector<NodeRef> unrolled(const std::vector<NodeRef>& outputs, std::string_v
   std::vector<NodeRef> held;                         // whose addresses are keys
   return rebuild(outputs, [&](const NodeRef&, NodeRef rebuilt) {
     if (rebuilt->op != Op::Scan) return rebuilt;
-    const auto& attr = std::get<ScanAttr>(rebuilt->attr);
-    const Recurrence recurrence{attr.body, rebuilt->sources, attr.steps};
+    const Recurrence recurrence = recurrence_of(rebuilt);
     const NodeRef key = recurrence.result(0);
     auto found = known.find(key.get());
     if (found == known.end()) {
       held.push_back(key);
       found = known.emplace(key.get(), unrolled(written_out(recurrence, what), what)).first;
     }
-    return found->second[static_cast<size_t>(attr.result)];
+    return found->second[static_cast<size_t>(std::get<ScanAttr>(rebuilt->attr).result)];
   });
 }
 

@@ -114,7 +114,7 @@ private:
   /// Adds a stage for a result of a recurrence, and the recurrence at its first result.
   void add_recurrence(const NodeRef& node) {
     const auto& attr = std::get<graph::ScanAttr>(node->attr);
-    const NodeRef key = graph::Recurrence{attr.body, node->sources, attr.steps}.result(0);
+    const NodeRef key = graph::recurrence_of(node).result(0);
     const auto [known, is_new] = recurrence_of_.emplace(key.get(), program_.recurrences.size());
     if (is_new) {
       aliased_.push_back(key);
