@@ -18,6 +18,7 @@ int list_command(const Options& options) {
     for (const Sizes& shape : w.shapes) shapes.push_back(to_string(shape));
     Json dtypes = {"f32", "f64", "f16", "bf16"};
     if (w.integers) dtypes.insert(dtypes.end(), {"i32", "i64"});
+    if (w.takes_bytes()) dtypes.insert(dtypes.end(), {"i8", "u8"});
     if (w.name == "digits") dtypes = {"f32", "f64"};
     json.push_back({{"workload", w.name},
                     {"parameters", w.parameters},

@@ -141,6 +141,10 @@ const std::vector<Workload>& workloads() {
   return all;
 }
 
+bool Workload::takes_bytes() const {
+  return build == build_matmul || build == build_linear || build == build_convolution;
+}
+
 const Workload& find_workload(const std::string& name) {
   std::string known;
   for (const Workload& workload : workloads()) {
@@ -178,11 +182,13 @@ Sizes parse_shape(const Workload& workload, const std::string& text) {
 }
 
 Case make_case(const Workload& workload, const Sizes& shape, DType dtype) {
-  bool exact = dtype == DType::I32 || dtype == DType::I64;
-  if (!is_float(dtype) && !(workload.integers && exact))
+  const bool exact = dtype == DType::I32 || dtype == DType::I64, bytes = dtype == DType::I8 || dtype == DType::U8;
+  if (!is_float(dtype) && !(workload.integers && exact) && !(workload.takes_bytes() && bytes))
     throw Error(ErrorKind::DType, workload.name + " has no meaning for --dtype " + lathe::to_string(dtype) +
                                       ", expected f32, f64, f16" +
-                                      (workload.integers ? ", bf16, i32 or i64" : " or bf16"));
+                                      (workload.takes_bytes()      ? ", bf16, i32, i64, i8 or u8"
+                                       : workload.integers ? ", bf16, i32 or i64"
+                                                           : " or bf16"));
   Case c;
   c.workload = workload.name;
   c.shape = shape;
@@ -193,7 +199,10 @@ Case make_case(const Workload& workload, const Sizes& shape, DType dtype) {
 
 namespace {
 HostTensor drawn(DType dtype, Sizes sizes, uint64_t seed, double low, double high) {
-  if (is_integer(dtype)) low = is_signed(dtype) ? -4 : 0, high = 5; // small, so that sums stay exact
+  if (size_of(dtype) == 1) // every value
+    low = is_signed(dtype) ? -128 : 0, high = low + 256;
+  else if (is_integer(dtype)) // small, so that sums stay exact
+    low = is_signed(dtype) ? -4 : 0, high = 5;
   return uniform(dtype, std::move(sizes), seed, low, high);
 }
 Shape symbolic(const HostTensor& tensor) { return Shape(tensor.shape().begin(), tensor.shape().end()); }
@@ -203,10 +212,18 @@ Tensor Case::input(const std::string& name, Sizes sizes, uint64_t seed, double l
   return input(name, drawn(dtype, std::move(sizes), seed, low, high));
 }
 
+Tensor Case::weights(const std::string& name, Sizes sizes, uint64_t seed, bool constant) {
+  HostTensor values = drawn(weight_dtype(), std::move(sizes), seed, -1, 1);
+  return constant ? this->constant(name, std::move(values)) : input(name, std::move(values));
+}
+
 Tensor Case::constant(const std::string& name, Sizes sizes, uint64_t seed, double low, double high) {
-  HostTensor values = drawn(dtype, std::move(sizes), seed, low, high);
-  Tensor tensor =
-      Tensor::from_memory(values.data(), static_cast<size_t>(values.count()), dtype, symbolic(values));
+  return constant(name, drawn(dtype, std::move(sizes), seed, low, high));
+}
+
+Tensor Case::constant(const std::string& name, HostTensor values) {
+  Tensor tensor = Tensor::from_memory(values.data(), static_cast<size_t>(values.count()), values.dtype(),
+                                      symbolic(values));
   bytes_read += static_cast<double>(values.bytes());
   inputs.emplace(name, std::move(values));
   constants.insert(name);

@@ -18,6 +18,10 @@ struct Case {
   std::string workload;
   Sizes shape;
   DType dtype = DType::F32;
+  /// Of the constants and second operands of products: u8 is multiplied with i8.
+  DType weight_dtype() const { return dtype == DType::U8 ? DType::I8 : dtype; }
+  /// What an operand of a product is cast to: sums of bytes are i32.
+  Tensor term(const Tensor& operand) const { return size_of(dtype) == 1 ? operand.cast(DType::I32) : operand; }
   HostTensors inputs;              ///< by name, of fixed seeds: the program's named inputs and its constants
   std::set<std::string> constants; ///< which of the inputs the program holds, as weights
   NamedTensors program;
@@ -28,8 +32,10 @@ struct Case {
 
   Tensor input(const std::string& name, Sizes sizes, uint64_t seed, double low = -1, double high = 1);
   Tensor input(const std::string& name, HostTensor values);
+  Tensor weights(const std::string& name, Sizes sizes, uint64_t seed, bool constant);
   /// As an input, but the program holds the values, so that they can be prepared once.
   Tensor constant(const std::string& name, Sizes sizes, uint64_t seed, double low = -1, double high = 1);
+  Tensor constant(const std::string& name, HostTensor values);
   /// Adds an output; counts its bytes.
   void output(const std::string& name, const Tensor& value);
 };
@@ -41,8 +47,9 @@ struct Workload {
   std::string summary;
   std::vector<Sizes> shapes; ///< the first is the default; `compare all` runs them all
   size_t optional = 0;       ///< how many of the last numbers may be left out
-  bool integers = false;     ///< has a meaning for integer dtypes too
+  bool integers = false;     ///< has a meaning for i32 and i64, too
   void (*build)(Case& c);    ///< fills everything but workload, shape and dtype
+  bool takes_bytes() const;  ///< has a meaning for i8 and u8, whose sums are i32
 };
 
 const std::vector<Workload>& workloads();

@@ -14,8 +14,8 @@ void build_product(Case& c, bool constant) {
     a_sizes.insert(a_sizes.begin(), batch);
     b_sizes.insert(b_sizes.begin(), batch);
   }
-  Tensor a = c.input("a", a_sizes, 1), b = constant ? c.constant("b", b_sizes, 2) : c.input("b", b_sizes, 2);
-  c.output("c", a.matmul(b));
+  Tensor a = c.input("a", a_sizes, 1), b = c.weights("b", b_sizes, 2, constant);
+  c.output("c", c.term(a).matmul(c.term(b)));
   c.flops = 2.0 * static_cast<double>(batch * m * n * k);
   c.tolerance = sum_tolerance(c.dtype, k);
   c.reference = [=](const HostTensors& in) {
@@ -62,11 +62,11 @@ void build_convolution(Case& c) {
   Sizes x_sizes{1, g.channels, g.height, g.width};
   if (blocked) x_sizes = blocked_sizes(g.channels, g.height, g.width);
   Tensor x = c.input("x", x_sizes, 1);
-  Tensor w = c.constant("w", {g.out_channels, depth, g.kernel_h, g.kernel_w}, 2);
+  Tensor w = c.weights("w", {g.out_channels, depth, g.kernel_h, g.kernel_w}, 2, true);
   ConvOptions options{.stride = {g.stride}, .padding = {g.pad_h, g.pad_w}};
   if (depthwise) options.groups = g.channels;
   if (blocked_in) x = from_blocked(x, g.channels, g.height, g.width);
-  Tensor y = x.conv2d(w, {}, options);
+  Tensor y = c.term(x).conv2d(c.term(w), {}, options);
   c.output("y", blocked_out ? to_blocked(y, g.out_channels, g.out_h, g.out_w) : y);
   c.flops = 2.0 * static_cast<double>(g.out_channels * g.out_h * g.out_w * depth * taps);
   c.tolerance = sum_tolerance(c.dtype, depth * taps);

@@ -52,7 +52,10 @@ void build_basic(Network& net, const Case& c, memory y) {
 bool is_product(const Case& c) { return c.program.count("c") != 0; }
 
 void build_product(Network& net, const Case& c, memory y, bool pack) {
-  auto seen = [&](const char* name) { return net.input(name, plain(Dims(c.inputs.at(name).shape()))); };
+  auto seen = [&](const char* name) {
+    const HostTensor& tensor = c.inputs.at(name);
+    return net.input(name, plain(Dims(tensor.shape()), tensor.dtype()));
+  };
   multiply(net, seen("a"), seen("b"), y, pack);
 }
 
@@ -73,12 +76,13 @@ Contender contender(const Case& c, const char* name, const std::function<void(Ne
   auto& [output, tensor] = *to->begin();
   Dims dims(tensor.shape());
   if (dims.empty()) dims = {1};
-  build(*net, net->wrap(tensor, plain(dims)));
+  build(*net, net->wrap(tensor, plain(dims, tensor.dtype())));
   return {name, [net] { net->run(); }, nullptr, to};
 }
 
 std::vector<Contender> contenders(const Case& c, const CompileOptions& plan) {
-  if (c.dtype != DType::F32) return {};
+  const bool is_narrow = c.dtype == DType::BF16 || c.dtype == DType::I8 || c.dtype == DType::U8;
+  if (c.dtype != DType::F32 && !(is_narrow && (is_product(c) || is_convolution(c.workload)))) return {};
   omp_set_num_threads(plan.threads);
   if (is_convolution(c.workload)) return convolutions(c);
   if (c.workload == "resnet18") return resnets(c);

@@ -11,8 +11,9 @@ using dnnl::memory;
 using Dims = memory::dims;
 using Tag = memory::format_tag;
 
-memory::desc plain(const Dims& dims); ///< row-major
-memory::desc any(const Dims& dims);   ///< as the primitive likes it best
+memory::data_type type_of(DType dtype);
+memory::desc plain(const Dims& dims, DType dtype = DType::F32); ///< row-major
+memory::desc any(const Dims& dims, DType dtype = DType::F32);   ///< as the primitive likes it best
 memory::desc strided(const Dims& dims, const Dims& strides);
 
 /// Primitives in order, with their memory.

@@ -15,9 +15,9 @@ struct Form {
 };
 
 /// As the case holds an image.
-memory::desc held(const ConvCase& conv, const Dims& dims) {
-  if (!conv.blocked || !is_blocked(dims[1])) return plain(dims);
-  return {dims, memory::data_type::f32, Tag::nChw16c};
+memory::desc held(const ConvCase& conv, const Dims& dims, DType dtype) {
+  if (!conv.blocked || !is_blocked(dims[1])) return plain(dims, dtype);
+  return {dims, type_of(dtype), Tag::nChw16c};
 }
 
 Contender convolution(const Case& c, const Form& form) {
@@ -28,11 +28,14 @@ Contender convolution(const Case& c, const Form& form) {
   Dims x_dims{1, g.channels, g.height, g.width}, y_dims{1, g.out_channels, g.out_h, g.out_w};
   Dims w_dims{g.out_channels, g.channels, g.kernel_h, g.kernel_w};
   if (conv.depthwise) w_dims = {g.channels, 1, 1, g.kernel_h, g.kernel_w};
-  memory x = net->input("x", held(conv, x_dims)), y = net->wrap(to->at("y"), held(conv, y_dims));
-  auto wished = [&](const Dims& dims) { return form.layout == Layout::Plain ? plain(dims) : any(dims); };
+  const DType sums = to->at("y").dtype();
+  memory x = net->input("x", held(conv, x_dims, c.dtype)), y = net->wrap(to->at("y"), held(conv, y_dims, sums));
+  auto wished = [&](const Dims& dims, DType dtype) {
+    return form.layout == Layout::Plain ? plain(dims, dtype) : any(dims, dtype);
+  };
   dnnl::convolution_forward::primitive_desc primitive(
-      convolution_desc(g, form.algorithm, wished(x_dims), any(w_dims), {}, wished(y_dims)), net->engine());
-  memory w = net->packed(net->input("w", plain(w_dims)), primitive.weights_desc());
+      convolution_desc(g, form.algorithm, wished(x_dims, c.dtype), any(w_dims, c.weight_dtype()), {}, wished(y_dims, sums)), net->engine());
+  memory w = net->packed(net->input("w", plain(w_dims, c.weight_dtype())), primitive.weights_desc());
   memory from = form.layout == Layout::Blocked ? net->packed(x, primitive.src_desc())
                                                : net->reordered(x, primitive.src_desc());
   memory made = primitive.dst_desc() == y.get_desc() ? y : net->temporary(primitive.dst_desc());

@@ -2,12 +2,21 @@
 
 namespace lathe::bench::onednn {
 
-memory::desc plain(const Dims& dims) {
+memory::data_type type_of(DType dtype) {
+  switch (dtype) {
+  case DType::BF16: return memory::data_type::bf16;
+  case DType::I8: return memory::data_type::s8;
+  case DType::U8: return memory::data_type::u8;
+  case DType::I32: return memory::data_type::s32;
+  default: return memory::data_type::f32;
+  }
+}
+memory::desc plain(const Dims& dims, DType dtype) {
   Dims strides(dims.size(), 1);
   for (size_t i = dims.size() - 1; i-- > 0;) strides[i] = strides[i + 1] * dims[i + 1];
-  return {dims, memory::data_type::f32, strides};
+  return {dims, type_of(dtype), strides};
 }
-memory::desc any(const Dims& dims) { return {dims, memory::data_type::f32, Tag::any}; }
+memory::desc any(const Dims& dims, DType dtype) { return {dims, type_of(dtype), Tag::any}; }
 memory::desc strided(const Dims& dims, const Dims& strides) {
   return {dims, memory::data_type::f32, strides};
 }
@@ -24,7 +33,8 @@ void multiply(Network& net, memory a, memory b, memory dst, bool pack, const mem
     ops.append_binary(dnnl::algorithm::binary_add, addend.get_desc());
   }
   attr.set_post_ops(ops);
-  memory::desc b_desc = pack ? any(b.get_desc().dims()) : b.get_desc();
+  memory::desc b_desc = b.get_desc();
+  if (pack) b_desc = memory::desc(b_desc.dims(), b_desc.data_type(), Tag::any);
   dnnl::matmul::desc desc = bias ? dnnl::matmul::desc(a.get_desc(), b_desc, bias.get_desc(), dst.get_desc())
                                  : dnnl::matmul::desc(a.get_desc(), b_desc, dst.get_desc());
   dnnl::matmul::primitive_desc primitive(desc, attr, net.engine());

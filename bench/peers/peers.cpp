@@ -46,7 +46,7 @@ std::shared_ptr<HostTensors> make_outputs(const Case& c) {
   for (const auto& [name, value] : c.program) {
     Sizes sizes;
     for (const Expr& size : value.shape()) sizes.push_back(size.value());
-    tensors->emplace(name, HostTensor(DType::F32, sizes));
+    tensors->emplace(name, HostTensor(value.dtype(), sizes));
   }
   return tensors;
 }

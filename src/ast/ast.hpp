@@ -18,6 +18,8 @@
 //   - A vector loop has lanes: its extent is at most `width`, and its body holds Stores only (no loops).
 //     If the extent is the constant `width`, the vector is full; else lanes past the extent are masked. A
 //     combine at an index without the loop's variable is a horizontal reduction.
+//   - Tensor loops are what one instruction of core/instructions.def computes: [rows, rows of k,] columns, k, one directly
+//     in the other, with constant extents, around one store. machine/tensor.hpp has the form.
 //   - In the machine form (machine/) every access in a vector loop states how its lanes lie, and a store may
 //     name the instruction that computes it. Results stay the same, except that a MultiplyAdd rounds once.
 //   - Group and local loops are OpenCL's. A local loop with extent e runs on the work-items with id < e of
@@ -125,7 +127,7 @@ inline ValueRef make(Op op, DType dtype, ValueRef a) {
 struct Stmt;
 using Block = std::vector<Stmt>;
 
-enum class LoopKind : uint8_t { Serial, Parallel, Vector, Unroll, Group, Local };
+enum class LoopKind : uint8_t { Serial, Parallel, Vector, Unroll, Group, Local, Tensor };
 
 struct For {
   Expr var; // from loop_var(); its id is unique in the kernel

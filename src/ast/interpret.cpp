@@ -8,6 +8,7 @@
 
 #include "ast/ast.hpp"
 #include "ast/interpret_ops.hpp"
+#include "ast/tensor.hpp"
 #include "core/overload.hpp"
 #include "lathe/error.hpp"
 
@@ -21,14 +22,17 @@ struct Step { // register target = lhs kind rhs
   int target, lhs, rhs;
 };
 
-/// A compiled statement. Loop: `var`, `extent`, `steps` at the start of each iteration, then `body`.
+/// A compiled statement. Loop: `var`, `extent`, `steps` at the start of each iteration, then `body`. Factors: two slots are
+/// taken down. AddProducts: `instructions` load an element, and store it after all that was taken down is added.
 struct Code {
-  enum Kind : uint8_t { Loop, Scope, Store } kind;
+  enum Kind : uint8_t { Loop, Scope, Store, Factors, AddProducts } kind;
   explicit Code(Kind k) : kind(k) {}
   int var = 0, extent = 0; // registers
   int buffer = 0;          // of Scope
   std::vector<Step> steps;
-  std::vector<Instruction> instructions; // of Store
+  std::vector<Instruction> instructions; // of Store, Factors and AddProducts
+  int a = 0, b = 0;                      // slots of Factors; of AddProducts: the element's
+  lathe::Instruction by{};               // of AddProducts
   std::vector<Code> body;
 };
 
@@ -139,6 +143,47 @@ private:
     return out;
   }
   Code compile(const For& loop) {
+    if (const auto nest = loop.kind == LoopKind::Tensor ? tensor_nest(loop) : std::nullopt)
+      if (const auto by = nest->store->by; by && info(*by).is_tensor() && is_float(info(*by).c)) return compile(*tensor_product(*nest));
+    return compile(loop, [&] { return compile(loop.body); });
+  }
+  /// A product of floats, which depends on the order in which its instruction adds.
+  Code compile(const TensorProduct& product) {
+    const auto over = [&](const For* loop, const auto& body) {
+      if (!loop) return body();
+      std::vector<Code> out;
+      out.push_back(compile(*loop, body));
+      return out;
+    };
+    const auto factors = [&] {
+      Code code(Code::Factors);
+      std::unordered_map<const Value*, int> slots;
+      visit(product.store->value, [&](const ValueRef& v) {
+        if (v != product.store->value) slots[v.get()] = compile(v, slots, code.instructions);
+      });
+      code.a = slots.at(product.store->value->sources[0].get());
+      code.b = slots.at(product.store->value->sources[1].get());
+      return std::vector<Code>{std::move(code)};
+    };
+    const auto sums = [&] {
+      std::vector<Code> out =
+          over(product.k_rows, [&] { return over(product.k, factors); });
+      Code code(Code::AddProducts);
+      code.by = *product.store->by;
+      code.a = compile(load(product.store->buffer, product.store->index), {}, code.instructions);
+      Instruction last{};
+      last.a = code.a;
+      last.dtype = last.from = product.store->buffer->dtype;
+      last.access = access(product.store->buffer, product.store->index, {});
+      last.run = store_element(last.dtype, false);
+      code.instructions.push_back(last);
+      out.push_back(std::move(code));
+      return out;
+    };
+    const auto columns = [&] { return over(product.columns, sums); };
+    return std::move(over(product.rows, columns)[0]);
+  }
+  template <class F> Code compile(const For& loop, const F& body) {
     Code code(Code::Loop);
     code.extent = reg(loop.extent);
     code.var = new_register();
@@ -146,7 +191,7 @@ private:
     auto hidden = places_.find(loop.var.node());
     const std::optional<Place> outer = hidden == places_.end() ? std::nullopt : std::optional(hidden->second);
     bind(loop.var, code.var);
-    code.body = compile(loop.body);
+    code.body = body();
     code.steps = std::move(levels_.back().steps);
     for (const ExprNode* node : levels_.back().defined) places_.erase(node);
     levels_.pop_back();
@@ -160,7 +205,7 @@ private:
     return code;
   }
   Code compile(const Store& given) {
-    const Store store = given.by ? in_ops(given) : given;
+    const Store store = given.by == lathe::Instruction::MultiplyAdd ? in_ops(given) : given;
     Code code(Code::Store);
     std::unordered_map<const Value*, int> slots;
     const auto slot_of_value = [&](const ValueRef& root) {
@@ -181,12 +226,12 @@ private:
     code.instructions.push_back(last);
     return code;
   }
-  /// `store` with its instruction written as ops of the op table.
+  /// `store`, a MultiplyAdd, with its instruction written as an op of the op table.
   static Store in_ops(const Store& store) {
     Store out = store;
     out.combine = {};
     out.by = {};
-    const auto& factors = store.value->sources; // the only instruction is MultiplyAdd
+    const auto& factors = store.value->sources;
     out.value =
         make_exact(Op::Fma, store.buffer->dtype, {factors[0], factors[1], load(store.buffer, store.index)});
     return out;
@@ -270,6 +315,19 @@ private:
       case Code::Store:
         for (const Instruction& in : code.instructions) in.run(in, frame_);
         break;
+      case Code::Factors:
+        for (const Instruction& in : code.instructions) in.run(in, frame_);
+        products_.push_back({frame_.slots[code.a].s, frame_.slots[code.b].s});
+        break;
+      case Code::AddProducts: {
+        const Instruction &read = code.instructions[0], &write = code.instructions[1];
+        read.run(read, frame_);
+        float& sum = frame_.slots[code.a].s;
+        sum = add_products(code.by, sum, products_);
+        products_.clear();
+        write.run(write, frame_);
+        break;
+      }
       case Code::Loop: {
         const int64_t extent = frame_.registers[code.extent];
         for (int64_t i = 0; i < extent; ++i) {
@@ -298,6 +356,7 @@ private:
   std::unordered_map<const ExprNode*, Place> places_;
   std::unordered_map<const Buffer*, int> buffers_;
   std::vector<std::unique_ptr<Access>> accesses_;
+  std::vector<Factors> products_; // taken down since the last AddProducts
   const Stmt* statement_ = nullptr;
 };
 

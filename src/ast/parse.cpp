@@ -194,6 +194,7 @@ private:
     };
     constexpr Row rows[] = {{"parallel", LoopKind::Parallel, false},
                             {"unroll", LoopKind::Unroll, false},
+                            {"tensor", LoopKind::Tensor, false},
                             {"vector", LoopKind::Vector, true},
                             {"group", LoopKind::Group, true},
                             {"local", LoopKind::Local, true}};

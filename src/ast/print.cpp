@@ -132,6 +132,7 @@ std::string kind_text(const For& loop) {
   case LoopKind::Vector: return fmt::format(" vector({})", loop.width);
   case LoopKind::Group: return fmt::format(" group({})", loop.width);
   case LoopKind::Local: return fmt::format(" local({})", loop.width);
+  case LoopKind::Tensor: return " tensor";
   }
   return "";
 }

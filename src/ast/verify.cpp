@@ -8,6 +8,7 @@
 
 #include "ast/canonical.hpp"
 #include "ast/instruction.hpp"
+#include "ast/tensor.hpp"
 #include "core/overload.hpp"
 #include "lathe/error.hpp"
 
@@ -140,6 +141,10 @@ private:
       for (const Stmt& stmt : loop.body)
         if (!std::holds_alternative<Store>(stmt.node)) fail("a vector loop holds more than Stores");
       break;
+    case LoopKind::Tensor:
+      if (!inside(LoopKind::Tensor) && !tensor_nest(loop))
+        fail("a tensor loop holds more than tensor loops of constant extents and one store");
+      break;
     case LoopKind::Group:
     case LoopKind::Local:
       if (loop.width < 0 || loop.width > 2) fail(fmt::format("axis {} is not 0, 1 or 2", loop.width));
@@ -149,7 +154,8 @@ private:
     }
     if (loop.kind == LoopKind::Parallel && inside(LoopKind::Parallel))
       fail("a parallel loop inside a parallel loop");
-    if (loop.kind != LoopKind::Serial && loop.kind != LoopKind::Unroll) {
+    const bool in_order = loop.kind == LoopKind::Serial || loop.kind == LoopKind::Unroll || loop.kind == LoopKind::Tensor;
+    if (!in_order) {
       const Stmt* at_fault = nullptr;
       const std::string race = find_race(loop, &at_fault);
       if (!race.empty()) {
@@ -189,12 +195,21 @@ private:
     if (store.combine &&
         (!may_combine(*store.combine) || !accepts(info(*store.combine).dtypes, store.buffer->dtype)))
       fail(fmt::format("{} is no combine of {}", to_string(*store.combine), to_string(store.buffer->dtype)));
-    if (store.by && instruction_for(store) != store.by)
+    if (store.by && !computes(*store.by, store))
       fail(fmt::format("{} does not compute what is stored to {}", info(*store.by).name, store.buffer->name));
     if (!store.scatter) return access(store.buffer, store.index, {});
     value(store.scatter);
     if (!store.index.empty() || !is_integer(store.scatter->dtype))
       fail("a scatter takes one computed index, an integer");
+  }
+  /// Whether the instruction computes the store, in the tensor loops around if it takes several elements.
+  bool computes(Instruction by, const Store& store) const {
+    if (!info(by).is_tensor()) return instruction_for(store) == by;
+    size_t first = loops_.size();
+    while (first > 0 && loops_[first - 1]->kind == LoopKind::Tensor) --first;
+    const auto nest = first < loops_.size() ? tensor_nest(*loops_[first]) : std::nullopt;
+    const auto product = nest ? tensor_product(*nest) : std::nullopt;
+    return product && instruction_of(*product, {by}) && is_laid_out(*product, info(by));
   }
   void check(const Barrier&) const {
     if (!inside(LoopKind::Group) || inside(LoopKind::Local))

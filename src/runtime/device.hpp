@@ -63,6 +63,8 @@ class Device {
   // Facts about the device that schedules depend on.
   virtual bool is_gpu() const { return false; }
   virtual int64_t local_bytes() const { return 0; }                     // of memory per work-group
+  /// Instructions that take several elements at once, in code for `cpu`.
+  virtual Instructions instructions(const std::string& /*cpu*/) const { return {}; }
 };
 
 /// A device by name, made on first use and kept till exit. Throws Error(Device) with the reason if it is absent.

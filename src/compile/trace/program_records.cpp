@@ -15,9 +15,12 @@ const char* kind_of(const lower::Stage& stage) {
 }
 
 Json json_of(const search::Target& target) {
+  Json instructions = Json::array();
+  for (const Instruction instruction : target.instructions) instructions.push_back(info(instruction).name);
   return {{"device", target.device},
           {"vector_bytes", target.vector_bytes},
           {"vector_registers", target.vector_registers},
+          {"instructions", std::move(instructions)},
           {"threads", target.threads},
           {"groups", target.groups},
           {"gpu", target.gpu},

@@ -19,6 +19,7 @@
 
 namespace lathe::ast {
 struct Detour;
+struct TensorNest;
 } // namespace lathe::ast
 
 namespace lathe::render {
@@ -120,6 +121,19 @@ private:
   llvm::Constant* neutral(Op combine, DType dtype) const;
   llvm::Value* across_lanes(Op combine, DType dtype, llvm::Value* lanes);
 
+  // tensors.cpp: tensor loops
+  static bool uses_tiles(Statements body); // outside of parallel loops
+  void configure_tiles();
+  void release_tiles();
+  void tensor_loops(const ast::For& loop);
+  void add_dot_products(const ast::TensorNest& nest);
+  void multiply_tiles(const ast::TensorNest& nest);
+  void move_tile(const ast::TensorNest& nest);
+  llvm::Value* read_group(const ast::LoadAttr& load, Expr first, const InstructionInfo& row, int lanes);
+  llvm::Value* read_groups(const ast::LoadAttr& load, Expr first, const InstructionInfo& row, int lanes);
+  int tile_of(const ast::Buffer& array, const std::vector<Expr>& index, const ast::TensorNest& nest);
+  int operand_tile(const ast::LoadAttr& load, const ast::TensorNest& nest, const ast::For& rows);
+
   // index.cpp: index expressions
   int level_of(Expr e) const;                 // ignores the lane
   llvm::Value* expr(Expr e);                  // i64
@@ -197,6 +211,19 @@ private:
   std::map<std::pair<const ast::Stmt*, size_t>, std::set<int>> written_;
   std::map<int, int> writes_;       // by buffer id: how many there were
   std::map<int, Expr> first_lanes_; // by how many lanes they are
+  /// A tile register that holds an operand: rows of the buffer from an element on, so many bytes apart.
+  struct OperandTile {
+    int buffer;
+    const ExprNode *first, *step;
+    int number;
+    bool holds_same(const OperandTile& other) const {
+      return buffer == other.buffer && first == other.first && step == other.step;
+    }
+  };
+  bool has_tiles_ = false;                  // some statement outside of parallel loops uses tile registers
+  std::map<int, int> tiles_;                // by array: the number of its first tile register
+  int next_tile_ = 0;                       // tile registers below this one hold sums
+  std::vector<OperandTile> operand_tiles_;  // of one piece of straight-line code; last: the one used last
   // Of the open vector loop:
   int lanes_ = 0; // 0: no vector loop is open
   Expr lane_;

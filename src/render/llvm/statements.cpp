@@ -64,7 +64,10 @@ void FunctionEmitter::run(const ast::Block& body, std::optional<Expr> index) {
       return b_.CreateConstGEP1_64(b_.getInt8Ty(), function_->getArg(arguments_.outer),
                                    state_.scratch_offset.at(id));
     });
+  has_tiles_ = uses_tiles(body);
+  if (has_tiles_) configure_tiles();
   nests(body);
+  if (has_tiles_) release_tiles();
   b_.CreateRetVoid();
 }
 
@@ -146,7 +149,10 @@ void FunctionEmitter::nests(Statements body) {
 }
 
 void FunctionEmitter::block(Statements body) {
+  operand_tiles_.clear();
   for (const ast::Stmt& stmt : body) {
+    const auto* tensor = std::get_if<ast::For>(&stmt.node);
+    if (!tensor || tensor->kind != ast::LoopKind::Tensor) operand_tiles_.clear();
     if (const auto* store = std::get_if<ast::Store>(&stmt.node)) {
       this->store(*store);
     } else if (const auto* alloc = std::get_if<ast::Alloc>(&stmt.node)) {
@@ -156,6 +162,7 @@ void FunctionEmitter::block(Statements body) {
       case ast::LoopKind::Serial:
       case ast::LoopKind::Unroll: serial_loop(*loop); break;
       case ast::LoopKind::Vector: vector_loop(*loop); break;
+      case ast::LoopKind::Tensor: tensor_loops(*loop); break;
       case ast::LoopKind::Parallel: parallel_loop(*loop); break;
       case ast::LoopKind::Group:
       case ast::LoopKind::Local: not_for_cpu("group and local loops");
@@ -169,6 +176,7 @@ void FunctionEmitter::block(Statements body) {
       not_for_cpu("barriers");
     }
   }
+  operand_tiles_.clear();
 }
 
 void FunctionEmitter::alloc(const ast::Alloc& alloc) {
@@ -194,6 +202,10 @@ void FunctionEmitter::alloc(const ast::Alloc& alloc) {
   block(alloc.body);
   forget(buffer.id);
   bases_.erase(buffer.id);
+  if (const auto tile = tiles_.find(buffer.id); tile != tiles_.end()) {
+    next_tile_ = tile->second;
+    tiles_.erase(tile);
+  }
 }
 
 /// Emits a loop of at most one iteration as a condition.
@@ -255,6 +267,7 @@ void FunctionEmitter::parallel_loop(const ast::For& loop) {
                 {env, expr(loop.extent), function, function_->getArg(arguments_.buffers),
                  function_->getArg(arguments_.vars), function_->getArg(arguments_.scratch)});
   for (int id : written_in(loop.body)) forget(id);
+  if (has_tiles_) configure_tiles(); // the function has released them
 }
 
 void FunctionEmitter::open_lanes(const ast::For& loop) {
@@ -305,6 +318,7 @@ std::unique_ptr<llvm::Module> build_llvm_module(llvm::LLVMContext& context, cons
   forms.pads_registers = true; // see alloc()
   forms.scales = target.has_scalef;
   if (!target.has_fma) forms.instructions.clear(); // without FMA, LLVM would call a function
+  forms.instructions.insert(forms.instructions.end(), target.instructions.begin(), target.instructions.end());
   const ast::Kernel kernel = ast::machine_form(given, forms);
   auto module = std::make_unique<llvm::Module>(kernel.name, context);
 #if LLVM_VERSION_MAJOR >= 21

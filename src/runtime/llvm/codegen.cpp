@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <map>
@@ -67,6 +69,30 @@ std::string host_features() {
   return out;
 }
 
+/// Whether this process may use the tile registers. The kernel gives them to those who ask.
+bool may_use_tiles() {
+#if defined(__x86_64__) && defined(__linux__)
+  constexpr int kRequestPermission = 0x1023, kTileData = 18; // arch_prctl(2)
+  static const bool may = syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  return may;
+#else
+  return false;
+#endif
+}
+
+/// `has`: whether the CPU has a feature, by LLVM's name.
+template <class F> Instructions tensor_instructions(const F& has) {
+  Instructions out;
+  if (has("+amx-int8") && may_use_tiles())
+    out.insert(out.end(), {Instruction::TileI8I8, Instruction::TileI8U8, Instruction::TileU8I8,
+                           Instruction::TileU8U8});
+  if (has("+amx-bf16") && may_use_tiles()) out.push_back(Instruction::TileBF16);
+  if ((has("+avx512vnni") && has("+avx512vl")) || has("+avxvnni"))
+    out.insert(out.end(), {Instruction::DotU8I8, Instruction::DotI8U8});
+  if (has("+avx512bf16") && has("+avx512vl")) out.push_back(Instruction::DotBF16);
+  return out;
+}
+
 /// One CPU to generate code for, with its idle TargetMachines. A TargetMachine serves one thread at a time.
 class Cpu {
 public:
@@ -87,6 +113,7 @@ public:
     target.has_fma = has("+fma");
     target.has_scalef = has("+avx512f") && has("+avx512vl");
     target.gathers = !target.cpu.starts_with("znver"); // gathers of AMD Zen are microcode, and slow
+    target.instructions = tensor_instructions(has);
     vector_bytes = target.has_scalef ? 64 : has("+avx2") && has("+fma") ? 32 : 16;
     give(std::move(machine));
   }
@@ -253,6 +280,8 @@ std::string generate(const ast::Kernel& kernel, const std::string& cpu_name, Cod
   if (!job->complaint.empty()) refuse(kernel, job->complaint);
   return result;
 }
+
+const Instructions& instructions_of(const std::string& cpu) { return cpu_of(cpu).target.instructions; }
 
 int vector_bytes_of(const std::string& cpu) { return cpu_of(cpu).vector_bytes; }
 

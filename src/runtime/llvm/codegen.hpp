@@ -14,6 +14,8 @@ enum class CodeFile { Object, Assembly, Ir };
 std::string generate(const ast::Kernel& kernel, const std::string& cpu, CodeFile file);
 /// Bytes of the widest vector register that is worth using: 64, 32 or 16.
 int vector_bytes_of(const std::string& cpu);
+/// The instructions of the CPU that take several elements at once, and that this process may use.
+const Instructions& instructions_of(const std::string& cpu);
 /// Throws Error(Device) unless this machine can run code generated for `cpu`.
 void require_host_runs(const std::string& cpu);
 /// Text that identifies the code generator and the CPU: versions, name and features.

@@ -73,7 +73,7 @@ struct Phase {
 void add_cycles(const Features& f, int index, double times, const Core& core, std::vector<Phase>& phases) {
   const LoopInfo& l = f.loops[index];
   Compute& sum = phases[index].compute;
-  const bool straight = l.loop->kind == ast::LoopKind::Unroll || l.loop->kind == ast::LoopKind::Vector;
+  const bool straight = is_straight(l.loop->kind);
   const double iterations = times * l.extent;
   Work body = l.body;
   bool has_children = false;
@@ -113,8 +113,7 @@ void add_cycles(const Features& f, int index, double times, const Core& core, st
 int phase_of(const Features& f, int loop) {
   int nest = loop;
   while (f.loops[loop].parent >= 0 &&
-         (f.loops[loop].is_condition || f.loops[loop].loop->kind == ast::LoopKind::Unroll ||
-          f.loops[loop].loop->kind == ast::LoopKind::Vector)) {
+         (f.loops[loop].is_condition || is_straight(f.loops[loop].loop->kind))) {
     nest = loop;
     loop = f.loops[loop].parent;
   }

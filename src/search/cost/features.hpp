@@ -44,6 +44,11 @@ struct Work {
   bool empty() const { return loads + stores + arithmetic + other + waits == 0; }
 };
 
+/// Whether the iterations of the loop are straight-line code.
+inline bool is_straight(ast::LoopKind kind) {
+  return kind == ast::LoopKind::Unroll || kind == ast::LoopKind::Vector || kind == ast::LoopKind::Tensor;
+}
+
 struct LoopInfo {
   const ast::For* loop;
   int parent;    // -1: a nest of its own

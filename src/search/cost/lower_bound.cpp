@@ -9,6 +9,24 @@
 #include "search/moves/plan.hpp"
 
 namespace lathe::search {
+namespace {
+
+/// How many times as many multiply-adds as by f32 vectors the target's instructions on tensors can do in a cycle, on what the
+/// kernel reads.
+double tensor_speed(const ast::Kernel& kernel, const Target& target) {
+  double best = 1;
+  for (const Instruction instruction : target.instructions) {
+    const InstructionInfo& row = info(instruction);
+    if (std::none_of(kernel.params.begin(), kernel.params.end(),
+                     [&](const ast::Param& p) { return p.buffer->dtype == row.a; }))
+      continue;
+    const double lanes = target.lanes(row.c), columns = row.n != 0 ? row.n : lanes;
+    best = std::max(best, row.m * columns * row.k / row.cycles / (lanes / info(Instruction::MultiplyAdd).cycles));
+  }
+  return best;
+}
+
+} // namespace
 
 double lower_bound(const ast::Kernel& kernel, const Target& target, const MachineProfile& machine) {
   auto& f = per_thread<Features, struct BoundFeatures>();
@@ -35,7 +53,8 @@ double lower_bound(const ast::Kernel& kernel, const Target& target, const Machin
     bytes += std::min(b.elements, reached) * b.element_bytes;
   }
   const double ways = target.gpu ? 256.0 : std::max(1, target.threads);
-  const double arithmetic = operations / machine.flops_per_second[vector_width(target)] / ways;
+  const double arithmetic =
+      operations / (machine.flops_per_second[vector_width(target)] * tensor_speed(kernel, target)) / ways;
   // The innermost level that holds everything sets the rate.
   size_t level = 0;
   while (level + 1 < machine.levels.size() && bytes > static_cast<double>(machine.levels[level].bytes))

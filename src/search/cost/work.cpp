@@ -9,6 +9,7 @@
 #include "ast/machine/access.hpp"
 #include "ast/machine/moved_up.hpp"
 #include "ast/passes/prepare.hpp"
+#include "ast/tensor.hpp"
 #include "core/per_thread.hpp"
 #include "search/cost/constants.hpp"
 #include "search/cost/cost.hpp"
@@ -40,7 +41,7 @@ Tile tile_inside(const LoopsAround& loops) {
   t.begin = loops.size();
   while (t.begin > 0) {
     const LoopInfo& l = loops[t.begin - 1];
-    if (l.loop->kind != ast::LoopKind::Unroll && l.loop->kind != ast::LoopKind::Vector) break;
+    if (!is_straight(l.loop->kind)) break;
     --t.begin;
     t.inside |= uint64_t{1} << std::min<size_t>(t.begin, 63);
     if (l.loop->kind == ast::LoopKind::Vector) {
@@ -104,6 +105,7 @@ public:
         wholes_(counted.wholes), pending_(counted.pending), tile_(tile_inside(loops)) {}
 
   void count_store(const ast::Store& s) {
+    if (count_tensor(s)) return add_to_body();
     const bool fused = ast::instruction_for(s).has_value();
     const uint64_t value_mask = count_values(s.value, fused ? s.value.get() : nullptr);
     uint64_t index_mask = 0;
@@ -163,6 +165,45 @@ public:
   }
 
 private:
+  /// Counts a product that one instruction of the target computes. False if the store is none.
+  bool count_tensor(const ast::Store& s) {
+    size_t first = loops_.size();
+    while (first > tile_.begin && loops_[first - 1].loop->kind == ast::LoopKind::Tensor) --first;
+    const auto nest = first < loops_.size() ? ast::tensor_nest(*loops_[first].loop) : std::nullopt;
+    const auto product = nest ? ast::tensor_product(*nest) : std::nullopt;
+    const auto instruction = product ? ast::instruction_of(*product, target_.instructions) : std::nullopt;
+    if (!instruction) return false;
+    const InstructionInfo& row = info(*instruction);
+    // The last products of a dot product may be guarded: passes peel them.
+    if (!ast::is_laid_out(*product, row, row.is_tile())) return false;
+    // The copies that unrolling makes of whatever moves with the loops of `mask`.
+    const auto copies_of = [&](uint64_t mask) {
+      double n = 1;
+      for (size_t d = tile_.begin; d < first; ++d)
+        if (has(mask, static_cast<int>(d))) n *= std::max(1.0, loops_[d].extent);
+      return n;
+    };
+    const auto loads_of = [&](const ast::LoadAttr& load) {
+      return copies_of(loops_.add_access(load.buffer.get(), load.index, {})) * (row.is_tile() ? row.m : 1);
+    };
+    work_.loads += loads_of(*product->a) + loads_of(*product->b);
+    AccessInfo access{};
+    access.store = access.combine = true;
+    const double sums = copies_of(loops_.add_access(s.buffer.get(), s.index, access)), all = copies_of(kAllLoops);
+    const double columns = row.n != 0 ? row.n : product->columns->extent.value();
+    work_.operations += all * row.m * columns * row.k;
+    if (row.is_tile()) {
+      work_.waits += all * row.cycles;
+      work_.other += all;
+    } else {
+      work_.arithmetic += all;
+      work_.multiplications += all;
+      work_.registers = sums + std::min(all / sums, work_.loads) + 1;
+    }
+    work_.chain.others = row.latency * all / sums;
+    return true;
+  }
+
   /// How many copies unrolling makes of what depends on the loops of `mask`.
   double copies(uint64_t mask) const {
     double n = 1;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "core/instruction.hpp"
 #include "lathe/dtype.hpp"
 
 namespace lathe::search {
@@ -12,6 +13,8 @@ struct Target {
   std::string device = "cpu";
   int vector_bytes = 64; // widest vector of the CPU (16, 32, 64)
   int vector_registers = 32;
+  /// Of the CPU, those that take several elements at once, widest first.
+  Instructions instructions = {};
   int threads = 1;
   bool groups = false; // OpenCL: group and local loops, local memory
   bool gpu = false;

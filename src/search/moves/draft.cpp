@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "ast/append.hpp"
+#include "ast/tensor.hpp"
 #include "ast/values.hpp"
 #include "core/hash.hpp"
 #include "lathe/error.hpp"
@@ -502,6 +503,10 @@ Verdict check_block(const Block& block, std::vector<const For*>& stack) {
       for (const Stmt& inner : loop->body)
         if (!std::holds_alternative<Store>(inner.node))
           return fmt::format("the vector loop {} holds more than stores", name);
+    const bool begins_tensor =
+        loop->kind == LoopKind::Tensor && (stack.empty() || stack.back()->kind != LoopKind::Tensor);
+    if (begins_tensor && !tensor_nest(*loop))
+      return fmt::format("the tensor loop {} holds more than tensor loops around one store", name);
     // Every work-group runs the whole body of the loop around: nothing else may stand there.
     if (loop->kind == LoopKind::Group && !stack.empty() &&
         (&block != &stack.back()->body || block.size() != 1))

@@ -91,6 +91,15 @@ Move draw_order(Draw& draw) {
   return {MoveKind::Reorder, {nest.begin(), nest.end()}};
 }
 
+Move draw_tensor(Draw& draw) {
+  std::vector<LoopHandle> nest = draw.nest();
+  const size_t loops = draw.below(2) == 0 ? 2 : 4;
+  if (nest.size() > loops) nest.erase(nest.begin(), nest.end() - static_cast<std::ptrdiff_t>(loops));
+  Move move{MoveKind::Tensorise, {draw.stored()}};
+  move.arguments.insert(move.arguments.end(), nest.begin(), nest.end());
+  return move;
+}
+
 Move draw_tile_hint(Draw& draw) {
   const std::vector<LoopHandle> nest = draw.nest();
   if (nest.empty()) return {MoveKind::Unroll, {draw.loop()}};

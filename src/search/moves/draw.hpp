@@ -41,6 +41,8 @@ private:
 
 /// A `reorder` of the loops of one nest in a random order.
 Move draw_order(Draw& draw);
+/// A `tensorise` of the innermost loops of one nest.
+Move draw_tensor(Draw& draw);
 /// A `prefetch_tile` whose three loops lie in one nest, from outside inwards.
 Move draw_tile_hint(Draw& draw);
 

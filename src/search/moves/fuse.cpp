@@ -405,7 +405,8 @@ Verdict fuse_at_loop(Draft& draft, Block& producer, int stage_id, LoopHandle han
   const LoopSite site = find_loop(draft, handle);
   if (!site) return fmt::format("there is no loop {}", loop_name);
   For& loop = site.loop();
-  if (loop.kind == LoopKind::Vector) return fmt::format("{} is a vector loop", loop_name);
+  if (loop.kind == LoopKind::Vector || loop.kind == LoopKind::Tensor)
+    return fmt::format("{} is a vector or tensor loop", loop_name);
   if (scope == Scope::Local)
     if (auto verdict = may_hold_local_memory(site, target); !verdict.empty()) return verdict;
   const BufferRef seen = seen_in(draft.body, stage.buffer);

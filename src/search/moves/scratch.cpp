@@ -128,7 +128,8 @@ Verdict pack(Draft& draft, const Target& target, StoredHandle result, BufferHand
   const LoopSite site = find_loop(draft, handle);
   if (!site) return fmt::format("there is no loop {}", handle.name());
   For& loop = site.loop();
-  if (loop.kind == LoopKind::Vector) return fmt::format("{} is a vector loop", handle.name());
+  if (loop.kind == LoopKind::Vector || loop.kind == LoopKind::Tensor)
+    return fmt::format("{} is a vector or tensor loop", handle.name());
   const std::string &stage_name = result.name(), &operand = from.name(), &loop_name = handle.name();
   const int stored = draft.id_of(result), read = draft.id_of(from);
 
@@ -321,8 +322,9 @@ Verdict accumulate(Draft& draft, StoredHandle result, LoopHandle around,
   if (result.stage() < 0) return fmt::format("{} is no stage", result.name());
   const LoopSite site = find_loop(draft, around);
   if (!site) return fmt::format("there is no loop {}", around.name());
-  if (site.loop().kind == LoopKind::Vector || site.loop().kind == LoopKind::Parallel)
-    return fmt::format("{} is a vector or parallel loop", around.name());
+  if (const LoopKind kind = site.loop().kind;
+      kind == LoopKind::Vector || kind == LoopKind::Tensor || kind == LoopKind::Parallel)
+    return fmt::format("{} is a vector, tensor or parallel loop", around.name());
   Accumulation a;
   if (auto verdict = find_combines(draft, site.loop(), result, partial, a); !verdict.empty()) return verdict;
   if (auto verdict = make_copy(draft, result, a); !verdict.empty()) return verdict;

@@ -36,7 +36,7 @@ std::vector<Leaf> leaves_of(const lower::Program& program, const KernelPlan& ker
     Leaf leaf{a, first, {}, 0, result, store.combine, store.random, false, false};
     for (int l = store.loop; l >= 0; l = f.loops[l].parent) {
       leaf.loops.insert(leaf.loops.begin(), l);
-      leaf.vectorised |= kind_of(f, l) == ast::LoopKind::Vector;
+      leaf.vectorised |= kind_of(f, l) == ast::LoopKind::Vector || kind_of(f, l) == ast::LoopKind::Tensor;
     }
     for (int before = first; before < a; ++before) leaf.merged |= f.accesses[before].store;
     leaf.own = leaf.loops.size();

@@ -9,9 +9,7 @@ namespace {
 
 bool touches_parallel(const Features& f, int nest) {
   for (int l = nest; l < f.loops[nest].end; ++l)
-    if (kind_of(f, l) != ast::LoopKind::Serial && kind_of(f, l) != ast::LoopKind::Unroll &&
-        kind_of(f, l) != ast::LoopKind::Vector)
-      return true;
+    if (kind_of(f, l) != ast::LoopKind::Serial && !is_straight(kind_of(f, l))) return true;
   return false;
 }
 

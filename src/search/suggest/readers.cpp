@@ -37,7 +37,7 @@ std::vector<int> loops_around(const Features& features, const std::vector<int>& 
     const auto kind = loop.loop->kind;
     const bool around_all = std::all_of(accesses.begin(), accesses.end(),
                                         [&](int a) { return a >= loop.first_access && a < loop.end_access; });
-    if (around_all && kind != ast::LoopKind::Vector && kind != ast::LoopKind::Unroll) loops.push_back(l);
+    if (around_all && !is_straight(kind)) loops.push_back(l);
   }
   return loops;
 }

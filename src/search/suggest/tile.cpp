@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "ast/tensor.hpp"
 #include "search/machine/machine_limits.hpp"
 #include "search/moves/draft.hpp"
 #include "search/suggest/suggest.hpp"
@@ -18,7 +19,8 @@ constexpr int64_t kLeastAhead = 64 << 10, kMostAhead = 512 << 10; // bytes of a 
 
 class Builder {
 public:
-  Builder(const TileProblem& p, const TileChoice& c) : p_(p), c_(c), script_(p.numbers) {}
+  Builder(const TileProblem& p, const TileChoice& c)
+      : p_(p), c_(c), row_(info(c.instruction.value_or(Instruction::MultiplyAdd))), script_(p.numbers) {}
 
   Proposal build() {
     const TileProblem::Loop& n = p_.out[c_.vector];
@@ -51,8 +53,8 @@ public:
     if (c_.rows >= 0) {
       const TileProblem::Loop& m = p_.out[c_.rows];
       const LoopHandle loop = m.around_inner ? m.around_inner : nest_loop(m);
-      m_tile = split(loop, m.around_inner ? m.inner_extent : m.extent, c_.height);
-      if (c_.height == 1) m_tile = {loop, {}};
+      m_tile = split(loop, m.around_inner ? m.inner_extent : m.extent, tall());
+      if (tall() == 1) m_tile = {loop, {}};
     }
 
     std::vector<LoopHandle> reduce_outer, reduce;
@@ -61,9 +63,10 @@ public:
       if (p_.reduce[i].extent > p_.reduce[longest].extent) longest = static_cast<int>(i);
     for (int i : reduce_order()) {
       LoopHandle loop = p_.reduce[i].name;
-      if (c_.reduce_block > 0 && i == longest && !p_.fused()) {
+      if (c_.reduce_block > 0 && i == (c_.instruction ? c_.inner : longest) && !p_.fused()) {
         const Halves r = split(loop, p_.reduce[i].extent, c_.reduce_block);
         if (r.outer) reduce_outer.push_back(r.outer);
+        reduce_outer_ = r.outer;
         loop = r.inner;
       }
       reduce.push_back(loop);
@@ -90,26 +93,40 @@ public:
     add(outside, c_.rows_outside || c_.vector_block > 0 ? m_tile.outer : panels);
     const bool has_first = outside.size() > 0;
     add(outside, c_.rows_outside || c_.vector_block > 0 ? panels : m_tile.outer);
-    std::vector<LoopHandle> tile;
-    add(tile, m_tile.inner);
-    add(tile, n_vector.outer);
-    tile.push_back(n_vector.inner);
-
-    if (p_.fused()) return fused(outside, tile, n, reduce, vector_pack, m_tile, n_tile.outer, has_first);
-
+    if (p_.fused()) {
+      std::vector<LoopHandle> tile;
+      add(tile, m_tile.inner);
+      add(tile, n_vector.outer);
+      tile.push_back(n_vector.inner);
+      return fused(outside, tile, n, reduce, vector_pack, m_tile, n_tile.outer, has_first);
+    }
+    const Tile tile = tile_of(m_tile.inner, n_vector);
+    const TensorLoops tensor = cut_for_instruction(reduce);
+    if (c_.instruction && (!tensor.k || (row_.is_tile() && !tensor.k_rows))) return {};
+    const std::vector<LoopHandle> nest = tensor.with(tile.loops);
     std::vector<LoopHandle> order = outside;
     order.insert(order.end(), reduce.begin(), reduce.end());
-    order.insert(order.end(), tile.begin(), tile.end());
+    order.insert(order.end(), nest.begin(), nest.end());
     if (order.size() > 1) script_.reorder(order);
+    StoredHandle sums = p_.result;
+    Accumulator copy;
+    const auto accumulate = [&] { copy = script_.accumulate(p_.result, reduce.empty() ? nest[0] : reduce[0]); };
+    if (c_.instruction) { // before operands are packed: their copies hold zeros for what is past the ends
+      accumulate();
+      sums = copy.buffer;
+      tensorise(sums, nest, tensor);
+    }
     prefetch(n_tile.outer, m_tile.outer, asking);
-    pack(outside, vector_pack, m_tile.outer);
-    prefetch_constants(outside, reduce.back());
-    const Accumulator copy = script_.accumulate(p_.result, reduce.front());
-    finish_tile(tile);
-    std::vector<LoopHandle> clear, write;
-    for (size_t d = 0; d < tile.size(); ++d) {
-      clear.push_back(copy.setting(static_cast<int>(d)));
-      write.push_back(copy.writing(static_cast<int>(d)));
+    pack(sums, outside, vector_pack, m_tile.outer);
+    prefetch_constants(outside, reduce.empty() ? LoopHandle() : reduce.back());
+    if (!c_.instruction) {
+      accumulate();
+      finish_tile(tile);
+    }
+    Tile clear{{}, tile.rows}, write{{}, tile.rows};
+    for (size_t d = 0; d < tile.loops.size(); ++d) {
+      clear.loops.push_back(copy.setting(static_cast<int>(d)));
+      write.loops.push_back(copy.writing(static_cast<int>(d)));
     }
     finish_tile(clear);
     finish_tile(write);
@@ -146,10 +163,68 @@ private:
     return halves;
   }
 
+  /// The loops of a tile, outermost first. `rows`: the position of the rows of an instruction on tiles; -1: none.
+  struct Tile {
+    std::vector<LoopHandle> loops;
+    int rows = -1;
+  };
+  /// `rows`: the loop over the rows of the tile. Those of one instruction lie inside the tiles along the lanes.
+  Tile tile_of(LoopHandle rows, const Halves& vectors) {
+    Tile tile;
+    Halves tiles{rows, {}};
+    if (row_.is_tile()) tiles = split(rows, std::min(p_.out[c_.rows].extent, tall()), row_.m);
+    add(tile.loops, tiles.outer);
+    add(tile.loops, vectors.outer);
+    if (row_.is_tile()) tile.rows = static_cast<int>(tile.loops.size());
+    add(tile.loops, tiles.inner);
+    tile.loops.push_back(vectors.inner);
+    return tile;
+  }
+
+  /// The rows of the whole tile.
+  int64_t tall() const { return int64_t{c_.height} * row_.m; }
+
   /// Vectorises the last loop of the tile and unrolls the others, which are copies of it.
-  void finish_tile(const std::vector<LoopHandle>& tile) {
-    script_.vectorise(tile.back());
-    for (size_t i = 0; i + 1 < tile.size(); ++i) script_.unroll(tile[i]);
+  void finish_tile(const Tile& tile) {
+    script_.vectorise(tile.loops.back());
+    for (size_t i = 0; i + 1 < tile.loops.size(); ++i)
+      if (static_cast<int>(i) != tile.rows) script_.unroll(tile.loops[i]);
+  }
+
+  /// The loops that an instruction takes besides those of the tile: rows of k, and k.
+  struct TensorLoops {
+    LoopHandle k_rows, k;
+    size_t count() const { return k_rows ? 4 : 2; }
+    std::vector<LoopHandle> with(std::vector<LoopHandle> tile) const {
+      if (k_rows) tile.insert(tile.end() - 1, k_rows);
+      add(tile, k);
+      return tile;
+    }
+  };
+  /// Cuts the loops that an instruction takes off the reducing loops.
+  TensorLoops cut_for_instruction(std::vector<LoopHandle>& reduce) {
+    if (!c_.instruction) return {};
+    const LoopHandle inner = p_.reduce[c_.inner].name;
+    const auto place = std::find_if(reduce.begin(), reduce.end(), [&](LoopHandle loop) {
+      return loop.is_part_of(inner) && loop != reduce_outer_;
+    });
+    const LoopHandle loop = *place;
+    reduce.erase(place);
+    int64_t extent = p_.reduce[c_.inner].extent;
+    if (reduce_outer_) extent = std::min(extent, c_.reduce_block);
+    const Halves steps = split(loop, extent, row_.k);
+    add(reduce, steps.outer);
+    if (!row_.is_tile()) return {{}, steps.inner};
+    const Halves k = split(steps.inner, std::min<int64_t>(extent, row_.k), row_.pack);
+    return {k.outer, k.inner};
+  }
+
+  void tensorise(StoredHandle sums, const std::vector<LoopHandle>& nest, const TensorLoops& tensor) {
+    const auto first = nest.end() - static_cast<std::ptrdiff_t>(tensor.count());
+    Move move{MoveKind::Tensorise, {sums}};
+    move.arguments.insert(move.arguments.end(), first, nest.end());
+    script_.add({std::move(move)});
+    for (auto loop = nest.begin(); loop != first; ++loop) script_.unroll(*loop);
   }
 
   /// Whether prefetches for the next tile along the lanes cover this operand.
@@ -164,7 +239,7 @@ private:
     const LoopHandle last = reduce.back();
     const bool asks = std::any_of(p_.operands.begin(), p_.operands.end(),
                                   [&](const auto& operand) { return is_asked_for(operand); });
-    if (c_.hint_streams == 0 || !asks || !spread || p_.fused() || p_.reduce.size() != 1) return last;
+    if (c_.hint_streams == 0 || c_.instruction || !asks || !spread || p_.fused() || p_.reduce.size() != 1) return last;
     const int64_t whole = p_.reduce[0].extent;
     const int64_t extent = c_.reduce_block > 0 ? std::min(c_.reduce_block, whole) : whole;
     int64_t bytes = 1; // of one element of the widest prefetched operand
@@ -203,7 +278,7 @@ private:
 
   /// Packs each operand at the outermost loop inside which it is reused. For the operand along the lanes,
   /// `vector_at` loops of `outside` lie around that place.
-  void pack(const std::vector<LoopHandle>& outside, size_t vector_at, LoopHandle rows_outer) {
+  void pack(StoredHandle sums, const std::vector<LoopHandle>& outside, size_t vector_at, LoopHandle rows_outer) {
     for (const auto& operand : p_.operands) {
       if (!operand.packable) continue;
       if (operand.constant) {
@@ -214,11 +289,11 @@ private:
       const bool along_rows = c_.rows >= 0 && operand.out_strides[c_.rows] != 0;
       if (along_vector && !along_rows && c_.pack_vector && vector_at > 0) {
         const PackedCopy copy =
-            script_.pack(p_.result, operand.buffer, outside[vector_at - 1], ast::Scope::Packed);
+            script_.pack(sums, operand.buffer, outside[vector_at - 1], ast::Scope::Packed);
         // The last filling loop runs along the lanes, so the copy is made with vectors, too.
-        script_.vectorise(copy.filling(pack_dimensions(operand, outside, vector_at) - 1));
+        if (!c_.instruction) script_.vectorise(copy.filling(pack_dimensions(operand, outside, vector_at) - 1));
       } else if (along_rows && !along_vector && c_.pack_rows && rows_outer && c_.rows_outside) {
-        script_.pack(p_.result, operand.buffer, rows_outer, ast::Scope::Packed);
+        script_.pack(sums, operand.buffer, rows_outer, ast::Scope::Packed);
       }
     }
   }
@@ -237,7 +312,7 @@ private:
   /// Prefetches the next block of each constant while rows are multiplied with this one. If all constants of
   /// a program exceed a cache, each run reads them from a farther level.
   void prefetch_constants(const std::vector<LoopHandle>& outside, LoopHandle at) {
-    if (c_.hint_streams == 0) return;
+    if (c_.hint_streams == 0 || c_.instruction) return;
     auto copy = constants_.begin();
     for (const auto& operand : p_.operands) {
       if (!operand.packable || !operand.constant) continue;
@@ -288,7 +363,7 @@ private:
   }
 
   Proposal fused(std::vector<LoopHandle>& outside, const std::vector<LoopHandle>& tile,
-                 const TileProblem::Loop& n, const std::vector<LoopHandle>& reduce, size_t vector_pack,
+                 const TileProblem::Loop& n, std::vector<LoopHandle> reduce, size_t vector_pack,
                  const Halves& m_tile, LoopHandle n_outer, bool has_first) {
     if (!has_first || outside.empty()) return {};
     std::vector<LoopHandle> order = outside;
@@ -297,33 +372,34 @@ private:
     script_.add(MoveKind::FuseAt, StageHandle(p_.result.stage()), Place(outside.back()),
                 ast::Scope::Register);
     // The fused reduction has loops of its own over the tile: split and order them like the consumer's.
-    const auto inner_tile = [&](LoopHandle n_loop, LoopHandle m_loop,
-                                const std::vector<LoopHandle>& reducing) {
-      std::vector<LoopHandle> own;
-      if (m_tile.inner) own.push_back(m_loop);
-      const Halves v = split(n_loop, std::min<int64_t>(n.extent, int64_t{p_.lanes} * c_.vectors), p_.lanes);
-      add(own, v.outer);
-      own.push_back(v.inner);
-      std::vector<LoopHandle> all = reducing;
-      all.insert(all.end(), own.begin(), own.end());
-      if (all.size() > 1) script_.reorder(all);
-      return own;
+    const auto inner_tile = [&](LoopHandle n_loop, LoopHandle m_loop) {
+      return tile_of(m_loop, split(n_loop, std::min<int64_t>(n.extent, int64_t{p_.lanes} * c_.vectors), p_.lanes));
     };
-    const LoopHandle m_loop = c_.rows >= 0 ? p_.out[c_.rows].name : LoopHandle();
-    const std::vector<LoopHandle> update = inner_tile(n.name, m_loop, reduce);
-    const std::vector<LoopHandle> clear =
-        inner_tile(n.name.setting(), m_loop ? m_loop.setting() : m_loop, {});
-    prefetch(n_outer, m_tile.outer, reduce.back());
-    pack(outside, vector_pack, m_tile.outer);
-    prefetch_constants(outside, reduce.back());
-    finish_tile(update);
+    const auto put_in_order = [&](std::vector<LoopHandle> loops, const std::vector<LoopHandle>& inside) {
+      loops.insert(loops.end(), inside.begin(), inside.end());
+      if (loops.size() > 1) script_.reorder(loops);
+    };
+    const LoopHandle m_loop = m_tile.inner ? p_.out[c_.rows].name : LoopHandle();
+    const Tile update = inner_tile(n.name, m_loop);
+    const TensorLoops tensor = cut_for_instruction(reduce);
+    if (c_.instruction && (!tensor.k || (row_.is_tile() && !tensor.k_rows))) return {};
+    const std::vector<LoopHandle> nest = tensor.with(update.loops);
+    put_in_order(reduce, nest);
+    const Tile clear = inner_tile(n.name.setting(), m_loop ? m_loop.setting() : m_loop);
+    put_in_order({}, clear.loops);
+    if (c_.instruction) tensorise(p_.result, nest, tensor);
+    prefetch(n_outer, m_tile.outer, reduce.empty() ? LoopHandle() : reduce.back());
+    pack(p_.result, outside, vector_pack, m_tile.outer);
+    prefetch_constants(outside, reduce.empty() ? LoopHandle() : reduce.back());
+    if (!c_.instruction) finish_tile(update);
     finish_tile(clear);
-    finish_tile(tile);
+    finish_tile({tile, row_.is_tile() && m_tile.inner ? 0 : -1});
     return {script_.take(), describe()};
   }
 
   std::string describe() const {
-    return "tile of " + std::to_string(c_.height) + " x " + std::to_string(c_.vectors) + " vectors" +
+    return "tile of " + std::to_string(c_.height) + " x " + std::to_string(c_.vectors) +
+           (c_.instruction ? " of " + std::string(row_.name) : " vectors") +
            (c_.panels_outside ? ", panels outermost" : "") + (c_.pack_vector ? ", packed" : "") +
            (c_.pack_rows ? ", rows packed" : "") +
            (c_.vector_block ? ", blocks of " + std::to_string(c_.vector_block) : "") +
@@ -333,10 +409,11 @@ private:
 
   const TileProblem& p_;
   const TileChoice& c_;
+  const InstructionInfo& row_;
   Script script_;
   std::vector<std::pair<LoopHandle, int64_t>> trips_; // of the outer loops that splits made
   std::vector<BufferHandle> constants_;               // the copies, in the order of the operands
-  LoopHandle block_;
+  LoopHandle block_, reduce_outer_;
 };
 
 } // namespace
@@ -356,6 +433,10 @@ bool read_tile_problem(const Features& f, const Leaf& update, const lower::Progr
   out.numbers = ScratchNumbers(kernel);
   out.whole = update.own == 0;
   const AccessInfo& store = f.accesses[update.store];
+  if (const auto* sum = std::get_if<ast::Store>(&f.loops[store.loop].loop->body[0].node)) {
+    out.adds_products = ast::factors_of(*sum).has_value();
+    out.sum = sum->buffer->dtype;
+  }
   std::vector<int> out_loops, reduce_loops;
   for (size_t i = update.own; i < update.loops.size(); ++i) {
     const int l = update.loops[i];
@@ -379,6 +460,7 @@ bool read_tile_problem(const Features& f, const Leaf& update, const lower::Progr
                                  !access.random,
                                  find_constant(program, name) != nullptr,
                                  f.buffers[access.buffer].element_bytes,
+                                 f.buffers[access.buffer].buffer->dtype,
                                  {},
                                  {}};
     for (int l : out_loops) operand.out_strides.push_back(f.stride(access, l));

@@ -1,5 +1,6 @@
 // Tiles of a reduction: which loops a register tile may take, and the moves that make it.
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "search/machine/target.hpp"
@@ -24,6 +25,7 @@ struct TileProblem {
     bool packable;
     bool constant; // its copy is made once, before the first run, so it costs nothing in any layout
     int64_t element_bytes;
+    DType dtype;
     std::vector<double> out_strides, reduce_strides; // elements per iteration of `out` and `reduce` below
   };
   StoredHandle result;
@@ -32,6 +34,8 @@ struct TileProblem {
   int lanes = 1;
   ScratchNumbers numbers{};
   bool whole = true; // the nest lies under no other loop
+  bool adds_products = false; // of two operands, as an instruction on tensors may
+  DType sum = DType::F32;
   bool fused() const { return !out.empty() && out[0].around; }
 };
 
@@ -44,6 +48,9 @@ struct TileChoice {
   bool rows_outside = false;   // order of the tile loops
   bool panels_outside = false; // tiles along the lanes outermost: a panel serves all other axes
   bool pack_vector = false, pack_rows = false;
+  /// An instruction that takes several elements at once; then `height` counts its rows.
+  std::optional<Instruction> instruction = {};
+  int inner = 0; // position in reduce: the loop along the instruction's k
   int64_t vector_block = 0; // elements; 0: none
   int64_t reduce_block = 0; // along the longest reducing loop
   /// Streams in which the next tile along the lanes, or a constant's next block, is prefetched; 0: none.

@@ -93,7 +93,7 @@ void add_blocks_and_prefetches(const TileProblem& p, const SuggestContext& conte
   double longest = 1;
   for (const auto& r : p.reduce) longest = std::max(longest, r.average);
   const auto one_tile = [](const TileChoice& c) {
-    return c.rows >= 0 && !c.rows_outside && !c.panels_outside && c.vector_block == 0;
+    return c.rows >= 0 && !c.rows_outside && !c.panels_outside && c.vector_block == 0 && !c.instruction;
   };
   const std::vector<double> depths =
       context.thorough ? std::vector<double>{256, 400, 800} : std::vector<double>{400};
@@ -120,10 +120,137 @@ void prefetch_constants(const TileProblem& p, const SuggestContext& context,
   const int64_t kept = levels[std::min<size_t>(1, levels.size() - 1)].bytes;
   if (context.target.groups || context.target.constant_bytes <= kept) return;
   for (size_t i = 0, n = choices.size(); i < n; ++i) {
-    if (!is_constant_along(p, choices[i].vector)) continue;
+    if (choices[i].instruction || !is_constant_along(p, choices[i].vector)) continue;
     if (context.thorough) choices.push_back(choices[i]);
     choices[i].hint_streams = context.machine.hint_streams;
   }
+}
+
+/// The operands of a product of which one, `along`, moves with the loop along the lanes and the other does not. Nothing if
+/// the problem is no such product.
+struct Factors {
+  const TileProblem::Operand *across, *along;
+};
+std::optional<Factors> factors_of(const TileProblem& p, int vector) {
+  if (!p.adds_products || p.operands.size() != 2) return {};
+  Factors out{&p.operands[0], &p.operands[1]};
+  if (out.across->out_strides[vector] != 0) std::swap(out.across, out.along);
+  if (out.across->out_strides[vector] != 0 || out.along->out_strides[vector] == 0) return {};
+  return out;
+}
+
+/// The reducing loop along an instruction's k: one along which `across` lies element by element, or else the longest.
+int inner_loop(const TileProblem& p, const Factors& factors, const InstructionInfo& row) {
+  int best = 0;
+  const auto rank = [&](int i) {
+    const bool in_place = factors.across->reduce_strides[i] == 1 && p.reduce[i].extent >= row.pack;
+    return std::pair(in_place, p.reduce[i].extent);
+  };
+  for (int i = 1; i < static_cast<int>(p.reduce.size()); ++i)
+    if (rank(i) > rank(best)) best = i;
+  return best;
+}
+
+/// Whether the instruction can multiply these operands, with these loops of the tile.
+bool can_use(const TileProblem& p, const Factors& factors, const InstructionInfo& row, int rows, const Target& target) {
+  if (!row.is_tensor() || row.c != p.sum || row.a != factors.across->dtype || row.b != factors.along->dtype) return false;
+  if (!factors.along->packable || p.lanes != (row.n != 0 ? row.n : target.lanes(row.c))) return false;
+  if (p.reduce[inner_loop(p, factors, row)].extent < (row.is_tile() ? row.pack + 1 : 2)) return false;
+  return !row.is_tile() || (rows >= 0 && p.out[rows].extent >= row.m && factors.across->out_strides[rows] != 0 &&
+                            factors.along->out_strides[rows] == 0);
+}
+
+/// Heights and widths of a tile of sums, in registers of the instruction: those that share most loads first.
+/// `within`: some loop must lie around the tiles along the lanes.
+std::vector<std::pair<int, int>> tensor_tiles(const TileProblem& p, const InstructionInfo& row, int vector, int rows,
+                                              bool within, const SuggestContext& context) {
+  std::vector<std::pair<double, std::pair<int, int>>> ranked;
+  const int registers = row.is_tile() ? 6 : context.target.vector_registers - 1;
+  const double high = rows < 0 ? 1 : p.out[rows].average, wide = p.out[vector].average;
+  for (int width = 1; width <= 4; ++width)
+    for (int height = 1; (height + (row.is_tile() ? 0 : 1)) * width <= registers; ++height) {
+      const double tall = static_cast<double>(row.m) * height, broad = static_cast<double>(p.lanes) * width;
+      if (tall - row.m >= high || broad - p.lanes >= wide || (within && broad >= wide)) continue;
+      const double filled = high / (std::ceil(high / tall) * tall) * wide / (std::ceil(wide / broad) * broad);
+      const double loads = (1.0 / height + 1.0 / width) * (row.is_tile() && height * width > 4 ? 1.5 : 1);
+      ranked.push_back({(1 + loads) / filled, {height, width}});
+    }
+  std::sort(ranked.begin(), ranked.end());
+  if (const size_t most = context.thorough ? 6 : 2; ranked.size() > most) ranked.resize(most);
+  std::vector<std::pair<int, int>> tiles;
+  for (const auto& [rank, tile] : ranked) tiles.push_back(tile);
+  return tiles;
+}
+
+/// The tiles of one instruction. The operand along the lanes is always packed: no array lies as the instruction takes it.
+void add_tensor_choices(const TileProblem& p, const Factors& factors, Instruction instruction, int vector, int rows,
+                        const SuggestContext& context, std::vector<TileChoice>& choices) {
+  const InstructionInfo& row = info(instruction);
+  TileChoice c;
+  c.vector = vector;
+  c.rows = rows;
+  c.instruction = instruction;
+  c.inner = inner_loop(p, factors, row);
+  c.pack_vector = true;
+  const int64_t depth = p.reduce[c.inner].extent;
+  // The last products of many can be added one by one.
+  const bool ends_well = depth % row.k == 0 || (!row.is_tile() && depth >= 16 * row.k);
+  const bool in_place = factors.across->reduce_strides[c.inner] == 1 && ends_well;
+  const bool outer_axes = p.out.size() > (rows < 0 ? 1u : 2u);
+  // A copy is made in some loop. A constant's is made before the first run.
+  const bool within = !factors.along->constant && !outer_axes;
+  for (const auto& [height, width] : tensor_tiles(p, row, vector, rows, within, context)) {
+    c.height = height;
+    c.vectors = width;
+    const int64_t broad = int64_t{width} * p.lanes;
+    const bool whole = in_place && (!row.is_tile() || p.out[rows].extent % (int64_t{height} * row.m) == 0);
+    const auto with_blocks = [&](TileChoice choice) {
+      choices.push_back(choice);
+      if (p.fused()) return;
+      for (const int64_t block : {512, 1024, 2048}) {
+        choice.reduce_block = 0;
+        choice.vector_block = 0;
+        if (block < depth && block % row.k == 0) {
+          choice.reduce_block = block;
+          choices.push_back(choice);
+        }
+        if (choice.rows_outside) continue;
+        choice.vector_block = block / 4 / broad * broad;
+        if (choice.vector_block >= 2 * broad && choice.vector_block < p.out[vector].extent) choices.push_back(choice);
+      }
+    };
+    if (whole || rows < 0) {
+      if (serves_other_axes(p, vector, rows)) {
+        c.panels_outside = true;
+        choices.push_back(c);
+        c.panels_outside = false;
+      }
+      with_blocks(c);
+    }
+    if (rows < 0 || within) continue;
+    TileChoice outside = c;
+    outside.rows_outside = true;
+    for (const bool packed : {false, true}) {
+      outside.pack_rows = packed;
+      const bool can_pack = factors.across->packable && int64_t{height} * row.m < p.out[rows].extent;
+      if (packed ? can_pack : whole) with_blocks(outside);
+    }
+  }
+}
+
+/// Adds the tiles of all instructions that the target has for the product. False if it has none.
+bool add_tensor_choices(const TileProblem& p, int vector, int rows, const SuggestContext& context,
+                        std::vector<TileChoice>& choices) {
+  const auto factors = factors_of(p, vector);
+  if (!factors) return false;
+  const size_t before = choices.size();
+  for (const Instruction instruction : context.target.instructions) {
+    const bool others = choices.size() > before; // tiles come before vectors, and are faster
+    if (others && !context.thorough) break;
+    if (can_use(p, *factors, info(instruction), rows, context.target))
+      add_tensor_choices(p, *factors, instruction, vector, rows, context, choices);
+  }
+  return choices.size() > before;
 }
 
 } // namespace
@@ -139,6 +266,7 @@ std::vector<TileChoice> tile_choices(const TileProblem& p, const SuggestContext&
     std::vector<int> rows_along = row_loops(p, n);
     if (rows_along.size() > (context.thorough ? 2u : 1u)) rows_along.resize(context.thorough ? 2 : 1);
     for (int m : rows_along) {
+      if (add_tensor_choices(p, n, m, context, choices)) continue;
       for (int vectors = 1; vectors <= 4; ++vectors) {
         if (vectors > 1 && (vectors - 1) * p.lanes >= p.out[n].extent) break;
         const int most = std::max(1, (registers - vectors - 1) / vectors);

@@ -10,11 +10,10 @@ namespace {
 constexpr double kMostInstructions = 512; // instructions of an unrolled body
 constexpr double kSmall = 16;             // instructions; a larger body hides the loop's own
 
-/// Whether the loop holds only unrolled and vector loops, and stores.
+/// Whether the loop holds only loops that are straight-line code, and stores.
 bool is_straight(const Features& f, int loop) {
   for (int inner = loop + 1; inner < f.loops[loop].end; ++inner)
-    if (kind_of(f, inner) != ast::LoopKind::Unroll && kind_of(f, inner) != ast::LoopKind::Vector)
-      return false;
+    if (!search::is_straight(kind_of(f, inner))) return false;
   return !f.loops[loop].body.empty();
 }
 

@@ -1,0 +1,117 @@
+#include "ast/tensor.hpp"
+
+#include <algorithm>
+
+#include "ast/flat_index.hpp"
+
+namespace lathe::ast {
+namespace {
+
+bool moves_with(const LoadAttr& load, Expr var) {
+  const auto depends = [&](Expr e) { return depends_on(e, var); };
+  return std::any_of(load.index.begin(), load.index.end(), depends) ||
+         std::any_of(load.guards.begin(), load.guards.end(), depends);
+}
+
+const LoadAttr* loaded(const ValueRef& value) {
+  const Value& load = value->op == Op::Cast ? *value->sources[0] : *value;
+  return load.op == Op::Load ? &std::get<LoadAttr>(load.attr) : nullptr;
+}
+
+/// The elements from one iteration of the loop to the next; nothing if the step is no constant.
+std::optional<int64_t> step_of(Expr flat, const For* loop) {
+  if (!loop) return 0;
+  const auto stride = stride_of(flat, loop->var);
+  if (!stride || !stride->is_const()) return {};
+  return stride->value();
+}
+
+/// Whether one iteration of the loop is a fixed number of elements from the next, whatever that number is.
+bool is_even(Expr flat, const TensorProduct& product, const For* loop) {
+  if (!loop) return true;
+  const auto stride = stride_of(flat, loop->var);
+  if (!stride) return false;
+  for (const For* inner : {product.rows, product.k_rows, product.columns, product.k})
+    if (inner && depends_on(*stride, inner->var)) return false;
+  return true;
+}
+
+} // namespace
+
+std::optional<TensorNest> tensor_nest(const For& outermost) {
+  TensorNest nest;
+  for (const For* loop = &outermost;;) {
+    if (loop->kind != LoopKind::Tensor || !loop->extent.is_const() || loop->body.size() != 1) return {};
+    nest.loops.push_back(loop);
+    const Stmt& inner = loop->body[0];
+    if ((nest.store = std::get_if<Store>(&inner.node))) return nest;
+    loop = std::get_if<For>(&inner.node);
+    if (!loop) return {};
+  }
+}
+
+std::optional<std::pair<const LoadAttr*, const LoadAttr*>> factors_of(const Store& store) {
+  const Value& value = *store.value;
+  if (store.combine != Op::Add || store.scatter || value.op != Op::Mul) return {};
+  if (std::holds_alternative<Rounded>(value.attr)) return {};
+  const LoadAttr *a = loaded(value.sources[0]), *b = loaded(value.sources[1]);
+  if (!a || !b) return {};
+  return std::pair(a, b);
+}
+
+std::optional<TensorProduct> tensor_product(const TensorNest& nest) {
+  const size_t count = nest.loops.size();
+  if (count != 2 && count != 4) return {};
+  auto factors = factors_of(*nest.store);
+  if (!factors) return {};
+  TensorProduct out{};
+  out.store = nest.store;
+  out.columns = nest.loops[count - 2];
+  out.k = nest.loops[count - 1];
+  if (count == 4) {
+    out.rows = nest.loops[0];
+    out.k_rows = nest.loops[1];
+  }
+  auto& [a, b] = *factors;
+  if (moves_with(*a, out.columns->var)) std::swap(a, b);
+  if (moves_with(*a, out.columns->var) || !moves_with(*b, out.columns->var)) return {};
+  if (out.rows && moves_with(*b, out.rows->var)) return {};
+  out.a = a;
+  out.b = b;
+  return out;
+}
+
+std::optional<Instruction> instruction_of(const TensorProduct& product, const Instructions& present) {
+  const auto extent = [](const For* loop) { return loop ? loop->extent.value() : 1; };
+  const int64_t columns = extent(product.columns);
+  for (const Instruction instruction : present) {
+    const InstructionInfo& row = info(instruction);
+    if (!row.is_tensor() || extent(product.rows) != row.m) continue;
+    if (row.n != 0 ? columns != row.n : columns != 4 && columns != 8 && columns != 16) continue;
+    if (extent(product.k) != row.pack || extent(product.k_rows) * row.pack != row.k) continue;
+    if (product.a->buffer->dtype == row.a && product.b->buffer->dtype == row.b &&
+        product.store->buffer->dtype == row.c)
+      return instruction;
+  }
+  return {};
+}
+
+bool is_laid_out(const TensorProduct& p, const InstructionInfo& row, bool unguarded) {
+  const auto guarded = [&](const LoadAttr& load) {
+    return !load.guards.empty() || load.lanes.kind != LaneKind::Unsaid;
+  };
+  if (unguarded && (guarded(*p.a) || guarded(*p.b))) return false;
+  if (p.store->buffer->scope != Scope::Register) return false;
+  const Expr a = flat_index(*p.a->buffer, p.a->index), b = flat_index(*p.b->buffer, p.b->index),
+             c = flat_index(*p.store->buffer, p.store->index);
+  if (step_of(a, p.k) != 1 || step_of(b, p.k) != 1 || step_of(c, p.k) != 0) return false;
+  if (step_of(a, p.columns) != 0 || step_of(b, p.columns) != row.pack || step_of(c, p.columns) != 1)
+    return false;
+  if (!p.rows) return true;
+  if (step_of(a, p.k_rows) != row.pack || step_of(c, p.k_rows) != 0) return false;
+  const auto columns = step_of(c, p.rows);
+  if (step_of(b, p.rows) != 0 || !columns || *columns < row.n || *columns % row.n != 0) return false;
+  return is_even(a, p, p.rows) && is_even(b, p, p.k_rows);
+}
+
+} // namespace lathe::ast

@@ -1,0 +1,51 @@
+// Tensor loops: the loops that one instruction computes.
+//
+//   [for rows in m { for k_rows in k / pack {] for columns in n { for k in pack { C[..] += cast(A[..]) * cast(B[..]) } } ... }
+//
+// A may be at the place of B in the product: B is the one that moves with the columns. In the machine form there are two
+// more nests, of rows and columns alone, for arrays in tile registers: C[..] = 0, and memory[..] = C[..].
+#pragma once
+#include "ast/ast.hpp"
+
+namespace lathe::ast {
+
+struct TensorNest {
+  std::vector<const For*> loops; // outermost first
+  const Store* store;
+};
+/// The nest of a tensor loop; nothing if its body is anything else than further tensor loops and one store.
+std::optional<TensorNest> tensor_nest(const For& outermost);
+
+/// What a nest of tensor loops multiplies.
+struct TensorProduct {
+  const For *rows, *k_rows; // null where the instruction has one row
+  const For *columns, *k;
+  const Store* store;
+  const LoadAttr *a, *b;
+};
+/// Nothing if the nest does not add products of the form above.
+std::optional<TensorProduct> tensor_product(const TensorNest& nest);
+/// The two loads of the product that the store adds, if it adds one of two loads: as they are or, cast.
+std::optional<std::pair<const LoadAttr*, const LoadAttr*>> factors_of(const Store& store);
+
+/// The instruction among `present` that has the shape and the types of the product.
+std::optional<Instruction> instruction_of(const TensorProduct& product, const Instructions& present);
+/// Whether the elements of A, B and C lie as the instruction takes them; `unguarded`: and all are there.
+bool is_laid_out(const TensorProduct& product, const InstructionInfo& row, bool unguarded = true);
+
+/// An array in tile registers: a grid of tiles of 16 x 16 elements, `columns` elements wide, row by row.
+struct TileGrid {
+  static constexpr int64_t kSide = 16;
+  int64_t columns;
+  /// The number of the tile that begins at this element; nothing if none does.
+  std::optional<int64_t> tile_at(int64_t element) const {
+    const int64_t row = element / columns, column = element % columns;
+    if (element < 0 || row % kSide != 0 || column % kSide != 0) return {};
+    return row / kSide * (columns / kSide) + column / kSide;
+  }
+  int64_t first_of(int64_t tile) const {
+    return tile / (columns / kSide) * kSide * columns + tile % (columns / kSide) * kSide;
+  }
+};
+
+} // namespace lathe::ast

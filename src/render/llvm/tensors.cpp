@@ -1,0 +1,210 @@
+// Tensor loops as instructions of the CPU: dot products in the lanes of vectors, and products of tiles (AMX).
+#include <algorithm>
+#include <llvm/IR/IntrinsicsX86.h>
+
+#include "ast/machine/tensors.hpp"
+#include "ast/tensor.hpp"
+#include "lathe/error.hpp"
+#include "render/llvm/emitter.hpp"
+
+namespace lathe::render {
+namespace {
+
+using llvm::Value;
+namespace Intrinsic = llvm::Intrinsic;
+
+constexpr uint32_t kGroup = 0x7000; // beside the ops' codes
+
+/// A call whose arguments are cast to the types that this version of LLVM declares.
+Value* call(llvm::IRBuilderBase& b, Intrinsic::ID id, std::vector<Value*> arguments) {
+  auto* module = b.GetInsertBlock()->getModule();
+#if LLVM_VERSION_MAJOR >= 20
+  llvm::Function* function = Intrinsic::getOrInsertDeclaration(module, id);
+#else
+  llvm::Function* function = Intrinsic::getDeclaration(module, id);
+#endif
+  for (size_t i = 0; i < arguments.size(); ++i)
+    arguments[i] = b.CreateBitCast(arguments[i], function->getFunctionType()->getParamType(i));
+  return b.CreateCall(function, arguments);
+}
+
+Intrinsic::ID dot_intrinsic(Instruction instruction, int lanes) {
+  const bool bf16 = instruction == Instruction::DotBF16;
+  switch (lanes) {
+  case 4: return bf16 ? Intrinsic::x86_avx512bf16_dpbf16ps_128 : Intrinsic::x86_avx512_vpdpbusd_128;
+  case 8: return bf16 ? Intrinsic::x86_avx512bf16_dpbf16ps_256 : Intrinsic::x86_avx512_vpdpbusd_256;
+  default: return bf16 ? Intrinsic::x86_avx512bf16_dpbf16ps_512 : Intrinsic::x86_avx512_vpdpbusd_512;
+  }
+}
+
+Intrinsic::ID tile_intrinsic(Instruction instruction) {
+  switch (instruction) {
+  case Instruction::TileI8I8: return Intrinsic::x86_tdpbssd;
+  case Instruction::TileI8U8: return Intrinsic::x86_tdpbsud;
+  case Instruction::TileU8I8: return Intrinsic::x86_tdpbusd;
+  case Instruction::TileU8U8: return Intrinsic::x86_tdpbuud;
+  case Instruction::TileBF16: return Intrinsic::x86_tdpbf16ps;
+  default: throw InternalError("llvm: no instruction on tiles");
+  }
+}
+
+/// The place of an access in the first iteration of all tensor loops.
+Expr first_of(const ast::Buffer& buffer, const std::vector<Expr>& index, const ast::TensorNest& nest) {
+  Expr flat = flat_index(buffer, index);
+  for (const ast::For* loop : nest.loops) flat = substitute(flat, {{loop->var, 0}});
+  return flat;
+}
+
+/// Bytes from one iteration of the loop to the next.
+Expr step_of(const ast::Buffer& buffer, const std::vector<Expr>& index, const ast::For& loop) {
+  return *stride_of(flat_index(buffer, index), loop.var) * size_of(buffer.dtype);
+}
+
+} // namespace
+
+bool FunctionEmitter::uses_tiles(Statements body) {
+  return std::any_of(body.begin(), body.end(), [](const ast::Stmt& stmt) {
+    if (const auto* alloc = std::get_if<ast::Alloc>(&stmt.node)) return uses_tiles(alloc->body);
+    if (const auto* store = std::get_if<ast::Store>(&stmt.node)) return store->by && info(*store->by).is_tile();
+    const auto* loop = std::get_if<ast::For>(&stmt.node);
+    return loop && loop->kind != ast::LoopKind::Parallel && uses_tiles(loop->body);
+  });
+}
+
+/// Gives all tile registers their size: 16 rows of 64 bytes.
+void FunctionEmitter::configure_tiles() {
+  std::array<uint8_t, 64> configuration{};
+  configuration[0] = 1; // the palette
+  for (int tile = 0; tile < ast::kTileRegisters; ++tile) {
+    configuration[16 + 2 * tile] = 64; // bytes of a row, in 16 bits
+    configuration[48 + tile] = 16;     // rows
+  }
+  auto* bytes = llvm::ConstantDataArray::get(state_.context, configuration);
+  llvm::GlobalVariable* global = state_.module.getNamedGlobal("tiles");
+  if (!global) {
+    global = new llvm::GlobalVariable(state_.module, bytes->getType(), true, llvm::GlobalValue::PrivateLinkage,
+                                      bytes, "tiles");
+    global->setAlignment(llvm::Align(64));
+  }
+  call(b_, Intrinsic::x86_ldtilecfg, {global});
+}
+
+void FunctionEmitter::release_tiles() { call(b_, Intrinsic::x86_tilerelease, {}); }
+
+void FunctionEmitter::tensor_loops(const ast::For& loop) {
+  const auto nest = ast::tensor_nest(loop);
+  const ast::Store& store = *nest->store;
+  if (store.by)
+    info(*store.by).is_tile() ? multiply_tiles(*nest) : add_dot_products(*nest);
+  else
+    move_tile(*nest);
+}
+
+/// The elements of A that all lanes share, in each lane.
+Value* FunctionEmitter::read_group(const ast::LoadAttr& load, Expr first, const InstructionInfo& row, int lanes) {
+  const ast::Buffer& buffer = *load.buffer;
+  const int level = load_level(buffer, level_of(first));
+  Value* from = address(buffer, first);
+  llvm::Type* word = b_.getIntNTy(8 * row.k * size_of(buffer.dtype));
+  Value*& known = levels_[level].loads[buffer.id][{first.node(), nullptr, nullptr, nullptr, -row.k}];
+  if (!known) known = at(level, [&] { return b_.CreateAlignedLoad(word, from, alignment(buffer)); });
+  Value* group = known;
+  return once(level, kGroup, word, {group, b_.getInt32(lanes)}, [&] { return splat(b_, group, lanes); });
+}
+
+/// The elements of B for all lanes, of which each takes k consecutive ones.
+Value* FunctionEmitter::read_groups(const ast::LoadAttr& load, Expr first, const InstructionInfo& row,
+                                    int lanes) {
+  const ast::Buffer& buffer = *load.buffer;
+  const int level = load_level(buffer, level_of(first));
+  Value* from = address(buffer, first);
+  auto* type = llvm::FixedVectorType::get(b_.getIntNTy(8 * row.k * size_of(buffer.dtype)), lanes);
+  Value*& known = levels_[level].loads[buffer.id][{first.node(), Expr(row.k).node(), nullptr, nullptr, lanes}];
+  if (!known) known = at(level, [&] { return b_.CreateAlignedLoad(type, from, alignment(buffer)); });
+  return known;
+}
+
+void FunctionEmitter::add_dot_products(const ast::TensorNest& nest) {
+  const ast::TensorProduct product = *ast::tensor_product(nest);
+  const ast::Store& store = *product.store;
+  const InstructionInfo& row = info(*store.by);
+  const auto lanes = static_cast<int>(product.columns->extent.value());
+  Value* a = read_group(*product.a, first_of(*product.a->buffer, product.a->index, nest), row, lanes);
+  Value* b = read_groups(*product.b, first_of(*product.b->buffer, product.b->index, nest), row, lanes);
+  const ast::Buffer& sums = *store.buffer;
+  const Expr first = first_of(sums, store.index, nest);
+  Value* to = address(sums, first);
+  llvm::Type* type = memory_type(state_.context, sums.dtype, lanes);
+  Value* old = b_.CreateAlignedLoad(type, to, alignment(sums));
+  // vpdpbusd takes its unsigned operand first.
+  if (*store.by == Instruction::DotI8U8) std::swap(a, b);
+  Value* sum = call(b_, dot_intrinsic(*store.by, lanes), {old, a, b});
+  b_.CreateAlignedStore(b_.CreateBitCast(sum, type), to, alignment(sums));
+  forget(sums.id);
+}
+
+/// The number of the tile register that holds what the nest accesses of an array in tile registers.
+int FunctionEmitter::tile_of(const ast::Buffer& array, const std::vector<Expr>& index, const ast::TensorNest& nest) {
+  constexpr int64_t kTile = ast::TileGrid::kSide * ast::TileGrid::kSide;
+  const auto [place, is_new] = tiles_.try_emplace(array.id, next_tile_);
+  if (is_new) next_tile_ += static_cast<int>(num_elements(array.shape).value() / kTile);
+  const ast::TileGrid grid{stride_of(flat_index(array, index), nest.loops[0]->var)->value()};
+  return place->second + static_cast<int>(*grid.tile_at(first_of(array, index, nest).value()));
+}
+
+/// The number of a tile register that holds the operand. Registers that no sums need hold the operands used last.
+int FunctionEmitter::operand_tile(const ast::LoadAttr& load, const ast::TensorNest& nest,
+                                  const ast::For& rows) {
+  const ast::Buffer& buffer = *load.buffer;
+  const Expr first = first_of(buffer, load.index, nest), step = step_of(buffer, load.index, rows);
+  const OperandTile wanted{buffer.id, first.node(), step.node(), 0};
+  auto held = std::find_if(operand_tiles_.begin(), operand_tiles_.end(),
+                           [&](const OperandTile& tile) { return tile.holds_same(wanted); });
+  if (held == operand_tiles_.end()) {
+    const size_t registers = static_cast<size_t>(ast::kTileRegisters - next_tile_);
+    if (operand_tiles_.size() < registers) {
+      operand_tiles_.push_back(wanted);
+      operand_tiles_.back().number = next_tile_ + static_cast<int>(operand_tiles_.size()) - 1;
+      held = std::prev(operand_tiles_.end());
+    } else { // the first is the one not used for longest
+      held = operand_tiles_.begin();
+      const int number = held->number;
+      *held = wanted;
+      held->number = number;
+    }
+    call(b_, Intrinsic::x86_tileloadd64,
+         {b_.getInt8(static_cast<uint8_t>(held->number)), address(buffer, first), expr(step)});
+  }
+  const int number = held->number;
+  std::rotate(held, std::next(held), operand_tiles_.end());
+  return number;
+}
+
+void FunctionEmitter::multiply_tiles(const ast::TensorNest& nest) {
+  const ast::TensorProduct product = *ast::tensor_product(nest);
+  const ast::Store& store = *product.store;
+  const int sum = tile_of(*store.buffer, store.index, nest);
+  const int a = operand_tile(*product.a, nest, *product.rows), b = operand_tile(*product.b, nest, *product.k_rows);
+  const auto number = [&](int tile) { return b_.getInt8(static_cast<uint8_t>(tile)); };
+  call(b_, tile_intrinsic(*store.by), {number(sum), number(a), number(b)});
+}
+
+/// Sets a tile to 0, or stores it to memory.
+void FunctionEmitter::move_tile(const ast::TensorNest& nest) {
+  const ast::Store& store = *nest.store;
+  const auto number = [&](const ast::Buffer& array, const std::vector<Expr>& index) {
+    return b_.getInt8(static_cast<uint8_t>(tile_of(array, index, nest)));
+  };
+  if (store.value->op == Op::Const) {
+    call(b_, Intrinsic::x86_tilezero, {number(*store.buffer, store.index)});
+    return;
+  }
+  const auto& from = std::get<ast::LoadAttr>(store.value->attr);
+  const ast::Buffer& to = *store.buffer;
+  call(b_, Intrinsic::x86_tilestored64,
+       {number(*from.buffer, from.index), address(to, first_of(to, store.index, nest)),
+        expr(step_of(to, store.index, *nest.loops[0]))});
+  forget(to.id);
+}
+
+} // namespace lathe::render

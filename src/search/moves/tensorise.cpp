@@ -1,0 +1,136 @@
+// tensorise: the innermost loops of a product become what one instruction of the target computes.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "ast/buffer.hpp"
+#include "ast/tensor.hpp"
+#include "search/moves/draft.hpp"
+
+namespace lathe::search {
+
+using namespace ast;
+
+namespace {
+
+/// The loops by these names, which must be the innermost ones around the store of `result`, in this order.
+Verdict find_nest(Draft& draft, StoredHandle result, const std::vector<LoopHandle>& names,
+                  std::vector<For*>& loops, Store*& store) {
+  const LoopSite outermost = find_loop(draft, names[0]);
+  if (!outermost) return fmt::format("there is no loop {}", names[0].name());
+  const Nest nest = perfect_nest((*outermost.parent)[outermost.position]);
+  loops = nest.loops;
+  store = nest.store;
+  if (!store || store->buffer->id != draft.id_of(result))
+    return fmt::format("{} is not around one store of {}", names[0].name(), result.name());
+  for (size_t i = 0; i < std::max(loops.size(), names.size()); ++i)
+    if (i >= loops.size() || i >= names.size() || draft.handles.loop(*loops[i]) != names[i])
+      return fmt::format("the loops in {} are not the ones named, in their order", names[0].name());
+  return {};
+}
+
+/// The iterations that an instruction gives to each of the loops: rows, rows of k, columns, k.
+std::vector<int64_t> extents_of(const InstructionInfo& row, const Target& target) {
+  const int64_t columns = row.n != 0 ? row.n : target.lanes(row.c);
+  if (!row.is_tile()) return {columns, row.pack};
+  return {row.m, row.k / row.pack, columns, row.pack};
+}
+
+/// The instruction of the target that takes these loops, full or in part.
+std::optional<Instruction> fitting(const Store& store, const std::vector<For*>& loops, const Target& target) {
+  const auto factors = factors_of(store);
+  if (!factors) return {};
+  const Expr columns = loops[loops.size() - 2]->var;
+  auto [a, b] = *factors;
+  const auto moves = [&](Expr e) { return depends_on(e, columns); };
+  if (std::any_of(a->index.begin(), a->index.end(), moves)) std::swap(a, b);
+  for (const Instruction instruction : target.instructions) {
+    const InstructionInfo& row = info(instruction);
+    const std::vector<int64_t> extents = extents_of(row, target);
+    if (!row.is_tensor() || extents.size() != loops.size()) continue;
+    if (a->buffer->dtype != row.a || b->buffer->dtype != row.b || store.buffer->dtype != row.c) continue;
+    bool fits = true;
+    for (size_t i = 0; i < loops.size(); ++i) fits &= loops[i]->extent.hi() <= extents[i];
+    if (fits) return instruction;
+  }
+  return {};
+}
+
+/// Adds to `guards` what says that `var` is less than `end`, in linear terms, which passes can peel.
+void add_guards(Expr var, Expr end, std::vector<Expr>& guards) {
+  if (end.kind() == ExprKind::Min) {
+    add_guards(var, end.lhs(), guards);
+    add_guards(var, end.rhs(), guards);
+  } else if (!proves_lt(var, end)) {
+    guards.push_back(lt(var, end));
+  }
+}
+
+/// Gives the loops the extents. What they read past their old ends is 0.
+void fill_up(const std::vector<For*>& loops, const std::vector<int64_t>& extents, Store& store) {
+  std::vector<std::pair<Expr, Expr>> ends; // full variable, old extent
+  Substitution renewed;
+  for (size_t i = 0; i < loops.size(); ++i) {
+    For& loop = *loops[i];
+    const Expr all = loop_var(loop.var.id(), loop.var.name(), extents[i]);
+    if (!loop.extent.is_const(extents[i])) ends.emplace_back(all, loop.extent);
+    renewed.emplace_back(loop.var, all);
+    loop.var = all;
+    loop.extent = extents[i];
+    loop.kind = LoopKind::Tensor;
+  }
+  for (Expr& e : store.index) e = substitute(e, renewed);
+  Rewriter rewriter;
+  rewriter.on_value = [&](const ValueRef& value) {
+    const auto* attr = std::get_if<LoadAttr>(&value->attr);
+    if (!attr) return value;
+    LoadAttr read = *attr;
+    for (Expr& e : read.index) e = substitute(e, renewed);
+    for (Expr& e : read.guards) e = substitute(e, renewed);
+    for (const auto& [var, end] : ends)
+      if (std::any_of(read.index.begin(), read.index.end(), [&, v = var](Expr e) { return depends_on(e, v); }))
+        add_guards(var, substitute(end, renewed), read.guards);
+    return load(read.buffer, std::move(read.index), std::move(read.guards), read.ahead);
+  };
+  store.value = ast::rewrite(store.value, rewriter);
+}
+
+/// The array in registers with room for whatever the filled-up loops add to.
+void make_room(Draft& draft, const Store& store) {
+  Buffer buffer = *store.buffer;
+  bool grows = false;
+  for (size_t d = 0; d < buffer.shape.size(); ++d) {
+    if (proves_lt(store.index[d], buffer.shape[d])) continue;
+    buffer.shape[d] = store.index[d].hi() + 1;
+    grows = true;
+  }
+  if (!grows) return;
+  const BufferRef larger = make_buffer(std::move(buffer));
+  Rewriter rewriter;
+  rewriter.on_buffer = [&](const BufferRef& b) { return b->id == larger->id ? larger : b; };
+  draft.body = ast::rewrite(draft.body, rewriter);
+}
+
+} // namespace
+
+Verdict tensorise(Draft& draft, const Target& target, StoredHandle result,
+                  const std::vector<LoopHandle>& names) {
+  if (names.size() != 2 && names.size() != 4) return "an instruction takes two loops, or four";
+  std::vector<For*> loops;
+  Store* store = nullptr;
+  if (auto verdict = find_nest(draft, result, names, loops, store); !verdict.empty()) return verdict;
+  if (store->buffer->scope != Scope::Register)
+    return fmt::format("{} does not lie in registers", store->buffer->name);
+  const auto instruction = fitting(*store, loops, target);
+  if (!instruction)
+    return fmt::format("no instruction of {} computes what {} adds to {}", target.device, names[0].name(),
+                       result.name());
+  fill_up(loops, extents_of(info(*instruction), target), *store);
+  const auto product = tensor_product(*tensor_nest(*loops[0]));
+  if (!product || instruction_of(*product, {*instruction}) != instruction)
+    return fmt::format("the loops in {} are no rows, columns and products", names[0].name());
+  make_room(draft, *store);
+  return {};
+}
+
+} // namespace lathe::search

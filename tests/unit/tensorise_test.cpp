@@ -1,0 +1,158 @@
+// tensorise: loops of a product as one instruction, for each row of the instruction table that takes several elements.
+#include <doctest/doctest.h>
+
+#include "ast/machine/tensors.hpp"
+#include "ast/tensor.hpp"
+#include "search/cost/features.hpp"
+#include "search/suggest/suggest.hpp"
+#include "support/run_plan.hpp"
+#include "support/search_programs.hpp"
+
+using namespace lathe;
+using namespace lathe::search;
+
+namespace {
+
+std::vector<Instruction> tensor_rows() {
+  std::vector<Instruction> rows;
+  for (size_t i = 0; i < std::size(kInstructions); ++i)
+    if (kInstructions[i].is_tensor()) rows.push_back(static_cast<Instruction>(i));
+  return rows;
+}
+
+/// The target of tests, with one instruction.
+Target target_with(Instruction instruction) {
+  Target target = test::target();
+  target.instructions = {instruction};
+  return target;
+}
+ast::VectorForms forms_with(Instruction instruction) {
+  ast::VectorForms forms;
+  forms.instructions.push_back(instruction);
+  return forms;
+}
+
+Tensor operand(const std::string& name, const Shape& shape, DType dtype, DType sum) {
+  return Tensor::input(name, shape, dtype).cast(sum);
+}
+
+std::vector<unsigned char> random_bytes(DType dtype, int64_t count, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> real;
+  std::vector<unsigned char> bytes(static_cast<size_t>(count * size_of(dtype)));
+  for (size_t i = 0; i < bytes.size(); i += size_of(dtype)) {
+    const auto drawn = static_cast<int64_t>(random());
+    const Scalar value = is_float(dtype)  ? Scalar::of_float(dtype, real(random))
+                         : drawn % 3 == 0 ? Scalar::of_int(dtype, drawn % 2 == 0 ? -128 : 127)
+                                          : Scalar::of_int(dtype, drawn);
+    value.to_memory(&bytes[i]);
+  }
+  return bytes;
+}
+
+/// a[m, k] x b[k, n], everything but the product inlined. `constant`: b is.
+Plan product(const InstructionInfo& row, int64_t m, int64_t k, int64_t n, bool constant) {
+  const std::vector<unsigned char> data = random_bytes(row.b, k * n, 5);
+  const Tensor b = constant ? Tensor::from_memory(data.data(), static_cast<size_t>(k * n), row.b, {k, n}).cast(row.c)
+                            : operand("b", {k, n}, row.b, row.c);
+  const Tensor y = operand("a", {m, k}, row.a, row.c).matmul(b);
+  Plan plan = initial_plan(test::lowered(y));
+  for (const auto& stage : plan.program->stages)
+    if (!stage.is_reduction) {
+      Applied applied = apply(plan, {{MoveKind::Inline, {StageHandle(stage.id)}}}, test::target());
+      if (applied.plan) plan = std::move(*applied.plan);
+    }
+  REQUIRE(plan.kernels.size() == 1);
+  return plan;
+}
+
+std::vector<Proposal> tiles(const Plan& plan, const Target& target) {
+  Features features;
+  read_features(plan.kernels[0]->kernel, target, features);
+  const MachineProfile machine = test::machine();
+  return suggest_tile({plan, *plan.kernels[0], features, target, machine, true, {}, true});
+}
+
+/// Integers of all values, floats of many sizes.
+test::Memory inputs(const lower::Program& program, uint64_t seed) {
+  test::Memory memory = test::random_inputs(program, seed);
+  for (const auto& input : program.inputs)
+    if (!input.is_constant)
+      memory[input.buffer->name] =
+          random_bytes(input.buffer->dtype, num_elements(input.buffer->shape).value(), ++seed);
+  return memory;
+}
+
+bool names(const ast::Block& body, Instruction instruction) {
+  bool found = false;
+  ast::visit(body, [&](const ast::Stmt& stmt, const auto&) {
+    const auto* store = std::get_if<ast::Store>(&stmt.node);
+    found |= store && store->by == instruction;
+  });
+  return found;
+}
+
+runtime::Device* cpu_with(Instruction instruction) {
+  runtime::Device& cpu = runtime::device("cpu");
+  const Instructions present = cpu.instructions("native");
+  return std::count(present.begin(), present.end(), instruction) > 0 ? &cpu : nullptr;
+}
+
+struct Size {
+  int64_t m, k, n;
+  bool constant;
+};
+constexpr Size kSizes[] = {{64, 128, 64, false}, {32, 64, 32, true}, {17, 65, 33, false}, {48, 67, 50, true},
+                           {5, 19, 21, false},   {1, 130, 100, false}, {16, 5, 16, true}, {100, 200, 7, true}};
+
+} // namespace
+
+TEST_CASE("every tile of every instruction computes the product") {
+  for (const Instruction instruction : tensor_rows()) {
+    const InstructionInfo& row = info(instruction);
+    INFO("instruction ", row.name);
+    size_t proposed = 0, computed = 0;
+    for (const auto& [m, k, n, constant] : kSizes) {
+      INFO("product ", m, " x ", k, " x ", n, constant ? ", constant" : "");
+      const Plan plain = product(row, m, k, n, constant);
+      test::Memory memory = inputs(*plain.program, 7 * m + n);
+      test::Memory want = memory;
+      test::run_plan(plain, want, nullptr);
+      const auto check = [&](const test::Memory& got) {
+        CHECK(test::difference(*plain.program, got, want, k) == "");
+      };
+      for (const Proposal& p : tiles(plain, target_with(instruction))) {
+        if (std::none_of(p.moves.begin(), p.moves.end(), [](const Move& m) { return m.kind == MoveKind::Tensorise; }))
+          continue;
+        ++proposed;
+        INFO(p.why);
+        const Applied applied = apply(plain, p.moves, target_with(instruction));
+        REQUIRE_MESSAGE(applied.plan, applied.reason);
+        const ast::Kernel& kernel = applied.plan->kernels[0]->kernel;
+        ast::verify(kernel);
+        CHECK(ast::structural_hash(ast::parse(ast::print(kernel))) == ast::structural_hash(kernel));
+        test::Memory scheduled = memory;
+        test::run_plan(*applied.plan, scheduled, nullptr);
+        check(scheduled);
+        // In the machine form of a target that has the instruction, and of one that has not.
+        const ast::VectorForms with = forms_with(instruction), without;
+        runtime::Device& interp = runtime::device("interp");
+        test::Memory as_instruction = memory, as_loops = memory;
+        test::run_plan(*applied.plan, as_instruction, &interp, nullptr, &with);
+        check(as_instruction);
+        test::run_plan(*applied.plan, as_loops, &interp, nullptr, &without);
+        check(as_loops);
+        const ast::Kernel form = test::finalised(kernel, &with);
+        CHECK(ast::structural_hash(ast::parse(ast::print(form))) == ast::structural_hash(form));
+        computed += names(form.body, instruction);
+        if (runtime::Device* cpu = cpu_with(instruction)) {
+          test::Memory on_cpu = memory;
+          test::run_plan(*applied.plan, on_cpu, cpu);
+          CHECK(test::exact_difference(*plain.program, on_cpu, as_instruction) == "");
+        }
+      }
+    }
+    CHECK(proposed > 10);
+    CHECK(computed == proposed);
+  }
+}
