@@ -86,9 +86,9 @@ std::optional<Instruction> instruction_of(const TensorProduct& product, const In
   const int64_t columns = extent(product.columns);
   for (const Instruction instruction : present) {
     const InstructionInfo& row = info(instruction);
-    if (!row.is_tensor() || extent(product.rows) != row.m) continue;
+    if (!row.is_tensor() || row.is_tile() != (product.rows != nullptr) || extent(product.rows) > row.m) continue;
     if (row.n != 0 ? columns != row.n : columns != 4 && columns != 8 && columns != 16) continue;
-    if (extent(product.k) != row.pack || extent(product.k_rows) * row.pack != row.k) continue;
+    if (extent(product.k) != row.pack || extent(product.k_rows) * row.pack > row.k) continue;
     if (product.a->buffer->dtype == row.a && product.b->buffer->dtype == row.b &&
         product.store->buffer->dtype == row.c)
       return instruction;
@@ -112,6 +112,11 @@ bool is_laid_out(const TensorProduct& p, const InstructionInfo& row, bool unguar
   const auto columns = step_of(c, p.rows);
   if (step_of(b, p.rows) != 0 || !columns || *columns < row.n || *columns % row.n != 0) return false;
   return is_even(a, p, p.rows) && is_even(b, p, p.k_rows);
+}
+
+TileGrid tile_grid(const TensorProduct& product) {
+  const Expr flat = flat_index(*product.store->buffer, product.store->index);
+  return {product.rows->extent.value(), stride_of(flat, product.rows->var)->value(), product.k_rows->extent.value()};
 }
 
 } // namespace lathe::ast

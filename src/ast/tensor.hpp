@@ -33,19 +33,27 @@ std::optional<Instruction> instruction_of(const TensorProduct& product, const In
 /// Whether the elements of A, B and C lie as the instruction takes them; `unguarded`: and all are there.
 bool is_laid_out(const TensorProduct& product, const InstructionInfo& row, bool unguarded = true);
 
-/// An array in tile registers: a grid of tiles of 16 x 16 elements, `columns` elements wide, row by row.
+/// An array in tile registers: a grid of tiles of `rows` x 16 elements, `columns` elements wide, row by row. `k_rows`: of the
+/// operands that are multiplied.
 struct TileGrid {
-  static constexpr int64_t kSide = 16;
-  int64_t columns;
+  static constexpr int64_t kWidth = 16;
+  int64_t rows, columns, k_rows;
+  /// How many tiles an array of so many elements has; 0: it does not consist of tiles.
+  int64_t tiles_in(int64_t elements) const {
+    return elements % (rows * columns) == 0 ? elements / (rows * kWidth) : 0;
+  }
   /// The number of the tile that begins at this element; nothing if none does.
   std::optional<int64_t> tile_at(int64_t element) const {
     const int64_t row = element / columns, column = element % columns;
-    if (element < 0 || row % kSide != 0 || column % kSide != 0) return {};
-    return row / kSide * (columns / kSide) + column / kSide;
+    if (element < 0 || row % rows != 0 || column % kWidth != 0) return {};
+    return row / rows * (columns / kWidth) + column / kWidth;
   }
   int64_t first_of(int64_t tile) const {
-    return tile / (columns / kSide) * kSide * columns + tile % (columns / kSide) * kSide;
+    return tile / (columns / kWidth) * rows * columns + tile % (columns / kWidth) * kWidth;
   }
+  bool operator==(const TileGrid&) const = default;
 };
+/// The grid of the array that a product by an instruction on tiles adds to.
+TileGrid tile_grid(const TensorProduct& product);
 
 } // namespace lathe::ast

@@ -104,6 +104,18 @@ NodeRef contiguous_of_computed(const NodeRef& n) {
                                                                                           : NodeRef{};
 }
 
+// What is copied of a value in a wider dtype is copied in the narrow one. Then the copy has fewer bytes.
+NodeRef contiguous_of_widened(const NodeRef& n) {
+  if (n->op != Op::Contiguous || n->sources[0]->op != Op::View) return {};
+  const NodeRef& seen = n->sources[0]->sources[0];
+  if (seen->op != Op::Cast) return {};
+  const NodeRef& narrow = seen->sources[0];
+  const bool widens = size_of(narrow->dtype) < size_of(n->dtype) && size_of(n->dtype) <= 8;
+  // What lies outside of the view is 0 in both.
+  if (!widens || narrow->dtype == DType::Bool || is_narrow(narrow->dtype)) return {};
+  return cast(contiguous(view(narrow, std::get<View>(n->sources[0]->attr))), n->dtype);
+}
+
 // A Function node marks a value for gradients(). Derivatives are taken before this rule runs, so the value
 // replaces the node.
 NodeRef function_value(const NodeRef& n) { return n->op == Op::Function ? n->sources[0] : NodeRef{}; }
@@ -131,6 +143,7 @@ constexpr StructuralRule kStructural[] = {
     {"reduce-repeated", &reduce_repeated},
     {"repeat-afterwards", &repeat_afterwards},
     {"contiguous-computed", &contiguous_of_computed},
+    {"contiguous-widened", &contiguous_of_widened},
 };
 
 } // namespace

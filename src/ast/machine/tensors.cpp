@@ -1,7 +1,6 @@
 #include "ast/machine/tensors.hpp"
 
 #include <algorithm>
-#include <set>
 
 #include "ast/append.hpp"
 #include "ast/copies.hpp"
@@ -38,10 +37,7 @@ public:
   /// Whether tile registers can hold the array. Something adds to it, so there is a reason to.
   bool fits() const { return fits_ && after_adds_ > 0 && !sets_.empty() && tiles() > 0; }
   /// How many tiles the array has; 0: it does not consist of tiles.
-  int64_t tiles() const {
-    const int64_t elements = num_elements(array_->shape).value(), rows = TileGrid::kSide * grid_.columns;
-    return elements % rows == 0 ? elements / (TileGrid::kSide * TileGrid::kSide) : 0;
-  }
+  int64_t tiles() const { return grid_.tiles_in(num_elements(array_->shape).value()); }
   const TileGrid& grid() const { return grid_; }
   /// The statements of the body that do nothing but set the array; the first after all that add to it.
   const std::vector<size_t>& sets() const { return sets_; }
@@ -70,12 +66,11 @@ private:
     if (!nest || nest->store->buffer->id != array_->id) return false;
     const auto found = instruction_of(loop, present_);
     if (!found || !info(*found).is_tile()) return false;
-    const Expr flat = flat_index(*array_, nest->store->index);
-    const TileGrid grid{stride_of(flat, nest->loops[0]->var)->value()};
-    Expr first = flat;
+    const TileGrid grid = tile_grid(*tensor_product(*nest));
+    Expr first = flat_index(*array_, nest->store->index);
     for (const For* f : nest->loops) first = lathe::substitute(first, {{f->var, 0}});
     fits_ &= first.is_const() && grid.tile_at(first.value()) && !in_parallel;
-    fits_ &= grid_.columns == 0 || grid_.columns == grid.columns;
+    fits_ &= grid_.columns == 0 || grid_ == grid;
     grid_ = grid;
     see(Does::Adds);
     return true;
@@ -104,7 +99,7 @@ private:
 
   const BufferRef& array_;
   const Instructions& present_;
-  TileGrid grid_{0};
+  TileGrid grid_{0, 0, 0};
   bool fits_ = true;
   Does does_ = Does::Nothing, last_ = Does::Nothing;
   std::vector<size_t> sets_;
@@ -134,7 +129,7 @@ private:
   Stmt settled(const Alloc& alloc) {
     if (alloc.buffer->scope == Scope::Register) {
       const TileUses uses(alloc.buffer, alloc.body, forms_.instructions);
-      if (uses.fits() && taken_ + uses.tiles() <= kMostTileAccumulators) return in_tiles(alloc, uses);
+      if (in_tiles_ < 0 && uses.fits() && uses.tiles() <= kMostTileAccumulators) return in_tiles(alloc, uses);
     }
     return {Alloc{alloc.buffer, block(alloc.body)}};
   }
@@ -144,8 +139,7 @@ private:
     const BufferRef copy = copier_.fresh_buffer(alloc.buffer->name + ".m", alloc.buffer->dtype,
                                                 alloc.buffer->shape, Scope::Register);
     const ValueRef zero = constant(Scalar::zero(alloc.buffer->dtype));
-    in_tiles_.insert(alloc.buffer->id);
-    taken_ += uses.tiles();
+    in_tiles_ = alloc.buffer->id;
     Block body, before, after;
     for (int64_t tile = 0; tile < uses.tiles(); ++tile)
       body.push_back(over_tile(alloc.buffer, uses.grid(), tile, [&](const std::vector<Expr>& index) {
@@ -167,28 +161,26 @@ private:
       if (!attr || attr->buffer->id != alloc.buffer->id) return value;
       return load(copy, attr->index, attr->guards, attr->ahead);
     };
-    taken_ -= uses.tiles();
+    in_tiles_ = -1;
     append(copied, block(rewrite(after, rewriter)));
     body.push_back({Alloc{copy, std::move(copied)}});
-    in_tiles_.erase(alloc.buffer->id);
     return {Alloc{alloc.buffer, std::move(body)}};
   }
 
   /// Two tensor loops over the rows and columns of a tile of the array, around store(index).
   template <class F>
   Stmt over_tile(const BufferRef& array, const TileGrid& grid, int64_t tile, F&& store) {
-    constexpr int64_t side = TileGrid::kSide;
-    const Expr r = loop_var(copier_.fresh_loop_id(), "row", side),
-               c = loop_var(copier_.fresh_loop_id(), "column", side);
+    const Expr r = loop_var(copier_.fresh_loop_id(), "row", grid.rows),
+               c = loop_var(copier_.fresh_loop_id(), "column", TileGrid::kWidth);
     std::vector<Expr> index(array->shape.size(), 0);
     Expr rest = grid.first_of(tile) + r * grid.columns + c;
     for (size_t d = index.size(); d-- > 0;) {
       index[d] = d == 0 ? rest : mod(rest, array->shape[d]);
       rest = floordiv(rest, array->shape[d]);
     }
-    For columns{c, side, LoopKind::Tensor, 0, {}};
+    For columns{c, TileGrid::kWidth, LoopKind::Tensor, 0, {}};
     columns.body.push_back({store(index)});
-    For rows{r, side, LoopKind::Tensor, 0, {}};
+    For rows{r, grid.rows, LoopKind::Tensor, 0, {}};
     rows.body.push_back({std::move(columns)});
     return {std::move(rows)};
   }
@@ -197,7 +189,7 @@ private:
     const auto found = instruction_of(loop, forms_.instructions);
     const auto nest = tensor_nest(loop);
     const bool is_there =
-        found && (!info(*found).is_tile() || in_tiles_.contains(nest->store->buffer->id));
+        found && (!info(*found).is_tile() || in_tiles_ == nest->store->buffer->id);
     if (!is_there) return in_loops(*nest);
     Rewriter rewriter;
     rewriter.on_stmt = [&](Stmt stmt) {
@@ -230,8 +222,7 @@ private:
 
   const VectorForms& forms_;
   Copier copier_;
-  std::set<int> in_tiles_; // ids of arrays
-  int64_t taken_ = 0;      // tile registers that hold sums
+  int in_tiles_ = -1; // the id of the array that tile registers hold
 };
 
 } // namespace

@@ -3,7 +3,7 @@
 
 namespace lathe::ast {
 
-/// Most arrays of rows and columns that may lie in tile registers at once. The other registers take operands.
+/// Most tiles of the array that tile registers hold at a time. The other registers take operands.
 inline constexpr int kTileRegisters = 8, kMostTileAccumulators = 6;
 
 /// The kernel with each nest of tensor loops in the form that one of the target's instructions computes: its store names the

@@ -122,8 +122,17 @@ private:
   llvm::Value* across_lanes(Op combine, DType dtype, llvm::Value* lanes);
 
   // tensors.cpp: tensor loops
-  static bool uses_tiles(Statements body); // outside of parallel loops
-  void configure_tiles();
+  /// Tile registers as one array of sums needs them.
+  struct Tiles {
+    int array = -1; // its id
+    int sums = 0, rows = 0, k_rows = 0, pack_bytes = 0;
+    int a_registers() const;
+    bool operator==(const Tiles&) const = default;
+  };
+  static void find_tiles(Statements body, std::vector<Tiles>& out);
+  bool has_one_configuration() const;
+  void open_tiles(const ast::Buffer& array);
+  void configure_tiles(const Tiles& tiles);
   void release_tiles();
   void tensor_loops(const ast::For& loop);
   void add_dot_products(const ast::TensorNest& nest);
@@ -132,7 +141,8 @@ private:
   llvm::Value* read_group(const ast::LoadAttr& load, Expr first, const InstructionInfo& row, int lanes);
   llvm::Value* read_groups(const ast::LoadAttr& load, Expr first, const InstructionInfo& row, int lanes);
   int tile_of(const ast::Buffer& array, const std::vector<Expr>& index, const ast::TensorNest& nest);
-  int operand_tile(const ast::LoadAttr& load, const ast::TensorNest& nest, const ast::For& rows);
+  int operand_tile(const ast::LoadAttr& load, const ast::TensorNest& nest, const ast::For& rows, int first_register,
+                   int count);
 
   // index.cpp: index expressions
   int level_of(Expr e) const;                 // ignores the lane
@@ -220,10 +230,10 @@ private:
       return buffer == other.buffer && first == other.first && step == other.step;
     }
   };
-  bool has_tiles_ = false;                  // some statement outside of parallel loops uses tile registers
-  std::map<int, int> tiles_;                // by array: the number of its first tile register
-  int next_tile_ = 0;                       // tile registers below this one hold sums
-  std::vector<OperandTile> operand_tiles_;  // of one piece of straight-line code; last: the one used last
+  std::vector<Tiles> all_tiles_; // of the arrays of sums outside of parallel loops
+  Tiles tiles_;                  // of the open array of sums
+  // Of one piece of straight-line code, by the first register of their kind; last: the one used last.
+  std::map<int, std::vector<OperandTile>> operand_tiles_;
   // Of the open vector loop:
   int lanes_ = 0; // 0: no vector loop is open
   Expr lane_;

@@ -64,10 +64,10 @@ void FunctionEmitter::run(const ast::Block& body, std::optional<Expr> index) {
       return b_.CreateConstGEP1_64(b_.getInt8Ty(), function_->getArg(arguments_.outer),
                                    state_.scratch_offset.at(id));
     });
-  has_tiles_ = uses_tiles(body);
-  if (has_tiles_) configure_tiles();
+  find_tiles(body, all_tiles_);
+  if (!all_tiles_.empty() && has_one_configuration()) configure_tiles(all_tiles_[0]);
   nests(body);
-  if (has_tiles_) release_tiles();
+  if (!all_tiles_.empty()) release_tiles();
   b_.CreateRetVoid();
 }
 
@@ -199,13 +199,10 @@ void FunctionEmitter::alloc(const ast::Alloc& alloc) {
                                    buffer.name);
     });
   }
+  open_tiles(buffer);
   block(alloc.body);
   forget(buffer.id);
   bases_.erase(buffer.id);
-  if (const auto tile = tiles_.find(buffer.id); tile != tiles_.end()) {
-    next_tile_ = tile->second;
-    tiles_.erase(tile);
-  }
 }
 
 /// Emits a loop of at most one iteration as a condition.
@@ -267,7 +264,8 @@ void FunctionEmitter::parallel_loop(const ast::For& loop) {
                 {env, expr(loop.extent), function, function_->getArg(arguments_.buffers),
                  function_->getArg(arguments_.vars), function_->getArg(arguments_.scratch)});
   for (int id : written_in(loop.body)) forget(id);
-  if (has_tiles_) configure_tiles(); // the function has released them
+  // The function has released them.
+  if (!all_tiles_.empty() && has_one_configuration()) configure_tiles(all_tiles_[0]);
 }
 
 void FunctionEmitter::open_lanes(const ast::For& loop) {

@@ -62,30 +62,62 @@ Expr step_of(const ast::Buffer& buffer, const std::vector<Expr>& index, const as
 
 } // namespace
 
-bool FunctionEmitter::uses_tiles(Statements body) {
-  return std::any_of(body.begin(), body.end(), [](const ast::Stmt& stmt) {
-    if (const auto* alloc = std::get_if<ast::Alloc>(&stmt.node)) return uses_tiles(alloc->body);
-    if (const auto* store = std::get_if<ast::Store>(&stmt.node)) return store->by && info(*store->by).is_tile();
+/// Adds to `out` the configurations of tile registers for the products in `body`, outside of parallel loops.
+void FunctionEmitter::find_tiles(Statements body, std::vector<Tiles>& out) {
+  for (const ast::Stmt& stmt : body) {
+    if (const auto* alloc = std::get_if<ast::Alloc>(&stmt.node)) find_tiles(alloc->body, out);
     const auto* loop = std::get_if<ast::For>(&stmt.node);
-    return loop && loop->kind != ast::LoopKind::Parallel && uses_tiles(loop->body);
+    if (!loop || loop->kind == ast::LoopKind::Parallel) continue;
+    const auto nest = loop->kind == ast::LoopKind::Tensor ? ast::tensor_nest(*loop) : std::nullopt;
+    if (!nest) find_tiles(loop->body, out);
+    if (!nest || !nest->store->by || !info(*nest->store->by).is_tile()) continue;
+    const auto grid = ast::tile_grid(*ast::tensor_product(*nest));
+    const int64_t elements = num_elements(nest->store->buffer->shape).value();
+    const Tiles tiles{nest->store->buffer->id, static_cast<int>(grid.tiles_in(elements)), static_cast<int>(grid.rows),
+                      static_cast<int>(grid.k_rows), info(*nest->store->by).pack * size_of(info(*nest->store->by).a)};
+    if (std::find(out.begin(), out.end(), tiles) == out.end()) out.push_back(tiles);
+  }
+}
+
+int FunctionEmitter::Tiles::a_registers() const { return (ast::kTileRegisters - sums) / 2; }
+
+/// Whether all arrays take tile registers of the same sizes.
+bool FunctionEmitter::has_one_configuration() const {
+  return std::all_of(all_tiles_.begin(), all_tiles_.end(), [&](Tiles tiles) {
+    tiles.array = all_tiles_[0].array;
+    return tiles == all_tiles_[0];
   });
 }
 
-/// Gives all tile registers their size: 16 rows of 64 bytes.
-void FunctionEmitter::configure_tiles() {
+/// Opens the array's tile registers, if it lies in some.
+void FunctionEmitter::open_tiles(const ast::Buffer& array) {
+  const auto tiles =
+      std::find_if(all_tiles_.begin(), all_tiles_.end(), [&](const Tiles& t) { return t.array == array.id; });
+  if (tiles == all_tiles_.end()) return;
+  tiles_ = *tiles;
+  if (!has_one_configuration()) configure_tiles(tiles_);
+}
+
+/// Gives the tile registers their sizes. The first hold sums, the next operands A, the last operands B.
+void FunctionEmitter::configure_tiles(const Tiles& tiles) {
+  constexpr int kWidth = 64; // bytes of a row of sums, and of B
   std::array<uint8_t, 64> configuration{};
   configuration[0] = 1; // the palette
-  for (int tile = 0; tile < ast::kTileRegisters; ++tile) {
-    configuration[16 + 2 * tile] = 64; // bytes of a row, in 16 bits
-    configuration[48 + tile] = 16;     // rows
-  }
+  const auto set = [&](int number, int rows, int bytes) {
+    configuration[16 + 2 * number] = static_cast<uint8_t>(bytes); // of a row, in 16 bits
+    configuration[48 + number] = static_cast<uint8_t>(rows);
+  };
+  for (int number = 0; number < ast::kTileRegisters; ++number)
+    if (number < tiles.sums)
+      set(number, tiles.rows, kWidth);
+    else if (number < tiles.sums + tiles.a_registers())
+      set(number, tiles.rows, tiles.k_rows * tiles.pack_bytes);
+    else
+      set(number, tiles.k_rows, kWidth);
   auto* bytes = llvm::ConstantDataArray::get(state_.context, configuration);
-  llvm::GlobalVariable* global = state_.module.getNamedGlobal("tiles");
-  if (!global) {
-    global = new llvm::GlobalVariable(state_.module, bytes->getType(), true, llvm::GlobalValue::PrivateLinkage,
-                                      bytes, "tiles");
-    global->setAlignment(llvm::Align(64));
-  }
+  auto* global = new llvm::GlobalVariable(state_.module, bytes->getType(), true,
+                                          llvm::GlobalValue::PrivateLinkage, bytes, "tiles");
+  global->setAlignment(llvm::Align(64));
   call(b_, Intrinsic::x86_ldtilecfg, {global});
 }
 
@@ -145,29 +177,27 @@ void FunctionEmitter::add_dot_products(const ast::TensorNest& nest) {
 
 /// The number of the tile register that holds what the nest accesses of an array in tile registers.
 int FunctionEmitter::tile_of(const ast::Buffer& array, const std::vector<Expr>& index, const ast::TensorNest& nest) {
-  constexpr int64_t kTile = ast::TileGrid::kSide * ast::TileGrid::kSide;
-  const auto [place, is_new] = tiles_.try_emplace(array.id, next_tile_);
-  if (is_new) next_tile_ += static_cast<int>(num_elements(array.shape).value() / kTile);
-  const ast::TileGrid grid{stride_of(flat_index(array, index), nest.loops[0]->var)->value()};
-  return place->second + static_cast<int>(*grid.tile_at(first_of(array, index, nest).value()));
+  const ast::TileGrid grid{nest.loops[0]->extent.value(),
+                           stride_of(flat_index(array, index), nest.loops[0]->var)->value(), 0};
+  return static_cast<int>(*grid.tile_at(first_of(array, index, nest).value()));
 }
 
-/// The number of a tile register that holds the operand. Registers that no sums need hold the operands used last.
-int FunctionEmitter::operand_tile(const ast::LoadAttr& load, const ast::TensorNest& nest,
-                                  const ast::For& rows) {
+/// The number of a tile register that holds the operand: one of `count` from `first_register` on, which hold the operands of
+/// their kind that were used last.
+int FunctionEmitter::operand_tile(const ast::LoadAttr& load, const ast::TensorNest& nest, const ast::For& rows,
+                                  int first_register, int count) {
   const ast::Buffer& buffer = *load.buffer;
   const Expr first = first_of(buffer, load.index, nest), step = step_of(buffer, load.index, rows);
   const OperandTile wanted{buffer.id, first.node(), step.node(), 0};
-  auto held = std::find_if(operand_tiles_.begin(), operand_tiles_.end(),
-                           [&](const OperandTile& tile) { return tile.holds_same(wanted); });
-  if (held == operand_tiles_.end()) {
-    const size_t registers = static_cast<size_t>(ast::kTileRegisters - next_tile_);
-    if (operand_tiles_.size() < registers) {
-      operand_tiles_.push_back(wanted);
-      operand_tiles_.back().number = next_tile_ + static_cast<int>(operand_tiles_.size()) - 1;
-      held = std::prev(operand_tiles_.end());
+  std::vector<OperandTile>& tiles = operand_tiles_[first_register];
+  auto held = std::find_if(tiles.begin(), tiles.end(), [&](const OperandTile& tile) { return tile.holds_same(wanted); });
+  if (held == tiles.end()) {
+    if (static_cast<int>(tiles.size()) < count) {
+      tiles.push_back(wanted);
+      tiles.back().number = first_register + static_cast<int>(tiles.size()) - 1;
+      held = std::prev(tiles.end());
     } else { // the first is the one not used for longest
-      held = operand_tiles_.begin();
+      held = tiles.begin();
       const int number = held->number;
       *held = wanted;
       held->number = number;
@@ -176,7 +206,7 @@ int FunctionEmitter::operand_tile(const ast::LoadAttr& load, const ast::TensorNe
          {b_.getInt8(static_cast<uint8_t>(held->number)), address(buffer, first), expr(step)});
   }
   const int number = held->number;
-  std::rotate(held, std::next(held), operand_tiles_.end());
+  std::rotate(held, std::next(held), tiles.end());
   return number;
 }
 
@@ -184,7 +214,9 @@ void FunctionEmitter::multiply_tiles(const ast::TensorNest& nest) {
   const ast::TensorProduct product = *ast::tensor_product(nest);
   const ast::Store& store = *product.store;
   const int sum = tile_of(*store.buffer, store.index, nest);
-  const int a = operand_tile(*product.a, nest, *product.rows), b = operand_tile(*product.b, nest, *product.k_rows);
+  const int a_first = tiles_.sums, b_first = a_first + tiles_.a_registers();
+  const int a = operand_tile(*product.a, nest, *product.rows, a_first, tiles_.a_registers());
+  const int b = operand_tile(*product.b, nest, *product.k_rows, b_first, ast::kTileRegisters - b_first);
   const auto number = [&](int tile) { return b_.getInt8(static_cast<uint8_t>(tile)); };
   call(b_, tile_intrinsic(*store.by), {number(sum), number(a), number(b)});
 }

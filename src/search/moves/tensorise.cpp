@@ -29,11 +29,15 @@ Verdict find_nest(Draft& draft, StoredHandle result, const std::vector<LoopHandl
   return {};
 }
 
-/// The iterations that an instruction gives to each of the loops: rows, rows of k, columns, k.
-std::vector<int64_t> extents_of(const InstructionInfo& row, const Target& target) {
+/// The iterations that an instruction gives to each of the loops: rows, rows of k, columns, k. Tiles have as many rows as
+/// the loops, if that number is fixed.
+std::vector<int64_t> extents_of(const InstructionInfo& row, const std::vector<For*>& loops, const Target& target) {
   const int64_t columns = row.n != 0 ? row.n : target.lanes(row.c);
   if (!row.is_tile()) return {columns, row.pack};
-  return {row.m, row.k / row.pack, columns, row.pack};
+  const auto or_all = [](const For& loop, int64_t all) {
+    return loop.extent.is_const() && loop.extent.value() < all ? loop.extent.value() : all;
+  };
+  return {or_all(*loops[0], row.m), or_all(*loops[1], row.k / row.pack), columns, row.pack};
 }
 
 /// The instruction of the target that takes these loops, full or in part.
@@ -46,8 +50,8 @@ std::optional<Instruction> fitting(const Store& store, const std::vector<For*>& 
   if (std::any_of(a->index.begin(), a->index.end(), moves)) std::swap(a, b);
   for (const Instruction instruction : target.instructions) {
     const InstructionInfo& row = info(instruction);
-    const std::vector<int64_t> extents = extents_of(row, target);
-    if (!row.is_tensor() || extents.size() != loops.size()) continue;
+    if (!row.is_tensor() || loops.size() != (row.is_tile() ? 4 : 2)) continue;
+    const std::vector<int64_t> extents = extents_of(row, loops, target);
     if (a->buffer->dtype != row.a || b->buffer->dtype != row.b || store.buffer->dtype != row.c) continue;
     bool fits = true;
     for (size_t i = 0; i < loops.size(); ++i) fits &= loops[i]->extent.hi() <= extents[i];
@@ -125,7 +129,7 @@ Verdict tensorise(Draft& draft, const Target& target, StoredHandle result,
   if (!instruction)
     return fmt::format("no instruction of {} computes what {} adds to {}", target.device, names[0].name(),
                        result.name());
-  fill_up(loops, extents_of(info(*instruction), target), *store);
+  fill_up(loops, extents_of(info(*instruction), loops, target), *store);
   const auto product = tensor_product(*tensor_nest(*loops[0]));
   if (!product || instruction_of(*product, {*instruction}) != instruction)
     return fmt::format("the loops in {} are no rows, columns and products", names[0].name());

@@ -39,6 +39,12 @@ double size_of_shape(const Shape& shape) {
   return n;
 }
 
+/// Whether the value is a wider form of what is loaded: loads with their cast are fewer bytes, and instructions on tensors take
+/// the narrow form.
+bool widens(const ast::Value& v) {
+  return v.op == Op::Cast && v.sources[0]->op == Op::Load && size_of(v.sources[0]->dtype) < size_of(v.dtype);
+}
+
 StageInfo read_stage(const lower::Program& program, const lower::Stage& stage) {
   StageInfo info;
   info.elements = size_of_shape(stage.node->shape);
@@ -50,7 +56,7 @@ StageInfo read_stage(const lower::Program& program, const lower::Stage& stage) {
     for (const ast::For* l : loops) executions *= std::max(1.0, estimate(l->extent));
     info.executions = std::max(info.executions, executions);
     const auto see = [&](const ast::ValueRef& v) {
-      const OpCost cost = op_cost(v->op, v->dtype);
+      const OpCost cost = widens(*v) ? OpCost{} : op_cost(v->op, v->dtype);
       info.instructions += cost.instructions + kDivision * cost.divisions + 16 * cost.per_lane;
       const auto* attr = std::get_if<ast::LoadAttr>(&v->attr);
       if (!attr) return;

@@ -172,7 +172,7 @@ private:
   Tile tile_of(LoopHandle rows, const Halves& vectors) {
     Tile tile;
     Halves tiles{rows, {}};
-    if (row_.is_tile()) tiles = split(rows, std::min(p_.out[c_.rows].extent, tall()), row_.m);
+    if (row_.is_tile()) tiles = split(rows, std::min(p_.out[c_.rows].extent, tall()), c_.each);
     add(tile.loops, tiles.outer);
     add(tile.loops, vectors.outer);
     if (row_.is_tile()) tile.rows = static_cast<int>(tile.loops.size());
@@ -182,7 +182,7 @@ private:
   }
 
   /// The rows of the whole tile.
-  int64_t tall() const { return int64_t{c_.height} * row_.m; }
+  int64_t tall() const { return c_.height * c_.each; }
 
   /// Vectorises the last loop of the tile and unrolls the others, which are copies of it.
   void finish_tile(const Tile& tile) {
@@ -212,10 +212,10 @@ private:
     reduce.erase(place);
     int64_t extent = p_.reduce[c_.inner].extent;
     if (reduce_outer_) extent = std::min(extent, c_.reduce_block);
-    const Halves steps = split(loop, extent, row_.k);
+    const Halves steps = split(loop, extent, c_.depth);
     add(reduce, steps.outer);
     if (!row_.is_tile()) return {{}, steps.inner};
-    const Halves k = split(steps.inner, std::min<int64_t>(extent, row_.k), row_.pack);
+    const Halves k = split(steps.inner, std::min(extent, c_.depth), row_.pack);
     return {k.outer, k.inner};
   }
 

@@ -51,6 +51,7 @@ struct TileChoice {
   /// An instruction that takes several elements at once; then `height` counts its rows.
   std::optional<Instruction> instruction = {};
   int inner = 0; // position in reduce: the loop along the instruction's k
+  int64_t each = 1, depth = 1; // rows and k that one instruction takes
   int64_t vector_block = 0; // elements; 0: none
   int64_t reduce_block = 0; // along the longest reducing loop
   /// Streams in which the next tile along the lanes, or a constant's next block, is prefetched; 0: none.

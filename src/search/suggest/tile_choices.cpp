@@ -156,21 +156,30 @@ bool can_use(const TileProblem& p, const Factors& factors, const InstructionInfo
   if (!row.is_tensor() || row.c != p.sum || row.a != factors.across->dtype || row.b != factors.along->dtype) return false;
   if (!factors.along->packable || p.lanes != (row.n != 0 ? row.n : target.lanes(row.c))) return false;
   if (p.reduce[inner_loop(p, factors, row)].extent < (row.is_tile() ? row.pack + 1 : 2)) return false;
-  return !row.is_tile() || (rows >= 0 && p.out[rows].extent >= row.m && factors.across->out_strides[rows] != 0 &&
+  return !row.is_tile() || (rows >= 0 && p.out[rows].extent > row.m / 4 && factors.across->out_strides[rows] != 0 &&
                             factors.along->out_strides[rows] == 0);
 }
 
+/// Of a loop with so many iterations, how many an instruction takes that can take up to `most`, by `unit`: as many as it can
+/// take, but for a lower number that divides the loop, if that fills most of the instruction.
+int64_t share_of(int64_t extent, int64_t most, int64_t unit) {
+  if (extent <= most) return (extent + unit - 1) / unit * unit;
+  for (int64_t share = most; 4 * share >= 3 * most; share -= unit)
+    if (extent % share == 0) return share;
+  return most;
+}
+
 /// Heights and widths of a tile of sums, in registers of the instruction: those that share most loads first.
-/// `within`: some loop must lie around the tiles along the lanes.
+/// `each`: rows of one instruction. `within`: some loop must lie around the tiles along the lanes.
 std::vector<std::pair<int, int>> tensor_tiles(const TileProblem& p, const InstructionInfo& row, int vector, int rows,
-                                              bool within, const SuggestContext& context) {
+                                              int64_t each, bool within, const SuggestContext& context) {
   std::vector<std::pair<double, std::pair<int, int>>> ranked;
   const int registers = row.is_tile() ? 6 : context.target.vector_registers - 1;
   const double high = rows < 0 ? 1 : p.out[rows].average, wide = p.out[vector].average;
   for (int width = 1; width <= 4; ++width)
     for (int height = 1; (height + (row.is_tile() ? 0 : 1)) * width <= registers; ++height) {
-      const double tall = static_cast<double>(row.m) * height, broad = static_cast<double>(p.lanes) * width;
-      if (tall - row.m >= high || broad - p.lanes >= wide || (within && broad >= wide)) continue;
+      const double tall = static_cast<double>(each) * height, broad = static_cast<double>(p.lanes) * width;
+      if (tall - static_cast<double>(each) >= high || broad - p.lanes >= wide || (within && broad >= wide)) continue;
       const double filled = high / (std::ceil(high / tall) * tall) * wide / (std::ceil(wide / broad) * broad);
       const double loads = (1.0 / height + 1.0 / width) * (row.is_tile() && height * width > 4 ? 1.5 : 1);
       ranked.push_back({(1 + loads) / filled, {height, width}});
@@ -193,24 +202,29 @@ void add_tensor_choices(const TileProblem& p, const Factors& factors, Instructio
   c.inner = inner_loop(p, factors, row);
   c.pack_vector = true;
   const int64_t depth = p.reduce[c.inner].extent;
+  c.depth = share_of(depth, row.k, row.pack);
+  c.each = row.is_tile() ? share_of(p.out[rows].extent, row.m, 1) : 1;
   // The last products of many can be added one by one.
-  const bool ends_well = depth % row.k == 0 || (!row.is_tile() && depth >= 16 * row.k);
-  const bool in_place = factors.across->reduce_strides[c.inner] == 1 && ends_well;
+  const bool ends_well = depth % c.depth == 0 || (!row.is_tile() && depth >= 16 * row.k);
+  const bool lies_well = factors.across->reduce_strides[c.inner] == 1 && ends_well;
+  // A constant's copy lies as it must.
+  const bool in_place = lies_well || (factors.across->constant && factors.across->packable);
   const bool outer_axes = p.out.size() > (rows < 0 ? 1u : 2u);
   // A copy is made in some loop. A constant's is made before the first run.
   const bool within = !factors.along->constant && !outer_axes;
-  for (const auto& [height, width] : tensor_tiles(p, row, vector, rows, within, context)) {
+  for (const auto& [height, width] : tensor_tiles(p, row, vector, rows, c.each, within, context)) {
     c.height = height;
     c.vectors = width;
     const int64_t broad = int64_t{width} * p.lanes;
-    const bool whole = in_place && (!row.is_tile() || p.out[rows].extent % (int64_t{height} * row.m) == 0);
+    const bool whole =
+        in_place && (!row.is_tile() || factors.across->constant || p.out[rows].extent % (height * c.each) == 0);
     const auto with_blocks = [&](TileChoice choice) {
       choices.push_back(choice);
       if (p.fused()) return;
       for (const int64_t block : {512, 1024, 2048}) {
         choice.reduce_block = 0;
         choice.vector_block = 0;
-        if (block < depth && block % row.k == 0) {
+        if (block < depth && block % c.depth == 0) {
           choice.reduce_block = block;
           choices.push_back(choice);
         }
@@ -232,7 +246,7 @@ void add_tensor_choices(const TileProblem& p, const Factors& factors, Instructio
     outside.rows_outside = true;
     for (const bool packed : {false, true}) {
       outside.pack_rows = packed;
-      const bool can_pack = factors.across->packable && int64_t{height} * row.m < p.out[rows].extent;
+      const bool can_pack = factors.across->packable && height * c.each < p.out[rows].extent;
       if (packed ? can_pack : whole) with_blocks(outside);
     }
   }
