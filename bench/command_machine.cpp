@@ -3,6 +3,7 @@
 
 #include "commands.hpp"
 #include "search/machine/measure_machine.hpp"
+#include "tensor_peaks.hpp"
 
 namespace lathe::bench {
 
@@ -13,11 +14,16 @@ std::string size(int64_t bytes) {
   return fmt::format("{} KiB", bytes >> 10);
 }
 
-std::string text(const search::MachineProfile& machine) {
+std::string text(const search::MachineProfile& machine, const std::vector<TensorPeak>& peaks) {
   std::string out = machine.fingerprint + "\n";
   for (int i = 0; i < 3; ++i)
     out += fmt::format("f32 FMA peak, {} bits     {:8.1f} GFLOP/s\n", 128 << i,
                        machine.flops_per_second[i] * 1e-9);
+  for (const TensorPeak& peak : peaks) {
+    const InstructionInfo& row = info(peak.instruction);
+    out += fmt::format("{:<22} {:8.1f} G{}OP/s\n", row.name, peak.operations_per_second * 1e-9,
+                       is_float(row.c) ? "FL" : "");
+  }
   for (const search::MachineProfile::Level& level : machine.levels)
     out +=
         fmt::format("read, up to {:<14} {:8.1f} GB/s, a single line {:5.2f} ns, of a page each {:5.2f}, in "
@@ -49,7 +55,10 @@ std::string text(const search::MachineProfile& machine) {
   return out + "stored in " + search::machine_profile_path() + "\n";
 }
 
-Json json(const search::MachineProfile& machine) {
+Json json(const search::MachineProfile& machine, const std::vector<TensorPeak>& peaks) {
+  Json instructions = Json::object();
+  for (const TensorPeak& peak : peaks)
+    instructions[std::string(info(peak.instruction).name)] = peak.operations_per_second * 1e-9;
   Json levels = Json::array();
   for (const search::MachineProfile::Level& level : machine.levels)
     levels.push_back({{"bytes", level.bytes},
@@ -63,6 +72,7 @@ Json json(const search::MachineProfile& machine) {
           {"gflops_128", machine.flops_per_second[0] * 1e-9},
           {"gflops_256", machine.flops_per_second[1] * 1e-9},
           {"gflops_512", machine.flops_per_second[2] * 1e-9},
+          {"gops_of_instructions", instructions},
           {"levels", levels},
           {"hint_streams", machine.hint_streams},
           {"write_gbs", machine.write_bytes_per_second * 1e-9},
@@ -88,7 +98,8 @@ Json json(const search::MachineProfile& machine) {
 int machine_command(const Options& options) {
   search::MachineProfile machine = search::measure_machine();
   search::store_machine_profile(machine);
-  fmt::print("{}", options.json ? json(machine).dump(2) + "\n" : text(machine));
+  const std::vector<TensorPeak> peaks = tensor_peaks();
+  fmt::print("{}", options.json ? json(machine, peaks).dump(2) + "\n" : text(machine, peaks));
   return 0;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/identities.hpp"
+#include "graph/widened.hpp"
 
 namespace lathe::graph {
 
@@ -108,12 +109,9 @@ NodeRef contiguous_of_computed(const NodeRef& n) {
 NodeRef contiguous_of_widened(const NodeRef& n) {
   if (n->op != Op::Contiguous || n->sources[0]->op != Op::View) return {};
   const NodeRef& seen = n->sources[0]->sources[0];
-  if (seen->op != Op::Cast) return {};
-  const NodeRef& narrow = seen->sources[0];
-  const bool widens = size_of(narrow->dtype) < size_of(n->dtype) && size_of(n->dtype) <= 8;
+  if (!is_widened(seen)) return {};
   // What lies outside of the view is 0 in both.
-  if (!widens || narrow->dtype == DType::Bool || is_narrow(narrow->dtype)) return {};
-  return cast(contiguous(view(narrow, std::get<View>(n->sources[0]->attr))), n->dtype);
+  return cast(contiguous(view(seen->sources[0], std::get<View>(n->sources[0]->attr))), n->dtype);
 }
 
 // A Function node marks a value for gradients(). Derivatives are taken before this rule runs, so the value

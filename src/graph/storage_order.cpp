@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "graph/widened.hpp"
+
 namespace lathe::graph {
 namespace {
 
@@ -97,7 +99,10 @@ int extent_count(const Shape& shape) {
       std::count_if(shape.begin(), shape.end(), [](const Expr& e) { return !e.is_const(1); }));
 }
 
-bool is_constant(const NodeRef& node) {
+/// Whether the source is a constant, perhaps widened, seen through views.
+bool is_constant(const NodeRef& source) {
+  NodeRef node = behind_views(source);
+  if (is_widened(node)) node = behind_views(node->sources[0]);
   return node->op == Op::Input && std::get<InputAttr>(node->attr).data;
 }
 
@@ -221,7 +226,7 @@ std::optional<SummedAxis> summed_axis(const NodeRef& node) {
   if (product->op != Op::Mul || !is_static(product->shape)) return {};
   for (size_t which : {0, 1}) {
     const auto r = read(product->sources[which]);
-    if (!r || !is_stored(r->value) || !is_constant(behind_views(product->sources[1 - which]))) continue;
+    if (!r || !is_stored(r->value) || !is_constant(product->sources[1 - which])) continue;
     const std::vector<int64_t> strides = strides_of(r->value->shape), sizes = sizes_of(r->value->shape);
     SummedAxis best{r->value, -1, 1};
     for (int a : std::get<ReduceAttr>(node->attr).axes) {

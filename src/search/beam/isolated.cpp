@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/widened.hpp"
 #include "search/beam/unused_name.hpp"
 
 namespace lathe::search {
@@ -11,9 +12,9 @@ namespace {
 
 using graph::NodeRef;
 
-/// Whether the node stays: the sum's own product, views and copies. Another product is cut like any value.
+/// Whether the node stays: the sum's own product, views, copies and wider forms. Another product is cut like any value.
 bool stays(const NodeRef& node, const NodeRef& product) {
-  return node == product || node->op == Op::View || node->op == Op::Contiguous;
+  return node == product || node->op == Op::View || node->op == Op::Contiguous || graph::is_widened(node);
 }
 
 /// The nodes reached from the root through views, copies and its product alone, users before sources.

@@ -11,18 +11,10 @@
 namespace lathe::search {
 namespace {
 
-/// How many times as many multiply-adds as by f32 vectors the target's instructions on tensors can do in a cycle, on what the
-/// kernel reads.
 double tensor_speed(const ast::Kernel& kernel, const Target& target) {
   double best = 1;
-  for (const Instruction instruction : target.instructions) {
-    const InstructionInfo& row = info(instruction);
-    if (std::none_of(kernel.params.begin(), kernel.params.end(),
-                     [&](const ast::Param& p) { return p.buffer->dtype == row.a; }))
-      continue;
-    const double lanes = target.lanes(row.c), columns = row.n != 0 ? row.n : lanes;
-    best = std::max(best, row.m * columns * row.k / row.cycles / (lanes / info(Instruction::MultiplyAdd).cycles));
-  }
+  for (const ast::Param& p : kernel.params)
+    best = std::max(best, search::tensor_speed(target.instructions, p.buffer->dtype, target.vector_bytes));
   return best;
 }
 

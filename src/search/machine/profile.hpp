@@ -66,12 +66,13 @@ struct CompulsoryTraffic {
   double read = 0, written = 0;
 };
 /// The least time of a computation: the larger of arithmetic at the FMA peak (for elements of
-/// `element_bytes`) and compulsory traffic at the bandwidth of the innermost level that holds all of it.
+/// `element_bytes`), or `speed` times as fast, and compulsory traffic at the bandwidth of the innermost level that holds all
+/// of it.
 struct Limit {
   const char* kind; ///< "compute" or "bandwidth"
   double seconds;
 };
 Limit machine_limit(const MachineProfile& machine, int threads, int element_bytes, double flops,
-                    const CompulsoryTraffic& traffic);
+                    const CompulsoryTraffic& traffic, double speed = 1);
 
 } // namespace lathe::search

@@ -29,6 +29,7 @@ struct Use {
 struct StageInfo {
   bool inlinable = false;
   bool inlined = false; // already
+  bool widens = false;  // is a wider form of another value
   double elements = 1, executions = 1, instructions = 0;
   std::vector<Use> uses; // the loads of its nests
 };
@@ -55,8 +56,9 @@ StageInfo read_stage(const lower::Program& program, const lower::Stage& stage) {
     double executions = 1;
     for (const ast::For* l : loops) executions *= std::max(1.0, estimate(l->extent));
     info.executions = std::max(info.executions, executions);
+    info.widens = widens(*store->value);
     const auto see = [&](const ast::ValueRef& v) {
-      const OpCost cost = widens(*v) ? OpCost{} : op_cost(v->op, v->dtype);
+      const OpCost cost = op_cost(v->op, v->dtype);
       info.instructions += cost.instructions + kDivision * cost.divisions + 16 * cost.per_lane;
       const auto* attr = std::get_if<ast::LoadAttr>(&v->attr);
       if (!attr) return;
@@ -109,7 +111,7 @@ Proposal inline_all(const lower::Program& program, const std::vector<StageInfo>&
       double executions = 0;
       for (const Place& p : places[i]) executions += p.executions;
       const double ratio = executions / s.elements;
-      inlined = ratio <= (s.instructions <= 1 ? limits.cheap_ratio : limits.ratio);
+      inlined = s.widens || ratio <= (s.instructions <= 1 ? limits.cheap_ratio : limits.ratio);
     }
     if (inlined && !limits.epilogues && ends_reduction(program, stages[i]) && shifted[i]) inlined = false;
     if (inlined && grown[i] + places[i].size() > kMostInOneKernel) inlined = false;
