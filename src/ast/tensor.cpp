@@ -114,6 +114,19 @@ bool is_laid_out(const TensorProduct& p, const InstructionInfo& row, bool unguar
   return is_even(a, p, p.rows) && is_even(b, p, p.k_rows);
 }
 
+std::optional<TensorCopy> tensor_copy(const TensorNest& nest) {
+  const Store& store = *nest.store;
+  if (nest.loops.size() != 2 || store.combine || store.scatter || store.value->op != Op::Load) return {};
+  const TensorCopy copy{nest.loops[0], nest.loops[1], &store, &std::get<LoadAttr>(store.value->attr)};
+  const Expr to = flat_index(*store.buffer, store.index), from = flat_index(*copy.from->buffer, copy.from->index);
+  if (store.buffer->scope == Scope::Register || !copy.from->guards.empty()) return {};
+  if (step_of(to, copy.k) != 1 || step_of(to, copy.columns) != copy.k->extent.value()) return {};
+  const auto columns = stride_of(from, copy.columns->var), k = stride_of(from, copy.k->var);
+  const auto moves = [&](Expr e) { return depends_on(e, copy.columns->var) || depends_on(e, copy.k->var); };
+  if (!columns || !k || moves(*columns) || moves(*k)) return {};
+  return columns->is_const(1) || k->is_const(1) ? std::optional(copy) : std::nullopt;
+}
+
 TileGrid tile_grid(const TensorProduct& product) {
   const Expr flat = flat_index(*product.store->buffer, product.store->index);
   return {product.rows->extent.value(), stride_of(flat, product.rows->var)->value(), product.k_rows->extent.value()};

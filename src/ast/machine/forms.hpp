@@ -21,6 +21,7 @@ struct VectorForms {
   /// Code may read and write whole vectors past the end of an array in registers.
   bool pads_registers = false;
   bool scales = false; // y * 2^n is one instruction; MultiplyAdd must not absorb such a product
+  bool copies_tensors = false; // rows of k, side by side, are instructions
   Instructions instructions = {Instruction::MultiplyAdd};
   std::function<bool(const Value&)> has_op = [](const Value&) { return true; }; // of an elementwise op
 };

@@ -188,6 +188,7 @@ private:
   Stmt settled(const For& loop) {
     const auto found = instruction_of(loop, forms_.instructions);
     const auto nest = tensor_nest(loop);
+    if (forms_.copies_tensors && tensor_copy(*nest)) return {loop};
     const bool is_there =
         found && (!info(*found).is_tile() || in_tiles_ == nest->store->buffer->id);
     if (!is_there) return in_loops(*nest);

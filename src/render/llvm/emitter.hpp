@@ -20,6 +20,7 @@
 namespace lathe::ast {
 struct Detour;
 struct TensorNest;
+struct TensorCopy;
 } // namespace lathe::ast
 
 namespace lathe::render {
@@ -138,6 +139,7 @@ private:
   void add_dot_products(const ast::TensorNest& nest);
   void multiply_tiles(const ast::TensorNest& nest);
   void move_tile(const ast::TensorNest& nest);
+  void copy_side_by_side(const ast::TensorNest& nest, const ast::TensorCopy& copy);
   llvm::Value* read_group(const ast::LoadAttr& load, Expr first, const InstructionInfo& row, int lanes);
   llvm::Value* read_groups(const ast::LoadAttr& load, Expr first, const InstructionInfo& row, int lanes);
   int tile_of(const ast::Buffer& array, const std::vector<Expr>& index, const ast::TensorNest& nest);

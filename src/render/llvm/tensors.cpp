@@ -128,8 +128,44 @@ void FunctionEmitter::tensor_loops(const ast::For& loop) {
   const ast::Store& store = *nest->store;
   if (store.by)
     info(*store.by).is_tile() ? multiply_tiles(*nest) : add_dot_products(*nest);
+  else if (const auto copy = ast::tensor_copy(*nest))
+    copy_side_by_side(*nest, *copy);
   else
     move_tile(*nest);
+}
+
+/// Rows of k as one vector, in which the elements of a column lie side by side.
+void FunctionEmitter::copy_side_by_side(const ast::TensorNest& nest, const ast::TensorCopy& copy) {
+  const ast::Buffer &from = *copy.from->buffer, &to = *copy.store->buffer;
+  const auto columns = static_cast<int>(copy.columns->extent.value()), k = static_cast<int>(copy.k->extent.value());
+  const Expr first = first_of(from, copy.from->index, nest), flat = flat_index(from, copy.from->index);
+  const Expr across = *stride_of(flat, copy.columns->var), down = *stride_of(flat, copy.k->var);
+  llvm::Type* element = memory_type(state_.context, from.dtype, 0);
+  Value* all = nullptr;
+  if (across.is_const(1)) {
+    std::vector<Value*> rows;
+    for (int i = 0; i < k; ++i)
+      rows.push_back(b_.CreateAlignedLoad(llvm::FixedVectorType::get(element, columns), address(from, first + down * i),
+                                          alignment(from)));
+    while (rows.size() > 1) { // row i beside row i + half
+      std::vector<Value*> pairs;
+      const size_t half = rows.size() / 2;
+      const int lanes = columns * k / static_cast<int>(rows.size());
+      std::vector<int> pick;
+      for (int i = 0; i < lanes; ++i) pick.insert(pick.end(), {i, lanes + i});
+      for (size_t i = 0; i < half; ++i) pairs.push_back(b_.CreateShuffleVector(rows[i], rows[i + half], pick));
+      rows = std::move(pairs);
+    }
+    all = rows[0];
+  } else { // the elements of a column lie side by side already
+    llvm::Type* group = b_.getIntNTy(8 * k * size_of(from.dtype));
+    all = llvm::PoisonValue::get(llvm::FixedVectorType::get(group, columns));
+    for (int i = 0; i < columns; ++i)
+      all = b_.CreateInsertElement(
+          all, b_.CreateAlignedLoad(group, address(from, first + across * i), alignment(from)), b_.getInt64(i));
+  }
+  b_.CreateAlignedStore(all, address(to, first_of(to, copy.store->index, nest)), alignment(to));
+  forget(to.id);
 }
 
 /// The elements of A that all lanes share, in each lane.

@@ -170,6 +170,7 @@ private:
     size_t first = loops_.size();
     while (first > tile_.begin && loops_[first - 1].loop->kind == ast::LoopKind::Tensor) --first;
     const auto nest = first < loops_.size() ? ast::tensor_nest(*loops_[first].loop) : std::nullopt;
+    if (const auto copy = nest ? ast::tensor_copy(*nest) : std::nullopt) return count_copy(*copy);
     const auto product = nest ? ast::tensor_product(*nest) : std::nullopt;
     const auto instruction = product ? ast::instruction_of(*product, target_.instructions) : std::nullopt;
     if (!instruction) return false;
@@ -201,6 +202,19 @@ private:
       work_.registers = sums + std::min(all / sums, work_.loads) + 1;
     }
     work_.chain.others = row.latency * all / sums;
+    return true;
+  }
+
+  /// Rows of k that become one vector.
+  bool count_copy(const ast::TensorCopy& copy) {
+    AccessInfo access{};
+    loops_.add_access(copy.from->buffer.get(), copy.from->index, access);
+    access.store = true;
+    loops_.add_access(copy.store->buffer.get(), copy.store->index, access);
+    const auto rows = static_cast<double>(copy.k->extent.value());
+    work_.loads += rows;
+    work_.arithmetic += rows - 1;
+    work_.stores += 1;
     return true;
   }
 

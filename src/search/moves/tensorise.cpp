@@ -1,5 +1,6 @@
 // tensorise: the innermost loops of a product become what one instruction of the target computes.
 #include <algorithm>
+#include <bit>
 
 #include <fmt/format.h>
 
@@ -117,12 +118,31 @@ void make_room(Draft& draft, const Store& store) {
 
 } // namespace
 
+namespace {
+
+/// Of a packed copy: the loops over columns and k become one instruction's worth of copying.
+Verdict tensorise_copy(const std::vector<For*>& loops, StoredHandle copy) {
+  for (For* loop : loops) {
+    if (!loop->extent.is_const() || std::popcount(static_cast<uint64_t>(loop->extent.value())) != 1 ||
+        loop->extent.value() > 16)
+      return fmt::format("{} has no fixed number of iterations that is a power of 2 up to 16", loop->var.name());
+    loop->kind = LoopKind::Tensor;
+  }
+  if (const Store& store = std::get<Store>(loops[1]->body[0].node); store.value->op != Op::Load || store.combine)
+    return fmt::format("{} is no copy", copy.name());
+  return {};
+}
+
+} // namespace
+
 Verdict tensorise(Draft& draft, const Target& target, StoredHandle result,
                   const std::vector<LoopHandle>& names) {
   if (names.size() != 2 && names.size() != 4) return "an instruction takes two loops, or four";
   std::vector<For*> loops;
   Store* store = nullptr;
   if (auto verdict = find_nest(draft, result, names, loops, store); !verdict.empty()) return verdict;
+  if (!target.instructions.empty() && store->buffer->scope == Scope::Packed && loops.size() == 2)
+    return tensorise_copy(loops, result);
   if (store->buffer->scope != Scope::Register)
     return fmt::format("{} does not lie in registers", store->buffer->name);
   const auto instruction = fitting(*store, loops, target);

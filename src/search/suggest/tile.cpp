@@ -117,7 +117,7 @@ public:
       tensorise(sums, nest, tensor);
     }
     prefetch(n_tile.outer, m_tile.outer, asking);
-    pack(sums, outside, vector_pack, m_tile.outer);
+    pack(sums, outside, vector_pack, m_tile.outer, inside_of(reduce, nest));
     prefetch_constants(outside, reduce.empty() ? LoopHandle() : reduce.back());
     if (!c_.instruction) {
       accumulate();
@@ -219,6 +219,11 @@ private:
     return {k.outer, k.inner};
   }
 
+  static std::vector<LoopHandle> inside_of(std::vector<LoopHandle> reduce, const std::vector<LoopHandle>& nest) {
+    reduce.insert(reduce.end(), nest.begin(), nest.end());
+    return reduce;
+  }
+
   void tensorise(StoredHandle sums, const std::vector<LoopHandle>& nest, const TensorLoops& tensor) {
     const auto first = nest.end() - static_cast<std::ptrdiff_t>(tensor.count());
     Move move{MoveKind::Tensorise, {sums}};
@@ -278,7 +283,9 @@ private:
 
   /// Packs each operand at the outermost loop inside which it is reused. For the operand along the lanes,
   /// `vector_at` loops of `outside` lie around that place.
-  void pack(StoredHandle sums, const std::vector<LoopHandle>& outside, size_t vector_at, LoopHandle rows_outer) {
+  /// `inside`: the loops inside `outside`, in order.
+  void pack(StoredHandle sums, const std::vector<LoopHandle>& outside, size_t vector_at, LoopHandle rows_outer,
+            const std::vector<LoopHandle>& inside) {
     for (const auto& operand : p_.operands) {
       if (!operand.packable) continue;
       if (operand.constant) {
@@ -291,7 +298,15 @@ private:
         const PackedCopy copy =
             script_.pack(sums, operand.buffer, outside[vector_at - 1], ast::Scope::Packed);
         // The last filling loop runs along the lanes, so the copy is made with vectors, too.
-        if (!c_.instruction) script_.vectorise(copy.filling(pack_dimensions(operand, outside, vector_at) - 1));
+        if (c_.instruction) {
+          int dimensions = 0;
+          for (size_t i = vector_at; i < outside.size(); ++i) dimensions += moves_along(operand, outside[i]);
+          for (const LoopHandle loop : inside) dimensions += moves_along(operand, loop);
+          script_.add(MoveKind::Tensorise, StoredHandle(copy.buffer), copy.filling(dimensions - 2),
+                      copy.filling(dimensions - 1));
+        } else {
+          script_.vectorise(copy.filling(pack_dimensions(operand, outside, vector_at) - 1));
+        }
       } else if (along_rows && !along_vector && c_.pack_rows && rows_outer && c_.rows_outside) {
         script_.pack(sums, operand.buffer, rows_outer, ast::Scope::Packed);
       }
@@ -389,7 +404,7 @@ private:
     put_in_order({}, clear.loops);
     if (c_.instruction) tensorise(p_.result, nest, tensor);
     prefetch(n_outer, m_tile.outer, reduce.empty() ? LoopHandle() : reduce.back());
-    pack(p_.result, outside, vector_pack, m_tile.outer);
+    pack(p_.result, outside, vector_pack, m_tile.outer, inside_of(reduce, nest));
     prefetch_constants(outside, reduce.empty() ? LoopHandle() : reduce.back());
     if (!c_.instruction) finish_tile(update);
     finish_tile(clear);
