@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/identities.hpp"
+#include "graph/integer_product.hpp"
 
 namespace lathe::graph {
 
@@ -131,6 +132,7 @@ constexpr StructuralRule kStructural[] = {
     {"reduce-repeated", &reduce_repeated},
     {"repeat-afterwards", &repeat_afterwards},
     {"contiguous-computed", &contiguous_of_computed},
+    {"integer-product", &integer_product},
 };
 
 } // namespace

@@ -97,8 +97,11 @@ int extent_count(const Shape& shape) {
       std::count_if(shape.begin(), shape.end(), [](const Expr& e) { return !e.is_const(1); }));
 }
 
+/// Whether the node reads a constant, perhaps through views and casts, as weights of 8 bits are.
 bool is_constant(const NodeRef& node) {
-  return node->op == Op::Input && std::get<InputAttr>(node->attr).data;
+  const NodeRef* at = &node;
+  while ((*at)->op == Op::View || (*at)->op == Op::Cast) at = &(*at)->sources[0];
+  return (*at)->op == Op::Input && std::get<InputAttr>((*at)->attr).data;
 }
 
 } // namespace
@@ -220,8 +223,11 @@ std::optional<SummedAxis> summed_axis(const NodeRef& node) {
   const NodeRef& product = node->sources[0];
   if (product->op != Op::Mul || !is_static(product->shape)) return {};
   for (size_t which : {0, 1}) {
-    const auto r = read(product->sources[which]);
-    if (!r || !is_stored(r->value) || !is_constant(behind_views(product->sources[1 - which]))) continue;
+    auto r = read(product->sources[which]);
+    // Integers of 8 bits are stored as they are, and widened where they are read.
+    if (r && r->value->op == Op::Cast && size_of(r->value->sources[0]->dtype) == 1)
+      r->value = r->value->sources[0];
+    if (!r || !is_stored(r->value) || !is_constant(product->sources[1 - which])) continue;
     const std::vector<int64_t> strides = strides_of(r->value->shape), sizes = sizes_of(r->value->shape);
     SummedAxis best{r->value, -1, 1};
     for (int a : std::get<ReduceAttr>(node->attr).axes) {
