@@ -76,13 +76,26 @@ Range range_of(DType integers) {
   return {is_signed(integers) ? -above : 0, above - 1};
 }
 
+namespace {
+
+/// x / divisor as quotient() has it, but for results that are no normal numbers: x times an inverse, which is
+/// computed once for all of x. Numbers of 24 bits have no quotient so near to the middle of two f32 that the
+/// error of a product in f64 would move it across.
+Tensor product_with_inverse(const Tensor& x, const Tensor& divisor) {
+  return (x.cast(DType::F64) * divisor.cast(DType::F64).reciprocal()).cast(x.dtype());
+}
+
+} // namespace
+
 /// Halves do not hold the zero points of 16 bits.
 Tensor quantise(const Tensor& x, const Tensor& scale, const Tensor& zero_point, NarrowCast how) {
   const DType wide = promote(x.dtype(), DType::F32), dtype = zero_point.dtype();
-  const Tensor quotients = quotient(x, scale), zero = zero_point.cast(wide);
-  if (is_float(dtype)) return (quotients.cast(wide) + zero).cast(dtype, how); // saturates
-  if (wide != DType::F32 || bits_of(dtype) > 16) return (quotients.round().cast(wide) + zero).cast(dtype);
+  const Tensor zero = zero_point.cast(wide);
+  if (is_float(dtype)) return (quotient(x, scale).cast(wide) + zero).cast(dtype, how); // saturates
+  if (wide != DType::F32 || scale.dtype() == DType::F64 || bits_of(dtype) > 16)
+    return (quotient(x, scale).round().cast(wide) + zero).cast(dtype);
   const auto [least, most] = range_of(dtype);
+  const Tensor quotients = product_with_inverse(x, scale);
   const Tensor low = weak(least, wide) - zero, high = weak(most, wide) - zero;
   return (rounded_between(quotients.cast(wide), low, high) + zero).cast(dtype);
 }
