@@ -356,6 +356,15 @@ TEST_CASE("what is no product of quantised numbers stays, and what might not fit
   CHECK(stays(real(x, zero, scale).cast(DType::I32).matmul(centred(w, {}))));
   CHECK(stays(centred(x, Tensor::input("z", {}, DType::I32)).matmul(centred(w, {}))));
   CHECK(stays(centred(x, Tensor::full({}, Scalar::of_int(DType::I32, 256))).matmul(centred(w, {}))));
+  // Two zero points; numbers that are scaled in f64 and rounded to f32; a scale that is 0 for some terms.
+  CHECK(stays((centred(x, zero) - zero.cast(DType::I32)).matmul(centred(w, {}))));
+  const Tensor in_double = (centred(x, zero).cast(DType::F64) * scale.cast(DType::F64)).cast(DType::F32);
+  CHECK(stays(in_double.matmul(real(w, {}, scale))));
+  const Tensor padded_scale = Tensor::input("s", {1, 1}).expand({4, 1}).pad({{1, 1}, {0, 0}});
+  CHECK(stays(real(x, zero, scale).matmul(real(w, {}, padded_scale))));
+  // Constant weights of u8 that are padded: 0 stands for 0, not for 128.
+  const Tensor bytes = stored(random_bytes(16, DType::U8, 1), DType::U8, {4, 4});
+  CHECK(stays(centred(x, {}).matmul(centred(bytes, {}).pad({{1, 1}, {0, 0}}))));
   // 255 * 255 * 33025 is the largest sum that fits. Sums in i32 wrap in either form.
   for (const int64_t terms : {33025, 33026}) {
     const Tensor left = Tensor::input("l", {2, terms}, DType::U8),
