@@ -156,11 +156,20 @@ std::vector<Step> way_to_bytes(const NodeRef& operand) {
   return {};
 }
 
+/// A scale through a view, which comes below the elementwise nodes: what they repeat is then known.
+NodeRef viewed(const NodeRef& node, const View& v, int nested = 0) {
+  if (!is_elementwise(node->op) || nested == kMostNested) return view(node, v);
+  std::vector<NodeRef> sources;
+  for (const NodeRef& s : node->sources) sources.push_back(viewed(s, v, nested + 1));
+  return with_sources(node, std::move(sources));
+}
+
 /// The operand seen through a view. Where a mask pads, the number is 0, which stands for the zero point.
 bool take_view(Quantised& q, const View& v) {
   if (!v.has_mask()) {
-    for (NodeRef* part : {&q.values, &q.zero, &q.scale})
-      if (*part) *part = view(*part, v);
+    q.values = view(q.values, v);
+    if (q.zero) q.zero = view(q.zero, v);
+    if (q.scale) q.scale = viewed(q.scale, v);
     return true;
   }
   if (q.scale && !(q.scale = repeated_over(q.scale, v.shape()))) return false;

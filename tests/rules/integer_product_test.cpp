@@ -191,6 +191,22 @@ TEST_CASE("a product of scaled integers is rounded once") {
       }
 }
 
+TEST_CASE("numbers that are scaled twice, and sums in f64") {
+  set_realiser(&test::realise_by_evaluation);
+  const Integers a = random_bytes(3 * 7, DType::U8, 1), b = random_bytes(7 * 2, DType::I8, 2);
+  const Tensor x = Tensor::input("x", {3, 7}, DType::U8), w = stored(b, DType::I8, {7, 2}),
+               one = stored({1}, DType::U8, {});
+  const Tensor twice = real(x, one, Tensor::input("s", {})) * 0.5f;
+  const Tensor columns = Tensor::from(std::vector<float>{0.25f, 4.0f});
+  test::Bindings bindings;
+  bindings.bind("x", std::vector<uint8_t>(a.begin(), a.end()));
+  bindings.bind("s", std::vector<float>{0.125f});
+  for (const DType d : {DType::F32, DType::F64}) {
+    const Tensor y = twice.cast(d).matmul(real(w, {}, columns).cast(d));
+    CHECK(values_of(simplified(y), bindings) == values_of(node_of(y), bindings));
+  }
+}
+
 TEST_CASE("sums of both operands at run time, transposed and in batches") {
   set_realiser(&test::realise_by_evaluation);
   const Integers a = random_bytes(2 * 3 * 5, DType::U8, 1), b = random_bytes(2 * 7 * 5, DType::U8, 2);
