@@ -55,6 +55,16 @@ bool computes(const Node& n) {
   return n.op != Op::Input && n.op != Op::Const && n.op != Op::View && n.op != Op::Iota;
 }
 
+/// Whether the node widens integers of 8 bits that are computed: these are stored as they are, in a quarter
+/// of the bytes, and a product reads them in the form of integer_product.hpp.
+bool widens_bytes(const Node& n) {
+  if (n.op != Op::Cast || n.dtype != DType::I32) return false;
+  const Node* at = n.sources[0].get();
+  const DType from = at->dtype;
+  while (at->op == Op::View) at = at->sources[0].get();
+  return (from == DType::I8 || from == DType::U8) && computes(*at);
+}
+
 double elements(const Node& n) { return static_cast<double>(num_elements(n.shape).value()); }
 
 /// The cost of one element; the unit is the cost of an addition.
@@ -198,7 +208,7 @@ std::vector<NodeRef> fold_constants(const std::vector<NodeRef>& outputs, Evaluat
   for (auto n = order.rbegin(); n != order.rend(); ++n) {
     const Node& node = **n;
     if (!needed.contains(&node)) continue;
-    if (constant.contains(&node) && computes(node)) {
+    if (constant.contains(&node) && computes(node) && !widens_bytes(node)) {
       const Subgraph subgraph = look_at(*n, users);
       const double count = elements(node), bytes = count * size_of(node.dtype);
       const bool pays = !subgraph.small || subgraph.has_stored ||

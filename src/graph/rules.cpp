@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/identities.hpp"
+#include "graph/integer_product.hpp"
 #include "graph/widened.hpp"
 
 namespace lathe::graph {
@@ -142,6 +143,7 @@ constexpr StructuralRule kStructural[] = {
     {"repeat-afterwards", &repeat_afterwards},
     {"contiguous-computed", &contiguous_of_computed},
     {"contiguous-widened", &contiguous_of_widened},
+    {"integer-product", &integer_product},
 };
 
 } // namespace

@@ -1,5 +1,6 @@
 // The rewrite rules of the graph: a table of text rules over elementwise ops (core/identities.hpp and some of
-// the graph's own), and a table of structural ones. Every rule keeps each value to the bit.
+// the graph's own), and a table of structural ones. Every rule keeps each value to the bit, but for the sums of
+// floats that integer_product.hpp makes exact.
 #pragma once
 #include <span>
 

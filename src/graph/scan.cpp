@@ -147,6 +147,25 @@ void check_scan(const std::vector<NodeRef>& sources, const ScanAttr& attr) {
 
 namespace {
 
+/// Whether the value is in i32 and made of constants of 8 bits, such as weights less their zero point. The
+/// body reads such weights in 8 bits: see integer_product.hpp.
+bool is_of_constant_bytes(const NodeRef& value) {
+  constexpr size_t kMost = 16; // nodes
+  std::vector<NodeRef> nodes{value};
+  bool reads_bytes = false;
+  for (size_t next = 0; next < nodes.size(); ++next) {
+    const NodeRef node = nodes[next];
+    if (is_constant(node)) {
+      const NodeRef& base = base_of(node);
+      reads_bytes |= base->op == Op::Input && (base->dtype == DType::I8 || base->dtype == DType::U8);
+      continue;
+    }
+    if ((!is_elementwise(node->op) && node->op != Op::View) || nodes.size() > kMost) return false;
+    nodes.insert(nodes.end(), node->sources.begin(), node->sources.end());
+  }
+  return reads_bytes && value->dtype == DType::I32;
+}
+
 /// The recurrence with its constant sources in the body.
 Recurrence with_constants_inside(const Recurrence& given) {
   const ScanBody& body = *given.body;
@@ -156,7 +175,8 @@ Recurrence with_constants_inside(const Recurrence& given) {
   Replacements by;
   for (size_t k = 0; k < given.sources.size(); ++k) {
     const NodeRef& parameter = body.parameters[k];
-    if (k >= body.states + body.scanned && is_constant(given.sources[k])) {
+    const bool is_value = k >= body.states + body.scanned;
+    if (is_value && (is_constant(given.sources[k]) || is_of_constant_bytes(given.sources[k]))) {
       by.emplace(parameter.get(), given.sources[k]);
       continue;
     }

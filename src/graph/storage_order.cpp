@@ -99,11 +99,11 @@ int extent_count(const Shape& shape) {
       std::count_if(shape.begin(), shape.end(), [](const Expr& e) { return !e.is_const(1); }));
 }
 
-/// Whether the source is a constant, perhaps widened, seen through views.
+/// Whether the source is a constant, perhaps seen through views and casts, as weights of 8 bits are.
 bool is_constant(const NodeRef& source) {
-  NodeRef node = behind_views(source);
-  if (is_widened(node)) node = behind_views(node->sources[0]);
-  return node->op == Op::Input && std::get<InputAttr>(node->attr).data;
+  const NodeRef* at = &source;
+  while ((*at)->op == Op::View || (*at)->op == Op::Cast) at = &(*at)->sources[0];
+  return (*at)->op == Op::Input && std::get<InputAttr>((*at)->attr).data;
 }
 
 } // namespace
@@ -225,7 +225,9 @@ std::optional<SummedAxis> summed_axis(const NodeRef& node) {
   const NodeRef& product = node->sources[0];
   if (product->op != Op::Mul || !is_static(product->shape)) return {};
   for (size_t which : {0, 1}) {
-    const auto r = read(product->sources[which]);
+    auto r = read(product->sources[which]);
+    // Narrow numbers are stored as they are, and widened where they are read.
+    if (r && is_widened(r->value)) r->value = r->value->sources[0];
     if (!r || !is_stored(r->value) || !is_constant(product->sources[1 - which])) continue;
     const std::vector<int64_t> strides = strides_of(r->value->shape), sizes = sizes_of(r->value->shape);
     SummedAxis best{r->value, -1, 1};

@@ -15,6 +15,8 @@ struct AppliedRule {
 ///   transposes     A Transpose that undoes the one it reads from goes.
 ///   constants      ConstantOfShape and Constant become initialisers.
 ///   batch-norm     BatchNormalization of a convolution with constant weights goes into those.
+///   requantise     A QuantizeLinear that undoes a DequantizeLinear goes. What lies between them and only moves
+///                  numbers or takes the largest of some, as Transpose, MaxPool and Relu do, reads the integers.
 /// Bodies stay as they are, and so does what they or the caller read by name.
 void apply_rules(Model::Impl& model, std::vector<AppliedRule>* applied = nullptr);
 

@@ -77,6 +77,17 @@ TEST_CASE("a copy in another order is something computed") {
   CHECK(asked.size() == 1);
 }
 
+TEST_CASE("integers of 8 bits that a program widens are stored as they are") {
+  const Tensor x = Tensor::input("x", {3, 4}, DType::I32), w = tensor({4, 3}, DType::U8);
+  const Tensor moved = (w ^ Tensor::full({}, uint8_t{128})).bitcast(DType::I8).contiguous();
+  folded(x + moved.transpose().cast(DType::I32));
+  REQUIRE(asked.size() == 1);
+  CHECK(asked[0]->dtype == DType::I8);
+  folded(x + moved.transpose().cast(DType::I32).sum(0)); // sums of them are values of their own
+  REQUIRE(asked.size() == 1);
+  CHECK(asked[0]->op == Op::Reduce);
+}
+
 TEST_CASE("nothing that a named input or a shape variable takes part in is constant") {
   const Var n("n", 1, 16);
   const Tensor w = tensor({4}), x = Tensor::input("x", {4}), s = Tensor::input("s", {n});
@@ -141,14 +152,14 @@ TEST_CASE("what costs a compilation too much is left to the runs") {
   };
   const Tensor small = Tensor::randn({1000}, 1), w = tensor({1000, 1000});
   CHECK(is_folded(small, 4000));
-  CHECK_FALSE(is_folded(small, 3999)); // larger than allowed, and made of nothing
-  CHECK(is_folded(w.transpose() + w, 1000)); // as large as what it is made of
+  CHECK_FALSE(is_folded(small, 3999));                   // larger than allowed, and made of nothing
+  CHECK(is_folded(w.transpose() + w, 1000));             // as large as what it is made of
   CHECK(is_folded(Tensor::rand({4000}, 1).sum(), 8000)); // 32,000 bytes of u64 on the way
   CHECK_FALSE(is_folded(Tensor::rand({4000}, 1).sum(), 7999));
   const int64_t all = INT64_MAX;
   CHECK(is_folded(Tensor::rand({1 << 20}, 1).sum(), all));
   CHECK_FALSE(is_folded(Tensor::rand({1 << 30}, 1).sum(), all)); // too many operations
-  CHECK(is_folded(w.matmul(w.transpose()), all)); // as many, but of tensors that the user gave
+  CHECK(is_folded(w.matmul(w.transpose()), all));                // as many, but of tensors that the user gave
 }
 
 TEST_CASE("a long chain of constants") {

@@ -2,6 +2,7 @@
 // without elements, integers, and sizes that the model only names.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "support/onnx_node.hpp"
@@ -169,6 +170,30 @@ TEST_CASE("determinants that need rows exchanged, and of singular matrices") {
   const Value det = one("Det", {four});
   CHECK(det.dtype() == DType::F64);
   check_close(det, {-252});
+}
+
+TEST_CASE("QuantizeLinear rounds the f32 quotient, halves to even, and saturates") {
+  for (const float scale : {0.1f, 0.0371f, 3.0f, 0.25f, 1.7e-5f, 812.3f})
+    for (const DType dtype : {DType::U8, DType::I8, DType::U16, DType::I16}) {
+      const int64_t low = is_signed(dtype) ? -(int64_t{1} << (bits_of(dtype) - 1)) : 0,
+                    high = low + (int64_t{1} << bits_of(dtype)) - 1, zero = low + 100;
+      std::vector<float> x{0, -0.0f, INFINITY, -INFINITY, 3e38f, -3e38f, 1e-40f};
+      for (int64_t k = low - 130; k < high; k += 1 + k % 97 * k % 97) {
+        const float half = (static_cast<float>(k) + 0.5f) * scale;
+        for (const float v : {half, std::nextafter(half, INFINITY), std::nextafter(half, -INFINITY),
+                              static_cast<float>(k) * scale})
+          x.push_back(v);
+      }
+      const Value y = one("QuantizeLinear", {Tensor::from(x), Tensor::scalar(scale),
+                                             Tensor::full({}, Scalar::of_int(dtype, zero))});
+      CHECK(y.tensor().dtype() == dtype);
+      const std::vector<int64_t> got = integers(y);
+      for (size_t k = 0; k < x.size(); ++k) {
+        CAPTURE(x[k]);
+        const double rounded = std::nearbyint(static_cast<double>(x[k] / scale)) + static_cast<double>(zero);
+        CHECK(got[k] == static_cast<int64_t>(std::clamp(rounded, double(low), double(high))));
+      }
+    }
 }
 
 TEST_CASE("quantised integers saturate, by axis too") {

@@ -1,6 +1,8 @@
 // The rules that rewrite a model's graph: which nodes go, which stay, and that values do not change.
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 #include "lathe/detail/access.hpp"
 #include "onnx/rules.hpp"
 #include "support/onnx_builder.hpp"
@@ -114,4 +116,104 @@ TEST_CASE("a ConstantOfShape becomes an initialiser, and a batch norm finds it t
   const Rewritten out = rewrite(load(model(g)));
   CHECK(out.applied == Texts{"constants: ConstantOfShape_ones", "batch-norm: BatchNormalization_n"});
   CHECK(out.ops == Texts{"Conv", "Conv"});
+}
+
+namespace {
+
+/// x, of u8, dequantised, through `between`, quantised and cast. The two scale by "s" and "z", or by what
+/// `scale` and `zero` name: "s2" and "z2" are equal to them, "s3" and "z3" are not.
+struct Requantised {
+  std::vector<std::pair<std::string, Attributes>> between{};
+  std::string scale = "s", zero = "z";
+
+  Graph graph() const {
+    Graph g;
+    g.input("x", DType::U8, {1, 2, 4, 6}).input("fed", DType::F32, {});
+    g.initialiser<float>("s", {}, {0.3f})
+        .initialiser<float>("s2", {}, {0.3f})
+        .initialiser<float>("s3", {}, {0.31f});
+    g.initialiser<uint8_t>("z", {}, {37})
+        .initialiser<uint8_t>("z2", {}, {37})
+        .initialiser<uint8_t>("z3", {}, {36});
+    g.initialiser<int64_t>("shape", {2}, {4, -1});
+    g.node("DequantizeLinear", {"x", "s", "z"}, {"d"});
+    std::string last = "d";
+    for (const auto& [op, attributes] : between) {
+      const std::string next = last + "n";
+      g.node(op, op == "Reshape" ? Names{last, "shape"} : Names{last}, {next}, attributes);
+      last = next;
+    }
+    g.node("QuantizeLinear", {last, scale, zero}, {"q"}).node("Cast", {"q"}, {"y"}, {attribute("to", 1)});
+    g.output("y");
+    return g;
+  }
+};
+
+} // namespace
+
+TEST_CASE("a QuantizeLinear that undoes a DequantizeLinear goes, and what moves numbers between them reads "
+          "integers") {
+  std::vector<uint8_t> bytes;
+  for (int k = 0; k < 48; ++k) bytes.push_back(static_cast<uint8_t>(k * 89 + (k == 3 ? -12 : 0)));
+  const Tensor x = Tensor::from(bytes, {1, 2, 4, 6});
+  const auto got = [&](Graph g) {
+    return load(model(g))
+        .compile()({{"x", x}, {"fed", Tensor::scalar(0.3f)}})
+        .at("y")
+        .tensor()
+        .to_vector<float>();
+  };
+  const Attributes turned{attribute("perm", std::vector<int64_t>{0, 2, 1, 3})},
+      windows{attribute("kernel_shape", {2, 3}), attribute("strides", {2, 1}),
+              attribute("pads", {1, 1, 0, 1})};
+  const Requantised chains[] = {
+      {},
+      {{}, "s2", "z2"},
+      {{{"Transpose", turned}}},
+      {{{"Transpose", turned}, {"MaxPool", windows}, {"Relu", {}}, {"Reshape", {}}}, "s2"},
+  };
+  for (const Requantised& chain : chains) {
+    const Graph g = chain.graph();
+    const Rewritten out = rewrite(load(model(g)));
+    CHECK(out.applied == Texts{"requantise: QuantizeLinear_q", "requantise: DequantizeLinear_d"});
+    Texts left;
+    for (const auto& [op, attributes] : chain.between) left.push_back(op == "Relu" ? "Max" : op);
+    left.emplace_back("Cast");
+    CHECK(out.ops == left);
+    Graph whole = chain.graph(); // whose integers are asked for by name, so that nothing goes
+    CHECK(rewrite(load(model(whole.output("q", DType::U8)))).applied.empty());
+    CHECK(got(g) == got(whole));
+  }
+}
+
+TEST_CASE("a QuantizeLinear that rounds stays") {
+  const Attributes turned{attribute("perm", std::vector<int64_t>{0, 2, 1, 3})};
+  for (const Requantised& chain : {Requantised{{}, "s3"}, {{}, "s", "z3"}, {{}, "fed"}, {{{"Neg", {}}}}})
+    CHECK(rewrite(load(model(chain.graph()))).applied.empty());
+  // Numbers between the two that something else reads, too.
+  Graph read = Requantised{{{"Transpose", turned}}}.graph();
+  CHECK(rewrite(load(model(read.node("Neg", {"dn"}, {"n"}).output("n")))).applied.empty());
+  // Numbers of each axis, and scales that no f32 keeps apart.
+  for (const bool same_axis : {true, false})
+    for (const float scale : {0.5f, 0.0f, 1e-40f, INFINITY}) {
+      Graph g;
+      g.input("x", DType::U8, {2, 2, 3})
+          .initialiser<float>("s", {2}, {scale, 0.25f})
+          .initialiser<uint8_t>("z", {2}, {1, 2});
+      g.node("DequantizeLinear", {"x", "s", "z"}, {"d"}, {attribute("axis", 1)});
+      g.node("QuantizeLinear", {"d", "s", "z"}, {"q"}, {attribute("axis", same_axis ? 1 : 0)});
+      g.node("Cast", {"q"}, {"y"}, {attribute("to", 1)}).output("y");
+      CHECK(rewrite(load(model(g))).applied.empty() == !(same_axis && scale == 0.5f));
+    }
+  // A DequantizeLinear that something else reads stays, and the QuantizeLinear goes.
+  Graph both = Requantised{}.graph();
+  CHECK(rewrite(load(model(both.node("Neg", {"d"}, {"n"}).output("n")))).applied ==
+        Texts{"requantise: QuantizeLinear_q"});
+  // A DequantizeLinear of a QuantizeLinear rounds.
+  Graph g;
+  g.input("x", DType::F32, {4}).initialiser<float>("s", {}, {0.5f}).initialiser<uint8_t>("z", {}, {3});
+  g.node("QuantizeLinear", {"x", "s", "z"}, {"q"})
+      .node("DequantizeLinear", {"q", "s", "z"}, {"y"})
+      .output("y");
+  CHECK(rewrite(load(model(g))).applied.empty());
 }

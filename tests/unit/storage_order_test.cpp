@@ -153,6 +153,14 @@ TEST_CASE("what is added up along which axis") {
   CHECK(!last(x.conv2d(w)));                                       // the user's input is stored as it is
   CHECK(!last(x.relu().conv2d(Tensor::input("w", {8, 4, 1, 1})))); // and so are two computed operands
   CHECK(!last(x.relu().sum(1)));
+  // A padded copy of integers is stored in 8 bits.
+  const Tensor bytes = Tensor::input("b", {2, 4, 6, 5}, DType::U8).cast(DType::I32);
+  const Tensor filters = weights({8, 4, 3, 3}, 1).cast(DType::I8).realise().cast(DType::I32);
+  const auto of_bytes = last(bytes.conv2d(filters, {}, {.padding = {1}}));
+  REQUIRE(of_bytes);
+  CHECK(of_bytes->value->dtype == DType::U8);
+  CHECK(of_bytes->axis == 1);
+  CHECK(!last(bytes.conv2d(filters)));
   const auto product = last(x.relu().matmul(weights({5, 3}, 2)));
   REQUIRE(product);
   CHECK(graph::is_innermost(product->value, product->axis));

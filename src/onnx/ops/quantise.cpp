@@ -65,14 +65,39 @@ Tensor quotient(const Tensor& x, const Tensor& divisor) {
   return (x.cast(DType::F64) / divisor.cast(DType::F64)).cast(x.dtype());
 }
 
+Tensor rounded_between(const Tensor& x, const Tensor& low, const Tensor& high) {
+  // Beside this number f32 counts in ones, so that the sum rounds.
+  const Tensor beside = weak(0x1.8p23, DType::F32);
+  return (maximum(minimum(x, high), low) + beside) - beside;
+}
+
+Range range_of(DType integers) {
+  const double above = std::ldexp(1.0, bits_of(integers) - is_signed(integers));
+  return {is_signed(integers) ? -above : 0, above - 1};
+}
+
+namespace {
+
+/// x / divisor as quotient() has it, but for results that are no normal numbers: x times an inverse, which is
+/// computed once for all of x. Numbers of 24 bits have no quotient so near to the middle of two f32 that the
+/// error of a product in f64 would move it across.
+Tensor product_with_inverse(const Tensor& x, const Tensor& divisor) {
+  return (x.cast(DType::F64) * divisor.cast(DType::F64).reciprocal()).cast(x.dtype());
+}
+
+} // namespace
+
 /// Halves do not hold the zero points of 16 bits.
 Tensor quantise(const Tensor& x, const Tensor& scale, const Tensor& zero_point, NarrowCast how) {
   const DType wide = promote(x.dtype(), DType::F32), dtype = zero_point.dtype();
-  const Tensor quotients = quotient(x, scale);
-  const Tensor sums = (is_float(dtype) ? quotients : quotients.round()).cast(wide) + zero_point.cast(wide);
-  if (!is_narrow(dtype) || is_float(dtype)) return sums.cast(dtype, how); // saturates
-  const double above = std::ldexp(1.0, bits_of(dtype) - is_signed(dtype));
-  return sums.clamp(is_signed(dtype) ? -above : 0, above - 1).cast(dtype);
+  const Tensor zero = zero_point.cast(wide);
+  if (is_float(dtype)) return (quotient(x, scale).cast(wide) + zero).cast(dtype, how); // saturates
+  if (wide != DType::F32 || scale.dtype() == DType::F64 || bits_of(dtype) > 16)
+    return (quotient(x, scale).round().cast(wide) + zero).cast(dtype);
+  const auto [least, most] = range_of(dtype);
+  const Tensor quotients = product_with_inverse(x, scale);
+  const Tensor low = weak(least, wide) - zero, high = weak(most, wide) - zero;
+  return (rounded_between(quotients.cast(wide), low, high) + zero).cast(dtype);
 }
 
 Tensor centred(Call& call, size_t input, size_t zero_point, int axis) {

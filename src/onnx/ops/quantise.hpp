@@ -12,6 +12,14 @@ Tensor spread(const Tensor& parameter, int axis, int rank);
 Tensor repeat_blocks(const Tensor& parameter, int axis, int64_t block, Expr size);
 /// x / divisor rounded once, in x's dtype.
 Tensor quotient(const Tensor& x, const Tensor& divisor);
+/// x rounded half to even and at least `low`, at most `high`; both f32 and whole numbers below 2^22. NaN
+/// stays.
+Tensor rounded_between(const Tensor& x, const Tensor& low, const Tensor& high);
+/// The least and the largest number of a dtype of integers.
+struct Range {
+  double least, most;
+};
+Range range_of(DType integers);
 /// Numbers of the zero point's dtype: half to even, saturating unless `how` says that a narrow float does
 /// not.
 Tensor quantise(const Tensor& x, const Tensor& scale, const Tensor& zero_point, NarrowCast how = {});

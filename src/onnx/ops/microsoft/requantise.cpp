@@ -1,5 +1,7 @@
 #include "onnx/ops/microsoft/requantise.hpp"
 
+#include "onnx/ops/quantise.hpp"
+
 namespace lathe::onnx {
 
 Tensor Quantity::centred() const { return values.cast(DType::I32) - zero_point.cast(DType::I32); }
@@ -29,10 +31,16 @@ Tensor fused_in_single(const Tensor& a, const Tensor& b, const Tensor& c) {
 }
 
 Tensor requantise(const Tensor& integers, const Tensor& factor, const Tensor& zero_point) {
-  const Tensor rounded = product_in_single(integers.cast(DType::F32), factor).round();
-  return (rounded + zero_point.cast(DType::F32)).cast(zero_point.dtype());
+  const auto [least, most] = range_of(zero_point.dtype());
+  const Tensor zero = zero_point.cast(DType::F32),
+               product = product_in_single(integers.cast(DType::F32), factor);
+  const Tensor low = weak(least, DType::F32) - zero, high = weak(most, DType::F32) - zero;
+  return (rounded_between(product, low, high) + zero).cast(zero_point.dtype());
 }
 
-Tensor round_to(const Tensor& x, DType dtype) { return x.round().cast(dtype); }
+Tensor round_to(const Tensor& x, DType dtype) {
+  const auto [least, most] = range_of(dtype);
+  return rounded_between(x, weak(least, DType::F32), weak(most, DType::F32)).cast(dtype);
+}
 
 } // namespace lathe::onnx
