@@ -196,10 +196,12 @@ TEST_CASE("ops of older opsets mean the same after the opset is raised") {
   g.node("LogSoftmax", {"x"}, {"log"}).output("log");
   g.node("Clip", {"x"}, {"clip"}, {attribute("min", -0.5), attribute("max", 0.25)}).output("clip");
   g.node("Clip", {"x"}, {"below"}, {attribute("max", 0.25)}).output("below");
-  g.node("Pad", {"x"}, {"pad"}, {attribute("pads", Integers{0, 1, 0, 2, 0, 0, 3, 0}), attribute("value", 1.5)});
+  g.node("Pad", {"x"}, {"pad"},
+         {attribute("pads", Integers{0, 1, 0, 2, 0, 0, 3, 0}), attribute("value", 1.5)});
   g.output("pad");
   g.node("Slice", {"x"}, {"slice"},
-         {attribute("starts", Integers{1, -3}), attribute("ends", Integers{3, 5}), attribute("axes", Integers{1, 3})});
+         {attribute("starts", Integers{1, -3}), attribute("ends", Integers{3, 5}),
+          attribute("axes", Integers{1, 3})});
   g.output("slice");
   g.node("TopK", {"x"}, {"top", "places"}, {attribute("k", 2), attribute("axis", 3)}).output("top");
   g.node("Unsqueeze", {"x"}, {"more"}, {attribute("axes", Integers{0, 3})});
@@ -218,6 +220,16 @@ TEST_CASE("ops of older opsets mean the same after the opset is raised") {
   up.node("Upsample", {"x", "scales"}, {"nearest"}).output("nearest");
   up.node("Upsample", {"x", "scales"}, {"linear"}, {attribute("mode", "linear")}).output("linear");
   for (const int to : {10, 13, 21}) check_raised(up, 9, to, inputs);
+}
+
+TEST_CASE("opset 6, in which shapes are equal unless an attribute says otherwise") {
+  Graph g;
+  g.input("x", DType::F32, {2, 3}).initialiser<float>("b", {2, 3}, normal(6, 9));
+  g.initialiser<float>("w", {3, 3}, normal(9, 10)).initialiser<float>("c", {3}, normal(3, 11));
+  g.node("Add", {"x", "b"}, {"a"}).node("Mul", {"a", "b"}, {"m"}, {attribute("broadcast", 0)});
+  g.node("Gemm", {"m", "w", "c"}, {"gemm"}, {attribute("broadcast", 1)});
+  g.node("Dropout", {"gemm"}, {"y"}, {attribute("is_test", 1)}).output("y");
+  for (const int to : {7, 13, 21}) check_raised(g, 6, to, {{"x", Tensor::from(normal(6, 12), {2, 3})}});
 }
 
 TEST_CASE("bodies are raised, too, and read what they read before") {
@@ -245,5 +257,8 @@ TEST_CASE("what has no equal in the newer opset is an error that names the node"
     onnx::raise_opset(impl, 21);
   };
   CHECK_THROWS_WITH_AS(raise(g, 9), doctest::Contains("node 'BatchNormalization_y'"), Error);
-  CHECK_THROWS_WITH_AS(raise(g, 6), doctest::Contains("expected 7 or later"), Error);
+  CHECK_THROWS_WITH_AS(raise(g, 5), doctest::Contains("expected 6 or later"), Error);
+  Graph sum = Graph().input("x", DType::F32, {2, 3}).initialiser<float>("b", {2}, {1, 2});
+  sum.node("Add", {"x", "b"}, {"y"}, {attribute("broadcast", 1), attribute("axis", 0)}).output("y");
+  CHECK_THROWS_WITH_AS(raise(sum, 6), doctest::Contains("it broadcasts by other rules"), Error);
 }

@@ -62,6 +62,24 @@ using Rule = void (*)(Raised& graph, NodeDef& node, int opset);
 
 void axes_to_input(Raised& graph, NodeDef& node, int) { graph.to_input(node, "axes", 1); }
 
+/// Before opset 7 an attribute asks for broadcasting, by other rules. Without it shapes are equal.
+void without_broadcast(Raised& graph, NodeDef& node, int opset) {
+  if (attribute<int64_t>(node, "broadcast").value_or(0) != 0)
+    graph.fail(node, opset, "it broadcasts by other rules");
+  node.attributes.erase("broadcast");
+  node.attributes.erase("axis");
+}
+
+void gemm_broadcasts(Raised&, NodeDef& node, int) { node.attributes.erase("broadcast"); }
+
+/// Files that leave the attribute out mean a test.
+void is_a_test(Raised& graph, NodeDef& node, int opset) {
+  if (attribute<int64_t>(node, "is_test").value_or(1) == 0) graph.fail(node, opset, "it trains");
+  node.attributes.erase("is_test");
+}
+
+void gives_sequences(Raised&, NodeDef& node, int) { node.attributes.erase("output_sequence"); }
+
 void plain_batch_norm(Raised& graph, NodeDef& node, int opset) {
   if (attribute<int64_t>(node, "spatial").value_or(1) == 0) graph.fail(node, opset, "it is not spatial");
   node.attributes.erase("spatial");
@@ -169,6 +187,13 @@ struct Change {
 
 const std::vector<Change>& changes() {
   static const std::vector<Change> all = {
+      {7,
+       {"Add", "And", "Div", "Equal", "Greater", "Less", "Mul", "Or", "Pow", "Sub", "Xor"},
+       without_broadcast},
+      {7, {"Gemm"}, gemm_broadcasts},
+      {7, {"BatchNormalization", "Dropout"}, is_a_test},
+      {7, {"GRU", "LSTM", "RNN"}, gives_sequences},
+      {7, {"Upsample"}, refused},
       {9, {"BatchNormalization"}, plain_batch_norm},
       {9, {"Upsample"}, upsample_by_input},
       {9, {"Scan"}, refused},
@@ -228,8 +253,8 @@ void raise_graph(const Model::Impl& model, GraphDef& graph, const Change& change
 void raise_opset(Model::Impl& model, int opset) {
   int& own = model.opsets[""];
   if (own >= opset) return;
-  if (own < 7)
-    throw Error(ErrorKind::Name, fmt::format("{}: is of opset {}, expected 7 or later", model.path, own));
+  if (own < 6)
+    throw Error(ErrorKind::Name, fmt::format("{}: is of opset {}, expected 6 or later", model.path, own));
   FreshNames names(model.graph);
   for (const Change& change : changes())
     if (own < change.opset && change.opset <= opset) raise_graph(model, model.graph, change, names);
