@@ -254,7 +254,7 @@ TEST_CASE("convolutions by output channel, in groups and with a bias") {
       CHECK(largest == 127); // of each channel, small as it may be
     }
     CHECK(made.outputs[0].error < 0.02);
-    CHECK(graph_of(made.model).initialisers.count("b") == (bits == 0 ? 0 : 1));
+    CHECK(graph_of(made.model).initialisers.count("b") == 0); // as i32, or corrected
     outputs_of(made, samples[0]);
   }
   // Filters with fewer input channels than a block have one scale; four bits go far with it.
@@ -263,6 +263,52 @@ TEST_CASE("convolutions by output channel, in groups and with a bias") {
   CHECK(layer(coarse, "Conv_c").format == "w4");
   CHECK(*layer(coarse, "Conv_y").own_error < 0.2);
   outputs_of(coarse, samples[1]);
+}
+
+TEST_CASE("biases make up for how rounded weights move a channel's mean") {
+  for (const bool is_conv : {true, false})
+    for (const bool has_bias : {true, false}) {
+      CAPTURE(is_conv);
+      CAPTURE(has_bias);
+      Graph g;
+      const Names inputs = has_bias ? Names{"x", "w", "b"} : Names{"x", "w"};
+      g.initialiser<float>("b", {7}, normal(7, 61));
+      if (is_conv) {
+        g.input("x", DType::F32, {"n", 3, 5, 5}).initialiser<float>("w", {7, 3, 2, 2}, normal(84, 62));
+        g.node("Conv", inputs, {"y"}).output("y");
+      } else {
+        g.input("x", DType::F32, {"n", 12}).initialiser<float>("w", {7, 12}, normal(84, 62));
+        g.node("Gemm", inputs, {"y"}, {attribute("transB", 1), attribute("beta", -2.0)}).output("y");
+      }
+      // All positive: rounding errors of weights add up the same way in each sample.
+      std::vector<onnx::NamedValues> samples;
+      for (unsigned k = 0; k < 3; ++k) {
+        const Tensor x = is_conv ? drawn({2, 3, 5, 5}, 63 + k) : drawn({20, 12}, 63 + k);
+        samples.push_back({{"x", (x * 0.1 + 3.0).realise()}});
+      }
+      const auto mean_shift = [&](bool corrects, double& error) {
+        onnx::QuantiseOptions options =
+            on_interpreter({.weights_only = 4, .block = 0, .correct_bias = corrects});
+        std::vector<double> sums(7), counts(7);
+        options.observe = [&](size_t, const onnx::NamedValues& before, const onnx::NamedValues& after) {
+          const Tensor shift = (after.at("y").tensor() - before.at("y").tensor());
+          const std::vector<float> values = shift.to_vector<float>();
+          const size_t run = is_conv ? 16 : 1;
+          for (size_t k = 0; k < values.size(); ++k) sums[k / run % 7] += values[k], ++counts[k / run % 7];
+        };
+        const onnx::Quantised made = onnx::quantise(load(model(g)), samples, options);
+        CHECK(*made.layers[0].own_error == doctest::Approx(*made.layers[0].error).epsilon(0.05));
+        error = made.outputs[0].error;
+        outputs_of(made, samples[0]);
+        double worst = 0;
+        for (size_t k = 0; k < 7; ++k) worst = std::max(worst, std::abs(sums[k] / counts[k]));
+        return worst;
+      };
+      double with = 0, without = 0;
+      CHECK(mean_shift(true, with) < 1e-4);
+      CHECK(mean_shift(false, without) > 1e-2);
+      CHECK(with < without / 2);
+    }
 }
 
 TEST_CASE("a batch norm goes into its convolution, and old opsets are raised") {

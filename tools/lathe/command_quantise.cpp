@@ -18,6 +18,7 @@ onnx::QuantiseOptions quantise_options(const Options& options) {
   how.percentile = options.percentile;
   how.weights_only = options.weights_only;
   how.block = options.block;
+  how.correct_bias = options.correct_bias;
   how.keep = options.keep;
   how.most_error = options.most_error;
   how.import = import_options(options);

@@ -40,6 +40,7 @@ struct Options : cli::DeviceOptions {
   int64_t block = 32;
   std::vector<std::string> keep;
   std::optional<double> most_error;
+  bool correct_bias = true;
   // export
   std::string target = "c", name, arena = "static";
 };

@@ -74,6 +74,8 @@ CLI::App& add_quantise(CLI::App& app, Options& options) {
       .add_option("--block", options.block,
                   "weights of 4 bits that share a scale; 0: those of an output channel")
       ->capture_default_str();
+  command.add_flag("!--no-bias-correction", options.correct_bias,
+                   "leave biases as they are; else they make up for how rounding moves a channel's mean");
   command.add_option("--keep", options.keep, "a node that stays in f32")->allow_extra_args(false);
   command.add_option("--most-error", options.most_error, "layers with a larger relative error stay in f32");
   add_device(command, options);

@@ -28,6 +28,7 @@ struct QuantiseOptions {
   double percentile = 99.99;     ///< of the values lie within the range; half of the rest lies below it, half above
   int weights_only = 0;          ///< 8 or 4: bits of the weights, while activations stay floats; 0: both are quantised
   int64_t block = 32;            ///< weights of 4 bits that follow each other along the summed axis and share a scale; 0: a scale a channel
+  bool correct_bias = true;      ///< of a Gemm or Conv: the mean of each output channel, on the samples, stays that of f32
   std::vector<std::string> keep{};     ///< names of nodes that stay in f32
   std::optional<double> most_error{};  ///< a layer whose own error is larger stays in f32
   ImportOptions import{};        ///< how the models that measure are compiled

@@ -119,7 +119,14 @@ private:
   }
 
   void set_bias(FoundLayer& layer, const NodeDef& node) {
-    const Value* bias = layer.operands.weights == 1 && node.op != "MatMul" ? constant(node, 2) : nullptr;
+    if (layer.operands.weights != 1 || node.op == "MatMul") return;
+    layer.bias_factor = attribute<double>(node, "beta").value_or(1);
+    if (layer.bias_factor == 0) return;
+    if (node.inputs.size() < 3 || node.inputs[2].empty()) {
+      layer.operands.bias = 2;
+      return;
+    }
+    const Value* bias = constant(node, 2);
     if (!bias || bias->dtype() != DType::F32 || bias->rank() != 1) return;
     if (bias->shape()[0] != layer.report.weights[static_cast<size_t>(layer.operands.channel_axis)]) return;
     layer.operands.bias = 2;
@@ -160,6 +167,14 @@ void FoundLayer::leave(const std::string& why) {
   weights = nullptr;
   report.format = "f32";
   report.why = why;
+}
+
+std::vector<float> FoundLayer::corrected_bias() const {
+  std::vector<float> corrected = bias;
+  corrected.resize(std::max(bias.size(), shift.size()));
+  for (size_t k = 0; k < shift.size(); ++k)
+    corrected[k] = static_cast<float>(corrected[k] + shift[k] / bias_factor);
+  return corrected;
 }
 
 std::vector<FoundLayer> find_layers(const Model::Impl& model, const TracedValues& traced,

@@ -14,9 +14,9 @@ namespace lathe::onnx {
 /// Of a MatMul, Gemm or Conv: which input is what.
 struct Operands {
   size_t data = 0, weights = 1;
-  std::optional<size_t> bias{};
-  int channel_axis = -1; // of the weights, along which the output's channels lie; -1: they have none
-  int sum_axis = 0;      // of the weights, a product's terms lie along it; of a Conv, its input channels
+  std::optional<size_t> bias{}; // constant, or not there yet: which input it would be
+  int channel_axis = -1;        // of the weights, along which the output's channels lie; -1: they have none
+  int sum_axis = 0; // of the weights, a product's terms lie along it; of a Conv, its input channels
 };
 
 struct FoundLayer {
@@ -25,11 +25,15 @@ struct FoundLayer {
   Operands operands{};
   ScaleGroups groups{};
   std::shared_ptr<const IntegerWeights> weights{}; // null: the layer stays in f32
-  /// Constant and of one element a channel; empty if there is none.
-  std::vector<float> bias{};
+  std::vector<float> bias{};                       // of one element a channel; empty if there is none
+  double bias_factor = 1;                          // by which the node multiplies it
+  std::vector<double>
+      shift{}; // of each output channel: what to add, so that its mean is that of f32; may be empty
 
   bool is_quantised() const { return weights != nullptr; }
   void leave(const std::string& why);
+  /// What the node should read as its bias; empty: none.
+  std::vector<float> corrected_bias() const;
 };
 
 /// In the order of the nodes; behind them those of bodies and functions, which are never quantised.

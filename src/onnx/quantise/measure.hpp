@@ -27,4 +27,19 @@ private:
   double changed_ = 0, all_ = 0;
 };
 
+/// How far the means of two tensors' channels, along axis 1, are apart over all samples.
+class ChannelShift {
+public:
+  void add(const Value& got, const Value& expected);
+  /// The mean of what was expected less that of what was got, of each channel; empty where there are fewer
+  /// than 16 elements a channel, of which a mean would say little.
+  std::vector<double> means() const;
+  /// The part of the relative error `error` that is left once the means are equal.
+  double error_left(double error) const;
+
+private:
+  std::vector<double> sums_;
+  double elements_ = 0, all_ = 0; // of a channel; squares of what was expected
+};
+
 } // namespace lathe::onnx

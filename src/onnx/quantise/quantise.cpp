@@ -99,7 +99,8 @@ private:
     }
   }
 
-  /// Each layer beside itself in f32, both reading what the model in f32 computes.
+  /// Each layer beside itself in f32, both reading what the model in f32 computes. Rounded weights move the
+  /// mean of a channel; its bias takes that back.
   void measure_layers() {
     const RewrittenGraph made = with_integers(base_.graph, layers_, activations_, Place::Beside);
     Model::Impl model = base_;
@@ -112,14 +113,28 @@ private:
       }
     const Program both = compile_with_outputs(model, values, options_.import);
     std::vector<Distance> distances(layers_.size());
+    std::vector<ChannelShift> shifts(layers_.size());
     for (const NamedValues& sample : samples_) {
       const NamedValues computed = both(sample);
       for (size_t k = 0; k < layers_.size(); ++k)
-        if (layers_[k].is_quantised())
-          distances[k].add(computed.at(made.outputs[k]), computed.at(node_of(layers_[k]).outputs[0]));
+        if (layers_[k].is_quantised()) {
+          const Value &got = computed.at(made.outputs[k]),
+                      &expected = computed.at(node_of(layers_[k]).outputs[0]);
+          distances[k].add(got, expected);
+          if (corrects(layers_[k])) shifts[k].add(got, expected);
+        }
     }
-    for (size_t k = 0; k < layers_.size(); ++k)
-      if (layers_[k].is_quantised()) layers_[k].report.own_error = distances[k].relative();
+    for (size_t k = 0; k < layers_.size(); ++k) {
+      FoundLayer& layer = layers_[k];
+      if (!layer.is_quantised()) continue;
+      layer.report.own_error = distances[k].relative();
+      layer.shift = shifts[k].means();
+      if (!layer.shift.empty()) layer.report.own_error = shifts[k].error_left(*layer.report.own_error);
+    }
+  }
+
+  bool corrects(const FoundLayer& layer) const {
+    return options_.correct_bias && layer.operands.bias.has_value();
   }
 
   void leave_inexact() {

@@ -1,5 +1,6 @@
 #include "onnx/quantise/rewrite.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <set>
 
@@ -60,10 +61,20 @@ private:
     const std::string data = node.inputs[operands.data], weights = node.inputs[operands.weights];
     inputs[operands.weights] = quantised_weights(weights, layer);
     const auto activation = activations_.find(data);
-    if (activation == activations_.end()) return inputs;
-    inputs[operands.data] = quantised_activation(data, activation->second);
-    if (operands.bias)
-      inputs[*operands.bias] = quantised_bias(node.inputs[*operands.bias], layer, activation->second.scale);
+    if (activation != activations_.end())
+      inputs[operands.data] = quantised_activation(data, activation->second);
+    const std::vector<float> bias = layer.corrected_bias();
+    if (bias.empty() || !operands.bias) return inputs;
+    inputs.resize(std::max(inputs.size(), *operands.bias + 1));
+    std::string& name = inputs[*operands.bias];
+    const std::string called = name.empty() ? node.name + ".bias" : name;
+    if (activation != activations_.end())
+      if (const std::string made = quantised_bias(called, bias, layer, activation->second.scale);
+          !made.empty()) {
+        name = made;
+        return inputs;
+      }
+    if (!layer.shift.empty()) name = constant(called + ".corrected", Tensor::from(bias));
     return inputs;
   }
 
@@ -96,15 +107,15 @@ private:
                     std::move(attributes));
   }
 
-  /// In units of a product's least difference, as an i32 accumulator has them. The bias itself where it does
-  /// not fit.
-  std::string quantised_bias(const std::string& name, const FoundLayer& layer, float activation_scale) {
+  /// In units of a product's least difference, as an i32 accumulator has them; "" where it does not fit.
+  std::string quantised_bias(const std::string& name, const std::vector<float>& bias, const FoundLayer& layer,
+                             float activation_scale) {
     std::vector<float> scales;
     for (const float scale : layer.weights->scales) scales.push_back(scale * activation_scale);
     for (const float scale : scales)
-      if (scale < std::numeric_limits<float>::min()) return name;
-    const auto codes = integer_bias(layer.bias, scales);
-    if (!codes) return name;
+      if (scale < std::numeric_limits<float>::min()) return "";
+    const auto codes = integer_bias(bias, scales);
+    if (!codes) return "";
     return node(
         "DequantizeLinear", name + ".dequantised",
         {constant(name + ".i32", Tensor::from(*codes)), constant(name + ".scale", Tensor::from(scales))},
