@@ -127,7 +127,9 @@ int quantise_command(const Options& options) {
   print_layers(made);
   if (accuracy) accuracy->print();
   write_file(options.output, bytes);
-  fmt::print("{}: {:.2f} MB\n", options.output, static_cast<double>(bytes.size()) / 1e6);
+  const int before = model.opsets().at(""), after = made.model.opsets().at("");
+  fmt::print("{}: {:.2f} MB, opset {}{}\n", options.output, static_cast<double>(bytes.size()) / 1e6, after,
+             after == before ? "" : fmt::format(", raised from {}", before));
   return 0;
 }
 
