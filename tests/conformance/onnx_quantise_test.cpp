@@ -352,6 +352,11 @@ TEST_CASE("layers stay in f32 for a reason") {
   g.node("Cast", {"x"}, {"x64"}, {attribute("to", 11)})
       .node("MatMul", {"x64", "wide"}, {"doubles"})
       .output("doubles", DType::F64);
+  g.initialiser<int8_t>("codes", {4, 4}, std::vector<int8_t>(16, 3)).initialiser<float>("step", {}, {0.5f});
+  g.node("DequantizeLinear", {"codes", "step"}, {"decoded"});
+  g.node("MatMul", {"x", "decoded"}, {"again"}).output("again");
+  g.initialiser<float>("row", {4}, {1, 2, 3, 4}).initialiser<int64_t>("square", {2}, {4, 4});
+  g.node("Expand", {"row", "square"}, {"large"}).node("MatMul", {"x", "large"}, {"grown"}).output("grown");
   g.node("If", {"which"}, {"r"}, {attribute("then_branch", body), attribute("else_branch", body)})
       .output("r");
   const onnx::NamedValues sample{{"x", drawn({2, 4}, 55)},
@@ -359,6 +364,7 @@ TEST_CASE("layers stay in f32 for a reason") {
                                  {"which", Tensor::from(std::vector<bool>{true}, {})}};
   const onnx::Quantised made =
       onnx::quantise(load(model(g)), {sample}, on_interpreter({.keep = {"MatMul_kept"}}));
+  CHECK(layer(made, "MatMul_again").weights == std::vector<int64_t>{4, 4});
   const auto why = [&](const char* node) { return layer(made, node).format + ": " + layer(made, node).why; };
   CHECK(why("MatMul_data") == "f32: its weights are not constant");
   CHECK(why("MatMul_fixed") == "f32: it depends on no input");
@@ -369,6 +375,8 @@ TEST_CASE("layers stay in f32 for a reason") {
   CHECK(why("MatMul_doubles") == "f32: its weights are f64");
   CHECK(why("MatMul_o") == "f32: it is in a body of node 'If_r'");
   CHECK(why("MatMul_taken") == "i8: ");
+  CHECK(why("MatMul_again") == "f32: its weights are integers already");
+  CHECK(why("MatMul_grown") == "f32: its weights are computed from fewer numbers");
   for (const onnx::QuantisedOutput& output : made.outputs) {
     CAPTURE(output.name);
     CHECK((output.error == 0) == (output.name != "taken"));

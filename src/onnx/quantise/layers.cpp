@@ -26,6 +26,8 @@ public:
   Finder(const Model::Impl& model, const TracedValues& traced, const QuantiseOptions& options)
       : model_(model), options_(options) {
     if (auto found = traced.find(&model.graph); found != traced.end()) values_ = &found->second;
+    for (const NodeDef& node : model.graph.nodes)
+      for (const std::string& output : node.outputs) makers_[output] = &node;
   }
 
   std::vector<FoundLayer> run() {
@@ -89,11 +91,35 @@ private:
     layer.operands = {.data = data, .weights = 1 - data};
     for (const Expr size : weights.shape()) layer.report.weights.push_back(size.value());
     if (const std::string why = unfit(node, weights, value(node.inputs[data])); !why.empty()) return why;
+    if (const auto maker = makers_.find(node.inputs[1 - data]); maker != makers_.end()) {
+      if (maker->second->op == "DequantizeLinear") return "its weights are integers already";
+      // Such as the matrix of a Fourier transform: the file would grow.
+      if (elements_behind(node.inputs[1 - data]) < num_elements(weights.shape()).value())
+        return "its weights are computed from fewer numbers";
+    }
     set_axes(layer.operands, node, weights.rank());
     set_bias(layer, node);
     layer.groups = groups_of(layer, node);
     layer.weights = integers(node.inputs[1 - data], weights, layer);
     return layer.weights ? "" : "its weights are not finite";
+  }
+
+  /// Of the initialisers that a value is computed from, each once.
+  int64_t elements_behind(const std::string& name) const {
+    int64_t elements = 0;
+    std::set<std::string> seen{name};
+    std::vector<std::string> open{name};
+    while (!open.empty()) {
+      const std::string next = open.back();
+      open.pop_back();
+      const auto initialiser = model_.graph.initialisers.find(next);
+      if (initialiser != model_.graph.initialisers.end() && initialiser->second.is_tensor())
+        elements += num_elements(initialiser->second.shape()).value();
+      if (const auto maker = makers_.find(next); maker != makers_.end())
+        for (const std::string& input : names_read(*maker->second))
+          if (seen.insert(input).second) open.push_back(input);
+    }
+    return elements;
   }
 
   static std::string unfit(const NodeDef& node, const Value& weights, const Value* data) {
@@ -157,6 +183,7 @@ private:
   const Model::Impl& model_;
   const QuantiseOptions& options_;
   const std::map<std::string, Value>* values_ = nullptr;
+  std::map<std::string, const NodeDef*> makers_;
   std::map<std::pair<std::string, int>, std::shared_ptr<const IntegerWeights>> made_;
   std::vector<FoundLayer> layers_;
 };
