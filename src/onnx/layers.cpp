@@ -3,36 +3,10 @@
 
 #include <set>
 
-#include "onnx/program.hpp"
+#include "onnx/traced_values.hpp"
 
 namespace lathe::onnx {
 namespace {
-
-/// What a trace saw of the values of each graph, by name.
-using Seen = std::map<const GraphDef*, std::map<std::string, Value>>;
-
-/// As far as shapes follow: a model may ask for values that it has to be fed, or hold ops that can't be
-/// imported.
-Seen trace(const Model::Impl& model, const ImportOptions& options) {
-  Seen seen;
-  NoInputs looker;
-  auto note = [&](const Frame& frame, const std::string& name) {
-    const Value* value = frame.find(name);
-    if (value) seen[&frame.graph].insert_or_assign(name, *value);
-  };
-  Tracer tracer(model, looker,
-                [&](const Frame& frame, const NodeDef& node, const auto&, const std::vector<Value>& outputs) {
-                  for (const std::string& name : node.inputs) note(frame, name);
-                  for (size_t k = 0; k < node.outputs.size() && k < outputs.size(); ++k)
-                    seen[&frame.graph].insert_or_assign(node.outputs[k], outputs[k]);
-                });
-  try {
-    tracer.run(declared_inputs(model, options));
-  } catch (const NeedsInputs&) {
-  } catch (const Error&) {
-  }
-  return seen;
-}
 
 double elements(const Operand& operand) {
   double count = operand.shape ? 1 : 0;
@@ -94,8 +68,8 @@ double flops_of(const Layer& layer, const NodeDef& node) {
   return made;
 }
 
-void add_layers(const GraphDef& graph, const std::vector<const GraphDef*>& surroundings, const Seen& seen,
-                int depth, std::vector<Layer>& out) {
+void add_layers(const GraphDef& graph, const std::vector<const GraphDef*>& surroundings,
+                const TracedValues& seen, int depth, std::vector<Layer>& out) {
   std::vector<const GraphDef*> around = surroundings;
   around.push_back(&graph);
   auto operand = [&](const std::string& name) {
@@ -131,7 +105,7 @@ std::string text_of(const Operand& operand) {
 
 std::vector<Layer> Model::layers(const ImportOptions& options) const {
   std::vector<Layer> out;
-  add_layers(impl_->graph, {}, trace(*impl_, options), 0, out);
+  add_layers(impl_->graph, {}, trace_values(*impl_, options), 0, out);
   return out;
 }
 

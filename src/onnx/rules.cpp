@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "onnx/node_attribute.hpp"
 #include "onnx/rewriter.hpp"
 
 namespace lathe::onnx {

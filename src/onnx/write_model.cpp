@@ -27,7 +27,7 @@ TensorProto write_tensor(const Value& value, TensorTable& tensors) {
     for (const std::string& text : value.texts()) proto.add_string_data(text);
     return proto;
   }
-  if (value.integers()) {
+  if (value.integers() || tensors.where() == TensorTable::Where::InMessages) {
     const Tensor& tensor = value.tensor();
     std::string& bytes = *proto.mutable_raw_data();
     bytes.resize(static_cast<size_t>(bytes_of(tensor.dtype(), tensor.element_count())));

@@ -1,4 +1,5 @@
-// The way back from graph.hpp to protobuf, for saved programs: what parse.hpp reads as the same model.
+// The way back from graph.hpp to protobuf, for saved programs and model files: what parse.hpp reads as the
+// same model.
 #pragma once
 #include <map>
 
@@ -11,13 +12,19 @@ class ValueInfoProto;
 
 namespace lathe::onnx {
 
-/// Tensors that stand beside the messages, which name them by their positions. Each is there once.
+/// Tensors that stand beside the messages, which name them by their positions. Each is there once. A table
+/// may leave all of them to the messages.
 class TensorTable {
 public:
+  enum class Where { Beside, InMessages };
+
+  explicit TensorTable(Where where = Where::Beside) : where_(where) {}
+  Where where() const { return where_; }
   uint32_t add(const Tensor& tensor);
   std::vector<Tensor> take() { return std::move(tensors_); }
 
 private:
+  Where where_;
   std::vector<Tensor> tensors_;
   std::map<const void*, uint32_t> positions_;
 };

@@ -154,3 +154,99 @@ TEST_CASE("inputs and outputs of a narrow dtype are numbers in .npy, or the code
   CHECK(!lathe_program(run));
   CHECK(!fs::exists(dir.file("out/z.npy")));
 }
+
+namespace {
+
+std::string little_endian(size_t value, int width) {
+  std::string bytes;
+  for (int k = 0; k < width; ++k) bytes += static_cast<char>(value >> 8 * k & 255);
+  return bytes;
+}
+
+/// A ZIP archive as numpy.savez writes it; checksums are not filled in.
+std::string archive(const std::vector<std::pair<std::string, std::string>>& files, int method = 0) {
+  std::string bytes, directory;
+  for (const auto& [name, data] : files) {
+    const std::string common = little_endian(20, 2) + little_endian(0, 2) +
+                               little_endian(static_cast<size_t>(method), 2) + little_endian(0, 8) +
+                               little_endian(data.size(), 4) + little_endian(data.size(), 4) +
+                               little_endian(name.size(), 2);
+    directory += "PK\x01\x02" + little_endian(20, 2) + common + little_endian(0, 12) +
+                 little_endian(bytes.size(), 4) + name;
+    bytes += "PK\x03\x04" + common + little_endian(3, 2) + name + "ext" + data;
+  }
+  return bytes + directory + "PK\x05\x06" + little_endian(0, 4) + little_endian(files.size(), 2) +
+         little_endian(files.size(), 2) + little_endian(directory.size(), 4) +
+         little_endian(bytes.size(), 4) + little_endian(0, 2);
+}
+
+std::string numbers(const std::string& shape, const std::vector<float>& values) {
+  return npy("<f4", shape, {reinterpret_cast<const char*>(values.data()), 4 * values.size()});
+}
+
+} // namespace
+
+TEST_CASE("quantise reads the same samples from files of each form") {
+  const TemporaryDir dir;
+  Graph g;
+  g.input("x", DType::F32, {2, 3}).initialiser<float>("w", {3, 2}, {1, -2, 3, 0.5f, 0.25f, -1});
+  g.node("MatMul", {"x", "w"}, {"y"}).output("y");
+  write_file(dir.file("model.onnx"), model(g));
+  const std::vector<float> first{1, 2, 3, 4, 5, 6}, second{-7, 0, 1, 2, 9, 1};
+  std::vector<float> both = first;
+  both.insert(both.end(), second.begin(), second.end());
+  const auto put = [&](const std::string& name, const std::string& bytes) {
+    fs::create_directories(fs::path(dir.file(name)).parent_path());
+    write_file(dir.file(name), bytes);
+  };
+  put("rows.npy", numbers("(4, 3)", both));
+  put("axis.npy", numbers("(2, 2, 3)", both));
+  put("one.npz", archive({{"x.npy", numbers("(4, 3)", both)}}));
+  put("files/a.npy", numbers("(2, 3)", first));
+  put("files/b.npz", archive({{"z.npy", numbers("(1,)", {1})}, {"x.npy", numbers("(2, 3)", second)}}));
+  put("named/x.npy", numbers("(2, 2, 3)", both));
+  put("folders/1/input_0.npy", numbers("(2, 3)", first));
+  put("folders/2/input_0.npy", numbers("(2, 3)", second));
+  const std::string quantise =
+      "quantise --device interp " + dir.file("model.onnx") + " -o " + dir.file("out.onnx") + " ";
+  std::string expected;
+  for (const char* data : {"rows.npy", "axis.npy", "one.npz", "files", "named", "folders"}) {
+    CAPTURE(data);
+    CHECK(lathe_program(quantise + "--data " + dir.file(data)));
+    const std::string written = bytes_of(dir.file("out.onnx"));
+    if (expected.empty()) expected = written;
+    CHECK(written.size() > 100);
+    CHECK(written == expected); // the same ranges
+    fs::remove(dir.file("out.onnx"));
+  }
+  // One of the samples alone shows another range.
+  CHECK(lathe_program(quantise + "--data " + dir.file("files/a.npy")));
+  CHECK(bytes_of(dir.file("out.onnx")) != expected);
+  fs::remove(dir.file("out.onnx"));
+
+  put("labels.npy",
+      npy("<i8", "(4,)",
+          little_endian(0, 8) + little_endian(1, 8) + little_endian(0, 8) + little_endian(1, 8)));
+  CHECK(lathe_program(quantise + "--data " + dir.file("rows.npy") + " --labels " + dir.file("labels.npy")));
+  fs::remove(dir.file("out.onnx"));
+
+  const std::string good = archive({{"x.npy", numbers("(2, 3)", first)}});
+  put("short.npz", good.substr(0, good.size() - 30));
+  put("cut.npz", good.substr(20));
+  put("compressed.npz", archive({{"x.npy", numbers("(2, 3)", first)}}, 8));
+  put("other.npz", archive({{"z.npy", numbers("(1,)", {1})}, {"u.npy", numbers("(1,)", {1})}}));
+  put("odd.npy", numbers("(3, 3)", std::vector<float>(9)));
+  put("empty/readme.txt", "none");
+  for (const std::string& bad :
+       std::vector<std::string>{"--data " + dir.file("short.npz"), "--data " + dir.file("cut.npz"),
+                                "--data " + dir.file("compressed.npz"), "--data " + dir.file("other.npz"),
+                                "--data " + dir.file("odd.npy"), "--data " + dir.file("empty"),
+                                "--data " + dir.file("nothing"), "", "--weights-only 3",
+                                "--data " + dir.file("files/a.npy") + " --labels " + dir.file("labels.npy"),
+                                "--weights-only 8 --labels " + dir.file("labels.npy")}) {
+    CAPTURE(bad);
+    CHECK(!lathe_program(quantise + bad));
+    CHECK(!fs::exists(dir.file("out.onnx")));
+  }
+  CHECK(lathe_program(quantise + "--weights-only 4"));
+}

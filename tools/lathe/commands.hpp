@@ -1,6 +1,7 @@
 // The commands of `lathe`, the command line for ONNX models. Each returns the exit status: 0, or 1 where a
 // result is not what it should be. What the user or a file has wrong is thrown as lathe::Error.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,14 @@ struct Options : cli::DeviceOptions {
   std::vector<std::string> traces, print;
   int64_t compilation = -1;
   bool check = false;
+  // quantise
+  std::string method = "range", labels;
+  double percentile = 99.99;
+  int weights_only = 0;
+  int64_t block = 32;
+  std::vector<std::string> keep;
+  std::optional<double> most_error;
+  bool correct_bias = true;
   // export
   std::string target = "c", name, arena = "static";
 };
@@ -41,6 +50,7 @@ int run_command(const Options& options);
 int check_command(const Options& options);
 int compile_command(const Options& options);
 int tune_command(const Options& options);
+int quantise_command(const Options& options);
 int view_command(const Options& options);
 int export_command(const Options& options);
 

@@ -1,4 +1,4 @@
-// lathe: look at, run, check, tune and export ONNX models.
+// lathe: look at, run, check, tune, quantise and export ONNX models.
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
@@ -54,6 +54,35 @@ void add_trace(CLI::App& command, Options& options) {
                      "append what is done to this file, as JSON lines that `lathe view` shows");
 }
 
+CLI::App& add_quantise(CLI::App& app, Options& options) {
+  CLI::App& command = *app.add_subcommand(
+      "quantise", "write a model whose weights, and activations, are integers, and say what that changes");
+  add_model(command, options);
+  command.add_option("-o,--output", options.output, "the ONNX file to write")->required();
+  command.add_option("--data", options.data,
+                     "samples: a .npy or .npz file, or a folder of them, or of folders with input_0.pb ...");
+  command.add_option("--labels", options.labels, "a .npy file of the right classes, to count right answers");
+  command
+      .add_option("--method", options.method, "how ranges of activations follow from the samples")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"range", "percentile"}));
+  command.add_option("--percentile", options.percentile, "of the values that the range takes in")
+      ->capture_default_str();
+  command.add_option("--weights-only", options.weights_only, "bits of the weights, 8 or 4; activations stay f32")
+      ->check(CLI::IsMember({8, 4}));
+  command
+      .add_option("--block", options.block,
+                  "weights of 4 bits that share a scale; 0: those of an output channel")
+      ->capture_default_str();
+  command.add_flag("!--no-bias-correction", options.correct_bias,
+                   "leave biases as they are; else they make up for how rounding moves a channel's mean");
+  command.add_option("--keep", options.keep, "a node that stays in f32")->allow_extra_args(false);
+  command.add_option("--most-error", options.most_error, "layers with a larger relative error stay in f32");
+  add_device(command, options);
+  add_untuned(command, options);
+  return command;
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -105,6 +134,8 @@ int main(int argc, char** argv) {
   add_device(tune, options);
   add_trace(tune, options);
 
+  CLI::App& quantise = add_quantise(app, options);
+
   CLI::App& view = *app.add_subcommand("view", "show a trace: as a page, or as text");
   view.add_option("traces", options.traces, "a trace, or two to compare on a page")->required()->expected(1, 2);
   view.add_option("-o,--output", options.output, "the page to write, an HTML file that needs nothing else");
@@ -140,6 +171,7 @@ int main(int argc, char** argv) {
     }
     if (compile) return compile_command(options);
     if (view) return view_command(options);
+    if (quantise) return quantise_command(options);
     return tune_command(options);
   } catch (const std::bad_alloc& error) {
     fmt::print(stderr, "lathe: {}: {}\n", one_line(options.model), error.what());

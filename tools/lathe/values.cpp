@@ -87,11 +87,8 @@ void read_shape(const std::string& path, const std::string& sizes, Npy& npy) {
   }
 }
 
-Npy open_npy(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream all;
-  if (!in || !(all << in.rdbuf())) bad(path, "can't be read");
-  Npy npy{all.str(), "", {}};
+Npy parse_npy(const std::string& path, const std::string& file) {
+  Npy npy{file, "", {}};
   const std::string& bytes = npy.bytes;
   if (bytes.size() < 10 || bytes.compare(0, 6, "\x93NUMPY") != 0) bad(path, "is no .npy file");
   const bool first_version = bytes[6] == 1;
@@ -143,8 +140,21 @@ onnx::Value read_strings(const std::string& path, const Npy& npy) {
   return onnx::Value::strings(std::move(texts), npy.shape);
 }
 
-onnx::Value read_npy(const std::string& path, DType wanted) {
-  const Npy npy = open_npy(path);
+bool ends_with(const std::string& text, const std::string& end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+} // namespace
+
+std::string read_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream all;
+  if (!in || !(all << in.rdbuf())) bad(path, "can't be read");
+  return all.str();
+}
+
+onnx::Value npy_value(const std::string& path, const std::string& bytes, DType wanted) {
+  const Npy npy = parse_npy(path, bytes);
   if (npy.descriptor.rfind("<U", 0) == 0 || npy.descriptor.rfind("|S", 0) == 0)
     return read_strings(path, npy);
   std::optional<DType> dtype;
@@ -160,14 +170,8 @@ onnx::Value read_npy(const std::string& path, DType wanted) {
   return narrowed(path, Tensor::from_memory(data, npy.count, *dtype, npy.shape), wanted, is_codes);
 }
 
-bool ends_with(const std::string& text, const std::string& end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
-} // namespace
-
 onnx::Value read_value(const std::string& path, const onnx::Port& port) {
-  if (ends_with(path, ".npy")) return read_npy(path, port.dtype);
+  if (ends_with(path, ".npy")) return npy_value(path, read_file(path), port.dtype);
   if (ends_with(path, ".pb")) return onnx::load_value(path, port);
   bad(path, "expected a .npy or .pb file");
 }
