@@ -3,18 +3,12 @@
 #include <algorithm>
 #include <set>
 
+#include "onnx/node_attribute.hpp"
 #include "onnx/parse.hpp"
 #include "onnx/rules.hpp"
 #include "onnx/tracer.hpp"
 
 namespace lathe::onnx {
-
-/// The node's attribute, if it has one of this type.
-template <class T> std::optional<T> attribute(const NodeDef& node, std::string_view name) {
-  auto found = node.attributes.find(name);
-  const T* value = found == node.attributes.end() ? nullptr : std::get_if<T>(&found->second);
-  return value ? std::optional(*value) : std::nullopt;
-}
 
 /// A graph under rewriting. Nodes are only marked as gone, so that positions stay good.
 class Rewriter {
