@@ -5,6 +5,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "graph/widened.hpp"
 #include "search/beam/search.hpp"
 #include "search/beam/unused_name.hpp"
 #include "search/beam/whole_functions.hpp"
@@ -54,9 +55,9 @@ std::vector<int> depth_first_order(const lower::Program& program) {
 
 /// The cost of a cut before each position of the order: the bytes that flow over it. A cut between a sum and
 /// its epilogue, or a cheap value and its only user, costs more: it forbids a fusion that nearly always pays.
-/// A cut through a function (whole_functions.hpp) would cost digits.
+/// A cut through a function (whole_functions.hpp) would cost digits. A cut behind a wider form would store it.
 std::vector<double> cut_costs(const lower::Program& program, const std::vector<int>& order) {
-  constexpr double kSplitsEpilogue = 3, kSplitsInline = 1, kSplitsFunction = 1000;
+  constexpr double kSplitsEpilogue = 3, kSplitsInline = 1, kSplitsFunction = 1000, kSplitsWidened = 30;
   std::vector<size_t> position(program.stages.size(), order.size()); // of a recurrence's results: the end
   for (size_t p = 0; p < order.size(); ++p) position[static_cast<size_t>(order[p])] = p;
   std::vector<double> steps(order.size() + 2);
@@ -84,6 +85,7 @@ std::vector<double> cut_costs(const lower::Program& program, const std::vector<i
     if (sums && has_epilogue) add(p + 1, first_use, kSplitsEpilogue * bytes);
     if (!sums && stage.users.size() == 1) add(p + 1, first_use, kSplitsInline * bytes);
     if (in_function) add(p + 1, last_use, kSplitsFunction * bytes);
+    if (graph::is_widened(stage.node)) add(p + 1, last_use, kSplitsWidened * bytes);
   }
   std::vector<double> costs(order.size() + 1);
   double sum = 0;

@@ -465,7 +465,8 @@ bool read_tile_problem(const Features& f, const Leaf& update, const lower::Progr
                     std::max(1.0, f.loops[l].extent),
                     stride,
                     {},
-                    0});
+                    0,
+                    f.loops[l].loop->extent.is_const()});
   }
   if (out.out.empty() || out.reduce.empty()) return false;
   for (int a = update.first; a < update.store; ++a) {

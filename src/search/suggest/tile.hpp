@@ -19,6 +19,7 @@ struct TileProblem {
     LoopHandle
         around_inner{}; // set if two of the consumer's loops make up the axis: `around` is the outer one
     int64_t inner_extent = 0;
+    bool is_fixed = true; // the extent is a number
   };
   struct Operand {
     BufferHandle buffer;

@@ -156,7 +156,8 @@ bool can_use(const TileProblem& p, const Factors& factors, const InstructionInfo
   if (!row.is_tensor() || row.c != p.sum || row.a != factors.across->dtype || row.b != factors.along->dtype) return false;
   if (!factors.along->packable || p.lanes != (row.n != 0 ? row.n : target.lanes(row.c))) return false;
   if (p.reduce[inner_loop(p, factors, row)].extent < (row.is_tile() ? row.pack + 1 : 2)) return false;
-  return !row.is_tile() || (rows >= 0 && p.out[rows].extent > row.m / 4 && factors.across->out_strides[rows] != 0 &&
+  // Where sizes are not known, there may be a single row.
+  return !row.is_tile() || (rows >= 0 && p.out[rows].is_fixed && p.out[rows].extent > row.m / 4 && factors.across->out_strides[rows] != 0 &&
                             factors.along->out_strides[rows] == 0);
 }
 
@@ -205,7 +206,7 @@ void add_tensor_choices(const TileProblem& p, const Factors& factors, Instructio
   c.depth = share_of(depth, row.k, row.pack);
   c.each = row.is_tile() ? share_of(p.out[rows].extent, row.m, 1) : 1;
   // The last products of many can be added one by one.
-  const bool ends_well = depth % c.depth == 0 || (!row.is_tile() && depth >= 16 * row.k);
+  const bool ends_well = (depth % c.depth == 0 && p.reduce[c.inner].is_fixed) || (!row.is_tile() && depth >= 16 * row.k);
   const bool lies_well = factors.across->reduce_strides[c.inner] == 1 && ends_well;
   // A constant's copy lies as it must.
   const bool in_place = lies_well || (factors.across->constant && factors.across->packable);
@@ -252,6 +253,12 @@ void add_tensor_choices(const TileProblem& p, const Factors& factors, Instructio
   }
 }
 
+/// The first of the loops whose extent is a number; if there is none, the first.
+int fixed_first(const TileProblem& p, const std::vector<int>& loops) {
+  const auto fixed = std::find_if(loops.begin(), loops.end(), [&](int i) { return i >= 0 && p.out[i].is_fixed; });
+  return fixed == loops.end() ? loops.front() : *fixed;
+}
+
 /// Adds the tiles of all instructions that the target has for the product. False if it has none.
 bool add_tensor_choices(const TileProblem& p, int vector, int rows, const SuggestContext& context,
                         std::vector<TileChoice>& choices) {
@@ -280,7 +287,8 @@ std::vector<TileChoice> tile_choices(const TileProblem& p, const SuggestContext&
     std::vector<int> rows_along = row_loops(p, n);
     if (rows_along.size() > (context.thorough ? 2u : 1u)) rows_along.resize(context.thorough ? 2 : 1);
     for (int m : rows_along) {
-      if (add_tensor_choices(p, n, m, context, choices)) continue;
+      if (m == rows_along.front() && p.out[n].is_fixed && add_tensor_choices(p, n, fixed_first(p, row_loops(p, n)), context, choices))
+        continue;
       for (int vectors = 1; vectors <= 4; ++vectors) {
         if (vectors > 1 && (vectors - 1) * p.lanes >= p.out[n].extent) break;
         const int most = std::max(1, (registers - vectors - 1) / vectors);
