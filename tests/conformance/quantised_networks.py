@@ -78,20 +78,23 @@ def fit(model, images, labels):
     dual = np.linalg.solve(centred @ centred.T + noise * np.eye(len(images)), targets - targets.mean(0))
     weights = (centred.T @ dual).T
     bias = targets.mean(0) - weights @ mean + 100  # above 0, where a rectifier changes nothing
-    for tensor in model.graph.initializer:
-        if tensor.name not in layer.input[1:]:
-            continue
-        old = numpy_helper.to_array(tensor)
-        is_bias = tensor.name == layer.input[2]
-        across = layer.op_type == "Gemm" and not any(a.name == "transB" and a.i for a in layer.attribute)
-        new = np.full(old.shape, -10.0 if is_bias else 0.0, np.float32)
-        if is_bias:
-            new[:CLASSES] = bias
-        elif across:
-            new[:, :CLASSES] = weights.T
-        else:
-            new[:CLASSES] = weights.reshape((CLASSES,) + old.shape[1:])
-        tensor.CopyFrom(numpy_helper.from_array(new, tensor.name))
+    [bias_length] = [tensor.dims[0] for tensor in model.graph.initializer if tensor.name == layer.input[2]]
+    all_weights = np.zeros((bias_length, weights.shape[1]), np.float32)
+    all_biases = np.full(bias_length, -10, np.float32)
+    all_weights[:CLASSES], all_biases[:CLASSES] = weights, bias
+    if layer.op_type == "Conv":
+        all_weights = all_weights[:, :, None, None]
+    elif not any(a.name == "transB" and a.i for a in layer.attribute):
+        all_weights = all_weights.T
+    model.ir_version = 8  # in which initialisers are no inputs
+    for place, values in ((1, all_weights), (2, all_biases)):
+        layer.input[place] = f"fitted_{place}"
+        model.graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(values), layer.input[place]))
+    read = {name for node in model.graph.node for name in node.input}
+    for entries in (model.graph.initializer, model.graph.input):
+        kept = [entry for entry in entries if entry.name in read]
+        del entries[:]
+        entries.extend(kept)
 
 
 def perceptron(pixels, labels):
