@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include "commands.hpp"
+#include "compile/measure/tensor_peaks.hpp"
 #include "search/machine/measure_machine.hpp"
-#include "tensor_peaks.hpp"
 
 namespace lathe::bench {
 
@@ -14,16 +14,14 @@ std::string size(int64_t bytes) {
   return fmt::format("{} KiB", bytes >> 10);
 }
 
-std::string text(const search::MachineProfile& machine, const std::vector<TensorPeak>& peaks) {
+std::string text(const search::MachineProfile& machine, const std::vector<pipeline::TensorPeak>& peaks) {
   std::string out = machine.fingerprint + "\n";
   for (int i = 0; i < 3; ++i)
     out += fmt::format("f32 FMA peak, {} bits     {:8.1f} GFLOP/s\n", 128 << i,
                        machine.flops_per_second[i] * 1e-9);
-  for (const TensorPeak& peak : peaks) {
-    const InstructionInfo& row = info(peak.instruction);
-    out += fmt::format("{:<22} {:8.1f} G{}OP/s\n", row.name, peak.operations_per_second * 1e-9,
-                       is_float(row.c) ? "FL" : "");
-  }
+  for (const pipeline::TensorPeak& peak : peaks)
+    out += fmt::format("{:<22} {:8.1f} {}/s\n", peak.instruction, peak.operations_per_second * 1e-9,
+                       peak.adds_floats ? "GFLOP" : "GOP");
   for (const search::MachineProfile::Level& level : machine.levels)
     out +=
         fmt::format("read, up to {:<14} {:8.1f} GB/s, a single line {:5.2f} ns, of a page each {:5.2f}, in "
@@ -55,10 +53,9 @@ std::string text(const search::MachineProfile& machine, const std::vector<Tensor
   return out + "stored in " + search::machine_profile_path() + "\n";
 }
 
-Json json(const search::MachineProfile& machine, const std::vector<TensorPeak>& peaks) {
+Json json(const search::MachineProfile& machine, const std::vector<pipeline::TensorPeak>& peaks) {
   Json instructions = Json::object();
-  for (const TensorPeak& peak : peaks)
-    instructions[std::string(info(peak.instruction).name)] = peak.operations_per_second * 1e-9;
+  for (const pipeline::TensorPeak& peak : peaks) instructions[peak.instruction] = peak.operations_per_second * 1e-9;
   Json levels = Json::array();
   for (const search::MachineProfile::Level& level : machine.levels)
     levels.push_back({{"bytes", level.bytes},
@@ -98,7 +95,7 @@ Json json(const search::MachineProfile& machine, const std::vector<TensorPeak>& 
 int machine_command(const Options& options) {
   search::MachineProfile machine = search::measure_machine();
   search::store_machine_profile(machine);
-  const std::vector<TensorPeak> peaks = tensor_peaks();
+  const std::vector<pipeline::TensorPeak> peaks = pipeline::tensor_peaks();
   fmt::print("{}", options.json ? json(machine, peaks).dump(2) + "\n" : text(machine, peaks));
   return 0;
 }

@@ -1,6 +1,5 @@
 #include "compiled.hpp"
 #include "compile/front/target.hpp"
-#include "runtime/device.hpp"
 #include "search/machine/machine_limits.hpp"
 #include "search/machine/profile.hpp"
 
@@ -64,8 +63,8 @@ Row start_row(const Case& c, const CompileOptions& options, const Executable& ex
   row.kernels = executable.kernel_count();
   row.flops = c.flops;
   row.bytes = c.bytes_read + c.bytes_written;
-  const Instructions instructions = runtime::device(options.device).instructions(options.cpu);
-  const double speed = search::tensor_speed(instructions, c.dtype, pipeline::vector_bytes_of(options.cpu));
+  const search::Target target = pipeline::target_for(options, {});
+  const double speed = search::tensor_speed(target.instructions, c.dtype, target.vector_bytes);
   row.limit = search::machine_limit(search::machine_profile(), options.threads, size_of(c.dtype), c.flops,
                                     {c.bytes_read, c.bytes_written}, speed);
   return row;

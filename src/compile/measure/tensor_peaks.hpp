@@ -3,15 +3,14 @@
 #include <string>
 #include <vector>
 
-#include "core/instruction.hpp"
-
-namespace lathe::bench {
+namespace lathe::pipeline {
 
 struct TensorPeak {
-  Instruction instruction;
-  double operations_per_second; ///< multiplications and additions, of one core
+  std::string instruction;
+  bool adds_floats;
+  double operations_per_second; // multiplications and additions, of one core
 };
 /// For each such instruction of the device cpu: the rate of a kernel whose operands stay in the first-level cache.
 std::vector<TensorPeak> tensor_peaks();
 
-} // namespace lathe::bench
+} // namespace lathe::pipeline

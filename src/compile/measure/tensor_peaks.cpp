@@ -1,15 +1,17 @@
-#include "tensor_peaks.hpp"
+#include "compile/measure/tensor_peaks.hpp"
+
+#include <algorithm>
+#include <chrono>
 
 #include <fmt/format.h>
 
 #include "ast/passes/prepare.hpp"
 #include "compile/front/target.hpp"
 #include "runtime/device.hpp"
-#include "timing.hpp"
 
-namespace lathe::bench {
-
+namespace lathe::pipeline {
 namespace {
+
 constexpr int64_t kRounds = 2000, kSteps = 4; // over operands of so many steps of k
 
 /// Sums of 2 x 2 tiles, or of 12 x 2 vectors, in registers; all operands are read again in each round.
@@ -38,6 +40,18 @@ std::string kernel_text(const InstructionInfo& row, int lanes) {
       kSteps, product, over_tiles(to + " = " + sums));
 }
 
+template <class F> double median_seconds(const F& run) {
+  constexpr size_t kRuns = 9;
+  std::vector<double> seconds;
+  for (size_t i = 0; i < kRuns; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    run();
+    seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  std::nth_element(seconds.begin(), seconds.begin() + kRuns / 2, seconds.end());
+  return seconds[kRuns / 2];
+}
+
 double peak(runtime::Device& cpu, const InstructionInfo& row, int lanes) {
   const ast::Kernel kernel = ast::parse(kernel_text(row, lanes));
   const auto program = cpu.compile(ast::prepare(kernel), {});
@@ -50,18 +64,19 @@ double peak(runtime::Device& cpu, const InstructionInfo& row, int lanes) {
     owned.back()->upload(0, zeros.data(), bytes);
     slices.push_back({owned.back().get(), 0, bytes});
   }
-  const double seconds = median_seconds({[&] { program->launch(slices, {}); }})[0];
+  const double seconds = median_seconds([&] { program->launch(slices, {}); });
   const double columns = row.n != 0 ? row.n : lanes, tiles = row.is_tile() ? 4 : 24;
   return 2.0 * kRounds * kSteps * tiles * row.m * columns * row.k / seconds;
 }
+
 } // namespace
 
 std::vector<TensorPeak> tensor_peaks() {
   runtime::Device& cpu = runtime::device("cpu");
   std::vector<TensorPeak> peaks;
   for (const Instruction instruction : cpu.instructions("native"))
-    peaks.push_back({instruction, peak(cpu, info(instruction), pipeline::vector_bytes_of("native") / size_of(DType::I32))});
+    peaks.push_back({std::string(info(instruction).name), is_float(info(instruction).c), peak(cpu, info(instruction), vector_bytes_of("native") / size_of(DType::I32))});
   return peaks;
 }
 
-} // namespace lathe::bench
+} // namespace lathe::pipeline
