@@ -476,9 +476,9 @@ bool read_tile_problem(const Features& f, const Leaf& update, const lower::Progr
                                  !access.random,
                                  find_constant(program, name) != nullptr,
                                  f.buffers[access.buffer].element_bytes,
-                                 f.buffers[access.buffer].buffer->dtype,
                                  {},
-                                 {}};
+                                 {},
+                                 f.buffers[access.buffer].buffer->dtype};
     for (int l : out_loops) operand.out_strides.push_back(f.stride(access, l));
     for (int l : reduce_loops) operand.reduce_strides.push_back(f.stride(access, l));
     // A buffer that is read at two places has no single copy.

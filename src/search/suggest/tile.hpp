@@ -26,8 +26,8 @@ struct TileProblem {
     bool packable;
     bool constant; // its copy is made once, before the first run, so it costs nothing in any layout
     int64_t element_bytes;
-    DType dtype;
     std::vector<double> out_strides, reduce_strides; // elements per iteration of `out` and `reduce` below
+    DType dtype = DType::F32;
   };
   StoredHandle result;
   std::vector<Loop> out, reduce;
