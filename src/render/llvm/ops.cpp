@@ -118,6 +118,17 @@ struct Emit {
     return f32_to_odd(cast(integer_to_odd(v, 53, 11, is_signed(from)), DType::F64, from));
   }
 
+  /// A float as an integer of 8 or 16 bits, saturated; NaN is 0. LLVM's own conversion takes the lanes one by one.
+  Value* small_integer(Value* v, DType to, Type* type) {
+    const int bits = 8 * size_of(to) - (is_signed(to) ? 1 : 0);
+    Value* largest = llvm::ConstantFP::get(v->getType(), (1 << bits) - 1);
+    Value* least = llvm::ConstantFP::get(v->getType(), is_signed(to) ? -(1 << bits) : 0);
+    Value* near = b.CreateSelect(b.CreateFCmpOLT(v, largest), v, largest);
+    near = b.CreateSelect(b.CreateFCmpOGT(near, least), near, least);
+    near = b.CreateSelect(b.CreateFCmpUNO(v, v), llvm::ConstantFP::get(v->getType(), 0), near);
+    return b.CreateTrunc(b.CreateFPToSI(near, shaped(b.getInt32Ty(), v)), type);
+  }
+
   Value* cast(Value* v, DType to, DType from) {
     if (to == from) return v;
     if (is_half(from)) return cast(widen(v, from), to, DType::F32);
@@ -129,6 +140,7 @@ struct Emit {
     }
     if (is_float(from)) {
       if (is_float(to)) return b.CreateFPCast(v, type);
+      if (size_of(to) <= 2) return small_integer(v, to, type);
       const auto id = is_signed(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
       return b.CreateIntrinsic(id, {type, v->getType()}, {v});
     }
