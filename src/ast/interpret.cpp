@@ -22,8 +22,9 @@ struct Step { // register target = lhs kind rhs
   int target, lhs, rhs;
 };
 
-/// A compiled statement. Loop: `var`, `extent`, `steps` at the start of each iteration, then `body`. Factors: two slots are
-/// taken down. AddProducts: `instructions` load an element, and store it after all that was taken down is added.
+/// A compiled statement. Loop: `var`, `extent`, `steps` at the start of each iteration, then `body`. Factors:
+/// two slots are taken down. AddProducts: `instructions` load an element, and store it after all that was
+/// taken down is added.
 struct Code {
   enum Kind : uint8_t { Loop, Scope, Store, Factors, AddProducts } kind;
   explicit Code(Kind k) : kind(k) {}
@@ -144,7 +145,8 @@ private:
   }
   Code compile(const For& loop) {
     if (const auto nest = loop.kind == LoopKind::Tensor ? tensor_nest(loop) : std::nullopt)
-      if (const auto by = nest->store->by; by && info(*by).is_tensor() && is_float(info(*by).c)) return compile(*tensor_product(*nest));
+      if (const auto by = nest->store->by; by && info(*by).is_tensor() && is_float(info(*by).c))
+        return compile(*tensor_product(*nest));
     return compile(loop, [&] { return compile(loop.body); });
   }
   /// A product of floats, which depends on the order in which its instruction adds.
@@ -166,8 +168,7 @@ private:
       return std::vector<Code>{std::move(code)};
     };
     const auto sums = [&] {
-      std::vector<Code> out =
-          over(product.k_rows, [&] { return over(product.k, factors); });
+      std::vector<Code> out = over(product.k_rows, [&] { return over(product.k, factors); });
       Code code(Code::AddProducts);
       code.by = *product.store->by;
       code.a = compile(load(product.store->buffer, product.store->index), {}, code.instructions);

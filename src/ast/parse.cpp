@@ -192,12 +192,9 @@ private:
       LoopKind kind;
       bool numbered;
     };
-    constexpr Row rows[] = {{"parallel", LoopKind::Parallel, false},
-                            {"unroll", LoopKind::Unroll, false},
-                            {"tensor", LoopKind::Tensor, false},
-                            {"vector", LoopKind::Vector, true},
-                            {"group", LoopKind::Group, true},
-                            {"local", LoopKind::Local, true}};
+    constexpr Row rows[] = {{"parallel", LoopKind::Parallel, false}, {"unroll", LoopKind::Unroll, false},
+                            {"tensor", LoopKind::Tensor, false},     {"vector", LoopKind::Vector, true},
+                            {"group", LoopKind::Group, true},        {"local", LoopKind::Local, true}};
     std::string_view head = text, digits;
     const bool numbered = head.ends_with(')') && head.rfind('(') != std::string_view::npos;
     if (numbered) {

@@ -86,7 +86,8 @@ std::optional<Instruction> instruction_of(const TensorProduct& product, const In
   const int64_t columns = extent(product.columns);
   for (const Instruction instruction : present) {
     const InstructionInfo& row = info(instruction);
-    if (!row.is_tensor() || row.is_tile() != (product.rows != nullptr) || extent(product.rows) > row.m) continue;
+    if (!row.is_tensor() || row.is_tile() != (product.rows != nullptr) || extent(product.rows) > row.m)
+      continue;
     if (row.n != 0 ? columns != row.n : columns != 4 && columns != 8 && columns != 16) continue;
     if (extent(product.k) != row.pack || extent(product.k_rows) * row.pack > row.k) continue;
     if (product.a->buffer->dtype == row.a && product.b->buffer->dtype == row.b &&
@@ -118,7 +119,8 @@ std::optional<TensorCopy> tensor_copy(const TensorNest& nest) {
   const Store& store = *nest.store;
   if (nest.loops.size() != 2 || store.combine || store.scatter || store.value->op != Op::Load) return {};
   const TensorCopy copy{nest.loops[0], nest.loops[1], &store, &std::get<LoadAttr>(store.value->attr)};
-  const Expr to = flat_index(*store.buffer, store.index), from = flat_index(*copy.from->buffer, copy.from->index);
+  const Expr to = flat_index(*store.buffer, store.index),
+             from = flat_index(*copy.from->buffer, copy.from->index);
   if (store.buffer->scope == Scope::Register || !copy.from->guards.empty()) return {};
   if (step_of(to, copy.k) != 1 || step_of(to, copy.columns) != copy.k->extent.value()) return {};
   const auto columns = stride_of(from, copy.columns->var), k = stride_of(from, copy.k->var);
@@ -129,7 +131,8 @@ std::optional<TensorCopy> tensor_copy(const TensorNest& nest) {
 
 TileGrid tile_grid(const TensorProduct& product) {
   const Expr flat = flat_index(*product.store->buffer, product.store->index);
-  return {product.rows->extent.value(), stride_of(flat, product.rows->var)->value(), product.k_rows->extent.value()};
+  return {product.rows->extent.value(), stride_of(flat, product.rows->var)->value(),
+          product.k_rows->extent.value()};
 }
 
 } // namespace lathe::ast

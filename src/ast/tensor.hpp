@@ -1,10 +1,12 @@
 // Tensor loops: the loops that one instruction computes.
 //
-//   [for rows in m { for k_rows in k / pack {] for columns in n { for k in pack { C[..] += cast(A[..]) * cast(B[..]) } } ... }
+//   [for rows in m { for k_rows in k / pack {] for columns in n { for k in pack { C[..] += cast(A[..]) *
+//   cast(B[..]) } } ... }
 //
-// A may be at the place of B in the product: B is the one that moves with the columns. In the machine form there are two
-// more nests, of rows and columns alone, for arrays in tile registers: C[..] = 0, and memory[..] = C[..].
-// A nest of columns and k alone copies an operand B into the order in which instructions take it.
+// A may be at the place of B in the product: B is the one that moves with the columns. In the machine form
+// there are two more nests, of rows and columns alone, for arrays in tile registers: C[..] = 0, and
+// memory[..] = C[..]. A nest of columns and k alone copies an operand B into the order in which instructions
+// take it.
 #pragma once
 #include "ast/ast.hpp"
 
@@ -34,8 +36,8 @@ std::optional<Instruction> instruction_of(const TensorProduct& product, const In
 /// Whether the elements of A, B and C lie as the instruction takes them; `unguarded`: and all are there.
 bool is_laid_out(const TensorProduct& product, const InstructionInfo& row, bool unguarded = true);
 
-/// A copy of several rows of k, so that what lies in one column comes to lie side by side: P[column, k] = B[k, column]. Two
-/// tensor loops, columns and k.
+/// A copy of several rows of k, so that what lies in one column comes to lie side by side: P[column, k] =
+/// B[k, column]. Two tensor loops, columns and k.
 struct TensorCopy {
   const For *columns, *k;
   const Store* store;
@@ -44,8 +46,8 @@ struct TensorCopy {
 /// Nothing if the nest is no such copy, or reads past the ends of B.
 std::optional<TensorCopy> tensor_copy(const TensorNest& nest);
 
-/// An array in tile registers: a grid of tiles of `rows` x 16 elements, `columns` elements wide, row by row. `k_rows`: of the
-/// operands that are multiplied.
+/// An array in tile registers: a grid of tiles of `rows` x 16 elements, `columns` elements wide, row by row.
+/// `k_rows`: of the operands that are multiplied.
 struct TileGrid {
   static constexpr int64_t kWidth = 16;
   int64_t rows, columns, k_rows;

@@ -154,7 +154,8 @@ private:
     }
     if (loop.kind == LoopKind::Parallel && inside(LoopKind::Parallel))
       fail("a parallel loop inside a parallel loop");
-    const bool in_order = loop.kind == LoopKind::Serial || loop.kind == LoopKind::Unroll || loop.kind == LoopKind::Tensor;
+    const bool in_order =
+        loop.kind == LoopKind::Serial || loop.kind == LoopKind::Unroll || loop.kind == LoopKind::Tensor;
     if (!in_order) {
       const Stmt* at_fault = nullptr;
       const std::string race = find_race(loop, &at_fault);

@@ -11,9 +11,7 @@ namespace {
 /// Subnormal numbers are 0 to these instructions, as operands and as results.
 float flushed(float x) { return std::fabs(x) < FLT_MIN ? std::copysign(0.0f, x) : x; }
 
-float multiply_add(Factors f, float sum) {
-  return flushed(std::fma(flushed(f.a), flushed(f.b), sum));
-}
+float multiply_add(Factors f, float sum) { return flushed(std::fma(flushed(f.a), flushed(f.b), sum)); }
 
 } // namespace
 

@@ -30,7 +30,9 @@ public:
   std::unique_ptr<DeviceBuffer> wrap(void* host, size_t bytes) override {
     return wrap_host_memory(host, bytes);
   }
-  Instructions instructions(const std::string& cpu) const override { return llvm_backend().instructions(cpu); }
+  Instructions instructions(const std::string& cpu) const override {
+    return llvm_backend().instructions(cpu);
+  }
 
 private:
   std::string name_ = "cpu", description_;

@@ -62,13 +62,13 @@ CLI::App& add_quantise(CLI::App& app, Options& options) {
   command.add_option("--data", options.data,
                      "samples: a .npy or .npz file, or a folder of them, or of folders with input_0.pb ...");
   command.add_option("--labels", options.labels, "a .npy file of the right classes, to count right answers");
-  command
-      .add_option("--method", options.method, "how ranges of activations follow from the samples")
+  command.add_option("--method", options.method, "how ranges of activations follow from the samples")
       ->capture_default_str()
       ->check(CLI::IsMember({"range", "percentile"}));
   command.add_option("--percentile", options.percentile, "of the values that the range takes in")
       ->capture_default_str();
-  command.add_option("--weights-only", options.weights_only, "bits of the weights, 8 or 4; activations stay f32")
+  command
+      .add_option("--weights-only", options.weights_only, "bits of the weights, 8 or 4; activations stay f32")
       ->check(CLI::IsMember({8, 4}));
   command
       .add_option("--block", options.block,
@@ -137,7 +137,9 @@ int main(int argc, char** argv) {
   CLI::App& quantise = add_quantise(app, options);
 
   CLI::App& view = *app.add_subcommand("view", "show a trace: as a page, or as text");
-  view.add_option("traces", options.traces, "a trace, or two to compare on a page")->required()->expected(1, 2);
+  view.add_option("traces", options.traces, "a trace, or two to compare on a page")
+      ->required()
+      ->expected(1, 2);
   view.add_option("-o,--output", options.output, "the page to write, an HTML file that needs nothing else");
   view.add_option("--print", options.print, "graph, rewrites, search, kernel NAME, timeline or arena")
       ->expected(1, 2);

@@ -18,8 +18,8 @@ std::optional<Instruction> instruction_of(const For& outermost, const Instructio
   return found && is_laid_out(*product, info(*found)) ? found : std::nullopt;
 }
 
-/// What the statements of an Alloc do to an array that may lie in tile registers: first they set it to 0, then they add
-/// products to it, then they read it.
+/// What the statements of an Alloc do to an array that may lie in tile registers: first they set it to 0,
+/// then they add products to it, then they read it.
 class TileUses {
 public:
   TileUses(const BufferRef& array, const Block& body, const Instructions& present)
@@ -90,8 +90,7 @@ private:
       fits_ &= does_ != Does::Sets;
       return;
     }
-    const auto* constant =
-        store.value->op == Op::Const ? std::get_if<Scalar>(&store.value->attr) : nullptr;
+    const auto* constant = store.value->op == Op::Const ? std::get_if<Scalar>(&store.value->attr) : nullptr;
     if (store.combine || store.scatter || !constant || *constant != Scalar::zero(array_->dtype))
       fits_ = false;
     see(Does::Sets);
@@ -168,8 +167,7 @@ private:
   }
 
   /// Two tensor loops over the rows and columns of a tile of the array, around store(index).
-  template <class F>
-  Stmt over_tile(const BufferRef& array, const TileGrid& grid, int64_t tile, F&& store) {
+  template <class F> Stmt over_tile(const BufferRef& array, const TileGrid& grid, int64_t tile, F&& store) {
     const Expr r = loop_var(copier_.fresh_loop_id(), "row", grid.rows),
                c = loop_var(copier_.fresh_loop_id(), "column", TileGrid::kWidth);
     std::vector<Expr> index(array->shape.size(), 0);
@@ -189,8 +187,7 @@ private:
     const auto found = instruction_of(loop, forms_.instructions);
     const auto nest = tensor_nest(loop);
     if (forms_.copies_tensors && tensor_copy(*nest)) return {loop};
-    const bool is_there =
-        found && (!info(*found).is_tile() || in_tiles_ == nest->store->buffer->id);
+    const bool is_there = found && (!info(*found).is_tile() || in_tiles_ == nest->store->buffer->id);
     if (!is_there) return in_loops(*nest);
     Rewriter rewriter;
     rewriter.on_stmt = [&](Stmt stmt) {

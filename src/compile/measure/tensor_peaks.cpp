@@ -16,28 +16,32 @@ constexpr int64_t kRounds = 2000, kSteps = 4; // over operands of so many steps 
 
 /// Sums of 2 x 2 tiles, or of 12 x 2 vectors, in registers; all operands are read again in each round.
 std::string kernel_text(const InstructionInfo& row, int lanes) {
-  const int64_t high = row.is_tile() ? 2 : 12, columns = row.n != 0 ? row.n : lanes, k_rows = row.k / row.pack;
+  const int64_t high = row.is_tile() ? 2 : 12, columns = row.n != 0 ? row.n : lanes,
+                k_rows = row.k / row.pack;
   const std::string a = to_string(row.a), b = to_string(row.b), c = to_string(row.c);
   const std::string sums = row.is_tile() ? "s[i, j, m, n]" : "s[i, j, n]";
   const std::string to = row.is_tile() ? "c[i, j, m, n]" : "c[i, j, 0, n]";
   const auto over_tiles = [&](const std::string& store) {
     const std::string rows = row.is_tile() ? fmt::format("for m in {} {{ ", row.m) : "";
-    return fmt::format("for i in {} unroll {{ for j in 2 unroll {{ {}for n in {} vector({}) {{ {} }} }} }}{} ", high, rows,
-                       columns, columns, store, row.is_tile() ? " }" : "");
+    return fmt::format(
+        "for i in {} unroll {{ for j in 2 unroll {{ {}for n in {} vector({}) {{ {} }} }} }}{} ", high, rows,
+        columns, columns, store, row.is_tile() ? " }" : "");
   };
-  const std::string rows = row.is_tile() ? fmt::format("for m in {} tensor {{ for r in {} tensor {{ ", row.m, k_rows) : "";
+  const std::string rows =
+      row.is_tile() ? fmt::format("for m in {} tensor {{ for r in {} tensor {{ ", row.m, k_rows) : "";
   const std::string place = row.is_tile() ? "m, " : "0, ", k_row = row.is_tile() ? "r" : "0";
-  const std::string product =
-      fmt::format("for i in {} unroll {{ for j in 2 unroll {{ {}for n in {} tensor {{ for k in {} tensor {{ {} += "
-                  "cast_{}(a[i, {}q * {} + {} * {} + k]) * cast_{}(b[q, j, {}, n, k]) }} }} }} }}{} ",
-                  high, rows, columns, row.pack, sums, c, place, row.k, k_row, row.pack, c, k_row,
-                  row.is_tile() ? " } }" : "");
-  return fmt::format(
-      "kernel peak(a: {}[{}, {}, {}] in, b: {}[{}, 2, {}, {}, {}] in, c: {}[{}, 2, {}, {}] out) {{ alloc s: {}[{}, 2, {}{}] "
-      "register {{ {}for t in {} {{ for q in {} {{ {} }} }} {}}} }}",
-      a, high, row.m, kSteps * row.k, b, kSteps, k_rows, columns, row.pack, c, high, row.m, columns, c, high,
-      row.is_tile() ? fmt::format("{}, ", row.m) : "", columns, over_tiles(fmt::format("{} = 0:{}", sums, c)), kRounds,
-      kSteps, product, over_tiles(to + " = " + sums));
+  const std::string product = fmt::format(
+      "for i in {} unroll {{ for j in 2 unroll {{ {}for n in {} tensor {{ for k in {} tensor {{ {} += "
+      "cast_{}(a[i, {}q * {} + {} * {} + k]) * cast_{}(b[q, j, {}, n, k]) }} }} }} }}{} ",
+      high, rows, columns, row.pack, sums, c, place, row.k, k_row, row.pack, c, k_row,
+      row.is_tile() ? " } }" : "");
+  return fmt::format("kernel peak(a: {}[{}, {}, {}] in, b: {}[{}, 2, {}, {}, {}] in, c: {}[{}, 2, {}, {}] "
+                     "out) {{ alloc s: {}[{}, 2, {}{}] "
+                     "register {{ {}for t in {} {{ for q in {} {{ {} }} }} {}}} }}",
+                     a, high, row.m, kSteps * row.k, b, kSteps, k_rows, columns, row.pack, c, high, row.m,
+                     columns, c, high, row.is_tile() ? fmt::format("{}, ", row.m) : "", columns,
+                     over_tiles(fmt::format("{} = 0:{}", sums, c)), kRounds, kSteps, product,
+                     over_tiles(to + " = " + sums));
 }
 
 template <class F> double median_seconds(const F& run) {
@@ -75,7 +79,8 @@ std::vector<TensorPeak> tensor_peaks() {
   runtime::Device& cpu = runtime::device("cpu");
   std::vector<TensorPeak> peaks;
   for (const Instruction instruction : cpu.instructions("native"))
-    peaks.push_back({std::string(info(instruction).name), is_float(info(instruction).c), peak(cpu, info(instruction), vector_bytes_of("native") / size_of(DType::I32))});
+    peaks.push_back({std::string(info(instruction).name), is_float(info(instruction).c),
+                     peak(cpu, info(instruction), vector_bytes_of("native") / size_of(DType::I32))});
   return peaks;
 }
 

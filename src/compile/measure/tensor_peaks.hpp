@@ -10,7 +10,8 @@ struct TensorPeak {
   bool adds_floats;
   double operations_per_second; // multiplications and additions, of one core
 };
-/// For each such instruction of the device cpu: the rate of a kernel whose operands stay in the first-level cache.
+/// For each such instruction of the device cpu: the rate of a kernel whose operands stay in the first-level
+/// cache.
 std::vector<TensorPeak> tensor_peaks();
 
 } // namespace lathe::pipeline

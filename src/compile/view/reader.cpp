@@ -54,10 +54,11 @@ search::Target target_of(const Json& record) {
   target.vector_bytes = record.at("vector_bytes").get<int>();
   target.vector_registers = record.at("vector_registers").get<int>();
   for (const Json& name : record.at("instructions")) {
-    const auto row = std::find_if(std::begin(kInstructions), std::end(kInstructions), [&](const InstructionInfo& known) {
-      return known.name == name.get<std::string>();
-    });
-    if (row == std::end(kInstructions)) bad(fmt::format("a target has the instruction {}, expected one of the table", name.dump()));
+    const auto row =
+        std::find_if(std::begin(kInstructions), std::end(kInstructions),
+                     [&](const InstructionInfo& known) { return known.name == name.get<std::string>(); });
+    if (row == std::end(kInstructions))
+      bad(fmt::format("a target has the instruction {}, expected one of the table", name.dump()));
     target.instructions.push_back(static_cast<Instruction>(row - std::begin(kInstructions)));
   }
   target.threads = record.at("threads").get<int>();

@@ -14,9 +14,9 @@ struct LlvmTarget {
   std::string triple, data_layout;
   std::string cpu, features; // as LLVM names them: "sapphirerapids", "+avx512f,..."
   bool has_f16c = false, has_fma = false;
-  bool has_scalef = false; // y * 2^n is one instruction for 4, 8 and 16 f32
+  bool has_scalef = false;   // y * 2^n is one instruction for 4, 8 and 16 f32
   Instructions instructions; // of the CPU that take several elements at once
-  bool gathers = true;     // gathers and scatters are faster than lanes one by one
+  bool gathers = true;       // gathers and scatters are faster than lanes one by one
 };
 
 inline constexpr const char* kLlvmEntry = "lathe_kernel"; // the symbol of the kernel's function

@@ -97,8 +97,8 @@ struct Emit {
     return b.CreateBitCast(b.CreateSelect(b.CreateAnd(inexact, even), next, bits), f32(v));
   }
 
-  /// An integer rounded to odd, if it has more than the `digits` of the float to come: the bit above the lowest
-  /// `low` bits replaces them if they are not 0.
+  /// An integer rounded to odd, if it has more than the `digits` of the float to come: the bit above the
+  /// lowest `low` bits replaces them if they are not 0.
   Value* integer_to_odd(Value* v, int digits, int low, bool is_signed) {
     Value* size = is_signed ? b.CreateXor(v, b.CreateAShr(v, v->getType()->getScalarSizeInBits() - 1)) : v;
     Value* large = b.CreateICmpNE(b.CreateLShr(size, digits), num(v, 0));
@@ -108,8 +108,8 @@ struct Emit {
     return b.CreateSelect(b.CreateAnd(large, rest), odd, v);
   }
 
-  /// A float that rounds to the same `half` as the value itself. Two ordinary roundings could go wrong: the first
-  /// could make a tie, which the second rounds.
+  /// A float that rounds to the same `half` as the value itself. Two ordinary roundings could go wrong: the
+  /// first could make a tie, which the second rounds.
   Value* to_odd(Value* v, DType half, DType from) {
     if (from == DType::F64) return f32_to_odd(v);
     // A float holds integers below 2^24 exactly, and larger integers are infinite in f16.
@@ -118,7 +118,8 @@ struct Emit {
     return f32_to_odd(cast(integer_to_odd(v, 53, 11, is_signed(from)), DType::F64, from));
   }
 
-  /// A float as an integer of 8 or 16 bits, saturated; NaN is 0. LLVM's own conversion takes the lanes one by one.
+  /// A float as an integer of 8 or 16 bits, saturated; NaN is 0. LLVM's own conversion takes the lanes one by
+  /// one.
   Value* small_integer(Value* v, DType to, Type* type) {
     const int bits = 8 * size_of(to) - (is_signed(to) ? 1 : 0);
     Value* largest = llvm::ConstantFP::get(v->getType(), (1 << bits) - 1);
@@ -161,8 +162,8 @@ struct Emit {
     return fp && !fp->isNaN();
   }
 
-  /// The larger of x and y; NaN if either is. If c is a number, `c > x ? c : x` is one maxps, which gives x if x
-  /// is NaN.
+  /// The larger of x and y; NaN if either is. If c is a number, `c > x ? c : x` is one maxps, which gives x
+  /// if x is NaN.
   Value* float_max(Value* x, Value* y) {
     if (is_known_number(x)) std::swap(x, y);
     Value* larger = b.CreateSelect(b.CreateFCmpOGT(y, x), y, x);
@@ -171,7 +172,8 @@ struct Emit {
   }
 
   Value* divide(Value* x, Value* y, bool remainder, bool is_signed) {
-    // A lane past a loop's end may be undefined. The freeze makes the comparison and the division see one value.
+    // A lane past a loop's end may be undefined. The freeze makes the comparison and the division see one
+    // value.
     if (!llvm::isa<llvm::Constant>(y)) y = b.CreateFreeze(y);
     Value *zero = num(y, 0), *one = num(y, 1);
     Value* bad = b.CreateICmpEQ(y, zero);

@@ -73,8 +73,9 @@ void FunctionEmitter::find_tiles(Statements body, std::vector<Tiles>& out) {
     if (!nest || !nest->store->by || !info(*nest->store->by).is_tile()) continue;
     const auto grid = ast::tile_grid(*ast::tensor_product(*nest));
     const int64_t elements = num_elements(nest->store->buffer->shape).value();
-    const Tiles tiles{nest->store->buffer->id, static_cast<int>(grid.tiles_in(elements)), static_cast<int>(grid.rows),
-                      static_cast<int>(grid.k_rows), info(*nest->store->by).pack * size_of(info(*nest->store->by).a)};
+    const Tiles tiles{nest->store->buffer->id, static_cast<int>(grid.tiles_in(elements)),
+                      static_cast<int>(grid.rows), static_cast<int>(grid.k_rows),
+                      info(*nest->store->by).pack * size_of(info(*nest->store->by).a)};
     if (std::find(out.begin(), out.end(), tiles) == out.end()) out.push_back(tiles);
   }
 }
@@ -137,7 +138,8 @@ void FunctionEmitter::tensor_loops(const ast::For& loop) {
 /// Rows of k as one vector, in which the elements of a column lie side by side.
 void FunctionEmitter::copy_side_by_side(const ast::TensorNest& nest, const ast::TensorCopy& copy) {
   const ast::Buffer &from = *copy.from->buffer, &to = *copy.store->buffer;
-  const auto columns = static_cast<int>(copy.columns->extent.value()), k = static_cast<int>(copy.k->extent.value());
+  const auto columns = static_cast<int>(copy.columns->extent.value()),
+             k = static_cast<int>(copy.k->extent.value());
   const Expr first = first_of(from, copy.from->index, nest), flat = flat_index(from, copy.from->index);
   const Expr across = *stride_of(flat, copy.columns->var), down = *stride_of(flat, copy.k->var);
   llvm::Type* element = memory_type(state_.context, from.dtype, 0);
@@ -145,15 +147,16 @@ void FunctionEmitter::copy_side_by_side(const ast::TensorNest& nest, const ast::
   if (across.is_const(1)) {
     std::vector<Value*> rows;
     for (int i = 0; i < k; ++i)
-      rows.push_back(b_.CreateAlignedLoad(llvm::FixedVectorType::get(element, columns), address(from, first + down * i),
-                                          alignment(from)));
+      rows.push_back(b_.CreateAlignedLoad(llvm::FixedVectorType::get(element, columns),
+                                          address(from, first + down * i), alignment(from)));
     while (rows.size() > 1) { // row i beside row i + half
       std::vector<Value*> pairs;
       const size_t half = rows.size() / 2;
       const int lanes = columns * k / static_cast<int>(rows.size());
       std::vector<int> pick;
       for (int i = 0; i < lanes; ++i) pick.insert(pick.end(), {i, lanes + i});
-      for (size_t i = 0; i < half; ++i) pairs.push_back(b_.CreateShuffleVector(rows[i], rows[i + half], pick));
+      for (size_t i = 0; i < half; ++i)
+        pairs.push_back(b_.CreateShuffleVector(rows[i], rows[i + half], pick));
       rows = std::move(pairs);
     }
     all = rows[0];
@@ -162,14 +165,16 @@ void FunctionEmitter::copy_side_by_side(const ast::TensorNest& nest, const ast::
     all = llvm::PoisonValue::get(llvm::FixedVectorType::get(group, columns));
     for (int i = 0; i < columns; ++i)
       all = b_.CreateInsertElement(
-          all, b_.CreateAlignedLoad(group, address(from, first + across * i), alignment(from)), b_.getInt64(i));
+          all, b_.CreateAlignedLoad(group, address(from, first + across * i), alignment(from)),
+          b_.getInt64(i));
   }
   b_.CreateAlignedStore(all, address(to, first_of(to, copy.store->index, nest)), alignment(to));
   forget(to.id);
 }
 
 /// The elements of A that all lanes share, in each lane.
-Value* FunctionEmitter::read_group(const ast::LoadAttr& load, Expr first, const InstructionInfo& row, int lanes) {
+Value* FunctionEmitter::read_group(const ast::LoadAttr& load, Expr first, const InstructionInfo& row,
+                                   int lanes) {
   const ast::Buffer& buffer = *load.buffer;
   const int level = load_level(buffer, level_of(first));
   Value* from = address(buffer, first);
@@ -187,7 +192,8 @@ Value* FunctionEmitter::read_groups(const ast::LoadAttr& load, Expr first, const
   const int level = load_level(buffer, level_of(first));
   Value* from = address(buffer, first);
   auto* type = llvm::FixedVectorType::get(b_.getIntNTy(8 * row.k * size_of(buffer.dtype)), lanes);
-  Value*& known = levels_[level].loads[buffer.id][{first.node(), Expr(row.k).node(), nullptr, nullptr, lanes}];
+  Value*& known =
+      levels_[level].loads[buffer.id][{first.node(), Expr(row.k).node(), nullptr, nullptr, lanes}];
   if (!known) known = at(level, [&] { return b_.CreateAlignedLoad(type, from, alignment(buffer)); });
   return known;
 }
@@ -212,21 +218,23 @@ void FunctionEmitter::add_dot_products(const ast::TensorNest& nest) {
 }
 
 /// The number of the tile register that holds what the nest accesses of an array in tile registers.
-int FunctionEmitter::tile_of(const ast::Buffer& array, const std::vector<Expr>& index, const ast::TensorNest& nest) {
+int FunctionEmitter::tile_of(const ast::Buffer& array, const std::vector<Expr>& index,
+                             const ast::TensorNest& nest) {
   const ast::TileGrid grid{nest.loops[0]->extent.value(),
                            stride_of(flat_index(array, index), nest.loops[0]->var)->value(), 0};
   return static_cast<int>(*grid.tile_at(first_of(array, index, nest).value()));
 }
 
-/// The number of a tile register that holds the operand: one of `count` from `first_register` on, which hold the operands of
-/// their kind that were used last.
-int FunctionEmitter::operand_tile(const ast::LoadAttr& load, const ast::TensorNest& nest, const ast::For& rows,
-                                  int first_register, int count) {
+/// The number of a tile register that holds the operand: one of `count` from `first_register` on, which hold
+/// the operands of their kind that were used last.
+int FunctionEmitter::operand_tile(const ast::LoadAttr& load, const ast::TensorNest& nest,
+                                  const ast::For& rows, int first_register, int count) {
   const ast::Buffer& buffer = *load.buffer;
   const Expr first = first_of(buffer, load.index, nest), step = step_of(buffer, load.index, rows);
   const OperandTile wanted{buffer.id, first.node(), step.node(), 0};
   std::vector<OperandTile>& tiles = operand_tiles_[first_register];
-  auto held = std::find_if(tiles.begin(), tiles.end(), [&](const OperandTile& tile) { return tile.holds_same(wanted); });
+  auto held = std::find_if(tiles.begin(), tiles.end(),
+                           [&](const OperandTile& tile) { return tile.holds_same(wanted); });
   if (held == tiles.end()) {
     if (static_cast<int>(tiles.size()) < count) {
       tiles.push_back(wanted);

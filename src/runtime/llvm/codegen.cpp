@@ -84,8 +84,8 @@ bool may_use_tiles() {
 template <class F> Instructions tensor_instructions(const F& has) {
   Instructions out;
   if (has("+amx-int8") && may_use_tiles())
-    out.insert(out.end(), {Instruction::TileI8I8, Instruction::TileI8U8, Instruction::TileU8I8,
-                           Instruction::TileU8U8});
+    out.insert(out.end(),
+               {Instruction::TileI8I8, Instruction::TileI8U8, Instruction::TileU8I8, Instruction::TileU8U8});
   if (has("+amx-bf16") && may_use_tiles()) out.push_back(Instruction::TileBF16);
   if ((has("+avx512vnni") && has("+avx512vl")) || has("+avxvnni"))
     out.insert(out.end(), {Instruction::DotU8I8, Instruction::DotI8U8});

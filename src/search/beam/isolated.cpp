@@ -12,7 +12,8 @@ namespace {
 
 using graph::NodeRef;
 
-/// Whether the node stays: the sum's own product, views, copies and wider forms. Another product is cut like any value.
+/// Whether the node stays: the sum's own product, views, copies and wider forms. Another product is cut like
+/// any value.
 bool stays(const NodeRef& node, const NodeRef& product) {
   return node == product || node->op == Op::View || node->op == Op::Contiguous || graph::is_widened(node);
 }

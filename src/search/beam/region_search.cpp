@@ -55,7 +55,8 @@ std::vector<int> depth_first_order(const lower::Program& program) {
 
 /// The cost of a cut before each position of the order: the bytes that flow over it. A cut between a sum and
 /// its epilogue, or a cheap value and its only user, costs more: it forbids a fusion that nearly always pays.
-/// A cut through a function (whole_functions.hpp) would cost digits. A cut behind a wider form would store it.
+/// A cut through a function (whole_functions.hpp) would cost digits. A cut behind a wider form would store
+/// it.
 std::vector<double> cut_costs(const lower::Program& program, const std::vector<int>& order) {
   constexpr double kSplitsEpilogue = 3, kSplitsInline = 1, kSplitsFunction = 1000, kSplitsWidened = 30;
   std::vector<size_t> position(program.stages.size(), order.size()); // of a recurrence's results: the end

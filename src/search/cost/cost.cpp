@@ -112,8 +112,7 @@ void add_cycles(const Features& f, int index, double times, const Core& core, st
 /// among it, or the nest in it.
 int phase_of(const Features& f, int loop) {
   int nest = loop;
-  while (f.loops[loop].parent >= 0 &&
-         (f.loops[loop].is_condition || is_straight(f.loops[loop].loop->kind))) {
+  while (f.loops[loop].parent >= 0 && (f.loops[loop].is_condition || is_straight(f.loops[loop].loop->kind))) {
     nest = loop;
     loop = f.loops[loop].parent;
   }

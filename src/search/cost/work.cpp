@@ -190,7 +190,8 @@ private:
     work_.loads += loads_of(*product->a) + loads_of(*product->b);
     AccessInfo access{};
     access.store = access.combine = true;
-    const double sums = copies_of(loops_.add_access(s.buffer.get(), s.index, access)), all = copies_of(kAllLoops);
+    const double sums = copies_of(loops_.add_access(s.buffer.get(), s.index, access)),
+                 all = copies_of(kAllLoops);
     const double columns = row.n != 0 ? row.n : product->columns->extent.value();
     work_.operations += all * row.m * columns * row.k;
     if (row.is_tile()) {

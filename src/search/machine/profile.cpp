@@ -226,8 +226,8 @@ std::string machine_profile_fault() { return known_profile().fault; }
 Limit machine_limit(const MachineProfile& machine, int threads, int element_bytes, double flops,
                     const CompulsoryTraffic& traffic, double speed) {
   const double cores = std::min(threads, std::max(machine.cores, 1));
-  double peak =
-      *std::max_element(std::begin(machine.flops_per_second), std::end(machine.flops_per_second)) * cores * speed;
+  double peak = *std::max_element(std::begin(machine.flops_per_second), std::end(machine.flops_per_second)) *
+                cores * speed;
   if (element_bytes == 8) peak /= 2;
   const double total = traffic.read + traffic.written;
   size_t level = 0;

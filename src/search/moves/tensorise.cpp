@@ -30,9 +30,10 @@ Verdict find_nest(Draft& draft, StoredHandle result, const std::vector<LoopHandl
   return {};
 }
 
-/// The iterations that an instruction gives to each of the loops: rows, rows of k, columns, k. Tiles have as many rows as
-/// the loops, if that number is fixed.
-std::vector<int64_t> extents_of(const InstructionInfo& row, const std::vector<For*>& loops, const Target& target) {
+/// The iterations that an instruction gives to each of the loops: rows, rows of k, columns, k. Tiles have as
+/// many rows as the loops, if that number is fixed.
+std::vector<int64_t> extents_of(const InstructionInfo& row, const std::vector<For*>& loops,
+                                const Target& target) {
   const int64_t columns = row.n != 0 ? row.n : target.lanes(row.c);
   if (!row.is_tile()) return {columns, row.pack};
   const auto or_all = [](const For& loop, int64_t all) {
@@ -93,7 +94,8 @@ void fill_up(const std::vector<For*>& loops, const std::vector<int64_t>& extents
     for (Expr& e : read.index) e = substitute(e, renewed);
     for (Expr& e : read.guards) e = substitute(e, renewed);
     for (const auto& [var, end] : ends)
-      if (std::any_of(read.index.begin(), read.index.end(), [&, v = var](Expr e) { return depends_on(e, v); }))
+      if (std::any_of(read.index.begin(), read.index.end(),
+                      [&, v = var](Expr e) { return depends_on(e, v); }))
         add_guards(var, substitute(end, renewed), read.guards);
     return load(read.buffer, std::move(read.index), std::move(read.guards), read.ahead);
   };
@@ -125,10 +127,12 @@ Verdict tensorise_copy(const std::vector<For*>& loops, StoredHandle copy) {
   for (For* loop : loops) {
     if (!loop->extent.is_const() || std::popcount(static_cast<uint64_t>(loop->extent.value())) != 1 ||
         loop->extent.value() > 16)
-      return fmt::format("{} has no fixed number of iterations that is a power of 2 up to 16", loop->var.name());
+      return fmt::format("{} has no fixed number of iterations that is a power of 2 up to 16",
+                         loop->var.name());
     loop->kind = LoopKind::Tensor;
   }
-  if (const Store& store = std::get<Store>(loops[1]->body[0].node); store.value->op != Op::Load || store.combine)
+  if (const Store& store = std::get<Store>(loops[1]->body[0].node);
+      store.value->op != Op::Load || store.combine)
     return fmt::format("{} is no copy", copy.name());
   return {};
 }

@@ -40,8 +40,8 @@ double size_of_shape(const Shape& shape) {
   return n;
 }
 
-/// Whether the value is a wider form of what is loaded: loads with their cast are fewer bytes, and instructions on tensors take
-/// the narrow form.
+/// Whether the value is a wider form of what is loaded: loads with their cast are fewer bytes, and
+/// instructions on tensors take the narrow form.
 bool widens(const ast::Value& v) {
   return v.op == Op::Cast && v.sources[0]->op == Op::Load && size_of(v.sources[0]->dtype) < size_of(v.dtype);
 }

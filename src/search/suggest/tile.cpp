@@ -110,7 +110,9 @@ public:
     if (order.size() > 1) script_.reorder(order);
     StoredHandle sums = p_.result;
     Accumulator copy;
-    const auto accumulate = [&] { copy = script_.accumulate(p_.result, reduce.empty() ? nest[0] : reduce[0]); };
+    const auto accumulate = [&] {
+      copy = script_.accumulate(p_.result, reduce.empty() ? nest[0] : reduce[0]);
+    };
     if (c_.instruction) { // before operands are packed: their copies hold zeros for what is past the ends
       accumulate();
       sums = copy.buffer;
@@ -163,12 +165,14 @@ private:
     return halves;
   }
 
-  /// The loops of a tile, outermost first. `rows`: the position of the rows of an instruction on tiles; -1: none.
+  /// The loops of a tile, outermost first. `rows`: the position of the rows of an instruction on tiles; -1:
+  /// none.
   struct Tile {
     std::vector<LoopHandle> loops;
     int rows = -1;
   };
-  /// `rows`: the loop over the rows of the tile. Those of one instruction lie inside the tiles along the lanes.
+  /// `rows`: the loop over the rows of the tile. Those of one instruction lie inside the tiles along the
+  /// lanes.
   Tile tile_of(LoopHandle rows, const Halves& vectors) {
     Tile tile;
     Halves tiles{rows, {}};
@@ -219,7 +223,8 @@ private:
     return {k.outer, k.inner};
   }
 
-  static std::vector<LoopHandle> inside_of(std::vector<LoopHandle> reduce, const std::vector<LoopHandle>& nest) {
+  static std::vector<LoopHandle> inside_of(std::vector<LoopHandle> reduce,
+                                           const std::vector<LoopHandle>& nest) {
     reduce.insert(reduce.end(), nest.begin(), nest.end());
     return reduce;
   }
@@ -244,7 +249,8 @@ private:
     const LoopHandle last = reduce.back();
     const bool asks = std::any_of(p_.operands.begin(), p_.operands.end(),
                                   [&](const auto& operand) { return is_asked_for(operand); });
-    if (c_.hint_streams == 0 || c_.instruction || !asks || !spread || p_.fused() || p_.reduce.size() != 1) return last;
+    if (c_.hint_streams == 0 || c_.instruction || !asks || !spread || p_.fused() || p_.reduce.size() != 1)
+      return last;
     const int64_t whole = p_.reduce[0].extent;
     const int64_t extent = c_.reduce_block > 0 ? std::min(c_.reduce_block, whole) : whole;
     int64_t bytes = 1; // of one element of the widest prefetched operand
@@ -284,8 +290,8 @@ private:
   /// Packs each operand at the outermost loop inside which it is reused. For the operand along the lanes,
   /// `vector_at` loops of `outside` lie around that place.
   /// `inside`: the loops inside `outside`, in order.
-  void pack(StoredHandle sums, const std::vector<LoopHandle>& outside, size_t vector_at, LoopHandle rows_outer,
-            const std::vector<LoopHandle>& inside) {
+  void pack(StoredHandle sums, const std::vector<LoopHandle>& outside, size_t vector_at,
+            LoopHandle rows_outer, const std::vector<LoopHandle>& inside) {
     for (const auto& operand : p_.operands) {
       if (!operand.packable) continue;
       if (operand.constant) {
@@ -388,7 +394,8 @@ private:
                 ast::Scope::Register);
     // The fused reduction has loops of its own over the tile: split and order them like the consumer's.
     const auto inner_tile = [&](LoopHandle n_loop, LoopHandle m_loop) {
-      return tile_of(m_loop, split(n_loop, std::min<int64_t>(n.extent, int64_t{p_.lanes} * c_.vectors), p_.lanes));
+      return tile_of(m_loop,
+                     split(n_loop, std::min<int64_t>(n.extent, int64_t{p_.lanes} * c_.vectors), p_.lanes));
     };
     const auto put_in_order = [&](std::vector<LoopHandle> loops, const std::vector<LoopHandle>& inside) {
       loops.insert(loops.end(), inside.begin(), inside.end());

@@ -34,7 +34,7 @@ struct TileProblem {
   std::vector<Operand> operands;
   int lanes = 1;
   ScratchNumbers numbers{};
-  bool whole = true; // the nest lies under no other loop
+  bool whole = true;          // the nest lies under no other loop
   bool adds_products = false; // of two operands, as an instruction on tensors may
   DType sum = DType::F32;
   bool fused() const { return !out.empty() && out[0].around; }
@@ -51,10 +51,10 @@ struct TileChoice {
   bool pack_vector = false, pack_rows = false;
   /// An instruction that takes several elements at once; then `height` counts its rows.
   std::optional<Instruction> instruction = {};
-  int inner = 0; // position in reduce: the loop along the instruction's k
+  int inner = 0;               // position in reduce: the loop along the instruction's k
   int64_t each = 1, depth = 1; // rows and k that one instruction takes
-  int64_t vector_block = 0; // elements; 0: none
-  int64_t reduce_block = 0; // along the longest reducing loop
+  int64_t vector_block = 0;    // elements; 0: none
+  int64_t reduce_block = 0;    // along the longest reducing loop
   /// Streams in which the next tile along the lanes, or a constant's next block, is prefetched; 0: none.
   int hint_streams = 0;
 };

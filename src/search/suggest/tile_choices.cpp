@@ -126,8 +126,8 @@ void prefetch_constants(const TileProblem& p, const SuggestContext& context,
   }
 }
 
-/// The operands of a product of which one, `along`, moves with the loop along the lanes and the other does not. Nothing if
-/// the problem is no such product.
+/// The operands of a product of which one, `along`, moves with the loop along the lanes and the other does
+/// not. Nothing if the problem is no such product.
 struct Factors {
   const TileProblem::Operand *across, *along;
 };
@@ -139,7 +139,8 @@ std::optional<Factors> factors_of(const TileProblem& p, int vector) {
   return out;
 }
 
-/// The reducing loop along an instruction's k: one along which `across` lies element by element, or else the longest.
+/// The reducing loop along an instruction's k: one along which `across` lies element by element, or else the
+/// longest.
 int inner_loop(const TileProblem& p, const Factors& factors, const InstructionInfo& row) {
   int best = 0;
   const auto rank = [&](int i) {
@@ -152,17 +153,19 @@ int inner_loop(const TileProblem& p, const Factors& factors, const InstructionIn
 }
 
 /// Whether the instruction can multiply these operands, with these loops of the tile.
-bool can_use(const TileProblem& p, const Factors& factors, const InstructionInfo& row, int rows, const Target& target) {
-  if (!row.is_tensor() || row.c != p.sum || row.a != factors.across->dtype || row.b != factors.along->dtype) return false;
+bool can_use(const TileProblem& p, const Factors& factors, const InstructionInfo& row, int rows,
+             const Target& target) {
+  if (!row.is_tensor() || row.c != p.sum || row.a != factors.across->dtype || row.b != factors.along->dtype)
+    return false;
   if (!factors.along->packable || p.lanes != (row.n != 0 ? row.n : target.lanes(row.c))) return false;
   if (p.reduce[inner_loop(p, factors, row)].extent < (row.is_tile() ? row.pack + 1 : 2)) return false;
   // Where sizes are not known, there may be a single row.
-  return !row.is_tile() || (rows >= 0 && p.out[rows].is_fixed && p.out[rows].extent > row.m / 4 && factors.across->out_strides[rows] != 0 &&
-                            factors.along->out_strides[rows] == 0);
+  return !row.is_tile() || (rows >= 0 && p.out[rows].is_fixed && p.out[rows].extent > row.m / 4 &&
+                            factors.across->out_strides[rows] != 0 && factors.along->out_strides[rows] == 0);
 }
 
-/// Of a loop with so many iterations, how many an instruction takes that can take up to `most`, by `unit`: as many as it can
-/// take, but for a lower number that divides the loop, if that fills most of the instruction.
+/// Of a loop with so many iterations, how many an instruction takes that can take up to `most`, by `unit`: as
+/// many as it can take, but for a lower number that divides the loop, if that fills most of the instruction.
 int64_t share_of(int64_t extent, int64_t most, int64_t unit) {
   if (extent <= most) return (extent + unit - 1) / unit * unit;
   for (int64_t share = most; 4 * share >= 3 * most; share -= unit)
@@ -172,15 +175,17 @@ int64_t share_of(int64_t extent, int64_t most, int64_t unit) {
 
 /// Heights and widths of a tile of sums, in registers of the instruction: those that share most loads first.
 /// `each`: rows of one instruction. `within`: some loop must lie around the tiles along the lanes.
-std::vector<std::pair<int, int>> tensor_tiles(const TileProblem& p, const InstructionInfo& row, int vector, int rows,
-                                              int64_t each, bool within, const SuggestContext& context) {
+std::vector<std::pair<int, int>> tensor_tiles(const TileProblem& p, const InstructionInfo& row, int vector,
+                                              int rows, int64_t each, bool within,
+                                              const SuggestContext& context) {
   std::vector<std::pair<double, std::pair<int, int>>> ranked;
   const int registers = row.is_tile() ? 6 : context.target.vector_registers - 1;
   const double high = rows < 0 ? 1 : p.out[rows].average, wide = p.out[vector].average;
   for (int width = 1; width <= 4; ++width)
     for (int height = 1; (height + (row.is_tile() ? 0 : 1)) * width <= registers; ++height) {
       const double tall = static_cast<double>(each) * height, broad = static_cast<double>(p.lanes) * width;
-      if (tall - static_cast<double>(each) >= high || broad - p.lanes >= wide || (within && broad >= wide)) continue;
+      if (tall - static_cast<double>(each) >= high || broad - p.lanes >= wide || (within && broad >= wide))
+        continue;
       const double filled = high / (std::ceil(high / tall) * tall) * wide / (std::ceil(wide / broad) * broad);
       const double loads = (1.0 / height + 1.0 / width) * (row.is_tile() && height * width > 4 ? 1.5 : 1);
       ranked.push_back({(1 + loads) / filled, {height, width}});
@@ -192,9 +197,10 @@ std::vector<std::pair<int, int>> tensor_tiles(const TileProblem& p, const Instru
   return tiles;
 }
 
-/// The tiles of one instruction. The operand along the lanes is always packed: no array lies as the instruction takes it.
-void add_tensor_choices(const TileProblem& p, const Factors& factors, Instruction instruction, int vector, int rows,
-                        const SuggestContext& context, std::vector<TileChoice>& choices) {
+/// The tiles of one instruction. The operand along the lanes is always packed: no array lies as the
+/// instruction takes it.
+void add_tensor_choices(const TileProblem& p, const Factors& factors, Instruction instruction, int vector,
+                        int rows, const SuggestContext& context, std::vector<TileChoice>& choices) {
   const InstructionInfo& row = info(instruction);
   TileChoice c;
   c.vector = vector;
@@ -206,7 +212,8 @@ void add_tensor_choices(const TileProblem& p, const Factors& factors, Instructio
   c.depth = share_of(depth, row.k, row.pack);
   c.each = row.is_tile() ? share_of(p.out[rows].extent, row.m, 1) : 1;
   // The last products of many can be added one by one.
-  const bool ends_well = (depth % c.depth == 0 && p.reduce[c.inner].is_fixed) || (!row.is_tile() && depth >= 16 * row.k);
+  const bool ends_well =
+      (depth % c.depth == 0 && p.reduce[c.inner].is_fixed) || (!row.is_tile() && depth >= 16 * row.k);
   const bool lies_well = factors.across->reduce_strides[c.inner] == 1 && ends_well;
   // A constant's copy lies as it must.
   const bool in_place = lies_well || (factors.across->constant && factors.across->packable);
@@ -217,8 +224,8 @@ void add_tensor_choices(const TileProblem& p, const Factors& factors, Instructio
     c.height = height;
     c.vectors = width;
     const int64_t broad = int64_t{width} * p.lanes;
-    const bool whole =
-        in_place && (!row.is_tile() || factors.across->constant || p.out[rows].extent % (height * c.each) == 0);
+    const bool whole = in_place && (!row.is_tile() || factors.across->constant ||
+                                    p.out[rows].extent % (height * c.each) == 0);
     const auto with_blocks = [&](TileChoice choice) {
       choices.push_back(choice);
       if (p.fused()) return;
@@ -231,7 +238,8 @@ void add_tensor_choices(const TileProblem& p, const Factors& factors, Instructio
         }
         if (choice.rows_outside) continue;
         choice.vector_block = block / 4 / broad * broad;
-        if (choice.vector_block >= 2 * broad && choice.vector_block < p.out[vector].extent) choices.push_back(choice);
+        if (choice.vector_block >= 2 * broad && choice.vector_block < p.out[vector].extent)
+          choices.push_back(choice);
       }
     };
     if (whole || rows < 0) {
@@ -255,7 +263,8 @@ void add_tensor_choices(const TileProblem& p, const Factors& factors, Instructio
 
 /// The first of the loops whose extent is a number; if there is none, the first.
 int fixed_first(const TileProblem& p, const std::vector<int>& loops) {
-  const auto fixed = std::find_if(loops.begin(), loops.end(), [&](int i) { return i >= 0 && p.out[i].is_fixed; });
+  const auto fixed =
+      std::find_if(loops.begin(), loops.end(), [&](int i) { return i >= 0 && p.out[i].is_fixed; });
   return fixed == loops.end() ? loops.front() : *fixed;
 }
 
@@ -287,7 +296,8 @@ std::vector<TileChoice> tile_choices(const TileProblem& p, const SuggestContext&
     std::vector<int> rows_along = row_loops(p, n);
     if (rows_along.size() > (context.thorough ? 2u : 1u)) rows_along.resize(context.thorough ? 2 : 1);
     for (int m : rows_along) {
-      if (m == rows_along.front() && p.out[n].is_fixed && add_tensor_choices(p, n, fixed_first(p, row_loops(p, n)), context, choices))
+      if (m == rows_along.front() && p.out[n].is_fixed &&
+          add_tensor_choices(p, n, fixed_first(p, row_loops(p, n)), context, choices))
         continue;
       for (int vectors = 1; vectors <= 4; ++vectors) {
         if (vectors > 1 && (vectors - 1) * p.lanes >= p.out[n].extent) break;
