@@ -10,6 +10,9 @@
 namespace lathe::search {
 namespace {
 
+// A square of more lanes, of bytes, would not fit the registers.
+constexpr int kMostLanes = 16;
+
 /// The leaf's own loop along which access `a` moves by one element; -1: none.
 int contiguous_loop(const Features& f, const Leaf& leaf, int a) {
   for (size_t i = leaf.own; i < leaf.loops.size(); ++i)
@@ -72,7 +75,8 @@ std::vector<Proposal> suggest_transpose(const SuggestContext& c) {
     if (!std::all_of(leaf.loops.begin() + static_cast<long>(leaf.own), leaf.loops.end(),
                      [&](int l) { return is_serial(f, l); }))
       continue;
-    const int stored = contiguous_loop(f, leaf, leaf.store), lanes = lanes_of(f, leaf, c.target);
+    const int stored = contiguous_loop(f, leaf, leaf.store);
+    const int lanes = std::min(lanes_of(f, leaf, c.target), kMostLanes);
     if (stored < 0 || lanes < 2) continue;
     for (int a = leaf.first; a < leaf.store; ++a) {
       const int loaded = contiguous_loop(f, leaf, a);
