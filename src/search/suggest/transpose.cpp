@@ -38,7 +38,9 @@ std::vector<int> across(const Features& f, const Leaf& leaf, int stored, int loa
 Proposal tiles(const SuggestContext& c, const Leaf& leaf, int stored, int loaded,
                const std::vector<int>& buffers, int64_t lanes, int64_t count) {
   Script script(c.kernel);
-  const Halves l = script.split(c.loop(loaded), lanes), s = script.split(c.loop(stored), lanes * count);
+  Halves l{{}, c.loop(loaded)};
+  if (longest(c.features, loaded) > lanes) l = script.split(l.inner, lanes);
+  const Halves s = script.split(c.loop(stored), lanes * count);
   LoopHandle column = s.inner, squares;
   if (count > 1) {
     const Halves halves = script.split(s.inner, lanes);
@@ -48,7 +50,8 @@ Proposal tiles(const SuggestContext& c, const Leaf& leaf, int stored, int loaded
   std::vector<LoopHandle> order;
   for (size_t i = leaf.own; i < leaf.loops.size(); ++i)
     if (leaf.loops[i] != stored && leaf.loops[i] != loaded) order.push_back(c.loop(leaf.loops[i]));
-  order.insert(order.end(), {s.outer, l.outer});
+  order.push_back(s.outer);
+  if (l.outer) order.push_back(l.outer);
   if (squares) order.push_back(squares);
   const LoopHandle around = order.back();
   order.insert(order.end(), {column, l.inner});
@@ -82,7 +85,7 @@ std::vector<Proposal> suggest_transpose(const SuggestContext& c) {
       const int loaded = contiguous_loop(f, leaf, a);
       if (loaded < 0 || loaded == stored) continue;
       const auto buffers = across(f, leaf, stored, loaded);
-      if (buffers.empty() || longest(f, loaded) <= lanes) continue;
+      if (buffers.empty() || 2 * longest(f, loaded) <= lanes) continue;
       for (int64_t count : c.thorough ? std::vector<int64_t>{1, 2, 4, 8} : std::vector<int64_t>{1, 4})
         if (longest(f, stored) > lanes * count)
           proposals.push_back(tiles(c, leaf, stored, loaded, buffers, lanes, count));
