@@ -48,6 +48,30 @@ std::optional<search::Plan> in_rows(const search::Plan& start, const search::Tar
   return {};
 }
 
+/// The last reduction in tiles of an instruction, if the target has one for it.
+std::optional<search::Plan> in_tensors(const search::Plan& start, const search::Target& target) {
+  search::Plan plan = start;
+  for (const search::Suggester suggest : {search::suggest_inline, search::suggest_tile}) {
+    // The former proposes for the first kernel what it proposes for all.
+    const search::KernelPlanRef kernel =
+        suggest == search::suggest_inline ? plan.kernels.front() : plan.kernels.back();
+    search::Features features;
+    read_features(kernel->kernel, target, features);
+    const search::MachineProfile machine;
+    std::optional<search::Plan> next;
+    for (const auto& p : suggest({plan, *kernel, features, target, machine, false, {}, true})) {
+      const bool tensors = std::any_of(p.moves.begin(), p.moves.end(), [](const search::Move& m) {
+        return m.kind == search::MoveKind::Tensorise;
+      });
+      if (tensors || suggest == search::suggest_inline) next = apply(plan, p.moves, target).plan;
+      if (next) break;
+    }
+    if (!next && suggest == search::suggest_tile) return {};
+    if (next) plan = std::move(*next);
+  }
+  return plan;
+}
+
 } // namespace
 
 TEST_CASE("random walks agree with the interpreter") {
@@ -66,6 +90,8 @@ TEST_CASE("random walks agree with the interpreter") {
   target.device = name;
   target.threads = 2;
   target.groups = name == "opencl";
+  for (size_t i = 0; i < std::size(kInstructions); ++i)
+    if (kInstructions[i].is_tensor()) target.instructions.push_back(static_cast<Instruction>(i));
 
   struct Case {
     std::string name;
@@ -76,7 +102,8 @@ TEST_CASE("random walks agree with the interpreter") {
   };
   std::vector<Case> cases;
   std::vector<test::NamedProgram> programs = test::small_programs();
-  for (auto more : {test::rewritable_programs, test::long_sums, test::programs_of_all_dtypes})
+  for (auto more :
+       {test::rewritable_programs, test::long_sums, test::programs_of_all_dtypes, test::narrow_products})
     for (auto& program : more()) programs.push_back(std::move(program));
   for (const auto& program : programs) {
     std::vector<lower::NamedOutput> outputs;
@@ -87,11 +114,15 @@ TEST_CASE("random walks agree with the interpreter") {
     c.expected = c.inputs;
     test::run_plan(c.start, c.expected, nullptr);
     cases.push_back(c);
-    auto rows = in_rows(c.start, target);
-    if (!rows) continue;
-    c.start = std::move(*rows);
-    c.name += " in rows";
-    cases.push_back(std::move(c));
+    const std::string plain = c.name;
+    const search::Plan start = c.start;
+    for (const auto& [way, other] :
+         {std::pair{" in rows", in_rows(start, target)}, {" in tensors", in_tensors(start, target)}})
+      if (other) {
+        c.start = *other;
+        c.name = plain + way;
+        cases.push_back(c);
+      }
   }
 
   const auto forms = test::all_vector_forms();

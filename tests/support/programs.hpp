@@ -110,6 +110,20 @@ inline std::vector<NamedProgram> long_sums() {
   return out;
 }
 
+/// Products that instructions on tensors can compute.
+inline std::vector<NamedProgram> narrow_products() {
+  std::vector<NamedProgram> out;
+  const auto product = [&](const char* name, DType a, DType b, DType sum, int64_t m, int64_t k, int64_t n) {
+    const Tensor left = Tensor::input("a", {m, k}, a).cast(sum),
+                 right = Tensor::input("b", {k, n}, b).cast(sum);
+    out.push_back({name, {{"y", left.matmul(right)}}, k, true});
+  };
+  product("bytes", DType::U8, DType::I8, DType::I32, 19, 71, 50);
+  product("signed bytes", DType::I8, DType::I8, DType::I32, 36, 64, 48);
+  product("bf16", DType::BF16, DType::BF16, DType::F32, 33, 40, 35);
+  return out;
+}
+
 /// Elementwise functions, padded rows cut anew, sums and maxima of each dtype.
 inline std::vector<NamedProgram> programs_of_all_dtypes() {
   std::vector<NamedProgram> out;
