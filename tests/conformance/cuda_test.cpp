@@ -385,5 +385,5 @@ TEST_CASE("emitted CUDA C computes what the interpreter computes") {
   }
   MESSAGE(planned.size() << " plans of " << kernels.size() << " kernels, " << kernels.with_barriers()
                          << " with barriers");
-  CHECK(kernels.with_barriers() > 4);
+  CHECK(kernels.with_barriers() >= 4); // as many as blocks bring; a walk seldom makes one
 }
