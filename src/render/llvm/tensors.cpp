@@ -1,6 +1,7 @@
 // Tensor loops as instructions of the CPU: dot products in the lanes of vectors, and products of tiles (AMX).
 #include <algorithm>
 #include <llvm/IR/IntrinsicsX86.h>
+#include <numeric>
 
 #include "ast/machine/tensors.hpp"
 #include "ast/tensor.hpp"
@@ -212,8 +213,19 @@ void FunctionEmitter::add_dot_products(const ast::TensorNest& nest) {
   Value* old = b_.CreateAlignedLoad(type, to, alignment(sums));
   // vpdpbusd takes its unsigned operand first.
   if (*store.by == Instruction::DotI8U8) std::swap(a, b);
-  Value* sum = call(b_, dot_intrinsic(*store.by, lanes), {old, a, b});
-  b_.CreateAlignedStore(b_.CreateBitCast(sum, type), to, alignment(sums));
+  // A schedule for wider vectors than this CPU's takes several instructions.
+  const int step = std::min(lanes, state_.target.vector_bytes / size_of(sums.dtype));
+  for (int part = 0; part < lanes; part += step) {
+    const auto piece = [&](Value* whole) {
+      std::vector<int> pick(static_cast<size_t>(step));
+      std::iota(pick.begin(), pick.end(), part);
+      return step == lanes ? whole : b_.CreateShuffleVector(whole, pick);
+    };
+    Value* sum = call(b_, dot_intrinsic(*store.by, step), {piece(old), piece(a), piece(b)});
+    b_.CreateAlignedStore(b_.CreateBitCast(sum, memory_type(state_.context, sums.dtype, step)),
+                          b_.CreateConstGEP1_64(type->getScalarType(), to, static_cast<uint64_t>(part)),
+                          alignment(sums));
+  }
   forget(sums.id);
 }
 

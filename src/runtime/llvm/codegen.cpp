@@ -114,7 +114,7 @@ public:
     target.has_scalef = has("+avx512f") && has("+avx512vl");
     target.gathers = !target.cpu.starts_with("znver"); // gathers of AMD Zen are microcode, and slow
     target.instructions = tensor_instructions(has);
-    vector_bytes = target.has_scalef ? 64 : has("+avx2") && has("+fma") ? 32 : 16;
+    target.vector_bytes = target.has_scalef ? 64 : has("+avx2") && has("+fma") ? 32 : 16;
     give(std::move(machine));
   }
 
@@ -145,7 +145,6 @@ public:
   }
 
   render::LlvmTarget target;
-  int vector_bytes = 16;
 
 private:
   const llvm::Target* target_ = nullptr;
@@ -283,7 +282,7 @@ std::string generate(const ast::Kernel& kernel, const std::string& cpu_name, Cod
 
 const Instructions& instructions_of(const std::string& cpu) { return cpu_of(cpu).target.instructions; }
 
-int vector_bytes_of(const std::string& cpu) { return cpu_of(cpu).vector_bytes; }
+int vector_bytes_of(const std::string& cpu) { return cpu_of(cpu).target.vector_bytes; }
 
 void require_host_runs(const std::string& cpu) {
   cpu_of(cpu); // throws if the name is unknown
@@ -318,7 +317,7 @@ std::string codegen_identity(const std::string& cpu) {
 std::string codegen_description() {
   const Cpu& host = cpu_of("native");
   return fmt::format("LLVM {}, {}, {}-bit vectors", LLVM_VERSION_STRING, host.target.cpu,
-                     host.vector_bytes * 8);
+                     host.target.vector_bytes * 8);
 }
 
 } // namespace lathe::runtime
