@@ -90,6 +90,14 @@ NodeRef simplified(const Tensor& t) {
   return after;
 }
 
+/// The input "x" with these values, of 8 bits each.
+test::Bindings bound(const Integers& values) {
+  test::Bindings bindings;
+  auto& bytes = bindings.inputs["x"];
+  for (const int64_t v : values) bytes.push_back(static_cast<unsigned char>(v));
+  return bindings;
+}
+
 /// Whether the rule leaves all of the graph as it is.
 bool stays(const Tensor& t) {
   bool applied = false;
@@ -146,9 +154,7 @@ TEST_CASE("a product of centred integers becomes the plain one, to the bit") {
             CHECK(stays(y) == is_plain);
             const NodeRef after = is_plain ? simplify({node_of(y)})[0] : simplified(y);
             CHECK(sums_of_products(after).dtypes == std::vector{left, DType::I8});
-            test::Bindings bindings;
-            auto& bytes = bindings.inputs["x"];
-            for (const int64_t v : a) bytes.push_back(static_cast<unsigned char>(v));
+            const test::Bindings bindings = bound(a);
             const std::vector<double> got = values_of(after, bindings);
             for (size_t i = 0; i < m; ++i)
               for (size_t j = 0; j < n; ++j) {
@@ -176,9 +182,7 @@ TEST_CASE("a product of scaled integers is rounded once") {
                              .matmul(real(w, zb.tensor, Tensor::from(scales)));
         const NodeRef after = simplified(y);
         CHECK(after->dtype == DType::F32);
-        test::Bindings bindings;
-        auto& bytes = bindings.inputs["x"];
-        for (const int64_t v : a) bytes.push_back(static_cast<unsigned char>(v));
+        const test::Bindings bindings = bound(a);
         const std::vector<double> got = values_of(after, bindings);
         for (size_t i = 0; i < m; ++i)
           for (size_t j = 0; j < n; ++j) {

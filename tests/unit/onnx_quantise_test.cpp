@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <random>
 
 #include "lathe/detail/access.hpp"
 #include "onnx/quantise/calibration.hpp"
 #include "onnx/quantise/raise_opset.hpp"
 #include "onnx/quantise/weights.hpp"
+#include "support/normal_numbers.hpp"
 #include "support/onnx_builder.hpp"
 
 using namespace lathe;
@@ -18,14 +18,6 @@ using namespace lathe::test;
 namespace {
 
 const bool interpreted = (set_default_device("interp"), true);
-
-std::vector<float> normal(size_t count, unsigned seed, float width = 1) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> draw(0, width);
-  std::vector<float> values(count);
-  for (float& value : values) value = draw(random);
-  return values;
-}
 
 } // namespace
 

@@ -201,7 +201,8 @@ private:
     return std::move(rewrite(one, rewriter)[0]);
   }
 
-  /// The nest with its columns as a vector loop, innermost, and all other loops serial.
+  /// The nest of a product with its columns as a vector loop, innermost; of a copy, with k. All other loops
+  /// are serial.
   static Stmt in_loops(const TensorNest& nest) {
     const auto product = tensor_product(nest);
     const For* lanes = product ? product->columns : nest.loops.back();

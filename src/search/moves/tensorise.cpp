@@ -118,10 +118,6 @@ void make_room(Draft& draft, const Store& store) {
   draft.body = ast::rewrite(draft.body, rewriter);
 }
 
-} // namespace
-
-namespace {
-
 /// Of a packed copy: the loops over columns and k become one instruction's worth of copying.
 Verdict tensorise_copy(const std::vector<For*>& loops, StoredHandle copy) {
   for (For* loop : loops) {
