@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 
 #include "core/hash.hpp"
+#include "graph/narrow.hpp"
+#include "lathe/detail/recurrences.hpp"
 #include "lathe/error.hpp"
 
 namespace lathe::graph {
@@ -226,3 +228,12 @@ std::vector<NodeRef> nodes_with_bodies(const std::vector<NodeRef>& outputs) {
 }
 
 } // namespace lathe::graph
+
+std::vector<lathe::Expr> lathe::detail::steps_of(const std::vector<Tensor>& tensors) {
+  std::vector<graph::NodeRef> nodes;
+  for (const Tensor& tensor : tensors) nodes.push_back(graph::held_node(tensor));
+  std::vector<Expr> steps;
+  for (const graph::NodeRef& node : graph::nodes_with_bodies(nodes))
+    if (node->op == Op::Scan) steps.push_back(std::get<graph::ScanAttr>(node->attr).steps);
+  return steps;
+}

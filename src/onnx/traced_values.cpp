@@ -1,6 +1,6 @@
 #include "onnx/traced_values.hpp"
 
-#include "onnx/program.hpp"
+#include "onnx/program/inputs.hpp"
 
 namespace lathe::onnx {
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "commands.hpp"
 #include "lathe/export.hpp"
 #include "lathe/onnx/tensor_names.hpp"
+#include "loaded.hpp"
 #include "values.hpp"
 
 namespace lathe::tool {
@@ -14,13 +14,13 @@ namespace lathe::tool {
 namespace fs = std::filesystem;
 
 int export_command(const Options& options) {
-  const onnx::ImportOptions import = import_options(options);
+  const onnx::Model model = onnx::load(options.model);
+  const onnx::ImportOptions import = import_options_for(model, options);
   ExportOptions how;
   how.target = options.target;
   how.name = options.name.empty() ? fs::path(options.model).stem().string() : options.name;
   how.arena = options.arena;
   how.compile = import.compile;
-  const onnx::Model model = onnx::load(options.model);
   how.order = onnx::tensor_names(model);
   const std::vector<ExportedFile> files = export_program(model.tensors(import), how);
   std::error_code error;

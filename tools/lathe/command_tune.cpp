@@ -4,9 +4,21 @@
 #include "cli/duration.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/progress.hpp"
-#include "commands.hpp"
+#include "loaded.hpp"
 
 namespace lathe::tool {
+
+namespace {
+
+/// Whether the model names sizes that the options leave open.
+bool names_sizes(const onnx::Model& model, const onnx::ImportOptions& options) {
+  for (const onnx::Port& port : model.inputs())
+    for (const Expr size : port.shape.value_or(Shape{}))
+      if (size.is_var() && !options.sizes.count(size.name())) return true;
+  return false;
+}
+
+} // namespace
 
 int tune_command(const Options& options) {
   const onnx::Model model = onnx::load(options.model);
@@ -17,13 +29,17 @@ int tune_command(const Options& options) {
   const cli::Interruptible interruptible;
   tune.stop = interruptible.token();
   tune.progress = [&](const TuneProgress& state) { progress.show(state); };
-  onnx::ImportOptions import = import_options(options);
+  onnx::ImportOptions import = import_options_for(model, options);
   import.compile.tune = tune;
   const onnx::Program program = model.compile(import);
+  if (import.versions > 0 && names_sizes(model, import))
+    fmt::print("tuned for all sizes, which runs with changing sizes take; --size or --input tunes the "
+               "version for theirs\n");
   const std::vector<Executable> segments = program.segments();
   if (segments.empty())
     throw Error(ErrorKind::Value,
-                options.model + ": its shapes depend on what it is fed; give its sizes with --size");
+                options.model +
+                    ": its shapes depend on what it is fed; give its sizes with --size or --input");
   for (const Executable& segment : segments)
     fmt::print("{} kernels, {}, predicted {}\n", segment.kernel_count(),
                segment.tuned() ? "tuned" : "not tuned", cli::duration(segment.predicted_seconds()));

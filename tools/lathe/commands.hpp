@@ -13,6 +13,7 @@ namespace lathe::tool {
 struct Options : cli::DeviceOptions {
   std::string model;              ///< for inspect, run and check also a file that compile wrote
   std::vector<std::string> sizes; ///< name=number, for sizes that the model names
+  int versions = 4;               ///< for sizes of calls
   int threads = 0;
   // inspect
   bool listing = false, layers = false;

@@ -115,4 +115,22 @@ onnx::NamedValues read_inputs(const std::vector<onnx::Port>& ports, const Option
   return inputs;
 }
 
+onnx::ImportOptions import_options_for(const onnx::Model& model, const Options& options) {
+  onnx::ImportOptions import = import_options(options);
+  if (options.inputs.empty() && !options.random) return import;
+  const onnx::NamedValues inputs = read_inputs(model.inputs(), options);
+  for (const onnx::Port& port : model.inputs()) {
+    const auto given = inputs.find(port.name);
+    if (given == inputs.end() || !port.shape || !given->second.has_shape()) continue;
+    const Shape& shape = given->second.shape();
+    if (shape.size() != port.shape->size())
+      throw Error(ErrorKind::Shape, fmt::format("input '{}' is {}, expected {}", port.name,
+                                                type_text(given->second), port.text));
+    for (size_t axis = 0; axis < shape.size(); ++axis)
+      if (const Expr named = (*port.shape)[axis]; named.is_var())
+        import.sizes.emplace(named.name(), shape[axis].value());
+  }
+  return import;
+}
+
 } // namespace lathe::tool

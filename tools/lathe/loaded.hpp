@@ -22,6 +22,10 @@ Loaded load_program(const Options& options);
 /// them.
 onnx::NamedValues read_inputs(const std::vector<onnx::Port>& ports, const Options& options);
 
+/// The import options with the sizes of the inputs that the command line gives, where --size does not fix
+/// them.
+onnx::ImportOptions import_options_for(const onnx::Model& model, const Options& options);
+
 class Stopwatch {
 public:
   double seconds() const {

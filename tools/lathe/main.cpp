@@ -20,6 +20,15 @@ void add_model(CLI::App& command, Options& options) {
   command.add_option("--size", options.sizes, "fixes a size that the model names: batch=8");
 }
 
+void add_versions(CLI::App& command, Options& options) {
+  command
+      .add_option(
+          "--versions", options.versions,
+          "most versions for sizes of calls, where --size does not fix them; 0: one program for all sizes")
+      ->check(CLI::Range(0, 1000))
+      ->capture_default_str();
+}
+
 void add_inputs(CLI::App& command, Options& options) {
   command.add_option("--input", options.inputs, "a .npy or .pb file for the next input, or name=file")
       ->allow_extra_args(false);
@@ -107,6 +116,7 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
   add_device(run, options);
+  add_versions(run, options);
   add_untuned(run, options);
   add_trace(run, options);
 
@@ -123,6 +133,7 @@ int main(int argc, char** argv) {
   compile.add_option("-o,--output", options.output, "the file to write")->required();
   add_inputs(compile, options);
   add_device(compile, options);
+  add_versions(compile, options);
   add_untuned(compile, options);
   add_trace(compile, options);
 
@@ -130,6 +141,7 @@ int main(int argc, char** argv) {
       *app.add_subcommand("tune", "search for a model's fastest kernels, by measuring; later runs find them");
   add_model(tune, options);
   tune.add_option("--budget", options.budget, "time for the search: 30s, 5m")->capture_default_str();
+  add_inputs(tune, options);
   tune.add_option("--seed", options.seed, "of the search's own choices")->capture_default_str();
   add_device(tune, options);
   add_trace(tune, options);
@@ -159,6 +171,7 @@ int main(int argc, char** argv) {
                   "where intermediates live: static, caller (each call is given memory) or malloc")
       ->capture_default_str()
       ->check(CLI::IsMember({"static", "caller", "malloc"}));
+  add_inputs(write, options);
   add_device(write, options);
   add_untuned(write, options);
 

@@ -15,6 +15,7 @@ onnx::ImportOptions import_options(const Options& options) {
   import.compile.strassen = options.strassen;
   import.compile.use_database = options.tuned;
   import.compile.trace = options.trace;
+  import.versions = options.versions;
   for (const std::string& text : options.sizes) {
     const size_t equals = text.find('=');
     int64_t value = 0;

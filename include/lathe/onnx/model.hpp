@@ -58,6 +58,11 @@ using NamedValues = std::map<std::string, Value>;
 struct ImportOptions {
   CompileOptions compile{};
   std::map<std::string, int64_t> sizes{};  ///< fixes sizes that the model names
+  /// Most versions of a program for sizes that the model names and `sizes` does not fix, beside the one for all sizes. A version is
+  /// compiled in the first call, for its sizes; later for sizes that two calls in a row have. Other calls take the one for all
+  /// sizes, compiled when it is first needed. 0, a search (CompileOptions::tune) or moves: there are no versions, and compile()
+  /// makes the program for all sizes.
+  int versions = 4;
 };
 
 class Program;
@@ -99,7 +104,8 @@ Model load(const void* bytes, size_t size, const std::string& folder = "");
 /// One tensor (or sequence, or optional) from a file or memory as ONNX's test data has them.
 Value load_value(const std::string& path, const Port& port);
 
-/// Where all shapes follow from the model, it is one Executable. Where a value decides a shape or a way to go (a target shape fed at run
+/// Where all shapes follow from the model, it is one Executable. Where the model names sizes that are known at run time, there are
+/// versions of it: see ImportOptions::versions. Where a value decides a shape or a way to go (a target shape fed at run
 /// time, the condition of an If, how many elements are not zero), the program is a tree: run a segment, look at the value, go on with the
 /// segment made for what was seen. Segments are made when they are first needed and kept.
 class Program {
@@ -108,7 +114,7 @@ class Program {
   NamedValues operator()(const NamedValues& inputs) const;
   const std::vector<Port>& inputs() const;       ///< the model's, in its order
   const std::vector<Port>& outputs() const;
-  /// The segments there are so far, the first of each way first.
+  /// The segments there are so far, the first of each way first. None before the first call where sizes are known at run time.
   std::vector<Executable> segments() const;
   /// The instructions, one a line and numbered: those of every segment, and between segments `look` at a value, `jump` where it was seen
   /// before, `trace` where it was not, and `return`.

@@ -1,7 +1,7 @@
 // A program as one list of instructions.
 #include <fmt/format.h>
 
-#include "onnx/program.hpp"
+#include "onnx/program/program.hpp"
 
 namespace lathe::onnx {
 namespace {
@@ -57,10 +57,10 @@ std::string text_of(const std::vector<Scalar>& seen) {
 class Printer {
 public:
   std::string run(const Program::Impl& program) {
-    if (!program.symbolic || program.roots.size() > 1) {
+    if (!program.is_closed()) {
       line("look at the inputs' shapes");
       for (const auto& [shapes, root] : program.roots)
-        jump(root.get(), shapes.empty() ? "sizes of one name are equal" : shapes);
+        jump(root.get(), shapes.empty() ? "sizes of one name are equal, and no version has them" : shapes);
       line("trace what the model does with them, and go on there");
       for (auto root = program.roots.rbegin(); root != program.roots.rend(); ++root)
         open_.push_back(root->second.get());

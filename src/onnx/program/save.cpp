@@ -8,7 +8,7 @@
 #include "lathe/program_file.hpp"
 #include "lathe_onnx_program.pb.h"
 #include "onnx/parse.hpp"
-#include "onnx/program.hpp"
+#include "onnx/program/program.hpp"
 #include "onnx/write_model.hpp"
 
 namespace lathe::onnx {
@@ -37,7 +37,7 @@ public:
     // Grows as it goes: the segments behind one follow it.
     for (size_t k = 0; k < segments_.size(); ++k) write_segment(*segments_[k]);
     write_strings();
-    if (program_.symbolic && program_.roots.size() == 1) // then there is one segment, for all inputs
+    if (program_.is_closed())
       write_ports();
     else
       *proto_.mutable_model() = write_model(*program_.model, tensors_);
@@ -65,6 +65,8 @@ private:
     proto_.set_winograd(options.compile.winograd);
     proto_.set_strassen(options.compile.strassen);
     proto_.set_use_database(options.compile.use_database);
+    proto_.set_versions(options.versions);
+    for (const std::string& name : program_.version_sizes) proto_.add_version_sizes(name);
   }
 
   void write_strings() {
@@ -165,6 +167,7 @@ public:
     auto program = std::make_shared<Program::Impl>();
     program->options = read_options();
     program->symbolic = proto_.symbolic();
+    program->version_sizes = {proto_.version_sizes().begin(), proto_.version_sizes().end()};
     program->model = read_ports_or_model();
     for (const std::string& text : proto_.strings()) program->strings.add(text);
     if (program->strings.size() != proto_.strings_size() + 1) fail("it has a string twice");
@@ -174,7 +177,8 @@ public:
     for (int k = proto_.segments_size() - 1; k >= 0; --k)
       read_segment(proto_.segments(k), static_cast<uint32_t>(k), segments);
     for (const auto& root : proto_.roots()) program->roots[root.shapes()] = take(segments, root.segment());
-    if (program->symbolic ? !program->roots.count("") : !proto_.has_model()) fail("it is not whole");
+    const bool is_whole = proto_.has_model() || (program->is_closed() && program->roots.count(""));
+    if (!is_whole) fail("it is not whole");
     return program;
   }
 
@@ -192,6 +196,7 @@ private:
     options.compile.winograd = proto_.winograd();
     options.compile.strassen = proto_.strassen();
     options.compile.use_database = proto_.use_database();
+    options.versions = proto_.versions();
     return options;
   }
 
@@ -300,6 +305,10 @@ private:
 } // namespace
 
 void save(const Program& program, const std::string& path) {
+  try {
+    make_for_all_sizes(*detail::impl(program)); // so that a loaded program compiles as little as can be
+  } catch (const Error&) {                      // then its calls make what they need
+  }
   const std::lock_guard lock(detail::impl(program)->mutex);
   lathe::save(Saver(*detail::impl(program)).run(), path);
 }

@@ -55,20 +55,24 @@ private:
 struct Program::Impl {
   std::shared_ptr<const Model::Impl> model;
   ImportOptions options;
-  /// Whether sizes that the model names stay symbols; else there is a tree for each set of shapes.
+  /// Whether there can be a tree for all sizes that the model names; else there is one for each set of
+  /// shapes.
   bool symbolic = true;
+  /// The sizes that versions fix; empty: there are none.
+  std::set<std::string> version_sizes;
   mutable StringTable strings; // that the segments name
-  mutable std::mutex mutex;    // of the trees
-  /// By the inputs' shapes; "" is the one for symbols, beside which sizes of one name that differ, and sizes
-  /// of 0, have their own.
+  /// Of `roots`, `last_key` and the segments' links. What else a segment has does not change once it is made.
+  mutable std::mutex mutex;
+  mutable std::mutex making; // held by the thread that makes segments, which may lock `mutex` besides
+  /// By Way::key: "" is the tree for all sizes.
   std::map<std::string, std::unique_ptr<Segment>> roots;
+  std::string last_key; // the version for the sizes of the last call, made or not
+
+  /// Whether it is whole without the model.
+  bool is_closed() const { return symbolic && version_sizes.empty() && roots.size() == 1; }
 };
 
-/// The declared inputs as values to trace with: named "x0", "x1" ... (elements of sequences "x0_0" ...).
-/// NeedsInputs for a port whose shape the model leaves open, and for sequences and maps.
-std::vector<Value> declared_inputs(const Model::Impl& model, const ImportOptions& options,
-                                   bool by_name = false);
-/// As above for values that are fed: the same kinds, dtypes and shapes.
-std::vector<Value> inputs_like(const std::vector<Value>& fed);
+/// Makes the tree for all sizes, if there can be one and it is not there. Error if it can't be made.
+void make_for_all_sizes(Program::Impl& program);
 
 } // namespace lathe::onnx

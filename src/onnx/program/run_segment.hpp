@@ -1,0 +1,30 @@
+// Running the segments of a program that are made.
+#pragma once
+#include "onnx/program/program.hpp"
+
+namespace lathe::onnx {
+
+/// What a call has computed so far: values by the names that stand for them in tensors, and the strings that
+/// the ids among them mean.
+struct Store {
+  NamedTensors values;
+  CallStrings strings;
+};
+
+/// Thrown where a segment has been made that knows more strings than the call began with.
+struct BeginAgain {};
+
+/// Computes the segment's values. BeginAgain if it may name strings that the call knows by other ids.
+void run(const Segment& segment, Store& store);
+/// Runs an op of the host, whose outputs follow in the store. Returns their sizes; `made`: the outputs
+/// themselves.
+std::vector<Scalar> run(const HostStep& step, Store& store, std::vector<Value>* made = nullptr);
+/// The elements of a value in the store.
+std::vector<Scalar> look_at(const Store& store, const std::string& name);
+
+/// A value of which named inputs stand for tensors, with what they are and its strings' texts.
+Value at_hand(const Value& value, const Store& store);
+/// Integers made of the model's named sizes, at the sizes of what is fed.
+Value at_sizes(const Value& value, const std::vector<Port>& ports, const std::vector<Value>& fed);
+
+} // namespace lathe::onnx

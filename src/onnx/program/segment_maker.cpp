@@ -1,0 +1,198 @@
+#include "onnx/program/segment_maker.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lathe/detail/access.hpp"
+
+namespace lathe::onnx {
+namespace {
+
+/// The name of a tensor that is a named input as it stands; "" for any other.
+std::string stands_for(const Tensor& tensor, const std::map<const void*, std::string>& named) {
+  auto found = named.find(detail::impl(tensor).get());
+  return found == named.end() ? "" : found->second;
+}
+
+class Maker final : public Looker {
+public:
+  Maker(const Program::Impl& program, Segment& root, Store* store)
+      : program_(program), segment_(&root), store_(store) {}
+
+  /// The last segment of the way, run if there is a store.
+  Segment& make(const std::vector<Value>& inputs) {
+    for (const Value& input : inputs)
+      map_tensors(input, [&](const Tensor& tensor) { return name(tensor, tensor.inputs().at(0)); });
+    Tracer tracer(*program_.model, *this, observer());
+    const std::vector<Value> results = tracer.run(inputs);
+    if (segment_->made) {
+      check_made("", nullptr);
+    } else {
+      for (size_t k = 0; k < results.size(); ++k)
+        segment_->results.emplace_back(
+            program_.model->graph.outputs[k].name,
+            has_symbols(results[k]) ? results[k]
+                                    : map_tensors(results[k], [&](const Tensor& t) { return output(t); }));
+      finish_segment();
+    }
+    if (store_) run_segment();
+    return *segment_;
+  }
+
+  std::vector<Scalar> look(const Tensor& tensor, const std::vector<Value*>& live) override {
+    if (!store_) throw NeedsInputs();
+    const std::string fed = stands_for(tensor, named_);
+    if (fed.empty()) {
+      seen_ = output(tensor).inputs().at(0);
+      for (Value* value : live) *value = map_tensors(*value, [&](const Tensor& t) { return output(t); });
+    } else {
+      seen_ = fed;
+    }
+    if (segment_->made) {
+      check_made(seen_, nullptr);
+    } else {
+      segment_->looked_at = seen_;
+      finish_segment();
+    }
+    run_segment();
+    std::vector<Scalar> elements = look_at(*store_, seen_);
+    go_on(elements);
+    return elements;
+  }
+
+  std::vector<Value> on_host(const HostOp& op, const std::vector<Value>& inputs,
+                             const std::vector<Value*>& live) override {
+    if (!store_) throw NeedsInputs();
+    HostStep step{op, {}, {}};
+    const auto kept = [&](const Value& value) {
+      return map_tensors(value, [&](const Tensor& t) { return output(t); });
+    };
+    for (const Value& input : inputs) step.inputs.push_back(kept(input));
+    for (Value* value : live) *value = kept(*value);
+    for (int k = 0; k < HostStep::kOutputs; ++k) step.outputs.push_back(fmt::format("h{}_{}", depth_, k));
+    if (segment_->made) {
+      check_made("", &step);
+    } else {
+      segment_->host = step;
+      finish_segment();
+    }
+    run_segment();
+    std::vector<Value> made;
+    go_on(run(step, *store_, &made));
+    std::vector<Value> results;
+    for (size_t k = 0; k < made.size(); ++k) {
+      const Tensor& computed = store_->values.at(step.outputs[k]);
+      const Tensor stand_in =
+          name(Tensor::input(step.outputs[k], computed.shape(), computed.dtype()), step.outputs[k]);
+      results.push_back(made[k].is_strings() ? Value::strings(stand_in) : Value(stand_in));
+    }
+    return results;
+  }
+
+  StringTable& strings() override { return program_.strings; }
+
+private:
+  Tensor name(const Tensor& tensor, const std::string& name) {
+    named_[detail::impl(tensor).get()] = name;
+    kept_.push_back(tensor);
+    return tensor;
+  }
+
+  /// A named input that stands for the tensor from the next segment on; what needs no computing stays.
+  Tensor output(const Tensor& tensor) {
+    if (!stands_for(tensor, named_).empty()) return tensor;
+    if (tensor.inputs().empty()) return tensor.realise();
+    if (auto found = by_impl_.find(detail::impl(tensor).get()); found != by_impl_.end()) return found->second;
+    const std::string called = fmt::format("v{}_{}", depth_, outputs_.size());
+    outputs_.emplace(called, tensor);
+    kept_.push_back(tensor);
+    const Tensor stand_in = Tensor::input(called, tensor.shape(), tensor.dtype());
+    by_impl_.emplace(detail::impl(tensor).get(), stand_in);
+    return name(stand_in, called);
+  }
+
+  /// Runs the present segment, which may name strings that the call knows by other ids.
+  void run_segment() {
+    outputs_.clear();
+    by_impl_.clear();
+    if (program_.strings.size() > store_->strings.known()) throw BeginAgain();
+    run(*segment_, *store_);
+  }
+
+  /// To the segment for what was seen.
+  void go_on(const std::vector<Scalar>& seen) {
+    const std::lock_guard lock(program_.mutex);
+    auto& next = segment_->next[seen];
+    if (!next) next = std::make_unique<Segment>();
+    segment_ = next.get();
+    ++depth_;
+  }
+
+  /// A segment that is there already computes what this trace takes from it: names stand for the same values.
+  void check_made(const std::string& looked_at, const HostStep* host) const {
+    bool same = segment_->looked_at == looked_at && segment_->host.has_value() == (host != nullptr);
+    if (same && host) same = segment_->host->op == host->op;
+    if (!looked_at.empty() || host) {
+      const std::vector<KernelParam> made =
+          segment_->code ? segment_->code->outputs() : std::vector<KernelParam>();
+      same &=
+          std::equal(made.begin(), made.end(), outputs_.begin(), outputs_.end(),
+                     [](const KernelParam& a, const auto& b) {
+                       return a.name == b.first && a.dtype == b.second.dtype() && a.shape == b.second.shape();
+                     });
+    }
+    if (!same)
+      throw Error(ErrorKind::Value,
+                  program_.model->path +
+                      ": its nodes are traced otherwise than when its program was made, expected "
+                      "the same version of lathe, and ops that are not registered anew");
+  }
+
+  /// Notes the model's names of values, if a trace is to show them.
+  Tracer::Observer observer() {
+    if (program_.options.compile.trace.empty()) return {};
+    return [this](const Frame&, const NodeDef& node, const std::vector<Value>&,
+                  const std::vector<Value>& outputs) {
+      for (size_t k = 0; k < outputs.size(); ++k)
+        if (outputs[k].is_tensor())
+          origins_.emplace(fmt::format("{} ({}){}", node.name.empty() ? node.outputs[k] : node.name, node.op,
+                                       k ? fmt::format(" output {}", k) : ""),
+                           outputs[k].tensor());
+    };
+  }
+
+  CompileOptions compile_options() {
+    CompileOptions options = program_.options.compile;
+    options.origins = std::move(origins_);
+    origins_.clear();
+    return options;
+  }
+
+  void finish_segment() {
+    if (!outputs_.empty()) segment_->code = compile(outputs_, compile_options());
+    segment_->strings = program_.strings.size();
+    const std::lock_guard lock(program_.mutex);
+    segment_->made = true;
+  }
+
+  const Program::Impl& program_;
+  Segment* segment_;
+  Store* store_;
+  int depth_ = 0;
+  std::string seen_;
+  NamedTensors outputs_;                     // of the segment being traced
+  NamedTensors origins_;                     // values that its nodes made, by the nodes' names
+  std::map<const void*, Tensor> by_impl_;    // what stands for them
+  std::map<const void*, std::string> named_; // tensors that are named inputs
+  std::vector<Tensor> kept_;                 // so that no address in the maps is used again
+};
+
+} // namespace
+
+Segment& make_segments(const Program::Impl& program, Segment& root, Store* store,
+                       const std::vector<Value>& inputs) {
+  return Maker(program, root, store).make(inputs);
+}
+
+} // namespace lathe::onnx

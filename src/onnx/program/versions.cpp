@@ -1,0 +1,109 @@
+#include "onnx/program/versions.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "lathe/detail/recurrences.hpp"
+
+namespace lathe::onnx {
+namespace {
+
+/// Whether each size that the model names is one number, and one that the program was made for, which 0 is
+/// not. A model may give sizes one name that are not always equal, and other runtimes take it.
+bool names_hold(const std::vector<Port>& ports, const std::vector<Value>& fed) {
+  std::map<std::string, int64_t> sizes;
+  for (size_t k = 0; k < ports.size(); ++k)
+    for (size_t axis = 0; ports[k].shape && axis < ports[k].shape->size(); ++axis) {
+      const Expr named = (*ports[k].shape)[axis];
+      if (!named.is_var() || !fed[k].has_shape()) continue;
+      const int64_t size = fed[k].shape()[axis].value();
+      if (size < named.lo() || size > named.hi() || sizes.emplace(named.name(), size).first->second != size)
+        return false;
+    }
+  return true;
+}
+
+/// Tells shapes and kinds of inputs apart.
+std::string signature(const Value& value) {
+  if (value.is_none()) return "none;";
+  if (value.has_shape()) return to_string(value.shape()) + ";";
+  if (value.is_map()) return "{" + signature(value.keys()) + signature(value.values()) + "}";
+  std::string text = "(";
+  for (const Value& element : value.elements()) text += signature(element);
+  return text + ")";
+}
+
+void add_variables(Expr size, std::set<std::string>& names) {
+  (void)evaluate(size, [&](Expr variable) {
+    names.insert(variable.name());
+    return variable.lo();
+  });
+}
+
+/// The sizes of this call that versions fix.
+std::map<std::string, int64_t> sizes_of(const Program::Impl& program, const std::vector<Value>& fed) {
+  std::map<std::string, int64_t> sizes;
+  const std::vector<Port>& ports = program.model->inputs;
+  for (size_t k = 0; k < ports.size(); ++k)
+    for (size_t axis = 0; ports[k].shape && axis < ports[k].shape->size(); ++axis) {
+      const Expr named = (*ports[k].shape)[axis];
+      if (named.is_var() && fed[k].has_shape() && program.version_sizes.count(named.name()))
+        sizes.emplace(named.name(), fed[k].shape()[axis].value());
+    }
+  return sizes;
+}
+
+std::string key_of(const std::map<std::string, int64_t>& sizes) {
+  std::string key;
+  for (const auto& [name, size] : sizes) key += fmt::format("{}{} = {}", key.empty() ? "" : ", ", name, size);
+  return key;
+}
+
+/// Versions name their sizes; signatures do not.
+bool is_version(const std::string& key) { return key.find('=') != std::string::npos; }
+
+} // namespace
+
+std::set<std::string> sizes_of_versions(const std::vector<Value>& inputs, const std::vector<Value>& results) {
+  std::set<std::string> sizes, steps;
+  for (const Value& input : inputs)
+    for (const Expr size : input.shape()) add_variables(size, sizes);
+  std::vector<Tensor> computed;
+  for (const Value& result : results)
+    map_tensors(result, [&](const Tensor& tensor) {
+      computed.push_back(tensor);
+      return tensor;
+    });
+  for (const Expr count : detail::steps_of(computed)) add_variables(count, steps);
+  for (const std::string& name : steps) sizes.erase(name);
+  return sizes;
+}
+
+Way way_of_shapes(const std::vector<Value>& fed) {
+  std::string key;
+  for (const Value& value : fed) key += signature(value);
+  return {Way::For::Shapes, key};
+}
+
+Way way_of(Program::Impl& program, const std::vector<Value>& fed) {
+  const std::lock_guard lock(program.mutex);
+  // A loaded program may come without the model of which another tree could be made.
+  const bool can_trace = !program.model->graph.nodes.empty();
+  if (can_trace && (!program.symbolic || !names_hold(program.model->inputs, fed))) return way_of_shapes(fed);
+  const Way all_sizes{Way::For::AllSizes, ""};
+  if (!can_trace || program.version_sizes.empty()) return all_sizes;
+
+  Way version{Way::For::Sizes, "", sizes_of(program, fed)};
+  version.key = key_of(version.sizes);
+  const bool again = version.key == program.last_key;
+  program.last_key = version.key;
+  if (program.roots.count(version.key)) return version;
+  const auto versions = std::count_if(program.roots.begin(), program.roots.end(),
+                                      [](const auto& root) { return is_version(root.first); });
+  const bool is_first = versions == 0 && !program.roots.count("");
+  return is_first || (again && versions < program.options.versions) ? version : all_sizes;
+}
+
+} // namespace lathe::onnx

@@ -1,0 +1,28 @@
+// Which of a program's trees of segments a call takes. A model that names sizes has a tree for all of them,
+// and versions: trees for the sizes of some calls, which are faster. See docs/decisions/versions-of-sizes.md.
+#pragma once
+#include "onnx/program/program.hpp"
+
+namespace lathe::onnx {
+
+/// A tree of segments, by its place in Program::Impl::roots.
+struct Way {
+  enum class For { AllSizes, Sizes, Shapes };
+  For made_for;
+  std::string key;                        ///< "" for all sizes
+  std::map<std::string, int64_t> sizes{}; ///< that the version has fixed
+};
+
+/// The names of the sizes that versions fix: those among the inputs', but for what only the numbers of steps
+/// of recurrences depend on. A body is the same for any number of steps.
+std::set<std::string> sizes_of_versions(const std::vector<Value>& inputs, const std::vector<Value>& results);
+
+/// The way of calls with the shapes of this one.
+Way way_of_shapes(const std::vector<Value>& fed);
+
+/// The way of a call. The first call's sizes get a version, and later sizes one when two calls in a row have
+/// them, up to the number that the options say. Sizes of 0, and sizes of one name that differ, have trees of
+/// their own. Locks program.mutex.
+Way way_of(Program::Impl& program, const std::vector<Value>& fed);
+
+} // namespace lathe::onnx

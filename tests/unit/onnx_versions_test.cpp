@@ -1,0 +1,151 @@
+// Versions of a program for sizes that its model names: when one is made, that calls take it, and that values
+// are those of the program for all sizes.
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "lathe/program_file.hpp"
+#include "support/files.hpp"
+#include "support/messages.hpp"
+#include "support/onnx_builder.hpp"
+#include "support/onnx_numbers.hpp"
+
+using namespace lathe;
+using namespace lathe::test;
+using onnx::NamedValues;
+using onnx::Program;
+
+namespace {
+
+const std::vector<float> kWeights{1, -2, 3, 4, 0.5f, -6};
+
+/// y [n, 2] = x [n, 3] times weights, and its sum over rows, next to which sizes are integers.
+std::string rows_model() {
+  Graph g;
+  g.input("x", DType::F32, {"n", 3}).initialiser<float>("w", {3, 2}, kWeights);
+  g.node("MatMul", {"x", "w"}, {"y"}).node("Shape", {"x"}, {"sizes"});
+  return model(g.output("y").output("sizes", DType::I64));
+}
+
+Tensor rows(int64_t n) { return Tensor::from(numbers(3 * n, static_cast<unsigned>(n)), {n, 3}); }
+
+/// Whether the program's values for n rows are right.
+bool is_right(const Program& program, int64_t n) {
+  const NamedValues out = program({{"x", rows(n)}});
+  const std::vector<float> x = numbers(3 * n, static_cast<unsigned>(n)), y = floats(out.at("y"));
+  bool right = out.at("y").shape() == Shape{n, 2} &&
+               out.at("sizes").tensor().to_vector<int64_t>() == std::vector<int64_t>{n, 3};
+  for (size_t i = 0; i < static_cast<size_t>(n) && right; ++i)
+    for (size_t j = 0; j < 2; ++j) {
+      double sum = 0;
+      for (size_t k = 0; k < 3; ++k) sum += static_cast<double>(x[i * 3 + k]) * kWeights[k * 2 + j];
+      right &= std::abs(y[i * 2 + j] - sum) < 1e-5;
+    }
+  return right;
+}
+
+/// The static shapes of the segments' first outputs, and "n" for the program for all sizes.
+std::string made(const Program& program) {
+  std::string text;
+  for (const Executable& segment : program.segments())
+    text += to_string(segment.outputs().at(0).shape[0]) + " ";
+  return text;
+}
+
+} // namespace
+
+TEST_CASE("the first sizes get a version, other sizes share a program, and sizes that come again get one") {
+  const Program program = load(rows_model()).compile();
+  CHECK(made(program) == "");
+  CHECK(is_right(program, 5));
+  CHECK(made(program) == "5 ");
+  CHECK(is_right(program, 1));
+  CHECK(made(program) == "n 5 ");
+  CHECK(is_right(program, 7));
+  CHECK(is_right(program, 1));
+  CHECK(made(program) == "n 5 ");
+  CHECK(is_right(program, 1));
+  CHECK(made(program) == "n 1 5 ");
+  for (const int64_t n : {5, 1, 17, 17, 17, 16, 16, 9, 9, 5, 9, 9}) CHECK(is_right(program, n));
+  CHECK(made(program) == "n 1 16 17 5 "); // four versions, so that 9 has none
+  mentions(program.print(), "if n = 17");
+}
+
+TEST_CASE("without versions there is one program, made at once") {
+  const Program program = load(rows_model()).compile({.versions = 0});
+  CHECK(made(program) == "n ");
+  for (const int64_t n : {5, 5, 5, 1}) CHECK(is_right(program, n));
+  CHECK(made(program) == "n ");
+  onnx::ImportOptions moved;
+  moved.compile.moves = program.segments().at(0).moves();
+  if (moved.compile.moves.empty()) return; // nothing to replay on this device
+  const Program replayed = load(rows_model()).compile(moved);
+  CHECK(made(replayed) == "n ");
+  CHECK(is_right(replayed, 3));
+}
+
+TEST_CASE("fixed sizes have no versions, and a version fixes the others") {
+  Graph g;
+  g.input("x", DType::F32, {"n", "m"})
+      .input("y", DType::F32, {"m"})
+      .node("Add", {"x", "y"}, {"z"})
+      .output("z");
+  onnx::ImportOptions options;
+  options.sizes["n"] = 2;
+  const Program program = load(model(g)).compile(options);
+  const auto call = [&](int64_t m) {
+    const NamedValues out =
+        program({{"x", Tensor::ones({2, m}).realise()}, {"y", Tensor::ones({m}).realise()}});
+    CHECK(floats(out.at("z")) == std::vector<float>(static_cast<size_t>(2 * m), 2));
+  };
+  call(3), call(4), call(4);
+  const std::vector<Executable> segments = program.segments();
+  REQUIRE(segments.size() == 3);
+  CHECK(segments[0].outputs()[0].shape[0] == Expr(2));
+  CHECK(!is_static(segments[0].outputs()[0].shape));
+  CHECK(segments[1].outputs()[0].shape == Shape{2, 3});
+  CHECK(segments[2].outputs()[0].shape == Shape{2, 4});
+}
+
+TEST_CASE("a version that an op refuses leaves the call to the program for all sizes") {
+  onnx::register_op("my.domain", "EvenRows", 1, [](onnx::Call& call) -> std::vector<onnx::Value> {
+    const Expr size = call.tensor(0).shape()[0];
+    if (size.is_const() && size.value() % 2) call.fail(ErrorKind::Shape, "its rows are odd");
+    return {call.tensor(0) * 2.0};
+  });
+  Graph g;
+  g.input("x", DType::F32, {"n"}).node("EvenRows", {"x"}, {"y"}, {}, "my.domain").output("y");
+  const Program program = load(model(g, 17, {}, {"my.domain"})).compile();
+  for (const int64_t n : {3, 3, 4, 4, 3}) {
+    const NamedValues out = program({{"x", Tensor::ones({n}).realise()}});
+    CHECK(floats(out.at("y")) == std::vector<float>(static_cast<size_t>(n), 2));
+  }
+  CHECK(made(program) == "n 4 ");
+}
+
+TEST_CASE("threads that call at once get versions once, and right values") {
+  const Program program = load(rows_model()).compile();
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (int64_t t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (int64_t k = 0; k < 40; ++k) wrong += !is_right(program, 1 + (t + k / 8) % 6);
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == 0);
+  CHECK(program.segments().size() <= 5);
+}
+
+TEST_CASE("a file holds the versions there are, and a loaded program makes others") {
+  const TemporaryDir folder;
+  const Program program = load(rows_model()).compile();
+  CHECK(is_right(program, 5));
+  onnx::save(program, folder.file("p.lathe")); // with the program for all sizes, so that few calls compile
+  CHECK(made(program) == "n 5 ");
+  const Program loaded = onnx::load_program(folder.file("p.lathe"));
+  CHECK(loaded.print() == program.print());
+  CHECK(made(loaded) == "n 5 ");
+  for (const int64_t n : {5, 6, 7, 7, 5}) CHECK(is_right(loaded, n));
+  CHECK(made(loaded) == "n 5 7 ");
+}
