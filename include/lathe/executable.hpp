@@ -126,7 +126,7 @@ class Executable {
   std::vector<KernelParam> outputs() const;
   std::vector<std::string> moves() const;  ///< all of the plan; CompileOptions::moves replays them
   double predicted_seconds() const;
-  int64_t arena_bytes() const;             ///< peak of intermediates as planned
+  int64_t arena_bytes() const;             ///< peak of intermediates as planned, at the typical values of shape variables
   int64_t naive_bytes() const;             ///< their sum without reuse
   int64_t folded_bytes() const;            ///< of what compile() computed ahead (CompileOptions::folded_bytes); 0 if loaded
   bool tuned() const;                      ///< the schedule came from measurements

@@ -50,6 +50,7 @@ class Expr {
   Expr rhs() const;
   int64_t lo() const;                    ///< inclusive bounds over all values of the variables
   int64_t hi() const;
+  int64_t typical() const;               ///< of a Var: the value that schedules are chosen for
   size_t hash() const;                   ///< structural: the same in every process
   const ExprNode* node() const { return node_; }
 
@@ -61,11 +62,12 @@ class Expr {
   const ExprNode* node_;
 };
 
-/// A shape variable with inclusive bounds. Two Vars of equal name and bounds are the same variable.
-/// Throws Error(Value) if lo > hi, lo < 0 or the name is not an identifier.
+/// A shape variable with inclusive bounds. `typical` is the value that schedules are chosen, and timed, for: 256 if it is left out,
+/// or the bound next to that. Two Vars of equal name, bounds and typical value are the same variable.
+/// Throws Error(Value) if lo > hi, lo < 0, the typical value is out of bounds, or the name is not an identifier.
 class Var {
  public:
-  Var(std::string_view name, int64_t lo, int64_t hi);
+  Var(std::string_view name, int64_t lo, int64_t hi, std::optional<int64_t> typical = {});
   const std::string& name() const { return expr_.name(); }
   Expr expr() const { return expr_; }
 

@@ -39,7 +39,8 @@ public:
     out.name = keep_ ? printable(in.name) : "k";
     for (Expr var : in.shape_vars) {
       const Expr renamed =
-          keep_ ? var : Var(fmt::format("v{}", out.shape_vars.size()), var.lo(), var.hi()).expr();
+          keep_ ? var
+                : Var(fmt::format("v{}", out.shape_vars.size()), var.lo(), var.hi(), var.typical()).expr();
       if (renamed != var) vars_.emplace_back(var, renamed);
       out.shape_vars.push_back(renamed);
       loop_names_.insert(renamed.name());

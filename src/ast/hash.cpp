@@ -5,6 +5,7 @@
 #include "core/hash.hpp"
 #include "core/overload.hpp"
 #include "core/pointer_map.hpp"
+#include "view/shape_variable.hpp"
 #include "view/structural_hash.hpp"
 
 namespace lathe::ast {
@@ -16,6 +17,7 @@ public:
     uint64_t h = mix(k.params.size(), k.shape_vars.size());
     for (Expr var : k.shape_vars) {
       h = mix(mix(h, static_cast<uint64_t>(var.lo())), static_cast<uint64_t>(var.hi()));
+      if (!has_usual_value(var)) h = mix(h, static_cast<uint64_t>(var.typical()));
       number(var, ++vars_);
     }
     for (const Param& param : k.params) h = mix(declare(h, *param.buffer), param.written);
@@ -54,8 +56,8 @@ private:
     (*visitor_)(root);
     return *values_.find(root.get());
   }
-  /// Stored schedules are found by this number. So ops keep the one that they had before the table got Scan, which
-  /// no kernel has.
+  /// Stored schedules are found by this number. So ops keep the one that they had before the table got Scan,
+  /// which no kernel has.
   static uint64_t number_of(Op op) { return static_cast<uint64_t>(op) + (op < Op::Scan ? 1 : 0); }
   uint64_t node(const Value& v) {
     uint64_t h = mix(number_of(v.op), static_cast<uint64_t>(v.dtype));

@@ -106,8 +106,10 @@ private:
     const int64_t lo = in_.number();
     in_.expect(",");
     const int64_t hi = in_.number();
+    std::optional<int64_t> typical;
+    if (in_.accept(",")) typical = in_.number();
     in_.expect("]");
-    return Var(name, lo, hi).expr();
+    return Var(name, lo, hi, typical).expr();
   }
   /// Parses "name: f32[n, 4]", and a scope if `scoped`. The buffer is visible from here on.
   BufferRef declare(Scope scope, bool scoped) {

@@ -7,6 +7,7 @@
 #include "ast/canonical.hpp"
 #include "ast/lane_kind.hpp"
 #include "core/overload.hpp"
+#include "view/shape_variable.hpp"
 
 namespace lathe::ast {
 namespace {
@@ -215,7 +216,7 @@ std::string print(const Kernel& kernel) {
         fmt::format("{}{} {}", params.empty() ? "" : ", ", buffer_text(*p.buffer), p.written ? "out" : "in");
   std::string vars;
   for (Expr v : k.shape_vars)
-    vars += fmt::format("{}{} in [{}, {}]", vars.empty() ? "; " : ", ", v.name(), v.lo(), v.hi());
+    vars += fmt::format("{}{} in {}", vars.empty() ? "; " : ", ", v.name(), bounds_text(v));
   std::string out = fmt::format("kernel {}({}{}) {{\n", k.name, params, vars);
   print_block(k.body, "  ", out);
   return out + "}\n";

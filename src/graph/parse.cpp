@@ -140,10 +140,12 @@ private:
     const size_t in = s.find(" in ");
     if (in == std::string_view::npos) fail(s, "'var n in [lo, hi]'");
     const auto bounds = bracketed(trim(s.substr(in + 4)));
-    if (bounds.size() != 2) fail(s, "two bounds");
+    if (bounds.size() != 2 && bounds.size() != 3) fail(s, "two bounds, and perhaps a typical value");
+    std::optional<int64_t> typical;
+    if (bounds.size() == 3) typical = integer<int64_t>(bounds[2]);
     const std::string_view name = trim(s.substr(0, in));
     variables_.insert_or_assign(std::string(name),
-                                Var(name, integer<int64_t>(bounds[0]), integer<int64_t>(bounds[1])).expr());
+                                Var(name, integer<int64_t>(bounds[0]), integer<int64_t>(bounds[1]), typical).expr());
   }
 
   void definition(std::string_view s) {

@@ -26,6 +26,7 @@
 #include "graph/node.hpp"
 #include "graph/print.hpp"
 #include "graph/scan.hpp"
+#include "view/shape_variable.hpp"
 
 namespace lathe::graph {
 namespace {
@@ -137,7 +138,7 @@ std::string print(const std::vector<NodeRef>& outputs) {
   const std::vector<NodeRef> order = topological_order(outputs);
   std::string out;
   for (const auto& [name, var] : variables(order))
-    out += fmt::format("var {} in [{}, {}]\n", name, var.lo(), var.hi());
+    out += fmt::format("var {} in {}\n", name, bounds_text(var));
   const std::vector<ScanBodyRef> bodies = bodies_of(order);
   for (size_t k = 0; k < bodies.size(); ++k) out += text_of(*bodies[k], k);
   std::unordered_map<const Node*, size_t> number;

@@ -8,6 +8,7 @@
 #include "core/scanner.hpp"
 #include "lathe/error.hpp"
 #include "view/expr_node.hpp"
+#include "view/shape_variable.hpp"
 
 namespace lathe {
 namespace {
@@ -243,6 +244,7 @@ Expr::Expr(const Var& var) : Expr(var.expr()) {}
 ExprKind Expr::kind() const { return node_->kind; }
 int64_t Expr::lo() const { return node_->lo; }
 int64_t Expr::hi() const { return node_->hi; }
+int64_t Expr::typical() const { return node_->extent ? usual_value(node_->lo, node_->hi) : node_->typical; }
 size_t Expr::hash() const { return node_->hash; }
 
 int64_t Expr::value() const {
@@ -292,18 +294,22 @@ Expr Expr::rhs() const {
   return Expr(kept_as_part(*node_, node_->rhs, made));
 }
 
-Var::Var(std::string_view name, int64_t lo, int64_t hi) {
+Var::Var(std::string_view name, int64_t lo, int64_t hi, std::optional<int64_t> typical) {
   if (name.empty() || is_digit(name[0]) || !std::all_of(name.begin(), name.end(), is_word))
     throw Error(ErrorKind::Value, fmt::format("Var: bad name '{}', expected an identifier", name));
   if (lo > hi || lo < 0)
     throw Error(ErrorKind::Value,
                 fmt::format("Var {}: bad bounds [{}, {}], expected 0 <= lo <= hi", name, lo, hi));
-  expr_ = Expr(intern_var(name, -1, lo, hi, nullptr));
+  const int64_t value = typical.value_or(usual_value(lo, hi));
+  if (value < lo || value > hi)
+    throw Error(ErrorKind::Value,
+                fmt::format("Var {}: typical value {}, expected {} to {}", name, value, lo, hi));
+  expr_ = Expr(intern_var(name, -1, lo, hi, nullptr, value));
 }
 
 Expr loop_var(int id, std::string_view name, Expr extent) {
   const int64_t last = extent.hi() == kMost ? kMost : std::max<int64_t>(extent.hi() - 1, 0);
-  return Expr(intern_var(name, id, 0, last, extent.node()));
+  return Expr(intern_var(name, id, 0, last, extent.node(), 0));
 }
 
 Expr operator+(Expr a, Expr b) {

@@ -30,6 +30,7 @@ struct ExprNode {
   int id = -1;          // of a Var
   int64_t constant = 0;
   int64_t lo = 0, hi = 0;
+  int64_t typical = 0; // of a shape Var
   size_t hash = 0;
   std::span<const Term> terms;
   std::span<const ExprNode* const> factors; // empty for Const, Add and a Mul by a constant
@@ -125,7 +126,8 @@ const ExprNode* intern_sum(std::span<const Term> terms, int64_t constant);
 const ExprNode* intern_scaled(const ExprNode* monomial, int64_t coefficient);
 const ExprNode* intern_product(std::span<const ExprNode* const> factors); // sorted
 const ExprNode* intern_binary(ExprKind kind, const ExprNode* lhs, const ExprNode* rhs);
-const ExprNode* intern_var(std::string_view name, int id, int64_t lo, int64_t hi, const ExprNode* extent);
+const ExprNode* intern_var(std::string_view name, int id, int64_t lo, int64_t hi, const ExprNode* extent,
+                           int64_t typical);
 
 /// Whether the part of an expression lives at least as long as the whole.
 bool lives_as_long(const ExprNode& part, const ExprNode& whole);

@@ -25,7 +25,8 @@ const ExprNode* copy(const ExprNode* n) {
   if (is_around(*n->home)) return n;
   SmallList<const ExprNode*> factors;
   switch (n->kind) {
-  case ExprKind::Var: return intern_var(*n->name, n->id, n->lo, n->hi, n->extent ? copy(n->extent) : nullptr);
+  case ExprKind::Var:
+    return intern_var(*n->name, n->id, n->lo, n->hi, n->extent ? copy(n->extent) : nullptr, n->typical);
   case ExprKind::Add: {
     SmallList<Term> terms;
     for (const Term& t : n->terms) terms.push({copy(t.monomial), t.coefficient});

@@ -6,6 +6,7 @@
 #include "core/hash.hpp"
 #include "lathe/error.hpp"
 #include "view/expr_home.hpp"
+#include "view/shape_variable.hpp"
 
 namespace lathe {
 namespace {
@@ -256,22 +257,25 @@ const ExprNode* intern_binary(ExprKind kind, const ExprNode* a, const ExprNode* 
       });
 }
 
-const ExprNode* intern_var(std::string_view name, int id, int64_t lo, int64_t hi, const ExprNode* extent) {
+const ExprNode* intern_var(std::string_view name, int id, int64_t lo, int64_t hi, const ExprNode* extent,
+                           int64_t typical) {
   size_t hash = mix(mix(begin_hash(ExprKind::Var), hash_text(name)), static_cast<uint64_t>(id));
   hash =
       extent ? mix(hash, extent->hash) : mix(mix(hash, static_cast<uint64_t>(lo)), static_cast<uint64_t>(hi));
+  if (!extent && typical != usual_value(lo, hi)) hash = mix(hash, static_cast<uint64_t>(typical));
   const std::string* lasting = lasting_name(name);
   return find_or_make(
       extent ? *extent->home : process_scope(), hash,
       [&](const ExprNode& n) {
         return n.kind == ExprKind::Var && n.id == id && n.lo == lo && n.hi == hi && n.extent == extent &&
-               n.name == lasting;
+               n.name == lasting && n.typical == typical;
       },
       [&](Arena& arena) {
         ExprNode* n = new_node(arena, ExprKind::Var, hash);
         n->name = lasting;
         n->id = id;
         n->lo = lo, n->hi = hi;
+        n->typical = typical;
         n->extent = extent;
         if (extent) {
           n->nesting = 1;

@@ -5,6 +5,7 @@
 
 #include "core/scanner.hpp"
 #include "view/expr_node.hpp"
+#include "view/shape_variable.hpp"
 
 namespace lathe {
 namespace {
@@ -216,5 +217,10 @@ Expr parse_expr(std::string_view text, const std::function<std::optional<Expr>(s
 }
 
 std::ostream& operator<<(std::ostream& out, Expr e) { return out << to_string(e); }
+
+std::string bounds_text(Expr var) {
+  const std::string typical = has_usual_value(var) ? "" : fmt::format(", {}", var.typical());
+  return fmt::format("[{}, {}{}]", var.lo(), var.hi(), typical);
+}
 
 } // namespace lathe

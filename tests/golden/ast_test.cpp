@@ -24,6 +24,14 @@ ValueRef f32(double v) { return constant(Scalar::of_float(DType::F32, v)); }
 } // namespace
 
 TEST_CASE("kernels print as they were written") {
+  round_trip(R"(kernel k(x: f32[n, m] in, y: f32[n, m] out; m in [0, 9], n in [1, 4096, 8]) {
+  for i in n {
+    for j in m {
+      y[i, j] = x[i, j]
+    }
+  }
+}
+)");
   round_trip(R"(kernel k0(x: f32[n, 64] in, w: f32[64, 10] in, t3: f32[n, 10] out; n in [1, 4096]) {
   for t3.i0 in n parallel {
     alloc acc: f32[10] register {

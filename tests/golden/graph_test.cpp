@@ -58,12 +58,17 @@ TEST_CASE("shape variables are declared with their bounds") {
                              "%1 = Const(2) : f32[n, 64]\n"
                              "%2 = Mul(%0, %1) : f32[n, 64]\n"
                              "return %2\n");
+  CHECK(text_of(Tensor::input("x", {Var("n", 1, 4096, 8)}).neg()) == "var n in [1, 4096, 8]\n"
+                                                                     "%0 = Input(x) : f32[n]\n"
+                                                                     "%1 = Neg(%0) : f32[n]\n"
+                                                                     "return %1\n");
 }
 
 TEST_CASE("printed graphs parse back to the same nodes") {
   const Var n("n", 1, 4096);
   const Tensor x = Tensor::input("x", {n, 64}), w = Tensor::input("w", {64, 10});
   check_round_trip({x.matmul(w).softmax(-1), x.mean(0)});
+  check_round_trip({Tensor::input("x", {Var("n", 1, 4096, 8), 3}).sum(1)});
   const Tensor a = Tensor::input("a", {5, 7}), i = Tensor::input("i", {5, 7}, DType::I32);
   check_round_trip({a.transpose().reshape({35}).flip({0}).pad({{1, 2}}, 3)});
   check_round_trip({a.gelu(), a.tanh(), a.round(), a.cumsum(1), a.sort(0), a.argmax(1)});

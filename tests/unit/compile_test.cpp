@@ -167,6 +167,31 @@ TEST_CASE("one executable serves every size, on every device, in any order") {
   }
 }
 
+TEST_CASE("a schedule is chosen for the typical sizes, and serves all") {
+  const auto product = [](const Var& n) {
+    return Tensor::input("x", {n, 64}).matmul(Tensor::input("w", {64, 64}));
+  };
+  const Var few("n", 1, 4096, 1), many("n", 1, 4096, 2048);
+  for (const std::string& device : present_devices()) {
+    CAPTURE(device);
+    const CompileOptions options{.device = device, .threads = 1, .use_database = false};
+    const Executable for_few = compile({{"y", product(few).relu() + 1.0}}, options);
+    const Executable for_many = compile({{"y", product(many).relu() + 1.0}}, options);
+    CHECK(for_few.predicted_seconds() < for_many.predicted_seconds());
+    for (const int64_t n : {1, 2, 7, 64, 65}) {
+      const NamedTensors inputs{{"x", Tensor::randn({n, 64}, 1).realise()},
+                                {"w", Tensor::randn({64, 64}, 2).realise()}};
+      const auto a = for_few(inputs).at("y").to_vector<float>(),
+                 b = for_many(inputs).at("y").to_vector<float>();
+      REQUIRE(a.size() == b.size());
+      for (size_t k = 0; k < a.size(); ++k) REQUIRE(std::abs(a[k] - b[k]) < 1e-4);
+    }
+  }
+  const Tensor once = Tensor::input("x", {few}) * 2.0; // needs room for its sum alone
+  const Executable sums = compile({{"y", once / once.sum()}}, {.device = "interp", .threads = 1});
+  CHECK(sums.naive_bytes() < 4096);
+}
+
 TEST_CASE("realised tensors are bound without being inputs") {
   const Tensor w = Tensor::from(ramp(4)), x = Tensor::input("x", {4});
   for (const std::string& device : present_devices()) {

@@ -157,6 +157,14 @@ TEST_CASE("text parses back to the same node") {
 TEST_CASE("variables: identity, bounds and bad declarations") {
   CHECK(Var("n", 1, 9).expr() == Var("n", 1, 9).expr());
   CHECK(Var("n", 1, 9).expr() != Var("n", 1, 10).expr());
+  CHECK(Var("n", 1, 9, 3).expr() != Var("n", 1, 9).expr());
+  CHECK(Var("n", 1, 9, 3).expr() == Var("n", 1, 9, 3).expr());
+  CHECK(Var("n", 1, 9, 9).expr() == Var("n", 1, 9).expr()); // the bound next to 256
+  CHECK(Var("n", 1, 9, 3).expr().typical() == 3);
+  CHECK(Var("n", 1, 1000).expr().typical() == 256);
+  CHECK(Var("n", 300, 1000).expr().typical() == 300);
+  CHECK_THROWS_AS(Var("n", 2, 9, 1), Error);
+  CHECK_THROWS_AS(Var("n", 2, 9, 10), Error);
   CHECK_THROWS_AS(Var("n", 5, 4), Error);
   CHECK_THROWS_AS(Var("n", -1, 4), Error);
   CHECK_THROWS_AS(Var("2n", 1, 4), Error);

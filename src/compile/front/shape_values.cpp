@@ -68,4 +68,12 @@ int64_t largest_bytes(const ast::Buffer& buffer) {
   return bytes;
 }
 
+int64_t typical_bytes(const ast::Buffer& buffer) {
+  (void)largest_bytes(buffer);
+  int64_t bytes = size_of(buffer.dtype);
+  for (const Expr size : buffer.shape)
+    bytes *= lathe::evaluate(size, [](Expr var) { return var.typical(); });
+  return bytes;
+}
+
 } // namespace lathe::pipeline

@@ -31,5 +31,7 @@ private:
 /// Returns a buffer's bytes at the upper bounds of its sizes. Error(Limit) naming the buffer if these are
 /// 2^46 or more.
 int64_t largest_bytes(const ast::Buffer& buffer);
+/// Returns a buffer's bytes at the typical values of its sizes. Error(Limit) as largest_bytes().
+int64_t typical_bytes(const ast::Buffer& buffer);
 
 } // namespace lathe::pipeline

@@ -35,7 +35,7 @@ public:
   Contest(const search::Plan& plan) {
     const lower::Program& program = *plan.program;
     for (const Expr var : program.shape_vars)
-      shape_values_[var.name()] = std::clamp<int64_t>(256, var.lo(), var.hi());
+      shape_values_[var.name()] = var.typical();
     ShapeValues values(program.shape_vars);
     for (const Expr var : program.shape_vars) values.bind(var, shape_values_.at(var.name()), "measure");
     TestRange range;

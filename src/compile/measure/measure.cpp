@@ -53,8 +53,7 @@ public:
   Measurer(std::shared_ptr<const lower::Program> program, const CompileOptions& options)
       : program_(std::move(program)), target_(target_for(options, *program_)), cpu_(options.cpu),
         values_(program_->shape_vars) {
-    for (const Expr var : program_->shape_vars)
-      values_.bind(var, std::clamp<int64_t>(256, var.lo(), var.hi()), "measure");
+    for (const Expr var : program_->shape_vars) values_.bind(var, var.typical(), "measure");
     const auto& levels = search::machine_profile().levels;
     last_cache_ = levels.size() < 2 ? 0 : levels[levels.size() - 2].bytes;
     all_copies_ = std::min(kFarAway * last_cache_, most_case_bytes() / kMostLarge);

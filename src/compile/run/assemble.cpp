@@ -49,7 +49,7 @@ public:
     if (!impl_->device->is_host()) upload_data();
     add_outputs();
     for (const search::KernelPlanRef& kernel : plan_.kernels) add_kernel(kernel);
-    const lower::MemoryPlan memory = impl_->placed.plan_at_most();
+    const lower::MemoryPlan memory = impl_->placed.typical_plan();
     impl_->arena_bytes = memory.peak;
     impl_->naive_bytes = memory.naive;
     if (impl_->trace) record(*impl_, memory, *impl_->trace);

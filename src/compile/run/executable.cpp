@@ -205,7 +205,7 @@ namespace {
 /// The instructions, each after `indent`.
 std::string printed(const Impl& impl, const std::string& indent) {
   std::vector<std::string> names; // by slot
-  const lower::MemoryPlan plan = impl.placed.plan_at_most();
+  const lower::MemoryPlan plan = impl.placed.typical_plan();
   for (size_t s = 0; s < impl.placed.slots.size(); ++s) {
     const pipeline::PlacedProgram::Slot& slot = impl.placed.slots[s];
     names.push_back(slot.home == Impl::Home::Arena ? fmt::format("%{}@{}", slot.buffer->name, plan.offsets[s])

@@ -128,9 +128,9 @@ lower::MemoryPlan PlacedProgram::plan_arena(const std::vector<size_t>& bytes) co
   return lower::plan_memory(ranges, kPlaceAlignment);
 }
 
-lower::MemoryPlan PlacedProgram::plan_at_most() const {
+lower::MemoryPlan PlacedProgram::typical_plan() const {
   std::vector<size_t> bytes;
-  for (const Slot& slot : slots) bytes.push_back(static_cast<size_t>(largest_bytes(*slot.buffer)));
+  for (const Slot& slot : slots) bytes.push_back(static_cast<size_t>(typical_bytes(*slot.buffer)));
   return plan_arena(bytes);
 }
 

@@ -40,8 +40,8 @@ struct PlacedProgram {
 
   /// Places the intermediates. `bytes`: the size of each slot.
   lower::MemoryPlan plan_arena(const std::vector<size_t>& bytes) const;
-  /// The same at the upper bounds of all sizes. Error(Limit) if a buffer may then need 2^46 bytes or more.
-  lower::MemoryPlan plan_at_most() const;
+  /// The same at the typical values of all sizes. Error(Limit) if a buffer may need 2^46 bytes or more.
+  lower::MemoryPlan typical_plan() const;
 };
 
 constexpr int64_t kPlaceAlignment = 128; // bytes, of every buffer in an arena

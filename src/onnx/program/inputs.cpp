@@ -92,18 +92,24 @@ std::vector<Value> in_order(const Model::Impl& model, const NamedValues& inputs,
   return ordered;
 }
 
-std::vector<Value> declared_inputs(const Model::Impl& model, const ImportOptions& options, bool by_name) {
+std::vector<Value> declared_inputs(const Model::Impl& model, const ImportOptions& options,
+                                   const std::vector<Value>* fed, bool by_name) {
   std::vector<Value> inputs;
   const std::vector<std::string> names = identifiers(model.inputs);
   for (const Port& port : model.inputs) {
+    const size_t position = inputs.size();
     const bool strings = port.kind == Value::Kind::Strings;
     if ((port.kind != Value::Kind::Tensor && !strings) || port.optional || !port.shape) throw NeedsInputs();
     Shape shape = *port.shape;
-    for (Expr& size : shape)
-      if (auto fixed = size.is_var() ? options.sizes.find(size.name()) : options.sizes.end();
-          fixed != options.sizes.end())
-        size = Expr(fixed->second);
-    const std::string called = by_name ? names[inputs.size()] : fmt::format("x{}", inputs.size());
+    for (size_t axis = 0; axis < shape.size(); ++axis) {
+      const Expr size = shape[axis];
+      if (!size.is_var()) continue;
+      if (auto fixed = options.sizes.find(size.name()); fixed != options.sizes.end())
+        shape[axis] = Expr(fixed->second);
+      else if (fed)
+        shape[axis] = Var(size.name(), size.lo(), size.hi(), (*fed)[position].shape()[axis].value());
+    }
+    const std::string called = by_name ? names[position] : fmt::format("x{}", position);
     const Tensor input = Tensor::input(called, shape, strings ? DType::I64 : port.dtype);
     inputs.push_back(strings ? Value::strings(input) : Value(input));
   }

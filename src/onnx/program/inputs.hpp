@@ -5,9 +5,10 @@
 namespace lathe::onnx {
 
 /// The declared inputs as values to trace with: named "x0", "x1" ... (elements of sequences "x0_0" ...).
-/// NeedsInputs for a port whose shape the model leaves open, and for sequences and maps.
+/// Sizes that the options leave open have those of `fed`, if it is given, as their typical values; by_name: with the
+/// model's names. NeedsInputs for a port whose shape the model leaves open, and for sequences and maps.
 std::vector<Value> declared_inputs(const Model::Impl& model, const ImportOptions& options,
-                                   bool by_name = false);
+                                   const std::vector<Value>* fed = nullptr, bool by_name = false);
 /// As above for values that are fed: the same kinds, dtypes and shapes.
 std::vector<Value> inputs_like(const std::vector<Value>& fed);
 

@@ -72,7 +72,7 @@ NamedTensors Model::tensors(const ImportOptions& options) const {
   NamedTensors tensors;
   try {
     const std::vector<Value> results =
-        Tracer(simplified, looker).run(declared_inputs(simplified, options, true));
+        Tracer(simplified, looker).run(declared_inputs(simplified, options, nullptr, true));
     const std::vector<std::string> names = identifiers(simplified.graph.outputs);
     for (size_t k = 0; k < results.size(); ++k) {
       check_numbers(*impl_, "output", simplified.graph.outputs[k].name, results[k].kind());
@@ -123,7 +123,7 @@ void make_way(Program::Impl& program, Way& way, const std::vector<Value>& fed) {
   try {
     ImportOptions options = program.options;
     options.sizes.insert(way.sizes.begin(), way.sizes.end());
-    make_root(program, way.key, declared_inputs(*program.model, options));
+    make_root(program, way.key, declared_inputs(*program.model, options, &fed));
   } catch (const Error&) {
     if (!is_version) {
       const std::lock_guard changes(program.mutex);

@@ -12,7 +12,8 @@ Value at_sizes(const Value& value, const std::vector<Port>& ports, const std::ve
     element = evaluate(element, [&](Expr variable) -> int64_t {
       for (size_t k = 0; k < ports.size(); ++k)
         for (size_t axis = 0; ports[k].shape && axis < ports[k].shape->size(); ++axis)
-          if ((*ports[k].shape)[axis] == variable) return fed[k].shape()[axis].value();
+          if (const Expr size = (*ports[k].shape)[axis]; size.is_var() && size.name() == variable.name())
+            return fed[k].shape()[axis].value();
       throw InternalError("no input has the size " + variable.name());
     });
   return *constant_of(known);

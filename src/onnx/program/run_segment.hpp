@@ -14,7 +14,7 @@ struct Store {
 /// Thrown where a segment has been made that knows more strings than the call began with.
 struct BeginAgain {};
 
-/// Computes the segment's values. BeginAgain if it may name strings that the call knows by other ids.
+/// Computes the segment's values.
 void run(const Segment& segment, Store& store);
 /// Runs an op of the host, whose outputs follow in the store. Returns their sizes; `made`: the outputs
 /// themselves.

@@ -8,11 +8,6 @@
 namespace lathe::search {
 namespace {
 
-double clamp_size(Expr var) {
-  return std::clamp(cost_constants.symbolic_size, static_cast<double>(var.lo()),
-                    static_cast<double>(var.hi()));
-}
-
 bool has_division(Expr e) {
   if (e.is_const() || e.is_var()) return false;
   return e.kind() == ExprKind::FloorDiv || e.kind() == ExprKind::Mod || has_division(e.lhs()) ||
@@ -23,9 +18,9 @@ bool has_division(Expr e) {
 
 double estimate(Expr e) {
   try {
-    return static_cast<double>(evaluate(e, [](Expr var) { return static_cast<int64_t>(clamp_size(var)); }));
+    return static_cast<double>(evaluate(e, [](Expr var) { return var.typical(); }));
   } catch (const std::exception&) {
-    return cost_constants.symbolic_size;
+    return 256; // a division by a size of 0, or an overflow
   }
 }
 
@@ -71,7 +66,7 @@ double LoopsAround::value(Expr e, At at) const {
   switch (e.kind()) {
   case ExprKind::Const: return static_cast<double>(e.value());
   case ExprKind::Var: {
-    if (e.id() < 0) return clamp_size(e);
+    if (e.id() < 0) return static_cast<double>(e.typical());
     const int d = depth_of(e);
     if (at == At::First || d < 0) return 0;
     // Of a ragged loop in its last execution.
