@@ -9,6 +9,7 @@
 #include "lathe/error.hpp"
 #include "lathe/executable.hpp"
 #include "lathe/expr.hpp"
+#include "lathe/fft.hpp"
 #include "lathe/functions.hpp"
 #include "lathe/gradient.hpp"
 #include "lathe/scan.hpp"

@@ -236,7 +236,7 @@ TEST_CASE("a long DFT, made of shorter ones, of a real signal, and back") {
   }
   const Floats half = floats(run_node("DFT", {x}, {attribute("onesided", 1)})[0]);
   CHECK(half.size() == 2 * 529 * 2);
-  CHECK(std::equal(half.begin(), half.begin() + 529 * 2, got.begin()));
+  for (size_t k = 0; k < 529 * 2; ++k) CHECK(std::abs(half[k] - got[k]) < 1e-3);
   const Floats back = floats(run_node("DFT", {bins}, {attribute("inverse", 1)})[0]);
   for (size_t k = 0; k < points.size(); ++k) CHECK(std::abs(back[2 * k] - points[k]) < 1e-5);
 }

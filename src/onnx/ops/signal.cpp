@@ -1,88 +1,14 @@
-// Fourier transforms, as products with constant matrices, and windows.
+// Fourier transforms of signals whose last axis holds the parts of a number, and windows.
 #include <cmath>
 #include <numbers>
 
+#include "lathe/fft.hpp"
 #include "onnx/ops/attributes.hpp"
 #include "onnx/ops/tables.hpp"
 #include "onnx/ops/values.hpp"
 
 namespace lathe::onnx {
 namespace {
-
-/// Longer transforms are made of two shorter ones, where their length has factors.
-constexpr int64_t kDirectLength = 512;
-/// Of a table of waves, whose numbers become constants of the program.
-constexpr int64_t kMaxWaves = int64_t{1} << 24;
-
-/// Numbers of one shape; without an imaginary part they are real.
-struct Complex {
-  Tensor real;
-  std::optional<Tensor> imaginary;
-};
-
-/// e to the sign * 2 pi i * row * column / length: [rows, columns].
-Complex waves(int64_t rows, int64_t columns, int64_t length, int sign, DType dtype) {
-  if (rows > kMaxWaves / columns)
-    throw Error(ErrorKind::Limit, "a transform of length " + std::to_string(length) + " needs " +
-                                      std::to_string(rows) + " x " + std::to_string(columns) +
-                                      " waves, expected at most " + std::to_string(kMaxWaves));
-  std::vector<double> cosines, sines;
-  for (int64_t row = 0; row < rows; ++row)
-    for (int64_t column = 0; column < columns; ++column) {
-      // Whole turns are taken off as integers, which keeps large products exact.
-      const double turn = static_cast<double>(row * column % length) / static_cast<double>(length);
-      cosines.push_back(std::cos(2 * std::numbers::pi * turn));
-      sines.push_back(sign * std::sin(2 * std::numbers::pi * turn));
-    }
-  const Shape shape{rows, columns};
-  return {Tensor::from(cosines, shape).cast(dtype), Tensor::from(sines, shape).cast(dtype)};
-}
-
-/// a times b, where `times` multiplies tensors: elements or matrices.
-template <class Times> Complex multiply(const Complex& a, const Complex& b, Times times) {
-  const Tensor real = times(a.real, b.real), imaginary = times(a.real, *b.imaginary);
-  if (!a.imaginary) return {real, imaginary};
-  return {real - times(*a.imaginary, *b.imaginary), imaginary + times(*a.imaginary, b.real)};
-}
-
-template <class Change> Complex map_parts(const Complex& x, Change change) {
-  return {change(x.real), x.imaginary ? std::optional(change(*x.imaginary)) : std::nullopt};
-}
-
-int64_t largest_factor_below_root(int64_t length) {
-  int64_t factor = static_cast<int64_t>(std::sqrt(static_cast<double>(length)));
-  while (length % factor != 0) --factor;
-  return factor;
-}
-
-/// The first `bins` sums along the last axis, of size `length`.
-Complex fourier(const Complex& x, int64_t length, int64_t bins, int sign) {
-  const DType dtype = x.real.dtype();
-  const int64_t outer = length > kDirectLength ? largest_factor_below_root(length) : 1;
-  if (outer == 1)
-    return multiply(x, waves(length, bins, length, sign, dtype),
-                    [](const Tensor& a, const Tensor& b) { return a.matmul(b); });
-  // Point inner * i + j and bin k + outer * l: sums over i for each j, a turn by j * k, sums over j for each
-  // k.
-  const int64_t inner = length / outer;
-  const auto reshape_last = [](const Tensor& t, const Shape& last) {
-    Shape shape(t.shape().begin(), t.shape().end() - 1);
-    shape.insert(shape.end(), last.begin(), last.end());
-    return t.reshape(shape);
-  };
-  const auto swap = [](const Tensor& t) { return t.transpose(); };
-  Complex parts = map_parts(x, [&](const Tensor& t) { return reshape_last(t, {outer, inner}).transpose(); });
-  parts = fourier(parts, outer, outer, sign);
-  parts = multiply(parts, waves(inner, outer, length, sign, dtype),
-                   [](const Tensor& a, const Tensor& b) { return a * b; });
-  parts = fourier(map_parts(parts, swap), inner, inner, sign);
-  return map_parts(parts, [&](const Tensor& t) {
-    const Tensor swapped = t.transpose();
-    Shape flat(swapped.shape().begin(), swapped.shape().end() - 2);
-    flat.emplace_back(length);
-    return swapped.reshape(flat).index({Ellipsis{}, Slice{0, bins}});
-  });
-}
 
 struct Transform {
   bool inverse = false, onesided = false;
@@ -96,12 +22,13 @@ Tensor fourier_of(const Call& call, const Tensor& signal, const Transform& trans
   if (part_count != 1 && part_count != 2)
     call.fail(ErrorKind::Shape,
               "shape " + to_string(signal.shape()) + ", expected 1 or 2 parts of a number in the last axis");
-  Complex x{slice_at(signal, parts, 0), {}};
-  if (part_count == 2) x.imaginary = slice_at(signal, parts, 1);
-  const int64_t bins = transform.onesided ? length / 2 + 1 : length;
-  const Complex sums = fourier(x, length, bins, transform.inverse ? 1 : -1);
-  const Tensor both = stack({sums.real, *sums.imaginary}, parts);
-  return transform.inverse ? both * (1.0 / static_cast<double>(length)) : both;
+  const Tensor real = slice_at(signal, parts, 0);
+  if (part_count == 1 && transform.onesided) return view_as_real(rfft(real));
+  if (part_count == 1 && !transform.inverse) return view_as_real(fft(real));
+  const Complex x{real,
+                  part_count == 2 ? slice_at(signal, parts, 1) : Tensor::zeros(real.shape(), real.dtype())};
+  const Tensor all = view_as_real(transform.inverse ? ifft(x) : fft(x));
+  return transform.onesided ? slices(all, parts - 1, 0, length / 2 + 1).tensor() : all;
 }
 
 /// Cut or filled with zeros to `length`.
@@ -215,21 +142,14 @@ std::vector<Value> real_transform(Call& call) {
   return {fourier_of(call, call.tensor(0).unsqueeze(-1), {false, true})};
 }
 
-/// [..., n / 2 + 1, 2] -> [..., n]. The other half of the spectrum is the conjugate of this one.
+/// [..., n / 2 + 1, 2] -> [..., n]
 std::vector<Value> inverse_real_transform(Call& call) {
   check_real_transform(call);
   const Tensor half = call.tensor(0);
   if (half.rank() < 2 || fixed_size(call, half, half.rank() - 1) != 2)
     call.fail(ErrorKind::Shape, "input " + to_string(half.shape()) + ", expected [..., bins, 2]");
-  const int axis = half.rank() - 2;
-  const int64_t bins = fixed_size(call, half, axis);
-  if (bins < 2) return {slice_at(slice_at(half, axis, 0), axis, 0).unsqueeze(-1)};
-  Tensor whole = half;
-  if (bins > 2) {
-    const Tensor sign = Tensor::from({1.0, -1.0}).cast(half.dtype());
-    whole = concat({half, slices(half, axis, 1, bins - 2).tensor().flip(axis) * sign}, axis);
-  }
-  return {slice_at(fourier_of(call, whole, {true, false}), axis + 1, 0)};
+  const int64_t bins = fixed_size(call, half, half.rank() - 2);
+  return {irfft(view_as_complex(half), {.n = bins < 2 ? 1 : 2 * (bins - 1)})};
 }
 
 const OpRow rows[] = {
