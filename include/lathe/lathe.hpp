@@ -12,6 +12,7 @@
 #include "lathe/fft.hpp"
 #include "lathe/functions.hpp"
 #include "lathe/gradient.hpp"
+#include "lathe/linalg.hpp"
 #include "lathe/scan.hpp"
 #include "lathe/substitute.hpp"
 #include "lathe/tensor.hpp"

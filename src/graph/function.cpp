@@ -9,6 +9,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "graph/matrix_rules.hpp"
 #include "graph/tensor_impl.hpp"
 #include "lathe/functions.hpp"
 
@@ -165,8 +166,10 @@ constexpr FunctionRule kRules[] = {
     {"atan", 1, &atan},
     {"atan2", 2, &atan2},
     {"atanh", 1, &atanh},
+    {"cholesky", 1, &cholesky_part},
     {"constant", 0, nullptr},
     {"cosh", 1, &cosh},
+    {"det", 1, &det_part},
     {"distance", 1, &distance},
     {"elu", 1, &elu},
     {"erf", 1, &erf},
@@ -187,7 +190,11 @@ constexpr FunctionRule kRules[] = {
     {"sigmoid", 1, &sigmoid},
     {"silu", 1, &silu},
     {"sinh", 1, &sinh},
+    {"slogdet", 1, &slogdet_part},
     {"softplus", 1, &softplus},
+    {"solve", 2, &solve_part},
+    {"solve_lower", 2, &solve_lower_part},
+    {"solve_upper", 2, &solve_upper_part},
     {"sum", 1, &sum},
     {"tan", 1, &tan},
     {"tanh", 1, &tanh},

@@ -1,7 +1,8 @@
-// Derivatives of Fourier transforms, against differences.
+// Derivatives of Fourier transforms and of linear algebra, against differences.
 #include <doctest/doctest.h>
 
 #include "lathe/fft.hpp"
+#include "lathe/linalg.hpp"
 #include "support/differences.hpp"
 
 using namespace lathe;
@@ -20,4 +21,36 @@ TEST_CASE("Fourier transforms") {
     check_differences({[&](const Tensors& x) { return irfft({x[0], x[1]}, {.n = n}); }, {bins, bins}}, 3);
   }
   check_differences({rfft_parts, {{131}}}, 4);
+}
+
+namespace {
+
+/// A matrix of the inputs' elements that is far from singular.
+Tensor regular(const Tensor& x) { return x + Tensor::eye(x.size(-1).value(), -1, DType::F64) * 5.0; }
+Tensor positive(const Tensor& x) {
+  return x.matmul(x.transpose()) + Tensor::eye(x.size(-1).value(), -1, DType::F64);
+}
+
+} // namespace
+
+TEST_CASE("solutions, inverses and determinants") {
+  const Shape square{2, 4, 4}, right{2, 4, 3};
+  check_differences({[](const Tensors& x) { return solve(regular(x[0]), x[1]); }, {square, right}}, 1);
+  check_differences({[](const Tensors& x) { return solve(regular(x[0]), x[1]); }, {{4, 4}, right}},
+                    2); // a broadcasts
+  check_differences({[](const Tensors& x) { return inverse(regular(x[0])); }, {square}}, 3);
+  check_differences({[](const Tensors& x) { return det(x[0]); }, {square}}, 4);
+  check_differences({[](const Tensors& x) { return slogdet(regular(x[0])).logarithm; }, {square}}, 5);
+  for (const Triangle triangle : {Triangle::Lower, Triangle::Upper})
+    check_differences(
+        {[&](const Tensors& x) { return triangular_solve(regular(x[0]), x[1], triangle); }, {square, right}},
+        6);
+  check_second_differences(
+      {[](const Tensors& x) { return solve(regular(x[0]), x[1]); }, {{3, 3}, {3, 2}}, -1, 1}, 7);
+  check_second_differences({[](const Tensors& x) { return det(regular(x[0])); }, {{3, 3}}, -1, 1}, 8);
+}
+
+TEST_CASE("Cholesky's factor") {
+  check_differences({[](const Tensors& x) { return cholesky(positive(x[0])); }, {{2, 4, 4}}}, 1);
+  check_second_differences({[](const Tensors& x) { return cholesky(positive(x[0])); }, {{3, 3}}, -1, 1}, 2);
 }

@@ -13,6 +13,7 @@
 
 #include "graph/node.hpp"
 #include "graph/realise.hpp"
+#include "graph/scan.hpp"
 #include "lathe/error.hpp"
 
 namespace lathe::test {
@@ -79,6 +80,7 @@ private:
 
   StorageRef compute(const graph::Node& n) {
     if (n.op == Op::Input) return input(n);
+    if (n.op == Op::Scan) return recurrence(n)[static_cast<size_t>(std::get<graph::ScanAttr>(n.attr).result)];
     StorageRef out = Storage::allocate(static_cast<size_t>(count(n)) * size_of(n.dtype));
     switch (n.op) {
     case Op::Const: {
@@ -151,6 +153,47 @@ private:
     return out;
   }
 
+  // Every result of the recurrence that the node is a result of: the body's graph, step by step.
+  const std::vector<StorageRef>& recurrence(const graph::Node& n) {
+    const auto& attr = std::get<graph::ScanAttr>(n.attr);
+    const graph::ScanBody& body = *attr.body;
+    std::vector<const void*> key{attr.body.get()};
+    for (const graph::NodeRef& source : n.sources) key.push_back(source.get());
+    std::vector<StorageRef>& all = recurrences_[key];
+    if (!all.empty()) return all;
+    std::vector<StorageRef> sources;
+    for (const graph::NodeRef& source : n.sources) sources.push_back(values_.at(source.get()));
+    const int64_t steps = at(attr.steps);
+    const auto row_of = [&](size_t k, int64_t step) { return body.backward[k] ? steps - 1 - step : step; };
+    std::vector<StorageRef> states(sources.begin(), sources.begin() + static_cast<int64_t>(body.states));
+    std::vector<StorageRef> stacked;
+    for (size_t k = body.states; k < body.results.size(); ++k)
+      stacked.push_back(Storage::allocate(static_cast<size_t>(steps) * row_bytes(*body.results[k])));
+    for (int64_t step = 0; step < steps; ++step) {
+      Bindings inside;
+      inside.sizes = bindings_.sizes;
+      for (size_t k = 0; k < body.parameters.size(); ++k) {
+        const graph::Node& parameter = *body.parameters[k];
+        const bool is_row = k >= body.states && k < body.states + body.scanned;
+        const StorageRef& whole = k < body.states ? states[k] : sources[k];
+        const auto* from = static_cast<const unsigned char*>(whole->data());
+        if (is_row) from += static_cast<size_t>(row_of(k - body.states, step)) * row_bytes(parameter);
+        inside.inputs[std::get<graph::InputAttr>(parameter.attr).name].assign(from, from + row_bytes(parameter));
+      }
+      const std::vector<StorageRef> made = GraphEvaluator(inside).run(body.results);
+      std::copy(made.begin(), made.begin() + static_cast<int64_t>(body.states), states.begin());
+      for (size_t k = 0; k < stacked.size(); ++k) {
+        const StorageRef& row = made[body.states + k];
+        auto* to = static_cast<unsigned char*>(stacked[k]->data());
+        std::memcpy(to + static_cast<size_t>(row_of(body.scanned + k, step)) * row->bytes(), row->data(), row->bytes());
+      }
+    }
+    all = states;
+    all.insert(all.end(), stacked.begin(), stacked.end());
+    return all;
+  }
+  size_t row_bytes(const graph::Node& n) const { return static_cast<size_t>(count(n)) * size_of(n.dtype); }
+
   // Straight from the definition: a sum over all places along the transformed axes.
   void transform(const graph::Node& n, Storage& out) const {
     const auto& attr = std::get<graph::TransformAttr>(n.attr);
@@ -206,6 +249,7 @@ private:
 
   const Bindings& bindings_;
   std::unordered_map<const graph::Node*, StorageRef> values_;
+  std::map<std::vector<const void*>, std::vector<StorageRef>> recurrences_; // by body and sources
 };
 
 inline std::vector<StorageRef> evaluate_graph(const std::vector<graph::NodeRef>& outputs,

@@ -38,7 +38,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
 /// the folder itself.
 using Order = std::map<std::string, std::set<std::string>>;
 const std::map<std::string, Order> kInside = {
-    {"graph", {{"", {}}, {"tensor", {""}}, {"array_functions", {""}}}},
+    {"graph", {{"", {}}, {"tensor", {""}}, {"array_functions", {""}}, {"linear_algebra", {""}}}},
     {"ast", {{"", {}}, {"passes", {""}}, {"machine", {"", "passes"}}}},
     {"search",
      {{"machine", {}},

@@ -1,0 +1,38 @@
+// Linear algebra, as numpy.linalg has it. The last two axes are matrices of static sizes, up to 2^15 rows and columns; what is before
+// them is a batch, which may be empty and may hold Vars. Matrices of 0 rows give empty results.
+//
+//   Tensor x = solve(a, b);                          // a [..., n, n], b [..., n, columns]
+//   Tensor l = cholesky(covariance);                 // l l^T is the covariance
+//   Tensor y = triangular_solve(l, b, Triangle::Lower);
+//
+// A tensor is computed later, so nothing is thrown because of a matrix's values: where numpy raises LinAlgError, the results are NaN or
+// infinite, as each function says. Integers give f32 (up to 16 bits) or f64; half precision is computed in f32. Products of
+// blocks do most of the work. Each function has a derivative of its own. Error(Shape) for other shapes than each function expects.
+#pragma once
+#include "lathe/tensor.hpp"
+
+namespace lathe {
+
+/// The lower triangular L with L L^T = x, for symmetric positive definite x, of which the lower triangle is read. numpy.linalg.cholesky.
+/// NaN from the first column on where x is not positive definite. The derivative is that by a symmetric x.
+Tensor cholesky(const Tensor& x);
+
+enum class Triangle { Lower, Upper };
+/// The X with A X = B for triangular A, of which the other triangle is not read; batches broadcast. scipy.linalg.solve_triangular.
+/// Infinite or NaN where an element of the diagonal is 0. B: [..., n, columns].
+Tensor triangular_solve(const Tensor& a, const Tensor& b, Triangle triangle);
+
+/// The X with A X = B, by elimination with partial pivoting; batches broadcast. numpy.linalg.solve with b [..., n, columns]. Infinite or
+/// NaN where A is singular in each digit.
+Tensor solve(const Tensor& a, const Tensor& b);
+/// numpy.linalg.inv. As solve() of the identity.
+Tensor inverse(const Tensor& x);
+/// numpy.linalg.det. The derivative takes the inverse: it is NaN or infinite where x is singular.
+Tensor det(const Tensor& x);
+/// The determinant's sign, 0 of a singular matrix, and the logarithm of its size, -infinity there. numpy.linalg.slogdet.
+struct SignAndLogarithm {
+  Tensor sign, logarithm;
+};
+SignAndLogarithm slogdet(const Tensor& x);
+
+}  // namespace lathe

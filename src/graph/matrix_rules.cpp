@@ -1,0 +1,58 @@
+// The rules are written with the functions themselves, so derivatives of every order are right. An
+// elimination that a rule asks for again is the node that the value was made of.
+#include "graph/matrix_rules.hpp"
+
+#include "graph/tensor_impl.hpp"
+#include "lathe/array_functions.hpp"
+#include "lathe/linalg.hpp"
+
+namespace lathe::graph {
+namespace {
+
+Tensor flipped(const Tensor& x) { return x.transpose(); }
+
+/// The lower triangle with half of the diagonal.
+Tensor lower_half(const Tensor& x) { return (tril(x) + tril(x, -1)) * number(0.5, x.dtype()); }
+
+/// Of X in A X = B: B gets A^-T dX, and A minus that times X^T, where `within` keeps what A consists of.
+template <class Solve, class Within>
+Part part_of_solution(const BackwardStep& s, size_t k, const Solve& solve_transposed, const Within& within) {
+  const Tensor right = solve_transposed(flipped(s.source(1)), s.cotangent);
+  if (k == 1) return right;
+  return within(-right.matmul(flipped(s.value())));
+}
+
+} // namespace
+
+/// L^-T Phi(L^T dL) L^-1, made symmetric, where Phi is the lower triangle with half of the diagonal.
+Part cholesky_part(const BackwardStep& s, size_t) {
+  const Tensor lower = s.value(), upper = flipped(lower);
+  const Tensor inner = lower_half(upper.matmul(tril(s.cotangent)));
+  const Tensor left = triangular_solve(upper, inner, Triangle::Upper);
+  const Tensor both = flipped(triangular_solve(upper, flipped(left), Triangle::Upper));
+  return (both + flipped(both)) * number(0.5, lower.dtype());
+}
+
+Part solve_part(const BackwardStep& s, size_t k) {
+  return part_of_solution(
+      s, k, [](const Tensor& a, const Tensor& b) { return solve(a, b); }, [](const Tensor& d) { return d; });
+}
+Part solve_lower_part(const BackwardStep& s, size_t k) {
+  return part_of_solution(
+      s, k, [](const Tensor& a, const Tensor& b) { return triangular_solve(a, b, Triangle::Upper); },
+      [](const Tensor& d) { return tril(d); });
+}
+Part solve_upper_part(const BackwardStep& s, size_t k) {
+  return part_of_solution(
+      s, k, [](const Tensor& a, const Tensor& b) { return triangular_solve(a, b, Triangle::Lower); },
+      [](const Tensor& d) { return triu(d); });
+}
+
+Part det_part(const BackwardStep& s, size_t) {
+  return (s.cotangent * s.value()).unsqueeze(-1).unsqueeze(-1) * flipped(inverse(s.source(1)));
+}
+Part slogdet_part(const BackwardStep& s, size_t) {
+  return s.cotangent.unsqueeze(-1).unsqueeze(-1) * flipped(inverse(s.source(1)));
+}
+
+} // namespace lathe::graph
