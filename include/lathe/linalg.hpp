@@ -35,4 +35,16 @@ struct SignAndLogarithm {
 };
 SignAndLogarithm slogdet(const Tensor& x);
 
+/// Q [..., m, k] with orthonormal columns and the upper triangular R [..., k, n], for k = min(m, n), with Q R = x: Householder's
+/// reflections, so Q is orthonormal whatever x is. numpy.linalg.qr, with LAPACK's signs. The derivative divides by R: NaN or infinite
+/// where the first k columns are not independent.
+struct QR {
+  Tensor q, r;
+};
+QR qr(const Tensor& x);
+
+/// The X that makes the sum of squares of A X - B least, for A [..., m, n] with m >= n and independent columns, by QR; batches broadcast.
+/// numpy.linalg.lstsq, with b [..., m, columns], for full rank: infinite or NaN otherwise. Error(Shape) for m < n.
+Tensor lstsq(const Tensor& a, const Tensor& b);
+
 }  // namespace lathe

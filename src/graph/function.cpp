@@ -185,6 +185,8 @@ constexpr FunctionRule kRules[] = {
     {"log1p", 1, &log1p},
     {"pow", 2, &pow},
     {"power", 1, &power},
+    {"qr_q", 1, &qr_q_part},
+    {"qr_r", 1, &qr_r_part},
     {"relu", 1, &relu},
     {"remainder", 2, &remainder},
     {"sigmoid", 1, &sigmoid},

@@ -22,6 +22,13 @@ Part part_of_solution(const BackwardStep& s, size_t k, const Solve& solve_transp
   return within(-right.matmul(flipped(s.value())));
 }
 
+/// The lower triangle and its mirror image.
+Tensor mirrored(const Tensor& x) { return tril(x) + flipped(tril(x, -1)); }
+/// X R^-T
+Tensor over_transposed(const Tensor& x, const Tensor& r) {
+  return flipped(triangular_solve(r, flipped(x), Triangle::Upper));
+}
+
 } // namespace
 
 /// L^-T Phi(L^T dL) L^-1, made symmetric, where Phi is the lower triangle with half of the diagonal.
@@ -53,6 +60,17 @@ Part det_part(const BackwardStep& s, size_t) {
 }
 Part slogdet_part(const BackwardStep& s, size_t) {
   return s.cotangent.unsqueeze(-1).unsqueeze(-1) * flipped(inverse(s.source(1)));
+}
+
+/// (dQ + Q M) R^-T, where M is the mirrored lower triangle of -dQ^T Q.
+Part qr_q_part(const BackwardStep& s, size_t) {
+  const Tensor q = s.value(), r = qr(s.source(1)).r;
+  return over_transposed(s.cotangent - q.matmul(mirrored(flipped(s.cotangent).matmul(q))), r);
+}
+/// Q M R^-T, where M is the mirrored lower triangle of R dR^T.
+Part qr_r_part(const BackwardStep& s, size_t) {
+  const Tensor r = s.value(), q = qr(s.source(1)).q;
+  return over_transposed(q.matmul(mirrored(r.matmul(flipped(triu(s.cotangent))))), r);
 }
 
 } // namespace lathe::graph

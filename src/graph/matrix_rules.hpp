@@ -11,5 +11,7 @@ Part solve_lower_part(const BackwardStep& s, size_t k);
 Part solve_upper_part(const BackwardStep& s, size_t k);
 Part det_part(const BackwardStep& s, size_t k);
 Part slogdet_part(const BackwardStep& s, size_t k);
+Part qr_q_part(const BackwardStep& s, size_t k);
+Part qr_r_part(const BackwardStep& s, size_t k);
 
 } // namespace lathe::graph

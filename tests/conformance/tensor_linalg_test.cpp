@@ -132,6 +132,9 @@ TEST_CASE("matrices of several panels") {
   const int64_t n = 300;
   const Matrix a = matrix(n, n, 1), b = matrix(n, 2, 2), spd = positive(n, 3);
   const Matrix x = values(solve(tensor(a), tensor(b))), lower = values(cholesky(tensor(spd)));
+  const QR made = qr(tensor(a));
+  check_zero(values(made.q) * values(made.r) - a, size_of(a), DType::F64);
+  check_zero(values(made.q).transpose() * values(made.q) - Matrix::Identity(n, n), 2, DType::F64);
   check_zero(a * x - b, size_of(a) * size_of(x), DType::F64);
   check_zero(lower * lower.transpose() - spd, size_of(spd), DType::F64);
 }
@@ -177,6 +180,73 @@ TEST_CASE("of singular matrices the determinant is 0 and the solution is not fin
   CHECK(det(Tensor::zeros({4, 4})).item<float>() == 0);
   a(0, 0) = kNan;
   CHECK(std::isnan(det(tensor(a)).item<double>()));
+}
+
+TEST_CASE("qr") {
+  struct Sizes {
+    int64_t rows, columns;
+  };
+  std::vector<Sizes> sizes{{5, 3}, {3, 5}, {40, 2}, {1, 4}, {4, 1}, {33, 40}};
+#ifndef LATHE_TEST_WHOLE_LIBRARY
+  sizes.insert(sizes.end(), {{3, 0}, {0, 3}, {90, 70}});
+#endif
+  for (const int64_t n : kSizes) sizes.push_back({n, n});
+  for (const DType dtype : kDTypes)
+    for (const auto [m, n] : sizes) {
+      CAPTURE(m);
+      CAPTURE(n);
+      const Tensor x = tensor(matrix(m, n, static_cast<uint32_t>(m * 7 + n)), dtype);
+      const QR made = qr(x);
+      const int64_t k = std::min(m, n);
+      REQUIRE(made.q.shape() == Shape{m, k});
+      REQUIRE(made.r.shape() == Shape{k, n});
+      const Matrix a = values(x), q = values(made.q), r = values(made.r);
+      check_zero(q * r - a, size_of(a), dtype);
+      check_zero(q.transpose() * q - Matrix::Identity(k, k), 2, dtype);
+      CHECK(Matrix(r.triangularView<Eigen::StrictlyLower>()).isZero(0));
+      if (k == 0) continue;
+      // Householder's R: the same as Eigen's but for signs.
+      const Matrix want = a.householderQr().matrixQR().topRows(k).triangularView<Eigen::Upper>();
+      check_zero(r.cwiseAbs() - want.cwiseAbs(), size_of(a), dtype);
+    }
+}
+
+TEST_CASE("Q is orthonormal also where columns are 0, equal, huge or tiny") {
+  Matrix a = matrix(6, 4, 1);
+  a.col(1).setZero();
+  a.col(3) = a.col(0);
+  for (const double scale : {1.0, 1e300, 1e-300, 0.0}) {
+    CAPTURE(scale);
+    const Matrix x = a * scale;
+    const QR made = qr(tensor(x));
+    const Matrix q = values(made.q);
+    check_zero(q.transpose() * q - Matrix::Identity(4, 4), 1, DType::F64);
+    check_zero(q * values(made.r) - x, size_of(x), DType::F64);
+  }
+  // Columns that only differ in their last digits.
+  Matrix close = Matrix::Ones(9, 5);
+  for (int i = 0; i < 5; ++i) close(i, i) += 1e-15;
+  const Matrix q = values(qr(tensor(close)).q);
+  check_zero(q.transpose() * q - Matrix::Identity(5, 5), 1, DType::F64);
+}
+
+TEST_CASE("lstsq") {
+  for (const DType dtype : kDTypes) {
+    const Tensor x = tensor(matrix(20, 6, 1), dtype), b = tensor(matrix(20, 2, 2), dtype);
+    const Matrix a = values(x), want = a.householderQr().solve(values(b));
+    check_zero(values(lstsq(x, b)) - want, 4, dtype);
+  }
+  const Tensor many = random<double>({3, 7, 2}, 1), one = random<double>({7, 1}, 2), y = lstsq(many, one);
+  REQUIRE(y.shape() == Shape{3, 2, 1});
+  for (int i = 0; i < 3; ++i) {
+    // What is left is orthogonal to the columns.
+    const Matrix a = values(many[i]), left = values(one) - a * values(y[i]);
+    check_zero(a.transpose() * left, 20, DType::F64);
+  }
+  CHECK(lstsq(Tensor::zeros({4, 0}), Tensor::zeros({4, 2})).shape() == Shape{0, 2});
+  check_error(ErrorKind::Shape, "lstsq", [] { (void)lstsq(Tensor::zeros({2, 3}), Tensor::zeros({2, 1})); });
+  check_error(ErrorKind::Shape, "lstsq", [] { (void)lstsq(Tensor::zeros({3, 2}), Tensor::zeros({2, 1})); });
+  check_error(ErrorKind::Shape, "qr", [] { (void)qr(Tensor::zeros({3})); });
 }
 
 TEST_CASE("batches, which broadcast, and empty ones") {

@@ -54,3 +54,14 @@ TEST_CASE("Cholesky's factor") {
   check_differences({[](const Tensors& x) { return cholesky(positive(x[0])); }, {{2, 4, 4}}}, 1);
   check_second_differences({[](const Tensors& x) { return cholesky(positive(x[0])); }, {{3, 3}}, -1, 1}, 2);
 }
+
+TEST_CASE("orthonormal bases and least squares") {
+  const Shape tall{2, 5, 3}, wide{3, 5};
+  const auto q = [](const Tensors& x) { return qr(x[0]).q; };
+  const auto r = [](const Tensors& x) { return qr(x[0]).r; };
+  for (const Shape& shape : {tall, wide, Shape{4, 4}}) {
+    check_differences({q, {shape}}, 1, 1e-5);
+    check_differences({r, {shape}}, 2, 1e-5);
+  }
+  check_differences({[](const Tensors& x) { return lstsq(x[0], x[1]); }, {tall, {2, 5, 2}}}, 3, 1e-5);
+}

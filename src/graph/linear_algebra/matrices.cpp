@@ -85,15 +85,18 @@ Tensor identity_of(const Tensor& x, int64_t rows, int64_t columns) {
   return Tensor::eye(rows, columns, x.dtype());
 }
 
-Tensor grown(const Tensor& x, int64_t size) {
-  const int64_t n = x.size(-1).value(), more = size - n;
-  if (more == 0) return x;
+Tensor grown(const Tensor& x, int64_t rows, int64_t columns) {
+  const int64_t first_row = x.size(-2).value(), first_column = x.size(-1).value();
+  if (rows == first_row && columns == first_column) return x;
   std::vector<Expr> before(x.shape().size(), 0), after(x.shape().size(), 0);
-  after[after.size() - 2] = after.back() = more;
-  const Tensor corner =
-      (Tensor::iota({size, size}, 0) == Tensor::iota({size, size}, 1)) & (Tensor::iota({size, size}, 0) >= n);
+  after[after.size() - 2] = rows - first_row;
+  after.back() = columns - first_column;
+  const Tensor row = Tensor::iota({rows, columns}, 0), column = Tensor::iota({rows, columns}, 1);
+  const Tensor corner = (row - column == first_row - first_column) & (row >= first_row);
   return where(corner, Tensor::ones({}, x.dtype()), pad_zero(x, before, after));
 }
+
+Tensor grown(const Tensor& x, int64_t size) { return grown(x, size, size); }
 
 Tensor transposed(const Tensor& x) { return x.transpose(); }
 
@@ -125,15 +128,14 @@ Tensor inverse_blocks(const Tensor& lower, int64_t size) {
 }
 
 Tensor forward(const Tensor& lower, const Tensor& inverses, const Tensor& b) {
-  const int64_t count = inverses.size(1).value(), n = lower.size(1).value(), half = n / 2,
-                columns = b.size(2).value();
+  const int64_t count = inverses.size(1).value(), n = lower.size(1).value(), columns = b.size(2).value();
   if (count == 1) return inverses.index({Slice{}, 0}).matmul(b);
-  const Tensor first = forward(block(lower, 0, half, 0, half), part_of(inverses, 1, 0, count / 2),
-                               block(b, 0, half, 0, columns));
-  const Tensor rest = block(b, half, half, 0, columns) - block(lower, half, half, 0, half).matmul(first);
+  const int64_t blocks = count / 2, head = n / count * blocks, tail = n - head;
+  const Tensor first =
+      forward(block(lower, 0, head, 0, head), part_of(inverses, 1, 0, blocks), block(b, 0, head, 0, columns));
+  const Tensor rest = block(b, head, tail, 0, columns) - block(lower, head, tail, 0, head).matmul(first);
   return concat(
-      {first, forward(block(lower, half, half, half, half), part_of(inverses, 1, count / 2, count), rest)},
-      1);
+      {first, forward(block(lower, head, tail, head, tail), part_of(inverses, 1, blocks, count), rest)}, 1);
 }
 
 Tensor solve_lower(const Tensor& lower, const Tensor& b) {

@@ -34,7 +34,9 @@ Tensor block(const Tensor& x, int64_t row, int64_t rows, int64_t column, int64_t
 Tensor of_blocks(const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& d);
 /// The matrix with ones on the diagonal of `rows` x `columns`, in x's dtype.
 Tensor identity_of(const Tensor& x, int64_t rows, int64_t columns);
-/// Square matrices grown to `size`, with ones on the diagonal.
+/// Matrices grown to `rows` x `columns`, with ones on the diagonal that begins at the old corner; square ones
+/// to `size`.
+Tensor grown(const Tensor& x, int64_t rows, int64_t columns);
 Tensor grown(const Tensor& x, int64_t size);
 Tensor transposed(const Tensor& x);
 
@@ -51,7 +53,7 @@ Cut cut_for(int64_t n, int64_t size, int most_levels, int64_t multiple = 1);
 /// The inverses of the blocks on the diagonal of lower triangular matrices: [batch, blocks, size, size] of
 /// [batch, n, n], where size divides n. Only the lower triangle is read.
 Tensor inverse_blocks(const Tensor& lower, int64_t size);
-/// The solution X of L X = B, where `inverses` are inverse_blocks() of L, a power of two of them.
+/// The solution X of L X = B, where `inverses` are inverse_blocks() of L.
 Tensor forward(const Tensor& lower, const Tensor& inverses, const Tensor& b);
 /// The same for any lower triangular L.
 Tensor solve_lower(const Tensor& lower, const Tensor& b);
