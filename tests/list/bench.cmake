@@ -18,4 +18,5 @@ if(NOT LATHE_SANITIZE)
 endif()
 
 lathe_test(unit/seed_test)
+lathe_test(unit/block_formats_test)
 lathe_test(golden/emit_test)
