@@ -114,16 +114,20 @@ struct Subgraph {
 };
 using Users = std::unordered_map<const Node*, std::vector<const Node*>>;
 
-Subgraph look_at(const NodeRef& root, const Users& users) {
+/// The root with all that it is computed from or, if `in_run`, with what a run would compute of it: stored
+/// values are computed at compile time in any case, and count as sources.
+Subgraph look_at(const NodeRef& root, const Users& users, bool in_run) {
   Subgraph found;
   std::unordered_set<const Node*> seen{root.get()};
   std::vector<const Node*> queue{root.get()};
   while (!queue.empty()) {
     const Node& n = *queue.back();
     queue.pop_back();
+    const bool is_source = n.op == Op::Input || (in_run && &n != root.get() && is_stored(n.op));
+    if (is_source) found.source_bytes += elements(n) * size_of(n.dtype);
+    if (is_source) continue;
     found.work += work(n);
     found.has_stored |= is_stored(n.op);
-    if (n.op == Op::Input) found.source_bytes += elements(n) * size_of(n.dtype);
     if (computes(n)) found.largest_bytes = std::max(found.largest_bytes, elements(n) * size_of(n.dtype));
     for (const NodeRef& s : n.sources)
       if (seen.insert(s.get()).second) queue.push_back(s.get());
@@ -209,11 +213,12 @@ std::vector<NodeRef> fold_constants(const std::vector<NodeRef>& outputs, Evaluat
     const Node& node = **n;
     if (!needed.contains(&node)) continue;
     if (constant.contains(&node) && computes(node) && !widens_bytes(node)) {
-      const Subgraph subgraph = look_at(*n, users);
+      const Subgraph subgraph = look_at(*n, users, false), in_run = look_at(*n, users, true);
       const double count = elements(node), bytes = count * size_of(node.dtype);
-      const bool pays = !subgraph.small || subgraph.has_stored ||
-                        ((subgraph.closed || stored.contains(&node)) && bytes <= subgraph.source_bytes) ||
-                        subgraph.work >= dear_operations(subgraph, count, bytes);
+      const bool pays = !subgraph.small || is_stored(node.op) ||
+                        (node.op == Op::Reduce && subgraph.has_stored) ||
+                        ((in_run.closed || stored.contains(&node)) && bytes <= in_run.source_bytes) ||
+                        in_run.work >= dear_operations(in_run, count, bytes);
       if (pays && is_affordable(subgraph, bytes, static_cast<double>(folded_bytes))) {
         std::string key = subgraph.small ? print({*n}) : "";
         if (NodeRef value = key.empty() ? NodeRef{} : known().find(key, node)) {

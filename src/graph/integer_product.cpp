@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "graph/repeated.hpp"
+
 namespace lathe::graph {
 namespace {
 
@@ -45,31 +47,6 @@ NodeRef repeated_over(const NodeRef& node, const Shape& shape) {
   for (size_t k = 0; k < v.shape().size(); ++k)
     if (v.strides()[k] != Expr(0) && !v.shape()[k].is_const(1)) return {};
   return view(node->sources[0], View(shape, still, v.offset(), {}));
-}
-
-/// The node at the first place of each of these axes, if it is the same at all places of them.
-NodeRef first_along(const NodeRef& node, const std::vector<int>& axes, int nested = 0) {
-  std::vector<Expr> begin(node->shape.size(), Expr(0)), end = node->shape;
-  for (const int axis : axes) end[static_cast<size_t>(axis)] = 1;
-  if (end == node->shape) return node;
-  const View first = View::contiguous(node->shape).shrink(begin, end);
-  if (node->op == Op::Const) return view(node, first);
-  if (node->op == Op::View) {
-    const View& v = view_of(node);
-    for (const int axis : axes) {
-      const auto k = static_cast<size_t>(axis);
-      const bool whole = !v.has_mask() || v.mask()[k] == Interval{0, v.shape()[k]};
-      if ((v.strides()[k] != Expr(0) && !v.shape()[k].is_const(1)) || !whole) return {};
-    }
-    return view(node, first);
-  }
-  if (!is_elementwise(node->op) || nested == kMostNested) return {};
-  std::vector<NodeRef> sources;
-  for (const NodeRef& s : node->sources) {
-    sources.push_back(first_along(s, axes, nested + 1));
-    if (!sources.back()) return {};
-  }
-  return with_sources(node, std::move(sources));
 }
 
 /// Whether all elements are known to be this number.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/identities.hpp"
+#include "graph/block_product.hpp"
 #include "graph/integer_product.hpp"
 #include "graph/widened.hpp"
 
@@ -144,6 +145,7 @@ constexpr StructuralRule kStructural[] = {
     {"contiguous-computed", &contiguous_of_computed},
     {"contiguous-widened", &contiguous_of_widened},
     {"integer-product", &integer_product},
+    {"block-product", &block_product},
 };
 
 } // namespace

@@ -1,0 +1,36 @@
+// Values that are the same at all places of an axis.
+#pragma once
+#include <vector>
+
+#include "graph/node.hpp"
+
+namespace lathe::graph {
+
+/// The node at the first place of each of these axes, if it is known to be the same at all places of them;
+/// else null.
+inline NodeRef first_along(const NodeRef& node, const std::vector<int>& axes, int nested = 0) {
+  constexpr int kMostNested = 8; // elementwise nodes, one above the other
+  std::vector<Expr> begin(node->shape.size(), Expr(0)), end = node->shape;
+  for (const int axis : axes) end[static_cast<size_t>(axis)] = 1;
+  if (end == node->shape) return node;
+  const View first = View::contiguous(node->shape).shrink(begin, end);
+  if (node->op == Op::Const) return view(node, first);
+  if (node->op == Op::View) {
+    const View& v = std::get<View>(node->attr);
+    for (const int axis : axes) {
+      const auto k = static_cast<size_t>(axis);
+      const bool whole = !v.has_mask() || v.mask()[k] == Interval{0, v.shape()[k]};
+      if ((v.strides()[k] != Expr(0) && !v.shape()[k].is_const(1)) || !whole) return {};
+    }
+    return view(node, first);
+  }
+  if (!is_elementwise(node->op) || nested == kMostNested) return {};
+  std::vector<NodeRef> sources;
+  for (const NodeRef& s : node->sources) {
+    sources.push_back(first_along(s, axes, nested + 1));
+    if (!sources.back()) return {};
+  }
+  return with_sources(node, std::move(sources));
+}
+
+} // namespace lathe::graph

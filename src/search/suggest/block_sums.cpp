@@ -1,0 +1,160 @@
+// Proposes sums of blocks that are scaled and added up, as a vector times quantised weights makes them: the
+// sums of a block lie in registers for a few vectors of results, and constants are laid out in the order in
+// which they are read.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "search/suggest/readers.hpp"
+#include "search/suggest/suggest.hpp"
+#include "search/suggest/tile.hpp"
+
+namespace lathe::search {
+namespace {
+
+constexpr int64_t kMostCopies = 4; // of a loop that is unrolled so that its iterations share what they load
+constexpr int64_t kMostSums = 16;  // vectors: half of the registers
+
+/// The reduction of blocks and the one that adds them up, with the loops of both that go together.
+struct Pair {
+  TileProblem blocks, total;
+  size_t along_blocks = 0, along = 0; // positions in `out`: the loop along the lanes
+  std::vector<LoopHandle> far, near;  // of the total's reducing loops: around and inside the blocks' nest
+  std::vector<LoopHandle> shared_out, shared_in; // of the blocks' loops: those that are unrolled
+  std::vector<LoopHandle> steps;                 // the other reducing loops of the blocks
+  int64_t copies = 1;                            // of a vector of sums
+};
+
+/// Whether iterations of the loop read the same element of a constant.
+bool shares(const TileProblem& problem, const TileProblem::Loop& loop, bool is_out, size_t position) {
+  if (loop.extent > kMostCopies || !loop.is_fixed) return false;
+  return std::any_of(problem.operands.begin(), problem.operands.end(), [&](const auto& operand) {
+    return operand.constant && (is_out ? operand.out_strides : operand.reduce_strides)[position] == 0;
+  });
+}
+
+/// Sorts the loops; false if an axis of the blocks runs along no loop of the total, or no reducing loop is
+/// left around the blocks.
+bool match(Pair& p, const TileProblem::Operand& read) {
+  std::vector<bool> is_near(p.total.reduce.size(), false);
+  bool has_lanes = false;
+  for (size_t o = 0; o < p.blocks.out.size(); ++o) {
+    const TileProblem::Loop& loop = p.blocks.out[o];
+    if (loop.store_stride == read.out_strides[p.along] && loop.extent == p.total.out[p.along].extent) {
+      p.along_blocks = o;
+      has_lanes = true;
+      continue;
+    }
+    size_t r = 0;
+    while (r < is_near.size() &&
+           (read.reduce_strides[r] != loop.store_stride || p.total.reduce[r].extent != loop.extent))
+      ++r;
+    if (r == is_near.size()) return false;
+    if (!shares(p.blocks, loop, true, o)) continue;
+    is_near[r] = true;
+    p.shared_out.push_back(loop.name);
+    p.copies *= loop.extent;
+  }
+  for (size_t r = 0; r < is_near.size(); ++r) (is_near[r] ? p.near : p.far).push_back(p.total.reduce[r].name);
+  for (size_t r = 0; r < p.blocks.reduce.size(); ++r)
+    (shares(p.blocks, p.blocks.reduce[r], false, r) ? p.shared_in : p.steps)
+        .push_back(p.blocks.reduce[r].name);
+  return has_lanes && !p.far.empty();
+}
+
+void prepack_constants(Script& script, const TileProblem& problem) {
+  for (const TileProblem::Operand& operand : problem.operands)
+    if (operand.constant && operand.packable)
+      script.prepack(StageHandle(problem.result.stage()), operand.buffer);
+}
+
+/// The two loops inside a tile along the lanes: over vectors, if there are several, and over lanes.
+std::vector<LoopHandle> vectors_of(Script& script, LoopHandle loop, int64_t lanes, int64_t vectors) {
+  if (vectors == 1) return {loop};
+  const Halves halves = script.split(loop, lanes);
+  return {halves.outer, halves.inner};
+}
+
+/// Vectorises the last of the loops and unrolls the others.
+void straighten(Script& script, const std::vector<LoopHandle>& loops) {
+  script.vectorise(loops.back());
+  for (size_t k = 0; k + 1 < loops.size(); ++k) script.unroll(loops[k]);
+}
+
+std::vector<LoopHandle> joined(std::initializer_list<std::vector<LoopHandle>> parts) {
+  std::vector<LoopHandle> all;
+  for (const auto& part : parts) all.insert(all.end(), part.begin(), part.end());
+  return all;
+}
+
+Proposal in_registers(const SuggestContext& c, const Pair& p, int64_t vectors) {
+  Script script(c.kernel);
+  const int64_t lanes = std::min(p.blocks.lanes, p.total.lanes);
+  const TileProblem::Loop& along = p.total.out[p.along];
+  std::vector<LoopHandle> outside;
+  for (size_t o = 0; o < p.total.out.size(); ++o)
+    if (o != p.along) outside.push_back(p.total.out[o].name);
+  const Halves tiles = script.split(along.name, lanes * vectors);
+  const std::vector<LoopHandle> tile = vectors_of(script, tiles.inner, lanes, vectors);
+  script.reorder(joined({outside, {tiles.outer}, p.far, p.near, tile}));
+  const Accumulator sums = script.accumulate(p.total.result, p.far.front());
+  prepack_constants(script, p.total);
+  script.add(MoveKind::FuseAt, StageHandle(p.blocks.result.stage()), Place(p.far.back()),
+             ast::Scope::Register);
+  const LoopHandle rows = p.blocks.out[p.along_blocks].name;
+  const std::vector<LoopHandle> inner =
+      joined({p.shared_out, p.shared_in, vectors_of(script, rows, lanes, vectors)});
+  const std::vector<LoopHandle> nest = joined({p.steps, inner});
+  if (nest.size() > 1) script.reorder(nest);
+  prepack_constants(script, p.blocks);
+  straighten(script, inner);
+  std::vector<LoopHandle> clear;
+  for (const LoopHandle loop : p.shared_out) clear.push_back(loop.setting());
+  straighten(script, joined({clear, vectors_of(script, rows.setting(), lanes, vectors)}));
+  straighten(script, joined({p.near, tile}));
+  const int last = vectors > 1 ? 1 : 0;
+  std::vector<LoopHandle> setting, writing;
+  for (int k = 0; k <= last; ++k) {
+    setting.push_back(sums.setting(k));
+    writing.push_back(sums.writing(k));
+  }
+  straighten(script, setting);
+  straighten(script, writing);
+  return {script.take(), fmt::format("sums of blocks of {} in registers, {} vectors of results",
+                                     p.blocks.result.name(), vectors)};
+}
+
+} // namespace
+
+std::vector<Proposal> suggest_block_sums(const SuggestContext& c) {
+  std::vector<Proposal> proposals;
+  const lower::Program& program = *c.plan.program;
+  const std::vector<TileProblem> totals = read_tile_problems(c.features, program, c.kernel, c.target);
+  if (totals.size() != 1 || !totals[0].whole) return proposals;
+  for (const int stage : c.kernel.reads) {
+    const KernelPlanRef producer = program.stages[stage].is_reduction ? sole_producer(c, stage) : nullptr;
+    if (!producer) continue;
+    Features f;
+    read_features(producer->kernel, c.target, f);
+    const std::vector<TileProblem> blocks = read_tile_problems(f, program, *producer, c.target);
+    if (blocks.size() != 1 || !blocks[0].whole) continue;
+    Pair pair;
+    pair.blocks = blocks[0];
+    pair.total = totals[0];
+    const auto read =
+        std::find_if(totals[0].operands.begin(), totals[0].operands.end(),
+                     [&](const auto& operand) { return operand.buffer == StageHandle(stage).buffer(); });
+    const auto along = std::find_if(pair.total.out.begin(), pair.total.out.end(),
+                                    [](const auto& loop) { return loop.store_stride == 1; });
+    if (read == totals[0].operands.end() || along == pair.total.out.end()) continue;
+    pair.along = static_cast<size_t>(along - pair.total.out.begin());
+    if (!match(pair, *read)) continue;
+    const int64_t lanes = std::min(pair.blocks.lanes, pair.total.lanes);
+    for (const int64_t vectors : {1, 2, 4, 8})
+      if (lanes > 1 && vectors * pair.copies <= kMostSums && along->extent >= lanes * vectors)
+        proposals.push_back(in_registers(c, pair, vectors));
+  }
+  return proposals;
+}
+
+} // namespace lathe::search
