@@ -8,6 +8,7 @@ lathe_test(property/power_gradient_test core view graph)
 lathe_test(golden/graph_test core view graph)
 lathe_test(rules/graph_rules_test core view graph)
 lathe_test(rules/integer_product_test core view graph)
+lathe_test(rules/block_product_test core view graph)
 lathe_test(error/tensor_errors_test core view graph)
 # The composed functions, by theme.
 set(themes numbers reductions movement windows arrays statistics fourier linalg)

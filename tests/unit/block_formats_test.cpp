@@ -1,4 +1,5 @@
-// Weights in ggml's blocks, beside plain loops over the bytes: numbers, products of a vector, quantising, errors.
+// Weights in ggml's blocks, beside plain loops over the bytes: numbers, products of a vector, quantising,
+// errors.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -75,7 +76,8 @@ TEST_CASE("blocks have the numbers of loops over their bytes, and a vector's pro
     CAPTURE(to_string(chosen.format));
     for (const auto& [rows, blocks] : {std::pair<int64_t, int64_t>{37, 3}, {1, 1}, {64, 2}}) {
       const Bytes bytes = random_blocks(chosen.format, rows, blocks, chosen.halves);
-      const int64_t row = blocks * block_bytes(chosen.format), columns = blocks * block_elements(chosen.format);
+      const int64_t row = blocks * block_bytes(chosen.format),
+                    columns = blocks * block_elements(chosen.format);
       const Tensor weights = dequantise(Tensor::from(bytes, {rows, row}), chosen.format);
       std::vector<float> want;
       for (size_t at = 0; at < bytes.size(); at += static_cast<size_t>(block_bytes(chosen.format)))
