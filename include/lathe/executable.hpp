@@ -89,11 +89,11 @@ struct CompileOptions {
   std::optional<TuneOptions> tune{};       ///< search with measurements; none: by the model, or what the database holds
   bool use_database = true;
   /// Largest tile of Winograd's filtering that the search may choose for 3x3 convolutions of stride 1: 4, 2, or 0 for never.
-  /// It rounds differently from direct sums: see src/graph/winograd.hpp.
+  /// It rounds differently from direct sums: see src/graph/forms/winograd.hpp.
   int winograd = 4;
   /// Most levels of blocks, 1 or 2, in which the search may compute products of matrices by Strassen's algorithm, with 7/8 of the
   /// multiplications a level; 0 for never. Errors are then relative to the largest elements of both matrices, not to those of
-  /// a result's own row and column, and an infinity or a NaN may reach the row beside: see src/graph/strassen.hpp.
+  /// a result's own row and column, and an infinity or a NaN may reach the row beside: see src/graph/forms/strassen.hpp.
   int strassen = 0;
   std::vector<std::string> moves{};        ///< if not empty: apply exactly these, no search
   /// compile() computes ahead what depends on no input and takes many operations, instead of each run. Each such value takes

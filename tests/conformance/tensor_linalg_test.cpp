@@ -129,6 +129,7 @@ TEST_CASE("solve and inverse") {
 
 #ifdef LATHE_TEST_WHOLE_LIBRARY
 TEST_CASE("matrices of several panels") {
+  if (default_device() == "interp") return; // minutes
   const int64_t n = 300;
   const Matrix a = matrix(n, n, 1), b = matrix(n, 2, 2), spd = positive(n, 3);
   const Matrix x = values(solve(tensor(a), tensor(b))), lower = values(cholesky(tensor(spd)));

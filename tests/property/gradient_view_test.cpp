@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <random>
 
-#include "graph/winograd.hpp"
+#include "graph/forms/winograd.hpp"
 #include "support/differences.hpp"
 
 using namespace lathe;

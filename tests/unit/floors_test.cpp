@@ -38,7 +38,8 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
 /// the folder itself.
 using Order = std::map<std::string, std::set<std::string>>;
 const std::map<std::string, Order> kInside = {
-    {"graph", {{"", {}}, {"tensor", {""}}, {"array_functions", {""}}, {"linear_algebra", {""}}}},
+    {"graph",
+     {{"", {}}, {"tensor", {""}}, {"array_functions", {""}}, {"linear_algebra", {""}}, {"forms", {""}}}},
     {"ast", {{"", {}}, {"passes", {""}}, {"machine", {"", "passes"}}}},
     {"search",
      {{"machine", {}},
@@ -65,8 +66,8 @@ const std::map<std::string, std::string> kFolder = {{"lathe", "include/lathe"},
                                                     {"bench", "bench"},
                                                     {"examples", "examples"}};
 
-/// Which files may include a header that is not for all, such as a third party's: a pattern for the header, one
-/// for the path.
+/// Which files may include a header that is not for all, such as a third party's: a pattern for the header,
+/// one for the path.
 const std::vector<std::pair<std::regex, std::regex>> kThirdParty = {
     {std::regex("(llvm|llvm-c)/.*"), std::regex("src/(render|runtime)/llvm.*")},
     {std::regex("CL/.*"), std::regex("src/runtime/opencl.*")},

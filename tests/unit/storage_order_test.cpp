@@ -8,7 +8,7 @@
 
 #include "compile/realise.hpp"
 #include "compile/run/assemble.hpp"
-#include "graph/storage_order.hpp"
+#include "graph/forms/storage_order.hpp"
 #include "graph/tensor_impl.hpp"
 #include "lathe/executable.hpp"
 #include "lower/program.hpp"

@@ -7,7 +7,7 @@
 
 #include "compile/realise.hpp"
 #include "compile/run/assemble.hpp"
-#include "graph/strassen.hpp"
+#include "graph/forms/strassen.hpp"
 #include "lathe/executable.hpp"
 #include "lower/program.hpp"
 #include "search/beam/form_search.hpp"

@@ -8,7 +8,7 @@
 #include "compile/realise.hpp"
 #include "compile/run/assemble.hpp"
 #include "graph/tensor_impl.hpp"
-#include "graph/winograd.hpp"
+#include "graph/forms/winograd.hpp"
 #include "lathe/executable.hpp"
 #include "lower/program.hpp"
 #include "search/beam/shared_launches.hpp"

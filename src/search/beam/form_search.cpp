@@ -6,8 +6,8 @@
 #include <map>
 
 #include "graph/realise.hpp"
-#include "graph/strassen.hpp"
-#include "graph/winograd.hpp"
+#include "graph/forms/strassen.hpp"
+#include "graph/forms/winograd.hpp"
 #include "search/beam/isolated.hpp"
 #include "search/beam/order_search.hpp"
 #include "search/beam/region_search.hpp"

@@ -2,7 +2,7 @@
 #pragma once
 #include <functional>
 
-#include "graph/storage_order.hpp"
+#include "graph/forms/storage_order.hpp"
 
 namespace lathe::search {
 

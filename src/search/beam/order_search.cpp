@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "graph/realise.hpp"
-#include "graph/storage_order.hpp"
+#include "graph/forms/storage_order.hpp"
 #include "search/beam/isolated.hpp"
 #include "search/beam/search.hpp"
 #include "search/cost/cost.hpp"

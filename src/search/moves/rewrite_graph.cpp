@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include "graph/constants.hpp"
-#include "graph/storage_order.hpp"
-#include "graph/strassen.hpp"
-#include "graph/winograd.hpp"
+#include "graph/forms/storage_order.hpp"
+#include "graph/forms/strassen.hpp"
+#include "graph/forms/winograd.hpp"
 #include "search/moves/rewrite_graph.hpp"
 #include "search/moves/table.hpp"
 

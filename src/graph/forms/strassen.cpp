@@ -1,8 +1,8 @@
-#include "graph/strassen.hpp"
+#include "graph/forms/strassen.hpp"
 
 #include <algorithm>
 
-#include "graph/strided.hpp"
+#include "graph/forms/strided.hpp"
 
 namespace lathe::graph {
 namespace {

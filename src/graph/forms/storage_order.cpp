@@ -1,4 +1,4 @@
-#include "graph/storage_order.hpp"
+#include "graph/forms/storage_order.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -1,4 +1,4 @@
-#include "graph/strided.hpp"
+#include "graph/forms/strided.hpp"
 
 namespace lathe::graph {
 

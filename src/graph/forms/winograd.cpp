@@ -1,8 +1,8 @@
-#include "graph/winograd.hpp"
+#include "graph/forms/winograd.hpp"
 
 #include <algorithm>
 
-#include "graph/strided.hpp"
+#include "graph/forms/strided.hpp"
 #include "lathe/error.hpp"
 
 namespace lathe::graph {
