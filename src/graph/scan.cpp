@@ -229,11 +229,23 @@ std::vector<NodeRef> nodes_with_bodies(const std::vector<NodeRef>& outputs) {
 
 } // namespace lathe::graph
 
-std::vector<lathe::Expr> lathe::detail::steps_of(const std::vector<Tensor>& tensors) {
-  std::vector<graph::NodeRef> nodes;
-  for (const Tensor& tensor : tensors) nodes.push_back(graph::held_node(tensor));
-  std::vector<Expr> steps;
-  for (const graph::NodeRef& node : graph::nodes_with_bodies(nodes))
-    if (node->op == Op::Scan) steps.push_back(std::get<graph::ScanAttr>(node->attr).steps);
-  return steps;
+std::vector<lathe::Expr> lathe::detail::step_counts(const std::vector<Tensor>& tensors) {
+  std::vector<graph::NodeRef> held;
+  for (const Tensor& tensor : tensors) held.push_back(graph::held_node(tensor));
+  const std::vector<graph::NodeRef> nodes = graph::nodes_with_bodies(held);
+  std::vector<Expr> padded; // variables
+  for (const graph::NodeRef& node : nodes) {
+    if (node->op != Op::View) continue;
+    const View& view = std::get<View>(node->attr);
+    for (size_t axis = 0; axis < view.mask().size(); ++axis)
+      if (const Interval& kept = view.mask()[axis]; kept.begin != Expr(0) || kept.end != view.shape()[axis])
+        collect_vars(view.shape()[axis], padded);
+  }
+  std::vector<Expr> counts;
+  for (const graph::NodeRef& node : nodes)
+    if (node->op == Op::Scan)
+      if (const Expr steps = std::get<graph::ScanAttr>(node->attr).steps;
+          steps.is_var() && std::find(padded.begin(), padded.end(), steps) == padded.end())
+        counts.push_back(steps);
+  return counts;
 }

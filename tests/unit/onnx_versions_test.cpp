@@ -108,6 +108,30 @@ TEST_CASE("fixed sizes have no versions, and a version fixes the others") {
   CHECK(segments[2].outputs()[0].shape == Shape{2, 4});
 }
 
+TEST_CASE("versions leave numbers of steps open, unless a convolution goes along the steps") {
+  const auto model_of = [](bool convolves) {
+    Graph g;
+    g.input("x", DType::F32, {"n", 1, 3}).initialiser<float>("w", {1, 8, 3}, numbers(24, 1));
+    g.initialiser<float>("r", {1, 8, 2}, numbers(16, 2)).initialiser<float>("k", {3, 3, 3}, numbers(27, 3));
+    if (convolves) {
+      g.node("Transpose", {"x"}, {"channels"}, {attribute("perm", std::vector<int64_t>{1, 2, 0})});
+      g.node("Conv", {"channels", "k"}, {"mixed"}, {attribute("pads", std::vector<int64_t>{1, 1})});
+      g.node("Transpose", {"mixed"}, {"rows"}, {attribute("perm", std::vector<int64_t>{2, 0, 1})});
+    }
+    g.node("LSTM", {convolves ? "rows" : "x", "w", "r"}, {"y"}, {attribute("hidden_size", 2)});
+    return load(model(g.output("y")));
+  };
+  for (const bool convolves : {false, true}) {
+    const Program program = model_of(convolves).compile(), one = model_of(convolves).compile({.versions = 0});
+    for (const int64_t n : {5, 4, 4}) {
+      const NamedValues inputs{{"x", Tensor::from(numbers(n * 3, 4), {n, 1, 3})}};
+      const std::vector<float> want = floats(one(inputs).at("y"));
+      check_close(program(inputs).at("y"), {want.begin(), want.end()}, 1e-6);
+    }
+    CHECK(made(program) == (convolves ? "n 4 5 " : "n "));
+  }
+}
+
 TEST_CASE("a version that an op refuses leaves the call to the program for all sizes") {
   onnx::register_op("my.domain", "EvenRows", 1, [](onnx::Call& call) -> std::vector<onnx::Value> {
     const Expr size = call.tensor(0).shape()[0];

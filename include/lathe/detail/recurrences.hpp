@@ -6,7 +6,8 @@
 
 namespace lathe::detail {
 
-/// Returns the number of steps of each recurrence that the tensors depend on, those inside of others too.
-std::vector<Expr> steps_of(const std::vector<Tensor>& tensors);
+/// Returns the shape variables that are the number of steps of a recurrence which the tensors depend on, but for
+/// those of axes that are padded, as convolutions along the steps pad them.
+std::vector<Expr> step_counts(const std::vector<Tensor>& tensors);
 
 } // namespace lathe::detail

@@ -67,7 +67,7 @@ bool is_version(const std::string& key) { return key.find('=') != std::string::n
 } // namespace
 
 std::set<std::string> sizes_of_versions(const std::vector<Value>& inputs, const std::vector<Value>& results) {
-  std::set<std::string> sizes, steps;
+  std::set<std::string> sizes;
   for (const Value& input : inputs)
     for (const Expr size : input.shape()) add_variables(size, sizes);
   std::vector<Tensor> computed;
@@ -76,8 +76,7 @@ std::set<std::string> sizes_of_versions(const std::vector<Value>& inputs, const 
       computed.push_back(tensor);
       return tensor;
     });
-  for (const Expr count : detail::steps_of(computed)) add_variables(count, steps);
-  for (const std::string& name : steps) sizes.erase(name);
+  for (const Expr count : detail::step_counts(computed)) sizes.erase(count.name());
   return sizes;
 }
 

@@ -13,8 +13,9 @@ struct Way {
   std::map<std::string, int64_t> sizes{}; ///< that the version has fixed
 };
 
-/// The names of the sizes that versions fix: those among the inputs', but for what only the numbers of steps
-/// of recurrences depend on. A body is the same for any number of steps.
+/// The names of the sizes that versions fix: those among the inputs', but for numbers of steps of
+/// recurrences. A body is the same for any number of steps. Where a model convolves along the steps, versions
+/// fix them, too.
 std::set<std::string> sizes_of_versions(const std::vector<Value>& inputs, const std::vector<Value>& results);
 
 /// The way of calls with the shapes of this one.
