@@ -30,7 +30,7 @@ int main() {
 
   // A mistake is a typed error that names the function and the shapes.
   try {
-    image.matmul(weights);
+    (void)image.matmul(weights);
   } catch (const lathe::Error& e) {
     std::cout << "error: " << e.what() << "\n";
   }

@@ -1,5 +1,6 @@
 // The whole pipeline: graph -> program -> plan -> kernels -> device programs -> executable.
 #include "compile/front/front.hpp"
+#include "compile/front/target.hpp"
 #include "compile/realise.hpp"
 #include "compile/run/assemble.hpp"
 #include "compile/schedule.hpp"
@@ -8,9 +9,19 @@
 #include "view/expr_scope.hpp"
 
 namespace lathe {
+namespace {
+
+/// Error(Device) if the device is absent, Error(Value) for a CPU or a number of threads that there can't be.
+void check(const CompileOptions& options) {
+  runtime::device(options.device);
+  (void)pipeline::vector_bytes_of(options.cpu);
+  (void)pipeline::thread_count(options);
+}
+
+} // namespace
 
 Executable compile(const NamedTensors& outputs, const CompileOptions& options) {
-  runtime::device(options.device); // throws if the device is absent, before any work
+  check(options); // before any work
   const auto trace = tracing::Trace::open(options);
   pipeline::Front front = pipeline::take_in(outputs, {.evaluate = pipeline::values_of,
                                                       .folded_bytes = options.folded_bytes,

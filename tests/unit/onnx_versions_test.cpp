@@ -85,6 +85,13 @@ TEST_CASE("without versions there is one program, made at once") {
   CHECK(is_right(replayed, 3));
 }
 
+TEST_CASE("options that make no sense are refused before the first call") {
+  const onnx::Model model = load(rows_model());
+  CHECK_THROWS_AS(model.compile({.compile = {.device = "abacus"}}), Error);
+  CHECK_THROWS_AS(model.compile({.compile = {.threads = -1}}), Error);
+  CHECK_THROWS_AS(model.compile({.compile = {.cpu = "z80"}}), Error);
+}
+
 TEST_CASE("fixed sizes have no versions, and a version fixes the others") {
   Graph g;
   g.input("x", DType::F32, {"n", "m"})

@@ -99,6 +99,14 @@ void find_version_sizes(Program::Impl& program, const std::vector<Value>& inputs
     program.version_sizes = sizes_of_versions(inputs, results);
 }
 
+/// Error for what is wrong with the options, which would otherwise show in the first call.
+void check_options(CompileOptions options) {
+  options.trace.clear();
+  options.tune.reset();
+  options.moves.clear();
+  (void)compile({{"x", Tensor::input("x", {1})}}, options);
+}
+
 /// Makes a tree of one segment of these inputs, and lets calls take it.
 void make_root(Program::Impl& program, const std::string& key, const std::vector<Value>& inputs) {
   auto root = std::make_unique<Segment>();
@@ -143,6 +151,7 @@ void make_for_all_sizes(Program::Impl& program) {
 
 Program Model::compile(const ImportOptions& options) const {
   check_supported(*this);
+  check_options(options.compile);
   auto program = std::make_shared<Program::Impl>();
   auto simplified = std::make_shared<Model::Impl>(*impl_);
   apply_rules(*simplified);
