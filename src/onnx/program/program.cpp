@@ -133,9 +133,12 @@ void make_way(Program::Impl& program, Way& way, const std::vector<Value>& fed) {
     options.sizes.insert(way.sizes.begin(), way.sizes.end());
     make_root(program, way.key, declared_inputs(*program.model, options, &fed));
   } catch (const Error&) {
-    if (!is_version) {
+    {
       const std::lock_guard changes(program.mutex);
-      program.symbolic = false;
+      if (is_version)
+        program.roots.erase(way.key);
+      else
+        program.symbolic = false;
     }
     way = is_version ? Way{Way::For::AllSizes, ""} : way_of_shapes(fed);
   }

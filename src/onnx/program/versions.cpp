@@ -102,7 +102,9 @@ Way way_of(Program::Impl& program, const std::vector<Value>& fed) {
   const auto versions = std::count_if(program.roots.begin(), program.roots.end(),
                                       [](const auto& root) { return is_version(root.first); });
   const bool is_first = versions == 0 && !program.roots.count("");
-  return is_first || (again && versions < program.options.versions) ? version : all_sizes;
+  if (!is_first && (!again || versions >= program.options.versions)) return all_sizes;
+  program.roots.emplace(version.key, std::make_unique<Segment>()); // so that calls at the same time count it
+  return version;
 }
 
 } // namespace lathe::onnx
