@@ -10,19 +10,25 @@
 namespace lathe::onnx {
 namespace {
 
+/// Calls visit(variable, value) for each size of a fed value that its port names.
+template <class Visit>
+void for_each_size(const std::vector<Port>& ports, const std::vector<Value>& fed, Visit&& visit) {
+  for (size_t k = 0; k < ports.size(); ++k)
+    for (size_t axis = 0; ports[k].shape && axis < ports[k].shape->size(); ++axis)
+      if (const Expr named = (*ports[k].shape)[axis]; named.is_var() && fed[k].has_shape())
+        visit(named, fed[k].shape()[axis].value());
+}
+
 /// Whether each size that the model names is one number, and one that the program was made for, which 0 is
 /// not. A model may give sizes one name that are not always equal, and other runtimes take it.
 bool names_hold(const std::vector<Port>& ports, const std::vector<Value>& fed) {
   std::map<std::string, int64_t> sizes;
-  for (size_t k = 0; k < ports.size(); ++k)
-    for (size_t axis = 0; ports[k].shape && axis < ports[k].shape->size(); ++axis) {
-      const Expr named = (*ports[k].shape)[axis];
-      if (!named.is_var() || !fed[k].has_shape()) continue;
-      const int64_t size = fed[k].shape()[axis].value();
-      if (size < named.lo() || size > named.hi() || sizes.emplace(named.name(), size).first->second != size)
-        return false;
-    }
-  return true;
+  bool hold = true;
+  for_each_size(ports, fed, [&](Expr named, int64_t size) {
+    hold &=
+        size >= named.lo() && size <= named.hi() && sizes.emplace(named.name(), size).first->second == size;
+  });
+  return hold;
 }
 
 /// Tells shapes and kinds of inputs apart.
@@ -35,23 +41,12 @@ std::string signature(const Value& value) {
   return text + ")";
 }
 
-void add_variables(Expr size, std::set<std::string>& names) {
-  (void)evaluate(size, [&](Expr variable) {
-    names.insert(variable.name());
-    return variable.lo();
-  });
-}
-
 /// The sizes of this call that versions fix.
 std::map<std::string, int64_t> sizes_of(const Program::Impl& program, const std::vector<Value>& fed) {
   std::map<std::string, int64_t> sizes;
-  const std::vector<Port>& ports = program.model->inputs;
-  for (size_t k = 0; k < ports.size(); ++k)
-    for (size_t axis = 0; ports[k].shape && axis < ports[k].shape->size(); ++axis) {
-      const Expr named = (*ports[k].shape)[axis];
-      if (named.is_var() && fed[k].has_shape() && program.version_sizes.count(named.name()))
-        sizes.emplace(named.name(), fed[k].shape()[axis].value());
-    }
+  for_each_size(program.model->inputs, fed, [&](Expr named, int64_t size) {
+    if (program.version_sizes.count(named.name())) sizes.emplace(named.name(), size);
+  });
   return sizes;
 }
 
@@ -69,7 +64,8 @@ bool is_version(const std::string& key) { return key.find('=') != std::string::n
 std::set<std::string> sizes_of_versions(const std::vector<Value>& inputs, const std::vector<Value>& results) {
   std::set<std::string> sizes;
   for (const Value& input : inputs)
-    for (const Expr size : input.shape()) add_variables(size, sizes);
+    for (const Expr size : input.shape())
+      if (size.is_var()) sizes.insert(size.name());
   std::vector<Tensor> computed;
   for (const Value& result : results)
     map_tensors(result, [&](const Tensor& tensor) {

@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 #include <map>
 
-#include "graph/realise.hpp"
 #include "graph/forms/strassen.hpp"
 #include "graph/forms/winograd.hpp"
+#include "graph/realise.hpp"
 #include "search/beam/isolated.hpp"
 #include "search/beam/order_search.hpp"
 #include "search/beam/region_search.hpp"
@@ -183,7 +183,8 @@ SearchResult search_forms(const Plan& start, CostModel& model, const SearchOptio
     const bool is_quick = is_long(*start.program);
     if (is_quick) share.beam = SearchOptions().beam;
     for (const auto& [key, output] : distinct) {
-      const Plan by_itself = initial_plan(std::make_shared<const lower::Program>(lower::lower({output}, start.program->evaluate)));
+      const Plan by_itself = initial_plan(
+          std::make_shared<const lower::Program>(lower::lower({output}, start.program->evaluate)));
       const std::vector<int> only = sums_with_forms(*by_itself.program, allowed);
       if (only.size() != 1) continue;
       if (std::optional<Move> form =

@@ -4,8 +4,8 @@
 #include <map>
 #include <unordered_map>
 
-#include "graph/realise.hpp"
 #include "graph/forms/storage_order.hpp"
+#include "graph/realise.hpp"
 #include "search/beam/isolated.hpp"
 #include "search/beam/search.hpp"
 #include "search/cost/cost.hpp"
@@ -116,7 +116,8 @@ private:
       SearchOptions quick;
       quick.stop = options_.stop;
       quick.joins = false;
-      const Plan start = initial_plan(std::make_shared<const lower::Program>(lower::lower({{"y", alone}}, plan_.program->evaluate)));
+      const Plan start = initial_plan(
+          std::make_shared<const lower::Program>(lower::lower({{"y", alone}}, plan_.program->evaluate)));
       seconds->second = search(start, model_, quick).predicted_seconds;
     }
     return place->second = seconds->second;
