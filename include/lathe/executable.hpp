@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "lathe/state.hpp"
 #include "lathe/tensor.hpp"
 
 namespace lathe {
@@ -112,25 +113,28 @@ class Executable {
  public:
   /// Error(Name) for a missing or unknown input, Error(Shape) or Error(DType) where one doesn't fit its declaration.
   /// An output that is only a view of an input, of constant size, shares that input's memory and is read lazily.
-  NamedTensors operator()(const NamedTensors& inputs) const;
+  /// `states`: those that this call uses in place of the program's own, by the names in the program. Error(Name) for an unknown
+  /// one, Error(Shape) or Error(DType) where one doesn't fit, Error(Value) for one state by two names.
+  NamedTensors operator()(const NamedTensors& inputs, const NamedStates& states = {}) const;
   /// As above into memory of the caller's: row-major, of the outputs' sizes. On host devices nothing is
   /// allocated or copied, but for outputs that are only views of inputs: those are copied element by element.
   /// Inputs may share memory. An output may overlap inputs, wholly or in part, on every device: it is computed
   /// elsewhere and copied to its place at the end. Error(Value) naming both if two outputs overlap.
   void run(const std::map<std::string, const void*>& inputs, const std::map<std::string, void*>& outputs,
-           const std::map<std::string, int64_t>& shape_values = {}) const;
+           const std::map<std::string, int64_t>& shape_values = {}, const NamedStates& states = {}) const;
 
   std::vector<Kernel> kernels() const;
   size_t kernel_count() const;
   std::vector<KernelParam> inputs() const;
   std::vector<KernelParam> outputs() const;
+  NamedStates states() const;              ///< those that the program was compiled with; of a loaded program, its own
   std::vector<std::string> moves() const;  ///< all of the plan; CompileOptions::moves replays them
   double predicted_seconds() const;
   int64_t arena_bytes() const;             ///< peak of intermediates as planned, at the typical values of shape variables
   int64_t naive_bytes() const;             ///< their sum without reuse
   int64_t folded_bytes() const;            ///< of what compile() computed ahead (CompileOptions::folded_bytes); 0 if loaded
   bool tuned() const;                      ///< the schedule came from measurements
-  std::string print() const;               ///< the instructions, one a line
+  std::string print() const;               ///< the instructions, one a line, and how each state is updated
 
   struct Impl;
 
@@ -140,10 +144,13 @@ class Executable {
   std::shared_ptr<const Impl> impl_;
 };
 
-Executable compile(const NamedTensors& outputs, const CompileOptions& options = {});
+/// `updates`: what each run does to states; see lathe/state.hpp. Error(Name) for two updates of one state, and for a state with
+/// the name of another or of an input.
+Executable compile(const NamedTensors& outputs, const CompileOptions& options = {}, const std::vector<Update>& updates = {});
 /// compile() with the best schedule that measuring finds within the budget, which the database keeps unless use_database is
 /// off: compile() then takes it without searching. Error(Value) for a beam or a budget that is not positive. Ignores options.tune.
-Executable tune(const NamedTensors& outputs, const TuneOptions& how = {}, CompileOptions options = {});
+Executable tune(const NamedTensors& outputs, const TuneOptions& how = {}, CompileOptions options = {},
+                const std::vector<Update>& updates = {});
 
 struct DeviceInfo {
   std::string name;
@@ -156,7 +163,7 @@ void set_default_device(const std::string& name);
 std::string default_device();
 
 /// Frees what lathe keeps in memory so that equal programs compile again quickly: at most 64 MiB of compiled kernels and 4 MiB
-/// of plans. Programs in use and the files of the cache stay. Thread-safe.
+/// of plans, and 16 MiB of programs of realised tensors. Programs in use and the files of the cache stay. Thread-safe.
 void clear_caches();
 
 struct EmitOptions {

@@ -14,5 +14,6 @@
 #include "lathe/gradient.hpp"
 #include "lathe/linalg.hpp"
 #include "lathe/scan.hpp"
+#include "lathe/state.hpp"
 #include "lathe/substitute.hpp"
 #include "lathe/tensor.hpp"

@@ -1,5 +1,6 @@
 // The whole pipeline: graph -> program -> plan -> kernels -> device programs -> executable.
 #include "compile/front/front.hpp"
+#include "compile/front/state_uses.hpp"
 #include "compile/front/target.hpp"
 #include "compile/realise.hpp"
 #include "compile/run/assemble.hpp"
@@ -20,18 +21,21 @@ void check(const CompileOptions& options) {
 
 } // namespace
 
-Executable compile(const NamedTensors& outputs, const CompileOptions& options) {
+Executable compile(const NamedTensors& outputs, const CompileOptions& options,
+                   const std::vector<Update>& updates) {
   check(options); // before any work
   const auto trace = tracing::Trace::open(options);
-  pipeline::Front front = pipeline::take_in(outputs, {.evaluate = pipeline::values_of,
-                                                      .folded_bytes = options.folded_bytes,
-                                                      .trace = trace.get(),
-                                                      .origins = options.origins});
+  pipeline::StatefulOutputs given = pipeline::with_updates(outputs, updates);
+  pipeline::Front front = pipeline::take_in(given.outputs, {.evaluate = pipeline::values_of,
+                                                            .folded_bytes = options.folded_bytes,
+                                                            .trace = trace.get(),
+                                                            .origins = options.origins});
   const InExprScope inside(new_expr_scope()); // of the executable: see Program::expressions
   const auto program = front.lowered();
   pipeline::AssembleOptions how{options, std::move(front.inputs), false, std::move(front.moved)};
   how.folded_bytes = front.folded_bytes;
   how.trace = trace;
+  how.states = std::move(given.states);
   search::Plan plan;
   if (program->stages.empty()) { // every output is a view of an input
     plan = search::initial_plan(program);
@@ -40,14 +44,15 @@ Executable compile(const NamedTensors& outputs, const CompileOptions& options) {
     how.tuned = found.measured_seconds > 0;
     plan = std::move(found.plan);
   }
-  Executable executable = pipeline::assemble(plan, how);
+  Executable executable = pipeline::assemble(std::move(plan), how);
   if (trace) trace->flush();
   return executable;
 }
 
-Executable tune(const NamedTensors& outputs, const TuneOptions& how, CompileOptions options) {
+Executable tune(const NamedTensors& outputs, const TuneOptions& how, CompileOptions options,
+                const std::vector<Update>& updates) {
   options.tune = how;
-  return compile(outputs, options);
+  return compile(outputs, options, updates);
 }
 
 } // namespace lathe

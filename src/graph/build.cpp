@@ -9,6 +9,7 @@
 #include "graph/function.hpp"
 #include "graph/narrow.hpp"
 #include "graph/scan.hpp"
+#include "graph/state_buffer.hpp"
 #include "lathe/error.hpp"
 
 namespace lathe::graph {
@@ -120,27 +121,34 @@ NodeRef constant(Expr value, DType dtype, Shape shape) {
   return make(Op::Const, dtype, std::move(shape), {}, value);
 }
 
-NodeRef input(std::string name, DType dtype, Shape shape) {
-  if (!is_identifier(name))
+namespace {
+
+/// Of a narrow dtype the node is of the bytes, and `attr` gets what they stand for. `op` begins the errors.
+NodeRef named(std::string_view op, DType dtype, const Shape& shape, InputAttr attr) {
+  if (!is_identifier(attr.name))
     throw Error(ErrorKind::Name,
-                fmt::format("Input: name '{}', expected an identifier of letters, digits and _", name));
-  check_shape("Input", shape, dtype);
-  const uint64_t id = named_input_id(name, dtype, shape);
-  if (!is_narrow(dtype))
-    return make(Op::Input, dtype, std::move(shape), {}, InputAttr{id, std::move(name), nullptr});
-  Shape bytes = packed_shape(dtype, shape);
-  return make(Op::Input, DType::U8, std::move(bytes), {},
-              InputAttr{id, std::move(name), nullptr,
-                        std::make_shared<const Declared>(Declared{dtype, std::move(shape)})});
+                fmt::format("{}: name '{}', expected an identifier of letters, digits and _", op, attr.name));
+  check_shape(op, shape, dtype);
+  if (!is_narrow(dtype)) return make(Op::Input, dtype, shape, {}, std::move(attr));
+  attr.declared = std::make_shared<const Declared>(Declared{dtype, shape});
+  return make(Op::Input, DType::U8, packed_shape(dtype, shape), {}, std::move(attr));
 }
 
-namespace {
-/// An identity that no other input has.
+} // namespace
+
 uint64_t fresh_input_id() {
   static std::atomic<uint64_t> next{1};
   return next.fetch_add(1);
 }
-} // namespace
+
+NodeRef input(std::string name, DType dtype, Shape shape) {
+  const uint64_t id = named_input_id(name, dtype, shape);
+  return named("Input", dtype, shape, {id, std::move(name), nullptr});
+}
+
+NodeRef state_input(const std::shared_ptr<StateBuffer>& state) {
+  return named("State", state->dtype, state->shape, {state->id, state->name, nullptr, {}, state});
+}
 
 NodeRef placeholder(DType dtype, const Shape& shape) {
   check_shape("Input", shape, dtype);

@@ -29,14 +29,17 @@ struct Declared {
   Shape shape;
 };
 
+struct StateBuffer;
+
 /// Input: a buffer bound by name at each call (`data` is null), or a realised tensor (`name` is empty).
 /// Equal ids are the same input. A named input's id is a hash of name, dtype and shape as declared: the same
-/// declaration twice is one input.
+/// declaration twice is one input. A state has an id of its own.
 struct InputAttr {
   uint64_t id;
   std::string name;
   StorageRef data;
   std::shared_ptr<const Declared> declared{}; // of a named input of a narrow dtype
+  std::shared_ptr<StateBuffer> state{};       // of a named input: the state that calls bind to it
 };
 struct IotaAttr {
   int axis;
@@ -104,6 +107,8 @@ struct Node : Interned<Node> {
 const Scalar* const_scalar(const NodeRef& node);
 /// The identity of a named input.
 uint64_t named_input_id(std::string_view name, DType dtype, const Shape& shape);
+/// An identity that no other input has.
+uint64_t fresh_input_id();
 /// What an Input's user declared: what the node is, but for a narrow dtype.
 Declared declared_as(const NodeRef& input);
 
@@ -114,6 +119,7 @@ NodeRef constant(Scalar value, Shape shape);
 NodeRef constant(Expr value, DType dtype, Shape shape);
 /// Bound at each call. Of a narrow dtype the node is of the packed bytes.
 NodeRef input(std::string name, DType dtype, Shape shape);
+NodeRef state_input(const std::shared_ptr<StateBuffer>& state);
 NodeRef realised(StorageRef data, DType dtype, Shape static_shape); // a fresh identity each time
 NodeRef iota(int axis, DType dtype, Shape shape);
 NodeRef unary(Op op, NodeRef a);

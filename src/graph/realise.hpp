@@ -1,6 +1,8 @@
 // From a lazy tensor to its data. Compiling lives on a higher floor, which registers itself here when the
 // library loads.
 #pragma once
+#include <map>
+#include <string>
 #include <vector>
 
 #include "graph/constants.hpp"
@@ -20,8 +22,12 @@ NodeRef realise(std::string_view op, const NodeRef& node);
 NodeRef realised_of(const NodeRef& node);
 /// The same program with every node that some Tensor has realised replaced by its buffer.
 std::vector<NodeRef> with_realised(const std::vector<NodeRef>& outputs);
-/// The program with realised inputs made into named ones ("in0", "in1", ...), so that whoever keeps the
-/// program keeps no data.
-NodeRef without_data(const NodeRef& node);
+/// Programs with realised inputs made into named ones ("in0", "in1", ...), so that whoever keeps them keeps
+/// no data.
+struct Dataless {
+  std::vector<NodeRef> outputs;
+  std::map<std::string, StorageRef> data; // of the named inputs that were realised ones
+};
+Dataless without_data(const std::vector<NodeRef>& outputs);
 
 } // namespace lathe::graph

@@ -83,10 +83,14 @@ Front take_in(const std::vector<lower::NamedOutput>& outputs, const FrontOptions
 }
 
 Front take_in(const NamedTensors& outputs, const FrontOptions& options) {
+  return take_in(named_outputs(outputs), options);
+}
+
+std::vector<lower::NamedOutput> named_outputs(const NamedTensors& outputs) {
   std::vector<lower::NamedOutput> named;
   for (const auto& [name, tensor] : outputs)
     named.push_back({name, graph::held_node(tensor), graph::declared_of(tensor)});
-  return take_in(named, options);
+  return named;
 }
 
 } // namespace lathe::pipeline

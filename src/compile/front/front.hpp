@@ -35,5 +35,7 @@ struct Front {
 /// dtypes.
 Front take_in(const std::vector<lower::NamedOutput>& outputs, const FrontOptions& options);
 Front take_in(const NamedTensors& outputs, const FrontOptions& options);
+/// The outputs as nodes, by name.
+std::vector<lower::NamedOutput> named_outputs(const NamedTensors& outputs);
 
 } // namespace lathe::pipeline

@@ -17,7 +17,4 @@ struct MovedOutput {
 /// Removes the outputs that are one view of an input, of constant size, from `outputs` and returns them.
 std::vector<MovedOutput> take_moved(std::vector<lower::NamedOutput>& outputs);
 
-/// Writes the view's elements in row-major order to `to`; masked ones are 0.
-void copy_moved(const MovedOutput& moved, const void* from, void* to);
-
 } // namespace lathe::pipeline

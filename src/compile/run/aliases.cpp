@@ -28,32 +28,34 @@ Span output_span(const Impl::Frame& frame, size_t k) {
   return {static_cast<const char*>(frame.outputs[k]), frame.output_bytes[k], k, true};
 }
 
-/// The positions of outputs that overlap an input, each once.
+/// The positions of outputs that overlap an input, each once. States are left out: no other memory overlaps
+/// theirs.
 class Overlaps {
 public:
   Overlaps(const Impl& impl, const Impl::Frame& frame) : impl_(impl) {
-    const size_t inputs = impl.placed.inputs.size(), outputs = impl.outputs.size();
+    const size_t inputs = impl.given_inputs.size(), outputs = impl.given_outputs.size();
     if (outputs * (inputs + outputs) <= kPairs)
-      compare_pairs(frame, inputs, outputs);
+      compare_pairs(frame);
     else
-      sweep(frame, inputs, outputs);
+      sweep(frame);
   }
   const std::vector<size_t>& outputs() const { return found_; }
 
 private:
-  void compare_pairs(const Impl::Frame& frame, size_t inputs, size_t outputs) {
-    for (size_t k = 0; k < outputs; ++k) {
+  void compare_pairs(const Impl::Frame& frame) {
+    for (const size_t k : impl_.given_outputs) {
       const Span output = output_span(frame, k);
-      for (size_t i = 0; i < inputs; ++i) meet(input_span(frame, i), output);
-      for (size_t i = 0; i < k; ++i) meet(output_span(frame, i), output);
+      for (const size_t i : impl_.given_inputs) meet(input_span(frame, i), output);
+      for (const size_t i : impl_.given_outputs)
+        if (i < k) meet(output_span(frame, i), output);
     }
   }
   /// Compares each buffer, in the order of addresses, with the earlier ones that reach beyond its begin.
   /// These are few, because overlaps are rare.
-  void sweep(const Impl::Frame& frame, size_t inputs, size_t outputs) {
+  void sweep(const Impl::Frame& frame) {
     std::vector<Span> spans, open;
-    for (size_t k = 0; k < inputs; ++k) spans.push_back(input_span(frame, k));
-    for (size_t k = 0; k < outputs; ++k) spans.push_back(output_span(frame, k));
+    for (const size_t k : impl_.given_inputs) spans.push_back(input_span(frame, k));
+    for (const size_t k : impl_.given_outputs) spans.push_back(output_span(frame, k));
     std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.begin < b.begin; });
     for (const Span& span : spans) {
       std::erase_if(open, [&](const Span& s) { return s.begin + s.bytes <= span.begin; });
@@ -85,25 +87,28 @@ private:
 /// Returns false if no output overlaps an input or another output; nearly all calls end here. A buffer
 /// outside the address range of all outputs so far takes one comparison. Beyond kPairs comparisons the result
 /// is true.
-bool PrivateOutputs::may_overlap(const Impl::Frame& frame) {
+bool PrivateOutputs::may_overlap(const Impl& impl, const Impl::Frame& frame) {
   uintptr_t low = UINTPTR_MAX, high = 0;
   size_t pairs = 0;
-  const auto meets = [&](const void* data, size_t bytes, size_t outputs) {
+  const auto meets = [&](const void* data, size_t bytes, size_t outputs) { // the first outputs
     const auto begin = reinterpret_cast<uintptr_t>(data);
     if (begin >= high || begin + bytes <= low) return false;
     if ((pairs += outputs) > kPairs) return true;
-    for (size_t k = 0; k < outputs; ++k)
+    for (size_t i = 0; i < outputs; ++i) {
+      const size_t k = impl.given_outputs[i];
       if (overlap(data, bytes, frame.outputs[k], frame.output_bytes[k])) return true;
+    }
     return false;
   };
-  for (size_t k = 0; k < frame.outputs.size(); ++k) {
-    if (meets(frame.outputs[k], frame.output_bytes[k], k)) return true;
+  for (size_t i = 0; i < impl.given_outputs.size(); ++i) {
+    const size_t k = impl.given_outputs[i];
+    if (meets(frame.outputs[k], frame.output_bytes[k], i)) return true;
     const auto begin = reinterpret_cast<uintptr_t>(frame.outputs[k]);
     low = std::min(low, begin);
     high = std::max(high, begin + frame.output_bytes[k]);
   }
-  for (size_t k = 0; k < frame.inputs.size(); ++k)
-    if (meets(frame.inputs[k], frame.input_bytes[k], frame.outputs.size())) return true;
+  for (const size_t k : impl.given_inputs)
+    if (meets(frame.inputs[k], frame.input_bytes[k], impl.given_outputs.size())) return true;
   return false;
 }
 

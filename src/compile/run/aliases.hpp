@@ -16,7 +16,7 @@ public:
   /// allocated. The caller has set the frame's inputs and outputs. Error(Value) naming both if two outputs
   /// overlap: no order of writing them is right.
   PrivateOutputs(const Executable::Impl& impl, Executable::Impl::Frame& frame) {
-    if (may_overlap(frame)) move_apart(impl, frame);
+    if (may_overlap(impl, frame)) move_apart(impl, frame);
   }
   /// Copies the moved outputs to the caller's memory, after the run.
   void copy_back() const {
@@ -29,7 +29,7 @@ private:
     StorageRef from;
     size_t bytes;
   };
-  static bool may_overlap(const Executable::Impl::Frame& frame);
+  static bool may_overlap(const Executable::Impl& impl, const Executable::Impl::Frame& frame);
   void move_apart(const Executable::Impl& impl, Executable::Impl::Frame& frame);
   void copy_all() const;
   std::vector<Copy> copies_;

@@ -11,6 +11,7 @@
 #include "compile/front/target.hpp"
 #include "compile/run/debug_output.hpp"
 #include "compile/run/executable_impl.hpp"
+#include "compile/run/in_place.hpp"
 #include "compile/run/program_cache.hpp"
 #include "compile/run/recurrence.hpp"
 #include "compile/run/traced.hpp"
@@ -25,10 +26,18 @@ namespace {
 
 using Impl = Executable::Impl;
 
+std::shared_ptr<const lower::Program> without_nodes(lower::Program program) {
+  for (lower::Stage& stage : program.stages) stage.node = {};
+  for (lower::InputBuffer& input : program.inputs) input.node = {};
+  for (lower::OutputBuffer& output : program.outputs) output.node = {};
+  return std::make_shared<const lower::Program>(std::move(program));
+}
+
 class Assembler {
 public:
-  Assembler(const search::Plan& plan, const AssembleOptions& options)
-      : plan_(plan), options_(options), impl_(std::make_shared<Impl>()),
+  /// `in_place`: the outputs that are written over a state.
+  Assembler(const search::Plan& plan, const AssembleOptions& options, std::set<std::string> in_place)
+      : plan_(plan), options_(options), in_place_(std::move(in_place)), impl_(std::make_shared<Impl>()),
         model_(target_for(options.compile, *plan.program), search::machine_profile()) {}
 
   Executable run() {
@@ -48,11 +57,13 @@ public:
     lay_out_copies(impl_->placed, options_.objects);
     if (!impl_->device->is_host()) upload_data();
     add_outputs();
+    add_states();
     for (const search::KernelPlanRef& kernel : plan_.kernels) add_kernel(kernel);
     const lower::MemoryPlan memory = impl_->placed.typical_plan();
     impl_->arena_bytes = memory.peak;
     impl_->naive_bytes = memory.naive;
     if (impl_->trace) record(*impl_, memory, *impl_->trace);
+    if (!options_.keeps_graph) impl_->program = without_nodes(*plan_.program);
     return detail::Access::make<Executable>(impl_);
   }
 
@@ -86,9 +97,60 @@ private:
               [](const auto& a, const auto& b) { return a.declared.name < b.declared.name; });
     std::map<size_t, int> first; // output of each slot
     for (size_t k = 0; k < all.size(); ++k) {
+      if (!all[k].moved && is_next_of_state(all[k].declared.name))
+        first.emplace(all[k].slot, static_cast<int>(k));
+    }
+    for (size_t k = 0; k < all.size(); ++k) {
       if (all[k].moved) continue;
       const auto [it, is_first] = first.emplace(all[k].slot, static_cast<int>(k));
-      if (!is_first) all[k].copy_of = it->second;
+      if (!is_first && it->second != static_cast<int>(k)) all[k].copy_of = it->second;
+    }
+  }
+
+  bool is_next_of_state(const std::string& output) const {
+    return std::any_of(options_.states.begin(), options_.states.end(),
+                       [&](const StateUse& use) { return use.output == output; });
+  }
+
+  void add_states() {
+    const auto position = [](const auto& all, const std::string& name) {
+      for (size_t k = 0; k < all.size(); ++k)
+        if (all[k].declared.name == name) return static_cast<int>(k);
+      return -1;
+    };
+    std::set<int> inputs, outputs; // of states
+    for (const StateUse& use : options_.states) {
+      PlacedState state{use.buffer, position(impl_->placed.inputs, use.buffer->name)};
+      if (!use.output.empty()) state.output = position(impl_->outputs, use.output);
+      state.in_place = in_place_.contains(use.output);
+      inputs.insert(state.input);
+      outputs.insert(state.output);
+      impl_->states.push_back(std::move(state));
+    }
+    for (size_t k = 0; k < impl_->placed.inputs.size(); ++k)
+      if (!inputs.contains(static_cast<int>(k))) impl_->given_inputs.push_back(k);
+    for (size_t k = 0; k < impl_->outputs.size(); ++k) {
+      if (!outputs.contains(static_cast<int>(k))) impl_->given_outputs.push_back(k);
+      Impl::Output& output = impl_->outputs[k];
+      output.of_state = output.moved_input >= 0 && inputs.contains(output.moved_input);
+    }
+    exchange_memory();
+  }
+
+  /// A state that takes the old values of another one takes its memory, if that one's new values are
+  /// elsewhere.
+  void exchange_memory() {
+    std::vector<PlacedState>& states = impl_->states;
+    std::set<size_t> given_away;
+    for (PlacedState& state : states) {
+      if (state.output < 0) continue;
+      const Impl::Output& output = impl_->outputs[static_cast<size_t>(state.output)];
+      if (!output.of_state || !output.moved->view.is_contiguous()) continue;
+      const auto from = std::find_if(states.begin(), states.end(),
+                                     [&](const PlacedState& s) { return s.input == output.moved_input; });
+      const auto source = static_cast<size_t>(from - states.begin());
+      if (&*from != &state && from->output >= 0 && given_away.insert(source).second)
+        state.taken_from = static_cast<int>(source);
     }
   }
 
@@ -143,15 +205,38 @@ private:
 
   const search::Plan& plan_;
   const AssembleOptions& options_;
+  const std::set<std::string> in_place_;
   std::shared_ptr<Impl> impl_;
   search::CostModel model_;
   std::set<std::string> names_;
 };
 
+/// The updates that may be written over their states: no output is copied from there after the kernels.
+std::vector<Overwrite> overwrites(const AssembleOptions& options) {
+  std::vector<Overwrite> out;
+  for (const StateUse& use : options.states) {
+    const auto reads_it = [&](const MovedOutput& moved) {
+      return std::get<graph::InputAttr>(moved.input->attr).name == use.buffer->name;
+    };
+    if (!use.output.empty() && std::none_of(options.moved.begin(), options.moved.end(), reads_it))
+      out.push_back({use.buffer->name, use.output});
+  }
+  return out;
+}
+
 } // namespace
 
-Executable assemble(const search::Plan& plan, const AssembleOptions& options) {
-  return Assembler(plan, options).run();
+Executable assemble(search::Plan plan, const AssembleOptions& options) {
+  std::set<std::string> done;
+  // A device with memory of its own computes on copies of the states.
+  if (!options.states.empty() && runtime::device(options.compile.device).is_host()) {
+    const std::vector<Overwrite> wanted = overwrites(options);
+    InPlace in_memory = in_place(std::move(plan), wanted);
+    plan = std::move(in_memory.plan);
+    for (size_t k = 0; k < wanted.size(); ++k)
+      if (in_memory.done[k]) done.insert(wanted[k].output);
+  }
+  return Assembler(plan, options, std::move(done)).run();
 }
 
 Executable build(const search::Plan& plan, const CompileOptions& options) {

@@ -2,6 +2,7 @@
 #pragma once
 #include "compile/front/moved.hpp"
 #include "compile/run/saved_objects.hpp"
+#include "compile/run/states.hpp"
 #include "compile/trace/trace.hpp"
 #include "lathe/executable.hpp"
 #include "search/moves/plan.hpp"
@@ -18,8 +19,10 @@ struct AssembleOptions {
   int64_t folded_bytes = 0;                // as Executable::folded_bytes
   std::shared_ptr<tracing::Trace> trace{};   // told of kernels, memory and launches; null: nobody is
   bool is_body = false;                    // of a recurrence
+  std::vector<StateUse> states{};          // by name
+  bool keeps_graph = true;                 // off: the Executable can only run, and holds no node
 };
-Executable assemble(const search::Plan& plan, const AssembleOptions& options);
+Executable assemble(search::Plan plan, const AssembleOptions& options);
 /// Assembles a plan whose declared inputs are the program's.
 Executable build(const search::Plan& plan, const CompileOptions& options);
 

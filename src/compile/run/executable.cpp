@@ -35,30 +35,33 @@ private:
   std::unique_ptr<Impl::Frame> frame_;
 };
 
-template <class Declared> std::string names_of(const std::vector<Declared>& all) {
+template <class Declared>
+std::string names_of(const std::vector<Declared>& all, const std::vector<size_t>& positions) {
   std::string out;
-  for (const Declared& d : all) out += (out.empty() ? "" : ", ") + d.declared.name;
+  for (const size_t k : positions) out += (out.empty() ? "" : ", ") + all[k].declared.name;
   return out.empty() ? "none" : out;
 }
 
-/// Calls take(position, value) for each declared name. `declared` and `given` are both sorted by name, so one
-/// pass finds missing and unknown names.
+/// Calls take(position, value) for each name declared at one of `positions`. These and `given` are both
+/// sorted by name, so one pass finds missing and unknown names.
 template <class Declared, class Map, class Take>
-void match(const char* what, const std::vector<Declared>& declared, const Map& given, Take take) {
+void match(const char* what, const std::vector<Declared>& declared, const std::vector<size_t>& positions,
+           const Map& given, Take take) {
   auto it = given.begin();
-  for (size_t k = 0; k < declared.size(); ++k, ++it) {
+  for (const size_t k : positions) {
     if (it != given.end() && it->first == declared[k].declared.name) {
       take(k, it->second);
+      ++it;
       continue;
     }
     const bool unknown = it != given.end() && it->first < declared[k].declared.name;
     if (unknown) break;
     throw Error(ErrorKind::Name, fmt::format("call: {} \"{}\" is missing, expected {}", what,
-                                             declared[k].declared.name, names_of(declared)));
+                                             declared[k].declared.name, names_of(declared, positions)));
   }
   if (it == given.end()) return;
-  throw Error(ErrorKind::Name,
-              fmt::format("call: there is no {} \"{}\", expected {}", what, it->first, names_of(declared)));
+  throw Error(ErrorKind::Name, fmt::format("call: there is no {} \"{}\", expected {}", what, it->first,
+                                           names_of(declared, positions)));
 }
 
 [[noreturn]] void wrong_shape(const std::string& where, const Shape& given, const Shape& declared) {
@@ -68,7 +71,7 @@ void match(const char* what, const std::vector<Declared>& declared, const Map& g
 
 /// Binds the variables that stand alone as a size, then checks every size against its declaration.
 void bind_shapes(const Impl& impl, const NamedTensors& given, pipeline::ShapeValues& values) {
-  match("input", impl.placed.inputs, given, [&](size_t k, const Tensor& tensor) {
+  match("input", impl.placed.inputs, impl.given_inputs, given, [&](size_t k, const Tensor& tensor) {
     const KernelParam& param = impl.placed.inputs[k].declared;
     const auto where = [&] { return fmt::format("call: input \"{}\"", param.name); };
     if (tensor.dtype() != param.dtype)
@@ -91,9 +94,18 @@ void bind_shapes(const Impl& impl, const NamedTensors& given, pipeline::ShapeVal
     }
 }
 
+/// Runs the launches over the frame's memory and that of the states.
+void run_with_states(const Impl& impl, Impl::Frame& frame, const NamedStates& handed, const char* function) {
+  if (impl.states.empty() && handed.empty()) return impl.run(frame);
+  pipeline::StatesOfCall states(impl, handed, function);
+  states.bind(frame.inputs, frame.outputs);
+  impl.run(frame);
+  states.update();
+}
+
 } // namespace
 
-NamedTensors Executable::operator()(const NamedTensors& inputs) const {
+NamedTensors Executable::operator()(const NamedTensors& inputs, const NamedStates& states) const {
   const Impl& impl = *impl_;
   pipeline::ShapeValues values(impl.program->shape_vars);
   bind_shapes(impl, inputs, values);
@@ -105,28 +117,32 @@ NamedTensors Executable::operator()(const NamedTensors& inputs) const {
     const graph::NodeRef node = detail::impl(tensor)->realise("call");
     held.push_back(std::get<graph::InputAttr>(node->attr).data);
   }
-  std::vector<StorageRef> made;
-  for (const Impl::Output& output : impl.outputs)
-    made.push_back(output.moved ? nullptr
-                                : Storage::allocate(static_cast<size_t>(
-                                      values.bytes(*impl.placed.slots[output.slot].buffer))));
+  std::vector<StorageRef> made(impl.outputs.size());
+  for (const size_t k : impl.given_outputs)
+    if (const Impl::Output& output = impl.outputs[k]; !output.moved)
+      made[k] = Storage::allocate(static_cast<size_t>(values.bytes(*impl.placed.slots[output.slot].buffer)));
+    else if (output.of_state)
+      made[k] = Storage::allocate(
+          static_cast<size_t>(bytes_of(output.declared.dtype, num_elements(output.declared.shape).value())));
 
   {
     FrameLease frame(impl, of_vars);
-    for (size_t k = 0; k < held.size(); ++k) frame->inputs[k] = held[k]->data();
-    for (size_t k = 0; k < made.size(); ++k) frame->outputs[k] = made[k] ? made[k]->data() : nullptr;
-    impl.run(*frame);
+    for (size_t k = 0; k < held.size(); ++k) frame->inputs[impl.given_inputs[k]] = held[k]->data();
+    for (const size_t k : impl.given_outputs) frame->outputs[k] = made[k] ? made[k]->data() : nullptr;
+    run_with_states(impl, *frame, states, "call");
   }
   NamedTensors results;
-  for (size_t k = 0; k < made.size(); ++k) {
+  for (const size_t k : impl.given_outputs) {
     const KernelParam& declared = impl.outputs[k].declared;
-    if (const auto& moved = impl.outputs[k].moved) {
+    if (const auto& moved = impl.outputs[k].moved; moved && !impl.outputs[k].of_state) {
       const detail::InstructionTimer timer("view", declared.name);
+      const int from = impl.outputs[k].moved_input;
+      const auto given =
+          std::find(impl.given_inputs.begin(), impl.given_inputs.end(), static_cast<size_t>(from));
       const graph::NodeRef source =
-          impl.outputs[k].moved_input < 0
-              ? moved->input
-              : graph::realised(held[static_cast<size_t>(impl.outputs[k].moved_input)], moved->input->dtype,
-                                moved->input->shape);
+          from < 0 ? moved->input
+                   : graph::realised(held[static_cast<size_t>(given - impl.given_inputs.begin())],
+                                     moved->input->dtype, moved->input->shape);
       const auto narrow = is_narrow(declared.dtype)
                               ? std::optional(graph::Declared{declared.dtype, declared.shape})
                               : std::nullopt;
@@ -142,7 +158,7 @@ NamedTensors Executable::operator()(const NamedTensors& inputs) const {
 
 void Executable::run(const std::map<std::string, const void*>& inputs,
                      const std::map<std::string, void*>& outputs,
-                     const std::map<std::string, int64_t>& shape_values) const {
+                     const std::map<std::string, int64_t>& shape_values, const NamedStates& states) const {
   const Impl& impl = *impl_;
   std::vector<int64_t> of_vars;
   if (!impl.is_static || !shape_values.empty()) {
@@ -164,16 +180,16 @@ void Executable::run(const std::map<std::string, const void*>& inputs,
       throw Error(ErrorKind::Value,
                   fmt::format("run: \"{}\" is null, expected {} bytes", declared.name, bytes));
   };
-  match("input", impl.placed.inputs, inputs, [&](size_t k, const void* data) {
+  match("input", impl.placed.inputs, impl.given_inputs, inputs, [&](size_t k, const void* data) {
     need(impl.placed.inputs[k].declared, frame->input_bytes[k], data);
     frame->inputs[k] = data;
   });
-  match("output", impl.outputs, outputs, [&](size_t k, void* data) {
+  match("output", impl.outputs, impl.given_outputs, outputs, [&](size_t k, void* data) {
     need(impl.outputs[k].declared, frame->output_bytes[k], data);
     frame->outputs[k] = data;
   });
   const pipeline::PrivateOutputs outputs_apart(impl, *frame);
-  impl.run(*frame);
+  run_with_states(impl, *frame, states, "run");
   outputs_apart.copy_back();
 }
 
@@ -181,12 +197,19 @@ std::vector<Kernel> Executable::kernels() const { return impl_->kernels; }
 size_t Executable::kernel_count() const { return impl_->kernels.size(); }
 std::vector<KernelParam> Executable::inputs() const {
   std::vector<KernelParam> out;
-  for (const pipeline::PlacedProgram::Input& input : impl_->placed.inputs) out.push_back(input.declared);
+  for (const size_t k : impl_->given_inputs) out.push_back(impl_->placed.inputs[k].declared);
   return out;
 }
 std::vector<KernelParam> Executable::outputs() const {
   std::vector<KernelParam> out;
-  for (const Impl::Output& output : impl_->outputs) out.push_back(output.declared);
+  for (const size_t k : impl_->given_outputs) out.push_back(impl_->outputs[k].declared);
+  return out;
+}
+NamedStates Executable::states() const {
+  NamedStates out;
+  for (const pipeline::PlacedState& state : impl_->states)
+    out.emplace(state.buffer->name,
+                detail::Access::make<State>(std::make_shared<const State::Impl>(state.buffer)));
   return out;
 }
 std::vector<std::string> Executable::moves() const {
@@ -227,7 +250,8 @@ std::string printed(const Impl& impl, const std::string& indent) {
       out += printed(recurrence->body(), indent + "    ");
     }
   }
-  for (const Impl::Output& output : impl.outputs) {
+  for (const size_t k : impl.given_outputs) {
+    const Impl::Output& output = impl.outputs[k];
     if (output.moved) {
       const auto& from = std::get<graph::InputAttr>(output.moved->input->attr);
       out += indent + fmt::format("view %{} <- {} {}\n", output.declared.name,
@@ -235,6 +259,18 @@ std::string printed(const Impl& impl, const std::string& indent) {
     } else if (output.copy_of >= 0) {
       out += indent + fmt::format("copy %{} <- {}\n", output.declared.name, names[output.slot]);
     }
+  }
+  for (const pipeline::PlacedState& state : impl.states) {
+    if (state.output < 0) continue;
+    out += indent + fmt::format("update {} ", state.buffer->name);
+    if (state.in_place)
+      out += "in place\n";
+    else if (state.taken_from >= 0)
+      out += fmt::format("<- the memory of {}\n",
+                         impl.states[static_cast<size_t>(state.taken_from)].buffer->name);
+    else
+      out += fmt::format("<- %{}, in other memory\n",
+                         impl.outputs[static_cast<size_t>(state.output)].declared.name);
   }
   return out + indent + "free arena\n";
 }

@@ -10,6 +10,7 @@
 #include "compile/front/shape_values.hpp"
 #include "compile/run/kernel_impl.hpp"
 #include "compile/run/placed_program.hpp"
+#include "compile/run/states.hpp"
 #include "compile/trace/trace.hpp"
 #include "lathe/executable.hpp"
 #include "lower/program.hpp"
@@ -26,6 +27,7 @@ struct Executable::Impl {
     int copy_of; // an earlier output with the same value; -1: computed in place
     std::optional<pipeline::MovedOutput> moved; // a view of an input, in no slot
     int moved_input = -1;                       // position in placed.inputs; -1: a realised tensor
+    bool of_state = false; // moved from a state: copied, because the next run may change it
   };
   /// The memory of one call, kept for the next call.
   struct Frame;
@@ -39,6 +41,9 @@ struct Executable::Impl {
   std::vector<Kernel> kernels;           // one per launch
   std::vector<std::vector<size_t>> vars; // by launch, positions in the program's shape variables
   std::vector<Output> outputs;           // by name
+  std::vector<pipeline::PlacedState> states; // by name
+  /// Positions of the inputs and outputs that a call gives memory for: those that are no states.
+  std::vector<size_t> given_inputs, given_outputs;
   bool is_static = true;
   double predicted_seconds = 0;
   int64_t arena_bytes = 0, naive_bytes = 0, folded_bytes = 0;

@@ -10,6 +10,7 @@
 #include "core/debug.hpp"
 #include "lathe/detail/access.hpp"
 #include "lathe/detail/instruction_timer.hpp"
+#include "view/copy_view.hpp"
 
 namespace lathe {
 
@@ -186,13 +187,15 @@ void Impl::run(Frame& frame) const {
   for (size_t k = 0; k < outputs.size(); ++k) {
     const Output& output = outputs[k];
     if (output.moved) {
-      // operator() returns a view of the input instead, and leaves the output's pointer null.
+      // operator() returns a view of the input instead, or states exchange their memory; the output's pointer
+      // is then null.
       const void* from = output.moved_input < 0
                              ? std::get<graph::InputAttr>(output.moved->input->attr).data->data()
                              : frame.inputs[static_cast<size_t>(output.moved_input)];
       if (!frame.outputs[k]) continue;
       const detail::InstructionTimer timer("copy", output.declared.name);
-      pipeline::copy_moved(*output.moved, from, frame.outputs[k]);
+      copy_view(output.moved->view, static_cast<size_t>(size_of(output.moved->input->dtype)), from,
+                frame.outputs[k]);
       continue;
     }
     const size_t bytes = frame.bytes[output.slot];

@@ -9,6 +9,8 @@
 
 #include "ast/canonical.hpp"
 #include "compile/run/finalise.hpp"
+#include "compile/run/kernel_impl.hpp"
+#include "lathe/detail/access.hpp"
 #include "lathe/error.hpp"
 #include "lathe/executable.hpp"
 #include "runtime/device.hpp"
@@ -77,6 +79,11 @@ Recent<std::vector<search::Move>>& schedules() {
   return *cache;
 }
 
+Recent<Executable>& executables() {
+  static auto* cache = new Recent<Executable>(256, size_t{16} << 20);
+  return *cache;
+}
+
 void keep(const std::string& key, std::vector<search::Move> moves) {
   constexpr size_t kBytesPerMove = 128; // estimate, with the arguments of a move
   const size_t bytes = kBytesPerMove * moves.size();
@@ -107,6 +114,14 @@ ProgramRef compile_cached(runtime::Device& device, const ast::Kernel& scheduled,
   return made;
 }
 
+std::optional<Executable> known_program(const std::string& key) { return executables().find(key); }
+
+void keep_program(const std::string& key, const Executable& program) {
+  size_t bytes = static_cast<size_t>(program.arena_bytes());
+  for (const Kernel& kernel : program.kernels()) bytes += detail::impl(kernel)->program->bytes();
+  if (bytes <= size_t{4} << 20) executables().put(key, program, bytes);
+}
+
 std::optional<std::vector<search::Move>> remembered_moves(const std::string& key) {
   if (auto known = schedules().find(key)) return known;
   const auto stored = plans_on_disk().find(key);
@@ -135,6 +150,7 @@ namespace lathe {
 void clear_caches() {
   pipeline::programs().clear();
   pipeline::schedules().clear();
+  pipeline::executables().clear();
 }
 
 } // namespace lathe

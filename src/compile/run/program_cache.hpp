@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compile/run/saved_objects.hpp"
+#include "lathe/executable.hpp"
 #include "runtime/device.hpp"
 #include "search/moves/plan.hpp"
 
@@ -26,5 +27,9 @@ const char* search_sources();
 /// right for any program.
 std::optional<std::vector<search::Move>> remembered_moves(const std::string& key);
 void remember_moves(const std::string& key, std::vector<search::Move> moves);
+
+/// Whole programs of realised tensors, by device and graph.
+std::optional<Executable> known_program(const std::string& key);
+void keep_program(const std::string& key, const Executable& program);
 
 } // namespace lathe::pipeline

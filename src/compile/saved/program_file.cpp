@@ -18,7 +18,7 @@ namespace pipeline {
 namespace {
 
 constexpr char kMagic[8] = {'l', 'a', 't', 'h', 'e', 'p', 'r', 'g'};
-constexpr uint64_t kVersion = 4;
+constexpr uint64_t kVersion = 5;
 
 struct Header {
   char magic[8];
@@ -162,27 +162,31 @@ private:
   std::vector<std::string_view> all_;
 };
 
+void write_constant(Writer& out, const ProgramFile::Constant& constant, DataTable& data) {
+  out.add(to_string(constant.dtype));
+  out.add(constant.sizes.size());
+  for (const int64_t size : constant.sizes) out.add(static_cast<uint64_t>(size));
+  out.add(data.add(bytes_of(constant)));
+}
+
 void write_constants(Writer& out, const std::vector<ProgramFile::Constant>& constants, DataTable& data) {
   out.add(constants.size());
-  for (const ProgramFile::Constant& constant : constants) {
-    out.add(to_string(constant.dtype));
-    out.add(constant.sizes.size());
-    for (const int64_t size : constant.sizes) out.add(static_cast<uint64_t>(size));
-    out.add(data.add(bytes_of(constant)));
-  }
+  for (const ProgramFile::Constant& constant : constants) write_constant(out, constant, data);
+}
+
+ProgramFile::Constant read_constant(Reader& in, const std::vector<StorageRef>& data) {
+  ProgramFile::Constant constant{in.dtype(), {}, nullptr};
+  for (uint64_t axes = in.count(); axes > 0; --axes)
+    constant.sizes.push_back(static_cast<int64_t>(in.number()));
+  const uint64_t position = in.number();
+  if (position >= data.size()) in.fail_damaged();
+  constant.data = data[position];
+  return constant;
 }
 
 std::vector<ProgramFile::Constant> read_constants(Reader& in, const std::vector<StorageRef>& data) {
   std::vector<ProgramFile::Constant> constants;
-  for (uint64_t left = in.count(); left > 0; --left) {
-    ProgramFile::Constant constant{in.dtype(), {}, nullptr};
-    for (uint64_t axes = in.count(); axes > 0; --axes)
-      constant.sizes.push_back(static_cast<int64_t>(in.number()));
-    const uint64_t position = in.number();
-    if (position >= data.size()) in.fail_damaged();
-    constant.data = data[position];
-    constants.push_back(std::move(constant));
-  }
+  for (uint64_t left = in.count(); left > 0; --left) constants.push_back(read_constant(in, data));
   return constants;
 }
 
@@ -201,6 +205,12 @@ void write_program(Writer& out, const ProgramFile::Program& program, DataTable& 
   out.add(program.body_moves.size());
   for (const std::vector<std::string>& moves : program.body_moves) out.add(moves);
   write_constants(out, program.constants, data);
+  out.add(program.states.size());
+  for (const ProgramFile::State& state : program.states) {
+    out.add(state.name);
+    out.add(state.output);
+    write_constant(out, state.values, data);
+  }
 }
 
 ProgramFile::Program read_program(Reader& in, const std::vector<StorageRef>& data) {
@@ -219,6 +229,10 @@ ProgramFile::Program read_program(Reader& in, const std::vector<StorageRef>& dat
   program.body_moves.resize(in.count());
   for (std::vector<std::string>& moves : program.body_moves) moves = in.texts();
   program.constants = read_constants(in, data);
+  for (uint64_t left = in.count(); left > 0; --left) {
+    std::string name = in.text(), output = in.text();
+    program.states.push_back({std::move(name), std::move(output), read_constant(in, data)});
+  }
   return program;
 }
 

@@ -20,6 +20,10 @@ struct ProgramFile {
     std::vector<int64_t> sizes;
     StorageRef data; // written once for all constants that share it
   };
+  struct State {
+    std::string name, output; // the output that updates it; empty if none does
+    Constant values;
+  };
   struct Program {
     CompileOptions options; // device, threads, cpu, winograd and strassen
     bool tuned = false;
@@ -33,6 +37,7 @@ struct ProgramFile {
     std::vector<std::string> graph_moves, moves;
     /// By recurrence: the moves of its body, followed by those of the recurrences inside.
     std::vector<std::vector<std::string>> body_moves;
+    std::vector<State> states;
   };
   std::string format, text;
   std::vector<Program> programs;

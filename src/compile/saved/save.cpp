@@ -126,6 +126,11 @@ void add_body_moves(const Impl& impl, std::vector<std::vector<std::string>>& bod
   }
 }
 
+ProgramFile::Constant to_file(const Tensor& tensor) {
+  const graph::NodeRef node = detail::impl(tensor)->realise("save");
+  return {tensor.dtype(), static_sizes(tensor.shape()), std::get<graph::InputAttr>(node->attr).data};
+}
+
 ProgramFile::Program to_file(const Impl& impl, ObjectCollector& objects) {
   const InExprScope inside(impl.program->expressions);
   const InExprScope file_only(new_expr_scope());
@@ -137,12 +142,13 @@ ProgramFile::Program to_file(const Impl& impl, ObjectCollector& objects) {
     (search::rewrites_graph(move.kind) ? file.graph_moves : file.moves).push_back(to_string(move));
   add_body_moves(impl, file.body_moves);
   add_objects(impl, objects);
+  for (const PlacedState& state : impl.states) {
+    const State handle = detail::Access::make<State>(std::make_shared<const State::Impl>(state.buffer));
+    const std::string output =
+        state.output < 0 ? "" : impl.outputs[static_cast<size_t>(state.output)].declared.name;
+    file.states.push_back({handle.name(), output, to_file(handle.read())});
+  }
   return file;
-}
-
-ProgramFile::Constant to_file(const Tensor& tensor) {
-  const graph::NodeRef node = detail::impl(tensor)->realise("save");
-  return {tensor.dtype(), static_sizes(tensor.shape()), std::get<graph::InputAttr>(node->attr).data};
 }
 
 std::vector<search::Move> parse_moves(const std::vector<std::string>& texts) {
@@ -196,6 +202,14 @@ Parsed parse_graph(const ProgramFile::Program& file) {
   return parsed;
 }
 
+/// States of the program's own, with the values that were saved.
+std::vector<StateUse> states_of(const ProgramFile::Program& file) {
+  std::vector<StateUse> states;
+  for (const auto& [name, output, values] : file.states)
+    states.push_back({detail::impl(State(name, tensor_of(values)))->buffer, output});
+  return states;
+}
+
 /// Replays the moves of the plan's bodies, from `next` on.
 void replay_bodies(search::Plan& plan, const ProgramFile::Program& file, size_t& next) {
   for (size_t k = 0; k < plan.bodies.size(); ++k) {
@@ -242,12 +256,12 @@ Executable from_file(const ProgramFile::Program& file, const SavedObjects& objec
   AssembleOptions how{
       file.options, std::move(graph.inputs), file.tuned, take_moved(graph.outputs), std::move(graph_moves),
       &objects};
+  how.states = parsed(path, [&] { return states_of(file); });
   if (graph.outputs.empty())
     return assemble(search::initial_plan(std::make_shared<const lower::Program>()), how);
   const InExprScope inside(new_expr_scope()); // of the executable: see Program::expressions
   const auto program = std::make_shared<const lower::Program>(lower::lower(graph.outputs, values_of));
-  const search::Plan plan = plan_of(program, file, moves, how);
-  return assemble(plan, how);
+  return assemble(plan_of(program, file, moves, how), how);
 }
 
 } // namespace

@@ -37,7 +37,7 @@ NodeRef Tensor::Impl::realise(std::string_view op) {
   const NodeRef before = locked_node();
   NodeRef made = graph::realise(op, before);
   if (made == before) return made;
-  origin_ = without_data(before);
+  origin_ = without_data({before}).outputs[0];
   node_ = std::move(made);
   if (codes_) codes_ = node_of(unpacked(dtype, wrap(node_), shape));
   return node_;

@@ -171,7 +171,7 @@ SearchResult search_forms(const Plan& start, CostModel& model, const SearchOptio
   Plan plan = start;
   if (!sums.empty()) {
     std::map<std::string, lower::NamedOutput> distinct;
-    const auto signature = [](const NodeRef& alone) { return graph::print({graph::without_data(alone)}); };
+    const auto signature = [](const NodeRef& alone) { return graph::print(graph::without_data({alone}).outputs); };
     for (const int s : sums) {
       const NodeRef alone = isolated(stage_at(start, s).node);
       distinct.emplace(signature(alone), lower::NamedOutput{"y", alone});

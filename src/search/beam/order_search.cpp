@@ -111,7 +111,7 @@ private:
           m != member_of_.end() && families_[static_cast<size_t>(m->second.family)].innermost;
       return reordered ? &m->second.order : nullptr;
     });
-    const auto [seconds, is_new] = of_equals_.emplace(graph::print({graph::without_data(alone)}), 0);
+    const auto [seconds, is_new] = of_equals_.emplace(graph::print(graph::without_data({alone}).outputs), 0);
     if (is_new) {
       SearchOptions quick;
       quick.stop = options_.stop;
