@@ -318,7 +318,7 @@ Tensor compare(const Tensor& a, Comparison how, Number b);
     return weak(a, b.dtype(), "operator" #op) op b;                                                        \
   }
 LATHE_WITH_NUMBER(+) LATHE_WITH_NUMBER(-) LATHE_WITH_NUMBER(*) LATHE_WITH_NUMBER(/) LATHE_WITH_NUMBER(%)
-LATHE_WITH_NUMBER(&) LATHE_WITH_NUMBER(|) LATHE_WITH_NUMBER(^)
+LATHE_WITH_NUMBER(&) LATHE_WITH_NUMBER(|) LATHE_WITH_NUMBER(^) LATHE_WITH_NUMBER(<<) LATHE_WITH_NUMBER(>>)
 #undef LATHE_WITH_NUMBER
 #define LATHE_COMPARE_NUMBER(op, how, mirrored)                                                            \
   template <class T> requires std::is_arithmetic_v<T> Tensor operator op(const Tensor& a, T b) {           \
