@@ -2,6 +2,7 @@
 // are those of the program for all sizes.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
@@ -137,6 +138,47 @@ TEST_CASE("versions leave numbers of steps open, unless a convolution goes along
     }
     CHECK(made(program) == (convolves ? "n 4 5 " : "n "));
   }
+}
+
+TEST_CASE(
+    "four named sizes share a program, in narrower bounds, and larger sizes are traced as they are fed") {
+  Graph g;
+  g.input("x", DType::F32, {"a", "b", "c", "d"}).node("Add", {"x", "x"}, {"y"}).output("y");
+  const Program program = load(model(g)).compile({.versions = 0});
+  CHECK(made(program) == "a ");
+  const TemporaryDir folder;
+  onnx::save(program, folder.file("p.lathe"));
+  for (const Program& called : {program, onnx::load_program(folder.file("p.lathe"))}) {
+    for (const Shape& shape : {Shape{2, 3, 4, 5}, Shape{1, 5, 1, 7}, Shape{1, 1, 70000, 1}}) {
+      const NamedValues out = called({{"x", Tensor::ones(shape).realise()}});
+      CHECK(out.at("y").shape() == shape);
+      const std::vector<float> values = floats(out.at("y"));
+      CHECK(std::all_of(values.begin(), values.end(), [](float value) { return value == 2; }));
+    }
+    CHECK(made(called) == "a 1 "); // the second for 70000, which no kernel for all sizes takes
+  }
+}
+
+TEST_CASE("bounds narrow where the kernels' buffers don't fit, and versions don't need them") {
+  Graph g; // 64 channels, so that a layer of 65536^3 would need 2^56 bytes
+  g.input("x", DType::F32, {"n", 1, "h", "w"}).initialiser<float>("k", {64, 1, 1, 1}, numbers(64, 1));
+  g.node("Conv", {"x", "k"}, {"y"}).output("y");
+  const Program program = load(model(g)).compile();
+  const std::vector<float> k = numbers(64, 1);
+  for (const Shape& shape :
+       {Shape{1, 1, 1, 5000}, Shape{2, 1, 3, 4}, Shape{1, 1, 2, 3}, Shape{1, 1, 1, 5000}}) {
+    const std::vector<float> x = numbers(num_elements(shape).value(), 2);
+    const NamedValues out = program({{"x", Tensor::from(x).reshape(shape)}});
+    const std::vector<float> y = floats(out.at("y"));
+    const int64_t n = shape[0].value(), area = shape[2].value() * shape[3].value();
+    REQUIRE(y.size() == static_cast<size_t>(n * 64 * area));
+    bool right = true;
+    for (int64_t at = 0; at < n * 64 * area; ++at)
+      right &= y[static_cast<size_t>(at)] == x[static_cast<size_t>(at / (64 * area) * area + at % area)] *
+                                                 k[static_cast<size_t>(at / area % 64)];
+    CHECK(right);
+  }
+  CHECK(made(program) == "n 1 "); // and no other: the last call takes the version of the first
 }
 
 TEST_CASE("a version that an op refuses leaves the call to the program for all sizes") {

@@ -93,7 +93,7 @@ std::vector<Value> in_order(const Model::Impl& model, const NamedValues& inputs,
 }
 
 std::vector<Value> declared_inputs(const Model::Impl& model, const ImportOptions& options,
-                                   const std::vector<Value>* fed, bool by_name) {
+                                   const Declared& declared) {
   std::vector<Value> inputs;
   const std::vector<std::string> names = identifiers(model.inputs);
   for (const Port& port : model.inputs) {
@@ -106,10 +106,13 @@ std::vector<Value> declared_inputs(const Model::Impl& model, const ImportOptions
       if (!size.is_var()) continue;
       if (auto fixed = options.sizes.find(size.name()); fixed != options.sizes.end())
         shape[axis] = Expr(fixed->second);
-      else if (fed)
-        shape[axis] = Var(size.name(), size.lo(), size.hi(), (*fed)[position].shape()[axis].value());
+      else if (const int64_t largest = std::min(declared.largest, size.hi()); declared.fed)
+        shape[axis] = Var(size.name(), size.lo(), largest,
+                          std::min((*declared.fed)[position].shape()[axis].value(), largest));
+      else
+        shape[axis] = Var(size.name(), size.lo(), largest);
     }
-    const std::string called = by_name ? names[position] : fmt::format("x{}", position);
+    const std::string called = declared.by_name ? names[position] : fmt::format("x{}", position);
     const Tensor input = Tensor::input(called, shape, strings ? DType::I64 : port.dtype);
     inputs.push_back(strings ? Value::strings(input) : Value(input));
   }

@@ -1,14 +1,39 @@
 // A model's inputs: values to trace it with, and values that a call feeds.
 #pragma once
+#include <iterator>
+
 #include "onnx/program/run_segment.hpp"
 
 namespace lathe::onnx {
 
+/// Bounds of the sizes that a model names, from the widest on. The more named sizes a tensor has, the
+/// narrower they have to be, so that its bytes can be counted. A call with a larger size is traced with the
+/// sizes that it feeds.
+inline constexpr int64_t kSizeBounds[] = {kLargestNamedSize, 4096, 1024, 256};
+
+/// Calls make(bound) with bounds of sizes from `widest` on, until one does not throw Error(Limit).
+template <class Make> void in_widest_bounds(int64_t widest, Make&& make) {
+  for (const int64_t bound : kSizeBounds) {
+    if (bound > widest) continue;
+    try {
+      return make(bound);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::Limit || bound == *std::rbegin(kSizeBounds)) throw;
+    }
+  }
+}
+
+/// How a model's inputs are declared.
+struct Declared {
+  int64_t largest = kLargestNamedSize;     ///< bound of sizes that the model names
+  const std::vector<Value>* fed = nullptr; ///< a call's: their sizes are the typical ones
+  bool by_name = false;                    ///< with the model's names
+};
+
 /// The declared inputs as values to trace with: named "x0", "x1" ... (elements of sequences "x0_0" ...).
-/// Sizes that the options leave open have those of `fed`, if it is given, as their typical values; by_name: with the
-/// model's names. NeedsInputs for a port whose shape the model leaves open, and for sequences and maps.
+/// NeedsInputs for a port whose shape the model leaves open, and for sequences and maps.
 std::vector<Value> declared_inputs(const Model::Impl& model, const ImportOptions& options,
-                                   const std::vector<Value>* fed = nullptr, bool by_name = false);
+                                   const Declared& declared = {});
 /// As above for values that are fed: the same kinds, dtypes and shapes.
 std::vector<Value> inputs_like(const std::vector<Value>& fed);
 

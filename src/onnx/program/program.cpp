@@ -71,8 +71,11 @@ NamedTensors Model::tensors(const ImportOptions& options) const {
   NoInputs looker;
   NamedTensors tensors;
   try {
-    const std::vector<Value> results =
-        Tracer(simplified, looker).run(declared_inputs(simplified, options, nullptr, true));
+    std::vector<Value> results;
+    in_widest_bounds(kLargestNamedSize, [&](int64_t largest) {
+      results = Tracer(simplified, looker)
+                    .run(declared_inputs(simplified, options, {.largest = largest, .by_name = true}));
+    });
     const std::vector<std::string> names = identifiers(simplified.graph.outputs);
     for (size_t k = 0; k < results.size(); ++k) {
       check_numbers(*impl_, "output", simplified.graph.outputs[k].name, results[k].kind());
@@ -88,11 +91,24 @@ NamedTensors Model::tensors(const ImportOptions& options) const {
 
 namespace {
 
-/// Traces the model with sizes that are symbols, to find out whether it can be, and which of them versions
-/// fix. Makes nothing. NeedsInputs or Error where it can't be.
-void find_version_sizes(Program::Impl& program, const std::vector<Value>& inputs) {
+/// Whether the model's inputs name sizes that the options don't fix.
+bool leaves_sizes_open(const Model::Impl& model, const ImportOptions& options) {
+  const auto is_open = [&](Expr size) { return size.is_var() && !options.sizes.count(size.name()); };
+  return std::any_of(model.inputs.begin(), model.inputs.end(), [&](const Port& port) {
+    return port.shape && std::any_of(port.shape->begin(), port.shape->end(), is_open);
+  });
+}
+
+/// Traces the model with sizes that are symbols, to find out whether it can be, in which bounds, and which of
+/// them versions fix. Makes nothing. NeedsInputs or Error where it can't be.
+void find_version_sizes(Program::Impl& program) {
   NoInputs looker;
-  const std::vector<Value> results = Tracer(*program.model, looker).run(inputs);
+  std::vector<Value> inputs, results;
+  in_widest_bounds(program.largest_size, [&](int64_t largest) {
+    program.largest_size = largest;
+    inputs = declared_inputs(*program.model, program.options, {.largest = largest});
+    results = Tracer(*program.model, looker).run(inputs);
+  });
   // A search or moves that were asked for are of one program.
   const CompileOptions& compile = program.options.compile;
   if (program.options.versions > 0 && !compile.tune && compile.moves.empty())
@@ -115,6 +131,18 @@ void make_root(Program::Impl& program, const std::string& key, const std::vector
   program.roots[key] = std::move(root);
 }
 
+/// Makes the tree for all sizes, in the widest bounds of sizes in which it can be made. `fed`: as
+/// declared_inputs.
+void make_root_for_all_sizes(Program::Impl& program, const std::vector<Value>* fed) {
+  in_widest_bounds(program.largest_size, [&](int64_t largest) {
+    {
+      const std::lock_guard lock(program.mutex);
+      program.largest_size = largest;
+    }
+    make_root(program, "", declared_inputs(*program.model, program.options, {largest, fed}));
+  });
+}
+
 /// The way's first segment, if it is made.
 const Segment* made_root(const Program::Impl& program, const Way& way) {
   const std::lock_guard lock(program.mutex);
@@ -129,9 +157,15 @@ void make_way(Program::Impl& program, Way& way, const std::vector<Value>& fed) {
   if (made_root(program, way)) return; // by another thread
   const bool is_version = way.made_for == Way::For::Sizes;
   try {
-    ImportOptions options = program.options;
-    options.sizes.insert(way.sizes.begin(), way.sizes.end());
-    make_root(program, way.key, declared_inputs(*program.model, options, &fed));
+    if (is_version) {
+      ImportOptions options = program.options;
+      options.sizes.insert(way.sizes.begin(), way.sizes.end());
+      make_root(program, way.key, declared_inputs(*program.model, options, {program.largest_size, &fed}));
+    } else {
+      make_root_for_all_sizes(program, &fed);
+      const std::lock_guard lock(program.mutex);
+      if (!in_bounds(program, fed)) way = way_of_shapes(fed); // the bounds may have changed
+    }
   } catch (const Error&) {
     {
       const std::lock_guard changes(program.mutex);
@@ -149,7 +183,7 @@ void make_way(Program::Impl& program, Way& way, const std::vector<Value>& fed) {
 void make_for_all_sizes(Program::Impl& program) {
   const std::lock_guard lock(program.making);
   if (program.symbolic && !made_root(program, {Way::For::AllSizes, ""}))
-    make_root(program, "", declared_inputs(*program.model, program.options));
+    make_root_for_all_sizes(program, nullptr);
 }
 
 Program Model::compile(const ImportOptions& options) const {
@@ -160,11 +194,9 @@ Program Model::compile(const ImportOptions& options) const {
   apply_rules(*simplified);
   program->model = std::move(simplified);
   program->options = options;
-  bool has_symbols = false;
+  const bool has_symbols = leaves_sizes_open(*program->model, options);
   try {
-    const std::vector<Value> inputs = declared_inputs(*program->model, options);
-    for (const Value& input : inputs) has_symbols |= !is_static(input.shape());
-    if (has_symbols) find_version_sizes(*program, inputs);
+    if (has_symbols) find_version_sizes(*program);
     if (program->version_sizes.empty()) make_for_all_sizes(*program);
   } catch (const NeedsInputs&) {
     program->symbolic = false;

@@ -58,6 +58,8 @@ struct Program::Impl {
   /// Whether there can be a tree for all sizes that the model names; else there is one for each set of
   /// shapes.
   bool symbolic = true;
+  /// Bound of the sizes that the model names. Locked by `mutex`, and by `making` to change it.
+  int64_t largest_size = kLargestNamedSize;
   /// The sizes that versions fix; empty: there are none.
   std::set<std::string> version_sizes;
   mutable StringTable strings; // that the segments name
@@ -68,8 +70,10 @@ struct Program::Impl {
   std::map<std::string, std::unique_ptr<Segment>> roots;
   std::string last_key; // the version for the sizes of the last call, made or not
 
-  /// Whether it is whole without the model.
-  bool is_closed() const { return symbolic && version_sizes.empty() && roots.size() == 1; }
+  /// Whether it is whole without the model: no other tree can be better, and few sizes are out of bounds.
+  bool is_closed() const {
+    return symbolic && version_sizes.empty() && roots.size() == 1 && largest_size == kLargestNamedSize;
+  }
 };
 
 /// Makes the tree for all sizes, if there can be one and it is not there. Error if it can't be made.

@@ -8,7 +8,7 @@
 #include "lathe/program_file.hpp"
 #include "lathe_onnx_program.pb.h"
 #include "onnx/parse.hpp"
-#include "onnx/program/program.hpp"
+#include "onnx/program/inputs.hpp"
 #include "onnx/write_model.hpp"
 
 namespace lathe::onnx {
@@ -28,6 +28,7 @@ public:
   SavedParts run() {
     write_options();
     proto_.set_symbolic(program_.symbolic);
+    proto_.set_largest_size(program_.largest_size);
     for (const auto& [shapes, root] : program_.roots) {
       if (!root->made) continue;
       auto& saved = *proto_.add_roots();
@@ -167,6 +168,8 @@ public:
     auto program = std::make_shared<Program::Impl>();
     program->options = read_options();
     program->symbolic = proto_.symbolic();
+    if (proto_.has_largest_size()) program->largest_size = proto_.largest_size();
+    largest_size_ = program->largest_size;
     program->version_sizes = {proto_.version_sizes().begin(), proto_.version_sizes().end()};
     program->model = read_ports_or_model();
     for (const std::string& text : proto_.strings()) program->strings.add(text);
@@ -293,13 +296,15 @@ private:
   template <class Texts> std::vector<Expr> exprs(const Texts& texts) const {
     std::vector<Expr> out;
     for (const std::string& text : texts)
-      out.push_back(parse_expr(text, [](std::string_view name) { return size_variable(std::string(name)); }));
+      out.push_back(
+          parse_expr(text, [&](std::string_view name) { return Var(name, 1, largest_size_).expr(); }));
     return out;
   }
 
   Source source_;
   const SavedParts& parts_;
   SavedProgram proto_;
+  int64_t largest_size_ = 0;
 };
 
 } // namespace

@@ -19,14 +19,13 @@ void for_each_size(const std::vector<Port>& ports, const std::vector<Value>& fed
         visit(named, fed[k].shape()[axis].value());
 }
 
-/// Whether each size that the model names is one number, and one that the program was made for, which 0 is
-/// not. A model may give sizes one name that are not always equal, and other runtimes take it.
-bool names_hold(const std::vector<Port>& ports, const std::vector<Value>& fed) {
+/// Whether each size that the model names is one number, and not 0. A model may give sizes one name that are
+/// not always equal, and other runtimes take it.
+bool names_hold(const Program::Impl& program, const std::vector<Value>& fed) {
   std::map<std::string, int64_t> sizes;
   bool hold = true;
-  for_each_size(ports, fed, [&](Expr named, int64_t size) {
-    hold &=
-        size >= named.lo() && size <= named.hi() && sizes.emplace(named.name(), size).first->second == size;
+  for_each_size(program.model->inputs, fed, [&](Expr named, int64_t size) {
+    hold &= size >= named.lo() && sizes.emplace(named.name(), size).first->second == size;
   });
   return hold;
 }
@@ -35,7 +34,7 @@ bool names_hold(const std::vector<Port>& ports, const std::vector<Value>& fed) {
 std::string signature(const Value& value) {
   if (value.is_none()) return "none;";
   if (value.has_shape()) return to_string(value.shape()) + ";";
-  if (value.is_map()) return "{" + signature(value.keys()) + signature(value.values()) + "}";
+  if (value.is_map()) return fmt::format("{{{}{}}}", signature(value.keys()), signature(value.values()));
   std::string text = "(";
   for (const Value& element : value.elements()) text += signature(element);
   return text + ")";
@@ -76,6 +75,15 @@ std::set<std::string> sizes_of_versions(const std::vector<Value>& inputs, const 
   return sizes;
 }
 
+bool in_bounds(const Program::Impl& program, const std::vector<Value>& fed,
+               const std::set<std::string>& fixed) {
+  bool within = true;
+  for_each_size(program.model->inputs, fed, [&](Expr named, int64_t size) {
+    within &= size <= program.largest_size || fixed.count(named.name());
+  });
+  return within;
+}
+
 Way way_of_shapes(const std::vector<Value>& fed) {
   std::string key;
   for (const Value& value : fed) key += signature(value);
@@ -86,9 +94,11 @@ Way way_of(Program::Impl& program, const std::vector<Value>& fed) {
   const std::lock_guard lock(program.mutex);
   // A loaded program may come without the model of which another tree could be made.
   const bool can_trace = !program.model->graph.nodes.empty();
-  if (can_trace && (!program.symbolic || !names_hold(program.model->inputs, fed))) return way_of_shapes(fed);
-  const Way all_sizes{Way::For::AllSizes, ""};
+  if (can_trace && (!program.symbolic || !names_hold(program, fed))) return way_of_shapes(fed);
+  const Way all_sizes =
+      can_trace && !in_bounds(program, fed) ? way_of_shapes(fed) : Way{Way::For::AllSizes, ""};
   if (!can_trace || program.version_sizes.empty()) return all_sizes;
+  if (!in_bounds(program, fed, program.version_sizes)) return way_of_shapes(fed);
 
   Way version{Way::For::Sizes, "", sizes_of(program, fed)};
   version.key = key_of(version.sizes);

@@ -18,6 +18,11 @@ struct Way {
 /// fix them, too.
 std::set<std::string> sizes_of_versions(const std::vector<Value>& inputs, const std::vector<Value>& results);
 
+/// Whether the sizes that a tree leaves open are in the bounds it is made for; `fixed`: those that it does
+/// not. The caller holds program.mutex.
+bool in_bounds(const Program::Impl& program, const std::vector<Value>& fed,
+               const std::set<std::string>& fixed = {});
+
 /// The way of calls with the shapes of this one.
 Way way_of_shapes(const std::vector<Value>& fed);
 
