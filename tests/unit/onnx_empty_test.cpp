@@ -65,8 +65,8 @@ TEST_CASE("a saved program without versions knows what it was fed, and says what
   CHECK(floats(onnx::load_program(folder.file("whole"))(first).at("found")) == Floats{1, 2});
   const onnx::Program program = load(decoder()).compile({.versions = 0});
   save(program, folder.file("fresh"));
-  CHECK_THROWS_WITH_AS(onnx::load_program(folder.file("fresh"))(first),
-                       doctest::Contains("past_length"), Error);
+  CHECK_THROWS_WITH_AS(onnx::load_program(folder.file("fresh"))(first), doctest::Contains("past_length"),
+                       Error);
   program(first);
   save(program, folder.file("used"));
   CHECK(floats(onnx::load_program(folder.file("used"))(first).at("found")) == Floats{1, 2});
@@ -114,6 +114,12 @@ TEST_CASE("nothing found, and what is made of it") {
   CHECK(floats(one("ScatterND", {data, none({0, 1}, DType::I64), none({0})})) == Floats{1, 2});
   CHECK(floats(one("Concat", {none({0}), data, none({0})}, {attribute("axis", 0)})) == Floats{1, 2});
   CHECK(floats(one("Pad", {none({0}), list({1, 1})}, {}, 18)) == Floats{0, 0});
+  for (const char* mode : {"constant", "edge", "reflect", "wrap"}) {
+    const Attributes attributes{attribute("mode", mode)};
+    check_empty(one("Pad", {none({0, 3}), list({0, 1, 0, 2})}, attributes, 19), {0, 6});
+    if (std::string(mode) == "constant") continue;
+    mentions(message_of([&] { one("Pad", {none({0}), list({1, 1})}, attributes, 19); }), "some");
+  }
 }
 
 TEST_CASE("reductions over nothing") {

@@ -305,6 +305,12 @@ TEST_CASE("resizing takes every dtype, and leaves axes that are only named") {
       one("Resize", {(x * 4).cast(DType::U8), Value(), scales}, {attribute("mode", "linear")});
   CHECK(bytes.dtype() == DType::U8);
   CHECK(integers(bytes) == Integers{0, 1, 3, 5, 7, 8, 12, 13, 15, 17, 19, 20});
+  const auto thirds = [&](const Attributes& attributes) { // .75, 2.25, 3.75 and so on
+    return integers(one("Resize", {(x * 3).cast(DType::U8), Value(), scales}, attributes, 18));
+  };
+  CHECK(thirds({attribute("mode", "linear")}) == Integers{0, 0, 2, 3, 5, 6, 9, 9, 11, 12, 14, 15});
+  CHECK(thirds({attribute("mode", "linear"), attribute("antialias", 1)}) ==
+        Integers{0, 1, 2, 4, 5, 6, 9, 10, 11, 13, 14, 15});
   CHECK(floats(one("Upsample", {x, scales}, {attribute("mode", "linear")}, 9)) ==
         Floats{0, .5, 1, 1.5, 2, 2, 3, 3.5, 4, 4.5, 5, 5});
   CHECK(floats(one("Resize", {x, scales}, {}, 10)) == Floats{0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5});

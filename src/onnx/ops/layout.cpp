@@ -20,10 +20,19 @@ Value cut(Value x, int axis, Amounts by) {
   return slices(x, axis, before, x.shape()[axis] - before - after);
 }
 
+/// Error(Shape) for an axis without elements, of which none can be repeated.
+void check_has_elements(const Call& call, const Tensor& x, int axis) {
+  if (!x.size(axis).is_const(0)) return;
+  call.fail(ErrorKind::Shape, "padding axis " + std::to_string(axis) + " of " + to_string(x.shape()) +
+                                  " with its own elements, expected that there are some");
+}
+
 /// An axis longer by elements that are already there: its border, or what a mirror at the border shows.
 Tensor extend(const Call& call, const Tensor& x, int axis, Amounts by, bool reflect) {
   const Expr size = x.size(axis);
   const int64_t most = std::max(by.before, by.after);
+  if (most <= 0) return x;
+  check_has_elements(call, x, axis);
   if (reflect && size.lo() <= most)
     call.fail(ErrorKind::Value, "reflecting " + std::to_string(most) + " elements of axis " +
                                     std::to_string(axis) + " of " + to_string(x.shape()) +
@@ -48,6 +57,7 @@ Tensor extend(const Call& call, const Tensor& x, int axis, Amounts by, bool refl
 Tensor wrap(const Call& call, const Tensor& x, int axis, Amounts by) {
   if (by.before == 0 && by.after == 0) return x;
   const int64_t size = fixed_size(call, x, axis);
+  check_has_elements(call, x, axis);
   std::vector<int64_t> index;
   for (int64_t at = -by.before; at < size + by.after; ++at) index.push_back((at % size + size) % size);
   return x.take(Tensor::from(index), axis);

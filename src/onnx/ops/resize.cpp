@@ -151,7 +151,10 @@ Tensor resize_by(const Call& call, const Tensor& given, const Plans& plans, cons
       if (plans[axis])
         x = where(inside_axis(call, settings, *plans[axis], axis, x.rank()), x,
                   Tensor::full({}, settings.extrapolation).cast(x.dtype()));
-  return x.cast(given.dtype());
+  // Integers are rounded, but for those of linear mode without antialias, which ONNX Runtime cuts off.
+  const bool rounds =
+      computes && !is_float(given.dtype()) && (settings.antialias || settings.mode == "cubic");
+  return (rounds ? x.round() : x).cast(given.dtype());
 }
 
 int64_t fixed(const Call& call, Expr size, size_t axis) {
