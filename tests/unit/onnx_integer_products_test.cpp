@@ -143,6 +143,35 @@ TEST_CASE("MatMulInteger and QLinearMatMul") {
   }
 }
 
+TEST_CASE("next to a half, products are scaled by one factor of the three scales") {
+  // x w * (xs ws / ys), each result in f32, is on one side of a half; (x w * xs ws) / ys is not.
+  struct Tie {
+    uint8_t x;
+    int8_t w;
+    float xs, ws, ys;
+    int64_t y, y_by_quotient;
+  };
+  for (const Tie& tie :
+       {Tie{250, 24, 0.018f, 0.055f, 3.96f, 1, 2}, Tie{220, 65, 0.075f, 0.098f, 0.77f, 136, 137},
+        Tie{255, 20, 0.05f, 0.003f, 0.17f, 5, 4}}) {
+    CAPTURE(tie.y);
+    const float product = static_cast<float>(tie.x * tie.w), scales = tie.xs * tie.ws,
+                factor = scales / tie.ys;
+    const float scaled = product * scales;
+    CHECK(static_cast<int64_t>(std::nearbyint(product * factor)) == tie.y);
+    CHECK(static_cast<int64_t>(std::nearbyint(scaled / tie.ys)) == tie.y_by_quotient);
+    for (const char* op : {"QLinearMatMul", "QLinearConv"}) {
+      CAPTURE(op);
+      const Shape shape = op == std::string("QLinearConv") ? Shape{1, 1, 1, 1} : Shape{1, 1};
+      const Tensor x = Tensor::from<uint8_t>({tie.x}).reshape(shape),
+                   w = Tensor::from<int8_t>({tie.w}).reshape(shape);
+      const onnx::Value x_zero(Tensor::zeros({}, DType::U8)), w_zero(Tensor::zeros({}, DType::I8));
+      CHECK(integers(one(op, {x, Tensor::scalar(tie.xs), x_zero, w, Tensor::scalar(tie.ws), w_zero,
+                              Tensor::scalar(tie.ys), x_zero})) == Integers{tie.y});
+    }
+  }
+}
+
 TEST_CASE("MatMul and Gemm between DequantizeLinear and QuantizeLinear") {
   for (const bool is_signed : {true, false})
     for (const char* op : {"MatMul", "Gemm"}) {

@@ -71,6 +71,20 @@ Tensor rounded_between(const Tensor& x, const Tensor& low, const Tensor& high) {
   return (maximum(minimum(x, high), low) + beside) - beside;
 }
 
+Tensor product_in_single(const Tensor& a, const Tensor& b) {
+  return (a.cast(DType::F64) * b.cast(DType::F64)).cast(DType::F32);
+}
+
+Tensor requantise(const Tensor& integers, const Tensor& factor, const Tensor& zero_point) {
+  const DType dtype = zero_point.dtype();
+  const Tensor zero = zero_point.cast(DType::F32),
+               product = product_in_single(integers.cast(DType::F32), factor);
+  if (is_float(dtype)) return (product + zero).cast(dtype); // saturates
+  const auto [least, most] = range_of(dtype);
+  const Tensor low = weak(least, DType::F32) - zero, high = weak(most, DType::F32) - zero;
+  return (rounded_between(product, low, high) + zero).cast(dtype);
+}
+
 Range range_of(DType integers) {
   const double above = std::ldexp(1.0, bits_of(integers) - is_signed(integers));
   return {is_signed(integers) ? -above : 0, above - 1};
@@ -187,12 +201,11 @@ std::vector<Value> matmul_integer(Call& call) {
 }
 
 std::vector<Value> quantised_matmul(Call& call) {
-  const Tensor sums = centred_rows(call, 0, 2).matmul(centred_columns(call, 3, 5)).cast(DType::F32);
+  const Tensor sums = centred_rows(call, 0, 2).matmul(centred_columns(call, 3, 5));
   const Tensor row_scale = spread(call.tensor(1), std::max(sums.rank() - 2, 0), sums.rank());
   const Tensor column_scale = spread(call.tensor(4), sums.rank() - 1, sums.rank());
   const Tensor scale = call.tensor(6), zero_point = call.tensor(7);
-  return {quantise(sums * (row_scale * column_scale).cast(DType::F32), scale.reshape({}),
-                   zero_point.reshape({}))};
+  return {requantise(sums, quotient(row_scale * column_scale, scale.reshape({})), zero_point.reshape({}))};
 }
 
 std::vector<Value> conv_integer(Call& call) {
@@ -200,12 +213,11 @@ std::vector<Value> conv_integer(Call& call) {
 }
 
 std::vector<Value> quantised_conv(Call& call) {
-  Tensor sums = convolve(call, centred(call, 0, 2, 1), centred(call, 3, 5, 0), call.optional_tensor(8));
-  sums = sums.cast(DType::F32);
+  const Tensor sums = convolve(call, centred(call, 0, 2, 1), centred(call, 3, 5, 0), call.optional_tensor(8));
   const Tensor x_scale = call.tensor(1).reshape({});
   const Tensor weight_scale = spread(call.tensor(4), 1, sums.rank());
   const Tensor scale = call.tensor(6).reshape({}), zero_point = call.tensor(7).reshape({});
-  return {quantise(sums * (x_scale * weight_scale), scale, zero_point)};
+  return {requantise(sums, quotient(x_scale * weight_scale, scale), zero_point)};
 }
 
 const OpRow rows[] = {

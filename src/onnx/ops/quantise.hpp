@@ -20,6 +20,12 @@ struct Range {
   double least, most;
 };
 Range range_of(DType integers);
+/// a * b rounded once to f32; a and b: f32, or integers of up to 24 bits.
+Tensor product_in_single(const Tensor& a, const Tensor& b);
+/// Integers times a factor, in numbers of the zero point's dtype: rounds half to even, then adds the zero
+/// point and saturates. Of products, the factor is a_scale * b_scale / scale, each rounded to f32, as ONNX
+/// Runtime and ONNX's reference have it: whether a quotient is a half depends on the order.
+Tensor requantise(const Tensor& integers, const Tensor& factor, const Tensor& zero_point);
 /// Numbers of the zero point's dtype: half to even, saturating unless `how` says that a narrow float does
 /// not.
 Tensor quantise(const Tensor& x, const Tensor& scale, const Tensor& zero_point, NarrowCast how = {});

@@ -1,7 +1,5 @@
 #include "onnx/ops/microsoft/requantise.hpp"
 
-#include "onnx/ops/quantise.hpp"
-
 namespace lathe::onnx {
 
 Tensor Quantity::centred() const { return values.cast(DType::I32) - zero_point.cast(DType::I32); }
@@ -22,20 +20,8 @@ Scaling scaling(const Call& call, size_t scale, size_t zero_point, DType dtype) 
   return {call.tensor(scale).reshape({}), zero ? zero->reshape({}) : Tensor::zeros({}, dtype)};
 }
 
-Tensor product_in_single(const Tensor& a, const Tensor& b) {
-  return (a.cast(DType::F64) * b.cast(DType::F64)).cast(DType::F32);
-}
-
 Tensor fused_in_single(const Tensor& a, const Tensor& b, const Tensor& c) {
   return (a.cast(DType::F64) * b.cast(DType::F64) + c.cast(DType::F64)).cast(DType::F32);
-}
-
-Tensor requantise(const Tensor& integers, const Tensor& factor, const Tensor& zero_point) {
-  const auto [least, most] = range_of(zero_point.dtype());
-  const Tensor zero = zero_point.cast(DType::F32),
-               product = product_in_single(integers.cast(DType::F32), factor);
-  const Tensor low = weak(least, DType::F32) - zero, high = weak(most, DType::F32) - zero;
-  return (rounded_between(product, low, high) + zero).cast(zero_point.dtype());
 }
 
 Tensor round_to(const Tensor& x, DType dtype) {

@@ -3,7 +3,7 @@
 // A kernel may fuse a product and a sum into one rounding. Where ONNX Runtime rounds a product to f32 before
 // it adds, the product is made in f64, where it is exact, and rounded by a cast.
 #pragma once
-#include "lathe/onnx/op.hpp"
+#include "onnx/ops/quantise.hpp"
 
 namespace lathe::onnx {
 
@@ -27,12 +27,9 @@ struct Scaling {
 /// Inputs `scale` and `zero_point`, which may be left out: it is 0 then, of `dtype`.
 Scaling scaling(const Call& call, size_t scale, size_t zero_point, DType dtype);
 
-/// a * b, and a * b + c, rounded once to f32; a, b and c: f32, or integers of up to 24 bits.
-Tensor product_in_single(const Tensor& a, const Tensor& b);
+/// a * b + c, rounded once to f32; a, b and c: f32, or integers of up to 24 bits.
 Tensor fused_in_single(const Tensor& a, const Tensor& b, const Tensor& c);
 
-/// Integers times a factor: rounds half to even, then adds the zero point and saturates.
-Tensor requantise(const Tensor& integers, const Tensor& factor, const Tensor& zero_point);
 /// x, f32 that includes the zero point, as integers of `dtype`.
 Tensor round_to(const Tensor& x, DType dtype);
 
