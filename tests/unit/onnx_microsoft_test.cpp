@@ -322,13 +322,14 @@ TEST_CASE("MatMulNBits and GatherBlockQuantized: low bits first, a zero point fo
         tensor_of<uint8_t>(pack(points, kBlocks), {kRows, (kBlocks + per_byte - 1) / per_byte});
     const Attributes attributes{attribute("bits", bits), attribute("block_size", kBlock),
                                 attribute("N", kRows), attribute("K", kColumns)};
-    const auto expected = [&](bool has_points) {
+    const auto expected = [&](bool has_points, const Integers& block_of = {}) {
       std::vector<float> y;
       for (int64_t row = 0; row < 2; ++row)
         for (int64_t n = 0; n < kRows; ++n) {
           double sum = 0;
           for (int64_t k = 0; k < kColumns; ++k) {
-            const auto block = static_cast<size_t>(n * kBlocks + k / kBlock);
+            const int64_t of_row = block_of.empty() ? k / kBlock : block_of[static_cast<size_t>(k)];
+            const auto block = static_cast<size_t>(n * kBlocks + of_row);
             const int64_t zero = has_points ? points[block] : int64_t{1} << (bits - 1);
             sum += a[static_cast<size_t>(row * kColumns + k)] * scales[block] *
                    static_cast<double>(weights[static_cast<size_t>(n * kBlocks * kBlock + k)] - zero);
@@ -346,8 +347,19 @@ TEST_CASE("MatMulNBits and GatherBlockQuantized: low bits first, a zero point fo
     const Tensor float_points = tensor_of<float>(points, {kRows, kBlocks});
     CHECK(floats(microsoft("MatMulNBits", {x, bytes, factor, float_points, Value(), bias}, attributes)) ==
           expected(true));
-    CHECK(refuses("MatMulNBits", {x, bytes, factor, Value(), tensor_of<int32_t>({0}, {1})}, attributes, 1,
-                  "g_idx"));
+    Integers block_of = scattered(kBlocks * kBlock, 0, kBlocks - 1, 14); // also for columns that only fill up
+    const auto of_blocks = [&](int64_t count) {
+      return tensor_of<int32_t>({block_of.begin(), block_of.begin() + count}, {count});
+    };
+    for (const int64_t count : {kColumns, kBlocks * kBlock})
+      CHECK(floats(microsoft("MatMulNBits", {x, bytes, factor, packed_points, of_blocks(count), bias},
+                             attributes)) == expected(true, block_of));
+    const auto refuses_blocks = [&](int64_t count) {
+      return refuses("MatMulNBits", {x, bytes, factor, Value(), of_blocks(count)}, attributes, 1, "g_idx");
+    };
+    CHECK(refuses_blocks(kColumns - 1));
+    block_of[5] = kBlocks;
+    CHECK(refuses_blocks(kColumns));
     Attributes prepacked = attributes;
     prepacked.push_back(attribute("weight_prepacked", 1));
     CHECK(refuses("MatMulNBits", {x, bytes, factor}, prepacked, 1, "weight_prepacked"));
@@ -364,6 +376,49 @@ TEST_CASE("MatMulNBits and GatherBlockQuantized: low bits first, a zero point fo
               microsoft("GatherBlockQuantized",
                         {bytes.reshape({kRows, -1}), tensor_of<int64_t>({-1, 0}, {2}), factor, packed_points},
                         {attribute("bits", bits), attribute("block_size", kBlock)})) == rows);
+  }
+}
+
+TEST_CASE(
+    "GatherBlockQuantized of elements that are not packed: any two axes, zero points that are 0 by default") {
+  constexpr int64_t kSizes[] = {3, 18, 5}, kBlock = 16, kBlocks = 2; // of axis 1
+  const Integers index{2, -3, 0};
+  for (const DType dtype : {DType::I4, DType::U4}) {
+    const int64_t low = dtype == DType::I4 ? -8 : 0;
+    const Integers data = scattered(3 * 18 * 5, low, low + 15, 15),
+                   zero = scattered(3 * kBlocks * 5, low, low + 15, 16);
+    const std::vector<float> scales = quarters(3 * kBlocks * 5, 17);
+    const Tensor x = Tensor::from(data, {3, 18, 5}).cast(dtype),
+                 factor = Tensor::from(scales, {3, kBlocks, 5}),
+                 points = Tensor::from(zero, {3, kBlocks, 5}).cast(dtype);
+    for (const int64_t axis : {0, 2})
+      for (const bool has_points : {true, false}) {
+        CAPTURE(axis);
+        std::vector<float> expected;
+        const int64_t rows = axis == 0 ? 3 : kSizes[0], columns = axis == 2 ? 3 : kSizes[2];
+        for (int64_t i = 0; i < rows; ++i)
+          for (int64_t k = 0; k < kSizes[1]; ++k)
+            for (int64_t j = 0; j < columns; ++j) {
+              const auto from = [&](int64_t at) {
+                const int64_t chosen = index[static_cast<size_t>(at)];
+                return chosen < 0 ? chosen + kSizes[axis] : chosen;
+              };
+              const int64_t row = axis == 0 ? from(i) : i, column = axis == 2 ? from(j) : j;
+              const auto block = static_cast<size_t>((row * kBlocks + k / kBlock) * 5 + column);
+              const int64_t value = data[static_cast<size_t>((row * 18 + k) * 5 + column)];
+              expected.push_back(static_cast<float>(value - (has_points ? zero[block] : 0)) * scales[block]);
+            }
+        const Value y = microsoft("GatherBlockQuantized",
+                                  {x, Tensor::from(index), factor, has_points ? Value(points) : Value()},
+                                  {attribute("gather_axis", axis), attribute("quantize_axis", -2),
+                                   attribute("block_size", kBlock)});
+        CHECK(y.shape() == Shape{rows, 18, columns});
+        CHECK(floats(y) == expected);
+      }
+    CHECK(
+        refuses("GatherBlockQuantized", {x, Tensor::from(index), factor},
+                {attribute("gather_axis", 1), attribute("quantize_axis", 1), attribute("block_size", kBlock)},
+                1, "expected two"));
   }
 }
 
