@@ -314,6 +314,9 @@ TEST_CASE("resizing takes every dtype, and leaves axes that are only named") {
   CHECK(floats(one("Upsample", {x, scales}, {attribute("mode", "linear")}, 9)) ==
         Floats{0, .5, 1, 1.5, 2, 2, 3, 3.5, 4, 4.5, 5, 5});
   CHECK(floats(one("Resize", {x, scales}, {}, 10)) == Floats{0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5});
+  const Tensor row = counting({1, 5}), shrunk = Tensor::from({1.f, 0.6f}); // places 0, 1.67 and 3.33
+  CHECK(floats(one("Resize", {row, shrunk}, {}, 10)) == Floats{0, 2, 4});
+  CHECK(floats(one("Resize", {row, Tensor::from({1.f, 1.4f})}, {}, 10)) == Floats{0, 0, 1, 2, 2, 3, 4});
 }
 
 TEST_CASE("aligned regions take as many samples as their size asks for, their mean or their largest share") {

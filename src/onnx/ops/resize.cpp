@@ -43,7 +43,12 @@ double source_coordinate(const Call& call, const Settings& settings, const AxisP
   call.fail(ErrorKind::Value, "coordinate_transformation_mode " + how + ", expected one of ONNX's");
 }
 
-double nearest(const Call& call, const std::string& how, double x) {
+/// Resize of opset 10 left open which element is the nearest; ONNX's tests and ONNX Runtime take the next one
+/// where an axis shrinks.
+const std::string kNextWhereSmaller = "next where smaller";
+
+double nearest(const Call& call, const std::string& how, double x, double scale) {
+  if (how == kNextWhereSmaller) return scale < 1 ? std::ceil(x) : std::floor(x);
   if (how == "round_prefer_floor") return std::ceil(x - 0.5);
   if (how == "round_prefer_ceil") return std::floor(x + 0.5);
   if (how == "floor") return std::floor(x);
@@ -106,8 +111,8 @@ Tensor resize_axis(const Call& call, const Tensor& x, int axis, const AxisPlan& 
   if (settings.mode == "nearest") {
     std::vector<int64_t> index;
     for (double c : coordinates)
-      index.push_back(
-          std::clamp<int64_t>(static_cast<int64_t>(nearest(call, settings.nearest, c)), 0, a.in - 1));
+      index.push_back(std::clamp<int64_t>(static_cast<int64_t>(nearest(call, settings.nearest, c, a.scale)),
+                                          0, a.in - 1));
     return pick(x, axis, index);
   }
   Shape along(x.shape().size(), Expr(1));
@@ -279,7 +284,8 @@ std::vector<Value> resize(Call& call) {
 /// Upsample, and Resize of opset 10.
 std::vector<Value> upsample(Call& call) {
   const std::vector<double> scales = call.has_attribute("scales") ? call.numbers("scales") : call.numbers(1);
-  Settings settings{.mode = call.text("mode", "nearest"), .coordinates = "asymmetric", .nearest = "floor"};
+  Settings settings{
+      .mode = call.text("mode", "nearest"), .coordinates = "asymmetric", .nearest = kNextWhereSmaller};
   if (settings.mode == "bilinear") settings.mode = "linear";
   return {
       resize_by(call, call.tensor(0), plans_of_scales(call, call.value(0).shape(), scales, false), settings)};
