@@ -12,9 +12,6 @@
 namespace lathe::bench {
 
 namespace {
-/// What a peer's arithmetic may differ by: fast algorithms (Winograd) round more than ours.
-constexpr double kPeerTolerance = 1e-3;
-
 /// The peers' ways to compute the case, those with a wrong result or an error left out and named on standard
 /// error. Each peer reads inputs of its own, which it finds as far away as all others have pushed them: what
 /// several read in common lies in the caches for each of them but the first.
@@ -23,12 +20,13 @@ std::vector<Contender> verified_contenders(const Case& c, const Reference& want,
                                            std::deque<Case>& copies) {
   std::vector<Contender> right;
   for (const Peer& peer : peers) try {
+      if (c.blocks && !peer.takes_blocks) continue;
       for (Contender& contender : peer.contenders(copies.emplace_back(c), plan)) {
         for (auto& [name, tensor] : *contender.outputs) tensor.poison();
         contender.run();
         if (contender.finish) contender.finish();
         double error = max_error(*contender.outputs, want);
-        if (error <= std::max(c.tolerance, kPeerTolerance))
+        if (error <= std::max(c.tolerance, contender.tolerance))
           right.push_back(std::move(contender));
         else
           fmt::print(stderr, "lathe-bench: {} on {} {} is off by {:.2g}: left out\n", contender.name,
@@ -80,7 +78,7 @@ int compare_command(const Options& options) {
   std::vector<Peer> chosen = select_peers(all, options.peers);
   std::vector<Row> rows;
   for (const Selection& selected : select(options)) {
-    Case c = make_case(*selected.workload, selected.shape, parse_dtype(options.dtype));
+    Case c = make_case(*selected.workload, selected.shape, parse_elements(options.dtype));
     rows.push_back(compare_case(c, options, chosen));
     if (!options.json && options.workload == "all") fmt::print(stderr, "{}", table({rows.back()}));
   }

@@ -72,7 +72,7 @@ int explain_command(const Options& options) {
   if (!options.moves.empty()) with.moves = read_moves(options.moves);
   Json json = Json::array();
   for (const Selection& chosen : select(options)) {
-    const Case c = make_case(*chosen.workload, chosen.shape, parse_dtype(options.dtype));
+    const Case c = make_case(*chosen.workload, chosen.shape, parse_elements(options.dtype));
     std::vector<search::Move> moves;
     for (const std::string& text : compile(c.program, with).moves())
       moves.push_back(search::parse_move(text));

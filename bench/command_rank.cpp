@@ -145,7 +145,7 @@ int rank_command(const Options& options) {
   const CompileOptions with = compile_options(options);
   Json json = Json::array();
   for (const Selection& chosen : select(options)) {
-    const Case c = make_case(*chosen.workload, chosen.shape, parse_dtype(options.dtype));
+    const Case c = make_case(*chosen.workload, chosen.shape, parse_elements(options.dtype));
     const auto program = lowered(c.program);
     search::CostModel model(pipeline::target_for(with, *program), search::machine_profile());
     const pipeline::Measuring measuring = pipeline::make_measure(program, with);

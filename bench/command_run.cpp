@@ -19,6 +19,8 @@ int list_command(const Options& options) {
     Json dtypes = {"f32", "f64", "f16", "bf16"};
     if (w.integers) dtypes.insert(dtypes.end(), {"i32", "i64"});
     if (w.takes_bytes()) dtypes.insert(dtypes.end(), {"i8", "u8"});
+    if (w.takes_blocks())
+      dtypes.insert(dtypes.end(), {"q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q4_k", "q5_k", "q6_k"});
     if (w.name == "digits") dtypes = {"f32", "f64"};
     json.push_back({{"workload", w.name},
                     {"parameters", w.parameters},
@@ -59,7 +61,7 @@ int run_command(const Options& options) {
   compile.trace = options.trace;
   std::vector<Row> rows;
   for (const Selection& chosen : select(options)) {
-    Case c = make_case(*chosen.workload, chosen.shape, parse_dtype(options.dtype));
+    Case c = make_case(*chosen.workload, chosen.shape, parse_elements(options.dtype));
     begin = std::chrono::steady_clock::now();
     Executable executable = lathe::compile(c.program, compile);
     const double compile_seconds = seconds_since_begin() + std::exchange(device_seconds, 0);
@@ -89,7 +91,7 @@ int emit_command(const Options& options) {
   emit.target = options.target;
   emit.compile = compile_options(on_device);
   emit.compile.use_database = options.tuned;
-  Case c = make_case(*chosen.workload, chosen.shape, parse_dtype(options.dtype));
+  Case c = make_case(*chosen.workload, chosen.shape, parse_elements(options.dtype));
   if (options.tuned && !compile(c.program, emit.compile).tuned())
     throw Error(ErrorKind::Value, "--tuned: no schedule is stored for " + c.workload + " " +
                                       to_string(c.shape) + " on " + emit.compile.device +

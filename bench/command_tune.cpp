@@ -97,7 +97,7 @@ Tuned tune_case(const Case& c, const Reference& want, const Options& options) {
 int tune_command(const Options& options) {
   std::vector<Row> rows;
   for (const Selection& chosen : select(options)) {
-    Case c = make_case(*chosen.workload, chosen.shape, parse_dtype(options.dtype));
+    Case c = make_case(*chosen.workload, chosen.shape, parse_elements(options.dtype));
     Tuned tuned = tune_case(c, c.reference(c.inputs), options);
     if (!options.json) {
       fmt::print("{}predicted {}, measured {}, untuned {}: {:.2f}x\n", schedule_text(tuned.executable),

@@ -56,7 +56,7 @@ Row start_row(const Case& c, const CompileOptions& options, const Executable& ex
   row.workload = c.workload;
   row.group = find_workload(c.workload).group;
   row.shape = c.shape;
-  row.dtype = c.dtype;
+  row.dtype = c.elements().name();
   row.device = options.device;
   row.threads = options.threads;
   row.tuned = executable.tuned();

@@ -24,7 +24,8 @@ void add_case(CLI::App& command, Options& options, bool many) {
       ->required();
   command.add_option("--shape", options.shape,
                      "its numbers, such as 512x512x512 (the order is in `lathe-bench list`)");
-  command.add_option("--dtype", options.dtype, "element type: f32, f64, f16, bf16, i32, i64, i8 or u8 (products of i8 or u8 with i8, summed in i32)")
+  command.add_option("--dtype", options.dtype, "element type: f32, f64, f16, bf16, i32, i64, i8 or u8 (products of i8 or u8 with i8, summed in i32), or "
+                  "q8_0, q4_0, q4_k ... (linear: f32 times constant weights in ggml's blocks)")
       ->capture_default_str();
 }
 

@@ -14,7 +14,7 @@ namespace lathe::bench {
 
 PlanExperiment::PlanExperiment(const Selection& chosen, const Options& options)
     : with_(compile_options(options)),
-      case_(make_case(*chosen.workload, chosen.shape, parse_dtype(options.dtype))),
+      case_(make_case(*chosen.workload, chosen.shape, parse_elements(options.dtype))),
       name_(fmt::format("{} {}", case_.workload, to_string(case_.shape))),
       want_(case_.reference(case_.inputs)), first_found_(find({})), first_(compiled(first_found_.moves)) {}
 

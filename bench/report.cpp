@@ -12,7 +12,7 @@ Json to_json(const Row& row) {
     peers[peer.name] = {{"ms", peer.seconds * 1e3}, {"ratio", peer.seconds / row.seconds}};
   Json json = {{"workload", row.workload},
                {"shape", to_string(row.shape)},
-               {"dtype", lathe::to_string(row.dtype)},
+               {"dtype", row.dtype},
                {"device", row.device},
                {"threads", row.threads},
                {"tuned", row.tuned},

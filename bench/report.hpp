@@ -21,7 +21,7 @@ struct PeerTime {
 struct Row {
   std::string workload, group;
   Sizes shape;
-  DType dtype;
+  std::string dtype; ///< "f32", "q4_k"
   std::string device;
   int threads = 1;
   bool tuned = false, verified = false;

@@ -145,6 +145,8 @@ bool Workload::takes_bytes() const {
   return build == build_matmul || build == build_linear || build == build_convolution;
 }
 
+bool Workload::takes_blocks() const { return name == "linear"; }
+
 const Workload& find_workload(const std::string& name) {
   std::string known;
   for (const Workload& workload : workloads()) {
@@ -181,18 +183,28 @@ Sizes parse_shape(const Workload& workload, const std::string& text) {
   return sizes;
 }
 
-Case make_case(const Workload& workload, const Sizes& shape, DType dtype) {
+Elements parse_elements(const std::string& name) {
+  return name.starts_with("q") ? Elements(parse_block_format(name)) : Elements(parse_dtype(name));
+}
+
+Case make_case(const Workload& workload, const Sizes& shape, Elements elements) {
+  const DType dtype = elements.dtype;
   const bool exact = dtype == DType::I32 || dtype == DType::I64, bytes = dtype == DType::I8 || dtype == DType::U8;
-  if (!is_float(dtype) && !(workload.integers && exact) && !(workload.takes_bytes() && bytes))
-    throw Error(ErrorKind::DType, workload.name + " has no meaning for --dtype " + lathe::to_string(dtype) +
-                                      ", expected f32, f64, f16" +
-                                      (workload.takes_bytes()      ? ", bf16, i32, i64, i8 or u8"
-                                       : workload.integers ? ", bf16, i32 or i64"
-                                                           : " or bf16"));
+  const bool fits = elements.blocks ? workload.takes_blocks()
+                                    : is_float(dtype) || (workload.integers && exact) ||
+                                          (workload.takes_bytes() && bytes);
+  if (!fits)
+    throw Error(ErrorKind::DType,
+                workload.name + " has no meaning for --dtype " + elements.name() + ", expected f32, f64, f16" +
+                    (workload.takes_bytes() ? ", bf16, i32, i64, i8 or u8"
+                     : workload.integers    ? ", bf16, i32 or i64"
+                                            : " or bf16") +
+                    (workload.takes_blocks() ? ", or a format of blocks such as q4_k" : ""));
   Case c;
   c.workload = workload.name;
   c.shape = shape;
   c.dtype = dtype;
+  c.blocks = elements.blocks;
   workload.build(c);
   return c;
 }

@@ -3,21 +3,37 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "host_tensor.hpp"
+#include "lathe/block_formats.hpp"
 
 namespace lathe::bench {
 
 using Reference = std::map<std::string, std::vector<double>>;
+
+/// What a workload computes with: a dtype, or f32 with constant weights in blocks of few bits.
+struct Elements {
+  DType dtype = DType::F32;
+  std::optional<BlockFormat> blocks;
+
+  Elements(DType d) : dtype(d) {}
+  Elements(BlockFormat format) : blocks(format) {}
+  const char* name() const { return blocks ? lathe::to_string(*blocks) : lathe::to_string(dtype); }
+};
+/// "f32", "q4_k". Error(DType) or Error(Name) for an unknown one.
+Elements parse_elements(const std::string& name);
 
 /// One workload at one shape and dtype.
 struct Case {
   std::string workload;
   Sizes shape;
   DType dtype = DType::F32;
+  std::optional<BlockFormat> blocks; ///< of the constant weights
+  Elements elements() const { return blocks ? Elements(*blocks) : Elements(dtype); }
   /// Of the constants and second operands of products: u8 is multiplied with i8.
   DType weight_dtype() const { return dtype == DType::U8 ? DType::I8 : dtype; }
   /// What an operand of a product is cast to: sums of bytes are i32.
@@ -50,6 +66,7 @@ struct Workload {
   bool integers = false;     ///< has a meaning for i32 and i64, too
   void (*build)(Case& c);    ///< fills everything but workload, shape and dtype
   bool takes_bytes() const;  ///< has a meaning for i8 and u8, whose sums are i32
+  bool takes_blocks() const; ///< has a meaning for weights in blocks
 };
 
 const std::vector<Workload>& workloads();
@@ -59,7 +76,7 @@ const Workload& find_workload(const std::string& name);
 /// "512x512x512" or "512,512,512". Error(Value) with what the workload expects.
 Sizes parse_shape(const Workload& workload, const std::string& text);
 /// Error(DType) if the workload has no meaning for the dtype.
-Case make_case(const Workload& workload, const Sizes& shape, DType dtype);
+Case make_case(const Workload& workload, const Sizes& shape, Elements elements);
 
 // The builders, in workloads_*.cpp.
 void build_elementwise(Case& c);

@@ -4,6 +4,45 @@
 namespace lathe::bench {
 
 namespace {
+/// Blocks of random bits, [rows, bytes of a row], whose numbers are of about the size of 1.
+HostTensor random_blocks(BlockFormat format, int64_t rows, int64_t blocks, uint64_t seed) {
+  const int64_t bytes = block_bytes(format);
+  HostTensor tensor = uniform(DType::U8, {rows, blocks * bytes}, seed, 0, 256);
+  const bool is_q6 = format == BlockFormat::Q6_K, is_k = block_elements(format) == 256;
+  const bool has_offset = format == BlockFormat::Q4_1 || format == BlockFormat::Q5_1 || (is_k && !is_q6);
+  // The upper byte of each f16 scale: an exponent of 2^-10 to 2^-7 where scales of 6 or 8 bits multiply it,
+  // of 2^-4 to 2^-1 elsewhere.
+  const int exponent = is_k ? 0x14 : 0x2c;
+  for (int64_t block = 0; block < rows * blocks; ++block)
+    for (int half = 0; half <= (has_offset ? 1 : 0); ++half) {
+      auto& upper = tensor.as<uint8_t>()[block * bytes + (is_q6 ? 208 : 0) + 2 * half + 1];
+      upper = static_cast<uint8_t>((upper & 0x8f) + exponent);
+    }
+  return tensor;
+}
+
+/// [M, K] times the transpose of a constant [N, K] in blocks. The reference takes the weights as dequantise()
+/// has them, which unit/block_formats_test compares with loops.
+void build_block_product(Case& c) {
+  const int64_t m = c.shape[0], n = c.shape[1], k = c.shape[2], each = block_elements(*c.blocks);
+  if (k % each != 0)
+    throw Error(ErrorKind::Value, "linear " + to_string(c.shape) + ": K of " + std::to_string(k) + " as " +
+                                      lathe::to_string(*c.blocks) + ", expected a multiple of " +
+                                      std::to_string(each));
+  const Tensor weights = dequantise(c.constant("b", random_blocks(*c.blocks, n, k / each, 2)), *c.blocks);
+  c.output("c", c.input("a", {m, k}, 1).matmul(weights.transpose()));
+  c.flops = 2.0 * static_cast<double>(m * n * k);
+  c.tolerance = sum_tolerance(c.dtype, k);
+  c.reference = [=, format = *c.blocks](const HostTensors& in) {
+    const HostTensor& b = in.at("b");
+    const Tensor bytes = Tensor::from_memory(b.data(), b.bytes(), DType::U8, {n, b.shape()[1]});
+    const std::vector<float> numbers = dequantise(bytes, format).to_vector<float>();
+    Matrix transposed(n, k);
+    std::copy(numbers.begin(), numbers.end(), transposed.data());
+    return Reference{{"c", flat(matrix(in.at("a"), m, k) * transposed.transpose())}};
+  };
+}
+
 /// [M, K] times [K, N], or `batch` of them where the shape begins with a batch. B is a constant or an input.
 void build_product(Case& c, bool constant) {
   bool batched = c.shape.size() == 4;
@@ -85,6 +124,6 @@ void build_convolution(Case& c) {
 }
 
 void build_matmul(Case& c) { build_product(c, false); }
-void build_linear(Case& c) { build_product(c, true); }
+void build_linear(Case& c) { c.blocks ? build_block_product(c) : build_product(c, true); }
 
 } // namespace lathe::bench

@@ -13,10 +13,13 @@ Peer onednn_peer() { return {"onednn", false, "not found when lathe-bench was co
 #ifndef LATHE_PEER_LIBXSMM
 Peer libxsmm_peer() { return {"libxsmm", false, "not found when lathe-bench was configured", nullptr}; }
 #endif
+#ifndef LATHE_PEER_GGML
+Peer ggml_peer() { return {"ggml", false, "not found when lathe-bench was configured", nullptr}; }
+#endif
 
 const std::vector<Peer>& peers() {
-  static const std::vector<Peer> all{eigen_peer(), onednn_peer(), openblas_peer(), libxsmm_peer(),
-                                     by_hand_peer()};
+  static const std::vector<Peer> all{eigen_peer(),   onednn_peer(),  openblas_peer(),
+                                     libxsmm_peer(), by_hand_peer(), ggml_peer()};
   return all;
 }
 

@@ -18,6 +18,7 @@ struct Contender {
   std::function<void()> finish;         ///< not timed: brings the result into `outputs`; may be null
   std::shared_ptr<HostTensors> outputs; ///< named as the case's program; a part of them may do
   Calls seconds{};                      ///< how to time it, if not by calling `run`
+  double tolerance = 1e-3;              ///< of max_error: fast algorithms (Winograd) round more than ours
 };
 
 struct Peer {
@@ -28,6 +29,7 @@ struct Peer {
   /// the peer has no such function. The case outlives them.
   std::function<std::vector<Contender>(const Case& c, const CompileOptions& plan)> contenders;
   bool only_if_named = false;
+  bool takes_blocks = false; ///< has products with weights in blocks of few bits
 };
 /// The libraries of this process.
 const std::vector<Peer>& peers();
@@ -44,6 +46,7 @@ Peer openblas_peer();
 Peer onednn_peer();
 Peer libxsmm_peer();
 Peer by_hand_peer();
+Peer ggml_peer();
 
 /// f32 tensors for a contender's outputs, as the case's program has them.
 std::shared_ptr<HostTensors> make_outputs(const Case& c);

@@ -46,6 +46,10 @@ refused '--shape 99999999999999999999x1x1' run matmul --shape 999999999999999999
 refused '--shape' run all --shape 4x4
 refused 'f33' run matmul --dtype f33
 refused 'softmax has no meaning for --dtype i32' run softmax --dtype i32
+refused 'matmul has no meaning for --dtype q8_0' run matmul --dtype q8_0
+refused 'q9_9' run linear --dtype q9_9
+refused 'K of 100 as q4_k, expected a multiple of 256' run linear --shape 1x32x100 --dtype q4_k
+accepted '"dtype": "q4_k"' run linear --shape 1x32x512 --dtype q4_k --json
 refused '--device tpu is unknown' run matmul --device tpu
 refused 'threads' run matmul --threads 0
 refused 'threads' run matmul --threads many

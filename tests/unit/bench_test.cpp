@@ -111,7 +111,7 @@ Row row_of(const std::string& group, const std::string& workload, double seconds
   row.group = group;
   row.workload = workload;
   row.shape = {4};
-  row.dtype = DType::F32;
+  row.dtype = "f32";
   row.seconds = seconds;
   row.peers = std::move(peers);
   return row;
