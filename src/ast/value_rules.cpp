@@ -17,6 +17,25 @@ bool fusable(const ValueRef& root, const Match& match) {
   return !std::holds_alternative<Rounded>(product->attr);
 }
 
+/// Distances A and C of "Shl(And(Shr(x, A), B), C)".
+struct Distances {
+  int64_t down, up;
+  bool fit; // in the dtype's bits
+};
+Distances distances(const ValueRef& root, const Match& m) {
+  const int64_t bits = 8 * size_of(root->dtype);
+  const int64_t down = ValueTraits::constant(m['A'])->as_int(), up = ValueTraits::constant(m['C'])->as_int();
+  return {down, up, down >= 0 && down < bits && up >= 0 && up < bits};
+}
+bool goes_down(const ValueRef& root, const Match& m) {
+  const Distances d = distances(root, m);
+  return d.fit && d.down >= d.up;
+}
+bool goes_up(const ValueRef& root, const Match& m) {
+  const Distances d = distances(root, m);
+  return d.fit && d.down < d.up;
+}
+
 using enum RuleDomain;
 
 constexpr ValueRule kRules[] = {
@@ -25,6 +44,10 @@ constexpr ValueRule kRules[] = {
     {"sub-0", Integer, "Sub(a, 0)", "a"},
     {"sub-of-add", Integer, "Sub(Add(a, b), b)", "a"},
     {"neg-sub", Integer, "Neg(Sub(a, b))", "Sub(b, a)"},
+
+    // Bits that are taken from one place and put at another: one shift.
+    {"bits-down", Integer, "Shl(And(Shr(x, A), B), C)", "And(Shr(x, Sub(A, C)), Shl(B, C))", goes_down},
+    {"bits-up", Integer, "Shl(And(Shr(x, A), B), C)", "And(Shl(x, Sub(C, A)), Shl(B, C))", goes_up},
 
     {"ne-true", Bool, "CmpNe(a, 1)", "Xor(a, 1)"},
     {"false-lt", Bool, "CmpLt(0, a)", "a"},

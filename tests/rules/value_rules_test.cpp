@@ -81,6 +81,12 @@ int64_t check_rule(const ValueRule& rule, DType dtype) {
       divisor =
           Scalar::of_float(dtype, std::ldexp(divisor.as_float() < 0 ? -1 : 1, std::clamp(exponent, -14, 14)));
     }
+    if (name == "bits-down" || name == "bits-up") { // for distances within the dtype, in this order
+      Scalar &down = bound[letter_slot('A')], &up = bound[letter_slot('C')];
+      const int64_t bits = 8 * size_of(dtype), a = down.as_int() & (bits - 1), c = up.as_int() & (bits - 1);
+      down = Scalar::of_int(dtype, name == "bits-down" ? std::max(a, c) : std::min(a, c));
+      up = Scalar::of_int(dtype, name == "bits-down" ? std::min(a, c) : std::max(a, c));
+    }
     // A number in a condition is bool; one that is the whole replacement has the dtype of the result.
     const DType number =
         rule.left.terms[0].op == Op::Where && rule.left.terms[1].kind != RuleTerm::Any ? DType::Bool : dtype;

@@ -103,6 +103,29 @@ TEST_CASE("blocks have the numbers of loops over their bytes, and a vector's pro
   }
 }
 
+TEST_CASE("a vector's product keeps the sums of blocks in registers, whatever the format") {
+  for (const BlockFormat format : {BlockFormat::Q4_0, BlockFormat::Q4_1, BlockFormat::Q5_0, BlockFormat::Q5_1,
+                                   BlockFormat::Q8_0, BlockFormat::Q4_K, BlockFormat::Q5_K, BlockFormat::Q6_K})
+    for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{4096, 4096}, {1024, 2560}}) {
+      CAPTURE(to_string(format));
+      CAPTURE(rows);
+      const int64_t row = columns / block_elements(format) * block_bytes(format);
+      const Tensor bytes = Tensor::from(Bytes(static_cast<size_t>(rows * row), 1), {rows, row});
+      const Tensor y = Tensor::input("x", {1, columns}).matmul(dequantise(bytes, format).transpose());
+      const Executable program = compile({{"y", y}}, {.use_database = false});
+      CHECK(program.kernel_count() <= 2); // the other computes the sums of x
+      // Under the loop over blocks a stage fills registers, and its codes are laid out for that.
+      bool is_kept = false;
+      for (const std::string& fused : program.moves()) {
+        const size_t comma = fused.find(',');
+        if (!fused.starts_with("fuse_at(") || fused.find("register") == std::string::npos) continue;
+        const std::string stage = fused.substr(8, comma - 8), packs = "prepack(" + stage + ",";
+        for (const std::string& move : program.moves()) is_kept |= move.starts_with(packs);
+      }
+      CHECK(is_kept);
+    }
+}
+
 TEST_CASE("what is quantised is off by half a step at most") {
   std::vector<float> x(96);
   for (size_t k = 0; k < x.size(); ++k) x[k] = k < 32 ? 0 : std::sin(static_cast<float>(k));

@@ -307,6 +307,10 @@ TEST_CASE("what is read in passes comes from afar in the first, unless the passe
   // time of 992, or 1536 during that of 512.
   CHECK(seconds_of(true, many, 1536) > 1.05 * seconds_of(true, many, 1056));
   CHECK(seconds_of(false, many, 1536) < 1.01 * seconds_of(false, many, 1056));
+  // From the third level hints bring nothing where a block is too large for the second: its lines have left
+  // that again when their turn comes.
+  CHECK(seconds_of(true, few) < 0.97 * seconds_of(false, few));
+  CHECK(seconds_of(true, few, 1536) > 0.99 * seconds_of(false, few, 1536));
 }
 
 TEST_CASE("stores that jump hide behind computing between them") {

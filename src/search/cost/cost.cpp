@@ -182,6 +182,24 @@ double share_of_hints(const Features& f, const AccessInfo& access, double bytes)
   return std::min(1.0, bytes / all_passes) / (longest * longest);
 }
 
+/// Whether what hints ask for stays till its turn comes, a tile later: in the second level, or, where all of
+/// it comes from memory, in the last.
+bool stays_till_used(const Features& f, const AccessInfo& access, const Target& target,
+                     const MachineProfile& machine, size_t links) {
+  const BufferInfo& buffer = f.buffers[static_cast<size_t>(access.buffer)];
+  const auto bytes_along = [&](int outside) {
+    return buffer.element_bytes *
+           f.steps(access, [&](int l) { return l > outside && f.stride(access, l) != 0; });
+  };
+  const double all =
+      std::max(bytes_along(-1), buffer.constant ? static_cast<double>(target.constant_bytes) : 0);
+  const auto usable = [&](size_t level) {
+    return cost_constants.usable * static_cast<double>(machine.levels[level].bytes);
+  };
+  const size_t last = links - 1;
+  return bytes_along(f.loop_ahead(access)) <= usable(all > usable(last) ? last : far_link(links));
+}
+
 void read_phases(const Target& target, const MachineProfile& machine, Workspace& space) {
   const Features& f = space.features;
   space.phases.assign(f.loops.size(), {});
@@ -216,7 +234,8 @@ void read_phases(const Target& target, const MachineProfile& machine, Workspace&
       if (i == 0 && access.ahead != 0 && render::cache_level_ahead(bytes_ahead) == render::CacheLevel::First)
         p.near_asked += t.read;
       if (i != far_link(links)) return;
-      const bool is_spread = f.buffers[access.buffer].is_prefetched();
+      const bool is_spread =
+          f.buffers[access.buffer].is_prefetched() && stays_till_used(f, access, target, machine, links);
       if (is_spread || access.ahead != 0) p.asked += t.read;
       if (is_spread) p.spread += t.read;
       if (t.read <= 0) return;

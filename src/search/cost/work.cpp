@@ -300,13 +300,28 @@ private:
            ast::is_column_step(features_.strides[access.strides + tile_.vector], tile_.lanes);
   }
 
+  /// With what the operands tell: the distance of a shift that unrolling makes a constant needs no check, and
+  /// integers become wider, or those of 32 bits f32, by one instruction.
+  OpCost cost_of(const ast::Value& v, DType dtype, bool vector) {
+    OpCost cost = op_cost(v.op, dtype, vector && target_.vector_bytes >= 64);
+    if (v.op == Op::Shl || v.op == Op::Shr) {
+      const uint64_t distance = mask_of(v.sources[1]);
+      if ((distance & ~tile_.inside) == 0 && !has(distance, tile_.vector))
+        cost.instructions = cost.latency = 1;
+    }
+    if (v.op == Op::Cast && is_integer(v.sources[0]->dtype) && size_of(dtype) == 4 &&
+        size_of(v.sources[0]->dtype) <= 4 && (is_integer(dtype) || size_of(v.sources[0]->dtype) == 4))
+      cost.instructions = 1;
+    return cost;
+  }
+
   void count_op(const ast::Value& v, uint64_t mask, bool fused) {
     const double n = copies(mask);
     const bool vector = has(mask, tile_.vector);
     // Comparisons work on registers of what they compare.
     const DType dtype = v.sources.empty() || v.dtype != DType::Bool ? v.dtype : v.sources[0]->dtype;
     const double parts = registers_for(vector, dtype);
-    const OpCost cost = op_cost(v.op, dtype, vector && target_.vector_bytes >= 64);
+    const OpCost cost = cost_of(v, dtype, vector);
     if (!fused) {
       work_.arithmetic += n * parts * cost.instructions;
       if (v.op == Op::Mul) work_.multiplications += n * parts * cost.instructions;

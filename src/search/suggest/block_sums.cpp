@@ -110,7 +110,9 @@ Proposal in_registers(const SuggestContext& c, const Pair& p, int64_t vectors) {
   straighten(script, inner);
   std::vector<LoopHandle> clear;
   for (const LoopHandle loop : p.shared_out) clear.push_back(loop.setting());
-  straighten(script, joined({clear, vectors_of(script, rows.setting(), lanes, vectors)}));
+  clear = joined({clear, vectors_of(script, rows.setting(), lanes, vectors)});
+  if (clear.size() > 1) script.reorder(clear);
+  straighten(script, clear);
   straighten(script, joined({p.near, tile}));
   const int last = vectors > 1 ? 1 : 0;
   std::vector<LoopHandle> setting, writing;

@@ -19,6 +19,7 @@ struct Place {
 constexpr size_t kMostPlaces = 16;       // copies of a stage that are counted
 constexpr size_t kMostInOneKernel = 192; // values that one store may compute
 constexpr double kDivision = 4;          // instructions that take as long as a division
+constexpr double kFewOfIndices = 8;      // instructions of a value of indices alone: unrolled, a constant
 
 struct Use {
   int stage;
@@ -28,8 +29,9 @@ struct Use {
 
 struct StageInfo {
   bool inlinable = false;
-  bool inlined = false; // already
-  bool widens = false;  // is a wider form of another value
+  bool inlined = false;   // already
+  bool widens = false;    // is a wider form of another value
+  bool of_indices = true; // computed from indices alone
   double elements = 1, executions = 1, instructions = 0;
   std::vector<Use> uses; // the loads of its nests
 };
@@ -63,6 +65,7 @@ StageInfo read_stage(const lower::Program& program, const lower::Stage& stage) {
       const auto* attr = std::get_if<ast::LoadAttr>(&v->attr);
       if (!attr) return;
       Use use{stage_of(program, *attr->buffer), hash_text("use"), v->op == Op::Load && attr->guards.empty()};
+      info.of_indices &= use.stage >= 0 && v->op == Op::Load;
       if (use.stage < 0) return;
       for (size_t d = 0; d < attr->index.size(); ++d) {
         use.index = mix(use.index, attr->index[d].hash());
@@ -79,10 +82,13 @@ StageInfo read_stage(const lower::Program& program, const lower::Stage& stage) {
   return info;
 }
 
+/// Whether to compute the stage again costs next to nothing.
+bool is_cheap(const StageInfo& s) { return s.instructions <= (s.of_indices ? kFewOfIndices : 1); }
+
 struct Limits {
   const char* why;
   double ratio;       // executions per element
-  double cheap_ratio; // the same, for stages of at most one instruction
+  double cheap_ratio; // the same, for cheap stages
   bool epilogues;     // also inline epilogues that their reader shifts or pads: no tile fits these
 };
 
@@ -111,7 +117,7 @@ Proposal inline_all(const lower::Program& program, const std::vector<StageInfo>&
       double executions = 0;
       for (const Place& p : places[i]) executions += p.executions;
       const double ratio = executions / s.elements;
-      inlined = s.widens || ratio <= (s.instructions <= 1 ? limits.cheap_ratio : limits.ratio);
+      inlined = s.widens || ratio <= (is_cheap(s) ? limits.cheap_ratio : limits.ratio);
     }
     if (inlined && !limits.epilogues && ends_reduction(program, stages[i]) && shifted[i]) inlined = false;
     if (inlined && grown[i] + places[i].size() > kMostInOneKernel) inlined = false;
@@ -146,8 +152,9 @@ std::vector<Proposal> suggest_inline(const SuggestContext& c) {
   if (c.at_start && &c.kernel == c.plan.kernels.front().get()) {
     std::vector<StageInfo> stages;
     for (const auto& stage : program.stages) {
-      stages.push_back(read_stage(program, stage));
-      stages.back().inlined = true;
+      StageInfo& info = stages.emplace_back(read_stage(program, stage));
+      info.inlined = true;
+      for (const Use& use : info.uses) info.of_indices &= use.stage >= 0 && stages[use.stage].of_indices;
     }
     for (const KernelPlanRef& kernel : c.plan.kernels)
       for (const int stage : kernel->stages) stages[static_cast<size_t>(stage)].inlined = false;
