@@ -104,8 +104,9 @@ TEST_CASE("blocks have the numbers of loops over their bytes, and a vector's pro
 }
 
 TEST_CASE("a vector's product keeps the sums of blocks in registers, whatever the format") {
-  for (const BlockFormat format : {BlockFormat::Q4_0, BlockFormat::Q4_1, BlockFormat::Q5_0, BlockFormat::Q5_1,
-                                   BlockFormat::Q8_0, BlockFormat::Q4_K, BlockFormat::Q5_K, BlockFormat::Q6_K})
+  for (const BlockFormat format :
+       {BlockFormat::Q4_0, BlockFormat::Q4_1, BlockFormat::Q5_0, BlockFormat::Q5_1, BlockFormat::Q8_0,
+        BlockFormat::Q4_K, BlockFormat::Q5_K, BlockFormat::Q6_K})
     for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{4096, 4096}, {1024, 2560}}) {
       CAPTURE(to_string(format));
       CAPTURE(rows);

@@ -104,6 +104,37 @@ TEST_CASE("a product with a power of two is one instruction where there is one, 
   }
 }
 
+TEST_CASE("codes of four bits are looked up where a mask would be needed") {
+  constexpr int64_t kCount = 1000;
+  std::vector<int32_t> codes(kCount);
+  for (int64_t i = 0; i < kCount; ++i) codes[static_cast<size_t>(i)] = static_cast<int32_t>(i * 0x9E3779B1u);
+  const Tensor in = Tensor::input("x", {Expr(kCount)}, DType::I32);
+  const Tensor low = (in & 15).cast(DType::F32), upper = ((in >> Tensor::full({}, int32_t{28})) & 15).cast(DType::F32);
+  CHECK(mentions(assembly(low, "x86-64-v4"), "vperm"));
+  CHECK(!mentions(assembly(low, "x86-64-v3"), "vperm"));
+  for (const char* cpu : {"native", "x86-64-v3", "x86-64-v4"}) {
+    CAPTURE(cpu);
+    std::vector<float> got_low(kCount, NAN), got_upper(kCount, NAN);
+    try {
+      CompileOptions options;
+      options.cpu = cpu;
+      options.threads = 1;
+      options.use_database = false;
+      const Executable program = compile({{"low", low}, {"upper", upper}}, options);
+      program.run({{"x", codes.data()}}, {{"low", got_low.data()}, {"upper", got_upper.data()}});
+    } catch (const Error& e) {
+      CHECK(e.kind() == ErrorKind::Device); // this machine can't run it
+      continue;
+    }
+    int wrong = 0;
+    for (size_t i = 0; i < codes.size(); ++i) {
+      const auto bits = static_cast<uint32_t>(codes[i]);
+      wrong += got_low[i] != static_cast<float>(bits & 15) || got_upper[i] != static_cast<float>(bits >> 28);
+    }
+    CHECK(wrong == 0);
+  }
+}
+
 TEST_CASE("results are the same on every CPU that this one can stand in for") {
   std::vector<float> a(37 * 64), b(64 * 50);
   for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(std::sin(static_cast<double>(i) * 0.7));

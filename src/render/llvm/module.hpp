@@ -15,6 +15,7 @@ struct LlvmTarget {
   std::string cpu, features; // as LLVM names them: "sapphirerapids", "+avx512f,..."
   bool has_f16c = false, has_fma = false;
   bool has_scalef = false;   // y * 2^n is one instruction for 4, 8 and 16 f32
+  bool has_permute = false;  // one instruction takes 16 f32 from a register by the low 4 bits of 16 lanes
   int vector_bytes = 16;     // of the widest vector registers that code should use
   Instructions instructions; // of the CPU that take several elements at once
   bool gathers = true;       // gathers and scatters are faster than lanes one by one

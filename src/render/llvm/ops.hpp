@@ -27,6 +27,10 @@ llvm::Constant* lane_numbers(llvm::Type* element, int lanes);
 llvm::Value* emit_op(llvm::IRBuilderBase& b, Op op, DType result, DType operand,
                      llvm::ArrayRef<llvm::Value*> args, bool has_f16c);
 
+/// 16 integers of 4 bits as f32, looked up in a register: one instruction instead of a mask and a conversion.
+/// Null unless `value` is 16 lanes of 32 bits that are masked by 15, and need to be. Only on targets with AVX-512.
+llvm::Value* four_bits_as_f32(llvm::IRBuilderBase& b, llvm::Value* value);
+
 /// y * 2^n, rounded once, for f32 and a whole number n. Only on targets with AVX-512, for 4, 8 and 16 lanes.
 bool can_scale(int lanes);
 llvm::Value* scale(llvm::IRBuilderBase& b, llvm::Value* y, llvm::Value* n);

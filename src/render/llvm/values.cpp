@@ -12,6 +12,8 @@ namespace lathe::render {
 using llvm::Value;
 
 Value* FunctionEmitter::op(Op op, DType result, DType operand, llvm::ArrayRef<Value*> args) {
+  if (op == Op::Cast && result == DType::F32 && is_integer(operand) && state_.target.has_permute)
+    if (Value* numbers = four_bits_as_f32(b_, args[0])) return numbers;
   return emit_op(b_, op, result, operand, args, state_.target.has_f16c);
 }
 

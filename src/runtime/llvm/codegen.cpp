@@ -112,6 +112,7 @@ public:
     target.has_f16c = has("+f16c");
     target.has_fma = has("+fma");
     target.has_scalef = has("+avx512f") && has("+avx512vl");
+    target.has_permute = has("+avx512f");
     target.gathers = !target.cpu.starts_with("znver"); // gathers of AMD Zen are microcode, and slow
     target.instructions = tensor_instructions(has);
     target.vector_bytes = target.has_scalef ? 64 : has("+avx2") && has("+fma") ? 32 : 16;
