@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "graph/node.hpp"
 #include "support/onnx_microsoft.hpp"
 
 using namespace lathe;
@@ -298,6 +299,40 @@ TEST_CASE("DynamicQuantizeLSTM rounds the input, and the state before each step,
                        {attribute("hidden_size", kHidden)}));
   REQUIRE(got.size() == y.size());
   for (size_t k = 0; k < y.size(); ++k) CHECK(got[k] == doctest::Approx(y[k]).epsilon(1e-4));
+}
+
+TEST_CASE("MatMulNBits of a vector sums its integers by blocks") {
+  const auto hits = [] {
+    for (const auto& [rule, count] : graph::simplify_hits())
+      if (rule == "block-product") return count;
+    return uint64_t{0};
+  };
+  constexpr int64_t kRows = 24, kColumns = 96, kBlock = 32, kBlocks = 3;
+  const std::vector<float> scales = quarters(kRows * kBlocks, 1), a = quarters(kColumns, 2);
+  for (const int64_t bits : {2, 4, 8}) {
+    CAPTURE(bits);
+    const int64_t per_byte = 8 / bits, most = (1 << bits) - 1;
+    const Integers bytes = scattered(kRows * kColumns / per_byte, 0, 255, 3);
+    std::vector<float> y;
+    for (int64_t n = 0; n < kRows; ++n) {
+      double sum = 0;
+      for (int64_t k = 0; k < kColumns; ++k) {
+        const int64_t byte = bytes[static_cast<size_t>((n * kColumns + k) / per_byte)];
+        const auto code = static_cast<double>(byte >> (k % per_byte * bits) & most);
+        const float scale = scales[static_cast<size_t>(n * kBlocks + k / kBlock)];
+        sum += a[static_cast<size_t>(k)] * scale * (code - static_cast<double>(int64_t{1} << (bits - 1)));
+      }
+      y.push_back(static_cast<float>(sum));
+    }
+    const uint64_t before = hits();
+    CHECK(floats(microsoft("MatMulNBits",
+                           {Tensor::from(a, {1, kColumns}),
+                            tensor_of<uint8_t>(bytes, {kRows, kBlocks, kBlock / per_byte}),
+                            Tensor::from(scales, {kRows, kBlocks})},
+                           {attribute("bits", bits), attribute("block_size", kBlock), attribute("N", kRows),
+                            attribute("K", kColumns)})) == y);
+    CHECK(hits() > before);
+  }
 }
 
 TEST_CASE("MatMulNBits and GatherBlockQuantized: low bits first, a zero point for each block") {

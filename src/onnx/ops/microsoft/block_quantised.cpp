@@ -29,12 +29,12 @@ Blocks read_blocks(const Call& call, int64_t size) {
 /// The numbers in the bytes of the last axis, low bits first.
 Tensor unpack(const Tensor& bytes, int64_t bits) {
   if (bits == 8) return bytes;
-  std::vector<Tensor> parts;
-  for (int64_t shift = 0; shift < 8; shift += bits)
-    parts.push_back((bytes >> weak(shift, DType::U8)) & weak((int64_t{1} << bits) - 1, DType::U8));
+  // Not a stack of parts: a product with the numbers then unpacks each byte where it reads it.
+  const Tensor shifts = Tensor::iota({8 / bits}, 0, DType::I32) * bits;
+  const Tensor parts = (bytes.cast(DType::I32).unsqueeze(-1) >> shifts) & ((int64_t{1} << bits) - 1);
   Shape joined = bytes.shape();
   joined.back() = joined.back() * (8 / bits);
-  return stack(parts, -1).reshape(joined);
+  return parts.reshape(joined);
 }
 
 /// The zero points that are packed into bytes along the last axis, for `count` blocks.
@@ -65,8 +65,9 @@ Tensor block_quantised_weight(Call& call, const Blocks& blocks, int64_t rows, in
   const Tensor bytes = call.tensor(1), scales = call.tensor(2).reshape({rows, count}).cast(DType::F32);
   if (bytes.dtype() != DType::U8)
     call.fail(ErrorKind::DType, std::string("weights of ") + to_string(bytes.dtype()) + ", expected u8");
-  const Tensor packed = bytes.reshape({rows, count * blocks.size / blocks.per_byte()});
-  const Tensor integers = slices(unpack(packed, blocks.bits), 1, 0, columns).tensor();
+  const Tensor packed = bytes.reshape({rows, count, blocks.size / blocks.per_byte()});
+  const Tensor all = unpack(packed, blocks.bits).reshape({rows, count * blocks.size});
+  const Tensor integers = slices(all, 1, 0, columns).tensor();
   const std::optional<Tensor> block_of = block_of_column(call, count, columns);
   const auto of_columns = [&](const Tensor& parameter) {
     return block_of ? parameter.take(*block_of, 1) : repeat_blocks(parameter, 1, blocks.size, columns);
