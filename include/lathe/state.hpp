@@ -57,7 +57,7 @@ class [[nodiscard]] State {
   State(const State&) = default;             // no moves: a state that was moved from would be none
   State& operator=(const State&) = default;
 
-  const std::string& name() const;           ///< of the state in programs, among their inputs
+  const std::string& name() const;           ///< of the state in programs
   const Shape& shape() const;
   DType dtype() const;
 

@@ -195,6 +195,12 @@ TEST_CASE("a saved program has its states, with their values") {
   }
 }
 
+TEST_CASE("emitted, a program with a state is the plain function") {
+  const State w("w", {7});
+  const std::string source = emit({{"next", w.assign(w.value() + Tensor::input("x", {7})).value}});
+  CHECK(source.find("void lathe_program(const float* w, const float* x, float* next)") != std::string::npos);
+}
+
 TEST_CASE("narrow states") {
   const State codes("codes", {3, 5}, DType::F8E4M3FN);
   const Tensor x = Tensor::input("x", {3, 5});

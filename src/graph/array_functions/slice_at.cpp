@@ -1,5 +1,6 @@
 // Parts of tensors that begin where a number says at run time.
 #include "graph/narrow.hpp"
+#include "graph/places.hpp"
 #include "lathe/state.hpp"
 
 namespace lathe {
@@ -16,7 +17,7 @@ Tensor places(std::string_view op, const Shape& shape, const std::vector<Start>&
          to_string(shape), shape.size());
   check_shape(op, sizes, DType::I64);
   const std::vector<Expr> strides = row_major_strides(shape);
-  Tensor flat = size_scalar(Expr(0)), inside = Tensor::full({}, true);
+  Tensor place = size_scalar(Expr(0)), inside = Tensor::full({}, true);
   for (size_t d = 0; d < shape.size(); ++d) {
     Tensor at = size_scalar(Expr(0));
     const Tensor size = size_scalar(shape[d]);
@@ -26,18 +27,15 @@ Tensor places(std::string_view op, const Shape& shape, const std::vector<Start>&
       if (!num_elements(given.shape()).is_const(1))
         fail(ErrorKind::Shape, "{}: start {} of shape {}, expected one element", op, d,
              to_string(given.shape()));
-      at = view_op(given, View::contiguous({})).cast(DType::I64);
-      if (!is_unsigned(given.dtype())) at = where(at < number(0, DType::I64), at + size, at);
+      at = from_the_start(view_op(given, View::contiguous({})), shape[d]);
     }
     if (!sizes[d].is_const(1)) at = at + index_along(static_cast<int>(d), sizes);
     if (d < start.size() || !proves_le(sizes[d], shape[d]))
       inside = inside & (number(0, DType::I64) <= at) & (at < size);
-    flat = flat + at * size_scalar(strides[d]);
+    place = place + at * size_scalar(strides[d]);
   }
-  return broadcast_to(where(inside, flat, number(-1, DType::I64)), sizes);
+  return broadcast_to(where(inside, place, number(-1, DType::I64)), sizes);
 }
-
-Tensor flat(const Tensor& t) { return view_op(t, View::contiguous({num_elements(t.shape())})); }
 
 } // namespace
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "graph/narrow.hpp"
+#include "graph/places.hpp"
 
 void lathe::graph::check_index(std::string_view op, const Tensor& index) {
   if (!is_integer(index.dtype()))
@@ -49,9 +50,8 @@ struct Position {
   Tensor value, inside;
 };
 Position wrap_negative(const Tensor& index, Expr size) {
-  const Tensor i = index.cast(DType::I64), n = size_scalar(size), zero = Tensor::full({}, int64_t{0});
-  const Tensor value = is_unsigned(index.dtype()) ? i : where(i < zero, i + n, i);
-  return {value, (zero <= value) & (value < n)};
+  const Tensor value = from_the_start(index, size);
+  return {value, (Tensor::full({}, int64_t{0}) <= value) & (value < size_scalar(size))};
 }
 
 // Flat positions in `shape` of the elements that torch.gather reads: `index` along `axis`, an element's own
@@ -74,8 +74,6 @@ Tensor flat_position(std::string_view op, const Shape& shape, int axis, const Te
       flat = flat + index_along(i, index.shape()) * size_scalar(strides[i]);
   return where(at.inside, flat, Tensor::full({}, int64_t{-1}));
 }
-
-Tensor flat(const Tensor& t) { return view_op(t, View::contiguous({num_elements(t.shape())})); }
 
 Tensor scatter_into(std::string_view op, const Tensor& base, int axis, const Tensor& index,
                     const Tensor& source, std::optional<Op> combine) {
