@@ -64,7 +64,7 @@ enum class LaneKind : uint8_t {
   One,         // all lanes at one element
   Whole,       // at consecutive elements
   Backwards,   // at consecutive elements, from the last lane to the first
-  EverySecond, // at every second element of two whole vectors
+  Spaced,      // a few elements from lane to lane, picked from whole vectors (machine/access.hpp)
   Apart,       // a fixed number of elements from lane to lane
   Column,      // in a register array: one lane in each row, as many rows as lanes
   MovedUp,     // a whole vector moved up by some lanes, with zeros before it (machine/moved_up.hpp)

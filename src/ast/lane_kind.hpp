@@ -7,7 +7,7 @@ namespace lathe::ast {
 
 /// Indexed by LaneKind.
 inline constexpr std::array<std::string_view, 9> kLaneKindNames = {
-    "", "one", "whole", "backwards", "every_second", "apart", "column", "moved_up", "scattered"};
+    "", "one", "whole", "backwards", "spaced", "apart", "column", "moved_up", "scattered"};
 inline constexpr std::string_view kMasked = " masked";
 
 } // namespace lathe::ast

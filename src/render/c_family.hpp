@@ -115,11 +115,11 @@ private:
   /// Offsets of all lanes from the first, in elements, for load_apart and store_apart. Empty if the dialect
   /// can't use them here.
   std::vector<int64_t> offsets_of(const ast::BufferRef& buffer, Expr flat, const Chunk& chunk) const;
-  /// Expressions that load vectors: lanes_of loads lane by lane; every_second loads two whole vectors and
-  /// picks every second element.
+  /// Expressions that load vectors: lanes_of loads lane by lane; spaced loads whole vectors and
+  /// picks the lanes from them.
   std::string lanes_of(const ast::BufferRef& buffer, Expr flat, const std::vector<Expr>& guards,
                        const Chunk& chunk);
-  std::string every_second(const ast::BufferRef& buffer, Expr flat, const Chunk& chunk);
+  std::string spaced(const ast::BufferRef& buffer, Expr flat, const Chunk& chunk);
   /// `v` in the active lanes, `other` in the rest.
   std::string in_active(const std::string& v, const std::string& other, DType dtype, const Chunk& chunk);
   /// A column of a register tile, one lane in each row; nothing if the rows are not vectors of as many lanes

@@ -157,7 +157,7 @@ Operand CFamily::load_range(Operand out, const ast::LoadAttr& attr, Expr flat, c
   };
   const auto whole = [&] {
     if (contiguous) return as_value(dialect_.vector_load(address(), in_memory, out.lanes));
-    if (attr.lanes.kind == ast::LaneKind::EverySecond) return every_second(buffer, flat, chunk);
+    if (attr.lanes.kind == ast::LaneKind::Spaced) return spaced(buffer, flat, chunk);
     return lanes_of(buffer, flat, {}, chunk);
   };
   const auto declare = [&](const std::string& text) {
@@ -200,17 +200,24 @@ Operand CFamily::load_range(Operand out, const ast::LoadAttr& attr, Expr flat, c
   return out;
 }
 
-/// Every second element, by two vector loads and a shuffle. The loads touch nothing past the last element.
-std::string CFamily::every_second(const ast::BufferRef& buffer, Expr flat, const Chunk& chunk) {
+std::string CFamily::spaced(const ast::BufferRef& buffer, Expr flat, const Chunk& chunk) {
   if (buffer->dtype == DType::Bool || is_half(buffer->dtype)) return lanes_of(buffer, flat, {}, chunk);
-  std::string halves[2];
-  for (int h = 0; h < 2; ++h) {
-    const Expr start = at_lane(flat, chunk, 0) + h * (chunk.lanes - 1);
-    const std::string address = fmt::format("{} + {}", pointer(buffer), expr(start, Level::Sum));
-    halves[h] = local(dialect_.type(buffer->dtype, chunk.lanes),
-                      dialect_.vector_load(address, buffer->dtype, chunk.lanes));
+  const Expr first = at_lane(flat, chunk, 0), step = at_lane(flat, chunk, 1) - first;
+  const ast::SpacedLoad spaced = ast::spaced_load(chunk.lanes, static_cast<int>(step.value()));
+  const std::string type = dialect_.type(buffer->dtype, chunk.lanes);
+  std::vector<std::string> vectors;
+  for (const int start : spaced.starts) {
+    const std::string address = fmt::format("{} + {}", pointer(buffer), expr(first + start, Level::Sum));
+    vectors.push_back(local(type, dialect_.vector_load(address, buffer->dtype, chunk.lanes)));
   }
-  return dialect_.shuffle(halves[0], halves[1], ast::every_second(chunk.lanes), buffer->dtype);
+  for (const auto& merge : spaced.merges) {
+    std::vector<int> pick = merge.pick;
+    for (int i = 0; i < chunk.lanes; ++i)
+      if (pick[i] < 0) pick[i] = i;
+    const std::string text = dialect_.shuffle(vectors[merge.left], vectors[merge.right], pick, buffer->dtype);
+    vectors.push_back(&merge == &spaced.merges.back() ? text : local(type, text));
+  }
+  return vectors.back();
 }
 
 std::string CFamily::lanes_of(const ast::BufferRef& buffer, Expr flat, const std::vector<Expr>& guards,

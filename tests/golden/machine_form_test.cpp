@@ -48,7 +48,9 @@ TEST_CASE("every access of a vector loop says what it is") {
   CHECK(form_of(io, "y[l] = x[l]") == "y[l; lanes: whole] = x[l; lanes: whole]");
   CHECK(form_of(io, "y[l] = x[3]") == "y[l; lanes: whole] = x[3; lanes: one]");
   CHECK(form_of(io, "y[7 - l] = x[l]") == "y[7 - l; lanes: backwards] = x[l; lanes: whole]");
-  CHECK(form_of(io, "y[l] = x[l*2]") == "y[l; lanes: whole] = x[l*2; lanes: every_second]");
+  CHECK(form_of(io, "y[l] = x[l*2]") == "y[l; lanes: whole] = x[l*2; lanes: spaced]");
+  CHECK(form_of(io, "y[l] = x[l*4 + 3]") == "y[l; lanes: whole] = x[l*4 + 3; lanes: spaced]"); // to 16 bytes
+  CHECK(form_of("x: u8[64] in, y: u8[64] out", "y[l] = x[l*8]") == "y[l; lanes: whole] = x[l*8; lanes: spaced]");
   CHECK(form_of(io, "y[l*3] = x[l*5]") == "y[l*3; lanes: apart] = x[l*5; lanes: apart]");
   CHECK(form_of(io, "y[l] = x[l // 2]") == "y[l; lanes: whole] = x[l // 2; lanes: scattered]");
   CHECK(form_of(io, "y[3] += x[l]") == "y[3; lanes: one] += x[l; lanes: whole]");

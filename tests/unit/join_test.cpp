@@ -83,6 +83,22 @@ TEST_CASE("all axes of an elementwise kernel become one") {
   CHECK(result(joined) == result(plan));
 }
 
+TEST_CASE("pixels and their channels become one where neighbouring pixels are read, if a pixel is short") {
+  const auto joins_with = [](int64_t channels) {
+    const Tensor image = test::in("image", {5, 9, channels});
+    const auto moved = [&](int64_t y, int64_t x) {
+      return image.shrink({{y, y + 3}, {x, x + 7}, {0, channels}});
+    };
+    const Plan plan = inlined(plan_of(moved(0, 0) + moved(1, 1) * 2.0f + moved(2, 2)));
+    const std::vector<Move> joins = moves_of(joins_of(*plan.program, *plan.kernels[0]));
+    const Plan joined = after(plan, joins);
+    CHECK(result(joined) == result(plan));
+    return extents(*joined.kernels[0]);
+  };
+  CHECK(joins_with(3) == std::vector<std::vector<int64_t>>{{3, 21}});
+  CHECK(joins_with(16) == std::vector<std::vector<int64_t>>{{3, 7, 16}});
+}
+
 TEST_CASE("axes stay apart where anything tells them apart") {
   const Tensor a = test::in("a", {4, 6});
   const auto reason = [](const Tensor& y) {

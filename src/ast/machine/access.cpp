@@ -1,6 +1,7 @@
 #include "ast/machine/access.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "ast/append.hpp"
 #include "ast/flat_index.hpp"
@@ -49,8 +50,9 @@ LaneAccess access_of(const LoadAttr& load, const For& lanes, const VectorForms& 
   const bool whole = kind == LaneKind::Whole && reaches_whole(*load.buffer, steps->first, lanes.width, forms);
   const bool masked = guarded || !(full || whole);
   if (is_column(load, *steps, lanes.width)) kind = LaneKind::Column;
-  if (steps->step.is_const(2) && !masked && forms.reads_between && load.buffer->scope != Scope::Register)
-    kind = LaneKind::EverySecond;
+  if (kind == LaneKind::Apart && !masked && forms.reads_between && load.buffer->scope != Scope::Register &&
+      steps->step.is_const() && is_spaced_step(static_cast<double>(steps->step.value()), load.buffer->dtype))
+    kind = LaneKind::Spaced;
   return {kind, masked};
 }
 
@@ -73,10 +75,37 @@ bool begins_inside(const Buffer& buffer, Expr first) {
   return first.lo() >= 0 && first.hi() <= num_elements(buffer.shape).hi(); // no sum, which could overflow
 }
 
-std::vector<int> every_second(int lanes) {
-  std::vector<int> pick;
-  for (int i = 0; i < lanes; ++i) pick.push_back(2 * i < lanes ? 2 * i : 2 * i + 1);
-  return pick;
+SpacedLoad spaced_load(int lanes, int step) {
+  SpacedLoad load;
+  std::vector<std::vector<int>> found; // for each vector: where it has each lane, or -1
+  const int last = (lanes - 1) * step + 1 - lanes;
+  for (int i = 0; i < lanes; ++i) {
+    const int place = i * step;
+    if (load.starts.empty() || place >= load.starts.back() + lanes) {
+      load.starts.push_back(std::min(place, last));
+      found.emplace_back(lanes, -1);
+    }
+    found.back()[i] = place - load.starts.back();
+  }
+  std::vector<int> left(found.size()); // to merge, in the order of their lanes
+  std::iota(left.begin(), left.end(), 0);
+  while (left.size() > 1) {
+    std::vector<int> next;
+    for (size_t i = 0; i + 1 < left.size(); i += 2) {
+      SpacedLoad::Merge merge{left[i], left[i + 1], found[left[i]]};
+      std::vector<int> places(lanes, -1);
+      for (int lane = 0; lane < lanes; ++lane) {
+        if (const int there = found[merge.right][lane]; there >= 0) merge.pick[lane] = lanes + there;
+        if (merge.pick[lane] >= 0) places[lane] = lane;
+      }
+      next.push_back(static_cast<int>(found.size()));
+      found.push_back(std::move(places));
+      load.merges.push_back(std::move(merge));
+    }
+    if (left.size() % 2 == 1) next.push_back(left.back());
+    left = std::move(next);
+  }
+  return load;
 }
 
 Kernel say_accesses(const Kernel& kernel, const VectorForms& forms) {

@@ -15,15 +15,29 @@ std::optional<Steps> steps_of(Expr flat, Expr lane);
 
 /// Whether element `first` is in the buffer, or directly past its end.
 bool begins_inside(const Buffer& buffer, Expr first);
-/// LaneKind::EverySecond: the lanes to pick from two vectors. The second vector begins lanes - 1 elements
-/// after the first, and its lanes are numbered from `lanes` on.
-std::vector<int> every_second(int lanes);
+/// LaneKind::Spaced: how lanes `step` elements apart are picked from whole vectors of as many lanes.
+struct SpacedLoad {
+  /// Two vectors become one. Vectors are numbered: those that are loaded first, then those that merging
+  /// makes.
+  struct Merge {
+    int left, right;
+    std::vector<int> pick; // for each lane a lane of left, or of right plus the number of lanes; -1: any
+  };
+  std::vector<int> starts;   // of the vectors to load, in elements after lane 0
+  std::vector<Merge> merges; // the last one makes the result
+};
+/// Touches nothing past the last lane. `lanes` and `step` are at least 2.
+SpacedLoad spaced_load(int lanes, int step);
 
 /// Whether lanes `step` elements apart are one vector in memory, in either direction.
 constexpr bool is_one_vector(double step) { return step == 1 || step == -1; }
 /// Whether lanes `step` elements apart can be a column of an array in registers. Renderers read columns by
 /// transposing the rows.
 constexpr bool is_column_step(double step, double lanes) { return step >= lanes; }
+
+/// Whether lanes `step` elements apart lie so close that it costs less to load what is between them than to
+/// access each lane.
+constexpr bool is_spaced_step(double step, DType dtype) { return step >= 2 && step * size_of(dtype) <= 16; }
 
 /// The kernel with the LaneAccess set for every load and store in a vector loop.
 Kernel say_accesses(const Kernel& kernel, const VectorForms& forms);

@@ -145,30 +145,30 @@ Value* FunctionEmitter::read_vector(const ast::Buffer& buffer, bool forward, con
   return from_memory(b_, forward ? raw : b_.CreateShuffleVector(raw, reversed(lanes_)), buffer.dtype);
 }
 
-/// Every second element, by two loads and a shuffle. The loads touch nothing past the last element.
-Value* FunctionEmitter::read_every_second(const ast::Buffer& buffer, const Lanes& lanes, Value* guard) {
+Value* FunctionEmitter::read_spaced(const ast::Buffer& buffer, const Lanes& lanes, Value* guard) {
   llvm::Type* type = memory_type(state_.context, buffer.dtype, lanes_);
-  Value *low = address(buffer, lanes.base), *high = address(buffer, lanes.base + (lanes_ - 1));
-  if (guard) {
-    low = b_.CreateSelect(guard, low, state_.zeros);
-    high = b_.CreateSelect(guard, high, state_.zeros);
+  const ast::SpacedLoad spaced = ast::spaced_load(lanes_, static_cast<int>(lanes.stride->value()));
+  std::vector<Value*> vectors;
+  for (const int start : spaced.starts) {
+    Value* from = address(buffer, lanes.base + start);
+    if (guard) from = b_.CreateSelect(guard, from, state_.zeros);
+    vectors.push_back(b_.CreateAlignedLoad(type, from, alignment(buffer)));
   }
-  Value* raw =
-      b_.CreateShuffleVector(b_.CreateAlignedLoad(type, low, alignment(buffer)),
-                             b_.CreateAlignedLoad(type, high, alignment(buffer)), ast::every_second(lanes_));
-  return from_memory(b_, raw, buffer.dtype);
+  for (const auto& merge : spaced.merges)
+    vectors.push_back(b_.CreateShuffleVector(vectors[merge.left], vectors[merge.right], merge.pick));
+  return from_memory(b_, vectors.back(), buffer.dtype);
 }
 
 Value* FunctionEmitter::read_lanes(const ast::Buffer& buffer, ast::LaneKind kind, const Lanes& lanes,
                                    Value* mask, Value* guard) {
   if (kind == ast::LaneKind::Whole || kind == ast::LaneKind::Backwards)
     return read_vector(buffer, kind == ast::LaneKind::Whole, lanes, mask, guard);
-  if (kind == ast::LaneKind::EverySecond) return read_every_second(buffer, lanes, guard);
+  if (kind == ast::LaneKind::Spaced) return read_spaced(buffer, lanes, guard);
   llvm::Type* type = memory_type(state_.context, buffer.dtype, lanes_);
   const llvm::Align align = alignment(buffer);
   const bool in_registers = buffer.scope == ast::Scope::Register && lanes.base.is_const();
   if (lanes.stride && lanes.stride->is_const() && !mask && !guard &&
-      (in_registers || !state_.target.gathers)) {
+      (in_registers || !gathers(buffer.dtype))) {
     Value* raw = llvm::PoisonValue::get(type);
     for (int i = 0; i < lanes_; i++) {
       Value* from = address(buffer, lanes.base + *lanes.stride * i);
@@ -209,7 +209,7 @@ void FunctionEmitter::write_lanes(const ast::Store& store, const Lanes& lanes, V
   if (store.lanes.kind == ast::LaneKind::Whole || store.lanes.kind == ast::LaneKind::Backwards)
     return write_vector(store, lanes, value);
   const bool one_by_one =
-      buffer.scope == ast::Scope::Register ? lanes.base.is_const() : !state_.target.gathers;
+      buffer.scope == ast::Scope::Register ? lanes.base.is_const() : !gathers(buffer.dtype);
   if (one_by_one && lanes.stride && lanes.stride->is_const() && !mask_) {
     for (int i = 0; i < lanes_; i++)
       b_.CreateAlignedStore(b_.CreateExtractElement(value, i),

@@ -184,7 +184,9 @@ private:
                           llvm::Value* mask, llvm::Value* guard);
   llvm::Value* read_vector(const ast::Buffer& buffer, bool forward, const Lanes& lanes, llvm::Value* mask,
                            llvm::Value* guard);
-  llvm::Value* read_every_second(const ast::Buffer& buffer, const Lanes& lanes, llvm::Value* guard);
+  /// Whether an instruction reads or writes lanes of `dtype` that lie apart faster than one by one.
+  bool gathers(DType dtype) const { return state_.target.gathers && size_of(dtype) >= 4; }
+  llvm::Value* read_spaced(const ast::Buffer& buffer, const Lanes& lanes, llvm::Value* guard);
   void write_lanes(const ast::Store& store, const Lanes& lanes, llvm::Value* value);
   void write_vector(const ast::Store& store, const Lanes& lanes, llvm::Value* value);
   llvm::Value* in_range(const ast::Buffer& buffer, llvm::Value*& index, DType dtype);

@@ -250,6 +250,13 @@ private:
     return std::max(1.0, std::ceil(tile_.lanes * bytes / target_.vector_bytes));
   }
 
+  /// Lanes that are picked from the vectors between them: each pair of vectors takes a shuffle, or two and a
+  /// blend.
+  void count_spaced(double stride, double n, double parts) {
+    work_.loads += n * parts * stride;
+    work_.arithmetic += 2 * n * parts * (stride - 1);
+  }
+
   /// One memory access of the body: `n` copies of it.
   void count_access(const AccessInfo& access, uint64_t mask, double n, DType dtype, double& slots) {
     const bool vector = has(mask, tile_.vector);
@@ -431,7 +438,12 @@ private:
     const double different = shared ? window : n;
     work_.other += attr.ahead ? different : 0;
     work_.loads += attr.ahead ? cost_constants.hint_loads * different : 0;
-    count_access(added, mask, different, v.dtype, work_.loads);
+    const double stride = vector ? features_.strides[added.strides + tile_.vector] : 0;
+    if (vector && !added.random && !tile_.partial && attr.buffer->scope != ast::Scope::Register &&
+        ast::is_spaced_step(stride, v.dtype))
+      count_spaced(stride, different, registers_for(vector, v.dtype));
+    else
+      count_access(added, mask, different, v.dtype, work_.loads);
     if (added.random) work_.other += 3 * n;
     const double live = different * registers_for(vector, v.dtype);
     if (shared) {

@@ -99,6 +99,18 @@ private:
     return depends_on(e, pair.outer) || depends_on(e, pair.inner);
   }
 
+  /// By how many steps of the outer loop two indices are ahead of a pair of loops; nothing if they do not
+  /// follow it.
+  static std::optional<Expr> ahead_of(const LoopPair& pair, Expr outer, Expr inner) {
+    if (inner != pair.inner) return {};
+    const Expr ahead = outer - pair.outer;
+    // Neighbours in a long outer axis are worth keeping for its next step, which the joined loop does not
+    // know.
+    constexpr int64_t kShortAxis = 16;
+    if (moves_along(ahead, pair) || (!ahead.is_const(0) && !proves_lt(pair.length, kShortAxis))) return {};
+    return ahead;
+  }
+
   /// Adds the loops along axes that are to be joined.
   Verdict loops_of_axes(const Access& access) {
     const auto it = axes_.find(access.buffer->id);
@@ -107,15 +119,17 @@ private:
     if (d + 1 >= access.index.size()) return fmt::format("{} has no such axes here", access.buffer->name);
     const Expr outer = access.index[d], inner = access.index[d + 1];
     for (const LoopPair& pair : pairs_)
-      if (pair.outer == outer && pair.inner == inner) return {};
+      if (ahead_of(pair, outer, inner)) return {};
     for (size_t i = 0; i + 1 < access.loops.size(); ++i) {
       const For &a = *access.loops[i], &b = *access.loops[i + 1];
-      if (a.var != outer || b.var != inner) continue;
+      LoopPair pair{a.var, b.var, {}, b.extent};
+      if (!ahead_of(pair, outer, inner)) continue;
       const bool plain = a.kind == LoopKind::Serial && b.kind == LoopKind::Serial && a.body.size() == 1 &&
                          std::holds_alternative<For>(a.body[0].node);
       if (!plain || !a.extent.is_const() || !b.extent.is_const() || b.extent != access.buffer->shape[d + 1])
         break;
-      pairs_.push_back({outer, inner, loop_var(outer.id(), outer.name(), a.extent * b.extent), b.extent});
+      pair.joined = loop_var(a.var.id(), a.var.name(), a.extent * b.extent);
+      pairs_.push_back(pair);
       return {};
     }
     return fmt::format("no two loops, one in the other, walk along these axes of {}", access.buffer->name);
@@ -126,8 +140,9 @@ private:
     for (const LoopPair& pair : pairs_)
       for (size_t d = 0; d < access.index.size(); ++d) {
         if (!moves_along(access.index[d], pair)) continue;
-        const bool both = d + 1 < access.index.size() && access.index[d] == pair.outer &&
-                          access.index[d + 1] == pair.inner && access.buffer->shape[d + 1] == pair.length;
+        const bool both = d + 1 < access.index.size() &&
+                          ahead_of(pair, access.index[d], access.index[d + 1]) &&
+                          access.buffer->shape[d + 1] == pair.length;
         const auto [it, is_new] = axes_.emplace(access.buffer->id, d);
         if (!both || it->second != d)
           return fmt::format("{} and {} take {} to different places", pair.outer.name(), pair.inner.name(),
@@ -154,8 +169,8 @@ private:
     const auto it = axes_.find(buffer.id);
     if (it == axes_.end()) return index;
     for (const LoopPair& pair : pairs_)
-      if (index[it->second] == pair.outer) {
-        index[it->second] = pair.joined;
+      if (const auto ahead = ahead_of(pair, index[it->second], index[it->second + 1])) {
+        index[it->second] = pair.joined + *ahead * pair.length;
         break;
       }
     index.erase(index.begin() + static_cast<long>(it->second) + 1);
