@@ -1,0 +1,110 @@
+// Stages that read the same data are computed in one pass over it.
+#include <doctest/doctest.h>
+
+#include "lathe/lathe.hpp"
+#include "search/moves/plan.hpp"
+#include "support/devices.hpp"
+#include "support/moves.hpp"
+#include "support/run_plan.hpp"
+#include "support/search_programs.hpp"
+
+using namespace lathe;
+using namespace lathe::search;
+
+namespace {
+
+/// Two values of x and what is made of both: three outputs.
+NamedTensors moments(const Shape& shape, DType dtype = DType::F32) {
+  const Tensor x = Tensor::input("x", shape, dtype), m = Tensor::input("m", shape, dtype);
+  const Tensor first = m * 0.5 + x, second = x * x + m;
+  return {{"first", first}, {"second", second}, {"both", first / (second + 1.0)}};
+}
+
+/// The outputs in the order of their names, for random inputs, by these moves.
+std::vector<std::vector<float>> results(const NamedTensors& outputs, int64_t count,
+                                        const std::vector<std::string>& moves = {}) {
+  CompileOptions options = on("interp");
+  options.moves = moves;
+  const Executable program = compile(outputs, options);
+  const Tensor x = Tensor::rand({count}, 1).realise(), m = Tensor::rand({count}, 2).realise();
+  std::vector<std::vector<float>> out(outputs.size(), std::vector<float>(static_cast<size_t>(count), -77));
+  std::map<std::string, void*> places;
+  size_t i = 0;
+  for (const auto& [name, tensor] : outputs) places[name] = out[i++].data();
+  program.run({{"x", x.data<float>().data()}, {"m", m.data<float>().data()}}, places);
+  return out;
+}
+
+size_t kernels_of(const NamedTensors& outputs) {
+  return compile(outputs, on(has_device("cpu") ? "cpu" : "c", 1)).kernels().size();
+}
+
+/// The stages of `outputs`; whatever is no output is inlined.
+Plan plan_of(const NamedTensors& outputs) {
+  std::vector<lower::NamedOutput> named;
+  for (const auto& [name, tensor] : outputs) named.push_back({name, graph::node_of(tensor)});
+  Plan plan = initial_plan(std::make_shared<const lower::Program>(lower::lower(named)));
+  for (const lower::Stage& stage : plan.program->stages)
+    if (!stage.is_output && !stage.is_reduction)
+      if (Applied applied = apply(plan, test::move("inline({})", stage.buffer->name), test::target());
+          applied.plan)
+        plan = *applied.plan;
+  return plan;
+}
+
+std::string name_of(const Plan& plan, size_t kernel) {
+  return plan.program->stages[static_cast<size_t>(plan.kernels.at(kernel)->stages.back())].buffer->name;
+}
+
+/// Why the first kernel's stage can't be stored in the last one's loops.
+std::string refusal(const NamedTensors& outputs) {
+  const Plan plan = plan_of(outputs);
+  const std::string first = name_of(plan, 0), last = name_of(plan, plan.kernels.size() - 1);
+  return apply(plan,
+               {test::move("fuse_at({}, {}, packed)", first, last),
+                test::move("store_with({}, {})", first, last)},
+               test::target())
+      .reason;
+}
+
+} // namespace
+
+TEST_CASE("the search stores values where they are read, and reads an input once for all outputs") {
+  const Shape large{int64_t{1} << 24};
+  CHECK(kernels_of(moments(large)) == 1);
+  const Tensor x = Tensor::input("x", large);
+  CHECK(kernels_of({{"a", x + 1.0}, {"b", x * 2.0}, {"c", x.exp()}}) == 1);
+  const Tensor y = Tensor::input("y", large);
+  CHECK(kernels_of({{"a", x + 1.0}, {"b", y * 2.0}}) == 2); // nothing in common
+}
+
+TEST_CASE("what is stored is the same") {
+  for (const int64_t count : {2, 7, 64, 101}) {
+    const NamedTensors outputs = moments({count});
+    const Plan plan = plan_of(outputs);
+    REQUIRE(plan.kernels.size() == 3);
+    std::vector<std::string> moves;
+    for (const Move& m : plan.moves()) moves.push_back(to_string(m));
+    const std::string last = name_of(plan, 2);
+    for (const size_t k : {0, 1}) {
+      moves.push_back(fmt::format("fuse_at({}, {}, packed)", name_of(plan, k), last));
+      moves.push_back(fmt::format("store_with({}, {})", name_of(plan, k), last));
+    }
+    CHECK(results(outputs, count, moves) == results(outputs, count));
+  }
+}
+
+TEST_CASE("stages stay apart where one pass would compute something else") {
+  const Tensor x = test::in("x", {6, 6}), more = x + 1.0f, h = Tensor::input("h", {36}, DType::F16),
+               square = h * h;
+  CHECK(refusal({{"a", more}, {"b", more.permute({1, 0}) * more}}).find("is not read element by element") !=
+        std::string::npos);
+  CHECK(refusal({{"a", more}, {"b", more.flip({0}) * 2.0f}}).find("in another way") != std::string::npos);
+  CHECK(refusal({{"a", square}, {"b", square + 1.0f}}).find("is rounded when it is stored") !=
+        std::string::npos);
+  const Tensor one = Tensor::input("one", {1}), twice = one * 2.0f;
+  CHECK(refusal({{"a", twice}, {"b", twice + 1.0f}}).find("loops of its own, or none") != std::string::npos);
+  CHECK(refusal({{"a", x.sum()}, {"b", x * 2.0f}}).find("is a reduction") != std::string::npos);
+  CHECK(refusal({{"a", x * 2.0f}, {"b", test::in("y", {6, 5}) + 1.0f}}).find("loops of other lengths") !=
+        std::string::npos);
+}
