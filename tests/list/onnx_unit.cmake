@@ -1,7 +1,7 @@
 # Hand-made ONNX models.
 if(TARGET lathe-onnx)
   foreach(name unit/onnx_test unit/onnx_rules_test unit/onnx_ops_test unit/onnx_layout_test unit/onnx_arithmetic_test
-               unit/onnx_opsets_test unit/onnx_loops_test unit/onnx_narrow_test unit/onnx_pool_test unit/onnx_empty_test
+               unit/onnx_opsets_test unit/onnx_opset_numbers_test unit/onnx_loops_test unit/onnx_narrow_test unit/onnx_pool_test unit/onnx_empty_test
                unit/onnx_attention_test unit/onnx_image_test unit/onnx_forms_test
                unit/onnx_microsoft_test unit/onnx_integer_products_test
                unit/onnx_microsoft_layers_test unit/onnx_microsoft_attention_test

@@ -21,8 +21,14 @@ inline std::vector<float> numbers(int64_t count, unsigned seed) {
   return values;
 }
 
+/// 0, 1, 2 ... in this shape.
+inline Tensor counting(const Shape& shape) {
+  return Tensor::arange(num_elements(shape).value()).cast(DType::F32).reshape(shape);
+}
+
 /// Infinities and NaN have to be equal; others may be off by tolerance * (1 + |expected|).
-inline void check_close(const onnx::Value& got, const std::vector<double>& expected, double tolerance = 1e-5) {
+template <class T = double>
+void check_close(const onnx::Value& got, const std::vector<T>& expected, double tolerance = 1e-5) {
   const std::vector<float> values = floats(got);
   REQUIRE(values.size() == expected.size());
   for (size_t k = 0; k < values.size(); ++k) {
