@@ -260,17 +260,18 @@ TEST_CASE("the scores of each step: scaled, capped, masked, weights") {
   const Mask causal = [&](int64_t b, int64_t h, int64_t t, int64_t s) {
     return s <= t ? mask(b, h, t, s) : kNever;
   };
-  const auto run = [&](int mode, double cap, int is_causal = 0) {
+  const auto run = [&](int mode, double cap, int is_causal = 0, int opset = 24) {
     return run_node("Attention", {c.query(), c.key(), c.value(), Tensor::from(values, {5, 7})},
                     {attribute("qk_matmul_output_mode", mode), attribute("softcap", cap),
                      attribute("is_causal", is_causal)},
-                    4, 24);
+                    4, opset);
   };
   for (const double cap : {0.0, 0.5}) {
     CAPTURE(cap);
     const Expected e = attention(c, mask, cap);
     check_close(run(0, cap)[3], e.scores);
     check_close(run(1, cap)[3], cap > 0 ? e.capped : e.masked);
+    check_close(run(1, cap, 0, 25)[3], cap > 0 ? e.capped : e.scores);
     check_close(run(2, cap)[3], e.masked);
     check_close(run(3, cap)[3], e.weights);
     check_close(run(0, cap)[0], e.y);

@@ -74,12 +74,12 @@ AttentionRules attention_rules(Call& call, const Expr& queries, const Expr& keys
 }
 
 /// The scores that the node asks for. ONNX changed the order of cap and mask, and with it the numbers 1 and
-/// 2, for opsets that were there: a mask before the cap would let masked keys through. Where there is no cap,
-/// 1 is as it was first, the scores with the mask, and would else be 0 over again.
+/// 2, for opsets that were there: a mask before the cap would let masked keys through. Up to opset 24, where
+/// there is no cap, 1 is as it was first, the scores with the mask, and would else be 0 over again.
 Tensor scores_of_mode(const Call& call, const AttentionSteps& steps, const AttentionRules& rules) {
   switch (call.integer("qk_matmul_output_mode", 0)) {
   case 0: return steps.scores;
-  case 1: return rules.softcap != 0 ? steps.capped : steps.masked;
+  case 1: return rules.softcap != 0 || call.opset() > 24 ? steps.capped : steps.masked;
   case 2: return steps.masked;
   case 3: return steps.weights;
   default:
