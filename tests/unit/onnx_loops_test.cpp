@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "support/onnx_builder.hpp"
+#include "support/onnx_node.hpp"
 
 using namespace lathe;
 using namespace lathe::test;
@@ -198,4 +199,31 @@ TEST_CASE("an LSTM of a length that the call tells equals one of that length") {
     for (const char* name : {"y", "yh", "yc"}) CHECK(floats(got, name) == floats(want, name));
   }
   CHECK(any.segments().size() == 1);
+}
+
+TEST_CASE("the last state of a sequence without steps is zeros") {
+  for (const char* op : {"RNN", "GRU", "LSTM"})
+    for (const char* direction : {"forward", "reverse"}) {
+      CAPTURE(op);
+      CAPTURE(direction);
+      const bool has_cell = std::string(op) == "LSTM";
+      const int64_t gates = has_cell ? 4 : std::string(op) == "GRU" ? 3 : 1;
+      const auto filled = [](const Shape& shape, int from) {
+        return Tensor::from(numbers(num_elements(shape).value(), from), shape);
+      };
+      std::vector<Value> inputs{filled({3, 2, 2}, 1),
+                                filled({1, gates * 2, 2}, 2),
+                                filled({1, gates * 2, 2}, 3),
+                                Value(),
+                                Tensor::from(std::vector<int32_t>{0, 2}),
+                                filled({1, 2, 2}, 4)};
+      if (has_cell) inputs.emplace_back(filled({1, 2, 2}, 5));
+      const std::vector<Value> got = run_node(
+          op, inputs, {attribute("hidden_size", 2), attribute("direction", direction)}, has_cell ? 3 : 2);
+      for (size_t state = 1; state < got.size(); ++state) {
+        const Floats last = floats(got[state]);
+        CHECK((last[0] == 0 && last[1] == 0));
+        CHECK((last[2] != 0 && last[3] != 0));
+      }
+    }
 }

@@ -154,7 +154,10 @@ DirectionResult run_direction(const Layer& layer, const Direction& d, const Tens
   };
   std::vector<Tensor> rows{projected};
   if (layer.lengths) rows.push_back(layer.positions());
-  const Scanned made = scan(step, first.tensors(), rows, {{}, backward});
+  Scanned made = scan(step, first.tensors(), rows, {{}, backward});
+  // ONNX does not say what is last of a sequence without steps; ONNX Runtime gives zeros.
+  if (layer.lengths)
+    for (Tensor& last : made.state) last = where(*layer.lengths > 0, last, weak(0.0, last.dtype()));
   return {made.stacked[0], State::of(made.state)};
 }
 
