@@ -4,7 +4,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <numeric>
 
 #include "support/onnx_node.hpp"
 
@@ -262,6 +264,81 @@ TEST_CASE("equal NaNs are one value, the largest") {
   CHECK(integers(y[1]) == Integers{3, 1, 0});
   CHECK(integers(y[2]) == Integers{2, 1, 2, 0});
   CHECK(integers(y[3]) == Integers{1, 1, 2});
+}
+
+namespace {
+
+/// The slices of x [a, b, c] along an axis, each in row-major order.
+std::vector<Integers> slices_of(const Integers& x, const std::array<size_t, 3>& size, size_t axis) {
+  std::vector<Integers> slices(size[axis]);
+  for (size_t i = 0; i < size[0]; ++i)
+    for (size_t j = 0; j < size[1]; ++j)
+      for (size_t k = 0; k < size[2]; ++k)
+        slices[std::array{i, j, k}[axis]].push_back(x[(i * size[1] + j) * size[2] + k]);
+  return slices;
+}
+
+/// Checks the outputs of Unique along an axis against the slices themselves.
+void check_distinct(const std::vector<Value>& found, const std::vector<Integers>& slices, bool sorted) {
+  std::vector<Integers> distinct;
+  for (const Integers& slice : slices)
+    if (std::find(distinct.begin(), distinct.end(), slice) == distinct.end()) distinct.push_back(slice);
+  if (sorted) std::sort(distinct.begin(), distinct.end());
+  Integers first, which, counts;
+  for (const Integers& kept : distinct) {
+    first.push_back(std::find(slices.begin(), slices.end(), kept) - slices.begin());
+    counts.push_back(std::count(slices.begin(), slices.end(), kept));
+  }
+  for (const Integers& slice : slices)
+    which.push_back(std::find(distinct.begin(), distinct.end(), slice) - distinct.begin());
+  CHECK(integers(found[1]) == first);
+  CHECK(integers(found[2]) == which);
+  CHECK(integers(found[3]) == counts);
+}
+
+} // namespace
+
+TEST_CASE("distinct slices along each axis, in the order of a dictionary or as they come") {
+  const std::array<size_t, 3> size{3, 2, 12};
+  Integers x;
+  for (size_t k = 0; k < 72; ++k) x.push_back(static_cast<int64_t>(k * k * 7 % 11 % 2));
+  const Tensor data = Tensor::from(x, {3, 2, 12});
+  for (const int64_t axis : {0, 1, 2, -1})
+    for (const int64_t sorted : {0, 1}) {
+      CAPTURE(axis);
+      CAPTURE(sorted);
+      const auto along = static_cast<size_t>((axis + 3) % 3);
+      const std::vector<Integers> slices = slices_of(x, size, along);
+      const std::vector<Value> found =
+          run_node("Unique", {data}, {attribute("axis", axis), attribute("sorted", sorted)}, 4);
+      check_distinct(found, slices, sorted != 0);
+      const Integers first = integers(found[1]);
+      Integers kept; // the slices that were found, by slices again
+      for (const Integers& slice : slices_of(
+               integers(found[0]),
+               {along == 0 ? first.size() : 3, along == 1 ? first.size() : 2, along == 2 ? first.size() : 12},
+               along))
+        kept.insert(kept.end(), slice.begin(), slice.end());
+      Integers expected;
+      for (const int64_t at : first)
+        expected.insert(expected.end(), slices[static_cast<size_t>(at)].begin(),
+                        slices[static_cast<size_t>(at)].end());
+      CHECK(kept == expected);
+    }
+}
+
+TEST_CASE("distinct numbers of a long row are found without comparing all pairs") {
+  constexpr int64_t count = 200'000; // whose pairs no memory holds
+  const Tensor x = (Tensor::iota({count}, 0) * int64_t{7919}) % int64_t{50'021};
+  const std::vector<Value> found = run_node("Unique", {x.realise()}, {}, 4);
+  const Integers values = integers(found[0]), which = integers(found[2]), counts = integers(found[3]);
+  REQUIRE(values.size() == 50'021);
+  for (size_t k = 0; k < values.size(); ++k) REQUIRE(values[k] == static_cast<int64_t>(k));
+  for (int64_t k = 0; k < count; ++k) REQUIRE(which[static_cast<size_t>(k)] == k * 7919 % 50'021);
+  CHECK(std::accumulate(counts.begin(), counts.end(), int64_t{0}) == count);
+  const uint64_t large = uint64_t{1} << 63; // unsigned numbers are not signed ones
+  CHECK(integers(run_node("Unique", {Tensor::from(std::vector<uint64_t>{large, 1, large})}, {}, 4)[1]) ==
+        Integers{1, 0});
 }
 
 TEST_CASE("suppression keeps what taking the best box again and again keeps") {

@@ -253,15 +253,6 @@ Unrolled scan_over(Call& call, std::vector<Value> state, const std::vector<ScanI
   return unrolled;
 }
 
-/// The tensor with one axis at another place.
-Tensor with_axis_at(const Tensor& tensor, int from, int to) {
-  std::vector<int> axes(static_cast<size_t>(tensor.rank()));
-  std::iota(axes.begin(), axes.end(), 0);
-  axes.erase(axes.begin() + from);
-  axes.insert(axes.begin() + to, from);
-  return tensor.permute(axes);
-}
-
 /// Nothing where a size differs from `count`, too. Rows are taken and made in the order of the steps; what
 /// runs backward is flipped around the recurrence.
 std::optional<Scanned> scan_as_recurrence(Call& call, const std::vector<Value>& state,

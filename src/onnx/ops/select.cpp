@@ -69,59 +69,35 @@ std::vector<Value> compress(Call& call) {
   return {x.take(positions.tensor(), axis)};
 }
 
-/// Of the rows of a matrix, every one with every other: [row, other].
-struct RowComparison {
-  Tensor equal, less; // less: the other goes before the row, as words in a dictionary do
-};
-
-RowComparison compare_rows(const Tensor& rows) {
-  const Tensor row = rows.unsqueeze(1), other = rows.unsqueeze(0);
-  Tensor differs = row != other, lower = other < row;
-  if (is_float(rows.dtype())) { // NaN equals NaN and is the largest number
-    differs = logical_and(differs, logical_and(row.isnan(), other.isnan()).logical_not());
-    lower = logical_or(lower, logical_and(row.isnan(), other.isnan().logical_not()));
-  }
-  const Tensor first = logical_and(differs, differs.cast(DType::I64).cumsum(-1) == 1);
-  return {differs.any({-1}).logical_not(), logical_and(first, lower).any({-1})};
-}
-
-/// The distinct slices along the axis: themselves, where each is first, which of them each slice is, and how
-/// many are equal to it. `order` has numbers that are equal, and less, where x's elements are.
-std::vector<Value> distinct(Call& call, const Tensor& x, const Tensor& order, int axis, bool sorted) {
+/// The distinct slices of the first input along an axis: themselves, where each is first, which of them each
+/// slice is, and how many are equal to it. The program stops here for their number anyhow, so that the host
+/// can as well sort them.
+std::vector<Value> distinct(Call& call, std::optional<int> axis, bool sorted) {
+  const bool strings = call.value(0).is_strings();
+  const auto along = [&] {
+    const Tensor x = strings ? string_ids(call, 0) : call.tensor(0);
+    return axis ? with_axis_at(x, *axis, 0) : x.flatten();
+  };
+  const Tensor x = along();
+  const Tensor rows = x.reshape({x.size(0), elements_between(x.shape(), 1, x.rank())});
   const Tensor none = Tensor::zeros({0}, DType::I64);
-  if (x.size(axis).is_const(0)) return {x, none, none, none};
-  const Tensor in_front = order.transpose(0, axis);
-  const RowComparison rows = compare_rows(x.rank() > 1 ? in_front.flatten(1) : order.unsqueeze(1));
-  const Shape pairs = rows.equal.shape();
-  const Tensor earlier = Tensor::iota(pairs, 1) < Tensor::iota(pairs, 0);
-  const Tensor first = logical_and(rows.equal, earlier).any({1}).logical_not();
-  const Tensor goes_before = logical_and(sorted ? rows.less : earlier, first.unsqueeze(0));
-  std::vector<Value> kept{x, first, goes_before.cast(DType::I64).sum(1), rows.equal.argmax(1),
-                          rows.equal.cast(DType::I64).sum(1)};
-  const int64_t count = call.look(first.cast(DType::I64).sum(), &kept).at(0);
-  const Tensor place = kept[2].tensor(), leader = kept[3].tensor();
-  const Tensor indices = positions_at(kept[1].tensor(), place, count);
-  return {kept[0].tensor().take(indices, axis), indices, place.take(leader), kept[4].tensor().take(indices)};
+  const std::vector<Value> found =
+      x.size(0).is_const(0)
+          ? std::vector<Value>{none, none, none}
+          : on_host(call, {"distinct", {}, {sorted}}, {strings ? Value::strings(rows) : Value(rows)});
+  const Tensor kept = with_axis_at(along().take(found[0].tensor()), 0, axis.value_or(0));
+  return {strings ? as_strings(kept) : Value(kept), found[0], found[1], found[2]};
 }
 
 std::vector<Value> unique(Call& call) {
-  const bool sorted = call.integer("sorted", 1) != 0, flat = !call.has_attribute("axis");
-  const bool strings = call.value(0).is_strings();
-  // Ids are equal where strings are, but only the host knows which string goes before another.
-  const std::optional<Tensor> places =
-      strings && sorted ? std::optional(on_host(call, {"places"}, {call.value(0)}).at(0).tensor())
-                        : std::nullopt;
-  const Tensor x = strings ? string_ids(call, 0) : call.tensor(0), order = places.value_or(x);
-  std::vector<Value> found = flat ? distinct(call, x.flatten(), order.flatten(), 0, sorted)
-                                  : distinct(call, x, order, axis_attribute(call, 0, x.rank()), sorted);
-  if (strings) found[0] = as_strings(found[0]);
-  return found;
+  const bool sorted = call.integer("sorted", 1) != 0;
+  if (!call.has_attribute("axis")) return distinct(call, {}, sorted);
+  return distinct(call, axis_attribute(call, 0, call.value(0).rank()), sorted);
 }
 
 /// com.microsoft's, in the order of the input.
 std::vector<Value> unique_in_order(Call& call) {
-  const Tensor x = call.tensor(0).flatten();
-  const std::vector<Value> all = distinct(call, x, x, 0, false);
+  const std::vector<Value> all = distinct(call, {}, false);
   return {all[0], all[2], all[3]};
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "onnx/integers.hpp"
 #include "onnx/strings/traced.hpp"
@@ -78,6 +79,14 @@ int64_t unrolled_size(const Call& call, const Value& value, int axis, int64_t mo
     call.fail(ErrorKind::Limit, "axis " + std::to_string(axis) + " of " + to_string(value.shape()) +
                                     " is taken apart, expected a size of at most " + std::to_string(most));
   return size;
+}
+
+Tensor with_axis_at(const Tensor& tensor, int from, int to) {
+  std::vector<int> axes(static_cast<size_t>(tensor.rank()));
+  std::iota(axes.begin(), axes.end(), 0);
+  axes.erase(axes.begin() + from);
+  axes.insert(axes.begin() + to, from);
+  return tensor.permute(axes);
 }
 
 Tensor slice_at(const Tensor& tensor, int axis, int64_t position) {

@@ -27,6 +27,8 @@ int64_t fixed_size(const Call& call, const Value& value, int axis);
 /// The same of an axis whose every position becomes nodes of its own; Error(Limit) for more than `most`.
 int64_t unrolled_size(const Call& call, const Value& value, int axis, int64_t most = kMaxUnrolled);
 
+/// The tensor with one axis at another place.
+Tensor with_axis_at(const Tensor& tensor, int from, int to);
 /// The slice at one position of an axis, which is dropped.
 Tensor slice_at(const Tensor& tensor, int axis, int64_t position);
 /// `count` slices from `begin` on, which may both be symbolic; the axis is trusted to hold them.

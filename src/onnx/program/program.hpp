@@ -10,7 +10,7 @@ namespace lathe::onnx {
 /// An op of the host, run when a segment is. Its inputs are constants, or named inputs that stand for values
 /// that are there. The shapes of its outputs decide how the program goes on.
 struct HostStep {
-  static constexpr int kOutputs = 2; // names there are; the op may have fewer outputs
+  static constexpr int kOutputs = 3; // names there are; the op may have fewer outputs
 
   HostOp op;
   std::vector<Value> inputs;

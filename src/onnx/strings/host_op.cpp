@@ -20,7 +20,7 @@ std::vector<Value> run_host_op(const HostOp& op, const std::vector<Value>& input
       {"RegexFullMatch", {host_match, 1, 1, 0}},
       {"text_of_numbers", {host_text_of_numbers, 1, 0, 1}},
       {"numbers_of_text", {host_numbers_of_text, 1, 1, 0}},
-      {"places", {host_places, 1, 0, 0}},
+      {"distinct", {host_distinct, 1, 0, 1}},
   };
   const auto found = ops.find(op.name);
   // A saved program may be another version's.

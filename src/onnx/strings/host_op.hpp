@@ -1,4 +1,5 @@
-// What the host computes between two parts of a program: ops that make strings of strings, or read them.
+// What the host computes between two parts of a program: ops that make strings of strings, or read them, and
+// what sorts all of its input.
 #pragma once
 #include <string>
 #include <vector>
@@ -21,7 +22,7 @@ struct HostOp {
 /// it can't take.
 std::vector<Value> run_host_op(const HostOp& op, const std::vector<Value>& inputs);
 
-// The ops, by file. Each takes what an importer of ops/strings.cpp or ops/cast.cpp gives it.
+// The ops, by file. Each takes what an importer of ops/strings.cpp, ops/cast.cpp or ops/select.cpp gives it.
 using HostInputs = std::vector<Value>;
 
 // normalise.cpp
@@ -42,7 +43,8 @@ std::vector<Value> host_text_of_numbers(const HostOp& op, const HostInputs& inpu
 /// texts: the dtype.
 std::vector<Value> host_numbers_of_text(const HostOp& op, const HostInputs& inputs);
 // order.cpp
-/// The place of each string among the distinct ones of the input, in the order of their bytes.
-std::vector<Value> host_places(const HostOp& op, const HostInputs& inputs);
+/// Of the distinct rows of a matrix: where each is first, which of them each row is, and how many are equal to
+/// it. integers: whether they come in the order of a dictionary (strings by their bytes), not of the matrix.
+std::vector<Value> host_distinct(const HostOp& op, const HostInputs& inputs);
 
 } // namespace lathe::onnx
