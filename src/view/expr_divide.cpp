@@ -113,7 +113,12 @@ void require_divisor(Expr a, Expr b, const char* op) {
                 fmt::format("{} {} 0: division by zero, expected a divisor other than 0", to_string(a), op));
 }
 
+/// Bounds don't tell that of a product of sizes, such as (h - 2) * (w - 2). Multiples of such a divisor are
+/// taken out of what it divides all the same, whatever its sign: the other identities need it to be positive.
+bool is_surely_positive(Expr b) { return b.lo() >= 0; }
+
 Expr divide_rest(Expr r, Expr b) {
+  if (!is_surely_positive(b)) return Expr(intern_binary(ExprKind::FloorDiv, r.node(), b.node()));
   if (auto radix = find_radix(r, b)) return floordiv(radix->high, *divide_exactly(b, radix->radix));
   if (const ExprNode* atom = single_atom(r)) {
     const Expr shift(r.node()->constant), x(atom->kind == ExprKind::Var ? atom : atom->lhs.load());
@@ -168,6 +173,7 @@ Expr drop_inner_mods(Expr a, Expr b) {
 Expr remainder_of(Expr a, Expr b) {
   const Expr r = split_multiple(drop_inner_mods(split_multiple(a, b).rest, b), b).rest;
   if (auto k = constant_quotient(r, b)) return r - b * Expr(*k);
+  if (!is_surely_positive(b)) return Expr(intern_binary(ExprKind::Mod, r.node(), b.node()));
   if (auto radix = find_radix(r, b))
     return radix->radix * mod(radix->high, *divide_exactly(b, radix->radix)) + radix->low;
   return Expr(intern_binary(ExprKind::Mod, r.node(), b.node()));
@@ -193,7 +199,6 @@ Expr floordiv(Expr a, Expr b) {
     return floor_quotient(a.value(), b.value());
   }
   if (b.is_const() && b.value() < 0 && b.value() != kLeast) return floordiv(-a, -b);
-  if (b.lo() < 0) return Expr(intern_binary(ExprKind::FloorDiv, a.node(), b.node()));
   if (const ExprNode* known = recall(ExprKind::FloorDiv, a.node(), b.node())) return Expr(known);
   auto [quotient, rest] = split_multiple(a, b);
   const auto k = constant_quotient(rest, b);
@@ -207,7 +212,6 @@ Expr mod(Expr a, Expr b) {
   if (b.is_const(1)) return 0;
   if (a.is_const() && b.is_const()) return floor_remainder(a.value(), b.value());
   if (b.is_const() && b.value() < 0 && b.value() != kLeast) return -mod(-a, -b);
-  if (b.lo() < 0) return Expr(intern_binary(ExprKind::Mod, a.node(), b.node()));
   if (const ExprNode* known = recall(ExprKind::Mod, a.node(), b.node())) return Expr(known);
   const Expr result = remainder_of(a, b);
   remember(ExprKind::Mod, a.node(), b.node(), result.node());

@@ -92,6 +92,33 @@ TEST_CASE("symbolic divisors and extents") {
   CHECK_FALSE(lt(p * 32 + s, n).is_const());
 }
 
+TEST_CASE("divisors whose sign bounds don't tell") {
+  const Expr h = Var("h", 1, 4096), w = Var("w", 1, 4096), k = Var("k", 0, 10);
+  const Expr i = k - 5, area = (h - 2) * (w - 2);
+  CHECK(area.lo() < 0);
+  CHECK(floordiv(0, area) == 0);
+  CHECK(mod(0, area) == 0);
+  CHECK(floordiv(i * area, area) == i);
+  CHECK(mod(i * area, area) == 0);
+  CHECK(floordiv(i * (h - 2) * (w - 2) + h - 2, area) == i + floordiv(h - 2, area));
+  const Expr dividends[] = {i, i * h, i * area + i, h * w - 7, i * w + h, mod(i * 3, area) + w};
+  const auto floor_of = [](int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); };
+  for (const Expr a : dividends) {
+    const Expr quotient = floordiv(a, area), rest = mod(a, area);
+    for (int64_t hs = 1; hs <= 6; ++hs)
+      for (int64_t ws = 1; ws <= 6; ++ws)
+        for (int64_t is = -5; is <= 5; ++is) {
+          const int64_t divisor = (hs - 2) * (ws - 2);
+          if (divisor == 0) continue;
+          const auto at = [&](Expr e) {
+            return evaluate(e, [&](Expr v) { return v == h ? hs : v == w ? ws : is + 5; });
+          };
+          CHECK(at(quotient) == floor_of(at(a), divisor));
+          CHECK(at(rest) == at(a) - divisor * floor_of(at(a), divisor));
+        }
+  }
+}
+
 TEST_CASE("what holds wherever facts hold") {
   const Expr o = loop(0, "o", 4), i = loop(1, "i", 2), k = loop(2, "k", 9), l = loop(3, "l", 9);
   // Where a box that is cut off at 0 is read: 2o + i - 1 counted from the box's start, max(0, 2o - 1).
