@@ -54,6 +54,38 @@ std::string made(const Program& program) {
   return text;
 }
 
+/// Convolutions without padding, and pooling whose padding depends on the size, over images of named sizes.
+std::string windows_model(const Dim& batch, const Dim& height, const Dim& width) {
+  Graph g;
+  g.input("x", DType::F32, {batch, 1, height, width});
+  g.initialiser<float>("w", {2, 1, 3, 3}, numbers(18, 1))
+      .initialiser<float>("v", {1, 2, 3, 3}, numbers(18, 2));
+  g.node("Conv", {"x", "w"}, {"a"});
+  g.node("MaxPool", {"a"}, {"b"},
+         {attribute("kernel_shape", std::vector<int64_t>{2, 2}),
+          attribute("strides", std::vector<int64_t>{2, 2}), attribute("auto_pad", "SAME_UPPER")});
+  g.node("Conv", {"b", "v"}, {"c"});
+  const Attributes ceiling{attribute("kernel_shape", std::vector<int64_t>{3, 3}),
+                           attribute("strides", std::vector<int64_t>{2, 2}), attribute("ceil_mode", 1)};
+  g.node("MaxPool", {"c"}, {"y"}, ceiling).node("AveragePool", {"c"}, {"mean"}, ceiling);
+  return model(g.output("y").output("mean"));
+}
+
+/// Whether images of these sizes give what a program of these sizes gives.
+bool is_as_fixed(const Program& program, int64_t batch, int64_t height, int64_t width) {
+  const NamedValues inputs{
+      {"x", Tensor::from(numbers(batch * height * width, 3), {batch, 1, height, width})}};
+  const NamedValues got = program(inputs), want = load(windows_model(batch, height, width)).compile()(inputs);
+  bool equal = true;
+  for (const char* name : {"y", "mean"}) {
+    const std::vector<float> a = floats(got.at(name)), b = floats(want.at(name));
+    equal &= got.at(name).shape() == want.at(name).shape() &&
+             std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                        [](float x, float y) { return std::abs(x - y) <= 1e-5f; });
+  }
+  return equal;
+}
+
 } // namespace
 
 TEST_CASE("the first sizes get a version, other sizes share a program, and sizes that come again get one") {
@@ -221,4 +253,25 @@ TEST_CASE("a file holds the versions there are, and a loaded program makes other
   CHECK(made(loaded) == "n 5 ");
   for (const int64_t n : {5, 6, 7, 7, 5}) CHECK(is_right(loaded, n));
   CHECK(made(loaded) == "n 5 7 ");
+}
+
+TEST_CASE("windows that need a least size leave one program for all sizes from there on") {
+  onnx::ImportOptions options;
+  options.versions = 0;
+  const Program program = load(windows_model("n", "height", "width")).compile(options);
+  CHECK(program.segments().size() == 1);
+  for (const int64_t height : {16, 17, 18, 19, 40})
+    for (const int64_t width : {16, 21, 22, 23}) CHECK(is_as_fixed(program, 1, height, width));
+  CHECK(is_as_fixed(program, 3, 33, 16));
+  CHECK(program.segments().size() == 1);
+  CHECK(is_as_fixed(program, 1, 15, 20)); // smaller, though the windows still fit
+  CHECK(program.segments().size() == 2);
+
+  const TemporaryDir folder;
+  onnx::save(program, folder.file("p.lathe"));
+  const Program loaded = onnx::load_program(folder.file("p.lathe"));
+  CHECK(is_as_fixed(loaded, 2, 31, 17));
+  CHECK(loaded.segments().size() == 2);
+  CHECK(is_as_fixed(loaded, 1, 12, 12));
+  CHECK(loaded.segments().size() == 3);
 }

@@ -1,6 +1,7 @@
 #include "onnx/ops/spatial.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 #include "onnx/ops/attributes.hpp"
 
@@ -17,15 +18,30 @@ std::vector<int64_t> per_axis(const Call& call, std::string_view name, size_t co
   return values;
 }
 
-/// Such that the output has ceil(size / stride) elements. A symbolic size will do where windows don't step
-/// over elements.
-int64_t same_padding(const Call& call, Expr size, int64_t reach, int64_t stride) {
-  if (stride == 1) return reach - 1;
-  if (!size.is_const())
-    call.fail(ErrorKind::Shape,
-              "auto_pad with strides over an axis of size " + to_string(size) + ", expected a fixed size");
-  const int64_t outputs = (size.value() + stride - 1) / stride;
-  return std::max<int64_t>((outputs - 1) * stride + reach - size.value(), 0);
+/// Padding in front of an axis and behind it.
+using Around = std::pair<int64_t, int64_t>;
+
+/// Such that the output has ceil(size / stride) elements; where the number is odd, one more goes behind if
+/// `upper`.
+Around padding_of_size(int64_t size, int64_t reach, int64_t stride, bool upper) {
+  const int64_t outputs = (size + stride - 1) / stride;
+  const int64_t total = std::max<int64_t>((outputs - 1) * stride + reach - size, 0), less = total / 2;
+  return upper ? Around{less, total - less} : Around{total - less, less};
+}
+
+/// The same of a size that may be symbolic, if it leaves the padding in front no choice. What is behind may
+/// then be more than the last window sees.
+Around same_padding(const Call& call, Expr size, int64_t reach, int64_t stride, bool upper) {
+  if (size.is_const()) return padding_of_size(size.value(), reach, stride, upper);
+  Around widest = padding_of_size(stride, reach, stride, upper);
+  for (int64_t rest = 1; rest < stride; ++rest) { // only the size's remainder matters
+    const auto [before, after] = padding_of_size(stride + rest, reach, stride, upper);
+    if (before != widest.first)
+      call.fail(ErrorKind::Shape,
+                "auto_pad with strides over an axis of size " + to_string(size) + ", expected a fixed size");
+    widest.second = std::max(widest.second, after);
+  }
+  return widest;
 }
 
 } // namespace
@@ -53,11 +69,9 @@ void read_padding(const Call& call, const Shape& input, Windows& w) {
   const std::vector<int64_t> pads = call.integers("pads", std::vector<int64_t>(2 * w.axes(), 0));
   if (automatic == "VALID") return;
   if (automatic == "SAME_UPPER" || automatic == "SAME_LOWER") {
-    for (size_t i = 0; i < w.axes(); ++i) {
-      const int64_t total = same_padding(call, input[2 + i], w.reach(i), w.stride[i]), less = total / 2;
-      w.before[i] = automatic == "SAME_UPPER" ? less : total - less;
-      w.after[i] = total - w.before[i];
-    }
+    for (size_t i = 0; i < w.axes(); ++i)
+      std::tie(w.before[i], w.after[i]) =
+          same_padding(call, input[2 + i], w.reach(i), w.stride[i], automatic == "SAME_UPPER");
     return;
   }
   if (automatic != "NOTSET")
@@ -75,9 +89,14 @@ void pad_to_ceiling(const Call& call, const Shape& input, Windows& w) {
   for (size_t i = 0; i < w.axes(); ++i) {
     const Expr size = input[2 + i];
     if (w.stride[i] == 1) continue;
-    if (!size.is_const())
-      call.fail(ErrorKind::Shape,
-                "ceil_mode over an axis of size " + to_string(size) + ", expected a fixed size");
+    if (!size.is_const()) {
+      // No window begins behind the input; what the last one does not see does not matter.
+      if (w.after[i] + w.stride[i] > w.reach(i))
+        call.fail(ErrorKind::Shape,
+                  "ceil_mode over an axis of size " + to_string(size) + ", expected a fixed size");
+      w.after[i] += w.stride[i] - 1;
+      continue;
+    }
     const int64_t span = size.value() + w.before[i] + w.after[i] - w.reach(i);
     if (span <= -w.stride[i]) continue; // not even one window
     const int64_t last = (span + w.stride[i] - 1) / w.stride[i] * w.stride[i];

@@ -18,10 +18,11 @@ struct Windows {
 /// Kernel, strides and dilations from the node's attributes kernel_shape, strides and dilations. Without
 /// kernel_shape, `kernel` is taken; where both are there, they have to agree. Padding is left at 0.
 Windows read_windows(const Call& call, const Shape& input, const std::vector<int64_t>& kernel = {});
-/// Sets the padding by the attributes pads and auto_pad.
+/// Sets the padding by the attributes pads and auto_pad; what is behind a symbolic size may be more than
+/// windows see.
 void read_padding(const Call& call, const Shape& input, Windows& windows);
-/// Adds padding behind, as far as the last window that begins inside the padded input reaches. Fixed sizes
-/// only.
+/// Adds padding behind, as far as the last window that begins inside the padded input reaches. Of a symbolic
+/// size perhaps more, which no window sees; Error(Shape) where a window could begin behind the input.
 void pad_to_ceiling(const Call& call, const Shape& input, Windows& windows);
 
 /// [N, C, in...] -> [N, C, in padded...].

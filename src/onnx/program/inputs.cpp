@@ -71,6 +71,16 @@ Value input_like(const std::string& called, const Value& fed) {
   return Tensor::input(called, fed.shape(), fed.dtype());
 }
 
+/// A size that the model names, of an axis of the input at this position, as a variable in its bounds.
+Expr open_size(Expr size, const Declared& declared, size_t position, size_t axis) {
+  const auto raised = declared.smallest.find(size.name());
+  const int64_t least = raised == declared.smallest.end() ? size.lo() : std::max(size.lo(), raised->second);
+  const int64_t largest = std::max(least, std::min(declared.largest, size.hi()));
+  if (!declared.fed) return Var(size.name(), least, largest);
+  const int64_t typical = (*declared.fed)[position].shape()[axis].value();
+  return Var(size.name(), least, largest, std::clamp(typical, least, largest));
+}
+
 } // namespace
 
 std::vector<Value> in_order(const Model::Impl& model, const NamedValues& inputs, Store& store) {
@@ -106,11 +116,8 @@ std::vector<Value> declared_inputs(const Model::Impl& model, const ImportOptions
       if (!size.is_var()) continue;
       if (auto fixed = options.sizes.find(size.name()); fixed != options.sizes.end())
         shape[axis] = Expr(fixed->second);
-      else if (const int64_t largest = std::min(declared.largest, size.hi()); declared.fed)
-        shape[axis] = Var(size.name(), size.lo(), largest,
-                          std::min((*declared.fed)[position].shape()[axis].value(), largest));
       else
-        shape[axis] = Var(size.name(), size.lo(), largest);
+        shape[axis] = open_size(size, declared, position, axis);
     }
     const std::string called = declared.by_name ? names[position] : fmt::format("x{}", position);
     const Tensor input = Tensor::input(called, shape, strings ? DType::I64 : port.dtype);

@@ -25,9 +25,10 @@ template <class Make> void in_widest_bounds(int64_t widest, Make&& make) {
 
 /// How a model's inputs are declared.
 struct Declared {
-  int64_t largest = kLargestNamedSize;     ///< bound of sizes that the model names
-  const std::vector<Value>* fed = nullptr; ///< a call's: their sizes are the typical ones
-  bool by_name = false;                    ///< with the model's names
+  int64_t largest = kLargestNamedSize;       ///< bound of sizes that the model names
+  const std::vector<Value>* fed = nullptr;   ///< a call's: their sizes are the typical ones
+  bool by_name = false;                      ///< with the model's names
+  std::map<std::string, int64_t> smallest{}; ///< sizes that are at least as large, where the model says less
 };
 
 /// The declared inputs as values to trace with: named "x0", "x1" ... (elements of sequences "x0_0" ...).

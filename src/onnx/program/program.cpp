@@ -99,20 +99,72 @@ bool leaves_sizes_open(const Model::Impl& model, const ImportOptions& options) {
   });
 }
 
+/// What a model makes of symbols for the sizes that it names.
+struct Traced {
+  std::vector<Value> inputs, results;
+};
+
+/// Traces the model in the widest bounds of sizes in which it can be. NeedsInputs or Error where it can't be.
+Traced traced(Program::Impl& program) {
+  NoInputs looker;
+  Traced out;
+  in_widest_bounds(kLargestNamedSize, [&](int64_t largest) {
+    program.largest_size = largest;
+    out.inputs = declared_inputs(*program.model, program.options,
+                                 {.largest = largest, .smallest = program.smallest_sizes});
+    out.results = Tracer(*program.model, looker).run(out.inputs);
+  });
+  return out;
+}
+
+/// Bounds to try where a model can't be traced for the least sizes, as a window does not fit into them.
+constexpr int64_t kRaisedSizes[] = {16, 64};
+
+/// Raises the least sizes, as few of them as will do, so that the model can be traced. Nothing if that does
+/// not help.
+std::optional<Traced> traced_from_raised_sizes(Program::Impl& program) {
+  const auto attempt = [&]() -> std::optional<Traced> {
+    try {
+      return traced(program);
+    } catch (const Error&) {
+      return {};
+    }
+  };
+  std::map<std::string, int64_t>& smallest = program.smallest_sizes;
+  for (const int64_t bound : kRaisedSizes) {
+    for (const Port& port : program.model->inputs)
+      for (size_t axis = 0; port.shape && axis < port.shape->size(); ++axis)
+        if (const Expr size = (*port.shape)[axis]; size.is_var() && size.lo() < bound && bound <= size.hi())
+          smallest[size.name()] = bound;
+    std::optional<Traced> out = attempt();
+    if (!out) continue;
+    for (const auto& [name, raised] : std::map(smallest)) {
+      smallest.erase(name);
+      if (auto without = attempt())
+        out = std::move(without);
+      else
+        smallest.emplace(name, raised);
+    }
+    return out;
+  }
+  smallest.clear();
+  return {};
+}
+
 /// Traces the model with sizes that are symbols, to find out whether it can be, in which bounds, and which of
 /// them versions fix. Makes nothing. NeedsInputs or Error where it can't be.
 void find_version_sizes(Program::Impl& program) {
-  NoInputs looker;
-  std::vector<Value> inputs, results;
-  in_widest_bounds(program.largest_size, [&](int64_t largest) {
-    program.largest_size = largest;
-    inputs = declared_inputs(*program.model, program.options, {.largest = largest});
-    results = Tracer(*program.model, looker).run(inputs);
-  });
+  std::optional<Traced> open;
+  try {
+    open = traced(program);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::Shape) open = traced_from_raised_sizes(program);
+    if (!open) throw;
+  }
   // A search or moves that were asked for are of one program.
   const CompileOptions& compile = program.options.compile;
   if (program.options.versions > 0 && !compile.tune && compile.moves.empty())
-    program.version_sizes = sizes_of_versions(inputs, results);
+    program.version_sizes = sizes_of_versions(open->inputs, open->results);
 }
 
 /// Error for what is wrong with the options, which would otherwise show in the first call.
@@ -139,7 +191,9 @@ void make_root_for_all_sizes(Program::Impl& program, const std::vector<Value>* f
       const std::lock_guard lock(program.mutex);
       program.largest_size = largest;
     }
-    make_root(program, "", declared_inputs(*program.model, program.options, {largest, fed}));
+    make_root(program, "",
+              declared_inputs(*program.model, program.options,
+                              {.largest = largest, .fed = fed, .smallest = program.smallest_sizes}));
   });
 }
 
@@ -160,7 +214,10 @@ void make_way(Program::Impl& program, Way& way, const std::vector<Value>& fed) {
     if (is_version) {
       ImportOptions options = program.options;
       options.sizes.insert(way.sizes.begin(), way.sizes.end());
-      make_root(program, way.key, declared_inputs(*program.model, options, {program.largest_size, &fed}));
+      make_root(program, way.key,
+                declared_inputs(
+                    *program.model, options,
+                    {.largest = program.largest_size, .fed = &fed, .smallest = program.smallest_sizes}));
     } else {
       make_root_for_all_sizes(program, &fed);
       const std::lock_guard lock(program.mutex);

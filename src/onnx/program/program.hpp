@@ -60,6 +60,9 @@ struct Program::Impl {
   bool symbolic = true;
   /// Bound of the sizes that the model names. Locked by `mutex`, and by `making` to change it.
   int64_t largest_size = kLargestNamedSize;
+  /// The least sizes that the tree for all sizes serves, where they are more than the model says. Set before
+  /// the first call.
+  std::map<std::string, int64_t> smallest_sizes;
   /// The sizes that versions fix; empty: there are none.
   std::set<std::string> version_sizes;
   mutable StringTable strings; // that the segments name
@@ -72,7 +75,8 @@ struct Program::Impl {
 
   /// Whether it is whole without the model: no other tree can be better, and few sizes are out of bounds.
   bool is_closed() const {
-    return symbolic && version_sizes.empty() && roots.size() == 1 && largest_size == kLargestNamedSize;
+    return symbolic && version_sizes.empty() && roots.size() == 1 && largest_size == kLargestNamedSize &&
+           smallest_sizes.empty();
   }
 };
 

@@ -29,6 +29,11 @@ public:
     write_options();
     proto_.set_symbolic(program_.symbolic);
     proto_.set_largest_size(program_.largest_size);
+    for (const auto& [name, size] : program_.smallest_sizes) {
+      auto& saved = *proto_.add_smallest_sizes();
+      saved.set_name(name);
+      saved.set_value(size);
+    }
     for (const auto& [shapes, root] : program_.roots) {
       if (!root->made) continue;
       auto& saved = *proto_.add_roots();
@@ -169,7 +174,9 @@ public:
     program->options = read_options();
     program->symbolic = proto_.symbolic();
     if (proto_.has_largest_size()) program->largest_size = proto_.largest_size();
+    for (const auto& size : proto_.smallest_sizes()) program->smallest_sizes[size.name()] = size.value();
     largest_size_ = program->largest_size;
+    smallest_sizes_ = program->smallest_sizes;
     program->version_sizes = {proto_.version_sizes().begin(), proto_.version_sizes().end()};
     program->model = read_ports_or_model();
     for (const std::string& text : proto_.strings()) program->strings.add(text);
@@ -296,8 +303,10 @@ private:
   template <class Texts> std::vector<Expr> exprs(const Texts& texts) const {
     std::vector<Expr> out;
     for (const std::string& text : texts)
-      out.push_back(
-          parse_expr(text, [&](std::string_view name) { return Var(name, 1, largest_size_).expr(); }));
+      out.push_back(parse_expr(text, [&](std::string_view name) {
+        const auto raised = smallest_sizes_.find(std::string(name));
+        return Var(name, raised == smallest_sizes_.end() ? 1 : raised->second, largest_size_).expr();
+      }));
     return out;
   }
 
@@ -305,6 +314,7 @@ private:
   const SavedParts& parts_;
   SavedProgram proto_;
   int64_t largest_size_ = 0;
+  std::map<std::string, int64_t> smallest_sizes_;
 };
 
 } // namespace

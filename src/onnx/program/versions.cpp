@@ -79,7 +79,10 @@ bool in_bounds(const Program::Impl& program, const std::vector<Value>& fed,
                const std::set<std::string>& fixed) {
   bool within = true;
   for_each_size(program.model->inputs, fed, [&](Expr named, int64_t size) {
-    within &= size <= program.largest_size || fixed.count(named.name());
+    if (fixed.count(named.name())) return;
+    const auto raised = program.smallest_sizes.find(named.name());
+    within &=
+        size <= program.largest_size && (raised == program.smallest_sizes.end() || size >= raised->second);
   });
   return within;
 }
