@@ -1,16 +1,17 @@
-// lathe-bench explain: each kernel's terms of the cost model beside its measured time.
+// lathe-bench explain: what lathe explains of a program, each kernel measured alone, and where the model is
+// off.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <fstream>
 
+#include "cli/explanation.hpp"
 #include "commands.hpp"
 #include "compile/front/target.hpp"
 #include "compile/measure/measure.hpp"
+#include "lathe/explain.hpp"
 #include "lowered.hpp"
-#include "search/cost/cost.hpp"
-#include "search/machine/profile.hpp"
 
 namespace lathe::bench {
 
@@ -29,84 +30,68 @@ std::vector<std::string> read_moves(const std::string& path) {
   return moves;
 }
 
-struct Explained {
-  std::string name;
-  search::Cost cost;
-  search::Measurement measured;
-};
-
-const search::CostTerm& largest(const search::Cost& cost) {
-  return *std::max_element(cost.terms.begin(), cost.terms.end(),
-                           [](const auto& a, const auto& b) { return a.seconds < b.seconds; });
+const std::pair<std::string, double>& largest(const KernelExplanation& k) {
+  return *std::max_element(k.terms.begin(), k.terms.end(),
+                           [](const auto& a, const auto& b) { return a.second < b.second; });
 }
 
 /// What a prediction that is off says about the model.
-std::string verdict(const Explained& k) {
-  if (!k.measured.ok) return "not measured: " + k.measured.error;
-  const search::CostTerm& term = largest(k.cost);
-  const double ratio = k.cost.seconds / k.measured.seconds;
-  if (ratio > kOff && term.seconds > k.measured.seconds)
-    return fmt::format("too slow by {:.2f}x: '{}' alone is more than all that was measured", ratio,
-                       term.name);
-  if (ratio > kOff) return fmt::format("too slow by {:.2f}x; '{}' is the largest term", ratio, term.name);
+std::string verdict(const KernelExplanation& k, const search::Measurement& measured) {
+  if (!measured.ok) return "not measured: " + measured.error;
+  const auto& [term, seconds] = largest(k);
+  const double ratio = k.predicted / k.measured;
+  if (ratio > kOff && seconds > k.measured)
+    return fmt::format("too slow by {:.2f}x: '{}' alone is more than all that was measured", ratio, term);
+  if (ratio > kOff) return fmt::format("too slow by {:.2f}x; '{}' is the largest term", ratio, term);
   if (ratio < 1 / kOff)
     return fmt::format("too fast by {:.2f}x: {} are missing; '{}' is the largest term", 1 / ratio,
-                       duration(k.measured.seconds - k.cost.seconds), term.name);
-  return fmt::format("within {:.0f} %; '{}' is the largest term", 100 * std::abs(ratio - 1), term.name);
+                       duration(k.measured - k.predicted), term);
+  return fmt::format("within {:.0f} %; '{}' is the largest term", 100 * std::abs(ratio - 1), term);
 }
 
-Json to_json(const Explained& k) {
-  Json terms = Json::object();
-  for (const search::CostTerm& t : k.cost.terms) terms[t.name] = t.seconds;
-  return {{"kernel", k.name},
-          {"predicted", k.cost.seconds},
-          {"measured", k.measured.ok ? Json(k.measured.seconds) : Json()},
-          {"terms", terms},
-          {"largest", largest(k.cost).name},
-          {"verdict", verdict(k)}};
-}
+double off_by(const KernelExplanation& k) { return k.measured > 0 ? std::abs(k.measured - k.predicted) : 0; }
 } // namespace
 
 int explain_command(const Options& options) {
   CompileOptions with = compile_options(options);
+  with.use_database = !options.untuned;
   if (!options.moves.empty()) with.moves = read_moves(options.moves);
   Json json = Json::array();
   for (const Selection& chosen : select(options)) {
     const Case c = make_case(*chosen.workload, chosen.shape, parse_elements(options.dtype));
+    const Executable executable = compile(c.program, with);
     std::vector<search::Move> moves;
-    for (const std::string& text : compile(c.program, with).moves())
-      moves.push_back(search::parse_move(text));
+    for (const std::string& text : executable.moves()) moves.push_back(search::parse_move(text));
     const auto program = lowered(c.program);
-    const search::Target target = pipeline::target_for(with, *program);
-    const search::MachineProfile machine = search::machine_profile();
-    const search::Plan plan = search::replay(program, moves, target);
+    const search::Plan plan = search::replay(program, moves, pipeline::target_for(with, *program));
     const pipeline::Measuring measuring = pipeline::make_measure(plan.program, with);
+    std::map<std::string, search::Measurement> results; // by kernel
+    std::map<std::string, double> seconds;
+    for (const auto& kernel : plan.kernels) {
+      const search::Measurement result = measuring.measure(kernel, kTimeLimit);
+      if (result.ok) seconds[kernel->kernel.name] = result.seconds;
+      results.emplace(kernel->kernel.name, result);
+    }
 
-    std::vector<Explained> kernels;
-    for (const auto& kernel : plan.kernels)
-      kernels.push_back({kernel->kernel.name, search::cost(*kernel, target, machine),
-                         measuring.measure(kernel, kTimeLimit)});
-    const auto off_by = [](const Explained& k) {
-      return k.measured.ok ? std::abs(k.measured.seconds - k.cost.seconds) : 0;
-    };
-    const auto worst =
-        std::max_element(kernels.begin(), kernels.end(),
-                         [&](const Explained& a, const Explained& b) { return off_by(a) < off_by(b); });
-    if (options.json) {
-      for (const Explained& k : kernels) json.push_back(to_json(k));
-      continue;
+    const Explanation explanation = explain(executable, seconds);
+    if (!options.json) fmt::print("{} {}\n", c.workload, to_string(c.shape));
+    const KernelExplanation* worst = &explanation.kernels.at(0);
+    for (const KernelExplanation& k : explanation.kernels) {
+      const std::string says = verdict(k, results[k.name]);
+      if (off_by(k) > off_by(*worst)) worst = &k;
+      if (options.json) {
+        json.push_back(cli::json_of(k));
+        json.back()["largest"] = largest(k).first;
+        json.back()["verdict"] = says;
+      } else {
+        fmt::print("{}  {}\n", cli::text_of(k), says);
+      }
     }
-    fmt::print("{} {}\n", c.workload, to_string(c.shape));
-    for (const Explained& k : kernels) {
-      fmt::print("{}: predicted {}, measured {}\n", k.name, duration(k.cost.seconds),
-                 k.measured.ok ? duration(k.measured.seconds) : "nothing");
-      for (const search::CostTerm& t : k.cost.terms)
-        fmt::print("  {:<16} {:>10} {:>5.0f} %\n", t.name, duration(t.seconds),
-                   100 * t.seconds / k.cost.seconds);
-      fmt::print("  {}\n", verdict(k));
-    }
-    if (kernels.size() > 1)
-      fmt::print("most wrong: {}, by {}; {}\n", worst->name, duration(off_by(*worst)), verdict(*worst));
+    if (options.json) continue;
+    if (explanation.kernels.size() > 1)
+      fmt::print("most wrong: {}, by {}; {}\n", worst->name, duration(off_by(*worst)),
+                 verdict(*worst, results[worst->name]));
+    fmt::print("{}", cli::text_of(explanation.savings));
   }
   if (options.json) fmt::print("{}\n", json.dump(2));
   return 0;

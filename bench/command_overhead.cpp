@@ -5,12 +5,12 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <filesystem>
 #include <thread>
 
 #include <fmt/format.h>
 
 #include "commands.hpp"
+#include "temporary_dir.hpp"
 #include "timing.hpp"
 
 extern char** environ;
@@ -19,7 +19,6 @@ namespace lathe::bench {
 
 namespace {
 
-namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kFew = 64, kHalf = 16384; // the halves take some 10 us each and stay in the caches
@@ -69,25 +68,6 @@ std::vector<double> after_a_pause(std::vector<SmallProgram*> programs) {
   for (auto& s : samples) medians.push_back(median(std::move(s)));
   return medians;
 }
-
-class TemporaryDir {
-public:
-  TemporaryDir() : path_((fs::temp_directory_path() / "lathe-bench-XXXXXX").string()) {
-    if (!mkdtemp(path_.data()))
-      throw Error(ErrorKind::File,
-                  path_ + ": can't be made, expected a temporary folder that can be written");
-  }
-  ~TemporaryDir() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  TemporaryDir(const TemporaryDir&) = delete;
-  TemporaryDir& operator=(const TemporaryDir&) = delete;
-  const std::string& path() const { return path_; }
-
-private:
-  std::string path_;
-};
 
 /// What `lathe-bench run elementwise` in a process of its own says of its compile time.
 double compile_seconds_in_new_process(const Options& options, const std::string& cache) {

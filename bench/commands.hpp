@@ -19,6 +19,7 @@ int explain_command(const Options& options);
 int rank_command(const Options& options);
 int constants_command(const Options& options);
 int moves_command(const Options& options);
+int tracing_command(const Options& options);
 int db_command(const Options& options);
 
 /// A tuned case: its row, with what the search did among its extra fields, and its program.

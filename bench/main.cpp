@@ -146,9 +146,10 @@ private:
                    "compare by the cost model alone; deterministic for a seed");
 
     CLI::App& explain =
-        add("explain", "each kernel's terms of the cost model, beside its measured time", explain_command);
+        add("explain", "what bounds each kernel, why it is no larger, and where the cost model is off", explain_command);
     add_case(explain, options, true);
     add_device(explain, options);
+    explain.add_flag("--untuned", options.untuned, "ignore what an earlier `tune` has stored");
     explain.add_option("--moves", options.moves,
                        "a file of moves, one a line, as `emit --target moves` prints them");
 
@@ -171,6 +172,11 @@ private:
         "moves", "what each move brings: plans and their times where the search does without", moves_command);
     add_case(moves, options, true);
     add_device(moves, options);
+
+    CLI::App& tracing = add("tracing", "what a trace costs a search by the model alone", tracing_command);
+    add_case(tracing, options, true);
+    add_device(tracing, options);
+    add_beam(tracing, options);
 
     CLI::App& db = add("db", "list, show, export, import or prune what `tune` has stored", db_command);
     db.add_option("action", options.action, "list, show KEY, export [--file F], import --file F, or prune")

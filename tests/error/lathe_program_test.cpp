@@ -47,6 +47,46 @@ TEST_CASE("what is written goes into a pipe, and to the file that a link leads t
   CHECK(std::distance(fs::directory_iterator(dir.path), {}) == 1); // the model: nothing is left beside it
 }
 
+TEST_CASE("explain says of a model's kernels what it says; a file that is none is an error") {
+  const TemporaryDir dir;
+  Graph g;
+  g.input("x", DType::F32, {8, 16}).node("Softmax", {"x"}, {"y"}).output("y");
+  write_file(dir.file("model.onnx"), model(g));
+  write_file(dir.file("bad.onnx"), "no model");
+  const auto text_of = [&](const std::string& arguments) {
+    const std::string out = dir.file("out");
+    const bool ok = std::system((LATHE_PROGRAM " explain " + arguments + " > " + out + " 2>&1").c_str()) == 0;
+    return std::pair(ok, bytes_of(out));
+  };
+  const auto [predicted, text] = text_of("--untuned " + dir.file("model.onnx"));
+  CHECK(predicted);
+  CHECK(text.find("not measured") != std::string::npos);
+  CHECK(text.find("bound by '") != std::string::npos);
+  const auto [measured, of_run] = text_of("--untuned --random --runs 3 " + dir.file("model.onnx"));
+  CHECK(measured);
+  CHECK(of_run.find(", measured ") != std::string::npos);
+  const auto [json, as_json] = text_of("--untuned --json " + dir.file("model.onnx"));
+  CHECK(json);
+  CHECK(as_json.starts_with("["));
+  CHECK(as_json.find("\"savings\"") != std::string::npos);
+  const auto [good, message] = text_of(dir.file("bad.onnx"));
+  CHECK(!good);
+  CHECK(message.find("bad.onnx") != std::string::npos);
+  CHECK(!text_of(dir.file("absent.onnx")).first);
+}
+
+TEST_CASE("a trace of a program that is compiled already is refused") {
+  const TemporaryDir dir;
+  Graph g;
+  g.input("x", DType::F32, {3}).node("Neg", {"x"}, {"y"}).output("y");
+  write_file(dir.file("model.onnx"), model(g));
+  const std::string saved = dir.file("model.lathe"), run = "run --random " + saved;
+  CHECK(lathe_program("compile --device interp " + dir.file("model.onnx") + " -o " + saved));
+  CHECK(lathe_program(run));
+  CHECK(!lathe_program(run + " --trace " + dir.file("trace")));
+  CHECK(!fs::exists(dir.file("trace")));
+}
+
 namespace {
 
 /// A .npy file of version 1.

@@ -53,6 +53,7 @@ const std::map<std::string, Order> kInside = {
       {"view", {"trace", "run"}},
       {"front", {"trace"}},
       {"run", {"trace", "front"}},
+      {"explain", {"front", "run"}},
       {"measure", {"front", "run"}},
       {"", {"trace", "front", "run", "measure"}},
       {"export", {"front", "run", ""}},

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <stop_token>
 
+#include "compile/trace/json_line.hpp"
 #include "compile/view/layout.hpp"
 #include "compile/view/picture.hpp"
 #include "compile/view/reader.hpp"
@@ -188,6 +190,19 @@ TEST_CASE("no trace, no file, no such picture: typed errors") {
   CHECK_THROWS_AS(compile(rows(), traced("/proc/nobody/trace")), Error);
   const Tensor x = Tensor::input("x", {4});
   if (fs::exists("/dev/full")) CHECK_THROWS_AS(compile({{"y", x + 1.0}}, traced("/dev/full")), Error);
+}
+
+TEST_CASE("the text of a record parses to what was written") {
+  std::string text = "what an earlier record left";
+  const search::Move move = search::parse_move("split(t0.i0, 4)");
+  tracing::JsonLine line(text);
+  line.open('{').key("a").open('[').number(-3).seconds(1.23456e-7).seconds(-1).hash(255).close(']');
+  line.key("s").string("a\"b\\\n\xff").key("m").moves({move, move}).key("t").microseconds(0.25).close('}');
+  const auto json = nlohmann::json::parse(text);
+  CHECK(json["a"] == nlohmann::json::parse(R"([-3, 1.2346e-07, 0, "00000000000000ff"])"));
+  CHECK(json["s"] == "a\"b\\\n\xef\xbf\xbd");
+  CHECK(json["m"] == nlohmann::json{"split(t0.i0, 4)", "split(t0.i0, 4)"});
+  CHECK(json["t"] == 0.25);
 }
 
 TEST_CASE("compilations append; each is found by its number") {

@@ -34,6 +34,8 @@ struct Options : cli::DeviceOptions {
   std::vector<std::string> traces, print;
   int64_t compilation = -1;
   bool check = false;
+  // explain
+  bool json = false;
   // quantise
   std::string method = "range", labels;
   double percentile = 99.99;
@@ -52,6 +54,7 @@ int check_command(const Options& options);
 int compile_command(const Options& options);
 int tune_command(const Options& options);
 int quantise_command(const Options& options);
+int explain_command(const Options& options);
 int view_command(const Options& options);
 int export_command(const Options& options);
 

@@ -27,7 +27,7 @@ std::vector<onnx::Port> ports_of(const std::vector<KernelParam>& params) {
 Loaded load_executable_file(const Options& options) {
   const Stopwatch loading;
   const Executable program = load_executable(options.model);
-  fmt::print("load {}\n", duration(loading.seconds()));
+  if (!options.json) fmt::print("load {}\n", duration(loading.seconds()));
   const auto run = [program](const onnx::NamedValues& inputs) {
     NamedTensors tensors;
     for (const auto& [name, value] : inputs) tensors.emplace(name, value.tensor());
@@ -48,10 +48,13 @@ Loaded callable(const onnx::Program& program) {
 Loaded load_compiled(const Options& options, const std::string& format) {
   if (!options.device.empty())
     throw Error(ErrorKind::Value, options.model + ": compiled for its device already, expected no --device");
+  if (!options.trace.empty())
+    throw Error(ErrorKind::Value, options.model + ": compiled already, expected no --trace but a model; --profile "
+                                                  "writes the times of a run");
   if (format.empty()) return load_executable_file(options);
   const Stopwatch loading;
   const onnx::Program program = onnx::load_program(options.model);
-  fmt::print("load {}\n", duration(loading.seconds()));
+  if (!options.json) fmt::print("load {}\n", duration(loading.seconds()));
   return callable(program);
 }
 
@@ -61,7 +64,7 @@ Loaded load_model(const Options& options) {
   const double load_seconds = loading.seconds();
   const Stopwatch compiling;
   const onnx::Program program = model.compile(import_options(options));
-  fmt::print("load {}, compile {}\n", duration(load_seconds), duration(compiling.seconds()));
+  if (!options.json) fmt::print("load {}, compile {}\n", duration(load_seconds), duration(compiling.seconds()));
   return callable(program);
 }
 

@@ -146,6 +146,17 @@ int main(int argc, char** argv) {
   add_device(tune, options);
   add_trace(tune, options);
 
+  CLI::App& explain = *app.add_subcommand(
+      "explain", "why a model's kernels begin and end where they do, what bounds them, and what would save most time");
+  add_model(explain, options);
+  add_inputs(explain, options);
+  explain.add_option("--runs", options.runs, "measure so many runs, if inputs are given")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  explain.add_flag("--json", options.json, "print JSON instead of text");
+  add_device(explain, options);
+  add_untuned(explain, options);
+
   CLI::App& quantise = add_quantise(app, options);
 
   CLI::App& view = *app.add_subcommand("view", "show a trace: as a page, or as text");
@@ -185,6 +196,7 @@ int main(int argc, char** argv) {
       return export_command(options);
     }
     if (compile) return compile_command(options);
+    if (explain) return explain_command(options);
     if (view) return view_command(options);
     if (quantise) return quantise_command(options);
     return tune_command(options);

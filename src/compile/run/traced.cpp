@@ -4,6 +4,7 @@
 
 #include "compile/run/debug_output.hpp"
 #include "compile/run/finalise.hpp"
+#include "compile/run/kernel_limit.hpp"
 #include "lathe/detail/access.hpp"
 #include "lathe/error.hpp"
 #include "runtime/llvm_backend.hpp"
@@ -44,19 +45,10 @@ std::vector<std::pair<std::string, std::string>> sources_of(const Kernel::Impl& 
 tracing::KernelText text_of(const Kernel::Impl& kernel, const lower::Program& program) {
   tracing::KernelText text{
       .name = kernel.name, .plan = kernel.plan.get(), .predicted_seconds = kernel.predicted_seconds};
-  search::CompulsoryTraffic traffic;
-  int width = 4;
-  for (const ast::Param& param : kernel.plan->kernel.params) {
-    (param.written ? traffic.written : traffic.read) += static_cast<double>(largest_bytes(*param.buffer));
-    if (is_float(param.buffer->dtype)) width = std::max(width, size_of(param.buffer->dtype));
-  }
   text.sources = sources_of(kernel);
-  if (!kernel.shape_vars.empty()) return text; // its launches say what they computed
-  text.bytes = traffic.read + traffic.written;
-  text.flops = arithmetic_ops(*kernel.plan, program, {}, {});
-  text.limit_seconds =
-      search::machine_limit(search::machine_profile(), kernel.flags.threads, width, text.flops, traffic)
-          .seconds;
+  if (const std::optional<KernelLimit> least =
+          limit_of(kernel, program)) // else its launches say what they computed
+    text.flops = least->flops, text.bytes = least->bytes, text.limit_seconds = least->limit.seconds;
   return text;
 }
 

@@ -22,29 +22,52 @@ std::vector<search::Move> moves_in_program(const Plan& plan) {
   return moves;
 }
 
-Json entry(int64_t id, const std::vector<search::Move>& moves, double seconds, uint64_t hash) {
-  return {id, texts_of(moves), rounded(seconds), hex(hash)};
+void write_entry(JsonLine& line, int64_t id, const std::vector<search::Move>& moves, double seconds,
+                 uint64_t hash, const std::string& reason) {
+  line.open('[').number(id).moves(moves).seconds(seconds).hash(hash);
+  if (!reason.empty()) line.string(reason);
+  line.close(']');
+}
+
+void write_terms(JsonLine& line, const search::Cost& cost) {
+  line.open('{');
+  for (const search::CostTerm& term : cost.terms) line.key(term.name).seconds(term.seconds);
+  line.close('}');
+}
+
+/// Adds the proposals that were not legal, as long as the file has few; returns how many it left out.
+int64_t write_refused(JsonLine& line, const std::vector<Tried>& tried, int64_t& written) {
+  int64_t refused = 0, more = 0;
+  for (const Tried& one : tried) {
+    if (one.kernel || one.plan) continue;
+    if (written++ >= kRefusals) {
+      ++more;
+      continue;
+    }
+    if (!refused++) line.key("refused").open('[');
+    line.open('[').moves(one.moves).string(one.reason).close(']');
+  }
+  if (refused) line.close(']');
+  return more;
+}
+
+/// Adds a count, if there is something to count.
+void write_count(JsonLine& line, const char* name, int64_t count) {
+  if (count) line.key(name).number(count);
 }
 
 } // namespace
 
-void Trace::State::write_with_parents(Known& known) {
-  std::vector<Known*> unwritten;
-  for (Known* at = &known; !at->is_written;) {
-    unwritten.push_back(at);
-    const auto parent = kernel_of.find(at->parent);
-    if (parent == kernel_of.end()) break;
-    at = &kernels.at(parent->second);
-  }
-  for (auto at = unwritten.rbegin(); at != unwritten.rend(); ++at) {
-    Json record = this->record("kernels");
-    record["from"] = (*at)->parent;
-    record["made"] = Json::array({entry((*at)->id, (*at)->moves, (*at)->seconds, (*at)->hash)});
-    write(record);
-    (*at)->is_written = true;
-    (*at)->moves.clear();
-    kernel_of.erase((*at)->id);
-  }
+void Trace::State::write_late(Known& kernel) {
+  if (kernel.waiting < 0) return;
+  Waiting& known = waiting[static_cast<size_t>(kernel.waiting)];
+  JsonLine line = this->line("kernels");
+  line.key("from").number(known.parent).key("made").open('[');
+  write_entry(line, kernel.id, known.moves, known.seconds, known.hash, {});
+  line.close(']');
+  write_line(line);
+  kernel.waiting = -1;
+  known.moves = {};
 }
 
 void Trace::begins(const Plan& start, const search::CostModel& model, bool measures) {
@@ -91,32 +114,25 @@ void Trace::plans_from(const Plan& from, const std::vector<Tried>& tried) {
   if (state_->open.empty()) return;
   const State::Search& search = state_->open.back();
   starts_at(from, 0); // for a plan that no record has yet
-  Json record = state_->record("plans");
-  record["search"] = search.id;
-  record["from"] = state_->plans.at(mix(search.program, plan_hash(from))).id;
-  Json made = Json::array(), refused = Json::array();
-  int64_t same = 0, more_refused = 0;
+  JsonLine line = state_->line("plans");
+  line.key("search").number(search.id);
+  line.key("from").number(state_->plans.at(mix(search.program, plan_hash(from))).id);
+  line.key("made").open('[');
+  int64_t same = 0;
   for (const Tried& one : tried) {
-    if (!one.plan) {
-      if (state_->refusals++ < kRefusals)
-        refused.push_back({texts_of(one.moves), one.reason});
-      else
-        ++more_refused;
-      continue;
-    }
+    if (!one.plan) continue;
     const uint64_t hash = plan_hash(*one.plan);
     const auto [known, is_new] = state_->plans.try_emplace(mix(search.program, hash));
     same += !is_new;
     if (!is_new) continue;
     known->second.id = state_->states++;
-    made.push_back(entry(known->second.id, one.moves, one.seconds, hash));
-    if (!one.reason.empty()) made.back().push_back(one.reason);
+    write_entry(line, known->second.id, one.moves, one.seconds, hash, one.reason);
   }
-  record["made"] = made;
-  if (!refused.empty()) record["refused"] = refused;
-  if (same) record["same"] = same;
-  if (more_refused) record["more_refused"] = more_refused;
-  state_->write(record);
+  line.close(']');
+  const int64_t more_refused = write_refused(line, tried, state_->refusals);
+  write_count(line, "same", same);
+  write_count(line, "more_refused", more_refused);
+  state_->write_line(line);
 }
 
 void Trace::keeps_plans(const std::vector<const Plan*>& plans) {
@@ -154,59 +170,51 @@ void Trace::kernels_from(const KernelPlan& from, const std::vector<Tried>& tried
   const State::Search& search = state_->open.back();
   const auto parent = state_->kernels.find(mix(search.program, from.hash));
   if (parent == state_->kernels.end()) return;
-  state_->write_with_parents(parent->second);
+  state_->write_late(parent->second);
   const int64_t parent_id = parent->second.id;
-  Json made = Json::array(), refused = Json::array();
-  int64_t same = 0, more_made = 0, more_refused = 0;
+  JsonLine line = state_->line("kernels");
+  line.key("from").number(parent_id).key("made").open('[');
+  int64_t same = 0, more_made = 0;
   for (const Tried& one : tried) {
-    if (!one.kernel) {
-      if (state_->refusals++ < kRefusals)
-        refused.push_back({texts_of(one.moves), one.reason});
-      else
-        ++more_refused;
-      continue;
-    }
-    const uint64_t key = mix(search.program, one.kernel->hash);
-    const auto [known, is_new] = state_->kernels.try_emplace(key);
+    if (!one.kernel) continue;
+    const auto [known, is_new] = state_->kernels.try_emplace(mix(search.program, one.kernel->hash));
     same += !is_new;
     if (!is_new) continue;
-    State::Known& child = known->second;
-    child = {state_->states++, parent_id, true, {}, one.seconds, one.kernel->hash};
+    known->second.id = state_->states++;
     if (state_->siblings++ < kSiblings) {
-      made.push_back(entry(child.id, one.moves, one.seconds, one.kernel->hash));
+      write_entry(line, known->second.id, one.moves, one.seconds, one.kernel->hash, {});
     } else {
-      child.is_written = false;
-      child.moves = one.moves;
-      state_->kernel_of.emplace(child.id, key);
+      known->second.waiting = static_cast<int64_t>(state_->waiting.size());
+      state_->waiting.push_back({parent_id, one.seconds, one.kernel->hash, one.moves});
       ++more_made;
     }
   }
-  Json record = state_->record("kernels");
-  record["from"] = parent_id;
-  record["made"] = made;
-  if (!refused.empty()) record["refused"] = refused;
-  if (same) record["same"] = same;
-  if (more_made) record["more_made"] = more_made;
-  if (more_refused) record["more_refused"] = more_refused;
-  state_->write(record);
+  line.close(']');
+  const int64_t more_refused = write_refused(line, tried, state_->refusals);
+  write_count(line, "same", same);
+  write_count(line, "more_made", more_made);
+  write_count(line, "more_refused", more_refused);
+  state_->write_line(line);
 }
 
 void Trace::keeps_kernels(const std::vector<search::KernelPlanRef>& kernels) {
   if (state_->open.empty()) return;
   const State::Search& search = state_->open.back();
-  Json ids = Json::array(), terms = Json::array();
-  for (const search::KernelPlanRef& kernel : kernels) {
-    const auto known = state_->kernels.find(mix(search.program, kernel->hash));
-    if (known == state_->kernels.end()) continue;
-    state_->write_with_parents(known->second);
-    ids.push_back(known->second.id);
-    terms.push_back(terms_of(search::cost(*kernel, search.target, search.machine)));
-  }
-  Json record = state_->record("kept");
-  record["search"] = search.id;
-  record["ids"] = ids;
-  record["terms"] = terms;
-  state_->write(record);
+  std::vector<const KernelPlan*> told;
+  for (const search::KernelPlanRef& kernel : kernels)
+    if (const auto known = state_->kernels.find(mix(search.program, kernel->hash));
+        known != state_->kernels.end()) {
+      state_->write_late(known->second);
+      told.push_back(kernel.get());
+    }
+  JsonLine line = state_->line("kept");
+  line.key("search").number(search.id).key("ids").open('[');
+  for (const KernelPlan* kernel : told) line.number(state_->kernels.at(mix(search.program, kernel->hash)).id);
+  line.close(']').key("terms").open('[');
+  for (const KernelPlan* kernel : told)
+    write_terms(line, search::cost(*kernel, search.target, search.machine));
+  line.close(']');
+  state_->write_line(line);
 }
 
 void Trace::measured(const KernelPlan& kernel, double predicted_seconds, const search::Measurement& result) {
@@ -216,7 +224,7 @@ void Trace::measured(const KernelPlan& kernel, double predicted_seconds, const s
   record["search"] = search.id;
   const auto known = state_->kernels.find(mix(search.program, kernel.hash));
   if (known != state_->kernels.end()) {
-    state_->write_with_parents(known->second);
+    state_->write_late(known->second);
     record["id"] = known->second.id;
   } else {
     record["id"] = -1;

@@ -51,6 +51,17 @@ void Trace::State::write(const Json& record) {
   file.add(record.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
+JsonLine Trace::State::line(const char* kind) {
+  JsonLine line(line_text);
+  line.open('{').key("k").string(kind).key("c").string(compilation).key("t").microseconds(now());
+  return line;
+}
+
+void Trace::State::write_line(JsonLine& line) {
+  line.close('}');
+  file.add(line_text);
+}
+
 Trace::Trace(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Trace::~Trace() = default;
 

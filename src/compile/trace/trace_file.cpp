@@ -38,7 +38,7 @@ TraceFile::~TraceFile() {
   ::close(file_);
 }
 
-void TraceFile::add(const std::string& line) {
+void TraceFile::add(std::string_view line) {
   const std::lock_guard lock(mutex_);
   if (fault_) return;
   waiting_.append(line).push_back('\n');

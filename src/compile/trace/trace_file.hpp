@@ -3,6 +3,7 @@
 #pragma once
 #include <mutex>
 #include <string>
+#include <string_view>
 
 namespace lathe::tracing {
 
@@ -15,7 +16,7 @@ public:
   TraceFile& operator=(const TraceFile&) = delete;
 
   /// Adds a line, given without its end. Never throws: a fault stops the writing.
-  void add(const std::string& line);
+  void add(std::string_view line);
   /// Writes what was added. Error(File) if that, or an earlier line, can't be written.
   void flush();
 

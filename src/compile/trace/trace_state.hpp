@@ -8,6 +8,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "compile/trace/json_line.hpp"
 #include "compile/trace/trace.hpp"
 #include "compile/trace/trace_file.hpp"
 
@@ -24,13 +25,17 @@ Json texts_of(const std::vector<search::Move>& moves);
 Json terms_of(const search::Cost& cost);
 
 struct Trace::State {
-  /// A state of a search, which the file may not have yet.
+  /// A state of a search.
   struct Known {
-    int64_t id = 0, parent = -1;
-    bool is_written = true;
-    std::vector<search::Move> moves{}; // the rest is kept until it is written
-    double seconds = 0;
-    uint64_t hash = 0;
+    int64_t id = 0;
+    int64_t waiting = -1; // position in `waiting` of a kernel that the file does not have; -1: it has it
+  };
+  /// A kernel that will be written once it matters. Its parent is in the file.
+  struct Waiting {
+    int64_t parent;
+    double seconds;
+    uint64_t hash;
+    std::vector<search::Move> moves; // from the parent
   };
   struct Search {
     int64_t id;
@@ -54,10 +59,11 @@ struct Trace::State {
   std::vector<Search> open;                       // those that run, the inner ones last
   int64_t searches = 0, states = 0;
   std::unordered_map<uint64_t, Known> plans, kernels; // by program and hash
-  std::unordered_map<int64_t, uint64_t> kernel_of;    // keys of `kernels` that wait to be written
-  int64_t siblings = 0, refusals = 0;                 // written so far
+  std::vector<Waiting> waiting;
+  int64_t siblings = 0, refusals = 0; // written so far
 
   std::atomic<int> runs = 0;
+  std::string line_text; // of the record that line() began
 
   explicit State(const std::string& path) : file(path) {}
   double now() const {
@@ -66,12 +72,16 @@ struct Trace::State {
   /// Begins a record of this kind with the compilation and the time.
   Json record(const char* kind) const;
   void write(const Json& record);
+  /// Begins a record as record() does, in memory of which there is one; write_line() ends it.
+  JsonLine line(const char* kind);
+  void write_line(JsonLine& line);
 
   /// The node's number; adds its definition to `defined` if the file has none yet.
   int64_t node(const graph::NodeRef& node, Json& defined);
   /// Writes the program if the file does not have it.
   int64_t program(const lower::Program& program, uint64_t hash, const search::Target& target);
-  void write_with_parents(Known& known);
+  /// Writes the kernel if the file does not have it.
+  void write_late(Known& kernel);
 };
 
 } // namespace lathe::tracing

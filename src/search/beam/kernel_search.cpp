@@ -58,18 +58,18 @@ Plan KernelSearch::alone(const Plan& plan, size_t k) const {
 }
 
 /// `from` with the proposal's moves; nothing if these are not legal. `here` has the kernel of `from` first.
-std::optional<Schedule> KernelSearch::with(const Proposal& proposal, const Schedule& from, const Plan& here) {
+std::optional<Schedule> KernelSearch::with(Proposal proposal, const Schedule& from, const Plan& here) {
   ++proposed_;
   Applied applied = apply(here, proposal.moves, model_.target());
   if (!applied.plan) {
     ++rejected_;
-    if (trace_) tried_.push_back({proposal.moves, nullptr, {}, 0, std::move(applied.reason)});
+    if (trace_) tried_.push_back({std::move(proposal.moves), nullptr, {}, 0, std::move(applied.reason)});
     return {};
   }
   Schedule next{applied.plan->kernels[0], from.moves, 0};
   next.moves.insert(next.moves.end(), proposal.moves.begin(), proposal.moves.end());
   next.seconds = model_.seconds(next.kernel);
-  if (trace_) tried_.push_back({proposal.moves, next.kernel, {}, next.seconds, {}});
+  if (trace_) tried_.push_back({std::move(proposal.moves), next.kernel, {}, next.seconds, {}});
   return next;
 }
 
@@ -86,11 +86,11 @@ std::vector<Schedule> KernelSearch::expand(const Plan& small, const Schedule& fr
   read_features(from.kernel->kernel, model_.target(), features);
   const SuggestContext context{here,      *from.kernel, features, model_.target(), model_.machine(),
                                thorough_, without_};
-  const std::vector<Proposal> all = proposals(context, false);
+  std::vector<Proposal> all = proposals(context, false);
   std::vector<Schedule> made;
   const auto start = std::chrono::steady_clock::now();
-  for (const Proposal& p : all)
-    if (std::optional<Schedule> next = with(p, from, here)) made.push_back(std::move(*next));
+  for (Proposal& p : all)
+    if (std::optional<Schedule> next = with(std::move(p), from, here)) made.push_back(std::move(*next));
   scoring_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   scored_ += static_cast<int64_t>(all.size());
   tell(*from.kernel);
@@ -109,8 +109,9 @@ void KernelSearch::parallelise(const Plan& small, std::vector<Schedule>& all) {
     const SuggestContext context{here,     *schedule.kernel, features, model_.target(), model_.machine(),
                                  thorough_};
     const Schedule serial = schedule;
-    for (const Proposal& p : suggest_parallel(context))
-      if (std::optional<Schedule> next = with(p, serial, here); next && next->seconds < schedule.seconds)
+    for (Proposal& p : suggest_parallel(context))
+      if (std::optional<Schedule> next = with(std::move(p), serial, here);
+          next && next->seconds < schedule.seconds)
         schedule = std::move(*next);
     tell(*serial.kernel);
   }

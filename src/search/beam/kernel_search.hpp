@@ -50,7 +50,7 @@ private:
     std::vector<Schedule> schedules;
   };
   Plan alone(const Plan& plan, size_t k) const;
-  std::optional<Schedule> with(const Proposal& proposal, const Schedule& from, const Plan& here);
+  std::optional<Schedule> with(Proposal proposal, const Schedule& from, const Plan& here);
   std::vector<Schedule> expand(const Plan& small, const Schedule& from);
   void tell(const KernelPlan& from);
   void parallelise(const Plan& small, std::vector<Schedule>& all);

@@ -1,11 +1,13 @@
 #include "search/moves/move.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include <fmt/format.h>
 
 #include "core/overload.hpp"
 #include "core/scanner.hpp"
+#include "search/moves/move_text.hpp"
 #include "search/moves/table.hpp"
 
 namespace lathe::search {
@@ -73,35 +75,49 @@ constexpr Reader kReaders[] = {
      }}};
 static_assert(std::size(kReaders) == std::variant_size_v<Argument>);
 
+void append(std::string& out, const Argument& argument) {
+  std::visit(Overload{[&](int64_t number) { fmt::format_to(std::back_inserter(out), "{}", number); },
+                      [&](StageHandle stage) { out += stage.buffer().name(); },
+                      [&](const Handle& handle) { out += handle.name(); },
+                      [&](const Place& place) {
+                        out += place.is_root() ? "root"
+                               : place.loop    ? place.loop.name()
+                                               : place.beside.buffer().name();
+                      },
+                      [&](ast::Scope scope) {
+                        for (const ScopeName& s : kScopes)
+                          if (s.scope == scope) {
+                            out += s.name;
+                            return;
+                          }
+                        throw InternalError("a scope that no move names");
+                      },
+                      [&](Level level) { out += kLevels[static_cast<size_t>(level)].name; }},
+             argument);
+}
+
 } // namespace
 
+void append(std::string& out, const Move& move) {
+  out.append(row_of(move.kind).name).push_back('(');
+  const char* separator = "";
+  for (const Argument& argument : move.arguments) {
+    append(out.append(separator), argument);
+    separator = ", ";
+  }
+  out.push_back(')');
+}
+
 std::string to_string(const Argument& argument) {
-  return std::visit(
-      Overload{[](int64_t number) { return std::to_string(number); },
-               [](StageHandle stage) { return stage.buffer().name(); },
-               [](const Handle& handle) { return handle.name(); },
-               [](const Place& place) {
-                 return place.is_root() ? "root"
-                        : place.loop    ? place.loop.name()
-                                        : place.beside.buffer().name();
-               },
-               [](ast::Scope scope) {
-                 for (const ScopeName& s : kScopes)
-                   if (s.scope == scope) return std::string(s.name);
-                 throw InternalError("a scope that no move names");
-               },
-               [](Level level) { return std::string(kLevels[static_cast<size_t>(level)].name); }},
-      argument);
+  std::string out;
+  append(out, argument);
+  return out;
 }
 
 std::string to_string(const Move& move) {
-  std::string out = std::string(row_of(move.kind).name) + "(";
-  const char* separator = "";
-  for (const Argument& argument : move.arguments) {
-    out += separator + to_string(argument);
-    separator = ", ";
-  }
-  return out + ')';
+  std::string out;
+  append(out, move);
+  return out;
 }
 
 Move parse_move(std::string_view text) {

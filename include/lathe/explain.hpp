@@ -1,0 +1,53 @@
+// Explain: why a program's kernels begin and end where they do, what bounds each, and what would save most time.
+//
+//   const Executable program = compile({{"y", x.matmul(w).softmax(1)}});
+//   for (const Saving& saving : explain(program).savings) std::cout << saving.what << " saves " << saving.seconds << " s\n";
+#pragma once
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lathe/executable.hpp"
+
+namespace lathe {
+
+/// Between a kernel and another whose result it reads: why the two are not one kernel.
+struct KernelBorder {
+  std::string other;      ///< the kernel that computes what this one reads
+  std::string stage;      ///< what it reads
+  bool legal = false;     ///< whether a move that fuses the two is legal
+  std::string reason{};   ///< if not: why
+  std::string moves{};    ///< the move tried
+  double apart = 0, together = 0;  ///< if legal: predicted seconds of the kernels that it changes, before and after
+};
+
+struct KernelExplanation {
+  std::string name;
+  std::string stages;      ///< what the kernel computes, by the names of the program
+  double predicted = 0, measured = 0;  ///< seconds; measured is 0 if it was not
+  double limit = 0;        ///< seconds that the machine needs at least; 0 if a size is known only at run time
+  std::string bound;       ///< of the limit: "compute" or "bandwidth"
+  std::vector<std::pair<std::string, double>> terms{};  ///< of the cost model, in seconds
+  std::vector<KernelBorder> borders{};
+  std::string best_moves{};     ///< one more proposal that the model ranks first, and seconds that it predicts with it; empty: none helps
+  double with_best_moves = 0;
+  double seconds() const { return measured > 0 ? measured : predicted; }
+};
+
+/// Something that would save time.
+struct Saving {
+  double seconds;
+  std::string what;  ///< begins with the kernel's name
+};
+
+struct Explanation {
+  std::vector<KernelExplanation> kernels{};  ///< in the order of launches
+  std::vector<Saving> savings{};             ///< at most five, the largest first
+};
+
+/// `measured`: seconds of a run's launches by kernel, summed up; kernels without one go by predictions. Fusions are ranked by the
+/// cost model with a narrow search of loops, as an untuned compilation does.
+Explanation explain(const Executable& program, const std::map<std::string, double>& measured = {});
+
+}  // namespace lathe

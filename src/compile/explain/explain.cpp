@@ -1,0 +1,102 @@
+#include "lathe/explain.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "compile/explain/borders.hpp"
+#include "compile/front/target.hpp"
+#include "compile/run/executable_impl.hpp"
+#include "compile/run/kernel_limit.hpp"
+#include "lathe/detail/access.hpp"
+#include "search/machine/profile.hpp"
+#include "view/expr_scope.hpp"
+
+namespace lathe {
+namespace {
+
+using search::KernelPlan;
+using search::Plan;
+
+constexpr size_t kSavings = 5;
+constexpr double kWorthwhile = 0.99; // ratio of predicted times: less than one per cent is no help
+
+std::string stages_text(const KernelPlan& kernel, const lower::Program& program) {
+  std::vector<std::string> names;
+  const auto add = [&](const std::vector<int>& stages, const char* how) {
+    for (const int number : stages) {
+      const lower::Stage& stage = program.stages[static_cast<size_t>(number)];
+      names.push_back(fmt::format("{}{}{}{}", stage.buffer->name, to_string(stage.buffer->shape),
+                                  stage.is_reduction ? " sum" : "", how));
+    }
+  };
+  add(kernel.inlined, " (inlined)");
+  add(kernel.stages, "");
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+/// Sets the one more proposal that the model ranks first.
+void add_best_moves(KernelExplanation& out, const Plan& plan, size_t k, search::KernelSearch& loops) {
+  const search::Schedule now{plan.kernels[k], {}, out.predicted};
+  double best = out.predicted * kWorthwhile;
+  for (const search::Schedule& next : loops.neighbours(plan, k, now)) {
+    if (next.seconds >= best) continue;
+    best = out.with_best_moves = next.seconds;
+    std::vector<std::string> texts;
+    for (const search::Move& move : next.moves) texts.push_back(to_string(move));
+    out.best_moves = fmt::format("{}", fmt::join(texts, "; "));
+  }
+}
+
+/// What would save time at this kernel. A predicted share is taken of the measured time.
+void add_savings(const KernelExplanation& k, std::vector<Saving>& out) {
+  const double scale = k.predicted > 0 ? k.seconds() / k.predicted : 1;
+  if (k.limit > 0 && k.seconds() > k.limit)
+    out.push_back({k.seconds() - k.limit, fmt::format("{}: at its {} limit, which it misses by {:.1f}x",
+                                                      k.name, k.bound, k.seconds() / k.limit)});
+  if (!k.best_moves.empty())
+    out.push_back({(k.predicted - k.with_best_moves) * scale, fmt::format("{}: {}", k.name, k.best_moves)});
+  for (const KernelBorder& border : k.borders)
+    if (border.legal && border.together < border.apart)
+      out.push_back({(border.apart - border.together) * scale,
+                     fmt::format("{}: one kernel with {}, by {}", k.name, border.other, border.moves)});
+}
+
+} // namespace
+
+Explanation explain(const Executable& program, const std::map<std::string, double>& measured) {
+  const Executable::Impl& impl = *detail::impl(program);
+  const InExprScope inside(new_expr_scope());
+  const search::Target target = pipeline::target_for(impl.options, *impl.program);
+  search::CostModel model(target, search::machine_profile());
+  std::vector<search::Move> moves = impl.moves; // the program is what those that rewrite the graph left
+  std::erase_if(moves, [](const search::Move& m) { return search::rewrites_graph(m.kind); });
+  const Plan plan = search::replay(impl.program, moves, target);
+  pipeline::Borders borders(plan, model);
+  search::KernelSearch loops(model, 1, 1, false, true);
+  Explanation out;
+  for (const Kernel& kernel : impl.kernels) {
+    const Kernel::Impl& of = *detail::impl(kernel);
+    KernelExplanation& k = out.kernels.emplace_back();
+    k.name = of.name;
+    k.stages = stages_text(*of.plan, *impl.program);
+    k.predicted = of.predicted_seconds;
+    if (const auto seconds = measured.find(of.name); seconds != measured.end()) k.measured = seconds->second;
+    if (const std::optional<pipeline::KernelLimit> least = pipeline::limit_of(of, *impl.program))
+      k.limit = least->limit.seconds, k.bound = least->limit.kind;
+    for (const search::CostTerm& term : search::cost(*of.plan, target, model.machine()).terms)
+      k.terms.emplace_back(term.name, term.seconds);
+    k.borders = borders.of(*of.plan);
+    const auto at = std::find_if(plan.kernels.begin(), plan.kernels.end(),
+                                 [&](const auto& p) { return p->stages == of.plan->stages; });
+    if (at != plan.kernels.end() && (*at)->recurrence < 0)
+      add_best_moves(k, plan, static_cast<size_t>(at - plan.kernels.begin()), loops);
+    add_savings(k, out.savings);
+  }
+  std::stable_sort(out.savings.begin(), out.savings.end(),
+                   [](const Saving& a, const Saving& b) { return a.seconds > b.seconds; });
+  if (out.savings.size() > kSavings) out.savings.resize(kSavings);
+  return out;
+}
+
+} // namespace lathe
