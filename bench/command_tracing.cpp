@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <ctime>
 #include <filesystem>
 #include <limits>
@@ -20,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kSeconds = 12; // of processor time for a workload, both ways together
+constexpr double kSeconds = 15; // of processor time for a workload
 constexpr int kLeast = 5;       // pairs of searches
 
 /// Of all threads of this process: other programs on the machine don't count.
@@ -66,7 +67,9 @@ private:
 
 struct Cost {
   int64_t proposed = 0, bytes = 0;
-  double without = 0, with = 0; // least processor seconds of a search: others on the machine only add
+  /// Least processor seconds of a search: without a trace, again without, and with one. Others on the machine
+  /// only add. The first two differ by what the measurement cannot tell apart.
+  std::array<double, 3> least;
 };
 
 Cost cost_of(const Case& c, const Options& options) {
@@ -74,20 +77,17 @@ Cost cost_of(const Case& c, const Options& options) {
   const TemporaryDir folder;
   const std::string path = folder.path() + "/trace";
   search.seconds({}); // fills caches, and loads what is loaded once
-  Cost cost{.without = std::numeric_limits<double>::infinity(),
-            .with = std::numeric_limits<double>::infinity()};
+  Cost cost;
+  cost.least.fill(std::numeric_limits<double>::infinity());
   double spent = 0;
-  for (int pair = 0; spent < kSeconds || pair < kLeast; ++pair) {
-    // Either comes first as often as the other.
-    const bool traced_first = pair % 2;
-    const double first = search.seconds(traced_first ? path : "");
-    const double second = search.seconds(traced_first ? "" : path);
-    cost.without = std::min(cost.without, traced_first ? second : first);
-    cost.with = std::min(cost.with, traced_first ? first : second);
-    spent += first + second;
-    cost.bytes = static_cast<int64_t>(fs::file_size(path));
-    fs::remove(path);
-  }
+  for (size_t round = 0; spent < kSeconds || round < kLeast; ++round)
+    for (size_t turn = 0; turn < 3; ++turn) {
+      const size_t which = (round + turn) % 3; // each comes first as often as the others
+      const double seconds = search.seconds(which == 2 ? path : "");
+      cost.least[which] = std::min(cost.least[which], seconds);
+      spent += seconds;
+      if (which == 2) cost.bytes = static_cast<int64_t>(fs::file_size(path)), fs::remove(path);
+    }
   cost.proposed = search.proposed();
   return cost;
 }
@@ -97,24 +97,27 @@ Cost cost_of(const Case& c, const Options& options) {
 int tracing_command(const Options& options) {
   Json json = Json::array();
   if (!options.json)
-    fmt::print("{:<20} {:<16} {:>10} {:>12} {:>12} {:>8} {:>10}\n", "workload", "shape", "proposals",
-               "a second", "traced", "cost", "trace");
+    fmt::print("{:<20} {:<16} {:>10} {:>12} {:>12} {:>8} {:>8} {:>10}\n", "workload", "shape", "proposals",
+               "a second", "traced", "cost", "noise", "trace");
   for (const Selection& chosen : select(options)) {
     const Case c = make_case(*chosen.workload, chosen.shape, parse_elements(options.dtype));
     const Cost cost = cost_of(c, options);
     const auto proposed = static_cast<double>(cost.proposed);
-    const double percent = 100 * (cost.with / cost.without - 1);
+    const auto& [without, again, with] = cost.least;
+    const double percent = 100 * (with / std::min(without, again) - 1);
+    const double noise = 100 * (std::max(without, again) / std::min(without, again) - 1);
     json.push_back({{"workload", c.workload},
                     {"shape", to_string(c.shape)},
                     {"proposed", cost.proposed},
-                    {"per_second", proposed / cost.without},
-                    {"traced_per_second", proposed / cost.with},
+                    {"per_second", proposed / std::min(without, again)},
+                    {"traced_per_second", proposed / with},
                     {"percent", percent},
+                    {"noise_percent", noise},
                     {"trace_bytes", cost.bytes}});
     if (options.json) continue;
-    fmt::print("{:<20} {:<16} {:>10} {:>12.0f} {:>12.0f} {:>6.1f} % {:>7} kB\n", c.workload,
-               to_string(c.shape), cost.proposed, proposed / cost.without, proposed / cost.with, percent,
-               cost.bytes / 1000);
+    fmt::print("{:<20} {:<16} {:>10} {:>12.0f} {:>12.0f} {:>6.1f} % {:>6.1f} % {:>7} kB\n", c.workload,
+               to_string(c.shape), cost.proposed, proposed / std::min(without, again), proposed / with,
+               percent, noise, cost.bytes / 1000);
   }
   if (options.json) fmt::print("{}\n", json.dump(2));
   return 0;
