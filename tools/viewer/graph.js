@@ -107,7 +107,8 @@ const graphPage = (() => {
     if (!places.size) return;
     context.beginPath();
     for (const [n, p] of places)
-      for (const source of N.from[n]) {
+      for (const back of N.from[n]) {
+        const source = n - back;
         const q = places.get(source);
         if (!q || q.box !== p.box || p.y < top || q.y > bottom || Math.max(p.x, q.x) < left || Math.min(p.x, q.x) > right) continue;
         if (simple) context.moveTo(q.x, q.y + nodeHeight), context.lineTo(p.x, p.y);

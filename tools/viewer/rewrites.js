@@ -25,7 +25,8 @@ const rewritesPage = (() => {
     const shown = [...live, ...removed], y = (n) => N.layer[n] * row;
     context.beginPath();
     for (const n of shown)
-      for (const source of N.from[n]) {
+      for (const back of N.from[n]) {
+        const source = n - back;
         if (!live.has(source) && !removed.has(source)) continue;
         const a = y(source) + 34, b = y(n), bend = Math.max(10, (b - a) / 2);
         if (b < top || a > bottom) continue;

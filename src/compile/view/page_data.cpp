@@ -87,9 +87,11 @@ Json nodes_json(const std::vector<PictureNode>& nodes, const Places& places, Tex
     type.push_back(texts.of(node.type));
     attr.push_back(texts.of(node.attr));
     origin.push_back(texts.of(node.origin));
-    from.push_back(node.sources);
+    Json back = Json::array(); // sources as differences, which are short
+    for (const int source : node.sources) back.push_back(static_cast<int>(n) - source);
+    from.push_back(std::move(back));
     kernel.push_back(node.kernel);
-    x.push_back(std::round(places.x[n]));
+    x.push_back(std::lround(places.x[n]));
     layer.push_back(places.layers[n]);
     flags.push_back(node.is_stage + 2 * node.is_output);
   }
@@ -336,7 +338,7 @@ Json kernels_json(const Compilation& of, size_t room, Texts& texts) {
       if (is_first)
         sources.push_back(
             {language, fits ? text
-                            : fmt::format("{} bytes, left out of this page: lathe view TRACE --print "
+                            : fmt::format("{} bytes, left out: lathe view TRACE --print "
                                           "kernel {}",
                                           text.size(), kernel.name)});
     }
