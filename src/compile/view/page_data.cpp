@@ -336,11 +336,10 @@ Json kernels_json(const Compilation& of, size_t room, Texts& texts) {
       const bool fits = bytes + text.size() + text.size() / 16 <= room;
       if (is_first && fits) bytes += text.size() + text.size() / 16; // and what JSON escapes
       if (is_first)
-        sources.push_back(
-            {language, fits ? text
-                            : fmt::format("{} bytes, left out: lathe view TRACE --print "
-                                          "kernel {}",
-                                          text.size(), kernel.name)});
+        sources.push_back({language, fits ? text
+                                          : fmt::format("{} bytes, left out: lathe view TRACE --print "
+                                                        "kernel {}",
+                                                        text.size(), kernel.name)});
     }
     const auto terms = of.chosen.terms.find(kernel.hash);
     Json one{{"name", kernel.name},
