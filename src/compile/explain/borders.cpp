@@ -22,7 +22,8 @@ Plan partition_of(const Plan& plan, const search::Target& target) {
   std::vector<Move> splits; // not yet applied
   for (const Move& move : plan.moves()) {
     if (move.kind == MoveKind::Split) splits.push_back(move);
-    if (move.kind != MoveKind::Inline && move.kind != MoveKind::FuseAt) continue;
+    const MoveKind fusions[] = {MoveKind::Inline, MoveKind::FuseAt, MoveKind::Merge, MoveKind::StoreWith};
+    if (std::find(std::begin(fusions), std::end(fusions), move.kind) == std::end(fusions)) continue;
     if (search::Applied applied = apply(at, move, target); applied.plan) {
       at = std::move(*applied.plan);
       continue;
