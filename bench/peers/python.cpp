@@ -11,32 +11,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "temporary_dir.hpp"
+
 namespace lathe::bench {
 
 namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
-
-/// A folder for tensors, removed with its owner.
-class TemporaryFolder {
-public:
-  TemporaryFolder() {
-    std::string pattern = fs::temp_directory_path() / "lathe-bench-XXXXXX";
-    if (!mkdtemp(pattern.data()))
-      throw Error(ErrorKind::File, pattern + ": can't be made, expected a folder for temporary files");
-    path_ = pattern;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const fs::path& path() const { return path_; }
-
-private:
-  fs::path path_;
-};
 
 /// The process of one framework.
 class Framework {
@@ -126,10 +107,10 @@ std::vector<Contender> contenders(Framework& framework, const std::string& name,
   bool plain = c.dtype == DType::F32 && c.program.size() == 1;
   for (const auto& [tensor_name, tensor] : c.inputs) plain = plain && tensor.dtype() == DType::F32;
   if (!plain) return {};
-  auto folder = std::make_shared<TemporaryFolder>();
+  auto folder = std::make_shared<TemporaryDir>();
   Json tensors = Json::object();
   for (const auto& [tensor_name, tensor] : c.inputs) {
-    fs::path file = folder->path() / tensor_name;
+    fs::path file = fs::path(folder->path()) / tensor_name;
     write(tensor, file);
     tensors[tensor_name] = {{"file", file.string()},
                             {"shape", tensor.shape()},
@@ -145,7 +126,7 @@ std::vector<Contender> contenders(Framework& framework, const std::string& name,
                       nullptr, make_outputs(c)};
   contender.finish = [&framework, folder, to = contender.outputs] {
     HostTensor& y = to->begin()->second;
-    fs::path file = folder->path() / "result";
+    fs::path file = fs::path(folder->path()) / "result";
     framework.ask({{"do", "result"}, {"file", file.string()}});
     std::ifstream in(file, std::ios::binary);
     if (!in.read(static_cast<char*>(y.data()), static_cast<std::streamsize>(y.bytes())) || in.get() != EOF)

@@ -3,6 +3,7 @@
 
 #include "search/moves/join.hpp"
 #include "search/moves/plan.hpp"
+#include "support/inlined.hpp"
 #include "support/moves.hpp"
 #include "support/run_plan.hpp"
 #include "support/search_programs.hpp"
@@ -24,16 +25,6 @@ Plan after(const Plan& plan, const std::vector<Move>& moves) {
 }
 
 std::string refusal(const Plan& plan, const Move& move) { return apply(plan, move, test::target()).reason; }
-
-/// Inlines whatever can be.
-Plan inlined(Plan plan) {
-  for (const lower::Stage& stage : plan.program->stages)
-    if (!stage.is_output && !stage.is_reduction)
-      if (Applied applied = apply(plan, test::move("inline({})", stage.buffer->name), test::target());
-          applied.plan)
-        plan = *applied.plan;
-  return plan;
-}
 
 /// Extents of the loops of a kernel's nests, outermost first.
 std::vector<std::vector<int64_t>> extents(const KernelPlan& kernel) {
@@ -61,7 +52,7 @@ Tensor pointwise_convolution(const Tensor& x) {
 
 TEST_CASE("a 1 x 1 convolution sees one axis of pixels") {
   const Tensor x = test::in("x", {1, 5, 7, 3});
-  const Plan plan = inlined(plan_of(pointwise_convolution(x).relu() + test::in("r", {1, 8, 7, 3})));
+  const Plan plan = test::inlined(plan_of(pointwise_convolution(x).relu() + test::in("r", {1, 8, 7, 3})));
   Plan joined = plan;
   for (const auto& kernel : plan.kernels) {
     const std::vector<Move> joins = moves_of(joins_of(*plan.program, *kernel));
@@ -75,7 +66,7 @@ TEST_CASE("a 1 x 1 convolution sees one axis of pixels") {
 
 TEST_CASE("all axes of an elementwise kernel become one") {
   const Tensor a = test::in("a", {3, 5, 7});
-  const Plan plan = inlined(plan_of((a * 2.0f + test::in("b", {3, 5, 7})).exp2()));
+  const Plan plan = test::inlined(plan_of((a * 2.0f + test::in("b", {3, 5, 7})).exp2()));
   const std::vector<Move> joins = moves_of(joins_of(*plan.program, *plan.kernels[0]));
   CHECK(joins.size() == 2);
   const Plan joined = after(plan, joins);
@@ -89,7 +80,7 @@ TEST_CASE("pixels and their channels become one where neighbouring pixels are re
     const auto moved = [&](int64_t y, int64_t x) {
       return image.shrink({{y, y + 3}, {x, x + 7}, {0, channels}});
     };
-    const Plan plan = inlined(plan_of(moved(0, 0) + moved(1, 1) * 2.0f + moved(2, 2)));
+    const Plan plan = test::inlined(plan_of(moved(0, 0) + moved(1, 1) * 2.0f + moved(2, 2)));
     const std::vector<Move> joins = moves_of(joins_of(*plan.program, *plan.kernels[0]));
     const Plan joined = after(plan, joins);
     CHECK(result(joined) == result(plan));
@@ -102,7 +93,7 @@ TEST_CASE("pixels and their channels become one where neighbouring pixels are re
 TEST_CASE("axes stay apart where anything tells them apart") {
   const Tensor a = test::in("a", {4, 6});
   const auto reason = [](const Tensor& y) {
-    const Plan plan = inlined(plan_of(y));
+    const Plan plan = test::inlined(plan_of(y));
     return refusal(plan, test::move("join({}, {})", last_name(plan), 0));
   };
   CHECK(reason(a + test::in("row", {6})).find("to different places") != std::string::npos);
@@ -130,7 +121,7 @@ TEST_CASE("what is neither an axis of the kernel's nor one of two is refused") {
 
 TEST_CASE("a stage that comes into a joined kernel is joined alike") {
   const Tensor x = test::in("x", {1, 5, 7, 3});
-  const Plan plan = inlined(plan_of(pointwise_convolution(x).relu()));
+  const Plan plan = test::inlined(plan_of(pointwise_convolution(x).relu()));
   REQUIRE(plan.kernels.size() == 2);
   const std::string sum = fmt::format("t{}", plan.kernels[0]->stages[0]), last = last_name(plan);
   const Plan joined = after(plan, moves_of(joins_of(*plan.program, *plan.kernels[1])));

@@ -4,6 +4,7 @@
 #include "lathe/lathe.hpp"
 #include "search/moves/plan.hpp"
 #include "support/devices.hpp"
+#include "support/inlined.hpp"
 #include "support/moves.hpp"
 #include "support/run_plan.hpp"
 #include "support/search_programs.hpp"
@@ -43,13 +44,7 @@ size_t kernels_of(const NamedTensors& outputs) {
 Plan plan_of(const NamedTensors& outputs) {
   std::vector<lower::NamedOutput> named;
   for (const auto& [name, tensor] : outputs) named.push_back({name, graph::node_of(tensor)});
-  Plan plan = initial_plan(std::make_shared<const lower::Program>(lower::lower(named)));
-  for (const lower::Stage& stage : plan.program->stages)
-    if (!stage.is_output && !stage.is_reduction)
-      if (Applied applied = apply(plan, test::move("inline({})", stage.buffer->name), test::target());
-          applied.plan)
-        plan = *applied.plan;
-  return plan;
+  return test::inlined(initial_plan(std::make_shared<const lower::Program>(lower::lower(named))));
 }
 
 std::string name_of(const Plan& plan, size_t kernel) {
@@ -92,6 +87,26 @@ TEST_CASE("what is stored is the same") {
     }
     CHECK(results(outputs, count, moves) == results(outputs, count));
   }
+}
+
+TEST_CASE("states that are stored with what is made of them are updated in place") {
+  const int64_t count = int64_t{1} << 22;
+  const State mean("mean", Tensor::full({count}, 1.0f)), weights("weights", Tensor::full({count}, 2.0f));
+  const Tensor g = Tensor::input("g", {count}), next = mean.value() * 0.5f + g * 0.25f;
+  const Executable step = compile(NamedTensors{}, on(has_device("cpu") ? "cpu" : "c", 1),
+                                  {mean.assign(next), weights.assign(weights.value() - next * 0.5f)});
+  CHECK(step.kernels().size() == 1);
+  for (const char* name : {"mean", "weights"})
+    CHECK(step.print().find(fmt::format("update {} in place", name)) != std::string::npos);
+  step({{"g", Tensor::arange(0, count, 1).cast(DType::F32)}});
+  const Tensor m = mean.read(), w = weights.read();
+  bool same = true; // the sums are exact
+  for (int64_t i = 0; i < count; ++i) {
+    const float expected = 0.5f + static_cast<float>(i) * 0.25f;
+    same &= m.data<float>()[static_cast<size_t>(i)] == expected;
+    same &= w.data<float>()[static_cast<size_t>(i)] == 2 - expected * 0.5f;
+  }
+  CHECK(same);
 }
 
 TEST_CASE("stages stay apart where one pass would compute something else") {

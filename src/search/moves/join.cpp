@@ -104,8 +104,8 @@ private:
   static std::optional<Expr> ahead_of(const LoopPair& pair, Expr outer, Expr inner) {
     if (inner != pair.inner) return {};
     const Expr ahead = outer - pair.outer;
-    // Neighbours in a long outer axis are worth keeping for its next step, which the joined loop does not
-    // know.
+    // A row of kShortAxis elements or more fills vectors by itself, and several such rows may be computed
+    // together from the rows that they share. The joined loop has no rows.
     constexpr int64_t kShortAxis = 16;
     if (moves_along(ahead, pair) || (!ahead.is_const(0) && !proves_lt(pair.length, kShortAxis))) return {};
     return ahead;
