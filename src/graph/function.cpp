@@ -70,6 +70,15 @@ Part atan2(const BackwardStep& s, size_t k) {
 /// The sum keeps its reduced axes as size 1, so the cotangent broadcasts.
 Part sum(const BackwardStep& s, size_t) { return broadcast_to(s.cotangent, argument(s).shape()); }
 
+/// The largest along the axes that the value keeps as size 1.
+Part largest(const BackwardStep& s, size_t) {
+  const Tensor x = argument(s), value = s.value();
+  std::vector<int> axes;
+  for (int a = 0; a < x.rank(); ++a)
+    if (value.shape()[a].is_const(1)) axes.push_back(a);
+  return share_among(s.cotangent, x == value, axes);
+}
+
 // ---- smooth ----
 
 Part exp(const BackwardStep& s, size_t) { return s.cotangent * s.value(); }
@@ -183,6 +192,7 @@ constexpr FunctionRule kRules[] = {
     {"log", 1, &log},
     {"log10", 1, &log10},
     {"log1p", 1, &log1p},
+    {"max", 1, &largest},
     {"pow", 2, &pow},
     {"power", 1, &power},
     {"qr_q", 1, &qr_q_part},

@@ -37,5 +37,7 @@ Part view_adjoint(const View& view, const Shape& source, const Tensor& cotangent
 /// A tensor of `count` elements. Each is the sum of the `values` whose `index` names it; indices out of range
 /// are dropped.
 Tensor add_at(Expr count, const Tensor& index, const Tensor& values);
+/// The values, divided evenly among the elements chosen along the axes; 0 for the others.
+Tensor share_among(const Tensor& values, const Tensor& chosen, const std::vector<int>& axes);
 
 } // namespace lathe::graph

@@ -17,6 +17,12 @@ Tensor add_at(Expr count, const Tensor& index, const Tensor& values) {
   return wrap(scatter(node_of(none), node_of(index), node_of(values.cast(w)), Op::Add)).cast(d);
 }
 
+Tensor share_among(const Tensor& values, const Tensor& chosen, const std::vector<int>& axes) {
+  const DType w = wide(values.dtype());
+  const Tensor each = (values.cast(w) / reduce_op(Op::Add, chosen.cast(w), axes)).cast(values.dtype());
+  return lathe::where(chosen, each, Tensor::zeros({}, values.dtype()));
+}
+
 namespace {
 
 Tensor times(const Tensor& x, double factor) { return x * number(factor, x.dtype()); }
@@ -51,13 +57,6 @@ Part where(const BackwardStep& s, size_t k) {
 
 // ---- reductions ----
 
-/// `values`, divided evenly among the elements chosen along the axes; 0 for the others.
-Tensor share(const Tensor& values, const Tensor& chosen, const std::vector<int>& axes) {
-  const DType w = wide(values.dtype());
-  const Tensor each = (values.cast(w) / reduce_op(Op::Add, chosen.cast(w), axes)).cast(values.dtype());
-  return lathe::where(chosen, each, zero_of(values));
-}
-
 /// For each element, the product of all elements before it along the axis. Each step doubles their number.
 Tensor product_before(const Tensor& x, int axis) {
   Tensor product = shifted(Op::Mul, x, axis, 1);
@@ -86,7 +85,7 @@ Part reduce(const BackwardStep& s, size_t) {
   switch (attr.combine) {
   case Op::Add: return broadcast_to(s.cotangent, x.shape());
   case Op::Mul: return product_part(s.cotangent, x, attr.axes);
-  case Op::Max: return share(s.cotangent, x == s.value(), attr.axes);
+  case Op::Max: return share_among(s.cotangent, x == s.value(), attr.axes);
   default: throw InternalError("gradients: Or and And combine no floats");
   }
 }

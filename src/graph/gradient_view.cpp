@@ -16,7 +16,7 @@
 #include <numeric>
 
 #include "graph/gradient.hpp"
-#include "graph/long_sum.hpp"
+#include "graph/long_reduction.hpp"
 #include "graph/tensor_impl.hpp"
 #include "view/dimensions.hpp"
 

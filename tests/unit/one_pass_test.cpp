@@ -1,4 +1,6 @@
 // Stages that read the same data are computed in one pass over it.
+#include <sstream>
+
 #include <doctest/doctest.h>
 
 #include "lathe/lathe.hpp"
@@ -40,6 +42,15 @@ size_t kernels_of(const NamedTensors& outputs) {
   return compile(outputs, on(has_device("cpu") ? "cpu" : "c", 1)).kernels().size();
 }
 
+/// Kernels that read the input x.
+size_t passes_over_x(const NamedTensors& outputs) {
+  std::istringstream lines(compile(outputs, on(has_device("cpu") ? "cpu" : "c", 1)).print());
+  size_t passes = 0;
+  for (std::string line; std::getline(lines, line);)
+    passes += line.starts_with("launch") && line.find("%x", line.find("<-")) != std::string::npos;
+  return passes;
+}
+
 /// The stages of `outputs`; whatever is no output is inlined.
 Plan plan_of(const NamedTensors& outputs) {
   std::vector<lower::NamedOutput> named;
@@ -71,6 +82,21 @@ TEST_CASE("the search stores values where they are read, and reads an input once
   CHECK(kernels_of({{"a", x + 1.0}, {"b", x * 2.0}, {"c", x.exp()}}) == 1);
   const Tensor y = Tensor::input("y", large);
   CHECK(kernels_of({{"a", x + 1.0}, {"b", y * 2.0}}) == 2); // nothing in common
+}
+
+TEST_CASE("reductions of the same data share a pass over it") {
+  const auto three = [](const Tensor& x, const Axes& axes = {}) {
+    return NamedTensors{{"least", x.min(axes)}, {"most", x.max(axes)}, {"sum", x.sum(axes)}};
+  };
+  for (const int64_t count : {int64_t{1} << 24, (int64_t{1} << 24) + 5}) {
+    const bool whole = count % 1024 == 0; // else what fills no part is read apart
+    CHECK(passes_over_x(three(Tensor::input("x", {count}))) == (whole ? 1 : 3));
+    CHECK(passes_over_x(three(Tensor::input("x", {count}, DType::I32))) == (whole ? 1 : 2));
+  }
+  CHECK(passes_over_x(three(Tensor::input("x", {4096, 4096}))) == 1);
+  const Tensor rows = Tensor::input("x", {4096, 1024});
+  CHECK(passes_over_x({{"mean", rows.mean(1)}, {"most", rows.max(1)}, {"size", abs(rows).sum(1)}}) == 1);
+  CHECK(passes_over_x({{"sum", rows.sum()}, {"squares", (rows * rows).sum()}}) == 1);
 }
 
 TEST_CASE("what is stored is the same") {

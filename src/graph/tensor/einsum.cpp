@@ -4,7 +4,7 @@
 #include <map>
 
 #include "graph/contract.hpp"
-#include "graph/long_sum.hpp"
+#include "graph/long_reduction.hpp"
 #include "graph/tensor_impl.hpp"
 
 namespace lathe {

@@ -1,6 +1,6 @@
 // matmul, and contract(): products as expand, Mul, Reduce.
 #include "graph/contract.hpp"
-#include "graph/long_sum.hpp"
+#include "graph/long_reduction.hpp"
 #include "graph/tensor_impl.hpp"
 
 namespace lathe::graph {

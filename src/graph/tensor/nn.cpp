@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "graph/function.hpp"
-#include "graph/long_sum.hpp"
+#include "graph/long_reduction.hpp"
 #include "graph/tensor_impl.hpp"
 
 namespace lathe {

@@ -4,7 +4,7 @@
 
 #include "graph/accumulator.hpp"
 #include "graph/function.hpp"
-#include "graph/long_sum.hpp"
+#include "graph/long_reduction.hpp"
 #include "graph/tensor_impl.hpp"
 
 namespace lathe {
@@ -20,8 +20,10 @@ Tensor reduce_numbers(std::string_view name, Op combine, const Tensor& x, const 
   const DType d = accumulator(x.dtype());
   // Half precision is summed in f32 and rounded once.
   const Tensor y = x.cast(wide(d));
-  return finish(combine == Op::Add ? sum_over(y, which) : reduce_op(combine, y, which), which, keepdim)
-      .cast(d);
+  const Tensor reduced = !is_float(d)         ? reduce_in_any_order(combine, y, which)
+                         : combine == Op::Add ? sum_over(y, which)
+                                              : reduce_op(combine, y, which);
+  return finish(reduced, which, keepdim).cast(d);
 }
 
 /// Error(Value) if one of the axes has no element: integers have no largest and no smallest of nothing.
@@ -68,7 +70,7 @@ Tensor arg_extreme(std::string_view name, const Tensor& input, std::optional<int
   const Tensor last = size_scalar(size - 1, index);
   const Tensor countdown = last - index_along(which, x.shape(), index);
   const Tensor none = Tensor::full({}, Scalar::of_int(index, -1));
-  const Tensor best = reduce_op(Op::Max, where(found, countdown, none), axes);
+  const Tensor best = reduce_in_any_order(Op::Max, where(found, countdown, none), axes);
   const Tensor result = (last - best).cast(DType::I64);
   if (axis) return finish(result, axes, keepdim);
   return keepdim ? result.reshape(Shape(input.shape().size(), Expr(1))) : result.reshape({});
@@ -86,17 +88,17 @@ Tensor Tensor::prod(const Axes& axes, Flag keepdim) const {
 Tensor Tensor::max(const Axes& axes, Flag keepdim) const {
   const std::vector<int> which = resolve_axes("max", axes, rank());
   if (is_integer(dtype())) check_has_extreme("max", *this, which);
-  return finish(reduce_op(dtype() == DType::Bool ? Op::Or : Op::Max, *this, which), which, keepdim);
+  return finish(reduce_in_any_order(dtype() == DType::Bool ? Op::Or : Op::Max, *this, which), which, keepdim);
 }
 
 Tensor Tensor::min(const Axes& axes, Flag keepdim) const {
   const std::vector<int> which = resolve_axes("min", axes, rank());
-  if (dtype() == DType::Bool) return finish(reduce_op(Op::And, *this, which), which, keepdim);
+  if (dtype() == DType::Bool) return finish(reduce_in_any_order(Op::And, *this, which), which, keepdim);
   if (is_integer(dtype())) { // the lowest integer has no negative
     check_has_extreme("min", *this, which);
-    return finish(reduce_op(Op::Max, bitwise_not(), which).bitwise_not(), which, keepdim);
+    return finish(reduce_in_any_order(Op::Max, bitwise_not(), which).bitwise_not(), which, keepdim);
   }
-  return finish(reduce_op(Op::Max, neg(), which).neg(), which, keepdim);
+  return finish(reduce_in_any_order(Op::Max, neg(), which).neg(), which, keepdim);
 }
 
 Tensor Tensor::mean(const Axes& axes, Flag keepdim) const {
@@ -126,11 +128,11 @@ Tensor Tensor::std(const Axes& axes, Whole correction, Flag keepdim) const {
 
 Tensor Tensor::any(const Axes& axes, Flag keepdim) const {
   const std::vector<int> which = resolve_axes("any", axes, rank());
-  return finish(reduce_op(Op::Or, cast(DType::Bool), which), which, keepdim);
+  return finish(reduce_in_any_order(Op::Or, cast(DType::Bool), which), which, keepdim);
 }
 Tensor Tensor::all(const Axes& axes, Flag keepdim) const {
   const std::vector<int> which = resolve_axes("all", axes, rank());
-  return finish(reduce_op(Op::And, cast(DType::Bool), which), which, keepdim);
+  return finish(reduce_in_any_order(Op::And, cast(DType::Bool), which), which, keepdim);
 }
 
 Tensor Tensor::argmax(std::optional<Axis> axis, Flag keepdim) const {

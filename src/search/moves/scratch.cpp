@@ -141,6 +141,8 @@ Verdict pack(Draft& draft, const Target& target, StoredHandle result, BufferHand
   std::vector<For*> inside;
   Verdict verdict;
   for_each_store(loop.body, [&](Store& store, const std::vector<For*>& inner) {
+    if (store.buffer->id == read) // the copy would be made of what was there before
+      verdict = fmt::format("{} is written under {}", operand, loop_name);
     if (store.buffer->id != stored) return;
     ast::visit(store.value, [&](const ValueRef& value) {
       const auto* attr = std::get_if<LoadAttr>(&value->attr);

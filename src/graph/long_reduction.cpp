@@ -1,4 +1,4 @@
-#include "graph/long_sum.hpp"
+#include "graph/long_reduction.hpp"
 
 #include <algorithm>
 #include <unordered_map>
@@ -10,9 +10,12 @@
 namespace lathe::graph {
 namespace {
 
-constexpr int64_t kChain = 16;         // terms of a chain, added one after the other
-constexpr int64_t kLanes = 64;         // chains of a part, side by side so that vectors add them
-constexpr int64_t kOnePart = 65536;    // terms; an innermost axis of at most this size is one part
+constexpr int64_t kChain = 16;             // terms of a chain, added one after the other
+constexpr int64_t kLanes = 64;             // chains of a part, side by side so that vectors add them
+constexpr int64_t kOnePart = 65536;        // terms; an innermost axis of at most this size is one part
+constexpr int64_t kPart = kChain * kLanes; // elements that a reduction in any order takes at a time
+constexpr int64_t kManyParts = 64;         // results; enough for threads to share
+constexpr int64_t kMany = 1 << 17;     // elements from which on reductions in any order are cut into parts
 constexpr int64_t kShort = 2 * kChain; // terms; sums of at most so many are not cut into chains
 
 /// Views of a value. Where the value is elementwise, its operands are viewed instead, so that it is not
@@ -107,7 +110,62 @@ Tensor sum_in_chains(const Tensor& x, std::vector<int> axes) {
   return axes.empty() ? sums : sum_in_chains(sums, std::move(axes));
 }
 
+/// The axes as they are counted when `dropped` are gone.
+std::vector<int> positions_without(std::vector<int> axes, const std::vector<int>& dropped) {
+  for (int& axis : axes)
+    axis -= static_cast<int>(std::count_if(dropped.begin(), dropped.end(), [&](int d) { return d < axis; }));
+  return axes;
+}
+
+Tensor in_parts(Op combine, const Tensor& x, const std::vector<int>& axes);
+
+/// The last of the axes, of static size, is cut into parts.
+Tensor part_by_part(Op combine, const Tensor& x, const std::vector<int>& axes) {
+  const int axis = axes.back();
+  // Axes inside it provide the lanes of chains. Else the part itself does.
+  const bool innermost = axis + 1 == x.rank();
+  const int64_t size = x.shape()[axis].value(), part = innermost ? kPart : kChain, parts = size / part,
+                whole = parts * part;
+  if (parts < 2) return reduce_op(combine, x, axes);
+  Shape cut = x.shape(), reduced = x.shape();
+  cut[axis] = reduced[axis] = parts;
+  cut.insert(cut.begin() + axis + 1, Expr(part));
+  const Tensor pieces =
+      view_of_operands(size == whole ? x : part_of(x, axis, 0, whole), View::contiguous(cut));
+  const Tensor each = view_op(reduce_op(combine, pieces, {axis + 1}), View::contiguous(reduced));
+  const Tensor result = in_parts(combine, each, axes);
+  if (size == whole) return result;
+  return binary_op("reduce", combine, result, in_parts(combine, part_of(x, axis, whole, size), axes));
+}
+
+Tensor in_parts(Op combine, const Tensor& x, const std::vector<int>& axes) {
+  Expr results = 1;
+  for (int a = 0; a < x.rank(); ++a)
+    if (std::find(axes.begin(), axes.end(), a) == axes.end()) results = results * x.shape()[a];
+  if (least_terms(x, axes) < kMany || results.hi() >= kManyParts) return reduce_op(combine, x, axes);
+  // The results of the last axes are the parts, if there are many. They get a shape of their own: one
+  // reduction of another in the same shape would be merged with it.
+  std::vector<int> outer = axes, inner;
+  while (outer.size() > 1) {
+    inner.insert(inner.begin(), outer.back());
+    outer.pop_back();
+    if (least_terms(x, inner) < kPart || least_terms(x, outer) < kManyParts) continue;
+    const Tensor parts = drop_axes(reduce_op(combine, x, inner), inner);
+    const Tensor result = in_parts(combine, parts, positions_without(outer, inner));
+    Shape kept = x.shape();
+    for (const int axis : axes) kept[static_cast<size_t>(axis)] = 1;
+    return view_op(result, View::contiguous(kept));
+  }
+  return x.shape()[axes.back()].is_const() ? part_by_part(combine, x, axes) : reduce_op(combine, x, axes);
+}
+
 } // namespace
+
+Tensor reduce_in_any_order(Op combine, const Tensor& x, const std::vector<int>& axes) {
+  const Tensor result = in_parts(combine, x, axes);
+  const bool is_whole = node_of(result)->op == Op::Reduce && node_of(result)->sources[0] == node_of(x);
+  return is_whole || !is_float(x.dtype()) ? result : with_derivative("max", result, {x});
+}
 
 Tensor sum_over(const Tensor& x, const std::vector<int>& axes, int64_t longest) {
   if (!is_float(x.dtype()) || least_terms(x, axes) <= longest) return reduce_op(Op::Add, x, axes);

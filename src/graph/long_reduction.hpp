@@ -1,9 +1,15 @@
-// Sums of many floats. Adding terms one after the other loses digits in proportion to their number. A long
+// Reductions of many elements.
+//
+// Sums of floats: adding terms one after the other loses digits in proportion to their number. A long
 // sum is cut into chains of 16 terms, whose results are cut into chains again. Each level adds the error of
 // one chain. docs/numbers.md states the bound.
+//
+// Reductions whose result does not depend on the order: all elements in few results would be the work of one
+// thread, and a pass over the data of its own. In parts, they have an outermost loop, as sums in chains have.
 #pragma once
 #include <vector>
 
+#include "graph/node.hpp"
 #include "lathe/tensor.hpp"
 
 namespace lathe::graph {
@@ -17,5 +23,9 @@ constexpr int64_t kLongestFusedSum = 65536;
 /// reduce_op(Op::Add, x, axes), in chains where the axes have more than `longest` elements. An axis with
 /// shape variables is never cut.
 Tensor sum_over(const Tensor& x, const std::vector<int>& axes, int64_t longest = kLongestSum);
+
+/// reduce_op(combine, x, axes), where the order of the elements does not change the result: extremes, Or, And,
+/// and sums and products of integers. Many elements with few results are reduced in parts first.
+Tensor reduce_in_any_order(Op combine, const Tensor& x, const std::vector<int>& axes);
 
 } // namespace lathe::graph
