@@ -5,6 +5,7 @@
 #include "core/identities.hpp"
 #include "graph/block_product.hpp"
 #include "graph/integer_product.hpp"
+#include "graph/value_range.hpp"
 #include "graph/widened.hpp"
 
 namespace lathe::graph {
@@ -144,6 +145,9 @@ constexpr StructuralRule kStructural[] = {
     {"repeat-afterwards", &repeat_afterwards},
     {"contiguous-computed", &contiguous_of_computed},
     {"contiguous-widened", &contiguous_of_widened},
+    {"decided-by-range", &decided_by_range},
+    {"narrow-arithmetic", &narrow_arithmetic},
+    {"narrow-sum", &narrow_sum},
     {"integer-product", &integer_product},
     {"block-product", &block_product},
 };
