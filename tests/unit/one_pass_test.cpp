@@ -99,6 +99,15 @@ TEST_CASE("reductions of the same data share a pass over it") {
   CHECK(passes_over_x({{"sum", rows.sum()}, {"squares", (rows * rows).sum()}}) == 1);
 }
 
+TEST_CASE("each part of a stack is computed where it is stored") {
+  const Tensor x = Tensor::input("x", {720, 1280, 3}, DType::U8), wide = x.cast(DType::F32);
+  const auto channel = [&](int c) { return wide.shrink({{0, 720}, {0, 1280}, {c, c + 1}}).squeeze(2); };
+  const Tensor r = channel(0), g = channel(1), b = channel(2), most = maximum(maximum(r, g), b);
+  const NamedTensors parts{
+      {"y", stack({r * 0.3f + g * 0.6f + b * 0.1f, (r - most) / (most + 1.0f), g - b}, 0)}};
+  CHECK(kernels_of(parts) == 1);
+}
+
 TEST_CASE("what is stored is the same") {
   for (const int64_t count : {2, 7, 64, 101}) {
     const NamedTensors outputs = moments({count});

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "ast/instruction.hpp"
@@ -11,6 +12,7 @@
 #include "ast/passes/prepare.hpp"
 #include "ast/tensor.hpp"
 #include "core/per_thread.hpp"
+#include "search/cost/choices.hpp"
 #include "search/cost/constants.hpp"
 #include "search/cost/cost.hpp"
 #include "search/cost/dependence_map.hpp"
@@ -223,7 +225,8 @@ private:
   double copies(uint64_t mask) const {
     double n = 1;
     for (size_t d = tile_.begin; d < loops_.size(); ++d)
-      if (static_cast<int>(d) != tile_.vector && mask >> d & 1) n *= std::max(1.0, loops_[d].extent);
+      if (static_cast<int>(d) != tile_.vector && mask >> d & 1)
+        n *= static_cast<int>(d) == choice_ ? loops_[d].extent * share_ : std::max(1.0, loops_[d].extent);
     return n;
   }
 
@@ -280,6 +283,12 @@ private:
       slots += n * tile_.lanes;
       work_.other += n * tile_.lanes;
       work_.arithmetic += n * tile_.lanes * 0.5; // inserts and extracts share a vector port
+      // No instruction gathers bytes and words: each lane's index comes out of a vector, and its value goes
+      // into one.
+      if (access.random && size_of(dtype) < 4) {
+        work_.other += 3 * n * tile_.lanes;
+        work_.arithmetic += 2 * n * tile_.lanes;
+      }
     }
   }
 
@@ -459,7 +468,20 @@ private:
     return mask ? *mask : 0;
   }
 
+  /// The choices in an unrolled loop, of which choice_ becomes the depth.
+  std::optional<Choices> find_choices(const ast::ValueRef& root) {
+    for (size_t d = tile_.begin; d < loops_.size(); ++d) {
+      if (loops_[d].loop->kind != ast::LoopKind::Unroll) continue;
+      Choices choices(root, *loops_[d].loop);
+      if (choices.empty()) continue;
+      choice_ = static_cast<int>(d);
+      return choices;
+    }
+    return std::nullopt;
+  }
+
   uint64_t count_values(const ast::ValueRef& root, const ast::Value* fused) {
+    const std::optional<Choices> choices = find_choices(root);
     pending_.assign(1, root.get());
     while (!pending_.empty()) {
       const ast::Value* v = pending_.back();
@@ -475,6 +497,7 @@ private:
         }
       if (!ready) continue;
       pending_.pop_back();
+      share_ = choices ? choices->share(*v) : 1;
       uint64_t mask = 0;
       for (const auto& s : v->sources) mask |= mask_of(s);
       if (v->op == Op::Load || v->op == Op::Gather) {
@@ -485,6 +508,7 @@ private:
       }
       masks_.insert(v, mask);
     }
+    share_ = 1;
     return mask_of(root);
   }
 
@@ -504,6 +528,8 @@ private:
   std::vector<Expr> seen_; // parts of one load's index
   std::vector<const ast::Value*>& pending_;
   const Tile tile_;
+  int choice_ = -1;  // depth of an unrolled loop in whose iterations different values are computed
+  double share_ = 1; // of these iterations, in which the value at hand is computed
   Work work_;
   Pressure pressure_;
 };

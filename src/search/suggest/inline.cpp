@@ -19,12 +19,14 @@ struct Place {
 constexpr size_t kMostPlaces = 16;       // copies of a stage that are counted
 constexpr size_t kMostInOneKernel = 192; // values that one store may compute
 constexpr double kDivision = 4;          // instructions that take as long as a division
+constexpr int64_t kShortLoop = 8;        // iterations; such a loop can be unrolled, and its conditions go
 constexpr double kFewOfIndices = 8;      // instructions of a value of indices alone: unrolled, a constant
 
 struct Use {
   int stage;
   uint64_t index; // hash of the index and guards of the load
   bool pointwise; // reads the element that the user computes
+  double share;   // of the iterations of short loops in which the load happens
 };
 
 struct StageInfo {
@@ -48,6 +50,17 @@ bool widens(const ast::Value& v) {
   return v.op == Op::Cast && v.sources[0]->op == Op::Load && size_of(v.sources[0]->dtype) < size_of(v.dtype);
 }
 
+/// Of the iterations of the loop, if it is short, the share in which the guards may hold. A part of a stack
+/// is read in one of them.
+double share_of(const std::vector<Expr>& guards, const ast::For& loop) {
+  if (!loop.extent.is_const() || loop.extent.value() > kShortLoop || loop.extent.value() < 1) return 1;
+  int64_t held = 0;
+  for (int64_t i = 0; i < loop.extent.value(); ++i)
+    held += std::none_of(guards.begin(), guards.end(),
+                         [&](Expr guard) { return substitute(guard, {{loop.var, Expr(i)}}).is_const(0); });
+  return static_cast<double>(held) / static_cast<double>(loop.extent.value());
+}
+
 StageInfo read_stage(const lower::Program& program, const lower::Stage& stage) {
   StageInfo info;
   info.elements = size_of_shape(stage.node->shape);
@@ -64,7 +77,9 @@ StageInfo read_stage(const lower::Program& program, const lower::Stage& stage) {
       info.instructions += cost.instructions + kDivision * cost.divisions + 16 * cost.per_lane;
       const auto* attr = std::get_if<ast::LoadAttr>(&v->attr);
       if (!attr) return;
-      Use use{stage_of(program, *attr->buffer), hash_text("use"), v->op == Op::Load && attr->guards.empty()};
+      Use use{stage_of(program, *attr->buffer), hash_text("use"), v->op == Op::Load && attr->guards.empty(),
+              1};
+      for (const ast::For* l : loops) use.share *= share_of(attr->guards, *l);
       info.of_indices &= use.stage >= 0 && v->op == Op::Load;
       if (use.stage < 0) return;
       for (size_t d = 0; d < attr->index.size(); ++d) {
@@ -133,7 +148,8 @@ Proposal inline_all(const lower::Program& program, const std::vector<StageInfo>&
       auto& target = places[u.stage];
       for (const Place& p : places[i]) {
         if (target.size() >= kMostPlaces) break;
-        const Place place{inlined && u.pointwise ? p.signature : mix(p.signature, u.index), p.executions};
+        const Place place{inlined && u.pointwise ? p.signature : mix(p.signature, u.index),
+                          p.executions * u.share};
         if (std::none_of(target.begin(), target.end(),
                          [&](const Place& t) { return t.signature == place.signature; }))
           target.push_back(place);
