@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "graph/repeated.hpp"
 
@@ -9,7 +10,7 @@ namespace lathe::graph {
 namespace {
 
 constexpr int kMostNodes = 96;       // of an operand
-constexpr size_t kMostBlockAxes = 8; // that a row is cut into
+constexpr size_t kMostBlockAxes = 8; // that an axis is cut into
 
 /// An operand whose views lie below its elementwise nodes; null if a view pads, or there are too many nodes.
 class ViewsBelow {
@@ -37,21 +38,116 @@ private:
   int count_ = 0;
 };
 
-/// How elementwise nodes of an operand cut its rows of `length` elements: the most axes that are the last of
-/// such a node and have as many elements together.
-void find_cut(const NodeRef& node, int64_t length, std::vector<int64_t>& cut, int& nodes) {
-  if (++nodes > kMostNodes) return;
-  std::vector<int64_t> sizes;
-  int64_t elements = 1;
-  for (size_t k = node->shape.size(); k-- > 0 && elements < length && node->shape[k].is_const();) {
-    const int64_t size = node->shape[k].value();
-    if (size != 1) sizes.insert(sizes.begin(), size);
-    elements *= size;
+/// How nodes of an operand cut one of its axes.
+class Cut {
+public:
+  /// Of the axes that nodes have in place of this one: all, or those along which stored elements are read
+  /// again, as bytes are that hold several numbers.
+  enum class Of { Shapes, Repeats };
+  Cut(const NodeRef& operand, int axis, Of of) : of_(of) {
+    const Expr length = operand->shape[static_cast<size_t>(axis)];
+    if (!length.is_const() || length.value() < 2) return;
+    length_ = length.value();
+    follow(operand, static_cast<size_t>(axis), static_cast<size_t>(axis) + 1);
   }
-  if (elements == length && sizes.size() > cut.size() && sizes.size() <= kMostBlockAxes) cut = sizes;
-  if (node->op == Op::View || is_elementwise(node->op))
-    for (const NodeRef& s : node->sources) find_cut(s, length, cut, nodes);
-}
+
+  /// The sizes of the axes, outermost first; one size if nothing cuts the axis. Cuts at places of which none
+  /// divides the other have no common axes: the finer ones stay.
+  std::vector<int64_t> sizes(int64_t length) const {
+    std::vector<int64_t> sizes;
+    int64_t inner = 1;
+    for (const int64_t end : ends_)
+      if (end % inner == 0 && length % end == 0 && sizes.size() + 1 < kMostBlockAxes) {
+        sizes.insert(sizes.begin(), end / inner);
+        inner = end;
+      }
+    sizes.insert(sizes.begin(), length / inner);
+    return sizes;
+  }
+
+private:
+  /// The node's axes [begin, end) stand for the axis.
+  void follow(const NodeRef& node, size_t begin, size_t end) {
+    if (++nodes_ > kMostNodes) return;
+    if (of_ == Of::Shapes) cut_before(node->shape, begin, end, [](size_t) { return true; });
+    if (is_elementwise(node->op))
+      for (const NodeRef& s : node->sources) follow(s, begin, end);
+    if (node->op != Op::View) return;
+    const View& v = std::get<View>(node->attr);
+    if (of_ == Of::Repeats)
+      cut_before(node->shape, begin, end,
+                 [&](size_t k) { return (v.strides()[k] == Expr(0)) != (v.strides()[k - 1] == Expr(0)); });
+    follow_view(v, node->sources[0], begin, end);
+  }
+
+  /// Cuts the axis between axes k - 1 and k where `is_cut(k)`.
+  template <class F> void cut_before(const Shape& shape, size_t begin, size_t end, F is_cut) {
+    int64_t inner = 1;
+    for (size_t k = end; --k > begin;) {
+      if (!shape[k].is_const()) return;
+      inner *= shape[k].value();
+      if (inner > 1 && inner < length_ && is_cut(k)) ends_.insert(inner);
+    }
+  }
+
+  /// Goes on in the source of a view, if axes of the source are what the axis shows.
+  void follow_view(const View& v, const NodeRef& source, size_t begin, size_t end) {
+    while (end > begin + 1 && v.shape()[end - 1].is_const(1)) --end;
+    const Expr step = v.strides()[end - 1];
+    for (size_t k = begin; k + 1 < end; ++k)
+      if (!v.shape()[k].is_const(1) && v.strides()[k] != v.strides()[k + 1] * v.shape()[k + 1]) return;
+    const std::vector<Expr> steps = row_major_strides(source->shape);
+    size_t last = steps.size();
+    while (last > 0 && (steps[last - 1] != step || source->shape[last - 1].is_const(1))) --last;
+    int64_t elements = 1;
+    for (size_t first = last; first-- > 0 && source->shape[first].is_const();)
+      if ((elements *= source->shape[first].value()) >= length_) {
+        if (elements == length_) follow(source, first, last);
+        return;
+      }
+  }
+
+  Of of_;
+  int64_t length_ = 0;
+  int nodes_ = 0;
+  std::set<int64_t> ends_; // elements of the axis from cut to cut
+};
+
+/// A shape whose axes are cut. Of an axis that is summed, the parts keep their order. Of another axis the
+/// outermost part, which is the longest, comes last: the lanes of vectors then run along it.
+class CutShape {
+public:
+  CutShape(const NodeRef& operand, int summed) {
+    for (int axis = 0; axis < static_cast<int>(operand->shape.size()); ++axis) {
+      const Expr size = operand->shape[static_cast<size_t>(axis)];
+      const Cut cut(operand, axis, axis == summed ? Cut::Of::Shapes : Cut::Of::Repeats);
+      if (axis == summed) first_ = static_cast<int>(shape_.size());
+      const int begin = static_cast<int>(shape_.size());
+      if (size.is_const())
+        for (const int64_t part : cut.sizes(size.value())) shape_.push_back(part);
+      else
+        shape_.push_back(size);
+      const int end = static_cast<int>(shape_.size());
+      if (axis == summed) count_ = end - begin;
+      for (int k = begin; k < end; ++k) order_.push_back(k);
+      if (axis != summed) std::rotate(order_.begin() + begin, order_.begin() + begin + 1, order_.end());
+    }
+  }
+  int first() const { return first_; } // of the summed axis' parts
+  int count() const { return count_; }
+  View in_parts() const { return View::contiguous(shape_).permute(order_); }
+  /// From the sums, of size 1 along the summed parts, back to the axes' own order.
+  View in_order(const Shape& sums) const {
+    std::vector<int> back(order_.size());
+    for (size_t k = 0; k < order_.size(); ++k) back[static_cast<size_t>(order_[k])] = static_cast<int>(k);
+    return View::contiguous(sums).permute(back);
+  }
+
+private:
+  Shape shape_;
+  std::vector<int> order_;
+  int first_ = 0, count_ = 0;
+};
 
 /// The sum of x times an operand over the axes of a block.
 class BlockSum {
@@ -132,26 +228,33 @@ bool is_repeated(const NodeRef& operand) {
   return false;
 }
 
+/// Whether the operand may be of scaled integers: a look before it is taken apart.
+bool has_integers(const NodeRef& node, int nested = 0) {
+  constexpr int kMostNested = 12;
+  if (nested == kMostNested) return false;
+  switch (node->op) {
+  case Op::Cast: return is_integer(node->sources[0]->dtype);
+  case Op::View:
+  case Op::Neg: return has_integers(node->sources[0], nested + 1);
+  case Op::Mul:
+  case Op::Add:
+    return has_integers(node->sources[0], nested + 1) || has_integers(node->sources[1], nested + 1);
+  default: return false;
+  }
+}
+
 NodeRef product_with(const NodeRef& vector, const NodeRef& matrix, const Shape& result, int axis) {
-  if (is_repeated(matrix)) return {};
-  const auto at = static_cast<size_t>(axis);
-  std::vector<int64_t> cut;
-  int nodes = 0;
-  find_cut(matrix, vector->shape[at].value(), cut, nodes);
-  if (cut.empty()) return {};
-  Shape shape = vector->shape;
-  shape.erase(shape.begin() + axis);
-  shape.insert(shape.begin() + axis, cut.begin(), cut.end());
-  const View in_blocks = View::contiguous(shape);
-  const NodeRef operand = ViewsBelow().of(view(matrix, in_blocks));
-  BlockSum sum(view(vector, in_blocks), axis, static_cast<int>(cut.size()));
+  if (is_repeated(matrix) || !has_integers(matrix)) return {};
+  const CutShape cut(matrix, axis);
+  const NodeRef operand = ViewsBelow().of(view(matrix, cut.in_parts()));
+  BlockSum sum(view(vector, cut.in_parts()), cut.first(), cut.count());
   if (!operand || !sum.reads(operand)) return {};
   NodeRef of_blocks = sum.of(operand);
   std::vector<int> blocks;
-  for (int k = axis; k < axis + static_cast<int>(cut.size()); ++k)
+  for (int k = cut.first(); k < cut.first() + cut.count(); ++k)
     if (std::find(sum.axes().begin(), sum.axes().end(), k) == sum.axes().end()) blocks.push_back(k);
   if (!blocks.empty()) of_blocks = reduce(Op::Add, of_blocks, blocks);
-  return view(of_blocks, View::contiguous(result));
+  return view(view(of_blocks, cut.in_order(of_blocks->shape)), View::contiguous(result));
 }
 
 } // namespace

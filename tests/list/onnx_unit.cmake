@@ -3,7 +3,7 @@ if(TARGET lathe-onnx)
   foreach(name unit/onnx_test unit/onnx_rules_test unit/onnx_ops_test unit/onnx_layout_test unit/onnx_arithmetic_test
                unit/onnx_opsets_test unit/onnx_opset_numbers_test unit/onnx_loops_test unit/onnx_narrow_test unit/onnx_pool_test unit/onnx_empty_test
                unit/onnx_attention_test unit/onnx_image_test unit/onnx_forms_test
-               unit/onnx_microsoft_test unit/onnx_integer_products_test
+               unit/onnx_microsoft_test unit/onnx_integer_products_test unit/onnx_block_products_test
                unit/onnx_microsoft_layers_test unit/onnx_microsoft_attention_test
                unit/onnx_ml_trees_test unit/onnx_ml_test unit/onnx_strings_test unit/onnx_ml_strings_test
                unit/onnx_saved_test unit/onnx_versions_test error/lathe_program_test unit/onnx_gradient_test unit/onnx_quantise_test conformance/onnx_quantise_test error/onnx_files_test conformance/onnx_large_test)

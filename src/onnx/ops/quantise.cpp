@@ -160,7 +160,9 @@ std::vector<Value> dequantise_linear(Call& call) {
   if (!is_float(dtype) || is_narrow(dtype))
     call.fail(ErrorKind::DType,
               std::string("a result of ") + to_string(dtype) + ", expected f16, bf16, f32 or f64");
-  const DType exact = is_float(given.dtype()) ? DType::F32 : DType::I32; // holds differences to a zero point
+  // Holds differences to a zero point. In f32 a product with blocks sums x q and x apart.
+  const bool in_single = is_float(given.dtype()) || (spread_over.block != 0 && bits_of(given.dtype()) <= 16);
+  const DType exact = in_single ? DType::F32 : DType::I32;
   Tensor x = given.cast(exact);
   if (const std::optional<Tensor> zero = call.optional_tensor(2))
     x = x - spread_over(call, *zero, x).cast(exact);

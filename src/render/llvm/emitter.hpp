@@ -203,6 +203,7 @@ private:
   /// `least_level`.
   Placed operation(Op op, DType result, DType operand, std::span<const Placed> sources, int least_level);
   std::optional<Placed> scaled(const ast::Value& value, const Known& known, int least_level);
+  std::optional<Placed> looked_up(const ast::Value& value, const Known& known, int least_level);
   void store(const ast::Store& store);
   llvm::Value* combined(const ast::Store& store, llvm::Value* old);
   void reduce_lanes(const ast::Store& store, Expr flat);

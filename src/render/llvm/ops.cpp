@@ -1,12 +1,8 @@
 #include "render/llvm/ops.hpp"
 
 #include <fmt/core.h>
-#include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/Module.h>
-#include <llvm/IR/PatternMatch.h>
-
-#include <numeric>
 
 #include "lathe/error.hpp"
 
@@ -324,20 +320,8 @@ Value* emit_op(IRBuilderBase& b, Op op, DType result, DType operand, llvm::Array
   return is_float(operand) ? emit.on_floats(op, args) : emit.on_integers(op, args, is_signed(operand));
 }
 
-Value* four_bits_as_f32(IRBuilderBase& b, Value* value) {
-  constexpr int kCodes = 16;
-  auto* type = llvm::dyn_cast<llvm::FixedVectorType>(value->getType());
-  if (!type || type->getNumElements() != kCodes || !type->getElementType()->isIntegerTy(32)) return nullptr;
-  using namespace llvm::PatternMatch;
-  Value* codes = nullptr;
-  if (!match(value, m_And(m_Value(codes), m_SpecificInt(kCodes - 1)))) return nullptr;
-  const llvm::DataLayout& layout = b.GetInsertBlock()->getModule()->getDataLayout();
-  // Code generation drops a mask that changes nothing.
-  if (llvm::computeKnownBits(codes, layout).getMaxValue().ult(kCodes)) return nullptr;
-  std::vector<float> numbers(kCodes);
-  std::iota(numbers.begin(), numbers.end(), 0.f);
-  Value* table = llvm::ConstantDataVector::get(b.getContext(), numbers);
-  return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_permvar_sf_512, {}, {table, codes});
+Value* look_up(IRBuilderBase& b, Value* numbers, Value* codes) {
+  return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_permvar_sf_512, {}, {numbers, codes});
 }
 
 bool can_scale(int lanes) { return lanes == 4 || lanes == 8 || lanes == 16; }

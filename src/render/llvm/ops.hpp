@@ -27,9 +27,9 @@ llvm::Constant* lane_numbers(llvm::Type* element, int lanes);
 llvm::Value* emit_op(llvm::IRBuilderBase& b, Op op, DType result, DType operand,
                      llvm::ArrayRef<llvm::Value*> args, bool has_f16c);
 
-/// 16 integers of 4 bits as f32, looked up in a register: one instruction instead of a mask and a conversion.
-/// Null unless `value` is 16 lanes of 32 bits that are masked by 15, and need to be. Only on targets with AVX-512.
-llvm::Value* four_bits_as_f32(llvm::IRBuilderBase& b, llvm::Value* value);
+/// Of 16 f32 `numbers`, those that the low four bits of each lane of `codes` count. Only on targets with
+/// AVX-512.
+llvm::Value* look_up(llvm::IRBuilderBase& b, llvm::Value* numbers, llvm::Value* codes);
 
 /// y * 2^n, rounded once, for f32 and a whole number n. Only on targets with AVX-512, for 4, 8 and 16 lanes.
 bool can_scale(int lanes);

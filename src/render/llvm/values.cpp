@@ -5,6 +5,7 @@
 #include "ast/passes/detour.hpp"
 #include "ast/passes/math.hpp"
 #include "lathe/error.hpp"
+#include "render/llvm/code_table.hpp"
 #include "render/llvm/emitter.hpp"
 
 namespace lathe::render {
@@ -12,8 +13,6 @@ namespace lathe::render {
 using llvm::Value;
 
 Value* FunctionEmitter::op(Op op, DType result, DType operand, llvm::ArrayRef<Value*> args) {
-  if (op == Op::Cast && result == DType::F32 && is_integer(operand) && state_.target.has_permute)
-    if (Value* numbers = four_bits_as_f32(b_, args[0])) return numbers;
   return emit_op(b_, op, result, operand, args, state_.target.has_f16c);
 }
 
@@ -70,6 +69,30 @@ std::optional<Placed> FunctionEmitter::scaled(const ast::Value& value, const Kno
                    std::array{known.at(value.sources[2].get()), product}, least_level);
 }
 
+/// `value` as numbers of a table. Nothing if it does not depend on four bits alone, or the target has no
+/// instruction for it.
+std::optional<Placed> FunctionEmitter::looked_up(const ast::Value& value, const Known& known,
+                                                 int least_level) {
+  if (!state_.target.has_permute || lanes_ != CodeTable::kCodes) return {};
+  const std::optional<CodeTable> table = find_code_table(value);
+  if (!table) return {};
+  const auto bytes = known.find(table->bytes.get());
+  if (bytes == known.end() || !bytes->second.value->getType()->isVectorTy()) return {};
+  Placed code = bytes->second;
+  if (table->bytes->dtype != DType::I32)
+    code = operation(Op::Cast, DType::I32, table->bytes->dtype, std::array{code}, least_level);
+  if (table->shift)
+    code =
+        operation(Op::Shr, DType::I32, DType::I32,
+                  std::array{code, Placed{b_.getInt32(static_cast<uint32_t>(table->shift)), 0}}, least_level);
+  llvm::Constant* numbers = llvm::ConstantDataVector::get(state_.context, table->numbers);
+  constexpr uint32_t kLookUp = 0x5000; // beside the ops' codes
+  const int level = std::max(code.level, least_level);
+  return Placed{once(level, kLookUp, nullptr, {numbers, code.value, nullptr},
+                     [&] { return look_up(b_, numbers, code.value); }),
+                level};
+}
+
 Placed FunctionEmitter::one_value(const ast::Value& value, const Known& known, int least_level) {
   switch (value.op) {
   case Op::Const: return {scalar_constant(state_.context, std::get<Scalar>(value.attr)), 0};
@@ -78,6 +101,7 @@ Placed FunctionEmitter::one_value(const ast::Value& value, const Known& known, i
   case Op::Gather: return gather(value, known.at(value.sources[0].get()));
   default: {
     if (const auto product = scaled(value, known, least_level)) return *product;
+    if (const auto numbers = looked_up(value, known, least_level)) return *numbers;
     std::vector<Placed> sources;
     for (const auto& source : value.sources) sources.push_back(known.at(source.get()));
     return operation(value.op, value.dtype, value.sources.back()->dtype, sources, least_level);

@@ -22,7 +22,8 @@ struct Pair {
   std::vector<LoopHandle> far, near;  // of the total's reducing loops: around and inside the blocks' nest
   std::vector<LoopHandle> shared_out, shared_in; // of the blocks' loops: those that are unrolled
   std::vector<LoopHandle> steps;                 // the other reducing loops of the blocks
-  int64_t copies = 1;                            // of a vector of sums
+  std::vector<LoopHandle> parts, outside; // of the total's other loops: those that are unrolled, or not
+  int64_t copies = 1;                     // of a vector of sums
 };
 
 /// Whether iterations of the loop read the same element of a constant.
@@ -33,10 +34,19 @@ bool shares(const TileProblem& problem, const TileProblem::Loop& loop, bool is_o
   });
 }
 
+/// The total's loop that runs along the same axis of the blocks' result; their number if there is none.
+size_t find_loop(const std::vector<TileProblem::Loop>& loops, const std::vector<double>& strides,
+                 const TileProblem::Loop& of_blocks) {
+  size_t k = 0;
+  while (k < loops.size() && (strides[k] != of_blocks.store_stride || loops[k].extent != of_blocks.extent))
+    ++k;
+  return k;
+}
+
 /// Sorts the loops; false if an axis of the blocks runs along no loop of the total, or no reducing loop is
 /// left around the blocks.
 bool match(Pair& p, const TileProblem::Operand& read) {
-  std::vector<bool> is_near(p.total.reduce.size(), false);
+  std::vector<bool> is_near(p.total.reduce.size(), false), is_part(p.total.out.size(), false);
   bool has_lanes = false;
   for (size_t o = 0; o < p.blocks.out.size(); ++o) {
     const TileProblem::Loop& loop = p.blocks.out[o];
@@ -45,16 +55,19 @@ bool match(Pair& p, const TileProblem::Operand& read) {
       has_lanes = true;
       continue;
     }
-    size_t r = 0;
-    while (r < is_near.size() &&
-           (read.reduce_strides[r] != loop.store_stride || p.total.reduce[r].extent != loop.extent))
-      ++r;
-    if (r == is_near.size()) return false;
+    const size_t r = find_loop(p.total.reduce, read.reduce_strides, loop);
+    const size_t t = find_loop(p.total.out, read.out_strides, loop);
+    if (r == is_near.size() && t == is_part.size()) return false;
     if (!shares(p.blocks, loop, true, o)) continue;
-    is_near[r] = true;
+    if (r < is_near.size())
+      is_near[r] = true;
+    else
+      is_part[t] = true;
     p.shared_out.push_back(loop.name);
     p.copies *= loop.extent;
   }
+  for (size_t t = 0; t < is_part.size(); ++t)
+    if (t != p.along) (is_part[t] ? p.parts : p.outside).push_back(p.total.out[t].name);
   for (size_t r = 0; r < is_near.size(); ++r) (is_near[r] ? p.near : p.far).push_back(p.total.reduce[r].name);
   for (size_t r = 0; r < p.blocks.reduce.size(); ++r)
     (shares(p.blocks, p.blocks.reduce[r], false, r) ? p.shared_in : p.steps)
@@ -91,12 +104,9 @@ Proposal in_registers(const SuggestContext& c, const Pair& p, int64_t vectors) {
   Script script(c.kernel);
   const int64_t lanes = std::min(p.blocks.lanes, p.total.lanes);
   const TileProblem::Loop& along = p.total.out[p.along];
-  std::vector<LoopHandle> outside;
-  for (size_t o = 0; o < p.total.out.size(); ++o)
-    if (o != p.along) outside.push_back(p.total.out[o].name);
   const Halves tiles = script.split(along.name, lanes * vectors);
-  const std::vector<LoopHandle> tile = vectors_of(script, tiles.inner, lanes, vectors);
-  script.reorder(joined({outside, {tiles.outer}, p.far, p.near, tile}));
+  const std::vector<LoopHandle> tile = joined({p.parts, vectors_of(script, tiles.inner, lanes, vectors)});
+  script.reorder(joined({p.outside, {tiles.outer}, p.far, p.near, tile}));
   const Accumulator sums = script.accumulate(p.total.result, p.far.front());
   prepack_constants(script, p.total);
   script.add(MoveKind::FuseAt, StageHandle(p.blocks.result.stage()), Place(p.far.back()),
@@ -114,9 +124,8 @@ Proposal in_registers(const SuggestContext& c, const Pair& p, int64_t vectors) {
   if (clear.size() > 1) script.reorder(clear);
   straighten(script, clear);
   straighten(script, joined({p.near, tile}));
-  const int last = vectors > 1 ? 1 : 0;
   std::vector<LoopHandle> setting, writing;
-  for (int k = 0; k <= last; ++k) {
+  for (int k = 0; k < static_cast<int>(tile.size()); ++k) {
     setting.push_back(sums.setting(k));
     writing.push_back(sums.writing(k));
   }
