@@ -11,6 +11,7 @@ namespace {
 
 constexpr int kMostNodes = 96;       // of an operand
 constexpr size_t kMostBlockAxes = 8; // that an axis is cut into
+constexpr int64_t kMostVectors = 32; // that meet the matrix
 
 /// An operand whose views lie below its elementwise nodes; null if a view pads, or there are too many nodes.
 class ViewsBelow {
@@ -170,7 +171,7 @@ public:
       const size_t scale = is_fixed(node->sources[0]) ? 0 : 1;
       return binary_of(Op::Mul, of(node->sources[1 - scale]), first_along(node->sources[scale], inside_));
     }
-    default: return reduce(Op::Add, binary(Op::Mul, x_, node), inside_);
+    default: return reduce(Op::Add, binary_of(Op::Mul, x_, node), inside_);
     }
   }
 
@@ -219,13 +220,17 @@ private:
   bool has_scale_ = false;
 };
 
-/// Whether a view shows elements of the operand more than once.
-bool is_repeated(const NodeRef& operand) {
-  if (operand->op != Op::View) return operand->op == Op::Const;
+/// How often a view shows each element of the operand.
+int64_t times_shown(const NodeRef& operand) {
+  constexpr int64_t kMany = kMostVectors + 1;
+  if (operand->op == Op::Const) return kMany;
+  if (operand->op != Op::View) return 1;
   const View& v = std::get<View>(operand->attr);
+  int64_t times = 1;
   for (size_t k = 0; k < v.shape().size(); ++k)
-    if (v.strides()[k] == Expr(0) && !v.shape()[k].is_const(1)) return true;
-  return false;
+    if (v.strides()[k] == Expr(0))
+      times = v.shape()[k].is_const() ? std::min(kMany, times * v.shape()[k].value()) : kMany;
+  return times;
 }
 
 /// Whether the operand may be of scaled integers: a look before it is taken apart.
@@ -243,10 +248,22 @@ bool has_integers(const NodeRef& node, int nested = 0) {
   }
 }
 
+/// The operand without the axes along which a view shows it again: its numbers are then unpacked once.
+NodeRef once(const NodeRef& operand, const CutShape& cut) {
+  if (operand->op != Op::View) return operand;
+  const View& v = std::get<View>(operand->attr);
+  std::vector<int> axes;
+  for (int k = 0; k < static_cast<int>(v.shape().size()); ++k)
+    if (v.strides()[static_cast<size_t>(k)] == Expr(0) && (k < cut.first() || k >= cut.first() + cut.count()))
+      axes.push_back(k);
+  const NodeRef first = first_along(operand, axes);
+  return first ? first : operand;
+}
+
 NodeRef product_with(const NodeRef& vector, const NodeRef& matrix, const Shape& result, int axis) {
-  if (is_repeated(matrix) || !has_integers(matrix)) return {};
+  if (times_shown(matrix) > kMostVectors || !has_integers(matrix)) return {};
   const CutShape cut(matrix, axis);
-  const NodeRef operand = ViewsBelow().of(view(matrix, cut.in_parts()));
+  const NodeRef operand = ViewsBelow().of(once(view(matrix, cut.in_parts()), cut));
   BlockSum sum(view(vector, cut.in_parts()), cut.first(), cut.count());
   if (!operand || !sum.reads(operand)) return {};
   NodeRef of_blocks = sum.of(operand);

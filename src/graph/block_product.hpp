@@ -11,8 +11,8 @@
 namespace lathe::graph {
 
 /// The form above of a Reduce that adds up f32 products of a vector and such numbers, over one axis of static
-/// size; null for other nodes, and where a matrix's elements meet more than one vector: to make floats of
-/// them once is cheaper then.
+/// size; null for other nodes, and where a matrix's elements meet more than 32 vectors: to make floats of them
+/// once is cheaper then.
 ///
 /// Scales and offsets are sums and products of what is the same throughout a block. Results differ from those
 /// of the left side by the roundings of a sum in another order.

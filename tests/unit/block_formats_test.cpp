@@ -69,36 +69,47 @@ const std::vector<Chosen> kChosen{{BlockFormat::Q8_0, {0}},    {BlockFormat::Q4_
                                   {BlockFormat::Q5_0, {0}},    {BlockFormat::Q4_K, {0, 2}},
                                   {BlockFormat::Q5_K, {0, 2}}, {BlockFormat::Q6_K, {208}}};
 
+/// Products of `vectors` with the matrix of these blocks, whose numbers are `weights`.
+void check_products(BlockFormat format, const Bytes& bytes, int64_t rows, const std::vector<float>& weights,
+                    int64_t vectors) {
+  CAPTURE(vectors);
+  const int64_t columns = static_cast<int64_t>(weights.size()) / rows;
+  std::mt19937 random(3);
+  std::vector<float> x(static_cast<size_t>(vectors * columns));
+  for (float& v : x) v = static_cast<float>(static_cast<int>(random() % 2001) - 1000) / 1000.f;
+  const Tensor matrix =
+      dequantise(Tensor::from(bytes, {rows, static_cast<int64_t>(bytes.size()) / rows}), format);
+  const Tensor y = Tensor::input("x", {vectors, columns}).matmul(matrix.transpose());
+  const auto got =
+      compile({{"y", y}})({{"x", Tensor::from(x, {vectors, columns})}}).at("y").to_vector<float>();
+  for (int64_t at = 0; at < vectors * rows; ++at) {
+    const int64_t m = at / rows, n = at % rows;
+    double sum = 0, magnitude = 0;
+    for (int64_t k = 0; k < columns; ++k) {
+      const double term =
+          double{x[static_cast<size_t>(m * columns + k)]} * weights[static_cast<size_t>(n * columns + k)];
+      sum += term;
+      magnitude += term * term;
+    }
+    CHECK(std::abs(got[static_cast<size_t>(at)] - sum) <= 1e-5 * std::sqrt(magnitude) + 1e-6);
+  }
+}
+
 } // namespace
 
-TEST_CASE("blocks have the numbers of loops over their bytes, and a vector's products their sums") {
+TEST_CASE("blocks have the numbers of loops over their bytes, and products their sums") {
   for (const Chosen& chosen : kChosen) {
     CAPTURE(to_string(chosen.format));
     for (const auto& [rows, blocks] : {std::pair<int64_t, int64_t>{37, 3}, {1, 1}, {64, 2}}) {
       const Bytes bytes = random_blocks(chosen.format, rows, blocks, chosen.halves);
-      const int64_t row = blocks * block_bytes(chosen.format),
-                    columns = blocks * block_elements(chosen.format);
+      const int64_t row = blocks * block_bytes(chosen.format);
       const Tensor weights = dequantise(Tensor::from(bytes, {rows, row}), chosen.format);
       std::vector<float> want;
       for (size_t at = 0; at < bytes.size(); at += static_cast<size_t>(block_bytes(chosen.format)))
         for (const float number : by_loops(chosen.format, &bytes[at])) want.push_back(number);
       CHECK(weights.to_vector<float>() == want);
 
-      std::mt19937 random(3);
-      std::vector<float> x(static_cast<size_t>(columns));
-      for (float& v : x) v = static_cast<float>(static_cast<int>(random() % 2001) - 1000) / 1000.f;
-      const Tensor fresh = dequantise(Tensor::from(bytes, {rows, row}), chosen.format);
-      const Tensor y = Tensor::input("x", {1, columns}).matmul(fresh.transpose());
-      const auto got = compile({{"y", y}})({{"x", Tensor::from(x, {1, columns})}}).at("y").to_vector<float>();
-      for (int64_t n = 0; n < rows; ++n) {
-        double sum = 0, magnitude = 0;
-        for (int64_t k = 0; k < columns; ++k) {
-          const double term = double{x[static_cast<size_t>(k)]} * want[static_cast<size_t>(n * columns + k)];
-          sum += term;
-          magnitude += term * term;
-        }
-        CHECK(std::abs(got[static_cast<size_t>(n)] - sum) <= 1e-5 * std::sqrt(magnitude) + 1e-6);
-      }
+      for (const int64_t vectors : {1, 3, 8, 17}) check_products(chosen.format, bytes, rows, want, vectors);
     }
   }
 }

@@ -134,6 +134,8 @@ TEST_CASE("sizes that blocks or bytes do not divide, and several vectors") {
     for (const bool by_rows : {false, true})
       for (const bool has_zeros : {false, true}) {
         (void)check(Weights(dtype, 37, 21, 16, has_zeros), 1, by_rows, on("cpu"));
-        CHECK_FALSE(check(Weights(dtype, 48, 40, 16, has_zeros), 3, by_rows, on("cpu")));
+        CHECK(check(Weights(dtype, 48, 40, 16, has_zeros), 3, by_rows, on("cpu")));
+        CHECK(check(Weights(dtype, 48, 48, 16, has_zeros), 16, by_rows, on("cpu")));
+        CHECK_FALSE(check(Weights(dtype, 48, 40, 16, has_zeros), 35, by_rows, on("cpu")));
       }
 }

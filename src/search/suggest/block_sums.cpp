@@ -12,8 +12,12 @@
 namespace lathe::search {
 namespace {
 
-constexpr int64_t kMostCopies = 4; // of a loop that is unrolled so that its iterations share what they load
-constexpr int64_t kMostSums = 16;  // vectors: half of the registers
+// Iterations of a loop that is unrolled so that they share what they load: of one along results, of which
+// each iteration needs sums of its own, and of one that is summed.
+constexpr int64_t kMostCopies = 4, kMostSummed = 8;
+constexpr int64_t kMostSums = 24;    // vectors: three quarters of the registers
+constexpr int64_t kFewestSums = 4;   // that additions which wait for one another keep busy
+constexpr int64_t kMostVectors = 64; // that meet a matrix
 
 /// The reduction of blocks and the one that adds them up, with the loops of both that go together.
 struct Pair {
@@ -23,12 +27,16 @@ struct Pair {
   std::vector<LoopHandle> shared_out, shared_in; // of the blocks' loops: those that are unrolled
   std::vector<LoopHandle> steps;                 // the other reducing loops of the blocks
   std::vector<LoopHandle> parts, outside; // of the total's other loops: those that are unrolled, or not
-  int64_t copies = 1;                     // of a vector of sums
+  // The loop over several vectors that meet the matrix, in the total and in the blocks; 0 if there is none.
+  LoopHandle vectors_of_total, vectors_of_blocks;
+  int64_t vectors = 0;
+  int64_t copies = 1; // of a vector of sums
 };
 
-/// Whether iterations of the loop read the same element of a constant.
-bool shares(const TileProblem& problem, const TileProblem::Loop& loop, bool is_out, size_t position) {
-  if (loop.extent > kMostCopies || !loop.is_fixed) return false;
+/// Whether iterations of the loop, `most` at most, read the same element of a constant.
+bool shares(const TileProblem& problem, const TileProblem::Loop& loop, bool is_out, size_t position,
+            int64_t most) {
+  if (loop.extent > most || !loop.is_fixed) return false;
   return std::any_of(problem.operands.begin(), problem.operands.end(), [&](const auto& operand) {
     return operand.constant && (is_out ? operand.out_strides : operand.reduce_strides)[position] == 0;
   });
@@ -58,7 +66,13 @@ bool match(Pair& p, const TileProblem::Operand& read) {
     const size_t r = find_loop(p.total.reduce, read.reduce_strides, loop);
     const size_t t = find_loop(p.total.out, read.out_strides, loop);
     if (r == is_near.size() && t == is_part.size()) return false;
-    if (!shares(p.blocks, loop, true, o)) continue;
+    if (!shares(p.blocks, loop, true, o, kMostCopies)) {
+      if (t == is_part.size() || p.vectors || !shares(p.blocks, loop, true, o, kMostVectors)) continue;
+      p.vectors_of_total = p.total.out[t].name;
+      p.vectors_of_blocks = loop.name;
+      p.vectors = loop.extent;
+      continue;
+    }
     if (r < is_near.size())
       is_near[r] = true;
     else
@@ -67,10 +81,11 @@ bool match(Pair& p, const TileProblem::Operand& read) {
     p.copies *= loop.extent;
   }
   for (size_t t = 0; t < is_part.size(); ++t)
-    if (t != p.along) (is_part[t] ? p.parts : p.outside).push_back(p.total.out[t].name);
+    if (t != p.along && !(p.vectors && p.total.out[t].name == p.vectors_of_total))
+      (is_part[t] ? p.parts : p.outside).push_back(p.total.out[t].name);
   for (size_t r = 0; r < is_near.size(); ++r) (is_near[r] ? p.near : p.far).push_back(p.total.reduce[r].name);
   for (size_t r = 0; r < p.blocks.reduce.size(); ++r)
-    (shares(p.blocks, p.blocks.reduce[r], false, r) ? p.shared_in : p.steps)
+    (shares(p.blocks, p.blocks.reduce[r], false, r, kMostSummed) ? p.shared_in : p.steps)
         .push_back(p.blocks.reduce[r].name);
   return has_lanes && !p.far.empty();
 }
@@ -100,27 +115,36 @@ std::vector<LoopHandle> joined(std::initializer_list<std::vector<LoopHandle>> pa
   return all;
 }
 
-Proposal in_registers(const SuggestContext& c, const Pair& p, int64_t vectors) {
+/// With `width` vectors of results for each of `height` vectors that meet the matrix.
+Proposal in_registers(const SuggestContext& c, const Pair& pair, int64_t width, int64_t height) {
   Script script(c.kernel);
+  Pair p = pair;
+  std::vector<LoopHandle> around;
+  if (p.vectors) {
+    const Halves halves = script.split(p.vectors_of_total, height);
+    around.push_back(halves.outer);
+    p.parts.insert(p.parts.begin(), halves.inner);
+    p.shared_out.insert(p.shared_out.begin(), p.vectors_of_blocks);
+  }
   const int64_t lanes = std::min(p.blocks.lanes, p.total.lanes);
   const TileProblem::Loop& along = p.total.out[p.along];
-  const Halves tiles = script.split(along.name, lanes * vectors);
-  const std::vector<LoopHandle> tile = joined({p.parts, vectors_of(script, tiles.inner, lanes, vectors)});
-  script.reorder(joined({p.outside, {tiles.outer}, p.far, p.near, tile}));
+  const Halves tiles = script.split(along.name, lanes * width);
+  const std::vector<LoopHandle> tile = joined({p.parts, vectors_of(script, tiles.inner, lanes, width)});
+  script.reorder(joined({p.outside, {tiles.outer}, around, p.far, p.near, tile}));
   const Accumulator sums = script.accumulate(p.total.result, p.far.front());
   prepack_constants(script, p.total);
   script.add(MoveKind::FuseAt, StageHandle(p.blocks.result.stage()), Place(p.far.back()),
              ast::Scope::Register);
   const LoopHandle rows = p.blocks.out[p.along_blocks].name;
   const std::vector<LoopHandle> inner =
-      joined({p.shared_out, p.shared_in, vectors_of(script, rows, lanes, vectors)});
+      joined({p.shared_out, p.shared_in, vectors_of(script, rows, lanes, width)});
   const std::vector<LoopHandle> nest = joined({p.steps, inner});
   if (nest.size() > 1) script.reorder(nest);
   prepack_constants(script, p.blocks);
   straighten(script, inner);
   std::vector<LoopHandle> clear;
   for (const LoopHandle loop : p.shared_out) clear.push_back(loop.setting());
-  clear = joined({clear, vectors_of(script, rows.setting(), lanes, vectors)});
+  clear = joined({clear, vectors_of(script, rows.setting(), lanes, width)});
   if (clear.size() > 1) script.reorder(clear);
   straighten(script, clear);
   straighten(script, joined({p.near, tile}));
@@ -131,8 +155,9 @@ Proposal in_registers(const SuggestContext& c, const Pair& p, int64_t vectors) {
   }
   straighten(script, setting);
   straighten(script, writing);
-  return {script.take(), fmt::format("sums of blocks of {} in registers, {} vectors of results",
-                                     p.blocks.result.name(), vectors)};
+  return {script.take(),
+          fmt::format("sums of blocks of {} in registers, {} vectors of results for each of {}",
+                      p.blocks.result.name(), width, height)};
 }
 
 } // namespace
@@ -161,9 +186,14 @@ std::vector<Proposal> suggest_block_sums(const SuggestContext& c) {
     pair.along = static_cast<size_t>(along - pair.total.out.begin());
     if (!match(pair, *read)) continue;
     const int64_t lanes = std::min(pair.blocks.lanes, pair.total.lanes);
-    for (const int64_t vectors : {1, 2, 4, 8})
-      if (lanes > 1 && vectors * pair.copies <= kMostSums && along->extent >= lanes * vectors)
-        proposals.push_back(in_registers(c, pair, vectors));
+    for (const int64_t height : {1, 2, 4, 8})
+      for (const int64_t width : {1, 2, 4, 8}) {
+        const int64_t sums = width * height * pair.copies;
+        const bool fits = pair.vectors ? height > 1 && pair.vectors % height == 0 : height == 1;
+        const bool waits = sums < kFewestSums && along->extent >= 2 * lanes * width;
+        if (fits && !waits && lanes > 1 && sums <= kMostSums && along->extent >= lanes * width)
+          proposals.push_back(in_registers(c, pair, width, height));
+      }
   }
   return proposals;
 }

@@ -21,6 +21,7 @@ constexpr size_t kMostInOneKernel = 192; // values that one store may compute
 constexpr double kDivision = 4;          // instructions that take as long as a division
 constexpr int64_t kShortLoop = 8;        // iterations; such a loop can be unrolled, and its conditions go
 constexpr double kFewOfIndices = 8;      // instructions of a value of indices alone: unrolled, a constant
+constexpr double kFewOfBytes = 4;        // the same of a value of 8 bits: a vector has four times as many
 
 struct Use {
   int stage;
@@ -31,9 +32,11 @@ struct Use {
 
 struct StageInfo {
   bool inlinable = false;
-  bool inlined = false;   // already
-  bool widens = false;    // is a wider form of another value
-  bool of_indices = true; // computed from indices alone
+  bool inlined = false;     // already
+  bool widens = false;      // is a wider form of another value
+  bool of_indices = true;   // computed from indices alone
+  bool of_bytes = false;    // a value of 8 bits
+  bool of_constants = true; // computed from constants alone, such as weights that are unpacked
   double elements = 1, executions = 1, instructions = 0;
   std::vector<Use> uses; // the loads of its nests
 };
@@ -61,6 +64,12 @@ double share_of(const std::vector<Expr>& guards, const ast::For& loop) {
   return static_cast<double>(held) / static_cast<double>(loop.extent.value());
 }
 
+bool is_constant(const lower::Program& program, const ast::Buffer& buffer) {
+  return std::any_of(program.inputs.begin(), program.inputs.end(), [&](const lower::InputBuffer& input) {
+    return input.is_constant && input.buffer->id == buffer.id;
+  });
+}
+
 StageInfo read_stage(const lower::Program& program, const lower::Stage& stage) {
   StageInfo info;
   info.elements = size_of_shape(stage.node->shape);
@@ -72,6 +81,7 @@ StageInfo read_stage(const lower::Program& program, const lower::Stage& stage) {
     for (const ast::For* l : loops) executions *= std::max(1.0, estimate(l->extent));
     info.executions = std::max(info.executions, executions);
     info.widens = widens(*store->value);
+    info.of_bytes = size_of(store->value->dtype) == 1;
     const auto see = [&](const ast::ValueRef& v) {
       const OpCost cost = op_cost(v->op, v->dtype);
       info.instructions += cost.instructions + kDivision * cost.divisions + 16 * cost.per_lane;
@@ -81,6 +91,7 @@ StageInfo read_stage(const lower::Program& program, const lower::Stage& stage) {
               1};
       for (const ast::For* l : loops) use.share *= share_of(attr->guards, *l);
       info.of_indices &= use.stage >= 0 && v->op == Op::Load;
+      info.of_constants &= v->op == Op::Load && (use.stage >= 0 || is_constant(program, *attr->buffer));
       if (use.stage < 0) return;
       for (size_t d = 0; d < attr->index.size(); ++d) {
         use.index = mix(use.index, attr->index[d].hash());
@@ -98,13 +109,16 @@ StageInfo read_stage(const lower::Program& program, const lower::Stage& stage) {
 }
 
 /// Whether to compute the stage again costs next to nothing.
-bool is_cheap(const StageInfo& s) { return s.instructions <= (s.of_indices ? kFewOfIndices : 1); }
+bool is_cheap(const StageInfo& s) {
+  return s.instructions <= (s.of_indices ? kFewOfIndices : s.of_bytes ? kFewOfBytes : 1);
+}
 
 struct Limits {
   const char* why;
   double ratio;       // executions per element
   double cheap_ratio; // the same, for cheap stages
   bool epilogues;     // also inline epilogues that their reader shifts or pads: no tile fits these
+  bool constants;     // also all that is computed from constants: tiles share it
 };
 
 bool ends_reduction(const lower::Program& program, const StageInfo& stage) {
@@ -132,7 +146,8 @@ Proposal inline_all(const lower::Program& program, const std::vector<StageInfo>&
       double executions = 0;
       for (const Place& p : places[i]) executions += p.executions;
       const double ratio = executions / s.elements;
-      inlined = s.widens || ratio <= (is_cheap(s) ? limits.cheap_ratio : limits.ratio);
+      inlined = s.widens || (limits.constants && s.of_constants) ||
+                ratio <= (is_cheap(s) ? limits.cheap_ratio : limits.ratio);
     }
     if (inlined && !limits.epilogues && ends_reduction(program, stages[i]) && shifted[i]) inlined = false;
     if (inlined && grown[i] + places[i].size() > kMostInOneKernel) inlined = false;
@@ -170,14 +185,18 @@ std::vector<Proposal> suggest_inline(const SuggestContext& c) {
     for (const auto& stage : program.stages) {
       StageInfo& info = stages.emplace_back(read_stage(program, stage));
       info.inlined = true;
-      for (const Use& use : info.uses) info.of_indices &= use.stage >= 0 && stages[use.stage].of_indices;
+      for (const Use& use : info.uses) {
+        info.of_indices &= use.stage >= 0 && stages[use.stage].of_indices;
+        info.of_constants &= use.stage >= -1 && (use.stage < 0 || stages[use.stage].of_constants);
+      }
     }
     for (const KernelPlanRef& kernel : c.plan.kernels)
       for (const int stage : kernel->stages) stages[static_cast<size_t>(stage)].inlined = false;
     for (const Limits& limits :
-         {Limits{"compute where used what is used once", 1.01, 1.01, false},
-          Limits{"compute where used what is used twice or costs little", 2.01, 2.01, false},
-          Limits{"compute everything where used", 4.01, 1e9, true}}) {
+         {Limits{"compute where used what is used once", 1.01, 1.01, false, false},
+          Limits{"compute where used what is used twice or costs little", 2.01, 2.01, false, false},
+          Limits{"compute everything where used", 4.01, 1e9, true, false},
+          Limits{"compute everything where used, and unpack constants there", 4.01, 1e9, true, true}}) {
       Proposal p = inline_all(program, stages, limits);
       const bool known = std::any_of(proposals.begin(), proposals.end(),
                                      [&](const Proposal& q) { return q.moves == p.moves; });
