@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kMostNodes = 96;       // of an operand
 constexpr size_t kMostBlockAxes = 8; // that an axis is cut into
-constexpr int64_t kMostVectors = 32; // that meet the matrix
+constexpr int64_t kMostVectors = 64; // that meet the matrix
 
 /// An operand whose views lie below its elementwise nodes; null if a view pads, or there are too many nodes.
 class ViewsBelow {

@@ -11,7 +11,7 @@
 namespace lathe::graph {
 
 /// The form above of a Reduce that adds up f32 products of a vector and such numbers, over one axis of static
-/// size; null for other nodes, and where a matrix's elements meet more than 32 vectors: to make floats of them
+/// size; null for other nodes, and where a matrix's elements meet more than 64 vectors: to make floats of them
 /// once is cheaper then.
 ///
 /// Scales and offsets are sums and products of what is the same throughout a block. Results differ from those

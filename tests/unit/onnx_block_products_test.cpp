@@ -136,6 +136,6 @@ TEST_CASE("sizes that blocks or bytes do not divide, and several vectors") {
         (void)check(Weights(dtype, 37, 21, 16, has_zeros), 1, by_rows, on("cpu"));
         CHECK(check(Weights(dtype, 48, 40, 16, has_zeros), 3, by_rows, on("cpu")));
         CHECK(check(Weights(dtype, 48, 48, 16, has_zeros), 16, by_rows, on("cpu")));
-        CHECK_FALSE(check(Weights(dtype, 48, 40, 16, has_zeros), 35, by_rows, on("cpu")));
+        CHECK_FALSE(check(Weights(dtype, 48, 40, 16, has_zeros), 65, by_rows, on("cpu")));
       }
 }
