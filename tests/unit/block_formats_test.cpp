@@ -114,16 +114,20 @@ TEST_CASE("blocks have the numbers of loops over their bytes, and products their
   }
 }
 
-TEST_CASE("a vector's product keeps the sums of blocks in registers, whatever the format") {
+TEST_CASE("products of vectors keep the sums of blocks in registers, whatever the format") {
+  struct Case {
+    int64_t rows, columns, vectors;
+  };
   for (const BlockFormat format :
        {BlockFormat::Q4_0, BlockFormat::Q4_1, BlockFormat::Q5_0, BlockFormat::Q5_1, BlockFormat::Q8_0,
         BlockFormat::Q4_K, BlockFormat::Q5_K, BlockFormat::Q6_K})
-    for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{4096, 4096}, {1024, 2560}}) {
+    for (const auto& [rows, columns, vectors] : {Case{4096, 4096, 1}, {1024, 2560, 1}, {4096, 4096, 32}}) {
       CAPTURE(to_string(format));
       CAPTURE(rows);
+      CAPTURE(vectors);
       const int64_t row = columns / block_elements(format) * block_bytes(format);
       const Tensor bytes = Tensor::from(Bytes(static_cast<size_t>(rows * row), 1), {rows, row});
-      const Tensor y = Tensor::input("x", {1, columns}).matmul(dequantise(bytes, format).transpose());
+      const Tensor y = Tensor::input("x", {vectors, columns}).matmul(dequantise(bytes, format).transpose());
       const Executable program = compile({{"y", y}}, {.use_database = false});
       CHECK(program.kernel_count() <= 2); // the other computes the sums of x
       // Under the loop over blocks a stage fills registers, and its codes are laid out for that.
