@@ -9,7 +9,7 @@ namespace lathe::graph {
 /// The node at the first place of each of these axes, if it is known to be the same at all places of them;
 /// else null.
 inline NodeRef first_along(const NodeRef& node, const std::vector<int>& axes, int nested = 0) {
-  constexpr int kMostNested = 8; // elementwise nodes, one above the other
+  constexpr int kMostNested = 12; // elementwise nodes, one above the other: i2 takes 10 to unpack
   std::vector<Expr> begin(node->shape.size(), Expr(0)), end = node->shape;
   for (const int axis : axes) end[static_cast<size_t>(axis)] = 1;
   if (end == node->shape) return node;
