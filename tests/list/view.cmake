@@ -1,4 +1,5 @@
 lathe_test(unit/core_test core)
+lathe_test(unit/on_cores_test core)
 lathe_test(unit/scanner_test core)
 lathe_test(unit/expr_scope_test core view)
 lathe_test(unit/expr_test core view)

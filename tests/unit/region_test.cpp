@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "search/beam/form_search.hpp"
 #include "search/beam/region_search.hpp"
 #include "search/beam/search.hpp"
 #include "search/beam/whole_functions.hpp"
@@ -116,4 +117,52 @@ TEST_CASE("what a function is made of is in one kernel, also between regions") {
   MachineProfile machine;
   CostModel model(target, machine);
   CHECK(!splits_function(search::search(initial_plan(program), model, {}).plan));
+}
+
+namespace {
+
+/// A listener: with one, a search does its pieces one after the other.
+struct Listener final : SearchTrace {
+  int searches = 0;
+  void begins(const Plan&, const CostModel&, bool) override { ++searches; }
+  void ends(const Plan&, double, double) override {}
+  void starts_at(const Plan&, double) override {}
+  void plans_from(const Plan&, const std::vector<Tried>&) override {}
+  void keeps_plans(const std::vector<const Plan*>&) override {}
+  void schedules(const Plan&, size_t, double) override {}
+  void kernels_from(const KernelPlan&, const std::vector<Tried>&) override {}
+  void keeps_kernels(const std::vector<KernelPlanRef>&) override {}
+  void measured(const KernelPlan&, double, const Measurement&) override {}
+};
+
+/// Layers of convolutions of several sizes, which have other forms, and more stages than one region.
+Tensor convolutions() {
+  Tensor x = test::in("x", {1, 8, 12, 12});
+  for (int k = 0; k < 70; ++k) {
+    const int side = k % 4 == 3 ? 1 : 3;
+    const Tensor w = test::in("w" + std::to_string(side), {8, 8, side, side});
+    x = x.conv2d(w, {}, {.padding = {side / 2}}).tanh() + test::in("b" + std::to_string(k % 3), {8, 1, 1});
+  }
+  return x;
+}
+
+} // namespace
+
+TEST_CASE("regions and forms searched at once give the plan that they give one after the other") {
+  for (const Tensor& result : {layers(90), convolutions()}) {
+    const auto program = test::lowered(result);
+    REQUIRE(has_regions(*program));
+    const auto moves = [&](SearchTrace* trace) {
+      CostModel model(test::target(), test::machine());
+      SearchOptions options;
+      options.trace = trace;
+      return search_forms(initial_plan(program), model, options, {.winograd = 4, .strassen = 1}, {})
+          .plan.moves();
+    };
+    Listener listener;
+    const std::vector<Move> in_turn = moves(&listener);
+    CHECK(listener.searches > 2);
+    CHECK(moves(nullptr) == in_turn);
+    CHECK(moves(nullptr) == in_turn);
+  }
 }

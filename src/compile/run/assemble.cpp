@@ -58,7 +58,8 @@ public:
     if (!impl_->device->is_host()) upload_data();
     add_outputs();
     add_states();
-    for (const search::KernelPlanRef& kernel : plan_.kernels) add_kernel(kernel);
+    compile_kernels();
+    for (size_t k = 0; k < plan_.kernels.size(); ++k) add_kernel(plan_.kernels[k], compiled_[k]);
     const lower::MemoryPlan memory = impl_->placed.typical_plan();
     impl_->arena_bytes = memory.peak;
     impl_->naive_bytes = memory.naive;
@@ -154,18 +155,32 @@ private:
     }
   }
 
-  void add_kernel(const search::KernelPlanRef& plan) {
+  runtime::CompileFlags flags() const {
+    return {thread_count(options_.compile), options_.compile.cpu, false};
+  }
+
+  /// The kernels' programs; a recurrence has none of its own.
+  void compile_kernels() {
+    std::vector<const ast::Kernel*> kernels;
+    for (const search::KernelPlanRef& plan : plan_.kernels)
+      if (plan->recurrence < 0) kernels.push_back(&plan->kernel);
+    auto made = compile_together(*impl_->device, kernels, flags(), options_.objects);
+    auto next = made.begin();
+    for (const search::KernelPlanRef& plan : plan_.kernels)
+      compiled_.push_back(plan->recurrence < 0 ? std::move(*next++) : nullptr);
+  }
+
+  void add_kernel(const search::KernelPlanRef& plan,
+                  const std::shared_ptr<const runtime::Program>& compiled) {
     auto kernel = std::make_shared<Kernel::Impl>();
     kernel->expressions = plan_.program->expressions;
     kernel->name = unique_name(plan->kernel.name);
     kernel->shape_vars = outside_scopes(plan->kernel.shape_vars);
     kernel->plan = plan;
     kernel->predicted_seconds = model_.seconds(plan);
-    kernel->flags = {thread_count(options_.compile), options_.compile.cpu, false};
+    kernel->flags = flags();
     kernel->device = impl_->device;
-    kernel->program = plan->recurrence < 0
-                          ? compile_cached(*impl_->device, plan->kernel, kernel->flags, options_.objects)
-                          : recurrence(*plan);
+    kernel->program = plan->recurrence < 0 ? compiled : recurrence(*plan);
     for (const ast::Param& param : plan->kernel.params) {
       const ast::Buffer& buffer = *param.buffer;
       kernel->params.push_back({buffer.name, buffer.dtype, outside_scopes(buffer.shape), param.written});
@@ -209,6 +224,7 @@ private:
   std::shared_ptr<Impl> impl_;
   search::CostModel model_;
   std::set<std::string> names_;
+  std::vector<std::shared_ptr<const runtime::Program>> compiled_; // by kernel of the plan; null: a recurrence
 };
 
 /// The updates that may be written over their states: no output is copied from there after the kernels.

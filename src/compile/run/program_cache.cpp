@@ -10,6 +10,7 @@
 #include "ast/canonical.hpp"
 #include "compile/run/finalise.hpp"
 #include "compile/run/kernel_impl.hpp"
+#include "core/on_cores.hpp"
 #include "lathe/detail/access.hpp"
 #include "lathe/error.hpp"
 #include "lathe/executable.hpp"
@@ -95,12 +96,15 @@ const runtime::ObjectCache& plans_on_disk() {
   return *cache;
 }
 
-} // namespace
+/// Equal for kernels that differ in names only.
+std::string key_of(const runtime::Device& device, const ast::Kernel& scheduled,
+                   const runtime::CompileFlags& flags) {
+  return fmt::format("{} {} {} {}\n{}", device.name(), flags.threads, flags.cpu, flags.candidate,
+                     ast::print(ast::canonical(scheduled, false)));
+}
 
-ProgramRef compile_cached(runtime::Device& device, const ast::Kernel& scheduled,
-                          const runtime::CompileFlags& flags, const SavedObjects* saved) {
-  const std::string key = fmt::format("{} {} {} {}\n{}", device.name(), flags.threads, flags.cpu,
-                                      flags.candidate, ast::print(ast::canonical(scheduled, false)));
+ProgramRef compile_keyed(const std::string& key, runtime::Device& device, const ast::Kernel& scheduled,
+                         const runtime::CompileFlags& flags, const SavedObjects* saved) {
   if (auto known = programs().find(key)) return *known;
   // The scope of code generation's expressions. They outlive it only in a program that keeps its kernel, as
   // the interpreter's does.
@@ -111,6 +115,37 @@ ProgramRef compile_cached(runtime::Device& device, const ast::Kernel& scheduled,
   ProgramRef made = saved && object != saved->end() ? device.link(finalised, flags, object->second)
                                                     : device.compile(finalised, flags);
   programs().put(key, made, made->bytes());
+  return made;
+}
+
+} // namespace
+
+ProgramRef compile_cached(runtime::Device& device, const ast::Kernel& scheduled,
+                          const runtime::CompileFlags& flags, const SavedObjects* saved) {
+  return compile_keyed(key_of(device, scheduled, flags), device, scheduled, flags, saved);
+}
+
+std::vector<ProgramRef> compile_together(runtime::Device& device,
+                                         const std::vector<const ast::Kernel*>& scheduled,
+                                         const runtime::CompileFlags& flags, const SavedObjects* saved) {
+  std::vector<std::string> keys;
+  std::vector<size_t> first, distinct; // of each kernel: the first that is equal; the first ones
+  std::unordered_map<std::string_view, size_t> known;
+  keys.reserve(scheduled.size()); // `known` views them
+  for (size_t k = 0; k < scheduled.size(); ++k) {
+    keys.push_back(key_of(device, *scheduled[k], flags));
+    const auto [at, is_new] = known.emplace(keys[k], k);
+    first.push_back(at->second);
+    if (is_new) distinct.push_back(k);
+  }
+  std::vector<ProgramRef> made(scheduled.size());
+  const ExprScopeRef scope = current_expr_scope();
+  on_cores(distinct.size(), [&](size_t d) {
+    const InExprScope here(scope);
+    const size_t k = distinct[d];
+    made[k] = compile_keyed(keys[k], device, *scheduled[k], flags, saved);
+  });
+  for (size_t k = 0; k < scheduled.size(); ++k) made[k] = made[first[k]];
   return made;
 }
 

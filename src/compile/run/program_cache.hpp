@@ -18,6 +18,11 @@ std::shared_ptr<const runtime::Program> compile_cached(runtime::Device& device, 
                                                        const runtime::CompileFlags& flags,
                                                        const SavedObjects* saved = nullptr);
 
+/// As compile_cached() of each, on all cores, and equal kernels once.
+std::vector<std::shared_ptr<const runtime::Program>>
+compile_together(runtime::Device& device, const std::vector<const ast::Kernel*>& scheduled,
+                 const runtime::CompileFlags& flags, const SavedObjects* saved = nullptr);
+
 /// Returns a hash of all sources that decide which plan a search by the model alone finds. It keeps plans
 /// that other sources found apart. The build writes this function (cmake/LatheSearchSources.cmake).
 const char* search_sources();

@@ -10,6 +10,7 @@
 #include "graph/realise.hpp"
 #include "search/beam/isolated.hpp"
 #include "search/beam/order_search.hpp"
+#include "search/beam/pieces.hpp"
 #include "search/beam/region_search.hpp"
 #include "search/beam/search.hpp"
 #include "search/cost/cost.hpp"
@@ -93,20 +94,20 @@ SearchResult decide(const Plan& start, const std::vector<Move>& others, CostMode
   quick.budget_seconds = 0;
   quick.log.clear();
   quick.progress = nullptr;
-  std::vector<Form> forms;
-  const auto add = [&](Plan plan, double worthwhile) {
-    Plan form = ordered(std::move(plan), model, quick);
+  std::vector<std::optional<Form>> made(1 + others.size());
+  search_pieces(made.size(), quick, [&](size_t k) {
+    std::optional<Plan> plan = k == 0 ? start : std::move(apply(start, others[k - 1], model.target()).plan);
+    if (!plan) return;
+    Plan form = ordered(std::move(*plan), model, quick);
     SearchResult found = search(form, model, quick);
-    forms.push_back({std::move(form), std::move(found), worthwhile});
-  };
-  add(start, 1);
+    const bool asked_for = k > 0 && others[k - 1].kind == MoveKind::Strassen;
+    made[k] = Form{std::move(form), std::move(found), k == 0 ? 1 : asked_for ? kAskedFor : kWorthwhile};
+  });
+  std::vector<Form> forms;
+  for (std::optional<Form>& form : made)
+    if (form) forms.push_back(std::move(*form));
   double best = forms[0].by_model.predicted_seconds;
-  for (const Move& other : others) {
-    Applied applied = apply(start, other, model.target());
-    if (!applied.plan) continue;
-    add(std::move(*applied.plan), other.kind == MoveKind::Strassen ? kAskedFor : kWorthwhile);
-    best = std::min(best, forms.back().by_model.predicted_seconds);
-  }
+  for (const Form& form : forms) best = std::min(best, form.by_model.predicted_seconds);
   SearchResult result = std::move(forms[0].by_model);
   if (make_measure) {
     std::erase_if(forms, [&](const Form& f) { return f.by_model.predicted_seconds > kNear * best; });
@@ -171,7 +172,9 @@ SearchResult search_forms(const Plan& start, CostModel& model, const SearchOptio
   Plan plan = start;
   if (!sums.empty()) {
     std::map<std::string, lower::NamedOutput> distinct;
-    const auto signature = [](const NodeRef& alone) { return graph::print(graph::without_data({alone}).outputs); };
+    const auto signature = [](const NodeRef& alone) {
+      return graph::print(graph::without_data({alone}).outputs);
+    };
     for (const int s : sums) {
       const NodeRef alone = isolated(stage_at(start, s).node);
       distinct.emplace(signature(alone), lower::NamedOutput{"y", alone});
@@ -182,16 +185,24 @@ SearchResult search_forms(const Plan& start, CostModel& model, const SearchOptio
     share.progress = nullptr;
     const bool is_quick = is_long(*start.program);
     if (is_quick) share.beam = SearchOptions().beam;
-    for (const auto& [key, output] : distinct) {
+    const std::vector<std::pair<std::string, lower::NamedOutput>> each(distinct.begin(), distinct.end());
+    const MakeMeasure measuring = is_quick ? MakeMeasure() : make_measure;
+    std::vector<std::optional<Move>> found(each.size());
+    const auto decide_one = [&](size_t k) {
       const Plan by_itself = initial_plan(
-          std::make_shared<const lower::Program>(lower::lower({output}, start.program->evaluate)));
+          std::make_shared<const lower::Program>(lower::lower({each[k].second}, start.program->evaluate)));
       const std::vector<int> only = sums_with_forms(*by_itself.program, allowed);
-      if (only.size() != 1) continue;
-      if (std::optional<Move> form =
-              form_of(decide(by_itself, forms_of(stage_at(by_itself, only[0]), allowed), model, share,
-                             is_quick ? MakeMeasure() : make_measure)))
-        chosen.emplace(key, std::move(*form));
+      if (only.size() != 1) return;
+      found[k] = form_of(
+          decide(by_itself, forms_of(stage_at(by_itself, only[0]), allowed), model, share, measuring));
+    };
+    if (measuring) { // what is timed has the machine for itself
+      for (size_t k = 0; k < each.size(); ++k) decide_one(k);
+    } else {
+      search_pieces(each.size(), share, decide_one);
     }
+    for (size_t k = 0; k < each.size(); ++k)
+      if (found[k]) chosen.emplace(each[k].first, std::move(*found[k]));
     // One move rewrites all sums of a form, since each such move numbers the stages anew.
     std::vector<Move> forms;
     for (const auto& [key, form] : chosen)

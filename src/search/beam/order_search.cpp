@@ -2,14 +2,17 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <unordered_map>
 
 #include "graph/forms/storage_order.hpp"
 #include "graph/realise.hpp"
 #include "search/beam/isolated.hpp"
+#include "search/beam/pieces.hpp"
 #include "search/beam/search.hpp"
 #include "search/cost/cost.hpp"
 #include "search/moves/plan.hpp"
+#include "view/expr_scope.hpp"
 
 namespace lathe::search {
 namespace {
@@ -98,36 +101,61 @@ private:
       for (int f : couplers_[c].families) of_family_[static_cast<size_t>(f)].push_back(c);
   }
 
-  /// Predicted seconds of the coupler by itself, with the families' current orders.
-  double seconds_of(size_t c) {
-    const Coupler& coupler = couplers_[c];
+  /// The current orders of the coupler's families.
+  std::vector<bool> orders_of(size_t c) const {
     std::vector<bool> now;
-    for (int f : coupler.families) now.push_back(families_[static_cast<size_t>(f)].innermost);
-    const auto [place, added] = known_.emplace(std::make_pair(c, now), 0);
-    if (!added) return place->second;
-    const NodeRef alone = isolated(coupler.node, [&](const NodeRef& node) -> const graph::AxisOrder* {
+    for (int f : couplers_[c].families) now.push_back(families_[static_cast<size_t>(f)].innermost);
+    return now;
+  }
+
+  /// The coupler by itself, with the families' current orders.
+  NodeRef alone_now(size_t c) const {
+    return isolated(couplers_[c].node, [&](const NodeRef& node) -> const graph::AxisOrder* {
       const auto m = member_of_.find(node.get());
       const bool reordered =
           m != member_of_.end() && families_[static_cast<size_t>(m->second.family)].innermost;
       return reordered ? &m->second.order : nullptr;
     });
-    const auto [seconds, is_new] = of_equals_.emplace(graph::print(graph::without_data({alone}).outputs), 0);
-    if (is_new) {
-      SearchOptions quick;
-      quick.stop = options_.stop;
-      quick.joins = false;
-      const Plan start = initial_plan(
-          std::make_shared<const lower::Program>(lower::lower({{"y", alone}}, plan_.program->evaluate)));
-      seconds->second = search(start, model_, quick).predicted_seconds;
+  }
+
+  /// Predicts the time of each of these couplers with the families' current orders, equal ones once.
+  void predict(const std::vector<size_t>& couplers) {
+    std::vector<std::pair<double*, NodeRef>> fresh;          // what is to be predicted, and its place
+    std::vector<std::pair<double*, const double*>> as_equal; // a coupler's time, and where it will be
+    for (const size_t c : couplers) {
+      const auto [place, added] = known_.emplace(std::make_pair(c, orders_of(c)), 0);
+      if (!added) continue;
+      const NodeRef alone = alone_now(c);
+      const auto [seconds, is_new] =
+          of_equals_.emplace(graph::print(graph::without_data({alone}).outputs), 0);
+      if (is_new) fresh.emplace_back(&seconds->second, alone);
+      as_equal.emplace_back(&place->second, &seconds->second);
     }
-    return place->second = seconds->second;
+    SearchOptions quick;
+    quick.stop = options_.stop;
+    quick.joins = false;
+    search_pieces(fresh.size(), options_, [&](size_t k) {
+      const InExprScope own(new_expr_scope());
+      const Plan start = initial_plan(std::make_shared<const lower::Program>(
+          lower::lower({{"y", fresh[k].second}}, plan_.program->evaluate)));
+      *fresh[k].first = search(start, model_, quick).predicted_seconds;
+    });
+    for (const auto& [place, seconds] : as_equal) *place = *seconds;
+  }
+
+  /// The sum of the couplers' predicted seconds.
+  double seconds_of(const std::vector<size_t>& couplers) {
+    predict(couplers);
+    double sum = 0;
+    for (const size_t c : couplers) sum += known_.at({c, orders_of(c)});
+    return sum;
   }
 
   double seconds_with(bool innermost) {
     for (Family& family : families_) family.innermost = innermost;
-    double sum = 0;
-    for (size_t c = 0; c < couplers_.size(); ++c) sum += seconds_of(c);
-    return sum;
+    std::vector<size_t> all(couplers_.size());
+    std::iota(all.begin(), all.end(), size_t{0});
+    return seconds_of(all);
   }
 
   /// Changes the order of one family at a time, as long as that saves time.
@@ -136,14 +164,9 @@ private:
     for (int pass = 0; pass < kPasses && changed; ++pass) {
       changed = false;
       for (size_t f = 0; f < families_.size(); ++f) {
-        const auto around = [&] {
-          double sum = 0;
-          for (size_t c : of_family_[f]) sum += seconds_of(c);
-          return sum;
-        };
-        const double before = around();
+        const double before = seconds_of(of_family_[f]);
         families_[f].innermost = !families_[f].innermost;
-        const double after = around();
+        const double after = seconds_of(of_family_[f]);
         if (after < before) {
           now += after - before;
           changed = true;

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "graph/widened.hpp"
+#include "search/beam/pieces.hpp"
 #include "search/beam/search.hpp"
 #include "search/beam/unused_name.hpp"
 #include "search/beam/whole_functions.hpp"
@@ -13,6 +14,7 @@
 #include "search/cost/features.hpp"
 #include "search/moves/draft.hpp"
 #include "search/store/database.hpp"
+#include "view/expr_scope.hpp"
 
 namespace lathe::search {
 namespace {
@@ -211,32 +213,62 @@ std::vector<std::vector<int>> regions_of(const lower::Program& program) {
   return regions;
 }
 
+namespace {
+
+/// A region's search, which other regions of its structure share.
+struct RegionSearch {
+  std::shared_ptr<const lower::Program> program;
+  std::vector<Move> moves;
+  int64_t proposed = 0, rejected = 0;
+  Rejections rejections;
+};
+
+/// Searches each in a scope of its own, of which the moves are free.
+void run(std::vector<RegionSearch>& searches, CostModel& model, const SearchOptions& options) {
+  SearchOptions alone = options;
+  alone.log.clear();
+  alone.progress = nullptr;
+  alone.keep_outputs = true;
+  search_pieces(searches.size(), options, [&](size_t k) {
+    const InExprScope own(new_expr_scope());
+    RegionSearch& region = searches[k];
+    SearchResult found = search(initial_plan(region.program), model, alone);
+    region.moves = found.plan.moves();
+    region.proposed = found.proposed;
+    region.rejected = found.rejected;
+    region.rejections = std::move(found.rejections);
+  });
+}
+
+} // namespace
+
 std::optional<SearchResult> search_regions(const Plan& start, CostModel& model,
                                            const SearchOptions& options) {
   const lower::Program& whole = *start.program;
   Extractor extractor(whole);
-  std::map<uint64_t, std::vector<Move>> known; // by the region's structure
-  std::vector<Move> moves;                     // of all regions
-  SearchResult result;
+  std::vector<Extracted> regions;
+  std::vector<size_t> search_of; // by region: its place in `searches`
+  std::vector<RegionSearch> searches;
+  std::map<uint64_t, size_t> known; // by the region's structure: its place in `searches`
   for (const std::vector<int>& region : regions_of(whole)) {
-    const std::optional<Extracted> extracted = extractor.extract(region);
+    std::optional<Extracted> extracted = extractor.extract(region);
     if (!extracted) return {};
-    const uint64_t hash = program_hash(*extracted->program);
-    auto found = known.find(hash);
-    if (found == known.end()) {
-      SearchOptions alone = options;
-      alone.log.clear();
-      alone.progress = nullptr;
-      alone.keep_outputs = true;
-      SearchResult searched = search(initial_plan(extracted->program), model, alone);
-      result.proposed += searched.proposed;
-      result.rejected += searched.rejected;
-      for (const auto& [why, count] : searched.rejections) result.rejections[why] += count;
-      found = known.emplace(hash, searched.plan.moves()).first;
-    }
-    for (const Move& move : found->second)
-      moves.push_back(in_terms_of(move, [&](BufferHandle part) { return extracted->in_whole(part); }));
+    const auto [at, is_new] = known.emplace(program_hash(*extracted->program), searches.size());
+    if (is_new) searches.push_back({extracted->program, {}, 0, 0, {}});
+    search_of.push_back(at->second);
+    regions.push_back(std::move(*extracted));
   }
+  run(searches, model, options);
+  SearchResult result;
+  for (RegionSearch& region : searches) {
+    result.proposed += region.proposed;
+    result.rejected += region.rejected;
+    for (const auto& [why, count] : region.rejections) result.rejections[why] += count;
+  }
+  std::vector<Move> moves; // of all regions
+  for (size_t r = 0; r < regions.size(); ++r)
+    for (const Move& move : searches[search_of[r]].moves)
+      moves.push_back(in_terms_of(move, [&](BufferHandle part) { return regions[r].in_whole(part); }));
   Applied applied = apply(start, moves, model.target());
   if (!applied.plan) return {};
   result.plan = std::move(*applied.plan);
