@@ -2,6 +2,7 @@
 // the whole.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "search/beam/form_search.hpp"
@@ -89,6 +90,21 @@ TEST_CASE("a program whose inputs are called as the search would call what flows
   for (int k = 0; k < 70; ++k) x = (x.matmul(test::in("flow1", {24, 24})) + test::in("flow_", {24})).tanh();
   CostModel model(test::target(), test::machine());
   CHECK(search_regions(initial_plan(test::lowered(x)), model, {}));
+}
+
+TEST_CASE("a program of which many regions read what is gathered from a copy that lowering makes") {
+  const Tensor rows = Tensor::input("rows", {24}, DType::I32);
+  const Tensor taken = test::in("x", {24, 24}).tanh().transpose(0, 1).take(rows);
+  Tensor x = taken;
+  for (int k = 0; k < 100; ++k) x = x.matmul(test::in("w", {24, 24})).tanh() + x * taken;
+  const auto program = test::lowered(x);
+  REQUIRE(has_regions(*program));
+  const auto is_copy = [](const lower::Stage& stage) { return stage.node->op == Op::Contiguous; };
+  REQUIRE(std::any_of(program->stages.begin(), program->stages.end(), is_copy));
+  CostModel model(test::target(), test::machine());
+  const std::optional<SearchResult> found = search_regions(initial_plan(program), model, {});
+  REQUIRE(found);
+  CHECK(found->plan.kernels.size() < program->stages.size());
 }
 
 TEST_CASE("equal regions are searched once") {

@@ -111,7 +111,13 @@ struct Extracted {
 class Extractor {
 public:
   explicit Extractor(const lower::Program& whole) : whole_(whole) {
-    for (const lower::Stage& stage : whole.stages) stage_of_[stage.node.get()] = stage.id;
+    for (const lower::Stage& stage : whole.stages) {
+      stage_of_[stage.node.get()] = stage.id;
+      if (NodeRef read = as_read(stage.node)) {
+        stage_of_[read.get()] = stage.id;
+        as_read_.push_back(std::move(read));
+      }
+    }
     std::vector<NodeRef> inputs;
     for (const lower::InputBuffer& input : whole.inputs) {
       input_of_[input.node.get()] = BufferHandle::of_input(input.buffer->name);
@@ -155,6 +161,13 @@ public:
   }
 
 private:
+  /// The Gather that others read where lowering has made this one, of a copy of its source. Null for other
+  /// nodes.
+  static NodeRef as_read(const NodeRef& made) {
+    if (made->op != Op::Gather || made->sources[0]->op != Op::Contiguous) return {};
+    return graph::with_sources(made, {made->sources[0]->sources[0], made->sources[1]});
+  }
+
   /// Copies the node and its sources, with named inputs in place of stages of other regions.
   void rebuild(const NodeRef& root, const std::vector<bool>& inside,
                std::unordered_map<const graph::Node*, BufferHandle>& fed) {
@@ -171,6 +184,17 @@ private:
         made_[node.get()] = input;
         continue;
       }
+      if (stage != stage_of_.end())
+        if (const NodeRef& computed = whole_.stages[static_cast<size_t>(stage->second)].node;
+            computed != node) {
+          if (const auto made = made_.find(computed.get()); made != made_.end()) {
+            made_[node.get()] = made->second;
+          } else {
+            stack.emplace_back(node, false);
+            stack.emplace_back(computed, false);
+          }
+          continue;
+        }
       if (!sources_made) {
         stack.emplace_back(node, true);
         for (const NodeRef& source : node->sources) stack.emplace_back(source, false);
@@ -185,6 +209,7 @@ private:
   const lower::Program& whole_;
   std::string prefix_; // of the names of inputs that stand for stages
   std::unordered_map<const graph::Node*, int> stage_of_;
+  std::vector<NodeRef> as_read_; // keeps those in `stage_of_`
   std::unordered_map<const graph::Node*, BufferHandle> input_of_;
   std::unordered_map<const graph::Node*, NodeRef> made_;
 };
