@@ -351,6 +351,22 @@ TEST_CASE("prefetch: inputs larger than the caches, rows and streams") {
   CHECK(proposals(test::in("a", {16, 1024}).sum({1})) == 0);
 }
 
+TEST_CASE("prefetch: one move for all that a nest reads of a buffer") {
+  const Tensor a = test::in("a", {4096, 1024});
+  Tensor sum = a.shrink({{0, 4096}, {0, 1008}});
+  for (int64_t k = 1; k < 16; ++k) sum = sum + a.shrink({{0, 4096}, {k, 1008 + k}});
+  const Plan plan = inlined(sum);
+  REQUIRE(plan.kernels.size() == 1);
+  const Counted c = propose(suggest_prefetch, plan, 0, test::target());
+  CHECK(!c.proposals.empty());
+  CHECK(c.legal == c.proposals.size());
+  for (const Proposal& p : c.proposals) {
+    CHECK(p.moves.size() == 1);
+    CHECK(std::count_if(c.proposals.begin(), c.proposals.end(),
+                        [&](const Proposal& other) { return other.moves == p.moves; }) == 1);
+  }
+}
+
 TEST_CASE("parallel: only with threads, only where iterations are independent") {
   const Plan plan = inlined(test::in("a", {64, 1000}).sum(1, true));
   CHECK(propose(suggest_parallel, plan, 0, test::target(1)).proposals.empty());

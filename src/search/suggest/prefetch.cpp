@@ -39,6 +39,12 @@ std::vector<Read> reads_of(const SuggestContext& c, const std::vector<Leaf>& lea
   return reads;
 }
 
+/// Whether two prefetches are of one buffer in one nest along one loop. Each concerns all that the nest reads
+/// of the buffer, so the later one undoes the earlier.
+bool concern_the_same(const Move& a, const Move& b) {
+  return std::equal(a.arguments.begin(), a.arguments.end() - 1, b.arguments.begin());
+}
+
 } // namespace
 
 std::vector<Proposal> suggest_prefetch(const SuggestContext& c) {
@@ -47,6 +53,7 @@ std::vector<Proposal> suggest_prefetch(const SuggestContext& c) {
   const std::vector<Leaf> leaves = c.leaves();
   const std::vector<Read> reads = reads_of(c, leaves);
   std::vector<Proposal> proposals;
+  std::vector<Move> alone; // proposed by themselves
   // Prefetches of the next row, in each of the nests that read this one.
   for (const Read& r : reads) {
     const AccessInfo& access = f.accesses[r.access];
@@ -54,16 +61,20 @@ std::vector<Proposal> suggest_prefetch(const SuggestContext& c) {
     for (int l : r.leaf->loops) {
       const double row = f.stride(access, l) * b.element_bytes;
       if (row < kLeastRow || row > kMostRow || f.loops[l].extent < 2) continue;
-      for (int64_t rows : c.thorough ? std::vector<int64_t>{1, 2} : std::vector<int64_t>{1})
+      for (int64_t rows : c.thorough ? std::vector<int64_t>{1, 2} : std::vector<int64_t>{1}) {
+        Move move{MoveKind::Prefetch, {r.leaf->stage(), c.buffer(access.buffer), c.loop(l), rows}};
+        if (std::find(alone.begin(), alone.end(), move) != alone.end()) continue;
+        alone.push_back(move);
         proposals.push_back(
-            {{{MoveKind::Prefetch, {r.leaf->stage(), c.buffer(access.buffer), c.loop(l), rows}}},
+            {{std::move(move)},
              fmt::format("ask for the next row of {} in {}", b.buffer->name, r.leaf->result.name())});
+      }
     }
   }
   // Prefetches of all inputs of one nest, some bytes ahead.
   for (const Leaf& leaf : leaves)
     for (double bytes : c.thorough ? std::vector<double>{1024, 2048, 4096} : std::vector<double>{4096}) {
-      Script script(c.kernel);
+      std::vector<Move> moves;
       for (const Read& r : reads) {
         if (r.leaf != &leaf || leaf.loops.size() < 2) continue;
         const AccessInfo& access = f.accesses[r.access];
@@ -72,15 +83,20 @@ std::vector<Proposal> suggest_prefetch(const SuggestContext& c) {
           const int l = leaf.loops[i];
           const double step = f.stride(access, l) * f.buffers[access.buffer].element_bytes;
           if (kind_of(f, l) == ast::LoopKind::Unroll || step <= 0) continue;
-          if (step <= bytes)
-            script.add(MoveKind::Prefetch, leaf.stage(), c.buffer(access.buffer), c.loop(l),
-                       static_cast<int64_t>(std::ceil(bytes / step)));
+          if (step <= bytes) {
+            Move move{MoveKind::Prefetch,
+                      {leaf.stage(), c.buffer(access.buffer), c.loop(l),
+                       static_cast<int64_t>(std::ceil(bytes / step))}};
+            std::erase_if(moves, [&](const Move& earlier) { return concern_the_same(earlier, move); });
+            moves.push_back(std::move(move));
+          }
           break;
         }
       }
-      if (!script.empty())
-        proposals.push_back(
-            {script.take(), fmt::format("ask for what {} reads {} bytes ahead", leaf.result.name(), bytes)});
+      if (moves.size() == 1 && std::find(alone.begin(), alone.end(), moves[0]) != alone.end()) continue;
+      if (!moves.empty())
+        proposals.push_back({std::move(moves),
+                             fmt::format("ask for what {} reads {} bytes ahead", leaf.result.name(), bytes)});
     }
   return proposals;
 }
