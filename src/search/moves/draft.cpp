@@ -352,9 +352,14 @@ void drop_idle_prefetches(Draft& draft) {
   statements_in(draft.body, [&](const Stmt& stmt) { any |= std::holds_alternative<Prefetch>(stmt.node); });
   if (!any) return;
   std::map<int, BufferRef> loaded;
-  for_each_load(draft.body, [&](const Value& value) {
-    const BufferRef& buffer = std::get<LoadAttr>(value.attr).buffer;
-    loaded[buffer->id] = buffer;
+  ValueVisitor values([&](const ValueRef& value) { // one for all stores, which share values
+    if (const auto* attr = std::get_if<LoadAttr>(&value->attr)) loaded[attr->buffer->id] = attr->buffer;
+  });
+  statements_in(draft.body, [&](const Stmt& stmt) {
+    const auto* store = std::get_if<Store>(&stmt.node);
+    if (!store) return;
+    values(store->value);
+    values(store->scatter);
   });
   drop_idle_prefetches(draft.body, loaded);
 }

@@ -263,6 +263,25 @@ bool Editor::is_alone(const Move& move) const {
          !program_.stages[static_cast<size_t>(kernel->stages[0])].is_output;
 }
 
+namespace {
+
+/// Those of the stages `through` that a kernel which reads `first` reads, or that these read.
+std::vector<int> reached_through(const lower::Program& program, const std::set<int>& through,
+                                 const std::vector<int>& first) {
+  std::set<int> reached;
+  std::vector<int> left = first;
+  while (!left.empty()) {
+    const int stage = left.back();
+    left.pop_back();
+    if (!through.contains(stage) || !reached.insert(stage).second) continue;
+    const std::vector<int>& reads = program.stages[static_cast<size_t>(stage)].reads;
+    left.insert(left.end(), reads.begin(), reads.end());
+  }
+  return {reached.begin(), reached.end()};
+}
+
+} // namespace
+
 /// Inlines stages that are alone, as one by one, but each kernel that reads some of them is rewritten once:
 /// a long chain that becomes one kernel takes time in proportion to its length.
 Verdict Editor::inline_together(std::span<const Move> moves) {
@@ -285,7 +304,7 @@ Verdict Editor::inline_together(std::span<const Move> moves) {
   for (const auto& [order, kernel] : readers) {
     Draft draft = draft_of(program_, *kernel);
     const auto before = static_cast<long>(draft.inlined.size());
-    if (auto verdict = inline_stages(draft, {inlined.begin(), inlined.end()}, has_no_buffer);
+    if (auto verdict = inline_stages(draft, reached_through(program_, inlined, kernel->reads), has_no_buffer);
         !verdict.empty())
       return verdict;
     if (auto verdict = see_alike(draft.body); !verdict.empty()) return verdict;
