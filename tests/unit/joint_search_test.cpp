@@ -157,6 +157,38 @@ TEST_CASE("what may be measured on two threads runs on both") {
   CHECK(serial < all.size() / 10);
 }
 
+TEST_CASE("a kernel that takes little of the program's time is searched less, but searched") {
+  const Plan start = initial_plan(test::lowered(test::in("a", {300, 256}).sum({0})));
+  CostModel model(test::target(), test::machine());
+  const double unscheduled = model.seconds(start.kernels[0]);
+  const auto proposed = [&](double little_below) {
+    KernelSearch search(model, 3, 12, false, true);
+    search.search_little_below(little_below);
+    CHECK(search.best_seconds(start, 0) < 0.5 * unscheduled);
+    return search.proposed();
+  };
+  CHECK(proposed(unscheduled) < proposed(0));
+}
+
+TEST_CASE("a part that takes little of the whole program's time is searched less") {
+  Tensor x = test::in("x", {64, 64});
+  for (int k = 0; k < 4; ++k) x = x.matmul(test::in("w", {64, 64})).softmax(1);
+  const auto program = test::lowered(x);
+  const auto found = [&](double whole_seconds) {
+    CostModel model(test::target(), test::machine());
+    SearchOptions options;
+    options.whole_seconds = whole_seconds;
+    return search::search(initial_plan(program), model, options);
+  };
+  CostModel model(test::target(), test::machine());
+  const double own = least_seconds(initial_plan(program), model);
+  CHECK(own > 0);
+  const SearchResult as_whole = found(0), large_part = found(own), small_part = found(500 * own);
+  CHECK(large_part.plan.moves() == as_whole.plan.moves());
+  CHECK(small_part.proposed < as_whole.proposed);
+  CHECK(small_part.plan.kernels.size() < program->stages.size());
+}
+
 TEST_CASE("schedules that differ in numbers are one family") {
   const auto family = [](std::initializer_list<const char*> moves) {
     std::vector<Move> list;

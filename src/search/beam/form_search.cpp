@@ -9,6 +9,7 @@
 #include "graph/forms/winograd.hpp"
 #include "graph/realise.hpp"
 #include "search/beam/isolated.hpp"
+#include "search/beam/joint_search.hpp"
 #include "search/beam/order_search.hpp"
 #include "search/beam/pieces.hpp"
 #include "search/beam/region_search.hpp"
@@ -159,8 +160,10 @@ std::optional<Move> form_of(const SearchResult& found) {
 
 } // namespace
 
-SearchResult search_forms(const Plan& start, CostModel& model, const SearchOptions& options,
+SearchResult search_forms(const Plan& start, CostModel& model, const SearchOptions& given,
                           const AllowedForms& allowed, const MakeMeasure& make_measure) {
+  SearchOptions options = given;
+  if (!make_measure) options.whole_seconds = least_seconds(start, model);
   const auto began = Clock::now();
   const auto stage_at = [](const Plan& plan, int s) -> const lower::Stage& {
     return plan.program->stages[static_cast<size_t>(s)];

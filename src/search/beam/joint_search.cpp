@@ -18,6 +18,8 @@ namespace {
 constexpr double kWorthwhile = 0.995; // ratio of predicted times; a round must save half a per cent
 constexpr double kShare = 0.4;        // share of the budget that may be spent before anything is measured
 constexpr int kQuickBeam = 4;         // options.beam; a wider beam also tries more parameters of each move
+constexpr double kLittle = 0.003;     // share of the program's time; a kernel below it is searched less
+constexpr double kLittlePart = 0.01;  // share of the program's time; a part below it is searched less
 constexpr size_t kVariants = 512;     // variants of one kernel that are kept for measuring
 
 bool intersects(const std::vector<int>& a, const std::vector<int>& b) {
@@ -55,12 +57,30 @@ std::vector<const Plan*> plans_of(const std::vector<Partition>& partitions) {
 
 } // namespace
 
+double least_seconds(const Plan& plan, const CostModel& model) {
+  std::unordered_map<uint64_t, double> known;
+  double sum = 0;
+  for (const KernelPlanRef& kernel : plan.kernels) {
+    const auto [at, is_new] = known.emplace(kernel->hash, 0);
+    if (is_new) at->second = lower_bound(kernel->kernel, model.target(), model.machine());
+    sum += at->second;
+  }
+  return sum;
+}
+
 JointSearch::JointSearch(const Plan& start, CostModel& model, const SearchOptions& options,
                          const Watch& watch)
     : start_(start), model_(model), options_(options), watch_(watch),
       thorough_((options.measure || options.beam > kQuickBeam) && !is_long(*start.program)),
       kernels_(model, thorough_ ? std::max(4, options.beam) : std::min(3, options.beam), options.rounds,
-               thorough_, options.joins, options.without, options.trace) {}
+               thorough_, options.joins, options.without, options.trace) {
+  width_ = thorough_ ? std::max(2, options_.beam) : std::min(2, options_.beam);
+  if (thorough_) return;
+  const double own = least_seconds(start_, model_);
+  const double whole = options.whole_seconds > 0 ? options.whole_seconds : own;
+  kernels_.search_little_below(kLittle * whole);
+  if (own < kLittlePart * whole) width_ = 1;
+}
 
 std::vector<Move> JointSearch::moves_since_start(const Plan& plan) const {
   return moves_between(start_, plan);
@@ -271,7 +291,6 @@ std::vector<Partition> JointSearch::seeds() {
 }
 
 std::vector<Partition> JointSearch::run() {
-  const size_t width = thorough_ ? std::max(2, options_.beam) : std::min(2, options_.beam);
   std::vector<Partition> beam = seeds();
   std::vector<Partition> frontier = beam;
   std::unordered_set<uint64_t> seen;
@@ -282,22 +301,23 @@ std::vector<Partition> JointSearch::run() {
       const std::vector<Step> steps = steps_from(from);
       if (Partition all = combined(from, steps); seen.insert(all.identity).second) {
         if (options_.trace)
-          options_.trace->plans_from(from.plan, {{moves_between(from.plan, all.plan), nullptr, all.plan, all.seconds, {}}});
+          options_.trace->plans_from(
+              from.plan, {{moves_between(from.plan, all.plan), nullptr, all.plan, all.seconds, {}}});
         next.push_back(std::move(all));
       }
       for (const Step& s : steps) {
-        if (next.size() > 4 * width && s.seconds > from.seconds) break;
+        if (next.size() > 4 * width_ && s.seconds > from.seconds) break;
         if (seen.insert(s.identity).second) next.push_back({s.plan, s.seconds, s.identity});
       }
     }
     const double before = beam.front().seconds;
     const auto by_cost = [](const Partition& a, const Partition& b) { return a.seconds < b.seconds; };
     std::stable_sort(next.begin(), next.end(), by_cost);
-    if (next.size() > width) next.resize(width);
+    if (next.size() > width_) next.resize(width_);
     if (options_.trace) options_.trace->keeps_plans(plans_of(next));
     for (const Partition& p : next) beam.push_back(p);
     std::stable_sort(beam.begin(), beam.end(), by_cost);
-    if (beam.size() > width) beam.resize(width);
+    if (beam.size() > width_) beam.resize(width_);
     frontier = std::move(next);
     if (beam.front().seconds > before * kWorthwhile) break;
   }

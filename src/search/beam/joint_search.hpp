@@ -29,6 +29,9 @@ struct Partition {
   uint64_t identity = 0; // which stages are computed together, and which are inlined
 };
 
+/// No schedules of the plan's kernels take less time together.
+double least_seconds(const Plan& plan, const CostModel& model);
+
 class JointSearch {
 public:
   JointSearch(const Plan& start, CostModel& model, const SearchOptions& options, const Watch& watch);
@@ -76,6 +79,7 @@ private:
   const SearchOptions& options_;
   const Watch& watch_;
   bool thorough_;
+  size_t width_; // of the beam
   KernelSearch kernels_;
   int64_t proposed_ = 0, rejected_ = 0;
   std::unordered_map<uint64_t, std::vector<size_t>>

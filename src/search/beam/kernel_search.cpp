@@ -148,7 +148,8 @@ const std::vector<Schedule>& KernelSearch::schedules(const Plan& plan, size_t k)
     all.insert(all.end(), next.begin(), next.end());
     if (next.empty() || next[0].seconds > best * kWorthwhile) break;
     best = next[0].seconds;
-    const int beam = !thorough_ && proposed_ > kWithWholeBeam ? 1 : beam_;
+    const bool is_narrow = !thorough_ && (proposed_ > kWithWholeBeam || best < little_below_);
+    const int beam = is_narrow ? 1 : beam_;
     if (next.size() > static_cast<size_t>(beam)) next.resize(beam);
     frontier = std::move(next);
     if (trace_) trace_->keeps_kernels(kernels_of(frontier));

@@ -30,6 +30,9 @@ public:
       : model_(model), beam_(beam), rounds_(rounds), thorough_(thorough), joins_(joins), without_(without),
         trace_(trace) {}
 
+  /// From now on, a kernel that takes less than this is not worth a wide beam.
+  void search_little_below(double seconds) { little_below_ = seconds; }
+
   /// Schedules of plan.kernels[k], best first, never empty: the kernel as it is counts as one.
   const std::vector<Schedule>& schedules(const Plan& plan, size_t k);
   double best_seconds(const Plan& plan, size_t k) { return schedules(plan, k).front().seconds; }
@@ -58,6 +61,7 @@ private:
   CostModel& model_;
   int beam_, rounds_;
   bool thorough_, joins_;
+  double little_below_ = 0;
   std::optional<MoveKind> without_;
   SearchTrace* trace_;
   std::vector<Tried> tried_; // since the last expansion, for the trace

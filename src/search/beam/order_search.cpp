@@ -134,6 +134,7 @@ private:
     SearchOptions quick;
     quick.stop = options_.stop;
     quick.joins = false;
+    quick.whole_seconds = options_.whole_seconds;
     search_pieces(fresh.size(), options_, [&](size_t k) {
       const InExprScope own(new_expr_scope());
       const Plan start = initial_plan(std::make_shared<const lower::Program>(

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "graph/widened.hpp"
+#include "search/beam/joint_search.hpp"
 #include "search/beam/pieces.hpp"
 #include "search/beam/search.hpp"
 #include "search/beam/unused_name.hpp"
@@ -249,11 +250,13 @@ struct RegionSearch {
 };
 
 /// Searches each in a scope of its own, of which the moves are free.
-void run(std::vector<RegionSearch>& searches, CostModel& model, const SearchOptions& options) {
+void run(std::vector<RegionSearch>& searches, const Plan& start, CostModel& model,
+         const SearchOptions& options) {
   SearchOptions alone = options;
   alone.log.clear();
   alone.progress = nullptr;
   alone.keep_outputs = true;
+  if (alone.whole_seconds == 0) alone.whole_seconds = least_seconds(start, model);
   search_pieces(searches.size(), options, [&](size_t k) {
     const InExprScope own(new_expr_scope());
     RegionSearch& region = searches[k];
@@ -283,7 +286,7 @@ std::optional<SearchResult> search_regions(const Plan& start, CostModel& model,
     search_of.push_back(at->second);
     regions.push_back(std::move(*extracted));
   }
-  run(searches, model, options);
+  run(searches, start, model, options);
   SearchResult result;
   for (RegionSearch& region : searches) {
     result.proposed += region.proposed;

@@ -33,6 +33,9 @@ struct SearchOptions {
   bool joins = true;
   /// Compute no output again where it is read. For a part of a program: the rest reads its outputs, too.
   bool keep_outputs = false;
+  /// Of a part of a program: the least time that the whole program can take. A kernel that can only be a
+  /// small share of it is searched less. 0: the program's own.
+  double whole_seconds = 0;
   // For comparison only.
   bool graph_then_loops = false;        // staged instead of joint
   std::optional<MoveKind> without = {}; // a move that no suggester may propose
