@@ -134,6 +134,9 @@ double JointSearch::bound(const KernelPlanRef& kernel) {
 }
 
 double JointSearch::seconds_of(const Plan& plan) {
+  std::vector<std::pair<const Plan*, size_t>> kernels;
+  for (size_t k = 0; k < plan.kernels.size(); ++k) kernels.emplace_back(&plan, k);
+  kernels_.prepare(kernels);
   double sum = 0;
   for (size_t k = 0; k < plan.kernels.size(); ++k) sum += kernels_.best_seconds(plan, k);
   return sum;
@@ -207,12 +210,20 @@ std::vector<JointSearch::Step> JointSearch::steps_from(const Partition& from) {
                      [](const auto& a, const auto& b) { return a.second.raw < b.second.raw; });
     std::unordered_map<uint64_t, size_t> taken;
     std::vector<size_t> kept;
+    std::vector<Step> finals;
     for (auto& [i, step] : made) {
       if (taken[step.identity]++ >= finalists) {
         tell(step.moves, &step.plan, step.raw, "better proposals lead to the same partition");
         continue;
       }
       kept.push_back(i);
+      finals.push_back(std::move(step));
+    }
+    std::vector<std::pair<const Plan*, size_t>> kernels;
+    for (const Step& step : finals)
+      for (size_t j : different(shared, step.plan)) kernels.emplace_back(&step.plan, j);
+    kernels_.prepare(kernels);
+    for (Step& step : finals) {
       for (size_t j : different(shared, step.plan)) {
         step.seconds += kernels_.best_seconds(step.plan, j);
         if (options_.measure) remember(step.plan, j);

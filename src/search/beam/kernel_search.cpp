@@ -6,11 +6,13 @@
 #include <tuple>
 #include <unordered_set>
 
+#include "core/on_cores.hpp"
 #include "core/per_thread.hpp"
 #include "search/cost/features.hpp"
 #include "search/moves/draft.hpp"
 #include "search/moves/join.hpp"
 #include "search/suggest/suggest.hpp"
+#include "view/expr_scope.hpp"
 
 namespace lathe::search {
 namespace {
@@ -22,6 +24,7 @@ constexpr size_t kParallelised = 1024;             // schedules of a kernel that
 /// Proposals of an untuned search, after which its beam is one schedule wide: a graph of a hundred ops is
 /// to be compiled within two seconds. Single layers need fewer.
 constexpr int64_t kWithWholeBeam = 3000;
+constexpr int64_t kUsualProposals = 15; // of a kernel: the mean over models
 
 bool touches(const std::vector<int>& stages, const std::vector<int>& reads) {
   return std::any_of(reads.begin(), reads.end(),
@@ -169,6 +172,43 @@ const std::vector<Schedule>& KernelSearch::schedules(const Plan& plan, size_t k)
               all.begin() + static_cast<long>(simplest) + 1);
   if (const size_t kept = thorough_ ? kKeptForTuning : kKept; all.size() > kept) all.resize(kept);
   return known_.emplace(kernel->hash, Known{kernel, std::move(all)}).first->second.schedules;
+}
+
+void KernelSearch::prepare(const std::vector<std::pair<const Plan*, size_t>>& kernels) {
+  std::vector<std::pair<const Plan*, size_t>> fresh;
+  std::unordered_set<uint64_t> seen;
+  for (const auto& [plan, k] : kernels)
+    if (const uint64_t hash = plan->kernels[k]->hash; !known_.contains(hash) && seen.insert(hash).second)
+      fresh.emplace_back(plan, k);
+  // Each has a search of its own, which begins as if those before it had made the usual number of proposals.
+  std::vector<KernelSearch> searches;
+  searches.reserve(fresh.size());
+  for (size_t i = 0; i < fresh.size(); ++i) {
+    KernelSearch one(model_, beam_, rounds_, thorough_, joins_, without_, trace_);
+    one.little_below_ = little_below_;
+    one.proposed_ = proposed_ + static_cast<int64_t>(i) * kUsualProposals;
+    searches.push_back(std::move(one));
+  }
+  const auto search_one = [&](size_t i) { searches[i].schedules(*fresh[i].first, fresh[i].second); };
+  if (trace_ || thorough_) {
+    for (size_t i = 0; i < fresh.size(); ++i) search_one(i);
+  } else {
+    const ExprScopeRef scope = current_expr_scope();
+    on_cores(fresh.size(), [&](size_t i) {
+      const InExprScope here(scope);
+      search_one(i);
+    });
+  }
+  int64_t made = 0;
+  for (size_t i = 0; i < fresh.size(); ++i) {
+    KernelSearch& one = searches[i];
+    made += one.proposed_ - (proposed_ + static_cast<int64_t>(i) * kUsualProposals);
+    rejected_ += one.rejected_;
+    scored_ += one.scored_;
+    scoring_seconds_ += one.scoring_seconds_;
+    known_.merge(one.known_);
+  }
+  proposed_ += made;
 }
 
 std::vector<Schedule> KernelSearch::neighbours(const Plan& plan, size_t k, const Schedule& from) {

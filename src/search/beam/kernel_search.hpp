@@ -35,6 +35,9 @@ public:
 
   /// Schedules of plan.kernels[k], best first, never empty: the kernel as it is counts as one.
   const std::vector<Schedule>& schedules(const Plan& plan, size_t k);
+  /// Finds the schedules of all these kernels of plans, on all cores unless a trace listens. They are the
+  /// same with any number of cores.
+  void prepare(const std::vector<std::pair<const Plan*, size_t>>& kernels);
   double best_seconds(const Plan& plan, size_t k) { return schedules(plan, k).front().seconds; }
   /// The schedules that one more legal proposal makes of `from`.
   std::vector<Schedule> neighbours(const Plan& plan, size_t k, const Schedule& from);
