@@ -157,6 +157,20 @@ std::vector<Proposal> JointSearch::proposals_for(const Plan& plan, size_t k) con
   return proposals(context, true);
 }
 
+/// Adds the seconds of the kernels that the steps make, scheduled beside each other.
+void JointSearch::schedule_new_kernels(const Partition& from, std::vector<Step>& steps) {
+  const auto shared = kernels_of(from.plan);
+  std::vector<std::pair<const Plan*, size_t>> kernels;
+  for (const Step& step : steps)
+    for (size_t k : different(shared, step.plan)) kernels.emplace_back(&step.plan, k);
+  kernels_.prepare(kernels);
+  for (Step& step : steps)
+    for (size_t k : different(shared, step.plan)) {
+      step.seconds += kernels_.best_seconds(step.plan, k);
+      if (options_.measure) remember(step.plan, k);
+    }
+}
+
 std::vector<JointSearch::Step> JointSearch::steps_from(const Partition& from) {
   const double slack = thorough_ ? 1.2 : 1.02;
   const size_t finalists = thorough_ ? 12 : 2; // proposals kept of those that lead to the same partition
@@ -219,15 +233,8 @@ std::vector<JointSearch::Step> JointSearch::steps_from(const Partition& from) {
       kept.push_back(i);
       finals.push_back(std::move(step));
     }
-    std::vector<std::pair<const Plan*, size_t>> kernels;
-    for (const Step& step : finals)
-      for (size_t j : different(shared, step.plan)) kernels.emplace_back(&step.plan, j);
-    kernels_.prepare(kernels);
+    schedule_new_kernels(from, finals);
     for (Step& step : finals) {
-      for (size_t j : different(shared, step.plan)) {
-        step.seconds += kernels_.best_seconds(step.plan, j);
-        if (options_.measure) remember(step.plan, j);
-      }
       tell(step.moves, &step.plan, step.seconds, {});
       steps.push_back(std::move(step));
     }

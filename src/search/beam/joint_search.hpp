@@ -66,6 +66,7 @@ private:
     std::vector<int> touched; // stages of the kernels that the step changes
   };
   std::vector<Step> steps_from(const Partition& from);
+  void schedule_new_kernels(const Partition& from, std::vector<Step>& steps);
   std::vector<Proposal> proposals_for(const Plan& plan, size_t k) const;
   Partition combined(const Partition& from, const std::vector<Step>& steps);
   double seconds_of(const Plan& plan);
