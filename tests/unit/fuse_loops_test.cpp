@@ -97,6 +97,17 @@ TEST_CASE("loops stay apart where one loop would compute something else") {
   CHECK(says(refusal({{"a", y}, {"b", x + 1.0f}}, {"fuse_loops({0}.i2, {1}.i0)"}), "there is no loop"));
 }
 
+TEST_CASE("windows that reach into the next iteration's rows keep their loop") {
+  const Tensor x = test::in("x", {8, 6}), y = x * 2.0f;
+  const auto pooled = [&](int64_t rows) { // windows of so many rows, every second row
+    const Tensor padded = y.pad({{0, rows - 2}, {0, 0}}).reshape({1, 1, 6 + rows, 6});
+    return padded.max_pool2d({rows, 1}, {.stride = {2, 1}});
+  };
+  const std::vector<std::string> fuse{"split({0}.i0, 2)", "fuse_loops({0}.i0.o, {1}.i2)"};
+  CHECK(change({{"a", y}, {"b", pooled(2)}}, fuse) == "");
+  CHECK(says(refusal({{"a", y}, {"b", pooled(3)}}, fuse), "share parts of"));
+}
+
 TEST_CASE("what a loop writes is not copied before it") {
   const Tensor x = test::in("x", {9, 6}), y = x * 2.0f;
   const NamedTensors both{{"a", y}, {"b", y.flip({1}) * 3.0f}};

@@ -287,7 +287,7 @@ private:
       // into one.
       if (access.random && size_of(dtype) < 4) {
         work_.other += 3 * n * tile_.lanes;
-        work_.arithmetic += 2 * n * tile_.lanes;
+        work_.arithmetic += 6 * n * tile_.lanes;
       }
     }
   }
