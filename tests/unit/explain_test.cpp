@@ -1,8 +1,9 @@
 // Explanations: kernels, what bounds them, their borders and the savings, of programs whose answers are
 // known.
-#include <doctest/doctest.h>
-
 #include <algorithm>
+#include <set>
+
+#include <doctest/doctest.h>
 
 #include "lathe/explain.hpp"
 #include "lathe/lathe.hpp"
@@ -59,6 +60,24 @@ TEST_CASE("a kernel that reads another says why they are two") {
   } else {
     CHECK(!border.reason.empty());
   }
+}
+
+TEST_CASE("kernels that share a loop are explained as one") {
+  const Tensor x = Tensor::input("x", {int64_t{1} << 24});
+  const Executable program = compile({{"most", x.max()}, {"sum", x.sum()}}, untuned());
+  const auto shares_loop = [](const std::string& move) { return move.starts_with("fuse_loops("); };
+  const std::vector<std::string> moves = program.kernels()[0].moves();
+  REQUIRE(std::any_of(moves.begin(), moves.end(), shares_loop));
+  std::set<std::string> names;
+  size_t borders = 0;
+  for (const KernelExplanation& kernel : explain(program).kernels) {
+    names.insert(kernel.name);
+    for (const KernelBorder& border : kernel.borders) {
+      CHECK(names.contains(border.other));
+      ++borders;
+    }
+  }
+  CHECK(borders > 0);
 }
 
 TEST_CASE("the bound of a sum is memory, of a product arithmetic") {

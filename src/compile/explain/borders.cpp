@@ -22,7 +22,8 @@ Plan partition_of(const Plan& plan, const search::Target& target) {
   std::vector<Move> splits; // not yet applied
   for (const Move& move : plan.moves()) {
     if (move.kind == MoveKind::Split) splits.push_back(move);
-    const MoveKind fusions[] = {MoveKind::Inline, MoveKind::FuseAt, MoveKind::Merge, MoveKind::StoreWith};
+    const MoveKind fusions[] = {MoveKind::Inline, MoveKind::FuseAt, MoveKind::Merge, MoveKind::StoreWith,
+                                MoveKind::FuseLoops};
     if (std::find(std::begin(fusions), std::end(fusions), move.kind) == std::end(fusions)) continue;
     if (search::Applied applied = apply(at, move, target); applied.plan) {
       at = std::move(*applied.plan);
@@ -35,11 +36,20 @@ Plan partition_of(const Plan& plan, const search::Target& target) {
       return !loop ||
              std::none_of(move.arguments.begin(), move.arguments.end(), [&](const search::Argument& a) {
                const auto* place = std::get_if<search::Place>(&a);
-               return place && place->loop && place->loop.is_part_of(*loop);
+               const auto* itself = std::get_if<search::LoopHandle>(&a);
+               return (place && place->loop && place->loop.is_part_of(*loop)) ||
+                      (itself && *itself && itself->is_part_of(*loop));
              });
     });
+    const size_t needed = both.size();
     both.push_back(move);
-    if (search::Applied applied = apply(at, both, target); applied.plan) at = std::move(*applied.plan);
+    search::Applied applied = apply(at, both, target);
+    if (!applied.plan) continue;
+    at = std::move(*applied.plan);
+    std::erase_if(splits, [&](const Move& split) {
+      return std::find(both.begin(), both.begin() + static_cast<long>(needed), split) !=
+             both.begin() + static_cast<long>(needed);
+    });
   }
   return at;
 }
