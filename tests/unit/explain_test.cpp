@@ -63,7 +63,7 @@ TEST_CASE("a kernel that reads another says why they are two") {
 }
 
 TEST_CASE("kernels that share a loop are explained as one") {
-  const Tensor x = Tensor::input("x", {int64_t{1} << 24});
+  const Tensor x = Tensor::input("x", {int64_t{1} << 26});
   const Executable program = compile({{"most", x.max()}, {"sum", x.sum()}}, untuned());
   const auto shares_loop = [](const std::string& move) { return move.starts_with("fuse_loops("); };
   const std::vector<std::string> moves = program.kernels()[0].moves();
