@@ -12,11 +12,11 @@
 #include "ast/passes/prepare.hpp"
 #include "ast/tensor.hpp"
 #include "core/per_thread.hpp"
-#include "search/cost/choices.hpp"
 #include "search/cost/constants.hpp"
 #include "search/cost/cost.hpp"
 #include "search/cost/dependence_map.hpp"
 #include "search/cost/op_cost.hpp"
+#include "search/cost/taken_branches.hpp"
 
 namespace lathe::search {
 namespace {
@@ -226,7 +226,8 @@ private:
     double n = 1;
     for (size_t d = tile_.begin; d < loops_.size(); ++d)
       if (static_cast<int>(d) != tile_.vector && mask >> d & 1)
-        n *= static_cast<int>(d) == choice_ ? loops_[d].extent * share_ : std::max(1.0, loops_[d].extent);
+        n *=
+            static_cast<int>(d) == branch_loop_ ? loops_[d].extent * share_ : std::max(1.0, loops_[d].extent);
     return n;
   }
 
@@ -468,20 +469,20 @@ private:
     return mask ? *mask : 0;
   }
 
-  /// The choices in an unrolled loop, of which choice_ becomes the depth.
-  std::optional<Choices> find_choices(const ast::ValueRef& root) {
+  /// The branches in an unrolled loop, of which branch_loop_ becomes the depth.
+  std::optional<TakenBranches> find_branches(const ast::ValueRef& root) {
     for (size_t d = tile_.begin; d < loops_.size(); ++d) {
       if (loops_[d].loop->kind != ast::LoopKind::Unroll) continue;
-      Choices choices(root, *loops_[d].loop);
-      if (choices.empty()) continue;
-      choice_ = static_cast<int>(d);
-      return choices;
+      TakenBranches branches(root, *loops_[d].loop);
+      if (branches.empty()) continue;
+      branch_loop_ = static_cast<int>(d);
+      return branches;
     }
     return std::nullopt;
   }
 
   uint64_t count_values(const ast::ValueRef& root, const ast::Value* fused) {
-    const std::optional<Choices> choices = find_choices(root);
+    const std::optional<TakenBranches> branches = find_branches(root);
     pending_.assign(1, root.get());
     while (!pending_.empty()) {
       const ast::Value* v = pending_.back();
@@ -497,7 +498,7 @@ private:
         }
       if (!ready) continue;
       pending_.pop_back();
-      share_ = choices ? choices->share(*v) : 1;
+      share_ = branches ? branches->share(*v) : 1;
       uint64_t mask = 0;
       for (const auto& s : v->sources) mask |= mask_of(s);
       if (v->op == Op::Load || v->op == Op::Gather) {
@@ -528,8 +529,8 @@ private:
   std::vector<Expr> seen_; // parts of one load's index
   std::vector<const ast::Value*>& pending_;
   const Tile tile_;
-  int choice_ = -1;  // depth of an unrolled loop in whose iterations different values are computed
-  double share_ = 1; // of these iterations, in which the value at hand is computed
+  int branch_loop_ = -1; // depth of an unrolled loop in whose iterations different values are computed
+  double share_ = 1;     // of these iterations, in which the value at hand is computed
   Work work_;
   Pressure pressure_;
 };

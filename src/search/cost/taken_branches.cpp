@@ -1,4 +1,4 @@
-#include "search/cost/choices.hpp"
+#include "search/cost/taken_branches.hpp"
 
 #include <bit>
 #include <optional>
@@ -28,7 +28,7 @@ std::optional<uint64_t> iterations_of(const Value& condition, const For& loop) {
 
 } // namespace
 
-Choices::Choices(const ValueRef& root, const For& loop) {
+TakenBranches::TakenBranches(const ValueRef& root, const For& loop) {
   if (!loop.extent.is_const() || loop.extent.value() < 2 || loop.extent.value() > kMostIterations) return;
   std::vector<const Value*> order; // sources before users
   std::unordered_map<const Value*, uint64_t> known;
@@ -52,7 +52,7 @@ Choices::Choices(const ValueRef& root, const For& loop) {
   }
 }
 
-double Choices::share(const Value& v) const {
+double TakenBranches::share(const Value& v) const {
   const auto found = alive_.find(&v);
   return found == alive_.end()
              ? 1

@@ -7,11 +7,11 @@
 
 namespace lathe::search {
 
-class Choices {
+class TakenBranches {
 public:
-  /// For a value inside of the loop. No choices if the loop is long, or no condition in the value depends on
+  /// For a value inside of the loop. Empty if the loop is long, or no condition in the value depends on
   /// it alone.
-  Choices(const ast::ValueRef& root, const ast::For& loop);
+  TakenBranches(const ast::ValueRef& root, const ast::For& loop);
 
   bool empty() const { return alive_.empty(); }
   /// Of the iterations, the share that computes the value.
