@@ -65,8 +65,8 @@ Range of_binary(const NodeRef& node, int depth) {
     if (b && b->lo >= 0) return ValueRange{0, a && a->lo >= 0 ? std::min(a->hi, b->hi) : b->hi};
     if (a && a->lo >= 0) return ValueRange{0, a->hi};
     return std::nullopt;
-  case Op::Shr: // of negative numbers as of others: by 0 to 63 places
-    if (!a || !b || b->lo != b->hi || b->lo < 0 || b->lo > 63) return std::nullopt;
+  case Op::Shr: // of negative numbers as of others
+    if (!a || !b || b->lo != b->hi || b->lo < 0 || b->lo >= bits_of(node->dtype)) return std::nullopt;
     return ValueRange{a->lo >> b->lo, a->hi >> b->lo};
   case Op::IDiv: return a && by_constant && a->lo >= 0 ? ValueRange{a->lo / b->lo, a->hi / b->lo} : Range();
   case Op::Mod: return a && by_constant && a->lo >= 0 ? ValueRange{0, std::min(a->hi, b->lo - 1)} : Range();
@@ -154,7 +154,7 @@ NodeRef decided_by_range(const NodeRef& n) {
   if (n->op != Op::CmpLt && n->op != Op::CmpNe && n->op != Op::Max && n->op != Op::Mod) return {};
   const Range a = range_of(n->sources[0]), b = a ? range_of(n->sources[1]) : Range();
   if (!a || !b) return {};
-  const bool less = a->hi<b->lo, greater = a->lo> b->hi;
+  const bool less = b->lo > a->hi, greater = a->lo > b->hi;
   switch (n->op) {
   case Op::CmpLt: return less ? truth(true, n) : a->lo >= b->hi ? truth(false, n) : NodeRef{};
   case Op::CmpNe: return less || greater ? truth(true, n) : NodeRef{};
@@ -184,6 +184,7 @@ NodeRef narrow_arithmetic(const NodeRef& n) {
   std::vector<NodeRef> sources;
   for (const NodeRef& source : n->sources)
     if (!sources.emplace_back(in_32_bits(source))) return {};
+  if (n->op == Op::Shr && range_of(n->sources[1])->hi > 31) return {}; // i32 has no bits there
   const DType dtype = n->dtype == DType::Bool ? DType::Bool : DType::I32;
   return cast(GraphTraits::make(n->op, dtype, std::move(sources), n), n->dtype);
 }

@@ -39,7 +39,8 @@ TEST_CASE("ranges follow dtypes and arithmetic") {
   CHECK(has_range(u8.cast(DType::I32) - u8.cast(DType::I32), -255, 255));
   CHECK(has_range(u8.cast(DType::I64) >> 2, 0, 63));
   CHECK(has_range(in(DType::I64) & 15, 0, 15));
-  const auto remainder = range_of(simplified(u8.cast(DType::I64) % 10)); // what is left of its sign's cases goes
+  const auto remainder =
+      range_of(simplified(u8.cast(DType::I64) % 10)); // what is left of its sign's cases goes
   CHECK((remainder && remainder->lo == 0 && remainder->hi == 9));
   CHECK(has_range(u8.cast(DType::I32).sum(), 0, 8 * 255));
   CHECK(has_range(u8.pad({{1, 1}}), 0, 255));
@@ -100,6 +101,11 @@ TEST_CASE("what is narrowed keeps its values at the ends of the ranges") {
   want.clear();
   for (const int64_t x : words) want.push_back(x * x * 2);
   CHECK((w.cast(DType::I64) * w.cast(DType::I64) * 2).to_vector<int64_t>() == want);
+  for (const int places : {0, 1, 31, 32, 40, 63}) { // of 16 bits, beyond what i32 can shift
+    want.clear();
+    for (const int64_t x : words) want.push_back(x >> places);
+    CHECK((w.cast(DType::I64) >> places).to_vector<int64_t>() == want);
+  }
   const std::vector<uint16_t> large(70000, 65535);
   CHECK(Tensor::from(large).sum().item<uint64_t>() == uint64_t{70000} * 65535);
   CHECK(Tensor::from(large).cast(DType::I32).sum().item<int64_t>() == int64_t{70000} * 65535);

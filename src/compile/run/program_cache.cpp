@@ -10,7 +10,6 @@
 #include "ast/canonical.hpp"
 #include "compile/run/finalise.hpp"
 #include "compile/run/kernel_impl.hpp"
-#include "core/on_cores.hpp"
 #include "lathe/detail/access.hpp"
 #include "lathe/error.hpp"
 #include "lathe/executable.hpp"
@@ -18,6 +17,7 @@
 #include "runtime/object_cache.hpp"
 #include "search/moves/plan.hpp"
 #include "view/expr_scope.hpp"
+#include "view/scoped_pieces.hpp"
 
 namespace lathe::pipeline {
 namespace {
@@ -139,9 +139,7 @@ std::vector<ProgramRef> compile_together(runtime::Device& device,
     if (is_new) distinct.push_back(k);
   }
   std::vector<ProgramRef> made(scheduled.size());
-  const ExprScopeRef scope = current_expr_scope();
-  on_cores(distinct.size(), [&](size_t d) {
-    const InExprScope here(scope);
+  on_cores_in_scope(distinct.size(), [&](size_t d) {
     const size_t k = distinct[d];
     made[k] = compile_keyed(keys[k], device, *scheduled[k], flags, saved);
   });

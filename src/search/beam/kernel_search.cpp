@@ -6,13 +6,12 @@
 #include <tuple>
 #include <unordered_set>
 
-#include "core/on_cores.hpp"
 #include "core/per_thread.hpp"
 #include "search/cost/features.hpp"
 #include "search/moves/draft.hpp"
 #include "search/moves/join.hpp"
 #include "search/suggest/suggest.hpp"
-#include "view/expr_scope.hpp"
+#include "view/scoped_pieces.hpp"
 
 namespace lathe::search {
 namespace {
@@ -193,11 +192,7 @@ void KernelSearch::prepare(const std::vector<std::pair<const Plan*, size_t>>& ke
   if (trace_ || thorough_) {
     for (size_t i = 0; i < fresh.size(); ++i) search_one(i);
   } else {
-    const ExprScopeRef scope = current_expr_scope();
-    on_cores(fresh.size(), [&](size_t i) {
-      const InExprScope here(scope);
-      search_one(i);
-    });
+    on_cores_in_scope(fresh.size(), search_one);
   }
   int64_t made = 0;
   for (size_t i = 0; i < fresh.size(); ++i) {

@@ -1,7 +1,6 @@
 #include "search/beam/pieces.hpp"
 
-#include "core/on_cores.hpp"
-#include "view/expr_scope.hpp"
+#include "view/scoped_pieces.hpp"
 
 namespace lathe::search {
 
@@ -10,11 +9,7 @@ void search_pieces(size_t count, const SearchOptions& options, const std::functi
     for (size_t k = 0; k < count; ++k) piece(k);
     return;
   }
-  const ExprScopeRef scope = current_expr_scope();
-  on_cores(count, [&](size_t k) {
-    const InExprScope here(scope);
-    piece(k);
-  });
+  on_cores_in_scope(count, piece);
 }
 
 } // namespace lathe::search
