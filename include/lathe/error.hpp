@@ -9,7 +9,7 @@
 
 namespace lathe {
 
-enum class ErrorKind { Shape, DType, Axis, Name, Value, File, Device, Limit, Syntax, Schedule };
+enum class ErrorKind { Shape, DType, Axis, Name, Value, File, Device, Limit, Syntax, Schedule, Stopped };
 
 const char* to_string(ErrorKind kind);
 

@@ -83,12 +83,21 @@ struct TuneOptions {
   std::stop_token stop{};                  ///< once a stop is requested, the search ends with the best so far
 };
 
+/// How much compile() searches where nothing is tuned.
+enum class Search {
+  Full,   ///< forms of products and convolutions, orders of storage, kernels and loops, all together
+  Quick,  ///< cheap ops join the kernels that read them, and each kernel's loops are searched. That takes a tenth of the time or less;
+          ///< the programs take 1 to 3 times as long to run. What a full search found is taken if the cache has it.
+};
+
 struct CompileOptions {
   std::string device = "cpu";              ///< see devices()
   int threads = 0;                         ///< 0: one per core
   std::string cpu = "native";              ///< or x86-64, x86-64-v2, x86-64-v3, x86-64-v4
   std::optional<TuneOptions> tune{};       ///< search with measurements; none: by the model, or what the database holds
   bool use_database = true;
+  Search search = Search::Full;            ///< tune and moves take no notice of it
+  std::stop_token stop{};                  ///< once a stop is requested, compile() soon throws Error(Stopped)
   /// Largest tile of Winograd's filtering that the search may choose for 3x3 convolutions of stride 1: 4, 2, or 0 for never.
   /// It rounds differently from direct sums: see src/graph/forms/winograd.hpp.
   int winograd = 4;
@@ -134,6 +143,7 @@ class Executable {
   int64_t naive_bytes() const;             ///< their sum without reuse
   int64_t folded_bytes() const;            ///< of what compile() computed ahead (CompileOptions::folded_bytes); 0 if loaded
   bool tuned() const;                      ///< the schedule came from measurements
+  bool quick() const;                      ///< the schedule came from a quick search; a full one may find a better
   std::string print() const;               ///< the instructions, one a line, and how each state is updated
 
   struct Impl;

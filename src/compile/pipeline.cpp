@@ -42,6 +42,7 @@ Executable compile(const NamedTensors& outputs, const CompileOptions& options,
   } else {
     search::SearchResult found = pipeline::schedule(program, options, nullptr, trace.get());
     how.tuned = found.measured_seconds > 0;
+    how.quick = found.quick;
     plan = std::move(found.plan);
   }
   Executable executable = pipeline::assemble(std::move(plan), how);

@@ -20,6 +20,7 @@ Executable compiled(const std::vector<graph::NodeRef>& nodes) {
   CompileOptions options;
   options.device = default_device();
   options.winograd = 0; // one run does not repay the transform of the weights
+  options.search = Search::Quick; // nor a long search
   const std::string key = options.device + "\n" + graph::print(nodes);
   if (std::optional<Executable> known = known_program(key)) return *known;
   std::vector<lower::NamedOutput> named;

@@ -147,20 +147,34 @@ search::SearchResult by_the_model(const ProgramRef& program, const std::string& 
   // The search's sources and the machine's profile decide which plan the search finds. In the key, the
   // predicted time of the initial plan stands for the profile.
   const search::Plan start = search::initial_plan(program);
-  const std::string key =
-      fmt::format("{} winograd {} strassen {} model {} search {}", where, options.winograd, options.strassen,
-                  model.seconds(start), search_sources());
-  if (const auto moves = trace ? std::nullopt : remembered_moves(key)) // a trace shows the search
-    if (auto plan = try_moves(program, *moves, target)) return planned(std::move(*plan), model);
-  const auto search = [&] {
-    const InExprScope search_only(new_expr_scope());
-    search::SearchOptions how;
-    how.trace = trace;
-    return search::search_forms(start, model, how, allowed_forms(options), {}).plan.moves();
+  std::string key = fmt::format("{} winograd {} strassen {} model {} search {}", where, options.winograd,
+                                options.strassen, model.seconds(start), search_sources());
+  const auto remembered = [&]() -> std::optional<search::SearchResult> {
+    const auto moves = trace ? std::nullopt : remembered_moves(key); // a trace shows the search
+    auto plan = moves ? try_moves(program, *moves, target) : std::nullopt;
+    return plan ? std::optional(planned(std::move(*plan), model)) : std::nullopt;
   };
-  const std::vector<Move> moves = search();
-  remember_moves(key, moves);
-  return planned(search::replay(program, moves, target), model);
+  std::optional<search::SearchResult> found = remembered();
+  if (found) return std::move(*found);
+  search::SearchOptions how;
+  how.trace = trace;
+  how.quick = options.search == Search::Quick && !options.tune;
+  how.abandon = options.stop;
+  if (how.quick) {
+    key += " quick";
+    found = remembered();
+  }
+  if (!found) {
+    std::vector<Move> moves;
+    {
+      const InExprScope search_only(new_expr_scope());
+      moves = search::search_forms(start, model, how, allowed_forms(options), {}).plan.moves();
+    }
+    remember_moves(key, moves);
+    found = planned(search::replay(program, moves, target), model);
+  }
+  found->quick = how.quick;
+  return std::move(*found);
 }
 
 /// Checks those kernels of the plan that no measurement has found right.
@@ -212,6 +226,7 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
       report(tune, last = p);
     };
   how.stop = tune.stop;
+  how.abandon = options.stop;
   how.where = where;
   const search::Plan start = search::initial_plan(program);
   if (!tune.measure) return search::search_forms(start, model, how, allowed_forms(options), {});
@@ -352,7 +367,8 @@ Found find_schedule(ProgramRef program, const CompileOptions& options, CheckedKe
       }
   }
   const tracing::TimedPass pass(trace, "search");
-  return {by_the_model(program, fmt::format("{:016x} {}", hash, where), options, target, model, trace), "model"};
+  return {by_the_model(program, fmt::format("{:016x} {}", hash, where), options, target, model, trace),
+          "model"};
 }
 
 /// Returns the schedule that schedule() returns, with its kernels in the order of the plan.
@@ -389,14 +405,18 @@ search::SearchResult tuned(const ProgramRef& program, const CompileOptions& opti
 }
 
 /// Schedules the bodies of the plan's recurrences.
-void schedule_bodies(search::Plan& plan, CompileOptions options) {
+void schedule_bodies(search::SearchResult& found, CompileOptions options) {
   options.moves.clear(); // they are the whole program's
-  for (size_t k = 0; k < plan.bodies.size(); ++k)
-    plan.bodies[k] = std::make_shared<const search::Plan>(
-        schedule(plan.program->recurrences[k].body, options, nullptr, nullptr).plan);
+  search::Plan& plan = found.plan;
+  for (size_t k = 0; k < plan.bodies.size(); ++k) {
+    search::SearchResult body = schedule(plan.program->recurrences[k].body, options, nullptr, nullptr);
+    found.quick |= body.quick;
+    plan.bodies[k] = std::make_shared<const search::Plan>(std::move(body.plan));
+  }
 }
 
-/// The options with a share of the time to tune: half for the program, half for the bodies of its recurrences.
+/// The options with a share of the time to tune: half for the program, half for the bodies of its
+/// recurrences.
 CompileOptions with_share(CompileOptions options, double parts) {
   if (options.tune) options.tune->budget_seconds /= parts;
   return options;
@@ -411,7 +431,7 @@ search::SearchResult schedule(ProgramRef program, const CompileOptions& options,
   const CompileOptions own = with_share(options, bodies ? 2 : 1);
   search::SearchResult found = tunes ? tuned(program, own, start, trace) : chosen(program, own, start, trace);
   found.plan = in_memory_order(std::move(found.plan));
-  if (bodies) schedule_bodies(found.plan, with_share(options, 2 * bodies));
+  if (bodies) schedule_bodies(found, with_share(options, 2 * bodies));
   return found;
 }
 

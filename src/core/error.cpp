@@ -14,6 +14,7 @@ const char* to_string(ErrorKind kind) {
   case ErrorKind::Limit: return "limit";
   case ErrorKind::Syntax: return "syntax";
   case ErrorKind::Schedule: return "schedule";
+  case ErrorKind::Stopped: return "stopped";
   }
   return "unknown";
 }

@@ -101,7 +101,7 @@ def main():
             (work / "jit" / f"{name}.npy").write_bytes(npy(shape, values))
             own.append(f"{name}.raw")
             given += ["--input", str(work / "jit" / f"{name}.npy")]
-        jit = [options.lathe, "run", options.model, "--threads", options.threads, *given]
+        jit = [options.lathe, "run", options.model, "--best-first", "--threads", options.threads, *given]
         run(jit + ["--output-dir", str(work / "jit" / "out")])
         expected = [value for path in sorted((work / "jit" / "out").glob("*.npy")) for value in read_npy(path)]
         exported = runner + ["./network", "network.weights", *own]

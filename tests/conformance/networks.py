@@ -160,7 +160,7 @@ def main():
             folder = work / name
             reference = prepare(source, folder, number, int(arguments.threads))
             command = [arguments.lathe, "{}", str(folder / "model.onnx"), "--device", arguments.device, "--threads", arguments.threads]
-            for action, extra in (("check", ["--data", str(folder)]), ("run", ["--input", str(folder / "input_0.pb"), "--runs", arguments.runs])):
+            for action, extra in (("check", ["--data", str(folder)]), ("run", ["--input", str(folder / "input_0.pb"), "--best-first", "--runs", arguments.runs])):
                 done = subprocess.run([part.format(action) for part in command] + extra, capture_output=True, text=True)
                 told = [line for line in done.stdout.splitlines() if line.startswith(("load", "output", "first", "median", "kernels:"))]
                 print(f"{name}: {action}: " + "; ".join(told) + done.stderr.strip())

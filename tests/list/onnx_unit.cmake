@@ -6,7 +6,7 @@ if(TARGET lathe-onnx)
                unit/onnx_microsoft_test unit/onnx_integer_products_test unit/onnx_block_products_test
                unit/onnx_microsoft_layers_test unit/onnx_microsoft_attention_test
                unit/onnx_ml_trees_test unit/onnx_ml_test unit/onnx_strings_test unit/onnx_ml_strings_test
-               unit/onnx_saved_test unit/onnx_versions_test error/lathe_program_test unit/onnx_gradient_test unit/onnx_quantise_test conformance/onnx_quantise_test error/onnx_files_test conformance/onnx_large_test)
+               unit/onnx_saved_test unit/onnx_versions_test unit/onnx_quick_first_test error/lathe_program_test unit/onnx_gradient_test unit/onnx_quantise_test conformance/onnx_quantise_test error/onnx_files_test conformance/onnx_large_test)
     lathe_test(${name})
     string(REPLACE "/" "_" target ${name})
     target_include_directories(${target} SYSTEM PRIVATE ${CMAKE_BINARY_DIR}/generated ${Protobuf_INCLUDE_DIRS})

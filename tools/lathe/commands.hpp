@@ -22,6 +22,7 @@ struct Options : cli::DeviceOptions {
   std::string output_dir, data, profile;
   bool tuned = true, random = false;
   int runs = 1;
+  bool best_first = false; ///< for run
   double tolerance = 1e-3;
   // compile
   std::string output;

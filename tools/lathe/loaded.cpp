@@ -36,12 +36,12 @@ Loaded load_executable_file(const Options& options) {
     return outputs;
   };
   return {ports_of(program.inputs()), ports_of(program.outputs()), run,
-          [program] { return std::vector<Executable>{program}; }, [program] { return program.print(); }};
+          [program] { return std::vector<Executable>{program}; }, [program] { return program.print(); }, [] {}};
 }
 
 Loaded callable(const onnx::Program& program) {
   return {program.inputs(), program.outputs(), program, [program] { return program.segments(); },
-          [program] { return program.print(); }};
+          [program] { return program.print(); }, [program] { program.wait_for_best(); }};
 }
 
 /// A file of `format` that compile() or a program that uses lathe wrote.
@@ -58,12 +58,14 @@ Loaded load_compiled(const Options& options, const std::string& format) {
   return callable(program);
 }
 
-Loaded load_model(const Options& options) {
+Loaded load_model(const Options& options, bool quick_first) {
   const Stopwatch loading;
   const onnx::Model model = onnx::load(options.model);
   const double load_seconds = loading.seconds();
   const Stopwatch compiling;
-  const onnx::Program program = model.compile(import_options(options));
+  onnx::ImportOptions import = import_options(options);
+  import.quick_first = quick_first;
+  const onnx::Program program = model.compile(import);
   if (!options.json) fmt::print("load {}, compile {}\n", duration(load_seconds), duration(compiling.seconds()));
   return callable(program);
 }
@@ -93,9 +95,9 @@ onnx::Value random_value(const onnx::Port& port, const onnx::ImportOptions& opti
 }
 } // namespace
 
-Loaded load_program(const Options& options) {
+Loaded load_program(const Options& options, bool quick_first) {
   const std::optional<std::string> format = program_file_format(options.model);
-  return format ? load_compiled(options, *format) : load_model(options);
+  return format ? load_compiled(options, *format) : load_model(options, quick_first);
 }
 
 onnx::NamedValues read_inputs(const std::vector<onnx::Port>& ports, const Options& options) {

@@ -15,9 +15,10 @@ struct Loaded {
   std::function<onnx::NamedValues(const onnx::NamedValues&)> run;
   std::function<std::vector<Executable>()> segments; ///< those there are so far
   std::function<std::string()> instructions;         ///< printed
+  std::function<void()> wait_for_best;               ///< see onnx::Program
 };
-/// Says how long it took.
-Loaded load_program(const Options& options);
+/// Says how long it took. `quick_first`: as onnx::ImportOptions has it.
+Loaded load_program(const Options& options, bool quick_first = false);
 /// What the command line gives for the ports: values from files, and random ones for others if it asks for
 /// them.
 onnx::NamedValues read_inputs(const std::vector<onnx::Port>& ports, const Options& options);

@@ -112,9 +112,11 @@ int main(int argc, char** argv) {
   run.add_option("--output-dir", options.output_dir, "write each output there as a .npy file");
   run.add_option("--profile", options.profile,
                  "write the run as a trace that Chrome and Perfetto show, an event an instruction");
-  run.add_option("--runs", options.runs, "time so many runs")
+  run.add_option("--runs", options.runs, "time so many runs, with the best kernels")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
+  run.add_flag("--best-first", options.best_first,
+               "search for the best kernels before the first run, which else takes quickly made ones");
   add_device(run, options);
   add_versions(run, options);
   add_untuned(run, options);

@@ -63,6 +63,10 @@ struct ImportOptions {
   /// sizes, compiled when it is first needed. 0, a search (CompileOptions::tune) or moves: there are no versions, and compile()
   /// makes the program for all sizes.
   int versions = 4;
+  /// Start at once: what is compiled comes from a quick search (lathe::Search), and a thread of low priority compiles it again with
+  /// a full one. Later calls use that program as soon as it is there, so that from then on results may differ in their last
+  /// digits. Takes no effect with a trace, a search with measurements, or moves.
+  bool quick_first = false;
 };
 
 class Program;
@@ -116,6 +120,9 @@ class Program {
   const std::vector<Port>& outputs() const;
   /// The segments there are so far, the first of each way first. None before the first call where sizes are known at run time.
   std::vector<Executable> segments() const;
+  /// Waits until every segment there is so far has its best kernels: see ImportOptions::quick_first. Throws what compiling them threw;
+  /// the quickly made ones then stay. Returns at once for other programs.
+  void wait_for_best() const;
   /// The instructions, one a line and numbered: those of every segment, and between segments `look` at a value, `jump` where it was seen
   /// before, `trace` where it was not, and `return`.
   std::string print() const;
@@ -129,7 +136,7 @@ class Program {
 };
 
 /// A file that is complete in itself, with the segments there are so far: see program_file.hpp. Where further ones may be needed it holds
-/// the model as well; weights that model and segments share are there once. Error(File) if it can't be written.
+/// the model as well; weights that model and segments share are there once. Waits for the best kernels (Program::wait_for_best). Error(File) if it can't be written.
 void save(const Program& program, const std::string& path);
 /// Error(File) naming the file if it is absent, damaged or holds no program of a model. Ops that a user registered have to be registered
 /// again before a segment is made that needs them.

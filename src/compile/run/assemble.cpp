@@ -44,11 +44,13 @@ public:
     impl_->program = plan_.program;
     impl_->options = options_.compile;
     impl_->options.tune.reset(); // what its functions refer to may not outlive this call
+    impl_->options.stop = {};
     impl_->options.origins.clear();
     impl_->trace = options_.trace;
     impl_->moves = options_.graph_moves;
     for (search::Move& move : plan_.moves()) impl_->moves.push_back(std::move(move));
     impl_->tuned = options_.tuned;
+    impl_->quick = options_.quick;
     impl_->folded_bytes = options_.folded_bytes;
     impl_->is_body = options_.is_body;
     impl_->is_static = plan_.program->shape_vars.empty();
@@ -164,7 +166,7 @@ private:
     std::vector<const ast::Kernel*> kernels;
     for (const search::KernelPlanRef& plan : plan_.kernels)
       if (plan->recurrence < 0) kernels.push_back(&plan->kernel);
-    auto made = compile_together(*impl_->device, kernels, flags(), options_.objects);
+    auto made = compile_together(*impl_->device, kernels, flags(), options_.objects, options_.compile.stop);
     auto next = made.begin();
     for (const search::KernelPlanRef& plan : plan_.kernels)
       compiled_.push_back(plan->recurrence < 0 ? std::move(*next++) : nullptr);

@@ -20,6 +20,7 @@ struct AssembleOptions {
   std::shared_ptr<tracing::Trace> trace{};   // told of kernels, memory and launches; null: nobody is
   bool is_body = false;                    // of a recurrence
   std::vector<StateUse> states{};          // by name
+  bool quick = false;                      // the plan came from a quick search
   bool keeps_graph = true;                 // off: the Executable can only run, and holds no node
 };
 Executable assemble(search::Plan plan, const AssembleOptions& options);

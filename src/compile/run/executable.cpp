@@ -222,6 +222,7 @@ int64_t Executable::arena_bytes() const { return impl_->arena_bytes; }
 int64_t Executable::naive_bytes() const { return impl_->naive_bytes; }
 int64_t Executable::folded_bytes() const { return impl_->folded_bytes; }
 bool Executable::tuned() const { return impl_->tuned; }
+bool Executable::quick() const { return impl_->quick; }
 
 namespace {
 

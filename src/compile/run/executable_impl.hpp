@@ -47,7 +47,7 @@ struct Executable::Impl {
   bool is_static = true;
   double predicted_seconds = 0;
   int64_t arena_bytes = 0, naive_bytes = 0, folded_bytes = 0;
-  bool tuned = false;
+  bool tuned = false, quick = false;
   /// Whether it is the body of a recurrence, which binds inputs and outputs to slices of device memory.
   bool is_body = false;
   std::shared_ptr<tracing::Trace> trace; // null: runs are not recorded

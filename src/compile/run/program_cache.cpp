@@ -10,6 +10,7 @@
 #include "ast/canonical.hpp"
 #include "compile/run/finalise.hpp"
 #include "compile/run/kernel_impl.hpp"
+#include "core/throw_if_stopped.hpp"
 #include "lathe/detail/access.hpp"
 #include "lathe/error.hpp"
 #include "lathe/executable.hpp"
@@ -127,7 +128,8 @@ ProgramRef compile_cached(runtime::Device& device, const ast::Kernel& scheduled,
 
 std::vector<ProgramRef> compile_together(runtime::Device& device,
                                          const std::vector<const ast::Kernel*>& scheduled,
-                                         const runtime::CompileFlags& flags, const SavedObjects* saved) {
+                                         const runtime::CompileFlags& flags, const SavedObjects* saved,
+                                         const std::stop_token& stop) {
   std::vector<std::string> keys;
   std::vector<size_t> first, distinct; // of each kernel: the first that is equal; the first ones
   std::unordered_map<std::string_view, size_t> known;
@@ -140,6 +142,7 @@ std::vector<ProgramRef> compile_together(runtime::Device& device,
   }
   std::vector<ProgramRef> made(scheduled.size());
   on_cores_in_scope(distinct.size(), [&](size_t d) {
+    throw_if_stopped(stop);
     const size_t k = distinct[d];
     made[k] = compile_keyed(keys[k], device, *scheduled[k], flags, saved);
   });

@@ -2,6 +2,7 @@
 #pragma once
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -18,10 +19,11 @@ std::shared_ptr<const runtime::Program> compile_cached(runtime::Device& device, 
                                                        const runtime::CompileFlags& flags,
                                                        const SavedObjects* saved = nullptr);
 
-/// As compile_cached() of each, on all cores, and equal kernels once.
+/// As compile_cached() of each, on all cores, and equal kernels once. Error(Stopped) soon after `stop` asks
+/// for it.
 std::vector<std::shared_ptr<const runtime::Program>>
 compile_together(runtime::Device& device, const std::vector<const ast::Kernel*>& scheduled,
-                 const runtime::CompileFlags& flags, const SavedObjects* saved = nullptr);
+                 const runtime::CompileFlags& flags, const SavedObjects* saved, const std::stop_token& stop);
 
 /// Returns a hash of all sources that decide which plan a search by the model alone finds. It keeps plans
 /// that other sources found apart. The build writes this function (cmake/LatheSearchSources.cmake).

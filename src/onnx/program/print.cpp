@@ -91,7 +91,7 @@ private:
     starts_[&segment] = lines_.size();
     if (!segment.made) return;
     if (segment.code) {
-      const std::string code = segment.code->print();
+      const std::string code = segment.code->now().print();
       for (size_t start = 0; start < code.size();) {
         const size_t end = std::min(code.find('\n', start), code.size());
         line(code.substr(start, end - start));

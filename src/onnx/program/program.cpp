@@ -324,13 +324,15 @@ NamedValues Program::operator()(const NamedValues& inputs) const {
 const std::vector<Port>& Program::inputs() const { return impl_->model->inputs; }
 const std::vector<Port>& Program::outputs() const { return impl_->model->graph.outputs; }
 
+void Program::wait_for_best() const { impl_->improver.wait(); }
+
 std::vector<Executable> Program::segments() const {
   std::lock_guard lock(impl_->mutex);
   std::vector<const Segment*> all;
   for (const auto& [key, root] : impl_->roots) all.push_back(root.get());
   std::vector<Executable> out;
   for (size_t k = 0; k < all.size(); ++k) { // grows as it goes
-    if (all[k]->made && all[k]->code) out.push_back(*all[k]->code);
+    if (all[k]->made && all[k]->code) out.push_back(all[k]->code->now());
     for (const auto& [elements, next] : all[k]->next) all.push_back(next.get());
   }
   return out;

@@ -3,6 +3,7 @@
 #pragma once
 #include <mutex>
 
+#include "onnx/program/segment_code.hpp"
 #include "onnx/tracer.hpp"
 
 namespace lathe::onnx {
@@ -20,7 +21,7 @@ struct HostStep {
 /// Computes some values from what is there, then either looks at one of them or runs an op of the host and
 /// goes on, or is done.
 struct Segment {
-  std::optional<Executable> code; // nothing if all it needs is there
+  std::shared_ptr<SegmentCode> code; // null if all it needs is there
   std::string looked_at;          // the name of the value that decides; "": none
   std::optional<HostStep> host;   // instead of a look
   int64_t strings = 0;            // as many the program's table had when this was made
@@ -72,6 +73,13 @@ struct Program::Impl {
   /// By Way::key: "" is the tree for all sizes.
   std::map<std::string, std::unique_ptr<Segment>> roots;
   std::string last_key; // the version for the sizes of the last call, made or not
+  mutable Improver improver; // of the segments' code
+
+  /// A trace shows one search, and moves and tuning need none that is quick.
+  bool is_quick_first() const {
+    const CompileOptions& how = options.compile;
+    return options.quick_first && how.trace.empty() && !how.tune && how.moves.empty();
+  }
 
   /// Whether it is whole without the model: no other tree can be better, and few sizes are out of bounds.
   bool is_closed() const {

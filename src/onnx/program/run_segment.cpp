@@ -22,9 +22,10 @@ Value at_sizes(const Value& value, const std::vector<Port>& ports, const std::ve
 void run(const Segment& segment, Store& store) {
   if (!segment.code) return;
   NamedTensors inputs;
-  for (const KernelParam& param : segment.code->inputs())
+  const Executable code = segment.code->now();
+  for (const KernelParam& param : code.inputs())
     inputs.emplace(param.name, store.values.at(param.name));
-  for (auto& [name, value] : (*segment.code)(inputs)) store.values.insert_or_assign(name, value);
+  for (auto& [name, value] : code(inputs)) store.values.insert_or_assign(name, value);
 }
 
 Value at_hand(const Value& value, const Store& store) {

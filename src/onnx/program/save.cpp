@@ -89,7 +89,7 @@ private:
     SavedSegment saved;
     if (segment.code) {
       saved.set_code(static_cast<uint32_t>(code_.size()));
-      code_.push_back(*segment.code);
+      code_.push_back(segment.code->now());
     }
     saved.set_looked_at(segment.looked_at);
     saved.set_strings(segment.strings);
@@ -231,7 +231,7 @@ private:
     Segment& segment = *segments[position];
     if (saved.has_code()) {
       if (saved.code() >= parts_.programs.size()) fail("a segment's code is missing");
-      segment.code = parts_.programs[saved.code()];
+      segment.code = std::make_shared<SegmentCode>(parts_.programs[saved.code()]);
     }
     segment.looked_at = saved.looked_at();
     segment.strings = saved.strings();
@@ -324,6 +324,7 @@ void save(const Program& program, const std::string& path) {
     make_for_all_sizes(*detail::impl(program)); // so that a loaded program compiles as little as can be
   } catch (const Error&) {                      // then its calls make what they need
   }
+  program.wait_for_best();
   const std::lock_guard lock(detail::impl(program)->mutex);
   lathe::save(Saver(*detail::impl(program)).run(), path);
 }

@@ -135,7 +135,7 @@ private:
     if (same && host) same = segment_->host->op == host->op;
     if (!looked_at.empty() || host) {
       const std::vector<KernelParam> made =
-          segment_->code ? segment_->code->outputs() : std::vector<KernelParam>();
+          segment_->code ? segment_->code->now().outputs() : std::vector<KernelParam>();
       same &=
           std::equal(made.begin(), made.end(), outputs_.begin(), outputs_.end(),
                      [](const KernelParam& a, const auto& b) {
@@ -169,8 +169,17 @@ private:
     return options;
   }
 
+  void compile_segment() {
+    CompileOptions options = compile_options();
+    if (program_.is_quick_first()) options.search = Search::Quick;
+    segment_->code = std::make_shared<SegmentCode>(compile(outputs_, options));
+    if (!program_.is_quick_first() || !segment_->code->now().quick()) return;
+    options.search = Search::Full;
+    program_.improver.add(segment_->code, outputs_, std::move(options));
+  }
+
   void finish_segment() {
-    if (!outputs_.empty()) segment_->code = compile(outputs_, compile_options());
+    if (!outputs_.empty()) compile_segment();
     segment_->strings = program_.strings.size();
     const std::lock_guard lock(program_.mutex);
     segment_->made = true;

@@ -49,6 +49,11 @@ std::vector<Move> moves_between(const Plan& from, const Plan& to) {
   return moves;
 }
 
+int inner_beam(const SearchOptions& options, bool thorough) {
+  if (thorough) return std::max(4, options.beam);
+  return options.quick ? 1 : std::min(3, options.beam);
+}
+
 std::vector<const Plan*> plans_of(const std::vector<Partition>& partitions) {
   std::vector<const Plan*> plans;
   for (const Partition& partition : partitions) plans.push_back(&partition.plan);
@@ -72,8 +77,8 @@ JointSearch::JointSearch(const Plan& start, CostModel& model, const SearchOption
                          const Watch& watch)
     : start_(start), model_(model), options_(options), watch_(watch),
       thorough_((options.measure || options.beam > kQuickBeam) && !is_long(*start.program)),
-      kernels_(model, thorough_ ? std::max(4, options.beam) : std::min(3, options.beam), options.rounds,
-               thorough_, options.joins, options.without, options.trace) {
+      kernels_(model, inner_beam(options, thorough_), options.rounds, thorough_, options.joins,
+               options.without, options.trace) {
   width_ = thorough_ ? std::max(2, options_.beam) : std::min(2, options_.beam);
   if (thorough_) return;
   const double own = least_seconds(start_, model_);
@@ -310,6 +315,7 @@ std::vector<Partition> JointSearch::seeds() {
 
 std::vector<Partition> JointSearch::run() {
   std::vector<Partition> beam = seeds();
+  if (options_.quick) return beam;
   std::vector<Partition> frontier = beam;
   std::unordered_set<uint64_t> seen;
   for (const Partition& p : beam) seen.insert(p.identity);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/throw_if_stopped.hpp"
 #include "search/beam/measured_search.hpp"
 #include "search/beam/region_search.hpp"
 #include "search/beam/whole_functions.hpp"
@@ -16,7 +17,7 @@ constexpr double kNear = 1.5; // ratio to the best predicted time; slower partit
 namespace {
 
 SearchResult search_whole(const Plan& start, CostModel& model, const SearchOptions& options) {
-  const Watch watch(options.budget_seconds, options.stop);
+  const Watch watch(options.budget_seconds, options.stop, options.abandon);
   JointSearch joint(start, model, options, watch);
   std::vector<Partition> partitions;
   if (options.graph_then_loops)
@@ -66,7 +67,7 @@ bool is_mostly_elementwise(const lower::Program& program) {
 /// function.
 std::optional<SearchResult> search_inlined(const Plan& start, CostModel& model,
                                            const SearchOptions& options) {
-  const Watch watch(options.budget_seconds, options.stop);
+  const Watch watch(options.budget_seconds, options.stop, options.abandon);
   JointSearch joint(start, model, options, watch);
   std::vector<Partition> partitions = joint.seeds();
   std::erase_if(partitions, [](const Partition& p) { return splits_function(p.plan); });
@@ -93,6 +94,7 @@ std::optional<SearchResult> search_large(const Plan& start, CostModel& model, co
 } // namespace
 
 SearchResult search(const Plan& start, CostModel& model, const SearchOptions& options) {
+  throw_if_stopped(options.abandon);
   if (options.trace) options.trace->begins(start, model, options.measure != nullptr);
   std::optional<SearchResult> large;
   if (!options.measure && !options.graph_then_loops && has_regions(*start.program))

@@ -28,7 +28,11 @@ struct SearchOptions {
   std::function<void(const KernelPlan& kernel, const Measurement& result)> note;
   std::vector<Plan> seeds; // plans of the same program to start from; each is measured, none is trusted
   std::stop_token stop;    // once a stop is requested: end with the best so far
-  std::string where;       // machine, device and its use, for the log
+  std::stop_token abandon; // once a stop is requested: throw Error(Stopped)
+  /// Only the partitions where the joint search starts, of the program in the form that it has. Not with
+  /// `measure`.
+  bool quick = false;
+  std::string where; // machine, device and its use, for the log
   /// Join axes that nothing tells apart. Not for a part of a program, whose neighbours may tell them apart.
   bool joins = true;
   /// Compute no output again where it is read. For a part of a program: the rest reads its outputs, too.
@@ -52,6 +56,7 @@ struct SearchResult {
   Choices choices;             // measured schedules of the plan's kernels; empty if nothing was measured
   int64_t proposed = 0, measured = 0, rejected = 0;
   Rejections rejections;
+  bool quick = false; // found by a quick search
 };
 SearchResult search(const Plan& start, CostModel& model, const SearchOptions& options);
 
