@@ -1,7 +1,7 @@
 // The net: random programs on a device, against an oracle that shares nothing with lathe.
 //
 //   net [--programs N] [--from N] [--seconds T] [--seed S] [--device cpu|c|opencl|interp] [--dtypes f32,i32]
-//   [--tuned]
+//   [--tuned] [--quick]
 //       [--only sum,movement] [--avoid pow,norm] [--batch K] [--jobs J] [--gradients] [--symbolic] [--empty] [--replay
 //       SEED:INDEX]
 //       [--dump FILE] [--functions]

@@ -61,6 +61,8 @@ Options parse_options(int argc, char** argv) {
       o.tuned = true;
     else if (name == "--gradients")
       o.gradients = true;
+    else if (name == "--quick")
+      o.quick = true;
     else if (name == "--symbolic")
       o.symbolic = true;
     else if (name == "--empty")

@@ -15,7 +15,8 @@ struct Options {
   double shrink_seconds = 20;                   // a finding
   std::string device = "cpu", dump;
   std::vector<DType> dtypes;
-  bool tuned = false, gradients = false, symbolic = false, empty = false, list = false;
+  bool tuned = false, gradients = false, symbolic = false, empty = false, quick = false,
+       list = false;
   int batch = 0, jobs = 1; // programs compiled together; 0: by the device
   std::vector<std::string> only, avoid;
   uint64_t most_findings = 20; // printed in full

@@ -93,8 +93,8 @@ std::string as_cpp(const Program& program, const RunOptions& options) {
   }
   for (size_t k = 0; k < program.outputs.size(); ++k)
     outputs += fmt::format("{}{{\"o{}\", x{}}}", k ? ", " : "", k, program.outputs[k]);
-  out += fmt::format("  const Executable run = compile({{{}}}, {{.device = \"{}\", .winograd = 0}});\n",
-                     outputs, options.device);
+  out += fmt::format("  const Executable run = compile({{{}}}, {{.device = \"{}\"{}, .winograd = 0}});\n",
+                     outputs, options.device, options.quick ? ", .search = Search::Quick" : "");
   out += fmt::format("  const NamedTensors out = run({{{}}});\n", feeds);
   for (size_t k = 0; k < program.outputs.size(); ++k) {
     const Array& a = values[static_cast<size_t>(program.outputs[k])];

@@ -135,6 +135,7 @@ struct RunOptions {
   bool gradients = false; // compares derivatives of the last output as well
   int64_t symbol = 0;     // not 0: this size becomes a Var, and the program runs at it and at `other`
   int64_t other = 11;
+  bool quick = false; // searches quickly
 };
 inline constexpr int64_t kSymbol = 29;
 /// An output.

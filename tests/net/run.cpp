@@ -42,6 +42,7 @@ Executable compiled(const NamedTensors& outputs, const RunOptions& options) {
   how.threads = 2;
   how.use_database = false;
   how.winograd = 0; // rounds by its own rules
+  if (options.quick) how.search = Search::Quick;
   if (!options.walk) return compile(outputs, how);
   const std::shared_ptr<const lower::Program> program = pipeline::lowered(outputs);
   if (program->stages.empty()) return compile(outputs, how); // there are constants and views only

@@ -24,6 +24,7 @@ Program drawn(const Options& o, uint64_t index) {
 
 RunOptions how(const Options& o, uint64_t index) {
   RunOptions run{o.device, o.tuned ? seed_of(o, index) | 1 : 0, o.gradients, o.symbolic ? kSymbol : 0};
+  run.quick = o.quick;
   if (o.empty) run.other = 0;
   return run;
 }
