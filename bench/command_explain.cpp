@@ -6,7 +6,6 @@
 #include <cmath>
 #include <fstream>
 
-#include "cli/explanation.hpp"
 #include "commands.hpp"
 #include "compile/front/target.hpp"
 #include "compile/measure/measure.hpp"
@@ -80,18 +79,18 @@ int explain_command(const Options& options) {
       const std::string says = verdict(k, results[k.name]);
       if (off_by(k) > off_by(*worst)) worst = &k;
       if (options.json) {
-        json.push_back(cli::json_of(k));
+        json.push_back(Json::parse(to_json(std::vector<KernelExplanation>{k})).at(0));
         json.back()["largest"] = largest(k).first;
         json.back()["verdict"] = says;
       } else {
-        fmt::print("{}  {}\n", cli::text_of(k), says);
+        fmt::print("{}  {}\n", to_string(k), says);
       }
     }
     if (options.json) continue;
     if (explanation.kernels.size() > 1)
       fmt::print("most wrong: {}, by {}; {}\n", worst->name, duration(off_by(*worst)),
                  verdict(*worst, results[worst->name]));
-    fmt::print("{}", cli::text_of(explanation.savings));
+    fmt::print("{}", to_string(explanation.savings));
   }
   if (options.json) fmt::print("{}\n", json.dump(2));
   return 0;

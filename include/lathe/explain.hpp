@@ -50,4 +50,14 @@ struct Explanation {
 /// cost model with a narrow search of loops, as an untuned compilation does.
 Explanation explain(const Executable& program, const std::map<std::string, double>& measured = {});
 
+/// What would save most of these kernels' time, five at most, the largest first.
+std::vector<Saving> largest_savings(const std::vector<KernelExplanation>& kernels);
+
+/// A few lines, each with its end: what `lathe explain`, `lathe view` and its page show.
+std::string to_string(const KernelExplanation& kernel);
+std::string to_string(const std::vector<Saving>& savings);
+/// An array of JSON objects, for scripts and traces. Seconds that are not known are null.
+std::string to_json(const std::vector<KernelExplanation>& kernels);
+std::string to_json(const std::vector<Saving>& savings);
+
 }  // namespace lathe

@@ -6,6 +6,7 @@
 #include "compile/run/assemble.hpp"
 #include "compile/schedule.hpp"
 #include "compile/trace/trace.hpp"
+#include "lathe/explain.hpp"
 #include "runtime/device.hpp"
 #include "view/expr_scope.hpp"
 
@@ -46,7 +47,13 @@ Executable compile(const NamedTensors& outputs, const CompileOptions& options,
     plan = std::move(found.plan);
   }
   Executable executable = pipeline::assemble(std::move(plan), how);
-  if (trace) trace->flush();
+  if (trace) {
+    {
+      const tracing::TimedPass pass(trace.get(), "explain");
+      trace->explained(explain(executable));
+    }
+    trace->flush();
+  }
   return executable;
 }
 

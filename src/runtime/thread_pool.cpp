@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -11,6 +12,7 @@
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace lathe::runtime {
@@ -22,6 +24,7 @@ namespace {
 constexpr auto kSpin = std::chrono::microseconds(100), kYield = std::chrono::microseconds(1000);
 constexpr int kMaxWorkers = 255;
 thread_local bool inside_parallel_for = false;
+thread_local ThreadPool::Watch* watch = nullptr;
 
 void pause() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -71,6 +74,7 @@ struct Shared {
   int64_t count, unit; // unit: indices handed out at once; more than 1 if `count` is too large for a Range
   Range* ranges;
   size_t parts;
+  ThreadPool::Part* noted = nullptr; // by part, if somebody watches
 
   Shared(const ThreadPool::Job& j, int64_t n, std::vector<Range>& r, size_t threads)
       : job(&j), count(n), unit((n - 1) / kMostUnits + 1), ranges(r.data()), parts(threads) {
@@ -85,6 +89,15 @@ struct Shared {
         for (int64_t i = begin; i < end; ++i) job->run(job->context, i);
       }
     } while (steal(part));
+  }
+
+  /// What a worker does.
+  void work_beside(size_t part) {
+    if (!noted) return work(part);
+    noted[part].thread = ::gettid();
+    noted[part].start = std::chrono::steady_clock::now();
+    work(part);
+    noted[part].end = std::chrono::steady_clock::now();
   }
 
 private:
@@ -154,7 +167,7 @@ private:
       wait();
       int posted = kPosted;
       if (!phase_.compare_exchange_strong(posted, kRunning, std::memory_order_acquire)) continue;
-      if (!work_->job->enter || work_->job->enter(work_->job->context)) work_->work(part_);
+      if (!work_->job->enter || work_->job->enter(work_->job->context)) work_->work_beside(part_);
       phase_.store(kIdle, std::memory_order_release);
     }
   }
@@ -236,11 +249,18 @@ void ThreadPool::parallel_for(int threads, int64_t count, const Job& job) {
   const size_t used = std::min(workers.size(), static_cast<size_t>(wanted));
   if (state_->ranges.size() <= used) state_->ranges = std::vector<Range>(used + 1);
   Shared shared(job, count, state_->ranges, used + 1);
+  std::vector<Part> noted(watch ? used + 1 : 0);
+  if (watch) shared.noted = noted.data();
   inside_parallel_for = true;
   for (size_t k = 0; k < used; ++k) workers[k]->post(&shared, k + 1);
   shared.work(0);
   for (size_t k = 0; k < used; ++k) workers[k]->finish();
   inside_parallel_for = false;
+  for (const Part& part : noted) // the caller's own and those of workers that came too late have no thread
+    if (part.thread != 0) watch->parts_.push_back(part);
 }
+
+ThreadPool::Watch::Watch() : outer_(std::exchange(watch, this)) {}
+ThreadPool::Watch::~Watch() { watch = outer_; }
 
 } // namespace lathe::runtime

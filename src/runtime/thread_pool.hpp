@@ -2,7 +2,9 @@
 // in use; otherwise its threads sleep. They run till the process ends. The child of a fork() has a pool of
 // its own.
 #pragma once
+#include <chrono>
 #include <cstdint>
+#include <vector>
 
 namespace lathe::runtime {
 
@@ -22,6 +24,26 @@ public:
   /// the same count and number of threads. Then it takes from the parts of others. The calling thread runs
   /// everything if it is itself inside a parallel_for, or if another thread is using the pool.
   void parallel_for(int threads, int64_t count, const Job& job);
+
+  /// What a worker did of a parallel_for.
+  struct Part {
+    int64_t thread = 0; // as the system numbers it
+    std::chrono::steady_clock::time_point start, end;
+  };
+  /// While it lives, the parts that workers do of the calling thread's parallel_for are noted.
+  class Watch {
+  public:
+    Watch();
+    ~Watch();
+    Watch(const Watch&) = delete;
+    Watch& operator=(const Watch&) = delete;
+    const std::vector<Part>& parts() const { return parts_; }
+
+  private:
+    friend class ThreadPool;
+    std::vector<Part> parts_;
+    Watch* outer_;
+  };
 
 private:
   ThreadPool();

@@ -5,13 +5,17 @@
 #include <algorithm>
 #include <set>
 
+#include <fmt/format.h>
+
 #include "search/beam/form_search.hpp"
 #include "search/beam/region_search.hpp"
 #include "search/beam/search.hpp"
 #include "search/beam/whole_functions.hpp"
 #include "search/cost/cost.hpp"
+#include "search/moves/plan_hash.hpp"
 #include "support/run_plan.hpp"
 #include "support/search_programs.hpp"
+#include "view/scoped_pieces.hpp"
 
 using namespace lathe;
 using namespace lathe::search;
@@ -137,18 +141,41 @@ TEST_CASE("what a function is made of is in one kernel, also between regions") {
 
 namespace {
 
-/// A listener: with one, a search does its pieces one after the other.
+/// Keeps what a search tells as text.
 struct Listener final : SearchTrace {
   int searches = 0;
-  void begins(const Plan&, const CostModel&, bool) override { ++searches; }
-  void ends(const Plan&, double, double) override {}
-  void starts_at(const Plan&, double) override {}
-  void plans_from(const Plan&, const std::vector<Tried>&) override {}
-  void keeps_plans(const std::vector<const Plan*>&) override {}
-  void schedules(const Plan&, size_t, double) override {}
-  void kernels_from(const KernelPlan&, const std::vector<Tried>&) override {}
-  void keeps_kernels(const std::vector<KernelPlanRef>&) override {}
+  std::string told;
+  void add(std::string_view kind, uint64_t hash) { told += fmt::format("{} {:x}\n", kind, hash); }
+  void add(const TriedList& tried) {
+    for (ByteReader reader(tried.bytes()); !reader.done();) {
+      if (reader.take<bool>()) add("made", reader.take<uint64_t>()), reader.take<double>();
+      take_moves(reader, [&](const Move& move) { told += to_string(move) + "\n"; });
+      told += reader.text();
+    }
+  }
+  void begins(const Plan& start, CostModel&, bool) override { ++searches, add("begins", plan_hash(start)); }
+  void ends(const Plan& found, double, double) override { add("ends", plan_hash(found)); }
+  void starts_at(const Plan& plan, double) override { add("plan", plan_hash(plan)); }
+  void plans_from(const Plan& from, const TriedList& tried) override {
+    add("plans", plan_hash(from)), add(tried);
+  }
+  void keeps_plans(const std::vector<const Plan*>& plans) override {
+    for (const Plan* plan : plans) add("keeps", plan_hash(*plan));
+  }
+  void schedules(const Plan& plan, size_t k, double) override { add("root", plan.kernels[k]->hash); }
+  void kernels_from(const KernelPlan& from, const TriedList& tried) override {
+    add("kernels", from.hash), add(tried);
+  }
+  void keeps_kernels(const std::vector<KernelPlanRef>& kernels) override {
+    for (const KernelPlanRef& kernel : kernels) add("keeps", kernel->hash);
+  }
   void measured(const KernelPlan&, double, const Measurement&) override {}
+  std::unique_ptr<SearchTrace> piece() override { return std::make_unique<Listener>(); }
+  void join(SearchTrace& piece) override {
+    const auto& part = static_cast<const Listener&>(piece);
+    searches += part.searches;
+    told += part.told;
+  }
 };
 
 /// Layers of convolutions of several sizes, which have other forms, and more stages than one region.
@@ -164,7 +191,8 @@ Tensor convolutions() {
 
 } // namespace
 
-TEST_CASE("kernels, regions and forms searched at once give the plan that they give one after the other") {
+TEST_CASE("kernels, regions and forms searched at once give the plan that they give one after the other, and "
+          "tell the same") {
   for (const Tensor& result : {layers(12), layers(90), convolutions()}) {
     const auto program = test::lowered(result);
     const auto moves = [&](SearchTrace* trace) {
@@ -174,10 +202,14 @@ TEST_CASE("kernels, regions and forms searched at once give the plan that they g
       return search_forms(initial_plan(program), model, options, {.winograd = 4, .strassen = 1}, {})
           .plan.moves();
     };
-    Listener listener;
-    const std::vector<Move> in_turn = moves(&listener);
-    CHECK(listener.searches > (has_regions(*program) ? 2 : 0));
-    CHECK(moves(nullptr) == in_turn);
-    CHECK(moves(nullptr) == in_turn);
+    Listener in_turn, at_once;
+    std::vector<Move> found;
+    on_cores_in_scope(1, [&](size_t) { found = moves(&in_turn); }); // pieces of a piece stay on its thread
+    CHECK(in_turn.searches > (has_regions(*program) ? 2 : 0));
+    CHECK(moves(nullptr) == found);
+    CHECK(moves(&at_once) == found);
+    CHECK(at_once.searches == in_turn.searches);
+    CHECK(at_once.told.size() > 1000);
+    CHECK((at_once.told == in_turn.told)); // no megabytes of text in a failure's message
   }
 }

@@ -13,6 +13,8 @@
 #include "compile/view/picture.hpp"
 #include "compile/view/reader.hpp"
 #include "lathe/executable.hpp"
+#include "lathe/explain.hpp"
+#include "lathe/scan.hpp"
 #include "lathe/trace.hpp"
 #include "support/devices.hpp"
 #include "support/files.hpp"
@@ -71,7 +73,7 @@ TEST_CASE("a trace of tuning has every kind of record, and its states replay to 
   CHECK(!check.cut);
   for (const char* kind :
        {"trace", "graph", "rewrite", "program", "search", "found", "plan", "root", "kernels", "kept",
-        "measured", "chosen", "kernel", "memory", "machine", "launch", "run", "pass"})
+        "measured", "chosen", "kernel", "memory", "machine", "explanation", "launch", "run", "pass"})
     CHECK_MESSAGE(check.records.contains(kind), kind);
   const auto contents = view::read_trace(tuned_trace());
   REQUIRE(contents.compilations.size() == 1);
@@ -109,6 +111,90 @@ TEST_CASE("launches and memory are those of the program") {
         CHECK((a.offset + a.bytes <= b2.offset || b2.offset + b2.bytes <= a.offset));
 }
 
+TEST_CASE("an explanation in a trace is that of explain(), with the times of the runs") {
+  const std::string path = fresh("why");
+  const Executable program = compile(rows(), traced(path));
+  const auto read = [&] { return view::read_trace(path).compilations.at(0); };
+  const Explanation want = explain(program), predicted = view::explanation(read());
+  REQUIRE(predicted.kernels.size() == program.kernel_count());
+  CHECK(to_json(predicted.savings) == to_json(want.savings));
+  for (size_t k = 0; k < want.kernels.size(); ++k)
+    CHECK(to_string(predicted.kernels[k]) == to_string(want.kernels[k]));
+
+  std::vector<float> x(24 * 40, 0.5f), w(40 * 32, 0.25f), b(32, 1), y(24 * 32);
+  program.run({{"x", x.data()}, {"w", w.data()}, {"b", b.data()}}, {{"y", y.data()}});
+  const view::Compilation of = read();
+  const Explanation measured = view::explanation(of);
+  for (size_t k = 0; k < want.kernels.size(); ++k) {
+    CHECK(measured.kernels[k].measured == view::median_seconds(of, k));
+    CHECK(measured.kernels[k].measured > 0);
+    const std::string text = print_trace(path, {.picture = "kernel", .kernel = want.kernels[k].name});
+    CHECK(text.find(to_string(measured.kernels[k])) != std::string::npos);
+  }
+  CHECK(to_json(measured.savings) == to_json(largest_savings(measured.kernels)));
+
+  // An explanation of other kernels is a fault of its line.
+  std::string damaged = test::bytes_of(path);
+  const size_t at = damaged.find("\"kernel\":\"", damaged.find("\"k\":\"explanation\""));
+  REQUIRE(at != std::string::npos);
+  test::write_file(path, damaged.insert(at + 10, "no_"));
+  CHECK(check_trace(path, 0).faults.size() == 1);
+}
+
+TEST_CASE("a recurrence's record has the loops and sources of its steps") {
+  const std::string path = fresh("recurrence");
+  const Tensor x = Tensor::input("x", {300, 8});
+  const Scanned scanned = scan(
+      [](const std::vector<Tensor>& states, const std::vector<Tensor>& rows) {
+        const Tensor next = (states[0] * 0.5f + rows[0]).tanh();
+        return ScanStep{{next}, {next}};
+      },
+      {Tensor::zeros({8})}, {x});
+  compile({{"y", scanned.stacked[0]}}, traced(path));
+  size_t recurrences = 0;
+  const view::Compilation of = view::read_trace(path).compilations.at(0);
+  for (const view::KernelRecord& kernel : of.kernels)
+    for (const auto& [language, text] : kernel.sources) {
+      if (language == "body") CHECK((++recurrences, text.find("kernel ") != std::string::npos));
+      CHECK(!text.empty());
+    }
+  CHECK(recurrences == 1);
+}
+
+TEST_CASE("what the pool's threads do of a launch is within it") {
+  const std::string path = fresh("parts");
+  CompileOptions options = traced(path);
+  options.threads = 2;
+  const Tensor x = Tensor::input("x", {1 << 21});
+  const Executable program = compile({{"y", (x * 2.0 + 1.0).exp()}}, options);
+  std::vector<float> in(1 << 21, 0.5f), out(1 << 21);
+  for (int run = 0; run < 20; ++run) program.run({{"x", in.data()}}, {{"y", out.data()}});
+  const view::Compilation of = view::read_trace(path).compilations.at(0);
+  size_t parts = 0;
+  double last = 0; // end of the last part; the run ends after it
+  const view::LaunchRecord* launch = nullptr;
+  for (const view::LaunchRecord& record : of.launches) {
+    if (record.kernel < 0) {
+      CHECK(last <= record.end);
+      continue;
+    }
+    if (!record.is_part) {
+      launch = &record;
+      continue;
+    }
+    ++parts;
+    REQUIRE(launch);
+    CHECK(record.kernel == launch->kernel);
+    CHECK(record.thread != launch->thread);
+    CHECK(record.start >= launch->start);
+    CHECK(record.end >= record.start);
+    last = record.end;
+  }
+  const bool is_parallel = std::ranges::any_of(
+      program.kernels()[0].moves(), [](const std::string& move) { return move.starts_with("parallel"); });
+  if (default_device() == "cpu" && is_parallel) CHECK(parts > 0);
+}
+
 TEST_CASE("the rules of a trace lead from the graph given to the graph simplified") {
   const std::string path = fresh("rules");
   const Tensor x = Tensor::input("x", {8, 8});
@@ -118,19 +204,28 @@ TEST_CASE("the rules of a trace lead from the graph given to the graph simplifie
   const view::RewritePicture picture = view::rewrite_picture(contents.compilations.at(0));
   REQUIRE(picture.steps.size() > 2);
   // Each step changes the live nodes by what it says; a pass changes nothing that its rules have not changed.
-  std::vector<int> live = picture.live;
+  std::map<int, std::vector<int>> live; // with what they read
+  const auto add = [&](int node) {
+    CHECK(live.emplace(node, picture.nodes[static_cast<size_t>(node)].sources).second);
+  };
+  for (const int node : picture.live) add(node);
   for (const view::RewriteStep& step : picture.steps) {
-    for (const int node : step.removed) {
-      REQUIRE(std::ranges::count(live, node) == 1);
-      std::erase(live, node);
+    for (const int node : step.removed) CHECK(live.erase(node) == 1);
+    for (const int node : step.added) add(node);
+    for (const auto& [node, sources] : step.rewired) {
+      CHECK(live.contains(node));
+      live[node] = sources;
     }
-    for (const int node : step.added) {
-      CHECK(std::ranges::count(live, node) == 0);
-      live.push_back(node);
-    }
+    for (const auto& [node, sources] : live)
+      for (const int source : sources) CHECK(live.contains(source));
     if (step.before < 0) CHECK(step.added.empty());
   }
   CHECK(live.size() < picture.live.size());
+  // exp() stays the node that it is while what it reads is replaced.
+  const auto is_exp = [&](int node) { return picture.nodes[static_cast<size_t>(node)].op == "Exp2"; };
+  const auto in_all = static_cast<size_t>(
+      std::ranges::count_if(picture.nodes, [](const auto& node) { return node.op == "Exp2"; }));
+  CHECK(in_all == static_cast<size_t>(std::ranges::count_if(picture.live, is_exp)));
 }
 
 TEST_CASE("a cut trace gives what is whole; a damaged one says which lines are not") {
@@ -197,7 +292,16 @@ TEST_CASE("the text of a record parses to what was written") {
   const search::Move move = search::parse_move("split(t0.i0, 4)");
   tracing::JsonLine line(text);
   line.open('{').key("a").open('[').number(-3).seconds(1.23456e-7).seconds(-1).hash(255).close(']');
-  line.key("s").string("a\"b\\\n\xff").key("m").moves({move, move}).key("t").microseconds(0.25).close('}');
+  line.key("s")
+      .string("a\"b\\\n\xff")
+      .key("m")
+      .open('[')
+      .move(move)
+      .move(move)
+      .close(']')
+      .key("t")
+      .microseconds(0.25)
+      .close('}');
   const auto json = nlohmann::json::parse(text);
   CHECK(json["a"] == nlohmann::json::parse(R"([-3, 1.2346e-07, 0, "00000000000000ff"])"));
   CHECK(json["s"] == "a\"b\\\n\xef\xbf\xbd");

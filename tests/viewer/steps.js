@@ -20,7 +20,7 @@
     graph.choose(place, true);
     press("Enter");
     await frame();
-    seen.kernel = { name: words("aside h2")[0], moves: words("aside ol.moves li"), tabs: words("aside .tabs button"), unfolded: graph.opened().size, loops: words("aside pre")[0] };
+    seen.kernel = { name: words("aside h2")[0], moves: words("aside ol.moves li"), tabs: words("aside .tabs button"), unfolded: graph.opened().size, loops: words("aside pre")[0], why: words("aside .why")[0] || "" };
     seen.found = graph.find("input").length;
     graph.unfoldAll();
     await frame();
@@ -45,7 +45,7 @@
     press("4");
     await frame();
     const run = page("Run");
-    seen.run = { painted: painted(), launches: run.spans().lanes.flatMap((l) => l.spans).filter((s) => s.kernel >= 0).length, runs: run.spans().lanes.flatMap((l) => l.spans).filter((s) => s.kernel < 0).length, arena: words(".chart h3").pop(), kernels: words("aside tr.pick td:first-child").length };
+    seen.run = { painted: painted(), launches: run.spans().lanes.flatMap((l) => l.spans).filter((s) => s.kernel >= 0 && !s.part).length, parts: run.spans().lanes.flatMap((l) => l.spans).filter((s) => s.part).length, savings: words("aside table.savings td:last-child"), runs: run.spans().lanes.flatMap((l) => l.spans).filter((s) => s.kernel < 0).length, arena: words(".chart h3").pop(), kernels: words("aside tr.pick td:first-child").length };
     if (latheViewer.pages.length > 4) {
       press("5");
       await frame();

@@ -99,8 +99,18 @@ def check(trace, seen, console, replays):
     expect("loops of a kernel", seen["kernel"]["loops"].strip(), kernel["ast"].strip())
     expect("a kernel unfolded", seen["kernel"]["unfolded"], 1)
     for language in kernel["sources"]:
-        name = {"c": "C", "llvm": "LLVM IR", "asm": "assembly"}.get(language, language)
+        name = {"body": "loops of a step", "c": "C", "llvm": "LLVM IR", "asm": "assembly"}.get(language, language)
         expect(f"a tab for {language}", name in seen["kernel"]["tabs"], True)
+    for explanation in trace.of("explanation"):
+        why = next(k for k in explanation["kernels"] if k["kernel"] == kernel["name"])
+        for part in [why["computes"], why["best_moves"], *(b.get("reason", b["moves"]) for b in why["borders"])]:
+            expect(f"the explanation has '{part}'", part in seen["kernel"]["why"], True)
+        names = tuple(k["name"] + ":" for k in trace.kernels)
+        savings = seen["run"]["savings"]
+        expect("savings of the run", len(savings) <= 5 and all(s.startswith(names) for s in savings), True)
+        if explanation["savings"] and not trace.of("launch"):
+            expect("savings of a program that never ran", savings, [s["what"] for s in explanation["savings"]])
+    expect("parts on the pool's threads", seen["run"]["parts"], len(trace.of("part")))
     steps = len(trace.of("rewrite")) + len(trace.of("graph"))
     expect("steps of rewriting", seen["rewrites"]["steps"], steps)
     live = set()

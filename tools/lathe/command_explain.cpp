@@ -1,7 +1,9 @@
 // lathe explain: why a model's kernels are as they are, and what would save most time.
 #include <fmt/format.h>
 
-#include "cli/explanation.hpp"
+#include <nlohmann/json.hpp>
+
+#include "lathe/explain.hpp"
 #include "lathe/profile.hpp"
 #include "loaded.hpp"
 
@@ -26,13 +28,12 @@ int explain_command(const Options& options) {
   for (const Executable& segment : segments) {
     const Explanation explanation = explain(segment, measured);
     if (options.json) {
-      auto kernels = nlohmann::ordered_json::array();
-      for (const KernelExplanation& kernel : explanation.kernels) kernels.push_back(cli::json_of(kernel));
-      json.push_back({{"kernels", kernels}, {"savings", cli::json_of(explanation.savings)}});
+      json.push_back({{"kernels", nlohmann::ordered_json::parse(to_json(explanation.kernels))},
+                      {"savings", nlohmann::ordered_json::parse(to_json(explanation.savings))}});
       continue;
     }
-    for (const KernelExplanation& kernel : explanation.kernels) fmt::print("{}", cli::text_of(kernel));
-    fmt::print("{}", cli::text_of(explanation.savings));
+    for (const KernelExplanation& kernel : explanation.kernels) fmt::print("{}", to_string(kernel));
+    fmt::print("{}", to_string(explanation.savings));
   }
   if (options.json) fmt::print("{}\n", json.dump(2));
   return 0;

@@ -295,7 +295,7 @@ function nodeTip(event, N, n) {
     ["from", text(N.origin[n])], ["", N.flags[n] & 2 ? "an output" : N.flags[n] & 1 ? "a stage: it has loops of its own" : ""]]);
 }
 
-/// A kernel's text: parameters, cost, moves, loops, sources.
+/// A kernel's text: parameters, cost, why it is as it is, moves, loops, sources.
 function kernelText(kernel) {
   const like = kernel.like === undefined ? null : trace.kernels[kernel.like], sources = like ? like.sources : kernel.sources;
   const median = medianOf(trace, trace.kernels.indexOf(kernel)), work = workOf(trace, trace.kernels.indexOf(kernel));
@@ -303,9 +303,10 @@ function kernelText(kernel) {
     element("p", { class: "sub" }, `predicted ${seconds(kernel.predicted)}${median ? `, run in ${seconds(median)}` : ""}${work.limit ? `; this machine needs at least ${seconds(work.limit)} for ${amount(work.flops, "op")} and ${bytes(work.bytes)}` : ""}`),
     element("table", {}, kernel.params.map(([name, type, written]) => element("tr", {}, element("td", {}, written ? "writes" : "reads"), element("td", { class: "mono" }, name), element("td", { class: "mono" }, type)))),
     element("h3", {}, "Cost by term"), ...termBars(kernel.terms),
+    kernel.why ? element("h3", {}, "Why it is as it is") : null, kernel.why ? element("div", { class: "why mono" }, kernel.why) : null,
     element("h3", {}, "Moves"), kernel.moves.length ? element("ol", { class: "moves mono" }, kernel.moves.map((m) => element("li", {}, m))) : element("p", { class: "sub" }, "none: the loops are as lowered"),
     element("h3", {}, "Code"), like ? element("p", { class: "sub" }, `the same as ${like.name}`) : null,
-    tabbed([["loops", () => sourceBox(kernel.loops)], ...sources.map(([language, source]) => [({ c: "C", llvm: "LLVM IR", asm: "assembly", opencl: "OpenCL C" })[language] || language, () => sourceBox(source)])])].filter(Boolean);
+    tabbed([["loops", () => sourceBox(kernel.loops)], ...sources.map(([language, source]) => [({ body: "loops of a step", c: "C", llvm: "LLVM IR", asm: "assembly", opencl: "OpenCL C" })[language] || language, () => sourceBox(source)])])].filter(Boolean);
 }
 /// What a kernel computes, moves and needs at least: of its launches, for sizes may be known only then.
 function workOf(of, kernel) {

@@ -4,29 +4,30 @@ const rewritesPage = (() => {
   let plane, side, step, lives, list;
   const R = () => trace.rewrites;
 
-  /// The live nodes after a step, from those after the nearest step that is known.
-  function liveAfter(k) {
-    if (!lives) lives = [new Set(R().live)];
+  /// The live nodes after a step, with what each reads, from those after the nearest step that is known.
+  function after(k) {
+    if (!lives) lives = [new Map(R().live.map((n) => [n, sources(n)]))];
     for (let at = lives.length; at <= k; ++at) {
-      const next = new Set(lives[at - 1]), s = R().steps[at - 1];
+      const next = new Map(lives[at - 1]), s = R().steps[at - 1];
       s.removed.forEach((n) => next.delete(n));
-      s.added.forEach((n) => next.add(n));
+      s.added.forEach((n) => next.set(n, sources(n)));
+      s.rewired.forEach(([n, from]) => next.set(n, from));
       lives.push(next);
     }
     return lives[k];
   }
+  const sources = (n) => R().nodes.from[n].map((back) => n - back);
 
   function draw(context, width, high, view) {
-    const N = R().nodes, live = liveAfter(step), s = step ? R().steps[step - 1] : null;
-    const added = new Set(s ? s.added : []), removed = new Set(s ? s.removed : []);
+    const N = R().nodes, live = after(step), s = step ? R().steps[step - 1] : null;
+    const added = new Set(s ? s.added : []), removed = new Set(s ? s.removed : []), rewired = new Set(s ? s.rewired.map(([n]) => n) : []), before = step ? after(step - 1) : live;
     const [left, top] = view.world(0, 0), [right, bottom] = view.world(width, high);
     context.translate(view.x, view.y);
     context.scale(view.k, view.k);
-    const shown = [...live, ...removed], y = (n) => N.layer[n] * row;
+    const shown = [...live.keys(), ...removed], y = (n) => N.layer[n] * row;
     context.beginPath();
     for (const n of shown)
-      for (const back of N.from[n]) {
-        const source = n - back;
+      for (const source of live.get(n) || before.get(n)) {
         if (!live.has(source) && !removed.has(source)) continue;
         const a = y(source) + 34, b = y(n), bend = Math.max(10, (b - a) / 2);
         if (b < top || a > bottom) continue;
@@ -40,12 +41,12 @@ const rewritesPage = (() => {
     for (const n of shown) {
       if (N.x[n] + N.width[n] / 2 < left || N.x[n] - N.width[n] / 2 > right || y(n) > bottom || y(n) + 34 < top) continue;
       drawNode(context, N, n, N.x[n], y(n), N.width[n], view.k, { fill: added.has(n) ? colour.add : removed.has(n) ? colour.del : colour.panel,
-        line: added.has(n) ? colour.good : removed.has(n) ? colour.bad : text(N.op[n]) === "Input" ? colour.accent : colour.line, dim: removed.has(n) });
+        line: added.has(n) ? colour.good : removed.has(n) ? colour.bad : rewired.has(n) ? colour.warn : text(N.op[n]) === "Input" ? colour.accent : colour.line, dim: removed.has(n) });
     }
   }
 
   function fit() {
-    const N = R().nodes, live = [...liveAfter(0), ...liveAfter(R().steps.length)];
+    const N = R().nodes, live = [...after(0).keys(), ...after(R().steps.length).keys()];
     if (!live.length) return;
     let left = Infinity, right = -Infinity, top = Infinity, bottom = -Infinity;
     for (const n of live) left = Math.min(left, N.x[n] - N.width[n] / 2), right = Math.max(right, N.x[n] + N.width[n] / 2), top = Math.min(top, N.layer[n] * row), bottom = Math.max(bottom, N.layer[n] * row + 34);
@@ -66,15 +67,15 @@ const rewritesPage = (() => {
     side = element("aside", {});
     main.append(view, side);
     view.append(element("div", { class: "bar" }, element("button", { class: "tool", onclick: () => go(step - 1) }, "← back"), element("button", { class: "tool", onclick: () => go(step + 1) }, "next →"), element("button", { class: "tool", onclick: fit }, "fit")),
-      element("div", { class: "legend" }, element("span", {}, element("i", { style: "background:var(--add)" }), "added"), element("span", {}, element("i", { style: "background:var(--del)" }), "removed")));
+      element("div", { class: "legend" }, element("span", {}, element("i", { style: "background:var(--add)" }), "added"), element("span", {}, element("i", { style: "background:var(--del)" }), "removed"), element("span", {}, element("i", { style: "border:1px solid var(--warn)" }), "reads others now")));
     list = element("ol", { class: "steps" });
-    const size = (k) => `${liveAfter(k).size} nodes`;
+    const size = (k) => `${after(k).size} nodes`;
     list.append(element("li", { class: "pass", onclick: () => go(0) }, R().first || "given", element("span", { class: "d" }, size(0))));
     R().steps.forEach((s, k) => list.append(element("li", { class: s.before < 0 ? "pass" : "", onclick: () => go(k + 1) }, text(s.name),
-      element("span", { class: "d" }, s.added.length || s.removed.length ? `+${s.added.length} −${s.removed.length}` : "unchanged"))));
+      element("span", { class: "d" }, s.added.length || s.removed.length || s.rewired.length ? `+${s.added.length} −${s.removed.length}` : "unchanged"))));
     side.append(element("h2", {}, "Rewrites"), element("p", { class: "sub" }, `${R().steps.filter((s) => s.before >= 0).length} rules applied; ${size(0)} became ${size(R().steps.length)}. ← and → step.`), list);
     plane = new Plane(view, draw, "graph after each rewrite", { onhover: (x, y, event) => {
-      const N = R().nodes, layer = Math.floor(y / row), found = [...liveAfter(step)].find((n) => N.layer[n] === layer && y - layer * row < 34 && Math.abs(x - N.x[n]) < N.width[n] / 2);
+      const N = R().nodes, layer = Math.floor(y / row), found = [...after(step).keys()].find((n) => N.layer[n] === layer && y - layer * row < 34 && Math.abs(x - N.x[n]) < N.width[n] / 2);
       if (found === undefined) showTip(0, 0, null); else nodeTip(event, N, found);
     } });
     plane.now();
@@ -90,6 +91,6 @@ const rewritesPage = (() => {
     if (event.key === "f") return fit(), true;
     return false;
   }
-  return { name: "Rewrites", hash: "rewrites", open: openPage, keys, redraw: () => plane.soon(), go, live: () => liveAfter(step).size };
+  return { name: "Rewrites", hash: "rewrites", open: openPage, keys, redraw: () => plane.soon(), go, live: () => after(step).size };
 })();
 pages.push(rewritesPage);

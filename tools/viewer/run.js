@@ -33,7 +33,7 @@ const runPage = (() => {
     }
   }
 
-  /// Lanes: the passes of the compilation, and each thread's runs with their launches.
+  /// Lanes: each thread's runs with their launches, and below them the pool's threads.
   function lanesOf() {
     const lanes = [];
     let y = 58;
@@ -47,6 +47,11 @@ const runPage = (() => {
       }
       lanes.push(lane);
       y += 92;
+    }
+    // The pool's threads: what each did of a launch.
+    for (const [j, thread] of [...new Set(R().parts.map((p) => p[3]))].entries()) {
+      lanes.push({ name: `pool thread ${j}`, y, spans: R().parts.filter((p) => p[3] === thread).map((p) => ({ kernel: p[0], start: p[1] - zero, end: p[2] - zero, y, h: 24, name: trace.kernels[p[0]].name, part: true, launch: [p[0], p[1], p[2], thread, 0, 0, 0] })) });
+      y += 50;
     }
     return { lanes, end: launches.length ? Math.max(...launches.map((l) => l[2])) - zero : 1, height: y };
   }
@@ -104,7 +109,7 @@ const runPage = (() => {
       timeline.canvas.style.cursor = found ? "pointer" : "grab";
       if (!found) return showTip(0, 0, null);
       const l = found.launch, s = l[2] - l[1];
-      showTip(event.clientX, event.clientY, found.name, [["took", seconds(s)], ["starts at", seconds(found.start)], ["rate", l[0] < 0 ? "" : `${amount(l[5] / s, "op/s")}, ${amount(l[4] / s, "B/s")}`], ["of its limit", l[6] ? (100 * l[6] / s).toFixed(0) + " %" : ""]]);
+      showTip(event.clientX, event.clientY, found.part ? `a part of ${found.name}` : found.name, [["took", seconds(s)], ["starts at", seconds(found.start)], ["rate", l[0] < 0 || found.part ? "" : `${amount(l[5] / s, "op/s")}, ${amount(l[4] / s, "B/s")}`], ["of its limit", l[6] ? (100 * l[6] / s).toFixed(0) + " %" : ""]]);
     }, onclick: (t, y) => { const found = spanAt(t, y); if (found && found.kernel >= 0) choose(found.kernel); } });
     if (!R().launches.length) wide.append(element("p", { class: "sub", style: "position:absolute;left:14px;top:40px" }, "The trace has no run."));
     const peak = R().flops_per_second, rate = R().bytes_per_second;
@@ -138,6 +143,7 @@ const runPage = (() => {
     side.replaceChildren(element("h2", {}, "Run"), element("p", { class: "sub" }, `${R().launches.filter((l) => l[0] < 0).length} runs recorded; times are medians of these`),
       element("table", {}, element("tr", {}, element("th", {}, "kernel"), element("th", { class: "n" }, "run"), element("th", { class: "n" }, "predicted"), element("th", { class: "n" }, "of limit")),
         order.map((k) => { const m = medianOf(trace, k), kernel = trace.kernels[k]; return element("tr", { class: "pick", onclick: () => choose(k) }, element("td", {}, element("span", { style: `color:${palette(k)}` }, "■ "), kernel.name), element("td", { class: "n" }, seconds(m)), element("td", { class: "n" }, seconds(kernel.predicted)), element("td", { class: "n" }, ofLimit(workOf(trace, k).limit, m))); })),
+      R().savings.length ? element("h3", {}, "What would save most") : "", R().savings.length ? element("table", { class: "savings" }, R().savings.map(([s, what]) => element("tr", {}, element("td", { class: "n" }, seconds(s)), element("td", {}, what)))) : "",
       element("h3", {}, "Compilation"), element("table", {}, R().passes.map(([name, start, s]) => element("tr", {}, element("td", {}, name), element("td", { class: "n" }, "at " + (start > 0 ? seconds(start) : "0")), element("td", { class: "n" }, seconds(s))))));
   }
   function choose(k) {

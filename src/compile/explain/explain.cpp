@@ -91,12 +91,18 @@ Explanation explain(const Executable& program, const std::map<std::string, doubl
                                  [&](const auto& p) { return p->stages == of.plan->stages; });
     if (at != plan.kernels.end() && (*at)->recurrence < 0)
       add_best_moves(k, plan, static_cast<size_t>(at - plan.kernels.begin()), loops);
-    add_savings(k, out.savings);
   }
-  std::stable_sort(out.savings.begin(), out.savings.end(),
-                   [](const Saving& a, const Saving& b) { return a.seconds > b.seconds; });
-  if (out.savings.size() > kSavings) out.savings.resize(kSavings);
+  out.savings = largest_savings(out.kernels);
   return out;
+}
+
+std::vector<Saving> largest_savings(const std::vector<KernelExplanation>& kernels) {
+  std::vector<Saving> savings;
+  for (const KernelExplanation& kernel : kernels) add_savings(kernel, savings);
+  std::stable_sort(savings.begin(), savings.end(),
+                   [](const Saving& a, const Saving& b) { return a.seconds > b.seconds; });
+  if (savings.size() > kSavings) savings.resize(kSavings);
+  return savings;
 }
 
 } // namespace lathe

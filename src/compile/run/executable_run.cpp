@@ -10,6 +10,7 @@
 #include "core/debug.hpp"
 #include "lathe/detail/access.hpp"
 #include "lathe/detail/instruction_timer.hpp"
+#include "runtime/thread_pool.hpp"
 #include "view/copy_view.hpp"
 
 namespace lathe {
@@ -177,9 +178,13 @@ void Impl::run(Frame& frame) const {
       continue;
     }
     const double start = traced ? traced->now() : 0;
+    const runtime::ThreadPool::Watch watch;
     LaunchTime launch = pipeline::timed_launch(kernel, *program, *device, call.slices, call.vars);
     if (debug_level() > 0) pipeline::report_launch(launch);
     if (traced) traced->launch(k, start, launch);
+    if (traced)
+      for (const runtime::ThreadPool::Part& part : watch.parts())
+        traced->part(k, part.start, part.end, part.thread);
     if (profile) detail::Recorder::record(*profile, std::move(launch));
   }
 

@@ -5,6 +5,7 @@
 #include "compile/run/debug_output.hpp"
 #include "compile/run/finalise.hpp"
 #include "compile/run/kernel_limit.hpp"
+#include "compile/run/recurrence.hpp"
 #include "lathe/detail/access.hpp"
 #include "lathe/error.hpp"
 #include "runtime/llvm_backend.hpp"
@@ -23,13 +24,31 @@ const char* name_of(PlacedProgram::Home home) {
   throw InternalError("a buffer has no home");
 }
 
+using Sources = std::vector<std::pair<std::string, std::string>>; // by language
+
+Sources sources_of(const Kernel::Impl& kernel);
+
+/// Of a recurrence: the loops and sources of the kernels that it launches in each step.
+Sources sources_of_body(const Executable::Impl& body) {
+  Sources all{{"body", {}}};
+  const auto add = [&](const std::string& language, const std::string& text) {
+    auto at = std::ranges::find(all, language, &Sources::value_type::first);
+    if (at == all.end()) at = all.insert(at, {language, {}});
+    at->second += (at->second.empty() ? "" : "\n") + text;
+  };
+  for (const Kernel& kernel : body.kernels) {
+    add("body", kernel.ast());
+    for (const auto& [language, text] : sources_of(*detail::impl(kernel))) add(language, text);
+  }
+  return all;
+}
+
 /// The device's own source, and for a CPU also C and assembly, as far as this build has them.
-std::vector<std::pair<std::string, std::string>> sources_of(const Kernel::Impl& kernel) {
+Sources sources_of(const Kernel::Impl& kernel) {
+  if (const auto* recurrence = dynamic_cast<const RecurrenceProgram*>(kernel.program.get()))
+    return sources_of_body(recurrence->body());
   const std::string& device = kernel.device->name();
-  std::vector<std::pair<std::string, std::string>> sources{{device == "cpu"      ? "llvm"
-                                                            : device == "interp" ? "ast"
-                                                                                 : device,
-                                                            kernel.source()}};
+  Sources sources{{device == "cpu" ? "llvm" : device == "interp" ? "ast" : device, kernel.source()}};
   if (device != "cpu") return sources;
   const InExprScope inside(kernel.expressions);
   const InExprScope text_only(new_expr_scope());

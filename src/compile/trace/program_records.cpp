@@ -1,8 +1,9 @@
 // The records of programs: their stages and graphs, compiled kernels, memory and launches.
 #include <unistd.h>
 
-#include "compile/trace/plan_hash.hpp"
 #include "compile/trace/trace_state.hpp"
+#include "lathe/explain.hpp"
+#include "search/moves/plan_hash.hpp"
 #include "search/store/database.hpp"
 
 namespace lathe::tracing {
@@ -31,9 +32,17 @@ Json json_of(const search::Target& target) {
 
 } // namespace
 
-int64_t Trace::State::program(const lower::Program& program, uint64_t hash, const search::Target& target) {
+int64_t Trace::State::program(uint64_t hash, std::string_view fields, double now) {
   const auto [known, is_new] = programs.try_emplace(hash, static_cast<int64_t>(programs.size()));
   if (!is_new) return known->second;
+  JsonLine line = this->line("program", now);
+  line.key("id").number(known->second).fields(fields);
+  write_line(line);
+  return known->second;
+}
+
+std::string Trace::fields_of(const lower::Program& program, uint64_t hash,
+                             const search::Target& target) const {
   std::vector<graph::NodeRef> outputs;
   Json names = Json::array();
   for (const lower::OutputBuffer& output : program.outputs) {
@@ -59,11 +68,10 @@ int64_t Trace::State::program(const lower::Program& program, uint64_t hash, cons
                       {"output", stage.is_output}});
   }
   Json origins = Json::array();
-  for (const auto& [name, node] : named)
+  for (const auto& [name, node] : state_->named)
     if (const auto at = number.find(node.get()); at != number.end()) origins.push_back({at->second, name});
 
-  Json record = this->record("program");
-  record["id"] = known->second;
+  Json record;
   record["hash"] = hex(hash);
   record["graph"] = graph::print(outputs);
   record["outputs"] = names;
@@ -71,14 +79,17 @@ int64_t Trace::State::program(const lower::Program& program, uint64_t hash, cons
   record["stages"] = stages;
   record["target"] = json_of(target);
   if (!origins.empty()) record["origins"] = origins;
-  write(record);
-  return known->second;
+  return fields_text(record);
 }
 
 void Trace::chosen(const search::Plan& plan, const search::CostModel& model, const std::string& how,
                    double predicted_seconds, double measured_seconds) {
   Json record = state_->record("chosen");
-  record["program"] = state_->program(*plan.program, search::program_hash(*plan.program), model.target());
+  const uint64_t hash = search::program_hash(*plan.program);
+  const auto known = state_->programs.find(hash);
+  record["program"] = known != state_->programs.end()
+                          ? known->second
+                          : state_->program(hash, fields_of(*plan.program, hash, model.target()), now());
   record["how"] = how;
   std::vector<search::Move> moves = plan.moves(), graph_moves;
   for (const search::Move& move : moves)
@@ -86,7 +97,7 @@ void Trace::chosen(const search::Plan& plan, const search::CostModel& model, con
   std::erase_if(moves, [](const search::Move& m) { return search::rewrites_graph(m.kind); });
   record["graph_moves"] = texts_of(graph_moves);
   record["moves"] = texts_of(moves);
-  record["hash"] = hex(plan_hash(plan));
+  record["hash"] = hex(search::plan_hash(plan));
   record["predicted"] = rounded(predicted_seconds);
   record["measured"] = rounded(measured_seconds);
   Json terms = Json::array();
@@ -147,6 +158,13 @@ void Trace::machine(double flops_per_second, double bytes_per_second, int thread
   state_->write(record);
 }
 
+void Trace::explained(const Explanation& explanation) {
+  Json record = state_->record("explanation");
+  record["kernels"] = Json::parse(to_json(explanation.kernels));
+  record["savings"] = Json::parse(to_json(explanation.savings));
+  state_->write(record);
+}
+
 bool Trace::begins_run() {
   return state_->runs.load(std::memory_order_relaxed) < kRuns && state_->runs.fetch_add(1) < kRuns;
 }
@@ -160,6 +178,18 @@ void Trace::launch(size_t kernel, double start, const LaunchTime& launch) {
   record["bytes"] = launch.bytes;
   record["flops"] = launch.flops;
   record["limit"] = rounded(launch.limit_seconds);
+  state_->write(record);
+}
+
+void Trace::part(size_t kernel, Clock::time_point start, Clock::time_point end, int64_t thread) {
+  Json record = state_->record("part");
+  const auto seconds = [&](Clock::time_point at) {
+    return std::chrono::duration<double>(at - began_).count();
+  };
+  record["kernel"] = kernel;
+  record["start"] = seconds(start);
+  record["end"] = seconds(end);
+  record["thread"] = thread;
   state_->write(record);
 }
 

@@ -51,9 +51,14 @@ void Trace::State::write(const Json& record) {
   file.add(record.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
-JsonLine Trace::State::line(const char* kind) {
+std::string fields_text(const Json& record) {
+  const std::string text = record.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return text.substr(1, text.size() - 2);
+}
+
+JsonLine Trace::State::line(const char* kind, double now) {
   JsonLine line(line_text);
-  line.open('{').key("k").string(kind).key("c").string(compilation).key("t").microseconds(now());
+  line.open('{').key("k").string(kind).key("c").string(compilation).key("t").microseconds(now);
   return line;
 }
 
@@ -62,8 +67,14 @@ void Trace::State::write_line(JsonLine& line) {
   file.add(line_text);
 }
 
-Trace::Trace(std::unique_ptr<State> state) : state_(std::move(state)) {}
-Trace::~Trace() = default;
+constexpr size_t kToldAtOnce = 32 << 10; // bytes of a search's records that become text together
+
+Trace::Trace(std::unique_ptr<State> state) : SearchRecorder(state->began), state_(std::move(state)) {}
+Trace::~Trace() { write_told(); }
+
+void Trace::told(bool between) {
+  if (between || log_.bytes().size() >= kToldAtOnce) write_told();
+}
 
 std::shared_ptr<Trace> Trace::open(const CompileOptions& options) {
   static std::atomic<int> compilations = 0;
@@ -75,7 +86,8 @@ std::shared_ptr<Trace> Trace::open(const CompileOptions& options) {
   begin["version"] = kVersion;
   begin["lathe"] = LATHE_VERSION;
   begin["date"] = static_cast<int64_t>(std::time(nullptr));
-  begin["machine"] = search::machine_fingerprint();
+  static const std::string machine = search::machine_fingerprint();
+  begin["machine"] = machine;
   begin["device"] = options.device;
   begin["cpu"] = options.cpu;
   begin["threads"] = options.threads;
@@ -93,6 +105,9 @@ void Trace::pass(const std::string& name, double start) {
   state_->write(record);
 }
 
-void Trace::flush() { state_->file.flush(); }
+void Trace::flush() {
+  write_told();
+  state_->file.flush();
+}
 
 } // namespace lathe::tracing

@@ -6,18 +6,23 @@
 //   ...
 //   if (trace) trace->flush();                    // Error(File) if something could not be written
 //
-// launch() may be called from several threads at once; the rest belongs to the thread that compiles.
+// launch(), part() and ends_run() may be called from several threads at once; the rest belongs to the thread
+// that compiles.
 #pragma once
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "compile/trace/search_recorder.hpp"
 #include "graph/node.hpp"
 #include "lathe/executable.hpp"
 #include "lathe/profile.hpp"
 #include "lower/program.hpp"
-#include "search/beam/search_trace.hpp"
 #include "search/cost/cost.hpp"
+
+namespace lathe {
+struct Explanation;
+}
 
 namespace lathe::tracing {
 
@@ -37,7 +42,7 @@ struct PlacedBuffer {
   int first = 0, last = 0; // launches that touch it; offset and these are of buffers in the arena
 };
 
-class Trace final : public search::SearchTrace {
+class Trace final : public SearchRecorder {
 public:
   static std::shared_ptr<Trace> open(const CompileOptions& options);
   ~Trace() override;
@@ -51,18 +56,6 @@ public:
   /// The user's names of nodes of the last graph.
   void origins(const std::vector<std::pair<std::string, graph::NodeRef>>& named);
 
-  // Searches.
-  void begins(const search::Plan& start, const search::CostModel& model, bool measures) override;
-  void ends(const search::Plan& found, double predicted_seconds, double measured_seconds) override;
-  void starts_at(const search::Plan& plan, double seconds) override;
-  void plans_from(const search::Plan& from, const std::vector<search::Tried>& tried) override;
-  void keeps_plans(const std::vector<const search::Plan*>& plans) override;
-  void schedules(const search::Plan& plan, size_t k, double seconds) override;
-  void kernels_from(const search::KernelPlan& from, const std::vector<search::Tried>& tried) override;
-  void keeps_kernels(const std::vector<search::KernelPlanRef>& kernels) override;
-  void measured(const search::KernelPlan& kernel, double predicted_seconds,
-                const search::Measurement& result) override;
-
   // The program.
   /// `how`: where the plan came from: "moves", "database", "model" or "tuning".
   void chosen(const search::Plan& plan, const search::CostModel& model, const std::string& how,
@@ -72,16 +65,27 @@ public:
   /// The roofline's two sides, of this machine with these threads.
   void machine(double flops_per_second, double bytes_per_second, int threads);
 
+  /// Why the kernels are as they are.
+  void explained(const Explanation& explanation);
+
   /// Whether the run that begins is recorded: the first few are.
   bool begins_run();
   void launch(size_t kernel, double start, const LaunchTime& launch);
+  /// What another thread did of the launch of a kernel. `thread`: as the system numbers it.
+  void part(size_t kernel, Clock::time_point start, Clock::time_point end, int64_t thread);
   void ends_run(double start);
   /// Error(File) if something could not be written.
   void flush();
 
 private:
+  friend class SearchWriter;
   struct State;
   explicit Trace(std::unique_ptr<State> state);
+  std::string fields_of(const lower::Program& program, uint64_t hash,
+                        const search::Target& target) const override;
+  void told(bool between) override;
+  /// Writes what searches have told.
+  void write_told();
   std::unique_ptr<State> state_;
 };
 

@@ -13,7 +13,7 @@
 namespace lathe::tracing {
 namespace {
 
-constexpr size_t kAtOnce = 256 << 10; // bytes that wait for one write
+constexpr size_t kAtOnce = 64 << 10; // bytes that wait for one write: they stay in a cache
 
 [[noreturn]] void fail(const std::string& path, int reason) {
   throw Error(ErrorKind::File, fmt::format("trace {}: {}, expected a file that can be appended to", path,
@@ -41,6 +41,7 @@ TraceFile::~TraceFile() {
 void TraceFile::add(std::string_view line) {
   const std::lock_guard lock(mutex_);
   if (fault_) return;
+  if (waiting_.capacity() < kAtOnce) waiting_.reserve(2 * kAtOnce);
   waiting_.append(line).push_back('\n');
   if (waiting_.size() >= kAtOnce) write_out();
 }

@@ -3,9 +3,10 @@
 #pragma once
 #include <atomic>
 #include <chrono>
+#include <memory_resource>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <set>
+#include <string_view>
 #include <unordered_map>
 
 #include "compile/trace/json_line.hpp"
@@ -23,6 +24,8 @@ double rounded(double seconds);
 Json texts_of(const Shape& shape);
 Json texts_of(const std::vector<search::Move>& moves);
 Json terms_of(const search::Cost& cost);
+/// A record's text without the brackets around it.
+std::string fields_text(const Json& record);
 
 struct Trace::State {
   /// A state of a search.
@@ -35,18 +38,16 @@ struct Trace::State {
     int64_t parent;
     double seconds;
     uint64_t hash;
-    std::vector<search::Move> moves; // from the parent
+    std::string moves; // from the parent, as put_moves() puts them
   };
   struct Search {
     int64_t id;
-    uint64_t program;
-    search::Target target;
-    search::MachineProfile machine;
+    uint64_t program; // its hash
   };
 
   TraceFile file;
   std::string compilation;
-  std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
+  Clock::time_point began = Clock::now();
 
   // Graphs.
   std::unordered_map<const graph::Node*, int64_t> nodes;
@@ -58,7 +59,10 @@ struct Trace::State {
   std::unordered_map<uint64_t, int64_t> programs; // by program_hash
   std::vector<Search> open;                       // those that run, the inner ones last
   int64_t searches = 0, states = 0;
-  std::unordered_map<uint64_t, Known> plans, kernels; // by program and hash
+  // Between the pieces of memory that a search takes and gives back, a node for each state would cost it
+  // time.
+  std::pmr::monotonic_buffer_resource room;
+  std::pmr::unordered_map<uint64_t, Known> plans{&room}, kernels{&room}; // by program and hash
   std::vector<Waiting> waiting;
   int64_t siblings = 0, refusals = 0; // written so far
 
@@ -66,22 +70,18 @@ struct Trace::State {
   std::string line_text; // of the record that line() began
 
   explicit State(const std::string& path) : file(path) {}
-  double now() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-  }
+  double now() const { return std::chrono::duration<double>(Clock::now() - began).count(); }
   /// Begins a record of this kind with the compilation and the time.
   Json record(const char* kind) const;
   void write(const Json& record);
   /// Begins a record as record() does, in memory of which there is one; write_line() ends it.
-  JsonLine line(const char* kind);
+  JsonLine line(const char* kind, double now);
   void write_line(JsonLine& line);
 
   /// The node's number; adds its definition to `defined` if the file has none yet.
   int64_t node(const graph::NodeRef& node, Json& defined);
-  /// Writes the program if the file does not have it.
-  int64_t program(const lower::Program& program, uint64_t hash, const search::Target& target);
-  /// Writes the kernel if the file does not have it.
-  void write_late(Known& kernel);
+  /// The program's number; writes its record if the file does not have it.
+  int64_t program(uint64_t hash, std::string_view fields, double now);
 };
 
 } // namespace lathe::tracing

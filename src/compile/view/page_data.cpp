@@ -60,7 +60,9 @@ Json number(double seconds) { // short, and exact enough for any picture
 Layered layered(const std::vector<PictureNode>& nodes) {
   Layered graph;
   for (const PictureNode& node : nodes) {
-    graph.sources.push_back(node.sources);
+    std::vector<int>& above = graph.sources.emplace_back(node.sources);
+    const auto n = static_cast<int>(graph.widths.size());
+    std::erase_if(above, [&](int source) { return source >= n; }); // read at one time, a reader at another
     graph.widths.push_back(width_of(node));
   }
   return graph;
@@ -315,7 +317,8 @@ Json rewrites_json(const Compilation& of, Texts& texts) {
                      {"before", step.before},
                      {"after", step.after},
                      {"added", step.added},
-                     {"removed", step.removed}});
+                     {"removed", step.removed},
+                     {"rewired", step.rewired}});
   return {{"first", of.steps.empty() ? "" : of.steps[0].name},
           {"nodes", nodes_json(picture.nodes, lay_out(layered(picture.nodes), kGap), texts)},
           {"live", picture.live},
@@ -327,6 +330,7 @@ Json kernels_json(const Compilation& of, size_t room, Texts& texts) {
   Json kernels = Json::array();
   size_t bytes = 0;
   std::map<uint64_t, size_t> same; // kernels of equal structure share their text
+  const Explanation why = explanation(of);
   for (const KernelRecord& kernel : of.kernels) {
     Json params = Json::array(), sources = Json::array();
     for (const KernelRecord::Param& param : kernel.params)
@@ -354,20 +358,29 @@ Json kernels_json(const Compilation& of, size_t room, Texts& texts) {
              {"loops", kernel.ast},
              {"sources", sources}};
     if (!is_first) one["like"] = like->second;
+    if (!why.kernels.empty()) one["why"] = to_string(why.kernels[kernels.size()]);
     kernels.push_back(std::move(one));
   }
   return kernels;
 }
 
 Json run_json(const Compilation& of) {
-  Json launches = Json::array(), buffers = Json::array(), passes = Json::array();
+  Json launches = Json::array(), parts = Json::array(), buffers = Json::array(), passes = Json::array(),
+       savings = Json::array();
   for (const LaunchRecord& launch : of.launches)
-    launches.push_back(
-        {launch.kernel, launch.start, launch.end, launch.thread, launch.bytes, launch.flops, launch.limit});
+    if (launch.is_part)
+      parts.push_back({launch.kernel, launch.start, launch.end, launch.thread});
+    else
+      launches.push_back(
+          {launch.kernel, launch.start, launch.end, launch.thread, launch.bytes, launch.flops, launch.limit});
   for (const BufferRecord& buffer : of.buffers)
     buffers.push_back({buffer.name, buffer.home, buffer.bytes, buffer.offset, buffer.first, buffer.last});
   for (const PassRecord& pass : of.passes) passes.push_back({pass.name, pass.start, pass.seconds});
+  for (const Saving& saving : explanation(of).savings)
+    savings.push_back({number(saving.seconds), saving.what});
   return {{"launches", launches},
+          {"parts", parts},
+          {"savings", savings},
           {"buffers", buffers},
           {"passes", passes},
           {"arena", of.arena_bytes},

@@ -14,14 +14,6 @@
 namespace lathe::view {
 namespace {
 
-constexpr size_t kMostWork = 40'000'000; // nodes times steps; above, rules are not applied one by one
-
-PictureNode picture_of(const NodeRecord& node) {
-  return {
-      node.op, fmt::format("{}[{}]", node.dtype, fmt::join(node.shape, ", ")), node.attr, "", {}, -1, false,
-      false};
-}
-
 /// Lines of a graph's text: "%3 = Add(%1, %2) : f32[4]". Text that the trace's writer made; a line that has
 /// another form is left out.
 std::vector<PictureNode> nodes_of(const std::string& text) {
@@ -51,83 +43,6 @@ std::vector<PictureNode> nodes_of(const std::string& text) {
     nodes.push_back(std::move(node));
   }
   return nodes;
-}
-
-/// The nodes of a graph by content, so that equal ones are one.
-class Interned {
-public:
-  explicit Interned(const Compilation& of) {
-    for (const auto& [id, node] : of.nodes) by_id_[id] = add(node.op, node);
-  }
-  int of(int64_t id) const { return by_id_.at(id); }
-  /// The same node over other sources.
-  int with_sources(int node, const std::vector<int>& sources) {
-    if (nodes_[static_cast<size_t>(node)].sources == sources) return node;
-    PictureNode made = nodes_[static_cast<size_t>(node)];
-    made.sources = sources;
-    return intern(std::move(made));
-  }
-  const PictureNode& operator[](int node) const { return nodes_[static_cast<size_t>(node)]; }
-  size_t size() const { return nodes_.size(); }
-
-private:
-  int add(const std::string&, const NodeRecord& record) {
-    PictureNode node = picture_of(record);
-    for (const int64_t source : record.from) node.sources.push_back(by_id_.at(source));
-    return intern(std::move(node));
-  }
-  int intern(PictureNode node) {
-    const std::string key =
-        fmt::format("{}|{}|{}|{}", node.op, node.type, node.attr, fmt::join(node.sources, ","));
-    const auto [known, is_new] = by_key_.try_emplace(key, static_cast<int>(nodes_.size()));
-    if (is_new) nodes_.push_back(std::move(node));
-    return known->second;
-  }
-
-  std::vector<PictureNode> nodes_;
-  std::unordered_map<std::string, int> by_key_;
-  std::unordered_map<int64_t, int> by_id_;
-};
-
-/// The graph below `outputs`, sources first.
-std::vector<int> reachable(const Interned& nodes, const std::vector<int>& outputs) {
-  std::vector<int> order;
-  std::unordered_set<int> done;
-  std::vector<std::pair<int, size_t>> stack;
-  for (const int output : outputs) {
-    if (done.insert(output).second) stack.emplace_back(output, 0);
-    while (!stack.empty()) {
-      auto& [node, next] = stack.back();
-      const std::vector<int>& sources = nodes[node].sources;
-      if (next == sources.size()) {
-        order.push_back(node);
-        stack.pop_back();
-      } else if (const int source = sources[next++]; done.insert(source).second) {
-        stack.emplace_back(source, 0);
-      }
-    }
-  }
-  return order;
-}
-
-/// The outputs after these replacements, which apply to nodes whose sources are replaced already.
-std::vector<int> replaced(Interned& nodes, const std::vector<int>& outputs,
-                          const std::unordered_map<int, int>& to) {
-  std::unordered_map<int, int> made;
-  for (const int node : reachable(nodes, outputs)) {
-    std::vector<int> sources;
-    for (const int source : nodes[node].sources) sources.push_back(made.at(source));
-    int now = nodes.with_sources(node, sources);
-    for (size_t hops = 0; hops <= to.size(); ++hops) {
-      const auto next = to.find(now);
-      if (next == to.end()) break;
-      now = next->second;
-    }
-    made[node] = now;
-  }
-  std::vector<int> results;
-  for (const int output : outputs) results.push_back(made.at(output));
-  return results;
 }
 
 /// An input that each call gives, not a constant.
@@ -171,79 +86,23 @@ GraphPicture graph_picture(const Compilation& of) {
   return picture;
 }
 
-RewritePicture rewrite_picture(const Compilation& of) {
-  RewritePicture picture;
-  if (of.steps.empty()) return picture;
-  Interned nodes(of);
-  const auto outputs_of = [&](const GraphStep& step) {
-    std::vector<int> outputs;
-    for (const int64_t id : step.outputs) outputs.push_back(nodes.of(id));
-    return outputs;
-  };
-  struct Step {
-    std::string name;
-    int before, after;
-    std::vector<int> live;
-  };
-  std::vector<Step> steps{{of.steps[0].name, -1, -1, reachable(nodes, outputs_of(of.steps[0]))}};
-  size_t rule = of.steps[0].rewrites;
-  for (size_t s = 1; s < of.steps.size(); ++s) {
-    const std::vector<int> outputs = outputs_of(of.steps[s - 1]);
-    const size_t first = rule;
-    std::unordered_map<int, int> to;
-    for (; rule < std::min(of.steps[s].rewrites, of.rewrites.size()); ++rule) {
-      const RewriteRecord& rewrite = of.rewrites[rule];
-      const int before = nodes.of(rewrite.before), after = nodes.of(rewrite.after);
-      if (before != after) to[before] = after;
-      if ((rule - first) * steps[0].live.size() > kMostWork) continue;
-      steps.push_back({rewrite.rule, before, after, reachable(nodes, replaced(nodes, outputs, to))});
-    }
-    steps.push_back({of.steps[s].name, -1, -1, reachable(nodes, outputs_of(of.steps[s]))});
-  }
-
-  std::map<int, int> position; // sources have smaller numbers than their users, and keep that
-  for (const Step& step : steps)
-    for (const int node : step.live) position.emplace(node, 0);
-  for (auto& [node, at] : position) {
-    at = static_cast<int>(picture.nodes.size());
-    PictureNode shown = nodes[node];
-    for (int& source : shown.sources) source = position.at(source);
-    picture.nodes.push_back(std::move(shown));
-  }
-  const auto at = [&](int node) {
-    const auto found = position.find(node);
-    return found == position.end() ? -1 : found->second;
-  };
-  std::unordered_set<int> live;
-  for (const Step& step : steps) {
-    std::unordered_set<int> now;
-    for (const int node : step.live) now.insert(at(node));
-    if (picture.live.empty()) {
-      picture.live.assign(now.begin(), now.end());
-      std::sort(picture.live.begin(), picture.live.end());
-    } else {
-      RewriteStep made{step.name, at(step.before), at(step.after), {}, {}};
-      for (const int node : now)
-        if (!live.contains(node)) made.added.push_back(node);
-      for (const int node : live)
-        if (!now.contains(node)) made.removed.push_back(node);
-      std::sort(made.added.begin(), made.added.end());
-      std::sort(made.removed.begin(), made.removed.end());
-      picture.steps.push_back(std::move(made));
-    }
-    live = std::move(now);
-  }
-  for (const auto& [id, name] : of.origins)
-    if (const int node = at(nodes.of(id)); node >= 0) picture.nodes[static_cast<size_t>(node)].origin = name;
-  return picture;
+double median_seconds(const Compilation& of, size_t kernel) {
+  std::vector<double> times;
+  for (const LaunchRecord& launch : of.launches)
+    if (launch.kernel == static_cast<int64_t>(kernel) && !launch.is_part)
+      times.push_back(launch.end - launch.start);
+  if (times.empty()) return 0;
+  const auto middle = times.begin() + static_cast<long>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
 }
 
-std::string duration(double seconds) {
-  if (seconds <= 0) return "-";
-  if (seconds < 1e-6) return fmt::format("{:.3g} ns", seconds * 1e9);
-  if (seconds < 1e-3) return fmt::format("{:.3g} us", seconds * 1e6);
-  if (seconds < 1) return fmt::format("{:.3g} ms", seconds * 1e3);
-  return fmt::format("{:.3g} s", seconds);
+Explanation explanation(const Compilation& of) {
+  Explanation out{of.explained, of.savings};
+  for (size_t k = 0; k < out.kernels.size(); ++k) out.kernels[k].measured = median_seconds(of, k);
+  if (std::ranges::any_of(out.kernels, [](const KernelExplanation& k) { return k.measured > 0; }))
+    out.savings = largest_savings(out.kernels);
+  return out;
 }
 
 std::string bytes_text(double bytes) {

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "compile/explain/duration.hpp"
 #include "compile/view/reader.hpp"
 
 namespace lathe::view {
@@ -23,19 +24,26 @@ GraphPicture graph_picture(const Compilation& of);
 /// One step from graph to graph: a rule's application, or the end of a pass.
 struct RewriteStep {
   std::string name;
-  int before = -1, after = -1;     // positions in RewritePicture::nodes; -1: a pass
-  std::vector<int> added, removed; // of the live nodes
+  int before = -1, after = -1;         // positions in RewritePicture::nodes; -1: a pass
+  std::vector<int> added{}, removed{}; // of the live nodes
+  std::vector<std::pair<int, std::vector<int>>>
+      rewired{}; // nodes that read others now, with all that they read
 };
 struct RewritePicture {
-  std::vector<PictureNode> nodes; // all that are live after any step
+  std::vector<PictureNode> nodes; // all that are live after any step, as they are at first
   std::vector<int> live;          // at first
   std::vector<RewriteStep> steps;
 };
 /// Rules are applied to the graph one after the other. A pass then ends with the graph that was recorded.
 RewritePicture rewrite_picture(const Compilation& of);
 
-/// The number in a node's text, or the time in "1.23 ms".
-std::string duration(double seconds);
+using pipeline::duration;
+
+/// Of the kernel's launches; 0 if it never ran.
+double median_seconds(const Compilation& of, size_t kernel);
+/// Why the kernels are as they are, with the times of the runs recorded. No kernels if the trace does not
+/// say.
+Explanation explanation(const Compilation& of);
 std::string bytes_text(double bytes);
 /// The state's own moves, joined.
 std::string moves_text(const std::vector<std::string>& moves);

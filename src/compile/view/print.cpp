@@ -86,14 +86,19 @@ std::string print_rewrites(const Compilation& of) {
   std::string text;
   size_t live = picture.live.size();
   if (!of.steps.empty()) text += fmt::format("{}: {} nodes\n", of.steps[0].name, live);
+  std::vector<PictureNode> nodes = picture.nodes; // as they are after the step
   for (const RewriteStep& step : picture.steps) {
     live += step.added.size() - step.removed.size();
-    text += fmt::format("{}: {} nodes{}\n", step.name, live,
-                        step.added.empty() && step.removed.empty() ? ", unchanged" : "");
-    for (const int node : step.removed)
-      text += "  - " + node_text(picture.nodes, static_cast<size_t>(node)) + "\n";
+    const bool is_same = step.added.empty() && step.removed.empty() && step.rewired.empty();
+    text += fmt::format("{}: {} nodes{}\n", step.name, live, is_same ? ", unchanged" : "");
+    for (const int node : step.removed) text += "  - " + node_text(nodes, static_cast<size_t>(node)) + "\n";
     for (const int node : step.added)
-      text += "  + " + node_text(picture.nodes, static_cast<size_t>(node)) + "\n";
+      nodes[static_cast<size_t>(node)] = picture.nodes[static_cast<size_t>(node)];
+    for (const auto& [node, sources] : step.rewired) nodes[static_cast<size_t>(node)].sources = sources;
+    for (const int node : step.added) text += "  + " + node_text(nodes, static_cast<size_t>(node)) + "\n";
+    for (const auto& [node, sources] : step.rewired)
+      if (!std::binary_search(step.added.begin(), step.added.end(), node))
+        text += "  ~ " + node_text(nodes, static_cast<size_t>(node)) + "\n";
   }
   return text;
 }
@@ -138,7 +143,8 @@ std::string print_search(const Compilation& of) {
 
 std::string print_kernel(const Compilation& of, const std::string& name) {
   std::string known;
-  for (const KernelRecord& kernel : of.kernels) {
+  for (size_t k = 0; k < of.kernels.size(); ++k) {
+    const KernelRecord& kernel = of.kernels[k];
     known += (known.empty() ? "" : ", ") + kernel.name;
     if (kernel.name != name) continue;
     std::string text = fmt::format(
@@ -146,7 +152,9 @@ std::string print_kernel(const Compilation& of, const std::string& name) {
         duration(kernel.predicted), duration(kernel.limit), kernel.flops, bytes_text(kernel.bytes));
     for (const KernelRecord::Param& param : kernel.params)
       text += fmt::format("  {} {} : {}\n", param.written ? "writes" : "reads ", param.name, param.type);
-    if (const auto terms = of.chosen.terms.find(kernel.hash); terms != of.chosen.terms.end())
+    if (const Explanation why = explanation(of); !why.kernels.empty())
+      text += "why\n" + to_string(why.kernels[k]);
+    else if (const auto terms = of.chosen.terms.find(kernel.hash); terms != of.chosen.terms.end())
       text += "cost\n" + terms_text(terms->second, kernel.predicted);
     text += "moves\n";
     for (const std::string& move : kernel.moves) text += "  " + move + "\n";
@@ -163,13 +171,19 @@ std::string print_timeline(const Compilation& of) {
     text += fmt::format("  {:>10.6f} s {:>10}  {}\n", pass.start, duration(pass.seconds), pass.name);
   double longest = 0;
   for (const LaunchRecord& launch : of.launches)
-    if (launch.kernel >= 0) longest = std::max(longest, launch.end - launch.start);
+    if (launch.kernel >= 0 && !launch.is_part) longest = std::max(longest, launch.end - launch.start);
+  if (const Explanation why = explanation(of); !why.kernels.empty()) text += to_string(why.savings);
   text += "launches\n";
   for (const LaunchRecord& launch : of.launches) {
     const double seconds = launch.end - launch.start;
     if (launch.kernel < 0) {
       text += fmt::format("  {:>10.6f} s {:>10}  thread {}  the whole run\n", launch.start, duration(seconds),
                           launch.thread);
+      continue;
+    }
+    if (launch.is_part) {
+      text += fmt::format("  {:>10.6f} s {:>10}  thread {}  {:<24} a part\n", launch.start, duration(seconds),
+                          launch.thread, of.kernels[static_cast<size_t>(launch.kernel)].name);
       continue;
     }
     text += fmt::format(

@@ -84,12 +84,16 @@ public:
     const auto of = by_id_.find(id);
     if (of == by_id_.end()) bad("belongs to compilation " + id + ", expected its record 'trace' before");
     static const std::unordered_map<std::string, void (Reader::*)(const Json&)> takers{
-        {"graph", &Reader::graph},     {"rewrite", &Reader::rewrite}, {"origins", &Reader::origins},
-        {"program", &Reader::program}, {"search", &Reader::search},   {"found", &Reader::found},
-        {"plan", &Reader::plan},       {"plans", &Reader::plans},     {"root", &Reader::root},
-        {"kernels", &Reader::kernels}, {"kept", &Reader::kept},       {"measured", &Reader::measured},
-        {"chosen", &Reader::chosen},   {"kernel", &Reader::kernel},   {"memory", &Reader::memory},
-        {"machine", &Reader::machine}, {"launch", &Reader::launch},   {"run", &Reader::run},
+        {"graph", &Reader::graph},     {"rewrite", &Reader::rewrite},
+        {"origins", &Reader::origins}, {"program", &Reader::program},
+        {"search", &Reader::search},   {"found", &Reader::found},
+        {"plan", &Reader::plan},       {"plans", &Reader::plans},
+        {"root", &Reader::root},       {"kernels", &Reader::kernels},
+        {"kept", &Reader::kept},       {"measured", &Reader::measured},
+        {"chosen", &Reader::chosen},   {"kernel", &Reader::kernel},
+        {"memory", &Reader::memory},   {"machine", &Reader::machine},
+        {"launch", &Reader::launch},   {"run", &Reader::run},
+        {"part", &Reader::part},       {"explanation", &Reader::explanation},
         {"pass", &Reader::pass}};
     const auto taker = takers.find(kind);
     if (taker == takers.end()) bad("a record of kind '" + kind + "', expected one of docs/trace.md");
@@ -308,6 +312,45 @@ private:
     at_->bytes_per_second = number(record.at("bytes_per_second"));
     at_->threads = record.at("threads").get<int>();
   }
+  void explanation(const Json& record) {
+    const Json& kernels = record.at("kernels");
+    if (kernels.size() != at_->kernels.size())
+      bad(fmt::format("an explanation of {} kernels, expected {}", kernels.size(), at_->kernels.size()));
+    std::vector<KernelExplanation> explained;
+    for (const Json& of : kernels) {
+      const std::string name = of.at("kernel").get<std::string>(), &own = at_->kernels[explained.size()].name;
+      if (name != own) bad(fmt::format("an explanation of kernel '{}', expected '{}'", name, own));
+      explained.push_back(explained_kernel(of));
+    }
+    std::vector<Saving> savings;
+    for (const Json& saving : record.at("savings"))
+      savings.push_back({number(saving.at("seconds")), saving.at("what").get<std::string>()});
+    at_->explained = std::move(explained);
+    at_->savings = std::move(savings);
+  }
+  static KernelExplanation explained_kernel(const Json& of) {
+    KernelExplanation made;
+    made.name = of.at("kernel").get<std::string>();
+    made.stages = of.at("computes").get<std::string>();
+    made.predicted = number(of.at("predicted"));
+    made.limit = number(of.at("limit"));
+    made.bound = of.at("bound").get<std::string>();
+    made.terms = terms_of(of.at("terms"));
+    for (const Json& b : of.at("borders")) {
+      KernelBorder border{.other = b.at("other").get<std::string>(),
+                          .stage = b.at("reads").get<std::string>()};
+      border.moves = b.at("moves").get<std::string>();
+      border.legal = b.at("legal").get<bool>();
+      if (border.legal)
+        border.apart = number(b.at("apart")), border.together = number(b.at("together"));
+      else
+        border.reason = b.at("reason").get<std::string>();
+      made.borders.push_back(std::move(border));
+    }
+    made.best_moves = of.at("best_moves").get<std::string>();
+    if (!made.best_moves.empty()) made.with_best_moves = number(of.at("with_best_moves"));
+    return made;
+  }
   void add_launch(const Json& record, int64_t kernel) {
     const double start = number(record.at("start")), end = number(record.at("end"));
     if (end < start) bad("a launch ends before it starts, expected the other order");
@@ -315,11 +358,16 @@ private:
                              part_or(record, "bytes", 0.0), part_or(record, "flops", 0.0),
                              part_or(record, "limit", 0.0)});
   }
-  void launch(const Json& record) {
+  int64_t known_kernel(const Json& record) const {
     const auto kernel = record.at("kernel").get<int64_t>();
     if (kernel < 0 || kernel >= static_cast<int64_t>(at_->kernels.size()))
       bad(fmt::format("a launch of kernel {}, expected one of {}", kernel, at_->kernels.size()));
-    add_launch(record, kernel);
+    return kernel;
+  }
+  void launch(const Json& record) { add_launch(record, known_kernel(record)); }
+  void part(const Json& record) {
+    add_launch(record, known_kernel(record));
+    at_->launches.back().is_part = true;
   }
   void run(const Json& record) { add_launch(record, -1); }
   void pass(const Json& record) {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "lathe/explain.hpp"
 #include "lathe/trace.hpp"
 #include "search/machine/target.hpp"
 
@@ -112,6 +113,7 @@ struct LaunchRecord {
   double start, end;
   int64_t thread;
   double bytes = 0, flops = 0, limit = 0;
+  bool is_part = false; // what another thread did of the launch before
 };
 
 struct PassRecord {
@@ -134,6 +136,8 @@ struct Compilation {
   int64_t unlisted = 0, repeated = 0; // states and refusals that were only counted; proposals of known states
   ChosenRecord chosen;
   std::vector<KernelRecord> kernels;
+  std::vector<KernelExplanation> explained; // of each kernel, or empty
+  std::vector<Saving> savings;              // by predicted times
   std::vector<BufferRecord> buffers;
   int64_t arena_bytes = 0, naive_bytes = 0;
   double flops_per_second = 0, bytes_per_second = 0;

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "compile/trace/plan_hash.hpp"
 #include "lathe/error.hpp"
+#include "search/moves/plan_hash.hpp"
 
 namespace lathe::view {
 namespace {
@@ -116,9 +116,9 @@ search::KernelPlanRef Replay::kernel(int64_t state) {
 search::Plan Replay::plan(int64_t state) {
   const InExprScope inside(scope_);
   const search::Plan& plan = made(state).plan;
-  if (tracing::plan_hash(plan) != record(state).hash)
-    fail(state, fmt::format("its moves make a plan of hash {:016x}, expected {:016x}", tracing::plan_hash(plan),
-                            record(state).hash));
+  if (search::plan_hash(plan) != record(state).hash)
+    fail(state, fmt::format("its moves make a plan of hash {:016x}, expected {:016x}",
+                            search::plan_hash(plan), record(state).hash));
   return plan;
 }
 

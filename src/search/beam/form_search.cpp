@@ -96,11 +96,13 @@ SearchResult decide(const Plan& start, const std::vector<Move>& others, CostMode
   quick.log.clear();
   quick.progress = nullptr;
   std::vector<std::optional<Form>> made(1 + others.size());
-  search_pieces(made.size(), quick, [&](size_t k) {
+  search_pieces(made.size(), quick, [&](size_t k, SearchTrace* trace) {
     std::optional<Plan> plan = k == 0 ? start : std::move(apply(start, others[k - 1], model.target()).plan);
     if (!plan) return;
-    Plan form = ordered(std::move(*plan), model, quick);
-    SearchResult found = search(form, model, quick);
+    SearchOptions own = quick;
+    own.trace = trace;
+    Plan form = ordered(std::move(*plan), model, own);
+    SearchResult found = search(form, model, own);
     const bool asked_for = k > 0 && others[k - 1].kind == MoveKind::Strassen;
     made[k] = Form{std::move(form), std::move(found), k == 0 ? 1 : asked_for ? kAskedFor : kWorthwhile};
   });
@@ -192,16 +194,18 @@ SearchResult search_forms(const Plan& start, CostModel& model, const SearchOptio
     const std::vector<std::pair<std::string, lower::NamedOutput>> each(distinct.begin(), distinct.end());
     const MakeMeasure measuring = is_quick ? MakeMeasure() : make_measure;
     std::vector<std::optional<Move>> found(each.size());
-    const auto decide_one = [&](size_t k) {
+    const auto decide_one = [&](size_t k, SearchTrace* trace) {
       const Plan by_itself = initial_plan(
           std::make_shared<const lower::Program>(lower::lower({each[k].second}, start.program->evaluate)));
       const std::vector<int> only = sums_with_forms(*by_itself.program, allowed);
       if (only.size() != 1) return;
-      found[k] = form_of(
-          decide(by_itself, forms_of(stage_at(by_itself, only[0]), allowed), model, share, measuring));
+      SearchOptions own = share;
+      own.trace = trace;
+      found[k] =
+          form_of(decide(by_itself, forms_of(stage_at(by_itself, only[0]), allowed), model, own, measuring));
     };
     if (measuring) { // what is timed has the machine for itself
-      for (size_t k = 0; k < each.size(); ++k) decide_one(k);
+      for (size_t k = 0; k < each.size(); ++k) decide_one(k, share.trace);
     } else {
       search_pieces(each.size(), share, decide_one);
     }

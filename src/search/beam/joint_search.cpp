@@ -10,6 +10,7 @@
 #include "search/cost/cost.hpp"
 #include "search/cost/features.hpp"
 #include "search/moves/draft.hpp"
+#include "search/moves/plan_hash.hpp"
 #include "search/suggest/suggest.hpp"
 
 namespace lathe::search {
@@ -187,10 +188,14 @@ std::vector<JointSearch::Step> JointSearch::steps_from(const Partition& from) {
     const uint64_t near = neighbourhood(from.plan, k);
     const auto known = promising_.find(near);
     std::vector<std::pair<size_t, Step>> made;
-    std::vector<Tried> tried; // for the trace
-    const auto tell = [&](const std::vector<Move>& moves, const Plan* plan, double seconds, std::string why) {
+    TriedList tried; // for the trace
+    const auto tell = [&](const std::vector<Move>& moves, const Plan* plan, double seconds,
+                          std::string_view why) {
       if (!options_.trace) return;
-      tried.push_back({moves, nullptr, plan ? std::optional(*plan) : std::nullopt, seconds, std::move(why)});
+      if (plan)
+        tried.add_made(moves, plan_hash(*plan), seconds, why);
+      else
+        tried.add_refused(moves, why);
     };
     for (size_t i = 0; i < proposals.size(); ++i) {
       if (known != promising_.end() &&
@@ -200,7 +205,7 @@ std::vector<JointSearch::Step> JointSearch::steps_from(const Partition& from) {
       Applied applied = apply(from.plan, proposals[i].moves, model_.target());
       if (!applied.plan) {
         ++rejected_;
-        tell(proposals[i].moves, nullptr, 0, std::move(applied.reason));
+        tell(proposals[i].moves, nullptr, 0, applied.reason);
         continue;
       }
       Step step{std::move(proposals[i].moves), std::move(*applied.plan), 0, 0, 0, {}};
@@ -324,9 +329,11 @@ std::vector<Partition> JointSearch::run() {
     for (const Partition& from : frontier) {
       const std::vector<Step> steps = steps_from(from);
       if (Partition all = combined(from, steps); seen.insert(all.identity).second) {
-        if (options_.trace)
-          options_.trace->plans_from(
-              from.plan, {{moves_between(from.plan, all.plan), nullptr, all.plan, all.seconds, {}}});
+        if (options_.trace) {
+          TriedList tried;
+          tried.add_made(moves_between(from.plan, all.plan), plan_hash(all.plan), all.seconds);
+          options_.trace->plans_from(from.plan, tried);
+        }
         next.push_back(std::move(all));
       }
       for (const Step& s : steps) {

@@ -65,13 +65,13 @@ std::optional<Schedule> KernelSearch::with(Proposal proposal, const Schedule& fr
   Applied applied = apply(here, proposal.moves, model_.target());
   if (!applied.plan) {
     ++rejected_;
-    if (trace_) tried_.push_back({std::move(proposal.moves), nullptr, {}, 0, std::move(applied.reason)});
+    if (trace_) tried_.add_refused(proposal.moves, applied.reason);
     return {};
   }
   Schedule next{applied.plan->kernels[0], from.moves, 0};
   next.moves.insert(next.moves.end(), proposal.moves.begin(), proposal.moves.end());
   next.seconds = model_.seconds(next.kernel);
-  if (trace_) tried_.push_back({std::move(proposal.moves), next.kernel, {}, next.seconds, {}});
+  if (trace_) tried_.add_made(proposal.moves, next.kernel->hash, next.seconds);
   return next;
 }
 
@@ -131,7 +131,7 @@ const std::vector<Schedule>& KernelSearch::schedules(const Plan& plan, size_t k)
   if (std::vector<Move> joins; joins_ && !(joins = moves_of(joins_of(*plan.program, *kernel))).empty()) {
     Applied joined = apply(small, joins, model_.target());
     const KernelPlanRef& made = joined.plan->kernels[0];
-    if (trace_) tried_.push_back({joins, made, {}, model_.seconds(made), {}});
+    if (trace_) tried_.add_made(joins, made->hash, model_.seconds(made));
     tell(*kernel);
     all.push_back({made, std::move(joins), model_.seconds(made)});
     seen.insert(made->hash);
@@ -180,20 +180,22 @@ void KernelSearch::prepare(const std::vector<std::pair<const Plan*, size_t>>& ke
     if (const uint64_t hash = plan->kernels[k]->hash; !known_.contains(hash) && seen.insert(hash).second)
       fresh.emplace_back(plan, k);
   // Each has a search of its own, which begins as if those before it had made the usual number of proposals.
+  TracedPieces traces(trace_, fresh.size());
   std::vector<KernelSearch> searches;
   searches.reserve(fresh.size());
   for (size_t i = 0; i < fresh.size(); ++i) {
-    KernelSearch one(model_, beam_, rounds_, thorough_, joins_, without_, trace_);
+    KernelSearch one(model_, beam_, rounds_, thorough_, joins_, without_, traces[i]);
     one.little_below_ = little_below_;
     one.proposed_ = proposed_ + static_cast<int64_t>(i) * kUsualProposals;
     searches.push_back(std::move(one));
   }
   const auto search_one = [&](size_t i) { searches[i].schedules(*fresh[i].first, fresh[i].second); };
-  if (trace_ || thorough_) {
+  if (thorough_) {
     for (size_t i = 0; i < fresh.size(); ++i) search_one(i);
   } else {
     on_cores_in_scope(fresh.size(), search_one);
   }
+  traces.join();
   int64_t made = 0;
   for (size_t i = 0; i < fresh.size(); ++i) {
     KernelSearch& one = searches[i];

@@ -35,8 +35,8 @@ public:
 
   /// Schedules of plan.kernels[k], best first, never empty: the kernel as it is counts as one.
   const std::vector<Schedule>& schedules(const Plan& plan, size_t k);
-  /// Finds the schedules of all these kernels of plans, on all cores unless a trace listens. They are the
-  /// same with any number of cores.
+  /// Finds the schedules of all these kernels of plans, on all cores. They are the same with any number of
+  /// cores.
   void prepare(const std::vector<std::pair<const Plan*, size_t>>& kernels);
   double best_seconds(const Plan& plan, size_t k) { return schedules(plan, k).front().seconds; }
   /// The schedules that one more legal proposal makes of `from`.
@@ -67,7 +67,7 @@ private:
   double little_below_ = 0;
   std::optional<MoveKind> without_;
   SearchTrace* trace_;
-  std::vector<Tried> tried_; // since the last expansion, for the trace
+  TriedList tried_; // since the last expansion, for the trace
   int64_t proposed_ = 0, rejected_ = 0, scored_ = 0;
   double scoring_seconds_ = 0;
   std::unordered_map<uint64_t, Known> known_;

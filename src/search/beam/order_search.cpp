@@ -135,7 +135,7 @@ private:
     quick.stop = options_.stop;
     quick.joins = false;
     quick.whole_seconds = options_.whole_seconds;
-    search_pieces(fresh.size(), options_, [&](size_t k) {
+    search_pieces(fresh.size(), options_, [&](size_t k, SearchTrace*) {
       const InExprScope own(new_expr_scope());
       const Plan start = initial_plan(std::make_shared<const lower::Program>(
           lower::lower({{"y", fresh[k].second}}, plan_.program->evaluate)));

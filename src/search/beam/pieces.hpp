@@ -6,8 +6,9 @@
 
 namespace lathe::search {
 
-/// Calls piece(k) once for every k in [0, count), in the calling thread's expression scope. A search that is
-/// traced or measures does one piece after the other: what it tells and what it times belongs to one thread.
-void search_pieces(size_t count, const SearchOptions& options, const std::function<void(size_t)>& piece);
+/// Calls piece(k, trace) once for every k in [0, count), in the calling thread's expression scope; `trace` is
+/// what the piece tells, null if nobody listens. A search that measures does one piece after the other.
+void search_pieces(size_t count, const SearchOptions& options,
+                   const std::function<void(size_t, SearchTrace*)>& piece);
 
 } // namespace lathe::search

@@ -257,10 +257,12 @@ void run(std::vector<RegionSearch>& searches, const Plan& start, CostModel& mode
   alone.progress = nullptr;
   alone.keep_outputs = true;
   if (alone.whole_seconds == 0) alone.whole_seconds = least_seconds(start, model);
-  search_pieces(searches.size(), options, [&](size_t k) {
+  search_pieces(searches.size(), options, [&](size_t k, SearchTrace* trace) {
     const InExprScope own(new_expr_scope());
     RegionSearch& region = searches[k];
-    SearchResult found = search(initial_plan(region.program), model, alone);
+    SearchOptions how = alone;
+    how.trace = trace;
+    SearchResult found = search(initial_plan(region.program), model, how);
     region.moves = found.plan.moves();
     region.proposed = found.proposed;
     region.rejected = found.rejected;

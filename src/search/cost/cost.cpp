@@ -428,8 +428,9 @@ Terms terms_of(const ast::Kernel& kernel, const std::vector<bool>& is_constant, 
 
 } // namespace
 
-Cost cost(const KernelPlan& kernel, const Target& target, const MachineProfile& machine) {
-  const Terms terms = terms_of(kernel.kernel, kernel.is_constant, target, machine);
+namespace {
+
+Cost cost_of(const Terms& terms) {
   Cost out;
   for (int i = 0; i < kTerms; ++i) {
     out.seconds += terms[i];
@@ -438,11 +439,28 @@ Cost cost(const KernelPlan& kernel, const Target& target, const MachineProfile& 
   return out;
 }
 
+} // namespace
+
+Cost cost(const KernelPlan& kernel, const Target& target, const MachineProfile& machine) {
+  return cost_of(terms_of(kernel.kernel, kernel.is_constant, target, machine));
+}
+
 struct CostModel::State {
   Target target;
   MachineProfile machine;
   std::mutex mutex;
-  std::unordered_map<uint64_t, double> known;
+  std::unordered_map<uint64_t, Terms> known;
+
+  Terms terms(const KernelPlan& kernel) {
+    {
+      std::lock_guard lock(mutex);
+      if (auto it = known.find(kernel.hash); it != known.end()) return it->second;
+    }
+    const Terms terms = terms_of(kernel.kernel, kernel.is_constant, target, machine);
+    std::lock_guard lock(mutex);
+    known.emplace(kernel.hash, terms);
+    return terms;
+  }
 };
 
 CostModel::CostModel(Target target, MachineProfile machine) : state_(std::make_unique<State>()) {
@@ -452,17 +470,12 @@ CostModel::CostModel(Target target, MachineProfile machine) : state_(std::make_u
 CostModel::~CostModel() = default;
 
 double CostModel::seconds(const KernelPlanRef& kernel) {
-  {
-    std::lock_guard lock(state_->mutex);
-    if (auto it = state_->known.find(kernel->hash); it != state_->known.end()) return it->second;
-  }
-  const Terms terms = terms_of(kernel->kernel, kernel->is_constant, state_->target, state_->machine);
   double seconds = 0;
-  for (double t : terms) seconds += t;
-  std::lock_guard lock(state_->mutex);
-  state_->known.emplace(kernel->hash, seconds);
+  for (double t : state_->terms(*kernel)) seconds += t;
   return seconds;
 }
+
+Cost CostModel::cost(const KernelPlanRef& kernel) { return cost_of(state_->terms(*kernel)); }
 
 double CostModel::seconds(const Plan& plan) {
   double sum = 0;

@@ -29,6 +29,8 @@ public:
   CostModel(Target target, MachineProfile machine);
   ~CostModel();
   double seconds(const KernelPlanRef& kernel);
+  /// By term. A kernel whose seconds were asked for costs no more than its terms' names.
+  Cost cost(const KernelPlanRef& kernel);
   double seconds(const Plan& plan);
   const Target& target() const;
   const MachineProfile& machine() const;

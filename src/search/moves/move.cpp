@@ -1,7 +1,7 @@
 #include "search/moves/move.hpp"
 
 #include <algorithm>
-#include <iterator>
+#include <charconv>
 
 #include <fmt/format.h>
 
@@ -76,7 +76,10 @@ constexpr Reader kReaders[] = {
 static_assert(std::size(kReaders) == std::variant_size_v<Argument>);
 
 void append(std::string& out, const Argument& argument) {
-  std::visit(Overload{[&](int64_t number) { fmt::format_to(std::back_inserter(out), "{}", number); },
+  std::visit(Overload{[&](int64_t number) {
+                        char digits[24];
+                        out.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
+                      },
                       [&](StageHandle stage) { out += stage.buffer().name(); },
                       [&](const Handle& handle) { out += handle.name(); },
                       [&](const Place& place) {

@@ -3,11 +3,11 @@
 #include "core/hash.hpp"
 #include "search/moves/plan.hpp"
 
-namespace lathe::tracing {
+namespace lathe::search {
 
-inline uint64_t plan_hash(const search::Plan& plan) {
+inline uint64_t plan_hash(const Plan& plan) {
   uint64_t sum = 0; // the order of kernels doesn't matter
-  for (const search::KernelPlanRef& kernel : plan.kernels) {
+  for (const KernelPlanRef& kernel : plan.kernels) {
     uint64_t h = kernel->hash;
     for (const int stage : kernel->stages) h = mix(h, static_cast<uint64_t>(stage));
     sum += h;
@@ -15,4 +15,4 @@ inline uint64_t plan_hash(const search::Plan& plan) {
   return sum;
 }
 
-} // namespace lathe::tracing
+} // namespace lathe::search
