@@ -52,11 +52,6 @@ public:
     left_.remove_prefix(sizeof value);
     return value;
   }
-  template <class T> void take_all(std::vector<T>& values, size_t count) {
-    values.resize(count);
-    if (count) std::memcpy(values.data(), left_.data(), count * sizeof(T));
-    left_.remove_prefix(count * sizeof(T));
-  }
   std::string_view text() {
     const auto size = take<uint32_t>();
     const std::string_view text = left_.substr(0, size);

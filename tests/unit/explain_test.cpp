@@ -60,6 +60,11 @@ TEST_CASE("a kernel that reads another says why they are two") {
   } else {
     CHECK(!border.reason.empty());
   }
+  // The text says that the fusion was tried again, and what came of it.
+  const std::string text = to_string(explanation.kernels[1]);
+  CHECK(text.find("fusions tried again now") != std::string::npos);
+  CHECK(text.find(border.legal ? border.moves : border.reason) != std::string::npos);
+  CHECK(to_string(explanation.kernels[0]).find("fusions") == std::string::npos);
 }
 
 TEST_CASE("kernels that share a loop are explained as one") {

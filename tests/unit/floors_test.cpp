@@ -50,7 +50,7 @@ const std::map<std::string, Order> kInside = {
       {"beam", {"machine", "moves", "cost", "suggest", "store"}}}},
     {"compile",
      {{"trace", {}},
-      {"view", {"trace", "run"}},
+      {"view", {"trace", "run", "explain"}},
       {"front", {"trace"}},
       {"run", {"trace", "front"}},
       {"explain", {"front", "run"}},

@@ -13,10 +13,14 @@ using pipeline::duration;
 
 std::string pipeline::duration(double seconds) {
   if (seconds <= 0) return "-";
-  if (seconds < 1e-6) return fmt::format("{:.3g} ns", seconds * 1e9);
-  if (seconds < 1e-3) return fmt::format("{:.3g} us", seconds * 1e6);
-  if (seconds < 1) return fmt::format("{:.3g} ms", seconds * 1e3);
-  return fmt::format("{:.3g} s", seconds);
+  const char* unit = "s";
+  if (seconds < 1e-6)
+    seconds *= 1e9, unit = "ns";
+  else if (seconds < 1e-3)
+    seconds *= 1e6, unit = "us";
+  else if (seconds < 1)
+    seconds *= 1e3, unit = "ms";
+  return fmt::format("{:.{}f} {}", seconds, seconds < 10 ? 2 : seconds < 100 ? 1 : 0, unit);
 }
 
 namespace {

@@ -153,7 +153,11 @@ std::unique_ptr<search::SearchTrace> SearchRecorder::piece() {
 
 void SearchRecorder::join(search::SearchTrace& piece) {
   auto& part = static_cast<PieceRecorder&>(piece); // piece() made it
-  log_.append(part.log_);
+  told(true); // so that what the piece was told need not be copied
+  if (log_.empty())
+    std::swap(log_, part.log_);
+  else
+    log_.append(part.log_);
   known_.merge(part.known_);
   end();
 }

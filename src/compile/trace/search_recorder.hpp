@@ -48,8 +48,8 @@ protected:
   /// A program's fields in its record.
   virtual std::string fields_of(const lower::Program& program, uint64_t hash,
                                 const search::Target& target) const = 0;
-  /// Called after each record; `between`: no search is open.
-  virtual void told(bool between) = 0;
+  /// Called after each record; `all`: now is a time to write what was told.
+  virtual void told(bool all) = 0;
 
   const Clock::time_point began_;
   ByteLog log_;

@@ -72,8 +72,8 @@ constexpr size_t kToldAtOnce = 32 << 10; // bytes of a search's records that bec
 Trace::Trace(std::unique_ptr<State> state) : SearchRecorder(state->began), state_(std::move(state)) {}
 Trace::~Trace() { write_told(); }
 
-void Trace::told(bool between) {
-  if (between || log_.bytes().size() >= kToldAtOnce) write_told();
+void Trace::told(bool all) {
+  if (all || log_.bytes().size() >= kToldAtOnce) write_told();
 }
 
 std::shared_ptr<Trace> Trace::open(const CompileOptions& options) {

@@ -83,7 +83,7 @@ private:
   explicit Trace(std::unique_ptr<State> state);
   std::string fields_of(const lower::Program& program, uint64_t hash,
                         const search::Target& target) const override;
-  void told(bool between) override;
+  void told(bool all) override;
   /// Writes what searches have told.
   void write_told();
   std::unique_ptr<State> state_;

@@ -39,13 +39,14 @@ public:
   virtual void join(SearchTrace& piece) = 0;
 };
 
-/// The listeners of searches that run beside each other; null ones if nobody listens.
+/// The listeners of searches that run beside each other; null ones if nobody listens. A search alone is told
+/// to the whole.
 class TracedPieces {
 public:
   TracedPieces(SearchTrace* whole, size_t count) : whole_(whole) {
-    for (size_t k = 0; whole && k < count; ++k) pieces_.push_back(whole->piece());
+    for (size_t k = 0; whole && count > 1 && k < count; ++k) pieces_.push_back(whole->piece());
   }
-  SearchTrace* operator[](size_t k) const { return whole_ ? pieces_[k].get() : nullptr; }
+  SearchTrace* operator[](size_t k) const { return pieces_.empty() ? whole_ : pieces_[k].get(); }
   /// Once all searches have ended.
   void join() {
     for (const std::unique_ptr<SearchTrace>& piece : pieces_) whole_->join(*piece);

@@ -2,6 +2,7 @@
 #pragma once
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "core/byte_log.hpp"
@@ -9,13 +10,23 @@
 
 namespace lathe::search {
 
-/// Puts and takes moves as they are in memory: the names of their handles live until the process ends.
+/// What put_moves() put for an argument whose alternative has this index.
+template <size_t I = 0> Argument take_argument(ByteReader& reader, size_t index) {
+  if constexpr (I + 1 < std::variant_size_v<Argument>)
+    if (index != I) return take_argument<I + 1>(reader, index);
+  return Argument(std::in_place_index<I>, reader.take<std::variant_alternative_t<I, Argument>>());
+}
+
+/// Puts and takes moves by their handles, whose names live until the process ends.
 inline void put_moves(ByteLog& log, const std::vector<Move>& moves) {
   log.put(static_cast<uint32_t>(moves.size()));
   for (const Move& move : moves) {
     log.put(move.kind);
     log.put(static_cast<uint32_t>(move.arguments.size()));
-    log.put_all(move.arguments);
+    for (const Argument& argument : move.arguments) {
+      log.put(static_cast<uint8_t>(argument.index()));
+      std::visit([&](const auto& value) { log.put(value); }, argument);
+    }
   }
 }
 /// Calls to_do(move) for each; the move lives for the call alone.
@@ -23,8 +34,9 @@ template <class ToDo> void take_moves(ByteReader& reader, ToDo to_do) {
   Move move{};
   for (auto left = reader.take<uint32_t>(); left > 0; --left) {
     move.kind = reader.take<MoveKind>();
-    const auto arguments = reader.take<uint32_t>();
-    reader.take_all(move.arguments, arguments);
+    move.arguments.clear();
+    for (auto arguments = reader.take<uint32_t>(); arguments > 0; --arguments)
+      move.arguments.push_back(take_argument(reader, reader.take<uint8_t>()));
     to_do(std::as_const(move));
   }
 }
