@@ -33,8 +33,8 @@ for n in range(1, nodes):
 lines.append(f"return %{nodes - 1}")
 record("graph", step="given", nodes=defined, added=list(range(nodes)), removed=[], outputs=[nodes - 1])
 record("graph", step="simplified", nodes=[], added=[], removed=[], outputs=[nodes - 1])
-target = {"device": "cpu", "vector_bytes": 64, "vector_registers": 32, "threads": 2, "groups": False, "gpu": False,
-          "local_bytes": 32768, "constant_bytes": 0, "constants": 1}
+target = {"device": "cpu", "vector_bytes": 64, "vector_registers": 32, "instructions": [], "threads": 2, "groups": False,
+          "gpu": False, "local_bytes": 32768, "constant_bytes": 0, "constants": 1}
 record("program", id=0, hash="0" * 16, graph="\n".join(lines) + "\n", outputs=["y"], data=[],
        stages=[{"name": f"t{n}", "node": n, "kind": "map", "reads": [], "output": n == nodes - 1} for n in range(1, nodes)],
        target=target)

@@ -153,7 +153,7 @@ std::unique_ptr<search::SearchTrace> SearchRecorder::piece() {
 
 void SearchRecorder::join(search::SearchTrace& piece) {
   auto& part = static_cast<PieceRecorder&>(piece); // piece() made it
-  told(true); // so that what the piece was told need not be copied
+  told(true);                                      // so that what the piece was told need not be copied
   if (log_.empty())
     std::swap(log_, part.log_);
   else

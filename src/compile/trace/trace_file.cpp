@@ -41,7 +41,7 @@ TraceFile::~TraceFile() {
 void TraceFile::add(std::string_view line) {
   const std::lock_guard lock(mutex_);
   if (fault_) return;
-  if (waiting_.capacity() < kAtOnce) waiting_.reserve(2 * kAtOnce);
+  if (waiting_.capacity() < kAtOnce) waiting_.reserve(kAtOnce + kAtOnce / 4); // less than malloc maps anew
   waiting_.append(line).push_back('\n');
   if (waiting_.size() >= kAtOnce) write_out();
 }
