@@ -1,7 +1,7 @@
 // The page of rewrites: the graph after each rule and pass, with what it added and removed.
 const rewritesPage = (() => {
   const row = 60;
-  let plane, side, step, lives, list;
+  let plane, side, step, lives, list, isLarge = false;
   const R = () => trace.rewrites;
 
   /// The live nodes after a step, with what each reads, from those after the nearest step that is known.
@@ -46,17 +46,24 @@ const rewritesPage = (() => {
   }
 
   function fit() {
-    const N = R().nodes, live = [...after(0).keys(), ...after(R().steps.length).keys()];
+    fitNodes([...after(0).keys(), ...after(R().steps.length).keys()]);
+  }
+  /// `least`: the sides of the smallest area shown.
+  function fitNodes(live, least = 0) {
+    const N = R().nodes;
     if (!live.length) return;
     let left = Infinity, right = -Infinity, top = Infinity, bottom = -Infinity;
     for (const n of live) left = Math.min(left, N.x[n] - N.width[n] / 2), right = Math.max(right, N.x[n] + N.width[n] / 2), top = Math.min(top, N.layer[n] * row), bottom = Math.max(bottom, N.layer[n] * row + 34);
-    plane.fit(left, top, right, bottom);
+    const x = Math.max(0, least - (right - left)) / 2, y = Math.max(0, least / 2 - (bottom - top)) / 2;
+    plane.fit(left - x, top - y, right + x, bottom + y);
   }
 
   function go(k) {
     step = Math.max(0, Math.min(R().steps.length, k));
     [...list.children].forEach((item, j) => item.classList.toggle("on", j === step));
     list.children[step]?.scrollIntoView({ block: "nearest" });
+    // Of a large graph, what the rule made, with what is around it.
+    if (isLarge && step) { const s = R().steps[step - 1]; fitNodes([s.after, ...s.rewired.map(([n]) => n), ...s.removed].filter((n) => n >= 0).slice(0, 1), 1100); }
     plane.soon();
     location.replace("#rewrites/" + step);
   }
@@ -80,6 +87,7 @@ const rewritesPage = (() => {
     } });
     plane.now();
     fit();
+    isLarge = plane.k < 0.4;
     go(Number(rest) || 0);
     plane.canvas.focus();
   }
