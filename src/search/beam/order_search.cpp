@@ -133,6 +133,7 @@ private:
     }
     SearchOptions quick;
     quick.stop = options_.stop;
+    quick.abandon = options_.abandon;
     quick.joins = false;
     quick.whole_seconds = options_.whole_seconds;
     search_pieces(fresh.size(), options_, [&](size_t k, SearchTrace*) {
