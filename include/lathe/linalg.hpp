@@ -9,6 +9,8 @@
 // infinite, as each function says. Integers give f32 (up to 16 bits) or f64; half precision is computed in f32. Products of
 // blocks do most of the work. Each function has a derivative of its own. Error(Shape) for other shapes than each function expects.
 #pragma once
+#include <optional>
+
 #include "lathe/tensor.hpp"
 
 namespace lathe {
@@ -46,5 +48,39 @@ QR qr(const Tensor& x);
 /// The X that makes the sum of squares of A X - B least, for A [..., m, n] with m >= n and independent columns, by QR; batches broadcast.
 /// numpy.linalg.lstsq, with b [..., m, columns], for full rank: infinite or NaN otherwise. Error(Shape) for m < n.
 Tensor lstsq(const Tensor& a, const Tensor& b);
+
+/// Of symmetric matrices, of which the lower triangle is read: the eigenvalues [..., n], ascending, and the eigenvectors [..., n, n] as
+/// orthonormal columns. numpy.linalg.eigh. NaN where a matrix is not finite. The derivative of the values is that by a symmetric x;
+/// that of the vectors is infinite or NaN where two eigenvalues are equal, and depends on the signs, which are any.
+struct EigenPairs {
+  Tensor values, vectors;
+};
+EigenPairs eigh(const Tensor& x);
+/// The eigenvalues alone, in less time. numpy.linalg.eigvalsh.
+Tensor eigvalsh(const Tensor& x);
+
+/// U [..., m, k] and V^T [..., k, n] with orthonormal columns and rows, and the singular values [..., k], descending, for k = min(m, n):
+/// U diag(s) V^T = x. numpy.linalg.svd with full_matrices=False. NaN where a matrix is not finite. The derivative of the vectors is
+/// infinite or NaN where two singular values are equal or, unless x is square, one is 0.
+struct SVD {
+  Tensor u, s, vt;
+};
+SVD svd(const Tensor& x);
+/// The singular values alone, in less time. numpy.linalg.svdvals.
+Tensor svdvals(const Tensor& x);
+
+/// The pseudo-inverse [..., n, m] by the singular values above `relative` times the largest, by default the rounding error of the
+/// dtype times max(m, n). numpy.linalg.pinv with rtol. The derivative is that at a constant rank. pinv(a).matmul(b) is the shortest of
+/// the solutions of least squares, where lstsq() has none. Error(Value) for a negative tolerance, of matrix_rank, too.
+Tensor pinv(const Tensor& x, std::optional<double> relative = {});
+/// How many singular values are above the same limit: i64[...]. numpy.linalg.matrix_rank with rtol.
+Tensor matrix_rank(const Tensor& x, std::optional<double> relative = {});
+/// The largest singular value by the smallest, infinite where that is 0. numpy.linalg.cond. Error(Shape) for matrices without elements.
+Tensor cond(const Tensor& x);
+/// Frobenius: the root of the sum of squares, "fro". Spectral and Nuclear: the largest singular value and the sum of all, 2 and "nuc".
+/// Columns and Rows: the largest sum of a column's or a row's absolute values, 1 and infinity.
+enum class MatrixNorm { Frobenius, Spectral, Nuclear, Columns, Rows };
+/// numpy.linalg.matrix_norm. 0 without elements.
+Tensor matrix_norm(const Tensor& x, MatrixNorm norm = MatrixNorm::Frobenius);
 
 }  // namespace lathe

@@ -4,6 +4,7 @@
 
 #include "graph/tensor_impl.hpp"
 #include "lathe/array_functions.hpp"
+#include "lathe/functions.hpp"
 #include "lathe/linalg.hpp"
 
 namespace lathe::graph {
@@ -27,6 +28,14 @@ Tensor mirrored(const Tensor& x) { return tril(x) + flipped(tril(x, -1)); }
 /// X R^-T
 Tensor over_transposed(const Tensor& x, const Tensor& r) {
   return flipped(triangular_solve(r, flipped(x), Triangle::Upper));
+}
+
+/// X / (w_j - w_i), and 0 on the diagonal.
+Tensor over_gaps(const Tensor& x, const Tensor& w) {
+  const int64_t n = w.size(-1).value();
+  const Tensor is_same = Tensor::iota({n, n}, 0) == Tensor::iota({n, n}, 1);
+  const Tensor gap = where(is_same, Tensor::ones({}, w.dtype()), w.unsqueeze(-2) - w.unsqueeze(-1));
+  return where(is_same, Tensor::zeros({}, w.dtype()), x / gap);
 }
 
 } // namespace
@@ -71,6 +80,49 @@ Part qr_q_part(const BackwardStep& s, size_t) {
 Part qr_r_part(const BackwardStep& s, size_t) {
   const Tensor r = s.value(), q = qr(s.source(1)).q;
   return over_transposed(q.matmul(mirrored(r.matmul(flipped(triu(s.cotangent))))), r);
+}
+
+/// V diag(dw) V^T
+Part eigh_values_part(const BackwardStep& s, size_t) {
+  const Tensor vectors = eigh(s.source(1)).vectors;
+  return (vectors * s.cotangent.unsqueeze(-2)).matmul(flipped(vectors));
+}
+/// V (V^T dV / (w_j - w_i)) V^T, made symmetric.
+Part eigh_vectors_part(const BackwardStep& s, size_t) {
+  const Tensor vectors = s.value(), values = eigh(s.source(1)).values;
+  const Tensor inner = over_gaps(flipped(vectors).matmul(s.cotangent), values);
+  const Tensor whole = vectors.matmul(inner).matmul(flipped(vectors));
+  return (whole + flipped(whole)) * number(0.5, values.dtype());
+}
+
+/// U diag(ds) V^T
+Part svd_values_part(const BackwardStep& s, size_t) {
+  const SVD made = svd(s.source(1));
+  return (made.u * s.cotangent.unsqueeze(-2)).matmul(made.vt);
+}
+/// U G S V^T + (dU - U U^T dU) S^-1 V^T, where G = (K - K^T) / (s_j^2 - s_i^2) for K = U^T dU.
+Part svd_u_part(const BackwardStep& s, size_t) {
+  const SVD made = svd(s.source(1));
+  const Tensor u = s.value(), row = made.s.unsqueeze(-2), k = flipped(u).matmul(s.cotangent);
+  const Tensor inner = over_gaps(k - flipped(k), made.s.square()) * row;
+  Tensor left = u.matmul(inner);
+  if (s.source(1).size(-2) != s.source(1).size(-1)) left += (s.cotangent - u.matmul(k)) / row;
+  return left.matmul(made.vt);
+}
+/// U S G V^T for the same G of V; x has at least as many rows as columns, so V is square.
+Part svd_v_part(const BackwardStep& s, size_t) {
+  const SVD made = svd(s.source(1));
+  const Tensor k = made.vt.matmul(s.cotangent);
+  const Tensor inner = made.s.unsqueeze(-1) * over_gaps(k - flipped(k), made.s.square());
+  return made.u.matmul(inner).matmul(made.vt);
+}
+
+/// At a constant rank, for P = pinv(x): (1 - x P) dP^T P P^T + P^T P dP^T (1 - P x) - P^T dP P^T.
+Part pinv_part(const BackwardStep& s, size_t) {
+  const Tensor x = s.source(1), p = s.value(), pt = flipped(p), g = flipped(s.cotangent);
+  const Tensor left = g.matmul(p).matmul(pt), right = pt.matmul(p).matmul(g);
+  return left - x.matmul(p.matmul(left)) + right - right.matmul(p).matmul(x) -
+         pt.matmul(s.cotangent).matmul(pt);
 }
 
 } // namespace lathe::graph

@@ -13,5 +13,11 @@ Part det_part(const BackwardStep& s, size_t k);
 Part slogdet_part(const BackwardStep& s, size_t k);
 Part qr_q_part(const BackwardStep& s, size_t k);
 Part qr_r_part(const BackwardStep& s, size_t k);
+Part eigh_values_part(const BackwardStep& s, size_t k);
+Part eigh_vectors_part(const BackwardStep& s, size_t k);
+Part svd_values_part(const BackwardStep& s, size_t k);
+Part svd_u_part(const BackwardStep& s, size_t k);
+Part svd_v_part(const BackwardStep& s, size_t k);
+Part pinv_part(const BackwardStep& s, size_t k);
 
 } // namespace lathe::graph

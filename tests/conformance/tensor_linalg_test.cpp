@@ -2,19 +2,17 @@
 // ones, batches, singular ones.
 #include <doctest/doctest.h>
 
-#include <Eigen/Dense>
 #include <vector>
 
 #include "lathe/linalg.hpp"
 #include "support/errors.hpp"
+#include "support/matrices.hpp"
 #include "support/tensor_values.hpp"
 
 using namespace lathe;
 using namespace lathe::test;
 
 namespace {
-
-using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
 #ifdef LATHE_TEST_WHOLE_LIBRARY
 // Compiling takes seconds for each size.
@@ -31,35 +29,10 @@ std::vector<int64_t> sizes_for(DType dtype) {
   return sizes;
 }
 
-Matrix matrix(int64_t rows, int64_t columns, uint32_t seed) {
-  const std::vector<double> values = noise<double>(static_cast<size_t>(rows * columns), seed);
-  return Eigen::Map<const Matrix>(values.data(), rows, columns);
-}
 Matrix positive(int64_t n, uint32_t seed) {
   const Matrix a = matrix(n, n, seed);
   return a * a.transpose() / static_cast<double>(std::max<int64_t>(n, 1)) + Matrix::Identity(n, n);
 }
-
-Tensor tensor(const Matrix& m, DType dtype = DType::F64) {
-  return Tensor::from(std::vector<double>(m.data(), m.data() + m.size()), {m.rows(), m.cols()}).cast(dtype);
-}
-Matrix values(const Tensor& t) {
-  const std::vector<double> v = as_doubles(t);
-  return Eigen::Map<const Matrix>(v.data(), t.size(-2).value(), t.size(-1).value());
-}
-
-double digit(DType dtype) { return dtype == DType::F64 ? 0x1p-52 : dtype == DType::F32 ? 0x1p-23 : 0x1p-10; }
-
-/// The matrices are equal within a few digits of `scale` for each row.
-void check_zero(const Matrix& difference, double scale, DType dtype) {
-  if (difference.size() == 0) return;
-  const double allowed = 2 * digit(dtype) * static_cast<double>(difference.rows() + 4) * scale;
-  CHECK_MESSAGE(difference.cwiseAbs().maxCoeff() <= allowed, difference.cwiseAbs().maxCoeff(), " allowed ",
-                allowed);
-}
-double size_of(const Matrix& m) { return m.size() == 0 ? 1 : m.cwiseAbs().rowwise().sum().maxCoeff(); }
-
-const DType kDTypes[] = {DType::F64, DType::F32};
 
 } // namespace
 

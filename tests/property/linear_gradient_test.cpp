@@ -1,6 +1,7 @@
 // Derivatives of Fourier transforms and of linear algebra, against differences.
 #include <doctest/doctest.h>
 
+#include "lathe/array_functions.hpp"
 #include "lathe/fft.hpp"
 #include "lathe/linalg.hpp"
 #include "support/differences.hpp"
@@ -64,4 +65,40 @@ TEST_CASE("orthonormal bases and least squares") {
     check_differences({r, {shape}}, 2, 1e-5);
   }
   check_differences({[](const Tensors& x) { return lstsq(x[0], x[1]); }, {tall, {2, 5, 2}}}, 3, 1e-5);
+}
+
+TEST_CASE("eigenvalues and eigenvectors") {
+  // A matrix of the elements' symmetric part whose eigenvalues are apart. Signs of vectors are any, so the
+  // functions do not depend on them.
+  const auto apart = [](const Tensor& x) {
+    return x + x.transpose() + diag(Tensor::arange(x.size(-1).value()).cast(DType::F64) * 20.0);
+  };
+  const Shape shape{2, 3, 3};
+  check_differences({[&](const Tensors& x) { return eigvalsh(apart(x[0])); }, {shape}}, 1, 1e-5);
+  check_differences({[&](const Tensors& x) { return eigh(apart(x[0])).vectors.square(); }, {shape}}, 2, 1e-5);
+  check_differences({[&](const Tensors& x) {
+                       const EigenPairs e = eigh(apart(x[0]));
+                       return (e.vectors * e.values.square().unsqueeze(-2)).matmul(e.vectors.transpose());
+                     },
+                     {shape}},
+                    3, 1e-5);
+  check_second_differences({[&](const Tensors& x) { return eigvalsh(apart(x[0])); }, {{3, 3}}, -1, 1}, 4,
+                           1e-4);
+}
+
+TEST_CASE("singular values and vectors, pseudo-inverses and norms") {
+  const auto apart = [](const Tensor& x) {
+    const int64_t m = x.size(-2).value(), n = x.size(-1).value();
+    return x + Tensor::eye(m, n, DType::F64) * (Tensor::arange(n).cast(DType::F64) * 10.0 + 10.0);
+  };
+  for (const Shape& shape : {Shape{2, 3, 3}, Shape{5, 3}, Shape{3, 4}}) {
+    check_differences({[&](const Tensors& x) { return svdvals(apart(x[0])); }, {shape}}, 1, 1e-5);
+    check_differences({[&](const Tensors& x) { return svd(apart(x[0])).u.square(); }, {shape}}, 2, 1e-5);
+    check_differences({[&](const Tensors& x) { return svd(apart(x[0])).vt.square(); }, {shape}}, 3, 1e-5);
+    check_differences({[&](const Tensors& x) { return pinv(apart(x[0])); }, {shape}}, 4, 1e-5);
+  }
+  for (const MatrixNorm norm :
+       {MatrixNorm::Frobenius, MatrixNorm::Spectral, MatrixNorm::Nuclear, MatrixNorm::Columns})
+    check_differences({[&](const Tensors& x) { return matrix_norm(apart(x[0]), norm); }, {{2, 4, 3}}}, 5,
+                      1e-5);
 }

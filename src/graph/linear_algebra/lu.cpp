@@ -29,12 +29,6 @@ struct Panel {
   Tensor used;   // [batch, n]: 1 where a row was a pivot
 };
 
-/// Rows at places [batch, w] of [batch, n, columns].
-Tensor rows_at(const Tensor& x, const Tensor& places) {
-  const Shape shape{x.size(0), places.size(1), x.size(2)};
-  return x.gather(1, broadcast_to(places.unsqueeze(2), shape));
-}
-
 /// Step j eliminates column j; the columns are rows of x: [batch, w, n].
 Panel by_columns(const Tensor& x, const Tensor& used) {
   const Expr batch = x.size(0), n = x.size(2), width = x.size(1);

@@ -100,6 +100,11 @@ Tensor grown(const Tensor& x, int64_t size) { return grown(x, size, size); }
 
 Tensor transposed(const Tensor& x) { return x.transpose(); }
 
+Tensor rows_at(const Tensor& x, const Tensor& places) {
+  const Shape shape{x.size(0), places.size(1), x.size(2)};
+  return x.gather(1, broadcast_to(places.unsqueeze(2), shape));
+}
+
 Cut cut_for(int64_t n, int64_t size, int most_levels, int64_t multiple) {
   int levels = 0;
   while (levels < most_levels && (n + (int64_t{1} << levels) - 1) >> levels > size) ++levels;

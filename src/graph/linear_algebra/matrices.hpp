@@ -39,6 +39,8 @@ Tensor identity_of(const Tensor& x, int64_t rows, int64_t columns);
 Tensor grown(const Tensor& x, int64_t rows, int64_t columns);
 Tensor grown(const Tensor& x, int64_t size);
 Tensor transposed(const Tensor& x);
+/// Rows at places [batch, w] of [batch, n, columns].
+Tensor rows_at(const Tensor& x, const Tensor& places);
 
 /// How a matrix is cut for recursion by halves: size << levels is at least n.
 struct Cut {
