@@ -44,8 +44,8 @@ enum class PadMode { Edge, Reflect, Symmetric, Wrap };
 Tensor pad(const Tensor& x, const std::vector<std::pair<int64_t, int64_t>>& before_after, PadMode mode);
 /// Patches of [N, C, H, W] as columns [N, C * kernel, patches], in the order of torch.nn.functional.unfold; pads with 0.
 Tensor unfold(const Tensor& x, const std::vector<int64_t>& kernel, const PoolOptions& options = {});
-/// Sums patches into [N, C, H, W], where (H, W) is `size`: unfold's transpose. torch.nn.functional.fold. stride defaults to 1
-/// in unfold and fold; ceil_mode is an error. Sums have x's dtype: integers wrap, half precision rounds once.
+/// Sums patches into [N, C, H, W], where (H, W) is `size`: unfold's transpose. Three sizes or more are as many axes; else as
+/// torch.nn.functional.fold. stride defaults to 1 in both; ceil_mode is an error. Integers wrap, half precision rounds once.
 Tensor fold(const Tensor& x, const std::vector<int64_t>& size, const std::vector<int64_t>& kernel, const PoolOptions& options = {});
 enum class Interpolation { Nearest, Linear, Cubic };
 /// Resizes the last axes, as many as `sizes` has. torch.nn.functional.interpolate: Cubic has a = -0.75; align_corners is for

@@ -72,6 +72,12 @@ template <class T> requires std::is_arithmetic_v<T>
 Tensor where(const Tensor& condition, const Tensor& a, T b) { return where(condition, a, weak(b, a.dtype(), "where")); }
 template <class T> requires std::is_arithmetic_v<T>
 Tensor where(const Tensor& condition, T a, const Tensor& b) { return where(condition, weak(a, b.dtype(), "where"), b); }
+/// Of two numbers, in the dtype of the C++ type that `true ? a : b` has: where(mask, 1, 0) is i32, where(mask, 1.0, 0) f64.
+template <class T, class U> requires std::is_arithmetic_v<T> && std::is_arithmetic_v<U>
+Tensor where(const Tensor& condition, T a, U b) {
+  using Both = std::common_type_t<T, U>;
+  return where(condition, Tensor::scalar(static_cast<Both>(a)), Tensor::scalar(static_cast<Both>(b)));
+}
 
 // ---- assignment with an operator: `a += b` is `a = a + b`. Other tensors that share a's value keep theirs ----
 namespace detail {

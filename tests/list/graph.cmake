@@ -11,7 +11,7 @@ lathe_test(rules/integer_product_test core view graph)
 lathe_test(rules/block_product_test core view graph)
 lathe_test(error/tensor_errors_test core view graph)
 # The composed functions, by theme.
-set(themes numbers reductions movement windows arrays statistics fourier linalg spectral)
+set(themes numbers reductions movement windows arrays patches scans statistics fourier linalg spectral)
 foreach(theme ${themes})
   lathe_test(conformance/tensor_${theme}_test core view graph)
   list(APPEND tensor_tests conformance/tensor_${theme}_test.cpp)

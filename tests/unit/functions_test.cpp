@@ -39,6 +39,11 @@ TEST_CASE("numbers stand beside tensors and take their dtypes") {
   CHECK(where(x > 0, x, 0.0).to_vector<float>() == std::vector<float>{0, 0, 2});
   CHECK(where(i == 0, 5, i).to_vector<int32_t>() == std::vector<int32_t>{-3, 5, 7});
   CHECK(where(i == 0, 0.5, i).to_vector<double>() == std::vector<double>{-3, 0.5, 7});
+  CHECK(where(i == 0, 1, 2).to_vector<int32_t>() == std::vector<int32_t>{2, 1, 2});
+  CHECK(where(i == 0, 1, 0.5).to_vector<double>() == std::vector<double>{0.5, 1, 0.5});
+  CHECK(where(i == 0, 1.f, 2).to_vector<float>() == std::vector<float>{2, 1, 2});
+  CHECK(where(i == 0, true, false).dtype() == DType::Bool);
+  CHECK(where(i == 0, int64_t{1} << 40, 0).dtype() == DType::I64);
   CHECK(pow(x, 2).to_vector<float>() == std::vector<float>{2.25f, 0, 4});
   CHECK(pow(2, i).to_vector<int32_t>() == std::vector<int32_t>{0, 1, 128});
   CHECK(floor_divide(i, 2).to_vector<int32_t>() == std::vector<int32_t>{-2, 0, 3});

@@ -15,11 +15,21 @@ struct PatchSizes {
   std::vector<int64_t> kernel, stride, padding, dilation;
 };
 
-PatchSizes patch_sizes(std::string_view op, const std::vector<int64_t>& kernel, const PoolOptions& options) {
+PatchSizes patch_sizes(std::string_view op, const std::vector<int64_t>& kernel, const PoolOptions& options,
+                       size_t axes) {
   if (options.ceil_mode) fail(ErrorKind::Value, "{}: ceil_mode, expected none, as in pooling alone", op);
-  return {per_axis(op, "kernel", kernel, 2, 1),
-          per_axis(op, "stride", options.stride.empty() ? std::vector<int64_t>{1} : options.stride, 2, 1),
-          per_axis(op, "padding", options.padding, 2, 0), per_axis(op, "dilation", options.dilation, 2, 1)};
+  return {per_axis(op, "kernel", kernel, axes, 1),
+          per_axis(op, "stride", options.stride.empty() ? std::vector<int64_t>{1} : options.stride, axes, 1),
+          per_axis(op, "padding", options.padding, axes, 0),
+          per_axis(op, "dilation", options.dilation, axes, 1)};
+}
+
+/// The first two axes, then those that begin at `first`, then those that begin at `second`, `count` each.
+std::vector<int> with_axes_swapped(int count, int first, int second) {
+  std::vector<int> order{0, 1};
+  for (const int begin : {first, second})
+    for (int i = 0; i < count; ++i) order.push_back(begin + i);
+  return order;
 }
 
 /// The elements that one tap of an interpolation reads along an axis, and their weights: one of each for
@@ -98,40 +108,50 @@ Tensor nearest(const Tensor& x, int axis, int64_t out) {
 } // namespace
 
 Tensor unfold(const Tensor& x, const std::vector<int64_t>& kernel, const PoolOptions& options) {
-  const PatchSizes s = patch_sizes("unfold", kernel, options);
+  const PatchSizes s = patch_sizes("unfold", kernel, options, 2);
   if (x.rank() != 4) fail(ErrorKind::Shape, "unfold: shape {}, expected [N, C, H, W]", to_string(x.shape()));
   const Tensor w = windows("unfold", pad_spatial(x, s.padding, s.padding), s.kernel, s.stride, s.dilation);
   const Shape& n = w.shape(); // [N, C, OH, OW, KH, KW]
   check_shape("unfold", n, x.dtype());
   const Shape columns{n[0], n[1] * n[4] * n[5], n[2] * n[3]};
-  return view_op(w.permute({0, 1, 4, 5, 2, 3}), View::contiguous(columns));
+  return view_op(w.permute(with_axes_swapped(2, 4, 2)), View::contiguous(columns));
 }
 
 Tensor fold(const Tensor& x, const std::vector<int64_t>& size, const std::vector<int64_t>& kernel,
             const PoolOptions& options) {
-  const PatchSizes s = patch_sizes("fold", kernel, options);
-  const std::vector<int64_t> image = per_axis("fold", "size", size, 2, 1);
-  const int64_t taps = s.kernel[0] * s.kernel[1];
+  const size_t count = std::max<size_t>(2, size.size()); // one size stands for two
+  const PatchSizes s = patch_sizes("fold", kernel, options, count);
+  const int axes = static_cast<int>(count);
+  const std::vector<int64_t> image = per_axis("fold", "size", size, count, 1);
+  int64_t taps = 1;
+  for (const int64_t k : s.kernel)
+    if (__builtin_mul_overflow(taps, k, &taps))
+      fail(ErrorKind::Limit, "fold: patches of 2^63 elements or more");
   if (x.dtype() == DType::Bool) fail(ErrorKind::DType, "fold: dtype bool, expected a number");
   if (x.rank() != 3 || !mod(x.shape()[1], taps).is_const(0))
     fail(ErrorKind::Shape, "fold: shape {} of patches of {} elements, expected [N, C * {}, patches]",
          to_string(x.shape()), taps, taps);
-  const Shape padded{x.shape()[0], floordiv(x.shape()[1], taps), image[0] + 2 * s.padding[0],
-                     image[1] + 2 * s.padding[1]};
+  Shape padded{x.shape()[0], floordiv(x.shape()[1], taps)};
+  for (int i = 0; i < axes; ++i) padded.push_back(image[i] + 2 * s.padding[i]);
   check_shape("fold", padded, x.dtype());
   View view = View::contiguous(padded);
-  for (int i = 0; i < 2; ++i) {
+  for (int i = 0; i < axes; ++i) {
     check_window("fold", padded[2 + i], s.kernel[i], s.dilation[i]);
     view = *view.window(2 + i, s.kernel[i], s.stride[i], s.dilation[i]);
   }
-  const Shape& w = view.shape(); // [N, C, OH, OW, KH, KW]
-  if (x.shape()[2] != w[2] * w[3])
-    fail(ErrorKind::Shape, "fold: {} patches for an image of {} x {}, expected {}", to_string(x.shape()[2]),
-         image[0], image[1], to_string(w[2] * w[3]));
-  const Tensor patches = view_op(x, View::contiguous({w[0], w[1], w[4], w[5], w[2], w[3]}));
-  const Part sum = view_adjoint(view, padded, patches.permute({0, 1, 4, 5, 2, 3}));
+  const Shape& w = view.shape(); // [N, C, out..., kernel...]
+  Shape apart{w[0], w[1]};
+  apart.insert(apart.end(), w.end() - axes, w.end());
+  apart.insert(apart.end(), w.begin() + 2, w.end() - axes);
+  const Expr patches = num_elements({w.begin() + 2, w.end() - axes});
+  if (x.shape()[2] != patches)
+    fail(ErrorKind::Shape, "fold: {} patches for an image of {}, expected {}", to_string(x.shape()[2]),
+         fmt::join(image, " x "), to_string(patches));
+  const Tensor elements = view_op(x, View::contiguous(apart)).permute(with_axes_swapped(axes, 2 + axes, 2));
+  const Part sum = view_adjoint(view, padded, elements);
   if (!sum) throw InternalError("fold: windows that read nothing");
-  const std::vector<int64_t> cut{-s.padding[0], -s.padding[1]};
+  std::vector<int64_t> cut;
+  for (const int64_t p : s.padding) cut.push_back(-p);
   return pad_spatial(*sum, cut, cut);
 }
 

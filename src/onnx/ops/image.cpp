@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "lathe/array_functions.hpp"
 #include "onnx/ops/attributes.hpp"
 #include "onnx/ops/broadcast.hpp"
 #include "onnx/ops/grid.hpp"
@@ -30,32 +31,6 @@ int64_t window_count(const Windows& w, size_t axis, int64_t size) {
   return room < 0 ? 0 : room / w.stride[axis] + 1;
 }
 
-/// Sums what windows hold of each place: axis `elements` has the windows' elements, axis `windows` the
-/// windows, which becomes one of `size` places.
-Tensor folded_axis(const Tensor& x, int elements, int windows, const Windows& w, size_t axis, int64_t size) {
-  const int64_t stride = w.stride[axis], count = x.size(windows).value();
-  const int64_t padded = size + w.before[axis] + w.after[axis], spread = (count - 1) * stride + 1;
-  std::optional<Tensor> sum;
-  for (int64_t k = 0; k < w.kernel[axis]; ++k) {
-    Tensor part = slice_at(x, elements, k);
-    const int at = windows - 1; // behind the axis that is gone
-    std::vector<std::pair<int64_t, int64_t>> amounts(part.shape().size());
-    if (stride > 1) {
-      // Zeros between the windows: each gets an axis of its stride's length.
-      Shape joined = part.shape();
-      joined[static_cast<size_t>(at)] = count * stride;
-      std::vector<std::pair<int64_t, int64_t>> gaps(part.shape().size() + 1);
-      gaps[static_cast<size_t>(at) + 1].second = stride - 1;
-      part = slices(part.unsqueeze(at + 1).pad(gaps).reshape(joined), at, 0, spread).tensor();
-    }
-    const int64_t first = k * w.dilation[axis];
-    amounts[static_cast<size_t>(at)] = {first, padded - first - spread};
-    part = part.pad(amounts);
-    sum = sum ? *sum + part : part;
-  }
-  return slices(*sum, windows - 1, w.before[axis], size).tensor();
-}
-
 std::vector<Value> column_to_image(Call& call) {
   const std::vector<int64_t> image = call.integers(1), block = call.integers(2);
   const Tensor input = call.tensor(0); // [N, C * block elements, windows]
@@ -71,24 +46,24 @@ std::vector<Value> column_to_image(Call& call) {
   spatial.insert(spatial.end(), image.begin(), image.end());
   Windows w = read_windows(call, spatial, block);
   read_padding(call, spatial, w);
-  Shape apart{spatial[0], spatial[1]};
-  apart.insert(apart.end(), block.begin(), block.end());
   Expr windows = 1;
+  std::vector<int64_t> padded;
   for (size_t i = 0; i < image.size(); ++i) {
-    apart.push_back(Expr(window_count(w, i, image[i])));
-    windows = windows * apart.back();
+    padded.push_back(image[i] + w.before[i] + w.after[i]);
+    windows = windows * Expr(window_count(w, i, image[i]));
   }
   if (windows.is_const(0) || windows != input.size(2))
     call.fail(ErrorKind::Shape, "input " + to_string(input.shape()) + ", expected " + to_string(windows) +
                                     " blocks for image, blocks, strides, pads and dilations");
   if (input.dtype() == DType::Bool) call.fail(ErrorKind::DType, "input of bool, expected numbers");
-  return {in_single(input, [&](const Tensor& x) {
-    Tensor y = x.reshape(apart);
-    const int axes = static_cast<int>(image.size());
-    for (int i = 0; i < axes; ++i) // the blocks' axes go one by one, so that the next is always axis 2
-      y = folded_axis(y, 2, 2 + axes, w, static_cast<size_t>(i), image[static_cast<size_t>(i)]);
-    return y;
-  })};
+  PoolOptions options{.stride = w.stride, .dilation = w.dilation};
+  std::vector<int64_t> kernel = block;
+  if (image.size() == 1) // one number would stand for two
+    for (std::vector<int64_t>* sizes : {&padded, &kernel, &options.stride, &options.dilation})
+      sizes->push_back(1);
+  Value y = fold(input, padded, kernel, options);
+  for (size_t i = 0; i < image.size(); ++i) y = slices(y, static_cast<int>(i) + 2, w.before[i], image[i]);
+  return {image.size() == 1 ? Value(y.tensor().squeeze(3)) : y};
 }
 
 // ---- centres ----

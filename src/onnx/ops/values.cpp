@@ -17,21 +17,6 @@ Tensor of_sizes(const std::vector<Expr>& values, const Shape& shape, DType dtype
   return stack(scalars).reshape(shape);
 }
 
-/// A concatenation chooses between its parts, so that a kernel with very many would be long. They are joined
-/// by the group.
-Tensor concat_groups(std::vector<Tensor> parts, int axis) {
-  constexpr size_t kGroup = 8;
-  while (parts.size() > kGroup) {
-    std::vector<Tensor> groups;
-    for (size_t begin = 0; begin < parts.size(); begin += kGroup) {
-      const auto end = std::min(begin + kGroup, parts.size());
-      groups.push_back(concat({parts.begin() + begin, parts.begin() + end}, axis).contiguous());
-    }
-    parts = std::move(groups);
-  }
-  return concat(parts, axis);
-}
-
 } // namespace
 
 Value known_integers(const std::vector<Expr>& values, const Shape& shape, DType dtype) {
@@ -121,7 +106,7 @@ Value joined(const Call& call, const std::vector<Value>& parts,
                 type_text(part) + " beside " + type_text(parts[0]) + ", expected strings or none");
     tensors.push_back(each(part.is_strings() ? ids_of(call, part) : part.tensor()));
   }
-  const Tensor whole = concat_groups(std::move(tensors), axis);
+  const Tensor whole = concat(tensors, axis);
   return parts[0].is_strings() ? Value::strings(whole) : Value(whole);
 }
 
