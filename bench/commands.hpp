@@ -13,6 +13,7 @@ int compare_command(const Options& options);
 int emit_command(const Options& options);
 int machine_command(const Options& options);
 int overhead_command(const Options& options);
+int matrices_command(const Options& options);
 int joint_command(const Options& options);
 int demo_command(const Options& options);
 int explain_command(const Options& options);

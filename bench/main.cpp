@@ -121,6 +121,14 @@ private:
     CLI::App& overhead = add("overhead", "what a call, a fork and a cold compile cost", overhead_command);
     overhead.add_option("--device", options.device, "as for run");
 
+    CLI::App& matrices =
+        add("matrices", "errors and times of linear algebra and Fourier transforms in f64, beside Eigen", matrices_command);
+    add_device(matrices, options);
+    matrices.add_option("--sizes", options.sizes, "rows of matrices and elements of transforms, such as 16,256")
+        ->delimiter(',')
+        ->capture_default_str()
+        ->check(CLI::Range(2, 4096));
+
     CLI::App& compare = add("compare", "time lathe and its peers alternately", compare_command);
     add_case(compare, options, true);
     add_device(compare, options);

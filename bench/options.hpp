@@ -35,6 +35,7 @@ struct Options : cli::DeviceOptions {
   std::string action;              ///< db: list, show, export, import or prune
   std::string key, file;           ///< db show; db export and import
   int64_t older_days = 0;          ///< db prune
+  std::vector<int64_t> sizes{16, 64, 256, 512, 1024}; ///< matrices
 };
 
 /// "30s", "500ms", "2m" or a number of seconds. Error(Value).

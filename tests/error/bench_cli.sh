@@ -81,7 +81,7 @@ grep -qF 'machine.json: damaged' "$LATHE_CACHE_DIR/err" || complain 'run: a dama
 rm "$LATHE_CACHE_DIR/machine.json"
 
 accepted 'lathe-bench list' --help
-for command in list run tune emit machine overhead compare joint demo explain rank tracing db; do accepted '--json' $command --help; done
+for command in list run tune emit machine overhead matrices compare joint demo explain rank tracing db; do accepted '--json' $command --help; done
 accepted 'MxNxK' list
 accepted '"default": "512x512x512"' list --json
 for target in c opencl llvm asm ast graph dot moves; do
@@ -146,6 +146,8 @@ cp "$venv/bin/python" "$LATHE_CACHE_DIR/wrong/bin/python"
 accepted 'no peer' compare elementwise --shape 64 --python "$LATHE_CACHE_DIR/wrong" --peers tinygrad
 grep -qF 'tinygrad on elementwise 64 is off by' "$LATHE_CACHE_DIR/err" || complain 'compare --python: a wrong result passed'
 accepted '"fork_join_us":' overhead --json
+accepted '"eigen_error":' matrices --sizes 5 --json
+refused 'sizes' matrices --sizes 1
 accepted '"traced_per_second":' tracing softmax --shape 8x8 --beam 1 --json
 log=$LATHE_CACHE_DIR/log.jsonl
 accepted '"speedup":' tune matmul --shape 33x17x9 --budget 1s --log "$log" --json
