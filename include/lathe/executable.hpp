@@ -18,6 +18,7 @@
 
 namespace lathe {
 
+/// A parameter of a kernel, or an input or output of a program; `written`: whether it is a result.
 struct KernelParam {
   std::string name;
   DType dtype;
@@ -73,6 +74,7 @@ struct TuneProgress {
   std::string not_stored{};                ///< at the end: why the database does not hold what was found; empty if it does
 };
 
+/// How tune() searches: for how long, how widely, and what it reports on the way.
 struct TuneOptions {
   double budget_seconds = 30;
   int beam = 8;
@@ -172,8 +174,8 @@ std::vector<DeviceInfo> devices();
 void set_default_device(const std::string& name);
 std::string default_device();
 
-/// Frees what lathe keeps in memory so that equal programs compile again quickly: at most 64 MiB of compiled kernels and 4 MiB
-/// of plans, and 16 MiB of programs of realised tensors. Programs in use and the files of the cache stay. Thread-safe.
+/// Empties the caches in memory that make a second compilation of an equal program quick: compiled kernels (64 MiB at most), plans
+/// (4 MiB) and programs of realised tensors (16 MiB). Programs in use stay valid, files of the cache on disk stay. Thread-safe.
 void clear_caches();
 
 struct EmitOptions {

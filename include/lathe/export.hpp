@@ -27,6 +27,7 @@ struct ExportOptions {
   CompileOptions compile{};
 };
 
+/// A file to write: its name in the folder, and what is in it.
 struct ExportedFile {
   std::string name, bytes;
 };

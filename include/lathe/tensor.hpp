@@ -36,8 +36,8 @@ struct Slice {
   std::optional<int64_t> start, stop;
   int64_t step = 1;
 };
-struct NewAxis {};
-struct Ellipsis {};
+struct NewAxis {};   ///< in an index: a new axis of size 1
+struct Ellipsis {};  ///< in an index: all axes that the other items leave
 struct IndexItem {
   enum class Kind { Position, Slice, NewAxis, Ellipsis } kind;
   int64_t position = 0;
