@@ -97,6 +97,37 @@ TEST_CASE("transposed convolution is the transpose of convolution") {
   }
 }
 
+namespace {
+
+/// Means of two neighbours, of those that are inside; windows begin at -1, 1, 3 ...
+std::vector<double> means(const std::vector<double>& in, int64_t rows, int64_t columns) {
+  std::vector<double> out;
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t begin = -1; begin + 2 <= columns + 1; begin += 2) {
+      double sum = 0;
+      int count = 0;
+      for (int64_t column = begin; column < begin + 2; ++column)
+        if (column >= 0 && column < columns) sum += in[static_cast<size_t>(row * columns + column)], ++count;
+      out.push_back(sum / count);
+    }
+  return out;
+}
+
+} // namespace
+
+TEST_CASE("means of means, whose windows read 0 / 0 beyond the edge and leave it out") {
+  const PoolOptions beyond{.padding = {0, 1}, .count_include_pad = false};
+  for (const DType dtype : {DType::F32, DType::F64})
+    for (const int64_t columns : {2, 3, 4, 5, 8, 13, 16, 17, 33, 64}) {
+      CAPTURE(columns);
+      const Tensor x = random({1, 3, columns}, static_cast<unsigned>(columns)).cast(dtype);
+      const std::vector<double> once = means(as_doubles(x), 3, columns);
+      const auto half = static_cast<int64_t>(once.size()) / 3;
+      check_close(as_doubles(x.avg_pool2d({1, 2}, beyond).avg_pool2d({1, 2}, beyond)), means(once, 3, half),
+                  1e-6);
+    }
+}
+
 TEST_CASE("pooling") {
   const Tensor x = random({2, 3, 7, 5}, 41);
   const auto in = as_doubles(x);

@@ -109,6 +109,9 @@ Cell monotone(DType d, Cell a, const std::function<Real(Real)>& f, Real ulps);
 /// Sums and products in any order; integers wrap.
 Cell sum_of(DType d, const std::vector<Cell>& terms);
 Cell product_of(DType d, const std::vector<Cell>& factors);
+/// The product of two elements of dtype d, as a term of a matrix product or a convolution. A machine that
+/// multiplies bf16 itself may take subnormal numbers as 0 (docs/numbers.md).
+Cell term_of(DType d, Cell a, Cell b);
 Cell max_of(DType d, Cell a, Cell b);
 
 /// -1 if a < b, 1 if a > b, 0 if equal; nothing can be said: 2; one is NaN: 3.

@@ -165,6 +165,16 @@ Cell product_of(DType d, const std::vector<Cell>& factors) {
   return {p.v, p.e + n * std::fabs(p.v) * (std::ldexp(Real{1}, -f.digits) * 1.01L + 0x1p-63L)};
 }
 
+Cell term_of(DType d, Cell a, Cell b) {
+  if (!is_float(d)) return product_of(d, {a, b});
+  Cell term = mul(wide_dtype(d), a, b);
+  if (d != DType::BF16 || term.v == 0) return term;
+  constexpr Real kLeastNormal = 0x1p-126L, kFarFromSubnormal = 0x1p-100L; // sums of these stay normal
+  if (std::min(std::fabs(a.v), std::fabs(b.v)) < kLeastNormal) term.e += std::fabs(term.v);
+  if (std::fabs(term.v) < kFarFromSubnormal) term.e += 2 * kLeastNormal;
+  return term;
+}
+
 Cell max_of(DType d, Cell a, Cell b) {
   if (!both(a, b)) return undecided();
   if (is_float(d) && (std::isnan(a.v) || std::isnan(b.v))) return {std::nanl(""), 0};

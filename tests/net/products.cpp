@@ -49,7 +49,7 @@ Array contracted(const Arrays& operands, const std::vector<std::string>& labels,
         else if (d == DType::Bool)
           term = term->decided() && c.decided() ? truth(term->v != 0 && c.v != 0) : undecided();
         else
-          term = is_float(d) ? mul(w, *term, c) : product_of(d, {*term, c});
+          term = term_of(d, *term, c);
       }
       terms.push_back(*term);
     });

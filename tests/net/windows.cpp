@@ -33,7 +33,6 @@ ConvOptions conv_options(const Step& s) {
   return {o.stride, o.padding, o.dilation, o.groups, o.extra};
 }
 
-Cell term(DType d, DType w, Cell a, Cell b) { return is_float(d) ? mul(w, a, b) : product_of(d, {a, b}); }
 Cell total(DType d, DType w, std::vector<Cell>& terms) {
   if (terms.empty()) return {0, is_float(d) ? kSignless : 0};
   const Cell s = sum_of(w, terms);
@@ -81,8 +80,8 @@ Array conv_reference(const Step& s, const Arrays& x) {
         from.push_back(p);
         if (p < 0 || p >= a.shape[2 + i]) return;
       }
-      terms.push_back(term(d, w, a.at[static_cast<size_t>(flat_of(a.shape, from))],
-                           k.at[static_cast<size_t>(flat_of(k.shape, weight))]));
+      terms.push_back(term_of(d, a.at[static_cast<size_t>(flat_of(a.shape, from))],
+                              k.at[static_cast<size_t>(flat_of(k.shape, weight))]));
     });
     // A tap on the padding is 0 times the weight, which is NaN where that is not finite.
     bool special = false;
@@ -123,7 +122,7 @@ Array transposed_reference(const Step& s, const Arrays& x) {
       }
       const Cell weight = k.at[static_cast<size_t>(flat_of(k.shape, {from[1], tap[0], tap[1], tap[2]}))];
       terms[static_cast<size_t>(flat_of(shape, to))].push_back(
-          term(d, w, a.at[static_cast<size_t>(flat_of(a.shape, from))], weight));
+          term_of(d, a.at[static_cast<size_t>(flat_of(a.shape, from))], weight));
     });
   });
   Array y{d, shape, {}};

@@ -201,6 +201,14 @@ struct Emit {
     return b.CreateSelect(in_range, left ? b.CreateShl(x, amount) : b.CreateLShr(x, amount), num(x, 0));
   }
 
+  /// LLVM 19 takes 0 / 0 for zero in lanes where it knows both (SimplifyDemandedVectorElts), and then drops a
+  /// selection of zero for them. Lanes that a mask leaves out are such. A fence, which is no instruction,
+  /// hides what is known of the divisor.
+  Value* divisor(Value* y) {
+    if (!y->getType()->isVectorTy() || llvm::isa<llvm::Constant>(y)) return y;
+    return b.CreateArithmeticFence(y, y->getType());
+  }
+
   Value* on_floats(Op op, llvm::ArrayRef<Value*> a) {
     Type* type = a[0]->getType();
     switch (op) {
@@ -214,8 +222,8 @@ struct Emit {
     case Op::Add: return b.CreateFAdd(a[0], a[1]);
     case Op::Sub: return b.CreateFSub(a[0], a[1]);
     case Op::Mul: return b.CreateFMul(a[0], a[1]);
-    case Op::Div: return b.CreateFDiv(a[0], a[1]);
-    case Op::Mod: return b.CreateFRem(a[0], a[1]); // a call of fmod, lane by lane
+    case Op::Div: return b.CreateFDiv(a[0], divisor(a[1]));
+    case Op::Mod: return b.CreateFRem(a[0], divisor(a[1])); // a call of fmod, lane by lane
     case Op::Max: return float_max(a[0], a[1]);
     case Op::CmpLt: return b.CreateFCmpOLT(a[0], a[1]);
     case Op::CmpNe: return b.CreateFCmpUNE(a[0], a[1]);
