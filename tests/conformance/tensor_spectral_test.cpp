@@ -24,11 +24,15 @@ struct Sizes {
 const std::vector<int64_t> kSizes{1, 5};
 const std::vector<Sizes> kRectangles{{7, 4}};
 constexpr int64_t kHard = 40;
+const std::vector<DType> kHardDTypes{DType::F64};
+constexpr bool kAlsoDiagonal = false; // of hard matrices, those that are not turned
 #else
 const std::vector<int64_t> kSizes{0, 1, 2, 3, 5, 17, 33};
 const std::vector<Sizes> kRectangles{{0, 3}, {3, 0}, {1, 1}, {1, 6},   {6, 1},
                                      {2, 2}, {5, 3}, {3, 5}, {20, 17}, {6, 34}};
 constexpr int64_t kHard = 20;
+const std::vector<DType> kHardDTypes{DType::F32, DType::F64};
+constexpr bool kAlsoDiagonal = true;
 #endif
 
 Matrix vector(const Tensor& t) { return values(t.unsqueeze(-1)); }
@@ -105,10 +109,10 @@ TEST_CASE("eigh and eigvalsh") {
 
 TEST_CASE("eigh of matrices with close, equal, tiny and huge eigenvalues") {
   const Matrix q = orthogonal(kHard, 1);
-  for (const DType dtype : kDTypes)
+  for (const DType dtype : kHardDTypes)
     for (const auto& [name, values] : hard(kHard, kHard)) {
       CAPTURE(name);
-      check_eigh(tensor(values, dtype));
+      if (kAlsoDiagonal) check_eigh(tensor(values, dtype));
       const Matrix turned = q * values * q.transpose();
       check_eigh(tensor((turned + turned.transpose()) / 2, dtype));
     }
@@ -152,10 +156,10 @@ TEST_CASE("svd and svdvals") {
 TEST_CASE("svd of matrices with close, equal, tiny and huge singular values") {
   const int64_t rows = kHard, columns = kHard - 10;
   const Matrix left = orthogonal(rows, 2), right = orthogonal(columns, 3);
-  for (const DType dtype : kDTypes)
+  for (const DType dtype : kHardDTypes)
     for (const auto& [name, values] : hard(rows, columns)) {
       CAPTURE(name);
-      check_svd(tensor(values, dtype));
+      if (kAlsoDiagonal) check_svd(tensor(values, dtype));
       check_svd(tensor(left * values * right.transpose(), dtype));
     }
   const Matrix a = matrix(rows, columns, 4);
