@@ -88,7 +88,7 @@ struct TuneOptions {
 /// How much compile() searches where nothing is tuned.
 enum class Search {
   Full,   ///< forms of products and convolutions, orders of storage, kernels and loops, all together
-  Quick,  ///< cheap ops join the kernels that read them, and each kernel's loops are searched. That takes a tenth of the time or less;
+  Quick,  ///< cheap ops join the kernels that read them, and each kernel's loops are searched. That takes about a tenth of the time;
           ///< the programs take 1 to 3 times as long to run. What a full search found is taken if the cache has it.
 };
 

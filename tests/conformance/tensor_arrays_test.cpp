@@ -202,21 +202,11 @@ TEST_CASE("bad calls of matrices and choices") {
   const Tensor v = Tensor::input("v", {4}), m = Tensor::input("m", {3, 4});
   const Tensor cube = Tensor::input("cube", {2, 3, 4}), i = Tensor::input("i", {3}, DType::I32);
   const Tensor open = Tensor::input("open", {2, Var("n", 1, 9)});
-  const auto shape = [](const char* op, const std::function<void()>& f) {
-    check_error(ErrorKind::Shape, op, f);
-  };
-  const auto value = [](const char* op, const std::function<void()>& f) {
-    check_error(ErrorKind::Value, op, f);
-  };
-  const auto dtype = [](const char* op, const std::function<void()>& f) {
-    check_error(ErrorKind::DType, op, f);
-  };
-  const auto axis = [](const char* op, const std::function<void()>& f) {
-    check_error(ErrorKind::Axis, op, f);
-  };
-  const auto limit = [](const char* op, const std::function<void()>& f) {
-    check_error(ErrorKind::Limit, op, f);
-  };
+  const auto shape = errors_of(ErrorKind::Shape);
+  const auto value = errors_of(ErrorKind::Value);
+  const auto dtype = errors_of(ErrorKind::DType);
+  const auto axis = errors_of(ErrorKind::Axis);
+  const auto limit = errors_of(ErrorKind::Limit);
   shape("tril", [&] { (void)tril(v); });
   shape("triu", [&] { (void)triu(v, 1); });
   shape("diagonal", [&] { (void)diagonal(v); });

@@ -281,18 +281,10 @@ TEST_CASE("bad calls of padding, patches and interpolation") {
   const Tensor v = Tensor::input("v", {4}), m = Tensor::input("m", {3, 4}), image = random({1, 2, 4, 4}, 1);
   const Tensor cube = Tensor::input("cube", {2, 3, 4});
   const Tensor open = Tensor::input("open", {2, Var("n", 1, 9)});
-  const auto shape = [](const char* op, const std::function<void()>& f) {
-    check_error(ErrorKind::Shape, op, f);
-  };
-  const auto value = [](const char* op, const std::function<void()>& f) {
-    check_error(ErrorKind::Value, op, f);
-  };
-  const auto dtype = [](const char* op, const std::function<void()>& f) {
-    check_error(ErrorKind::DType, op, f);
-  };
-  const auto limit = [](const char* op, const std::function<void()>& f) {
-    check_error(ErrorKind::Limit, op, f);
-  };
+  const auto shape = errors_of(ErrorKind::Shape);
+  const auto value = errors_of(ErrorKind::Value);
+  const auto dtype = errors_of(ErrorKind::DType);
+  const auto limit = errors_of(ErrorKind::Limit);
   shape("pad", [&] { (void)pad(m, {{1, 1}}, PadMode::Edge); });
   value("pad", [&] { (void)pad(m, {{0, 0}, {0, -1}}, PadMode::Wrap); });
   value("pad", [&] { (void)pad(m.reshape({12, 1}), {{0, 0}, {0, 1}}, PadMode::Reflect); });

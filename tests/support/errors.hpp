@@ -22,5 +22,11 @@ inline void check_error(ErrorKind kind, const std::string& function, const std::
     CHECK(std::string(e.what()).find("expected") != std::string::npos);
   }
 }
+/// check_error() for calls that throw errors of one kind.
+inline auto errors_of(ErrorKind kind) {
+  return [kind](const std::string& function, const std::function<void()>& call) {
+    check_error(kind, function, call);
+  };
+}
 
 } // namespace lathe::test

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "compile/front/moved.hpp"
@@ -178,12 +179,13 @@ void Impl::run(Frame& frame) const {
       continue;
     }
     const double start = traced ? traced->now() : 0;
-    const runtime::ThreadPool::Watch watch;
+    std::optional<runtime::ThreadPool::Watch> watch;
+    if (traced) watch.emplace();
     LaunchTime launch = pipeline::timed_launch(kernel, *program, *device, call.slices, call.vars);
     if (debug_level() > 0) pipeline::report_launch(launch);
     if (traced) traced->launch(k, start, launch);
     if (traced)
-      for (const runtime::ThreadPool::Part& part : watch.parts())
+      for (const runtime::ThreadPool::Part& part : watch->parts())
         traced->part(k, part.start, part.end, part.thread);
     if (profile) detail::Recorder::record(*profile, std::move(launch));
   }
