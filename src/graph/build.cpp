@@ -8,6 +8,7 @@
 
 #include "graph/function.hpp"
 #include "graph/narrow.hpp"
+#include "graph/operations.hpp"
 #include "graph/scan.hpp"
 #include "graph/state_buffer.hpp"
 #include "lathe/error.hpp"
@@ -57,13 +58,7 @@ std::optional<Scalar> fold(Op op, DType result, const std::vector<NodeRef>& sour
     if (!s) return std::nullopt;
     args[i] = *s;
   }
-  if (op == Op::Cast) return args[0].cast(result);
-  if (op == Op::Bitcast) {
-    unsigned char bytes[8] = {};
-    args[0].to_memory(bytes);
-    return Scalar::from_memory(result, bytes);
-  }
-  return evaluate(op, result, std::span<const Scalar>(args, sources.size()));
+  return element_of(op, result, std::span<const Scalar>(args, sources.size()));
 }
 
 NodeRef elementwise(Op op, DType result, std::vector<NodeRef> sources) {
@@ -279,6 +274,14 @@ NodeRef view(NodeRef a, const View& v) {
   }
   const DType dtype = a->dtype;
   return make(Op::View, dtype, v.shape(), {std::move(a)}, v);
+}
+
+Scalar element_of(Op op, DType result, std::span<const Scalar> sources) {
+  if (op == Op::Cast) return sources[0].cast(result);
+  if (op != Op::Bitcast) return evaluate(op, result, sources);
+  unsigned char bytes[8] = {};
+  sources[0].to_memory(bytes);
+  return Scalar::from_memory(result, bytes);
 }
 
 NodeRef gather(NodeRef source, NodeRef index) {

@@ -1,5 +1,6 @@
 #include "graph/constants.hpp"
 
+#include "graph/operations.hpp"
 #include "graph/scan.hpp"
 
 #include <algorithm>
@@ -67,21 +68,6 @@ bool widens_bytes(const Node& n) {
 
 double elements(const Node& n) { return static_cast<double>(num_elements(n.shape).value()); }
 
-/// The cost of one element; the unit is the cost of an addition.
-double operations(Op op) {
-  switch (op) {
-  case Op::Exp2:
-  case Op::Log2:
-  case Op::Sin:
-  case Op::Cos: return 16;
-  case Op::IDiv:
-  case Op::Mod: return 8;
-  case Op::Sqrt:
-  case Op::Div: return 4;
-  default: return 1;
-  }
-}
-
 double work(const Node& n) {
   switch (n.op) {
   case Op::Input:
@@ -144,6 +130,32 @@ Subgraph look_at(const NodeRef& root, const Users& users, bool in_run) {
   return found;
 }
 
+/// The numbers that single elements hold, where they are computed from realised tensors and numbers by
+/// elementwise ops.
+using Numbers = std::unordered_map<const Node*, Scalar>;
+
+std::optional<Scalar> number_of(const Node& n, const Numbers& known) {
+  if (!num_elements(n.shape).is_const(1)) return {};
+  if (const auto* number = std::get_if<Scalar>(&n.attr)) return *number;
+  if (n.op == Op::Input) return Scalar::from_memory(n.dtype, std::get<InputAttr>(n.attr).data->data());
+  if (n.op == Op::View && std::get<View>(n.attr).has_mask()) return {};
+  if (n.op != Op::View && !is_elementwise(n.op)) return {};
+  Scalar sources[3];
+  for (size_t i = 0; i < n.sources.size(); ++i) {
+    const auto found = known.find(n.sources[i].get());
+    if (found == known.end()) return {};
+    sources[i] = found->second;
+  }
+  if (n.op == Op::View) return sources[0];
+  return element_of(n.op, n.dtype, std::span<const Scalar>(sources, n.sources.size()));
+}
+
+NodeRef in_memory(const Scalar& number, const Node& of) {
+  const StorageRef data = Storage::allocate(static_cast<size_t>(size_of(of.dtype)));
+  number.to_memory(data->data());
+  return realised(data, of.dtype, of.shape);
+}
+
 /// The operations for which a value pays that replaces its sources: more where it has more than twice their
 /// bytes. Sources of less than two bits an element, such as a row that is repeated, stay in the caches.
 double dear_operations(const Subgraph& subgraph, double count, double bytes) {
@@ -190,13 +202,16 @@ std::vector<NodeRef> fold_constants(const std::vector<NodeRef>& outputs, Evaluat
   if (!evaluate) return outputs;
   const std::vector<NodeRef> order = topological_order(outputs);
   std::unordered_set<const Node*> constant, needed;
+  Numbers numbers;
   Users users;
   for (const NodeRef& n : order)
     for (const NodeRef& s : n->sources) users[s.get()].push_back(n.get());
   for (const NodeRef& n : order)
     if (may_be_constant(*n) && std::all_of(n->sources.begin(), n->sources.end(),
-                                           [&](const NodeRef& s) { return constant.contains(s.get()); }))
+                                           [&](const NodeRef& s) { return constant.contains(s.get()); })) {
       constant.insert(n.get());
+      if (const std::optional<Scalar> number = number_of(*n, numbers)) numbers.emplace(n.get(), *number);
+    }
 
   // The loop goes from the outputs down, as a replaced node needs none of its sources.
   for (const NodeRef& n : outputs) needed.insert(n.get());
@@ -212,6 +227,10 @@ std::vector<NodeRef> fold_constants(const std::vector<NodeRef>& outputs, Evaluat
   for (auto n = order.rbegin(); n != order.rend(); ++n) {
     const Node& node = **n;
     if (!needed.contains(&node)) continue;
+    if (const auto number = numbers.find(&node); number != numbers.end() && computes(node)) {
+      value_of.emplace(&node, in_memory(number->second, node));
+      continue;
+    }
     if (constant.contains(&node) && computes(node) && !widens_bytes(node)) {
       const Subgraph subgraph = look_at(*n, users, false), in_run = look_at(*n, users, true);
       const double count = elements(node), bytes = count * size_of(node.dtype);

@@ -20,7 +20,8 @@ using Evaluate = std::vector<StorageRef> (*)(const std::vector<NodeRef>&);
 /// value that costs more to load than to compute stays, too: one larger than its inputs together, unless it
 /// takes many operations per element. A table of sines is replaced; a mask or a cast to a wider dtype is not. So
 /// does what compile() can't afford: a value of more than `folded_bytes` and more than its inputs together, one
-/// that takes too many operations, or one of larger values on the way.
+/// that takes too many operations, or one of larger values on the way. A single number is always replaced, as a
+/// launch costs more.
 ///
 /// `evaluate` computes the values; if it is null, nothing is replaced. Programs share the values: as long as
 /// any program holds one, the same subgraph of the same tensors isn't computed again. Safe to call from

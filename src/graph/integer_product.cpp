@@ -36,19 +36,6 @@ struct Quantised {
 
 // ---- what is known of a zero point or a scale ----
 
-/// The node repeated over the shape, if all its elements are the same because it is a number or a view
-/// repeats one.
-NodeRef repeated_over(const NodeRef& node, const Shape& shape) {
-  if (const Scalar* s = node->op == Op::Const ? const_scalar(node) : nullptr) return constant(*s, shape);
-  const std::vector<Expr> still(shape.size(), Expr(0));
-  if (num_elements(node->shape).is_const(1)) return view(node, View(shape, still, 0, {}));
-  if (node->op != Op::View || view_of(node).has_mask()) return {};
-  const View& v = view_of(node);
-  for (size_t k = 0; k < v.shape().size(); ++k)
-    if (v.strides()[k] != Expr(0) && !v.shape()[k].is_const(1)) return {};
-  return view(node->sources[0], View(shape, still, v.offset(), {}));
-}
-
 /// Whether all elements are known to be this number.
 bool is_all(const NodeRef& node, int64_t value) {
   const NodeRef* at = &node;

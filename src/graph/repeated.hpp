@@ -1,4 +1,4 @@
-// Values that are the same at all places of an axis.
+// Values that are the same at all places of an axis, or everywhere.
 #pragma once
 #include <vector>
 
@@ -31,6 +31,20 @@ inline NodeRef first_along(const NodeRef& node, const std::vector<int>& axes, in
     if (!sources.back()) return {};
   }
   return with_sources(node, std::move(sources));
+}
+
+/// The node repeated over the shape, if all its elements are the same because it is a number or a view
+/// repeats one; else null.
+inline NodeRef repeated_over(const NodeRef& node, const Shape& shape) {
+  if (const Scalar* s = node->op == Op::Const ? const_scalar(node) : nullptr) return constant(*s, shape);
+  const std::vector<Expr> still(shape.size(), Expr(0));
+  if (num_elements(node->shape).is_const(1)) return view(node, View(shape, still, 0, {}));
+  if (node->op != Op::View) return {};
+  const View& v = std::get<View>(node->attr);
+  if (v.has_mask()) return {};
+  for (size_t k = 0; k < v.shape().size(); ++k)
+    if (v.strides()[k] != Expr(0) && !v.shape()[k].is_const(1)) return {};
+  return view(node->sources[0], View(shape, still, v.offset(), {}));
 }
 
 } // namespace lathe::graph

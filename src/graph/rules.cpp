@@ -4,6 +4,7 @@
 
 #include "core/identities.hpp"
 #include "graph/block_product.hpp"
+#include "graph/byte_table.hpp"
 #include "graph/integer_product.hpp"
 #include "graph/value_range.hpp"
 #include "graph/widened.hpp"
@@ -150,6 +151,7 @@ constexpr StructuralRule kStructural[] = {
     {"narrow-sum", &narrow_sum},
     {"integer-product", &integer_product},
     {"block-product", &block_product},
+    {"byte-table", &byte_table},
 };
 
 } // namespace

@@ -9,6 +9,7 @@ lathe_test(golden/graph_test core view graph)
 lathe_test(rules/graph_rules_test core view graph)
 lathe_test(rules/integer_product_test core view graph)
 lathe_test(rules/block_product_test core view graph)
+lathe_test(rules/byte_table_test core view graph)
 lathe_test(error/tensor_errors_test core view graph)
 # The composed functions, by theme.
 set(themes numbers reductions movement windows arrays patches scans statistics fourier linalg spectral)

@@ -1,6 +1,8 @@
 // Which subgraphs of realised tensors are computed at compile time, and how often. A stand-in computes them.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "graph/constants.hpp"
@@ -55,6 +57,25 @@ TEST_CASE("the topmost constant node is computed, and the rest of the program re
   REQUIRE(y->op == Op::Mul);
   CHECK((is_data(y->sources[0]) || is_data(y->sources[1])));
   CHECK(topological_order({y}).size() == 3); // x, the value, the product
+}
+
+TEST_CASE("single numbers are computed without asking, whoever else reads what they are made of") {
+  const auto number = [](float value) { return Tensor::from({value}).realise(); };
+  const Tensor x = Tensor::input("x", {4, 3}), scale = number(3), zero = number(5);
+  const Tensor inverse = (scale.cast(DType::F64) + 1).reciprocal().cast(DType::F32);
+  const NodeRef y = folded(x * scale * inverse + (scale - zero).sqrt().reshape({}) + zero);
+  CHECK(asked.empty());
+  std::vector<float> numbers;
+  for (const NodeRef& n : topological_order({y})) {
+    CHECK((n->op == Op::Input || n->op == Op::View || n->shape == Shape{4, 3}));
+    if (is_data(n)) numbers.push_back(*static_cast<const float*>(std::get<InputAttr>(n->attr).data->data()));
+  }
+  std::sort(numbers.begin(), numbers.end(), [](float a, float b) { return a < b || (b != b && a == a); });
+  REQUIRE(numbers.size() == 4);
+  CHECK(numbers[0] == 0.25f);
+  CHECK(numbers[1] == 3);
+  CHECK(numbers[2] == 5);
+  CHECK(std::isnan(numbers[3])); // the root of -2
 }
 
 TEST_CASE("views alone are not computed, and stay above what is") {
