@@ -39,6 +39,7 @@ endif()
 # Vectors at the edges of buffers. Programs of each dtype in the long run, by device.
 lathe_test(property/vector_edges_test)
 lathe_test(property/spaced_loads_test)
+lathe_test(property/byte_look_ups_test)
 if(TARGET property_vector_edges_test)
   foreach(edge cpu:4000 c:400 opencl:80)
     string(REPLACE ":" ";" edge ${edge})

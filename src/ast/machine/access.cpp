@@ -50,8 +50,9 @@ LaneAccess access_of(const LoadAttr& load, const For& lanes, const VectorForms& 
   const bool whole = kind == LaneKind::Whole && reaches_whole(*load.buffer, steps->first, lanes.width, forms);
   const bool masked = guarded || !(full || whole);
   if (is_column(load, *steps, lanes.width)) kind = LaneKind::Column;
-  if (kind == LaneKind::Apart && !masked && forms.reads_between && load.buffer->scope != Scope::Register &&
-      steps->step.is_const() && is_spaced_step(static_cast<double>(steps->step.value()), load.buffer->dtype))
+  if (kind == LaneKind::Apart && (!masked || forms.masks_spaced) && forms.reads_between &&
+      load.buffer->scope != Scope::Register && steps->step.is_const() &&
+      is_spaced_step(static_cast<double>(steps->step.value()), load.buffer->dtype))
     kind = LaneKind::Spaced;
   return {kind, masked};
 }
@@ -125,6 +126,14 @@ Kernel say_accesses(const Kernel& kernel, const VectorForms& forms) {
     }
     loop->body = std::move(body);
   });
+}
+
+bool is_byte_look_up(const Value& gather) {
+  if (gather.op != Op::Gather || size_of(gather.dtype) != 1) return false;
+  const auto& attr = std::get<LoadAttr>(gather.attr);
+  const Value& index = *gather.sources[0];
+  return num_elements(attr.buffer->shape).is_const(256) && index.op == Op::Cast &&
+         index.sources[0]->dtype == DType::U8;
 }
 
 } // namespace lathe::ast

@@ -39,6 +39,10 @@ constexpr bool is_column_step(double step, double lanes) { return step >= lanes;
 /// access each lane.
 constexpr bool is_spaced_step(double step, DType dtype) { return step >= 2 && step * size_of(dtype) <= 16; }
 
+/// Whether a Gather looks bytes up in a table of 256 by indices that are bytes. None is out of range, and a
+/// target may hold the table in registers.
+bool is_byte_look_up(const Value& gather);
+
 /// The kernel with the LaneAccess set for every load and store in a vector loop.
 Kernel say_accesses(const Kernel& kernel, const VectorForms& forms);
 

@@ -57,8 +57,11 @@ search::Target target_for(const CompileOptions& options, const lower::Program& p
   target.vector_registers = target.vector_bytes == 64 ? 32 : 16;
   target.threads = thread_count(options);
   target.groups = options.device == "opencl" || is_cuda;
-  if (options.device == "cpu")
-    target.instructions = runtime::device(options.device).instructions(options.cpu);
+  if (options.device == "cpu") {
+    const runtime::Device& cpu = runtime::device(options.device);
+    target.instructions = cpu.instructions(options.cpu);
+    target.looks_up_bytes = cpu.looks_up_bytes(options.cpu);
+  }
   std::vector<int64_t> constants;
   for (const lower::InputBuffer& input : program.inputs)
     if (input.is_constant) constants.push_back(largest_bytes(*input.buffer));

@@ -13,6 +13,7 @@ namespace {
 
 using llvm::Value;
 
+constexpr int kQuarter = 64; // of a table of 256 bytes; the lanes of the widest vector of bytes
 constexpr uint32_t kAddress = 0x2000, kMovedUp = 0x5000, kZeros = 0x6000; // beside the ops' codes
 
 /// Whether an access from `first` on may be a whole vector, because the buffer is padded past its end (see
@@ -145,14 +146,28 @@ Value* FunctionEmitter::read_vector(const ast::Buffer& buffer, bool forward, con
   return from_memory(b_, forward ? raw : b_.CreateShuffleVector(raw, reversed(lanes_)), buffer.dtype);
 }
 
-Value* FunctionEmitter::read_spaced(const ast::Buffer& buffer, const Lanes& lanes, Value* guard) {
+/// With a mask, loads of the vectors between the lanes only what the mask's lanes use.
+Value* FunctionEmitter::read_spaced(const ast::Buffer& buffer, const Lanes& lanes, Value* mask,
+                                    Value* guard) {
   llvm::Type* type = memory_type(state_.context, buffer.dtype, lanes_);
-  const ast::SpacedLoad spaced = ast::spaced_load(lanes_, static_cast<int>(lanes.stride->value()));
+  const int step = static_cast<int>(lanes.stride->value());
+  const ast::SpacedLoad spaced = ast::spaced_load(lanes_, step);
+  const auto used_from = [&](int start) {
+    std::vector<int> pick(static_cast<size_t>(lanes_), lanes_); // of the mask and, after it, zeros
+    for (int k = 0; k < lanes_; ++k)
+      if ((start + k) % step == 0 && (start + k) / step < lanes_)
+        pick[static_cast<size_t>(k)] = (start + k) / step;
+    return b_.CreateShuffleVector(mask, llvm::Constant::getNullValue(mask->getType()), pick);
+  };
   std::vector<Value*> vectors;
   for (const int start : spaced.starts) {
     Value* from = address(buffer, lanes.base + start);
     if (guard) from = b_.CreateSelect(guard, from, state_.zeros);
-    vectors.push_back(b_.CreateAlignedLoad(type, from, alignment(buffer)));
+    if (mask)
+      vectors.push_back(b_.CreateMaskedLoad(type, from, alignment(buffer), used_from(start),
+                                            llvm::Constant::getNullValue(type)));
+    else
+      vectors.push_back(b_.CreateAlignedLoad(type, from, alignment(buffer)));
   }
   for (const auto& merge : spaced.merges)
     vectors.push_back(b_.CreateShuffleVector(vectors[merge.left], vectors[merge.right], merge.pick));
@@ -163,7 +178,7 @@ Value* FunctionEmitter::read_lanes(const ast::Buffer& buffer, ast::LaneKind kind
                                    Value* mask, Value* guard) {
   if (kind == ast::LaneKind::Whole || kind == ast::LaneKind::Backwards)
     return read_vector(buffer, kind == ast::LaneKind::Whole, lanes, mask, guard);
-  if (kind == ast::LaneKind::Spaced) return read_spaced(buffer, lanes, guard);
+  if (kind == ast::LaneKind::Spaced) return read_spaced(buffer, lanes, mask, guard);
   llvm::Type* type = memory_type(state_.context, buffer.dtype, lanes_);
   const llvm::Align align = alignment(buffer);
   const bool in_registers = buffer.scope == ast::Scope::Register && lanes.base.is_const();
@@ -343,6 +358,27 @@ Value* FunctionEmitter::in_range(const ast::Buffer& buffer, Value*& index, DType
   return b_.CreateICmpULT(index, limit); // a negative index is a large unsigned number
 }
 
+/// Whether the vector of a Gather's results is looked up in registers.
+bool FunctionEmitter::in_registers(const ast::Value& gather) const {
+  return state_.target.has_byte_permute && lanes_ <= kQuarter && ast::is_byte_look_up(gather);
+}
+
+/// A table of 256 bytes as four vectors, which loops that don't write it share.
+std::array<Value*, 4> FunctionEmitter::quarters_of(const ast::Buffer& table) {
+  const int level = load_level(table, 0);
+  llvm::Type* type = memory_type(state_.context, table.dtype, kQuarter);
+  std::array<Value*, 4> quarters{};
+  for (int64_t k = 0; k < 4; ++k) {
+    Value* from = address(table, k * kQuarter);
+    Value*& known =
+        levels_[level]
+            .loads[table.id][{Expr(k * kQuarter).node(), Expr(1).node(), nullptr, nullptr, kQuarter}];
+    if (!known) known = at(level, [&] { return b_.CreateAlignedLoad(type, from, alignment(table)); });
+    quarters[static_cast<size_t>(k)] = known;
+  }
+  return quarters;
+}
+
 Placed FunctionEmitter::gather(const ast::Value& value, Placed index) {
   const auto& attr = std::get<ast::LoadAttr>(value.attr);
   const ast::Buffer& buffer = *attr.buffer;
@@ -357,7 +393,17 @@ Placed FunctionEmitter::gather(const ast::Value& value, Placed index) {
   Value* base = base_of(buffer);
   expr(num_elements(buffer.shape));
   llvm::Type* type = memory_type(state_.context, buffer.dtype, 0);
+  std::optional<std::array<Value*, 4>> table;
+  if (vector && in_registers(value)) table = quarters_of(buffer);
   auto make = [&]() -> Value* {
+    if (table) {
+      Value* bytes = b_.CreateTrunc(where, llvm::FixedVectorType::get(b_.getInt8Ty(), lanes_));
+      Value* found = look_up_bytes(b_, *table, bytes);
+      Value* valid = guard.scalar ? splat(b_, guard.scalar, lanes_) : nullptr;
+      if (mask) valid = valid ? b_.CreateAnd(valid, mask) : mask;
+      if (valid) found = b_.CreateSelect(valid, found, llvm::Constant::getNullValue(found->getType()));
+      return from_memory(b_, found, buffer.dtype);
+    }
     Value* place = where;
     Value* valid = in_range(buffer, place, value.sources[0]->dtype);
     if (guard.scalar) valid = b_.CreateAnd(valid, vector ? splat(b_, guard.scalar, lanes_) : guard.scalar);

@@ -179,6 +179,8 @@ private:
   void ask_for(const ast::Buffer& buffer, Expr first, int64_t ahead, int level);
   llvm::Value* read_column(const ast::Buffer& buffer, const Lanes& lanes, int level);
   Placed gather(const ast::Value& value, Placed index);
+  bool in_registers(const ast::Value& gather) const;
+  std::array<llvm::Value*, 4> quarters_of(const ast::Buffer& table);
   llvm::Value* read_scalar(const ast::Buffer& buffer, llvm::Value* address, llvm::Value* guard);
   llvm::Value* read_lanes(const ast::Buffer& buffer, ast::LaneKind kind, const Lanes& lanes,
                           llvm::Value* mask, llvm::Value* guard);
@@ -186,7 +188,8 @@ private:
                            llvm::Value* guard);
   /// Whether an instruction reads or writes lanes of `dtype` that lie apart faster than one by one.
   bool gathers(DType dtype) const { return state_.target.gathers && size_of(dtype) >= 4; }
-  llvm::Value* read_spaced(const ast::Buffer& buffer, const Lanes& lanes, llvm::Value* guard);
+  llvm::Value* read_spaced(const ast::Buffer& buffer, const Lanes& lanes, llvm::Value* mask,
+                           llvm::Value* guard);
   void write_lanes(const ast::Store& store, const Lanes& lanes, llvm::Value* value);
   void write_vector(const ast::Store& store, const Lanes& lanes, llvm::Value* value);
   llvm::Value* in_range(const ast::Buffer& buffer, llvm::Value*& index, DType dtype);

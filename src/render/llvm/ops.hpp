@@ -31,6 +31,11 @@ llvm::Value* emit_op(llvm::IRBuilderBase& b, Op op, DType result, DType operand,
 /// AVX-512.
 llvm::Value* look_up(llvm::IRBuilderBase& b, llvm::Value* numbers, llvm::Value* codes);
 
+/// The bytes of a table at the places that `bytes` name, a vector of at most 64. `quarters` holds the table's
+/// bytes, 64 each. Only on targets with AVX-512 VBMI.
+llvm::Value* look_up_bytes(llvm::IRBuilderBase& b, std::span<llvm::Value* const, 4> quarters,
+                           llvm::Value* bytes);
+
 /// y * 2^n, rounded once, for f32 and a whole number n. Only on targets with AVX-512, for 4, 8 and 16 lanes.
 bool can_scale(int lanes);
 llvm::Value* scale(llvm::IRBuilderBase& b, llvm::Value* y, llvm::Value* n);

@@ -315,6 +315,7 @@ std::unique_ptr<llvm::Module> build_llvm_module(llvm::LLVMContext& context, cons
   forms.most_lanes = kWidestLanes;
   forms.pads_registers = true; // see alloc()
   forms.copies_tensors = true;
+  forms.masks_spaced = true;
   forms.scales = target.has_scalef;
   if (!target.has_fma) forms.instructions.clear(); // without FMA, LLVM would call a function
   forms.instructions.insert(forms.instructions.end(), target.instructions.begin(), target.instructions.end());

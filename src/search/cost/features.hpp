@@ -67,6 +67,7 @@ struct AccessInfo {
   int buffer; // in Features::buffers
   bool store, combine, streaming;
   bool random;                     // at a computed index: Gather, Scatter
+  bool in_registers;               // of a table that registers hold, where the target can (is_byte_look_up)
   int64_t ahead;                   // elements, of a load that asks for what lies there, too
   uint32_t strides;                // strides[strides + d]: elements per step of the enclosing loop of depth d
   double offset;                   // elements, in the first iteration of all loops

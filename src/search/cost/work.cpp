@@ -254,6 +254,13 @@ private:
     return std::max(1.0, std::ceil(tile_.lanes * bytes / target_.vector_bytes));
   }
 
+  /// The share of the vectors that end before their last lane: all, or the last of some.
+  double masked_tails() const {
+    if (tile_.vector < 0) return 0;
+    if (tile_.partial) return 1;
+    return std::clamp(2 * (1 - loops_[tile_.vector].extent / tile_.lanes), 0.0, 1.0);
+  }
+
   /// Lanes that are picked from the vectors between them: each pair of vectors takes a shuffle, or two and a
   /// blend.
   void count_spaced(double stride, double n, double parts) {
@@ -262,11 +269,17 @@ private:
   }
 
   /// One memory access of the body: `n` copies of it.
-  void count_access(const AccessInfo& access, uint64_t mask, double n, DType dtype, double& slots) {
+  /// `masked`: the share of vectors of which some lanes are left out.
+  void count_access(const AccessInfo& access, uint64_t mask, double n, DType dtype, double& slots,
+                    double masked = 0) {
     const bool vector = has(mask, tile_.vector);
     const double parts = registers_for(vector, dtype);
     if (!vector) {
       slots += n;
+      return;
+    }
+    if (access.in_registers) { // two permutations, which have one port, and a choice
+      work_.arithmetic += 6 * n * parts;
       return;
     }
     const double stride = access.random ? 0.5 : features_.strides[access.strides + tile_.vector];
@@ -285,10 +298,11 @@ private:
       work_.other += n * tile_.lanes;
       work_.arithmetic += n * tile_.lanes * 0.5; // inserts and extracts share a vector port
       // No instruction gathers bytes and words: each lane's index comes out of a vector, and its value goes
-      // into one.
-      if (access.random && size_of(dtype) < 4) {
-        work_.other += 3 * n * tile_.lanes;
-        work_.arithmetic += 6 * n * tile_.lanes;
+      // into one. A lane that a mask may leave out is a branch.
+      if (size_of(dtype) < 4) {
+        const double one_by_one = access.random ? n : n * masked;
+        work_.other += 3 * one_by_one * tile_.lanes;
+        work_.arithmetic += 6 * one_by_one * tile_.lanes;
       }
     }
   }
@@ -371,7 +385,7 @@ private:
     for (size_t d = tile_.begin; d < loops_.size(); ++d) {
       const double stride = std::abs(features_.strides[access.strides + d]);
       if (static_cast<int>(d) == tile_.vector || stride == 0) continue;
-      span += (loops_[d].extent - 1) * stride;
+      span += std::max(0.0, loops_[d].extent - 1) * stride; // a loop may run less than once on average
       step = step == 0 ? stride : std::min(step, stride);
     }
     return step == 0 ? span : 1 + (span - 1) / step;
@@ -403,25 +417,27 @@ private:
       if (const auto moved = ast::as_moved_up(attr, lanes->var, lanes->width)) return count_moved_up(*moved);
     AccessInfo access{};
     access.random = v.op == Op::Gather;
+    access.in_registers = access.random && target_.looks_up_bytes && ast::is_byte_look_up(v);
     access.ahead = attr.ahead;
     uint64_t mask = source_mask | loops_.add_access(attr.buffer.get(), attr.index, access);
     const AccessInfo& added = features_.accesses.back();
-    double guarded = 0; // share of its executions
+    double guarded = 0, masked = masked_tails(); // shares of its executions
     for (const Expr& guard : attr.guards) {
       const uint64_t guard_mask = loops_.dependence(guard);
       const double share = share_guarded(guard, guard_mask);
+      if (has(guard_mask, tile_.vector)) masked = std::min(1.0, masked + share);
       work_.other += 2 * share * copies(guard_mask);
       guarded = std::min(1.0, guarded + share);
       mask |= guard_mask;
     }
     const size_t changed = std::min(loops_.changed_within(*attr.buffer), tile_.begin);
     const uint64_t changes = mask | (changed > 0 ? uint64_t{1} << std::min<size_t>(changed - 1, 63) : 0);
-    at_home(changes, [&] { count_access_of(attr, added, mask, guarded, v); });
+    at_home(changes, [&] { count_access_of(attr, added, mask, guarded, masked, v); });
     return changes;
   }
 
   void count_access_of(const ast::LoadAttr& attr, const AccessInfo& added, uint64_t mask, double guarded,
-                       const ast::Value& v) {
+                       double masked, const ast::Value& v) {
     const double n = copies(mask);
     const bool vector = has(mask, tile_.vector);
     // A scalar load under a condition: the conditions joined, the address chosen, the value apart from its
@@ -449,11 +465,12 @@ private:
     work_.other += attr.ahead ? different : 0;
     work_.loads += attr.ahead ? cost_constants.hint_loads * different : 0;
     const double stride = vector ? features_.strides[added.strides + tile_.vector] : 0;
-    if (vector && !added.random && !tile_.partial && attr.buffer->scope != ast::Scope::Register &&
+    const bool can_mask = target_.device == "cpu"; // VectorForms::masks_spaced
+    if (vector && !added.random && (can_mask || masked < 0.5) && attr.buffer->scope != ast::Scope::Register &&
         ast::is_spaced_step(stride, v.dtype))
       count_spaced(stride, different, registers_for(vector, v.dtype));
     else
-      count_access(added, mask, different, v.dtype, work_.loads);
+      count_access(added, mask, different, v.dtype, work_.loads, masked);
     if (added.random) work_.other += 3 * n;
     const double live = different * registers_for(vector, v.dtype);
     if (shared) {
