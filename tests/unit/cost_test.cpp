@@ -197,6 +197,27 @@ TEST_CASE("copies that add the same value are as many additions") {
   CHECK(many == doctest::Approx(few).epsilon(0.2));
 }
 
+TEST_CASE("a loop that grows along two loops is not taken for an empty one") {
+  // The inner loop runs up to four times: more often the later i and r are.
+  const std::string grows = R"(kernel k(a: f32[64, 4096] in, y: f32[64] out) {
+  for i in 2 {
+    for r in 64 {
+      for k in 1024 {
+        for c in 4 unroll {
+          for z in EXTENT unroll {
+            y[r] += a[z*8 + i, k*4 + c]
+          }
+        }
+      }
+    }
+  }
+})";
+  const double grown = seconds(replaced(grows, "EXTENT", "i*4 + (r - max(0, i*32 + r - 64) + 7) // 8 - 4"));
+  const double twice = seconds(replaced(grows, "EXTENT", "2")); // about the average
+  CHECK(grown > 0.4 * twice);
+  CHECK(grown < 2.5 * twice);
+}
+
 TEST_CASE("streaming stores pay for what does not fit and cost for what does") {
   CHECK(seconds(copy_of(1 << 24, true)) < seconds(copy_of(1 << 24, false)));
   CHECK(seconds(copy_of(1 << 12, true)) > seconds(copy_of(1 << 12, false)));

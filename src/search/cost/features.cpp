@@ -76,6 +76,8 @@ private:
         }
         // A region cut off at the beginning of its range, or at both ends, is whole in between.
         if (const double middle = loops_.value(loop.extent, At::Middle); middle > first) extent = middle;
+        // One that grows along several loops is not yet long in the middle of all.
+        if (last > first) extent = std::max(extent, loops_.average_of_corners(loop.extent, mask));
       }
     }
     const int accesses = static_cast<int>(f_.accesses.size());

@@ -62,33 +62,54 @@ int LoopsAround::depth_of(Expr var) const {
   return -1;
 }
 
-double LoopsAround::value(Expr e, At at) const {
+template <class Where> double LoopsAround::value_where(Expr e, const Where& at) const {
+  const auto left = [&] { return value_where(e.lhs(), at); };
+  const auto right = [&] { return value_where(e.rhs(), at); };
   switch (e.kind()) {
   case ExprKind::Const: return static_cast<double>(e.value());
   case ExprKind::Var: {
     if (e.id() < 0) return static_cast<double>(e.typical());
     const int d = depth_of(e);
-    if (at == At::First || d < 0) return 0;
+    if (d < 0 || at(d) == At::First) return 0;
     // Of a ragged loop in its last execution.
     const Expr extent = (*this)[static_cast<size_t>(d)].loop->extent;
     const double last = std::max(0.0, value(extent, At::Last) - 1);
-    return at == At::Middle ? std::floor(last / 2) : last;
+    return at(d) == At::Middle ? std::floor(last / 2) : last;
   }
-  case ExprKind::Add: return value(e.lhs(), at) + value(e.rhs(), at);
-  case ExprKind::Mul: return value(e.lhs(), at) * value(e.rhs(), at);
-  case ExprKind::FloorDiv: return std::floor(value(e.lhs(), at) / std::max(1.0, value(e.rhs(), at)));
+  case ExprKind::Add: return left() + right();
+  case ExprKind::Mul: return left() * right();
+  case ExprKind::FloorDiv: return std::floor(left() / std::max(1.0, right()));
   case ExprKind::Mod: {
-    const double b = std::max(1.0, value(e.rhs(), at)), a = value(e.lhs(), at);
-    return a - b * std::floor(a / b);
+    const double divisor = std::max(1.0, right()), a = left();
+    return a - divisor * std::floor(a / divisor);
   }
-  case ExprKind::Min: return std::min(value(e.lhs(), at), value(e.rhs(), at));
-  case ExprKind::Max: return std::max(value(e.lhs(), at), value(e.rhs(), at));
-  case ExprKind::Lt: return value(e.lhs(), at) < value(e.rhs(), at);
-  case ExprKind::Le: return value(e.lhs(), at) <= value(e.rhs(), at);
-  case ExprKind::Eq: return value(e.lhs(), at) == value(e.rhs(), at);
-  case ExprKind::And: return value(e.lhs(), at) != 0 && value(e.rhs(), at) != 0;
+  case ExprKind::Min: return std::min(left(), right());
+  case ExprKind::Max: return std::max(left(), right());
+  case ExprKind::Lt: return left() < right();
+  case ExprKind::Le: return left() <= right();
+  case ExprKind::Eq: return left() == right();
+  case ExprKind::And: return left() != 0 && right() != 0;
   }
   return 0;
+}
+
+double LoopsAround::value(Expr e, At at) const {
+  return value_where(e, [at](int) { return at; });
+}
+
+double LoopsAround::average_of_corners(Expr e, uint64_t mask) const {
+  constexpr size_t kMost = 4;
+  std::vector<int> moving;
+  for (size_t d = size(); d-- > 0 && moving.size() < kMost;)
+    if (mask >> std::min<size_t>(d, 63) & 1) moving.push_back(static_cast<int>(d));
+  double sum = 0;
+  const unsigned corners = 1u << moving.size();
+  for (unsigned corner = 0; corner < corners; ++corner)
+    sum += std::max(0.0, value_where(e, [&](int depth) {
+                      const auto at = std::find(moving.begin(), moving.end(), depth);
+                      return at != moving.end() && corner >> (at - moving.begin()) & 1 ? At::Last : At::First;
+                    }));
+  return sum / corners;
 }
 
 bool LoopsAround::varies(Expr e) const {

@@ -30,6 +30,9 @@ public:
 
   /// With every loop variable at its first, middle or last iteration.
   double value(Expr e, At at) const;
+  /// At the first or last iteration of each of the loops of `mask`: the average over all these corners. Loops
+  /// beyond the innermost four are at their first.
+  double average_of_corners(Expr e, uint64_t mask) const;
   /// Whether any loop's variable is in it.
   bool varies(Expr e) const;
   /// The loops that it depends on.
@@ -56,6 +59,8 @@ public:
 
 private:
   int depth_of(Expr var) const;
+  /// `at`: where the loop of a depth stands.
+  template <class Where> double value_where(Expr e, const Where& at) const;
   /// What division and remainder by constants do to a loop's steps.
   struct Cut {
     double steps = 0;                   // from one jump to the next; 0: none

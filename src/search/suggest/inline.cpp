@@ -22,6 +22,8 @@ constexpr double kDivision = 4;          // instructions that take as long as a 
 constexpr int64_t kShortLoop = 8;        // iterations; such a loop can be unrolled, and its conditions go
 constexpr double kFewOfIndices = 8;      // instructions of a value of indices alone: unrolled, a constant
 constexpr double kFewOfBytes = 4;        // the same of a value of 8 bits: a vector has four times as many
+constexpr double kFewConversions = 8; // of an element of f16; to store what it is in f32 costs about as much
+constexpr double kFewInAll = 64;      // instructions of all executions: they take less than a launch
 
 struct Use {
   int stage;
@@ -34,6 +36,7 @@ struct StageInfo {
   bool inlinable = false;
   bool inlined = false;     // already
   bool widens = false;      // is a wider form of another value
+  bool converts = false;    // the same of halves, which no instruction of the target multiplies
   bool of_indices = true;   // computed from indices alone
   bool of_bytes = false;    // a value of 8 bits
   bool of_constants = true; // computed from constants alone, such as weights that are unpacked
@@ -53,6 +56,13 @@ bool widens(const ast::Value& v) {
   return v.op == Op::Cast && v.sources[0]->op == Op::Load && size_of(v.sources[0]->dtype) < size_of(v.dtype);
 }
 
+/// Whether the wider form is that of halves, and arithmetic converts each of them first.
+bool converts(const ast::Value& v, const Target& target) {
+  if (!widens(v) || !is_half(v.sources[0]->dtype)) return false;
+  return std::none_of(target.instructions.begin(), target.instructions.end(),
+                      [&](Instruction instruction) { return info(instruction).a == v.sources[0]->dtype; });
+}
+
 /// Of the iterations of the loop, if it is short, the share in which the guards may hold. A part of a stack
 /// is read in one of them.
 double share_of(const std::vector<Expr>& guards, const ast::For& loop) {
@@ -70,7 +80,7 @@ bool is_constant(const lower::Program& program, const ast::Buffer& buffer) {
   });
 }
 
-StageInfo read_stage(const lower::Program& program, const lower::Stage& stage) {
+StageInfo read_stage(const lower::Program& program, const lower::Stage& stage, const Target& target) {
   StageInfo info;
   info.elements = size_of_shape(stage.node->shape);
   info.inlinable = !stage.is_reduction && !stage.is_scatter && !stage.is_transform && stage.nests.size() == 1;
@@ -81,6 +91,7 @@ StageInfo read_stage(const lower::Program& program, const lower::Stage& stage) {
     for (const ast::For* l : loops) executions *= std::max(1.0, estimate(l->extent));
     info.executions = std::max(info.executions, executions);
     info.widens = widens(*store->value);
+    info.converts = converts(*store->value, target);
     info.of_bytes = size_of(store->value->dtype) == 1;
     const auto see = [&](const ast::ValueRef& v) {
       const OpCost cost = op_cost(v->op, v->dtype);
@@ -146,7 +157,9 @@ Proposal inline_all(const lower::Program& program, const std::vector<StageInfo>&
       double executions = 0;
       for (const Place& p : places[i]) executions += p.executions;
       const double ratio = executions / s.elements;
-      inlined = s.widens || (limits.constants && s.of_constants) ||
+      const bool loads_wider = s.widens && (!s.converts || s.of_constants || ratio <= kFewConversions);
+      inlined = loads_wider || (limits.constants && s.of_constants) ||
+                executions * std::max(1.0, s.instructions) <= kFewInAll ||
                 ratio <= (is_cheap(s) ? limits.cheap_ratio : limits.ratio);
     }
     if (inlined && !limits.epilogues && ends_reduction(program, stages[i]) && shifted[i]) inlined = false;
@@ -183,7 +196,7 @@ std::vector<Proposal> suggest_inline(const SuggestContext& c) {
   if (c.at_start && &c.kernel == c.plan.kernels.front().get()) {
     std::vector<StageInfo> stages;
     for (const auto& stage : program.stages) {
-      StageInfo& info = stages.emplace_back(read_stage(program, stage));
+      StageInfo& info = stages.emplace_back(read_stage(program, stage, c.target));
       info.inlined = true;
       for (const Use& use : info.uses) {
         info.of_indices &= use.stage >= 0 && stages[use.stage].of_indices;

@@ -261,6 +261,12 @@ void add_tensor_choices(const TileProblem& p, const Factors& factors, Instructio
   }
 }
 
+/// Whether the operand along the lanes, once packed, is read more than once: for other rows, other axes or,
+/// being constant, other runs. No channel of a depthwise convolution is.
+bool pays_for_packing(const TileProblem& p, int vector, int rows) {
+  return rows >= 0 || is_constant_along(p, vector) || serves_other_axes(p, vector, rows);
+}
+
 /// The first of the loops whose extent is a number; if there is none, the first.
 int fixed_first(const TileProblem& p, const std::vector<int>& loops) {
   const auto fixed =
@@ -296,7 +302,7 @@ std::vector<TileChoice> tile_choices(const TileProblem& p, const SuggestContext&
     std::vector<int> rows_along = row_loops(p, n);
     if (rows_along.size() > (context.thorough ? 2u : 1u)) rows_along.resize(context.thorough ? 2 : 1);
     for (int m : rows_along) {
-      if (m == rows_along.front() && p.out[n].is_fixed &&
+      if (m == rows_along.front() && p.out[n].is_fixed && pays_for_packing(p, n, m) &&
           add_tensor_choices(p, n, fixed_first(p, row_loops(p, n)), context, choices))
         continue;
       for (int vectors = 1; vectors <= 4; ++vectors) {
