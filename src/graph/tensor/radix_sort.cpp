@@ -9,8 +9,9 @@
 namespace lathe::graph {
 namespace {
 
-constexpr int64_t kShortRow = 1024; // n^2 comparisons are as fast: docs/decisions/sorting-by-digits.md
-constexpr int kCounterBits = 21;    // three counters in an i64
+constexpr int64_t kShortRow = 1024;   // n^2 comparisons are as fast: docs/decisions/sorting-by-digits.md
+constexpr int64_t kShortChoice = 256; // a choice takes some 48 comparisons for each element
+constexpr int kCounterBits = 21;      // three counters in an i64
 constexpr int64_t kMostCounted = int64_t{1} << kCounterBits; // elements of a row whose digits have two bits
 constexpr int64_t kLongestRow = (int64_t{1} << 31) - 1;
 
@@ -105,6 +106,10 @@ Tensor sort_keys(const Tensor& x, bool descending) {
 
 bool sorts_by_digits(Expr size) {
   return size.is_const() && size.value() > kShortRow && size.value() <= kLongestRow;
+}
+
+bool chooses_by_digits(Expr size) {
+  return size.is_const() && size.value() > kShortChoice && size.value() <= kLongestRow;
 }
 
 Tensor order_by_digits(const Tensor& x, bool descending) {

@@ -41,7 +41,7 @@ Tensor order_of_rows(const Tensor& x, bool descending) {
 /// The same of the first k.
 Tensor first_of_rows(const Tensor& x, int64_t k, bool descending) {
   const int row = x.rank() - 1;
-  if (sorts_by_digits(x.shape().back()) && !sorts_by_digits(k)) {
+  if (chooses_by_digits(x.shape().back()) && !sorts_by_digits(k)) {
     const Tensor chosen = choose_by_digits(x, k, descending).contiguous();
     return chosen.gather(-1, order_of_rows(x.gather(-1, chosen).contiguous(), descending));
   }

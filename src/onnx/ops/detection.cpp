@@ -1,6 +1,7 @@
 // Non-maximum suppression.
 #include <algorithm>
 
+#include "lathe/scan.hpp"
 #include "onnx/ops/select.hpp"
 #include "onnx/ops/tables.hpp"
 #include "onnx/ops/values.hpp"
@@ -11,6 +12,9 @@ namespace {
 struct Boxes {
   Tensor top, left, bottom, right;
 
+  template <class Function> Boxes each(const Function& function) const {
+    return {function(top), function(left), function(bottom), function(right)};
+  }
   Tensor area() const { return (bottom - top) * (right - left); }
 };
 
@@ -24,17 +28,13 @@ Boxes corners(const Tensor& boxes, bool centred) {
   return {number(1) - half_height, number(0) - half_width, number(1) + half_height, number(0) + half_width};
 }
 
-/// Which pairs of boxes [..., M] overlap by more than a part of their union, [..., M, M].
-Tensor overlap(const Boxes& boxes, const Tensor& threshold) {
-  const auto row = [](const Tensor& t) { return t.unsqueeze(-1); };
-  const auto column = [](const Tensor& t) { return t.unsqueeze(-2); };
-  const Tensor none = Tensor::zeros({}, boxes.top.dtype());
-  const Tensor height =
-      minimum(row(boxes.bottom), column(boxes.bottom)) - maximum(row(boxes.top), column(boxes.top));
-  const Tensor width =
-      minimum(row(boxes.right), column(boxes.right)) - maximum(row(boxes.left), column(boxes.left));
-  const Tensor shared = maximum(height, none) * maximum(width, none), area = boxes.area();
-  return logical_and(shared > none, shared / (row(area) + column(area) - shared) > threshold);
+/// Which boxes of a and b, broadcast, overlap by more than a part of their union.
+Tensor overlap(const Boxes& a, const Boxes& b, const Tensor& threshold) {
+  const Tensor none = Tensor::zeros({}, a.top.dtype());
+  const Tensor height = minimum(a.bottom, b.bottom) - maximum(a.top, b.top);
+  const Tensor width = minimum(a.right, b.right) - maximum(a.left, b.left);
+  const Tensor shared = maximum(height, none) * maximum(width, none);
+  return logical_and(shared > none, shared / (a.area() + b.area() - shared) > threshold);
 }
 
 /// Of boxes in order of their scores, those that no better one that is kept suppresses. Each round is right
@@ -52,6 +52,23 @@ Tensor suppress(Call& call, const Tensor& valid, const Tensor& conflicts) {
     kept[2] = after;
     if (call.look((before != after).any(), &kept).at(0) == 0) return kept[2].tensor();
   }
+}
+
+/// The same by steps, each of which keeps the best box that is left and suppresses others: up to `most` boxes
+/// of a class.
+Tensor suppress_by_steps(const Boxes& boxes, const Tensor& good, const Tensor& threshold, int64_t most) {
+  const Tensor place = Tensor::iota(good.shape(), good.rank() - 1, DType::I32);
+  const Tensor end = Tensor::full({}, static_cast<int32_t>(good.size(-1).value()));
+  const auto step = [&](const std::vector<Tensor>& state, const std::vector<Tensor>&) -> ScanStep {
+    const Tensor &left = state[0], &kept = state[1];
+    const Tensor best = where(left, place, end).min(-1, true), is_best = place == best;
+    const Tensor box = minimum(best, end - 1); // of a class that has no box left: any
+    const Boxes chosen = boxes.each([&](const Tensor& t) { return t.gather(-1, box); });
+    const Tensor goes = logical_or(is_best, overlap(chosen, boxes, threshold));
+    return {{logical_and(left, goes.logical_not()), logical_or(kept, logical_and(left, is_best))}, {}};
+  };
+  const Tensor none = Tensor::zeros(good.shape(), DType::Bool);
+  return scan(step, {good, none}, {}, {.steps = Expr(most)}).state[1];
 }
 
 /// The candidates of every class, best first.
@@ -94,10 +111,19 @@ std::vector<Value> non_max_suppression(Call& call) {
   const Candidates candidates = best_boxes(call, call.tensor(1));
   const Tensor sorted = boxes_of(call.tensor(0), candidates.box);
   const Tensor limit = call.has(3) ? call.tensor(3).reshape({}) : Tensor::zeros({}, sorted.dtype());
-  const Shape pairs{candidates.count, candidates.count};
-  const Tensor better = Tensor::iota(pairs, 0) < Tensor::iota(pairs, 1);
-  const Tensor selected =
-      suppress(call, candidates.good, logical_and(overlap(corners(sorted, centred), limit), better));
+  const Boxes all = corners(sorted, centred);
+  const auto by_pairs = [&] {
+    const Shape pairs{candidates.count, candidates.count};
+    const Tensor better = Tensor::iota(pairs, 0) < Tensor::iota(pairs, 1);
+    const Boxes rows = all.each([](const Tensor& t) { return t.unsqueeze(-1); }),
+                columns = all.each([](const Tensor& t) { return t.unsqueeze(-2); });
+    return suppress(call, candidates.good, logical_and(overlap(rows, columns, limit), better));
+  };
+  // A step passes over the candidates several times, the pairs over all of them for each.
+  constexpr int64_t kPassesOfStep = 4;
+  const Tensor selected = most * kPassesOfStep < candidates.count
+                              ? suppress_by_steps(all, candidates.good, limit, most)
+                              : by_pairs();
   const Tensor within = logical_and(selected, selected.cast(DType::I64).cumsum(-1) <= most);
   const Value found = true_positions(call, within.flatten());
   if (found.is_empty()) return {nothing};

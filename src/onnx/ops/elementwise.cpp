@@ -45,9 +45,18 @@ Tensor truncating_divide(const Tensor& a, const Tensor& b) {
   return where((a % b != 0) & signs_differ(a, b), quotient + 1, quotient);
 }
 
+/// A value of one element that no input changes, as a number; else the value itself. Exponents and divisors of
+/// exporters lie in the file as data. Known, a power is a few products, and a quotient of integers a product.
+Tensor known_number(const Tensor& value) {
+  if (!num_elements(value.shape()).is_const(1) || is_narrow(value.dtype()) || !value.inputs().empty())
+    return value;
+  return Tensor::full(value.shape(), value.item_scalar());
+}
+
 std::vector<Value> div(Call& call) {
   return binary(call, [](const Tensor& a, const Tensor& b) {
-    return is_float(a.dtype()) ? a / b : truncating_divide(a, b);
+    const Tensor divisor = known_number(b);
+    return is_float(a.dtype()) ? a / divisor : truncating_divide(a, divisor);
   });
 }
 
@@ -64,8 +73,10 @@ Tensor truncating_remainder(const Tensor& a, const Tensor& b) {
 }
 
 std::vector<Value> mod(Call& call) {
-  if (call.integer("fmod", 0) != 0) return binary(call, truncating_remainder);
-  return binary(call, [](const Tensor& a, const Tensor& b) { return a % b; });
+  if (call.integer("fmod", 0) != 0)
+    return binary(call,
+                  [](const Tensor& a, const Tensor& b) { return truncating_remainder(a, known_number(b)); });
+  return binary(call, [](const Tensor& a, const Tensor& b) { return a % known_number(b); });
 }
 
 /// A power of integers by a float: a whole exponent gives a whole result, which must not be truncated from
@@ -76,7 +87,8 @@ Tensor power_of_integer(const Tensor& base, const Tensor& exponent) {
 }
 
 std::vector<Value> pow(Call& call) {
-  return binary(call, [](const Tensor& base, const Tensor& exponent) {
+  return binary(call, [](const Tensor& base, const Tensor& given) {
+    const Tensor exponent = known_number(given);
     if (!is_float(base.dtype()) && is_float(exponent.dtype())) return power_of_integer(base, exponent);
     return lathe::pow(base, exponent.cast(base.dtype()));
   });

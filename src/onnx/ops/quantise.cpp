@@ -75,14 +75,20 @@ Tensor product_in_single(const Tensor& a, const Tensor& b) {
   return (a.cast(DType::F64) * b.cast(DType::F64)).cast(DType::F32);
 }
 
-Tensor requantise(const Tensor& integers, const Tensor& factor, const Tensor& zero_point) {
+Tensor rounded_around(const Tensor& x, const Tensor& zero_point) {
   const DType dtype = zero_point.dtype();
-  const Tensor zero = zero_point.cast(DType::F32),
-               product = product_in_single(integers.cast(DType::F32), factor);
-  if (is_float(dtype)) return (product + zero).cast(dtype); // saturates
+  const Tensor zero = zero_point.cast(DType::F32);
   const auto [least, most] = range_of(dtype);
   const Tensor low = weak(least, DType::F32) - zero, high = weak(most, DType::F32) - zero;
-  return (rounded_between(product, low, high) + zero).cast(dtype);
+  return (rounded_between(x, low, high) + zero).cast(dtype);
+}
+
+Tensor requantise(const Tensor& integers, const Tensor& factor, const Tensor& zero_point) {
+  const DType dtype = zero_point.dtype();
+  if (is_float(dtype)) // saturates
+    return (product_in_single(integers.cast(DType::F32), factor) + zero_point.cast(DType::F32)).cast(dtype);
+  // Nothing is added to the product before it is compared with bounds, so that no fused op takes it.
+  return rounded_around(integers.cast(DType::F32) * factor.cast(DType::F32), zero_point);
 }
 
 Range range_of(DType integers) {
@@ -104,14 +110,11 @@ Tensor product_with_inverse(const Tensor& x, const Tensor& divisor) {
 /// Halves do not hold the zero points of 16 bits.
 Tensor quantise(const Tensor& x, const Tensor& scale, const Tensor& zero_point, NarrowCast how) {
   const DType wide = promote(x.dtype(), DType::F32), dtype = zero_point.dtype();
-  const Tensor zero = zero_point.cast(wide);
-  if (is_float(dtype)) return (quotient(x, scale).cast(wide) + zero).cast(dtype, how); // saturates
+  const auto shifted = [&](const Tensor& numbers) { return numbers.cast(wide) + zero_point.cast(wide); };
+  if (is_float(dtype)) return shifted(quotient(x, scale)).cast(dtype, how); // saturates
   if (wide != DType::F32 || scale.dtype() == DType::F64 || bits_of(dtype) > 16)
-    return (quotient(x, scale).round().cast(wide) + zero).cast(dtype);
-  const auto [least, most] = range_of(dtype);
-  const Tensor quotients = product_with_inverse(x, scale);
-  const Tensor low = weak(least, wide) - zero, high = weak(most, wide) - zero;
-  return (rounded_between(quotients.cast(wide), low, high) + zero).cast(dtype);
+    return shifted(quotient(x, scale).round()).cast(dtype);
+  return rounded_around(product_with_inverse(x, scale).cast(wide), zero_point);
 }
 
 Tensor centred(Call& call, size_t input, size_t zero_point, int axis) {

@@ -15,6 +15,8 @@ Tensor quotient(const Tensor& x, const Tensor& divisor);
 /// x rounded half to even and at least `low`, at most `high`; both f32 and whole numbers below 2^22. NaN
 /// stays.
 Tensor rounded_between(const Tensor& x, const Tensor& low, const Tensor& high);
+/// x, f32, rounded half to even, plus the zero point, in the zero point's dtype, of up to 16 bits: saturates.
+Tensor rounded_around(const Tensor& x, const Tensor& zero_point);
 /// The least and the largest number of a dtype of integers.
 struct Range {
   double least, most;

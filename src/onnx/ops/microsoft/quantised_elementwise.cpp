@@ -65,15 +65,17 @@ std::vector<Value> quantised_leaky_relu(Call& call) {
 }
 
 /// ONNX Runtime looks exponentials up in a table of f32 that holds exp(x + a constant), as large as their sum
-/// allows. The constant cancels, but for the roundings of the entries.
-Tensor table_of_exponentials(const Quantity& x, int axis) {
+/// allows. The constant cancels, but for the roundings of the entries. An entry for each distance to the
+/// largest number.
+Tensor exponentials_of(const Quantity& x, int axis) {
   // Of one number alone, the product with up to 256 steps would overflow.
   const Tensor count = Tensor::scalar(x.values.size(axis)).cast(DType::F32).clamp(2.0, {});
   const Tensor largest = quotient(weak(double{std::numeric_limits<float>::max()}, DType::F32), count);
   const Tensor scale = x.scale.cast(DType::F64);
   const Tensor shift = (largest.cast(DType::F64).log() - 5.0).clamp(0.0, {}) / scale;
-  const Tensor below = x.values.cast(DType::I32) - x.values.cast(DType::I32).max(axis, true);
-  return ((below.cast(DType::F64) + shift) * scale).exp().cast(DType::F32);
+  const Tensor table = ((shift - Tensor::arange(256).cast(DType::F64)) * scale).exp().cast(DType::F32);
+  const Tensor integers = x.values.cast(DType::I32);
+  return table.take((integers.max(axis, true) - integers).cast(DType::U8).cast(DType::I32));
 }
 
 std::vector<Value> quantised_softmax(Call& call) {
@@ -82,11 +84,10 @@ std::vector<Value> quantised_softmax(Call& call) {
   const bool flattens = call.integer("opset") < 13; // the axes from `axis` on are one
   const int axis = axis_attribute(call, -1, given.values.rank());
   const Quantity x{flattens ? given.values.flatten(axis) : given.values, given.scale, given.zero_point};
-  const Tensor exponentials = table_of_exponentials(x, axis);
+  const Tensor exponentials = exponentials_of(x, axis);
   const Tensor total = exponentials.cast(DType::F64).sum(axis, true).cast(DType::F32);
   const Tensor steps = quotient(weak(1.0, DType::F32), y.scale).floor(); // in 1, whole as ONNX Runtime has it
-  const Tensor scaled = quotient(product_in_single(exponentials, steps), total).round();
-  const Tensor result = round_to(scaled + y.zero_point.cast(DType::F32), y.zero_point.dtype());
+  const Tensor result = rounded_around(quotient(product_in_single(exponentials, steps), total), y.zero_point);
   return {result.reshape(given.values.shape())};
 }
 
