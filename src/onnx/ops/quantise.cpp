@@ -59,53 +59,55 @@ Tensor zero_of(DType dtype) { return Tensor::zeros({}, dtype); }
 
 } // namespace
 
-/// In f32 a divisor that is a constant or computed beforehand multiplies by its rounded inverse, and
-/// quotients next to a half would go the other way.
 Tensor quotient(const Tensor& x, const Tensor& divisor) {
+  if (x.dtype() == DType::F32 && divisor.dtype() == DType::F32) return x / divisor;
   return (x.cast(DType::F64) / divisor.cast(DType::F64)).cast(x.dtype());
 }
 
-Tensor rounded_between(const Tensor& x, const Tensor& low, const Tensor& high) {
+namespace {
+
+/// x rounded half to even, where that is less than 2^22; larger numbers stay large.
+Tensor rounded(const Tensor& x) {
   // Beside this number f32 counts in ones, so that the sum rounds.
   const Tensor beside = weak(0x1.8p23, DType::F32);
-  return (maximum(minimum(x, high), low) + beside) - beside;
+  return (x + beside) - beside;
+}
+
+Tensor at_least(const Tensor& x, double bound) { return maximum(x, weak(bound, DType::F32)); }
+Tensor at_most(const Tensor& x, double bound) { return minimum(x, weak(bound, DType::F32)); }
+
+} // namespace
+
+Tensor rounded_between(const Tensor& x, double low, double high) {
+  return rounded(at_least(at_most(x, high), low));
 }
 
 Tensor product_in_single(const Tensor& a, const Tensor& b) {
   return (a.cast(DType::F64) * b.cast(DType::F64)).cast(DType::F32);
 }
 
+/// The bound lies between the product and what is added to it, so that no fused op takes both.
+Tensor saturating_product(const Tensor& a, const Tensor& b) {
+  return at_least(a.cast(DType::F32) * b.cast(DType::F32), -0x1p22);
+}
+
 Tensor rounded_around(const Tensor& x, const Tensor& zero_point) {
-  const DType dtype = zero_point.dtype();
-  const Tensor zero = zero_point.cast(DType::F32);
-  const auto [least, most] = range_of(dtype);
-  const Tensor low = weak(least, DType::F32) - zero, high = weak(most, DType::F32) - zero;
-  return (rounded_between(x, low, high) + zero).cast(dtype);
+  const auto [least, most] = range_of(zero_point.dtype());
+  const Tensor shifted = rounded(x) + zero_point.cast(DType::F32);
+  return at_least(at_most(shifted, most), least).cast(zero_point.dtype());
 }
 
 Tensor requantise(const Tensor& integers, const Tensor& factor, const Tensor& zero_point) {
   const DType dtype = zero_point.dtype();
   if (is_float(dtype)) // saturates
     return (product_in_single(integers.cast(DType::F32), factor) + zero_point.cast(DType::F32)).cast(dtype);
-  // Nothing is added to the product before it is compared with bounds, so that no fused op takes it.
-  return rounded_around(integers.cast(DType::F32) * factor.cast(DType::F32), zero_point);
+  return rounded_around(saturating_product(integers, factor), zero_point);
 }
 
 Range range_of(DType integers) {
   const double above = std::ldexp(1.0, bits_of(integers) - is_signed(integers));
   return {is_signed(integers) ? -above : 0, above - 1};
 }
-
-namespace {
-
-/// x / divisor as quotient() has it, but for results that are no normal numbers: x times an inverse, which is
-/// computed once for all of x. Numbers of 24 bits have no quotient so near to the middle of two f32 that the
-/// error of a product in f64 would move it across.
-Tensor product_with_inverse(const Tensor& x, const Tensor& divisor) {
-  return (x.cast(DType::F64) * divisor.cast(DType::F64).reciprocal()).cast(x.dtype());
-}
-
-} // namespace
 
 /// Halves do not hold the zero points of 16 bits.
 Tensor quantise(const Tensor& x, const Tensor& scale, const Tensor& zero_point, NarrowCast how) {
@@ -114,7 +116,7 @@ Tensor quantise(const Tensor& x, const Tensor& scale, const Tensor& zero_point, 
   if (is_float(dtype)) return shifted(quotient(x, scale)).cast(dtype, how); // saturates
   if (wide != DType::F32 || scale.dtype() == DType::F64 || bits_of(dtype) > 16)
     return shifted(quotient(x, scale).round()).cast(dtype);
-  return rounded_around(product_with_inverse(x, scale).cast(wide), zero_point);
+  return rounded_around(quotient(x, scale).cast(wide), zero_point);
 }
 
 Tensor centred(Call& call, size_t input, size_t zero_point, int axis) {

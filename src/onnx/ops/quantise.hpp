@@ -12,9 +12,8 @@ Tensor spread(const Tensor& parameter, int axis, int rank);
 Tensor repeat_blocks(const Tensor& parameter, int axis, int64_t block, Expr size);
 /// x / divisor rounded once, in x's dtype.
 Tensor quotient(const Tensor& x, const Tensor& divisor);
-/// x rounded half to even and at least `low`, at most `high`; both f32 and whole numbers below 2^22. NaN
-/// stays.
-Tensor rounded_between(const Tensor& x, const Tensor& low, const Tensor& high);
+/// x rounded half to even and at least `low`, at most `high`, whole numbers below 2^22; x is f32. NaN stays.
+Tensor rounded_between(const Tensor& x, double low, double high);
 /// x, f32, rounded half to even, plus the zero point, in the zero point's dtype, of up to 16 bits: saturates.
 Tensor rounded_around(const Tensor& x, const Tensor& zero_point);
 /// The least and the largest number of a dtype of integers.
@@ -24,6 +23,8 @@ struct Range {
 Range range_of(DType integers);
 /// a * b rounded once to f32; a and b: f32, or integers of up to 24 bits.
 Tensor product_in_single(const Tensor& a, const Tensor& b);
+/// The same, but at least -2^22: for results of up to 16 bits, which saturate there. It takes half the time.
+Tensor saturating_product(const Tensor& a, const Tensor& b);
 /// Integers times a factor, in numbers of the zero point's dtype: rounds half to even, then adds the zero
 /// point and saturates. Of products, the factor is a_scale * b_scale / scale, each rounded to f32, as ONNX
 /// Runtime and ONNX's reference have it: whether a quotient is a half depends on the order.

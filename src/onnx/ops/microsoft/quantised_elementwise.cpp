@@ -45,7 +45,7 @@ std::vector<Value> quantised_multiply(Call& call) {
   const Quantity a = quantity(call, 0), b = quantity(call, 3);
   const Scaling c = scaling(call, 6, 7, a.values.dtype());
   const Tensor factor = quotient(product_in_single(a.scale, b.scale), c.scale);
-  const Tensor product = product_in_single(a.centred() * b.centred(), factor);
+  const Tensor product = saturating_product(a.centred() * b.centred(), factor);
   return {round_to(product + c.zero_point.cast(DType::F32), c.zero_point.dtype())};
 }
 

@@ -26,7 +26,7 @@ Tensor fused_in_single(const Tensor& a, const Tensor& b, const Tensor& c) {
 
 Tensor round_to(const Tensor& x, DType dtype) {
   const auto [least, most] = range_of(dtype);
-  return rounded_between(x, weak(least, DType::F32), weak(most, DType::F32)).cast(dtype);
+  return rounded_between(x, least, most).cast(dtype);
 }
 
 } // namespace lathe::onnx
