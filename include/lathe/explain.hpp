@@ -14,12 +14,18 @@ namespace lathe {
 
 /// Between a kernel and another whose result it reads: why the two are not one kernel.
 struct KernelBorder {
+  /// Who tried to fuse the two: the search that found the plan; explain(), if the plan comes from the database, a file or given moves;
+  /// or nobody, because no proposal of the search would have fused them.
+  enum class Tried { BySearch, Again, Never };
+
   std::string other;      ///< the kernel that computes what this one reads
   std::string stage;      ///< what it reads
-  bool legal = false;     ///< whether a move that fuses the two is legal
-  std::string reason{};   ///< if not: why
-  std::string moves{};    ///< the move tried
-  double apart = 0, together = 0;  ///< if legal: predicted seconds of the kernels that it changes, before and after
+  bool legal = false;     ///< whether the moves are legal
+  std::string reason{};   ///< if not: why; or why nobody tried, if that is known
+  std::string moves{};    ///< what was tried; if nobody tried, the plainest fusion
+  double apart = 0, together = 0;  ///< if legal and tried: predicted seconds of the kernels that the moves change, before and after
+  Tried tried = Tried::Never;
+  bool at_least = false;  ///< `together` is what the new kernels need at least: the search saw that, and left their loops
 };
 
 struct KernelExplanation {
@@ -46,8 +52,8 @@ struct Explanation {
   std::vector<Saving> savings{};             ///< at most five, the largest first
 };
 
-/// `measured`: seconds of a run's launches by kernel, summed up; kernels without one go by predictions. Fusions are ranked by the
-/// cost model with a narrow search of loops, as an untuned compilation does.
+/// `measured`: seconds of a run's launches by kernel, summed up; kernels without one go by predictions. Borders say what the search
+/// tried. Of a plan that no search of compile() found, fusions are tried here, by the cost model with a narrow search of loops.
 Explanation explain(const Executable& program, const std::map<std::string, double>& measured = {});
 
 /// What would save most of these kernels' time, five at most, the largest first.

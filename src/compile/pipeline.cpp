@@ -44,6 +44,7 @@ Executable compile(const NamedTensors& outputs, const CompileOptions& options,
     search::SearchResult found = pipeline::schedule(program, options, nullptr, trace.get());
     how.tuned = found.measured_seconds > 0;
     how.quick = found.quick;
+    how.fusions = found.fusions;
     plan = std::move(found.plan);
   }
   Executable executable = pipeline::assemble(std::move(plan), how);

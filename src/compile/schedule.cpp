@@ -1,6 +1,7 @@
 // How a program gets its plan: exactly the moves asked for, the database, or search.
 #include "compile/schedule.hpp"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <unordered_map>
@@ -17,6 +18,7 @@
 #include "core/at_exit.hpp"
 #include "lathe/error.hpp"
 #include "search/beam/form_search.hpp"
+#include "search/beam/fusions.hpp"
 #include "search/beam/measurement.hpp"
 #include "search/beam/search.hpp"
 #include "search/beam/shared_launches.hpp"
@@ -93,6 +95,31 @@ std::optional<search::Plan> try_moves(const ProgramRef& program, const std::vect
   }
 }
 
+using FusionsRef = std::shared_ptr<const std::vector<search::TriedFusion>>;
+
+/// What a search tried of the plan that it found, in the names of that plan.
+FusionsRef fusions_of(const search::FusionLog& log, const search::Plan& plan) {
+  return std::make_shared<const std::vector<search::TriedFusion>>(log.of(plan));
+}
+
+/// The same after a search that started from `before`: what it says of other kernels may still hold.
+FusionsRef fusions_of(const search::FusionLog& log, const search::Plan& plan,
+                      const search::SearchResult& before) {
+  std::vector<search::TriedFusion> all = log.of(plan);
+  const auto has = [&](const std::vector<int>& stages) {
+    return std::any_of(plan.kernels.begin(), plan.kernels.end(),
+                       [&](const search::KernelPlanRef& k) { return k->stages == stages; });
+  };
+  if (before.fusions && before.plan.program == plan.program)
+    for (const search::TriedFusion& old : *before.fusions)
+      if (has(old.reader) && has(old.producer) &&
+          std::none_of(all.begin(), all.end(), [&](const search::TriedFusion& f) {
+            return f.reader == old.reader && f.producer == old.producer;
+          }))
+        all.push_back(old);
+  return std::make_shared<const std::vector<search::TriedFusion>>(std::move(all));
+}
+
 search::SearchResult planned(search::Plan plan, search::CostModel& model) {
   search::SearchResult result;
   result.predicted_seconds = model.seconds(plan);
@@ -150,9 +177,12 @@ search::SearchResult by_the_model(const ProgramRef& program, const std::string& 
   std::string key = fmt::format("{} winograd {} strassen {} model {} search {}", where, options.winograd,
                                 options.strassen, model.seconds(start), search_sources());
   const auto remembered = [&]() -> std::optional<search::SearchResult> {
-    const auto moves = trace ? std::nullopt : remembered_moves(key); // a trace shows the search
-    auto plan = moves ? try_moves(program, *moves, target) : std::nullopt;
-    return plan ? std::optional(planned(std::move(*plan), model)) : std::nullopt;
+    const auto known = trace ? std::nullopt : remembered_search(key); // a trace shows the search
+    auto plan = known ? try_moves(program, known->moves, target) : std::nullopt;
+    if (!plan) return {};
+    search::SearchResult result = planned(std::move(*plan), model);
+    result.fusions = known->fusions;
+    return result;
   };
   std::optional<search::SearchResult> found = remembered();
   if (found) return std::move(*found);
@@ -165,13 +195,16 @@ search::SearchResult by_the_model(const ProgramRef& program, const std::string& 
     found = remembered();
   }
   if (!found) {
-    std::vector<Move> moves;
+    FoundBySearch made;
+    search::FusionLog log;
+    how.fusions = &log;
     {
       const InExprScope search_only(new_expr_scope());
-      moves = search::search_forms(start, model, how, allowed_forms(options), {}).plan.moves();
+      made.moves = search::search_forms(start, model, how, allowed_forms(options), {}).plan.moves();
     }
-    remember_moves(key, moves);
-    found = planned(search::replay(program, moves, target), model);
+    found = planned(search::replay(program, made.moves, target), model);
+    found->fusions = made.fusions = fusions_of(log, found->plan);
+    remember_search(key, std::move(made));
   }
   found->quick = how.quick;
   return std::move(*found);
@@ -228,8 +261,14 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
   how.stop = tune.stop;
   how.abandon = options.stop;
   how.where = where;
+  search::FusionLog log;
+  how.fusions = &log;
   const search::Plan start = search::initial_plan(program);
-  if (!tune.measure) return search::search_forms(start, model, how, allowed_forms(options), {});
+  if (!tune.measure) {
+    search::SearchResult found = search::search_forms(start, model, how, allowed_forms(options), {});
+    found.fusions = fusions_of(log, found.plan);
+    return found;
+  }
 
   const search::Watch watch(tune.budget_seconds, tune.stop);
   const search::MakeMeasure measuring = [&](const ProgramRef& form, search::SearchOptions& to) {
@@ -313,6 +352,7 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
     result.plan = known.plan;
     result.predicted_seconds = known.predicted_seconds;
   }
+  result.fusions = fusions_of(log, result.plan, untuned);
   if (options.use_database && result.measured_seconds > 0) {
     std::lock_guard lock(database_mutex);
     // The new plan replaces the row: it was timed in turns with the row's, unless that is no longer legal.
@@ -399,6 +439,7 @@ search::SearchResult tuned(const ProgramRef& program, const CompileOptions& opti
     moves = found.plan.moves();
     kept.predicted_seconds = found.predicted_seconds;
     kept.measured_seconds = found.measured_seconds;
+    kept.fusions = found.fusions;
   }
   kept.plan = search::replay(program, moves, target_for(options, *program));
   return kept;

@@ -49,6 +49,17 @@ TEST_CASE("a product comes near the machine's peak, by the model") {
   CHECK(rate < test::machine().flops_per_second[2] * 1.001);
 }
 
+TEST_CASE("a search keeps to the moves that it is allowed") {
+  const Tensor y = test::in("a", {4096, 1024}).softmax(-1);
+  SearchOptions options;
+  options.allowed = [](const Plan&, const std::vector<Move>& moves) {
+    return std::none_of(moves.begin(), moves.end(), [](const Move& m) { return m.kind == MoveKind::FuseAt; });
+  };
+  const SearchResult found = test::searched(y, options);
+  CHECK(found.plan.kernels.size() >= 3); // two sums over rows, and what reads both
+  for (const Move& move : found.plan.moves()) CHECK(move.kind != MoveKind::FuseAt);
+}
+
 TEST_CASE("without measuring the search is deterministic") {
   for (int beam : {4, 8}) {
     SearchOptions options;

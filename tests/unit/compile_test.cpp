@@ -436,10 +436,24 @@ TEST_CASE("constants that meet in registers") { // LLVM 19 made wrong code of th
 TEST_CASE("a plan found by the model is remembered on disk, and a damaged one forgotten") {
   const std::vector<search::Move> moves{search::parse_move("split(t3.i0, 6)"),
                                         search::parse_move("unroll(t3.i0.i)")};
-  pipeline::remember_moves("plan of this test", moves);
-  for (int k = 0; k < 1100; ++k)
-    pipeline::remember_moves("another " + std::to_string(k), {}); // out of memory
-  CHECK(pipeline::remembered_moves("plan of this test") == moves);
+  const std::vector<search::TriedFusion> fusions{
+      {{3, 4}, {1}, "fuse_at(t1, t4.i0, packed)", true, "", 1.5e-6, 2.25e-6, true},
+      {{4}, {2, 3}, "inline(t2); inline(t3)", false, "inline(t2): no,\tnot\nhere", 0, 0, false}};
+  const auto found = [](const auto& moves, const auto& fusions) {
+    return pipeline::FoundBySearch{moves, std::make_shared<const std::vector<search::TriedFusion>>(fusions)};
+  };
+  pipeline::remember_search("plan of this test", found(moves, fusions));
+  for (int k = 0; k < 1100; ++k) // out of memory
+    pipeline::remember_search("another " + std::to_string(k),
+                              found(std::vector<search::Move>{}, std::vector<search::TriedFusion>{}));
+  const auto known = pipeline::remembered_search("plan of this test");
+  REQUIRE(known);
+  CHECK(known->moves == moves);
+  std::vector<search::TriedFusion> want = fusions;
+  want[1].reason = "inline(t2): no, not here"; // a fusion is a line, and its fields end at tabs
+  CHECK(*known->fusions == want);
   runtime::ObjectCache("plans", ".moves").keep("a plan of nonsense", "split(t3.i0\n");
-  CHECK_FALSE(pipeline::remembered_moves("a plan of nonsense"));
+  CHECK_FALSE(pipeline::remembered_search("a plan of nonsense"));
+  runtime::ObjectCache("plans", ".moves").keep("a fusion of nonsense", "fusion\t1,2\t3\tlegal\n");
+  CHECK_FALSE(pipeline::remembered_search("a fusion of nonsense"));
 }

@@ -13,6 +13,8 @@ using namespace lathe;
 
 namespace {
 
+using Tried = KernelBorder::Tried;
+
 CompileOptions untuned() {
   CompileOptions options = on(default_device(), 1);
   options.use_database = false;
@@ -20,11 +22,12 @@ CompileOptions untuned() {
 }
 
 /// A product whose rows a second product reads: kept apart, since each of its rows is needed for all columns.
-Executable products() {
-  const Tensor x = Tensor::input("x", {96, 64}), w = Tensor::input("w", {64, 80}),
+NamedTensors products_of(int64_t terms) {
+  const Tensor x = Tensor::input("x", {96, terms}), w = Tensor::input("w", {terms, 80}),
                v = Tensor::input("v", {80, 48});
-  return compile({{"y", x.matmul(w).matmul(v)}}, untuned());
+  return {{"y", x.matmul(w).matmul(v)}};
 }
+Executable products() { return compile(products_of(64), untuned()); }
 
 } // namespace
 
@@ -46,25 +49,75 @@ TEST_CASE("each kernel is explained, in the order of launches, with terms that a
   CHECK(sum == doctest::Approx(program.predicted_seconds()).epsilon(0.01));
 }
 
-TEST_CASE("a kernel that reads another says why they are two") {
+TEST_CASE("a kernel that reads another says what the search tried to make them one") {
   const Explanation explanation = explain(products());
   REQUIRE(explanation.kernels.size() == 2);
   CHECK(explanation.kernels[0].borders.empty());
   REQUIRE(explanation.kernels[1].borders.size() == 1);
   const KernelBorder& border = explanation.kernels[1].borders[0];
   CHECK(border.other == explanation.kernels[0].name);
-  CHECK(border.moves.starts_with("fuse_at("));
-  if (border.legal) {
-    CHECK(border.apart > 0);
-    CHECK(border.together > border.apart); // else the search would have taken it
-  } else {
-    CHECK(!border.reason.empty());
-  }
-  // The text says that the fusion was tried again, and what came of it.
+  CHECK(border.tried == Tried::BySearch);
+  CHECK(border.moves.find("fuse_at(" + border.stage) != std::string::npos);
+  REQUIRE(border.legal);
+  CHECK(border.apart > 0);
+  CHECK(border.together > border.apart); // else the search would have taken it
   const std::string text = to_string(explanation.kernels[1]);
-  CHECK(text.find("fusions tried again now") != std::string::npos);
-  CHECK(text.find(border.legal ? border.moves : border.reason) != std::string::npos);
-  CHECK(to_string(explanation.kernels[0]).find("fusions") == std::string::npos);
+  CHECK(text.find("the search tried " + border.moves) != std::string::npos);
+  CHECK(to_string(explanation.kernels[0]).find("the search") == std::string::npos);
+}
+
+TEST_CASE("of a plan that no search found, fusions are tried again") {
+  CompileOptions options = untuned();
+  options.moves = products().moves();
+  const Explanation explanation = explain(compile(products_of(64), options));
+  REQUIRE(explanation.kernels.size() == 2);
+  REQUIRE(explanation.kernels[1].borders.size() == 1);
+  const KernelBorder& border = explanation.kernels[1].borders[0];
+  CHECK(border.tried == Tried::Again);
+  CHECK(border.moves.starts_with("fuse_at("));
+  if (border.legal)
+    CHECK(border.apart > 0);
+  else
+    CHECK(!border.reason.empty());
+  CHECK(to_string(explanation.kernels[1]).find("no search found this plan here") != std::string::npos);
+}
+
+TEST_CASE("what a search tried is remembered with its plan") {
+  const NamedTensors program = products_of(72); // of no other test
+  const std::string first = to_json(explain(compile(program, untuned())).kernels);
+  CHECK(to_json(explain(compile(program, untuned())).kernels) == first);
+  clear_caches(); // from the disk
+  CHECK(to_json(explain(compile(program, untuned())).kernels) == first);
+  CHECK(first.find(R"("tried":"search")") != std::string::npos);
+}
+
+TEST_CASE("regions of a large program say what was tried in the names of the whole program") {
+  Tensor x = Tensor::input("x", {24, 24});
+  for (int k = 0; k < 40; ++k) x = x.matmul(Tensor::input("w" + std::to_string(k), {24, 24})).softmax(-1) + x;
+  const Executable program = compile({{"y", x}}, untuned());
+  const Explanation explanation = explain(program);
+  size_t by_search = 0;
+  for (const KernelExplanation& kernel : explanation.kernels)
+    for (const KernelBorder& border : kernel.borders) {
+      CHECK(border.tried != Tried::Again);
+      if (border.tried != Tried::BySearch) continue;
+      ++by_search;
+      // Layers are alike, and each names its own stages: what is read is among those that the moves name.
+      const std::string text = border.legal ? border.moves : border.reason;
+      CHECK_MESSAGE((text.find(border.stage + ",") != std::string::npos ||
+                     text.find(border.stage + ")") != std::string::npos ||
+                     text.find(border.stage + " ") != std::string::npos),
+                    border.stage, ": ", text);
+    }
+  CHECK(by_search > 10);
+}
+
+TEST_CASE("a tuned plan says what its search tried") {
+  CompileOptions options = untuned();
+  options.tune = TuneOptions{.budget_seconds = 1, .beam = 2};
+  const Explanation explanation = explain(compile(products_of(64), options));
+  for (const KernelExplanation& kernel : explanation.kernels)
+    for (const KernelBorder& border : kernel.borders) CHECK(border.tried == Tried::BySearch);
 }
 
 TEST_CASE("kernels that share a loop are explained as one") {

@@ -64,11 +64,33 @@ bool computes(const KernelPlan& kernel, int stage) {
   return std::binary_search(kernel.stages.begin(), kernel.stages.end(), stage);
 }
 
+/// The kernel of the plan that computes these stages; null if it has none.
+const search::KernelPlanRef* kernel_of(const Plan& plan, const std::vector<int>& stages) {
+  const auto found = std::find_if(plan.kernels.begin(), plan.kernels.end(),
+                                  [&](const auto& kernel) { return kernel->stages == stages; });
+  return found == plan.kernels.end() ? nullptr : &*found;
+}
+
+/// The plainest fusion: all of a stage beside the kernel that reads it.
+std::vector<Move> plainest(const KernelPlan& reader, int stage) {
+  return {{MoveKind::FuseAt,
+           {search::StageHandle(stage), search::Place(search::StageHandle(reader.stages.back())),
+            ast::Scope::Packed}}};
+}
+
 } // namespace
 
-Borders::Borders(const Plan& plan, search::CostModel& model)
-    : model_(model), loops_(model, kBeam, kRounds, false, true),
-      partition_(partition_of(plan, model.target())) {}
+Borders::Borders(const Plan& plan, const std::vector<search::TriedFusion>* fusions, search::CostModel& model)
+    : plan_(plan), fusions_(fusions), model_(model), loops_(model, kBeam, kRounds, false, true) {}
+
+const Plan& Borders::partition() {
+  if (!partition_) partition_ = partition_of(plan_, model_.target());
+  return *partition_;
+}
+
+std::string Borders::name(int stage) const {
+  return plan_.program->stages[static_cast<size_t>(stage)].buffer->name;
+}
 
 /// Predicted seconds, with their best loops, of those kernels of `plan` that `than` does not have.
 double Borders::seconds_of_new(const Plan& plan, const Plan& than) {
@@ -79,36 +101,72 @@ double Borders::seconds_of_new(const Plan& plan, const Plan& than) {
   return sum;
 }
 
-KernelBorder Borders::border(size_t reader, size_t producer, int stage) {
-  const KernelPlan& kernel = *partition_.kernels[reader];
-  KernelBorder border{.other = partition_.kernels[producer]->kernel.name,
-                      .stage = partition_.program->stages[static_cast<size_t>(stage)].buffer->name};
+KernelBorder Borders::by_search(const KernelPlan& reader, const KernelPlan& producer, int stage) {
+  KernelBorder border{.other = producer.kernel.name, .stage = name(stage)};
+  // After a search, kernels may be put together: then it tried fusions of their parts.
+  const auto has = [](const KernelPlan& kernel, const std::vector<int>& part) {
+    return std::includes(kernel.stages.begin(), kernel.stages.end(), part.begin(), part.end());
+  };
+  const auto tried = std::find_if(fusions_->begin(), fusions_->end(), [&](const search::TriedFusion& f) {
+    return has(reader, f.reader) && has(producer, f.producer);
+  });
+  if (tried != fusions_->end()) {
+    border.tried = KernelBorder::Tried::BySearch;
+    border.moves = tried->moves;
+    border.legal = tried->legal;
+    border.reason = tried->reason;
+    border.apart = tried->apart;
+    border.together = tried->together;
+    border.at_least = tried->at_least;
+    return border;
+  }
+  // Whether it could have been tried costs little to say.
+  const std::vector<Move> moves = plainest(reader, stage);
+  const search::Applied applied = apply(partition(), moves, model_.target());
+  border.moves = text_of(moves);
+  border.legal = applied.plan.has_value();
+  const auto readers = std::count_if(plan_.kernels.begin(), plan_.kernels.end(), [&](const auto& kernel) {
+    return std::binary_search(kernel->reads.begin(), kernel->reads.end(), stage);
+  });
+  border.reason =
+      border.legal && readers > 1 ? fmt::format("{} kernels read {}", readers, border.stage) : applied.reason;
+  return border;
+}
+
+/// The proposals that would fuse the stage into the reader, a kernel of the partition.
+std::vector<std::vector<Move>> Borders::tries(const KernelPlan& reader, int stage) {
   search::Features features;
-  read_features(kernel.kernel, model_.target(), features);
-  const search::SuggestContext context{partition_, kernel, features, model_.target(), model_.machine()};
-  std::vector<std::vector<Move>> tries;
+  read_features(reader.kernel, model_.target(), features);
+  const search::SuggestContext context{partition(), reader, features, model_.target(), model_.machine()};
+  std::vector<std::vector<Move>> found;
   for (search::Proposal& proposal : search::proposals(context, true))
     if (std::any_of(proposal.moves.begin(), proposal.moves.end(), [&](const Move& move) {
           return (move.kind == MoveKind::FuseAt || move.kind == MoveKind::Inline) && stage_of(move) == stage;
         }))
-      tries.push_back(std::move(proposal.moves));
-  if (tries.empty())
-    tries.push_back({{MoveKind::FuseAt,
-                      {search::StageHandle(stage), search::Place(search::StageHandle(kernel.stages.back())),
-                       ast::Scope::Packed}}});
-  for (const std::vector<Move>& moves : tries) {
-    const search::Applied applied = apply(partition_, moves, model_.target());
+      found.push_back(std::move(proposal.moves));
+  if (found.empty()) found.push_back(plainest(reader, stage));
+  return found;
+}
+
+/// Nothing if no fusion alone makes such kernels.
+std::optional<KernelBorder> Borders::again(const KernelPlan& reader, const KernelPlan& producer, int stage) {
+  const search::KernelPlanRef* before = kernel_of(partition(), reader.stages);
+  if (!before || !kernel_of(partition(), producer.stages)) return {};
+  KernelBorder border{
+      .other = producer.kernel.name, .stage = name(stage), .tried = KernelBorder::Tried::Again};
+  for (const std::vector<Move>& moves : tries(**before, stage)) {
+    const search::Applied applied = apply(partition(), moves, model_.target());
     if (!applied.plan) {
       if (!border.legal && border.reason.empty())
         border.moves = text_of(moves), border.reason = applied.reason;
       continue;
     }
-    const double together = seconds_of_new(*applied.plan, partition_);
+    const double together = seconds_of_new(*applied.plan, partition());
     if (border.legal && together >= border.together) continue;
     border.legal = true;
     border.reason.clear();
     border.moves = text_of(moves);
-    border.apart = seconds_of_new(partition_, *applied.plan);
+    border.apart = seconds_of_new(partition(), *applied.plan);
     border.together = together;
   }
   return border;
@@ -116,16 +174,18 @@ KernelBorder Borders::border(size_t reader, size_t producer, int stage) {
 
 std::vector<KernelBorder> Borders::of(const KernelPlan& kernel) {
   std::vector<KernelBorder> borders;
-  const auto& all = partition_.kernels;
-  const auto reader =
-      std::find_if(all.begin(), all.end(), [&](const auto& k) { return k->stages == kernel.stages; });
-  if (reader == all.end() || (*reader)->recurrence >= 0) return borders;
-  for (const int stage : (*reader)->reads) {
-    const auto producer =
-        std::find_if(all.begin(), all.end(), [&](const auto& k) { return computes(*k, stage); });
-    if (producer == all.end() || (*producer)->recurrence >= 0) continue;
-    borders.push_back(border(static_cast<size_t>(reader - all.begin()),
-                             static_cast<size_t>(producer - all.begin()), stage));
+  if (kernel.recurrence >= 0) return borders;
+  std::vector<const KernelPlan*> known;
+  for (const int stage : kernel.reads) {
+    const auto producer = std::find_if(plan_.kernels.begin(), plan_.kernels.end(),
+                                       [&](const auto& k) { return computes(*k, stage); });
+    if (producer == plan_.kernels.end() || (*producer)->recurrence >= 0) continue;
+    if (std::find(known.begin(), known.end(), producer->get()) != known.end()) continue;
+    known.push_back(producer->get());
+    if (fusions_)
+      borders.push_back(by_search(kernel, **producer, stage));
+    else if (std::optional<KernelBorder> border = again(kernel, **producer, stage))
+      borders.push_back(std::move(*border));
   }
   return borders;
 }

@@ -1,6 +1,7 @@
 #include "lathe/explain.hpp"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include <fmt/format.h>
 
@@ -35,18 +36,42 @@ std::string stages_text(const KernelPlan& kernel, const lower::Program& program)
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-/// Sets the one more proposal that the model ranks first.
-void add_best_moves(KernelExplanation& out, const Plan& plan, size_t k, search::KernelSearch& loops) {
-  const search::Schedule now{plan.kernels[k], {}, out.predicted};
-  double best = out.predicted * kWorthwhile;
-  for (const search::Schedule& next : loops.neighbours(plan, k, now)) {
-    if (next.seconds >= best) continue;
-    best = out.with_best_moves = next.seconds;
+/// The one more proposal that the model ranks first, of each kernel. Equal kernels are asked about once.
+class BestMoves {
+public:
+  BestMoves(const Plan& plan, search::CostModel& model) : plan_(plan), loops_(model, 1, 1, false, true) {}
+
+  /// Adds that of plan.kernels[k].
+  void add(size_t k, KernelExplanation& to) {
+    const search::KernelPlanRef& kernel = plan_.kernels[k];
+    const auto [at, is_new] = known_.try_emplace(kernel->hash);
+    if (is_new) at->second = best(k, to.predicted);
+    const Known& found = at->second;
+    if (found.moves.empty()) return;
     std::vector<std::string> texts;
-    for (const search::Move& move : next.moves) texts.push_back(to_string(move));
-    out.best_moves = fmt::format("{}", fmt::join(texts, "; "));
+    for (const search::Move& move : moves_for_equal(*plan_.program, found.moves, *found.kernel, *kernel))
+      texts.push_back(to_string(move));
+    to.best_moves = fmt::format("{}", fmt::join(texts, "; "));
+    to.with_best_moves = found.seconds;
   }
-}
+
+private:
+  struct Known {
+    search::KernelPlanRef kernel;
+    std::vector<search::Move> moves; // empty: none helps
+    double seconds = 0;
+  };
+  Known best(size_t k, double predicted) {
+    Known found{plan_.kernels[k], {}, predicted * kWorthwhile};
+    for (search::Schedule& next : loops_.neighbours(plan_, k, {plan_.kernels[k], {}, predicted}))
+      if (next.seconds < found.seconds) found.seconds = next.seconds, found.moves = std::move(next.moves);
+    return found;
+  }
+
+  const Plan& plan_;
+  search::KernelSearch loops_;
+  std::unordered_map<uint64_t, Known> known_; // by hash
+};
 
 /// What would save time at this kernel. A predicted share is taken of the measured time.
 void add_savings(const KernelExplanation& k, std::vector<Saving>& out) {
@@ -57,7 +82,7 @@ void add_savings(const KernelExplanation& k, std::vector<Saving>& out) {
   if (!k.best_moves.empty())
     out.push_back({(k.predicted - k.with_best_moves) * scale, fmt::format("{}: {}", k.name, k.best_moves)});
   for (const KernelBorder& border : k.borders)
-    if (border.legal && border.together < border.apart)
+    if (border.legal && border.together < border.apart && !border.at_least)
       out.push_back({(border.apart - border.together) * scale,
                      fmt::format("{}: one kernel with {}, by {}", k.name, border.other, border.moves)});
 }
@@ -72,8 +97,8 @@ Explanation explain(const Executable& program, const std::map<std::string, doubl
   std::vector<search::Move> moves = impl.moves; // the program is what those that rewrite the graph left
   std::erase_if(moves, [](const search::Move& m) { return search::rewrites_graph(m.kind); });
   const Plan plan = search::replay(impl.program, moves, target);
-  pipeline::Borders borders(plan, model);
-  search::KernelSearch loops(model, 1, 1, false, true);
+  pipeline::Borders borders(plan, impl.fusions.get(), model);
+  BestMoves best_moves(plan, model);
   Explanation out;
   for (const Kernel& kernel : impl.kernels) {
     const Kernel::Impl& of = *detail::impl(kernel);
@@ -90,7 +115,7 @@ Explanation explain(const Executable& program, const std::map<std::string, doubl
     const auto at = std::find_if(plan.kernels.begin(), plan.kernels.end(),
                                  [&](const auto& p) { return p->stages == of.plan->stages; });
     if (at != plan.kernels.end() && (*at)->recurrence < 0)
-      add_best_moves(k, plan, static_cast<size_t>(at - plan.kernels.begin()), loops);
+      best_moves.add(static_cast<size_t>(at - plan.kernels.begin()), k);
   }
   out.savings = largest_savings(out.kernels);
   return out;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "compile/explain/duration.hpp"
+#include "lathe/error.hpp"
 #include "lathe/explain.hpp"
 
 namespace lathe {
@@ -27,13 +28,45 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+/// What was predicted of the moves, and what followed from it.
+std::string outcome_of(const KernelBorder& border) {
+  const bool by_search = border.tried == KernelBorder::Tried::BySearch;
+  const std::string times = fmt::format("{}{} in place of {}", border.at_least ? "at least " : "",
+                                        duration(border.together), duration(border.apart));
+  if (border.at_least) return times + ", whatever the loops; so it kept them apart";
+  if (border.together >= border.apart)
+    return times + (by_search ? ", so it kept them apart" : ", so the model keeps them apart");
+  return times + (by_search ? "; it went on from a plan that was better still"
+                            : ", so the model would now fuse them");
+}
+
 std::string text_of(const KernelBorder& border) {
   const std::string begin = fmt::format("  apart from {}, whose {} it reads: ", border.other, border.stage);
-  if (!border.legal) return begin + border.reason + "\n";
-  return begin + fmt::format("{} would take {} in place of {}, {}\n", border.moves, duration(border.together),
-                             duration(border.apart),
-                             border.together < border.apart ? "so the model would now fuse them"
-                                                            : "so the model keeps them apart");
+  switch (border.tried) {
+  case KernelBorder::Tried::BySearch:
+    return begin + "the search tried " +
+           (border.legal ? border.moves + ": " + outcome_of(border)
+                         : "a fusion, not legal: " + border.reason) +
+           "\n";
+  case KernelBorder::Tried::Again:
+    return begin + (border.legal ? border.moves + " would take " + outcome_of(border) : border.reason) + "\n";
+  case KernelBorder::Tried::Never:
+    return begin + "the search never tried to fuse them" +
+           (!border.legal           ? "; the plainest way is not legal: " + border.reason
+            : border.reason.empty() ? ""
+                                    : ": " + border.reason) +
+           "\n";
+  }
+  throw InternalError("a border of no kind");
+}
+
+const char* word_of(KernelBorder::Tried tried) {
+  switch (tried) {
+  case KernelBorder::Tried::BySearch: return "search";
+  case KernelBorder::Tried::Again: return "again";
+  case KernelBorder::Tried::Never: return "never";
+  }
+  throw InternalError("a border of no kind");
 }
 
 /// Names and messages may hold any bytes: what is not UTF-8 is replaced.
@@ -43,11 +76,14 @@ Json json_of(const KernelExplanation& k) {
   Json terms = Json::object(), borders = Json::array();
   for (const auto& [name, seconds] : k.terms) terms[name] = seconds;
   for (const KernelBorder& b : k.borders) {
-    Json border{{"other", b.other}, {"reads", b.stage}, {"moves", b.moves}, {"legal", b.legal}};
-    if (b.legal)
-      border["apart"] = b.apart, border["together"] = b.together;
-    else
-      border["reason"] = b.reason;
+    Json border{{"other", b.other},
+                {"reads", b.stage},
+                {"moves", b.moves},
+                {"legal", b.legal},
+                {"tried", word_of(b.tried)}};
+    if (!b.reason.empty()) border["reason"] = b.reason;
+    if (b.legal && b.tried != KernelBorder::Tried::Never)
+      border["apart"] = b.apart, border["together"] = b.together, border["at_least"] = b.at_least;
     borders.push_back(std::move(border));
   }
   return {{"kernel", k.name},
@@ -78,8 +114,9 @@ std::string to_string(const KernelExplanation& k) {
     out += fmt::format("; the machine's {} needs {} at least: {:.1f} times that", k.bound, duration(k.limit),
                        k.seconds() / k.limit);
   out += "\n";
-  if (!k.borders.empty())
-    out += "  fusions tried again now, by the model, with the loops of a quick search:\n";
+  if (!k.borders.empty() && k.borders[0].tried == KernelBorder::Tried::Again)
+    out += "  no search found this plan here; fusions tried now, by the model, with the loops of a quick "
+           "search:\n";
   for (const KernelBorder& border : k.borders) out += text_of(border);
   if (!k.best_moves.empty())
     out += fmt::format("  the model's next move: {}, to {}\n", k.best_moves, duration(k.with_best_moves));

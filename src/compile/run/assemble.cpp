@@ -51,6 +51,7 @@ public:
     for (search::Move& move : plan_.moves()) impl_->moves.push_back(std::move(move));
     impl_->tuned = options_.tuned;
     impl_->quick = options_.quick;
+    impl_->fusions = options_.fusions;
     impl_->folded_bytes = options_.folded_bytes;
     impl_->is_body = options_.is_body;
     impl_->is_static = plan_.program->shape_vars.empty();

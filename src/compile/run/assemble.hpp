@@ -5,6 +5,7 @@
 #include "compile/run/states.hpp"
 #include "compile/trace/trace.hpp"
 #include "lathe/executable.hpp"
+#include "search/beam/fusions.hpp"
 #include "search/moves/plan.hpp"
 
 namespace lathe::pipeline {
@@ -21,6 +22,7 @@ struct AssembleOptions {
   bool is_body = false;                    // of a recurrence
   std::vector<StateUse> states{};          // by name
   bool quick = false;                      // the plan came from a quick search
+  std::shared_ptr<const std::vector<search::TriedFusion>> fusions{}; // as SearchResult has them
   bool keeps_graph = true;                 // off: the Executable can only run, and holds no node
 };
 Executable assemble(search::Plan plan, const AssembleOptions& options);

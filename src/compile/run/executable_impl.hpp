@@ -15,6 +15,7 @@
 #include "lathe/executable.hpp"
 #include "lower/program.hpp"
 #include "runtime/device.hpp"
+#include "search/beam/fusions.hpp"
 #include "search/moves/plan.hpp"
 
 namespace lathe {
@@ -48,6 +49,8 @@ struct Executable::Impl {
   double predicted_seconds = 0;
   int64_t arena_bytes = 0, naive_bytes = 0, folded_bytes = 0;
   bool tuned = false, quick = false;
+  /// What the search that found the plan tried to fuse; null: no search in this process says.
+  std::shared_ptr<const std::vector<search::TriedFusion>> fusions;
   /// Whether it is the body of a recurrence, which binds inputs and outputs to slices of device memory.
   bool is_body = false;
   std::shared_ptr<tracing::Trace> trace; // null: runs are not recorded

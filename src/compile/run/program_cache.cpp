@@ -76,8 +76,8 @@ Recent<ProgramRef>& programs() {
   static auto* cache = new Recent<ProgramRef>(256, size_t{64} << 20);
   return *cache;
 }
-Recent<std::vector<search::Move>>& schedules() {
-  static auto* cache = new Recent<std::vector<search::Move>>(1024, size_t{4} << 20);
+Recent<FoundBySearch>& schedules() {
+  static auto* cache = new Recent<FoundBySearch>(1024, size_t{4} << 20);
   return *cache;
 }
 
@@ -86,10 +86,11 @@ Recent<Executable>& executables() {
   return *cache;
 }
 
-void keep(const std::string& key, std::vector<search::Move> moves) {
-  constexpr size_t kBytesPerMove = 128; // estimate, with the arguments of a move
-  const size_t bytes = kBytesPerMove * moves.size();
-  schedules().put(key, std::move(moves), bytes);
+void keep(const std::string& key, FoundBySearch found) {
+  constexpr size_t kBytesPerMove = 128;   // estimate, with the arguments of a move
+  constexpr size_t kBytesPerFusion = 512; // estimate, with its texts
+  const size_t bytes = kBytesPerMove * found.moves.size() + kBytesPerFusion * found.fusions->size();
+  schedules().put(key, std::move(found), bytes);
 }
 
 const runtime::ObjectCache& plans_on_disk() {
@@ -158,25 +159,32 @@ void keep_program(const std::string& key, const Executable& program) {
   if (bytes <= size_t{4} << 20) executables().put(key, program, bytes);
 }
 
-std::optional<std::vector<search::Move>> remembered_moves(const std::string& key) {
+std::optional<FoundBySearch> remembered_search(const std::string& key) {
   if (auto known = schedules().find(key)) return known;
   const auto stored = plans_on_disk().find(key);
   if (!stored) return {};
-  std::vector<search::Move> moves;
+  FoundBySearch found;
+  std::vector<search::TriedFusion> fusions;
   std::istringstream lines(stored->object);
   try {
-    for (std::string line; std::getline(lines, line);) moves.push_back(search::parse_move(line));
+    for (std::string line; std::getline(lines, line);)
+      if (line.starts_with(search::kFusionLine))
+        fusions.push_back(search::parse_fusion(line));
+      else
+        found.moves.push_back(search::parse_move(line));
   } catch (const Error&) { // written by another version: counts as absent
     return {};
   }
-  keep(key, moves);
-  return moves;
+  found.fusions = std::make_shared<const std::vector<search::TriedFusion>>(std::move(fusions));
+  keep(key, found);
+  return found;
 }
-void remember_moves(const std::string& key, std::vector<search::Move> moves) {
+void remember_search(const std::string& key, FoundBySearch found) {
   std::string text;
-  for (const search::Move& move : moves) text += to_string(move) + "\n";
+  for (const search::Move& move : found.moves) text += to_string(move) + "\n";
+  for (const search::TriedFusion& fusion : *found.fusions) text += search::line_of(fusion) + "\n";
   plans_on_disk().keep(key, text);
-  keep(key, std::move(moves));
+  keep(key, std::move(found));
 }
 
 } // namespace lathe::pipeline

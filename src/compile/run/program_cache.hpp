@@ -9,6 +9,7 @@
 #include "compile/run/saved_objects.hpp"
 #include "lathe/executable.hpp"
 #include "runtime/device.hpp"
+#include "search/beam/fusions.hpp"
 #include "search/moves/plan.hpp"
 
 namespace lathe::pipeline {
@@ -29,11 +30,16 @@ compile_together(runtime::Device& device, const std::vector<const ast::Kernel*>&
 /// that other sources found apart. The build writes this function (cmake/LatheSearchSources.cmake).
 const char* search_sources();
 
-/// Returns the moves that an earlier search by the model alone, in this process or another, stored under this
-/// key. Two programs may share a key. If the moves are not legal, the caller searches anew; legal moves are
-/// right for any program.
-std::optional<std::vector<search::Move>> remembered_moves(const std::string& key);
-void remember_moves(const std::string& key, std::vector<search::Move> moves);
+/// What a search by the model alone found.
+struct FoundBySearch {
+  std::vector<search::Move> moves;
+  std::shared_ptr<const std::vector<search::TriedFusion>> fusions; // of the plan's kernels, tried
+};
+/// Returns what an earlier search by the model alone, in this process or another, stored under this key. Two
+/// programs may share a key. If the moves are not legal, the caller searches anew; legal moves are right for
+/// any program.
+std::optional<FoundBySearch> remembered_search(const std::string& key);
+void remember_search(const std::string& key, FoundBySearch found);
 
 /// Whole programs of realised tensors, by device and graph.
 std::optional<Executable> known_program(const std::string& key);

@@ -328,6 +328,19 @@ private:
     at_->explained = std::move(explained);
     at_->savings = std::move(savings);
   }
+  static KernelBorder border_of(const Json& b) {
+    using Tried = KernelBorder::Tried;
+    KernelBorder border{.other = b.at("other").get<std::string>(), .stage = b.at("reads").get<std::string>()};
+    border.moves = b.at("moves").get<std::string>();
+    border.legal = b.at("legal").get<bool>();
+    const auto tried = part_or(b, "tried", std::string("again"));
+    border.tried = tried == "search" ? Tried::BySearch : tried == "never" ? Tried::Never : Tried::Again;
+    border.at_least = part_or(b, "at_least", false);
+    border.reason = border.legal ? part_or(b, "reason", std::string()) : b.at("reason").get<std::string>();
+    if (border.legal && border.tried != Tried::Never)
+      border.apart = number(b.at("apart")), border.together = number(b.at("together"));
+    return border;
+  }
   static KernelExplanation explained_kernel(const Json& of) {
     KernelExplanation made;
     made.name = of.at("kernel").get<std::string>();
@@ -336,17 +349,7 @@ private:
     made.limit = number(of.at("limit"));
     made.bound = of.at("bound").get<std::string>();
     made.terms = terms_of(of.at("terms"));
-    for (const Json& b : of.at("borders")) {
-      KernelBorder border{.other = b.at("other").get<std::string>(),
-                          .stage = b.at("reads").get<std::string>()};
-      border.moves = b.at("moves").get<std::string>();
-      border.legal = b.at("legal").get<bool>();
-      if (border.legal)
-        border.apart = number(b.at("apart")), border.together = number(b.at("together"));
-      else
-        border.reason = b.at("reason").get<std::string>();
-      made.borders.push_back(std::move(border));
-    }
+    for (const Json& b : of.at("borders")) made.borders.push_back(border_of(b));
     made.best_moves = of.at("best_moves").get<std::string>();
     if (!made.best_moves.empty()) made.with_best_moves = number(of.at("with_best_moves"));
     return made;

@@ -160,7 +160,10 @@ std::vector<Proposal> JointSearch::proposals_for(const Plan& plan, size_t k) con
                                options_.without,
                                plan.history == start_.history,
                                options_.keep_outputs};
-  return proposals(context, true);
+  std::vector<Proposal> made = proposals(context, true);
+  if (options_.allowed)
+    std::erase_if(made, [&](const Proposal& p) { return !options_.allowed(plan, p.moves); });
+  return made;
 }
 
 /// Adds the seconds of the kernels that the steps make, scheduled beside each other.
@@ -206,25 +209,29 @@ std::vector<JointSearch::Step> JointSearch::steps_from(const Partition& from) {
       if (!applied.plan) {
         ++rejected_;
         tell(proposals[i].moves, nullptr, 0, applied.reason);
+        if (options_.fusions) options_.fusions->refused(from.plan, k, proposals[i].moves, applied.reason);
         continue;
       }
-      Step step{std::move(proposals[i].moves), std::move(*applied.plan), 0, 0, 0, {}};
+      Step step{std::move(proposals[i].moves), std::move(*applied.plan), {}, 0, 0, 0, 0, {}};
       const auto remaining = kernels_of(step.plan);
-      double replaced = 0, least = 0;
+      double least = 0;
       for (size_t j = 0; j < from.plan.kernels.size(); ++j) {
         if (remaining.contains(from.plan.kernels[j].get())) continue;
-        replaced += kernels_.best_seconds(from.plan, j);
+        step.apart += kernels_.best_seconds(from.plan, j);
+        step.replaced.push_back(j);
         step.touched.insert(step.touched.end(), from.plan.kernels[j]->stages.begin(),
                             from.plan.kernels[j]->stages.end());
       }
-      step.raw = step.seconds = from.seconds - replaced;
+      step.raw = step.seconds = from.seconds - step.apart;
       for (size_t j : different(shared, step.plan)) {
         least += bound(step.plan.kernels[j]);
         step.raw += model_.seconds(step.plan.kernels[j]);
       }
       // Not worth scheduling: even with perfect loops the new kernels are no faster than the replaced ones.
-      if (least > replaced * slack) {
+      if (least > step.apart * slack) {
         tell(step.moves, &step.plan, step.raw, "slower than what it replaces, whatever its loops");
+        if (options_.fusions)
+          options_.fusions->made(from.plan, step.replaced, step.moves, step.apart, least, true);
         continue;
       }
       step.identity = identity_of(step.plan);
@@ -246,6 +253,9 @@ std::vector<JointSearch::Step> JointSearch::steps_from(const Partition& from) {
     schedule_new_kernels(from, finals);
     for (Step& step : finals) {
       tell(step.moves, &step.plan, step.seconds, {});
+      if (options_.fusions)
+        options_.fusions->made(from.plan, step.replaced, step.moves, step.apart,
+                               step.apart + step.seconds - from.seconds, false);
       steps.push_back(std::move(step));
     }
     if (options_.trace && !tried.empty()) options_.trace->plans_from(from.plan, tried);

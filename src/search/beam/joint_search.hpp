@@ -61,6 +61,8 @@ private:
   struct Step {
     std::vector<Move> moves;
     Plan plan;
+    std::vector<size_t> replaced; // kernels of the plan before
+    double apart = 0;             // seconds of these
     double raw = 0, seconds = 0;
     uint64_t identity = 0;
     std::vector<int> touched; // stages of the kernels that the step changes

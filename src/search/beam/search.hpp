@@ -2,6 +2,7 @@
 // few.
 #pragma once
 #include <functional>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "lathe/executable.hpp"
 #include "search/beam/choices.hpp"
+#include "search/beam/fusions.hpp"
 #include "search/beam/measurement.hpp"
 #include "search/beam/search_trace.hpp"
 #include "search/cost/cost.hpp"
@@ -43,8 +45,11 @@ struct SearchOptions {
   // For comparison only.
   bool graph_then_loops = false;        // staged instead of joint
   std::optional<MoveKind> without = {}; // a move that no suggester may propose
+  /// Whether these moves may decide which kernels there are; null: all may.
+  std::function<bool(const Plan& plan, const std::vector<Move>& moves)> allowed;
   std::string log;
   SearchTrace* trace = nullptr; // told of every state; null: nobody is
+  FusionLog* fusions = nullptr; // told of every fusion tried; null: nobody is
   std::function<void(const TuneProgress&)> progress;
 };
 struct SearchResult {
@@ -57,6 +62,8 @@ struct SearchResult {
   int64_t proposed = 0, measured = 0, rejected = 0;
   Rejections rejections;
   bool quick = false; // found by a quick search
+  /// Fusions of the plan's kernels that were tried. Null: no search in this process says.
+  std::shared_ptr<const std::vector<TriedFusion>> fusions;
 };
 SearchResult search(const Plan& start, CostModel& model, const SearchOptions& options);
 
