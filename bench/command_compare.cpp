@@ -11,10 +11,6 @@
 
 namespace lathe::bench {
 
-namespace {
-/// The peers' ways to compute the case, those with a wrong result or an error left out and named on standard
-/// error. Each peer reads inputs of its own, which it finds as far away as all others have pushed them: what
-/// several read in common lies in the caches for each of them but the first.
 std::vector<Contender> verified_contenders(const Case& c, const Reference& want,
                                            const std::vector<Peer>& peers, const CompileOptions& plan,
                                            std::deque<Case>& copies) {
@@ -39,6 +35,7 @@ std::vector<Contender> verified_contenders(const Case& c, const Reference& want,
   return right;
 }
 
+namespace {
 Row compare_case(const Case& c, const Options& options, const std::vector<Peer>& peers) {
   CompileOptions compile = compile_options(options);
   Reference want = c.reference(c.inputs);

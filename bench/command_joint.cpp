@@ -1,17 +1,14 @@
-// lathe-bench joint: what one search over graph and loops gains over deciding on fusion first and on loops
-// after, in the same time.
+// lathe-bench joint: what one search over graph and loops gains over deciding on fusion first, or by fixed
+// rules, and on loops after, in the same time.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
+#include "baseline.hpp"
 #include "commands.hpp"
-#include "compile/front/target.hpp"
-#include "compile/measure/measure.hpp"
-#include "lowered.hpp"
 #include "reference.hpp"
-#include "search/beam/search.hpp"
-#include "search/cost/cost.hpp"
 #include "timing.hpp"
 
 namespace lathe::bench {
@@ -62,83 +59,101 @@ HostTensors inputs_of(const Executable& executable) {
   return inputs;
 }
 
-/// One graph searched both ways, the programs compared with the untuned one and timed.
-struct Duel {
-  double joint, staged; ///< seconds: measured, or predicted if nothing was measured
-  double noise;         ///< how far two readings of the same program lie apart, relatively
-  double predicted_joint, predicted_staged;
-  size_t joint_kernels, staged_kernels;
-  double error;
-
-  double gain() const { return staged / joint; }
-  bool better() const { return gain() >= 1.1 && gain() > 1 + noise; }
-  bool worse() const { return gain() < 1 - noise; }
+/// A program that one way of searching found.
+struct Rival {
+  double seconds = 0, predicted = 0; ///< seconds: measured, or predicted if nothing was measured
+  size_t kernels = 0;
 };
 
-/// The graph compiled by a search that decides on fusion first and on loops after. All that is known of a
-/// program was found by searching both together, so this search does without.
-Executable compiled_in_stages(const Graph& graph, CompileOptions with, const TuneOptions& tune) {
-  const NamedTensors outputs{{"y", graph.y}};
-  const auto program = lowered(outputs);
-  search::CostModel model(pipeline::target_for(with, *program), search::machine_profile());
-  search::SearchOptions how;
-  how.beam = tune.beam;
-  how.seed = tune.seed;
-  how.graph_then_loops = true;
-  if (tune.measure) {
-    const pipeline::Measuring measuring = pipeline::make_measure(program, with);
-    how.budget_seconds = tune.budget_seconds;
-    how.measure = measuring.measure;
-    how.prepare = measuring.prepare;
+/// One graph searched in all ways, the programs compared with the untuned one and timed.
+struct Duel {
+  Rival joint;
+  std::array<Rival, 2> baselines; ///< in the order of kBaselines
+  double noise = 0;               ///< how far two readings of the same program lie apart, relatively
+  double error = 0;
+
+  double gain(size_t baseline) const { return baselines[baseline].seconds / joint.seconds; }
+  bool better(size_t baseline) const { return gain(baseline) >= 1.1 && gain(baseline) > 1 + noise; }
+  bool worse(size_t baseline) const { return gain(baseline) < 1 - noise; }
+};
+
+struct NamedBaseline {
+  Baseline how;
+  const char *name, *key; ///< in text and in JSON
+};
+constexpr std::array<NamedBaseline, 2> kBaselines{
+    {{Baseline::LeastTraffic, "traffic first", "graph_then_loops"},
+     {Baseline::FixedRules, "fixed rules", "fixed_rules"}}};
+
+Rival rival_of(const Executable& program) {
+  return {program.predicted_seconds(), program.predicted_seconds(), program.kernel_count()};
+}
+
+/// Runs all programs on equal inputs, compares their results with the first one's, and times the others.
+void measure(const Graph& graph, const Executable& untuned, const std::vector<Executable>& programs,
+             Duel& duel) {
+  const HostTensors inputs = inputs_of(untuned);
+  std::map<std::string, const void*> given;
+  for (const auto& [name, tensor] : inputs) given[name] = tensor.data();
+  Sizes sizes;
+  for (const Expr& size : graph.y.shape()) sizes.push_back(size.value());
+  HostTensor result(DType::F32, sizes);
+  const auto run = [&](const Executable& executable) { executable.run(given, {{"y", result.data()}}); };
+  result.poison(), run(untuned);
+  std::vector<double> want;
+  for (int64_t i = 0; i < result.count(); ++i) want.push_back(result.get(i));
+  std::vector<std::function<void()>> calls;
+  for (const Executable& program : programs) {
+    result.poison(), run(program);
+    duel.error = std::max(duel.error, max_error(result, want));
+    calls.push_back([&] { run(program); });
   }
-  const search::Plan found = search::search(search::initial_plan(program), model, how).plan;
-  for (const search::Move& move : found.moves()) with.moves.push_back(search::to_string(move));
-  return compile(outputs, with);
+  const size_t count = calls.size();
+  for (size_t k = 0; k < count; ++k) calls.push_back(calls[k]); // once more, for the noise
+  const std::vector<double> times = median_seconds(calls);
+  constexpr double kLeastNoise = 0.02;
+  duel.noise = kLeastNoise;
+  for (size_t k = 0; k < count; ++k) {
+    (k == 0 ? duel.joint : duel.baselines[k - 1]).seconds = (times[k] + times[count + k]) / 2;
+    duel.noise = std::max(duel.noise, std::abs(times[k] / times[count + k] - 1));
+  }
 }
 
 Duel fight(const Graph& graph, const Options& options) {
-  CompileOptions with{.device = default_device(), .threads = options.threads, .use_database = false};
-  Executable untuned = compile({{"y", graph.y}}, with);
+  const CompileOptions with{.device = default_device(), .threads = options.threads, .use_database = false};
+  const NamedTensors outputs{{"y", graph.y}};
+  const Executable untuned = compile(outputs, with);
   TuneOptions tune;
   tune.budget_seconds = parse_seconds("--budget", options.joint_budget);
   tune.beam = options.beam;
   tune.seed = options.seed;
   tune.measure = !options.no_measure;
-  Executable staged = compiled_in_stages(graph, with, tune);
-  Executable joint = lathe::tune({{"y", graph.y}}, tune, with);
-
-  Duel duel{joint.predicted_seconds(),
-            staged.predicted_seconds(),
-            0,
-            joint.predicted_seconds(),
-            staged.predicted_seconds(),
-            joint.kernel_count(),
-            staged.kernel_count(),
-            0};
-  if (options.no_measure) return duel;
-  HostTensors inputs = inputs_of(untuned);
-  std::map<std::string, const void*> given;
-  for (const auto& [name, tensor] : inputs) given[name] = tensor.data();
-  Sizes sizes;
-  for (const Expr& size : graph.y.shape()) sizes.push_back(size.value());
-  std::vector<HostTensor> results;
-  for (int i = 0; i < 3; ++i) results.emplace_back(DType::F32, sizes).poison();
-  auto run = [&](const Executable& executable, size_t into) {
-    executable.run(given, {{"y", results[into].data()}});
-  };
-  run(untuned, 0), run(joint, 1), run(staged, 2);
-  std::vector<double> want;
-  for (int64_t i = 0; i < results[0].count(); ++i) want.push_back(results[0].get(i));
-  duel.error = std::max(max_error(results[1], want), max_error(results[2], want));
-
-  auto first = [&] { run(joint, 1); };
-  auto second = [&] { run(staged, 2); };
-  std::vector<double> times = median_seconds({first, second, first, second});
-  duel.joint = (times[0] + times[2]) / 2;
-  duel.staged = (times[1] + times[3]) / 2;
-  constexpr double kLeastNoise = 0.02;
-  duel.noise = std::max({kLeastNoise, std::abs(times[0] / times[2] - 1), std::abs(times[1] / times[3] - 1)});
+  std::vector<Executable> programs{lathe::tune(outputs, tune, with)};
+  Duel duel{rival_of(programs[0]), {}, 0, 0};
+  for (size_t k = 0; k < kBaselines.size(); ++k) {
+    programs.push_back(compiled_by(kBaselines[k].how, outputs, with, tune));
+    duel.baselines[k] = rival_of(programs.back());
+  }
+  if (!options.no_measure) measure(graph, untuned, programs, duel);
   return duel;
+}
+
+Json to_json(const Graph& graph, const Duel& duel) {
+  Json json{{"graph", graph.name},
+            {"joint_ms", duel.joint.seconds * 1e3},
+            {"noise", duel.noise},
+            {"joint_kernels", duel.joint.kernels},
+            {"joint_predicted_ms", duel.joint.predicted * 1e3},
+            {"max_error", duel.error}};
+  for (size_t k = 0; k < kBaselines.size(); ++k) {
+    const std::string key = kBaselines[k].key;
+    const Rival& rival = duel.baselines[k];
+    json[key] = {{"ms", rival.seconds * 1e3},
+                 {"gain", duel.gain(k)},
+                 {"kernels", rival.kernels},
+                 {"predicted_ms", rival.predicted * 1e3}};
+  }
+  return json;
 }
 } // namespace
 
@@ -146,44 +161,46 @@ int joint_command(const Options& options) {
   parse_seconds("--budget", options.joint_budget); // before anything is printed
   Json json = Json::array();
   if (!options.json)
-    fmt::print("{:<34} {:>10} {:>18} {:>7} {:>6} {:>9} {:>20}\n", "graph", "joint", "graph, then loops",
-               "gain", "noise", "kernels", "predicted");
-  int better = 0, worse = 0;
+    fmt::print("{:<34} {:>10} {:>13} {:>8} {:>11} {:>8} {:>6} {:>12}\n", "graph", "joint", kBaselines[0].name,
+               "gain", kBaselines[1].name, "gain", "noise", "kernels");
+  std::array<int, 2> better{}, worse{};
+  std::array<double, 2> sum{};
   bool right = true;
-  double sum = 0;
   for (const Graph& graph : graphs()) {
-    Duel duel = fight(graph, options);
-    better += duel.better();
-    worse += duel.worse();
-    sum += std::log(duel.gain());
+    const Duel duel = fight(graph, options);
+    for (size_t k = 0; k < kBaselines.size(); ++k) {
+      better[k] += duel.better(k);
+      worse[k] += duel.worse(k);
+      sum[k] += std::log(duel.gain(k));
+    }
     right = right && duel.error <= sum_tolerance(DType::F32, 4096);
-    json.push_back({{"graph", graph.name},
-                    {"joint_ms", duel.joint * 1e3},
-                    {"graph_then_loops_ms", duel.staged * 1e3},
-                    {"gain", duel.gain()},
-                    {"noise", duel.noise},
-                    {"joint_kernels", duel.joint_kernels},
-                    {"graph_then_loops_kernels", duel.staged_kernels},
-                    {"joint_predicted_ms", duel.predicted_joint * 1e3},
-                    {"graph_then_loops_predicted_ms", duel.predicted_staged * 1e3},
-                    {"max_error", duel.error}});
+    json.push_back(to_json(graph, duel));
     if (options.json) continue;
-    fmt::print("{:<34} {:>10} {:>18} {:>6.2f}x {:>4.0f} % {:>4} {:>4} {:>10} {:>10}\n", graph.name,
-               duration(duel.joint), duration(duel.staged), duel.gain(), duel.noise * 100, duel.joint_kernels,
-               duel.staged_kernels, duration(duel.predicted_joint), duration(duel.predicted_staged));
+    const auto& [traffic, rules] = duel.baselines;
+    fmt::print("{:<34} {:>10} {:>13} {:>7.2f}x {:>11} {:>7.2f}x {:>4.0f} % {:>4} {:>3} {:>3}\n", graph.name,
+               duration(duel.joint.seconds), duration(traffic.seconds), duel.gain(0), duration(rules.seconds),
+               duel.gain(1), duel.noise * 100, duel.joint.kernels, traffic.kernels, rules.kernels);
     std::fflush(stdout);
   }
-  double mean = std::exp(sum / static_cast<double>(json.size()));
+  const auto count = static_cast<double>(json.size());
+  Json all = Json::object();
+  all["graphs"] = json;
+  for (size_t k = 0; k < kBaselines.size(); ++k) {
+    const double mean = std::exp(sum[k] / count);
+    all[kBaselines[k].key] = {{"mean_gain", mean}, {"better", better[k]}, {"worse", worse[k]}};
+    if (!options.json)
+      fmt::print(
+          "{}, beside {}: better by 10 % or more on {}, worse beyond noise on {} of {}, mean gain {:.2f}x\n",
+          options.no_measure ? "by the cost model"
+                             : "measured, after " + options.joint_budget + " of search each",
+          kBaselines[k].name, better[k], worse[k], json.size(), mean);
+  }
   if (options.json)
-    fmt::print("{}\n",
-               Json{{"graphs", json}, {"mean_gain", mean}, {"better", better}, {"worse", worse}}.dump(2));
+    fmt::print("{}\n", all.dump(2));
   else
-    fmt::print("{}: better by 10 % or more on {}, worse beyond noise on {} of {}, mean gain {:.2f}x\n"
-               "(graph, then loops: first the fusions that save the most traffic and launches, then each "
-               "kernel's loops)\n",
-               options.no_measure ? "by the cost model"
-                                  : "measured, after " + options.joint_budget + " of search each",
-               better, worse, json.size(), mean);
+    fmt::print(
+        "(traffic first: the fusions that save the most traffic and launches, then each kernel's loops;\n"
+        "fixed rules: elementwise ops into their neighbours, then the same search of loops)\n");
   return right ? 0 : 1;
 }
 

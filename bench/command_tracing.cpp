@@ -1,4 +1,5 @@
-// lathe-bench tracing: what a trace costs a search by the model, in turns with the search without one.
+// lathe-bench tracing: what a trace costs a search by the model, in turns with the search without one; and
+// what the places of a page's graph cost.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,10 +7,12 @@
 #include <ctime>
 #include <filesystem>
 #include <limits>
+#include <random>
 
 #include "commands.hpp"
 #include "compile/front/target.hpp"
 #include "compile/trace/trace.hpp"
+#include "compile/view/layout.hpp"
 #include "lowered.hpp"
 #include "search/beam/search.hpp"
 #include "search/machine/profile.hpp"
@@ -92,6 +95,30 @@ Cost cost_of(const Case& c, const Options& options) {
   return cost;
 }
 
+/// Least processor seconds of the layout of a graph of so many nodes. Each reads the one before it and,
+/// mostly, one a few nodes earlier.
+double layout_seconds(size_t nodes) {
+  std::mt19937_64 random(1);
+  std::exponential_distribution<double> distance(0.08);
+  view::Layered graph;
+  for (size_t n = 0; n < nodes; ++n) {
+    std::vector<int>& sources = graph.sources.emplace_back();
+    graph.widths.push_back(120);
+    if (n == 0) continue;
+    const auto last = static_cast<int>(n) - 1;
+    sources.push_back(last);
+    if (const int other = std::max(0, last - static_cast<int>(distance(random))); other != last)
+      sources.push_back(other);
+  }
+  double least = std::numeric_limits<double>::infinity();
+  for (int k = 0; k < kLeast; ++k) {
+    const double begin = processor_seconds();
+    view::lay_out(graph, 14);
+    least = std::min(least, processor_seconds() - begin);
+  }
+  return least;
+}
+
 } // namespace
 
 int tracing_command(const Options& options) {
@@ -118,6 +145,11 @@ int tracing_command(const Options& options) {
     fmt::print("{:<20} {:<16} {:>10} {:>12.0f} {:>12.0f} {:>6.1f} % {:>6.1f} % {:>7} kB\n", c.workload,
                to_string(c.shape), cost.proposed, proposed / std::min(without, again), proposed / with,
                percent, noise, cost.bytes / 1000);
+  }
+  for (const size_t nodes : {1'000, 5'000, 20'000}) {
+    const double seconds = layout_seconds(nodes);
+    json.push_back({{"layout_nodes", nodes}, {"ms", seconds * 1e3}});
+    if (!options.json) fmt::print("layout of a page's graph of {:>6} nodes: {}\n", nodes, duration(seconds));
   }
   if (options.json) fmt::print("{}\n", json.dump(2));
   return 0;

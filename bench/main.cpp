@@ -145,7 +145,7 @@ private:
   /// Commands that show how good the search and its model are, and what they have stored.
   void add_questions() {
     CLI::App& joint =
-        add("joint", "what searching graph and loops together gains over one after the other", joint_command);
+        add("joint", "what searching graph and loops together gains over one after the other, and over fixed rules of fusion", joint_command);
     add_beam(joint, options);
     joint.add_option("--budget", options.joint_budget, "time for each search: 5s, 500ms, 2m")
         ->capture_default_str();
@@ -160,6 +160,11 @@ private:
     explain.add_flag("--untuned", options.untuned, "ignore what an earlier `tune` has stored");
     explain.add_option("--moves", options.moves,
                        "a file of moves, one a line, as `emit --target moves` prints them");
+
+    CLI::App& bounds = add("bounds",
+                           "whether five programs are bound by what `explain` says, by measurements with a bound removed",
+                           bounds_command);
+    add_device(bounds, options);
 
     CLI::App& rank =
         add("rank", "how well the cost model orders random plans, by measuring them", rank_command);
@@ -196,10 +201,13 @@ private:
         "--older", options.older_days,
         "prune: also what is older than so many days; always what is of another machine or version");
 
-    CLI::App& demo =
-        add("demo", "classify real handwritten digits with one tuned tensor program", demo_command);
+    CLI::App& demo = add("demo",
+                         "classify real handwritten digits with one tuned tensor program, beside Eigen and fixed "
+                         "rules of fusion; --budget is for all searches of the demo",
+                         demo_command);
     add_device(demo, options);
     add_search(demo, options);
+    demo.add_option("--page", options.page, "the page that shows what was done")->capture_default_str();
     demo.add_option("--data", options.data, "the digits, if not those of the repository");
   }
 };

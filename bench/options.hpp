@@ -30,6 +30,7 @@ struct Options : cli::DeviceOptions {
   std::string target = "c";        ///< emit
   bool tuned = false;              ///< emit: the stored schedule
   std::string data;                ///< another file of digits
+  std::string page = "lathe-demo.html"; ///< demo
   std::string moves;               ///< explain: a file of moves
   int plans = 300;                 ///< rank
   std::string action;              ///< db: list, show, export, import or prune

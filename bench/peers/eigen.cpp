@@ -124,19 +124,18 @@ std::function<void()> digits(const Case& c, HostTensors& to) {
   int64_t references = c.shape[0], queries = c.shape[1];
   auto distance = std::make_shared<MatrixF>(queries, references);
   const int32_t *labels = c.inputs.at("labels").as<int32_t>(), *truth = c.inputs.at("truth").as<int32_t>();
-  return [=, r = in(c, "references", references, 64), q = in(c, "queries", queries, 64),
-          nearest = out(to, "nearest", queries, 1), correct = out(to, "correct", 1, 1)]() mutable {
+  int64_t *nearest = to.at("nearest").as<int64_t>(), *correct = to.at("correct").as<int64_t>();
+  return [=, r = in(c, "references", references, 64), q = in(c, "queries", queries, 64)] {
     distance->noalias() = q * r.transpose();
     *distance *= -2.0f;
     distance->rowwise() += r.rowwise().squaredNorm().transpose();
-    int count = 0;
+    *correct = 0;
     for (int64_t i = 0; i < queries; ++i) {
       Eigen::Index best;
       distance->row(i).minCoeff(&best);
-      nearest(i, 0) = static_cast<float>(best);
-      count += labels[best] == truth[i];
+      nearest[i] = best;
+      *correct += labels[best] == truth[i];
     }
-    correct(0, 0) = static_cast<float>(count);
   };
 }
 

@@ -81,7 +81,7 @@ grep -qF 'machine.json: damaged' "$LATHE_CACHE_DIR/err" || complain 'run: a dama
 rm "$LATHE_CACHE_DIR/machine.json"
 
 accepted 'lathe-bench list' --help
-for command in list run tune emit machine overhead matrices compare joint demo explain rank tracing db; do accepted '--json' $command --help; done
+for command in list run tune emit machine overhead matrices compare joint demo explain bounds rank tracing db; do accepted '--json' $command --help; done
 accepted 'MxNxK' list
 accepted '"default": "512x512x512"' list --json
 for target in c opencl llvm asm ast graph dot moves; do
