@@ -88,6 +88,11 @@ const rewritesPage = (() => {
     plane.now();
     fit();
     isLarge = plane.k < 0.4;
+    if (isLarge) { // its beginning: all of it would be boxes without words
+      const N = R().nodes, first = [...after(0).keys()].reduce((a, b) => (N.layer[b] < N.layer[a] ? b : a));
+      plane.k = 0.75;
+      plane.show(N.x[first], N.layer[first] * row + plane.canvas.clientHeight / 2 / plane.k - 80);
+    }
     go(Number(rest) || 0);
     plane.canvas.focus();
   }
