@@ -20,11 +20,12 @@ struct KernelBorder {
 
   std::string other;      ///< the kernel that computes what this one reads
   std::string stage;      ///< what it reads
-  bool legal = false;     ///< whether the moves are legal
+  bool legal = false;     ///< whether the moves are legal; false if nobody tried
   std::string reason{};   ///< if not: why; or why nobody tried, if that is known
-  std::string moves{};    ///< what was tried; if nobody tried, the plainest fusion
+  std::string moves{};    ///< what was tried
   double apart = 0, together = 0;  ///< if legal and tried: predicted seconds of the kernels that the moves change, before and after
   Tried tried = Tried::Never;
+  bool earlier = false;   ///< tried in an earlier plan, where the two kernels computed somewhat other stages
   bool at_least = false;  ///< `together` is what the new kernels need at least: the search saw that, and left their loops
 };
 

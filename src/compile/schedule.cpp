@@ -18,7 +18,6 @@
 #include "core/at_exit.hpp"
 #include "lathe/error.hpp"
 #include "search/beam/form_search.hpp"
-#include "search/beam/fusions.hpp"
 #include "search/beam/measurement.hpp"
 #include "search/beam/search.hpp"
 #include "search/beam/shared_launches.hpp"
@@ -95,29 +94,21 @@ std::optional<search::Plan> try_moves(const ProgramRef& program, const std::vect
   }
 }
 
-using FusionsRef = std::shared_ptr<const std::vector<search::TriedFusion>>;
-
-/// What a search tried of the plan that it found, in the names of that plan.
-FusionsRef fusions_of(const search::FusionLog& log, const search::Plan& plan) {
-  return std::make_shared<const std::vector<search::TriedFusion>>(log.of(plan));
-}
-
-/// The same after a search that started from `before`: what it says of other kernels may still hold.
-FusionsRef fusions_of(const search::FusionLog& log, const search::Plan& plan,
-                      const search::SearchResult& before) {
-  std::vector<search::TriedFusion> all = log.of(plan);
+/// Adds to `found` what the search that it started from tried of kernels that it still has.
+void add_fusions(search::SearchResult& found, const search::SearchResult& before) {
+  if (!before.fusions || before.plan.program != found.plan.program) return;
+  auto all = found.fusions ? *found.fusions : std::vector<search::TriedFusion>();
   const auto has = [&](const std::vector<int>& stages) {
-    return std::any_of(plan.kernels.begin(), plan.kernels.end(),
+    return std::any_of(found.plan.kernels.begin(), found.plan.kernels.end(),
                        [&](const search::KernelPlanRef& k) { return k->stages == stages; });
   };
-  if (before.fusions && before.plan.program == plan.program)
-    for (const search::TriedFusion& old : *before.fusions)
-      if (has(old.reader) && has(old.producer) &&
-          std::none_of(all.begin(), all.end(), [&](const search::TriedFusion& f) {
-            return f.reader == old.reader && f.producer == old.producer;
-          }))
-        all.push_back(old);
-  return std::make_shared<const std::vector<search::TriedFusion>>(std::move(all));
+  for (const search::TriedFusion& old : *before.fusions)
+    if (has(old.reader) && has(old.producer) &&
+        std::none_of(all.begin(), all.end(), [&](const search::TriedFusion& f) {
+          return f.reader == old.reader && f.producer == old.producer;
+        }))
+      all.push_back(old);
+  found.fusions = std::make_shared<const std::vector<search::TriedFusion>>(std::move(all));
 }
 
 search::SearchResult planned(search::Plan plan, search::CostModel& model) {
@@ -196,14 +187,13 @@ search::SearchResult by_the_model(const ProgramRef& program, const std::string& 
   }
   if (!found) {
     FoundBySearch made;
-    search::FusionLog log;
-    how.fusions = &log;
     {
       const InExprScope search_only(new_expr_scope());
-      made.moves = search::search_forms(start, model, how, allowed_forms(options), {}).plan.moves();
+      const search::SearchResult best = search::search_forms(start, model, how, allowed_forms(options), {});
+      made = {best.plan.moves(), best.fusions};
     }
     found = planned(search::replay(program, made.moves, target), model);
-    found->fusions = made.fusions = fusions_of(log, found->plan);
+    found->fusions = made.fusions;
     remember_search(key, std::move(made));
   }
   found->quick = how.quick;
@@ -261,14 +251,8 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
   how.stop = tune.stop;
   how.abandon = options.stop;
   how.where = where;
-  search::FusionLog log;
-  how.fusions = &log;
   const search::Plan start = search::initial_plan(program);
-  if (!tune.measure) {
-    search::SearchResult found = search::search_forms(start, model, how, allowed_forms(options), {});
-    found.fusions = fusions_of(log, found.plan);
-    return found;
-  }
+  if (!tune.measure) return search::search_forms(start, model, how, allowed_forms(options), {});
 
   const search::Watch watch(tune.budget_seconds, tune.stop);
   const search::MakeMeasure measuring = [&](const ProgramRef& form, search::SearchOptions& to) {
@@ -352,7 +336,7 @@ search::SearchResult tune(const ProgramRef& program, const CompileOptions& optio
     result.plan = known.plan;
     result.predicted_seconds = known.predicted_seconds;
   }
-  result.fusions = fusions_of(log, result.plan, untuned);
+  add_fusions(result, untuned);
   if (options.use_database && result.measured_seconds > 0) {
     std::lock_guard lock(database_mutex);
     // The new plan replaces the row: it was timed in turns with the row's, unless that is no longer legal.

@@ -7,9 +7,9 @@
 //                                         const std::string_view reason = reader.text();
 //                                       }
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
@@ -20,24 +20,36 @@ class ByteLog {
 public:
   template <class T> void put(const T& value) {
     static_assert(std::is_trivially_copyable_v<T>);
-    bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
+    std::memcpy(room(sizeof value), &value, sizeof value);
   }
   /// All of them, without their number.
   template <class T> void put_all(const std::vector<T>& values) {
     static_assert(std::is_trivially_copyable_v<T>);
-    bytes_.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
+    put_bytes({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)});
   }
   void put_text(std::string_view text) {
     put(static_cast<uint32_t>(text.size()));
-    bytes_.append(text);
+    put_bytes(text);
   }
-  void append(const ByteLog& other) { bytes_.append(other.bytes_); }
-  void clear() { bytes_.clear(); }
-  bool empty() const { return bytes_.empty(); }
-  std::string_view bytes() const { return bytes_; }
+  void append(const ByteLog& other) { put_bytes(other.bytes()); }
+  void clear() { size_ = 0; }
+  bool empty() const { return size_ == 0; }
+  std::string_view bytes() const { return {memory_.data(), size_}; }
 
 private:
-  std::string bytes_;
+  /// So many more bytes, not yet written.
+  char* room(size_t bytes) {
+    if (memory_.size() - size_ < bytes) memory_.resize(std::max(2 * memory_.size(), size_ + bytes + kLeast));
+    size_ += bytes;
+    return memory_.data() + size_ - bytes;
+  }
+  void put_bytes(std::string_view bytes) {
+    if (!bytes.empty()) std::memcpy(room(bytes.size()), bytes.data(), bytes.size());
+  }
+
+  static constexpr size_t kLeast = 256; // bytes of a log that holds something
+  std::vector<char> memory_;            // of which the first size_ bytes are in use
+  size_t size_ = 0;
 };
 
 /// Takes the values in the order and with the types in which they were put. The bytes outlive it.

@@ -437,8 +437,16 @@ TEST_CASE("a plan found by the model is remembered on disk, and a damaged one fo
   const std::vector<search::Move> moves{search::parse_move("split(t3.i0, 6)"),
                                         search::parse_move("unroll(t3.i0.i)")};
   const std::vector<search::TriedFusion> fusions{
-      {{3, 4}, {1}, "fuse_at(t1, t4.i0, packed)", true, "", 1.5e-6, 2.25e-6, true},
-      {{4}, {2, 3}, "inline(t2); inline(t3)", false, "inline(t2): no,\tnot\nhere", 0, 0, false}};
+      {{3, 4}, {1}, {search::parse_move("fuse_at(t1, t4.i0, packed)")}, true, "", 1.5e-6, 2.25e-6, true},
+      {{4},
+       {2, 3},
+       {search::parse_move("inline(t2)"), search::parse_move("inline(t3)")},
+       false,
+       "inline(t2): no,\tnot\nhere",
+       0,
+       0,
+       false,
+       true}};
   const auto found = [](const auto& moves, const auto& fusions) {
     return pipeline::FoundBySearch{moves, std::make_shared<const std::vector<search::TriedFusion>>(fusions)};
   };

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "search/beam/region_search.hpp"
 #include "search/cost/features.hpp"
 
 namespace lathe::pipeline {
@@ -16,11 +17,12 @@ using search::Plan;
 
 constexpr int kBeam = 3, kRounds = 12; // of the search of loops, as an untuned compilation has them
 
-/// The plan's kernels with no more loop moves than those that the fusions stand under.
-Plan partition_of(const Plan& plan, const search::Target& target) {
-  Plan at = search::initial_plan(plan.program);
+/// The kernels that these moves make, with no more loop moves than those that the fusions stand under.
+Plan partition_of(const std::shared_ptr<const lower::Program>& program, const std::vector<Move>& moves,
+                  const search::Target& target) {
+  Plan at = search::initial_plan(program);
   std::vector<Move> splits; // not yet applied
-  for (const Move& move : plan.moves()) {
+  for (const Move& move : moves) {
     if (move.kind == MoveKind::Split) splits.push_back(move);
     const MoveKind fusions[] = {MoveKind::Inline, MoveKind::FuseAt, MoveKind::Merge, MoveKind::StoreWith,
                                 MoveKind::FuseLoops};
@@ -80,11 +82,13 @@ std::vector<Move> plainest(const KernelPlan& reader, int stage) {
 
 } // namespace
 
-Borders::Borders(const Plan& plan, const std::vector<search::TriedFusion>* fusions, search::CostModel& model)
-    : plan_(plan), fusions_(fusions), model_(model), loops_(model, kBeam, kRounds, false, true) {}
+Borders::Borders(const Plan& plan, std::vector<Move> moves, const std::vector<search::TriedFusion>* fusions,
+                 search::CostModel& model)
+    : plan_(plan), moves_(std::move(moves)), fusions_(fusions), model_(model),
+      loops_(model, kBeam, kRounds, false, true) {}
 
 const Plan& Borders::partition() {
-  if (!partition_) partition_ = partition_of(plan_, model_.target());
+  if (!partition_) partition_ = partition_of(plan_.program, moves_, model_.target());
   return *partition_;
 }
 
@@ -101,7 +105,7 @@ double Borders::seconds_of_new(const Plan& plan, const Plan& than) {
   return sum;
 }
 
-KernelBorder Borders::by_search(const KernelPlan& reader, const KernelPlan& producer, int stage) {
+KernelBorder Borders::by_search(const KernelPlan& reader, const KernelPlan& producer, int stage) const {
   KernelBorder border{.other = producer.kernel.name, .stage = name(stage)};
   // After a search, kernels may be put together: then it tried fusions of their parts.
   const auto has = [](const KernelPlan& kernel, const std::vector<int>& part) {
@@ -112,24 +116,24 @@ KernelBorder Borders::by_search(const KernelPlan& reader, const KernelPlan& prod
   });
   if (tried != fusions_->end()) {
     border.tried = KernelBorder::Tried::BySearch;
-    border.moves = tried->moves;
+    border.moves = text_of(tried->moves);
     border.legal = tried->legal;
     border.reason = tried->reason;
     border.apart = tried->apart;
     border.together = tried->together;
     border.at_least = tried->at_least;
+    border.earlier = tried->earlier;
     return border;
   }
-  // Whether it could have been tried costs little to say.
-  const std::vector<Move> moves = plainest(reader, stage);
-  const search::Applied applied = apply(partition(), moves, model_.target());
-  border.moves = text_of(moves);
-  border.legal = applied.plan.has_value();
-  const auto readers = std::count_if(plan_.kernels.begin(), plan_.kernels.end(), [&](const auto& kernel) {
-    return std::binary_search(kernel->reads.begin(), kernel->reads.end(), stage);
+  const auto readers = std::count_if(plan_.kernels.begin(), plan_.kernels.end(), [&](const auto& k) {
+    return std::binary_search(k->reads.begin(), k->reads.end(), stage);
   });
-  border.reason =
-      border.legal && readers > 1 ? fmt::format("{} kernels read {}", readers, border.stage) : applied.reason;
+  if (plan_.program->stages[static_cast<size_t>(stage)].is_output)
+    border.reason = border.stage + " is an output";
+  else if (readers > 1)
+    border.reason = fmt::format("{} kernels read {}", readers, border.stage);
+  else if (search::has_regions(*plan_.program))
+    border.reason = "a program of so many stages is searched by regions, and no fusion crosses two of them";
   return border;
 }
 

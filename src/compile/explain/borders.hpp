@@ -11,15 +11,16 @@ namespace lathe::pipeline {
 
 class Borders {
 public:
-  /// `plan`: the plan to explain. `fusions`: what its search tried; null if no search says. All of these
-  /// outlive this.
-  Borders(const search::Plan& plan, const std::vector<search::TriedFusion>* fusions,
-          search::CostModel& model);
+  /// `plan`: the plan to explain, which `moves` made. `fusions`: what its search tried; null if no search
+  /// says. Plan, fusions and model outlive this.
+  Borders(const search::Plan& plan, std::vector<search::Move> moves,
+          const std::vector<search::TriedFusion>* fusions, search::CostModel& model);
   /// Between this kernel of the plan and each that it reads.
   std::vector<KernelBorder> of(const search::KernelPlan& kernel);
 
 private:
-  KernelBorder by_search(const search::KernelPlan& reader, const search::KernelPlan& producer, int stage);
+  KernelBorder by_search(const search::KernelPlan& reader, const search::KernelPlan& producer,
+                         int stage) const;
   std::optional<KernelBorder> again(const search::KernelPlan& reader, const search::KernelPlan& producer,
                                     int stage);
   std::vector<std::vector<search::Move>> tries(const search::KernelPlan& reader, int stage);
@@ -28,6 +29,7 @@ private:
   std::string name(int stage) const;
 
   const search::Plan& plan_;
+  std::vector<search::Move> moves_;
   const std::vector<search::TriedFusion>* fusions_;
   search::CostModel& model_;
   search::KernelSearch loops_;

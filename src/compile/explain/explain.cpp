@@ -91,17 +91,21 @@ void add_savings(const KernelExplanation& k, std::vector<Saving>& out) {
 
 Explanation explain(const Executable& program, const std::map<std::string, double>& measured) {
   const Executable::Impl& impl = *detail::impl(program);
+  const InExprScope of_program(impl.program->expressions);
   const InExprScope inside(new_expr_scope());
   const search::Target target = pipeline::target_for(impl.options, *impl.program);
   search::CostModel model(target, search::machine_profile());
   std::vector<search::Move> moves = impl.moves; // the program is what those that rewrite the graph left
   std::erase_if(moves, [](const search::Move& m) { return search::rewrites_graph(m.kind); });
-  const Plan plan = search::replay(impl.program, moves, target);
-  pipeline::Borders borders(plan, impl.fusions.get(), model);
+  Plan
+      plan; // with its kernels as they were compiled; made again by its moves, it would cost a search's tenth
+  plan.program = impl.program;
+  for (const Kernel& kernel : impl.kernels) plan.kernels.push_back(detail::impl(kernel)->plan);
+  pipeline::Borders borders(plan, std::move(moves), impl.fusions.get(), model);
   BestMoves best_moves(plan, model);
   Explanation out;
-  for (const Kernel& kernel : impl.kernels) {
-    const Kernel::Impl& of = *detail::impl(kernel);
+  for (size_t position = 0; position < impl.kernels.size(); ++position) {
+    const Kernel::Impl& of = *detail::impl(impl.kernels[position]);
     KernelExplanation& k = out.kernels.emplace_back();
     k.name = of.name;
     k.stages = stages_text(*of.plan, *impl.program);
@@ -112,10 +116,7 @@ Explanation explain(const Executable& program, const std::map<std::string, doubl
     for (const search::CostTerm& term : search::cost(*of.plan, target, model.machine()).terms)
       k.terms.emplace_back(term.name, term.seconds);
     k.borders = borders.of(*of.plan);
-    const auto at = std::find_if(plan.kernels.begin(), plan.kernels.end(),
-                                 [&](const auto& p) { return p->stages == of.plan->stages; });
-    if (at != plan.kernels.end() && (*at)->recurrence < 0)
-      best_moves.add(static_cast<size_t>(at - plan.kernels.begin()), k);
+    if (of.plan->recurrence < 0) best_moves.add(position, k);
   }
   out.savings = largest_savings(out.kernels);
   return out;

@@ -36,15 +36,15 @@ std::string outcome_of(const KernelBorder& border) {
   if (border.at_least) return times + ", whatever the loops; so it kept them apart";
   if (border.together >= border.apart)
     return times + (by_search ? ", so it kept them apart" : ", so the model keeps them apart");
-  return times + (by_search ? "; it went on from a plan that was better still"
-                            : ", so the model would now fuse them");
+  return times +
+         (by_search ? "; it went on from a plan that was better" : ", so the model would now fuse them");
 }
 
 std::string text_of(const KernelBorder& border) {
   const std::string begin = fmt::format("  apart from {}, whose {} it reads: ", border.other, border.stage);
   switch (border.tried) {
   case KernelBorder::Tried::BySearch:
-    return begin + "the search tried " +
+    return begin + (border.earlier ? "in an earlier plan, the search tried " : "the search tried ") +
            (border.legal ? border.moves + ": " + outcome_of(border)
                          : "a fusion, not legal: " + border.reason) +
            "\n";
@@ -52,10 +52,7 @@ std::string text_of(const KernelBorder& border) {
     return begin + (border.legal ? border.moves + " would take " + outcome_of(border) : border.reason) + "\n";
   case KernelBorder::Tried::Never:
     return begin + "the search never tried to fuse them" +
-           (!border.legal           ? "; the plainest way is not legal: " + border.reason
-            : border.reason.empty() ? ""
-                                    : ": " + border.reason) +
-           "\n";
+           (border.reason.empty() ? "" : ": " + border.reason) + "\n";
   }
   throw InternalError("a border of no kind");
 }
@@ -84,6 +81,7 @@ Json json_of(const KernelExplanation& k) {
     if (!b.reason.empty()) border["reason"] = b.reason;
     if (b.legal && b.tried != KernelBorder::Tried::Never)
       border["apart"] = b.apart, border["together"] = b.together, border["at_least"] = b.at_least;
+    if (b.earlier) border["earlier"] = true;
     borders.push_back(std::move(border));
   }
   return {{"kernel", k.name},

@@ -89,7 +89,8 @@ Recent<Executable>& executables() {
 void keep(const std::string& key, FoundBySearch found) {
   constexpr size_t kBytesPerMove = 128;   // estimate, with the arguments of a move
   constexpr size_t kBytesPerFusion = 512; // estimate, with its texts
-  const size_t bytes = kBytesPerMove * found.moves.size() + kBytesPerFusion * found.fusions->size();
+  const size_t bytes =
+      kBytesPerMove * found.moves.size() + kBytesPerFusion * (found.fusions ? found.fusions->size() : 0);
   schedules().put(key, std::move(found), bytes);
 }
 
@@ -182,7 +183,8 @@ std::optional<FoundBySearch> remembered_search(const std::string& key) {
 void remember_search(const std::string& key, FoundBySearch found) {
   std::string text;
   for (const search::Move& move : found.moves) text += to_string(move) + "\n";
-  for (const search::TriedFusion& fusion : *found.fusions) text += search::line_of(fusion) + "\n";
+  if (found.fusions)
+    for (const search::TriedFusion& fusion : *found.fusions) text += search::line_of(fusion) + "\n";
   plans_on_disk().keep(key, text);
   keep(key, std::move(found));
 }

@@ -336,6 +336,7 @@ private:
     const auto tried = part_or(b, "tried", std::string("again"));
     border.tried = tried == "search" ? Tried::BySearch : tried == "never" ? Tried::Never : Tried::Again;
     border.at_least = part_or(b, "at_least", false);
+    border.earlier = part_or(b, "earlier", false);
     border.reason = border.legal ? part_or(b, "reason", std::string()) : b.at("reason").get<std::string>();
     if (border.legal && border.tried != Tried::Never)
       border.apart = number(b.at("apart")), border.together = number(b.at("together"));

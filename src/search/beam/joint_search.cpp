@@ -209,7 +209,7 @@ std::vector<JointSearch::Step> JointSearch::steps_from(const Partition& from) {
       if (!applied.plan) {
         ++rejected_;
         tell(proposals[i].moves, nullptr, 0, applied.reason);
-        if (options_.fusions) options_.fusions->refused(from.plan, k, proposals[i].moves, applied.reason);
+        fusions_.refused(from.plan, k, proposals[i].moves, applied.reason);
         continue;
       }
       Step step{std::move(proposals[i].moves), std::move(*applied.plan), {}, 0, 0, 0, 0, {}};
@@ -230,8 +230,7 @@ std::vector<JointSearch::Step> JointSearch::steps_from(const Partition& from) {
       // Not worth scheduling: even with perfect loops the new kernels are no faster than the replaced ones.
       if (least > step.apart * slack) {
         tell(step.moves, &step.plan, step.raw, "slower than what it replaces, whatever its loops");
-        if (options_.fusions)
-          options_.fusions->made(from.plan, step.replaced, step.moves, step.apart, least, true);
+        fusions_.made(from.plan, step.replaced, step.moves, step.apart, least, true);
         continue;
       }
       step.identity = identity_of(step.plan);
@@ -253,9 +252,8 @@ std::vector<JointSearch::Step> JointSearch::steps_from(const Partition& from) {
     schedule_new_kernels(from, finals);
     for (Step& step : finals) {
       tell(step.moves, &step.plan, step.seconds, {});
-      if (options_.fusions)
-        options_.fusions->made(from.plan, step.replaced, step.moves, step.apart,
-                               step.apart + step.seconds - from.seconds, false);
+      fusions_.made(from.plan, step.replaced, step.moves, step.apart,
+                    step.apart + step.seconds - from.seconds, false);
       steps.push_back(std::move(step));
     }
     if (options_.trace && !tried.empty()) options_.trace->plans_from(from.plan, tried);
@@ -395,6 +393,10 @@ Partition JointSearch::graph_only() {
   at.seconds = seconds_of(at.plan);
   at.identity = identity_of(at.plan);
   return at;
+}
+
+std::shared_ptr<const std::vector<TriedFusion>> JointSearch::fusions_of(const Plan& found) const {
+  return std::make_shared<const std::vector<TriedFusion>>(fusions_.of(found));
 }
 
 Plan JointSearch::schedule(const Partition& partition) {

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "search/beam/fusions.hpp"
 #include "search/beam/kernel_search.hpp"
 #include "search/beam/search.hpp"
 #include "search/beam/watch.hpp"
@@ -53,6 +54,9 @@ public:
   /// The variants of each kernel of the partitions, best predicted first.
   std::map<VariantKey, std::vector<Variant>> variants(const std::vector<Partition>& partitions);
 
+  /// What was tried to make fewer kernels of those of the plan that was found.
+  std::shared_ptr<const std::vector<TriedFusion>> fusions_of(const Plan& found) const;
+
   KernelSearch& kernels() { return kernels_; }
   int64_t proposed() const { return proposed_ + kernels_.proposed(); }
   int64_t rejected() const { return rejected_ + kernels_.rejected(); }
@@ -84,6 +88,7 @@ private:
   bool thorough_;
   size_t width_; // of the beam
   KernelSearch kernels_;
+  FusionLog fusions_;
   int64_t proposed_ = 0, rejected_ = 0;
   std::unordered_map<uint64_t, std::vector<size_t>>
       promising_; // by neighbourhood: positions of the proposals that were kept

@@ -247,6 +247,7 @@ struct RegionSearch {
   std::vector<Move> moves;
   int64_t proposed = 0, rejected = 0;
   Rejections rejections;
+  std::shared_ptr<const std::vector<TriedFusion>> fusions{};
 };
 
 /// Searches each in a scope of its own, of which the moves are free.
@@ -267,6 +268,7 @@ void run(std::vector<RegionSearch>& searches, const Plan& start, CostModel& mode
     region.proposed = found.proposed;
     region.rejected = found.rejected;
     region.rejections = std::move(found.rejections);
+    region.fusions = std::move(found.fusions);
   });
 }
 
@@ -284,7 +286,7 @@ std::optional<SearchResult> search_regions(const Plan& start, CostModel& model,
     std::optional<Extracted> extracted = extractor.extract(region);
     if (!extracted) return {};
     const auto [at, is_new] = known.emplace(program_hash(*extracted->program), searches.size());
-    if (is_new) searches.push_back({extracted->program, {}, 0, 0, {}});
+    if (is_new) searches.push_back({extracted->program, {}, 0, 0, {}, {}});
     search_of.push_back(at->second);
     regions.push_back(std::move(*extracted));
   }
@@ -296,9 +298,15 @@ std::optional<SearchResult> search_regions(const Plan& start, CostModel& model,
     for (const auto& [why, count] : region.rejections) result.rejections[why] += count;
   }
   std::vector<Move> moves; // of all regions
-  for (size_t r = 0; r < regions.size(); ++r)
-    for (const Move& move : searches[search_of[r]].moves)
-      moves.push_back(in_terms_of(move, [&](BufferHandle part) { return regions[r].in_whole(part); }));
+  auto fusions = std::make_shared<std::vector<TriedFusion>>();
+  for (size_t r = 0; r < regions.size(); ++r) {
+    const auto in_whole = [&](BufferHandle part) { return regions[r].in_whole(part); };
+    const RegionSearch& search = searches[search_of[r]];
+    for (const Move& move : search.moves) moves.push_back(in_terms_of(move, in_whole));
+    if (search.fusions)
+      for (const TriedFusion& tried : *search.fusions) fusions->push_back(in_terms_of(tried, in_whole));
+  }
+  result.fusions = std::move(fusions);
   Applied applied = apply(start, moves, model.target());
   if (!applied.plan) return {};
   result.plan = std::move(*applied.plan);

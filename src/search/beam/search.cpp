@@ -16,15 +16,6 @@ constexpr double kNear = 1.5; // ratio to the best predicted time; slower partit
 
 namespace {
 
-/// Tells options.fusions which partitions the plan found is one of.
-void tell_fusions(const std::vector<Partition>& partitions, const Plan& found, const SearchOptions& options) {
-  if (!options.fusions) return;
-  std::vector<const Plan*> plans;
-  for (const Partition& partition : partitions) plans.push_back(&partition.plan);
-  // Measured schedules are chosen once more in the whole program.
-  options.fusions->ends(plans, found, options.measure != nullptr);
-}
-
 SearchResult search_whole(const Plan& start, CostModel& model, const SearchOptions& options) {
   const Watch watch(options.budget_seconds, options.stop, options.abandon);
   JointSearch joint(start, model, options, watch);
@@ -56,7 +47,7 @@ SearchResult search_whole(const Plan& start, CostModel& model, const SearchOptio
   } else {
     result.plan = joint.schedule(partitions.front());
   }
-  tell_fusions(partitions, result.plan, options);
+  result.fusions = joint.fusions_of(result.plan);
   result.proposed = joint.proposed();
   result.rejected += joint.rejected();
   if (joint.rejected()) result.rejections["not legal"] += joint.rejected();
@@ -84,7 +75,7 @@ std::optional<SearchResult> search_inlined(const Plan& start, CostModel& model,
   if (partitions.empty()) return {};
   SearchResult result;
   result.plan = joint.schedule(partitions.front());
-  tell_fusions(partitions, result.plan, options);
+  result.fusions = joint.fusions_of(result.plan);
   result.proposed = joint.proposed();
   result.rejected = joint.rejected();
   if (result.rejected) result.rejections["not legal"] = result.rejected;

@@ -49,7 +49,6 @@ struct SearchOptions {
   std::function<bool(const Plan& plan, const std::vector<Move>& moves)> allowed;
   std::string log;
   SearchTrace* trace = nullptr; // told of every state; null: nobody is
-  FusionLog* fusions = nullptr; // told of every fusion tried; null: nobody is
   std::function<void(const TuneProgress&)> progress;
 };
 struct SearchResult {
@@ -62,7 +61,7 @@ struct SearchResult {
   int64_t proposed = 0, measured = 0, rejected = 0;
   Rejections rejections;
   bool quick = false; // found by a quick search
-  /// Fusions of the plan's kernels that were tried. Null: no search in this process says.
+  /// Fusions of the plan's kernels that were tried. Null: no search says.
   std::shared_ptr<const std::vector<TriedFusion>> fusions;
 };
 SearchResult search(const Plan& start, CostModel& model, const SearchOptions& options);
