@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <string_view>
 #include <type_traits>
 #include <vector>
@@ -34,22 +35,35 @@ public:
   void append(const ByteLog& other) { put_bytes(other.bytes()); }
   void clear() { size_ = 0; }
   bool empty() const { return size_ == 0; }
-  std::string_view bytes() const { return {memory_.data(), size_}; }
+  std::string_view bytes() const { return {memory_.get(), size_}; }
+
+  size_t size() const { return size_; }
+  /// Replaces what put() put when the log had `at` bytes.
+  template <class T> void put_at(size_t at, const T& value) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    std::memcpy(memory_.get() + at, &value, sizeof value);
+  }
 
 private:
   /// So many more bytes, not yet written.
   char* room(size_t bytes) {
-    if (memory_.size() - size_ < bytes) memory_.resize(std::max(2 * memory_.size(), size_ + bytes + kLeast));
+    if (capacity_ - size_ < bytes) grow(bytes);
     size_ += bytes;
-    return memory_.data() + size_ - bytes;
+    return memory_.get() + size_ - bytes;
+  }
+  void grow(size_t bytes) {
+    capacity_ = std::max(2 * capacity_, size_ + bytes + kLeast);
+    auto larger = std::make_unique_for_overwrite<char[]>(capacity_);
+    if (size_ > 0) std::memcpy(larger.get(), memory_.get(), size_);
+    memory_ = std::move(larger);
   }
   void put_bytes(std::string_view bytes) {
     if (!bytes.empty()) std::memcpy(room(bytes.size()), bytes.data(), bytes.size());
   }
 
   static constexpr size_t kLeast = 256; // bytes of a log that holds something
-  std::vector<char> memory_;            // of which the first size_ bytes are in use
-  size_t size_ = 0;
+  std::unique_ptr<char[]> memory_;      // of which the first size_ bytes are in use
+  size_t size_ = 0, capacity_ = 0;
 };
 
 /// Takes the values in the order and with the types in which they were put. The bytes outlive it.
@@ -64,11 +78,11 @@ public:
     left_.remove_prefix(sizeof value);
     return value;
   }
-  std::string_view text() {
-    const auto size = take<uint32_t>();
-    const std::string_view text = left_.substr(0, size);
+  std::string_view text() { return bytes(take<uint32_t>()); }
+  std::string_view bytes(size_t size) {
+    const std::string_view bytes = left_.substr(0, size);
     left_.remove_prefix(size);
-    return text;
+    return bytes;
   }
 
 private:

@@ -149,7 +149,7 @@ struct Listener final : SearchTrace {
   void add(const TriedList& tried) {
     for (ByteReader reader(tried.bytes()); !reader.done();) {
       if (reader.take<bool>()) add("made", reader.take<uint64_t>()), reader.take<double>();
-      take_moves(reader, [&](const Move& move) { told += to_string(move) + "\n"; });
+      take_moves(reader, [&](std::string_view bytes) { told += to_string(move_of(bytes)) + "\n"; });
       told += reader.text();
     }
   }

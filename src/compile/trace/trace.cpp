@@ -67,6 +67,15 @@ void Trace::State::write_line(JsonLine& line) {
   file.add(line_text);
 }
 
+std::string_view Trace::State::text_of(std::string_view move) {
+  constexpr size_t kMost = 8192; // moves; a search that has more has less use for them
+  if (const auto known = move_texts.find(move); known != move_texts.end()) return known->second;
+  if (move_texts.size() >= kMost) move_texts.clear();
+  std::string text;
+  JsonLine(text).move(search::move_of(move));
+  return move_texts.emplace(std::string(move), std::move(text)).first->second;
+}
+
 constexpr size_t kToldAtOnce = 32 << 10; // bytes of a search's records that become text together
 
 Trace::Trace(std::unique_ptr<State> state) : SearchRecorder(state->began), state_(std::move(state)) {}

@@ -3,6 +3,7 @@
 #pragma once
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory_resource>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -26,6 +27,11 @@ Json texts_of(const std::vector<search::Move>& moves);
 Json terms_of(const search::Cost& cost);
 /// A record's text without the brackets around it.
 std::string fields_text(const Json& record);
+
+struct MoveBytesHash {
+  using is_transparent = void;
+  size_t operator()(std::string_view bytes) const { return std::hash<std::string_view>()(bytes); }
+};
 
 struct Trace::State {
   /// A state of a search.
@@ -65,6 +71,8 @@ struct Trace::State {
   std::pmr::unordered_map<uint64_t, Known> plans{&room}, kernels{&room}; // by program and hash
   std::vector<Waiting> waiting;
   int64_t siblings = 0, refusals = 0; // written so far
+  /// JSON of moves by their bytes: the proposals of a kernel repeat each other's moves.
+  std::unordered_map<std::string, std::string, MoveBytesHash, std::equal_to<>> move_texts;
 
   std::atomic<int> runs = 0;
   std::string line_text; // of the record that line() began
@@ -77,6 +85,9 @@ struct Trace::State {
   /// Begins a record as record() does, in memory of which there is one; write_line() ends it.
   JsonLine line(const char* kind, double now);
   void write_line(JsonLine& line);
+
+  /// A move as a JSON string.
+  std::string_view text_of(std::string_view move);
 
   /// The node's number; adds its definition to `defined` if the file has none yet.
   int64_t node(const graph::NodeRef& node, Json& defined);

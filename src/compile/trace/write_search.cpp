@@ -10,14 +10,8 @@ namespace {
 constexpr int64_t kSiblings = 20'000; // states written as they are made; later ones only if they matter
 constexpr int64_t kRefusals = 20'000; // proposals written that are not legal; later ones are counted
 
-void write_moves(JsonLine& line, ByteReader& from) {
-  line.open('[');
-  search::take_moves(from, [&](const search::Move& move) { line.move(move); });
-  line.close(']');
-}
-
 void skip_moves(ByteReader& from) {
-  search::take_moves(from, [](const search::Move&) {});
+  search::take_moves(from, [](std::string_view) {});
 }
 
 void write_stages(JsonLine& line, ByteReader& from) {
@@ -78,6 +72,11 @@ public:
 
 private:
   using State = Trace::State;
+  void write_moves(JsonLine& line, ByteReader& from) {
+    line.open('[');
+    search::take_moves(from, [&](std::string_view bytes) { line.fields(state_.text_of(bytes)); });
+    line.close(']');
+  }
   uint64_t key(uint64_t hash) const { return mix(state_.open.back().program, hash); }
   JsonLine in_search(const char* kind) {
     JsonLine line = state_.line(kind, now_);

@@ -17,28 +17,32 @@ template <size_t I = 0> Argument take_argument(ByteReader& reader, size_t index)
   return Argument(std::in_place_index<I>, reader.take<std::variant_alternative_t<I, Argument>>());
 }
 
-/// Puts and takes moves by their handles, whose names live until the process ends.
+/// Puts and takes moves by their handles, whose names live until the process ends. Each has its size before
+/// it, so that it can be taken as it is.
 inline void put_moves(ByteLog& log, const std::vector<Move>& moves) {
   log.put(static_cast<uint32_t>(moves.size()));
   for (const Move& move : moves) {
+    const size_t begin = log.size();
+    log.put(uint32_t{0});
     log.put(move.kind);
     log.put(static_cast<uint32_t>(move.arguments.size()));
     for (const Argument& argument : move.arguments) {
       log.put(static_cast<uint8_t>(argument.index()));
       std::visit([&](const auto& value) { log.put(value); }, argument);
     }
+    log.put_at(begin, static_cast<uint32_t>(log.size() - begin - sizeof(uint32_t)));
   }
 }
-/// Calls to_do(move) for each; the move lives for the call alone.
+/// Calls to_do(bytes) for each move; move_of() makes a move of its bytes. Equal bytes are equal moves.
 template <class ToDo> void take_moves(ByteReader& reader, ToDo to_do) {
-  Move move{};
-  for (auto left = reader.take<uint32_t>(); left > 0; --left) {
-    move.kind = reader.take<MoveKind>();
-    move.arguments.clear();
-    for (auto arguments = reader.take<uint32_t>(); arguments > 0; --arguments)
-      move.arguments.push_back(take_argument(reader, reader.take<uint8_t>()));
-    to_do(std::as_const(move));
-  }
+  for (auto left = reader.take<uint32_t>(); left > 0; --left) to_do(reader.text());
+}
+inline Move move_of(std::string_view bytes) {
+  ByteReader reader(bytes);
+  Move move{reader.take<MoveKind>(), {}};
+  for (auto left = reader.take<uint32_t>(); left > 0; --left)
+    move.arguments.push_back(take_argument(reader, reader.take<uint8_t>()));
+  return move;
 }
 
 /// Proposals and what became of them, in the order in which they were tried.
