@@ -38,6 +38,9 @@ public:
   std::string_view bytes() const { return {memory_.get(), size_}; }
 
   size_t size() const { return size_; }
+  /// So many more bytes, not yet written; resize() then cuts off what stays so.
+  char* reserve(size_t bytes) { return room(bytes); }
+  void resize(size_t smaller) { size_ = smaller; }
   /// Replaces what put() put when the log had `at` bytes.
   template <class T> void put_at(size_t at, const T& value) {
     static_assert(std::is_trivially_copyable_v<T>);

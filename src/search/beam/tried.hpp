@@ -22,15 +22,25 @@ template <size_t I = 0> Argument take_argument(ByteReader& reader, size_t index)
 inline void put_moves(ByteLog& log, const std::vector<Move>& moves) {
   log.put(static_cast<uint32_t>(moves.size()));
   for (const Move& move : moves) {
-    const size_t begin = log.size();
-    log.put(uint32_t{0});
-    log.put(move.kind);
-    log.put(static_cast<uint32_t>(move.arguments.size()));
+    // One piece of the log for all of the move: a search puts millions.
+    const auto count = static_cast<uint32_t>(move.arguments.size());
+    const size_t begin = log.size(),
+                 most = 2 * sizeof(uint32_t) + sizeof(MoveKind) + count * (1 + sizeof(Argument));
+    char* const first = log.reserve(most);
+    char* at = first + sizeof(uint32_t);
+    const auto put = [&](const auto& value) {
+      std::memcpy(at, &value, sizeof value);
+      at += sizeof value;
+    };
+    put(move.kind);
+    put(count);
     for (const Argument& argument : move.arguments) {
-      log.put(static_cast<uint8_t>(argument.index()));
-      std::visit([&](const auto& value) { log.put(value); }, argument);
+      put(static_cast<uint8_t>(argument.index()));
+      std::visit(put, argument);
     }
-    log.put_at(begin, static_cast<uint32_t>(log.size() - begin - sizeof(uint32_t)));
+    const auto bytes = static_cast<uint32_t>(at - first);
+    log.resize(begin + bytes);
+    log.put_at(begin, static_cast<uint32_t>(bytes - sizeof(uint32_t)));
   }
 }
 /// Calls to_do(bytes) for each move; move_of() makes a move of its bytes. Equal bytes are equal moves.
