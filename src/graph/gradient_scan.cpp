@@ -37,6 +37,7 @@ public:
     traced_.results.insert(traced_.results.end(), rows.begin(), rows.end());
     traced_.parameters.insert(traced_.parameters.end(), row_parameters_.begin(), row_parameters_.end());
     traced_.backward.insert(traced_.backward.end(), row_flags_.begin(), row_flags_.end());
+    if (body_.when) traced_.when = states + *body_.when; // stand-ins of states and rows are the first rows
     Recurrence back = close(traced_);
     for (NodeRef& source : back.sources)
       for (size_t k = body_.states + body_.scanned; k < stand_ins_.size(); ++k)

@@ -1,5 +1,6 @@
 // Derivatives of recurrences. They are recurrences, too: they go through the steps in the opposite order, and
-// read the states that each step was given.
+// read the states that each step was given. Steps that did not run don't run backward either: what said so in each
+// step is among the rows.
 #pragma once
 #include <map>
 

@@ -70,18 +70,20 @@ private:
       const std::string_view s = next_line(text);
       depth += s.starts_with("body ") ? 1 : s == "end" ? -1 : 0;
     }
-    constexpr std::string_view kForm = "'body i: states i, scanned i, parameters i, backward [...]'";
+    constexpr std::string_view kForm =
+        "'body i: states i, scanned i, parameters i, backward [...]', perhaps with ', when i'";
     const size_t colon = head.find(": ");
     if (colon == std::string_view::npos || head.substr(0, colon) != fmt::format("body {}", bodies_.size()))
       fail(head, kForm);
     const auto parts = split_list(head.substr(colon + 2), ',');
-    if (parts.size() != 4) fail(head, kForm);
+    if (parts.size() != 4 && parts.size() != 5) fail(head, kForm);
     auto made = std::make_shared<ScanBody>();
     made->states = number_after("states ", parts[0]);
     made->scanned = number_after("scanned ", parts[1]);
     const size_t parameters = number_after("parameters ", parts[2]);
     if (!parts[3].starts_with("backward ")) fail(head, kForm);
     for (std::string_view b : bracketed(parts[3].substr(9))) made->backward.push_back(integer<int>(b) != 0);
+    if (parts.size() == 5) made->when = number_after("when ", parts[4]);
     made->results = Parser(realised_input_).run(start.substr(0, start.size() - text.size()));
     if (parameters > made->results.size()) fail(head, "as many results as parameters or more");
     const auto first = made->results.begin() + static_cast<long>(parameters);
@@ -144,8 +146,9 @@ private:
     std::optional<int64_t> typical;
     if (bounds.size() == 3) typical = integer<int64_t>(bounds[2]);
     const std::string_view name = trim(s.substr(0, in));
-    variables_.insert_or_assign(std::string(name),
-                                Var(name, integer<int64_t>(bounds[0]), integer<int64_t>(bounds[1]), typical).expr());
+    variables_.insert_or_assign(
+        std::string(name),
+        Var(name, integer<int64_t>(bounds[0]), integer<int64_t>(bounds[1]), typical).expr());
   }
 
   void definition(std::string_view s) {

@@ -16,6 +16,8 @@
 //   %0 = Input(state0) : f32[64]
 //   ...
 //   end
+//
+// ", when 1" behind backward names the parameter that says whether a step runs.
 #include <algorithm>
 #include <map>
 #include <unordered_map>
@@ -83,8 +85,9 @@ std::string text_of(const ScanBody& body, size_t position) {
   std::vector<int> backward(body.backward.begin(), body.backward.end());
   std::vector<NodeRef> ends = body.parameters;
   ends.insert(ends.end(), body.results.begin(), body.results.end());
-  return fmt::format("body {}: states {}, scanned {}, parameters {}, backward [{}]\n{}end\n", position,
-                     body.states, body.scanned, body.parameters.size(), fmt::join(backward, ", "),
+  const std::string when = body.when ? fmt::format(", when {}", *body.when) : "";
+  return fmt::format("body {}: states {}, scanned {}, parameters {}, backward [{}]{}\n{}end\n", position,
+                     body.states, body.scanned, body.parameters.size(), fmt::join(backward, ", "), when,
                      print(ends));
 }
 

@@ -19,7 +19,12 @@ uint64_t hash(const ScanBody& body) {
   for (const NodeRef& node : body.parameters) h = mix(h, node.hash());
   for (const NodeRef& node : body.results) h = mix(h, node.hash());
   for (const bool b : body.backward) h = mix(h, b);
-  return h;
+  return body.when ? mix(h, *body.when) : h;
+}
+
+Expr typical_steps(const ScanAttr& attr) {
+  constexpr int64_t kFew = 32;
+  return attr.body->ends_early() ? min(attr.steps, kFew) : attr.steps;
 }
 
 NodeRef Recurrence::result(size_t position) const {
@@ -94,12 +99,26 @@ std::vector<NodeRef> results_at(const ScanBody& body, const std::vector<NodeRef>
   return replaced(body.results, by);
 }
 
+std::vector<NodeRef> results_where(const NodeRef& runs, const ScanBody& body,
+                                   const std::vector<NodeRef>& made, const std::vector<NodeRef>& given) {
+  std::vector<NodeRef> results = made;
+  for (size_t k = 0; k < body.given_state(0); ++k) {
+    const Tensor value = wrap(made[k]);
+    Shape shape = runs->shape;
+    shape.resize(value.shape().size(), Expr(1));
+    const Tensor otherwise = body.is_state(k) ? wrap(given[k]) : Tensor::zeros({}, value.dtype());
+    results[k] = node_of(lathe::where(wrap(runs).reshape(shape), value, otherwise));
+  }
+  return results;
+}
+
 Recurrence close(const TracedScan& traced) {
   auto body = std::make_shared<ScanBody>();
   body->states = traced.states.size();
   body->scanned = traced.scanned.size();
   body->backward = traced.backward;
   body->backward.insert(body->backward.end(), body->states, false);
+  body->when = traced.when;
   Recurrence out;
   out.steps = traced.steps;
   out.sources = traced.states;
@@ -134,6 +153,11 @@ void check_scan(const std::vector<NodeRef>& sources, const ScanAttr& attr) {
     fail(fmt::format("{} sources, expected {}", sources.size(), body.parameters.size()));
   if (body.states > body.results.size() || body.backward.size() != body.scanned + body.stacked())
     fail("a body whose counts of states and rows are not those of its parameters and results");
+  if (body.when && *body.when >= body.states + body.scanned)
+    fail(fmt::format("steps that run when parameter {} says so, expected a state or a row", *body.when));
+  if (body.when &&
+      (body.parameters[*body.when]->dtype != DType::Bool || !body.parameters[*body.when]->shape.empty()))
+    fail(fmt::format("steps that run when {} says so, expected bool[]", type(body.parameters[*body.when])));
   for (size_t k = 0; k < sources.size(); ++k) {
     const NodeRef& parameter = body.parameters[k];
     Shape expected = parameter->shape;

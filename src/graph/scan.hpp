@@ -4,9 +4,13 @@
 // A Scan node's sources are, in the order of the body's parameters: the first states, the scanned sources
 // (rows along axis 0), and the values that all steps read. Result i of the body is the node's value: the last
 // state for i < states, else all rows, stacked along a new axis 0. With 0 steps the last states are the first.
+//
+// A body may name a parameter that says of each step whether it runs. A step that does not run keeps its states
+// and makes rows of 0. A state that says so ends the loop; a scanned row leaves single steps out.
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "graph/node.hpp"
@@ -23,7 +27,11 @@ struct ScanBody {
   size_t states = 0, scanned = 0;
   /// By scanned source, then by stacked result: whether the last row is the first step's.
   std::vector<bool> backward;
+  /// Position of the parameter, a state or a row of one bool, that says whether a step runs; none: all run.
+  std::optional<size_t> when;
 
+  /// Whether the loop ends at the first step that does not run.
+  bool ends_early() const { return when && *when < states; }
   bool is_state(size_t result) const { return result < states; }
   size_t stacked() const { return results.size() - states; }
   size_t given_state(size_t state) const { return results.size() - states + state; } // position in results
@@ -42,11 +50,20 @@ struct Recurrence {
   NodeRef result(size_t position) const;
 };
 
+/// The number of steps that predictions count with. How many run before a loop ends early is not known, so
+/// these count as few.
+Expr typical_steps(const ScanAttr& attr);
+
 /// The recurrence that a Scan node is a result of.
 Recurrence recurrence_of(const NodeRef& scan);
 
 /// The body's results with `values` in place of its parameters.
 std::vector<NodeRef> results_at(const ScanBody& body, const std::vector<NodeRef>& values);
+
+/// `made`, the body's results, where `runs` is true; where it is false, what a step makes that does not run.
+/// `given` are the states. `runs` has the first axes of all of them.
+std::vector<NodeRef> results_where(const NodeRef& runs, const ScanBody& body, const std::vector<NodeRef>& made,
+                                   const std::vector<NodeRef>& given);
 
 /// An input to trace a body with; each is another.
 NodeRef placeholder(DType dtype, const Shape& shape);
@@ -58,6 +75,7 @@ struct TracedScan {
   std::vector<NodeRef> parameters;      // states, then rows
   std::vector<NodeRef> results;
   std::vector<bool> backward;           // as in ScanBody
+  std::optional<size_t> when;           // as in ScanBody
   Expr steps;
 };
 /// The recurrence of a traced body. What the results read and no parameter leads to is computed once, before

@@ -25,7 +25,8 @@ std::vector<NodeRef> written_out(const Recurrence& recurrence, std::string_view 
     for (size_t j = 0; j < body.scanned; ++j)
       values[body.states + j] =
           node_of(wrap(recurrence.sources[body.states + j]).index({IndexItem(position(j)), Ellipsis{}}));
-    const std::vector<NodeRef> made = results_at(body, values);
+    std::vector<NodeRef> made = results_at(body, values);
+    if (body.when) made = results_where(values[*body.when], body, made, values);
     // Read by every later step: without a place of its own it would be computed anew by each reader.
     for (size_t i = 0; i < body.states; ++i) values[i] = contiguous(made[i]);
     for (size_t j = 0; j < rows.size(); ++j)

@@ -25,6 +25,7 @@ lathe_test(conformance/export_test)
 lathe_test(conformance/empty_tensors_test)
 lathe_test(conformance/long_rows_test)
 lathe_test(conformance/scan_test)
+lathe_test(conformance/while_loop_test)
 
 # All 2^32 floats take an hour.
 lathe_test(conformance/functions_test)

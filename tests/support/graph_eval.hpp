@@ -169,7 +169,14 @@ private:
     std::vector<StorageRef> stacked;
     for (size_t k = body.states; k < body.results.size(); ++k)
       stacked.push_back(Storage::allocate(static_cast<size_t>(steps) * row_bytes(*body.results[k])));
+    const auto runs = [&](int64_t step) {
+      if (!body.when) return true;
+      if (body.ends_early()) return get(*states[*body.when], DType::Bool, 0).as_int() != 0;
+      return get(*sources[*body.when], DType::Bool, row_of(*body.when - body.states, step)).as_int() != 0;
+    };
+    for (const StorageRef& all_rows : stacked) std::memset(all_rows->data(), 0, all_rows->bytes());
     for (int64_t step = 0; step < steps; ++step) {
+      if (!runs(step)) continue;
       Bindings inside;
       inside.sizes = bindings_.sizes;
       for (size_t k = 0; k < body.parameters.size(); ++k) {

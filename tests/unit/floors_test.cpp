@@ -39,7 +39,12 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
 using Order = std::map<std::string, std::set<std::string>>;
 const std::map<std::string, Order> kInside = {
     {"graph",
-     {{"", {}}, {"tensor", {""}}, {"array_functions", {""}}, {"linear_algebra", {""}}, {"forms", {""}}}},
+     {{"", {}},
+      {"tensor", {""}},
+      {"array_functions", {""}},
+      {"linear_algebra", {""}},
+      {"control", {""}},
+      {"forms", {""}}}},
     {"ast", {{"", {}}, {"passes", {""}}, {"machine", {"", "passes"}}}},
     {"search",
      {{"machine", {}},

@@ -73,7 +73,7 @@ public:
     const auto line = [](std::string& to, const std::string& before, const std::string& text) {
       if (!text.empty()) to += before + text + "\n";
     };
-    line(out, inner, "int64_t step;");
+    line(out, inner, leaves_steps_out() ? "int64_t step, turn = 0;" : "int64_t step;");
     for (size_t k = 0; k < body_.parameters.size(); ++k) {
       if (is_row(k))
         line(step, innermost, parameter(k));
@@ -90,9 +90,14 @@ public:
       line(next, innermost, fmt::format("{} = {};", state_name(i), written_name(i)));
       line(last, inner, last_state(i));
     }
-    const std::string steps = size_text(attr_.steps, program_.layout_.var_names);
-    return out + fmt::format("{0}for (step = 0; step < {1}; ++step) {{\n{2}{3}{0}}}\n{4}{5}}}\n", inner,
-                             steps, step, next, last, indent);
+    if (leaves_steps_out()) {
+      step.insert(0, left_out(innermost));
+      line(next, innermost, "++turn;");
+    }
+    const std::string goes_on = body_.ends_early() ? fmt::format(" && *{}", state_name(*body_.when)) : "";
+    if (body_.ends_early()) last.insert(0, cleared(inner, "step", steps() + " - step"));
+    return out + fmt::format("{0}for (step = 0; step < {1}{2}; ++step) {{\n{3}{4}{0}}}\n{5}{6}}}\n", inner,
+                             steps(), goes_on, step, next, last, indent);
   }
 
 private:
@@ -119,8 +124,38 @@ private:
     return nullptr;
   }
 
+  std::string steps() const { return size_text(attr_.steps, program_.layout_.var_names); }
+
+  /// Whether a row says of each step whether it runs.
+  bool leaves_steps_out() const { return body_.when && !body_.ends_early(); }
+
+  /// The statement that leaves a step out.
+  std::string left_out(const std::string& indent) const {
+    const size_t k = *body_.when;
+    const std::string rows = program_.place_text(*recurrence_.sources[k], constant_);
+    return fmt::format("{0}if (!({1})[{2}]) {{\n{3}{0}  continue;\n{0}}}\n", indent, rows,
+                       position(k - body_.states, "step"), cleared(indent + "  ", "step", "1"));
+  }
+
+  /// Statements that make the rows of `count` steps from `first` on 0.
+  std::string cleared(const std::string& indent, const std::string& first, const std::string& count) const {
+    std::string out;
+    for (size_t k = body_.states; k < body_.results.size(); ++k) {
+      if (recurrence_.stages[k] < 0) continue;
+      const size_t flag = body_.scanned + k - body_.states;
+      const std::string begin =
+          position(flag, body_.backward[flag] ? fmt::format("({} + {} - 1)", first, count) : first);
+      out += fmt::format("{}memset({} + (size_t){} * (size_t){}, 0, (size_t)({}) * (size_t){} * {});\n",
+                         indent, place_of(k), begin, this->count(body_.results[k]), count,
+                         this->count(body_.results[k]), size_of(body_.results[k]->dtype));
+    }
+    return out;
+  }
+
   /// Whether anything reads the state.
-  bool is_kept(size_t state) const { return input(state) || recurrence_.stages[state] >= 0; }
+  bool is_kept(size_t state) const {
+    return input(state) || recurrence_.stages[state] >= 0 || (body_.ends_early() && *body_.when == state);
+  }
 
   /// The stacked result that equals a state, so that the state lies in its row; 0: none.
   size_t row_of_state(size_t state) const {
@@ -151,11 +186,11 @@ private:
   }
   /// The offset of this step's row.
   std::string row(size_t flag, const graph::NodeRef& node) const {
-    const std::string position =
-        body_.backward[flag]
-            ? fmt::format("({} - 1 - step)", size_text(attr_.steps, program_.layout_.var_names))
-            : "step";
-    return fmt::format("(size_t){} * (size_t){}", position, count(node));
+    return fmt::format("(size_t){} * (size_t){}", position(flag, "step"), count(node));
+  }
+  /// The position of a step's row.
+  std::string position(size_t flag, const std::string& step) const {
+    return body_.backward[flag] ? fmt::format("({} - 1 - {})", steps(), step) : step;
   }
 
   /// The pointer to a source, or to a row of it.
@@ -182,8 +217,9 @@ private:
     if (const size_t stacked = row_of_state(k))
       return fmt::format("{}* const {} = {} + {};", type, layout_.outputs[output(k)].name, place_of(stacked),
                          row(body_.scanned + stacked - body_.states, node));
-    return fmt::format("{0}* const {1} = ({0}*)(memory + (step % 2 ? {2} : {3}));", type,
-                       layout_.outputs[output(k)].name, made_.states[2 * k + 1], made_.states[2 * k]);
+    return fmt::format("{0}* const {1} = ({0}*)(memory + ({2} % 2 ? {3} : {4}));", type,
+                       layout_.outputs[output(k)].name, leaves_steps_out() ? "turn" : "step",
+                       made_.states[2 * k + 1], made_.states[2 * k]);
   }
 
   std::string last_state(size_t i) const {

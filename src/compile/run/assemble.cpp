@@ -15,6 +15,7 @@
 #include "compile/run/program_cache.hpp"
 #include "compile/run/recurrence.hpp"
 #include "compile/run/traced.hpp"
+#include "graph/scan.hpp"
 #include "lathe/detail/access.hpp"
 #include "lathe/error.hpp"
 #include "search/cost/cost.hpp"
@@ -209,8 +210,8 @@ private:
     of_body.is_body = true;
     const Executable body = assemble(*plan_.bodies[position], of_body);
     const auto& node = *plan_.program->recurrences[position].node;
-    impl_->predicted_seconds +=
-        search::estimate(std::get<graph::ScanAttr>(node.attr).steps) * body.predicted_seconds();
+    impl_->predicted_seconds += search::estimate(graph::typical_steps(std::get<graph::ScanAttr>(node.attr))) *
+                                body.predicted_seconds();
     return std::make_shared<RecurrenceProgram>(plan_.program->recurrences[position], plan,
                                                detail::impl(body));
   }

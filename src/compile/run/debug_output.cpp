@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <functional>
 #include <fmt/format.h>
+#include <functional>
 
+#include "compile/run/recurrence.hpp"
 #include "core/debug.hpp"
+#include "graph/scan.hpp"
 #include "lathe/detail/instruction_timer.hpp"
 #include "search/machine/profile.hpp"
 #include "search/moves/plan.hpp"
@@ -37,26 +39,28 @@ double ops_in(const lower::Stage& stage, const ValueOf& value_of) {
   return total;
 }
 
-/// Of all steps.
-double ops_in(const lower::Recurrence& recurrence, const ValueOf& value_of) {
+/// Of all steps, or of so many.
+double ops_in(const lower::Recurrence& recurrence, const ValueOf& value_of,
+              std::optional<int64_t> steps = {}) {
   double step = 0;
   for (const lower::Stage& stage : recurrence.body->stages) step += ops_in(stage, value_of);
   for (const lower::Recurrence& inside : recurrence.body->recurrences) step += ops_in(inside, value_of);
   const auto& attr = std::get<graph::ScanAttr>(recurrence.node->attr);
-  return step * static_cast<double>(evaluate(attr.steps, value_of));
+  return step * static_cast<double>(steps ? *steps : evaluate(graph::typical_steps(attr), value_of));
 }
 
 } // namespace
 
 double arithmetic_ops(const search::KernelPlan& kernel, const lower::Program& program,
-                      const std::vector<Expr>& vars, std::span<const int64_t> values) {
+                      const std::vector<Expr>& vars, std::span<const int64_t> values,
+                      std::optional<int64_t> steps) {
   const auto value_of = [&](Expr var) -> int64_t {
     for (size_t k = 0; k < vars.size(); ++k)
       if (vars[k].name() == var.name()) return values[k];
     return var.lo();
   };
   if (kernel.recurrence >= 0)
-    return ops_in(program.recurrences[static_cast<size_t>(kernel.recurrence)], value_of);
+    return ops_in(program.recurrences[static_cast<size_t>(kernel.recurrence)], value_of, steps);
   double total = 0;
   for (const auto* stages : {&kernel.stages, &kernel.inlined})
     for (const int stage : *stages) total += ops_in(program.stages[static_cast<size_t>(stage)], value_of);
@@ -69,7 +73,11 @@ LaunchTime timed_launch(const Kernel::Impl& kernel, const lower::Program& progra
   LaunchTime launch{.kernel = kernel.name};
   if (const Profile* profile = detail::Recorder::current()) launch.start = profile->now();
   const auto start = std::chrono::steady_clock::now();
-  kernel.program->launch(slices, shape_values);
+  std::optional<int64_t> steps;
+  if (const auto* recurrence = dynamic_cast<const RecurrenceProgram*>(kernel.program.get()))
+    steps = recurrence->run(slices, shape_values);
+  else
+    kernel.program->launch(slices, shape_values);
   device.finish();
   launch.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   search::CompulsoryTraffic traffic;
@@ -79,7 +87,7 @@ LaunchTime timed_launch(const Kernel::Impl& kernel, const lower::Program& progra
     if (is_float(kernel.params[p].dtype)) width = std::max(width, size_of(kernel.params[p].dtype));
   }
   launch.bytes = traffic.read + traffic.written;
-  launch.flops = arithmetic_ops(*kernel.plan, program, kernel.shape_vars, shape_values);
+  launch.flops = arithmetic_ops(*kernel.plan, program, kernel.shape_vars, shape_values, steps);
   launch.limit_seconds =
       search::machine_limit(search::machine_profile(), kernel.flags.threads, width, launch.flops, traffic)
           .seconds;

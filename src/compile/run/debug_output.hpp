@@ -1,6 +1,7 @@
 // Everything that lathe prints: to stderr, and only if the environment variable LATHE_DEBUG asks for it
 // (core/debug.hpp lists its levels).
 #pragma once
+#include <optional>
 #include <span>
 
 #include "compile/run/kernel_impl.hpp"
@@ -19,8 +20,10 @@ void report_launch(const LaunchTime& launch);
 /// Level 2: prints the schedule of a compiled kernel. Level 3: also its source.
 void report_kernel(const Kernel::Impl& kernel);
 
-/// Returns the arithmetic ops of a kernel's stages at given values of the program's shape variables.
+/// Returns the arithmetic ops of a kernel's stages at given values of the program's shape variables. `steps`: how
+/// many of a recurrence ran; none: as many as predictions count with, which also holds for recurrences inside.
 double arithmetic_ops(const search::KernelPlan& kernel, const lower::Program& program,
-                      const std::vector<Expr>& vars, std::span<const int64_t> values);
+                      const std::vector<Expr>& vars, std::span<const int64_t> values,
+                      std::optional<int64_t> steps = {});
 
 } // namespace lathe::pipeline

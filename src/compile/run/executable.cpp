@@ -247,7 +247,7 @@ std::string printed(const Impl& impl, const std::string& indent) {
       (kernel.params()[p].written ? written : read) += " " + names[slots[p]];
     out += fmt::format("{}launch {}{} <-{}\n", indent, kernel.name(), written, read);
     if (const auto* recurrence = pipeline::recurrence_of(kernel)) {
-      out += fmt::format("{}  repeat {} times\n", indent, to_string(recurrence->steps()));
+      out += fmt::format("{}  repeat {}\n", indent, recurrence->times());
       out += printed(recurrence->body(), indent + "    ");
     }
   }

@@ -5,11 +5,17 @@
 
 #include "compile/front/shape_values.hpp"
 #include "compile/run/debug_output.hpp"
+#include "graph/scan.hpp"
 #include "search/cost/features.hpp"
 
 namespace lathe::pipeline {
-
 namespace {
+
+bool steps_depend_on_data(const search::KernelPlan& kernel, const lower::Program& program) {
+  if (kernel.recurrence < 0) return false;
+  const lower::Recurrence& recurrence = program.recurrences[static_cast<size_t>(kernel.recurrence)];
+  return std::get<graph::ScanAttr>(recurrence.node->attr).body->when.has_value();
+}
 
 /// Bytes that the kernel moves of each buffer at most: no more than it accesses elements, and no more than
 /// the buffer has. A gather reads a few rows of a large table.
@@ -37,7 +43,7 @@ std::map<const ast::Buffer*, double> bytes_moved(const ast::Kernel& kernel) {
 } // namespace
 
 std::optional<KernelLimit> limit_of(const Kernel::Impl& kernel, const lower::Program& program) {
-  if (!kernel.shape_vars.empty()) return {};
+  if (!kernel.shape_vars.empty() || steps_depend_on_data(*kernel.plan, program)) return {};
   search::CompulsoryTraffic traffic;
   int width = 4;
   const std::map<const ast::Buffer*, double> moved = bytes_moved(kernel.plan->kernel);

@@ -12,7 +12,7 @@ struct KernelLimit {
   double flops, bytes;
   search::Limit limit;
 };
-/// Nothing if a size is known only at run time.
+/// Nothing if a size, or the number of steps of a recurrence, is known only at run time.
 std::optional<KernelLimit> limit_of(const Kernel::Impl& kernel, const lower::Program& program);
 
 } // namespace lathe::pipeline

@@ -37,6 +37,25 @@ size_t output_slot(const Impl& body, const std::string& name) {
   throw InternalError("a body without its result " + name);
 }
 
+bool read_bool(const BufferSlice& from, runtime::Device& device) {
+  unsigned char value = 0;
+  if (device.is_host()) return *(static_cast<const unsigned char*>(from.buffer->host()) + from.offset) != 0;
+  device.finish();
+  from.buffer->download(from.offset, &value, 1);
+  return value != 0;
+}
+
+void clear(const BufferSlice& slice, runtime::Device& device) {
+  if (slice.bytes == 0) return;
+  if (device.is_host()) {
+    std::memset(static_cast<char*>(slice.buffer->host()) + slice.offset, 0, slice.bytes);
+    return;
+  }
+  device.finish();
+  const std::vector<char> zeros(slice.bytes);
+  slice.buffer->upload(slice.offset, zeros.data(), zeros.size());
+}
+
 void copy(const BufferSlice& from, const BufferSlice& to, runtime::Device& device) {
   if (device.is_host()) {
     std::memmove(static_cast<char*>(to.buffer->host()) + to.offset,
@@ -57,6 +76,17 @@ RecurrenceProgram::RecurrenceProgram(const lower::Recurrence& recurrence, const 
   const auto& attr = std::get<graph::ScanAttr>(recurrence.node->attr);
   const graph::ScanBody& graph = *attr.body;
   steps_ = outside_scopes(attr.steps);
+  times_ = fmt::format("{} times", to_string(steps_));
+  if (graph.when) {
+    const size_t position = *graph.when;
+    const std::string& name = std::get<graph::InputAttr>(graph.parameters[position]->attr).name;
+    times_ = fmt::format("at most {}, {} {}", times_, graph.ends_early() ? "while" : "where", name);
+    if (graph.ends_early())
+      when_.state = static_cast<int>(position);
+    else
+      when_ = {-1, static_cast<int>(parameter_of(kernel, recurrence.sources[position])),
+               graph.backward[position - graph.states]};
+  }
   outer_vars_ = outside_scopes(kernel.kernel.shape_vars);
   for (const Expr var : body_->program->shape_vars) {
     const auto at = std::find_if(outer_vars_.begin(), outer_vars_.end(),
@@ -112,13 +142,21 @@ public:
     make_room();
   }
 
-  void run() {
+  /// Returns how many steps ran.
+  int64_t run() {
     for (int64_t step = 0; step < count_; ++step) {
+      if (!runs(step)) {
+        const bool is_end = program_.when_.state >= 0;
+        clear_rows(step, is_end ? count_ : step + 1);
+        if (is_end) break;
+        continue;
+      }
       bind(step);
       for (size_t k = 0; k < body_.kernels.size(); ++k)
         detail::impl(body_.kernels[k])->program->launch(frame_.calls[k].slices, frame_.calls[k].vars);
       copy_equal_rows(step);
       for (size_t i = 0; i < state_at_.size(); ++i) state_at_[i] = at_[program_.states_[i].slot];
+      ++ran_;
     }
     for (size_t i = 0; i < state_at_.size(); ++i) {
       const int to = program_.states_[i].parameter;
@@ -127,9 +165,26 @@ public:
       if (state_at_[i].buffer != result.buffer || state_at_[i].offset != result.offset)
         copy(state_at_[i], result, *body_.device);
     }
+    return ran_;
   }
 
 private:
+  bool runs(int64_t step) const {
+    const When& when = program_.when_;
+    if (when.state >= 0) return read_bool(state_at_[static_cast<size_t>(when.state)], *body_.device);
+    return when.source < 0 ||
+           read_bool(row(buffers_[static_cast<size_t>(when.source)], 1, step, when.backward), *body_.device);
+  }
+
+  /// The rows of steps [first, end), which do not run.
+  void clear_rows(int64_t first, int64_t end) {
+    for (const Result& result : program_.stacked_) {
+      BufferSlice rows = row_of(result, result.backward ? end - 1 : first);
+      rows.bytes *= static_cast<size_t>(end - first);
+      clear(rows, *body_.device);
+    }
+  }
+
   BufferSlice row(const BufferSlice& all, size_t bytes, int64_t step, bool backward) const {
     const int64_t position = backward ? count_ - 1 - step : step;
     return {all.buffer, all.offset + static_cast<size_t>(position) * bytes, bytes};
@@ -159,7 +214,7 @@ private:
       const size_t bytes = frame_.bytes[state.slot];
       at_[state.slot] = is_last && state.parameter >= 0
                             ? buffers_[static_cast<size_t>(state.parameter)]
-                            : BufferSlice{frame_.states[2 * state.slot + step % 2].get(), 0, bytes};
+                            : BufferSlice{frame_.states[2 * state.slot + ran_ % 2].get(), 0, bytes};
     }
     for (const Result& result : program_.stacked_)
       at_[result.slot] = row_of(result, step); // a state that is also a row lies in the row
@@ -185,11 +240,17 @@ private:
   Impl::Frame& frame_;
   const std::span<const BufferSlice> buffers_;
   const int64_t count_;
+  int64_t ran_ = 0;                   // steps
   std::vector<BufferSlice> at_;       // by slot of the body: where this step finds it
   std::vector<BufferSlice> state_at_; // by state: where the step before left it
 };
 
 void RecurrenceProgram::launch(std::span<const BufferSlice> buffers,
+                               std::span<const int64_t> shape_values) const {
+  (void)run(buffers, shape_values);
+}
+
+int64_t RecurrenceProgram::run(std::span<const BufferSlice> buffers,
                                std::span<const int64_t> shape_values) const {
   const auto value_of = [&](Expr var) {
     for (size_t k = 0; k < outer_vars_.size(); ++k)
@@ -200,8 +261,9 @@ void RecurrenceProgram::launch(std::span<const BufferSlice> buffers,
   for (const int v : var_of_) values.push_back(shape_values[static_cast<size_t>(v)]);
   std::unique_ptr<Impl::Frame> frame = body_->take_frame();
   body_->set_sizes(*frame, values);
-  Steps(*this, *frame, buffers, evaluate(steps_, value_of)).run();
+  const int64_t ran = Steps(*this, *frame, buffers, evaluate(steps_, value_of)).run();
   body_->put_back(std::move(frame));
+  return ran;
 }
 
 } // namespace lathe::pipeline

@@ -14,12 +14,21 @@ public:
   void launch(std::span<const runtime::BufferSlice> buffers,
               std::span<const int64_t> shape_values) const override;
   size_t bytes() const override;
+  /// As launch(); returns how many steps ran.
+  int64_t run(std::span<const runtime::BufferSlice> buffers, std::span<const int64_t> shape_values) const;
 
   const Executable::Impl& body() const { return *body_; }
-  Expr steps() const { return steps_; }
+  /// "n times", or what else the graph says of the steps.
+  const std::string& times() const { return times_; }
 
 private:
   class Steps;
+  /// What says whether a step runs: a state, or the rows of a source. Both -1: all run.
+  struct When {
+    int state = -1;
+    int source = -1; // position among the kernel's parameters
+    bool backward = false;
+  };
   /// A parameter of a launch of the body that is bound in each step.
   struct Moving {
     size_t launch, parameter, slot;
@@ -38,6 +47,8 @@ private:
 
   std::shared_ptr<const Executable::Impl> body_;
   Expr steps_;
+  std::string times_;
+  When when_;
   std::vector<Expr> outer_vars_;
   std::vector<int> var_of_; // by shape variable of the body: its position in outer_vars_
   std::vector<Moving> moving_;

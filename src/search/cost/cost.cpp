@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "core/per_thread.hpp"
+#include "graph/scan.hpp"
 #include "render/prefetch.hpp"
 #include "search/cost/constants.hpp"
 #include "search/cost/parallelism.hpp"
@@ -482,7 +483,7 @@ double CostModel::seconds(const Plan& plan) {
   for (const auto& kernel : plan.kernels) sum += seconds(kernel);
   for (size_t k = 0; k < plan.bodies.size(); ++k) {
     const auto& node = *plan.program->recurrences[k].node;
-    sum += estimate(std::get<graph::ScanAttr>(node.attr).steps) * seconds(*plan.bodies[k]);
+    sum += estimate(graph::typical_steps(std::get<graph::ScanAttr>(node.attr))) * seconds(*plan.bodies[k]);
   }
   return sum;
 }
