@@ -17,3 +17,4 @@
 #include "lathe/state.hpp"
 #include "lathe/substitute.hpp"
 #include "lathe/tensor.hpp"
+#include "lathe/vmap.hpp"

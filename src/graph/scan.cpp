@@ -64,15 +64,16 @@ std::vector<NodeRef> replaced(const std::vector<NodeRef>& outputs, const Replace
       [&](const NodeRef& node) { return by.contains(node.get()); });
 }
 
-/// The values that the results read, that no parameter leads to, and that are not constant, in the order of a
-/// walk.
+/// The values that the results read and that no parameter leads to, in the order of a walk; not constants and
+/// places. Realised tensors are among them: they may have derivatives.
 std::vector<NodeRef> captured(const TracedScan& traced) {
   std::unordered_set<const Node*> depends, taken;
   for (const NodeRef& parameter : traced.parameters) depends.insert(parameter.get());
   std::vector<NodeRef> values;
   const auto capture = [&](const NodeRef& node) {
     const NodeRef& base = base_of(node);
-    if (!is_constant(base) && taken.insert(base.get()).second) values.push_back(base);
+    const bool is_inside = base->op == Op::Const || base->op == Op::Iota;
+    if (!is_inside && taken.insert(base.get()).second) values.push_back(base);
   };
   for (const NodeRef& node : topological_order(traced.results)) {
     const auto is_dependent = [&](const NodeRef& s) { return depends.contains(s.get()); };

@@ -217,6 +217,30 @@ TEST_CASE("recurrences are loops, for every number of steps") {
   }
 }
 
+TEST_CASE("loops that end by their data, and their derivatives") {
+  const Tensor x = Tensor::input("x", {6}),
+               matrix = (Tensor::randn({6, 6}, 8) * 0.3f).realise();
+  const auto is_small = [](const std::vector<Tensor>& s) { return s[0].square().sum() < 300.0f; };
+  const auto next = [&](const std::vector<Tensor>& s) -> std::vector<Tensor> {
+    return {s[0].matmul(matrix).tanh() + s[0] * 1.2f, s[1] + 1.0f};
+  };
+  const std::vector<Tensor> made = while_loop(is_small, next, {x, Tensor::zeros({})}, 60);
+  const Tensor slope = gradients(made[0].square().sum(), {x})[0];
+  const NamedTensors program{{"last", made[0]}, {"slope", slope}, {"steps", made[1]}};
+  for (const int threads : {1, 3}) {
+    const Scratch folder;
+    ExportOptions options = options_for("malloc");
+    options.compile.threads = threads;
+    write_files(folder, export_program(program, options));
+    for (const float scale : {100.0f, 1.0f, 0.01f}) { // no step, and two other numbers of them
+      const Tensor data = (Tensor::randn({6}, 9) * scale).realise();
+      folder.write("x.raw", raw(data));
+      for (const Compiler& compiler : {compilers()[1], compilers()[4]})
+        check_with(compiler, folder, "x.raw", expected(program, {{"x", data}}), "-lm -lpthread");
+    }
+  }
+}
+
 TEST_CASE("a parallel loop's iterations each run once, however many and long they are, by the same threads") {
   ExportOptions options = options_for("static");
   options.compile.threads = 3;

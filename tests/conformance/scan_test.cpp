@@ -237,6 +237,17 @@ TEST_CASE("second derivatives") {
   CHECK(ddx[2] == doctest::Approx(8 * s7 * u / 0.7));
 }
 
+TEST_CASE("derivatives by a realised tensor that all steps read") {
+  const Tensor w = Tensor::full({}, 0.5).realise(), x = Tensor::input("x", {3}, DType::F64);
+  const auto step = [&](const std::vector<Tensor>& state, const std::vector<Tensor>& rows) -> ScanStep {
+    return {{state[0] * w + rows[0]}, {}};
+  };
+  const Tensor y = scan(step, {Tensor::zeros({}, DType::F64)}, {x}).state[0]; // x0 w^2 + x1 w + x2
+  const NamedTensors got =
+      compile({{"dw", gradients(y, {w})[0]}}, on("cpu"))({{"x", Tensor::from({3.0, 5.0, 7.0})}});
+  CHECK(got.at("dw").item<double>() == 3 * 2 * 0.5 + 5);
+}
+
 TEST_CASE("bad calls") {
   using test::check_error;
   const Tensor s = Tensor::zeros({3}), x = Tensor::zeros({4, 3});

@@ -7,6 +7,8 @@
 
 #include "graph/node.hpp"
 #include "graph/tensor_impl.hpp"
+#include "lathe/gradient.hpp"
+#include "lathe/scan.hpp"
 #include "lathe/tensor.hpp"
 
 using namespace lathe;
@@ -131,4 +133,26 @@ TEST_CASE("Graphviz") {
         "  n1 [label=\"Sqrt\\nf32[2]\", peripheries=2];\n"
         "  n0 -> n1;\n"
         "}\n");
+}
+
+TEST_CASE("bodies of recurrences, and what says which steps run") {
+  const Tensor x = Tensor::input("x", {4}, DType::F64), rows = Tensor::input("rows", {5, 4}, DType::F64);
+  const auto step = [](const std::vector<Tensor>& s, const std::vector<Tensor>& r) -> ScanStep {
+    return {{s[0] + r[0]}, {s[0]}};
+  };
+  const Tensor sums = scan(step, {x}, {rows}, {{}, true}).stacked[0];
+  const auto is_low = [](const std::vector<Tensor>& s) { return s[0].sum() < 9.0; };
+  const auto doubled = [](const std::vector<Tensor>& s) { return std::vector<Tensor>{s[0] * 2.0}; };
+  const Tensor last = while_loop(is_low, doubled, {x}, 7)[0];
+  check_round_trip({sums, last, gradients(last.sum(), {x})[0]});
+  const std::string text = text_of(last);
+  const std::string head = "body 0: states 2, scanned 0, parameters 2, backward [0, 0], when 1\n";
+  REQUIRE(text.starts_with(head));
+  const auto with_head = [&](const std::string& other) { return other + text.substr(head.size()); };
+  CHECK(syntax_error(with_head(head)).empty());
+  for (const char* when : {"when 0", "when 2", "when x", "where 1", "when 1, when 1"}) {
+    CAPTURE(when);
+    const std::string other = head.substr(0, head.find("when")) + when + "\n";
+    CHECK(syntax_error(with_head(other)).find("expected") != std::string::npos);
+  }
 }

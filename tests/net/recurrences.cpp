@@ -1,4 +1,4 @@
-// Recurrences: steps over the rows of a tensor, forward and backward.
+// Recurrences: steps over the rows of a tensor, forward and backward, and steps that end by their data.
 #include "lathe/scan.hpp"
 #include "net/program.hpp"
 #include "net/rows.hpp"
@@ -61,10 +61,52 @@ std::string text(const Step& s, const Texts& x) {
       x[2], x[1], x[0], bool_text(is_backward(s)), is_last(s) ? "state" : "stacked");
 }
 
+// ---- while_loop ----
+// reals: the limit; ints: the most steps.
+
+constexpr int64_t kMostSteps = 9;
+
+bool draw_loop(Maker& m, Step& s) {
+  const int start = m.some([](const Array& a) { return is_float(a.dtype); });
+  if (!is_float(m.value(start).dtype)) return false;
+  s.in = {start, m.leaf(m.value(start).shape, m.value(start).dtype)};
+  s.ints = {static_cast<int64_t>(m.below(kMostSteps + 1))};
+  s.reals = {0.5 + static_cast<double>(m.below(6))};
+  return true;
+}
+
+/// The state moves by half of its distance to a value that no step changes. A second state counts the steps,
+/// so that rounding does not decide how many run.
+Tensor build_loop(const Step& s, const Tensors& x) {
+  const auto goes_on = [&](const Tensors& state) { return state[1] < s.reals[0]; };
+  const auto next = [&](const Tensors& state) -> Tensors {
+    return {state[0] * 0.5 + x[1] * 0.5, state[1] + 1.0f};
+  };
+  return while_loop(goes_on, next, {x[0], Tensor::zeros({})}, s.ints[0])[0];
+}
+
+Array loop_reference(const Step& s, const Arrays& x) {
+  require(is_float(x[0]->dtype) && x[0]->dtype == x[1]->dtype && x[0]->shape == x[1]->shape, "equal floats");
+  Array state = *x[0];
+  const DType d = state.dtype;
+  for (int64_t k = 0; k < s.ints[0] && static_cast<double>(k) < s.reals[0]; ++k)
+    for (size_t i = 0; i < state.at.size(); ++i)
+      state.at[i] = add(d, mul(d, state.at[i], {0.5, 0}), mul(d, x[1]->at[i], {0.5, 0}));
+  return state;
+}
+
+std::string loop_text(const Step& s, const Texts& x) {
+  return fmt::format(
+      "while_loop([](const auto& s) {{ return s[1] < {}; }}, [&](const auto& s) {{ return "
+      "std::vector<Tensor>{{s[0] * 0.5 + {} * 0.5, s[1] + 1.0f}}; }}, {{{}, Tensor::zeros({{}})}}, {})[0]",
+      real_text(s.reals[0]), x[1], x[0], s.ints[0]);
+}
+
 } // namespace
 
 void add_recurrences(std::vector<Function>& rows) {
   rows.push_back({"scan", "recurrence", draw, build, reference, text, 2, true});
+  rows.push_back({"while_loop", "recurrence", draw_loop, build_loop, loop_reference, loop_text, 1, true});
 }
 
 } // namespace lathe::net
