@@ -45,9 +45,17 @@ struct QR {
 };
 QR qr(const Tensor& x);
 
-/// The X that makes the sum of squares of A X - B least, for A [..., m, n] with m >= n and independent columns, by QR; batches broadcast.
-/// numpy.linalg.lstsq, with b [..., m, columns], for full rank: infinite or NaN otherwise. Error(Shape) for m < n.
-Tensor lstsq(const Tensor& a, const Tensor& b);
+/// How lstsq() solves. Singular values up to `relative` times the largest count as 0; the default is that of pinv().
+struct LeastSquares {
+  std::optional<double> relative{};
+  /// The user's word that A has no more columns than rows, and that they are independent: QR in place of singular values, in a
+  /// fraction of the time. Infinite or NaN results, or large ones, where they are not.
+  bool full_rank = false;
+};
+/// The X that makes the sum of squares of A X - B least, and of those the shortest, for A [..., m, n] of any rank; batches
+/// broadcast. numpy.linalg.lstsq with rcond, b [..., m, columns]; its residuals are those of A X - B, its rank is matrix_rank().
+/// The derivative is that at a constant rank. Error(Value) for a negative tolerance; Error(Shape) for m < n with full_rank.
+Tensor lstsq(const Tensor& a, const Tensor& b, const LeastSquares& options = {});
 
 /// Of symmetric matrices, of which the lower triangle is read: the eigenvalues [..., n], ascending, and the eigenvectors [..., n, n] as
 /// orthonormal columns. numpy.linalg.eigh. NaN where a matrix is not finite. The derivative of the values is that by a symmetric x;
@@ -70,8 +78,8 @@ SVD svd(const Tensor& x);
 Tensor svdvals(const Tensor& x);
 
 /// The pseudo-inverse [..., n, m] by the singular values above `relative` times the largest, by default the rounding error of the
-/// dtype times max(m, n). numpy.linalg.pinv with rtol. The derivative is that at a constant rank. pinv(a).matmul(b) is the shortest of
-/// the solutions of least squares, where lstsq() has none. Error(Value) for a negative tolerance, of matrix_rank, too.
+/// dtype times max(m, n). numpy.linalg.pinv with rtol. The derivative is that at a constant rank. Error(Value) for a negative
+/// tolerance, of matrix_rank, too.
 Tensor pinv(const Tensor& x, std::optional<double> relative = {});
 /// How many singular values are above the same limit: i64[...]. numpy.linalg.matrix_rank with rtol.
 Tensor matrix_rank(const Tensor& x, std::optional<double> relative = {});

@@ -205,22 +205,57 @@ TEST_CASE("Q is orthonormal also where columns are 0, equal, huge or tiny") {
 }
 
 TEST_CASE("lstsq") {
-  for (const DType dtype : kDTypes) {
-    const Tensor x = tensor(matrix(20, 6, 1), dtype), b = tensor(matrix(20, 2, 2), dtype);
-    const Matrix a = values(x), want = a.householderQr().solve(values(b));
-    check_zero(values(lstsq(x, b)) - want, 4, dtype);
+  for (const bool full_rank : {true, false}) {
+    CAPTURE(full_rank);
+    const LeastSquares how{.full_rank = full_rank};
+    for (const DType dtype : kDTypes) {
+      const Tensor x = tensor(matrix(20, 6, 1), dtype), b = tensor(matrix(20, 2, 2), dtype);
+      const Matrix a = values(x), want = a.householderQr().solve(values(b));
+      check_zero(values(lstsq(x, b, how)) - want, 4, dtype);
+    }
+    const Tensor many = random<double>({3, 7, 2}, 1), one = random<double>({7, 1}, 2),
+                 y = lstsq(many, one, how);
+    REQUIRE(y.shape() == Shape{3, 2, 1});
+    for (int i = 0; i < 3; ++i) {
+      // What is left is orthogonal to the columns.
+      const Matrix a = values(many[i]), left = values(one) - a * values(y[i]);
+      check_zero(a.transpose() * left, 20, DType::F64);
+    }
+    CHECK(lstsq(Tensor::zeros({4, 0}), Tensor::zeros({4, 2}), how).shape() == Shape{0, 2});
+    check_error(ErrorKind::Shape, "lstsq",
+                [&] { (void)lstsq(Tensor::zeros({3, 2}), Tensor::zeros({2, 1}), how); });
   }
-  const Tensor many = random<double>({3, 7, 2}, 1), one = random<double>({7, 1}, 2), y = lstsq(many, one);
-  REQUIRE(y.shape() == Shape{3, 2, 1});
-  for (int i = 0; i < 3; ++i) {
-    // What is left is orthogonal to the columns.
-    const Matrix a = values(many[i]), left = values(one) - a * values(y[i]);
-    check_zero(a.transpose() * left, 20, DType::F64);
-  }
-  CHECK(lstsq(Tensor::zeros({4, 0}), Tensor::zeros({4, 2})).shape() == Shape{0, 2});
-  check_error(ErrorKind::Shape, "lstsq", [] { (void)lstsq(Tensor::zeros({2, 3}), Tensor::zeros({2, 1})); });
-  check_error(ErrorKind::Shape, "lstsq", [] { (void)lstsq(Tensor::zeros({3, 2}), Tensor::zeros({2, 1})); });
+  const Tensor wide = Tensor::zeros({2, 3}), right = Tensor::zeros({2, 1});
+  check_error(ErrorKind::Shape, "lstsq", [&] { (void)lstsq(wide, right, {.full_rank = true}); });
+  check_error(ErrorKind::Value, "lstsq", [&] { (void)lstsq(wide, right, {.relative = -1.0}); });
   check_error(ErrorKind::Shape, "qr", [] { (void)qr(Tensor::zeros({3})); });
+}
+
+TEST_CASE("the shortest solution of least squares, where there are many") {
+  for (const DType dtype : kDTypes)
+    for (const auto& [m, n, rank] : std::vector<std::array<int64_t, 3>>{
+             {9, 4, 4}, {4, 9, 4}, {8, 6, 3}, {6, 8, 1}, {5, 5, 4}, {1, 7, 1}, {7, 1, 1}, {5, 3, 0}}) {
+      CAPTURE(m);
+      CAPTURE(n);
+      CAPTURE(rank);
+      const auto seed = static_cast<uint32_t>(10 * m + n);
+      const Matrix a = matrix(m, rank, seed) * matrix(rank, n, seed + 1), b = matrix(m, 2, seed + 2);
+      // Both decide by the same limit, and all of these ranks are clear in either dtype.
+      Eigen::CompleteOrthogonalDecomposition<Matrix> eigen;
+      eigen.setThreshold(1e-4);
+      eigen.compute(a);
+      const Matrix got = values(lstsq(tensor(a, dtype), tensor(b, dtype), {.relative = 1e-4}));
+      check_zero(got - Matrix(eigen.solve(b)), 300, dtype);
+    }
+  // The default limit: the rounding error of the dtype, times the larger size.
+  Matrix close = Matrix::Identity(3, 3);
+  close(2, 2) = 1e-15;
+  close(1, 1) = 1e-8;
+  const Matrix x = values(lstsq(tensor(close), tensor(Matrix::Ones(3, 1))));
+  CHECK(x(1, 0) == doctest::Approx(1e8));
+  CHECK(x(2, 0) == doctest::Approx(1e15)); // above 2^-52 * 3
+  close(2, 2) = 1e-16;
+  CHECK(values(lstsq(tensor(close), tensor(Matrix::Ones(3, 1))))(2, 0) == 0);
 }
 
 TEST_CASE("batches, which broadcast, and empty ones") {

@@ -64,7 +64,11 @@ TEST_CASE("orthonormal bases and least squares") {
     check_differences({q, {shape}}, 1, 1e-5);
     check_differences({r, {shape}}, 2, 1e-5);
   }
-  check_differences({[](const Tensors& x) { return lstsq(x[0], x[1]); }, {tall, {2, 5, 2}}}, 3, 1e-5);
+  for (const bool full_rank : {true, false}) {
+    const auto solved = [=](const Tensors& x) { return lstsq(x[0], x[1], {.full_rank = full_rank}); };
+    check_differences({solved, {tall, {2, 5, 2}}}, 3, 1e-5);
+  }
+  check_differences({[](const Tensors& x) { return lstsq(x[0], x[1]); }, {wide, {3, 2}}}, 4, 1e-5);
 }
 
 TEST_CASE("eigenvalues and eigenvectors") {

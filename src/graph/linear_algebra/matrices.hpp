@@ -62,6 +62,10 @@ Tensor solve_lower(const Tensor& lower, const Tensor& b);
 /// U X = B for upper triangular U: the lower triangle of U is not read.
 Tensor solve_upper(const Tensor& upper, const Tensor& b);
 
+/// The X that makes the sum of squares of A X - B least, for A of as many rows as columns or more, which are
+/// independent.
+Tensor solved_by_qr(const Tensor& a, const Tensor& b);
+
 /// Blocks of rows [batch, blocks, size, w], each of which begins at its diagonal, as [batch, w, w], for w =
 /// blocks * size. What a block has beyond the matrix's end is 0.
 Tensor moved_to_diagonal(const Tensor& rows);

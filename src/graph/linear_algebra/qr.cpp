@@ -115,15 +115,9 @@ QR qr(const Tensor& x) {
   return {m.result(made.q), m.result(concat({made.r, others}, 2))};
 }
 
-Tensor lstsq(const Tensor& a, const Tensor& b) {
-  const auto [left, right] = matched_matrices("lstsq", a, b);
-  if (left.rows < left.columns)
-    fail(ErrorKind::Shape, "lstsq: {} and {}, expected no more columns than rows", to_string(a.shape()),
-         to_string(b.shape()));
-  if (left.columns == 0)
-    return right.result(Tensor::zeros({right.value.size(0), 0, right.columns}, right.value.dtype()));
-  const QR made = factor(left.value);
-  return right.result(triangular_solve(made.r, transposed(made.q).matmul(right.value), Triangle::Upper));
+Tensor graph::solved_by_qr(const Tensor& a, const Tensor& b) {
+  const QR made = factor(a);
+  return triangular_solve(made.r, transposed(made.q).matmul(b), Triangle::Upper);
 }
 
 } // namespace lathe

@@ -1,4 +1,5 @@
-// What follows from singular values: pseudo-inverses, ranks, condition numbers and norms of matrices.
+// What follows from singular values: pseudo-inverses, least squares, ranks, condition numbers and norms of
+// matrices.
 #include <limits>
 
 #include "graph/function.hpp"
@@ -28,15 +29,31 @@ Tensor counts(std::string_view op, const Tensor& s, const Matrices& m, std::opti
   return s > largest(s) * number(factor, s.dtype());
 }
 
+Tensor pseudo_inverse(std::string_view op, const Matrices& m, std::optional<double> relative) {
+  const SVD made = svd(m.value);
+  const Tensor zero = Tensor::zeros({}, m.value.dtype());
+  const Tensor inverse = where(counts(op, made.s, m, relative), made.s.reciprocal(), zero);
+  const Tensor value = transposed(made.vt).matmul(inverse.unsqueeze(2) * transposed(made.u));
+  return with_derivative("pinv", value, {m.value});
+}
+
 } // namespace
 
 Tensor pinv(const Tensor& x, std::optional<double> relative) {
   const Matrices m = matrices_of("pinv", x);
-  const SVD made = svd(m.value);
-  const Tensor zero = Tensor::zeros({}, m.value.dtype());
-  const Tensor inverse = where(counts("pinv", made.s, m, relative), made.s.reciprocal(), zero);
-  const Tensor value = transposed(made.vt).matmul(inverse.unsqueeze(2) * transposed(made.u));
-  return m.result(with_derivative("pinv", value, {m.value}));
+  return m.result(pseudo_inverse("pinv", m, relative));
+}
+
+Tensor lstsq(const Tensor& a, const Tensor& b, const LeastSquares& options) {
+  const auto [left, right] = matched_matrices("lstsq", a, b);
+  if (!options.full_rank)
+    return right.result(pseudo_inverse("lstsq", left, options.relative).matmul(right.value));
+  if (left.rows < left.columns)
+    fail(ErrorKind::Shape, "lstsq: {} and {}, expected no more columns than rows", to_string(a.shape()),
+         to_string(b.shape()));
+  if (left.columns == 0)
+    return right.result(Tensor::zeros({right.value.size(0), 0, right.columns}, right.value.dtype()));
+  return right.result(solved_by_qr(left.value, right.value));
 }
 
 Tensor matrix_rank(const Tensor& x, std::optional<double> relative) {
