@@ -8,6 +8,7 @@
 #include "lathe/linalg.hpp"
 #include "lathe/vmap.hpp"
 #include "support/errors.hpp"
+#include "support/moved_elements.hpp"
 #include "support/tensor_values.hpp"
 
 using namespace lathe;
@@ -170,6 +171,7 @@ TEST_CASE("linear algebra") {
                   return {made.q, made.r};
                 },
                 square, DType::F64, kDigits});
+  check_mapped(of([](const Tensors& x) { return lstsq(x[0], x[1]); }, {{5, 3}, {5, 2}}, DType::F64, 1e-7));
   check_mapped(
       of([](const Tensors& x) { return eigvalsh(x[0] + x[0].transpose()); }, square, DType::F64, 1e-7));
 }
@@ -250,6 +252,47 @@ TEST_CASE("derivatives of mapped functions, and mapped derivatives") {
     sum = sum + one[1];
   }
   check_close(as_doubles(got[1]), as_doubles(sum), kDigits);
+}
+
+TEST_CASE("an axis whose size is a symbol") {
+  const Var n("n", 0, 64);
+  const Tensor x = Tensor::input("x", {n, 4}, DType::I64);
+  const Tensor places = Tensor::from({2, 0, 3, 9}).realise(),
+               w = Tensor::arange(12).reshape({4, 3}).realise();
+  const std::vector<TensorFunction> functions{
+      [&](const Tensors& v) -> Tensors { return {v[0].matmul(w) + v[0].sum()}; },
+      [&](const Tensors& v) -> Tensors { return {v[0].pad({{1, 2}}).flip({0}).reshape({7, 1})}; },
+      [&](const Tensors& v) -> Tensors { return {v[0].take(places) + v[0].take(v[0] % int64_t{4})}; },
+      [&](const Tensors& v) -> Tensors { return {v[0].scatter_add(0, v[0] % int64_t{4}, v[0])}; },
+      [&](const Tensors& v) -> Tensors { return {v[0].sort(0)}; },
+      [&](const Tensors& v) -> Tensors {
+        const auto step = [](const Tensors& s, const Tensors& r) -> ScanStep {
+          return {{s[0] * int64_t{3} + r[0]}, {s[0]}};
+        };
+        const Scanned made = scan(step, {Tensor::zeros({}, DType::I64)}, {v[0]});
+        return {made.stacked[0] + made.state[0]};
+      },
+      [&](const Tensors& v) -> Tensors {
+        const auto goes_on = [](const Tensors& s) { return s[0].max() < int64_t{100}; };
+        return while_loop(
+            goes_on, [](const Tensors& s) -> Tensors { return {s[0] * int64_t{2} + int64_t{5}}; }, {v[0]},
+            40);
+      }};
+  for (size_t k = 0; k < functions.size(); ++k) {
+    CAPTURE(k);
+    const Tensor program = vmap(functions[k])({x})[0];
+    for (const int64_t size : {5, 1, 0}) {
+      CAPTURE(size);
+      const Tensor given = numbers({4}, 0, size, DType::I64, 3);
+      const std::vector<int64_t> got = run_at(program, given, size).to_vector<int64_t>();
+      std::vector<int64_t> want;
+      for (int64_t at = 0; at < size; ++at) {
+        const auto one = functions[k]({given[at].realise()})[0].to_vector<int64_t>();
+        want.insert(want.end(), one.begin(), one.end());
+      }
+      CHECK(got == want);
+    }
+  }
 }
 
 TEST_CASE("mapped twice, and axes of results") {
