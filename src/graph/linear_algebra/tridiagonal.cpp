@@ -8,8 +8,9 @@
 // What makes it accurate:
 // - D is rounded to a grid of the rounding error of the whole matrix. Elements are then equal, or well apart.
 //   Of equal ones, a reflection turns all of z but one element to 0. The others keep their eigenvalues.
-// - A root is stored as its distance from the nearest element of D, found by halving the exponent's interval,
-//   and so has all its digits beside that element.
+// - A root is stored as its distance from the nearest element of D, and so has all its digits beside that
+//   element. A bracket of the distance shrinks until it has no more digits, or the secular function no value
+//   that is more than rounding.
 // - The vectors belong to the z for which the stored roots are exact (Gu and Eisenstat 1995). So they are
 //   orthogonal however close the roots are.
 #include "graph/linear_algebra/tridiagonal.hpp"
@@ -101,13 +102,78 @@ Tensor poles(const Update& u, const Tensor& origin) {
                constant(u.z, std::numeric_limits<double>::infinity()));
 }
 
-/// 1 + rho sum z[k]^2 / (pole[i, k] - x[i])
-Tensor secular(const Update& u, const Tensor& poles, const Tensor& x) {
-  return constant(x, 1) + u.rho * (row_of(u.z.square()) / (poles - column_of(x))).sum(2);
+/// 1 + rho sum z[k]^2 / (pole[i, k] - x[i]), and the same with terms without signs, to which its rounding is
+/// relative.
+struct Secular {
+  Tensor value, size;
+};
+Secular secular(const Update& u, const Tensor& poles, const Tensor& x) {
+  const Tensor one = constant(x, 1), terms = row_of(u.z.square()) / (poles - column_of(x));
+  return {one + u.rho * terms.sum(2), one + u.rho * terms.abs().sum(2)};
+}
+
+/// The secular function at distances from the roots' origins, times the distances from the two poles beside
+/// it: without these poles it is close to a line. It goes up.
+class Levelled {
+public:
+  Levelled(const Update& u, const Roots& roots, const Tensor& gap, const Tensor& is_last,
+           const Tensor& is_low)
+      : u_(u), sign_(roots.sign), from_origin_(poles(u, roots.origin)), gap_(gap), is_last_(is_last),
+        is_low_(is_low) {}
+
+  struct At {
+    Tensor value, is_root; // is_root: the value is no more than rounding
+  };
+  At at(const Tensor& distance) const {
+    const Secular s = secular(u_, from_origin_, sign_ * distance);
+    const Tensor level = s.value * distance * where(is_last_, constant(gap_, 1), (gap_ - distance) / gap_);
+    return {where(is_low_, level, -level), s.value.abs() <= s.size * constant(gap_, rounding(gap_.dtype()))};
+  }
+
+private:
+  const Update& u_;
+  const Tensor sign_, from_origin_, gap_, is_last_, is_low_;
+};
+
+/// The roots between `least` and `most`, where the function is below and above 0.
+///
+/// The method is ITP (Oliveira and Takahashi 2020), on the logarithm of the distance: the secant's point,
+/// moved towards the middle, but no further from the middle than leaves enough steps to bisect the rest. Most
+/// roots need 10 to 15 steps, and none can need more than the limit.
+Tensor roots_between(const Levelled& f, const Tensor& least, const Tensor& most, const Tensor& moves) {
+  const Tensor zero = constant(least, 0), half = constant(least, 0.5);
+  const double digit = rounding(least.dtype());
+  const bool is_f64 = least.dtype() == DType::F64;
+  // The exponents of the ends differ by up to 160 in f64 and 72 in f32, so that many bisections find all
+  // digits.
+  const int64_t bisections = is_f64 ? 60 : 31, free = 4;
+  const Tensor slack = constant(least, (is_f64 ? 160.0 : 72.0) * static_cast<double>(1 << free));
+  const auto goes_on = [&](const std::vector<Tensor>& s) {
+    return (moves & (s[1] > s[0] * constant(least, 1 + 2 * digit))).any();
+  };
+  const auto step = [&](const std::vector<Tensor>& s) -> std::vector<Tensor> {
+    const Tensor &low = s[0], &high = s[1];
+    const Tensor middle = (low * high).sqrt(), width = (high / low).log2();
+    const Tensor secant = low - s[2] * (high - low) / (s[3] - s[2]);
+    const Tensor guess = where((secant > low) & (secant < high), secant, middle);
+    const Tensor by = minimum(width.square() * constant(low, 0.1), width * half) + constant(low, 2 * digit);
+    const Tensor factor = by.exp2();
+    const Tensor moved =
+        where(guess < middle, minimum(guess * factor, middle), maximum(guess / factor, middle));
+    const Tensor reach = maximum(s[4] - width * half, zero).exp2();
+    const Tensor inside = minimum(maximum(moved, middle / reach), middle * reach);
+    const Tensor x = minimum(maximum(inside, low), high);
+    const Levelled::At at = f.at(x);
+    const Tensor is_above = at.value > zero;
+    return {where(is_above & at.is_root.logical_not(), low, x), where(is_above | at.is_root, x, high),
+            where(is_above, s[2], at.value), where(is_above, at.value, s[3]), s[4] * half};
+  };
+  const std::vector<Tensor> made =
+      while_loop(goes_on, step, {least, most, f.at(least).value, f.at(most).value, slack}, bisections + free);
+  return (made[0] * made[1]).sqrt();
 }
 
 Roots roots_of(const Update& u) {
-  const DType dtype = u.z.dtype();
   const Tensor zero = constant(u.z, 0), one = constant(u.z, 1), half = constant(u.z, 0.5);
   const Tensor infinite = constant(u.z, std::numeric_limits<double>::infinity());
   const Tensor above = u.same & row_of(u.moves) & (row_of(u.diagonal) > column_of(u.diagonal));
@@ -115,22 +181,13 @@ Roots roots_of(const Update& u) {
   const Tensor total = where(u.same, row_of(u.z.square()), zero).sum(2);
   const Tensor is_last = next == infinite;
   const Tensor gap = where(is_last, u.rho * total, next - u.diagonal), middle = gap * half;
-  const Tensor is_low = is_last | (secular(u, poles(u, u.diagonal), middle) > zero);
+  const Tensor is_low = is_last | (secular(u, poles(u, u.diagonal), middle).value > zero);
   Roots r{where(is_low, u.diagonal, next), where(is_low, one, -one), {}, {}};
   const Tensor from_origin = poles(u, r.origin);
   const Tensor weight = where(from_origin == zero, row_of(u.z.square()), zero).sum(2);
   const Tensor most = where(is_last, gap, middle);
   const Tensor least = minimum(u.rho * weight / (one + constant(u.z, 2) * u.rho * total / gap), most);
-  const auto step = [&](const std::vector<Tensor>& state, const std::vector<Tensor>&) -> ScanStep {
-    const Tensor distance = (state[0] * state[1]).sqrt();
-    const Tensor is_nearer = (secular(u, from_origin, r.sign * distance) > zero) == is_low;
-    return {{where(is_nearer, state[0], distance), where(is_nearer, distance, state[1])}, {}};
-  };
-  ScanOptions options;
-  // The exponents of the ends differ by up to 160 in f64 and 72 in f32.
-  options.steps = dtype == DType::F64 ? 60 : 31;
-  const Scanned made = scan(step, {least, most}, {}, options);
-  r.distance = (made.state[0] * made.state[1]).sqrt();
+  r.distance = roots_between(Levelled(u, r, gap, is_last, is_low), least, most, u.moves);
   return r;
 }
 
