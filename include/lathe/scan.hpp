@@ -57,8 +57,8 @@ using LoopBody = std::function<std::vector<Tensor>(const std::vector<Tensor>& st
 ///   Tensor root = while_loop([&](const auto& s) { return (s[0] * s[0] - a).abs() > 1e-6; },
 ///                            [&](const auto& s) { return std::vector<Tensor>{(s[0] + a / s[0]) * 0.5}; }, {a}, 100)[0];
 ///
-/// The results have derivatives. These keep the states of all steps, so a program with them allocates memory for `most_steps`
-/// states; the steps back are as many as ran. The number of steps itself has no derivative. Programs written as text other than
+/// The results have derivatives. These keep the states of all steps, so a program with them reserves memory for `most_steps`
+/// states and writes to that of the steps that ran; the steps back are as many. The number of steps itself has no derivative. Programs written as text other than
 /// C (emit, OpenCL) have all of up to 4,096 steps written out.
 ///
 /// Error(DType) for a condition that is no bool, and for a next state of another dtype or of a narrow one; Error(Shape) for a

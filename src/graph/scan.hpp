@@ -3,10 +3,13 @@
 //
 // A Scan node's sources are, in the order of the body's parameters: the first states, the scanned sources
 // (rows along axis 0), and the values that all steps read. Result i of the body is the node's value: the last
-// state for i < states, else all rows, stacked along a new axis 0. With 0 steps the last states are the first.
+// state for i < states, else all rows, stacked along a new axis 0. With 0 steps the last states are the
+// first.
 //
-// A body may name a parameter that says of each step whether it runs. A step that does not run keeps its states
-// and makes rows of 0. A state that says so ends the loop; a scanned row leaves single steps out.
+// A body may name a parameter that says of each step whether it runs. A step that does not run keeps its
+// states and makes rows of 0. A state that says so ends the loop; a scanned row leaves single steps out. The
+// states that steps were given are for recurrences that leave out the same steps, so those of a step that did
+// not run have any values; but bools, which may say which steps run, are 0.
 #pragma once
 #include <functional>
 #include <memory>
@@ -35,6 +38,10 @@ struct ScanBody {
   bool is_state(size_t result) const { return result < states; }
   size_t stacked() const { return results.size() - states; }
   size_t given_state(size_t state) const { return results.size() - states + state; } // position in results
+  /// Whether the rows of steps that do not run are 0, of a stacked result.
+  bool is_cleared(size_t result) const {
+    return when && (result < given_state(0) || results[result]->dtype == DType::Bool);
+  }
   friend bool operator==(const ScanBody&, const ScanBody&) = default;
 };
 using ScanBodyRef = std::shared_ptr<const ScanBody>;
@@ -62,8 +69,8 @@ std::vector<NodeRef> results_at(const ScanBody& body, const std::vector<NodeRef>
 
 /// `made`, the body's results, where `runs` is true; where it is false, what a step makes that does not run.
 /// `given` are the states. `runs` has the first axes of all of them.
-std::vector<NodeRef> results_where(const NodeRef& runs, const ScanBody& body, const std::vector<NodeRef>& made,
-                                   const std::vector<NodeRef>& given);
+std::vector<NodeRef> results_where(const NodeRef& runs, const ScanBody& body,
+                                   const std::vector<NodeRef>& made, const std::vector<NodeRef>& given);
 
 /// An input to trace a body with; each is another.
 NodeRef placeholder(DType dtype, const Shape& shape);
@@ -74,8 +81,8 @@ struct TracedScan {
   std::vector<NodeRef> states, scanned; // sources
   std::vector<NodeRef> parameters;      // states, then rows
   std::vector<NodeRef> results;
-  std::vector<bool> backward;           // as in ScanBody
-  std::optional<size_t> when;           // as in ScanBody
+  std::vector<bool> backward; // as in ScanBody
+  std::optional<size_t> when; // as in ScanBody
   Expr steps;
 };
 /// The recurrence of a traced body. What the results read and no parameter leads to is computed once, before

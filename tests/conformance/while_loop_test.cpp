@@ -192,6 +192,30 @@ TEST_CASE("loops in the steps of others") {
   }
 }
 
+TEST_CASE(
+    "mapped: the steps that the slowest element needs, though the states of so many would fit nowhere") {
+  const auto next = [](const Tensors& s) -> Tensors {
+    const Tensor is_even = (s[0] & int64_t{1}) == int64_t{0};
+    return {where(is_even, s[0] >> int64_t{1}, s[0] * int64_t{3} + int64_t{1}), s[1] + int64_t{1}};
+  };
+  const auto steps = vmap([&](const Tensors& x) -> Tensors {
+    const auto is_above_one = [](const Tensors& s) { return s[0] > int64_t{1}; };
+    return {while_loop(is_above_one, next, {x[0], one(0)}, int64_t{1} << 59)[1]};
+  });
+  const Expr n = Var("n", 0, 50);
+  const Tensor made = steps({Tensor::input("x", {n}, DType::I64)})[0];
+  for (const std::string& device : present_devices()) {
+    INFO(device);
+    const Executable executable = compile({{"steps", made}}, on(device));
+    for (const auto& values : std::vector<std::vector<int64_t>>{{27, 1, 0, 97, 4}, {8}, {}}) {
+      std::vector<int64_t> want;
+      for (const int64_t value : values) want.push_back(collatz_steps(value));
+      const Tensor x = Tensor::from(values, {static_cast<int64_t>(values.size())});
+      CHECK(executable({{"x", x}}).at("steps").to_vector<int64_t>() == want);
+    }
+  }
+}
+
 TEST_CASE("eagerly, and of constants alone") {
   const auto doubled = [](const Tensors& s) -> Tensors { return {s[0] + s[0]}; };
   const auto is_below = [](const Tensors& s) { return s[0] < int64_t{1000}; };

@@ -174,7 +174,8 @@ private:
       if (body.ends_early()) return get(*states[*body.when], DType::Bool, 0).as_int() != 0;
       return get(*sources[*body.when], DType::Bool, row_of(*body.when - body.states, step)).as_int() != 0;
     };
-    for (const StorageRef& all_rows : stacked) std::memset(all_rows->data(), 0, all_rows->bytes());
+    for (size_t k = 0; k < stacked.size(); ++k) // what nothing may read is a number that would show
+      std::memset(stacked[k]->data(), body.is_cleared(body.states + k) ? 0 : 0x5b, stacked[k]->bytes());
     for (int64_t step = 0; step < steps; ++step) {
       if (!runs(step)) continue;
       Bindings inside;

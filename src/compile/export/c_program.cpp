@@ -141,7 +141,7 @@ private:
   std::string cleared(const std::string& indent, const std::string& first, const std::string& count) const {
     std::string out;
     for (size_t k = body_.states; k < body_.results.size(); ++k) {
-      if (recurrence_.stages[k] < 0) continue;
+      if (recurrence_.stages[k] < 0 || !body_.is_cleared(k)) continue;
       const size_t flag = body_.scanned + k - body_.states;
       const std::string begin =
           position(flag, body_.backward[flag] ? fmt::format("({} + {} - 1)", first, count) : first);

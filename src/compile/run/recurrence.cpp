@@ -113,7 +113,8 @@ RecurrenceProgram::RecurrenceProgram(const lower::Recurrence& recurrence, const 
     if (!is_read && !is_state) continue;
     const bool backward = !is_state && graph.backward[graph.scanned + k - graph.states];
     (is_state ? states_ : stacked_)
-        .push_back({output_slot(*body_, fmt::format("r{}", k)), is_read ? written++ : -1, backward});
+        .push_back({output_slot(*body_, fmt::format("r{}", k)), is_read ? written++ : -1, backward,
+                    !is_state && graph.is_cleared(k)});
   }
   for (size_t launch = 0; launch < body_->placed.launches.size(); ++launch)
     for (size_t p = 0; p < body_->placed.launches[launch].size(); ++p) {
@@ -179,6 +180,7 @@ private:
   /// The rows of steps [first, end), which do not run.
   void clear_rows(int64_t first, int64_t end) {
     for (const Result& result : program_.stacked_) {
+      if (!result.cleared) continue;
       BufferSlice rows = row_of(result, result.backward ? end - 1 : first);
       rows.bytes *= static_cast<size_t>(end - first);
       clear(rows, *body_.device);

@@ -42,7 +42,7 @@ private:
   struct Result {
     size_t slot;
     int parameter;
-    bool backward; // of a stacked result
+    bool backward, cleared; // of a stacked result; cleared: rows of steps that do not run become 0
   };
 
   std::shared_ptr<const Executable::Impl> body_;

@@ -6,39 +6,32 @@
 namespace lathe::graph {
 namespace {
 
-class MappedRecurrence {
+/// [steps, size, ...] of [size, steps, ...], and back.
+NodeRef exchanged(const NodeRef& rows) { return node_of(wrap(rows).transpose(0, 1)); }
+
+class Mapper {
 public:
-  MappedRecurrence(const Recurrence& given, const std::vector<Mapped>& sources, Expr size)
+  Mapper(const Recurrence& given, const std::vector<Mapped>& sources, Expr size)
       : given_(given), body_(*given.body), sources_(sources), size_(size) {
     for (const Mapped& source : sources) has_axis_.push_back(source.has_axis);
   }
 
-  std::vector<Mapped> results() {
+  MappedRecurrence run() {
     // A state has the axis, too, if a step makes it from what has it.
     while (!trace_body()) {
     }
-    const Recurrence recurrence = close(traced());
-    const size_t more = recurrence.body->states - body_.states; // the state of whether any element goes on
-    std::vector<Mapped> results;
-    for (size_t k = 0; k < body_.results.size(); ++k) {
-      if (body_.is_state(k)) {
-        results.push_back({recurrence.result(k), has_axis_[k]});
-        continue;
-      }
-      const NodeRef rows = recurrence.result(k + more);
-      const bool has_axis = is_given(k) ? has_axis_[k - body_.given_state(0)] : made_[k].has_axis;
-      results.push_back({has_axis ? exchanged(rows) : rows, has_axis});
-    }
-    return results;
+    MappedRecurrence mapped{close(traced())};
+    mapped.added = mapped.recurrence.body->states - body_.states; // the state of whether any element goes on
+    for (size_t k = 0; k < body_.given_state(0); ++k) mapped.has_axis.push_back(made_[k].has_axis);
+    mapped.has_axis.insert(mapped.has_axis.end(), has_axis_.begin(),
+                           has_axis_.begin() + static_cast<long>(body_.states));
+    return mapped;
   }
 
 private:
   bool is_row(size_t k) const { return k >= body_.states && k < body_.states + body_.scanned; }
-  bool is_given(size_t result) const { return result >= body_.given_state(0); }
   /// Whether elements differ in the steps that run.
   bool differs() const { return body_.when && has_axis_[*body_.when]; }
-  /// [steps, size, ...] of [size, steps, ...], and back.
-  static NodeRef exchanged(const NodeRef& rows) { return node_of(wrap(rows).transpose(0, 1)); }
 
   /// Traces the body. Returns whether what is known of the states was right.
   bool trace_body() {
@@ -117,9 +110,14 @@ private:
 
 } // namespace
 
-std::vector<Mapped> mapped_recurrence(const Recurrence& given, const std::vector<Mapped>& sources,
-                                      Expr size) {
-  return MappedRecurrence(given, sources, size).results();
+Mapped MappedRecurrence::result(size_t position) const {
+  const bool is_state = position < recurrence.body->states - added;
+  const NodeRef node = recurrence.result(is_state ? position : position + added);
+  return {has_axis[position] && !is_state ? exchanged(node) : node, has_axis[position]};
+}
+
+MappedRecurrence mapped_recurrence(const Recurrence& given, const std::vector<Mapped>& sources, Expr size) {
+  return Mapper(given, sources, size).run();
 }
 
 } // namespace lathe::graph

@@ -36,12 +36,12 @@ Mapped Mapping::made_of(const NodeRef& node, const std::vector<Mapped>& sources)
   if (node->op == Op::Scan) {
     const Recurrence recurrence = recurrence_of(node);
     const NodeRef key = recurrence.result(0);
-    auto& [held, results] = recurrences_[key.get()];
+    auto& [held, mapped] = recurrences_[key.get()];
     if (!held) {
       held = key;
-      results = mapped_recurrence(recurrence, sources, size_);
+      mapped = mapped_recurrence(recurrence, sources, size_);
     }
-    return results[static_cast<size_t>(std::get<ScanAttr>(node->attr).result)];
+    return mapped.result(static_cast<size_t>(std::get<ScanAttr>(node->attr).result));
   }
   if (std::none_of(sources.begin(), sources.end(), has_axis)) {
     std::vector<NodeRef> same;

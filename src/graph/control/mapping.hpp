@@ -13,6 +13,17 @@ struct Mapped {
   bool has_axis = false;
 };
 
+/// A recurrence whose sources have become others. Its results are made when they are asked for: those that
+/// nothing reads may be too large to exist.
+struct MappedRecurrence {
+  Recurrence recurrence;
+  size_t added = 0;             // results in front of those that are stacked
+  std::vector<bool> has_axis{}; // by result of the recurrence as it was
+
+  Mapped result(size_t position) const;
+};
+MappedRecurrence mapped_recurrence(const Recurrence& given, const std::vector<Mapped>& sources, Expr size);
+
 /// Rebuilds graphs along an axis of one size.
 class Mapping {
 public:
@@ -40,10 +51,7 @@ private:
   Expr size_;
   std::unordered_map<const Node*, Known> known_;
   /// By the node of result 0: all results of a recurrence become those of one.
-  std::unordered_map<const Node*, std::pair<NodeRef, std::vector<Mapped>>> recurrences_;
+  std::unordered_map<const Node*, std::pair<NodeRef, MappedRecurrence>> recurrences_;
 };
-
-/// The results of a recurrence whose sources become these.
-std::vector<Mapped> mapped_recurrence(const Recurrence& given, const std::vector<Mapped>& sources, Expr size);
 
 } // namespace lathe::graph
