@@ -62,13 +62,21 @@ private:
     return row_parameters_.back();
   }
 
+  /// The state of each step: as large as the most steps that the user has allowed.
+  NodeRef given_states(size_t state) const {
+    Shape shape = body_.parameters[state]->shape;
+    shape.insert(shape.begin(), forward_.steps);
+    check_shape("gradients", shape, body_.parameters[state]->dtype);
+    return forward_.result(body_.given_state(state));
+  }
+
   /// What stands for the body's parameters: rows of the states that each step was given, rows of the scanned
   /// sources, and the values.
   void stand_in_for_parameters() {
     for (size_t k = 0; k < body_.parameters.size(); ++k) {
       const NodeRef& parameter = body_.parameters[k];
       if (k < body_.states)
-        stand_ins_.push_back(add_row(forward_.result(body_.given_state(k)), parameter, true));
+        stand_ins_.push_back(add_row(given_states(k), parameter, true));
       else if (is_row(k))
         stand_ins_.push_back(add_row(forward_.sources[k], parameter, !body_.backward[k - body_.states]));
       else

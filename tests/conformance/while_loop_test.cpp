@@ -353,4 +353,6 @@ TEST_CASE("bad calls") {
   check(ErrorKind::Shape, is_low, [](const Tensors& x) -> Tensors { return {x[0].sum()}; });
   check(ErrorKind::DType, is_low, [](const Tensors& x) -> Tensors { return {x[0].cast(DType::F64)}; });
   check(ErrorKind::Value, is_low, [](const Tensors&) -> Tensors { return {}; });
+  const Tensor x = Tensor::input("x", {3}), made = while_loop(is_low, same, {x}, int64_t{1} << 59)[0];
+  test::check_error(ErrorKind::Limit, "gradients", [&] { (void)gradients(made.sum(), {x}); });
 }
