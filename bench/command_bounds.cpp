@@ -70,20 +70,29 @@ ast::Kernel in_first_cache(const ast::Kernel& kernel) {
   return out;
 }
 
+int64_t elements_of(const ast::Buffer& buffer) {
+  int64_t elements = 1;
+  for (const Expr size : buffer.shape) elements *= size.value();
+  return elements;
+}
+
 /// A compiled kernel with memory of its own.
 class Run {
 public:
   Run(const ast::Kernel& kernel, const CompileOptions& with) {
     runtime::Device& device = runtime::device(with.device);
     program_ = pipeline::compile_cached(device, kernel, {pipeline::thread_count(with), with.cpu, false});
+    // Inside of a larger piece: lanes that a mask leaves out before an unmapped page cost hundreds of cycles.
+    // And each at another place of its page: else a load waits for a store that looks like one to its own
+    // place.
     for (const ast::Param& param : kernel.params) {
-      Sizes sizes;
-      for (const Expr size : param.buffer->shape) sizes.push_back(size.value());
-      tensors_.push_back(uniform(param.buffer->dtype, sizes, tensors_.size() + 1));
-    }
-    for (HostTensor& tensor : tensors_) {
-      const auto bytes = static_cast<size_t>(tensor.count()) * static_cast<size_t>(size_of(tensor.dtype()));
-      buffers_.push_back(device.wrap(tensor.data(), bytes));
+      const ast::Buffer& buffer = *param.buffer;
+      const int64_t around = kAround / size_of(buffer.dtype);
+      tensors_.push_back(uniform(buffer.dtype, {elements_of(buffer) + 2 * around}, tensors_.size() + 1));
+      const size_t bytes = tensors_.back().bytes() - static_cast<size_t>(2 * kAround);
+      char* const begin = static_cast<char*>(tensors_.back().data()) + kAround -
+                          kApart * static_cast<int64_t>(tensors_.size());
+      buffers_.push_back(device.wrap(begin, bytes));
       slices_.push_back({buffers_.back().get(), 0, bytes});
     }
     values_.resize(kernel.shape_vars.size(), 0);
@@ -91,18 +100,15 @@ public:
   void operator()() const { program_->launch(slices_, values_); }
 
 private:
+  static constexpr int64_t kAround = 16384; // bytes before and after a buffer
+  static constexpr int64_t kApart = 1152;   // bytes by which buffers differ; a multiple of the alignment
+
   std::shared_ptr<const runtime::Program> program_;
   std::vector<HostTensor> tensors_;
   std::vector<std::unique_ptr<runtime::DeviceBuffer>> buffers_;
   std::vector<runtime::BufferSlice> slices_;
   std::vector<int64_t> values_;
 };
-
-int64_t elements_of(const ast::Buffer& buffer) {
-  int64_t elements = 1;
-  for (const Expr size : buffer.shape) elements *= size.value();
-  return elements;
-}
 
 /// Reads each of the kernel's inputs once and writes each of its outputs once, and computes next to nothing.
 Executable moves_only(const ast::Kernel& kernel, const CompileOptions& with) {
