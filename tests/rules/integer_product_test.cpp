@@ -138,6 +138,19 @@ constexpr Sizes kSizes[] = {{1, 1, 2}, {3, 5, 7}, {2, 3, 67}, {13, 1, 2}, {1, 11
 
 } // namespace
 
+TEST_CASE("a negated zero point may be data, as folding constants leaves it") {
+  const Tensor a = Tensor::input("a", {4, 32}, DType::U8);
+  const Tensor b = stored(random_bytes(32 * 8, DType::I8, 5), DType::I8, {32, 8});
+  const Tensor minus = Tensor::from<int32_t>({-7}).realise();
+  const Tensor product = a.cast(DType::I32).matmul(b.cast(DType::I32) + minus);
+  const NodeRef after = simplified(product);
+  test::Bindings bindings;
+  std::vector<unsigned char> bytes(4 * 32);
+  for (size_t k = 0; k < bytes.size(); ++k) bytes[k] = static_cast<unsigned char>(k * 37);
+  bindings.bind("a", bytes);
+  CHECK(values_of(after, bindings) == values_of(node_of(product), bindings));
+}
+
 TEST_CASE("a product of centred integers becomes the plain one, to the bit") {
   set_realiser(&test::realise_by_evaluation);
   for (const auto& [m, n, k] : kSizes)

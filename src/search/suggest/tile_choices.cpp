@@ -262,9 +262,14 @@ void add_tensor_choices(const TileProblem& p, const Factors& factors, Instructio
 }
 
 /// Whether the operand along the lanes, once packed, is read more than once: for other rows, other axes or,
-/// being constant, other runs. No channel of a depthwise convolution is.
+/// being constant, other runs. If it is not, long sums pay for packing, too, but not the few products of a
+/// depthwise convolution.
 bool pays_for_packing(const TileProblem& p, int vector, int rows) {
-  return rows >= 0 || is_constant_along(p, vector) || serves_other_axes(p, vector, rows);
+  constexpr double kLongSum = 64;
+  double products = 1;
+  for (const auto& loop : p.reduce) products *= loop.average;
+  return products >= kLongSum || rows >= 0 || is_constant_along(p, vector) ||
+         serves_other_axes(p, vector, rows);
 }
 
 /// The first of the loops whose extent is a number; if there is none, the first.
