@@ -44,25 +44,38 @@ bool is_data(const NodeRef& node) {
   return input && input->data;
 }
 
+/// Calls visit() with the root and all that it is computed from, operands first; nodes that ends() are
+/// visited without theirs. False, and not all are visited, if there are too many.
+template <class Visited, class Ends, class Visit>
+bool operands_first(const NodeRef& root, const Visited& visited, const Ends& ends, const Visit& visit) {
+  std::vector<std::pair<NodeRef, bool>> stack{{root, false}};
+  size_t entered = 0;
+  while (!stack.empty()) {
+    const auto [node, operands_visited] = stack.back();
+    stack.pop_back();
+    if (visited(node)) continue;
+    if (operands_visited || ends(node)) {
+      visit(node);
+      continue;
+    }
+    if (++entered > kMostNodes) return false;
+    stack.emplace_back(node, true);
+    for (const NodeRef& s : operands(node)) stack.emplace_back(s, false);
+  }
+  return true;
+}
+
 /// What the elements of a node are functions of.
 class Dependence {
 public:
   /// The one tensor of 8 bits that the node's elements are a function of: the first that all others are made
   /// from. Null if there is none.
   NodeRef source_of(const NodeRef& root) {
-    std::vector<std::pair<NodeRef, bool>> stack{{root, false}};
-    while (!stack.empty()) {
-      const auto [node, sources_known] = stack.back();
-      stack.pop_back();
-      if (found_.contains(node.get())) continue;
-      if (found_.size() + stack.size() > kMostNodes) return {};
-      if (sources_known || operands(node).empty()) {
-        found_.emplace(node.get(), found_of(node));
-        continue;
-      }
-      stack.emplace_back(node, true);
-      for (const NodeRef& s : operands(node)) stack.emplace_back(s, false);
-    }
+    const bool all = operands_first(
+        root, [&](const NodeRef& node) { return found_.contains(node.get()); },
+        [](const NodeRef& node) { return operands(node).empty(); },
+        [&](const NodeRef& node) { found_.emplace(node.get(), found_of(node)); });
+    if (!all) return {};
     const Found& found = found_.at(root.get());
     return found.source == root ? NodeRef() : found.source;
   }
@@ -98,32 +111,25 @@ public:
     made_[source.get()] = source->dtype == DType::U8 ? bytes : bitcast(bytes, source->dtype);
   }
 
+  /// Null if the function is too long.
   NodeRef of(const NodeRef& root) {
-    std::vector<std::pair<NodeRef, bool>> stack{{root, false}};
-    while (!stack.empty()) {
-      const auto [node, sources_made] = stack.back();
-      stack.pop_back();
-      if (made_.contains(node.get())) continue;
-      if (NodeRef number = repeated_over(node, table_shape())) {
-        made_[node.get()] = std::move(number);
-        continue;
-      }
-      if (!sources_made) {
-        stack.emplace_back(node, true);
-        for (const NodeRef& s : operands(node)) stack.emplace_back(s, false);
-        continue;
-      }
-      std::vector<NodeRef> sources;
-      if (is_look_up(node)) sources.push_back(node->sources[0]);
-      for (const NodeRef& s : operands(node)) sources.push_back(made_.at(s.get()));
-      operations_ += operations_of(*node);
-      made_[node.get()] = with_sources(node, std::move(sources));
-    }
-    return made_.at(root.get());
+    const bool all = operands_first(
+        root, [&](const NodeRef& node) { return made_.contains(node.get()); },
+        [](const NodeRef& node) { return static_cast<bool>(repeated_over(node, table_shape())); },
+        [&](const NodeRef& node) { made_[node.get()] = made_of(node); });
+    return all ? made_.at(root.get()) : NodeRef();
   }
   double operations() const { return operations_; }
 
 private:
+  NodeRef made_of(const NodeRef& node) {
+    if (NodeRef number = repeated_over(node, table_shape())) return number;
+    operations_ += operations_of(*node);
+    std::vector<NodeRef> sources;
+    if (is_look_up(node)) sources.push_back(node->sources[0]);
+    for (const NodeRef& s : operands(node)) sources.push_back(made_.at(s.get()));
+    return with_sources(node, std::move(sources));
+  }
   static double operations_of(const Node& n) {
     if (n.op == Op::Gather) return kLeastOperations;
     const bool is_wide = size_of(n.dtype) == 8 || size_of(n.sources.back()->dtype) == 8;
@@ -143,7 +149,7 @@ NodeRef byte_table(const NodeRef& node) {
   if (!source || is_data(source)) return {}; // functions of data are folded
   Table table(source);
   NodeRef entries = table.of(node);
-  if (table.operations() < kLeastOperations) return {};
+  if (!entries || table.operations() < kLeastOperations) return {};
   const NodeRef bytes = source->dtype == DType::U8 ? source : bitcast(source, DType::U8);
   return gather(std::move(entries), cast(bytes, DType::I32));
 }

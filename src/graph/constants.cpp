@@ -1,6 +1,7 @@
 #include "graph/constants.hpp"
 
 #include "graph/operations.hpp"
+#include "graph/repeated.hpp"
 #include "graph/scan.hpp"
 
 #include <algorithm>
@@ -134,10 +135,10 @@ Subgraph look_at(const NodeRef& root, const Users& users, bool in_run) {
 /// elementwise ops.
 using Numbers = std::unordered_map<const Node*, Scalar>;
 
-std::optional<Scalar> number_of(const Node& n, const Numbers& known) {
+std::optional<Scalar> number_of(const NodeRef& node, const Numbers& known) {
+  const Node& n = *node;
   if (!num_elements(n.shape).is_const(1)) return {};
-  if (const auto* number = std::get_if<Scalar>(&n.attr)) return *number;
-  if (n.op == Op::Input) return Scalar::from_memory(n.dtype, std::get<InputAttr>(n.attr).data->data());
+  if (std::optional<Scalar> number = repeated_number(node)) return number;
   if (n.op == Op::View && std::get<View>(n.attr).has_mask()) return {};
   if (n.op != Op::View && !is_elementwise(n.op)) return {};
   Scalar sources[3];
@@ -210,7 +211,7 @@ std::vector<NodeRef> fold_constants(const std::vector<NodeRef>& outputs, Evaluat
     if (may_be_constant(*n) && std::all_of(n->sources.begin(), n->sources.end(),
                                            [&](const NodeRef& s) { return constant.contains(s.get()); })) {
       constant.insert(n.get());
-      if (const std::optional<Scalar> number = number_of(*n, numbers)) numbers.emplace(n.get(), *number);
+      if (const std::optional<Scalar> number = number_of(n, numbers)) numbers.emplace(n.get(), *number);
     }
 
   // The loop goes from the outputs down, as a replaced node needs none of its sources.

@@ -51,20 +51,10 @@ bool is_all(const NodeRef& node, int64_t value) {
   return true;
 }
 
-/// The number that the node repeats: written out, or the only element of data, as folding leaves it.
-std::optional<Scalar> number_of(const NodeRef& node) {
-  const NodeRef* at = &node;
-  while ((*at)->op == Op::View && !view_of(*at).has_mask()) at = &(*at)->sources[0];
-  if (const Scalar* s = (*at)->op == Op::Const ? const_scalar(*at) : nullptr) return *s;
-  const auto* input = std::get_if<InputAttr>(&(*at)->attr);
-  if (!input || !input->data || !num_elements((*at)->shape).is_const(1)) return {};
-  return Scalar::from_memory((*at)->dtype, std::as_const(*input->data).data());
-}
-
 /// The node's integers of 8 bits if the node is `minus` their negation, through views and casts that keep
 /// them.
 NodeRef negated_bytes(const NodeRef& minus, DType byte) {
-  if (const std::optional<Scalar> s = number_of(minus)) {
+  if (const std::optional<Scalar> s = repeated_number(minus)) {
     const double value = -s->as_float();
     const Scalar held = Scalar::of_float(byte, value);
     return held.as_float() == value ? constant(held, minus->shape) : NodeRef();

@@ -1,5 +1,7 @@
 // Values that are the same at all places of an axis, or everywhere.
 #pragma once
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "graph/node.hpp"
@@ -31,6 +33,17 @@ inline NodeRef first_along(const NodeRef& node, const std::vector<int>& axes, in
     if (!sources.back()) return {};
   }
   return with_sources(node, std::move(sources));
+}
+
+/// The number that the node repeats, if it is written out or the only element of data, as folding constants
+/// leaves it.
+inline std::optional<Scalar> repeated_number(const NodeRef& node) {
+  const Node* at = node.get();
+  while (at->op == Op::View && !std::get<View>(at->attr).has_mask()) at = at->sources[0].get();
+  if (const auto* number = std::get_if<Scalar>(&at->attr)) return *number;
+  const auto* input = std::get_if<InputAttr>(&at->attr);
+  if (!input || !input->data || !num_elements(at->shape).is_const(1)) return {};
+  return Scalar::from_memory(at->dtype, std::as_const(*input->data).data());
 }
 
 /// The node repeated over the shape, if all its elements are the same because it is a number or a view

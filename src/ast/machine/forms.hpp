@@ -18,7 +18,7 @@ struct VectorForms {
   bool gathers = true; // a Gather can read one element per lane
   /// A load may also read the elements between those of its lanes.
   bool reads_between = true;
-  bool masks_spaced = false; // lanes a few elements apart are picked from vectors of which only those are loaded
+  bool masks_spaced = false; // a masked load of lanes a few elements apart loads those lanes alone
   /// Code may read and write whole vectors past the end of an array in registers.
   bool pads_registers = false;
   bool scales = false; // y * 2^n is one instruction; MultiplyAdd must not absorb such a product
