@@ -3,7 +3,7 @@
 // For "c": <name>.c, <name>.h, <name>.weights, an example main.c and a CMakeLists.txt. C11 (or C++11) and libm. GCC and Clang take the
 // kernels with vectors, other compilers (or -DLATHE_PORTABLE) the same kernels in plain C. For "opencl": <name>.cl with the kernels,
 // and a host program for OpenCL 1.2. All constants are in the weights file, in the order in which the kernels read them.
-// The same program, options and stored schedules give the same bytes.
+// The same program, options, stored schedules and measured machine give the same bytes.
 //
 //   for (const ExportedFile& file : export_program({{"y", x.matmul(w)}}, {.name = "product"})) write(file.name, file.bytes);
 #pragma once
@@ -23,7 +23,7 @@ struct ExportOptions {
   /// Names of inputs and outputs in the order in which the functions take them: all inputs come before all outputs. Those that are not
   /// among them follow, by name.
   std::vector<std::string> order{};
-  /// compile.device is the one whose stored schedules are used; compile.threads above 1 starts threads (POSIX) for parallel loops.
+  /// compile.origins name values in the comments of kernels. compile.device is the one whose stored schedules are used; compile.threads above 1 starts threads (POSIX) for parallel loops.
   CompileOptions compile{};
 };
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "ast/canonical.hpp"
+#include "ast/infix.hpp"
 #include "ast/lane_kind.hpp"
 #include "core/overload.hpp"
 #include "view/shape_variable.hpp"
@@ -13,25 +14,6 @@ namespace lathe::ast {
 namespace {
 
 constexpr int kMaxDepth = 16; // ops nested in the expression of one line
-
-struct Infix {
-  const char* text;
-  int level;
-};
-Infix infix(Op op) {
-  switch (op) {
-  case Op::Or: return {"|", 1};
-  case Op::Xor: return {"^", 2};
-  case Op::And: return {"&", 3};
-  case Op::CmpLt: return {"<", 4};
-  case Op::CmpNe: return {"!=", 4};
-  case Op::Add: return {"+", 5};
-  case Op::Sub: return {"-", 5};
-  case Op::Mul: return {"*", 6};
-  case Op::Div: return {"/", 6};
-  default: return {nullptr, 0};
-  }
-}
 
 std::string lower_case(std::string_view text) {
   std::string out(text);
@@ -111,7 +93,7 @@ private:
     default: break;
     }
     if (const Infix op = infix(v->op); op.text) {
-      const int left = op.level + (op.level == 4 ? 1 : 0);
+      const int left = op.level + (op.level == kComparisonLevel ? 1 : 0);
       const std::string out =
           fmt::format("{} {} {}", text(v->sources[0], left), op.text, text(v->sources[1], op.level + 1));
       return op.level < level ? fmt::format("({})", out) : out;

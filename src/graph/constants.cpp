@@ -199,7 +199,7 @@ Known& known() {
 } // namespace
 
 std::vector<NodeRef> fold_constants(const std::vector<NodeRef>& outputs, Evaluate evaluate,
-                                    int64_t folded_bytes) {
+                                    int64_t folded_bytes, std::unordered_map<const Node*, NodeRef>* became) {
   if (!evaluate) return outputs;
   const std::vector<NodeRef> order = topological_order(outputs);
   std::unordered_set<const Node*> constant, needed;
@@ -262,7 +262,9 @@ std::vector<NodeRef> fold_constants(const std::vector<NodeRef>& outputs, Evaluat
   if (value_of.empty()) return outputs;
   return rebuild(outputs, [&](const NodeRef& original, NodeRef rebuilt) {
     const auto value = value_of.find(original.get());
-    return value == value_of.end() ? rebuilt : value->second;
+    NodeRef made = value == value_of.end() ? std::move(rebuilt) : value->second;
+    if (became && made != original) became->emplace(original.get(), made);
+    return made;
   });
 }
 

@@ -5,6 +5,7 @@
 //   fold_constants({y})                               // x * (one realised input)
 #pragma once
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 #include "graph/node.hpp"
@@ -23,10 +24,12 @@ using Evaluate = std::vector<StorageRef> (*)(const std::vector<NodeRef>&);
 /// that takes too many operations, or one of larger values on the way. A single number is always replaced, as a
 /// launch costs more.
 ///
-/// `evaluate` computes the values; if it is null, nothing is replaced. Programs share the values: as long as
+/// `evaluate` computes the values; if it is null, nothing is replaced. `became`, if not null, is told what
+/// nodes that changed became. Programs share the values: as long as
 /// any program holds one, the same subgraph of the same tensors isn't computed again. Safe to call from
 /// several threads.
 std::vector<NodeRef> fold_constants(const std::vector<NodeRef>& outputs, Evaluate evaluate,
-                                    int64_t folded_bytes = INT64_MAX);
+                                    int64_t folded_bytes = INT64_MAX,
+                                    std::unordered_map<const Node*, NodeRef>* became = nullptr);
 
 } // namespace lathe::graph

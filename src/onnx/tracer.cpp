@@ -101,6 +101,17 @@ std::vector<Scalar> host_elements(const Tensor& tensor) {
   return out;
 }
 
+Tracer::Observer Tracer::names_values(NamedTensors& names) {
+  return [&names](const Frame&, const NodeDef& node, const std::vector<Value>&,
+                  const std::vector<Value>& outputs) {
+    for (size_t k = 0; k < outputs.size(); ++k)
+      if (outputs[k].is_tensor())
+        names.emplace(fmt::format("{} ({}){}", node.name.empty() ? node.outputs[k] : node.name, node.op,
+                                  k ? fmt::format(" output {}", k) : ""),
+                      outputs[k].tensor());
+  };
+}
+
 Tracer::Tracer(const Model::Impl& model, Looker& looker, Observer observer)
     : model_(model), looker_(looker), observer_(std::move(observer)) {}
 

@@ -48,6 +48,8 @@ public:
   using Observer = std::function<void(const Frame&, const NodeDef&, const std::vector<Value>& inputs,
                                       const std::vector<Value>& outputs)>;
 
+  /// An observer that adds the tensors that nodes make, by the nodes' names and ops, to `names`.
+  static Observer names_values(NamedTensors& names);
   Tracer(const Model::Impl& model, Looker& looker, Observer observer = {});
   /// `inputs`: one for each of the model's inputs.
   std::vector<Value> run(const std::vector<Value>& inputs);

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "core/coefficients.hpp"
+#include "render/c_ops.hpp"
+
 namespace lathe::render {
 namespace {
 
@@ -122,6 +125,14 @@ std::string saturation(const char* from, const Integer& to) {
                      to.type(), from, to.name(), is_double ? "double" : "float", above, greatest_text, least);
 }
 
+std::string coefficients() {
+  std::string out =
+      "\n/* Coefficients of functions: c3 is the factor of the third power. Parts of longer numbers. */\n";
+  for (const NamedCoefficient& c : named_coefficients())
+    out += fmt::format("#define {} {}\n", c.name, digits(c.value, c.dtype == DType::F64));
+  return out;
+}
+
 } // namespace
 
 std::string common_helpers() {
@@ -133,7 +144,7 @@ std::string common_helpers() {
   for (const Integer& to : kIntegers)
     for (const char* from : {"f32", "f64"}) out += saturation(from, to);
   out += "\n/* The remainder of floats is exact. */\n" + float_remainder(32) + float_remainder(64);
-  return out + kHalves;
+  return out + kHalves + coefficients();
 }
 
 } // namespace lathe::render

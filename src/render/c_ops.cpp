@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "core/coefficients.hpp"
 #include "lathe/error.hpp"
 
 namespace lathe::render {
@@ -36,15 +37,21 @@ std::string float_literal(const Dialect& dialect, double value, bool is_double) 
     const std::string text = dialect.infinity(is_double ? DType::F64 : DType::F32);
     return value < 0 ? fmt::format("(-{})", text) : text;
   }
-  std::string text = is_double ? fmt::format("{}", value) : fmt::format("{}", static_cast<float>(value));
-  if (text.find_first_of(".e") == std::string::npos) text += ".0";
-  if (!is_double) text += "f";
-  return std::signbit(value) ? parens(text) : text;
+  if (const auto name = coefficient_name(is_double ? DType::F64 : DType::F32, value))
+    return name->starts_with('-') ? parens(*name) : *name;
+  return digits(value, is_double);
 }
 
 bool is_number(const Operand& v) { return v.constant && !std::isnan(v.constant->as_float()); }
 
 } // namespace
+
+std::string digits(double value, bool is_double) {
+  std::string text = is_double ? fmt::format("{}", value) : fmt::format("{}", static_cast<float>(value));
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  if (!is_double) text += "f";
+  return std::signbit(value) ? parens(text) : text;
+}
 
 std::string literal(const Dialect& dialect, const Scalar& value) {
   const DType d = value.dtype();
@@ -136,8 +143,7 @@ Operand OpPrinter::scalar(Op op, DType result, const std::vector<Operand>& args)
   case Op::CmpNe:
   case Op::Where: out.text = spell(op, texts(args)); return out;
   case Op::Max:
-    if (is_float(result) && is_number(args[1]))
-      return extreme(true, args[1], a); // returns a if a is NaN
+    if (is_float(result) && is_number(args[1])) return extreme(true, args[1], a); // returns a if a is NaN
     out.text = is_float(result)
                    ? fmt::format("({0} != {0} ? {0} : ({0} > {1} ? {0} : {1}))", a.text, args[1].text)
                    : fmt::format("({0} > {1} ? {0} : {1})", a.text, args[1].text);
@@ -147,8 +153,8 @@ Operand OpPrinter::scalar(Op op, DType result, const std::vector<Operand>& args)
   case Op::Xor: out.text = fmt::format("({}){}", dialect_.type(result, 1), spell(op, texts(args))); break;
   case Op::IDiv: out.text = fmt::format("{}({}, {})", helper("idiv", result), a.text, args[1].text); break;
   case Op::Mod:
-    out.text = fmt::format("{}({}, {})", helper("mod", is_half(result) ? DType::F32 : result), a.text,
-                           args[1].text);
+    out.text =
+        fmt::format("{}({}, {})", helper("mod", is_half(result) ? DType::F32 : result), a.text, args[1].text);
     break;
   case Op::Shl: out.text = fmt::format("{}({}, {})", helper("shl", result), a.text, args[1].text); break;
   case Op::Shr: out.text = fmt::format("{}({}, {})", helper("shr", result), a.text, args[1].text); break;
@@ -169,8 +175,8 @@ Operand OpPrinter::scalar(Op op, DType result, const std::vector<Operand>& args)
   return out;
 }
 
-/// Whether a cast to `half` by way of f32 would round twice. Integers to f16 do not: f32 holds those below 2^24
-/// exactly, and larger ones are infinite in f16.
+/// Whether a cast to `half` by way of f32 would round twice. Integers to f16 do not: f32 holds those below
+/// 2^24 exactly, and larger ones are infinite in f16.
 bool OpPrinter::rounds_twice(DType half, DType from) {
   return from == DType::F64 || (half == DType::BF16 && is_integer(from) && size_of(from) >= 4);
 }
@@ -393,10 +399,13 @@ Operand OpPrinter::vector_cast(DType to, const Operand& from) const {
 Operand OpPrinter::vector_odd_floats(const Operand& from) const {
   const int lanes = from.lanes;
   const Operand x = make_local(from);
-  if (!is_float(from.dtype)) { // if the float can't hold all bits, the bit above the lowest ones replaces them
+  if (!is_float(
+          from.dtype)) { // if the float can't hold all bits, the bit above the lowest ones replaces them
     const DType d = from.dtype, mask = signed_of(size_of(d));
     const int digits = size_of(d) == 4 ? 24 : 53, low = size_of(d) == 4 ? 8 : 11;
-    const auto splat = [&](int64_t v) { return dialect_.splat(literal(dialect_, Scalar::of_int(d, v)), d, lanes); };
+    const auto splat = [&](int64_t v) {
+      return dialect_.splat(literal(dialect_, Scalar::of_int(d, v)), d, lanes);
+    };
     const std::string size =
         is_signed(d) ? fmt::format("({0} ^ ({0} >> {1}))", x.text, 8 * size_of(d) - 1) : x.text;
     const std::string rest = fmt::format("({} & {})", x.text, splat((1 << low) - 1));
@@ -415,8 +424,8 @@ Operand OpPrinter::vector_odd_floats(const Operand& from) const {
   const std::string back =
       local_(dialect_.type(DType::F64, lanes), dialect_.convert(near, DType::F32, DType::F64, lanes));
   const auto side = [&](const char* compare) { // a mask of 32-bit integers
-    const std::string comparison = dialect_.reinterpret(fmt::format("({} {} {})", back, compare, x.text),
-                                                        DType::I64, DType::I64, lanes);
+    const std::string comparison =
+        dialect_.reinterpret(fmt::format("({} {} {})", back, compare, x.text), DType::I64, DType::I64, lanes);
     const Operand mask{local_(dialect_.type(DType::I64, lanes), comparison), DType::Bool, lanes, 8};
     return widen(mask, lanes, 4).text;
   };
@@ -429,8 +438,8 @@ Operand OpPrinter::vector_odd_floats(const Operand& from) const {
   return {dialect_.reinterpret(moved, DType::I32, DType::F32, lanes), DType::F32, lanes};
 }
 
-/// Floats as integers, saturated. Lanes that are out of range or NaN become 0 before the conversion; those out of
-/// range get the bound after it.
+/// Floats as integers, saturated. Lanes that are out of range or NaN become 0 before the conversion; those
+/// out of range get the bound after it.
 Operand OpPrinter::saturate(DType to, const Operand& from) const {
   const int lanes = from.lanes, value_bits = 8 * size_of(to) - (is_signed(to) ? 1 : 0);
   const double above = std::ldexp(1.0, value_bits), least = is_signed(to) ? -above : 0;

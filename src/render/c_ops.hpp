@@ -27,7 +27,10 @@ struct Operand {
   std::optional<Comparison> comparison{};
 };
 
+/// A number as a literal, or by the name of the coefficient that it is (core/coefficients.hpp).
 std::string literal(const Dialect& dialect, const Scalar& value);
+/// A finite number as a literal of double or float.
+std::string digits(double value, bool is_double);
 
 class OpPrinter {
 public:

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "lathe/lathe.hpp"
 
@@ -162,4 +163,60 @@ TEST_CASE("emitted OpenCL stands alone") {
   std::string source = emit(in("x", {64, 64}).softmax(-1), options);
   CHECK(source.find("__kernel") != std::string::npos);
   CHECK(source.find("#include") == std::string::npos);
+}
+
+namespace {
+
+/// The comments before the kernels of a source.
+std::string comments(const std::string& source) {
+  std::string out;
+  std::istringstream lines(source);
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("// ")) out += line + "\n";
+  return out;
+}
+
+EmitOptions with_moves(const char* target, std::vector<std::string> moves) {
+  EmitOptions options;
+  options.target = target;
+  options.compile.use_database = false;
+  options.compile.moves = std::move(moves);
+  return options;
+}
+
+} // namespace
+
+TEST_CASE("a kernel begins with what it computes, its schedule and its predicted time") {
+  const Tensor y = (in("x", {24, 40}).matmul(in("w", {40, 16})) + in("b", {16})).relu();
+  for (const char* target : {"c", "opencl", "cuda"}) {
+    const std::string text = comments(
+        emit({{"y", y}}, with_moves(target, {"inline(t0)", "inline(t2)", "fuse_at(t1, t3.i0, packed)"})));
+    INFO(text);
+    CHECK(text.find("// reads      x f32[24, 40], w f32[40, 16], b f32[16]\n"
+                    "// computes   t1 f32[24, 16]: t1[i0, i1] = sum over r2 < 40 of x[i0, r2] * w[r2, i1]\n"
+                    "//            t3 f32[24, 16]: t3[i0, i1] = relu(t1[i0, i1] + b[i1]), the output \"y\"\n"
+                    "// schedule   inline(t0); inline(t2); fuse_at(t1, t3.i0, packed)\n"
+                    "// predicted  ") != std::string::npos);
+  }
+}
+
+TEST_CASE("loops along an axis of a named size have its name") {
+  const Var n("rows", 1, 100);
+  const std::string source = emit({{"y", in("x", {n, 24}).sum({0})}}, with_moves("c", {"split(t0.r0, 4)"}));
+  INFO(source);
+  CHECK(source.find("t0[i1] = sum over r_rows < rows of x[r_rows, i1]") != std::string::npos);
+  CHECK(source.find("for (int64_t t0_r_rows_o = 0; ") != std::string::npos);
+  CHECK(source.find("for (int64_t t0_r_rows_i = 0; ") != std::string::npos);
+  CHECK(source.find("for (int64_t t0_i1 = 0; ") != std::string::npos);
+}
+
+TEST_CASE("coefficients of functions have names, and only those that a file uses are defined") {
+  for (const char* target : {"c", "opencl", "cuda"}) {
+    const std::string source = emit(in("x", {50}).exp(), with_moves(target, {}));
+    INFO(source);
+    CHECK(source.find("#define lathe_exp_c3 0.16666487f\n") != std::string::npos);
+    CHECK(source.find("lathe_exp_c3", source.find("// predicted")) != std::string::npos);
+    CHECK(source.find("0.16666487f", source.find("// predicted")) == std::string::npos);
+    CHECK(source.find("lathe_log_c3") == std::string::npos);
+  }
 }

@@ -1,5 +1,6 @@
 # Lowering, the runtime's base and the pipeline.
 lathe_test(unit/lower_test core view graph ast lower)
+lathe_test(unit/formula_test core view graph ast lower)
 lathe_test(unit/memory_plan_test core view graph ast lower)
 lathe_test(unit/runtime_test)
 lathe_test(unit/alias_test)

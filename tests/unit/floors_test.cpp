@@ -61,7 +61,7 @@ const std::map<std::string, Order> kInside = {
       {"explain", {"front", "run"}},
       {"measure", {"front", "run"}},
       {"", {"trace", "front", "run", "measure"}},
-      {"export", {"front", "run", ""}},
+      {"export", {"front", "run", "explain", ""}},
       {"saved", {"front", "run", ""}}}},
 };
 

@@ -22,7 +22,8 @@ int export_command(const Options& options) {
   how.arena = options.arena;
   how.compile = import.compile;
   how.order = onnx::tensor_names(model);
-  const std::vector<ExportedFile> files = export_program(model.tensors(import), how);
+  const NamedTensors outputs = model.tensors(import, &how.compile.origins);
+  const std::vector<ExportedFile> files = export_program(outputs, how);
   std::error_code error;
   fs::create_directories(options.output_dir, error);
   if (error) throw Error(ErrorKind::File, fmt::format("{}: {}", options.output_dir, error.message()));

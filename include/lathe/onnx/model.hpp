@@ -85,7 +85,8 @@ class Model {
   std::vector<Layer> layers(const ImportOptions& options = {}) const;
   /// The outputs as tensors of inputs that bear the model's names (what is no identifier in them as `_`; names that this makes one end in _2, _3 ...): to go on with, to emit, to export.
   /// Error(Value) for a model whose shapes depend on what it is fed, or whose inputs or outputs are not all tensors of numbers.
-  NamedTensors tensors(const ImportOptions& options = {}) const;
+  /// `values`, if not null, is filled with the values that nodes make, by the nodes' names: for CompileOptions::origins.
+  NamedTensors tensors(const ImportOptions& options = {}, NamedTensors* values = nullptr) const;
   /// Error naming node, op, opset and domain for what can't be imported.
   Program compile(const ImportOptions& options = {}) const;
 

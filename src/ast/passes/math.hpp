@@ -1,10 +1,11 @@
 // Values with operators, for writing functions as sequences of table ops; and the f32 functions of
 // math_*.cpp.
 #pragma once
-#include <initializer_list>
 #include <optional>
+#include <span>
 
 #include "ast/ast.hpp"
+#include "core/coefficients.hpp"
 
 namespace lathe::ast::math {
 
@@ -58,10 +59,9 @@ inline V clamp(V x, double low, double high) {
 }
 
 /// c[0] + x * (c[1] + x * (...)).
-inline V horner(V x, std::initializer_list<double> coefficients) {
-  const double* c = std::end(coefficients) - 1;
-  V sum = f32(*c);
-  while (c != std::begin(coefficients)) sum = fma(sum, x, f32(*--c));
+inline V horner(V x, std::span<const double> coefficients) {
+  V sum = f32(coefficients.back());
+  for (size_t k = coefficients.size() - 1; k-- > 0;) sum = fma(sum, x, f32(coefficients[k]));
   return sum;
 }
 

@@ -9,8 +9,6 @@
 namespace lathe::ast::math {
 namespace {
 
-constexpr double kRound = 0x1.8p23;
-constexpr double kLn2High = 0x1.62e4p-1, kLn2Low = 0x1.7f7d1cp-20; // 16 bits in High: n * kLn2High is exact
 
 V power_of_two(V biased) { return from_bits(shl(biased, 23)); }
 
@@ -21,7 +19,7 @@ V scale(V y, V biased) {
   return y * power_of_two(half) * power_of_two(biased - half);
 }
 
-constexpr double kShift = kRound + 254;
+constexpr double kShift = coefficients::kExpShift[0];
 
 } // namespace
 
@@ -41,17 +39,16 @@ std::optional<Scaled> as_scaled(const Value& v) {
 
 V exp(V x) {
   x = clamp(x, -104, 89);
-  const V shift = f32(kShift), shifted = fma(x, f32(0x1.715476p+0), shift), n = shifted - shift;
-  const V r = fma(n, f32(-kLn2Low), fma(n, f32(-kLn2High), x));
-  const V y = horner(r, {1, 1, 0x1p-1, 0x1.555464p-3, 0x1.5552fap-5, 0x1.125938p-7, 0x1.6ff2f6p-10});
+  const V shift = f32(kShift), shifted = fma(x, f32(coefficients::kLog2E[0]), shift), n = shifted - shift;
+  const V r = fma(n, f32(-coefficients::kLn2[1]), fma(n, f32(-coefficients::kLn2[0]), x));
+  const V y = horner(r, coefficients::kExp);
   return scale(y, bits(shifted));
 }
 
 V exp2(V x) {
   x = clamp(x, -151, 129);
   const V shift = f32(kShift), shifted = x + shift, r = x - (shifted - shift);
-  const V y = horner(
-      r, {1, 0x1.62e432p-1, 0x1.ebfbep-3, 0x1.c6ae2cp-5, 0x1.3b29e4p-7, 0x1.5f88fep-10, 0x1.446c7ep-13});
+  const V y = horner(r, coefficients::kExp2);
   return scale(y, bits(shifted));
 }
 

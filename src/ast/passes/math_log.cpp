@@ -10,9 +10,10 @@
 namespace lathe::ast::math {
 namespace {
 
+using namespace coefficients;
+
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kLn2High = 0x1.62e4p-1, kLn2Low = 0x1.7f7d1cp-20; // 16 bits in High: k * kLn2High is exact
 
 struct Parts {
   V k; // an i32
@@ -26,8 +27,7 @@ Parts split(V normal) {
 
 /// log(1 + f) - f.
 V correction(V f) {
-  const V q = horner(f, {0x1.555554p-2, -0x1.000226p-2, 0x1.99a008p-3, -0x1.547244p-3, 0x1.22da24p-3,
-                         -0x1.0d8544p-3, 0x1.055b4p-3, -0x1.38b514p-4});
+  const V q = horner(f, kLog);
   return f * f * fma(f, q, f32(-0.5));
 }
 
@@ -45,14 +45,14 @@ template <class F> V logarithm(V x, F&& finish) {
   return with_edges(x, finish(k, p.f, correction(p.f)));
 }
 
-V natural(V k, V f, V small) { return fma(k, f32(kLn2High), f + fma(k, f32(kLn2Low), small)); }
+V natural(V k, V f, V small) { return fma(k, f32(kLn2[0]), f + fma(k, f32(kLn2[1]), small)); }
 
 } // namespace
 
 V log(V x) { return logarithm(x, natural); }
 
 V log2(V x) {
-  constexpr double high = 0x1.715476p+0, low = 0x1.4ae0cp-26; // log2(e)
+  constexpr double high = kLog2E[0], low = kLog2E[1];
   return logarithm(x, [](V k, V f, V small) {
     const V p = rounded_product(f, f32(high)), p_low = fma(f, f32(high), -p);
     const V sum = k + p, lost = (p - (sum - k)) + p_low;
@@ -61,11 +61,9 @@ V log2(V x) {
 }
 
 V log10(V x) {
-  constexpr double high = 0x1.bcb7b2p-2, low = -0x1.5b235ep-27; // log10(e)
-  constexpr double high2 = 0x1.3442p-2, low2 = -0x1.95ec1p-19;  // log10(2), 16 bits and the rest
   return logarithm(x, [](V k, V f, V small) {
-    const V rest = fma(small, f32(high), fma(f, f32(low), k * f32(low2)));
-    return fma(k, f32(high2), fma(f, f32(high), rest));
+    const V rest = fma(small, f32(kLog10E[0]), fma(f, f32(kLog10E[1]), k * f32(kLog10Of2[1])));
+    return fma(k, f32(kLog10Of2[0]), fma(f, f32(kLog10E[0]), rest));
   });
 }
 

@@ -18,12 +18,13 @@ struct Reduced {
 
 /// For |x| up to kMostNear. The first product has no rounding error; `low` includes the error of the second.
 Reduced near(V x) {
-  constexpr double round = 0x1.8p23, part1 = 0x1.921fb4p+0, part2 = 0x1.4442d2p-24, part3 = -0x1.ee59dap-50;
-  const V shifted = fma(x, f32(0x1.45f306p-1), f32(round)), q = shifted - f32(round);
-  const V rest = fma(q, f32(-part1), x);
-  const V p = rounded_product(q, f32(part2)), p_low = fma(q, f32(part2), -p);
+  constexpr double round = 0x1.8p23;
+  constexpr auto& part = coefficients::kHalfPi;
+  const V shifted = fma(x, f32(coefficients::kTwoOverPi[0]), f32(round)), q = shifted - f32(round);
+  const V rest = fma(q, f32(-part[0]), x);
+  const V p = rounded_product(q, f32(part[1])), p_low = fma(q, f32(part[1]), -p);
   const V high = rest - p;
-  const V low = ((rest - high) - p) - fma(q, f32(part3), p_low);
+  const V low = ((rest - high) - p) - fma(q, f32(part[2]), p_low);
   return {high, low, bits(shifted)};
 }
 
@@ -58,13 +59,13 @@ Reduced far(V x) {
 
 V sine_of(const Reduced& r) {
   const V z = r.high * r.high;
-  const V s = horner(z, {-0x1.555544p-3, 0x1.1106d4p-7, -0x1.9920c8p-13});
+  const V s = horner(z, coefficients::kSin);
   return fma(r.high * z, s, r.low) + r.high;
 }
 
 V cosine_of(const Reduced& r) {
   const V z = r.high * r.high;
-  const V c = horner(z, {-0.5, 0x1.55554ap-5, -0x1.6c0bc4p-10, 0x1.99cb8p-16});
+  const V c = horner(z, coefficients::kCos);
   return fma(z, c, -(r.high * r.low)) + f32(1);
 }
 

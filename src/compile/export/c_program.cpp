@@ -53,7 +53,7 @@ std::string CProgram::kernels(int vector_bytes) const {
     options.standalone = true;
     options.scratch_offsets = scratch_[k].offset_of;
     options.parallel = parallel();
-    out.append("\n").append(render::render_c(layout_.kernels[k], options));
+    out.append("\n").append(layout_.comments[k]).append(render::render_c(layout_.kernels[k], options));
   }
   return out;
 }

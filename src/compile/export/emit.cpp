@@ -94,11 +94,11 @@ std::string launch_notes(const search::Plan& plan, const char* comment,
 }
 
 /// Returns the plan's kernels, finalised, with names that are unique in one file.
-std::vector<ast::Kernel> kernels_of_file(const search::Plan& plan) {
+std::vector<ast::Kernel> kernels_of_file(const search::Plan& plan, const KernelNotes& notes) {
   render::Names names;
   std::vector<ast::Kernel> kernels;
   for (const search::KernelPlanRef& kernel : plan.kernels) {
-    kernels.push_back(finalise(kernel->kernel));
+    kernels.push_back(finalise(notes.with_axis_names(*kernel)));
     kernels.back().name = names.fresh(kernel->kernel.name);
   }
   return kernels;
@@ -113,9 +113,13 @@ struct GridTarget {
 constexpr GridTarget kGridTargets[] = {{"opencl", render::render_opencl, render::join_opencl},
                                        {"cuda", render::render_cuda, render::join_cuda}};
 
-std::string emit_grid(const search::Plan& plan, const GridTarget& grid) {
+std::string emit_grid(const search::Plan& plan, const KernelNotes& notes, const GridTarget& grid) {
   std::vector<render::GridSource> sources;
-  for (const ast::Kernel& kernel : kernels_of_file(plan)) sources.push_back(grid.render(kernel));
+  for (const ast::Kernel& kernel : kernels_of_file(plan, notes)) {
+    const search::KernelPlan& planned = *plan.kernels[sources.size()];
+    render::GridSource& source = sources.emplace_back(grid.render(kernel));
+    source.text.insert(source.head + (source.text[source.head] == '\n'), notes.comment(planned));
+  }
   return launch_notes(plan, "//", sources) + grid.join(sources);
 }
 
@@ -127,6 +131,7 @@ std::string emit_outputs(const std::vector<lower::NamedOutput>& outputs, const E
                                         .evaluate = options.simplify_graph ? values_of : nullptr,
                                         .folded_bytes = options.compile.folded_bytes,
                                         .unrolls = target != "graph" && target != "dot" && target != "c",
+                                        .names_values = true,
                                         .takes_moved = false});
   if (target == "graph" || target == "dot") return emit_nodes(front.outputs, target);
 
@@ -136,7 +141,8 @@ std::string emit_outputs(const std::vector<lower::NamedOutput>& outputs, const E
   if (grid != std::end(kGridTargets)) compile.device = target;
   const InExprScope inside(new_expr_scope());
   const search::Plan plan = schedule(front.lowered(), compile).plan;
-  if (target == "c") return emit_c(plan, front.inputs, compile);
+  const KernelNotes notes(plan, compile, front.names);
+  if (target == "c") return emit_c(plan, notes, front.inputs, compile);
   std::string out;
   if (target == "moves") {
     for (const search::Move& move : plan.moves()) out += to_string(move) + "\n";
@@ -147,10 +153,10 @@ std::string emit_outputs(const std::vector<lower::NamedOutput>& outputs, const E
       out.append(out.empty() ? "" : "\n").append(ast::print(kernel->kernel));
     return out;
   }
-  if (grid != std::end(kGridTargets)) return emit_grid(plan, *grid);
+  if (grid != std::end(kGridTargets)) return emit_grid(plan, notes, *grid);
   if (target == "llvm") out = launch_notes(plan, ";");
   if (target == "asm") out = launch_notes(plan, "#");
-  for (const ast::Kernel& kernel : kernels_of_file(plan))
+  for (const ast::Kernel& kernel : kernels_of_file(plan, notes))
     out.append("\n").append(emit_kernel(kernel, target, compile));
   return out;
 }

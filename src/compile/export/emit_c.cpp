@@ -32,11 +32,11 @@ std::string data_text(const ProgramLayout::Constant& constant) {
 
 } // namespace
 
-std::string emit_c(const search::Plan& plan, const std::vector<KernelParam>& declared_inputs,
-                   const CompileOptions& options) {
+std::string emit_c(const search::Plan& plan, const KernelNotes& notes,
+                   const std::vector<KernelParam>& declared_inputs, const CompileOptions& options) {
   render::Names names;
   for (const char* taken : {"lathe_program", "memory"}) names.fresh(taken);
-  const ProgramLayout layout = lay_out(plan, declared_inputs, names);
+  const ProgramLayout layout = lay_out(plan, notes, declared_inputs, names);
   const CProgram program(layout, 1);
   std::string out = program.kernels(vector_bytes_of(options.cpu));
   for (const ProgramLayout::Constant& constant : layout.constants) out += data_text(constant);

@@ -51,8 +51,11 @@ std::vector<ExportedFile> export_program(const NamedTensors& outputs, const Expo
         ErrorKind::Value,
         fmt::format("export: arena \"{}\" is unknown, expected static, caller or malloc", options.arena));
   if (outputs.empty()) throw Error(ErrorKind::Value, "export: no outputs, expected at least one");
-  const Front front =
-      take_in(outputs, {.evaluate = values_of, .unrolls = options.target == "opencl", .takes_moved = false});
+  const Front front = take_in(outputs, {.evaluate = values_of,
+                                        .unrolls = options.target == "opencl",
+                                        .names_values = true,
+                                        .takes_moved = false,
+                                        .origins = options.compile.origins});
 
   ExportOptions chosen = options;
   if (options.target == "opencl") chosen.compile.device = "opencl"; // a schedule for work-groups
@@ -65,7 +68,8 @@ std::vector<ExportedFile> export_program(const NamedTensors& outputs, const Expo
   for (char c : program.name) program.upper += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   for (const char* taken : {"weights", "arena", "memory", "block", "constants", "error", "self", "queue"})
     program.names.fresh(taken);
-  program.layout = lay_out(plan, front.inputs, program.names, program.name + "_", options.order);
+  const KernelNotes notes(plan, chosen.compile, front.names);
+  program.layout = lay_out(plan, notes, front.inputs, program.names, program.name + "_", options.order);
   add_declared_vars(program.layout, program.names);
   program.weights = pack_weights(program.layout.constants);
   return options.target == "c" ? export_c(program, chosen) : export_opencl(program);

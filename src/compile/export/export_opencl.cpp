@@ -164,7 +164,11 @@ target_link_libraries(run_@name@ PRIVATE @target@)
 class OpenClExport {
 public:
   explicit OpenClExport(ExportedProgram& program) : program_(program), layout_(program.layout) {
-    for (const ast::Kernel& kernel : layout_.kernels) sources_.push_back(render::render_opencl(kernel));
+    for (size_t k = 0; k < layout_.kernels.size(); ++k) {
+      sources_.push_back(render::render_opencl(layout_.kernels[k]));
+      render::GridSource& source = sources_.back();
+      source.text.insert(source.head + (source.text[source.head] == '\n'), layout_.comments[k]);
+    }
     add_buffer(static_cast<int64_t>(program_.weights.bytes.size()));
     int64_t arena = 0;
     for (const auto& [dtype, bytes] : layout_.arenas) {

@@ -24,9 +24,9 @@ template <class Ports> void put_in_order(Ports& ports, const std::vector<std::st
 
 class Layouter {
 public:
-  Layouter(const search::Plan& plan, const std::vector<KernelParam>& declared, render::Names& names,
-           const std::vector<std::string>& order)
-      : plan_(plan), names_(names), placed_(place(plan, declared)) {
+  Layouter(const search::Plan& plan, const KernelNotes& notes, const std::vector<KernelParam>& declared,
+           render::Names& names, const std::vector<std::string>& order)
+      : plan_(plan), notes_(notes), names_(names), placed_(place(plan, declared)) {
     put_in_order(placed_.inputs, order);
     put_in_order(placed_.outputs, order);
   }
@@ -35,7 +35,8 @@ public:
   ProgramLayout run(const std::string& prefix, const ProgramLayout* outer) {
     lay_out_copies(placed_);
     for (const search::KernelPlanRef& kernel : plan_.kernels) {
-      out_.kernels.push_back(finalise(kernel->kernel));
+      out_.kernels.push_back(finalise(notes_.with_axis_names(*kernel)));
+      out_.comments.push_back(notes_.comment(*kernel));
       out_.kernels.back().name = names_.fresh(prefix + kernel->kernel.name);
     }
     name_inputs();
@@ -106,7 +107,9 @@ private:
     const auto position = static_cast<size_t>(kernel.recurrence);
     auto made = std::make_shared<ProgramLayout::Recurrence>();
     made->program = &plan_.program->recurrences[position];
-    ProgramLayout& body = made->body = Layouter(*plan_.bodies[position], {}, names_, {}).run(prefix, &out_);
+    const search::Plan& plan = *plan_.bodies[position];
+    ProgramLayout& body = made->body =
+        Layouter(plan, notes_.of_body(plan), {}, names_, {}).run(prefix, &out_);
     const size_t before = out_.constants.size();
     for (auto& [id, place] : body.places)
       if (place.home == Home::Constant) place.index += before;
@@ -116,6 +119,7 @@ private:
   }
 
   const search::Plan& plan_;
+  const KernelNotes& notes_;
   render::Names& names_;
   PlacedProgram placed_;
   ProgramLayout out_;
@@ -123,10 +127,10 @@ private:
 
 } // namespace
 
-ProgramLayout lay_out(const search::Plan& plan, const std::vector<KernelParam>& declared,
-                      render::Names& names, const std::string& prefix,
-                      const std::vector<std::string>& order) {
-  return Layouter(plan, declared, names, order).run(prefix, nullptr);
+ProgramLayout lay_out(const search::Plan& plan, const KernelNotes& notes,
+                      const std::vector<KernelParam>& declared, render::Names& names,
+                      const std::string& prefix, const std::vector<std::string>& order) {
+  return Layouter(plan, notes, declared, names, order).run(prefix, nullptr);
 }
 
 std::string size_text(Expr e, const std::map<std::string, std::string>& var_names) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "compile/export/kernel_notes.hpp"
 #include "compile/front/inputs.hpp"
 #include "compile/run/placed_program.hpp"
 #include "core/storage.hpp"
@@ -43,6 +44,7 @@ struct ProgramLayout {
   struct Recurrence;
 
   std::vector<ast::Kernel> kernels; // finalised, with names that are unique in one file
+  std::vector<std::string> comments; // by kernel, for readers
   /// By kernel: the recurrence that it runs, or null.
   std::vector<std::shared_ptr<const Recurrence>> recurrences;
   std::vector<Port> inputs;         // as declared, used or not
@@ -64,11 +66,11 @@ struct ProgramLayout::Recurrence {
   ProgramLayout body;
 };
 
-/// Returns the layout of a plan. `names` holds the names that are taken, and afterwards also those given
-/// here. Kernels' names begin with `prefix`. Inputs and outputs are in the given order, and those that it does not
+/// Returns the layout of a plan. `notes`: of the plan. `names` holds the names that are taken, and afterwards
+/// also those given here. Kernels' names begin with `prefix`. Inputs and outputs are in the given order, and those that it does not
 /// name behind them, by name.
-ProgramLayout lay_out(const search::Plan& plan, const std::vector<KernelParam>& declared,
-                      render::Names& names, const std::string& prefix = "",
+ProgramLayout lay_out(const search::Plan& plan, const KernelNotes& notes,
+                      const std::vector<KernelParam>& declared, render::Names& names, const std::string& prefix = "",
                       const std::vector<std::string>& order = {});
 
 /// Returns a size as a C expression that consists of plain operators.

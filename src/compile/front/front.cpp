@@ -34,10 +34,11 @@ std::set<StorageRef> data_of(const std::vector<graph::NodeRef>& nodes) {
   return data;
 }
 
-/// The nodes, and the bodies of their recurrences, simplified and with constants folded. The trace is told of the
-/// nodes alone.
+/// The nodes, and the bodies of their recurrences, simplified and with constants folded. The trace and
+/// `names` are told of the nodes alone; both may be null.
 std::vector<graph::NodeRef> prepared(std::vector<graph::NodeRef> nodes, const FrontOptions& options,
-                                     tracing::Trace* trace) {
+                                     tracing::Trace* trace, ValueNames* names) {
+  if (names) *names = names_in(nodes, options.origins, options.simplifies);
   if (options.simplifies) {
     const tracing::TimedPass pass(trace, "simplify");
     nodes = graph::simplify(graph::with_realised(nodes), trace ? trace->rewrites() : graph::RewriteTrace());
@@ -45,8 +46,11 @@ std::vector<graph::NodeRef> prepared(std::vector<graph::NodeRef> nodes, const Fr
   if (trace) trace->graph("simplified", nodes);
   {
     const tracing::TimedPass pass(trace, "fold constants");
-    nodes = graph::fold_constants(nodes, options.evaluate, options.folded_bytes);
-    nodes = graph::with_bodies(nodes, [&](const auto& results) { return prepared(results, options, nullptr); });
+    std::unordered_map<const graph::Node*, graph::NodeRef> became;
+    nodes = graph::fold_constants(nodes, options.evaluate, options.folded_bytes, names ? &became : nullptr);
+    if (names) *names = renamed(*names, became);
+    nodes = graph::with_bodies(
+        nodes, [&](const auto& results) { return prepared(results, options, nullptr, nullptr); });
   }
   if (trace) trace->graph("constants folded", nodes);
   return nodes;
@@ -73,7 +77,7 @@ Front take_in(const std::vector<lower::NamedOutput>& outputs, const FrontOptions
   if (options.unrolls) nodes = graph::unrolled(nodes, "emit");
   if (options.trace) options.trace->graph("given", nodes);
   const auto given = data_of(options.simplifies ? graph::with_realised(nodes) : nodes);
-  nodes = prepared(std::move(nodes), options, options.trace);
+  nodes = prepared(std::move(nodes), options, options.trace, options.names_values ? &front.names : nullptr);
   if (options.trace) name_origins(options);
   for (const StorageRef& data : data_of(nodes))
     if (!given.contains(data)) front.folded_bytes += static_cast<int64_t>(data->bytes());

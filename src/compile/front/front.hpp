@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "compile/front/moved.hpp"
+#include "compile/front/value_names.hpp"
 #include "compile/trace/trace.hpp"
 #include "lathe/executable.hpp"
 #include "lower/program.hpp"
@@ -16,6 +17,7 @@ struct FrontOptions {
   graph::Evaluate evaluate = nullptr;
   int64_t folded_bytes = INT64_MAX; ///< as in CompileOptions
   bool unrolls = false;             ///< writes recurrences out step by step, for targets that can't repeat a body
+  bool names_values = false;        ///< fills Front::names
   bool takes_moved = true;          ///< set by callers that copy Front::moved; else these outputs are stages
   tracing::Trace* trace = nullptr;    ///< told of the graph after each step; null: nobody is
   std::map<std::string, Tensor> origins{}; ///< as in CompileOptions
@@ -27,6 +29,7 @@ struct Front {
   std::vector<MovedOutput> moved;          ///< those that need no kernel
   graph::Evaluate evaluate = nullptr;      ///< computes constants, also for moves that rewrite the graph
   int64_t folded_bytes = 0;                ///< of the constants that were computed
+  ValueNames names{};                      ///< of values outside of recurrences' bodies
   /// The stages to schedule; none if no output needs a kernel.
   std::shared_ptr<const lower::Program> lowered() const;
 };

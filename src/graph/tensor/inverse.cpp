@@ -11,6 +11,7 @@
 #include <limits>
 #include <numbers>
 
+#include "core/coefficients.hpp"
 #include "graph/function.hpp"
 #include "graph/tensor_impl.hpp"
 #include "lathe/functions.hpp"
@@ -25,27 +26,9 @@ struct Polynomial {
   std::span<const double> f32, f64; // lowest power first
 };
 
-constexpr double kAtan32[] = {-0x1.55553ep-2, 0x1.9991e4p-3, -0x1.242086p-3, 0x1.c08cdp-4,   -0x1.580e98p-4,
-                              0x1.da558p-5,   -0x1.fe1b6p-6, 0x1.652d1ep-7,  -0x1.d5f79cp-10};
-constexpr double kAsin32[] = {0x1.5555c8p-3, 0x1.330204p-4, 0x1.747bb8p-5, 0x1.8c3e54p-6, 0x1.595c58p-5};
-constexpr double kAtanh32[] = {0x1.55554p-2, 0x1.99a678p-3, 0x1.234d6p-3,
-                               0x1.e4046p-4, 0x1.a6973p-5,  0x1.6947fep-3};
-constexpr double kAtan64[] = {
-    -0x1.5555555555526p-2, 0x1.99999999955b1p-3,  -0x1.249249237edf9p-3,  0x1.c71c717f9a8c1p-4,
-    -0x1.745d11a94293fp-4, 0x1.3b13664dde9d1p-4,  -0x1.110e4e46f435dp-4,  0x1.e1bb7f806df3ep-5,
-    -0x1.ae5db23e175c2p-5, 0x1.82d80d2a0d0e9p-5,  -0x1.599c18039d879p-5,  0x1.2c1d1f3acd73ap-5,
-    -0x1.e9bfe868370d9p-6, 0x1.67f1341aa40b3p-6,  -0x1.c6f9cafbfd955p-7,  0x1.d6da23a75d18p-8,
-    -0x1.794946ae5708ep-9, 0x1.b2985e4b3e64bp-11, -0x1.3df6732a6128cp-13, 0x1.b9d8e2587b4ccp-17};
-constexpr double kAsin64[] = {0x1.555555555539p-3,  0x1.333333336e81fp-4,  0x1.6db6db42799dfp-5,
-                              0x1.f1c72c392dcb4p-6, 0x1.6e89f43c24538p-6,  0x1.1c6be1d71af28p-6,
-                              0x1.c6fdbeac383afp-7, 0x1.8ec30c0650d62p-7,  0x1.abcef7bab8dcp-8,
-                              0x1.3ff4dbe9d03f4p-6, -0x1.09d35d9acd9f6p-6, 0x1.056d772c6472p-5};
-constexpr double kAtanh64[] = {0x1.55555555555ccp-2, 0x1.999999998785bp-3, 0x1.2492492c4357bp-3,
-                               0x1.c71c6e7cbc4a3p-4, 0x1.745d81495b4adp-4, 0x1.3b0b260939485p-4,
-                               0x1.11879096cc9c9p-4, 0x1.d905bb9134559p-5, 0x1.ea2c1d341bd7cp-5,
-                               0x1.dbcb9843cea8cp-7, 0x1.290aa9058da0ap-3, -0x1.39763a041fe99p-3,
-                               0x1.cc8e595e09677p-3};
-constexpr Polynomial kAtan{kAtan32, kAtan64}, kAsin{kAsin32, kAsin64}, kAtanh{kAtanh32, kAtanh64};
+constexpr Polynomial kAtan{coefficients::kAtan32, coefficients::kAtan64},
+    kAsin{coefficients::kAsin32, coefficients::kAsin64},
+    kAtanh{coefficients::kAtanh32, coefficients::kAtanh64};
 
 /// f(t) of the function near 0 that `p` stands for.
 Tensor by_polynomial(const Polynomial& p, const Tensor& t) {

@@ -8,6 +8,7 @@
 #include <limits>
 #include <numbers>
 
+#include "core/coefficients.hpp"
 #include "graph/function.hpp"
 #include "graph/narrow.hpp"
 #include "graph/tensor_impl.hpp"
@@ -59,9 +60,7 @@ Tensor times_sigmoid(const Tensor& x, const Tensor& u) {
 // tanh(x) = x + x z p(z), z = x^2, for small x; p is minimax in relative error up to 0.6.
 Tensor tanh_f32(const Tensor& x) {
   const Tensor a = x.abs(), z = a * a, one = constant_like(x, 1);
-  Tensor p = constant_like(x, -0x1.825882p-8);
-  for (double c : {0x1.54b8aap-6, -0x1.b898ep-5, 0x1.1109aep-3, -0x1.55553ep-2}) p = plus(p * z, c);
-  const Tensor small = a + a * z * p;
+  const Tensor small = a + a * z * horner(z, coefficients::kTanh);
   const Tensor large = one - constant_like(x, 2) / plus((a + a).exp(), 1);
   const Tensor y = where(a < constant_like(x, 0.6), small, large);
   return where(x < constant_like(x, 0), -y, y);

@@ -63,7 +63,7 @@ void check_numbers(const Model::Impl& model, const char* what, const std::string
 
 } // namespace
 
-NamedTensors Model::tensors(const ImportOptions& options) const {
+NamedTensors Model::tensors(const ImportOptions& options, NamedTensors* values) const {
   check_supported(*this);
   for (const Port& port : impl_->inputs) check_numbers(*impl_, "input", port.name, port.kind);
   Model::Impl simplified = *impl_;
@@ -73,7 +73,8 @@ NamedTensors Model::tensors(const ImportOptions& options) const {
   try {
     std::vector<Value> results;
     in_widest_bounds(kLargestNamedSize, [&](int64_t largest) {
-      results = Tracer(simplified, looker)
+      if (values) values->clear();
+      results = Tracer(simplified, looker, values ? Tracer::names_values(*values) : Tracer::Observer{})
                     .run(declared_inputs(simplified, options, {.largest = largest, .by_name = true}));
     });
     const std::vector<std::string> names = identifiers(simplified.graph.outputs);

@@ -152,14 +152,7 @@ private:
   /// Notes the model's names of values, if a trace is to show them.
   Tracer::Observer observer() {
     if (program_.options.compile.trace.empty()) return {};
-    return [this](const Frame&, const NodeDef& node, const std::vector<Value>&,
-                  const std::vector<Value>& outputs) {
-      for (size_t k = 0; k < outputs.size(); ++k)
-        if (outputs[k].is_tensor())
-          origins_.emplace(fmt::format("{} ({}){}", node.name.empty() ? node.outputs[k] : node.name, node.op,
-                                       k ? fmt::format(" output {}", k) : ""),
-                           outputs[k].tensor());
-    };
+    return Tracer::names_values(origins_);
   }
 
   CompileOptions compile_options() {

@@ -1,0 +1,28 @@
+// The ops that text writes between their operands.
+#pragma once
+#include "core/op.hpp"
+
+namespace lathe::ast {
+
+struct Infix {
+  const char* text; // null: the op is written as a function
+  int level;        // binds more tightly than lower ones
+};
+constexpr int kComparisonLevel = 4; // a comparison of comparisons needs parentheses on both sides
+
+inline Infix infix(Op op) {
+  switch (op) {
+  case Op::Or: return {"|", 1};
+  case Op::Xor: return {"^", 2};
+  case Op::And: return {"&", 3};
+  case Op::CmpLt: return {"<", kComparisonLevel};
+  case Op::CmpNe: return {"!=", kComparisonLevel};
+  case Op::Add: return {"+", 5};
+  case Op::Sub: return {"-", 5};
+  case Op::Mul: return {"*", 6};
+  case Op::Div: return {"/", 6};
+  default: return {nullptr, 0};
+  }
+}
+
+} // namespace lathe::ast
