@@ -227,3 +227,65 @@ TEST_CASE("the last state of a sequence without steps is zeros") {
       }
     }
 }
+
+namespace {
+
+/// steps = how many of Collatz's steps lead from x to 1: n becomes n / 2, or 3 n + 1 if it is odd. `most`:
+/// the loop's trip count; empty: none.
+Graph collatz(const std::string& most) {
+  Graph body, g;
+  body.input("i", DType::I64).input("go", DType::Bool).input("n", DType::I64).input("steps", DType::I64);
+  body.node("Mod", {"n", "two"}, {"rest"}).node("Equal", {"rest", "one"}, {"odd"});
+  body.node("Div", {"n", "two"}, {"half"}).node("Mul", {"n", "three"}, {"threefold"});
+  body.node("Add", {"threefold", "one"}, {"up"}).node("Where", {"odd", "up", "half"}, {"next"});
+  body.node("Add", {"steps", "one"}, {"count"}).node("Greater", {"next", "one"}, {"go_on"});
+  body.output("go_on", DType::Bool).output("next", DType::I64).output("count", DType::I64);
+  g.input("x", DType::I64).input("m", DType::I64);
+  g.initialiser<int64_t>("one", {}, {1})
+      .initialiser<int64_t>("two", {}, {2})
+      .initialiser<int64_t>("three", {}, {3});
+  g.initialiser<int64_t>("none", {}, {0}).initialiser<int64_t>("fixed", {}, {20});
+  g.node("Greater", {"x", "one"}, {"first"});
+  g.node("Loop", {most, "first", "x", "none"}, {"end", "steps"}, {attribute("body", body)});
+  return g.output("steps", DType::I64).output("end", DType::I64);
+}
+
+std::pair<int64_t, int64_t> collatz_steps(int64_t n, int64_t most) {
+  int64_t steps = 0;
+  for (; n > 1 && steps < most; ++steps) n = n % 2 ? 3 * n + 1 : n / 2;
+  return {steps, n};
+}
+
+} // namespace
+
+TEST_CASE("a loop whose end the data decide is one recurrence") {
+  for (const std::string most : {"", "fixed", "m"}) {
+    CAPTURE(most);
+    const Program program = load(model(collatz(most), 18)).compile();
+    for (const int64_t n : {27, 1, 2, 97, 6})
+      for (const int64_t m : {int64_t{5}, int64_t{0}, int64_t{200}}) {
+        const NamedValues got = program({{"x", Tensor::full({}, Scalar::of_int(DType::I64, n))},
+                                         {"m", Tensor::full({}, Scalar::of_int(DType::I64, m))}});
+        const auto [steps, end] = collatz_steps(n, most == "m" ? m : most == "fixed" ? 20 : 1000);
+        CHECK(got.at("steps").tensor().item<int64_t>() == steps);
+        CHECK(got.at("end").tensor().item<int64_t>() == end);
+      }
+    CHECK(program.print().find("look at") == std::string::npos);
+    CHECK(program.segments().size() == 1);
+  }
+}
+
+TEST_CASE("a loop whose end the data decide, and whose state grows, still runs") {
+  Graph body, g;
+  body.input("i", DType::I64).input("go", DType::Bool).input("all", DType::F32, {"n"});
+  body.node("ReduceSum", {"all"}, {"sum"}, {attribute("keepdims", 0)})
+      .node("Unsqueeze", {"sum", "axis"}, {"part"});
+  body.node("Concat", {"all", "part"}, {"more"}, {attribute("axis", 0)})
+      .node("Less", {"sum", "bound"}, {"go_on"});
+  body.output("go_on", DType::Bool).output("more");
+  g.input("x", DType::F32, {2}).initialiser<int64_t>("axis", {1}, {0}).initialiser<float>("bound", {}, {20});
+  g.node("Loop", {"", "", "x"}, {"y"}, {attribute("body", body)}).output("y");
+  const Program program = load(model(g, 18)).compile();
+  CHECK(floats(program({{"x", Tensor::from({1.f, 2.f})}}), "y") == Floats{1, 2, 3, 6, 12, 24});
+  CHECK(floats(program({{"x", Tensor::from({9.f, 12.f})}}), "y") == Floats{9, 12, 21});
+}

@@ -73,22 +73,23 @@ bool is_often(Expr iterations) { return !iterations.is_const() || iterations.val
 using Iteration =
     std::function<std::vector<Value>(const std::vector<Tensor>& state, const std::vector<Tensor>& rows)>;
 
+std::vector<Tensor> tensors_of(const std::vector<Value>& values) {
+  std::vector<Tensor> all;
+  for (const Value& value : values) all.push_back(value.tensor());
+  return all;
+}
+
 /// The iterations as a recurrence; nothing if they are not all alike: one looks at values, changes a shape,
 /// or takes or makes what is no tensor.
 std::optional<Scanned> as_recurrence(const Iteration& iteration, const std::vector<Value>& initial,
                                      const std::vector<Tensor>& scanned, Expr count) {
-  const auto tensors = [](const std::vector<Value>& values) {
-    std::vector<Tensor> all;
-    for (const Value& value : values) all.push_back(value.tensor());
-    return all;
-  };
   try {
     const auto step = [&](const std::vector<Tensor>& state, const std::vector<Tensor>& rows) -> ScanStep {
-      std::vector<Tensor> made = tensors(iteration(state, rows));
+      std::vector<Tensor> made = tensors_of(iteration(state, rows));
       const auto first_part = made.begin() + static_cast<long>(std::min(state.size(), made.size()));
       return {{made.begin(), first_part}, {first_part, made.end()}};
     };
-    return lathe::scan(step, tensors(initial), scanned, {count});
+    return lathe::scan(step, tensors_of(initial), scanned, {count});
   } catch (const Error&) {
     return {}; // if it is an error of the model, unrolling it meets it again
   }
@@ -152,6 +153,42 @@ std::optional<std::vector<Value>> counted_loop(Call& call, const std::vector<Val
   return loop_as_recurrence(call, initial, *counted);
 }
 
+/// More iterations than any run makes: the limit of loops that name none.
+constexpr int64_t kEndless = int64_t{1} << 40;
+
+/// A loop whose end only a run finds, as one recurrence, if its states keep their dtypes and shapes. Nothing
+/// for one whose end is known: it is unrolled, or counts.
+std::optional<std::vector<Value>> loop_until_done(Call& call, const std::vector<Value>& initial) {
+  const auto integers = call.has(0) ? call.value(0).integers() : std::nullopt;
+  const bool has_bound = !call.has(0) || integers;
+  bool is_known = has_bound; // when it ends
+  const auto body = [&](const std::vector<Tensor>& state) {
+    std::vector<Value> arguments{state[0], known_integer(1, DType::Bool)};
+    arguments.insert(arguments.end(), state.begin() + 2, state.end());
+    const std::vector<Value> made = call.run_body("body", arguments, Looks::Refused);
+    is_known = is_known && made[0].integers();
+    std::vector<Tensor> next = tensors_of(made);
+    next[0] = next[0].reshape({});
+    next.insert(next.begin(), state[0] + Tensor::full({}, Scalar::of_int(DType::I64, 1)));
+    return next;
+  };
+  try {
+    std::vector<Tensor> states = tensors_of(initial);
+    const Tensor goes_on =
+        call.has(1) ? call.tensor(1).reshape({}) : Tensor::full({}, Scalar::of_int(DType::Bool, 1));
+    states.insert(states.begin(), {Tensor::zeros({}, DType::I64), goes_on});
+    const auto condition = [&](const std::vector<Tensor>& state) {
+      return has_bound ? state[1] : state[1] & (state[0] < call.tensor(0).reshape({}));
+    };
+    const std::vector<Tensor> last =
+        while_loop(condition, body, states, integers ? max(integers->front(), Expr(0)) : Expr(kEndless));
+    if (is_known) return {};
+    return std::vector<Value>(last.begin() + 2, last.end());
+  } catch (const Error&) {
+    return {}; // if it is an error of the model, unrolling it meets it again
+  }
+}
+
 std::vector<Value> values_of(const Scanned& scanned) {
   std::vector<Value> values(scanned.state.begin(), scanned.state.end());
   values.insert(values.end(), scanned.stacked.begin(), scanned.stacked.end());
@@ -176,6 +213,8 @@ std::vector<Value> loop(Call& call) {
   unrolled.scanned.resize(outputs - 1 - initial.size());
 
   if (auto results = counted_loop(call, initial)) return *results;
+  if (unrolled.scanned.empty())
+    if (auto results = loop_until_done(call, initial)) return *results;
   const int64_t trips = call.has(0) ? call.integer_at(0) : std::numeric_limits<int64_t>::max();
   bool condition = trips <= 0 || !call.has(1) || call.integer_at(1) != 0;
   for (int64_t i = 0; i < trips && condition; ++i) {
