@@ -73,16 +73,20 @@ TEST_CASE("programs with states compute what the plain programs do, on every dev
 }
 
 TEST_CASE("states are written over themselves where that is right, and nowhere else") {
-  for (const test::StateProgram& program : test::state_programs()) {
-    CAPTURE(program.name);
-    const Executable step = compile(program.outputs, on("interp", 1), program.updates);
-    const std::string text = step.print();
-    CAPTURE(text);
-    for (const std::string& name : program.in_place)
-      CHECK(count(text, "update " + name + " in place\n") == 1);
-    CHECK(count(text, " in place\n") == program.in_place.size());
-    CHECK(count(text, "update ") == program.updates.size());
-  }
+  for (const char* cpu : {"x86-64", "x86-64-v3", "x86-64-v4"}) // vectors of 4, 8 and 16
+    for (const test::StateProgram& program : test::state_programs()) {
+      CAPTURE(cpu);
+      CAPTURE(program.name);
+      CompileOptions options = on("interp", 1);
+      options.cpu = cpu;
+      const Executable step = compile(program.outputs, options, program.updates);
+      const std::string text = step.print();
+      CAPTURE(text);
+      for (const std::string& name : program.in_place)
+        CHECK(count(text, "update " + name + " in place\n") == 1);
+      CHECK(count(text, " in place\n") == program.in_place.size());
+      CHECK(count(text, "update ") == program.updates.size());
+    }
 }
 
 TEST_CASE("a row that is appended costs the row") {

@@ -29,27 +29,43 @@ bool copies_own_element(const Store& store, int id) {
   return load.buffer->id == id && load.guards.empty() && place_of(load) == place_of(store);
 }
 
+/// What a loop adds to a place: a multiple of its variable.
+struct Digit {
+  int64_t stride, largest; // largest: value of the variable
+  Expr var;
+};
+
+/// Whether the digits make each number once. `digits` ascend by stride.
+bool are_distinct(const std::vector<Digit>& digits) {
+  int64_t reach = 0; // of the smaller digits together
+  Expr smaller = 0;  // they themselves
+  for (const Digit& digit : digits) {
+    // The two loops of a split reach as far as the loop that was split, which may be less than each by
+    // itself.
+    if (digit.stride <= reach && proves_lt(smaller, digit.stride)) reach = digit.stride - 1;
+    int64_t own;
+    if (digit.stride <= reach || __builtin_mul_overflow(digit.stride, digit.largest, &own) ||
+        __builtin_add_overflow(reach, own, &reach))
+      return false;
+    smaller = smaller + digit.var * digit.stride;
+  }
+  return true;
+}
+
 /// Whether no two iterations of the loops store at one place: the place is a number whose digits are the
 /// loops' variables.
 bool stores_each_once(const Store& store, const std::vector<const For*>& loops) {
   if (store.scatter || store.combine) return false;
   const Expr place = place_of(store);
-  std::vector<std::pair<int64_t, int64_t>> digits; // stride and largest value
+  std::vector<Digit> digits;
   for (const For* loop : loops) {
     if (loop->extent.hi() <= 1) continue;
     const auto stride = stride_of(place, loop->var);
-    if (!stride || !stride->is_const() || stride->is_const(0)) return false;
-    digits.emplace_back(std::abs(stride->value()), loop->extent.hi() - 1);
+    if (!stride || !stride->is_const() || stride->value() <= 0) return false;
+    digits.push_back({stride->value(), loop->extent.hi() - 1, loop->var});
   }
-  std::sort(digits.begin(), digits.end());
-  int64_t reach = 0; // of the smaller digits together
-  for (const auto& [stride, largest] : digits) {
-    int64_t own;
-    if (stride <= reach || __builtin_mul_overflow(stride, largest, &own) ||
-        __builtin_add_overflow(reach, own, &reach))
-      return false;
-  }
-  return true;
+  std::sort(digits.begin(), digits.end(), [](const Digit& a, const Digit& b) { return a.stride < b.stride; });
+  return are_distinct(digits);
 }
 
 /// A kernel that reads `old` and writes `next`, and the proof that both may be one memory.
