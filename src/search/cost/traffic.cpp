@@ -346,8 +346,8 @@ private:
       }
       if (m.read)
         add_read(m, m.reads * bytes);
-      else if (!m.streamed && m.columns)
-        add_scattered(m, bytes, (*out_)[m.writer]);
+      else if (!m.streamed && (m.columns || m.run < cost_constants.part_of_line))
+        add_scattered(m, bytes, (*out_)[m.writer]); // the rest of a line has to come first
       else // whole lines are stored without being waited for
         (*out_)[m.writer].by_pages += scattered(m, bytes) * by_pages(m);
     });

@@ -1,7 +1,18 @@
 // Proposes to store outputs larger than the caches past them.
+#include <cmath>
+
 #include "search/suggest/suggest.hpp"
 
 namespace lathe::search {
+namespace {
+
+/// Whether the stores of neighbouring iterations lie side by side. Past the caches each other one is a line of
+/// its own.
+bool fills_lines(const Features& f, const AccessInfo& store) {
+  return store.loop >= 0 && std::abs(f.stride(store, store.loop)) == 1;
+}
+
+} // namespace
 
 std::vector<Proposal> suggest_stream(const SuggestContext& c) {
   const Features& f = c.features;
@@ -17,7 +28,7 @@ std::vector<Proposal> suggest_stream(const SuggestContext& c) {
       const BufferInfo& b = f.buffers[a.buffer];
       if (b.buffer->id != p.buffer->id) continue;
       found = true;
-      plain &= a.store && !a.combine && !a.random;
+      plain &= a.store && !a.combine && !a.random && fills_lines(f, a);
       streaming |= a.streaming;
       bytes = b.elements * b.element_bytes;
     }
