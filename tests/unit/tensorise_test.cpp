@@ -171,10 +171,17 @@ TEST_CASE("code for a CPU without an instruction does not have it") {
   const auto has = [](const std::string& text) {
     return text.find("vpdpbusd") != std::string::npos || text.find("tdpbusd") != std::string::npos;
   };
-  for (const char* cpu : {"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"}) {
+  const auto has_pairs = [](const std::string& text) { return text.find("vpmaddwd") != std::string::npos; };
+  for (const char* cpu : {"x86-64", "x86-64-v2"}) {
     INFO(cpu);
     CHECK(runtime::device("cpu").instructions(cpu).empty());
     CHECK(!has(assembly(cpu)));
+    CHECK(!has_pairs(assembly(cpu)));
+  }
+  for (const char* cpu : {"x86-64-v3", "x86-64-v4"}) {
+    INFO(cpu);
+    CHECK(!has(assembly(cpu)));
+    CHECK(has_pairs(assembly(cpu)));
   }
   const Instructions native = runtime::device("cpu").instructions("native");
   CHECK(has(assembly("native")) == (std::count(native.begin(), native.end(), Instruction::DotU8I8) > 0));

@@ -38,6 +38,31 @@ Intrinsic::ID dot_intrinsic(Instruction instruction, int lanes) {
   }
 }
 
+Intrinsic::ID pair_intrinsic(int lanes) {
+  return lanes == 4   ? Intrinsic::x86_sse2_pmadd_wd
+         : lanes == 8 ? Intrinsic::x86_avx2_pmadd_wd
+                      : Intrinsic::x86_avx512_pmaddw_d_512;
+}
+
+/// The bytes in a vector of pairs, as numbers of 16 bits.
+Value* widened(llvm::IRBuilderBase& b, Value* pairs, DType dtype) {
+  const unsigned count = 2 * llvm::cast<llvm::FixedVectorType>(pairs->getType())->getNumElements();
+  Value* bytes = b.CreateBitCast(pairs, llvm::FixedVectorType::get(b.getInt8Ty(), count));
+  auto* type = llvm::FixedVectorType::get(b.getInt16Ty(), count);
+  return dtype == DType::I8 ? b.CreateSExt(bytes, type) : b.CreateZExt(bytes, type);
+}
+
+/// `sum` plus the products of each lane's groups of elements.
+Value* dot_product(llvm::IRBuilderBase& b, const InstructionInfo& row, Instruction by, int lanes, Value* sum,
+                   Value* left, Value* right) {
+  if (row.widens())
+    return b.CreateAdd(sum,
+                       call(b, pair_intrinsic(lanes), {widened(b, left, row.a), widened(b, right, row.b)}));
+  // vpdpbusd takes its unsigned operand first.
+  if (by == Instruction::DotI8U8) std::swap(left, right);
+  return call(b, dot_intrinsic(by, lanes), {sum, left, right});
+}
+
 Intrinsic::ID tile_intrinsic(Instruction instruction) {
   switch (instruction) {
   case Instruction::TileI8I8: return Intrinsic::x86_tdpbssd;
@@ -211,8 +236,6 @@ void FunctionEmitter::add_dot_products(const ast::TensorNest& nest) {
   Value* to = address(sums, first);
   llvm::Type* type = memory_type(state_.context, sums.dtype, lanes);
   Value* old = b_.CreateAlignedLoad(type, to, alignment(sums));
-  // vpdpbusd takes its unsigned operand first.
-  if (*store.by == Instruction::DotI8U8) std::swap(a, b);
   // A schedule for wider vectors than this CPU's takes several instructions.
   const int step = std::min(lanes, state_.target.vector_bytes / size_of(sums.dtype));
   for (int part = 0; part < lanes; part += step) {
@@ -221,7 +244,7 @@ void FunctionEmitter::add_dot_products(const ast::TensorNest& nest) {
       std::iota(pick.begin(), pick.end(), part);
       return step == lanes ? whole : b_.CreateShuffleVector(whole, pick);
     };
-    Value* sum = call(b_, dot_intrinsic(*store.by, step), {piece(old), piece(a), piece(b)});
+    Value* sum = dot_product(b_, row, *store.by, step, piece(old), piece(a), piece(b));
     b_.CreateAlignedStore(b_.CreateBitCast(sum, memory_type(state_.context, sums.dtype, step)),
                           b_.CreateConstGEP1_64(type->getScalarType(), to, static_cast<uint64_t>(part)),
                           alignment(sums));

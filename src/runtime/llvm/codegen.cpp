@@ -87,8 +87,12 @@ template <class F> Instructions tensor_instructions(const F& has) {
     out.insert(out.end(),
                {Instruction::TileI8I8, Instruction::TileI8U8, Instruction::TileU8I8, Instruction::TileU8U8});
   if (has("+amx-bf16") && may_use_tiles()) out.push_back(Instruction::TileBF16);
-  if ((has("+avx512vnni") && has("+avx512vl")) || has("+avxvnni"))
-    out.insert(out.end(), {Instruction::DotU8I8, Instruction::DotI8U8});
+  const bool has_dots = (has("+avx512vnni") && has("+avx512vl")) || has("+avxvnni");
+  if (has_dots) out.insert(out.end(), {Instruction::DotU8I8, Instruction::DotI8U8});
+  if (has("+avx2")) {
+    if (!has_dots) out.insert(out.end(), {Instruction::PairU8I8, Instruction::PairI8U8});
+    out.insert(out.end(), {Instruction::PairI8I8, Instruction::PairU8U8});
+  }
   if (has("+avx512bf16") && has("+avx512vl")) out.push_back(Instruction::DotBF16);
   return out;
 }

@@ -200,9 +200,10 @@ private:
       work_.waits += all * row.cycles;
       work_.other += all;
     } else {
-      work_.arithmetic += all;
+      work_.arithmetic += all * row.cycles / info(Instruction::MultiplyAdd).cycles;
       work_.multiplications += all;
-      work_.registers = sums + std::min(all / sums, work_.loads) + 1;
+      if (row.widens()) work_.arithmetic += loads_of(*product->a) + loads_of(*product->b);
+      work_.registers = sums + std::min(all / sums, work_.loads) + (row.widens() ? 2 : 1);
     }
     work_.chain.others = row.latency * all / sums;
     return true;

@@ -22,8 +22,8 @@ constexpr double kDivision = 4;          // instructions that take as long as a 
 constexpr int64_t kShortLoop = 8;        // iterations; such a loop can be unrolled, and its conditions go
 constexpr double kFewOfIndices = 8;      // instructions of a value of indices alone: unrolled, a constant
 constexpr double kFewOfBytes = 4;        // the same of a value of 8 bits: a vector has four times as many
-constexpr double kFewConversions = 8; // of an element of f16; to store what it is in f32 costs about as much
-constexpr double kFewInAll = 64;      // instructions of all executions: they take less than a launch
+constexpr double kFewConversions = 8;    // of an element; to store what it is in f32 costs about as much
+constexpr double kFewInAll = 64;         // instructions of all executions: they take less than a launch
 
 struct Use {
   int stage;
@@ -36,7 +36,7 @@ struct StageInfo {
   bool inlinable = false;
   bool inlined = false;     // already
   bool widens = false;      // is a wider form of another value
-  bool converts = false;    // the same of halves, which no instruction of the target multiplies
+  bool converts = false;    // the same, which no instruction of the target multiplies as it is
   bool of_indices = true;   // computed from indices alone
   bool of_bytes = false;    // a value of 8 bits
   bool of_constants = true; // computed from constants alone, such as weights that are unpacked
@@ -56,11 +56,15 @@ bool widens(const ast::Value& v) {
   return v.op == Op::Cast && v.sources[0]->op == Op::Load && size_of(v.sources[0]->dtype) < size_of(v.dtype);
 }
 
-/// Whether the wider form is that of halves, and arithmetic converts each of them first.
+/// Whether arithmetic converts each element first: a half, or a bool or a number of 8 bits that becomes a
+/// float.
 bool converts(const ast::Value& v, const Target& target) {
-  if (!widens(v) || !is_half(v.sources[0]->dtype)) return false;
-  return std::none_of(target.instructions.begin(), target.instructions.end(),
-                      [&](Instruction instruction) { return info(instruction).a == v.sources[0]->dtype; });
+  if (!widens(v)) return false;
+  const DType from = v.sources[0]->dtype;
+  if (!is_half(from) && !(size_of(from) == 1 && is_float(v.dtype))) return false;
+  return std::none_of(target.instructions.begin(), target.instructions.end(), [&](Instruction instruction) {
+    return info(instruction).a == from && info(instruction).c == v.dtype;
+  });
 }
 
 /// Of the iterations of the loop, if it is short, the share in which the guards may hold. A part of a stack

@@ -179,7 +179,8 @@ std::vector<std::pair<int, int>> tensor_tiles(const TileProblem& p, const Instru
                                               int rows, int64_t each, bool within,
                                               const SuggestContext& context) {
   std::vector<std::pair<double, std::pair<int, int>>> ranked;
-  const int registers = row.is_tile() ? 6 : context.target.vector_registers - 1;
+  // Beside sums and operands along the lanes: the other operand, and products that are not yet added.
+  const int registers = row.is_tile() ? 6 : context.target.vector_registers - (row.widens() ? 2 : 1);
   const double high = rows < 0 ? 1 : p.out[rows].average, wide = p.out[vector].average;
   for (int width = 1; width <= 4; ++width)
     for (int height = 1; (height + (row.is_tile() ? 0 : 1)) * width <= registers; ++height) {
