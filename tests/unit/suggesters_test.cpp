@@ -452,3 +452,22 @@ TEST_CASE("hints ask for whole lines, whatever the dtype") {
   CHECK(step(8, 8) == 8);
   CHECK(step(16, 2) == 16);
 }
+
+TEST_CASE("stream: large results past the caches where the stores fill lines") {
+  const Plan copy = initial_plan(test::lowered(test::in("x", {4096, 4096}) + 1.0));
+  CHECK(uses(propose(suggest_stream, copy, 0, test::target()), MoveKind::Stream));
+  // Along a column each store is in a line of its own.
+  const Applied turned = apply(copy, {test::move("reorder(t0.i1, t0.i0)")}, test::target());
+  REQUIRE_MESSAGE(turned.plan, turned.reason);
+  CHECK(propose(suggest_stream, *turned.plan, 0, test::target()).proposals.empty());
+}
+
+TEST_CASE("inline: bytes that many products read as floats are stored as floats") {
+  const auto stages_inlined = [](int64_t columns) {
+    const Tensor x = Tensor::input("x", {64, 96}, DType::Bool).cast(DType::F32);
+    const Plan plan = inlined(x.matmul(test::in("w", {96, columns})));
+    return plan.kernels.size();
+  };
+  CHECK(stages_inlined(4) == 1); // each is converted four times
+  CHECK(stages_inlined(64) == 2);
+}
