@@ -200,6 +200,17 @@ TEST_CASE("a kernel begins with what it computes, its schedule and its predicted
   }
 }
 
+TEST_CASE("no name gets out of a comment") {
+  const std::string text = comments(emit({{"y\n#error\\\\?"
+                                           "?/",
+                                           in("x", {5}).exp()}},
+                                         with_moves("c", {})));
+  INFO(text);
+  CHECK(text.find("the output \"y_#error__?_/\"\n") != std::string::npos);
+  const std::string grid = comments(emit({{"y\n#error", in("x", {5}).exp()}}, with_moves("cuda", {})));
+  CHECK(grid.find("// output y_#error is t") != std::string::npos);
+}
+
 TEST_CASE("loops along an axis of a named size have its name") {
   const Var n("rows", 1, 100);
   const std::string source = emit({{"y", in("x", {n, 24}).sum({0})}}, with_moves("c", {"split(t0.r0, 4)"}));

@@ -88,7 +88,7 @@ std::string launch_notes(const search::Plan& plan, const char* comment,
         "first list the element at which it begins.\n",
         comment);
   for (const lower::OutputBuffer& output : plan.program->outputs)
-    out += fmt::format("{} output {} is {}\n", comment, output.name,
+    out += fmt::format("{} output {} is {}\n", comment, in_comment(output.name),
                        plan.program->stages[static_cast<size_t>(output.stage)].buffer->name);
   return out;
 }

@@ -16,7 +16,7 @@ constexpr size_t kWidth = 110; // of a comment's line
 
 /// Lines of comments that begin with `title`. A line that is too long goes on below itself.
 void add(std::string& out, std::string_view title, const std::string& text) {
-  std::istringstream words(text);
+  std::istringstream words(in_comment(text));
   std::string line = fmt::format("// {:<10}", title);
   const size_t margin = line.size();
   for (std::string word; words >> word;) {
@@ -36,6 +36,14 @@ std::string_view lowered_name(std::string_view loop) {
 }
 
 } // namespace
+
+std::string in_comment(std::string text) {
+  for (size_t k = 0; k < text.size(); ++k) {
+    const auto c = static_cast<unsigned char>(text[k]);
+    if (c == '\\' || c < 32 || c == 127 || (c == '?' && k > 0 && text[k - 1] == '?')) text[k] = '_';
+  }
+  return text;
+}
 
 KernelNotes::KernelNotes(const search::Plan& plan, const CompileOptions& options, const ValueNames& names)
     : plan_(plan), options_(options), names_(names), formulas_(*plan.program, names.calls),

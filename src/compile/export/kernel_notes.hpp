@@ -17,6 +17,9 @@
 
 namespace lathe::pipeline {
 
+/// The text without what could end or lengthen a comment: a backslash, its trigraph, control characters.
+std::string in_comment(std::string text);
+
 class KernelNotes {
 public:
   /// The arguments outlive this.
