@@ -1,5 +1,7 @@
-// The ops that text writes between their operands.
+// How text writes ops: between their operands, or as the names of functions.
 #pragma once
+#include <string>
+
 #include "core/op.hpp"
 
 namespace lathe::ast {
@@ -23,6 +25,13 @@ inline Infix infix(Op op) {
   case Op::Div: return {"/", 6};
   default: return {nullptr, 0};
   }
+}
+
+/// The op as the name of a function: "exp2".
+inline std::string word_of(Op op) {
+  std::string word(to_string(op));
+  for (char& c : word) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  return word;
 }
 
 } // namespace lathe::ast

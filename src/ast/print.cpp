@@ -15,12 +15,6 @@ namespace {
 
 constexpr int kMaxDepth = 16; // ops nested in the expression of one line
 
-std::string lower_case(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-  return out;
-}
-
 std::string list(const std::vector<Expr>& exprs, const char* separator) {
   std::string out;
   for (Expr e : exprs) out += (out.empty() ? "" : separator) + to_string(e);
@@ -88,8 +82,7 @@ private:
     }
     case Op::Cast:
     case Op::Bitcast:
-      return fmt::format("{}_{}({})", lower_case(to_string(v->op)), to_string(v->dtype),
-                         text(v->sources[0], 0));
+      return fmt::format("{}_{}({})", word_of(v->op), to_string(v->dtype), text(v->sources[0], 0));
     default: break;
     }
     if (const Infix op = infix(v->op); op.text) {
@@ -100,7 +93,7 @@ private:
     }
     std::string arguments;
     for (const ValueRef& source : v->sources) arguments += (arguments.empty() ? "" : ", ") + text(source, 0);
-    return fmt::format("{}({})", lower_case(to_string(v->op)), arguments);
+    return fmt::format("{}({})", word_of(v->op), arguments);
   }
 
   std::unordered_map<const Value*, int> depth_;
@@ -139,7 +132,7 @@ std::string combine_text(const std::optional<Op>& combine) {
   if (!combine) return "=";
   if (*combine == Op::Max) return "max=";
   const Infix op = infix(*combine);
-  return (op.text ? op.text : lower_case(to_string(*combine))) + std::string("=");
+  return (op.text ? op.text : word_of(*combine)) + std::string("=");
 }
 std::string store_text(const Store& store, const ValuePrinter& values) {
   const std::string place =

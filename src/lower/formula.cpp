@@ -18,7 +18,7 @@ constexpr int kMostOperations = 24; // in a formula that is written out
 constexpr int kMostCounted = 10'000;
 constexpr int kSum = 5, kUnary = 7; // a level of ast::infix, and one above all
 
-const char* word_of(Op combine) {
+const char* total_of(Op combine) {
   switch (combine) {
   case Op::Add: return "sum";
   case Op::Mul: return "product";
@@ -27,12 +27,6 @@ const char* word_of(Op combine) {
   case Op::And: return "all";
   default: return "combination";
   }
-}
-
-std::string lower_case(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-  return out;
 }
 
 std::string bracketed(const std::vector<Expr>& list) { return list.empty() ? "" : to_string(Shape(list)); }
@@ -112,7 +106,7 @@ private:
         over +=
             fmt::format("{}{} < {}", over.empty() ? "" : ", ", to_string(index[at]), to_string(shape[at]));
     }
-    return fmt::format("{} over {} of {}", word_of(attr.combine), over, element(node->sources[0], index, 0));
+    return fmt::format("{} over {} of {}", total_of(attr.combine), over, element(node->sources[0], index, 0));
   }
 
   std::string scatter_text(const NodeRef& node) {
@@ -120,7 +114,7 @@ private:
     const std::vector<Expr> index = axes(node->sources[1]->shape, {});
     return fmt::format("{} at the indices {}: {}", element(node->sources[2], index, 0),
                        element(node->sources[1], index, 0),
-                       attr.combine ? fmt::format("their {} with what is there", word_of(*attr.combine))
+                       attr.combine ? fmt::format("their {} with what is there", total_of(*attr.combine))
                                     : std::string("the last write stays"));
   }
 
@@ -128,7 +122,7 @@ private:
   std::string name_of(NodeRef node) const {
     while (node->op == Op::View) node = node->sources[0];
     const std::string* held = buffer(*node);
-    return held ? *held : lower_case(to_string(node->op));
+    return held ? *held : ast::word_of(node->op);
   }
   const std::string* buffer(const Node& node) const {
     if (const auto input = all_.input_of_.find(&node); input != all_.input_of_.end())
@@ -188,7 +182,7 @@ private:
                                        element(node->sources[1], index, op.level + 1)),
                            op.level, level);
     }
-    return called(lower_case(to_string(node->op)), node->sources, index);
+    return called(ast::word_of(node->op), node->sources, index);
   }
 
   /// a - b of a + (-b); empty for another sum.
@@ -234,7 +228,7 @@ private:
     std::sort(reads.begin(), reads.end());
     const std::string first =
         root->op == Op::Reduce
-            ? fmt::format("{} of ", word_of(std::get<graph::ReduceAttr>(root->attr).combine))
+            ? fmt::format("{} of ", total_of(std::get<graph::ReduceAttr>(root->attr).combine))
             : "";
     return fmt::format("{}{} operations{}{}", first, operations, reads.empty() ? "" : " on ",
                        fmt::join(reads, ", "));

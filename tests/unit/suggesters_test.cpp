@@ -463,11 +463,11 @@ TEST_CASE("stream: large results past the caches where the stores fill lines") {
 }
 
 TEST_CASE("inline: bytes that many products read as floats are stored as floats") {
-  const auto stages_inlined = [](int64_t columns) {
+  const auto kernels = [](int64_t columns) {
     const Tensor x = Tensor::input("x", {64, 96}, DType::Bool).cast(DType::F32);
     const Plan plan = inlined(x.matmul(test::in("w", {96, columns})));
     return plan.kernels.size();
   };
-  CHECK(stages_inlined(4) == 1); // each is converted four times
-  CHECK(stages_inlined(64) == 2);
+  CHECK(kernels(4) == 1); // each is converted four times
+  CHECK(kernels(64) == 2);
 }

@@ -117,8 +117,7 @@ std::string emit_grid(const search::Plan& plan, const KernelNotes& notes, const 
   std::vector<render::GridSource> sources;
   for (const ast::Kernel& kernel : kernels_of_file(plan, notes)) {
     const search::KernelPlan& planned = *plan.kernels[sources.size()];
-    render::GridSource& source = sources.emplace_back(grid.render(kernel));
-    source.text.insert(source.head + (source.text[source.head] == '\n'), notes.comment(planned));
+    add_comment(sources.emplace_back(grid.render(kernel)), notes.comment(planned));
   }
   return launch_notes(plan, "//", sources) + grid.join(sources);
 }

@@ -166,8 +166,7 @@ public:
   explicit OpenClExport(ExportedProgram& program) : program_(program), layout_(program.layout) {
     for (size_t k = 0; k < layout_.kernels.size(); ++k) {
       sources_.push_back(render::render_opencl(layout_.kernels[k]));
-      render::GridSource& source = sources_.back();
-      source.text.insert(source.head + (source.text[source.head] == '\n'), layout_.comments[k]);
+      add_comment(sources_.back(), layout_.comments[k]);
     }
     add_buffer(static_cast<int64_t>(program_.weights.bytes.size()));
     int64_t arena = 0;

@@ -45,6 +45,11 @@ std::string in_comment(std::string text) {
   return text;
 }
 
+void add_comment(render::GridSource& source, const std::string& comment) {
+  const bool is_empty_line = source.text[source.head] == '\n'; // which stays before the comment
+  source.text.insert(source.head + is_empty_line, comment);
+}
+
 KernelNotes::KernelNotes(const search::Plan& plan, const CompileOptions& options, const ValueNames& names)
     : plan_(plan), options_(options), names_(names), formulas_(*plan.program, names.calls),
       target_(target_for(options, *plan.program)), machine_(search::machine_profile()) {

@@ -12,6 +12,7 @@
 
 #include "compile/front/value_names.hpp"
 #include "lathe/executable.hpp"
+#include "render/render.hpp"
 #include "search/cost/cost.hpp"
 #include "search/moves/plan.hpp"
 
@@ -19,6 +20,9 @@ namespace lathe::pipeline {
 
 /// The text without what could end or lengthen a comment: a backslash, its trigraph, control characters.
 std::string in_comment(std::string text);
+
+/// Puts a kernel's comment before its first function.
+void add_comment(render::GridSource& source, const std::string& comment);
 
 class KernelNotes {
 public:

@@ -39,18 +39,18 @@ struct ProgramLayout {
     ast::BufferRef buffer;
   };
 
-  /// A recurrence and the layout of its body, whose inputs and outputs are those of lower::Recurrence::body. The
-  /// constants of the body are those of the layout around it.
+  /// A recurrence and the layout of its body, whose inputs and outputs are those of lower::Recurrence::body.
+  /// The constants of the body are those of the layout around it.
   struct Recurrence;
 
-  std::vector<ast::Kernel> kernels; // finalised, with names that are unique in one file
+  std::vector<ast::Kernel> kernels;  // finalised, with names that are unique in one file
   std::vector<std::string> comments; // by kernel, for readers
   /// By kernel: the recurrence that it runs, or null.
   std::vector<std::shared_ptr<const Recurrence>> recurrences;
-  std::vector<Port> inputs;         // as declared, used or not
+  std::vector<Port> inputs; // as declared, used or not
   std::vector<Port> outputs;
-  std::vector<Constant> constants;  // those that kernels read, in the order of their first reads
-  std::vector<Copy> copies;         // after the last kernel
+  std::vector<Constant> constants; // those that kernels read, in the order of their first reads
+  std::vector<Copy> copies;        // after the last kernel
   std::vector<Expr> vars;
   std::map<std::string, std::string> var_names;
   std::map<int, Place> places; // of every buffer of a kernel, by id
@@ -67,11 +67,11 @@ struct ProgramLayout::Recurrence {
 };
 
 /// Returns the layout of a plan. `notes`: of the plan. `names` holds the names that are taken, and afterwards
-/// also those given here. Kernels' names begin with `prefix`. Inputs and outputs are in the given order, and those that it does not
-/// name behind them, by name.
+/// also those given here. Kernels' names begin with `prefix`. Inputs and outputs are in the given order, and
+/// those that it does not name behind them, by name.
 ProgramLayout lay_out(const search::Plan& plan, const KernelNotes& notes,
-                      const std::vector<KernelParam>& declared, render::Names& names, const std::string& prefix = "",
-                      const std::vector<std::string>& order = {});
+                      const std::vector<KernelParam>& declared, render::Names& names,
+                      const std::string& prefix = "", const std::vector<std::string>& order = {});
 
 /// Returns a size as a C expression that consists of plain operators.
 std::string size_text(Expr size, const std::map<std::string, std::string>& var_names);

@@ -37,8 +37,8 @@ struct Digit {
 
 /// Whether the digits make each number once. `digits` ascend by stride.
 bool are_distinct(const std::vector<Digit>& digits) {
-  int64_t reach = 0; // of the smaller digits together
-  Expr smaller = 0;  // they themselves
+  int64_t reach = 0; // the largest sum of the smaller digits
+  Expr smaller = 0;  // that sum
   for (const Digit& digit : digits) {
     // The two loops of a split reach as far as the loop that was split, which may be less than each by
     // itself.
@@ -61,7 +61,7 @@ bool stores_each_once(const Store& store, const std::vector<const For*>& loops) 
   for (const For* loop : loops) {
     if (loop->extent.hi() <= 1) continue;
     const auto stride = stride_of(place, loop->var);
-    if (!stride || !stride->is_const() || stride->value() <= 0) return false;
+    if (!stride || !stride->is_const() || stride->value() <= 0) return false; // no loop stores backwards
     digits.push_back({stride->value(), loop->extent.hi() - 1, loop->var});
   }
   std::sort(digits.begin(), digits.end(), [](const Digit& a, const Digit& b) { return a.stride < b.stride; });

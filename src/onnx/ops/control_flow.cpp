@@ -161,7 +161,7 @@ constexpr int64_t kEndless = int64_t{1} << 40;
 std::optional<std::vector<Value>> loop_until_done(Call& call, const std::vector<Value>& initial) {
   const auto integers = call.has(0) ? call.value(0).integers() : std::nullopt;
   const bool has_bound = !call.has(0) || integers;
-  bool is_known = has_bound; // when it ends
+  bool is_known = has_bound; // how many iterations there are
   const auto body = [&](const std::vector<Tensor>& state) {
     std::vector<Value> arguments{state[0], known_integer(1, DType::Bool)};
     arguments.insert(arguments.end(), state.begin() + 2, state.end());
