@@ -26,12 +26,16 @@
 #include "onnx/op_versions.hpp"
 
 #include <algorithm>
-#include <map>
 
 namespace lathe::onnx {
 namespace {
 
-const std::map<std::string_view, std::vector<OpVersion>> kVersions = {
+struct Row {
+  std::string_view op;
+  OpVersion versions[12]; // those that are used, then opsets 0
+};
+
+constexpr Row kRows[] = {
     {"Abs", {{1, 1}, {6, 1}, {13, 1}}},
     {"Acos", {{7, 1}, {22, 1}}},
     {"Acosh", {{9, 1}, {22, 1}}},
@@ -251,20 +255,23 @@ const std::map<std::string_view, std::vector<OpVersion>> kVersions = {
     {"Where", {{9, 3}, {16, 3}}},
     {"Xor", {{1, 2}, {7, 2}}},
 };
+static_assert(std::ranges::is_sorted(kRows, {}, &Row::op));
+static_assert(std::ranges::all_of(kRows,
+                                  [](const Row& row) { return std::end(row.versions)[-1].since == 0; }));
 
 } // namespace
 
-const std::vector<OpVersion>* versions_of(std::string_view op) {
-  auto found = kVersions.find(op);
-  return found == kVersions.end() ? nullptr : &found->second;
+std::span<const OpVersion> versions_of(std::string_view op) {
+  const Row* row = std::ranges::lower_bound(kRows, op, {}, &Row::op);
+  if (row == std::end(kRows) || row->op != op) return {};
+  return {row->versions, std::ranges::find(row->versions, 0, &OpVersion::since)};
 }
 
 const OpVersion* version_at(std::string_view op, int opset) {
-  const std::vector<OpVersion>* versions = versions_of(op);
-  if (!versions) return nullptr;
-  auto next = std::upper_bound(versions->begin(), versions->end(), opset,
-                               [](int wanted, const OpVersion& version) { return wanted < version.since; });
-  return next == versions->begin() ? &versions->front() : &*std::prev(next);
+  const std::span<const OpVersion> versions = versions_of(op);
+  if (versions.empty()) return nullptr;
+  const auto next = std::ranges::upper_bound(versions, opset, {}, &OpVersion::since);
+  return next == versions.begin() ? &versions.front() : &*std::prev(next);
 }
 
 int newest_opset(std::string_view domain) {

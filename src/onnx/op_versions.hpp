@@ -1,8 +1,8 @@
 // Which versions of ONNX's own ops the importers follow. An op of another version means something that nobody
 // here has read about: it is refused, never computed by an older rule.
 #pragma once
+#include <span>
 #include <string_view>
-#include <vector>
 
 namespace lathe::onnx {
 
@@ -19,9 +19,9 @@ struct OpVersion {
   int most_inputs; // kMany: any number
 };
 
-/// By opset; nothing for ops that are not in the table.
-const std::vector<OpVersion>* versions_of(std::string_view op);
-/// The version of the op that a model of `opset` means; null as above.
+/// By opset; empty for ops that are not in the table.
+std::span<const OpVersion> versions_of(std::string_view op);
+/// The version of the op that a model of `opset` means; null for ops that are not in the table.
 const OpVersion* version_at(std::string_view op, int opset);
 
 } // namespace lathe::onnx

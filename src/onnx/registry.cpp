@@ -86,13 +86,11 @@ std::vector<RegisteredOp> registered_ops() {
   std::vector<RegisteredOp> ops;
   for (const auto& [key, forms] : r.ops) {
     RegisteredOp op{key.first, key.second, {}};
-    const std::vector<OpVersion>* versions = key.first.empty() ? versions_of(key.second) : nullptr;
-    if (versions) {
-      for (const OpVersion& version : *versions)
-        if (version.since >= forms.begin()->first) op.since.push_back(version.since);
-    } else {
+    const auto versions = key.first.empty() ? versions_of(key.second) : std::span<const OpVersion>();
+    for (const OpVersion& version : versions)
+      if (version.since >= forms.begin()->first) op.since.push_back(version.since);
+    if (versions.empty())
       for (const auto& [since, entry] : forms) op.since.push_back(since);
-    }
     ops.push_back(std::move(op));
   }
   return ops;

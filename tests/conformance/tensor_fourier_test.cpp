@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <numbers>
+#include <numeric>
 #include <vector>
 
 #include "lathe/fft.hpp"
@@ -111,25 +112,26 @@ void check_all(int64_t before, int64_t n, int64_t after, DType dtype, uint32_t s
 
 } // namespace
 
-#ifdef LATHE_TEST_WHOLE_LIBRARY
-// Compiling takes a second for each size.
-const std::vector<int64_t> kSmall{1, 2, 5, 16, 33}, kLarge{131, 210};
-#else
-const std::vector<int64_t> kSmall{1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14,
-                                  15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28,
-                                  29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40};
-const std::vector<int64_t> kLarge{127, 128, 131, 210, 262, 1000, 1024};
-#endif
+std::vector<int64_t> small_sizes() {
+  if (kCompiled) return {1, 2, 5, 16, 33};
+  std::vector<int64_t> all(40);
+  std::iota(all.begin(), all.end(), 1);
+  return all;
+}
+std::vector<int64_t> large_sizes() {
+  if (kCompiled) return {131, 210};
+  return {127, 128, 131, 210, 262, 1000, 1024};
+}
 
 TEST_CASE("transforms of every small size") {
-  for (const int64_t n : kSmall) {
+  for (const int64_t n : small_sizes()) {
     check_all(2, n, 3, DType::F64, static_cast<uint32_t>(n));
     if (n % 3 == 0) check_all(1, n, 1, DType::F32, static_cast<uint32_t>(n));
   }
 }
 
 TEST_CASE("transforms of several passes, of a prime as a pass, and of a larger prime") {
-  for (const int64_t n : kLarge) check_all(1, n, 1, DType::F64, static_cast<uint32_t>(n));
+  for (const int64_t n : large_sizes()) check_all(1, n, 1, DType::F64, static_cast<uint32_t>(n));
   check_all(2, 139, 1, DType::F32, 1);
 }
 

@@ -2,6 +2,8 @@
 // ones, batches, singular ones.
 #include <doctest/doctest.h>
 
+#include <cstdlib>
+#include <string_view>
 #include <vector>
 
 #include "lathe/linalg.hpp"
@@ -14,14 +16,9 @@ using namespace lathe::test;
 
 namespace {
 
-#ifdef LATHE_TEST_WHOLE_LIBRARY
-// Compiling takes seconds for each size.
-const std::vector<int64_t> kSizes{1, 5, 33};
-const std::vector<int64_t> kBlocked{70};
-#else
-const std::vector<int64_t> kSizes{0, 1, 2, 3, 5, 8, 17, 31, 32, 33};
-const std::vector<int64_t> kBlocked{70, 130};
-#endif
+const std::vector<int64_t> kSizes =
+    kCompiled ? std::vector<int64_t>{1, 5, 33} : std::vector<int64_t>{0, 1, 2, 3, 5, 8, 17, 31, 32, 33};
+const std::vector<int64_t> kBlocked = kCompiled ? std::vector<int64_t>{70} : std::vector<int64_t>{70, 130};
 
 std::vector<int64_t> sizes_for(DType dtype) {
   std::vector<int64_t> sizes = kSizes;
@@ -100,9 +97,8 @@ TEST_CASE("solve and inverse") {
     }
 }
 
-#ifdef LATHE_TEST_WHOLE_LIBRARY
 TEST_CASE("matrices of several panels") {
-  if (default_device() == "interp") return; // minutes
+  if (!kCompiled || std::string_view(std::getenv("LATHE_TEST_DEVICE")) == "interp") return; // minutes
   const int64_t n = 300;
   const Matrix a = matrix(n, n, 1), b = matrix(n, 2, 2), spd = positive(n, 3);
   const Matrix x = values(solve(tensor(a), tensor(b))), lower = values(cholesky(tensor(spd)));
@@ -112,7 +108,6 @@ TEST_CASE("matrices of several panels") {
   check_zero(a * x - b, size_of(a) * size_of(x), DType::F64);
   check_zero(lower * lower.transpose() - spd, size_of(spd), DType::F64);
 }
-#endif
 
 TEST_CASE("elimination exchanges rows: permutations, and pivots that are tiny or 0") {
   Matrix a = Matrix::Zero(7, 7);
@@ -161,9 +156,7 @@ TEST_CASE("qr") {
     int64_t rows, columns;
   };
   std::vector<Sizes> sizes{{5, 3}, {3, 5}, {40, 2}, {1, 4}, {4, 1}, {33, 40}};
-#ifndef LATHE_TEST_WHOLE_LIBRARY
-  sizes.insert(sizes.end(), {{3, 0}, {0, 3}, {90, 70}});
-#endif
+  if (!kCompiled) sizes.insert(sizes.end(), {{3, 0}, {0, 3}, {90, 70}});
   for (const int64_t n : kSizes) sizes.push_back({n, n});
   for (const DType dtype : kDTypes)
     for (const auto [m, n] : sizes) {

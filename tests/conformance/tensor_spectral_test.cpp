@@ -19,21 +19,20 @@ namespace {
 struct Sizes {
   int64_t rows, columns;
 };
-#ifdef LATHE_TEST_WHOLE_LIBRARY
-// Compiling takes seconds for each size.
-const std::vector<int64_t> kSizes{1, 5};
-const std::vector<Sizes> kRectangles{{7, 4}};
-constexpr int64_t kHard = 40;
-const std::vector<DType> kHardDTypes{DType::F64};
-constexpr bool kAlsoDiagonal = false; // of hard matrices, those that are not turned
-#else
-const std::vector<int64_t> kSizes{0, 1, 2, 3, 5, 17, 33};
-const std::vector<Sizes> kRectangles{{0, 3}, {3, 0}, {1, 1}, {1, 6},   {6, 1},
-                                     {2, 2}, {5, 3}, {3, 5}, {20, 17}, {6, 34}};
-constexpr int64_t kHard = 20;
-const std::vector<DType> kHardDTypes{DType::F32, DType::F64};
-constexpr bool kAlsoDiagonal = true;
-#endif
+struct Choice {
+  std::vector<int64_t> sizes;
+  std::vector<Sizes> rectangles;
+  int64_t hard;
+  std::vector<DType> hard_dtypes;
+  bool also_diagonal; // of hard matrices, those that are not turned
+};
+const Choice kChosen =
+    kCompiled ? Choice{{1, 5}, {{7, 4}}, 40, {DType::F64}, false}
+              : Choice{{0, 1, 2, 3, 5, 17, 33},
+                       {{0, 3}, {3, 0}, {1, 1}, {1, 6}, {6, 1}, {2, 2}, {5, 3}, {3, 5}, {20, 17}, {6, 34}},
+                       20,
+                       {DType::F32, DType::F64},
+                       true};
 
 Matrix vector(const Tensor& t) { return values(t.unsqueeze(-1)); }
 Matrix orthogonal(int64_t n, uint32_t seed) { return matrix(n, n, seed).householderQr().householderQ(); }
@@ -100,7 +99,7 @@ std::vector<Hard> hard(int64_t rows, int64_t columns) {
 
 TEST_CASE("eigh and eigvalsh") {
   for (const DType dtype : kDTypes)
-    for (const int64_t n : kSizes) {
+    for (const int64_t n : kChosen.sizes) {
       CAPTURE(n);
       const Matrix a = matrix(n, n, static_cast<uint32_t>(n));
       check_eigh(tensor(a + a.transpose(), dtype));
@@ -108,27 +107,28 @@ TEST_CASE("eigh and eigvalsh") {
 }
 
 TEST_CASE("eigh of matrices with close, equal, tiny and huge eigenvalues") {
-  const Matrix q = orthogonal(kHard, 1);
-  for (const DType dtype : kHardDTypes)
-    for (const auto& [name, values] : hard(kHard, kHard)) {
+  const Matrix q = orthogonal(kChosen.hard, 1);
+  for (const DType dtype : kChosen.hard_dtypes)
+    for (const auto& [name, values] : hard(kChosen.hard, kChosen.hard)) {
       CAPTURE(name);
-      if (kAlsoDiagonal) check_eigh(tensor(values, dtype));
+      if (kChosen.also_diagonal) check_eigh(tensor(values, dtype));
       const Matrix turned = q * values * q.transpose();
       check_eigh(tensor((turned + turned.transpose()) / 2, dtype));
     }
   const Matrix a = q + q.transpose();
   check_eigh(tensor(a * 1e300));
   check_eigh(tensor(a * 1e-300));
-  check_eigh(tensor(Matrix::Ones(kHard, kHard)));
+  check_eigh(tensor(Matrix::Ones(kChosen.hard, kChosen.hard)));
   // Wilkinson's matrix has pairs of eigenvalues that agree in all digits, and is tridiagonal.
-  Matrix wilkinson =
-      diagonal(kHard, kHard, [](int64_t i) { return std::fabs(static_cast<double>(i - kHard / 2)); });
-  for (int64_t i = 1; i < kHard; ++i) wilkinson(i, i - 1) = wilkinson(i - 1, i) = 1;
+  Matrix wilkinson = diagonal(kChosen.hard, kChosen.hard,
+                              [](int64_t i) { return std::fabs(static_cast<double>(i - kChosen.hard / 2)); });
+  for (int64_t i = 1; i < kChosen.hard; ++i) wilkinson(i, i - 1) = wilkinson(i - 1, i) = 1;
   check_eigh(tensor(wilkinson));
 }
 
 TEST_CASE("eigenvalues of diagonal matrices are exact") {
-  const Matrix d = diagonal(kHard, kHard, [](int64_t i) { return static_cast<double>(i * 7 % 11) - 3; });
+  const Matrix d =
+      diagonal(kChosen.hard, kChosen.hard, [](int64_t i) { return static_cast<double>(i * 7 % 11) - 3; });
   Matrix want = d.diagonal();
   std::sort(want.data(), want.data() + want.size());
   CHECK((vector(eigvalsh(tensor(d))) - want).isZero(0));
@@ -146,7 +146,7 @@ TEST_CASE("eigh reads the lower triangle, and gives NaN of what is not finite") 
 
 TEST_CASE("svd and svdvals") {
   for (const DType dtype : kDTypes)
-    for (const auto [m, n] : kRectangles) {
+    for (const auto [m, n] : kChosen.rectangles) {
       CAPTURE(m);
       CAPTURE(n);
       check_svd(tensor(matrix(m, n, static_cast<uint32_t>(m * 7 + n)), dtype));
@@ -154,12 +154,12 @@ TEST_CASE("svd and svdvals") {
 }
 
 TEST_CASE("svd of matrices with close, equal, tiny and huge singular values") {
-  const int64_t rows = kHard, columns = kHard - 10;
+  const int64_t rows = kChosen.hard, columns = kChosen.hard - 10;
   const Matrix left = orthogonal(rows, 2), right = orthogonal(columns, 3);
-  for (const DType dtype : kHardDTypes)
+  for (const DType dtype : kChosen.hard_dtypes)
     for (const auto& [name, values] : hard(rows, columns)) {
       CAPTURE(name);
-      if (kAlsoDiagonal) check_svd(tensor(values, dtype));
+      if (kChosen.also_diagonal) check_svd(tensor(values, dtype));
       check_svd(tensor(left * values * right.transpose(), dtype));
     }
   const Matrix a = matrix(rows, columns, 4);

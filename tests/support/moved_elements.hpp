@@ -8,9 +8,6 @@
 
 #include "support/plain_array.hpp"
 #include "support/tensor_values.hpp"
-#ifndef LATHE_TEST_WHOLE_LIBRARY
-#include "graph/tensor_impl.hpp"
-#endif
 
 namespace lathe::test {
 
@@ -66,19 +63,6 @@ inline void check_every_dtype(const Move& move, const Sizes& shape) {
 }
 
 /// What a program of one input "x", with a size n, gives for these values.
-inline Tensor run_at(const Tensor& program, const Tensor& x, [[maybe_unused]] int64_t n) {
-#ifdef LATHE_TEST_WHOLE_LIBRARY
-  return compile({{"y", program}}, {.device = std::getenv("LATHE_TEST_DEVICE")})({{"x", x}}).at("y");
-#else
-  Bindings bindings;
-  bindings.sizes["n"] = n;
-  bindings.inputs["x"] = bytes_of(x);
-  const StorageRef y = evaluate_graph({graph::node_of(program)}, bindings)[0];
-  Shape shape;
-  for (Expr size : program.shape()) shape.push_back(evaluate(size, [&](Expr) { return n; }));
-  return Tensor::from_memory(y->data(), static_cast<size_t>(num_elements(shape).value()), program.dtype(),
-                             shape);
-#endif
-}
+Tensor run_at(const Tensor& program, const Tensor& x, int64_t n);
 
 } // namespace lathe::test

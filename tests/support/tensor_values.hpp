@@ -1,26 +1,19 @@
-// Values of tensors, for comparing composed functions with plain computations. They are computed by the
-// tests' own evaluator, so that only what the Tensor builds is on trial; or by the whole library, on the
-// device that LATHE_TEST_DEVICE names.
+// Values of tensors, for comparing composed functions with plain computations. What computes them is linked:
+// values_by_evaluator.cpp or values_by_device.cpp.
 #pragma once
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <limits>
 #include <vector>
 
 #include "lathe/lathe.hpp"
-#ifndef LATHE_TEST_WHOLE_LIBRARY
-#include "support/graph_eval.hpp"
-#endif
 
 namespace lathe::test {
 
-#ifdef LATHE_TEST_WHOLE_LIBRARY
-inline const bool registered = (set_default_device(std::getenv("LATHE_TEST_DEVICE")), true);
-#else
-inline const bool registered = (graph::set_realiser(&test::realise_by_evaluation), true);
-#endif
+/// Whether values are of compiled programs. Then a new size takes up to seconds: tests take fewer.
+extern const bool kCompiled;
+
 inline constexpr float kInf = std::numeric_limits<float>::infinity();
 inline const float kNan = std::nanf("");
 

@@ -1,6 +1,7 @@
 // The graphs that vmap makes: ops that the public API does not build by itself, and how many nodes there are.
 #include <doctest/doctest.h>
 
+#include "graph/scan.hpp"
 #include "graph/tensor_impl.hpp"
 #include "lathe/scan.hpp"
 #include "lathe/vmap.hpp"

@@ -71,10 +71,10 @@ TEST_CASE("every op of ONNX's own domain has its versions in the table, in order
   for (const onnx::RegisteredOp& op : onnx::registered_ops()) {
     if (!op.domain.empty() || op.name == "OpsetsTestTwice") continue;
     CAPTURE(op.name);
-    const std::vector<onnx::OpVersion>* versions = onnx::versions_of(op.name);
-    REQUIRE(versions != nullptr);
-    for (size_t k = 1; k < versions->size(); ++k) CHECK((*versions)[k - 1].since < (*versions)[k].since);
-    CHECK(versions->back().since <= onnx::kNewestOpset);
+    const std::span<const onnx::OpVersion> versions = onnx::versions_of(op.name);
+    REQUIRE(!versions.empty());
+    for (size_t k = 1; k < versions.size(); ++k) CHECK(versions[k - 1].since < versions[k].since);
+    CHECK(versions.back().since <= onnx::kNewestOpset);
   }
 }
 

@@ -141,6 +141,31 @@ TEST_CASE("an explanation in a trace is that of explain(), with the times of the
   CHECK(check_trace(path, 0).faults.size() == 1);
 }
 
+TEST_CASE("borders of every kind are read back as they were written") {
+  using Tried = KernelBorder::Tried;
+  const std::string path = fresh("borders");
+  std::vector<KernelExplanation> kernels = explain(compile(rows(), traced(path))).kernels;
+  const KernelBorder never{.other = "a", .stage = "b"};
+  KernelBorder known = never, refused = never, apart = never;
+  known.reason = "b is an output";
+  refused.tried = Tried::BySearch, refused.reason = "no loop of that size";
+  apart.tried = Tried::Again, apart.legal = true, apart.moves = "inline(b)", apart.apart = 1e-6,
+  apart.together = 2e-6;
+  kernels.at(0).borders = {never, known, refused, apart};
+  std::string trace;
+  std::istringstream lines(test::bytes_of(path));
+  for (std::string line; std::getline(lines, line); trace += line + "\n") {
+    auto record = nlohmann::ordered_json::parse(line);
+    if (record["k"] != "explanation") continue;
+    record["kernels"] = nlohmann::ordered_json::parse(to_json(kernels));
+    line = record.dump();
+  }
+  test::write_file(path, trace);
+  REQUIRE(check_trace(path, 0).faults.empty());
+  const Explanation read = view::explanation(view::read_trace(path).compilations.at(0));
+  CHECK(to_string(read.kernels.at(0)) == to_string(kernels.at(0)));
+}
+
 TEST_CASE("a recurrence's record has the loops and sources of its steps") {
   const std::string path = fresh("recurrence");
   const Tensor x = Tensor::input("x", {300, 8});

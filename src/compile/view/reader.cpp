@@ -337,8 +337,10 @@ private:
     border.tried = tried == "search" ? Tried::BySearch : tried == "never" ? Tried::Never : Tried::Again;
     border.at_least = part_or(b, "at_least", false);
     border.earlier = part_or(b, "earlier", false);
-    border.reason = border.legal ? part_or(b, "reason", std::string()) : b.at("reason").get<std::string>();
-    if (border.legal && border.tried != Tried::Never)
+    const bool was_tried = border.tried != Tried::Never; // else nobody may know a reason
+    border.reason =
+        was_tried && !border.legal ? b.at("reason").get<std::string>() : part_or(b, "reason", std::string());
+    if (border.legal && was_tried)
       border.apart = number(b.at("apart")), border.together = number(b.at("together"));
     return border;
   }
