@@ -61,8 +61,13 @@ private:
   static void set(Storage& s, int64_t i, const Scalar& v) {
     v.to_memory(static_cast<unsigned char*>(s.data()) + i * size_of(v.dtype()));
   }
-  Scalar source(const graph::Node& n, size_t k, int64_t i) const {
-    return get(*values_.at(n.sources[k].get()), n.sources[k]->dtype, i);
+  struct Source {
+    const Storage* values;
+    DType dtype;
+    Scalar operator[](int64_t i) const { return get(*values, dtype, i); }
+  };
+  Source source(const graph::Node& n, size_t k) const {
+    return {values_.at(n.sources[k].get()).get(), n.sources[k]->dtype};
   }
 
   // Calls f(flat, index) for every element of a shape in row-major order.
@@ -81,12 +86,13 @@ private:
   StorageRef compute(const graph::Node& n) {
     if (n.op == Op::Input) return input(n);
     if (n.op == Op::Scan) return recurrence(n)[static_cast<size_t>(std::get<graph::ScanAttr>(n.attr).result)];
-    StorageRef out = Storage::allocate(static_cast<size_t>(count(n)) * size_of(n.dtype));
+    const int64_t total = count(n);
+    StorageRef out = Storage::allocate(static_cast<size_t>(total) * size_of(n.dtype));
     switch (n.op) {
     case Op::Const: {
       const auto* s = std::get_if<Scalar>(&n.attr);
       const Scalar v = s ? *s : Scalar::of_int(n.dtype, at(std::get<Expr>(n.attr)));
-      for (int64_t i = 0; i < count(n); ++i) set(*out, i, v);
+      for (int64_t i = 0; i < total; ++i) set(*out, i, v);
       break;
     }
     case Op::Iota: {
@@ -96,9 +102,11 @@ private:
       });
       break;
     }
-    case Op::Cast:
-      for (int64_t i = 0; i < count(n); ++i) set(*out, i, source(n, 0, i).cast(n.dtype));
+    case Op::Cast: {
+      const Source from = source(n, 0);
+      for (int64_t i = 0; i < total; ++i) set(*out, i, from[i].cast(n.dtype));
       break;
+    }
     case Op::Bitcast:
     case Op::Contiguous:
     case Op::Function:
@@ -109,19 +117,22 @@ private:
     case Op::Transform: transform(n, *out); break;
     case Op::Gather: {
       const int64_t limit = count(*n.sources[0]);
-      for (int64_t i = 0; i < count(n); ++i) {
-        const int64_t k = position(n, i);
-        set(*out, i, k >= 0 && k < limit ? source(n, 0, k) : Scalar::zero(n.dtype));
+      const Source from = source(n, 0), places = source(n, 1);
+      for (int64_t i = 0; i < total; ++i) {
+        const int64_t k = place(places[i]);
+        set(*out, i, k >= 0 && k < limit ? from[k] : Scalar::zero(n.dtype));
       }
       break;
     }
     case Op::Scatter: {
       std::memcpy(out->data(), values_.at(n.sources[0].get())->data(), out->bytes());
       const auto combine = std::get<graph::ScatterAttr>(n.attr).combine;
-      for (int64_t i = 0; i < count(*n.sources[1]); ++i) {
-        const int64_t k = position(n, i);
-        if (k < 0 || k >= count(n)) continue;
-        const Scalar v = source(n, 2, i);
+      const Source places = source(n, 1), values = source(n, 2);
+      const int64_t writes = count(*n.sources[1]);
+      for (int64_t i = 0; i < writes; ++i) {
+        const int64_t k = place(places[i]);
+        if (k < 0 || k >= total) continue;
+        const Scalar v = values[i];
         const Scalar args[] = {get(*out, n.dtype, k), v};
         set(*out, k, combine ? evaluate(*combine, n.dtype, args) : v);
       }
@@ -129,8 +140,10 @@ private:
     }
     default: {
       Scalar args[3];
-      for (int64_t i = 0; i < count(n); ++i) {
-        for (size_t k = 0; k < n.sources.size(); ++k) args[k] = source(n, k, i);
+      Source from[3];
+      for (size_t k = 0; k < n.sources.size(); ++k) from[k] = source(n, k);
+      for (int64_t i = 0; i < total; ++i) {
+        for (size_t k = 0; k < n.sources.size(); ++k) args[k] = from[k][i];
         set(*out, i, evaluate(n.op, n.dtype, std::span<const Scalar>(args, n.sources.size())));
       }
     }
@@ -138,8 +151,7 @@ private:
     return out;
   }
 
-  int64_t position(const graph::Node& n, int64_t i) const {
-    const Scalar s = source(n, 1, i);
+  static int64_t place(const Scalar& s) {
     return s.dtype() == DType::U64 && s.as_int() < 0 ? INT64_MAX : s.as_int();
   }
 
@@ -205,10 +217,11 @@ private:
   // Straight from the definition: a sum over all places along the transformed axes.
   void transform(const graph::Node& n, Storage& out) const {
     const auto& attr = std::get<graph::TransformAttr>(n.attr);
-    const std::vector<int64_t> from = at(n.sources[0]->shape);
-    for (int64_t i = 0; i < count(n); ++i) set(out, i, Scalar::zero(n.dtype));
+    const Source values = source(n, 0);
+    const std::vector<int64_t> from = at(n.sources[0]->shape), shape = at(n.shape);
+    for (int64_t i = 0; i < product(shape); ++i) set(out, i, Scalar::zero(n.dtype));
     for_each(from, [&](int64_t flat, const std::vector<int64_t>& place) {
-      for_each(at(n.shape), [&](int64_t to, const std::vector<int64_t>& index) {
+      for_each(shape, [&](int64_t to, const std::vector<int64_t>& index) {
         double factor = 1;
         std::vector<int64_t> rest = place;
         for (size_t k = 0; k < attr.axes.size(); ++k) {
@@ -218,7 +231,7 @@ private:
           rest[axis] = index[axis];
         }
         if (rest != index || factor == 0) return;
-        const double sum = get(out, n.dtype, to).as_float() + factor * source(n, 0, flat).as_float();
+        const double sum = get(out, n.dtype, to).as_float() + factor * values[flat].as_float();
         set(out, to, Scalar::of_float(n.dtype, sum));
       });
     });
@@ -230,6 +243,7 @@ private:
     const int64_t offset = at(v.offset()), limit = count(*n.sources[0]);
     std::vector<std::pair<int64_t, int64_t>> mask;
     for (const Interval& i : v.mask()) mask.emplace_back(at(i.begin), at(i.end));
+    const Source from = source(n, 0);
     for_each(at(n.shape), [&](int64_t flat, const std::vector<int64_t>& index) {
       int64_t where = offset;
       bool inside = true;
@@ -239,18 +253,19 @@ private:
       }
       if (inside && (where < 0 || where >= limit))
         throw InternalError("graph_eval: a view reaches outside its source");
-      set(out, flat, inside ? source(n, 0, where) : Scalar::zero(n.dtype));
+      set(out, flat, inside ? from[where] : Scalar::zero(n.dtype));
     });
   }
 
   void reduce(const graph::Node& n, Storage& out) const {
     const auto& a = std::get<graph::ReduceAttr>(n.attr);
     const std::vector<int64_t> shape = at(n.shape);
-    for (int64_t i = 0; i < count(n); ++i) set(out, i, identity(a.combine, n.dtype));
+    const Source from = source(n, 0);
+    for (int64_t i = 0; i < product(shape); ++i) set(out, i, identity(a.combine, n.dtype));
     for_each(at(n.sources[0]->shape), [&](int64_t flat, const std::vector<int64_t>& index) {
       int64_t to = 0;
       for (size_t k = 0; k < index.size(); ++k) to = to * shape[k] + (shape[k] == 1 ? 0 : index[k]);
-      const Scalar args[] = {get(out, n.dtype, to), source(n, 0, flat)};
+      const Scalar args[] = {get(out, n.dtype, to), from[flat]};
       set(out, to, evaluate(a.combine, n.dtype, args));
     });
   }
