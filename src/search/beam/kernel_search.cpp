@@ -24,6 +24,9 @@ constexpr size_t kParallelised = 1024;             // schedules of a kernel that
 /// to be compiled within two seconds. Single layers need fewer.
 constexpr int64_t kWithWholeBeam = 3000;
 constexpr int64_t kUsualProposals = 15; // of a kernel: the mean over models
+/// Bytes of tried proposals that a trace is told at once. More would leave the caches, and pages taken from
+/// the system for them cost a trace more than its text.
+constexpr size_t kToldAtOnce = 16 << 10;
 
 bool touches(const std::vector<int>& stages, const std::vector<int>& reads) {
   return std::any_of(reads.begin(), reads.end(),
@@ -61,6 +64,7 @@ Plan KernelSearch::alone(const Plan& plan, size_t k) const {
 
 /// `from` with the proposal's moves; nothing if these are not legal. `here` has the kernel of `from` first.
 std::optional<Schedule> KernelSearch::with(Proposal proposal, const Schedule& from, const Plan& here) {
+  if (tried_.bytes().size() >= kToldAtOnce) tell(*from.kernel);
   ++proposed_;
   Applied applied = apply(here, proposal.moves, model_.target());
   if (!applied.plan) {
