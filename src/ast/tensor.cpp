@@ -50,6 +50,12 @@ std::optional<TensorNest> tensor_nest(const For& outermost) {
   }
 }
 
+Expr first_of(const Buffer& buffer, const std::vector<Expr>& index, const TensorNest& nest) {
+  Expr flat = flat_index(buffer, index);
+  for (const For* loop : nest.loops) flat = lathe::substitute(flat, {{loop->var, 0}});
+  return flat;
+}
+
 std::optional<std::pair<const LoadAttr*, const LoadAttr*>> factors_of(const Store& store) {
   const Value& value = *store.value;
   if (store.combine != Op::Add || store.scatter || value.op != Op::Mul) return {};

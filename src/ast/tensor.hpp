@@ -19,6 +19,9 @@ struct TensorNest {
 /// The nest of a tensor loop; nothing if its body is anything else than further tensor loops and one store.
 std::optional<TensorNest> tensor_nest(const For& outermost);
 
+/// The place of an access in the first iteration of all loops of the nest, in elements.
+Expr first_of(const Buffer& buffer, const std::vector<Expr>& index, const TensorNest& nest);
+
 /// What a nest of tensor loops multiplies.
 struct TensorProduct {
   const For *rows, *k_rows; // null where the instruction has one row

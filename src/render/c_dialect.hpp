@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ast/machine/forms.hpp"
+#include "core/instruction.hpp"
 #include "lathe/dtype.hpp"
 #include "render/prefetch.hpp"
 
@@ -99,6 +100,17 @@ public:
   virtual bool loads_between() const { return false; }
   /// Bytes of the widest vector.
   virtual int vector_bytes() const = 0;
+
+  /// The rows of the instruction table that add_products can write: instructions on vectors of i32.
+  virtual Instructions tensor_instructions() const { return {}; }
+  /// The bytes of an operand as add_products takes them, a vector of i32: in each lane as many elements as
+  /// the row adds products. `all_lanes`: the same ones, which lie at `pointer`; else each lane has its own.
+  virtual std::string product_operand(Instruction, DType, const std::string&, int, bool) const { return {}; }
+  /// `sum` plus the products of the lanes' elements. All three are names.
+  virtual std::string add_products(Instruction, const std::string&, const std::string&, const std::string&,
+                                   int) const {
+    return {};
+  }
 };
 
 using ast::bytes_in_register;

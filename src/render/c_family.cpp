@@ -91,7 +91,7 @@ void CFamily::loop(const ast::For& loop) {
   case ast::LoopKind::Parallel:
   case ast::LoopKind::Group:
   case ast::LoopKind::Local: return special_loop(loop);
-  case ast::LoopKind::Tensor: throw InternalError("renderer: C-like languages have no tensor loops");
+  case ast::LoopKind::Tensor: return tensor_loops(loop);
   }
 }
 

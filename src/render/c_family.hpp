@@ -15,6 +15,7 @@
 #include "ast/flat_index.hpp"
 #include "ast/machine/forms.hpp"
 #include "ast/passes/math.hpp"
+#include "ast/tensor.hpp"
 #include "render/c_names.hpp"
 #include "render/c_ops.hpp"
 
@@ -54,6 +55,7 @@ protected:
   void loop(const ast::For& loop);
   void serial_loop(const ast::For& loop);
   void vector_loop(const ast::For& loop);
+  void tensor_loops(const ast::For& loop); // c_tensors.cpp
   void prefetch(const ast::Prefetch& prefetch);
   void register_alloc(const ast::Alloc& alloc);
   virtual void alloc(const ast::Alloc& alloc) = 0;
@@ -82,6 +84,7 @@ protected:
   bool streams_ = false;
 
 private:
+  std::string product_operand(const ast::LoadAttr& load, const ast::TensorNest& nest, bool all_lanes);
   void store_scatter(const ast::Store& store);
   void store_scalar(const ast::Store& store, Expr flat);
   void store_vector(const ast::Store& store, Expr flat, const Chunk& chunk);

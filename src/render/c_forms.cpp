@@ -10,6 +10,8 @@ ast::VectorForms forms_of(const Dialect& dialect) {
   forms.ragged = forms.gathers = false;
   forms.scales = dialect.has_scale();
   forms.reads_between = dialect.loads_between();
+  for (const Instruction instruction : dialect.tensor_instructions())
+    forms.instructions.push_back(instruction);
   forms.has_op = [&dialect](const ast::Value& v) {
     const bool bits_of_half =
         v.op == Op::Bitcast && (is_half(v.dtype) || is_half(v.sources[0]->dtype)); // floats in registers

@@ -21,4 +21,7 @@ std::string conversion_helpers();
 /// `value` converted in such steps to dtype `to`, which can hold it. Neither dtype is bool or a half.
 std::string convert_vector(std::string value, DType from, DType to, int lanes);
 
+/// Helpers that add products of bytes (c_tensors.cpp). conversion_helpers() must stand before them.
+std::string tensor_helpers();
+
 } // namespace lathe::render

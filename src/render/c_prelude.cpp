@@ -326,7 +326,7 @@ std::string vector_helpers() {
 std::string c_prelude(std::string_view code) {
   static const HelperText helpers(kHead + (kScalars + scalar_types() + reinterpretations()) + kHalves +
                                   common_helpers() + kFusedMultiplyAdd + vector_types() + kScale + kX86 +
-                                  vector_helpers() + lane_helpers() + conversion_helpers());
+                                  vector_helpers() + lane_helpers() + conversion_helpers() + tensor_helpers());
   return helpers.used_by(code);
 }
 

@@ -13,6 +13,13 @@ std::optional<Slices> register_slices(const ast::Alloc& alloc, const Dialect& di
   Slices slices;
   std::vector<int64_t> elements; // that code touches one at a time
   bool good = true;
+  const auto vector = [&](Expr first, int lanes, int active) {
+    good = good && first.is_const();
+    if (!good) return;
+    Slice& slice = slices.emplace(first.value(), Slice{"", lanes, 0}).first->second;
+    good = slice.lanes == lanes;
+    slice.active = std::max(slice.active, active);
+  };
   const auto access = [&](const std::vector<Expr>& index, ast::LaneKind kind, const ast::For* lanes) {
     const Expr flat = flat_index(buffer, index);
     if (!lanes || kind == ast::LaneKind::One) {
@@ -22,19 +29,24 @@ std::optional<Slices> register_slices(const ast::Alloc& alloc, const Dialect& di
     }
     const Chunk chunk(*lanes);
     const Expr start = at_lane(flat, chunk, 0);
-    good = good && start.is_const() && (kind == ast::LaneKind::Whole || kind == ast::LaneKind::Column);
-    if (!good) return;
-    if (kind == ast::LaneKind::Column) {
-      for (int i = 0; i < chunk.active; ++i) elements.push_back(at_lane(flat, chunk, i).value());
-      return;
-    }
-    Slice& slice = slices.emplace(start.value(), Slice{"", chunk.lanes, 0}).first->second;
-    good = slice.lanes == chunk.lanes;
-    slice.active = std::max(slice.active, chunk.active);
+    if (kind == ast::LaneKind::Whole) return vector(start, chunk.lanes, chunk.active);
+    good = good && start.is_const() && kind == ast::LaneKind::Column;
+    for (int i = 0; good && i < chunk.active; ++i) elements.push_back(at_lane(flat, chunk, i).value());
+  };
+  // Its sums are in vectors. Its operands are read as bytes.
+  const auto product = [&](const ast::Store& store, const std::vector<const ast::For*>& loops) {
+    const auto outermost = std::find_if(
+        loops.begin(), loops.end(), [](const ast::For* loop) { return loop->kind == ast::LoopKind::Tensor; });
+    const ast::TensorNest nest = *ast::tensor_nest(**outermost);
+    const ast::TensorProduct made = *ast::tensor_product(nest);
+    good = made.a->buffer->id != buffer.id && made.b->buffer->id != buffer.id;
+    const auto lanes = static_cast<int>(made.columns->extent.value());
+    if (store.buffer->id == buffer.id) vector(ast::first_of(buffer, store.index, nest), lanes, lanes);
   };
   ast::visit(alloc.body, [&](const ast::Stmt& stmt, const std::vector<const ast::For*>& loops) {
     const auto* store = std::get_if<ast::Store>(&stmt.node);
     if (!store || !good) return;
+    if (store->by && info(*store->by).is_tensor()) return product(*store, loops);
     const bool in_vector = !loops.empty() && loops.back()->kind == ast::LoopKind::Vector;
     const ast::For* lanes = in_vector ? loops.back() : nullptr;
     const auto values = [&](const ast::ValueRef& root) {

@@ -62,7 +62,8 @@ using Programs = std::map<uint64_t, std::unique_ptr<runtime::Program>>;
 /// Runs all kernels; device null: interprets the kernels as they stand, before any pass. `forms` as of
 /// finalised().
 inline void run_plan(const search::Plan& plan, Memory& memory, runtime::Device* device,
-                     Programs* shared = nullptr, const ast::VectorForms* forms = nullptr) {
+                     Programs* shared = nullptr, const ast::VectorForms* forms = nullptr,
+                     const runtime::CompileFlags& flags = {.threads = 2}) {
   for (const auto& kernel_plan : plan.kernels) {
     const ast::Kernel& kernel = kernel_plan->kernel;
     for (const ast::Kernel& fill : kernel_plan->constants) {
@@ -82,7 +83,7 @@ inline void run_plan(const search::Plan& plan, Memory& memory, runtime::Device* 
     }
     std::unique_ptr<runtime::Program> own;
     auto& program = shared && kernel_plan->moves.empty() ? (*shared)[kernel_plan->hash] : own;
-    if (!program) program = device->compile(finalised(kernel, forms), {.threads = 2});
+    if (!program) program = device->compile(finalised(kernel, forms), flags);
     std::vector<std::unique_ptr<runtime::DeviceBuffer>> owned;
     std::vector<runtime::BufferSlice> slices;
     for (const ast::Param& p : kernel.params) {

@@ -6,6 +6,7 @@
 #include "ast/tensor.hpp"
 #include "search/cost/features.hpp"
 #include "search/suggest/suggest.hpp"
+#include "support/devices.hpp"
 #include "support/run_plan.hpp"
 #include "support/search_programs.hpp"
 
@@ -159,6 +160,42 @@ TEST_CASE("every tile of every instruction computes the product") {
     }
     CHECK(proposed > 5);
     CHECK(computed == proposed);
+  }
+}
+
+TEST_CASE("C computes every instruction on vectors of bytes, where it is and where it is not") {
+  if (!has_device("c")) return;
+  runtime::Device& c = runtime::device("c");
+  for (const Instruction instruction : tensor_rows()) {
+    const InstructionInfo& row = info(instruction);
+    if (row.is_tile() || is_float(row.a)) continue;
+    INFO("instruction ", row.name);
+    for (const int vector_bytes : {16, 32, 64}) {
+      Target target = target_with(instruction);
+      target.vector_bytes = vector_bytes;
+      const int64_t m = 3, k = 67, n = vector_bytes + 5; // few rows: compilers take long over large tiles
+      const Plan plain = product(row, m, k, n, false);
+      test::Memory memory = inputs(*plain.program, static_cast<uint64_t>(vector_bytes)), want = memory;
+      test::run_plan(plain, want, nullptr);
+      std::vector<Proposal> proposed = tiles(plain, target);
+      std::erase_if(proposed, [](const Proposal& p) {
+        return std::none_of(p.moves.begin(), p.moves.end(),
+                            [](const Move& m) { return m.kind == MoveKind::Tensorise; });
+      });
+      REQUIRE(!proposed.empty());
+      const Applied applied = apply(plain, proposed[0].moves, target);
+      REQUIRE_MESSAGE(applied.plan, applied.reason);
+      const ast::Kernel kernel = test::finalised(applied.plan->kernels[0]->kernel);
+      CHECK(c.source(kernel, {}).find(row.widens() ? "lathe_add_pairs_x" : "lathe_add_dots_x") !=
+            std::string::npos);
+      for (const char* cpu : {"x86-64", "native"}) {
+        INFO("vectors of ", vector_bytes, " bytes, ", cpu);
+        test::Memory got = memory;
+        test::run_plan(*applied.plan, got, &c, nullptr, nullptr,
+                       {.threads = 2, .cpu = cpu, .candidate = true});
+        CHECK(test::exact_difference(*plain.program, got, want) == "");
+      }
+    }
   }
 }
 

@@ -67,8 +67,7 @@ private:
     const auto found = instruction_of(loop, present_);
     if (!found || !info(*found).is_tile()) return false;
     const TileGrid grid = tile_grid(*tensor_product(*nest));
-    Expr first = flat_index(*array_, nest->store->index);
-    for (const For* f : nest->loops) first = lathe::substitute(first, {{f->var, 0}});
+    const Expr first = first_of(*array_, nest->store->index, *nest);
     fits_ &= first.is_const() && grid.tile_at(first.value()) && !in_parallel;
     fits_ &= grid_.columns == 0 || grid_ == grid;
     grid_ = grid;

@@ -27,6 +27,19 @@ int native_vector_bytes() {
   return 16;
 }
 
+/// Those that emitted C has instructions for. It runs anywhere, but is fast only where these are.
+Instructions instructions_of_c([[maybe_unused]] const std::string& cpu) {
+  using enum Instruction;
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (cpu == "native" && __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vl"))
+    return {DotU8I8, DotI8U8, PairI8I8, PairU8U8};
+  return {PairU8I8, PairI8U8, PairI8I8, PairU8U8};
+#else
+  return {};
+#endif
+}
+
 } // namespace
 
 int vector_bytes_of(const std::string& cpu) {
@@ -57,6 +70,7 @@ search::Target target_for(const CompileOptions& options, const lower::Program& p
   target.vector_registers = target.vector_bytes == 64 ? 32 : 16;
   target.threads = thread_count(options);
   target.groups = options.device == "opencl" || is_cuda;
+  if (options.device == "c") target.instructions = instructions_of_c(options.cpu);
   if (options.device == "cpu") {
     const runtime::Device& cpu = runtime::device(options.device);
     target.instructions = cpu.instructions(options.cpu);

@@ -74,13 +74,6 @@ Intrinsic::ID tile_intrinsic(Instruction instruction) {
   }
 }
 
-/// The place of an access in the first iteration of all tensor loops.
-Expr first_of(const ast::Buffer& buffer, const std::vector<Expr>& index, const ast::TensorNest& nest) {
-  Expr flat = flat_index(buffer, index);
-  for (const ast::For* loop : nest.loops) flat = substitute(flat, {{loop->var, 0}});
-  return flat;
-}
-
 /// Bytes from one iteration of the loop to the next.
 Expr step_of(const ast::Buffer& buffer, const std::vector<Expr>& index, const ast::For& loop) {
   return *stride_of(flat_index(buffer, index), loop.var) * size_of(buffer.dtype);
@@ -166,7 +159,7 @@ void FunctionEmitter::copy_side_by_side(const ast::TensorNest& nest, const ast::
   const ast::Buffer &from = *copy.from->buffer, &to = *copy.store->buffer;
   const auto columns = static_cast<int>(copy.columns->extent.value()),
              k = static_cast<int>(copy.k->extent.value());
-  const Expr first = first_of(from, copy.from->index, nest), flat = flat_index(from, copy.from->index);
+  const Expr first = ast::first_of(from, copy.from->index, nest), flat = flat_index(from, copy.from->index);
   const Expr across = *stride_of(flat, copy.columns->var), down = *stride_of(flat, copy.k->var);
   llvm::Type* element = memory_type(state_.context, from.dtype, 0);
   Value* all = nullptr;
@@ -194,7 +187,7 @@ void FunctionEmitter::copy_side_by_side(const ast::TensorNest& nest, const ast::
           all, b_.CreateAlignedLoad(group, address(from, first + across * i), alignment(from)),
           b_.getInt64(i));
   }
-  b_.CreateAlignedStore(all, address(to, first_of(to, copy.store->index, nest)), alignment(to));
+  b_.CreateAlignedStore(all, address(to, ast::first_of(to, copy.store->index, nest)), alignment(to));
   forget(to.id);
 }
 
@@ -229,10 +222,10 @@ void FunctionEmitter::add_dot_products(const ast::TensorNest& nest) {
   const ast::Store& store = *product.store;
   const InstructionInfo& row = info(*store.by);
   const auto lanes = static_cast<int>(product.columns->extent.value());
-  Value* a = read_group(*product.a, first_of(*product.a->buffer, product.a->index, nest), row, lanes);
-  Value* b = read_groups(*product.b, first_of(*product.b->buffer, product.b->index, nest), row, lanes);
+  Value* a = read_group(*product.a, ast::first_of(*product.a->buffer, product.a->index, nest), row, lanes);
+  Value* b = read_groups(*product.b, ast::first_of(*product.b->buffer, product.b->index, nest), row, lanes);
   const ast::Buffer& sums = *store.buffer;
-  const Expr first = first_of(sums, store.index, nest);
+  const Expr first = ast::first_of(sums, store.index, nest);
   Value* to = address(sums, first);
   llvm::Type* type = memory_type(state_.context, sums.dtype, lanes);
   Value* old = b_.CreateAlignedLoad(type, to, alignment(sums));
@@ -257,7 +250,7 @@ int FunctionEmitter::tile_of(const ast::Buffer& array, const std::vector<Expr>& 
                              const ast::TensorNest& nest) {
   const ast::TileGrid grid{nest.loops[0]->extent.value(),
                            stride_of(flat_index(array, index), nest.loops[0]->var)->value(), 0};
-  return static_cast<int>(*grid.tile_at(first_of(array, index, nest).value()));
+  return static_cast<int>(*grid.tile_at(ast::first_of(array, index, nest).value()));
 }
 
 /// The number of a tile register that holds the operand: one of `count` from `first_register` on, which hold
@@ -265,7 +258,7 @@ int FunctionEmitter::tile_of(const ast::Buffer& array, const std::vector<Expr>& 
 int FunctionEmitter::operand_tile(const ast::LoadAttr& load, const ast::TensorNest& nest,
                                   const ast::For& rows, int first_register, int count) {
   const ast::Buffer& buffer = *load.buffer;
-  const Expr first = first_of(buffer, load.index, nest), step = step_of(buffer, load.index, rows);
+  const Expr first = ast::first_of(buffer, load.index, nest), step = step_of(buffer, load.index, rows);
   const OperandTile wanted{buffer.id, first.node(), step.node(), 0};
   std::vector<OperandTile>& tiles = operand_tiles_[first_register];
   auto held = std::find_if(tiles.begin(), tiles.end(),
@@ -313,7 +306,7 @@ void FunctionEmitter::move_tile(const ast::TensorNest& nest) {
   const auto& from = std::get<ast::LoadAttr>(store.value->attr);
   const ast::Buffer& to = *store.buffer;
   call(b_, Intrinsic::x86_tilestored64,
-       {number(*from.buffer, from.index), address(to, first_of(to, store.index, nest)),
+       {number(*from.buffer, from.index), address(to, ast::first_of(to, store.index, nest)),
         expr(step_of(to, store.index, *nest.loops[0]))});
   forget(to.id);
 }
