@@ -43,6 +43,11 @@ constexpr bool is_spaced_step(double step, DType dtype) { return step >= 2 && st
 /// target may hold the table in registers.
 bool is_byte_look_up(const Value& gather);
 
+/// How far the index of a Gather goes from one iteration of `loop` to the next, in elements: where it is out
+/// of range, it may stay there. Nothing if that depends on data. A target may load lanes of step 1 as a
+/// vector, of which it leaves out those that are out of range.
+std::optional<int64_t> gather_step(const Value& gather, Expr loop);
+
 /// The kernel with the LaneAccess set for every load and store in a vector loop.
 Kernel say_accesses(const Kernel& kernel, const VectorForms& forms);
 

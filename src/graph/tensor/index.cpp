@@ -45,11 +45,33 @@ Range resolve_slice(const Slice& s, Expr size, int axis, const Shape& shape) {
   return r;
 }
 
+/// Whether all indices are known, few, and lie in [0, size): then no call needs to look at them.
+bool lie_inside(const Tensor& index, Expr size) {
+  constexpr size_t kMost = 1 << 20;
+  const Node* node = node_of(index).get();
+  while (node->op == Op::View && !std::get<View>(node->attr).has_mask()) node = node->sources[0].get();
+  const auto* input = std::get_if<InputAttr>(&node->attr);
+  if (!input || !input->data || !num_elements(node->shape).is_const()) return false;
+  const auto count = static_cast<size_t>(num_elements(node->shape).value());
+  const auto* bytes = static_cast<const unsigned char*>(std::as_const(*input->data).data());
+  for (size_t k = 0; k < count; ++k) {
+    const int64_t at =
+        Scalar::from_memory(node->dtype, bytes + k * static_cast<size_t>(size_of(node->dtype))).as_int();
+    if (at < 0 || at >= size.lo() || k == kMost) return false;
+  }
+  return true;
+}
+
 // Indices along an axis of `size`: negative ones count from the end; those outside become -1 when flattened.
 struct Position {
-  Tensor value, inside;
+  Tensor value;
+  std::optional<Tensor> inside; // nothing: all are
+  Tensor or_minus_one(const Tensor& flat) const {
+    return inside ? where(*inside, flat, Tensor::full({}, int64_t{-1})) : flat;
+  }
 };
 Position wrap_negative(const Tensor& index, Expr size) {
+  if (lie_inside(index, size)) return {index.cast(DType::I64), {}};
   const Tensor value = from_the_start(index, size);
   return {value, (Tensor::full({}, int64_t{0}) <= value) & (value < size_scalar(size))};
 }
@@ -72,7 +94,7 @@ Tensor flat_position(std::string_view op, const Shape& shape, int axis, const Te
   for (int i = 0; i < static_cast<int>(shape.size()); ++i)
     if (i != axis && !index.shape()[i].is_const(1))
       flat = flat + index_along(i, index.shape()) * size_scalar(strides[i]);
-  return where(at.inside, flat, Tensor::full({}, int64_t{-1}));
+  return at.or_minus_one(flat);
 }
 
 Tensor scatter_into(std::string_view op, const Tensor& base, int axis, const Tensor& index,
@@ -178,7 +200,7 @@ Tensor Tensor::take(const Tensor& index, Axis axis) const {
   for (int i = 0; i < rank(); ++i)
     if (i != which)
       position = position + index_along(i < which ? i : i + shift, result) * size_scalar(strides[i]);
-  position = lathe::where(at.inside, position, full({}, int64_t{-1}));
+  position = at.or_minus_one(position);
   return on_codes(*this,
                   [&](const Tensor& x) { return wrap(graph::gather(node_of(flat(x)), node_of(position))); });
 }

@@ -395,6 +395,7 @@ Placed FunctionEmitter::gather(const ast::Value& value, Placed index) {
   llvm::Type* type = memory_type(state_.context, buffer.dtype, 0);
   std::optional<std::array<Value*, 4>> table;
   if (vector && in_registers(value)) table = quarters_of(buffer);
+  const bool is_row = vector && masks(buffer.dtype) && ast::gather_step(value, lane_) == 1;
   auto make = [&]() -> Value* {
     if (table) {
       Value* bytes = b_.CreateTrunc(where, llvm::FixedVectorType::get(b_.getInt8Ty(), lanes_));
@@ -407,10 +408,16 @@ Placed FunctionEmitter::gather(const ast::Value& value, Placed index) {
     Value* place = where;
     Value* valid = in_range(buffer, place, value.sources[0]->dtype);
     if (guard.scalar) valid = b_.CreateAnd(valid, vector ? splat(b_, guard.scalar, lanes_) : guard.scalar);
-    Value* addresses = b_.CreateGEP(type, base, place);
-    if (!vector) return read_scalar(buffer, addresses, valid);
+    if (!vector) return read_scalar(buffer, b_.CreateGEP(type, base, place), valid);
     llvm::Type* wide = memory_type(state_.context, buffer.dtype, lanes_);
     if (mask) valid = b_.CreateAnd(valid, mask);
+    if (is_row) {
+      Value* first = b_.CreateGEP(type, base, b_.CreateExtractElement(place, uint64_t{0}));
+      return from_memory(
+          b_, b_.CreateMaskedLoad(wide, first, alignment(buffer), valid, llvm::Constant::getNullValue(wide)),
+          buffer.dtype);
+    }
+    Value* addresses = b_.CreateGEP(type, base, place);
     return from_memory(
         b_,
         b_.CreateMaskedGather(wide, addresses, alignment(buffer), valid, llvm::Constant::getNullValue(wide)),

@@ -66,7 +66,8 @@ struct AccessInfo {
   int loop;   // innermost loop around it, -1: none
   int buffer; // in Features::buffers
   bool store, combine, streaming;
-  bool random;                     // at a computed index: Gather, Scatter
+  bool random;                     // at a computed index: Gather, Scatter; its strides are those of the index,
+                                   // 0 where they depend on data
   bool in_registers;               // of a table that registers hold, where the target can (is_byte_look_up)
   int64_t ahead;                   // elements, of a load that asks for what lies there, too
   uint32_t strides;                // strides[strides + d]: elements per step of the enclosing loop of depth d

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ast/machine/access.hpp"
 #include "search/cost/constants.hpp"
 
 namespace lathe::search {
@@ -220,8 +221,8 @@ double LoopsAround::offset(const ast::Buffer& buffer, const std::vector<Expr>& i
   return sum;
 }
 
-uint64_t LoopsAround::add_access(const ast::Buffer* buffer, const std::vector<Expr>& index,
-                                 AccessInfo access) {
+uint64_t LoopsAround::add_access(const ast::Buffer* buffer, const std::vector<Expr>& index, AccessInfo access,
+                                 const ast::Value* gather) {
   access.buffer = buffer_index(buffer);
   access.loop = innermost();
   access.offset = offset(*buffer, index);
@@ -236,6 +237,9 @@ uint64_t LoopsAround::add_access(const ast::Buffer* buffer, const std::vector<Ex
     mask |= dependence(index[d]);
     row *= std::max(1.0, value(buffer->shape[d], At::First));
   }
+  for (size_t d = 0; gather && d < stack_.size(); ++d)
+    if (const auto step = ast::gather_step(*gather, (*this)[d].loop->var))
+      features_.strides[access.strides + d] = static_cast<double>(*step);
   access.runs = static_cast<uint32_t>(features_.runs.size());
   find_runs(access);
   access.end_runs = static_cast<uint32_t>(features_.runs.size());

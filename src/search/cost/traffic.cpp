@@ -189,11 +189,17 @@ private:
     if (buffer.buffer->scope == ast::Scope::Register) return out;
     const double element = buffer.element_bytes, whole = buffer.elements * element;
     if (a.random) {
-      double count = 1;
-      for (const Step& s : steps_)
-        if (s.depth >= depth) count *= std::max(1.0, s.extent);
-      out.bytes = std::min(std::ceil(whole / cache_.line) * cache_.line, count * cache_.line);
-      out.run = element;
+      double count = 1, run = 1; // rows, and the elements of one
+      for (const Step& s : steps_) {
+        if (s.depth < depth) continue;
+        if (s.stride > 0 && s.stride <= run)
+          run += s.stride * (std::max(1.0, s.extent) - 1);
+        else
+          count *= std::max(1.0, s.extent);
+      }
+      const double lines = std::ceil(run * element / cache_.line);
+      out.bytes = std::min(std::ceil(whole / cache_.line), count * lines) * cache_.line;
+      out.run = run * element;
       return out;
     }
     find_inner_steps(depth);
@@ -348,7 +354,7 @@ private:
         add_read(m, m.reads * bytes);
       else if (!m.streamed && (m.columns || m.run < cost_constants.part_of_line))
         add_scattered(m, bytes, (*out_)[m.writer]); // the rest of a line has to come first
-      else // whole lines are stored without being waited for
+      else                                          // whole lines are stored without being waited for
         (*out_)[m.writer].by_pages += scattered(m, bytes) * by_pages(m);
     });
   }

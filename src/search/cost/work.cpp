@@ -269,6 +269,12 @@ private:
     work_.arithmetic += 2 * n * parts * (stride - 1);
   }
 
+  /// Whether the target loads such lanes of a Gather as part of a vector.
+  bool loads_row(double stride, DType dtype) const {
+    return stride == 1 && target_.device == "cpu" &&
+           (target_.vector_bytes == 64 || (target_.vector_bytes == 32 && size_of(dtype) >= 4));
+  }
+
   /// One memory access of the body: `n` copies of it.
   /// `masked`: the share of vectors of which some lanes are left out.
   void count_access(const AccessInfo& access, uint64_t mask, double n, DType dtype, double& slots,
@@ -283,7 +289,9 @@ private:
       work_.arithmetic += 6 * n * parts;
       return;
     }
-    const double stride = access.random ? 0.5 : features_.strides[access.strides + tile_.vector];
+    double stride = features_.strides[access.strides + tile_.vector];
+    if (access.random && !loads_row(stride, dtype)) stride = 0.5;
+    if (access.random && stride == 1) work_.arithmetic += 2 * n * parts; // which lanes are in range
     if (ast::is_one_vector(stride)) {
       // A vector that isn't aligned to its size touches two cache lines now and then.
       const double line = 64.0 / size_of(dtype);
@@ -420,7 +428,8 @@ private:
     access.random = v.op == Op::Gather;
     access.in_registers = access.random && target_.looks_up_bytes && ast::is_byte_look_up(v);
     access.ahead = attr.ahead;
-    uint64_t mask = source_mask | loops_.add_access(attr.buffer.get(), attr.index, access);
+    uint64_t mask = source_mask | loops_.add_access(attr.buffer.get(), attr.index, access,
+                                                    access.random && !access.in_registers ? &v : nullptr);
     const AccessInfo& added = features_.accesses.back();
     double guarded = 0, masked = masked_tails(); // shares of its executions
     for (const Expr& guard : attr.guards) {
