@@ -122,6 +122,9 @@ private:
   /// picks the lanes from them.
   std::string lanes_of(const ast::BufferRef& buffer, Expr flat, const std::vector<Expr>& guards,
                        const Chunk& chunk);
+  /// Loads a vector that has all lanes and picks them from it; empty if there is none.
+  std::string picked_lanes(const ast::BufferRef& buffer, Expr flat, const std::vector<Expr>& guards,
+                           const Chunk& chunk);
   std::string spaced(const ast::BufferRef& buffer, Expr flat, const Chunk& chunk);
   /// `v` in the active lanes, `other` in the rest.
   std::string in_active(const std::string& v, const std::string& other, DType dtype, const Chunk& chunk);

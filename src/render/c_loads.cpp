@@ -220,6 +220,18 @@ std::string CFamily::spaced(const ast::BufferRef& buffer, Expr flat, const Chunk
   return vectors.back();
 }
 
+std::string CFamily::picked_lanes(const ast::BufferRef& buffer, Expr flat, const std::vector<Expr>& guards,
+                                  const Chunk& chunk) {
+  const bool has_form = dialect_.lane_access() && !is_half(buffer->dtype) && guards.empty();
+  if (!has_form || chunk.active < chunk.lanes) return {};
+  const auto picked = ast::picked_load(*buffer, flat, chunk.var, chunk.lanes);
+  if (!picked) return {};
+  const std::string address = fmt::format("{} + {}", pointer(buffer), expr(picked->first, Level::Sum));
+  const std::string whole = local(dialect_.type(buffer->dtype, picked->elements),
+                                  dialect_.vector_load(address, buffer->dtype, picked->elements));
+  return dialect_.shuffle(whole, whole, picked->pick, buffer->dtype);
+}
+
 std::string CFamily::lanes_of(const ast::BufferRef& buffer, Expr flat, const std::vector<Expr>& guards,
                               const Chunk& chunk) {
   if (const auto offsets = guards.empty() ? offsets_of(buffer, flat, chunk) : std::vector<int64_t>();
@@ -229,6 +241,7 @@ std::string CFamily::lanes_of(const ast::BufferRef& buffer, Expr flat, const std
     return dialect_.lane_access()->load_apart(address, offsets, buffer->dtype, "0",
                                               fmt::format("{}", chunk.active));
   }
+  if (const auto picked = picked_lanes(buffer, flat, guards, chunk); !picked.empty()) return picked;
   const std::string zero = literal(dialect_, Scalar::zero(buffer->dtype));
   std::vector<std::string> lanes;
   for (int i = 0; i < chunk.active; ++i) {

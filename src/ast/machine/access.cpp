@@ -1,6 +1,8 @@
 #include "ast/machine/access.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cstdlib>
 #include <numeric>
 
 #include "ast/append.hpp"
@@ -107,6 +109,26 @@ SpacedLoad spaced_load(int lanes, int step) {
     left = std::move(next);
   }
   return load;
+}
+
+std::optional<PickedLoad> picked_load(const Buffer& buffer, Expr flat, Expr lane, int lanes) {
+  if (buffer.scope == Scope::Register || buffer.dtype == DType::Bool) return {};
+  const Expr at_first = lathe::substitute(flat, {{lane, Expr(0)}});
+  PickedLoad out;
+  int least = 0, most = 0;
+  for (int i = 0; i < lanes; ++i) {
+    const Expr apart = lathe::substitute(flat, {{lane, Expr(i)}}) - at_first;
+    if (!apart.is_const() || std::abs(apart.value()) >= lanes) return {};
+    out.pick.push_back(static_cast<int>(apart.value()));
+    least = std::min(least, out.pick.back());
+    most = std::max(most, out.pick.back());
+  }
+  out.elements = most - least + 1;
+  if (out.elements < 2 || out.elements > lanes || !std::has_single_bit(static_cast<unsigned>(out.elements)))
+    return {};
+  for (int& place : out.pick) place -= least;
+  out.first = at_first + least;
+  return out;
 }
 
 Kernel say_accesses(const Kernel& kernel, const VectorForms& forms) {

@@ -29,6 +29,16 @@ struct SpacedLoad {
 /// Touches nothing past the last lane. `lanes` and `step` are at least 2.
 SpacedLoad spaced_load(int lanes, int step);
 
+/// LaneKind::Scattered: lanes at fixed places of a vector no longer than theirs, as where each element of a
+/// row is repeated. The vector is loaded, and the lanes are picked from it.
+struct PickedLoad {
+  Expr first;            // element of the vector
+  std::vector<int> pick; // for each lane the element after `first`
+  int elements;          // of the vector: 2, 4, 8 ...; lanes touch its first and its last one
+};
+/// Of the elements at offset `flat`. Nothing if they do not lie so. The number of lanes is at least 2.
+std::optional<PickedLoad> picked_load(const Buffer& buffer, Expr flat, Expr lane, int lanes);
+
 /// Whether lanes `step` elements apart are one vector in memory, in either direction.
 constexpr bool is_one_vector(double step) { return step == 1 || step == -1; }
 /// Whether lanes `step` elements apart can be a column of an array in registers. Renderers read columns by

@@ -174,6 +174,14 @@ Value* FunctionEmitter::read_spaced(const ast::Buffer& buffer, const Lanes& lane
   return from_memory(b_, vectors.back(), buffer.dtype);
 }
 
+Value* FunctionEmitter::read_picked(const ast::Buffer& buffer, const ast::PickedLoad& picked, Value* guard) {
+  Value* from = address(buffer, picked.first);
+  if (guard) from = b_.CreateSelect(guard, from, state_.zeros);
+  Value* whole = b_.CreateAlignedLoad(memory_type(state_.context, buffer.dtype, picked.elements), from,
+                                      alignment(buffer));
+  return from_memory(b_, b_.CreateShuffleVector(whole, picked.pick), buffer.dtype);
+}
+
 Value* FunctionEmitter::read_lanes(const ast::Buffer& buffer, ast::LaneKind kind, const Lanes& lanes,
                                    Value* mask, Value* guard) {
   if (kind == ast::LaneKind::Whole || kind == ast::LaneKind::Backwards)
@@ -332,6 +340,12 @@ Placed FunctionEmitter::load(const ast::LoadAttr& attr) {
       Value* read = splat(b_, read_scalar(buffer, from, any), lanes_);
       return b_.CreateSelect(mask, read, llvm::Constant::getNullValue(read->getType()));
     });
+    return {known, level};
+  }
+  if (const auto picked = kind == ast::LaneKind::Scattered && !mask
+                              ? ast::picked_load(buffer, flat, lane_, lanes_)
+                              : std::nullopt) {
+    known = at(level, [&] { return read_picked(buffer, *picked, guard.scalar); });
     return {known, level};
   }
   if (attr.ahead && kind == ast::LaneKind::Whole) ask_for(buffer, lanes.base, attr.ahead, level);

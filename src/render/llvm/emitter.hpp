@@ -19,6 +19,7 @@
 
 namespace lathe::ast {
 struct Detour;
+struct PickedLoad;
 struct TensorNest;
 struct TensorCopy;
 } // namespace lathe::ast
@@ -194,6 +195,7 @@ private:
   }
   llvm::Value* read_spaced(const ast::Buffer& buffer, const Lanes& lanes, llvm::Value* mask,
                            llvm::Value* guard);
+  llvm::Value* read_picked(const ast::Buffer& buffer, const ast::PickedLoad& picked, llvm::Value* guard);
   void write_lanes(const ast::Store& store, const Lanes& lanes, llvm::Value* value);
   void write_vector(const ast::Store& store, const Lanes& lanes, llvm::Value* value);
   llvm::Value* in_range(const ast::Buffer& buffer, llvm::Value*& index, DType dtype);

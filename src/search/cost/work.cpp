@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "ast/flat_index.hpp"
 #include "ast/instruction.hpp"
 #include "ast/machine/access.hpp"
 #include "ast/machine/moved_up.hpp"
@@ -269,6 +270,14 @@ private:
     work_.arithmetic += 2 * n * parts * (stride - 1);
   }
 
+  /// Whether the target picks the lanes from one vector: their step, which is an average, is none.
+  bool is_picked(const ast::LoadAttr& attr, double stride) const {
+    if (target_.groups || stride == std::floor(stride)) return false;
+    return ast::picked_load(*attr.buffer, flat_index(*attr.buffer, attr.index),
+                            loops_[tile_.vector].loop->var, static_cast<int>(tile_.lanes))
+        .has_value();
+  }
+
   /// Whether the target loads such lanes of a Gather as part of a vector.
   bool loads_row(double stride, DType dtype) const {
     return stride == 1 && target_.device == "cpu" &&
@@ -479,6 +488,8 @@ private:
     if (vector && !added.random && (can_mask || masked < 0.5) && attr.buffer->scope != ast::Scope::Register &&
         ast::is_spaced_step(stride, v.dtype))
       count_spaced(stride, different, registers_for(vector, v.dtype));
+    else if (vector && !added.random && masked < 0.5 && is_picked(attr, stride))
+      count_spaced(1.5, different, registers_for(vector, v.dtype)); // a load, and a shuffle
     else
       count_access(added, mask, different, v.dtype, work_.loads, masked);
     if (added.random) work_.other += 3 * n;
