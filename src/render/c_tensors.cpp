@@ -12,15 +12,18 @@ constexpr const char* kCommon = R"(
 /* Sums of products of bytes, two or four to a lane; exact, modulo 2^32. */
 LATHE_FN uint16_t lathe_bytes2(const void* p) { uint16_t y; memcpy(&y, p, sizeof y); return y; }
 LATHE_FN uint32_t lathe_bytes4(const void* p) { uint32_t y; memcpy(&y, p, sizeof y); return y; }
+#define lathe_add_x4(x, y) ((lathe_i32x4)((lathe_u32x4)(x) + (lathe_u32x4)(y)))
+#define lathe_add_x8(x, y) ((lathe_i32x8)((lathe_u32x8)(x) + (lathe_u32x8)(y)))
+#define lathe_add_x16(x, y) ((lathe_i32x16)((lathe_u32x16)(x) + (lathe_u32x16)(y)))
 #define lathe_pairs_i8x4(v) ((lathe_i32x4)lathe_widen_i8x8((lathe_i8x8)(v)))
 #define lathe_pairs_u8x4(v) ((lathe_i32x4)lathe_widen_u8x8((lathe_u8x8)(v)))
 #define lathe_pairs_i8x8(v) ((lathe_i32x8)lathe_widen_i8x16((lathe_i8x16)(v)))
 #define lathe_pairs_u8x8(v) ((lathe_i32x8)lathe_widen_u8x16((lathe_u8x16)(v)))
 #if defined(__SSE2__)
-#define lathe_add_pairs_x4(sum, a, b) ((sum) + (lathe_i32x4)__builtin_ia32_pmaddwd128((lathe_i16x8)(a), (lathe_i16x8)(b)))
+#define lathe_add_pairs_x4(sum, a, b) lathe_add_x4(sum, __builtin_ia32_pmaddwd128((lathe_i16x8)(a), (lathe_i16x8)(b)))
 #endif
 #if defined(__AVX2__)
-#define lathe_add_pairs_x8(sum, a, b) ((sum) + (lathe_i32x8)__builtin_ia32_pmaddwd256((lathe_i16x16)(a), (lathe_i16x16)(b)))
+#define lathe_add_pairs_x8(sum, a, b) lathe_add_x8(sum, __builtin_ia32_pmaddwd256((lathe_i16x16)(a), (lathe_i16x16)(b)))
 #endif
 #if defined(__AVX512BW__)
 typedef short lathe_shortx32 __attribute__((vector_size(64)));
@@ -30,7 +33,7 @@ typedef unsigned char lathe_u8x32 __attribute__((vector_size(32)));
 #define lathe_pairs_i8x16(v) ((lathe_i32x16)__builtin_convertvector((lathe_i8x32)(v), lathe_shortx32))
 #define lathe_pairs_u8x16(v) ((lathe_i32x16)__builtin_convertvector((lathe_u8x32)(v), lathe_shortx32))
 #define lathe_add_pairs_x16(sum, a, b) \
-  ((sum) + (lathe_i32x16)__builtin_ia32_pmaddwd512((lathe_shortx32)(a), (lathe_shortx32)(b)))
+  lathe_add_x16(sum, __builtin_ia32_pmaddwd512((lathe_shortx32)(a), (lathe_shortx32)(b)))
 #else
 typedef char lathe_charx32 __attribute__((vector_size(32)));
 #define lathe_pairs_i8x16(v) \
@@ -38,7 +41,7 @@ typedef char lathe_charx32 __attribute__((vector_size(32)));
 #define lathe_pairs_u8x16(v) \
   ((lathe_i32x16)__builtin_ia32_pmovzxbw512_mask((lathe_charx32)(v), (lathe_shortx32){0}, 0xFFFFFFFFu))
 #define lathe_add_pairs_x16(sum, a, b) \
-  ((sum) + (lathe_i32x16)__builtin_ia32_pmaddwd512_mask( \
+  lathe_add_x16(sum, __builtin_ia32_pmaddwd512_mask( \
     (lathe_shortx32)(a), (lathe_shortx32)(b), (lathe_i32x16){0}, 0xFFFFu))
 #endif
 #else
@@ -71,11 +74,14 @@ std::string portable(int lanes) {
   return fmt::format(R"(#ifndef lathe_add_pairs_x{0}
 #define lathe_low_x{0}(a) ((lathe_u32x{0})((lathe_i32x{0})((lathe_u32x{0})(a) << 16) >> 16))
 #define lathe_high_x{0}(a) ((lathe_u32x{0})((a) >> 16))
-#define lathe_add_pairs_x{0}(sum, a, b)   ((lathe_i32x{0})((lathe_u32x{0})(sum) + lathe_low_x{0}(a) * lathe_low_x{0}(b) + lathe_high_x{0}(a) * lathe_high_x{0}(b)))
+#define lathe_add_pairs_x{0}(sum, a, b) \
+  lathe_add_x{0}(sum, lathe_low_x{0}(a) * lathe_low_x{0}(b) + lathe_high_x{0}(a) * lathe_high_x{0}(b))
 #endif
 #ifndef lathe_add_dots_x{0}
-#define lathe_dot_x{0}(u, s, k)   (((lathe_u32x{0})(u) >> (8 * k) & 0xFFu) * (lathe_u32x{0})((lathe_i32x{0})((lathe_u32x{0})(s) << (24 - 8 * k)) >> 24))
-#define lathe_add_dots_x{0}(sum, u, s)   ((lathe_i32x{0})((lathe_u32x{0})(sum) + lathe_dot_x{0}(u, s, 0) + lathe_dot_x{0}(u, s, 1) + lathe_dot_x{0}(u, s, 2) + lathe_dot_x{0}(u, s, 3)))
+#define lathe_dot_x{0}(u, s, k) \
+  (((lathe_u32x{0})(u) >> (8 * k) & 0xFFu) * (lathe_u32x{0})((lathe_i32x{0})((lathe_u32x{0})(s) << (24 - 8 * k)) >> 24))
+#define lathe_add_dots_x{0}(sum, u, s) \
+  lathe_add_x{0}(sum, lathe_dot_x{0}(u, s, 0) + lathe_dot_x{0}(u, s, 1) + lathe_dot_x{0}(u, s, 2) + lathe_dot_x{0}(u, s, 3))
 #endif
 )",
                      lanes);
@@ -95,7 +101,8 @@ std::string CFamily::product_operand(const ast::LoadAttr& load, const ast::Tenso
   const int lanes = static_cast<int>(ast::tensor_product(nest)->columns->extent.value());
   const Expr first = ast::first_of(*load.buffer, load.index, nest);
   // Places of other loads begin with an expression.
-  const Place place = {nullptr, first.node(), Expr(info(by).k).node(), Expr(all_lanes ? 1 : lanes).node()};
+  const Place place = {nullptr, first.node(), Expr(info(by).k).node(), Expr(lanes).node(),
+                       Expr(all_lanes ? 1 : 0).node()};
   auto& known = loads_[load.buffer->id];
   if (const auto found = known.find(place); found != known.end()) return found->second.value.text;
   const std::string address = fmt::format("{} + {}", pointer(load.buffer), expr(first, Level::Sum));

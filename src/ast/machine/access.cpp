@@ -158,11 +158,9 @@ bool is_negative_number(const Value& v) {
 }
 
 /// How far the integer goes from one iteration to the next. Sums are of 64 bits, so that none wraps into
-/// range.
-std::optional<int64_t> step_of_value(const Value& v, Expr loop, int deep = 0) {
-  constexpr int kDeepest = 16;
-  if (deep > kDeepest) return {};
-  const auto step = [&](size_t source) { return step_of_value(*v.sources[source], loop, deep + 1); };
+/// range. `left`: values that may still be looked at; an index of a row has few.
+std::optional<int64_t> step_of_value(const Value& v, Expr loop, int& left) {
+  if (--left < 0) return {};
   if (v.op == Op::Index) {
     const auto stride = is_integer(v.dtype) ? stride_of(std::get<Expr>(v.attr), loop) : std::nullopt;
     return stride && stride->is_const() ? std::optional(stride->value()) : std::nullopt;
@@ -170,7 +168,7 @@ std::optional<int64_t> step_of_value(const Value& v, Expr loop, int deep = 0) {
   std::vector<std::optional<int64_t>> steps;
   bool still = true;
   for (size_t k = 0; k < v.sources.size(); ++k) {
-    steps.push_back(step(k));
+    steps.push_back(step_of_value(*v.sources[k], loop, left));
     still &= steps.back() == 0;
   }
   if (const auto* attr = std::get_if<LoadAttr>(&v.attr))
@@ -191,9 +189,11 @@ std::optional<int64_t> step_of_value(const Value& v, Expr loop, int deep = 0) {
 
 std::optional<int64_t> gather_step(const Value& gather, Expr loop) {
   const Value& index = *gather.sources[0];
-  if (index.op != Op::Where || !is_negative_number(*index.sources[2])) return step_of_value(index, loop);
-  if (step_of_value(*index.sources[0], loop) != 0) return {};
-  return step_of_value(*index.sources[1], loop);
+  int left = 64;
+  if (index.op != Op::Where || !is_negative_number(*index.sources[2]))
+    return step_of_value(index, loop, left);
+  if (step_of_value(*index.sources[0], loop, left) != 0) return {};
+  return step_of_value(*index.sources[1], loop, left);
 }
 
 bool is_byte_look_up(const Value& gather) {
