@@ -129,7 +129,8 @@ TEST_CASE("products of vectors keep the sums of blocks in registers, whatever th
       const Tensor bytes = Tensor::from(Bytes(static_cast<size_t>(rows * row), 1), {rows, row});
       const Tensor y = Tensor::input("x", {vectors, columns}).matmul(dequantise(bytes, format).transpose());
       const Executable program = compile({{"y", y}}, {.use_database = false});
-      CHECK(program.kernel_count() <= 2); // the other computes the sums of x
+      // Another computes the sums of x; where many threads read x, one may lay it out.
+      CHECK(program.kernel_count() <= (vectors == 1 ? 2 : 3));
       // Under the loop over blocks a stage fills registers, and its codes are laid out for that.
       bool is_kept = false;
       for (const std::string& fused : program.moves()) {
