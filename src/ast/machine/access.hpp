@@ -53,6 +53,11 @@ constexpr bool is_spaced_step(double step, DType dtype) { return step >= 2 && st
 /// target may hold the table in registers.
 bool is_byte_look_up(const Value& gather);
 
+/// Whether x86 with vectors of so many bytes has one instruction that loads some lanes of a vector. Without
+/// it, each lane is a branch.
+constexpr bool masks_loads(int vector_bytes, DType dtype) {
+  return vector_bytes == 64 || (vector_bytes == 32 && size_of(dtype) >= 4);
+}
 /// How far the index of a Gather goes from one iteration of `loop` to the next, in elements: where it is out
 /// of range, it may stay there. Nothing if that depends on data. A target may load lanes of step 1 as a
 /// vector, of which it leaves out those that are out of range.

@@ -47,17 +47,17 @@ Range resolve_slice(const Slice& s, Expr size, int axis, const Shape& shape) {
 
 /// Whether all indices are known, few, and lie in [0, size): then no call needs to look at them.
 bool lie_inside(const Tensor& index, Expr size) {
-  constexpr size_t kMost = 1 << 20;
+  constexpr int64_t kMost = 1 << 20;
   const Node* node = node_of(index).get();
   while (node->op == Op::View && !std::get<View>(node->attr).has_mask()) node = node->sources[0].get();
   const auto* input = std::get_if<InputAttr>(&node->attr);
-  if (!input || !input->data || !num_elements(node->shape).is_const()) return false;
+  if (!input || !input->data || num_elements(node->shape).hi() > kMost) return false; // data has a known size
   const auto count = static_cast<size_t>(num_elements(node->shape).value());
   const auto* bytes = static_cast<const unsigned char*>(std::as_const(*input->data).data());
   for (size_t k = 0; k < count; ++k) {
     const int64_t at =
         Scalar::from_memory(node->dtype, bytes + k * static_cast<size_t>(size_of(node->dtype))).as_int();
-    if (at < 0 || at >= size.lo() || k == kMost) return false;
+    if (at < 0 || at >= size.lo()) return false;
   }
   return true;
 }

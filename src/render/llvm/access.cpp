@@ -409,7 +409,8 @@ Placed FunctionEmitter::gather(const ast::Value& value, Placed index) {
   llvm::Type* type = memory_type(state_.context, buffer.dtype, 0);
   std::optional<std::array<Value*, 4>> table;
   if (vector && in_registers(value)) table = quarters_of(buffer);
-  const bool is_row = vector && masks(buffer.dtype) && ast::gather_step(value, lane_) == 1;
+  const bool is_row = vector && ast::masks_loads(state_.target.vector_bytes, buffer.dtype) &&
+                      ast::gather_step(value, lane_) == 1;
   auto make = [&]() -> Value* {
     if (table) {
       Value* bytes = b_.CreateTrunc(where, llvm::FixedVectorType::get(b_.getInt8Ty(), lanes_));

@@ -189,10 +189,6 @@ private:
                            llvm::Value* guard);
   /// Whether an instruction reads or writes lanes of `dtype` that lie apart faster than one by one.
   bool gathers(DType dtype) const { return state_.target.gathers && size_of(dtype) >= 4; }
-  /// Whether one instruction loads some lanes of a vector. Without one, each lane is a branch.
-  bool masks(DType dtype) const {
-    return state_.target.vector_bytes == 64 || (state_.target.vector_bytes == 32 && size_of(dtype) >= 4);
-  }
   llvm::Value* read_spaced(const ast::Buffer& buffer, const Lanes& lanes, llvm::Value* mask,
                            llvm::Value* guard);
   llvm::Value* read_picked(const ast::Buffer& buffer, const ast::PickedLoad& picked, llvm::Value* guard);

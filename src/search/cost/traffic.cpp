@@ -350,11 +350,13 @@ private:
         (m.streamed ? t.streamed : t.written) += m.writes * bytes;
         t.stray += m.writes * stray(m, bytes);
       }
+      // Of stores: where parts of lines are written, the rest has to come first; nothing waits for whole
+      // lines.
       if (m.read)
         add_read(m, m.reads * bytes);
       else if (!m.streamed && (m.columns || m.run < cost_constants.part_of_line))
-        add_scattered(m, bytes, (*out_)[m.writer]); // the rest of a line has to come first
-      else                                          // whole lines are stored without being waited for
+        add_scattered(m, bytes, (*out_)[m.writer]);
+      else
         (*out_)[m.writer].by_pages += scattered(m, bytes) * by_pages(m);
     });
   }

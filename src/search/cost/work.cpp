@@ -280,8 +280,7 @@ private:
 
   /// Whether the target loads such lanes of a Gather as part of a vector.
   bool loads_row(double stride, DType dtype) const {
-    return stride == 1 && target_.device == "cpu" &&
-           (target_.vector_bytes == 64 || (target_.vector_bytes == 32 && size_of(dtype) >= 4));
+    return stride == 1 && target_.device == "cpu" && ast::masks_loads(target_.vector_bytes, dtype);
   }
 
   /// One memory access of the body: `n` copies of it.
