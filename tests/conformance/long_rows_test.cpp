@@ -94,7 +94,7 @@ TEST_CASE("every dtype, by the interpreter") {
   for (int d = 0; d < kDTypeCount; ++d) {
     const auto dtype = static_cast<DType>(d);
     INFO(to_string(dtype));
-    if (d % 2 == 0) check_order(dtype, 2, 1025, d % 4 == 0);
+    if (d % 2 == 0) check_order(dtype, 1, 4097, d % 4 == 0);
     if (d % 2 == 1) check_chosen(dtype, 1025, 37, d % 4 == 1);
   }
   set_default_device("cpu");
@@ -103,11 +103,66 @@ TEST_CASE("every dtype, by the interpreter") {
 TEST_CASE("numbers of different widths, compiled") {
   for (const DType dtype : {DType::I8, DType::F16, DType::I64}) {
     INFO(to_string(dtype));
-    check_order(dtype, 3, 2311, true);
+    check_order(dtype, 2, 4133, true);
   }
   check_chosen(DType::U16, 4099, 5, false);
-  check_sorted(DType::F32, 2, 2777, false);
-  for (const int64_t k : {0, 1, 300, 2049}) check_chosen(DType::F32, 5003, k, true);
+  check_sorted(DType::F32, 2, 4157, false);
+  for (const int64_t k : {0, 1, 32, 33, 300, 2049}) check_chosen(DType::F32, 5003, k, true);
+}
+
+TEST_CASE("rows that are ranked: in one block, in some, and with a last one that is not full") {
+  for (const int64_t size : {1, 2, 63, 64, 65, 96, 97, 1025})
+    for (const DType dtype : {DType::F32, DType::U8, DType::F64}) {
+      INFO(to_string(dtype), " ", size);
+      check_order(dtype, 3, size, size % 2 == 0);
+    }
+  for (const DType dtype : {DType::F16, DType::I32, DType::U32, DType::I64, DType::U64, DType::Bool})
+    check_order(dtype, 2, 131, true);
+  check_sorted(DType::BF16, 2, 97, true);
+}
+
+TEST_CASE_TEMPLATE("integers at the ends of their dtype are ranked", T, int8_t, uint16_t, int32_t, uint32_t,
+                   int64_t, uint64_t) {
+  using Limits = std::numeric_limits<T>;
+  std::vector<T> row;
+  for (int k = 0; k < 20; ++k)
+    for (const T value :
+         {Limits::max(), T{1}, Limits::min(), T(Limits::max() - 1), T{0}, T(Limits::min() + 1)})
+      row.push_back(value);
+  std::vector<int64_t> want(row.size());
+  std::iota(want.begin(), want.end(), 0);
+  std::ranges::stable_sort(want, {}, [&](int64_t k) { return row[static_cast<size_t>(k)]; });
+  const Tensor order = Tensor::from(row).argsort(), least = Tensor::from(row).topk(7, -1, false).second;
+  CHECK(order.to_vector<int64_t>() == want);
+  CHECK(least.to_vector<int64_t>() == std::vector<int64_t>(want.begin(), want.begin() + 7));
+}
+
+TEST_CASE("the first few of rows, whole and cut into blocks") {
+  for (const auto& [size, k] : {std::pair<int64_t, int64_t>{2, 1},
+                                {16, 8},
+                                {17, 8},
+                                {127, 7},
+                                {128, 8},
+                                {128, 2},
+                                {513, 32},
+                                {513, 33},
+                                {1031, 5},
+                                {4099, 31},
+                                {20011, 32}})
+    for (const DType dtype : {DType::F32, DType::I8, DType::F64, DType::BF16}) {
+      INFO(to_string(dtype), " ", k, " of ", size);
+      check_chosen(dtype, size, k, k % 2 == 0);
+    }
+}
+
+TEST_CASE("the first few of rows whose size is a symbol") {
+  const Expr n = Var("n", 5, 4096);
+  const auto program = compile({{"best", Tensor::input("x", Shape{Expr(2), n}).topk(5).second}}, on("cpu"));
+  for (const int64_t size : {5, 6, 700}) {
+    const Tensor x = rows_of(DType::F32, 2, size);
+    CHECK(program(NamedTensors{{"x", x}}).at("best").to_vector<int64_t>() ==
+          x.topk(5).second.to_vector<int64_t>());
+  }
 }
 
 TEST_CASE("on the other devices") {
@@ -115,8 +170,9 @@ TEST_CASE("on the other devices") {
     if (!has_device(device)) continue;
     INFO(device);
     set_default_device(device);
-    check_sorted(DType::U8, 1, 2050, false);
+    check_sorted(DType::U8, 1, 4100, false);
     check_chosen(DType::U8, 2050, 3, true);
+    check_chosen(DType::F32, 2050, 40, false);
   }
   set_default_device("cpu");
 }
@@ -127,8 +183,8 @@ TEST_CASE("a row of two million, whose counters have another width") {
 }
 
 TEST_CASE("the shortest row that is sorted by digits is sorted like the longest that is not") {
-  const Tensor x = Tensor::from(numbers(DType::F32, 1025, 5)).cast(DType::F32);
-  const Tensor shorter = x.index({Slice{{}, 1024}});
+  const Tensor x = Tensor::from(numbers(DType::F32, 4097, 5)).cast(DType::F32);
+  const Tensor shorter = x.index({Slice{{}, 4096}});
   for (const Tensor& t : {x, shorter}) {
     const std::vector<int64_t> want = sorted(t.cast(DType::F64).to_vector<double>(), false);
     CHECK(t.argsort().to_vector<int64_t>() == want);

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "graph/accumulator.hpp"
-#include "graph/radix_sort.hpp"
+#include "graph/sorting.hpp"
 #include "lathe/array_functions.hpp"
 
 namespace lathe {

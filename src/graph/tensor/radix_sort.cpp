@@ -4,14 +4,13 @@
 // which counts three digits at once, and two scatters. The chosen elements of a row are those whose keys are
 // not above a threshold. The digits of the threshold are found from the highest on, each by one count of the
 // row.
-#include "graph/radix_sort.hpp"
+#include "graph/sorting.hpp"
 
 namespace lathe::graph {
 namespace {
 
-constexpr int64_t kShortRow = 1024;   // n^2 comparisons are as fast: docs/decisions/sorting-by-digits.md
-constexpr int64_t kShortChoice = 256; // a choice takes some 48 comparisons for each element
-constexpr int kCounterBits = 21;      // three counters in an i64
+constexpr int64_t kShortRow = 4096; // n^2 comparisons are as fast: docs/decisions/sorting-by-digits.md
+constexpr int kCounterBits = 21;    // three counters in an i64
 constexpr int64_t kMostCounted = int64_t{1} << kCounterBits; // elements of a row whose digits have two bits
 constexpr int64_t kLongestRow = (int64_t{1} << 31) - 1;
 
@@ -108,10 +107,6 @@ bool sorts_by_digits(Expr size) {
   return size.is_const() && size.value() > kShortRow && size.value() <= kLongestRow;
 }
 
-bool chooses_by_digits(Expr size) {
-  return size.is_const() && size.value() > kShortChoice && size.value() <= kLongestRow;
-}
-
 Tensor order_by_digits(const Tensor& x, bool descending) {
   Tensor keys = digits_of(x, descending).contiguous(),
          order = index_along(last_axis(x), x.shape(), DType::I32);
@@ -126,19 +121,18 @@ Tensor order_by_digits(const Tensor& x, bool descending) {
   return order;
 }
 
-Tensor choose_by_digits(const Tensor& x, int64_t k, bool descending) {
+Tensor choose_by_digits(const Tensor& keys, int64_t k) {
   // The smallest k keys are those of which fewer than k are below. Compared as signed integers, which more
   // machines compare in vectors.
-  const Tensor keys = sort_keys(x, descending).contiguous();
   const DType digits = unsigned_dtype(keys.dtype());
-  const int row = last_axis(x), bits = bits_of(keys);
+  const int row = last_axis(keys), bits = bits_of(keys);
   const auto as_key = [&](const Tensor& t) { return t.bitcast(keys.dtype()) ^ sign_bit(keys.dtype()); };
   const Tensor rows = keys.unsqueeze(-2);        // [..., 1, n]
   const auto fewer = [&](const Tensor& bounds) { // [..., bound, 1]: whether fewer than k are below
     const Tensor below = (rows < as_key(bounds)).cast(DType::I32);
     return reduce_op(Op::Add, below, {row + 1}) < Tensor::full({}, static_cast<int32_t>(k));
   };
-  Shape one_each = x.shape();
+  Shape one_each = keys.shape();
   one_each.back() = 1;
   one_each.push_back(Expr(1));
   // The largest bound with fewer than k keys below it is the k-th smallest key.
@@ -159,11 +153,11 @@ Tensor choose_by_digits(const Tensor& x, int64_t k, bool descending) {
   const Tensor nth_equal = running(Op::Add, equal.cast(DType::I32), row);
   const Tensor chosen = logical_or(below, logical_and(equal, nth_equal <= room)).contiguous();
   const Tensor places = running(Op::Add, chosen.cast(DType::I32), row) - Tensor::full({}, int32_t{1});
-  Shape result = x.shape();
+  Shape result = keys.shape();
   result.back() = k;
   const Tensor nowhere = Tensor::full({}, static_cast<int32_t>(k));
   return Tensor::zeros(result, DType::I32)
-      .scatter(-1, where(chosen, places, nowhere).contiguous(), index_along(row, x.shape(), DType::I32));
+      .scatter(-1, where(chosen, places, nowhere).contiguous(), index_along(row, keys.shape(), DType::I32));
 }
 
 } // namespace lathe::graph

@@ -1,9 +1,10 @@
 // Sorting. Short rows, and rows whose size is a symbol, are sorted by rank: an element's place is the number
 // of elements that go before it. So every place is known at once, and a scatter puts the values there. It
 // takes n^2 comparisons along the axis, in an order that does not depend on the data, and is stable.
-// radix_sort.hpp has the way of long rows.
-#include "graph/radix_sort.hpp"
+// radix_sort.cpp has the way of long rows.
+#include "graph/sorting.hpp"
 
+#include <functional>
 #include <limits>
 
 namespace lathe {
@@ -16,44 +17,84 @@ Tensor graph::sorts_before(const Tensor& a, const Tensor& b) {
 
 namespace {
 
-// Each element's place in the sorted row, as i32 where that holds the row's size. Rows lie along the last
-// axis of x.
-Tensor rank_last(const Tensor& x, bool descending) {
-  const Tensor keys = sort_keys(x, descending);
-  const Tensor own = keys.unsqueeze(-1), other = keys.unsqueeze(-2);
+constexpr int64_t kRankedBlock = 32; // positions that compare with another block's in one way
+
+/// How many positions j of each row go before each i: `before` of own[..., i, 1] and other[..., 1, j].
+Tensor count_before(const Tensor& own, const Tensor& other, DType place,
+                    const std::function<Tensor(const Tensor& i, const Tensor& j)>& before) {
   const Shape pairs = broadcast_shape("sort", {own.shape(), other.shape()});
   check_shape("sort", pairs, DType::I64);
-  const Tensor i = broadcast_to(own, pairs), j = broadcast_to(other, pairs);
   const int last = static_cast<int>(pairs.size()) - 1;
-  const DType place = pairs.back().hi() <= std::numeric_limits<int32_t>::max() ? DType::I32 : DType::I64;
-  const Tensor earlier = index_along(last, pairs, place) < index_along(last - 1, pairs, place);
-  const Tensor counts = (j < i) | ((j == i) & earlier);
+  const Tensor counts = before(broadcast_to(own, pairs), broadcast_to(other, pairs));
   return drop_axes(reduce_op(Op::Add, counts.cast(place), {last}), {last});
 }
 
-/// The positions of each row's elements in sorted order. Rows lie along the last axis.
-Tensor order_of_rows(const Tensor& x, bool descending) {
+/// Of pairs [..., i, j]: whether j < i.
+Tensor is_earlier(const Tensor& pairs, DType index) {
+  const int last = pairs.rank() - 1;
+  return index_along(last, pairs.shape(), index) < index_along(last - 1, pairs.shape(), index);
+}
+
+/// The places of the elements of rows of a known size. An equal element of an earlier block goes before, one
+/// of a later block does not: "at most k" is "below k + 1", so that one comparison of the keys does for most
+/// pairs. One more than a key must be a key.
+Tensor rank_by_blocks(Tensor keys, int64_t size) {
+  const int64_t blocks = (size + kRankedBlock - 1) / kRankedBlock;
+  // The key of NaN, and of what fills the last block. A double holds it.
+  const int64_t last = keys.dtype() == DType::I32 ? 0x7ffffffe : 0x7ffffffffffffc00;
+  keys = minimum(keys, Tensor::full({}, Scalar::of_int(keys.dtype(), last)));
+  Shape in_blocks = keys.shape();
+  in_blocks.back() = blocks;
+  in_blocks.push_back(Expr(kRankedBlock));
+  std::vector<std::pair<int64_t, int64_t>> fill(static_cast<size_t>(keys.rank()), {0, 0});
+  fill.back().second = blocks * kRankedBlock - size;
+  keys = keys.pad(fill, static_cast<double>(last)).contiguous().reshape(in_blocks);
+
+  const int rank = keys.rank();
+  const Tensor own = keys.unsqueeze(-1).unsqueeze(-1),
+               other = keys.unsqueeze(-3).unsqueeze(-3); // [b, i, c, j]
+  const Shape pairs = broadcast_shape("sort", {own.shape(), other.shape()});
+  const auto block = [&](int axis) { return index_along(axis, pairs, DType::I32); };
+  const Tensor bound = broadcast_to(own, pairs) + (block(rank) < block(rank - 2)).cast(keys.dtype());
+  const Tensor below = (broadcast_to(other, pairs) < bound).cast(DType::I32);
+  const Tensor of_all = drop_axes(reduce_op(Op::Add, below, {rank, rank + 1}), {rank, rank + 1});
+  const Tensor of_equal =
+      count_before(keys.unsqueeze(-1), keys.unsqueeze(-2), DType::I32,
+                   [](const Tensor& i, const Tensor& j) { return (j == i) & is_earlier(i, DType::I32); });
+  Shape in_rows = keys.shape();
+  in_rows.pop_back();
+  in_rows.back() = blocks * kRankedBlock;
+  return part_of((of_all + of_equal).reshape(in_rows), rank - 2, 0, size);
+}
+
+/// Each element's place in the sorted row, as i32 where that holds the row's size. Rows lie along the last
+/// axis.
+Tensor rank_last(const Tensor& x, bool descending) {
+  const Expr size = x.shape().back();
+  const Tensor keys = sort_keys(x, descending);
+  if (size.is_const() && size.value() > 2 * kRankedBlock && (is_float(x.dtype()) || size_of(x.dtype()) < 8))
+    return rank_by_blocks(size_of(x.dtype()) < 4 ? keys.cast(DType::I32)
+                          : is_float(x.dtype())  ? keys
+                                                 : keys.cast(DType::I64),
+                          size.value());
+  const DType place = size.hi() <= std::numeric_limits<int32_t>::max() ? DType::I32 : DType::I64;
+  return count_before(keys.unsqueeze(-1), keys.unsqueeze(-2), place, [&](const Tensor& i, const Tensor& j) {
+    return (j < i) | ((j == i) & is_earlier(i, place));
+  });
+}
+
+} // namespace
+
+Tensor graph::order_of_rows(const Tensor& x, bool descending) {
   if (sorts_by_digits(x.shape().back())) return order_by_digits(x, descending);
   const Tensor rank = rank_last(x, descending);
   return Tensor::zeros(x.shape(), DType::I64).scatter(-1, rank, index_along(x.rank() - 1, x.shape()));
 }
 
-/// The same of the first k.
-Tensor first_of_rows(const Tensor& x, int64_t k, bool descending) {
-  const int row = x.rank() - 1;
-  if (chooses_by_digits(x.shape().back()) && !sorts_by_digits(k)) {
-    const Tensor chosen = choose_by_digits(x, k, descending).contiguous();
-    return chosen.gather(-1, order_of_rows(x.gather(-1, chosen).contiguous(), descending));
-  }
-  return part_of(order_of_rows(x, descending), row, 0, k);
-}
-
-int sorted_axis(std::string_view op, const Tensor& x, int axis) {
+int graph::sorted_axis(std::string_view op, const Tensor& x, int axis) {
   if (x.rank() == 0) fail(ErrorKind::Shape, "{}: of a scalar, expected at least one axis", op);
   return resolve_axis(op, axis, x.rank());
 }
-
-} // namespace
 
 Tensor Tensor::sort(Axis axis, Flag descending) const {
   const int which = sorted_axis("sort", *this, axis);
@@ -66,16 +107,6 @@ Tensor Tensor::sort(Axis axis, Flag descending) const {
 Tensor Tensor::argsort(Axis axis, Flag descending) const {
   const int which = sorted_axis("argsort", *this, axis);
   return order_of_rows(transpose(which, -1), descending).cast(DType::I64).transpose(which, -1);
-}
-
-std::pair<Tensor, Tensor> Tensor::topk(Whole k, Axis axis, Flag largest) const {
-  const int which = sorted_axis("topk", *this, axis);
-  const Expr size = shape()[which];
-  if (k < 0 || k > size.lo())
-    fail(ErrorKind::Value, "topk: {} of axis {} of {}, expected 0 to {}", k, which, to_string(shape()),
-         size.lo());
-  const Tensor rows = transpose(which, -1), first = first_of_rows(rows, k, largest);
-  return {rows.gather(-1, first).transpose(which, -1), first.cast(DType::I64).transpose(which, -1)};
 }
 
 } // namespace lathe
