@@ -142,7 +142,12 @@ TEST_CASE("pooling") {
                                          {2, 2, 0, 1, true, true},
                                          {3, 3, 1, 1, false, true},
                                          {3, 3, 1, 1, true, true},
-                                         {2, 1, 0, 2, true, false}}) {
+                                         {2, 1, 0, 2, true, false},
+                                         {4, 1, 0, 1, true, false}, // from here on an axis at a time
+                                         {5, 1, 2, 1, false, false},
+                                         {5, 1, 2, 1, true, true},
+                                         {4, 1, 2, 2, false, false},
+                                         {9, 2, 4, 1, true, false}}) {
     const PoolOptions options{.stride = {c.stride},
                               .padding = {c.padding},
                               .dilation = {c.dilation},

@@ -4,6 +4,7 @@
 #include "graph/contract.hpp"
 #include "graph/spatial.hpp"
 #include "graph/tensor_impl.hpp"
+#include "lathe/detail/windows.hpp"
 
 namespace lathe::graph {
 
@@ -58,6 +59,30 @@ Tensor windows(std::string_view op, Tensor x, const std::vector<int64_t>& kernel
 } // namespace lathe::graph
 
 namespace lathe {
+
+Tensor detail::combine_windows(Tensor x, int first, const std::vector<int64_t>& kernel,
+                               const std::vector<int64_t>& stride, const std::vector<int64_t>& dilation,
+                               const std::function<Tensor(const Tensor&, const Axes&)>& combine) {
+  const int rank = x.rank();
+  int64_t at_once = 1, one_by_one = 0; // elements that each result takes
+  for (size_t i = kernel.size(); i-- > 0;) at_once *= kernel[i];
+  for (size_t i = 0; i < kernel.size(); ++i) {
+    int64_t rows = kernel[i]; // an axis that is not yet combined has `stride` positions for each result
+    for (size_t j = i + 1; j < kernel.size(); ++j) rows *= stride[j];
+    one_by_one += rows;
+  }
+  const bool apart = 2 * one_by_one <= at_once;
+  Axes window_axes;
+  for (size_t i = 0; i < kernel.size(); ++i) {
+    x = x.window(first + static_cast<int>(i), kernel[i], stride[i], dilation[i]);
+    if (apart)
+      x = combine(x, {rank});
+    else
+      window_axes.push_back(rank + static_cast<int>(i));
+  }
+  return apart ? x : combine(x, window_axes);
+}
+
 using namespace graph;
 namespace {
 
@@ -177,6 +202,14 @@ Pool pool_sizes(std::string_view op, const Tensor& x, const std::vector<int64_t>
   return p;
 }
 
+Tensor combine_pools(std::string_view name, const Tensor& padded, const Pool& p, Op op) {
+  const int first = padded.rank() - 2;
+  for (int i = 0; i < 2; ++i) check_window(name, padded.shape()[first + i], p.kernel[i], p.dilation[i]);
+  return detail::combine_windows(
+      padded, first, p.kernel, p.stride, p.dilation,
+      [&](const Tensor& windows, const Axes& axes) { return drop_axes(reduce_op(op, windows, axes), axes); });
+}
+
 // stride - 1 zeros between the elements of an axis: [.., H, ..] -> [.., H, 1, ..] -> [.., H, stride, ..]
 // -> [.., H * stride - (stride - 1), ..]
 Tensor spread_apart(const Tensor& x, int axis, int64_t stride) {
@@ -267,20 +300,13 @@ Tensor Tensor::conv_transpose2d(const Tensor& weight, const std::optional<Tensor
 Tensor Tensor::max_pool2d(const std::vector<int64_t>& kernel, const PoolOptions& options) const {
   const Pool p = pool_sizes("max_pool2d", *this, kernel, options);
   const Tensor least = lowest(dtype());
-  const Tensor w =
-      windows("max_pool2d", pad_spatial(*this, p.padding, p.after, &least), p.kernel, p.stride, p.dilation);
-  const std::vector<int> axes{w.rank() - 2, w.rank() - 1};
-  return drop_axes(reduce_op(Op::Max, w, axes), axes);
+  return combine_pools("max_pool2d", pad_spatial(*this, p.padding, p.after, &least), p, Op::Max);
 }
 
 Tensor Tensor::avg_pool2d(const std::vector<int64_t>& kernel, const PoolOptions& options) const {
   const Pool p = pool_sizes("avg_pool2d", *this, kernel, options);
   return in_wide(*this, [&](const Tensor& x) {
-    const auto sum = [&](const Tensor& padded) {
-      const Tensor w = windows("avg_pool2d", padded, p.kernel, p.stride, p.dilation);
-      const std::vector<int> axes{w.rank() - 2, w.rank() - 1};
-      return drop_axes(reduce_op(Op::Add, w, axes), axes);
-    };
+    const auto sum = [&](const Tensor& padded) { return combine_pools("avg_pool2d", padded, p, Op::Add); };
     const Tensor total = sum(pad_spatial(x, p.padding, p.after));
     const bool padded = p.padding != std::vector<int64_t>{0, 0};
     if (p.after == p.padding && (options.count_include_pad || !padded))

@@ -67,9 +67,9 @@ std::vector<Value> max_pool(Call& call) {
   const Tensor x = call.tensor(0);
   const Windows w = pooling_windows(call, x.shape());
   const bool columns = call.integer("storage_order", 0) != 0;
-  const Tensor windows = spatial_windows(call, pad_spatial(x, w, lowest(x.dtype())), w);
-  std::vector<Value> outputs{windows.max(kernel_axes(windows, w))};
-  if (call.wants(1)) outputs.push_back(max_positions(call, x, windows, w, columns));
+  const Tensor padded = pad_spatial(x, w, lowest(x.dtype()));
+  std::vector<Value> outputs{largest_of_windows(call, padded, w)};
+  if (call.wants(1)) outputs.push_back(max_positions(call, x, spatial_windows(call, padded, w), w, columns));
   return outputs;
 }
 
@@ -97,8 +97,7 @@ std::vector<Value> average_pool(Call& call) {
   Windows padded = w;
   if (call.integer("ceil_mode", 0)) pad_to_ceiling(call, x.shape(), padded);
   const bool padding_counts = call.integer("count_include_pad", 0) != 0;
-  const Tensor windows = spatial_windows(call, pad_spatial(x, padded, 0), padded);
-  const Tensor total = windows.sum(kernel_axes(windows, w));
+  const Tensor total = sum_of_windows(call, pad_spatial(x, padded, 0), padded);
   const std::vector<int64_t> none(w.axes(), 0);
   const bool all_count = w.after == padded.after && (padding_counts || (w.before == none && w.after == none));
   const Tensor count =

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "lathe/detail/windows.hpp"
 #include "onnx/ops/attributes.hpp"
 
 namespace lathe::onnx {
@@ -112,15 +113,36 @@ Tensor pad_spatial(const Tensor& x, const Windows& w, double value) {
   return pads ? x.pad(amounts, value) : x;
 }
 
-Tensor spatial_windows(const Call& call, Tensor x, const Windows& w) {
+namespace {
+
+void check_fit(const Call& call, const Tensor& x, const Windows& w) {
   for (size_t i = 0; i < w.axes(); ++i) {
-    const int axis = 2 + static_cast<int>(i);
-    if (w.reach(i) > x.size(axis).lo())
-      call.fail(ErrorKind::Shape, "a window of " + std::to_string(w.reach(i)) + " in " +
-                                      to_string(x.size(axis)) + " padded elements, expected it to fit");
-    x = x.window(axis, w.kernel[i], w.stride[i], w.dilation[i]);
+    const Expr size = x.size(2 + static_cast<int>(i));
+    if (w.reach(i) > size.lo())
+      call.fail(ErrorKind::Shape, "a window of " + std::to_string(w.reach(i)) + " in " + to_string(size) +
+                                      " padded elements, expected it to fit");
   }
+}
+
+} // namespace
+
+Tensor spatial_windows(const Call& call, Tensor x, const Windows& w) {
+  check_fit(call, x, w);
+  for (size_t i = 0; i < w.axes(); ++i)
+    x = x.window(2 + static_cast<int>(i), w.kernel[i], w.stride[i], w.dilation[i]);
   return x;
+}
+
+Tensor largest_of_windows(const Call& call, const Tensor& x, const Windows& w) {
+  check_fit(call, x, w);
+  return detail::combine_windows(x, 2, w.kernel, w.stride, w.dilation,
+                                 [](const Tensor& windows, const Axes& axes) { return windows.max(axes); });
+}
+
+Tensor sum_of_windows(const Call& call, const Tensor& x, const Windows& w) {
+  check_fit(call, x, w);
+  return detail::combine_windows(x, 2, w.kernel, w.stride, w.dilation,
+                                 [](const Tensor& windows, const Axes& axes) { return windows.sum(axes); });
 }
 
 Windows pooling_windows(const Call& call, const Shape& input) {

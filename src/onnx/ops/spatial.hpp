@@ -29,6 +29,9 @@ void pad_to_ceiling(const Call& call, const Shape& input, Windows& windows);
 Tensor pad_spatial(const Tensor& x, const Windows& windows, double value);
 /// [N, C, in padded...] -> [N, C, out..., kernel...].
 Tensor spatial_windows(const Call& call, Tensor x, const Windows& windows);
+/// The largest element of each of these windows, and the sum of its elements: [N, C, out...].
+Tensor largest_of_windows(const Call& call, const Tensor& x, const Windows& windows);
+Tensor sum_of_windows(const Call& call, const Tensor& x, const Windows& windows);
 
 /// The windows that a pooling node's attributes describe, with padding for ceil_mode.
 Windows pooling_windows(const Call& call, const Shape& input);

@@ -90,8 +90,7 @@ std::vector<Value> average_pool(Call& call) {
 std::vector<Value> max_pool_channels_last(Call& call) {
   const Tensor x = image_operand(call, 0, true);
   const Windows w = pooling_windows(call, x.shape());
-  const Tensor windows = spatial_windows(call, pad_spatial(x, w, lowest(x.dtype())), w);
-  return {channels_to_back(windows.max(kernel_axes(windows, w)))};
+  return {channels_to_back(largest_of_windows(call, pad_spatial(x, w, lowest(x.dtype())), w))};
 }
 
 std::vector<Value> quantised_conv(Call& call) {
