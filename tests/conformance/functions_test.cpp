@@ -3,6 +3,7 @@
 // docs/numbers.md states.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -225,6 +226,33 @@ TEST_CASE("functions at the edges") {
       CHECK_MESSAGE((std::isnan(y[i]) ? std::isnan(got[i]) : got[i] == y[i]), std::string(c.name), " of ",
                     x[i], ": ", got[i], " for ", y[i]);
   }
+}
+
+TEST_CASE("a result that is infinite is so in a sum, which may be fused with the function's last product") {
+  const float inf = INFINITY;
+  std::vector<float> in, added;
+  for (const float x :
+       {inf, -inf, 88.73f, -88.73f, 89.0f, 100.0f, 127.5f, 128.0f, 129.0f, 200.0f, 1e38f, -1e38f, 1.0f, 0.0f})
+    for (const float y : {inf, -inf, 3e38f, -3e38f, 0.0f}) in.push_back(x), added.push_back(y);
+  for (const std::string& device : present_devices())
+    for (const Case& c : cases()) {
+      if (std::ranges::none_of(in, [&](float v) { return std::isinf(static_cast<float>(c.exact(v))); }))
+        continue;
+      const auto count = static_cast<int64_t>(in.size());
+      const Tensor x = Tensor::input("x", {count}), y = Tensor::input("y", {count}), f = c.build(x);
+      const NamedTensors fed{{"x", Tensor::from(in)}, {"y", Tensor::from(added)}};
+      const auto alone =
+          compile({{"f", f}}, on(device))({{"x", Tensor::from(in)}}).at("f").to_vector<float>();
+      const NamedTensors got = compile({{"plus", f + y}, {"minus", y - f}}, on(device))(fed);
+      const auto plus = got.at("plus").to_vector<float>(), minus = got.at("minus").to_vector<float>();
+      for (size_t i = 0; i < in.size(); ++i) {
+        if (std::isfinite(alone[i])) continue;
+        INFO(device, ": ", std::string(c.name), " of ", in[i], " is ", alone[i], ", beside ", added[i]);
+        const float sum = alone[i] + added[i], difference = added[i] - alone[i];
+        CHECK((std::isnan(sum) ? std::isnan(plus[i]) : plus[i] == sum));
+        CHECK((std::isnan(difference) ? std::isnan(minus[i]) : minus[i] == difference));
+      }
+    }
 }
 
 TEST_CASE("a function of many steps, chosen by a condition that is the same for all elements") {

@@ -45,18 +45,6 @@ inline V from_bits(V a) { return {make(Op::Bitcast, DType::F32, a.v)}; }
 
 inline V abs(V x) { return from_bits(bits(x) & i32(0x7FFFFFFF)); }
 inline V sign_bit(V x) { return bits(x) & i32(-0x80000000LL); }
-/// Whether x is p < c ? p : c with a constant c that is at most `high`.
-inline bool is_at_most(V x, double high) {
-  if (x.v->op != Op::Where) return false;
-  const ValueRef &condition = x.v->sources[0], &c = x.v->sources[2];
-  return c->op == Op::Const && std::get<Scalar>(c->attr).as_float() <= high && condition->op == Op::CmpLt &&
-         condition->sources[0] == x.v->sources[1] && condition->sources[1] == c;
-}
-/// x limited to [low, high]; a NaN stays.
-inline V clamp(V x, double low, double high) {
-  const V least = where(x < f32(low), f32(low), x);
-  return is_at_most(x, high) ? least : where(f32(high) < least, f32(high), least);
-}
 
 /// c[0] + x * (c[1] + x * (...)).
 inline V horner(V x, std::span<const double> coefficients) {

@@ -6,17 +6,34 @@
 // exponent's bias, so that a shift of the low bits by 23 makes a power of two.
 #include "ast/passes/math.hpp"
 
+#include <numbers>
+
 namespace lathe::ast::math {
 namespace {
 
-
 V power_of_two(V biased) { return from_bits(shl(biased, 23)); }
 
-/// y * 2^n, where `biased` holds n + 254 in its low bits, for n in [-152, 129]. Multiplies by two factors, so
-/// that a subnormal result is rounded once.
+/// y * 2^n, where `biased` holds n + 254 in its low bits, for n in [-152, 128]. Multiplies by two factors, so
+/// that a subnormal result is rounded once. Of n = 256 both factors are infinite.
 V scale(V y, V biased) {
   const V half = shr(biased, 1);
   return y * power_of_two(half) * power_of_two(biased - half);
+}
+
+/// Whether x is p < c ? p : c with a constant c that is at most `high`.
+bool is_at_most(V x, double high) {
+  if (x.v->op != Op::Where) return false;
+  const ValueRef &condition = x.v->sources[0], &c = x.v->sources[2];
+  return c->op == Op::Const && std::get<Scalar>(c->attr).as_float() <= high && condition->op == Op::CmpLt &&
+         condition->sources[0] == x.v->sources[1] && condition->sources[1] == c;
+}
+
+/// x, of which `high` is the largest whose result is finite. Above, `beyond` makes an infinite factor: a
+/// product that only overflows is finite where it is fused with a sum, so that exp(inf) - inf would not be
+/// NaN.
+V within(V x, double low, double high, double beyond) {
+  const V least = where(x < f32(low), f32(low), x);
+  return is_at_most(x, high) ? least : where(f32(high) < least, f32(beyond), least);
 }
 
 constexpr double kShift = coefficients::kExpShift[0];
@@ -38,7 +55,7 @@ std::optional<Scaled> as_scaled(const Value& v) {
 }
 
 V exp(V x) {
-  x = clamp(x, -104, 89);
+  x = within(x, -104, 88.72283, 256 * std::numbers::ln2);
   const V shift = f32(kShift), shifted = fma(x, f32(coefficients::kLog2E[0]), shift), n = shifted - shift;
   const V r = fma(n, f32(-coefficients::kLn2[1]), fma(n, f32(-coefficients::kLn2[0]), x));
   const V y = horner(r, coefficients::kExp);
@@ -46,7 +63,7 @@ V exp(V x) {
 }
 
 V exp2(V x) {
-  x = clamp(x, -151, 129);
+  x = within(x, -151, 127.99999, 256);
   const V shift = f32(kShift), shifted = x + shift, r = x - (shifted - shift);
   const V y = horner(r, coefficients::kExp2);
   return scale(y, bits(shifted));
