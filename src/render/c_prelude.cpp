@@ -132,16 +132,19 @@ LATHE_FN uint16_t lathe_bits_f16(float x) {
 #endif
 )";
 
-constexpr const char* kFusedMultiplyAdd = R"(
+std::string fused_multiply_add() {
+  std::string out = R"(
 /* Where the target has no fused multiply-add, the product is rounded: a library call would be far slower. */
 #if defined(__FMA__) || defined(__FP_FAST_FMAF) || defined(__ARM_FEATURE_FMA)
 #define lathe_fma_f32(a, b, c) __builtin_fmaf(a, b, c)
 #define lathe_fma_f64(a, b, c) __builtin_fma(a, b, c)
 #else
-#define lathe_fma_f32(a, b, c) ((a) * (b) + (c))
-#define lathe_fma_f64(a, b, c) ((a) * (b) + (c))
-#endif
 )";
+  for (const char* dtype : {"f32", "f64"})
+    for (const char* lanes : {"", "x2", "x4", "x8", "x16"})
+      out += fmt::format("#define lathe_fma_{}{}(a, b, c) ((a) * (b) + (c))\n", dtype, lanes);
+  return out + "#endif\n";
+}
 
 constexpr const char* kScale = R"(
 /* y * 2^n for n in [-252, 254], in two factors, so that a subnormal result is rounded once:
@@ -210,9 +213,6 @@ constexpr const char* kX86 = R"(
 #define lathe_sqrt_f64x2(a) ((lathe_f64x2)__builtin_ia32_sqrtpd(a))
 #endif
 
-#define lathe_larger(a, b) ((a) > (b) ? (a) : (b))
-#define lathe_lesser(a, b) ((a) < (b) ? (a) : (b))
-
 /* Stores past the caches, where the address allows it and the target can. */
 #define lathe_stream64(T, p, v) *(T##_u*)(p) = (v)
 #define lathe_stream32(T, p, v) *(T##_u*)(p) = (v)
@@ -254,6 +254,14 @@ std::string lane_fallback(const char* function, const char* params, std::vector<
   const std::string name = fmt::format("lathe_{}_{}x{}", function, dtype, lanes);
   return fmt::format("#ifndef {0}\n#define {0}({1}) ((lathe_{2}x{3}){{{4}}})\n#endif\n", name, params, dtype,
                      lanes, list);
+}
+
+/// a where it is larger, or lesser, than b, else b: for targets without a builtin.
+std::string pick_fallback(const char* function, const char* dtype, int lanes, char compare) {
+  const std::string integers = fmt::format("lathe_i{}x{}", dtype + 1, lanes);
+  return fmt::format("#ifndef lathe_{0}_{1}x{2}\n#define lathe_{0}_{1}x{2}(a, b) "
+                     "((lathe_{1}x{2})(({3} & ({4})(a)) | (~{3} & ({4})(b))))\n#endif\n",
+                     function, dtype, lanes, fmt::format("({})((a) {} (b))", integers, compare), integers);
 }
 
 std::string splat(int lanes) {
@@ -310,8 +318,7 @@ std::string vector_helpers() {
       out += lane_fallback("fma", "a, b, c", {"a", "b", "c"}, dtype, lanes,
                            is_double ? "lathe_fma_f64" : "lathe_fma_f32");
       if (!is_double) out += lane_fallback("scale", "y, n", {"y", "n"}, dtype, lanes, "lathe_scale_f32");
-      out += lane_fallback("larger", "a, b", {"a", "b"}, dtype, lanes, "lathe_larger");
-      out += lane_fallback("lesser", "a, b", {"a", "b"}, dtype, lanes, "lathe_lesser");
+      out += pick_fallback("larger", dtype, lanes, '>') + pick_fallback("lesser", dtype, lanes, '<');
       out +=
           lane_fallback("sqrt", "a", {"a"}, dtype, lanes, is_double ? "__builtin_sqrt" : "__builtin_sqrtf");
       out += lane_fallback("trunc", "a", {"a"}, dtype, lanes,
@@ -325,8 +332,9 @@ std::string vector_helpers() {
 
 std::string c_prelude(std::string_view code) {
   static const HelperText helpers(kHead + (kScalars + scalar_types() + reinterpretations()) + kHalves +
-                                  common_helpers() + kFusedMultiplyAdd + vector_types() + kScale + kX86 +
-                                  vector_helpers() + lane_helpers() + conversion_helpers() + tensor_helpers());
+                                  common_helpers() + fused_multiply_add() + vector_types() + kScale + kX86 +
+                                  vector_helpers() + lane_helpers() + conversion_helpers() +
+                                  tensor_helpers());
   return helpers.used_by(code);
 }
 

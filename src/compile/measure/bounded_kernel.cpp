@@ -338,7 +338,7 @@ private:
   }
 
   Bounded evaluate(Definition& d) {
-    static const Bounded none;
+    static const Bounded none{};
     const auto source = [&](int slot) -> const Bounded& {
       return slot < 0 ? none : d.slots[static_cast<size_t>(slot)];
     };

@@ -75,7 +75,7 @@ struct Walk {
 
 std::optional<Walk> walk_of(Expr index, Expr var, const std::vector<Expr>& inner) {
   const auto [outer, rest] = separate(index, inner);
-  const auto at = [&](int64_t i) { return substitute(outer, {{var, Expr(i)}}); };
+  const auto at = [&, from = outer](int64_t i) { return substitute(from, {{var, Expr(i)}}); };
   const Expr start = at(0), step = at(1) - start;
   if (!step.is_const() || step.value() < 1 || outer != start + step * var) return std::nullopt;
   for (const Expr v : inner)
