@@ -21,6 +21,9 @@ Tensor order_by_digits(const Tensor& x, bool descending);
 /// positions; i32. The size of a row is known.
 Tensor choose_by_digits(const Tensor& keys, int64_t k);
 
+/// Rows of a known size as [..., block, element]. `fill` fills the last block.
+Tensor in_blocks(const Tensor& rows, int64_t block, const Tensor& fill);
+
 /// The axis that `op` sorts along. Error(Shape) where x is a scalar or has no such axis.
 int sorted_axis(std::string_view op, const Tensor& x, int axis);
 

@@ -1,6 +1,7 @@
 #include "lathe/explain.hpp"
 
 #include <algorithm>
+#include <span>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -20,19 +21,26 @@ using search::KernelPlan;
 using search::Plan;
 
 constexpr size_t kSavings = 5;
+constexpr size_t kNamedInlined = 4, kNamedStages = 6;
 constexpr double kWorthwhile = 0.99; // ratio of predicted times: less than one per cent is no help
 
+/// The stages by name, the results last. Of many, those before the last few are counted.
 std::string stages_text(const KernelPlan& kernel, const lower::Program& program) {
+  const size_t first = kernel.stages.size() - std::min(kernel.stages.size(), kNamedStages);
   std::vector<std::string> names;
-  const auto add = [&](const std::vector<int>& stages, const char* how) {
-    for (const int number : stages) {
+  const auto add = [&](const std::vector<int>& stages, size_t from, const char* how) {
+    for (const int number : std::span(stages).subspan(from)) {
       const lower::Stage& stage = program.stages[static_cast<size_t>(number)];
       names.push_back(fmt::format("{}{}{}{}", stage.buffer->name, to_string(stage.buffer->shape),
                                   stage.is_reduction ? " sum" : "", how));
     }
   };
-  add(kernel.inlined, " (inlined)");
-  add(kernel.stages, "");
+  if (kernel.inlined.size() > kNamedInlined)
+    names.push_back(fmt::format("{} stages (inlined)", kernel.inlined.size()));
+  else
+    add(kernel.inlined, 0, " (inlined)");
+  if (first > 0) names.push_back(fmt::format("{} stages before", first));
+  add(kernel.stages, first, "");
   return fmt::format("{}", fmt::join(names, ", "));
 }
 

@@ -85,20 +85,9 @@ Tensor blend(const Tensor& x, int axis, int64_t out, bool cubic, bool align_corn
   return *sum;
 }
 
-/// Element floor(i * in / out) of the axis for each i of the result: a view where one size divides the other.
+/// Element floor(i * in / out) of the axis for each i of the result.
 Tensor nearest(const Tensor& x, int axis, int64_t out) {
   const int64_t in = x.shape()[axis].value();
-  if (in % out == 0) {
-    std::vector<int64_t> steps(x.shape().size(), 1);
-    steps[axis] = in / out;
-    return view_op(x, View::contiguous(x.shape()).stride(steps));
-  }
-  if (out % in == 0) {
-    Shape apart = x.shape(), joined = x.shape();
-    apart.insert(apart.begin() + axis + 1, Expr(out / in));
-    joined[axis] = out;
-    return view_op(broadcast_to(x.unsqueeze(axis + 1), apart), View::contiguous(joined));
-  }
   std::vector<int64_t> index;
   for (int64_t i = 0; i < out; ++i)
     index.push_back(static_cast<int64_t>(static_cast<__int128>(i) * in / out));

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "graph/narrow.hpp"
+#include "graph/neighbours.hpp"
 #include "graph/places.hpp"
 
 void lathe::graph::check_index(std::string_view op, const Tensor& index) {
@@ -45,21 +46,26 @@ Range resolve_slice(const Slice& s, Expr size, int axis, const Shape& shape) {
   return r;
 }
 
+/// The integers of constant data, if they are few.
+std::optional<std::vector<int64_t>> known_integers(const Node& node) {
+  constexpr int64_t kMost = 1 << 20;
+  const auto* input = std::get_if<InputAttr>(&node.attr);
+  if (!input || !input->data || num_elements(node.shape).hi() > kMost) return {}; // data has a known size
+  const auto count = static_cast<size_t>(num_elements(node.shape).value());
+  const auto* bytes = static_cast<const unsigned char*>(std::as_const(*input->data).data());
+  std::vector<int64_t> values(count);
+  for (size_t k = 0; k < count; ++k)
+    values[k] =
+        Scalar::from_memory(node.dtype, bytes + k * static_cast<size_t>(size_of(node.dtype))).as_int();
+  return values;
+}
+
 /// Whether all indices are known, few, and lie in [0, size): then no call needs to look at them.
 bool lie_inside(const Tensor& index, Expr size) {
-  constexpr int64_t kMost = 1 << 20;
   const Node* node = node_of(index).get();
   while (node->op == Op::View && !std::get<View>(node->attr).has_mask()) node = node->sources[0].get();
-  const auto* input = std::get_if<InputAttr>(&node->attr);
-  if (!input || !input->data || num_elements(node->shape).hi() > kMost) return false; // data has a known size
-  const auto count = static_cast<size_t>(num_elements(node->shape).value());
-  const auto* bytes = static_cast<const unsigned char*>(std::as_const(*input->data).data());
-  for (size_t k = 0; k < count; ++k) {
-    const int64_t at =
-        Scalar::from_memory(node->dtype, bytes + k * static_cast<size_t>(size_of(node->dtype))).as_int();
-    if (at < 0 || at >= size.lo()) return false;
-  }
-  return true;
+  const auto values = known_integers(*node);
+  return values && std::ranges::all_of(*values, [&](int64_t at) { return at >= 0 && at < size.lo(); });
 }
 
 // Indices along an axis of `size`: negative ones count from the end; those outside become -1 when flattened.
@@ -190,6 +196,9 @@ Tensor Tensor::take(const Tensor& index, Axis axis) const {
   result.insert(result.end(), index.shape().begin(), index.shape().end());
   result.insert(result.end(), shape().begin() + which + 1, shape().end());
   check_shape("take", result, dtype());
+  if (index.rank() == 1)
+    if (const auto positions = known_integers(*node_of(index)))
+      if (std::optional<Tensor> neighbours = take_neighbours(*this, which, *positions)) return *neighbours;
   Shape spread(result.size(), Expr(1));
   std::copy(index.shape().begin(), index.shape().end(), spread.begin() + which);
   const std::vector<Expr> strides = row_major_strides(shape());

@@ -39,16 +39,10 @@ Tensor is_earlier(const Tensor& pairs, DType index) {
 /// of a later block does not: "at most k" is "below k + 1", so that one comparison of the keys does for most
 /// pairs. One more than a key must be a key.
 Tensor rank_by_blocks(Tensor keys, int64_t size) {
-  const int64_t blocks = (size + kRankedBlock - 1) / kRankedBlock;
-  // The key of NaN, and of what fills the last block. A double holds it.
-  const int64_t last = keys.dtype() == DType::I32 ? 0x7ffffffe : 0x7ffffffffffffc00;
-  keys = minimum(keys, Tensor::full({}, Scalar::of_int(keys.dtype(), last)));
-  Shape in_blocks = keys.shape();
-  in_blocks.back() = blocks;
-  in_blocks.push_back(Expr(kRankedBlock));
-  std::vector<std::pair<int64_t, int64_t>> fill(static_cast<size_t>(keys.rank()), {0, 0});
-  fill.back().second = blocks * kRankedBlock - size;
-  keys = keys.pad(fill, static_cast<double>(last)).contiguous().reshape(in_blocks);
+  // The key of NaN, and of what fills the last block: what sorts last has the largest.
+  const int64_t last = keys.dtype() == DType::I32 ? 0x7ffffffe : 0x7ffffffffffffffe;
+  const Tensor largest = Tensor::full({}, Scalar::of_int(keys.dtype(), last));
+  keys = in_blocks(minimum(keys, largest), kRankedBlock, largest);
 
   const int rank = keys.rank();
   const Tensor own = keys.unsqueeze(-1).unsqueeze(-1),
@@ -63,7 +57,7 @@ Tensor rank_by_blocks(Tensor keys, int64_t size) {
                    [](const Tensor& i, const Tensor& j) { return (j == i) & is_earlier(i, DType::I32); });
   Shape in_rows = keys.shape();
   in_rows.pop_back();
-  in_rows.back() = blocks * kRankedBlock;
+  in_rows.back() = in_rows.back() * Expr(kRankedBlock);
   return part_of((of_all + of_equal).reshape(in_rows), rank - 2, 0, size);
 }
 
@@ -84,6 +78,16 @@ Tensor rank_last(const Tensor& x, bool descending) {
 }
 
 } // namespace
+
+Tensor graph::in_blocks(const Tensor& rows, int64_t block, const Tensor& fill) {
+  const int64_t size = rows.shape().back().value(), blocks = (size + block - 1) / block;
+  Shape shape = rows.shape();
+  shape.back() = blocks * block - size;
+  const Tensor filled = concat({rows, broadcast_to(fill, shape)}, -1);
+  shape.back() = blocks;
+  shape.push_back(Expr(block));
+  return filled.contiguous().reshape(shape);
+}
 
 Tensor graph::order_of_rows(const Tensor& x, bool descending) {
   if (sorts_by_digits(x.shape().back())) return order_by_digits(x, descending);

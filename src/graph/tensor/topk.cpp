@@ -17,7 +17,6 @@ constexpr int64_t kLongest = std::numeric_limits<int32_t>::max();
 
 int last_axis(const Tensor& t) { return t.rank() - 1; }
 Tensor whole(int64_t value) { return Tensor::full({}, value); }
-int64_t row_size(const Tensor& rows) { return rows.shape().back().value(); }
 
 /// How many elements the blocks of a row have, a power of two that makes the fewest elements to look at:
 /// those of the k blocks and the first ones of all. 1: the row is not cut.
@@ -26,17 +25,6 @@ int64_t block_size(Expr size, int64_t k) {
   int64_t block = 1;
   while (4 * block * block * k <= size.value()) block *= 2;
   return block;
-}
-
-/// The rows in blocks, [..., block, element]. `fill` fills the last one.
-Tensor in_blocks(const Tensor& rows, int64_t block, const Tensor& fill) {
-  const int64_t size = row_size(rows), blocks = (size + block - 1) / block;
-  Shape shape = rows.shape();
-  shape.back() = blocks * block - size;
-  const Tensor filled = concat({rows, broadcast_to(fill, shape)}, -1);
-  shape.back() = blocks;
-  shape.push_back(Expr(block));
-  return filled.contiguous().reshape(shape);
 }
 
 int bits_of(int64_t block) { return std::countr_zero(static_cast<uint64_t>(block)); }

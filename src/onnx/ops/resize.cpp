@@ -92,19 +92,6 @@ std::vector<Tap> taps_of(const Settings& settings, const AxisPlan& a,
   return taps;
 }
 
-/// The elements of an axis at places known now: repeated as a view where every one is repeated as often, else
-/// read at indices.
-Tensor pick(const Tensor& x, int axis, const std::vector<int64_t>& index) {
-  const int64_t in = x.size(axis).value(), out = static_cast<int64_t>(index.size()), times = out / in;
-  bool repeats = out % in == 0;
-  for (int64_t at = 0; at < out && repeats; ++at) repeats = index[static_cast<size_t>(at)] == at / times;
-  if (!repeats) return x.take(Tensor::from(index), axis);
-  Shape apart = x.shape(), joined = x.shape();
-  apart.insert(apart.begin() + axis + 1, Expr(times));
-  joined[axis] = out;
-  return x.unsqueeze(axis + 1).expand(apart).reshape(joined);
-}
-
 Tensor resize_axis(const Call& call, const Tensor& x, int axis, const AxisPlan& a, const Settings& settings) {
   std::vector<double> coordinates;
   for (int64_t at = 0; at < a.out; ++at) coordinates.push_back(source_coordinate(call, settings, a, at));
@@ -113,7 +100,7 @@ Tensor resize_axis(const Call& call, const Tensor& x, int axis, const AxisPlan& 
     for (double c : coordinates)
       index.push_back(std::clamp<int64_t>(static_cast<int64_t>(nearest(call, settings.nearest, c, a.scale)),
                                           0, a.in - 1));
-    return pick(x, axis, index);
+    return x.take(Tensor::from(index), axis);
   }
   Shape along(x.shape().size(), Expr(1));
   along[axis] = a.out;
