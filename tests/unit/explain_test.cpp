@@ -49,6 +49,18 @@ TEST_CASE("each kernel is explained, in the order of launches, with terms that a
   CHECK(sum == doctest::Approx(program.predicted_seconds()).epsilon(0.01));
 }
 
+TEST_CASE("a kernel of many stages names its results, and counts the stages that it inlines") {
+  const Tensor x = Tensor::input("x", {64});
+  Tensor y = x;
+  for (int k = 0; k < 8; ++k) y = (y + x).relu();
+  const Explanation explanation = explain(compile({{"y", y}}, untuned()));
+  REQUIRE(explanation.kernels.size() == 1);
+  const std::string& stages = explanation.kernels[0].stages;
+  INFO(stages);
+  CHECK(stages.find(" inlined stages, ") != std::string::npos);
+  CHECK(std::ranges::count(stages, '[') == 1);
+}
+
 TEST_CASE("a kernel that reads another says what the search tried to make them one") {
   const Explanation explanation = explain(products());
   REQUIRE(explanation.kernels.size() == 2);

@@ -58,6 +58,7 @@ bool is_byte_look_up(const Value& gather);
 constexpr bool masks_loads(int vector_bytes, DType dtype) {
   return vector_bytes == 64 || (vector_bytes == 32 && size_of(dtype) >= 4);
 }
+
 /// How far the index of a Gather goes from one iteration of `loop` to the next, in elements: where it is out
 /// of range, it may stay there. Nothing if that depends on data. A target may load lanes of step 1 as a
 /// vector, of which it leaves out those that are out of range.

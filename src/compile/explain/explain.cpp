@@ -36,10 +36,10 @@ std::string stages_text(const KernelPlan& kernel, const lower::Program& program)
     }
   };
   if (kernel.inlined.size() > kNamedInlined)
-    names.push_back(fmt::format("{} stages (inlined)", kernel.inlined.size()));
+    names.push_back(fmt::format("{} inlined stages", kernel.inlined.size()));
   else
     add(kernel.inlined, 0, " (inlined)");
-  if (first > 0) names.push_back(fmt::format("{} stages before", first));
+  if (first > 0) names.push_back(fmt::format("{} further stages", first));
   add(kernel.stages, first, "");
   return fmt::format("{}", fmt::join(names, ", "));
 }

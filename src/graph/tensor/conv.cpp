@@ -65,8 +65,8 @@ Tensor detail::combine_windows(Tensor x, int first, const std::vector<int64_t>& 
                                const std::function<Tensor(const Tensor&, const Axes&)>& combine) {
   const int rank = x.rank();
   int64_t at_once = 1, one_by_one = 0; // elements that each result takes
-  for (size_t i = kernel.size(); i-- > 0;) at_once *= kernel[i];
   for (size_t i = 0; i < kernel.size(); ++i) {
+    at_once *= kernel[i];
     int64_t rows = kernel[i]; // an axis that is not yet combined has `stride` positions for each result
     for (size_t j = i + 1; j < kernel.size(); ++j) rows *= stride[j];
     one_by_one += rows;

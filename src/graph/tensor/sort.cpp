@@ -35,11 +35,13 @@ Tensor is_earlier(const Tensor& pairs, DType index) {
   return index_along(last, pairs.shape(), index) < index_along(last - 1, pairs.shape(), index);
 }
 
-/// The places of the elements of rows of a known size. An equal element of an earlier block goes before, one
-/// of a later block does not: "at most k" is "below k + 1", so that one comparison of the keys does for most
-/// pairs. One more than a key must be a key.
+/// The places of the elements of rows of a known size. Of two equal elements that of the earlier block goes
+/// first. So a key k counts what is at most k in earlier blocks, and what is below k in its own and later
+/// ones. As "at most k" is "below k + 1", one comparison does for a pair. Within a block, a second sum counts
+/// equal elements. The dtype must hold one more than each key but NaN's.
 Tensor rank_by_blocks(Tensor keys, int64_t size) {
-  // The key of NaN, and of what fills the last block: what sorts last has the largest.
+  // No key is larger. NaN gets this one, whose successor the dtype holds, and so does the filling of the last
+  // block.
   const int64_t last = keys.dtype() == DType::I32 ? 0x7ffffffe : 0x7ffffffffffffffe;
   const Tensor largest = Tensor::full({}, Scalar::of_int(keys.dtype(), last));
   keys = in_blocks(minimum(keys, largest), kRankedBlock, largest);
@@ -66,11 +68,12 @@ Tensor rank_by_blocks(Tensor keys, int64_t size) {
 Tensor rank_last(const Tensor& x, bool descending) {
   const Expr size = x.shape().back();
   const Tensor keys = sort_keys(x, descending);
-  if (size.is_const() && size.value() > 2 * kRankedBlock && (is_float(x.dtype()) || size_of(x.dtype()) < 8))
-    return rank_by_blocks(size_of(x.dtype()) < 4 ? keys.cast(DType::I32)
-                          : is_float(x.dtype())  ? keys
-                                                 : keys.cast(DType::I64),
-                          size.value());
+  const int bytes = size_of(x.dtype());
+  const bool can_grow = is_float(x.dtype()) || bytes < 8; // whether some dtype holds one more than each key
+  if (size.is_const() && size.value() > 2 * kRankedBlock && can_grow) {
+    const DType grown = bytes < 4 ? DType::I32 : is_float(x.dtype()) ? keys.dtype() : DType::I64;
+    return rank_by_blocks(keys.cast(grown), size.value());
+  }
   const DType place = size.hi() <= std::numeric_limits<int32_t>::max() ? DType::I32 : DType::I64;
   return count_before(keys.unsqueeze(-1), keys.unsqueeze(-2), place, [&](const Tensor& i, const Tensor& j) {
     return (j < i) | ((j == i) & is_earlier(i, place));

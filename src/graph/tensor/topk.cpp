@@ -1,6 +1,7 @@
-// The first k elements of each row in sorted order. A long row is cut into blocks. Each of the k blocks whose
-// first elements come first has an element that goes before whatever the other blocks hold. So the first k of
-// the row are in these blocks. A few elements are found one after another, more by the digits of their keys.
+// The first k elements of each row in sorted order. A few elements are found one after another, more of them
+// by the digits of their keys. A long row is cut into blocks before. Blocks are ordered by the element of
+// each that sorts first. The first k blocks hold the first k elements of the row: an element of any other
+// block has k elements before it, one in each of these blocks.
 #include "graph/sorting.hpp"
 
 #include <bit>
