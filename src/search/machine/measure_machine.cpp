@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <thread>
 #include <vector>
@@ -328,6 +329,16 @@ template <int64_t Streams> double pass_by_hints(const float* data, int64_t bytes
     sink = sums[0] + sums[1] + sums[2] + sums[3];
   });
 }
+/// Bytes of the working set that stands for level `i`. The levels above the second are shared: with other cores and, on a
+/// rented machine, with other guests, who evict what is near their size. There it is the geometric mean of the two sizes
+/// between which data are in this level and in no nearer one.
+int64_t working_set(const MachineProfile& profile, size_t i, int64_t memory) {
+  if (i + 1 == profile.levels.size()) return memory;
+  const auto bytes = static_cast<double>(profile.levels[i].bytes);
+  const double between = i < 2 ? bytes : std::sqrt(bytes * static_cast<double>(profile.levels[i - 1].bytes));
+  return std::min(memory, static_cast<int64_t>(std::min(bytes / 2, between)) / kPage * kPage);
+}
+
 /// Chooses one stream or four: the hardware's prefetcher may run ahead of each, or be confused by several.
 void measure_hints(MachineProfile& profile, const float* data, int64_t memory) {
   const double one = pass_by_hints<1>(data, memory), four = pass_by_hints<4>(data, memory);
@@ -337,7 +348,7 @@ void measure_hints(MachineProfile& profile, const float* data, int64_t memory) {
   for (size_t i = 2; i < profile.levels.size(); ++i) {
     MachineProfile::Level& level = profile.levels[i];
     const bool last = i + 1 == profile.levels.size();
-    const int64_t bytes = last ? memory : std::min(memory, level.bytes / 2);
+    const int64_t bytes = working_set(profile, i, memory);
     const double seconds = last         ? std::min(one, four)
                            : four < one ? pass_by_hints<4>(data, bytes)
                                         : pass_by_hints<1>(data, bytes);
@@ -383,7 +394,7 @@ void measure_bandwidth(MachineProfile& profile, const Widths& widths) {
   const auto read = widths.avx512 ? read_64 : widths.fma ? read_32 : read_16;
   for (size_t i = 0; i < profile.levels.size(); ++i) {
     const bool last = i + 1 == profile.levels.size();
-    const int64_t bytes = last ? memory : std::min(memory, profile.levels[i].bytes / 2);
+    const int64_t bytes = working_set(profile, i, memory);
     const int64_t floats = bytes / 4, passes = std::max<int64_t>(1, (int64_t{32} << 20) / bytes);
     read(data, floats);
     const double seconds = shortest(last ? 4 : 8, [&] {
