@@ -20,8 +20,10 @@ struct InstructionInfo {
   std::string_view meaning;
   /// Whether it takes several elements of a row or a column at once, and so gives loops their shape.
   bool is_tensor() const { return k > 1; }
-  /// Whether operands become wider in registers, by instructions of their own.
-  bool widens() const { return is_tensor() && pack * size_of(a) < size_of(c); }
+  /// Whether operands of this type become wider in registers, by instructions of their own.
+  bool widens(DType operand) const { return is_tensor() && pack * size_of(operand) < size_of(c); }
+  /// Whether each lane multiplies pairs of 16 bits, whose sum another instruction adds.
+  bool is_pair() const { return is_tensor() && m == 1 && pack == 2 && is_integer(c); }
   /// Whether it works on registers that hold rows and columns (tiles), and not on vectors.
   bool is_tile() const { return m > 1; }
 };

@@ -212,7 +212,7 @@ public:
   Instructions tensor_instructions() const override {
     using enum Instruction;
     if (vector_bytes_ < 16) return {}; // plain C
-    return {PairU8I8, PairI8U8, PairI8I8, PairU8U8, DotU8I8, DotI8U8};
+    return {PairU8I8, PairI8U8, PairI8I8, PairU8U8, PairI16I8, PairI16U8, PairI16I16, DotU8I8, DotI8U8};
   }
   std::string product_operand(Instruction by, DType dtype, const std::string& pointer, int lanes,
                               bool all_lanes) const override {
@@ -220,12 +220,12 @@ public:
     const DType word = unsigned_of(bytes);
     const std::string words = all_lanes ? splat(fmt::format("lathe_bytes{}({})", bytes, pointer), word, lanes)
                                         : vector_load(pointer, word, lanes);
-    return info(by).widens() ? fmt::format("lathe_pairs_{}x{}({})", to_string(dtype), lanes, words)
-                             : reinterpret(words, word, DType::I32, lanes);
+    return info(by).widens(dtype) ? fmt::format("lathe_pairs_{}x{}({})", to_string(dtype), lanes, words)
+                                  : reinterpret(words, word, DType::I32, lanes);
   }
   std::string add_products(Instruction by, const std::string& sum, const std::string& a, const std::string& b,
                            int lanes) const override {
-    if (info(by).widens()) return fmt::format("lathe_add_pairs_x{}({}, {}, {})", lanes, sum, a, b);
+    if (info(by).is_pair()) return fmt::format("lathe_add_pairs_x{}({}, {}, {})", lanes, sum, a, b);
     const bool is_swapped = is_signed(info(by).a); // the helper takes the unsigned operand first
     return fmt::format("lathe_add_dots_x{}({}, {}, {})", lanes, sum, is_swapped ? b : a, is_swapped ? a : b);
   }

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
+
+#include <fmt/format.h>
 
 #include "support/kernel_text.hpp"
 #include "support/search_programs.hpp"
@@ -94,6 +97,31 @@ TEST_CASE("one accumulator waits for its own latency, several hide it") {
   const double one = seconds(sum_with(1)), four = seconds(sum_with(4)), eight = seconds(sum_with(8));
   CHECK(one > 2 * four);
   CHECK(four > eight);
+}
+
+TEST_CASE("copies of a long function that advance together hide its latency, those one by one do not") {
+  const auto function_of = [](int copies, int steps) {
+    std::string value = "a[i*WIDTH + v*16 + m]";
+    for (int k = 0; k < steps; ++k) value = fmt::format("fma({}, 0.5:f32, 1:f32)", value);
+    std::string text = R"(kernel k(a: f32[16384] in, y: f32[16384] out) {
+  for i in STEPS {
+    for v in COPIES unroll {
+      for m in 16 vector(16) {
+        y[i*WIDTH + v*16 + m] = )" +
+                       value + R"(
+      }
+    }
+  }
+})";
+    for (const auto& [from, to] :
+         {std::pair("STEPS", 1024 / copies), {"COPIES", copies}, {"WIDTH", 16 * copies}})
+      for (size_t at; (at = text.find(from)) != std::string::npos;)
+        text.replace(at, std::strlen(from), std::to_string(to));
+    return text;
+  };
+  CHECK(seconds(function_of(1, 100)) > 1.5 * seconds(function_of(4, 100)));
+  // Short functions overlap by themselves.
+  CHECK(seconds(function_of(1, 8)) < 1.2 * seconds(function_of(4, 8)));
 }
 
 TEST_CASE("guards cost where they stay once borders are peeled and copies unrolled") {

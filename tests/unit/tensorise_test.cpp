@@ -52,13 +52,17 @@ std::vector<unsigned char> random_bytes(DType dtype, int64_t count, uint64_t see
   return bytes;
 }
 
-/// a[m, k] x b[k, n], everything but the product inlined. `constant`: b is.
-Plan product(const InstructionInfo& row, int64_t m, int64_t k, int64_t n, bool constant) {
+/// a[m, k] x b[k, n], everything but the product inlined. `constant`: b is; `batch`: so many products, each
+/// of its own.
+Plan product(const InstructionInfo& row, int64_t m, int64_t k, int64_t n, bool constant, int64_t batch = 1) {
+  const auto shape = [&](int64_t rows, int64_t columns) {
+    return batch > 1 ? Shape{batch, rows, columns} : Shape{rows, columns};
+  };
   const std::vector<unsigned char> data = random_bytes(row.b, k * n, 5);
   const Tensor b =
       constant ? Tensor::from_memory(data.data(), static_cast<size_t>(k * n), row.b, {k, n}).cast(row.c)
-               : operand("b", {k, n}, row.b, row.c);
-  const Tensor y = operand("a", {m, k}, row.a, row.c).matmul(b);
+               : operand("b", shape(k, n), row.b, row.c);
+  const Tensor y = operand("a", shape(m, k), row.a, row.c).matmul(b);
   Plan plan = initial_plan(test::lowered(y));
   for (const auto& stage : plan.program->stages)
     if (!stage.is_reduction) {
@@ -163,6 +167,78 @@ TEST_CASE("every tile of every instruction computes the product") {
   }
 }
 
+TEST_CASE("an operand that all lanes share is multiplied in 16 bits where its copy holds them") {
+  for (const auto& [narrow, wide] : {std::pair(Instruction::PairU8I8, Instruction::PairI16I8),
+                                     {Instruction::PairI8I8, Instruction::PairI16I8},
+                                     {Instruction::PairI8U8, Instruction::PairI16U8},
+                                     {Instruction::PairU8U8, Instruction::PairI16U8}}) {
+    Target target = target_with(narrow);
+    target.instructions.push_back(wide);
+    ast::VectorForms forms = forms_with(narrow);
+    forms.instructions.push_back(wide);
+    runtime::Device* cpu = cpu_with(wide);
+    INFO("instruction ", info(narrow).name);
+    for (const auto& [m, k, n, constant] : kSizes) {
+      if (constant && info(narrow).b == DType::U8) continue; // the graph makes constants i8
+      INFO("product ", m, " x ", k, " x ", n, ", b constant: ", constant);
+      // An operand along the lanes that is no constant is packed in a loop around the rows: there must be
+      // one.
+      const Plan plain = product(info(narrow), m, k, n, constant, constant ? 1 : 2);
+      const test::Memory memory = inputs(*plain.program, 11 * m + n);
+      test::Memory want = memory;
+      test::run_plan(plain, want, nullptr);
+      size_t widened = 0;
+      for (const Proposal& p : tiles(plain, target)) {
+        if (p.why.find("rows widened") == std::string::npos) continue;
+        ++widened;
+        INFO(p.why);
+        const Applied applied = apply(plain, p.moves, target);
+        REQUIRE_MESSAGE(applied.plan, applied.reason);
+        const ast::Kernel& kernel = applied.plan->kernels[0]->kernel;
+        ast::verify(kernel);
+        CHECK(names(test::finalised(kernel, &forms).body, wide));
+        test::Memory scheduled = memory;
+        test::run_plan(*applied.plan, scheduled, nullptr);
+        CHECK(test::exact_difference(*plain.program, scheduled, want) == "");
+        if (!cpu) continue;
+        test::Memory on_cpu = memory;
+        test::run_plan(*applied.plan, on_cpu, cpu);
+        CHECK(test::exact_difference(*plain.program, on_cpu, want) == "");
+      }
+      CHECK((widened > 0) == (m > 1));
+    }
+  }
+}
+
+TEST_CASE("what widen refuses") {
+  const Plan plain = product(info(Instruction::PairU8I8), 64, 64, 32, false);
+  const Target target = target_with(Instruction::PairU8I8);
+  const std::string t = plain.kernels[0]->kernel.params.back().buffer->name;
+  const auto reason = [&](const std::vector<std::string>& before, const std::string& move) {
+    std::vector<Move> moves = plain.moves();
+    for (const std::string& text : before) moves.push_back(parse_move(text));
+    return apply(replay(plain.program, moves, target), parse_move(move), target).reason;
+  };
+  const auto names_it = [](const std::string& text, const char* part) {
+    return text.find(part) != std::string::npos;
+  };
+  const std::string pack = "pack(" + t + ", a, " + t + ".i0, packed)", copy = t + ".p0";
+  CHECK(reason({pack}, "widen(" + copy + ")") == "");
+  CHECK(reason({}, "widen(a)") == "widen(a): no kernel computes a");
+  CHECK(
+      names_it(reason({"accumulate(" + t + ", " + t + ".r2)"}, "widen(" + t + ".a0)"), "is no packed copy"));
+  CHECK(
+      names_it(reason({pack, "widen(" + copy + ")"}, "widen(" + copy + ")"), "holds no integers of 8 bits"));
+  // Read as bytes, by what is no product.
+  const Tensor bytes = Tensor::input("x", {40, 40}, DType::U8);
+  const Plan moved = initial_plan(test::lowered(bytes.transpose().contiguous()));
+  const std::string y = moved.kernels[0]->kernel.params.back().buffer->name;
+  const Applied packed = apply(moved, {parse_move("pack(" + y + ", x, " + y + ".i0, packed)")}, target);
+  REQUIRE_MESSAGE(packed.plan, packed.reason);
+  CHECK(names_it(apply(*packed.plan, {parse_move("widen(" + y + ".p0)")}, target).reason,
+                 "is not cast to 32 bits"));
+}
+
 TEST_CASE("C computes every instruction on vectors of bytes, where it is and where it is not") {
   if (!has_device("c")) return;
   runtime::Device& c = runtime::device("c");
@@ -186,7 +262,7 @@ TEST_CASE("C computes every instruction on vectors of bytes, where it is and whe
       const Applied applied = apply(plain, proposed[0].moves, target);
       REQUIRE_MESSAGE(applied.plan, applied.reason);
       const ast::Kernel kernel = test::finalised(applied.plan->kernels[0]->kernel);
-      CHECK(c.source(kernel, {}).find(row.widens() ? "lathe_add_pairs_x" : "lathe_add_dots_x") !=
+      CHECK(c.source(kernel, {}).find(row.is_pair() ? "lathe_add_pairs_x" : "lathe_add_dots_x") !=
             std::string::npos);
       for (const char* cpu : {"x86-64", "native"}) {
         INFO("vectors of ", vector_bytes, " bytes, ", cpu);

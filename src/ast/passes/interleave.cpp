@@ -15,9 +15,6 @@
 namespace lathe::ast {
 namespace {
 
-constexpr size_t kMostTogether = 4; // copies; each occupies a few registers
-constexpr size_t kLeastSteps = 12;  // steps of a copy; shorter copies overlap by themselves
-
 /// One vector of a long function: its loop, its store, and the values that get a register of their own.
 struct Copy {
   const For* loop = nullptr;

@@ -33,8 +33,8 @@ Instructions instructions_of_c([[maybe_unused]] const std::string& cpu) {
 #if defined(__x86_64__)
   __builtin_cpu_init();
   if (cpu == "native" && __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vl"))
-    return {DotU8I8, DotI8U8, PairI8I8, PairU8U8};
-  return {PairU8I8, PairI8U8, PairI8I8, PairU8U8};
+    return {DotU8I8, DotI8U8, PairI8I8, PairU8U8, PairI16I8, PairI16U8, PairI16I16};
+  return {PairU8I8, PairI8U8, PairI8I8, PairU8U8, PairI16I8, PairI16U8, PairI16I16};
 #else
   return {};
 #endif

@@ -44,8 +44,9 @@ Intrinsic::ID pair_intrinsic(int lanes) {
                       : Intrinsic::x86_avx512_pmaddw_d_512;
 }
 
-/// The bytes in a vector of pairs, as numbers of 16 bits.
+/// The numbers in a vector of pairs, as numbers of 16 bits.
 Value* widened(llvm::IRBuilderBase& b, Value* pairs, DType dtype) {
+  if (dtype == DType::I16) return pairs;
   const unsigned count = 2 * llvm::cast<llvm::FixedVectorType>(pairs->getType())->getNumElements();
   Value* bytes = b.CreateBitCast(pairs, llvm::FixedVectorType::get(b.getInt8Ty(), count));
   auto* type = llvm::FixedVectorType::get(b.getInt16Ty(), count);
@@ -55,7 +56,7 @@ Value* widened(llvm::IRBuilderBase& b, Value* pairs, DType dtype) {
 /// `sum` plus the products of each lane's groups of elements.
 Value* dot_product(llvm::IRBuilderBase& b, const InstructionInfo& row, Instruction by, int lanes, Value* sum,
                    Value* left, Value* right) {
-  if (row.widens())
+  if (row.is_pair())
     return b.CreateAdd(sum,
                        call(b, pair_intrinsic(lanes), {widened(b, left, row.a), widened(b, right, row.b)}));
   // vpdpbusd takes its unsigned operand first.

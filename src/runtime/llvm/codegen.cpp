@@ -91,7 +91,8 @@ template <class F> Instructions tensor_instructions(const F& has) {
   if (has_dots) out.insert(out.end(), {Instruction::DotU8I8, Instruction::DotI8U8});
   if (has("+avx2")) {
     if (!has_dots) out.insert(out.end(), {Instruction::PairU8I8, Instruction::PairI8U8});
-    out.insert(out.end(), {Instruction::PairI8I8, Instruction::PairU8U8});
+    out.insert(out.end(), {Instruction::PairI8I8, Instruction::PairU8U8, Instruction::PairI16I8,
+                           Instruction::PairI16U8, Instruction::PairI16I16});
   }
   if (has("+avx512bf16") && has("+avx512vl")) out.push_back(Instruction::DotBF16);
   return out;

@@ -96,6 +96,7 @@ void add_cycles(const Features& f, int index, double times, const Core& core, st
   double chain = body.chain.cycles(core.machine.latency);
   if (times > 1)
     chain /= 1 + cost_constants.window / (std::max(1.0, l.extent) * std::max(1.0, instructions_of(body)));
+  chain = std::max(chain, body.stalls);
   const double calls = l.loop->kind == ast::LoopKind::Parallel ? cost_constants.parallel_call_cycles
                        : l.loop->kind == ast::LoopKind::Group  ? cost_constants.group_cycles
                                                                : 0;

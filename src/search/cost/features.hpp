@@ -39,6 +39,7 @@ struct Work {
   double divisions[3] = {}; // of vectors of 16, 32 and 64 bytes; scalars are among the first
   double waits = 0;         // cycles of what occupies some unit for as long
   Chain chain;              // along the longest reduction
+  double stalls = 0;        // cycles, if only the operations of a value that wait for each other took time
   double registers = 0;     // accumulators and operands alive at once
   double operations = 0;    // scalar arithmetic operations that the program asked for
   bool empty() const { return loads + stores + arithmetic + other + waits == 0; }

@@ -10,6 +10,7 @@
 #include "ast/instruction.hpp"
 #include "ast/machine/access.hpp"
 #include "ast/machine/moved_up.hpp"
+#include "ast/passes/interleave.hpp"
 #include "ast/passes/prepare.hpp"
 #include "ast/tensor.hpp"
 #include "core/per_thread.hpp"
@@ -82,6 +83,7 @@ void add(const Work& from, double times, Work& to) {
   to.other += from.other * times;
   for (int i = 0; i < 3; ++i) to.divisions[i] += from.divisions[i] * times;
   to.waits += from.waits * times;
+  to.stalls += from.stalls * times;
   to.operations += from.operations;
 }
 
@@ -91,6 +93,7 @@ struct Pressure {
 };
 
 constexpr uint64_t kAllLoops = ~uint64_t{0};
+constexpr double kLoadCycles = 5; // from the first level till a load's value is there
 
 bool has(uint64_t mask, int depth) { return depth >= 0 && (mask >> depth & 1); }
 
@@ -164,6 +167,7 @@ public:
     work_.registers = pressure_.accumulators == 0 ? 0
                                                   : pressure_.accumulators + pressure_.operands -
                                                         pressure_.largest + pressure_.windows + 1;
+    if (!target_.groups) work_.stalls = stalls_of(s);
     add_to_body();
   }
 
@@ -203,8 +207,9 @@ private:
     } else {
       work_.arithmetic += all * row.cycles / info(Instruction::MultiplyAdd).cycles;
       work_.multiplications += all;
-      if (row.widens()) work_.arithmetic += loads_of(*product->a) + loads_of(*product->b);
-      work_.registers = sums + std::min(all / sums, work_.loads) + (row.widens() ? 2 : 1);
+      if (row.widens(row.a)) work_.arithmetic += loads_of(*product->a);
+      if (row.widens(row.b)) work_.arithmetic += loads_of(*product->b);
+      work_.registers = sums + std::min(all / sums, work_.loads) + (row.is_pair() ? 2 : 1);
     }
     work_.chain.others = row.latency * all / sums;
     return true;
@@ -221,6 +226,19 @@ private:
     work_.arithmetic += rows - 1;
     work_.stores += 1;
     return true;
+  }
+
+  /// Cycles of the copies of a value whose operations wait for each other. At once a core computes as many
+  /// copies as fill its schedulers or, if they advance together (ast/passes/interleave.hpp), as many as do
+  /// that.
+  double stalls_of(const ast::Store& s) {
+    const double all = copies(kAllLoops),
+                 instructions =
+                     std::max(1.0, (work_.arithmetic + work_.loads + work_.stores + work_.other) / all);
+    const bool advance = !s.combine && !s.scatter && tile_.vector >= 0 && !tile_.partial &&
+                         work_.arithmetic >= all * static_cast<double>(ast::kLeastSteps);
+    const double together = advance ? std::min(all, static_cast<double>(ast::kMostTogether)) : 1;
+    return all * depth_of(s.value) / std::max(together, cost_constants.waiting / instructions);
   }
 
   /// How many copies unrolling makes of what depends on the loops of `mask`.
@@ -420,7 +438,8 @@ private:
   uint64_t count_moved_up(const ast::MovedUp& moved) {
     if (!masks_.find(moved.whole.get())) {
       wholes_.push_back(moved.whole);
-      masks_.insert(moved.whole.get(), count_load(*moved.whole, 0));
+      const uint64_t loaded = count_load(*moved.whole, 0);
+      masks_.insert(moved.whole.get(), loaded, kLoadCycles);
     }
     const uint64_t mask = mask_of(moved.whole);
     at_home(mask, [&] { work_.arithmetic += copies(mask) * registers_for(true, moved.whole->dtype); });
@@ -502,8 +521,12 @@ private:
   }
 
   uint64_t mask_of(const ast::ValueRef& v) {
-    const uint64_t* mask = masks_.find(v.get());
-    return mask ? *mask : 0;
+    const auto* known = masks_.find(v.get());
+    return known ? known->mask : 0;
+  }
+  double depth_of(const ast::ValueRef& v) {
+    const auto* known = masks_.find(v.get());
+    return known ? known->depth : 0;
   }
 
   /// The branches in an unrolled loop, of which branch_loop_ becomes the depth.
@@ -537,14 +560,20 @@ private:
       pending_.pop_back();
       share_ = branches ? branches->share(*v) : 1;
       uint64_t mask = 0;
-      for (const auto& s : v->sources) mask |= mask_of(s);
+      double depth = 0;
+      for (const auto& s : v->sources) {
+        mask |= mask_of(s);
+        depth = std::max(depth, depth_of(s));
+      }
       if (v->op == Op::Load || v->op == Op::Gather) {
         mask = count_load(*v, mask);
+        depth += kLoadCycles;
       } else {
+        depth += share_ * op_cost(v->op, v->dtype).latency;
         if (v->op == Op::Index) mask = loops_.dependence(std::get<Expr>(v->attr));
         at_home(mask, [&] { count_op(*v, mask, v == fused); });
       }
-      masks_.insert(v, mask);
+      masks_.insert(v, mask, home_of(mask) < tile_.begin ? 0 : depth);
     }
     share_ = 1;
     return mask_of(root);

@@ -100,6 +100,8 @@ Move draw_tensor(Draw& draw) {
   return move;
 }
 
+Move draw_copy(Draw& draw) { return {MoveKind::Widen, {draw.copy()}}; }
+
 Move draw_tile_hint(Draw& draw) {
   const std::vector<LoopHandle> nest = draw.nest();
   if (nest.empty()) return {MoveKind::Unroll, {draw.loop()}};

@@ -21,6 +21,8 @@ public:
   /// Loops of one perfect nest, outermost first; nothing if no nest has two.
   std::vector<LoopHandle> nest();
   BufferHandle buffer() { return pick(buffers_); }
+  /// Scratch or a parameter.
+  BufferHandle copy() { return !scratch_.empty() && below(2) == 0 ? pick(scratch_) : buffer(); }
   StoredHandle stored();
   template <class T> void shuffle(std::vector<T>& list) { std::shuffle(list.begin(), list.end(), random_); }
 
@@ -43,6 +45,8 @@ private:
 Move draw_order(Draw& draw);
 /// A `tensorise` of the innermost loops of one nest.
 Move draw_tensor(Draw& draw);
+/// A `widen` of scratch, or of what may be a constant's copy.
+Move draw_copy(Draw& draw);
 /// A `prefetch_tile` whose three loops lie in one nest, from outside inwards.
 Move draw_tile_hint(Draw& draw);
 

@@ -295,6 +295,8 @@ private:
       if (!operand.packable) continue;
       if (operand.constant) {
         constants_.push_back(script_.prepack(StageHandle(p_.result.stage()), operand.buffer));
+        if (c_.widen_rows && operand.out_strides[c_.vector] == 0)
+          script_.add(MoveKind::Widen, constants_.back());
         continue;
       }
       const bool along_vector = operand.out_strides[c_.vector] != 0;
@@ -313,7 +315,8 @@ private:
           script_.vectorise(copy.filling(pack_dimensions(operand, outside, vector_at) - 1));
         }
       } else if (along_rows && !along_vector && c_.pack_rows && rows_outer && c_.rows_outside) {
-        script_.pack(sums, operand.buffer, rows_outer, ast::Scope::Packed);
+        const PackedCopy copy = script_.pack(sums, operand.buffer, rows_outer, ast::Scope::Packed);
+        if (c_.widen_rows) script_.add(MoveKind::Widen, copy.buffer);
       }
     }
   }
@@ -422,7 +425,7 @@ private:
     return "tile of " + std::to_string(c_.height) + " x " + std::to_string(c_.vectors) +
            (c_.instruction ? " of " + std::string(row_.name) : " vectors") +
            (c_.panels_outside ? ", panels outermost" : "") + (c_.pack_vector ? ", packed" : "") +
-           (c_.pack_rows ? ", rows packed" : "") +
+           (c_.pack_rows ? ", rows packed" : "") + (c_.widen_rows ? ", rows widened" : "") +
            (c_.vector_block ? ", blocks of " + std::to_string(c_.vector_block) : "") +
            (c_.reduce_block ? ", reduction by " + std::to_string(c_.reduce_block) : "") +
            (c_.hint_streams > 0 ? ", the next one prefetched" : "");

@@ -49,6 +49,7 @@ struct TileChoice {
   bool rows_outside = false;   // order of the tile loops
   bool panels_outside = false; // tiles along the lanes outermost: a panel serves all other axes
   bool pack_vector = false, pack_rows = false;
+  bool widen_rows = false; // the copy of the operand that all lanes share holds 16 bits, not 8
   /// An instruction that takes several elements at once; then `height` counts its rows.
   std::optional<Instruction> instruction = {};
   int inner = 0;               // position in reduce: the loop along the instruction's k

@@ -180,7 +180,7 @@ std::vector<std::pair<int, int>> tensor_tiles(const TileProblem& p, const Instru
                                               const SuggestContext& context) {
   std::vector<std::pair<double, std::pair<int, int>>> ranked;
   // Beside sums and operands along the lanes: the other operand, and products that are not yet added.
-  const int registers = row.is_tile() ? 6 : context.target.vector_registers - (row.widens() ? 2 : 1);
+  const int registers = row.is_tile() ? 6 : context.target.vector_registers - (row.is_pair() ? 2 : 1);
   const double high = rows < 0 ? 1 : p.out[rows].average, wide = p.out[vector].average;
   for (int width = 1; width <= 4; ++width)
     for (int height = 1; (height + (row.is_tile() ? 0 : 1)) * width <= registers; ++height) {
@@ -196,6 +196,14 @@ std::vector<std::pair<int, int>> tensor_tiles(const TileProblem& p, const Instru
   std::vector<std::pair<int, int>> tiles;
   for (const auto& [rank, tile] : ranked) tiles.push_back(tile);
   return tiles;
+}
+
+/// Whether the target has this instruction with 16 bits in place of the 8 of A.
+bool takes_wide_rows(const InstructionInfo& row, const Target& target) {
+  return row.is_pair() && row.widens(row.a) &&
+         std::any_of(target.instructions.begin(), target.instructions.end(), [&](Instruction other) {
+           return info(other).is_pair() && info(other).a == DType::I16 && info(other).b == row.b;
+         });
 }
 
 /// The tiles of one instruction. The operand along the lanes is always packed: no array lies as the
@@ -219,6 +227,8 @@ void add_tensor_choices(const TileProblem& p, const Factors& factors, Instructio
   // A constant's copy lies as it must.
   const bool in_place = lies_well || (factors.across->constant && factors.across->packable);
   const bool outer_axes = p.out.size() > (rows < 0 ? 1u : 2u);
+  const bool widens = takes_wide_rows(row, context.target),
+             widens_constant = widens && factors.across->constant && factors.across->packable;
   // A copy is made in some loop. A constant's is made before the first run.
   const bool within = !factors.along->constant && !outer_axes;
   for (const auto& [height, width] : tensor_tiles(p, row, vector, rows, c.each, within, context)) {
@@ -250,14 +260,24 @@ void add_tensor_choices(const TileProblem& p, const Factors& factors, Instructio
         c.panels_outside = false;
       }
       with_blocks(c);
+      if (widens_constant) {
+        c.widen_rows = true;
+        with_blocks(c);
+        c.widen_rows = false;
+      }
     }
     if (rows < 0 || within) continue;
     TileChoice outside = c;
     outside.rows_outside = true;
     for (const bool packed : {false, true}) {
       outside.pack_rows = packed;
+      outside.widen_rows = packed && widens;
       const bool can_pack = factors.across->packable && height * c.each < p.out[rows].extent;
-      if (packed ? can_pack : whole) with_blocks(outside);
+      if (packed ? can_pack && !factors.across->constant : whole) with_blocks(outside);
+      if (!packed && whole && widens_constant) {
+        outside.widen_rows = true;
+        with_blocks(outside);
+      }
     }
   }
 }
