@@ -49,6 +49,30 @@ TEST_CASE("each kernel is explained, in the order of launches, with terms that a
   CHECK(sum == doctest::Approx(program.predicted_seconds()).epsilon(0.01));
 }
 
+TEST_CASE("a recurrence is explained by all steps of its body") {
+  const Tensor x = Tensor::input("x", {40, 64}), w = Tensor::input("w", {64, 64});
+  const Scanned run = scan(
+      [&](const std::vector<Tensor>& state, const std::vector<Tensor>& rows) -> ScanStep {
+        const Tensor next = (state[0].matmul(w) + rows[0].reshape({1, 64})).tanh();
+        return {{next}, {next}};
+      },
+      {Tensor::zeros({1, 64})}, {x});
+  const Executable program = compile({{"y", run.stacked[0]}}, untuned());
+  const Explanation explanation = explain(program);
+  REQUIRE(explanation.kernels.size() == program.kernel_count());
+  const auto loop =
+      std::find_if(explanation.kernels.begin(), explanation.kernels.end(),
+                   [](const auto& kernel) { return kernel.stages.find("40 times") != std::string::npos; });
+  REQUIRE(loop != explanation.kernels.end());
+  CHECK(loop->stages.find("takes longest") != std::string::npos);
+  double terms = 0, sum = 0;
+  for (const auto& [name, seconds] : loop->terms) terms += seconds;
+  CHECK(terms == doctest::Approx(loop->predicted).epsilon(0.01));
+  CHECK(loop->predicted > 40 * 2e-7); // of more than the launches
+  for (const KernelExplanation& kernel : explanation.kernels) sum += kernel.predicted;
+  CHECK(sum == doctest::Approx(program.predicted_seconds()).epsilon(0.01));
+}
+
 TEST_CASE("a kernel of many stages names its results, and counts the stages that it inlines") {
   const Tensor x = Tensor::input("x", {64});
   Tensor y = x;

@@ -7,9 +7,12 @@
 #include <fmt/format.h>
 
 #include "compile/explain/borders.hpp"
+#include "compile/explain/duration.hpp"
 #include "compile/front/target.hpp"
 #include "compile/run/executable_impl.hpp"
 #include "compile/run/kernel_limit.hpp"
+#include "compile/run/recurrence.hpp"
+#include "graph/scan.hpp"
 #include "lathe/detail/access.hpp"
 #include "search/machine/profile.hpp"
 #include "view/expr_scope.hpp"
@@ -95,6 +98,40 @@ void add_savings(const KernelExplanation& k, std::vector<Saving>& out) {
                      fmt::format("{}: one kernel with {}, by {}", k.name, border.other, border.moves)});
 }
 
+/// Adds the kernel's terms, `times` over. A recurrence has those of its launch, and those of all steps of its
+/// body.
+void add_terms(const Kernel& kernel, const lower::Program& program, double times, search::CostModel& model,
+               std::vector<std::pair<std::string, double>>& out) {
+  const KernelPlan& plan = *detail::impl(kernel)->plan;
+  for (const search::CostTerm& term : search::cost(plan, model.target(), model.machine()).terms) {
+    const auto known =
+        std::find_if(out.begin(), out.end(), [&](const auto& other) { return other.first == term.name; });
+    if (known != out.end())
+      known->second += times * term.seconds;
+    else
+      out.emplace_back(term.name, times * term.seconds);
+  }
+  const pipeline::RecurrenceProgram* recurrence = pipeline::recurrence_of(kernel);
+  if (!recurrence) return;
+  const auto& node = *program.recurrences[static_cast<size_t>(plan.recurrence)].node;
+  times *= search::estimate(graph::typical_steps(std::get<graph::ScanAttr>(node.attr)));
+  for (const Kernel& inside : recurrence->body().kernels)
+    add_terms(inside, *recurrence->body().program, times, model, out);
+}
+
+/// How often a recurrence runs its kernels, and which of them takes longest; nothing for other kernels.
+std::string steps_text(const Kernel& kernel) {
+  const pipeline::RecurrenceProgram* recurrence = pipeline::recurrence_of(kernel);
+  if (!recurrence || recurrence->body().kernels.empty()) return {};
+  const std::vector<Kernel>& kernels = recurrence->body().kernels;
+  const Kernel& longest =
+      *std::max_element(kernels.begin(), kernels.end(), [](const Kernel& a, const Kernel& b) {
+        return a.predicted_seconds() < b.predicted_seconds();
+      });
+  return fmt::format(", {} {} kernels, of which {} takes longest, {}", recurrence->times(), kernels.size(),
+                     longest.name(), pipeline::duration(longest.predicted_seconds()));
+}
+
 } // namespace
 
 Explanation explain(const Executable& program, const std::map<std::string, double>& measured) {
@@ -116,13 +153,12 @@ Explanation explain(const Executable& program, const std::map<std::string, doubl
     const Kernel::Impl& of = *detail::impl(impl.kernels[position]);
     KernelExplanation& k = out.kernels.emplace_back();
     k.name = of.name;
-    k.stages = stages_text(*of.plan, *impl.program);
+    k.stages = stages_text(*of.plan, *impl.program) + steps_text(impl.kernels[position]);
     k.predicted = of.predicted_seconds;
     if (const auto seconds = measured.find(of.name); seconds != measured.end()) k.measured = seconds->second;
     if (const std::optional<pipeline::KernelLimit> least = pipeline::limit_of(of, *impl.program))
       k.limit = least->limit.seconds, k.bound = least->limit.kind;
-    for (const search::CostTerm& term : search::cost(*of.plan, target, model.machine()).terms)
-      k.terms.emplace_back(term.name, term.seconds);
+    add_terms(impl.kernels[position], *impl.program, 1, model, k.terms);
     k.borders = borders.of(*of.plan);
     if (of.plan->recurrence < 0) best_moves.add(position, k);
   }

@@ -184,7 +184,7 @@ private:
     kernel->predicted_seconds = model_.seconds(plan);
     kernel->flags = flags();
     kernel->device = impl_->device;
-    kernel->program = plan->recurrence < 0 ? compiled : recurrence(*plan);
+    kernel->program = plan->recurrence < 0 ? compiled : recurrence(*plan, kernel->predicted_seconds);
     for (const ast::Param& param : plan->kernel.params) {
       const ast::Buffer& buffer = *param.buffer;
       kernel->params.push_back({buffer.name, buffer.dtype, outside_scopes(buffer.shape), param.written});
@@ -202,16 +202,17 @@ private:
     impl_->kernels.push_back(detail::Access::make<Kernel>(std::move(kernel)));
   }
 
-  /// Compiles the body of a recurrence to the program that runs its steps.
-  std::shared_ptr<const runtime::Program> recurrence(const search::KernelPlan& plan) {
+  /// Compiles the body of a recurrence to the program that runs its steps. Adds their predicted times to
+  /// `seconds`.
+  std::shared_ptr<const runtime::Program> recurrence(const search::KernelPlan& plan, double& seconds) {
     const auto position = static_cast<size_t>(plan.recurrence);
     AssembleOptions of_body{options_.compile, {}, options_.tuned, {}};
     of_body.objects = options_.objects;
     of_body.is_body = true;
     const Executable body = assemble(*plan_.bodies[position], of_body);
     const auto& node = *plan_.program->recurrences[position].node;
-    impl_->predicted_seconds += search::estimate(graph::typical_steps(std::get<graph::ScanAttr>(node.attr))) *
-                                body.predicted_seconds();
+    seconds += search::estimate(graph::typical_steps(std::get<graph::ScanAttr>(node.attr))) *
+               body.predicted_seconds();
     return std::make_shared<RecurrenceProgram>(plan_.program->recurrences[position], plan,
                                                detail::impl(body));
   }
