@@ -50,13 +50,15 @@ TEST_CASE("each kernel is explained, in the order of launches, with terms that a
 }
 
 TEST_CASE("a recurrence is explained by all steps of its body") {
-  const Tensor x = Tensor::input("x", {40, 64}), w = Tensor::input("w", {64, 64});
+  // Weights that the caches of a program without them would keep.
+  const Tensor x = Tensor::input("x", {40, 512}),
+               w = Tensor::from(std::vector<float>(512 * 512, 0.01F)).reshape({512, 512});
   const Scanned run = scan(
       [&](const std::vector<Tensor>& state, const std::vector<Tensor>& rows) -> ScanStep {
-        const Tensor next = (state[0].matmul(w) + rows[0].reshape({1, 64})).tanh();
+        const Tensor next = (state[0].matmul(w) + rows[0].reshape({1, 512})).tanh();
         return {{next}, {next}};
       },
-      {Tensor::zeros({1, 64})}, {x});
+      {Tensor::zeros({1, 512})}, {x});
   const Executable program = compile({{"y", run.stacked[0]}}, untuned());
   const Explanation explanation = explain(program);
   REQUIRE(explanation.kernels.size() == program.kernel_count());

@@ -98,12 +98,12 @@ void add_savings(const KernelExplanation& k, std::vector<Saving>& out) {
                      fmt::format("{}: one kernel with {}, by {}", k.name, border.other, border.moves)});
 }
 
-/// Adds the kernel's terms, `times` over. A recurrence has those of its launch, and those of all steps of its
-/// body.
-void add_terms(const Kernel& kernel, const lower::Program& program, double times, search::CostModel& model,
-               std::vector<std::pair<std::string, double>>& out) {
+/// Adds the terms of a kernel of `program`, `times` over. A recurrence has those of its launch, and those of
+/// all steps of its body.
+void add_terms(const Kernel& kernel, const Executable::Impl& program, const search::Target& target,
+               double times, std::vector<std::pair<std::string, double>>& out) {
   const KernelPlan& plan = *detail::impl(kernel)->plan;
-  for (const search::CostTerm& term : search::cost(plan, model.target(), model.machine()).terms) {
+  for (const search::CostTerm& term : search::cost(plan, target, search::machine_profile()).terms) {
     const auto known =
         std::find_if(out.begin(), out.end(), [&](const auto& other) { return other.first == term.name; });
     if (known != out.end())
@@ -113,10 +113,11 @@ void add_terms(const Kernel& kernel, const lower::Program& program, double times
   }
   const pipeline::RecurrenceProgram* recurrence = pipeline::recurrence_of(kernel);
   if (!recurrence) return;
-  const auto& node = *program.recurrences[static_cast<size_t>(plan.recurrence)].node;
+  const auto& node = *program.program->recurrences[static_cast<size_t>(plan.recurrence)].node;
   times *= search::estimate(graph::typical_steps(std::get<graph::ScanAttr>(node.attr)));
-  for (const Kernel& inside : recurrence->body().kernels)
-    add_terms(inside, *recurrence->body().program, times, model, out);
+  const Executable::Impl& body = recurrence->body();
+  const search::Target of_body = pipeline::target_for(body.options, *body.program);
+  for (const Kernel& inside : body.kernels) add_terms(inside, body, of_body, times, out);
 }
 
 /// How often a recurrence runs its kernels, and which of them takes longest; nothing for other kernels.
@@ -158,7 +159,7 @@ Explanation explain(const Executable& program, const std::map<std::string, doubl
     if (const auto seconds = measured.find(of.name); seconds != measured.end()) k.measured = seconds->second;
     if (const std::optional<pipeline::KernelLimit> least = pipeline::limit_of(of, *impl.program))
       k.limit = least->limit.seconds, k.bound = least->limit.kind;
-    add_terms(impl.kernels[position], *impl.program, 1, model, k.terms);
+    add_terms(impl.kernels[position], impl, target, 1, k.terms);
     k.borders = borders.of(*of.plan);
     if (of.plan->recurrence < 0) best_moves.add(position, k);
   }
