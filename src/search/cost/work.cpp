@@ -194,7 +194,8 @@ private:
     const auto loads_of = [&](const ast::LoadAttr& load) {
       return copies_of(loops_.add_access(load.buffer.get(), load.index, {})) * (row.is_tile() ? row.m : 1);
     };
-    work_.loads += loads_of(*product->a) + loads_of(*product->b);
+    const double loads_of_a = loads_of(*product->a), loads_of_b = loads_of(*product->b);
+    work_.loads += loads_of_a + loads_of_b;
     AccessInfo access{};
     access.store = access.combine = true;
     const double sums = copies_of(loops_.add_access(s.buffer.get(), s.index, access)),
@@ -207,8 +208,8 @@ private:
     } else {
       work_.arithmetic += all * row.cycles / info(Instruction::MultiplyAdd).cycles;
       work_.multiplications += all;
-      if (row.widens(row.a)) work_.arithmetic += loads_of(*product->a);
-      if (row.widens(row.b)) work_.arithmetic += loads_of(*product->b);
+      if (row.widens(row.a)) work_.arithmetic += loads_of_a;
+      if (row.widens(row.b)) work_.arithmetic += loads_of_b;
       work_.registers = sums + std::min(all / sums, work_.loads) + (row.is_pair() ? 2 : 1);
     }
     work_.chain.others = row.latency * all / sums;
@@ -219,11 +220,14 @@ private:
   bool count_copy(const ast::TensorCopy& copy) {
     AccessInfo access{};
     loops_.add_access(copy.from->buffer.get(), copy.from->index, access);
+    // Rows are mixed by shuffles. Columns that lie apart are put into a vector one by one.
+    const size_t columns = loops_.size() - 2;
+    const bool in_rows = features_.strides[features_.accesses.back().strides + columns] == 1;
     access.store = true;
     loops_.add_access(copy.store->buffer.get(), copy.store->index, access);
-    const auto rows = static_cast<double>(copy.k->extent.value());
-    work_.loads += rows;
-    work_.arithmetic += rows - 1;
+    const auto parts = static_cast<double>((in_rows ? copy.k : copy.columns)->extent.value());
+    work_.loads += parts;
+    work_.arithmetic += in_rows ? parts - 1 : parts;
     work_.stores += 1;
     return true;
   }
