@@ -31,7 +31,9 @@ struct KernelBorder {
 
 struct KernelExplanation {
   std::string name;
-  std::string stages;      ///< what the kernel computes, by the names of the program; of many stages the last six, and how many others
+  /// What the kernel computes, by the names of the program: of many stages the last six, and how many others; of a recurrence also how
+  /// often it runs its kernels, and which of them takes longest.
+  std::string stages;
   double predicted = 0, measured = 0;  ///< seconds; measured is 0 if it was not
   double limit = 0;        ///< seconds that the machine needs at least; 0 if a size is known only at run time
   std::string bound;       ///< of the limit: "compute" or "bandwidth"

@@ -12,7 +12,6 @@
 #include "compile/run/executable_impl.hpp"
 #include "compile/run/kernel_limit.hpp"
 #include "compile/run/recurrence.hpp"
-#include "graph/scan.hpp"
 #include "lathe/detail/access.hpp"
 #include "search/machine/profile.hpp"
 #include "view/expr_scope.hpp"
@@ -113,8 +112,7 @@ void add_terms(const Kernel& kernel, const Executable::Impl& program, const sear
   }
   const pipeline::RecurrenceProgram* recurrence = pipeline::recurrence_of(kernel);
   if (!recurrence) return;
-  const auto& node = *program.program->recurrences[static_cast<size_t>(plan.recurrence)].node;
-  times *= search::estimate(graph::typical_steps(std::get<graph::ScanAttr>(node.attr)));
+  times *= search::estimated_steps(program.program->recurrences[static_cast<size_t>(plan.recurrence)]);
   const Executable::Impl& body = recurrence->body();
   const search::Target of_body = pipeline::target_for(body.options, *body.program);
   for (const Kernel& inside : body.kernels) add_terms(inside, body, of_body, times, out);

@@ -15,7 +15,6 @@
 #include "compile/run/program_cache.hpp"
 #include "compile/run/recurrence.hpp"
 #include "compile/run/traced.hpp"
-#include "graph/scan.hpp"
 #include "lathe/detail/access.hpp"
 #include "lathe/error.hpp"
 #include "search/cost/cost.hpp"
@@ -210,11 +209,9 @@ private:
     of_body.objects = options_.objects;
     of_body.is_body = true;
     const Executable body = assemble(*plan_.bodies[position], of_body);
-    const auto& node = *plan_.program->recurrences[position].node;
-    seconds += search::estimate(graph::typical_steps(std::get<graph::ScanAttr>(node.attr))) *
-               body.predicted_seconds();
-    return std::make_shared<RecurrenceProgram>(plan_.program->recurrences[position], plan,
-                                               detail::impl(body));
+    const lower::Recurrence& run = plan_.program->recurrences[position];
+    seconds += search::estimated_steps(run) * body.predicted_seconds();
+    return std::make_shared<RecurrenceProgram>(run, plan, detail::impl(body));
   }
 
   std::string unique_name(const std::string& name) {

@@ -479,13 +479,15 @@ double CostModel::seconds(const KernelPlanRef& kernel) {
 
 Cost CostModel::cost(const KernelPlanRef& kernel) { return cost_of(state_->terms(*kernel)); }
 
+double estimated_steps(const lower::Recurrence& recurrence) {
+  return estimate(graph::typical_steps(std::get<graph::ScanAttr>(recurrence.node->attr)));
+}
+
 double CostModel::seconds(const Plan& plan) {
   double sum = 0;
   for (const auto& kernel : plan.kernels) sum += seconds(kernel);
-  for (size_t k = 0; k < plan.bodies.size(); ++k) {
-    const auto& node = *plan.program->recurrences[k].node;
-    sum += estimate(graph::typical_steps(std::get<graph::ScanAttr>(node.attr))) * seconds(*plan.bodies[k]);
-  }
+  for (size_t k = 0; k < plan.bodies.size(); ++k)
+    sum += estimated_steps(plan.program->recurrences[k]) * seconds(*plan.bodies[k]);
   return sum;
 }
 

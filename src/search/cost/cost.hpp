@@ -40,4 +40,7 @@ private:
   std::unique_ptr<State> state_;
 };
 
+/// How many steps of the recurrence predictions count with.
+double estimated_steps(const lower::Recurrence& recurrence);
+
 } // namespace lathe::search

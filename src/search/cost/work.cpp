@@ -12,13 +12,13 @@
 #include "ast/machine/moved_up.hpp"
 #include "ast/passes/interleave.hpp"
 #include "ast/passes/prepare.hpp"
-#include "ast/tensor.hpp"
 #include "core/per_thread.hpp"
 #include "search/cost/constants.hpp"
 #include "search/cost/cost.hpp"
 #include "search/cost/dependence_map.hpp"
 #include "search/cost/op_cost.hpp"
 #include "search/cost/taken_branches.hpp"
+#include "search/cost/tensor_work.hpp"
 
 namespace lathe::search {
 namespace {
@@ -111,7 +111,10 @@ public:
         wholes_(counted.wholes), pending_(counted.pending), tile_(tile_inside(loops)) {}
 
   void count_store(const ast::Store& s) {
-    if (count_tensor(s)) return add_to_body();
+    if (const std::optional<Work> tensor = tensor_work(tile_.begin, target_, loops_)) {
+      work_ = *tensor;
+      return add_to_body();
+    }
     const bool fused = ast::instruction_for(s).has_value();
     const uint64_t value_mask = count_values(s.value, fused ? s.value.get() : nullptr);
     uint64_t index_mask = 0;
@@ -172,66 +175,6 @@ public:
   }
 
 private:
-  /// Counts a product that one instruction of the target computes. False if the store is none.
-  bool count_tensor(const ast::Store& s) {
-    size_t first = loops_.size();
-    while (first > tile_.begin && loops_[first - 1].loop->kind == ast::LoopKind::Tensor) --first;
-    const auto nest = first < loops_.size() ? ast::tensor_nest(*loops_[first].loop) : std::nullopt;
-    if (const auto copy = nest ? ast::tensor_copy(*nest) : std::nullopt) return count_copy(*copy);
-    const auto product = nest ? ast::tensor_product(*nest) : std::nullopt;
-    const auto instruction = product ? ast::instruction_of(*product, target_.instructions) : std::nullopt;
-    if (!instruction) return false;
-    const InstructionInfo& row = info(*instruction);
-    // The last products of a dot product may be guarded: passes peel them.
-    if (!ast::is_laid_out(*product, row, row.is_tile())) return false;
-    // The copies that unrolling makes of whatever moves with the loops of `mask`.
-    const auto copies_of = [&](uint64_t mask) {
-      double n = 1;
-      for (size_t d = tile_.begin; d < first; ++d)
-        if (has(mask, static_cast<int>(d))) n *= std::max(1.0, loops_[d].extent);
-      return n;
-    };
-    const auto loads_of = [&](const ast::LoadAttr& load) {
-      return copies_of(loops_.add_access(load.buffer.get(), load.index, {})) * (row.is_tile() ? row.m : 1);
-    };
-    const double loads_of_a = loads_of(*product->a), loads_of_b = loads_of(*product->b);
-    work_.loads += loads_of_a + loads_of_b;
-    AccessInfo access{};
-    access.store = access.combine = true;
-    const double sums = copies_of(loops_.add_access(s.buffer.get(), s.index, access)),
-                 all = copies_of(kAllLoops);
-    const double columns = row.n != 0 ? row.n : product->columns->extent.value();
-    work_.operations += all * row.m * columns * row.k;
-    if (row.is_tile()) {
-      work_.waits += all * row.cycles;
-      work_.other += all;
-    } else {
-      work_.arithmetic += all * row.cycles / info(Instruction::MultiplyAdd).cycles;
-      work_.multiplications += all;
-      if (row.widens(row.a)) work_.arithmetic += loads_of_a;
-      if (row.widens(row.b)) work_.arithmetic += loads_of_b;
-      work_.registers = sums + std::min(all / sums, work_.loads) + (row.is_pair() ? 2 : 1);
-    }
-    work_.chain.others = row.latency * all / sums;
-    return true;
-  }
-
-  /// Rows of k that become one vector.
-  bool count_copy(const ast::TensorCopy& copy) {
-    AccessInfo access{};
-    loops_.add_access(copy.from->buffer.get(), copy.from->index, access);
-    // Rows are mixed by shuffles. Columns that lie apart are put into a vector one by one.
-    const size_t columns = loops_.size() - 2;
-    const bool in_rows = features_.strides[features_.accesses.back().strides + columns] == 1;
-    access.store = true;
-    loops_.add_access(copy.store->buffer.get(), copy.store->index, access);
-    const auto parts = static_cast<double>((in_rows ? copy.k : copy.columns)->extent.value());
-    work_.loads += parts;
-    work_.arithmetic += in_rows ? parts - 1 : parts;
-    work_.stores += 1;
-    return true;
-  }
-
   /// Cycles of the copies of a value whose operations wait for each other. At once a core computes as many
   /// copies as fill its schedulers or, if they advance together (ast/passes/interleave.hpp), as many as do
   /// that.

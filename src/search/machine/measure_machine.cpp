@@ -329,9 +329,10 @@ template <int64_t Streams> double pass_by_hints(const float* data, int64_t bytes
     sink = sums[0] + sums[1] + sums[2] + sums[3];
   });
 }
-/// Bytes of the working set that stands for level `i`. The levels above the second are shared: with other
-/// cores and, on a rented machine, with other guests, who evict what is near their size. There it is the
-/// geometric mean of the two sizes between which data are in this level and in no nearer one.
+
+/// Bytes of the working set that stands for level `i`. The levels beyond the second are shared with other
+/// cores and, on a rented machine, with other guests, who evict parts of data that fill most of a level.
+/// There it is the geometric mean of the two sizes between which data are in this level and in no nearer one.
 int64_t working_set(const MachineProfile& profile, size_t i, int64_t memory) {
   if (i + 1 == profile.levels.size()) return memory;
   const auto bytes = static_cast<double>(profile.levels[i].bytes);
