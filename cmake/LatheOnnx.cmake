@@ -46,6 +46,7 @@ target_include_directories(lathe-onnx SYSTEM PRIVATE ${generated} ${Protobuf_INC
 target_compile_options(lathe-onnx PRIVATE -Wall -Wextra $<$<BOOL:${LATHE_WERROR}>:-Werror>)
 target_link_libraries(lathe-onnx PUBLIC lathe PRIVATE fmt::fmt protobuf::libprotobuf-lite)
 lathe_precompile(lathe-onnx libraries)
+lathe_unity(lathe-onnx)
 # RegexFullMatch asks for RE2's syntax; without RE2 it is an error.
 find_path(LATHE_RE2_DIR re2/re2.h DOC "folder with re2/re2.h")
 find_library(LATHE_RE2_LIBRARY re2)

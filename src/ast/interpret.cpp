@@ -31,9 +31,9 @@ struct Code {
   int var = 0, extent = 0; // registers
   int buffer = 0;          // of Scope
   std::vector<Step> steps;
-  std::vector<Instruction> instructions; // of Store, Factors and AddProducts
-  int a = 0, b = 0;                      // slots of Factors; of AddProducts: the element's
-  lathe::Instruction by{};               // of AddProducts
+  std::vector<Operation> instructions; // of Store, Factors and AddProducts
+  int a = 0, b = 0;                    // slots of Factors; of AddProducts: the element's
+  Instruction by{};                    // of AddProducts
   std::vector<Code> body;
 };
 
@@ -172,7 +172,7 @@ private:
       Code code(Code::AddProducts);
       code.by = *product.store->by;
       code.a = compile(load(product.store->buffer, product.store->index), {}, code.instructions);
-      Instruction last{};
+      Operation last{};
       last.a = code.a;
       last.dtype = last.from = product.store->buffer->dtype;
       last.access = access(product.store->buffer, product.store->index, {});
@@ -206,7 +206,7 @@ private:
     return code;
   }
   Code compile(const Store& given) {
-    const Store store = given.by == lathe::Instruction::MultiplyAdd ? in_ops(given) : given;
+    const Store store = given.by == Instruction::MultiplyAdd ? in_ops(given) : given;
     Code code(Code::Store);
     std::unordered_map<const Value*, int> slots;
     const auto slot_of_value = [&](const ValueRef& root) {
@@ -215,7 +215,7 @@ private:
       });
       return slots.at(root.get());
     };
-    Instruction last{};
+    Operation last{};
     last.a = slot_of_value(store.value);
     if (store.scatter) last.b = slot_of_value(store.scatter);
     last.c = new_slot();
@@ -238,13 +238,13 @@ private:
     return out;
   }
   int compile(const ValueRef& v, const std::unordered_map<const Value*, int>& slots,
-              std::vector<Instruction>& out) {
+              std::vector<Operation>& out) {
     const int target = new_slot();
     if (v->op == Op::Const) {
       frame_.slots[target] = slot_of(std::get<Scalar>(v->attr));
       return target;
     }
-    Instruction in{};
+    Operation in{};
     in.target = target;
     in.op = v->op;
     in.dtype = in.from = v->dtype;
@@ -314,14 +314,14 @@ private:
     for (const Code& code : block) {
       switch (code.kind) {
       case Code::Store:
-        for (const Instruction& in : code.instructions) in.run(in, frame_);
+        for (const Operation& in : code.instructions) in.run(in, frame_);
         break;
       case Code::Factors:
-        for (const Instruction& in : code.instructions) in.run(in, frame_);
+        for (const Operation& in : code.instructions) in.run(in, frame_);
         products_.push_back({frame_.slots[code.a].s, frame_.slots[code.b].s});
         break;
       case Code::AddProducts: {
-        const Instruction &read = code.instructions[0], &write = code.instructions[1];
+        const Operation &read = code.instructions[0], &write = code.instructions[1];
         read.run(read, frame_);
         float& sum = frame_.slots[code.a].s;
         sum = add_products(code.by, sum, products_);

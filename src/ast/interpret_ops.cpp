@@ -81,7 +81,7 @@ Scalar scalar_of(DType dtype, const Slot& slot) {
 }
 
 /// Runs any op on any dtype by its definition, evaluate().
-void run_evaluate(const Instruction& in, Frame& frame) {
+void run_evaluate(const Operation& in, Frame& frame) {
   const auto& slots = frame.slots;
   const DType last = in.from;
   const Scalar args[] = {scalar_of(in.op == Op::Where ? DType::Bool : last, slots[in.a]),
@@ -90,17 +90,17 @@ void run_evaluate(const Instruction& in, Frame& frame) {
       slot_of(evaluate(in.op, in.dtype, std::span(args, static_cast<size_t>(info(in.op).arity))));
 }
 
-void run_where(const Instruction& in, Frame& frame) {
+void run_where(const Operation& in, Frame& frame) {
   frame.slots[in.target] = frame.slots[in.a].i ? frame.slots[in.b] : frame.slots[in.c];
 }
-template <DType To, DType From> void run_convert(const Instruction& in, Frame& frame) {
+template <DType To, DType From> void run_convert(const Operation& in, Frame& frame) {
   set<To>(frame.slots[in.target], static_cast<native<To>>(get<From>(frame.slots[in.a])));
 }
-template <DType To, DType From> void run_bitcast(const Instruction& in, Frame& frame) {
+template <DType To, DType From> void run_bitcast(const Operation& in, Frame& frame) {
   set<To>(frame.slots[in.target], std::bit_cast<native<To>>(get<From>(frame.slots[in.a])));
 }
 
-template <DType D, Op O> void run_float(const Instruction& in, Frame& frame) {
+template <DType D, Op O> void run_float(const Operation& in, Frame& frame) {
   using T = native<D>;
   auto& slots = frame.slots;
   const T a = get<D>(slots[in.a]), b = get<D>(slots[in.b]);
@@ -140,7 +140,7 @@ template <DType D> Run float_op(Op op) {
 }
 // clang-format on
 
-template <DType D, Op O> void run_integer(const Instruction& in, Frame& frame) {
+template <DType D, Op O> void run_integer(const Operation& in, Frame& frame) {
   using T = native<D>;
   auto& slots = frame.slots;
   const T a = get<D>(slots[in.a]), b = get<D>(slots[in.b]);
@@ -247,14 +247,14 @@ int64_t computed_position(const Access& access, const Frame& frame, const Slot& 
              : -1;
 }
 
-template <DType D> void run_load(const Instruction& in, Frame& frame) {
+template <DType D> void run_load(const Operation& in, Frame& frame) {
   Slot& out = frame.slots[in.target];
   if (guarded_off(*in.access, frame))
     set<D>(out, 0);
   else
     out = read<D>(frame.buffers[in.access->buffer].data + position(*in.access, frame) * size_of(D));
 }
-template <DType D> void run_gather(const Instruction& in, Frame& frame) {
+template <DType D> void run_gather(const Operation& in, Frame& frame) {
   Slot& out = frame.slots[in.target];
   const int64_t at =
       guarded_off(*in.access, frame) ? -1 : computed_position(*in.access, frame, frame.slots[in.a]);
@@ -265,11 +265,11 @@ template <DType D> void run_gather(const Instruction& in, Frame& frame) {
 }
 
 /// Stores slot a at element `at`. A combining store uses slot c as its scratch.
-template <DType D> void store_at(const Instruction& in, Frame& frame, int64_t at, bool combines) {
+template <DType D> void store_at(const Operation& in, Frame& frame, int64_t at, bool combines) {
   uint8_t* element = frame.buffers[in.access->buffer].data + at * size_of(D);
   if (!combines) return write<D>(element, frame.slots[in.a]);
   frame.slots[in.c] = read<D>(element);
-  const Instruction fold{nullptr, in.c, in.c, in.a, in.a, nullptr, in.op, D, D};
+  const Operation fold{nullptr, in.c, in.c, in.a, in.a, nullptr, in.op, D, D};
   if constexpr (D == DType::F32) {
     if (in.op == Op::Add) {
       run_float<D, Op::Add>(fold, frame);
@@ -279,14 +279,14 @@ template <DType D> void store_at(const Instruction& in, Frame& frame, int64_t at
   elementwise(in.op, D, D)(fold, frame);
   write<D>(element, frame.slots[in.c]);
 }
-template <DType D, bool Combines> void run_store(const Instruction& in, Frame& frame) {
+template <DType D, bool Combines> void run_store(const Operation& in, Frame& frame) {
   store_at<D>(in, frame, position(*in.access, frame), Combines);
 }
-template <DType D, bool Combines> void run_scatter(const Instruction& in, Frame& frame) {
+template <DType D, bool Combines> void run_scatter(const Operation& in, Frame& frame) {
   const int64_t at = computed_position(*in.access, frame, frame.slots[in.b]);
   if (at >= 0) store_at<D>(in, frame, at, Combines);
 }
-template <DType D> void run_from_register(const Instruction& in, Frame& frame) {
+template <DType D> void run_from_register(const Operation& in, Frame& frame) {
   const int64_t value = frame.registers[in.a];
   if constexpr (D == DType::Bool)
     frame.slots[in.target].i = value != 0;

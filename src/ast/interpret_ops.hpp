@@ -36,15 +36,15 @@ struct Frame {
   std::vector<BufferState> buffers;
 };
 
-struct Instruction {
-  void (*run)(const Instruction&, Frame&);
+struct Operation {
+  void (*run)(const Operation&, Frame&);
   int target = 0, a = 0, b = 0, c = 0; // slots (Index: a is a register)
   const Access* access = nullptr;
   Op op = Op::Const;
   DType dtype = DType::F32, from = DType::F32; // dtype of the result; dtype of the last operand
 };
 
-using Run = void (*)(const Instruction&, Frame&);
+using Run = void (*)(const Operation&, Frame&);
 
 Slot slot_of(const Scalar& value);
 /// The function for an elementwise op whose result is `dtype` and whose last operand is `from`.

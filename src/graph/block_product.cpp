@@ -9,15 +9,15 @@
 namespace lathe::graph {
 namespace {
 
-constexpr int kMostNodes = 96;       // of an operand
-constexpr size_t kMostBlockAxes = 8; // that an axis is cut into
-constexpr int64_t kMostVectors = 64; // that meet the matrix
+constexpr int kMostOperandNodes = 96; // of an operand
+constexpr size_t kMostBlockAxes = 8;  // that an axis is cut into
+constexpr int64_t kMostVectors = 64;  // that meet the matrix
 
 /// An operand whose views lie below its elementwise nodes; null if a view pads, or there are too many nodes.
 class ViewsBelow {
 public:
   NodeRef of(const NodeRef& node) {
-    if (++count_ > kMostNodes) return {};
+    if (++count_ > kMostOperandNodes) return {};
     if (node->op == Op::View) {
       const NodeRef& seen = node->sources[0];
       if (!is_elementwise(seen->op)) return node;
@@ -69,7 +69,7 @@ public:
 private:
   /// The node's axes [begin, end) stand for the axis.
   void follow(const NodeRef& node, size_t begin, size_t end) {
-    if (++nodes_ > kMostNodes) return;
+    if (++nodes_ > kMostOperandNodes) return;
     if (of_ == Of::Shapes) cut_before(node->shape, begin, end, [](size_t) { return true; });
     if (is_elementwise(node->op))
       for (const NodeRef& s : node->sources) follow(s, begin, end);

@@ -12,8 +12,8 @@ namespace lathe::graph {
 namespace {
 
 constexpr int kEntries = 256;
-constexpr size_t kMostNodes = 512;       // of a function
-constexpr int64_t kLeastElements = 2048; // of the tensor; a table is computed for each of its entries
+constexpr size_t kMostFunctionNodes = 512; // of a function
+constexpr int64_t kLeastElements = 2048;   // of the tensor; a table is computed for each of its entries
 /// Operations of a function that cost as much as a look-up, which loads one lane after the other.
 constexpr double kLeastOperations = 24;
 
@@ -58,7 +58,7 @@ bool operands_first(const NodeRef& root, const Visited& visited, const Ends& end
       visit(node);
       continue;
     }
-    if (++entered > kMostNodes) return false;
+    if (++entered > kMostFunctionNodes) return false;
     stack.emplace_back(node, true);
     for (const NodeRef& s : operands(node)) stack.emplace_back(s, false);
   }

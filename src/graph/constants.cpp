@@ -21,7 +21,7 @@ constexpr double kDear = 16;
 constexpr double kMostOperations = 2e9, kMostPerByte = 1000;
 constexpr double kMostOnTheWay = 4;
 // nodes; larger subgraphs count as dear whatever they do, and are not remembered
-constexpr size_t kMostNodes = 4096;
+constexpr size_t kMostSubgraphNodes = 4096;
 
 bool has_variables(const View& v) {
   const auto any = [](const std::vector<Expr>& all) {
@@ -118,7 +118,7 @@ Subgraph look_at(const NodeRef& root, const Users& users, bool in_run) {
     if (computes(n)) found.largest_bytes = std::max(found.largest_bytes, elements(n) * size_of(n.dtype));
     for (const NodeRef& s : n.sources)
       if (seen.insert(s.get()).second) queue.push_back(s.get());
-    if (seen.size() > kMostNodes) {
+    if (seen.size() > kMostSubgraphNodes) {
       found.small = false;
       break;
     }

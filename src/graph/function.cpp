@@ -16,9 +16,7 @@
 namespace lathe::graph {
 namespace {
 
-Tensor times(const Tensor& x, double factor) { return x * number(factor, x.dtype()); }
 Tensor plus(const Tensor& x, double term) { return x + number(term, x.dtype()); }
-Tensor zero_of(const Tensor& x) { return Tensor::zeros({}, x.dtype()); }
 Tensor argument(const BackwardStep& s) { return s.source(1); }
 double parameter(const BackwardStep& s) { return std::get<FunctionAttr>(s.node->attr).parameter; }
 
@@ -34,11 +32,11 @@ Tensor joined_at(double joint, const Tensor& x, const Tensor& below, const Tenso
   return lathe::where(x < at, below, lathe::where(at < x, above, (below + above) * half));
 }
 Part leaky_relu(const BackwardStep& s, size_t) {
-  return joined_at(0, argument(s), times(s.cotangent, parameter(s)), s.cotangent);
+  return joined_at(0, argument(s), times_number(s.cotangent, parameter(s)), s.cotangent);
 }
 Part elu(const BackwardStep& s, size_t) {
   const Tensor x = argument(s), zero = zero_of(x);
-  const Tensor below = times(lathe::where(zero < x, zero, x).exp(), parameter(s));
+  const Tensor below = times_number(lathe::where(zero < x, zero, x).exp(), parameter(s));
   return s.cotangent * joined_at(0, x, below, Tensor::ones(x.shape(), x.dtype()));
 }
 Part hardswish(const BackwardStep& s, size_t) {
@@ -51,7 +49,7 @@ Tensor apart(const Tensor& h) { return lathe::where(h == zero_of(h), Tensor::one
 /// The square root of a sum of squares. At 0 it has a joint in every direction, so its derivative is 0 there.
 Part distance(const BackwardStep& s, size_t) {
   const Tensor y = s.value(), zero = zero_of(y);
-  return lathe::where(y == zero, zero, times(s.cotangent, 0.5) / apart(y));
+  return lathe::where(y == zero, zero, times_number(s.cotangent, 0.5) / apart(y));
 }
 
 /// x / h, the derivative of a length h by its side x; 0 where h is. An infinite side is all of h.
@@ -84,7 +82,9 @@ Part largest(const BackwardStep& s, size_t) {
 Part exp(const BackwardStep& s, size_t) { return s.cotangent * s.value(); }
 Part expm1(const BackwardStep& s, size_t) { return s.cotangent * argument(s).exp(); }
 Part log(const BackwardStep& s, size_t) { return s.cotangent / argument(s); }
-Part log10(const BackwardStep& s, size_t) { return times(s.cotangent, std::numbers::log10e) / argument(s); }
+Part log10(const BackwardStep& s, size_t) {
+  return times_number(s.cotangent, std::numbers::log10e) / argument(s);
+}
 Part log1p(const BackwardStep& s, size_t) { return s.cotangent / plus(argument(s), 1); }
 Part tan(const BackwardStep& s, size_t) { return s.cotangent * plus(s.value().square(), 1); }
 /// c / sqrt(1 - x^2), without cancellation.
@@ -116,13 +116,13 @@ Part softplus(const BackwardStep& s, size_t) { return s.cotangent * argument(s).
 Tensor near_zero(const BackwardStep& s, double bound) { return argument(s).clamp(-bound, bound); }
 
 Part erf(const BackwardStep& s, size_t) {
-  return s.cotangent * times((-near_zero(s, 100).square()).exp(), 2 * std::numbers::inv_sqrtpi);
+  return s.cotangent * times_number((-near_zero(s, 100).square()).exp(), 2 * std::numbers::inv_sqrtpi);
 }
 
 /// The derivative 1 - tanh^2, computed without cancellation.
 Part tanh(const BackwardStep& s, size_t) {
-  const Tensor twice = times(argument(s), 2);
-  return s.cotangent * times(twice.sigmoid() * (-twice).sigmoid(), 4);
+  const Tensor twice = times_number(argument(s), 2);
+  return s.cotangent * times_number(twice.sigmoid() * (-twice).sigmoid(), 4);
 }
 
 Part silu(const BackwardStep& s, size_t) {
@@ -132,8 +132,9 @@ Part silu(const BackwardStep& s, size_t) {
 
 Part gelu(const BackwardStep& s, size_t) {
   const Tensor x = near_zero(s, 100);
-  const Tensor probability = times(plus(times(x, std::numbers::sqrt2 / 2).erf(), 1), 0.5);
-  const Tensor density = times(times(x.square(), -0.5).exp(), std::numbers::inv_sqrtpi / std::numbers::sqrt2);
+  const Tensor probability = times_number(plus(times_number(x, std::numbers::sqrt2 / 2).erf(), 1), 0.5);
+  const Tensor density =
+      times_number(times_number(x.square(), -0.5).exp(), std::numbers::inv_sqrtpi / std::numbers::sqrt2);
   return s.cotangent * (probability + x * density);
 }
 
@@ -141,7 +142,8 @@ Part gelu(const BackwardStep& s, size_t) {
 Part gelu_tanh(const BackwardStep& s, size_t) {
   const double scale = 2 * std::sqrt(2 * std::numbers::inv_pi), cube = 0.044715 * scale;
   const Tensor x = near_zero(s, 1000), square = x.square();
-  const Tensor u = x * plus(times(square, cube), scale), slope = plus(times(square, 3 * cube), scale);
+  const Tensor u = x * plus(times_number(square, cube), scale),
+               slope = plus(times_number(square, 3 * cube), scale);
   return s.cotangent * (u.sigmoid() + x * slope * (u.sigmoid() * (-u).sigmoid()));
 }
 
@@ -163,7 +165,7 @@ Part pow(const BackwardStep& s, size_t k) {
 /// The derivative of a power with a constant exponent, which is the function's parameter.
 Part power(const BackwardStep& s, size_t) {
   const Tensor a = argument(s);
-  return s.cotangent * times(lathe::pow(a, number(parameter(s) - 1, a.dtype())), parameter(s));
+  return s.cotangent * times_number(lathe::pow(a, number(parameter(s) - 1, a.dtype())), parameter(s));
 }
 
 constexpr FunctionRule kRules[] = {

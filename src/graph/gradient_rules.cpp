@@ -23,17 +23,19 @@ Tensor share_among(const Tensor& values, const Tensor& chosen, const std::vector
   return lathe::where(chosen, each, Tensor::zeros({}, values.dtype()));
 }
 
-namespace {
-
-Tensor times(const Tensor& x, double factor) { return x * number(factor, x.dtype()); }
+Tensor times_number(const Tensor& x, double factor) { return x * number(factor, x.dtype()); }
 Tensor zero_of(const Tensor& x) { return Tensor::zeros({}, x.dtype()); }
+
+namespace {
 
 // ---- elementwise ----
 
 Part neg(const BackwardStep& s, size_t) { return -s.cotangent; }
-Part sqrt(const BackwardStep& s, size_t) { return times(s.cotangent, 0.5) / s.value(); }
-Part exp2(const BackwardStep& s, size_t) { return times(s.cotangent * s.value(), std::numbers::ln2); }
-Part log2(const BackwardStep& s, size_t) { return times(s.cotangent, std::numbers::log2e) / s.source(0); }
+Part sqrt(const BackwardStep& s, size_t) { return times_number(s.cotangent, 0.5) / s.value(); }
+Part exp2(const BackwardStep& s, size_t) { return times_number(s.cotangent * s.value(), std::numbers::ln2); }
+Part log2(const BackwardStep& s, size_t) {
+  return times_number(s.cotangent, std::numbers::log2e) / s.source(0);
+}
 Part sin(const BackwardStep& s, size_t) { return s.cotangent * s.source(0).cos(); }
 Part cos(const BackwardStep& s, size_t) { return -(s.cotangent * s.source(0).sin()); }
 Part cast(const BackwardStep& s, size_t) { return s.cotangent.cast(s.node->sources[0]->dtype); }
@@ -46,7 +48,7 @@ Part div(const BackwardStep& s, size_t k) {
 
 Part max(const BackwardStep& s, size_t k) {
   const Tensor mine = s.source(k), other = s.source(1 - k);
-  const Tensor less = lathe::where(mine < other, zero_of(s.cotangent), times(s.cotangent, 0.5));
+  const Tensor less = lathe::where(mine < other, zero_of(s.cotangent), times_number(s.cotangent, 0.5));
   return lathe::where(other < mine, s.cotangent, less);
 }
 
@@ -167,7 +169,7 @@ Part scatter(const BackwardStep& s, size_t k) {
   }
 }
 
-constexpr GradientRule kRules[] = {
+constexpr GradientRule kGradientRules[] = {
     {Op::Const, nullptr},
     {Op::Input, nullptr},
     {Op::Iota, nullptr},
@@ -205,6 +207,6 @@ constexpr GradientRule kRules[] = {
 
 } // namespace
 
-std::span<const GradientRule> gradient_rules() { return kRules; }
+std::span<const GradientRule> gradient_rules() { return kGradientRules; }
 
 } // namespace lathe::graph

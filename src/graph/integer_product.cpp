@@ -22,7 +22,7 @@ bool holds_differences(DType d) {
 }
 
 const View& view_of(const NodeRef& node) { return std::get<View>(node->attr); }
-NodeRef number(int64_t value, DType dtype, const Shape& shape) {
+NodeRef filled(int64_t value, DType dtype, const Shape& shape) {
   return constant(Scalar::of_int(dtype, value), shape);
 }
 
@@ -141,7 +141,7 @@ bool take_view(Quantised& q, const View& v) {
   if (!q.zero) return true;
   const Shape inside(q.zero->shape);
   if (!(q.zero = repeated_over(q.zero, v.shape()))) return false;
-  const NodeRef is_inside = view(number(1, DType::Bool, inside), v);
+  const NodeRef is_inside = view(filled(1, DType::Bool, inside), v);
   q.values = where(is_inside, q.values, q.zero);
   return true;
 }
@@ -188,7 +188,7 @@ std::optional<Quantised> read_operand(const NodeRef& operand, const std::vector<
 
 /// u8 as i8, less 128.
 NodeRef less_half(const NodeRef& bytes) {
-  return bitcast(binary(Op::Xor, bytes, number(kHalf, DType::U8, bytes->shape)), DType::I8);
+  return bitcast(binary(Op::Xor, bytes, filled(kHalf, DType::U8, bytes->shape)), DType::I8);
 }
 
 /// Makes constant values of u8, but for padded ones, i8.
@@ -207,7 +207,7 @@ void make_signed(Quantised& q, const Shape& summed) {
     made = (*node)->op == Op::View ? view(made, std::get<View>((*node)->attr)) : contiguous(made);
   q.values = made;
   if (!q.zero)
-    q.zero = number(-kHalf, DType::I8, summed);
+    q.zero = filled(-kHalf, DType::I8, summed);
   else
     q.zero = is_all(q.zero, kHalf) ? NodeRef() : less_half(q.zero);
   q.is_plain = false;

@@ -21,14 +21,14 @@ NodeRef GraphTraits::make(Op op, DType dtype, std::vector<NodeRef> s, const Node
 
 namespace {
 
-constexpr GraphRule kRules[] = {
+constexpr GraphRule kGraphRules[] = {
     {"add-negated", RuleDomain::Integer, "Add(a, Neg(a))", "0"},
     {"xor-constants", RuleDomain::Integer, "Xor(Xor(x, A), B)", "Xor(x, Xor(A, B))"},
     {"neg-mul-constant", RuleDomain::Float, "Neg(Mul(x, A))", "Mul(x, Neg(A))"},
     {"mul-neg-neg", RuleDomain::Float, "Mul(Neg(a), Neg(b))", "Mul(a, b)"},
     {"trunc-trunc", RuleDomain::Float, "Trunc(Trunc(a))", "Trunc(a)"},
 };
-constexpr auto kWithIdentities = with_identities(kRules);
+constexpr auto kWithIdentities = with_identities(kGraphRules);
 
 // Whether the order of combining changes no bit: for all but sums and products of floats.
 bool is_order_free(Op combine, DType dtype) {

@@ -1,6 +1,7 @@
 // What the files of the public Tensor share: its representation, and the checks that name the user's
 // function.
 #pragma once
+#include <limits>
 #include <mutex>
 #include <span>
 #include <string_view>
@@ -87,6 +88,7 @@ Tensor index_along(int axis, const Shape& shape, DType dtype = DType::I64);
 /// An integer expression of shape variables, as a tensor without axes.
 Tensor size_scalar(Expr size, DType dtype = DType::I64);
 Tensor number(double value, DType dtype);
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 /// The polynomial of x with these coefficients, lowest power first.
 Tensor horner(const Tensor& x, std::span<const double> coefficients);
 /// Error(DType) unless the index is of integers.

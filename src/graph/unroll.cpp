@@ -9,15 +9,15 @@
 namespace lathe::graph {
 namespace {
 
-constexpr int64_t kMostSteps = 4096;
+constexpr int64_t kMostUnrolledSteps = 4096;
 
 /// All results of the recurrence.
 std::vector<NodeRef> written_out(const Recurrence& recurrence, std::string_view what) {
   const ScanBody& body = *recurrence.body;
   const Expr count = recurrence.steps;
-  if (!count.is_const() || count.value() > kMostSteps)
+  if (!count.is_const() || count.value() > kMostUnrolledSteps)
     fail(ErrorKind::Limit, "{}: a recurrence of {} steps, expected a fixed number, at most {}", what,
-         to_string(count), kMostSteps);
+         to_string(count), kMostUnrolledSteps);
   std::vector<NodeRef> values = recurrence.sources;
   std::vector<std::vector<Tensor>> rows(body.stacked(), std::vector<Tensor>(count.value()));
   for (int64_t step = 0; step < count.value(); ++step) {

@@ -12,12 +12,12 @@ std::optional<MappedFile> MappedFile::open(const std::string& path) {
   if (file < 0) return {};
   struct stat info {};
   if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) {
-    close(file);
+    ::close(file);
     return {};
   }
   const auto size = static_cast<size_t>(info.st_size);
   void* data = size > 0 ? mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0) : nullptr;
-  close(file); // the mapping stays
+  ::close(file); // the mapping stays
   if (data == MAP_FAILED) return {};
   return MappedFile(data, size);
 }

@@ -9,9 +9,9 @@ namespace {
 
 using Lookup = std::function<std::optional<Expr>(std::string_view)>;
 
-class Parser {
+class ViewParser {
 public:
-  Parser(std::string_view text, const Lookup& lookup)
+  ViewParser(std::string_view text, const Lookup& lookup)
       : in_(fmt::format("view '{}'", text), text), lookup_(lookup) {}
 
   View parse() {
@@ -67,6 +67,6 @@ std::string to_string(const View& v) {
   return out + ")";
 }
 
-View parse_view(std::string_view text, const Lookup& lookup) { return Parser(text, lookup).parse(); }
+View parse_view(std::string_view text, const Lookup& lookup) { return ViewParser(text, lookup).parse(); }
 
 } // namespace lathe

@@ -76,7 +76,7 @@ const std::vector<Function>& functions() {
 }
 #undef LATHE_FUNCTION
 
-constexpr DType kFloats[] = {DType::F16, DType::BF16, DType::F32, DType::F64};
+constexpr DType kFunctionDtypes[] = {DType::F16, DType::BF16, DType::F32, DType::F64};
 
 /// Of f64's functions on OpenCL that the driver has; by the OpenCL specification.
 constexpr double kDriverUlps = 4;
@@ -104,12 +104,12 @@ bool is_known(const std::string& device, const std::string& what) {
   return false;
 }
 
-void check_device(const std::string& device) {
+void check_extremes(const std::string& device) {
   constexpr size_t kCount = 1 << 16;
   NamedTensors program;
   Memory in;
   const size_t count = device == "interp" ? kCount / 8 : kCount;
-  for (DType d : kFloats) {
+  for (DType d : kFunctionDtypes) {
     const std::string name = to_string(d);
     in[name] = extreme_values(d, kCount, 31 + static_cast<uint64_t>(d));
     in[name].bytes.resize((is_half(d) ? kCount : count) * size_of(d));
@@ -122,7 +122,7 @@ void check_device(const std::string& device) {
   }
   const Memory out = run_on(device, program, in);
   const bool prints = std::getenv("LATHE_EXTREMES") != nullptr;
-  for (DType d : kFloats)
+  for (DType d : kFunctionDtypes)
     for (const Function& f : functions()) {
       const std::string output = std::string(f.name) + "_" + to_string(d);
       const Elements &given = in.at("x_" + output), &got = out.at(output);
@@ -151,5 +151,5 @@ void check_device(const std::string& device) {
 } // namespace
 
 TEST_CASE("functions at special values") {
-  for (const std::string& device : tested_devices()) check_device(device);
+  for (const std::string& device : tested_devices()) check_extremes(device);
 }

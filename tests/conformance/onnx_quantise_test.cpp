@@ -17,8 +17,6 @@ using namespace lathe::test;
 
 namespace {
 
-const bool interpreted = (set_default_device("interp"), true);
-
 Tensor drawn(const Shape& shape, unsigned seed) {
   size_t count = 1;
   for (const Expr size : shape) count *= static_cast<size_t>(size.value());
@@ -56,7 +54,7 @@ onnx::NamedValues outputs_of(const onnx::Quantised& made, const onnx::NamedValue
 }
 
 /// One product: y[m, n] = x[m, k] w[k, n].
-struct Product {
+struct QuantisedProduct {
   static constexpr size_t kRows = 5, kTerms = 37, kColumns = 11;
   std::vector<float> x = normal(kRows * kTerms, 1), w = normal(kTerms * kColumns, 2, 0.1f);
 
@@ -78,7 +76,7 @@ struct Product {
   }
 };
 
-void check_close(const onnx::Value& got, const std::vector<double>& expected) {
+void check_products(const onnx::Value& got, const std::vector<double>& expected) {
   const std::vector<float> values = got.tensor().to_vector<float>();
   REQUIRE(values.size() == expected.size());
   for (size_t k = 0; k < values.size(); ++k) CHECK(values[k] == doctest::Approx(expected[k]).epsilon(1e-4));
@@ -94,7 +92,7 @@ double relative(const std::vector<double>& got, const std::vector<double>& expec
 } // namespace
 
 TEST_CASE("a product of integers is what plain loops make of it") {
-  const Product p;
+  const QuantisedProduct p;
   const onnx::Quantised made = onnx::quantise(load(model(p.graph())), {p.sample()}, on_interpreter());
   // Scales: of the range of x, and of each column of w.
   const auto [low, high] = std::minmax_element(p.x.begin(), p.x.end());
@@ -118,7 +116,7 @@ TEST_CASE("a product of integers is what plain loops make of it") {
   CHECK(graph_of(made.model).initialisers.at("w.i8").tensor().to_vector<int8_t>() == codes);
   CHECK(graph_of(made.model).initialisers.count("w") == 0);
   const std::vector<double> expected = p.expected(inputs, weights);
-  check_close(outputs_of(made, p.sample()).at("y"), expected);
+  check_products(outputs_of(made, p.sample()).at("y"), expected);
   // What the report says is what the loops say.
   const std::vector<double> plain = p.expected({p.x.begin(), p.x.end()}, {p.w.begin(), p.w.end()});
   REQUIRE(made.layers.size() == 1);
@@ -134,7 +132,7 @@ TEST_CASE("a product of integers is what plain loops make of it") {
 }
 
 TEST_CASE("weights alone: 4 bits in blocks, the last of them shorter, and 8 bits by channel") {
-  const Product p;
+  const QuantisedProduct p;
   for (const int bits : {4, 8})
     for (const bool with_sample : {false, true}) {
       const int64_t block = bits == 4 ? 16 : 37; // of 37 terms: 16, 16 and 5
@@ -153,7 +151,7 @@ TEST_CASE("weights alone: 4 bits in blocks, the last of them shorter, and 8 bits
         const float scale = static_cast<float>(largest / most);
         weights[k] = std::nearbyint(p.w[k] / static_cast<double>(scale)) * scale;
       }
-      check_close(outputs_of(made, p.sample()).at("y"), p.expected({p.x.begin(), p.x.end()}, weights));
+      check_products(outputs_of(made, p.sample()).at("y"), p.expected({p.x.begin(), p.x.end()}, weights));
       CHECK(made.layers[0].format == (bits == 4 ? "w4" : "w8"));
       CHECK(made.layers[0].error.has_value() == with_sample);
       if (!with_sample)
@@ -377,7 +375,7 @@ TEST_CASE("layers stay in f32 for a reason") {
 }
 
 TEST_CASE("the most error that a layer may have decides") {
-  const Product p;
+  const QuantisedProduct p;
   const onnx::Model given = load(model(p.graph()));
   const onnx::Quantised strict = onnx::quantise(given, {p.sample()}, on_interpreter({.most_error = 1e-6}));
   CHECK(strict.layers[0].format == "f32");
@@ -387,7 +385,7 @@ TEST_CASE("the most error that a layer may have decides") {
 }
 
 TEST_CASE("a percentile leaves out what lies far outside") {
-  Product p;
+  QuantisedProduct p;
   p.x[17] = 300; // all other values are below 5
   const auto error_of_rest = [&](onnx::Calibration calibration) {
     const onnx::Quantised made = onnx::quantise(
@@ -403,7 +401,7 @@ TEST_CASE("a percentile leaves out what lies far outside") {
 }
 
 TEST_CASE("observers see both outputs of every sample") {
-  const Product p;
+  const QuantisedProduct p;
   std::vector<size_t> seen;
   onnx::QuantiseOptions options = on_interpreter();
   options.observe = [&](size_t sample, const onnx::NamedValues& before, const onnx::NamedValues& after) {
@@ -415,7 +413,7 @@ TEST_CASE("observers see both outputs of every sample") {
 }
 
 TEST_CASE("bad options say what was expected") {
-  const Product p;
+  const QuantisedProduct p;
   const onnx::Model given = load(model(p.graph()));
   const auto error = [&](onnx::QuantiseOptions options, const std::vector<onnx::NamedValues>& samples) {
     try {

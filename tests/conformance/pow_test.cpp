@@ -10,10 +10,10 @@ using namespace lathe::test;
 
 namespace {
 
-const double kSpecial[] = {0.0, -0.0, 1, -1, 2, -2, 3, -3, 0.5, -0.5, 1.5, -1.5, 4, 10, -10, 16, 17, -17, 33, INFINITY, -INFINITY,
-                           NAN, 0x1p-149, -0x1p-149, 0x1p-1074, 0.999999, 1.0000001, -1.0000001, 16777215, 16777216, 16777217,
-                           -16777215, 9007199254740991.0, 9007199254740992.0, -9007199254740991.0, 1e30, -1e30, 3.4e38, -3.4e38,
-                           0x1.fffffffffffffp1023, 1e-30, -1e-30, 1.0 / 3, -1.0 / 3, 127, 128, -126, -149, -150, 1023, 1024, -1074};
+const double kOperands[] = {0.0, -0.0, 1, -1, 2, -2, 3, -3, 0.5, -0.5, 1.5, -1.5, 4, 10, -10, 16, 17, -17, 33, INFINITY, -INFINITY,
+                            NAN, 0x1p-149, -0x1p-149, 0x1p-1074, 0.999999, 1.0000001, -1.0000001, 16777215, 16777216, 16777217,
+                            -16777215, 9007199254740991.0, 9007199254740992.0, -9007199254740991.0, 1e30, -1e30, 3.4e38, -3.4e38,
+                            0x1.fffffffffffffp1023, 1e-30, -1e-30, 1.0 / 3, -1.0 / 3, 127, 128, -126, -149, -150, 1023, 1024, -1074};
 
 double ulps(DType dtype, long double got, long double exact) {
   const bool is_double = dtype == DType::F64;
@@ -51,16 +51,16 @@ void check(const std::string& device, const std::string& what, const Worst& w, d
                 static_cast<double>(w.got), ", expected ", static_cast<double>(w.exact), ", ", w.ulps, " ulp off");
 }
 
-constexpr DType kFloats[] = {DType::F16, DType::BF16, DType::F32, DType::F64};
+constexpr DType kBases[] = {DType::F16, DType::BF16, DType::F32, DType::F64};
 
 std::pair<Elements, Elements> arguments(DType dtype, size_t count) {
   Elements a(dtype, count), b(dtype, count);
   std::mt19937_64 random(11 + static_cast<uint64_t>(dtype));
   std::uniform_real_distribution<double> even(-1, 1);
-  const size_t n = std::size(kSpecial);
+  const size_t n = std::size(kOperands);
   const double range = dtype == DType::F64 ? 1100 : dtype == DType::F16 ? 26 : 152;
   for (size_t i = 0; i < count; ++i) {
-    double x = i < n * n ? kSpecial[i / n] : 0, y = i < n * n ? kSpecial[i % n] : 0;
+    double x = i < n * n ? kOperands[i / n] : 0, y = i < n * n ? kOperands[i % n] : 0;
     if (i >= n * n) {
       constexpr double kNear[] = {1, 1e-2, 1e-4, 1e-6};
       x = std::exp2(even(random) * range * kNear[random() % 4]);
@@ -82,14 +82,14 @@ TEST_CASE("pow of tensors") {
     const size_t count = device == "interp" ? 8192 : 1 << 16;
     NamedTensors program;
     Memory in;
-    for (DType d : kFloats) {
+    for (DType d : kBases) {
       const std::string name = to_string(d);
       std::tie(in[name + "_a"], in[name + "_b"]) = arguments(d, count);
       const Shape shape{Expr(static_cast<int64_t>(count))};
       program.emplace(name, pow(Tensor::input(name + "_a", shape, d), Tensor::input(name + "_b", shape, d)));
     }
     const Memory out = run_on(device, program, in);
-    for (DType d : kFloats) {
+    for (DType d : kBases) {
       const std::string name = to_string(d);
       check(device, name, worst_of(in.at(name + "_a"), in.at(name + "_b"), out.at(name)), bound(d));
     }
@@ -107,7 +107,7 @@ TEST_CASE("pow by constants") {
       in[name] = arguments(d, 4096).first;
       in[name].bytes.erase(in[name].bytes.begin(), in[name].bytes.begin() + static_cast<std::ptrdiff_t>(1024 * size_of(d)));
       in[name].bytes.resize(kCount * size_of(d));
-      for (size_t i = 0; i < std::size(kSpecial); ++i) in[name].put(i, Scalar::of_float(d, kSpecial[i]));
+      for (size_t i = 0; i < std::size(kOperands); ++i) in[name].put(i, Scalar::of_float(d, kOperands[i]));
       const Tensor x = Tensor::input(name, {Expr(static_cast<int64_t>(kCount))}, d);
       for (size_t k = 0; k < std::size(exponents); ++k)
         program.emplace(name + "_" + std::to_string(k), pow(x, Tensor::full({}, Scalar::of_float(d, exponents[k]))));

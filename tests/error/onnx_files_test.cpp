@@ -16,9 +16,6 @@ namespace {
 
 using Floats = std::vector<float>;
 
-/// The interpreter is on every machine and compiles nothing.
-const bool interpreted = (set_default_device("interp"), true);
-
 } // namespace
 
 TEST_CASE("weights whose bytes or sizes are wrong") {

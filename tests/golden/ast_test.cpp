@@ -19,8 +19,6 @@ void round_trip(const std::string& text) {
   CHECK(structural_hash(again) == structural_hash(k));
 }
 
-ValueRef f32(double v) { return constant(Scalar::of_float(DType::F32, v)); }
-
 } // namespace
 
 TEST_CASE("kernels print as they were written") {

@@ -106,37 +106,38 @@ void check_emitted(const NamedTensors& program, const NamedTensors& inputs, int6
   CHECK(out.peek() == EOF);
 }
 
-Tensor in(const char* name, const Shape& shape) { return Tensor::input(name, shape); }
+Tensor named_input(const char* name, const Shape& shape) { return Tensor::input(name, shape); }
 
 } // namespace
 
 TEST_CASE("elementwise") {
-  Tensor a = in("a", {1000}), b = in("b", {1000});
+  Tensor a = named_input("a", {1000}), b = named_input("b", {1000});
   check_emitted({{"y", (a * b + 1).relu() / (b.square() + 1)}},
                 {{"a", Tensor::randn({1000}, 1)}, {"b", Tensor::randn({1000}, 2)}});
 }
 
 TEST_CASE("a matrix product of odd sizes with bias and gelu") {
   check_emitted(
-      {{"y", (in("x", {37, 65}).matmul(in("w", {65, 33})) + in("b", {33})).gelu()}},
+      {{"y",
+        (named_input("x", {37, 65}).matmul(named_input("w", {65, 33})) + named_input("b", {33})).gelu()}},
       {{"x", Tensor::randn({37, 65}, 1)}, {"w", Tensor::randn({65, 33}, 2)}, {"b", Tensor::randn({33}, 3)}});
 }
 
 TEST_CASE("softmax, and a second output") {
-  Tensor x = in("x", {13, 70});
+  Tensor x = named_input("x", {13, 70});
   check_emitted({{"probs", x.softmax(-1)}, {"sum", x.sum()}}, {{"x", Tensor::randn({13, 70}, 1)}});
 }
 
 TEST_CASE("a convolution with padding") {
   ConvOptions padded;
   padded.padding = {1};
-  check_emitted({{"y", in("x", {1, 3, 9, 11}).conv2d(in("w", {4, 3, 3, 3}), {}, padded)}},
+  check_emitted({{"y", named_input("x", {1, 3, 9, 11}).conv2d(named_input("w", {4, 3, 3, 3}), {}, padded)}},
                 {{"x", Tensor::randn({1, 3, 9, 11}, 1)}, {"w", Tensor::randn({4, 3, 3, 3}, 2)}});
 }
 
 TEST_CASE("a symbolic size") {
   Var n("n", 1, 100);
-  check_emitted({{"y", in("x", {n, 24}).matmul(in("w", {24, 5})).softmax(-1)}},
+  check_emitted({{"y", named_input("x", {n, 24}).matmul(named_input("w", {24, 5})).softmax(-1)}},
                 {{"x", Tensor::randn({17, 24}, 1)}, {"w", Tensor::randn({24, 5}, 2)}}, 17);
 }
 
@@ -144,7 +145,7 @@ TEST_CASE("emitted CUDA C says how its kernels are launched; nothing runs them h
   EmitOptions options;
   options.target = "cuda";
   options.compile.use_database = false;
-  const Tensor y = in("x", {64, 64}).softmax(-1);
+  const Tensor y = named_input("x", {64, 64}).softmax(-1);
   const std::string source = emit(y, options);
   CHECK(source.find("extern \"C\" __global__ __launch_bounds__(") != std::string::npos);
   CHECK(source.find("groups of") != std::string::npos);
@@ -160,7 +161,7 @@ TEST_CASE("emitted OpenCL stands alone") {
   EmitOptions options;
   options.target = "opencl";
   options.compile.use_database = false;
-  std::string source = emit(in("x", {64, 64}).softmax(-1), options);
+  std::string source = emit(named_input("x", {64, 64}).softmax(-1), options);
   CHECK(source.find("__kernel") != std::string::npos);
   CHECK(source.find("#include") == std::string::npos);
 }
@@ -187,7 +188,8 @@ EmitOptions with_moves(const char* target, std::vector<std::string> moves) {
 } // namespace
 
 TEST_CASE("a kernel begins with what it computes, its schedule and its predicted time") {
-  const Tensor y = (in("x", {24, 40}).matmul(in("w", {40, 16})) + in("b", {16})).relu();
+  const Tensor y =
+      (named_input("x", {24, 40}).matmul(named_input("w", {40, 16})) + named_input("b", {16})).relu();
   for (const char* target : {"c", "opencl", "cuda"}) {
     const std::string text = comments(
         emit({{"y", y}}, with_moves(target, {"inline(t0)", "inline(t2)", "fuse_at(t1, t3.i0, packed)"})));
@@ -203,17 +205,19 @@ TEST_CASE("a kernel begins with what it computes, its schedule and its predicted
 TEST_CASE("no name gets out of a comment") {
   const std::string text = comments(emit({{"y\n#error\\\\?"
                                            "?/",
-                                           in("x", {5}).exp()}},
+                                           named_input("x", {5}).exp()}},
                                          with_moves("c", {})));
   INFO(text);
   CHECK(text.find("the output \"y_#error__?_/\"\n") != std::string::npos);
-  const std::string grid = comments(emit({{"y\n#error", in("x", {5}).exp()}}, with_moves("cuda", {})));
+  const std::string grid =
+      comments(emit({{"y\n#error", named_input("x", {5}).exp()}}, with_moves("cuda", {})));
   CHECK(grid.find("// output y_#error is t") != std::string::npos);
 }
 
 TEST_CASE("loops along an axis of a named size have its name") {
   const Var n("rows", 1, 100);
-  const std::string source = emit({{"y", in("x", {n, 24}).sum({0})}}, with_moves("c", {"split(t0.r0, 4)"}));
+  const std::string source =
+      emit({{"y", named_input("x", {n, 24}).sum({0})}}, with_moves("c", {"split(t0.r0, 4)"}));
   INFO(source);
   CHECK(source.find("t0[i1] = sum over r_rows < rows of x[r_rows, i1]") != std::string::npos);
   CHECK(source.find("for (int64_t t0_r_rows_o = 0; ") != std::string::npos);
@@ -223,7 +227,7 @@ TEST_CASE("loops along an axis of a named size have its name") {
 
 TEST_CASE("coefficients of functions have names, and only those that a file uses are defined") {
   for (const char* target : {"c", "opencl", "cuda"}) {
-    const std::string source = emit(in("x", {50}).exp(), with_moves(target, {}));
+    const std::string source = emit(named_input("x", {50}).exp(), with_moves(target, {}));
     INFO(source);
     CHECK(source.find("#define lathe_exp_c3 0.16666487f\n") != std::string::npos);
     CHECK(source.find("lathe_exp_c3", source.find("// predicted")) != std::string::npos);

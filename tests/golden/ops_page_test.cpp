@@ -1,5 +1,5 @@
-// docs/ops.md is the op table, printed. To write it anew: LATHE_UPDATE=1
-// build/release/tests/golden_ops_page_test
+// docs/ops.md is the op table, printed. To write it anew: LATHE_UPDATE=1 ctest --test-dir build/release -R
+// ops_page
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 

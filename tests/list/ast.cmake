@@ -1,10 +1,3 @@
-lathe_test(unit/ast_test core view ast)
-lathe_test(rules/value_rules_test core view ast)
-lathe_test(golden/ast_test core view ast)
-lathe_test(property/ast_passes_test core view ast)
-lathe_test(property/math_pass_test core view ast)
-lathe_test(property/full_vectors_test core view ast)
-lathe_test(golden/machine_form_test core view ast)
-lathe_test(property/peel_test core view ast)
-lathe_test(property/interleave_test core view ast)
-lathe_test(error/ast_errors_test core view ast)
+lathe_tests(ast_tests core view ast TESTS
+  unit/ast_test rules/value_rules_test golden/ast_test golden/machine_form_test error/ast_errors_test property/ast_passes_test
+  property/math_pass_test property/full_vectors_test property/peel_test property/interleave_test)

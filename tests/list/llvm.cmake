@@ -1,7 +1,5 @@
 if(LATHE_HAS_LLVM)
-  lathe_test(unit/llvm_test)
-  lathe_test(unit/cpu_device_test)
-  lathe_test(unit/cpu_target_test)
+  lathe_tests(llvm_tests TESTS unit/llvm_test unit/cpu_device_test unit/cpu_target_test)
   if(LATHE_LLVM_STATIC AND TARGET LLVMOrcJIT)
     lathe_test(unit/llvm_guard_test core)
     llvm_map_components_to_libnames(llvm_libraries core support)

@@ -1,8 +1,5 @@
-lathe_test(unit/render_c_test core view ast render runtime)
-lathe_test(unit/helper_text_test core view ast render)
-lathe_test(golden/render_test core view ast render)
-lathe_test(unit/c_device_test core view ast render runtime)
-lathe_test(unit/opencl_device_test core view ast render runtime)
+lathe_tests(render_tests core view ast render TESTS unit/helper_text_test golden/render_test)
+lathe_tests(device_tests core view ast render runtime TESTS unit/render_c_test unit/c_device_test unit/opencl_device_test)
 
 # Emitted CUDA C: what it computes, on this machine's threads and on its GPU, if there is one; and that NVRTC compiles it,
 # where that can be had.

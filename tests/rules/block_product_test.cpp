@@ -40,7 +40,7 @@ struct Weights {
 };
 
 /// The graph of the rules, and whether this one was among them.
-std::pair<NodeRef, bool> simplified(const Tensor& t) {
+std::pair<NodeRef, bool> by_blocks(const Tensor& t) {
   bool applied = false;
   const NodeRef after = simplify({node_of(t)}, [&](std::string_view rule, const NodeRef&, const NodeRef&) {
     applied |= rule == "block-product";
@@ -60,7 +60,7 @@ TEST_CASE("a vector times weights in blocks") {
       CAPTURE(has_offset);
       const Weights w(rows, blocks, block);
       const Tensor y = Tensor::input("x", {1, w.columns()}).matmul(w.tensor(has_offset).transpose());
-      const auto [node, applied] = simplified(y);
+      const auto [node, applied] = by_blocks(y);
       CHECK(applied);
       CHECK(simplify({node})[0] == node);
       std::vector<float> x;
@@ -85,7 +85,7 @@ TEST_CASE("a vector times weights in blocks") {
 
 TEST_CASE("products that stay as they are written") {
   const Weights w(5, 3, 8);
-  const auto applies = [](const Tensor& t) { return simplified(t).second; };
+  const auto applies = [](const Tensor& t) { return by_blocks(t).second; };
   const Tensor weights = w.tensor(true).transpose();
   CHECK(applies(Tensor::input("x", {64, 24}).matmul(weights)));
   CHECK_FALSE(applies(Tensor::input("x", {65, 24}).matmul(weights))); // each weight is used many times

@@ -49,7 +49,7 @@ int large_operations(const NodeRef& root) {
 }
 
 /// The simplified graph; its values are those of the graph as it was written.
-NodeRef simplified(const Tensor& t) {
+NodeRef by_table(const Tensor& t) {
   const NodeRef before = node_of(t), after = simplify({before})[0];
   test::Bindings bindings;
   bindings.bind("x", every_byte());
@@ -70,7 +70,7 @@ NodeRef simplified(const Tensor& t) {
 TEST_CASE("a long function of a byte is a table, signed or not") {
   for (const DType from : {DType::U8, DType::I8})
     for (const DType to : {DType::U8, DType::I8}) {
-      const NodeRef y = simplified(requantised(bytes_input("x", from), 0.04, to));
+      const NodeRef y = by_table(requantised(bytes_input("x", from), 0.04, to));
       CHECK(y->op == Op::Gather);
       CHECK(y->dtype == to);
       CHECK(tables_in(y) == 1);
@@ -80,7 +80,7 @@ TEST_CASE("a long function of a byte is a table, signed or not") {
 
 TEST_CASE("a table of a table's results is one table, whose entries are looked up") {
   const Tensor x = bytes_input("x", DType::U8);
-  const NodeRef y = simplified(requantised(requantised(x, 0.04, DType::U8), 0.05, DType::I8));
+  const NodeRef y = by_table(requantised(requantised(x, 0.04, DType::U8), 0.05, DType::I8));
   CHECK(y->op == Op::Gather);
   CHECK(large_operations(y) == 0);
   int large = 0;
@@ -93,34 +93,34 @@ TEST_CASE("functions of one byte in several ways meet in one table") {
   const Tensor x = bytes_input("x", DType::U8);
   const Tensor half = requantised(x, 0.01, DType::U8);
   const Tensor y = (half.cast(DType::I32) * x.cast(DType::I32) / 256).cast(DType::U8) + half;
-  CHECK(large_operations(simplified(requantised(y, 0.02, DType::U8))) == 0);
+  CHECK(large_operations(by_table(requantised(y, 0.02, DType::U8))) == 0);
 }
 
 TEST_CASE("a number that the program is fed is part of the table") {
   const Tensor scale = Tensor::input("scale", {1}, DType::F32);
   const Tensor x = bytes_input("x", DType::U8);
   const Tensor y = ((x.cast(DType::F32) * scale).tanh() * 100).sin().round().cast(DType::I8);
-  CHECK(large_operations(simplified(y)) == 0);
+  CHECK(large_operations(by_table(y)) == 0);
 }
 
 TEST_CASE("what two tensors make is the byte that a table begins at") {
   const Tensor x = bytes_input("x", DType::U8), z = bytes_input("z", DType::U8);
   const Tensor sum = x + z;
-  const NodeRef y = simplified(requantised(sum, 0.04, DType::U8));
+  const NodeRef y = by_table(requantised(sum, 0.04, DType::U8));
   CHECK(tables_in(y) == 1);
   CHECK(large_operations(y) == 1); // the sum
 }
 
 TEST_CASE("other functions stay as they are") {
   const Tensor x = bytes_input("x", DType::U8), z = bytes_input("z", DType::U8);
-  CHECK(tables_in(simplified(x + 3)) == 0); // cheaper than a look-up
-  CHECK(tables_in(simplified(requantised(x, 0.04, DType::I32))) == 0);
-  CHECK(tables_in(simplified((x.cast(DType::F32).exp() + z.cast(DType::F32).exp()).log().cast(DType::U8))) ==
+  CHECK(tables_in(by_table(x + 3)) == 0); // cheaper than a look-up
+  CHECK(tables_in(by_table(requantised(x, 0.04, DType::I32))) == 0);
+  CHECK(tables_in(by_table((x.cast(DType::F32).exp() + z.cast(DType::F32).exp()).log().cast(DType::U8))) ==
         0);
   // Few elements: a table has as many.
   const Tensor few = x.shrink({{0, 4}, {0, 256}});
-  CHECK(tables_in(simplified(requantised(few, 0.04, DType::U8))) == 0);
+  CHECK(tables_in(by_table(requantised(few, 0.04, DType::U8))) == 0);
   // Numbers that differ along an axis.
   const Tensor by_column = requantised(x, 0.04, DType::F32) * Tensor::arange(kColumns).cast(DType::F32);
-  CHECK(tables_in(simplified(by_column.cast(DType::U8))) == 0);
+  CHECK(tables_in(by_table(by_column.cast(DType::U8))) == 0);
 }

@@ -89,7 +89,7 @@ TreeRef node(ExprKind k, TreeRef a, TreeRef b) {
   return std::make_shared<Tree>(Tree{k, 0, {}, std::move(a), std::move(b)});
 }
 
-int64_t value(Expr e, const Values& values) {
+int64_t value_at(Expr e, const Values& values) {
   return evaluate(e, [&](Expr v) {
     for (auto& [var, n] : values)
       if (var == v) return n;
@@ -113,7 +113,7 @@ struct World {
     Values values;
     for (Expr var : all) {
       int64_t lo = var.lo(), hi = var.hi();
-      if (auto extent = var.extent()) hi = value(*extent, values) - 1;
+      if (auto extent = var.extent()) hi = value_at(*extent, values) - 1;
       const int64_t pick = random() % 4;
       values.emplace_back(
           var, pick == 0   ? lo
@@ -297,7 +297,7 @@ TEST_CASE("identities") {
       const Values values = world().draw(random);
       const auto x = run(a, values), y = run(b, values);
       REQUIRE(x == y);
-      REQUIRE(value(from, values) == *x);
+      REQUIRE(value_at(from, values) == *x);
     }
   }
 }
@@ -377,21 +377,22 @@ TEST_CASE("random expressions mean what they meant before simplification") {
       const auto expected = run(a, values);
       const auto other = run(b, values);
       if (!expected) continue;
-      const int64_t got = value(x, values);
+      const int64_t got = value_at(x, values);
       if (got != *expected)
         FAIL(text(a) << " became " << to_string(x) << " and is " << got << ", not " << *expected);
       if (got < x.lo() || got > x.hi())
         FAIL(to_string(x) << " = " << got << " not in " << x.lo() << ".." << x.hi());
-      if (value(parts.first, values) + value(parts.second, values) != got) FAIL("separate " << to_string(x));
+      if (value_at(parts.first, values) + value_at(parts.second, values) != got)
+        FAIL("separate " << to_string(x));
       if (other && less && !(got < *other)) FAIL("proved " << to_string(x) << " < " << to_string(y));
       if (other && less_equal && !(got <= *other)) FAIL("proved " << to_string(x) << " <= " << to_string(y));
       checks += 4;
       if (!stride) continue;
       for (auto& [v, n] : values) // one step on, if that is in range and no inner loop's range is left
         if (v == var && (v == world().i || v == world().k || v == world().j)) {
-          const int64_t last = v.extent() ? value(*v.extent(), values) - 1 : v.hi();
+          const int64_t last = v.extent() ? value_at(*v.extent(), values) - 1 : v.hi();
           if (n == last) continue;
-          const int64_t step = value(*stride, values);
+          const int64_t step = value_at(*stride, values);
           n++;
           const auto next = run(a, values);
           if (next && *next - got != step) FAIL("stride of " << to_string(x) << " along " << v.name());
@@ -453,10 +454,10 @@ TEST_CASE("splitting a loop by substitution keeps the meaning") {
         Values values = world().draw(g.random());
         const auto expected = run(a, values);
         if (!expected) continue;
-        const int64_t at = value(j, values);
+        const int64_t at = value_at(j, values);
         values.emplace_back(outer, at / factor);
         values.emplace_back(inner, at % factor);
-        if (value(split, values) != *expected) FAIL(to_string(x) << " split: " << to_string(split));
+        if (value_at(split, values) != *expected) FAIL(to_string(x) << " split: " << to_string(split));
       }
     }
   }

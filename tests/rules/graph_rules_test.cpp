@@ -9,9 +9,11 @@
 #include "graph/rules.hpp"
 #include "graph/tensor_impl.hpp"
 #include "support/graph_eval.hpp"
+#include "support/graph_nodes.hpp"
 
 using namespace lathe;
 using namespace lathe::graph;
+using test::f32_input;
 
 namespace {
 
@@ -130,10 +132,6 @@ bool fits_every_op(const RuleSide& side, DType d) {
         side.terms[i].op != Op::Xor && !accepts(info(side.terms[i].op).dtypes, d))
       return false;
   return true;
-}
-
-NodeRef f32_input(const std::string& name, Shape shape = {4}) {
-  return input(name, DType::F32, std::move(shape));
 }
 
 } // namespace

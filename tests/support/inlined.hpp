@@ -16,4 +16,11 @@ inline search::Plan inlined(search::Plan plan) {
   return plan;
 }
 
+/// The first plan of these outputs, inlined.
+inline search::Plan inlined_plan(const NamedTensors& outputs) {
+  std::vector<lower::NamedOutput> named;
+  for (const auto& [name, tensor] : outputs) named.push_back({name, graph::node_of(tensor)});
+  return inlined(search::initial_plan(std::make_shared<const lower::Program>(lower::lower(named))));
+}
+
 } // namespace lathe::test

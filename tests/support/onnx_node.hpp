@@ -63,8 +63,14 @@ inline onnx::Value one(const std::string& op, const std::vector<onnx::Value>& in
   return run_node(op, inputs, attributes, 1, opset, batch)[0];
 }
 
+inline Tensor axes_of(const std::vector<int64_t>& axes) { return Tensor::from(axes); }
+inline onnx::Value no_axes() { return onnx::Value(Tensor::zeros({0}, DType::I64)); }
+
 inline std::vector<float> floats(const onnx::Value& value) {
   return value.tensor().cast(DType::F32).to_vector<float>();
+}
+inline std::vector<float> floats(const onnx::NamedValues& values, const std::string& name) {
+  return values.at(name).tensor().to_vector<float>();
 }
 inline std::vector<int64_t> integers(const onnx::Value& value) {
   return value.tensor().cast(DType::I64).to_vector<int64_t>();

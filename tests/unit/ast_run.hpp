@@ -12,6 +12,8 @@ namespace lathe::ast::test {
 
 using Memory = std::vector<uint8_t>;
 
+inline ValueRef f32(double v) { return constant(Scalar::of_float(DType::F32, v)); }
+
 inline int64_t count(const Buffer& buffer, const Kernel& k, const std::vector<int64_t>& shape_values) {
   int64_t n = 1;
   for (Expr e : buffer.shape)

@@ -17,7 +17,6 @@ namespace {
 BufferRef buffer(int id, const char* name, DType dtype, Shape shape, Scope scope = Scope::Global) {
   return std::make_shared<const Buffer>(Buffer{id, name, dtype, std::move(shape), scope});
 }
-ValueRef f32(double v) { return constant(Scalar::of_float(DType::F32, v)); }
 
 struct Fixture {
   BufferRef x = buffer(0, "x", DType::F32, {8});
@@ -300,7 +299,7 @@ TEST_CASE("interpret: every op on every dtype is core's evaluate") {
             interpreter::Frame frame;
             for (const Scalar& s : args) frame.slots.push_back(interpreter::slot_of(s));
             frame.slots.push_back({});
-            interpreter::Instruction in{
+            interpreter::Operation in{
                 interpreter::elementwise(op, to, from), 3, 0, 1, 2, nullptr, op, to, from};
             in.run(in, frame);
             const interpreter::Slot expected = interpreter::slot_of(

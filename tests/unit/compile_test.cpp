@@ -27,7 +27,7 @@ using namespace lathe;
 
 namespace {
 
-std::vector<float> ramp(int64_t n, float start = 1) {
+std::vector<float> counting_up(int64_t n, float start = 1) {
   std::vector<float> v(static_cast<size_t>(n));
   std::iota(v.begin(), v.end(), start);
   return v;
@@ -73,7 +73,7 @@ TEST_CASE("intermediates live in an arena that is reused") {
   CHECK(f.kernel_count() > 5);
   CHECK(f.arena_bytes() == 2 * 256);
   CHECK(f.naive_bytes() > f.arena_bytes());
-  CHECK(f({{"x", Tensor::from(ramp(64))}}).at("y").to_vector<float>()[63] == 74);
+  CHECK(f({{"x", Tensor::from(counting_up(64))}}).at("y").to_vector<float>()[63] == 74);
   const std::string text = f.print();
   CHECK(text.find("alloc arena, 512 bytes\n") == 0);
   CHECK(text.find("launch ") != std::string::npos);
@@ -86,18 +86,18 @@ TEST_CASE("several outputs, the same one twice, and one that later kernels read"
   for (const std::string& device : present_devices()) {
     CAPTURE(device);
     const Executable f = compile({{"sum", s}, {"again", s}, {"share", x / s}, {"x", x}}, on(device));
-    const NamedTensors out = f({{"x", Tensor::from(ramp(6), {2, 3})}});
+    const NamedTensors out = f({{"x", Tensor::from(counting_up(6), {2, 3})}});
     CHECK(out.at("sum").to_vector<float>() == std::vector<float>{6, 15});
     CHECK(out.at("again").to_vector<float>() == std::vector<float>{6, 15});
     CHECK(out.at("share").to_vector<float>()[5] == doctest::Approx(0.4));
-    CHECK(out.at("x").to_vector<float>() == ramp(6));
+    CHECK(out.at("x").to_vector<float>() == counting_up(6));
   }
 }
 
 TEST_CASE("run: the caller's memory, no copies; wrong names and null are refused") {
   const Tensor x = Tensor::input("x", {4}), y = Tensor::input("y", {4});
   const Executable f = compile({{"z", x * y}}, on("interp"));
-  const std::vector<float> a = ramp(4), b = ramp(4, 2);
+  const std::vector<float> a = counting_up(4), b = counting_up(4, 2);
   std::vector<float> z(4);
   f.run({{"x", a.data()}, {"y", b.data()}}, {{"z", z.data()}});
   CHECK(z == std::vector<float>{2, 6, 12, 20});
@@ -117,7 +117,7 @@ TEST_CASE("a call checks names, dtypes and shapes") {
   const Var n("n", 2, 8);
   const Tensor x = Tensor::input("x", {n, 2}), y = Tensor::input("y", {n * 2});
   const Executable f = compile({{"z", x.reshape({n * 2}) + y}}, on("interp"));
-  const auto f32 = [](int64_t count, const Shape& shape) { return Tensor::from(ramp(count), shape); };
+  const auto f32 = [](int64_t count, const Shape& shape) { return Tensor::from(counting_up(count), shape); };
   CHECK(f({{"x", f32(6, {3, 2})}, {"y", f32(6, {6})}}).at("z").to_vector<float>() ==
         std::vector<float>{2, 4, 6, 8, 10, 12});
   CHECK(kind_of([&] { f({{"x", f32(6, {3, 2})}}); }, "\"y\" is missing") == ErrorKind::Name);
@@ -147,9 +147,10 @@ TEST_CASE("an input that simplification drops is still an input") {
   const Tensor x = Tensor::input("x", {4}), unused = Tensor::input("unused", {3});
   const Executable f = compile({{"y", x + 1}, {"n", (unused - unused).cast(DType::I32) * 0}}, on("interp"));
   CHECK(f.inputs().size() == 2);
-  CHECK(f({{"x", Tensor::from(ramp(4))}, {"unused", Tensor::from(ramp(3))}}).at("n").to_vector<int32_t>() ==
-        std::vector<int32_t>{0, 0, 0});
-  CHECK(kind_of([&] { f({{"x", Tensor::from(ramp(4))}}); }) == ErrorKind::Name);
+  CHECK(f({{"x", Tensor::from(counting_up(4))}, {"unused", Tensor::from(counting_up(3))}})
+            .at("n")
+            .to_vector<int32_t>() == std::vector<int32_t>{0, 0, 0});
+  CHECK(kind_of([&] { f({{"x", Tensor::from(counting_up(4))}}); }) == ErrorKind::Name);
 }
 
 TEST_CASE("one executable serves every size, on every device, in any order") {
@@ -194,11 +195,12 @@ TEST_CASE("a schedule is chosen for the typical sizes, and serves all") {
 }
 
 TEST_CASE("realised tensors are bound without being inputs") {
-  const Tensor w = Tensor::from(ramp(4)), x = Tensor::input("x", {4});
+  const Tensor w = Tensor::from(counting_up(4)), x = Tensor::input("x", {4});
   for (const std::string& device : present_devices()) {
     const Executable f = compile({{"y", x * w}}, on(device));
     CHECK(f.inputs().size() == 1);
-    CHECK(f({{"x", Tensor::from(ramp(4))}}).at("y").to_vector<float>() == std::vector<float>{1, 4, 9, 16});
+    CHECK(f({{"x", Tensor::from(counting_up(4))}}).at("y").to_vector<float>() ==
+          std::vector<float>{1, 4, 9, 16});
   }
 }
 
@@ -215,7 +217,7 @@ TEST_CASE("a kernel launches on memory bound by name") {
     CHECK(k.ast().find("for") != std::string::npos);
     REQUIRE(k.shape_vars().size() == 1);
     const std::string in = k.params()[0].name, out = k.params()[1].name;
-    const std::vector<float> from = ramp(5);
+    const std::vector<float> from = counting_up(5);
     std::vector<float> to(5);
     const size_t bytes = 20;
     const void* data = from.data();
@@ -337,7 +339,7 @@ TEST_CASE("a tuned schedule is stored, and the next compile uses it without sear
 }
 
 TEST_CASE("emit: one text per target") {
-  const Tensor x = Tensor::input("x", {4, 4}), w = Tensor::from(ramp(4));
+  const Tensor x = Tensor::input("x", {4, 4}), w = Tensor::from(counting_up(4));
   const Tensor y = (x * w).sum(1);
   const auto text = [&](const char* target) { return emit(y, {.target = target, .compile = on("interp")}); };
   CHECK(text("c").find("void lathe_program(const float* x, float* out)") != std::string::npos);
@@ -366,7 +368,7 @@ TEST_CASE("emit: one text per target") {
 TEST_CASE("emitted C compiles alone and computes the same") {
   if (!has_device("c")) return;
   const Var n("n", 1, 16);
-  const Tensor x = Tensor::input("x", {n, 4}), w = Tensor::from(ramp(12, -3), {4, 3}),
+  const Tensor x = Tensor::input("x", {n, 4}), w = Tensor::from(counting_up(12, -3), {4, 3}),
                m = Tensor::from(std::vector<int64_t>{1, -2, 3});
   const Tensor y = x.matmul(w).contiguous(), s = (y.softmax(-1) * 100).cast(DType::I64) + m;
   const std::string source = emit({{"y", y}, {"s", s}, {"y2", y}}, {.target = "c", .compile = on("c")});

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <thread>
 
+#include "support/cpu_device.hpp"
 #include "support/environment.hpp"
 #include "support/files.hpp"
 #include "support/kernel_check.hpp"
@@ -17,11 +18,6 @@ using namespace lathe::test;
 namespace fs = std::filesystem;
 
 namespace {
-
-runtime::Device& cpu() {
-  static const auto device = runtime::make_cpu_device();
-  return *device;
-}
 
 /// A cache of this test's own.
 struct Cache : test::CacheDir {

@@ -11,18 +11,12 @@ using namespace lathe::search;
 
 namespace {
 
-Plan plan_of(const NamedTensors& outputs) {
-  std::vector<lower::NamedOutput> named;
-  for (const auto& [name, tensor] : outputs) named.push_back({name, graph::node_of(tensor)});
-  return test::inlined(initial_plan(std::make_shared<const lower::Program>(lower::lower(named))));
-}
-
 int stage_of(const Plan& plan, size_t kernel) { return plan.kernels.at(kernel)->stages.back(); }
 
 /// The plan with the first kernel beside the second, then these moves. In them, {0} and {1} are the stages of
 /// the two.
 Applied moved(const NamedTensors& outputs, const std::vector<std::string>& texts) {
-  const Plan plan = plan_of(outputs);
+  const Plan plan = test::inlined_plan(outputs);
   REQUIRE(plan.kernels.size() == 2);
   const std::string first = fmt::format("t{}", stage_of(plan, 0)),
                     second = fmt::format("t{}", stage_of(plan, 1));
@@ -36,7 +30,7 @@ Applied moved(const NamedTensors& outputs, const std::vector<std::string>& texts
 std::string change(const NamedTensors& outputs, const std::vector<std::string>& texts) {
   const Applied applied = moved(outputs, texts);
   REQUIRE_MESSAGE(applied.plan, applied.reason);
-  const Plan before = plan_of(outputs);
+  const Plan before = test::inlined_plan(outputs);
   test::Memory want = test::random_inputs(*before.program, 7), got = want;
   test::run_plan(before, want, nullptr);
   test::run_plan(*applied.plan, got, nullptr);

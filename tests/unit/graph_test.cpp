@@ -7,15 +7,14 @@
 #include "graph/node.hpp"
 #include "graph/tensor_impl.hpp"
 #include "lathe/error.hpp"
+#include "support/graph_nodes.hpp"
 
 using namespace lathe;
 using namespace lathe::graph;
+using test::f32_input;
 
 namespace {
 
-NodeRef f32_input(const std::string& name, Shape shape = {4}) {
-  return input(name, DType::F32, std::move(shape));
-}
 NodeRef number(double v, Shape shape = {4}) {
   return constant(Scalar::of_float(DType::F32, v), std::move(shape));
 }

@@ -4,17 +4,13 @@
 
 #include "ast/passes/prepare.hpp"
 #include "runtime/llvm_backend.hpp"
+#include "support/cpu_device.hpp"
 #include "support/device_suite.hpp"
 
 using namespace lathe;
 using namespace lathe::test;
 
-namespace {
-runtime::Device& cpu() {
-  static const auto device = runtime::make_cpu_device();
-  return *device;
-}
-} // namespace
+namespace {} // namespace
 
 TEST_CASE("every op on every dtype, scalars and vectors") { check_ops(cpu()); }
 TEST_CASE("every cast and bitcast, scalars and vectors") { check_casts(cpu()); }

@@ -52,19 +52,13 @@ size_t passes_over_x(const NamedTensors& outputs) {
 }
 
 /// The stages of `outputs`; whatever is no output is inlined.
-Plan plan_of(const NamedTensors& outputs) {
-  std::vector<lower::NamedOutput> named;
-  for (const auto& [name, tensor] : outputs) named.push_back({name, graph::node_of(tensor)});
-  return test::inlined(initial_plan(std::make_shared<const lower::Program>(lower::lower(named))));
-}
-
 std::string name_of(const Plan& plan, size_t kernel) {
   return plan.program->stages[static_cast<size_t>(plan.kernels.at(kernel)->stages.back())].buffer->name;
 }
 
 /// Why the first kernel's stage can't be stored in the last one's loops.
 std::string refusal(const NamedTensors& outputs) {
-  const Plan plan = plan_of(outputs);
+  const Plan plan = test::inlined_plan(outputs);
   const std::string first = name_of(plan, 0), last = name_of(plan, plan.kernels.size() - 1);
   return apply(plan,
                {test::move("fuse_at({}, {}, packed)", first, last),
@@ -111,7 +105,7 @@ TEST_CASE("each part of a stack is computed where it is stored") {
 TEST_CASE("what is stored is the same") {
   for (const int64_t count : {2, 7, 64, 101}) {
     const NamedTensors outputs = moments({count});
-    const Plan plan = plan_of(outputs);
+    const Plan plan = test::inlined_plan(outputs);
     REQUIRE(plan.kernels.size() == 3);
     std::vector<std::string> moves;
     for (const Move& m : plan.moves()) moves.push_back(to_string(m));

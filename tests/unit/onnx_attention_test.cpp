@@ -16,20 +16,18 @@ namespace {
 
 using Floats = std::vector<float>;
 
-const bool interpreted = (set_default_device("interp"), true);
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 
 Tensor tensor(const Shape& shape, unsigned seed) {
   return Tensor::from(numbers(num_elements(shape).value(), seed), shape);
 }
-Tensor integers_of(const std::vector<int64_t>& values) { return Tensor::from(values); }
 
 /// What a query is told of a key: a summand, -infinity for one that it does not see.
 using Mask = std::function<double(int64_t b, int64_t h, int64_t t, int64_t s)>;
 const Mask kAll = [](int64_t, int64_t, int64_t, int64_t) { return 0.0; };
 
 /// Heads, tokens and features, with q, k and v in [B, heads, tokens, features].
-struct Case {
+struct Heads {
   int64_t batch, heads, key_heads, queries, keys, features, values;
   Floats q = numbers(batch * heads * queries * features, 1),
          k = numbers(batch * key_heads * keys * features, 2),
@@ -44,7 +42,7 @@ struct Expected {
   std::vector<double> y, scores, capped, masked, weights;
 };
 
-Expected attention(const Case& c, const Mask& mask = kAll, double cap = 0, double scale = 0) {
+Expected attention(const Heads& c, const Mask& mask = kAll, double cap = 0, double scale = 0) {
   Expected e;
   if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(c.features));
   for (int64_t b = 0; b < c.batch; ++b)
@@ -75,7 +73,7 @@ Expected attention(const Case& c, const Mask& mask = kAll, double cap = 0, doubl
   return e;
 }
 
-const Case kOdd{2, 6, 3, 5, 7, 3, 2};
+const Heads kOdd{2, 6, 3, 5, 7, 3, 2};
 
 Floats joined(const Floats& x, int64_t batch, int64_t heads, int64_t tokens, int64_t features) {
   Floats y(x.size());
@@ -93,7 +91,7 @@ Floats joined(const Floats& x, int64_t batch, int64_t heads, int64_t tokens, int
 
 TEST_CASE("attention of as many, fewer and one key heads") {
   for (const int64_t key_heads : {6, 3, 2, 1}) {
-    const Case c{2, 6, key_heads, 5, 7, 3, 2};
+    const Heads c{2, 6, key_heads, 5, 7, 3, 2};
     CAPTURE(key_heads);
     const Value y = one("Attention", {c.query(), c.key(), c.value()}, {}, 23);
     CHECK(y.shape() == Shape{2, 6, 5, 2});
@@ -101,12 +99,12 @@ TEST_CASE("attention of as many, fewer and one key heads") {
     check_close(one("Attention", {c.query(), c.key(), c.value()}, {attribute("scale", 0.75)}, 24),
                 attention(c, kAll, 0, 0.75).y);
   }
-  const Case single{1, 1, 1, 1, 1, 1, 1};
+  const Heads single{1, 1, 1, 1, 1, 1, 1};
   check_close(one("Attention", {single.query(), single.key(), single.value()}, {}, 23), attention(single).y);
 }
 
 TEST_CASE("attention whose heads are joined") {
-  const Case& c = kOdd;
+  const Heads& c = kOdd;
   const Value q = Tensor::from(joined(c.q, 2, 6, 5, 3), {2, 5, 18}),
               k = Tensor::from(joined(c.k, 2, 3, 7, 3), {2, 7, 9}),
               v = Tensor::from(joined(c.v, 2, 3, 7, 2), {2, 7, 6});
@@ -123,7 +121,7 @@ TEST_CASE("attention whose heads are joined") {
 }
 
 TEST_CASE("masks of numbers and of bools, of any rank that broadcasts") {
-  const Case& c = kOdd;
+  const Heads& c = kOdd;
   for (const Shape& shape : std::vector<Shape>{{5, 7}, {6, 5, 7}, {2, 1, 5, 7}, {2, 6, 5, 7}, {1, 6, 1, 7}}) {
     CAPTURE(to_string(shape));
     Shape full(4, Expr(1));
@@ -148,7 +146,7 @@ TEST_CASE("masks of numbers and of bools, of any rank that broadcasts") {
   mentions(message_of([&] { one("Attention", {c.query(), c.key(), c.value(), tensor({4, 7}, 1)}, {}, 23); }),
            "a mask of [1, 1, 4, 7] for scores of [2, 6, 5, 7]");
   // One query, and a mask of several: nothing grows by broadcasting.
-  const Case alone{1, 2, 2, 1, 3, 2, 2};
+  const Heads alone{1, 2, 2, 1, 3, 2, 2};
   mentions(message_of([&] {
              one("Attention", {alone.query(), alone.key(), alone.value(), tensor({4, 3}, 1)}, {}, 23);
            }),
@@ -156,7 +154,7 @@ TEST_CASE("masks of numbers and of bools, of any rank that broadcasts") {
 }
 
 TEST_CASE("a query that sees no key gets zeros") {
-  const Case c{1, 1, 1, 3, 2, 2, 2};
+  const Heads c{1, 1, 1, 3, 2, 2, 2};
   const std::vector<bool> seen{true, false, false, false, true, true};
   const Mask mask = [&](int64_t, int64_t, int64_t t, int64_t s) { return seen[t * 2 + s] ? 0 : kNever; };
   const std::vector<Value> y =
@@ -170,7 +168,7 @@ TEST_CASE("a query that sees no key gets zeros") {
 }
 
 TEST_CASE("causal attention begins behind the past, which comes back longer") {
-  const Case c{2, 4, 2, 3, 7, 3, 2};
+  const Heads c{2, 4, 2, 3, 7, 3, 2};
   const Tensor past_key = c.key().index({Slice{}, Slice{}, Slice{0, 4}}),
                new_key = c.key().index({Slice{}, Slice{}, Slice{4, 7}});
   const Tensor past_value = c.value().index({Slice{}, Slice{}, Slice{0, 4}}),
@@ -195,7 +193,7 @@ TEST_CASE("causal attention begins behind the past, which comes back longer") {
 }
 
 TEST_CASE("a past whose length has a name") {
-  const Case c{1, 2, 1, 2, 6, 3, 3};
+  const Heads c{1, 2, 1, 2, 6, 3, 3};
   Graph graph;
   graph.input("q", DType::F32, {1, 2, 2, 3})
       .input("k", DType::F32, {1, 1, 2, 3})
@@ -217,9 +215,9 @@ TEST_CASE("a past whose length has a name") {
 }
 
 TEST_CASE("since opset 24 a cache may be padded, each of a batch by its own") {
-  const Case c{2, 2, 1, 3, 7, 3, 2};
+  const Heads c{2, 2, 1, 3, 7, 3, 2};
   const std::vector<int64_t> lengths{7, 4};
-  const Value counts = integers_of(lengths);
+  const Value counts = Tensor::from(lengths);
   const Mask padded = [&](int64_t b, int64_t, int64_t, int64_t s) { return s < lengths[b] ? 0 : kNever; };
   check_close(one("Attention", {c.query(), c.key(), c.value(), Value(), Value(), Value(), counts}, {}, 24),
               attention(c, padded).y);
@@ -252,7 +250,7 @@ TEST_CASE("since opset 24 a cache may be padded, each of a batch by its own") {
 }
 
 TEST_CASE("the scores of each step: scaled, capped, masked, weights") {
-  const Case& c = kOdd;
+  const Heads& c = kOdd;
   const Floats values = numbers(5 * 7, 6);
   const Mask mask = [&](int64_t, int64_t, int64_t t, int64_t s) {
     return static_cast<double>(values[t * 7 + s]);
@@ -287,7 +285,7 @@ TEST_CASE("the scores of each step: scaled, capped, masked, weights") {
 }
 
 TEST_CASE("since opset 25 a window ends the view on either side") {
-  const Case c{1, 2, 2, 4, 6, 3, 2};
+  const Heads c{1, 2, 2, 4, 6, 3, 2};
   for (const auto& [left, right, causal] :
        std::vector<std::tuple<int, int, int>>{{2, 1, 0}, {0, 0, 0}, {-1, 2, 0}, {1, -1, 0}, {1, 3, 1}}) {
     CAPTURE(left);
@@ -308,7 +306,7 @@ TEST_CASE("since opset 25 a window ends the view on either side") {
 }
 
 TEST_CASE("attention of other dtypes, and a softmax of another precision") {
-  const Case c{1, 2, 1, 3, 5, 4, 2};
+  const Heads c{1, 2, 1, 3, 5, 4, 2};
   for (const auto& [dtype, tolerance] :
        std::vector<std::pair<DType, double>>{{DType::F16, 2e-3}, {DType::BF16, 2e-2}, {DType::F64, 1e-6}}) {
     const auto as = [d = dtype](const Tensor& t) { return Value(t.cast(d).realise()); };
@@ -418,7 +416,7 @@ TEST_CASE("a cache is written in place, from the start or from each one's own pl
               }
         std::vector<Value> inputs{Tensor::from(past, {batch, rows, length, inner}),
                                   Tensor::from(update, {batch, rows, fresh, inner})};
-        if (!from_start) inputs.push_back(integers_of(writes));
+        if (!from_start) inputs.push_back(Tensor::from(writes));
         CHECK(floats(one("TensorScatter", inputs, {attribute("mode", mode)}, 24)) == expected);
         inputs[0] = Tensor::from(past, {batch, rows, length, inner, 1});
         inputs[1] = Tensor::from(update, {batch, rows, fresh, inner, 1});

@@ -14,8 +14,6 @@ namespace {
 
 using Floats = std::vector<float>;
 
-const bool interpreted = (set_default_device("interp"), true);
-
 /// The model of a graph that imports these opsets, in this order.
 std::string with_opsets(const Graph& graph, const std::vector<std::pair<std::string, int>>& opsets) {
   lathe_onnx::ModelProto proto;

@@ -4,13 +4,12 @@
 #include <cmath>
 
 #include "support/onnx_builder.hpp"
+#include "support/onnx_node.hpp"
 
 using namespace lathe;
 using namespace lathe::test;
 
 namespace {
-
-const bool interpreted = (set_default_device("interp"), true);
 
 using Floats = std::vector<float>;
 const char* const kTraining = "ai.onnx.preview.training";
@@ -32,10 +31,6 @@ void add_gradient(Graph& g, const Names& inputs, const Names& outputs, const std
 onnx::NamedValues run(const Graph& g, const onnx::NamedValues& inputs) {
   return load(model(g, 17, {}, {kTraining})).compile()(inputs);
 }
-Floats floats(const onnx::NamedValues& values, const std::string& name) {
-  return values.at(name).tensor().to_vector<float>();
-}
-
 template <class F> void check_error(ErrorKind kind, const std::string& part, F&& f) {
   try {
     f();

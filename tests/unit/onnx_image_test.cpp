@@ -18,8 +18,6 @@ using Floats = std::vector<float>;
 using Doubles = std::vector<double>;
 using Sizes = std::vector<int64_t>;
 
-const bool interpreted = (set_default_device("interp"), true);
-
 int64_t product(const Sizes& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
 }

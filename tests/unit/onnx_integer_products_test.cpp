@@ -15,8 +15,6 @@ using namespace lathe::test;
 
 namespace {
 
-const bool interpreted = (set_default_device("interp"), true);
-
 using Integers = std::vector<int64_t>;
 using Bytes = std::vector<uint8_t>;
 using SignedBytes = std::vector<int8_t>;

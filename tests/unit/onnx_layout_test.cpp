@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "support/onnx_node.hpp"
+#include "support/onnx_numbers.hpp"
 
 using namespace lathe;
 using namespace lathe::test;
@@ -19,27 +20,8 @@ namespace {
 using Floats = std::vector<float>;
 using Integers = std::vector<int64_t>;
 
-const bool interpreted = (set_default_device("interp"), true);
-
-Tensor counting(const Shape& shape) {
-  return Tensor::arange(num_elements(shape).value()).cast(DType::F32).reshape(shape);
-}
-
-void check_close(const Value& got, const std::vector<double>& expected, double tolerance = 1e-5) {
-  const Floats values = floats(got);
-  REQUIRE(values.size() == expected.size());
-  for (size_t k = 0; k < values.size(); ++k) {
-    CAPTURE(k);
-    CHECK(std::abs(values[k] - expected[k]) <= tolerance * (1 + std::abs(expected[k])));
-  }
-}
-
 /// Sizes must be equal, and the dtype that of `values`.
 void check_shape(const Value& got, const Shape& shape) { CHECK(to_string(got.shape()) == to_string(shape)); }
-
-} // namespace
-
-namespace {
 
 struct Transposed {
   int64_t kernel, stride, dilation, before, after, extra;

@@ -13,14 +13,8 @@ using onnx::Value;
 
 namespace {
 
-const bool interpreted = (set_default_device("interp"), true);
-
 using Floats = std::vector<float>;
 using Sizes = std::vector<int64_t>;
-
-Floats floats(const NamedValues& values, const std::string& name) {
-  return values.at(name).tensor().to_vector<float>();
-}
 
 /// Whole numbers, so that sums are exact.
 Floats numbers(int64_t count, int from) {

@@ -11,8 +11,6 @@ using onnx::Value;
 
 namespace {
 
-const bool interpreted = (set_default_device("interp"), true);
-
 /// Attention by loops: q [B, N, S, H], k and v [B, M, T, H]; `added` gives what each score gets beside its
 /// product, and no key where it is below -1e20.
 struct Loops {

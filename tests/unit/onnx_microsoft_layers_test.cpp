@@ -12,8 +12,6 @@ using onnx::Value;
 
 namespace {
 
-const bool interpreted = (set_default_device("interp"), true);
-
 /// Rows of `width` numbers, normalised.
 Doubles layer_norm(const Doubles& x, size_t width, const Floats& gamma, const Floats& beta, double epsilon,
                    bool centres = true) {

@@ -15,8 +15,6 @@ namespace {
 
 using Integers = std::vector<int64_t>;
 
-const bool interpreted = (set_default_device("interp"), true);
-
 Tensor scale(float value) { return Tensor::scalar(value); }
 Tensor zero_u8(int value) { return Tensor::scalar(static_cast<uint8_t>(value)); }
 Tensor zero_i8(int value) { return Tensor::scalar(static_cast<int8_t>(value)); }

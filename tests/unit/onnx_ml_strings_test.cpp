@@ -7,20 +7,15 @@
 
 #include "support/files.hpp"
 #include "support/onnx_ml.hpp"
+#include "support/onnx_strings.hpp"
 
 using namespace lathe;
 using namespace lathe::test;
 
 namespace {
 
-const bool interpreted = (set_default_device("interp"), true);
-
 using Integers = std::vector<int64_t>;
 using Floats = std::vector<float>;
-
-onnx::Value words(const Names& texts, const Shape& shape) { return onnx::Value::strings(texts, shape); }
-onnx::Value words(const Names& texts) { return onnx::Value::strings(texts); }
-Tensor numbers(const Integers& values) { return Tensor::from(values); }
 
 void check_words(const onnx::Value& got, const Names& expected) {
   REQUIRE(got.is_strings());
@@ -38,7 +33,7 @@ TEST_CASE("LabelEncoder looks strings up, and gives them") {
     CHECK(integers(ml_node("LabelEncoder", {words({"b", ""})}, {keys, to, attribute("default_int64", 42)}, 1,
                            version, "n")[0]) == Integers{8, 42});
     check_words(
-        ml_node("LabelEncoder", {numbers({2, 1, 5})},
+        ml_node("LabelEncoder", {integers_of({2, 1, 5})},
                 {attribute("keys_int64s", Integers{1, 2}), texts_attribute("values_strings", {"one", "two"})},
                 1, version)[0],
         {"two", "one", "_Unused"});
@@ -66,8 +61,8 @@ TEST_CASE("LabelEncoder looks strings up, and gives them") {
                            attribute("values_tensor", strings_proto({2}, {"v", "w"})),
                            attribute("default_tensor", strings_proto({1}, {"?"}))};
   check_words(ml_node("LabelEncoder", {words({"l", "k", "m"})}, tensors, 1, 4)[0], {"w", "v", "?"});
-  CHECK(
-      contains(ml_error("LabelEncoder", {numbers({1})}, {keys, to}, 4), "i64 looked up in keys of strings"));
+  CHECK(contains(ml_error("LabelEncoder", {integers_of({1})}, {keys, to}, 4),
+                 "i64 looked up in keys of strings"));
   CHECK(contains(ml_error("LabelEncoder", {words({"a"})}, {keys, attribute("values_int64s", Integers{1})}, 4),
                  "1 values for 3 keys"));
 }
@@ -76,13 +71,13 @@ TEST_CASE("LabelEncoder 1 and CategoryMapper go both ways") {
   const Attribute classes = texts_attribute("classes_strings", {"zero", "one"});
   CHECK(integers(ml_node("LabelEncoder", {words({"one", "two", "zero"})}, {classes}, 1, 1)[0]) ==
         Integers{1, -1, 0});
-  check_words(ml_node("LabelEncoder", {numbers({1, 2, 0, -1})},
+  check_words(ml_node("LabelEncoder", {integers_of({1, 2, 0, -1})},
                       {classes, attribute("default_string", "none")}, 1, 1)[0],
               {"one", "none", "zero", "none"});
   const Attributes pairs{texts_attribute("cats_strings", {"a", "b"}),
                          attribute("cats_int64s", Integers{10, -4})};
   CHECK(integers(ml_node("CategoryMapper", {words({"b", "a", "c"})}, pairs)[0]) == Integers{-4, 10, -1});
-  check_words(ml_node("CategoryMapper", {numbers({-4, 3})}, pairs)[0], {"b", "_Unused"});
+  check_words(ml_node("CategoryMapper", {integers_of({-4, 3})}, pairs)[0], {"b", "_Unused"});
 }
 
 TEST_CASE("OneHotEncoder and ArrayFeatureExtractor take strings") {
@@ -96,7 +91,8 @@ TEST_CASE("OneHotEncoder and ArrayFeatureExtractor take strings") {
   CHECK(floats(ml_node("OneHotEncoder", {words({"y"})}, {known, attribute("zeros", 0)})[0]) == Floats{0, 1});
   CHECK(contains(ml_error("OneHotEncoder", {words({"z"})}, {texts_attribute("cats_strings", {"a", "a"})}),
                  "twice"));
-  check_words(ml_node("ArrayFeatureExtractor", {words({"a", "b", "c"}), numbers({2, 0})}, {})[0], {"c", "a"});
+  check_words(ml_node("ArrayFeatureExtractor", {words({"a", "b", "c"}), integers_of({2, 0})}, {})[0],
+              {"c", "a"});
 }
 
 TEST_CASE("classifiers with labels that are strings") {
@@ -177,7 +173,7 @@ TEST_CASE("DictVectorizer puts the values of a map in the vocabulary's places") 
   const float infinity = std::numeric_limits<float>::infinity();
   CHECK(floats(ml_node("DictVectorizer", {map({"z", "c"}, {infinity, -1})}, {vocabulary})[0]) ==
         Floats{0, -1, 0, infinity});
-  const onnx::Value texts = onnx::Value::map(numbers({5, 6}), words({"five", "six"}));
+  const onnx::Value texts = onnx::Value::map(integers_of({5, 6}), words({"five", "six"}));
   check_words(ml_node("DictVectorizer", {texts}, {attribute("int64_vocabulary", Integers{6, 7})})[0],
               {"six", ""});
   const onnx::Value wide = onnx::Value::map(words({"a"}), Tensor::from({0.1}));
@@ -185,12 +181,12 @@ TEST_CASE("DictVectorizer puts the values of a map in the vocabulary's places") 
         std::vector<double>{0.1, 0, 0, 0});
   CHECK(contains(ml_error("DictVectorizer", {texts}, {vocabulary}), "a vocabulary of strings"));
   CHECK(contains(ml_error("DictVectorizer", {map({"a", "a"}, {1, 2})}, {vocabulary}), "a key twice"));
-  const onnx::Value twice = onnx::Value::map(numbers({5, 5}), Tensor::from(Floats{1, 2}));
+  const onnx::Value twice = onnx::Value::map(integers_of({5, 5}), Tensor::from(Floats{1, 2}));
   CHECK(contains(ml_error("CastMap", {twice}, {}), "a key twice"));
 }
 
 TEST_CASE("CastMap orders a map by its keys") {
-  const onnx::Value map = onnx::Value::map(numbers({5, 0, 2}), Tensor::from({1.5f, -2.75f, 1e10f}));
+  const onnx::Value map = onnx::Value::map(integers_of({5, 0, 2}), Tensor::from({1.5f, -2.75f, 1e10f}));
   const Attribute sparse = attribute("map_form", "SPARSE"), length = attribute("max_map", 7);
   CHECK(floats(ml_node("CastMap", {map}, {})[0]) == Floats{-2.75f, 1e10f, 1.5f});
   CHECK(integers(ml_node("CastMap", {map}, {attribute("cast_to", "TO_INT64")})[0]) ==
@@ -200,7 +196,7 @@ TEST_CASE("CastMap orders a map by its keys") {
   const onnx::Value spread = ml_node("CastMap", {map}, {sparse, length})[0];
   CHECK(spread.shape() == Shape{1, 7});
   CHECK(floats(spread) == Floats{-2.75f, 0, 1e10f, 0, 0, 1.5f, 0});
-  const onnx::Value texts = onnx::Value::map(numbers({3, 1}), words({"1.5", "-2"}));
+  const onnx::Value texts = onnx::Value::map(integers_of({3, 1}), words({"1.5", "-2"}));
   CHECK(floats(ml_node("CastMap", {texts}, {})[0]) == Floats{-2, 1.5f});
   check_words(ml_node("CastMap", {texts}, {attribute("cast_to", "TO_STRING")})[0], {"-2", "1.5"});
   CHECK(contains(ml_error("CastMap", {map}, {sparse, attribute("max_map", 5)}), "a key is not in [0, 5)"));

@@ -17,8 +17,7 @@ namespace {
 using Doubles = std::vector<double>;
 using Integers = std::vector<int64_t>;
 
-const bool interpreted = (set_default_device("interp"), true);
-const double kNaN = std::numeric_limits<double>::quiet_NaN();
+const double kMissing = std::numeric_limits<double>::quiet_NaN();
 
 Tensor rows_of(const Doubles& values, int64_t columns, DType dtype = DType::F32) {
   return Tensor::from(values, {static_cast<int64_t>(values.size()) / columns, columns}).cast(dtype);
@@ -305,15 +304,15 @@ TEST_CASE("Scaler, Normalizer, Imputer and Binarizer, in every dtype") {
     CHECK(y[0].dtype() == dtype);
     check_close(y[0], {1, -2, 3, 7, 8, 9, -4, -1, 2});
   }
-  const Tensor missing = rows_of({kNaN, 1, 2, kNaN}, 2);
-  check_close(
-      ml_node("Imputer", {missing},
-              {floats_attribute("imputed_value_floats", {5}), attribute("replaced_value_float", kNaN)})[0],
-      {5, 1, 2, 5});
+  const Tensor missing = rows_of({kMissing, 1, 2, kMissing}, 2);
+  check_close(ml_node("Imputer", {missing},
+                      {floats_attribute("imputed_value_floats", {5}),
+                       attribute("replaced_value_float", kMissing)})[0],
+              {5, 1, 2, 5});
   check_close(
       ml_node("Imputer", {missing},
               {floats_attribute("imputed_value_floats", {5, 6}), attribute("replaced_value_float", 2.0)})[0],
-      {kNaN, 1, 5, kNaN});
+      {kMissing, 1, 5, kMissing});
   CHECK(contains(ml_error("Imputer", {missing}, {floats_attribute("imputed_value_floats", {5, 6, 7})}),
                  "3 numbers"));
   CHECK(contains(ml_error("Imputer", {missing}, {attribute("imputed_value_int64s", Integers{5})}),
@@ -330,7 +329,7 @@ TEST_CASE("OneHotEncoder, ArrayFeatureExtractor and FeatureVectorizer") {
   for (const DType dtype : {DType::F32, DType::F64, DType::I32, DType::I64})
     check_close(ml_node("OneHotEncoder", {rows_of({-1, 3, 5, 0}, 2, dtype)}, {known})[0], expected);
   // The whole part of a number counts, and NaN is no category.
-  check_close(ml_node("OneHotEncoder", {rows_of({-1.5, 5.9, kNaN, 0.5}, 4)}, {known})[0],
+  check_close(ml_node("OneHotEncoder", {rows_of({-1.5, 5.9, kMissing, 0.5}, 4)}, {known})[0],
               {0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1});
   const Attribute strict = attribute("zeros", 0);
   check_close(ml_node("OneHotEncoder", {Tensor::from({-1.f, 0.f})}, {known, strict})[0], {0, 1, 0, 0, 0, 1});
@@ -368,11 +367,11 @@ TEST_CASE("LabelEncoder: keys and values of each type, NaN, repeated keys, defau
   CHECK(integers(ml_node("LabelEncoder", {x}, repeated, 1, 2)[0]) == Integers{20, 10, -1, 10});
   CHECK(integers(ml_node("LabelEncoder", {x}, repeated, 1, 4)[0]) == Integers{20, 30, -1, 30});
   // NaN is a key, and so are numbers above all others and 0.
-  const Attributes floats{floats_attribute("keys_floats", {0, kNaN, 3}), ints("values_int64s", {1, 2, 3}),
+  const Attributes floats{floats_attribute("keys_floats", {0, kMissing, 3}), ints("values_int64s", {1, 2, 3}),
                           attribute("default_int64", 7)};
-  CHECK(integers(ml_node("LabelEncoder", {Tensor::from({-0.f, static_cast<float>(kNaN), 3.f, 4.f, -1.f})},
+  CHECK(integers(ml_node("LabelEncoder", {Tensor::from({-0.f, static_cast<float>(kMissing), 3.f, 4.f, -1.f})},
                          floats, 1, 2)[0]) == Integers{1, 2, 3, 7, 7});
-  CHECK(integers(ml_node("LabelEncoder", {Tensor::from({static_cast<float>(kNaN), 0.f})},
+  CHECK(integers(ml_node("LabelEncoder", {Tensor::from({static_cast<float>(kMissing), 0.f})},
                          {floats_attribute("keys_floats", {0}), ints("values_int64s", {1})}, 1, 2)[0]) ==
         Integers{-1, 1});
 

@@ -7,13 +7,13 @@
 #include <random>
 
 #include "support/onnx_ml.hpp"
+#include "support/onnx_numbers.hpp"
 
 using namespace lathe;
 using namespace lathe::test;
 
 namespace {
 
-const bool interpreted = (set_default_device("interp"), true);
 const double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 const Names kModes = {"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"};
@@ -141,15 +141,6 @@ double aggregated(const std::string& how, const std::vector<double>& votes, int6
   double sum = 0;
   for (double v : votes) sum += v;
   return how == "AVERAGE" ? sum / static_cast<double>(trees) : sum;
-}
-
-void check_close(const onnx::Value& got, const std::vector<double>& expected) {
-  const std::vector<float> values = floats(got);
-  REQUIRE(values.size() == expected.size());
-  for (size_t k = 0; k < values.size(); ++k) {
-    CAPTURE(k);
-    CHECK(std::abs(values[k] - expected[k]) <= 1e-5 * (1 + std::abs(expected[k])));
-  }
 }
 
 /// What a regressor has to say of rows, before any transform.

@@ -17,8 +17,7 @@ namespace {
 using Floats = std::vector<float>;
 using Integers = std::vector<int64_t>;
 
-const bool interpreted = (set_default_device("interp"), true);
-constexpr float kInfinity = std::numeric_limits<float>::infinity(),
+constexpr float kInfinite = std::numeric_limits<float>::infinity(),
                 kNan = std::numeric_limits<float>::quiet_NaN();
 
 lathe_onnx::TensorProto bytes_proto(DType dtype, const Integers& dims, const std::string& bytes,
@@ -60,7 +59,7 @@ TEST_CASE("tensors of a file are packed, in raw data and in lists") {
     CHECK(floats(y.at("y_u4")) == Floats{1, 8, 0, 15});
     CHECK(floats(y.at("y_u2")) == Floats{0, 1, 2, 3, 2});
     CHECK(floats(y.at("y_f4")) == Floats{0.5, -6, 1});
-    CHECK(floats(y.at("y_f8")) == Floats{1, kInfinity});
+    CHECK(floats(y.at("y_f8")) == Floats{1, kInfinite});
   }
 }
 
@@ -75,7 +74,7 @@ TEST_CASE("too few or too many bytes are refused") {
 }
 
 TEST_CASE("Cast to floats of 8 bits, saturating and not") {
-  const Value x(Tensor::from<float>({1, 1000, -1000, kInfinity, 0, -0.f, kNan}));
+  const Value x(Tensor::from<float>({1, 1000, -1000, kInfinite, 0, -0.f, kNan}));
   const auto cast = [&](DType dtype, int saturate) {
     return codes(one("Cast", {x}, {to(dtype), attribute("saturate", saturate)}, 19));
   };

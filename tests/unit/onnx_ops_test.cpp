@@ -19,10 +19,8 @@ namespace {
 using Floats = std::vector<float>;
 using Integers = std::vector<int64_t>;
 
-const bool interpreted = (set_default_device("interp"), true);
-
 Tensor integer(int64_t value) { return Tensor::full({}, value); }
-Attribute numbers(const std::string& name, const std::vector<float>& values) {
+Attribute numbers_attribute(const std::string& name, const std::vector<float>& values) {
   Attribute proto = attribute_of_type(name, Attribute::FLOATS);
   for (float value : values) proto.add_floats(value);
   return proto;
@@ -33,7 +31,7 @@ Attribute texts(const std::string& name, const Names& values) {
   return proto;
 }
 
-void check_close(const Floats& got, const std::vector<double>& expected, double tolerance = 1e-5) {
+void check_floats(const Floats& got, const std::vector<double>& expected, double tolerance = 1e-5) {
   REQUIRE(got.size() == expected.size());
   for (size_t k = 0; k < got.size(); ++k) {
     CAPTURE(k);
@@ -138,9 +136,9 @@ TEST_CASE("LSTM both ways, with peepholes, lengths, initial states and clipping"
                               {attribute("hidden_size", 3), attribute("direction", "bidirectional"),
                                attribute("clip", limit), attribute("input_forget", coupled ? 1 : 0)},
                               3);
-    check_close(floats(got[0]), expected.y);
-    check_close(floats(got[1]), expected.last_h);
-    check_close(floats(got[2]), expected.last_c);
+    check_floats(floats(got[0]), expected.y);
+    check_floats(floats(got[1]), expected.last_h);
+    check_floats(floats(got[2]), expected.last_c);
   }
 }
 
@@ -167,8 +165,8 @@ TEST_CASE("GRU backwards, its reset before and after the product") {
                               {attribute("hidden_size", 3), attribute("direction", "reverse"),
                                attribute("linear_before_reset", after ? 1 : 0)},
                               2);
-    check_close(floats(got[0]), expected.y);
-    check_close(floats(got[1]), expected.last_h);
+    check_floats(floats(got[0]), expected.y);
+    check_floats(floats(got[1]), expected.last_h);
   }
 }
 
@@ -184,10 +182,11 @@ TEST_CASE("RNN with a function of its own for each direction") {
   const auto got = run_node("RNN", layer.inputs(false),
                             {attribute("hidden_size", 3), attribute("direction", "bidirectional"),
                              texts("activations", {"LeakyRelu", "Affine"}),
-                             numbers("activation_alpha", {0.125, 0.5}), numbers("activation_beta", {0.25})},
+                             numbers_attribute("activation_alpha", {0.125, 0.5}),
+                             numbers_attribute("activation_beta", {0.25})},
                             2);
-  check_close(floats(got[0]), expected.y);
-  check_close(floats(got[1]), expected.last_h);
+  check_floats(floats(got[0]), expected.y);
+  check_floats(floats(got[1]), expected.last_h);
 }
 
 TEST_CASE("DFT: complex, padded, cut, one-sided, and back") {
@@ -208,11 +207,11 @@ TEST_CASE("DFT: complex, padded, cut, one-sided, and back") {
   };
   const Tensor x = stack({Tensor::from(re), Tensor::from(im)}, 1).unsqueeze(0);
   for (const int64_t length : {4, 6, 9})
-    check_close(floats(run_node("DFT", {x, integer(length)})[0]), transform(length, -1, length));
-  check_close(floats(run_node("DFT", {x}, {attribute("onesided", 1)})[0]), transform(6, -1, 4));
+    check_floats(floats(run_node("DFT", {x, integer(length)})[0]), transform(length, -1, length));
+  check_floats(floats(run_node("DFT", {x}, {attribute("onesided", 1)})[0]), transform(6, -1, 4));
   std::vector<double> inverse = transform(6, 1, 6);
   for (double& v : inverse) v /= 6;
-  check_close(floats(run_node("DFT", {x}, {attribute("inverse", 1)})[0]), inverse);
+  check_floats(floats(run_node("DFT", {x}, {attribute("inverse", 1)})[0]), inverse);
 }
 
 TEST_CASE("a long DFT, made of shorter ones, of a real signal, and back") {
@@ -248,7 +247,7 @@ TEST_CASE("TfIdfVectorizer counts, marks and weighs") {
                         attribute("pool_int64s", Integers{7, 8, 7, 8, 8, 8}),
                         attribute("ngram_counts", Integers{0, 2}),
                         attribute("ngram_indexes", Integers{3, 0, 1, 4}),
-                        numbers("weights", {2, 3, 5, 7})};
+                        numbers_attribute("weights", {2, 3, 5, 7})};
   const Tensor x = Tensor::from(std::vector<int32_t>{7, 8, 8, 8, 1});
   const auto run = [&](const char* mode) {
     Attributes all = pool;
@@ -304,7 +303,7 @@ TEST_CASE("Constant in every form") {
   CHECK(integers(run_node("Constant", {}, {attribute("value_int", -3)})[0]) == Integers{-3});
   CHECK(integers(run_node("Constant", {}, {attribute("value_ints", Integers{4, 5})})[0]) == Integers{4, 5});
   CHECK(floats(run_node("Constant", {}, {attribute("value_float", 0.5)})[0]) == Floats{0.5});
-  const Value many = run_node("Constant", {}, {numbers("value_floats", {1, 2.5})})[0];
+  const Value many = run_node("Constant", {}, {numbers_attribute("value_floats", {1, 2.5})})[0];
   CHECK(many.dtype() == DType::F32);
   CHECK(floats(many) == Floats{1, 2.5});
   CHECK(run_node("Constant", {}, {attribute("value_string", "text")})[0].texts() == Names{"text"});

@@ -19,11 +19,7 @@ namespace {
 using Floats = std::vector<float>;
 using Integers = std::vector<int64_t>;
 
-const bool interpreted = (set_default_device("interp"), true);
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
-Tensor axes_of(const Integers& axes) { return Tensor::from(axes); }
-Value no_axes() { return Value(Tensor::zeros({0}, DType::I64)); }
 
 } // namespace
 

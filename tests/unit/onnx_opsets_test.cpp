@@ -17,11 +17,6 @@ namespace {
 using Floats = std::vector<float>;
 using Integers = std::vector<int64_t>;
 
-const bool interpreted = (set_default_device("interp"), true);
-
-Tensor axes_of(const Integers& axes) { return Tensor::from(axes); }
-Value no_axes() { return Value(Tensor::zeros({0}, DType::I64)); }
-
 } // namespace
 
 // ---- what is not known ----

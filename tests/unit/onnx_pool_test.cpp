@@ -9,6 +9,7 @@
 
 #include "support/messages.hpp"
 #include "support/onnx_node.hpp"
+#include "support/onnx_numbers.hpp"
 
 using namespace lathe;
 using namespace lathe::test;
@@ -18,8 +19,6 @@ namespace {
 
 using Floats = std::vector<float>;
 using Integers = std::vector<int64_t>;
-
-const bool interpreted = (set_default_device("interp"), true);
 
 struct PooledAxis {
   int64_t size, kernel, stride, dilation, before, after;
@@ -89,15 +88,6 @@ Pooled pool(const Case& c, const Floats& x) {
       y.columns.push_back(in_columns);
     }
   return y;
-}
-
-void check_close(const Value& got, const Floats& expected) {
-  const Floats values = floats(got);
-  REQUIRE(values.size() == expected.size());
-  for (size_t k = 0; k < values.size(); ++k) {
-    CAPTURE(k);
-    CHECK(std::abs(values[k] - expected[k]) <= 1e-5 * (1 + std::abs(expected[k])));
-  }
 }
 
 void check(const Case& c) {

@@ -15,11 +15,7 @@
 using namespace lathe;
 using namespace lathe::test;
 
-namespace {
-
-const bool interpreted = (set_default_device("interp"), true);
-
-} // namespace
+namespace {} // namespace
 
 TEST_CASE("a range takes in 0, and what lies in it is at most half a step off") {
   struct Row {

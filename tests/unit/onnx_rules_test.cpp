@@ -12,8 +12,6 @@ using namespace lathe::test;
 
 namespace {
 
-const bool interpreted = (set_default_device("interp"), true);
-
 /// What the rules did, as "rule: node", and the ops that are left.
 struct Rewritten {
   std::vector<std::string> applied, ops;

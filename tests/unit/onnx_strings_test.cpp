@@ -10,19 +10,14 @@
 #include "support/files.hpp"
 #include "support/messages.hpp"
 #include "support/onnx_node.hpp"
+#include "support/onnx_strings.hpp"
 
 using namespace lathe;
 using namespace lathe::test;
 
 namespace {
 
-const bool interpreted = (set_default_device("interp"), true);
-
 using Integers = std::vector<int64_t>;
-
-onnx::Value words(const Names& texts, const Shape& shape) { return onnx::Value::strings(texts, shape); }
-onnx::Value words(const Names& texts) { return onnx::Value::strings(texts); }
-Tensor numbers(const Integers& values) { return Tensor::from(values); }
 
 void check_words(const onnx::Value& got, const Names& expected, const Shape& shape) {
   REQUIRE(got.is_strings());
@@ -89,33 +84,34 @@ TEST_CASE("UTF-8 to characters and back") {
 TEST_CASE("ops that move elements move strings") {
   const Names letters{"a", "b", "c", "d", "e", "f"};
   const onnx::Value x = words(letters, {2, 3});
-  check_words(one("Reshape", {x, numbers({3, -1})}), letters, {3, 2});
+  check_words(one("Reshape", {x, integers_of({3, -1})}), letters, {3, 2});
   check_words(one("Transpose", {x}), {"a", "d", "b", "e", "c", "f"}, {3, 2});
   check_words(one("Flatten", {x}, {attribute("axis", 0)}), letters, {1, 6});
-  check_words(one("Unsqueeze", {x, numbers({0})}), letters, {1, 2, 3});
-  check_words(one("Squeeze", {words({"q"}, {1, 1}), numbers({0})}), {"q"}, {1});
+  check_words(one("Unsqueeze", {x, integers_of({0})}), letters, {1, 2, 3});
+  check_words(one("Squeeze", {words({"q"}, {1, 1}), integers_of({0})}), {"q"}, {1});
   check_words(one("Identity", {x}), letters, {2, 3});
-  check_words(one("Slice", {x, numbers({1}), numbers({3}), numbers({1})}), {"b", "c", "e", "f"}, {2, 2});
-  check_words(one("Tile", {words({"a", "b"}), numbers({2})}), {"a", "b", "a", "b"}, {4});
-  check_words(one("Expand", {words({"a", "b"}, {2, 1}), numbers({2, 2})}), {"a", "a", "b", "b"}, {2, 2});
-  check_words(one("Gather", {x, numbers({2, -3})}, {attribute("axis", 1)}), {"c", "a", "f", "d"}, {2, 2});
+  check_words(one("Slice", {x, integers_of({1}), integers_of({3}), integers_of({1})}), {"b", "c", "e", "f"},
+              {2, 2});
+  check_words(one("Tile", {words({"a", "b"}), integers_of({2})}), {"a", "b", "a", "b"}, {4});
+  check_words(one("Expand", {words({"a", "b"}, {2, 1}), integers_of({2, 2})}), {"a", "a", "b", "b"}, {2, 2});
+  check_words(one("Gather", {x, integers_of({2, -3})}, {attribute("axis", 1)}), {"c", "a", "f", "d"}, {2, 2});
   check_words(one("GatherElements", {x, Tensor::from<int64_t>({{2}, {0}})}, {attribute("axis", 1)}),
               {"c", "d"}, {2, 1});
   check_words(one("GatherND", {x, Tensor::from<int64_t>({{1, 2}, {0, 0}})}), {"f", "a"}, {2});
   check_words(one("Concat", {words({"a"}), words({}), words({"b", "a"})}, {attribute("axis", 0)}),
               {"a", "b", "a"}, {3});
   check_words(one("Where", {Tensor::from({true, false}), words({"a"}), words({"x", "y"})}), {"a", "y"}, {2});
-  check_words(one("ScatterElements", {words({"a", "b", "c"}), numbers({2, 0}), words({"x", "y"})}),
+  check_words(one("ScatterElements", {words({"a", "b", "c"}), integers_of({2, 0}), words({"x", "y"})}),
               {"y", "b", "x"}, {3});
   check_words(one("ScatterND", {words({"a", "b"}), Tensor::from<int64_t>({{1}}), words({"x"})}), {"a", "x"},
               {2});
   check_words(one("Compress", {words({"a", "b", "c"}), Tensor::from({true, false, true})}), {"a", "c"}, {2});
-  check_words(one("ReverseSequence", {words({"a", "b", "c", "d"}, {2, 2}), numbers({2, 1})},
+  check_words(one("ReverseSequence", {words({"a", "b", "c", "d"}, {2, 2}), integers_of({2, 1})},
                   {attribute("time_axis", 0), attribute("batch_axis", 1)}),
               {"c", "b", "a", "d"}, {2, 2});
-  check_words(one("Pad", {words({"a"}), numbers({1, 1})}), {"", "a", ""}, {3});
-  check_words(one("Pad", {words({"a"}), numbers({0, 2}), words({"-"}, {})}), {"a", "-", "-"}, {3});
-  check_words(one("OneHot", {numbers({1, 0}), numbers({2}), words({"no", "yes"})}),
+  check_words(one("Pad", {words({"a"}), integers_of({1, 1})}), {"", "a", ""}, {3});
+  check_words(one("Pad", {words({"a"}), integers_of({0, 2}), words({"-"}, {})}), {"a", "-", "-"}, {3});
+  check_words(one("OneHot", {integers_of({1, 0}), integers_of({2}), words({"no", "yes"})}),
               {"no", "yes", "yes", "no"}, {2, 2});
   const std::vector<onnx::Value> halves = run_node("Split", {words(letters)}, {attribute("axis", 0)}, 2);
   check_words(halves[0], {"a", "b", "c"}, {3});
@@ -140,17 +136,18 @@ TEST_CASE("Equal compares strings, and broadcasts") {
 }
 
 TEST_CASE("strings beside numbers, and ops that compute, are refused") {
-  mentions(message_of_node("Concat", {words({"a"}), numbers({1})}, {attribute("axis", 0)}),
+  mentions(message_of_node("Concat", {words({"a"}), integers_of({1})}, {attribute("axis", 0)}),
            "strings beside other elements");
-  mentions(message_of_node("Gather", {numbers({1}), words({"a"})}), "input 1 is str[1], expected no strings");
+  mentions(message_of_node("Gather", {integers_of({1}), words({"a"})}),
+           "input 1 is str[1], expected no strings");
   mentions(message_of_node("Add", {words({"a"}), words({"a"})}), "expected tensors only");
   mentions(message_of_node("NonZero", {words({"a"})}), "input 0 is str[1], expected a tensor of numbers");
-  mentions(message_of_node("ScatterElements", {words({"a"}), numbers({0}), words({"b"})},
+  mentions(message_of_node("ScatterElements", {words({"a"}), integers_of({0}), words({"b"})},
                            {attribute("reduction", "add")}),
            "a reduction of strings");
-  mentions(message_of_node("StringConcat", {numbers({1}), numbers({1})}), "expected strings");
+  mentions(message_of_node("StringConcat", {integers_of({1}), integers_of({1})}), "expected strings");
   for (const char* op : {"StringSplit", "StringNormalizer"})
-    mentions(message_of_node(op, {numbers({1})}), "expected strings");
+    mentions(message_of_node(op, {integers_of({1})}), "expected strings");
 }
 
 TEST_CASE("StringConcat joins and broadcasts") {
@@ -235,12 +232,12 @@ TEST_CASE("Cast between numbers and their texts") {
   check_words(one("Cast", {Tensor::from(given)}, {to_string}),
               {"1", "-0.5", "0.1", "0.6048455", "10000000000", "1e-05", "INF", "-INF", "NaN"}, {9});
   check_words(one("Cast", {Tensor::from({0.1, 1.0 / 3})}, {to_string}), {"0.1", "0.3333333333333333"}, {2});
-  check_words(one("Cast", {numbers({-7, INT64_MAX})}, {to_string}), {"-7", "9223372036854775807"}, {2});
+  check_words(one("Cast", {integers_of({-7, INT64_MAX})}, {to_string}), {"-7", "9223372036854775807"}, {2});
   check_words(one("Cast", {Tensor::from(std::vector<uint64_t>{UINT64_MAX})}, {to_string}),
               {"18446744073709551615"}, {1});
   check_words(one("Cast", {Tensor::from({true, false})}, {to_string}), {"1", "0"}, {2});
   check_words(one("Cast", {words({"a"})}, {to_string}), {"a"}, {1});
-  check_words(one("CastLike", {numbers({3}), words({})}, {}), {"3"}, {1});
+  check_words(one("CastLike", {integers_of({3}), words({})}, {}), {"3"}, {1});
 
   const auto read = [](const Names& texts, DType dtype) {
     return one("Cast", {words(texts)}, {attribute("to", onnx_dtype(dtype))});
@@ -295,7 +292,7 @@ TEST_CASE("TfIdfVectorizer counts n-grams of words") {
         std::vector<float>{2, 2, 2});
   CHECK(floats(one("TfIdfVectorizer", {words({"to", "to", "be", "be", "To", "x"}, {2, 3})}, attributes, 17,
                    "n")) == std::vector<float>{2, 1, 1, 0, 0, 1});
-  mentions(message_of_node("TfIdfVectorizer", {numbers({1})}, attributes),
+  mentions(message_of_node("TfIdfVectorizer", {integers_of({1})}, attributes),
            "pool_strings for a text of numbers");
 }
 
@@ -309,7 +306,7 @@ TEST_CASE("constants and initialisers of strings") {
   graph.node("StringConcat", {"named", "dash"}, {"dashed"});
   graph.node("StringConcat", {"dashed", "pair"}, {"y"});
   graph.output("y").output("one").output("named");
-  const onnx::NamedValues out = load(model(graph, 20)).compile()({{"at", numbers({2, 0})}});
+  const onnx::NamedValues out = load(model(graph, 20)).compile()({{"at", integers_of({2, 0})}});
   check_words(out.at("y"), {"z-p", "x-q"}, {2});
   check_words(out.at("one"), {"r"}, {1});
   check_words(out.at("named"), {"z", "x"}, {2});
@@ -407,7 +404,7 @@ TEST_CASE("what a program is fed is checked") {
   const onnx::Program program = load(model(graph)).compile();
   check_words(program({{"x", words({"a", "b"})}}).at("y"), {"a", "b"}, {2});
   check_kind(ErrorKind::Shape, [&] { program({{"x", words({"a"})}}); });
-  check_kind(ErrorKind::Shape, [&] { program({{"x", numbers({1, 2})}}); });
+  check_kind(ErrorKind::Shape, [&] { program({{"x", integers_of({1, 2})}}); });
   Graph of_numbers;
   of_numbers.input("x", DType::I64, {1}).node("Identity", {"x"}, {"y"}).output("y");
   check_kind(ErrorKind::Shape, [&] { load(model(of_numbers)).compile()({{"x", words({"a"})}}); });

@@ -5,6 +5,7 @@
 
 #include "support/messages.hpp"
 #include "support/onnx_builder.hpp"
+#include "support/onnx_node.hpp"
 
 using namespace lathe;
 using namespace lathe::test;
@@ -16,12 +17,6 @@ namespace {
 
 using Floats = std::vector<float>;
 
-/// The interpreter is on every machine and compiles nothing.
-const bool interpreted = (set_default_device("interp"), true);
-
-Floats floats(const NamedValues& values, const std::string& name) {
-  return values.at(name).tensor().to_vector<float>();
-}
 Tensor flag(bool value) { return Tensor::full({}, value); }
 Tensor integer(int64_t value) { return Tensor::full({}, value); }
 Tensor vector(const Floats& values) { return Tensor::from(values); }

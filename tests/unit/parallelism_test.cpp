@@ -9,7 +9,7 @@ using test::replaced;
 
 namespace {
 
-double seconds(const std::string& text, int threads = 1) {
+double seconds_by(const std::string& text, int threads = 1) {
   return test::seconds_of(text, test::target(threads));
 }
 
@@ -24,11 +24,11 @@ TEST_CASE("threads divide the work of parallel loops, in whole chunks") {
   }
 })";
   const std::string parallel = replaced(serial, "in 8 {", "in 8 parallel {");
-  const double one = seconds(serial), two = seconds(parallel, 2);
+  const double one = seconds_by(serial), two = seconds_by(parallel, 2);
   CHECK(two < 0.55 * one);
   CHECK(two > 0.49 * one);
   // Eight rows on three threads take as long as nine would.
-  CHECK(seconds(parallel, 3) == doctest::Approx(one * 3 / 8).epsilon(0.02));
+  CHECK(seconds_by(parallel, 3) == doctest::Approx(one * 3 / 8).epsilon(0.02));
 }
 
 TEST_CASE("two threads gain as much as their parts are equal") {
@@ -41,8 +41,8 @@ TEST_CASE("two threads gain as much as their parts are equal") {
   const std::string even = product("for o in 2 parallel {\nfor i in 15 {\n", "o*15 + i", "}\n}\n");
   const std::string uneven = product("for o in 2 parallel {\nfor m in min(2, 3 - o*2) {\nfor i in 10 {\n",
                                      "o*20 + m*10 + i", "}\n}\n}\n");
-  const double gain_even = seconds(even) / seconds(even, 2),
-               gain_uneven = seconds(uneven) / seconds(uneven, 2);
+  const double gain_even = seconds_by(even) / seconds_by(even, 2),
+               gain_uneven = seconds_by(uneven) / seconds_by(uneven, 2);
   CHECK(gain_even == doctest::Approx(2).epsilon(0.1));
   CHECK(gain_uneven == doctest::Approx(1.5).epsilon(0.1));
 }

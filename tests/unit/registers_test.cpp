@@ -12,7 +12,7 @@ using test::replaced;
 
 namespace {
 
-double seconds(const std::string& text) { return test::seconds_of(text, test::target()); }
+double seconds_here(const std::string& text) { return test::seconds_of(text, test::target()); }
 
 } // namespace
 
@@ -35,12 +35,12 @@ TEST_CASE("what a loop combines into one place of memory stays in registers mean
     }
   }
 })";
-  CHECK(seconds(rows) == doctest::Approx(seconds(by_hand)).epsilon(0.05));
+  CHECK(seconds_here(rows) == doctest::Approx(seconds_here(by_hand)).epsilon(0.05));
   // Four copies have a register each, so that none waits for another.
   const std::string unrolled = replaced(replaced(rows, "in 4096 {", "in 1024 {\n      for u in 4 unroll {"),
                                         "a[i, r]", "a[i, r*4 + u]") +
                                "\n}";
-  CHECK(seconds(unrolled) < 0.5 * seconds(rows));
+  CHECK(seconds_here(unrolled) < 0.5 * seconds_here(rows));
 }
 
 TEST_CASE("more accumulators than registers spill") {
@@ -65,7 +65,7 @@ TEST_CASE("more accumulators than registers spill") {
     }
   }
 })";
-    return seconds(replaced(text, "H", std::to_string(height))) / height;
+    return seconds_here(replaced(text, "H", std::to_string(height))) / height;
   };
   CHECK(tile(14) < tile(3));        // three rows of two do not hide the latency
   CHECK(tile(20) > 1.2 * tile(14)); // 40 accumulators
@@ -93,7 +93,7 @@ TEST_CASE("vectors that unrolled iterations share are loaded once, stay in regis
     }
   }
 })";
-    return seconds(replaced(replaced(text, "COLUMN", column), "W", std::to_string(width))) / width;
+    return seconds_here(replaced(replaced(text, "COLUMN", column), "W", std::to_string(width))) / width;
   };
   CHECK(row(28, "i + k") > 1.3 * row(14, "i + k")); // 28 accumulators and 30 vectors of x
   CHECK(row(24, "i") < 1.1 * row(14, "i"));         // where every iteration of k reads the same

@@ -22,15 +22,15 @@ using namespace lathe;
 
 namespace {
 
-struct Sizes {
+struct ProductSizes {
   int64_t batch, rows, terms, columns;
 };
 
 /// Products of an input and a constant.
-struct Problem {
-  Sizes s;
+struct Products {
+  ProductSizes s;
   std::vector<float> x, w;
-  explicit Problem(const Sizes& sizes)
+  explicit Products(const ProductSizes& sizes)
       : s(sizes), x(uniform(s.batch * s.rows * s.terms, 1)), w(uniform(s.batch * s.terms * s.columns, 2)) {}
 
   Tensor input() const { return Tensor::input("x", {s.batch, s.rows, s.terms}); }
@@ -55,7 +55,7 @@ struct Problem {
 
 using ProgramRef = std::shared_ptr<const lower::Program>;
 
-ProgramRef lowered(const Tensor& y) { return pipeline::lowered({{"y", y}}); } // constants folded
+ProgramRef folded(const Tensor& y) { return pipeline::lowered({{"y", y}}); } // constants folded
 
 /// The name of the one product of a program; empty if there is none.
 std::string product_of(const lower::Program& program) {
@@ -66,7 +66,7 @@ std::string product_of(const lower::Program& program) {
 }
 
 std::optional<graph::MatrixProduct> sizes_of(const Tensor& y) {
-  const ProgramRef program = lowered(y);
+  const ProgramRef program = folded(y);
   for (const lower::Stage& stage : program->stages)
     if (auto p = graph::read_product(stage.node)) return p;
   return {};
@@ -79,7 +79,7 @@ search::Plan by_strassen(const ProgramRef& program, int levels) {
   return std::move(*applied.plan);
 }
 
-std::vector<float> run(const Executable& f, const Problem& p) {
+std::vector<float> run(const Executable& f, const Products& p) {
   std::vector<float> y(p.count(), std::numeric_limits<float>::quiet_NaN());
   f.run({{"x", p.x.data()}}, {{"y", y.data()}});
   return y;
@@ -127,13 +127,13 @@ TEST_CASE("what is a product of two matrices") {
 }
 
 TEST_CASE("values in one level and two, weights that are known and that are given, on each device") {
-  const Sizes all[] = {{1, 2, 2, 2},   {1, 6, 10, 34},  {3, 4, 8, 12},
-                       {1, 16, 4, 68}, {2, 36, 20, 16}, {1, 4, 132, 4}};
-  for (const Sizes& s : all) {
-    const Problem p(s);
+  const ProductSizes all[] = {{1, 2, 2, 2},   {1, 6, 10, 34},  {3, 4, 8, 12},
+                              {1, 16, 4, 68}, {2, 36, 20, 16}, {1, 4, 132, 4}};
+  for (const ProductSizes& s : all) {
+    const Products p(s);
     const std::vector<double> expected = p.expected();
-    const ProgramRef known = lowered(p.result());
-    const ProgramRef given = lowered(p.input().matmul(Tensor::input("w", {s.batch, s.terms, s.columns})));
+    const ProgramRef known = folded(p.result());
+    const ProgramRef given = folded(p.input().matmul(Tensor::input("w", {s.batch, s.terms, s.columns})));
     for (const int levels : {1, 2}) {
       CAPTURE(s.rows);
       CAPTURE(s.columns);
@@ -154,7 +154,7 @@ TEST_CASE("values in one level and two, weights that are known and that are give
 }
 
 TEST_CASE("operands and results that lie in memory in other ways") {
-  const Problem p({1, 12, 20, 8});
+  const Products p({1, 12, 20, 8});
   const std::vector<double> expected = p.expected();
   std::vector<float> turned(p.w.size());
   for (int64_t k = 0; k < 20; ++k)
@@ -168,16 +168,16 @@ TEST_CASE("operands and results that lie in memory in other ways") {
   const Tensor split =
       x.reshape({12, 4, 5, 1}).expand({12, 4, 5, 8}) * w.reshape({1, 4, 5, 8}).expand({12, 4, 5, 8});
   for (const Tensor& same : {y, back, tokens, image, split.sum({1, 2})}) {
-    const ProgramRef program = lowered(same.contiguous());
+    const ProgramRef program = folded(same.contiguous());
     for (const int levels : {1, 2})
       CHECK(error_of(run(pipeline::build(by_strassen(program, levels), on("interp")), p), expected) < 2e-6);
   }
 }
 
 TEST_CASE("the stated errors over 512 terms, in f32 and f64") {
-  const Problem p({1, 64, 512, 64});
+  const Products p({1, 64, 512, 64});
   const std::vector<double> expected = p.expected();
-  const ProgramRef program = lowered(p.result());
+  const ProgramRef program = folded(p.result());
   const std::string device = default_device();
   const double direct =
       error_of(run(pipeline::build(search::initial_plan(program), on(device)), p), expected);
@@ -188,7 +188,7 @@ TEST_CASE("the stated errors over 512 terms, in f32 and f64") {
   CHECK(two < 2.5e-6);
 
   // Every other row 1e4 times as large: the small ones lose digits to their neighbours.
-  Problem uneven = p;
+  Products uneven = p;
   for (int64_t i = 0; i < 64; i += 2)
     for (int64_t k = 0; k < 512; ++k) uneven.x[static_cast<size_t>(i * 512 + k)] *= 1e4F;
   const std::vector<double> all = uneven.expected();
@@ -208,17 +208,17 @@ TEST_CASE("the stated errors over 512 terms, in f32 and f64") {
   std::vector<double> x(p.x.begin(), p.x.end()), y(p.count());
   const std::vector<double> w(p.w.begin(), p.w.end());
   const ProgramRef wide =
-      lowered(Tensor::input("x", {1, 64, 512}, DType::F64).matmul(Tensor::from(w, {1, 512, 64})));
+      folded(Tensor::input("x", {1, 64, 512}, DType::F64).matmul(Tensor::from(w, {1, 512, 64})));
   pipeline::build(by_strassen(wide, 2), on(device)).run({{"x", x.data()}}, {{"y", y.data()}});
   for (size_t k = 0; k < y.size(); ++k) CHECK(y[k] == doctest::Approx(expected[k]).epsilon(1e-10));
 }
 
 TEST_CASE("a NaN may reach the other row of its pair, or the column half of them away, and no further") {
-  const Sizes s{1, 8, 6, 10};
-  Problem p(s);
-  const auto spoilt = [&](const Problem& with, int64_t row, int64_t column) {
+  const ProductSizes s{1, 8, 6, 10};
+  Products p(s);
+  const auto spoilt = [&](const Products& with, int64_t row, int64_t column) {
     const std::vector<float> y =
-        run(pipeline::build(by_strassen(lowered(with.result()), 1), on("interp")), with);
+        run(pipeline::build(by_strassen(folded(with.result()), 1), on("interp")), with);
     int64_t outside = 0, own = 0, beside = 0;
     for (int64_t i = 0; i < s.rows; ++i)
       for (int64_t j = 0; j < s.columns; ++j) {
@@ -231,7 +231,7 @@ TEST_CASE("a NaN may reach the other row of its pair, or the column half of them
     CHECK(outside == 0);
   };
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  Problem in_row = p, in_column = p;
+  Products in_row = p, in_column = p;
   in_row.x[static_cast<size_t>(3 * s.terms + 4)] = nan; // of the last block, which four products read
   spoilt(in_row, 3, -1);
   in_column.w[static_cast<size_t>(4 * s.columns + 7)] = nan;
@@ -239,8 +239,8 @@ TEST_CASE("a NaN may reach the other row of its pair, or the column half of them
 }
 
 TEST_CASE("the move comes first, replays, and says why it is not legal") {
-  const Problem p({1, 12, 20, 8});
-  const ProgramRef program = lowered(p.result().relu());
+  const Products p({1, 12, 20, 8});
+  const ProgramRef program = folded(p.result().relu());
   const search::Plan start = search::initial_plan(program);
   const std::string name = product_of(*program);
   const auto reason = [&](const std::vector<search::Move>& moves) {
@@ -257,8 +257,8 @@ TEST_CASE("the move comes first, replays, and says why it is not legal") {
             std::string::npos);
   CHECK(reason({search::parse_move("split(" + name + ".i1, 4)"), test::move("strassen({}, {})", name, 1)})
             .find("before all other moves") != std::string::npos);
-  const Problem odd({1, 12, 10, 8});
-  const ProgramRef of_odd = lowered(odd.result());
+  const Products odd({1, 12, 10, 8});
+  const ProgramRef of_odd = folded(odd.result());
   const auto refused =
       search::apply(search::initial_plan(of_odd), test::move("strassen({}, {})", product_of(*of_odd), 2), {});
   CHECK(refused.reason.find("10 terms are not multiples of 4") != std::string::npos);
@@ -276,7 +276,7 @@ std::vector<search::Move> forms_found(const Tensor& y, int most_levels) {
   search::AllowedForms allowed;
   allowed.strassen = most_levels;
   std::vector<search::Move> moves =
-      search::search_forms(search::initial_plan(lowered(y)), model, {}, allowed, {}).plan.moves();
+      search::search_forms(search::initial_plan(folded(y)), model, {}, allowed, {}).plan.moves();
   std::erase_if(moves, [](const search::Move& m) { return !search::rewrites_graph(m.kind); });
   return moves;
 }
@@ -303,7 +303,7 @@ TEST_CASE("the search takes as many levels as are allowed and pay, for each prod
 }
 
 TEST_CASE("a compiled program has it only if asked to, replays its moves, and knows two levels at most") {
-  const Problem p({1, 64, 32, 64});
+  const Products p({1, 64, 32, 64});
   const NamedTensors program{{"y", p.result()}};
   CompileOptions options = on(default_device(), 1);
   const auto uses_it = [](const Executable& f) {
@@ -311,7 +311,7 @@ TEST_CASE("a compiled program has it only if asked to, replays its moves, and kn
     return !moves.empty() && moves[0].starts_with("strassen(");
   };
   CHECK(!uses_it(compile(program, options)));
-  options.moves = {"strassen(" + product_of(*lowered(p.result())) + ", 2)"};
+  options.moves = {"strassen(" + product_of(*folded(p.result())) + ", 2)"};
   const Executable asked = compile(program, options);
   CHECK(uses_it(asked));
   CHECK(error_of(run(asked, p), p.expected()) < 2e-6);

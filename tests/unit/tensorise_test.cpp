@@ -109,7 +109,7 @@ struct Size {
   int64_t m, k, n;
   bool constant;
 };
-constexpr Size kSizes[] = {{64, 128, 64, false}, {48, 192, 96, false}, {32, 64, 32, true},
+constexpr Size kSizes[] = {{64, 64, 64, false},  {48, 128, 48, false}, {32, 64, 32, true},
                            {17, 65, 33, false},  {48, 67, 50, true},   {5, 19, 21, false},
                            {1, 130, 100, false}, {16, 5, 16, true},    {100, 200, 7, true}};
 

@@ -104,9 +104,9 @@ private:
   size_t after_adds_ = 0;
 };
 
-class Settler {
+class TensorSettler {
 public:
-  Settler(const Kernel& kernel, const VectorForms& forms) : forms_(forms), copier_(kernel) {}
+  TensorSettler(const Kernel& kernel, const VectorForms& forms) : forms_(forms), copier_(kernel) {}
 
   Block block(const Block& in) {
     Block out;
@@ -227,7 +227,7 @@ private:
 
 Kernel settle_tensors(const Kernel& kernel, const VectorForms& forms) {
   Kernel out = kernel;
-  out.body = Settler(kernel, forms).block(kernel.body);
+  out.body = TensorSettler(kernel, forms).block(kernel.body);
   return out;
 }
 

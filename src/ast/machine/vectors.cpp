@@ -89,9 +89,9 @@ int lanes_of(const For& loop, const VectorForms& forms) {
   return lanes < 2 || !(one || loop.extent.is_const()) ? 0 : lanes;
 }
 
-class Settler {
+class VectorSettler {
 public:
-  Settler(const Kernel& kernel, const VectorForms& forms) : forms_(forms), copier_(kernel) {}
+  VectorSettler(const Kernel& kernel, const VectorForms& forms) : forms_(forms), copier_(kernel) {}
 
   Block block(const Block& in) {
     Block out;
@@ -132,7 +132,7 @@ private:
 
 Kernel settle_vectors(const Kernel& kernel, const VectorForms& forms) {
   Kernel out = kernel;
-  out.body = Settler(kernel, forms).block(kernel.body);
+  out.body = VectorSettler(kernel, forms).block(kernel.body);
   return out;
 }
 

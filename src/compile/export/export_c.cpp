@@ -13,7 +13,7 @@
 namespace lathe::pipeline {
 namespace {
 
-constexpr const char* kHeader =
+constexpr const char* kCHeader =
     R"(/* @name@: a program made by lathe. Inputs and outputs are row-major and don't overlap. */
 #ifndef LATHE_@NAME@_H
 #define LATHE_@NAME@_H
@@ -33,7 +33,7 @@ int @name@_run(@params@);
 #endif
 )";
 
-constexpr const char* kSource =
+constexpr const char* kCSource =
     R"(/* @name@, made by lathe. -DLATHE_PORTABLE: plain C, as for compilers that are neither GCC 12 nor Clang. */
 #include "@name@.h"
 
@@ -50,7 +50,7 @@ int @name@_run(@params@) {
 }
 )";
 
-constexpr const char* kBuild = R"(# @name@ as a library, and main.c as an example of its use.
+constexpr const char* kCBuild = R"(# @name@ as a library, and main.c as an example of its use.
 cmake_minimum_required(VERSION 3.13)
 project(@name@ LANGUAGES C)
 if(NOT CMAKE_BUILD_TYPE)
@@ -115,7 +115,7 @@ private:
                             : "in `arena`, at a multiple of 8, better of 64; one for each call at a time";
     values["arena"] = fmt::format("/* Intermediates are {}. */\n#define {}_ARENA_BYTES {}", where,
                                   program_.upper, code_.arena_bytes());
-    return filled(kHeader, values);
+    return filled(kCHeader, values);
   }
 
   std::string source() {
@@ -140,7 +140,7 @@ private:
     const std::string vectors = code_.kernels(vector_bytes_), portable = code_.kernels(0);
     values["vectors"] = render::c_prelude(vectors + rest) + vectors;
     values["portable"] = render::c_portable_prelude(portable + rest) + portable;
-    return filled(kSource, values);
+    return filled(kCSource, values);
   }
 
   /// Returns the statements that set `memory` to the intermediates.
@@ -201,7 +201,7 @@ private:
                                        program_.target)
                          : "";
     // CMake's own variables stand between braces, so that only ours are @keys@.
-    return filled(kBuild, values);
+    return filled(kCBuild, values);
   }
 
   ExportedProgram& program_;

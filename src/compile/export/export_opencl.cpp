@@ -11,7 +11,7 @@
 namespace lathe::pipeline {
 namespace {
 
-constexpr const char* kHeader =
+constexpr const char* kHostHeader =
     R"(/* @name@: a program made by lathe, for OpenCL 1.2. Inputs and outputs are row-major in host memory. */
 #ifndef LATHE_@NAME@_H
 #define LATHE_@NAME@_H
@@ -46,7 +46,7 @@ void @name@_close(struct @name@* self);
 #endif
 )";
 
-constexpr const char* kSource = R"(/* @name@, made by lathe: the host's side. */
+constexpr const char* kHostSource = R"(/* @name@, made by lathe: the host's side. */
 #include "@name@.h"
 
 #include <string.h>
@@ -148,7 +148,7 @@ constexpr const char* kMainAfter = R"(  @name@_close(&self);
   clReleaseContext(context);
 )";
 
-constexpr const char* kBuild =
+constexpr const char* kHostBuild =
     R"(# @name@ as a library, and main.c as an example of its use: run it in the folder that has @name@.cl.
 cmake_minimum_required(VERSION 3.13)
 project(@name@ LANGUAGES C)
@@ -199,7 +199,7 @@ public:
             {program_.name + ".h", header()},
             {program_.name + ".weights", std::move(program_.weights.bytes)},
             {"main.c", main_file()},
-            {"CMakeLists.txt", filled(kBuild, values_)}};
+            {"CMakeLists.txt", filled(kHostBuild, values_)}};
   }
 
 private:
@@ -214,7 +214,7 @@ private:
     values["include"] = "#include <CL/cl.h>";
     values["ports"] = port_declarations(program_);
     values["declarations"] = common_declarations(program_);
-    return filled(kHeader, values);
+    return filled(kHostHeader, values);
   }
 
   std::string source() const {
@@ -223,7 +223,7 @@ private:
     values["names"] = fmt::format("\"{}\"", fmt::join(functions_, "\", \""));
     values["sizes"] = fmt::format("{}", fmt::join(bytes_, ", "));
     values["body"] = body();
-    return filled(kSource, values);
+    return filled(kHostSource, values);
   }
 
   std::string checked(const std::string& call) const {

@@ -18,7 +18,7 @@ struct Step { // register target = lhs kind rhs
   int target, lhs, rhs;
 };
 
-struct Instruction {
+struct LlvmInstruction {
   Op op;
   DType dtype, from; // of the result; of the last operand
   int sources[3] = {-1, -1, -1};
@@ -44,7 +44,7 @@ struct Definition {
   };
   std::vector<Run> runs;
   std::vector<std::vector<Step>> steps; // [0] once an element, [k + 1] at each iteration of runs[k]
-  std::vector<Instruction> instructions;
+  std::vector<LlvmInstruction> instructions;
   int value = -1, scatter = -1; // slots
   std::vector<int> index;       // registers, if not by element
   std::vector<int64_t> registers;
@@ -127,7 +127,7 @@ private:
     return slots_.at(root.get());
   }
   int add(const ast::Value& v) {
-    Instruction in{};
+    LlvmInstruction in{};
     in.op = v.op;
     in.dtype = v.dtype;
     in.from = v.sources.empty() ? v.dtype : v.sources.back()->dtype;
@@ -256,7 +256,7 @@ private:
     std::vector<int> readers(buffers.size(), 0);
     for (const BufferState& state : buffers)
       for (const Definition& d : state.definitions)
-        for (const Instruction& in : d.instructions)
+        for (const LlvmInstruction& in : d.instructions)
           if (in.buffer >= 0) ++readers[static_cast<size_t>(in.buffer)];
     for (size_t k = 0; k < buffers.size(); ++k)
       buffers[k].is_remembered =
@@ -311,11 +311,11 @@ private:
     for (const Step& s : d.steps[level]) r[s.target] = computed(s.kind, r[s.lhs], r[s.rhs]);
   }
 
-  static bool is_guarded_off(const Definition& d, const Instruction& in) {
+  static bool is_guarded_off(const Definition& d, const LlvmInstruction& in) {
     return std::any_of(in.guards.begin(), in.guards.end(),
                        [&](int guard) { return !d.registers[static_cast<size_t>(guard)]; });
   }
-  Bounded load(const Definition& d, const Instruction& in) {
+  Bounded load(const Definition& d, const LlvmInstruction& in) {
     if (is_guarded_off(d, in)) return Bounded{};
     BufferState& state = buffers[static_cast<size_t>(in.buffer)];
     int64_t flat = 0;
@@ -328,7 +328,7 @@ private:
     }
     return element(state, flat);
   }
-  Bounded gather(const Definition& d, const Instruction& in) {
+  Bounded gather(const Definition& d, const LlvmInstruction& in) {
     const Bounded& at = d.slots[static_cast<size_t>(in.sources[0])];
     const bool is_float_result = is_float(in.dtype);
     if (!at.is_decided()) return is_float_result ? Bounded::of(0, at.error) : Bounded::of_whole(0, false);
@@ -342,7 +342,7 @@ private:
     const auto source = [&](int slot) -> const Bounded& {
       return slot < 0 ? none : d.slots[static_cast<size_t>(slot)];
     };
-    for (const Instruction& in : d.instructions) {
+    for (const LlvmInstruction& in : d.instructions) {
       Bounded& out = d.slots[static_cast<size_t>(in.target)];
       switch (in.op) {
       case Op::Const: out = in.value; break;

@@ -21,7 +21,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double kCompileSeconds = 8e-3; // to compile one kernel, estimated
-constexpr int kRounds = 15, kRoundsAtLeast = 5;
+constexpr int kCompareRounds = 15, kRoundsAtLeast = 5;
 constexpr double kSample = 2e-3;       // seconds; a sample of a shorter program is several runs
 constexpr double kEnough = 0.15;       // seconds of running both programs
 constexpr double kMeasurable = 0.99;   // share of the known plan's time; below it the challenger wins
@@ -175,7 +175,7 @@ double keep_faster(search::SearchResult& challenger, const search::SearchResult&
       static_cast<int>(std::clamp(kSample / std::max(contest.seconds(fast), 1e-9), 1.0, 10000.0));
   std::vector<double> of_fast, of_plain;
   double total = 0;
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kCompareRounds; ++round) {
     // The order within a pair alternates too.
     const bool fast_first = round % 2 == 0;
     const double first = contest.seconds(fast_first ? fast : plain, times);

@@ -12,7 +12,7 @@
 namespace lathe::pipeline {
 namespace {
 
-constexpr int64_t kRounds = 2000, kSteps = 4; // over operands of so many steps of k
+constexpr int64_t kPeakRounds = 2000, kPeakSteps = 4; // over operands of so many steps of k
 
 /// Sums of 2 x 2 tiles, or of 12 x 2 vectors, in registers; all operands are read again in each round.
 std::string kernel_text(const InstructionInfo& row, int lanes) {
@@ -38,9 +38,9 @@ std::string kernel_text(const InstructionInfo& row, int lanes) {
   return fmt::format("kernel peak(a: {}[{}, {}, {}] in, b: {}[{}, 2, {}, {}, {}] in, c: {}[{}, 2, {}, {}] "
                      "out) {{ alloc s: {}[{}, 2, {}{}] "
                      "register {{ {}for t in {} {{ for q in {} {{ {} }} }} {}}} }}",
-                     a, high, row.m, kSteps * row.k, b, kSteps, k_rows, columns, row.pack, c, high, row.m,
-                     columns, c, high, row.is_tile() ? fmt::format("{}, ", row.m) : "", columns,
-                     over_tiles(fmt::format("{} = 0:{}", sums, c)), kRounds, kSteps, product,
+                     a, high, row.m, kPeakSteps * row.k, b, kPeakSteps, k_rows, columns, row.pack, c, high,
+                     row.m, columns, c, high, row.is_tile() ? fmt::format("{}, ", row.m) : "", columns,
+                     over_tiles(fmt::format("{} = 0:{}", sums, c)), kPeakRounds, kPeakSteps, product,
                      over_tiles(to + " = " + sums));
 }
 
@@ -70,7 +70,7 @@ double peak(runtime::Device& cpu, const InstructionInfo& row, int lanes) {
   }
   const double seconds = median_seconds([&] { program->launch(slices, {}); });
   const double columns = row.n != 0 ? row.n : lanes, tiles = row.is_tile() ? 4 : 24;
-  return 2.0 * kRounds * kSteps * tiles * row.m * columns * row.k / seconds;
+  return 2.0 * kPeakRounds * kPeakSteps * tiles * row.m * columns * row.k / seconds;
 }
 
 } // namespace

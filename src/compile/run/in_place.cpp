@@ -14,7 +14,6 @@ namespace {
 using ast::Block;
 using ast::BufferRef;
 using ast::For;
-using ast::Kernel;
 using ast::LoadAttr;
 using ast::Store;
 using ast::ValueRef;
@@ -71,13 +70,13 @@ bool stores_each_once(const Store& store, const std::vector<const For*>& loops) 
 /// A kernel that reads `old` and writes `next`, and the proof that both may be one memory.
 class Writer {
 public:
-  Writer(const Kernel& kernel, const BufferRef& old, const BufferRef& next)
+  Writer(const ast::Kernel& kernel, const BufferRef& old, const BufferRef& next)
       : kernel_(kernel), old_(old), next_(next) {
     walk(kernel.body);
   }
 
   /// The kernel over one memory; nothing where that may be wrong.
-  std::optional<Kernel> in_one_memory() const {
+  std::optional<ast::Kernel> in_one_memory() const {
     for (const size_t nest : copies_)
       if (nest >= first_write_) return {};
     for (const Read& read : reads_)
@@ -162,7 +161,7 @@ private:
   }
 
   /// `old` becomes `next`. The elements that would be copied to themselves are left alone.
-  Kernel joined() const {
+  ast::Kernel joined() const {
     ast::Rewriter rewriter;
     rewriter.on_value = [&](const ValueRef& v) {
       if (v->op != Op::Load && v->op != Op::Gather) return v;
@@ -186,12 +185,12 @@ private:
         kept.push_back(std::move(stmt));
       return kept;
     };
-    Kernel out = kernel_;
+    ast::Kernel out = kernel_;
     out.body = ast::rewrite(kernel_.body, rewriter);
     return out;
   }
 
-  const Kernel& kernel_;
+  const ast::Kernel& kernel_;
   const BufferRef old_, next_;
   std::vector<const For*> loops_; // around the statement that walk() looks at
   size_t nest_ = 0, position_ = 0;
@@ -203,7 +202,7 @@ private:
 };
 
 /// The buffer as the kernel has it, which moves may have given another shape; null if it has none of this id.
-BufferRef parameter(const Kernel& kernel, int id) {
+BufferRef parameter(const ast::Kernel& kernel, int id) {
   for (const ast::Param& p : kernel.params)
     if (p.buffer->id == id) return p.buffer;
   return nullptr;
@@ -215,7 +214,7 @@ bool writes(const search::KernelPlan& plan, int buffer) {
 }
 
 /// The kernel plan with another kernel, which no longer has the parameter.
-search::KernelPlanRef without_parameter(const search::KernelPlan& plan, Kernel kernel, int buffer) {
+search::KernelPlanRef without_parameter(const search::KernelPlan& plan, ast::Kernel kernel, int buffer) {
   auto out = std::make_shared<search::KernelPlan>(plan);
   out->kernel = std::move(kernel);
   for (size_t p = out->kernel.params.size(); p-- > 0;) {
@@ -284,7 +283,7 @@ private:
     if (!order(later)) return false;
     if (const BufferRef read = parameter(kernel.kernel, old->id)) {
       if (kernel.recurrence >= 0) return false;
-      std::optional<Kernel> joined =
+      std::optional<ast::Kernel> joined =
           Writer(kernel.kernel, read, parameter(kernel.kernel, next->id)).in_one_memory();
       if (!joined) return false;
       plan_.kernels[writer] = without_parameter(kernel, std::move(*joined), old->id);

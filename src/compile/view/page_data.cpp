@@ -31,7 +31,7 @@ constexpr size_t kStatesWithText = 150, kStatesWithC = 24;
 constexpr size_t kRefusedShown = 8'000;
 
 /// Texts by number, each once.
-class Texts {
+class TextTable {
 public:
   size_t of(const std::string& text) {
     const auto [known, is_new] = numbers_.try_emplace(text, list_.size());
@@ -79,7 +79,7 @@ Json column(const Json& list, const Json& usual) {
 }
 
 /// Columns of nodes with their places.
-Json nodes_json(const std::vector<PictureNode>& nodes, const Places& places, Texts& texts) {
+Json nodes_json(const std::vector<PictureNode>& nodes, const Places& places, TextTable& texts) {
   Json op = Json::array(), type = Json::array(), attr = Json::array(), origin = Json::array(),
        from = Json::array(), kernel = Json::array(), x = Json::array(), layer = Json::array(),
        flags = Json::array();
@@ -175,7 +175,7 @@ Json groups_json(const Compilation& of, const std::vector<PictureNode>& nodes) {
   return boxes;
 }
 
-Json terms_json(const Terms& terms, Texts& texts) {
+Json terms_json(const Terms& terms, TextTable& texts) {
   Json list = Json::array();
   for (const auto& [name, seconds] : terms) list.push_back({texts.of(name), number(seconds)});
   return list;
@@ -238,7 +238,7 @@ Json state_texts(const Compilation& of) {
 }
 
 /// `shown`: the states whose loop nests the page has; of these it also has the rest.
-Json states_json(const Compilation& of, const Json& shown, Texts& texts) {
+Json states_json(const Compilation& of, const Json& shown, TextTable& texts) {
   Json id = Json::array(), parent = Json::array(), search = Json::array(), kind = Json::array(),
        moves = Json::array(), lists = Json::array(), seconds = Json::array(), measured = Json::array(),
        measured_at = Json::array(), kept = Json::array(), fates = Json::array();
@@ -288,7 +288,7 @@ Json states_json(const Compilation& of, const Json& shown, Texts& texts) {
           {"best", improvements(of)}};
 }
 
-Json search_json(const Compilation& of, Texts& texts) {
+Json search_json(const Compilation& of, TextTable& texts) {
   Json searches = Json::array(), refused = Json::array();
   for (const auto& [id, search] : of.searches)
     searches.push_back({{"id", id},
@@ -309,7 +309,7 @@ Json search_json(const Compilation& of, Texts& texts) {
           {"texts", std::move(shown)}};
 }
 
-Json rewrites_json(const Compilation& of, Texts& texts) {
+Json rewrites_json(const Compilation& of, TextTable& texts) {
   const RewritePicture picture = rewrite_picture(of);
   Json steps = Json::array();
   for (const RewriteStep& step : picture.steps)
@@ -326,7 +326,7 @@ Json rewrites_json(const Compilation& of, Texts& texts) {
 }
 
 /// `room`: bytes that the sources may take.
-Json kernels_json(const Compilation& of, size_t room, Texts& texts) {
+Json kernels_json(const Compilation& of, size_t room, TextTable& texts) {
   Json kernels = Json::array();
   size_t bytes = 0;
   std::map<uint64_t, size_t> same; // kernels of equal structure share their text
@@ -393,7 +393,7 @@ Json run_json(const Compilation& of) {
 
 std::string page_data(const PageTrace& trace, size_t of_traces) {
   const Compilation& of = *trace.of;
-  Texts texts;
+  TextTable texts;
   const GraphPicture graph = graph_picture(of);
   Json data{{"name", trace.name},
             {"lathe", of.version},

@@ -98,8 +98,8 @@ template <class Change> Parts map_parts(const Parts& x, const Change& change) {
 Complex reshape(const Complex& x, const Shape& shape) {
   return {x.real.reshape(shape), x.imaginary.reshape(shape)};
 }
-Complex part_of(const Complex& x, int axis, int64_t begin, int64_t end) {
-  return {graph::part_of(x.real, axis, begin, end), graph::part_of(x.imaginary, axis, begin, end)};
+Complex complex_part(const Complex& x, int axis, int64_t begin, int64_t end) {
+  return {part_of(x.real, axis, begin, end), part_of(x.imaginary, axis, begin, end)};
 }
 
 // ---- passes ----
@@ -185,7 +185,7 @@ Complex by_convolution(const Parts& x, int64_t n, const Frame& frame, Sums sums)
   y = by_passes({fill(y.real), fill(y.imaginary)}, length, frame, {-1});
   y = multiply({bins.real.cast(dtype), bins.imaginary.cast(dtype)}, {y.real, y.imaginary});
   y = by_passes({y.real, y.imaginary}, length, frame, {1, 1 / static_cast<double>(length)});
-  y = part_of(y, 1, 0, n);
+  y = complex_part(y, 1, 0, n);
   return multiply(waves({n, 1}, 2 * n, sums, dtype, half_squares), {y.real, y.imaginary});
 }
 
@@ -205,12 +205,10 @@ Complex half_of_even(const Tensor& x, int64_t n, const Frame& frame, Sums sums) 
   const DType dtype = x.dtype();
   const int64_t half = n / 2;
   const Tensor pairs = x.reshape(frame.shape({half, 2}));
-  const auto point = [&](int64_t k) {
-    return graph::part_of(pairs, 2, k, k + 1).reshape(frame.shape({half}));
-  };
+  const auto point = [&](int64_t k) { return part_of(pairs, 2, k, k + 1).reshape(frame.shape({half})); };
   const Complex z = transform({point(0), point(1)}, half, frame, {sums.sign, sums.scale / 2});
   // z[k] and z[half - k], for k from 0 to half, where z[half] is z[0].
-  const auto whole = [](const Tensor& t) { return concat({t, graph::part_of(t, 1, 0, 1)}, 1); };
+  const auto whole = [](const Tensor& t) { return concat({t, part_of(t, 1, 0, 1)}, 1); };
   const Tensor a = whole(z.real), b = whole(z.imaginary), c = a.flip(1), d = b.flip(1);
   const Complex odd =
       multiply(waves({half + 1, 1}, n, {sums.sign}, dtype, [](int64_t k) { return k; }), {b + d, c - a});
@@ -221,7 +219,7 @@ Complex half_of_even(const Tensor& x, int64_t n, const Frame& frame, Sums sums) 
 Tensor points_of_even(const Complex& bins, int64_t n, const Frame& frame, Sums sums) {
   const int64_t half = n / 2;
   const Complex mirror{bins.real.flip(1), bins.imaginary.flip(1)};
-  const Complex x = part_of(bins, 1, 0, half), m = part_of(mirror, 1, 0, half);
+  const Complex x = complex_part(bins, 1, 0, half), m = complex_part(mirror, 1, 0, half);
   const Parts difference{x.real - m.real, x.imaginary + m.imaginary};
   const Complex odd =
       multiply(waves({half, 1}, n, {sums.sign}, bins.real.dtype(), [](int64_t k) { return k; }), difference);
@@ -233,7 +231,7 @@ Tensor points_of_even(const Complex& bins, int64_t n, const Frame& frame, Sums s
 /// The bins behind the middle are the conjugates of those before, in reverse.
 Tensor points_of_odd(const Complex& bins, int64_t n, const Frame& frame, Sums sums) {
   if (n == 1) return transform({bins.real, {}}, n, frame, sums).real;
-  const Complex others = part_of(bins, 1, 1, n / 2 + 1);
+  const Complex others = complex_part(bins, 1, 1, n / 2 + 1);
   const Tensor real = concat({bins.real, others.real.flip(1)}, 1);
   const Tensor imaginary = concat({bins.imaginary, -others.imaginary.flip(1)}, 1);
   return transform({real, imaginary}, n, frame, sums).real;
@@ -268,7 +266,7 @@ struct Request {
   /// Cut or filled to `count` along the axis.
   Tensor fit(const Tensor& t, int64_t count) const {
     const Tensor x = t.cast(wide(dtype)).reshape(frame.shape({size}));
-    if (count < size) return graph::part_of(x, 1, 0, count);
+    if (count < size) return part_of(x, 1, 0, count);
     return count > size ? pad_zero(x, {0, 0, 0}, {0, count - size, 0}) : x;
   }
   Tensor result(const Tensor& t) const {
@@ -346,7 +344,7 @@ Complex rfft(const Tensor& x, const FourierOptions& options) {
   const Request r = request("rfft", x, x.dtype(), options);
   const Tensor points = r.fit(x, r.n);
   if (r.n % 2 == 0) return r.result(half_of_even(points, r.n, r.frame, r.sums(-1)));
-  return r.result(part_of(transform({points, {}}, r.n, r.frame, r.sums(-1)), 1, 0, r.n / 2 + 1));
+  return r.result(complex_part(transform({points, {}}, r.n, r.frame, r.sums(-1)), 1, 0, r.n / 2 + 1));
 }
 
 Tensor irfft(const Complex& x, const FourierOptions& options) {

@@ -24,15 +24,15 @@ const NodeRef& behind_views(const NodeRef& node) {
 }
 
 /// How a source is read: the value behind one view, and the view's strides over it.
-struct Reading {
+struct SourceReading {
   NodeRef value;
   std::vector<int64_t> sizes, strides; // per axis as it is read
 };
 
-std::optional<Reading> read(const NodeRef& source) {
+std::optional<SourceReading> read(const NodeRef& source) {
   const bool viewed = source->op == Op::View;
   const View v = viewed ? std::get<View>(source->attr) : View::contiguous(source->shape);
-  Reading out{viewed ? source->sources[0] : source, {}, {}};
+  SourceReading out{viewed ? source->sources[0] : source, {}, {}};
   if (out.value->op == Op::View || !is_static(out.value->shape)) return {};
   for (size_t d = 0; d < v.strides().size(); ++d) {
     if (!v.strides()[d].is_const() || !v.shape()[d].is_const()) return {};

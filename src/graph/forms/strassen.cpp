@@ -14,15 +14,16 @@ struct Role {
   int innermost() const { return axes.empty() ? -1 : axes.back(); }
 };
 
-struct Reading {
+struct ProductReading {
   Operand left, right; // over [batch, row, term] and [batch, term, column]
   Role batch, row, column, term;
 };
 
-std::optional<Reading> read_as(const NodeRef& sum, const NodeRef& left, const NodeRef& right) {
+std::optional<ProductReading> matrix_reading_as(const NodeRef& sum, const NodeRef& left,
+                                                const NodeRef& right) {
   auto a = operand_of(left), b = operand_of(right);
   if (!a || !b) return {};
-  Reading r{std::move(*a), std::move(*b), {}, {}, {}, {}};
+  ProductReading r{std::move(*a), std::move(*b), {}, {}, {}, {}};
   const std::vector<int>& reduced = std::get<ReduceAttr>(sum->attr).axes;
   for (int k = 0; k < static_cast<int>(left->shape.size()); ++k) {
     const int64_t size = left->shape[static_cast<size_t>(k)].value();
@@ -40,12 +41,14 @@ std::optional<Reading> read_as(const NodeRef& sum, const NodeRef& left, const No
   return r;
 }
 
-std::optional<Reading> read(const NodeRef& sum) {
+std::optional<ProductReading> matrix_reading(const NodeRef& sum) {
   const NodeRef product = summed_floats(sum);
   if (!product) return {};
-  auto r = read_as(sum, product->sources[0], product->sources[1]);
+  auto r = matrix_reading_as(sum, product->sources[0], product->sources[1]);
   // If the columns come first in the result, the operands change roles, so that the rows do.
-  return r && r->column.axes[0] < r->row.axes[0] ? read_as(sum, product->sources[1], product->sources[0]) : r;
+  return r && r->column.axes[0] < r->row.axes[0]
+             ? matrix_reading_as(sum, product->sources[1], product->sources[0])
+             : r;
 }
 
 constexpr int kProducts = 7, kBlocks = 4; // blocks: 11, 12, 21, 22
@@ -57,12 +60,14 @@ const SmallMatrix kRight{kProducts, kBlocks, {1, 0, 0, 1, 1, 0, 0, 0, 0, 1, 0, -
 const SmallMatrix kResult{kBlocks, kProducts, {1, 0, 0, 1, -1, 0, 1, 0, 0,  1, 0, 1, 0, 0, //
                                                0, 1, 0, 1, 0,  0, 0, 1, -1, 1, 0, 0, 1, 0}};
 
-MatrixProduct sizes_of(const Reading& r) { return {r.batch.size, r.row.size, r.column.size, r.term.size}; }
+MatrixProduct sizes_of(const ProductReading& r) {
+  return {r.batch.size, r.row.size, r.column.size, r.term.size};
+}
 
 } // namespace
 
 std::optional<MatrixProduct> read_product(const NodeRef& sum) {
-  const auto r = read(sum);
+  const auto r = matrix_reading(sum);
   if (!r) return {};
   return sizes_of(*r);
 }
@@ -72,7 +77,7 @@ bool can_halve(const MatrixProduct& product, int levels) {
 }
 
 NodeRef strassen(const NodeRef& sum, int levels) {
-  const auto reading = read(sum);
+  const auto reading = matrix_reading(sum);
   if (!reading || !can_halve(sizes_of(*reading), levels)) return {};
   const auto& [left, right, batch, row, column, term] = *reading;
   const int64_t b = batch.size, m = row.size / 2, n = column.size / 2, k = term.size / 2;

@@ -11,7 +11,7 @@ namespace {
 constexpr int kTaps = 3;
 
 /// The role of each axis of the product. -1: no axis has the role, so its size is 1.
-struct Reading {
+struct ConvolutionReading {
   Operand data, weights;
   int image = -1, height = -1, width = -1, output = -1, channel = -1;
   int tap_rows = -1, tap_columns = -1;
@@ -24,10 +24,11 @@ bool set_once(int& role, int axis) {
   return true;
 }
 
-std::optional<Reading> read_as(const NodeRef& sum, const NodeRef& data, const NodeRef& weights) {
+std::optional<ConvolutionReading> convolution_reading_as(const NodeRef& sum, const NodeRef& data,
+                                                         const NodeRef& weights) {
   const auto d = operand_of(data), w = operand_of(weights);
   if (!d || !w) return {};
-  Reading r{*d, *w};
+  ConvolutionReading r{*d, *w};
   const Shape& shape = data->shape;
   const std::vector<int>& axes = std::get<ReduceAttr>(sum->attr).axes;
   const int rank = static_cast<int>(shape.size());
@@ -63,11 +64,11 @@ std::optional<Reading> read_as(const NodeRef& sum, const NodeRef& data, const No
   return r;
 }
 
-std::optional<Reading> read(const NodeRef& sum) {
+std::optional<ConvolutionReading> convolution_reading(const NodeRef& sum) {
   const NodeRef product = summed_floats(sum);
   if (!product) return {};
-  if (auto r = read_as(sum, product->sources[0], product->sources[1])) return r;
-  return read_as(sum, product->sources[1], product->sources[0]);
+  if (auto r = convolution_reading_as(sum, product->sources[0], product->sources[1])) return r;
+  return convolution_reading_as(sum, product->sources[1], product->sources[0]);
 }
 
 struct Matrices {
@@ -93,13 +94,13 @@ Matrices matrices_for(int tile) {
 } // namespace
 
 std::optional<Convolution> read_convolution(const NodeRef& sum) {
-  const auto r = read(sum);
+  const auto r = convolution_reading(sum);
   if (!r) return {};
   return r->sizes;
 }
 
 NodeRef winograd(const NodeRef& sum, int tile) {
-  const auto reading = read(sum);
+  const auto reading = convolution_reading(sum);
   if (!reading) return {};
   const auto& [data, weights, image, height, width, output, channel, tap_rows, tap_columns, sizes] = *reading;
   const Matrices m = matrices_for(tile);

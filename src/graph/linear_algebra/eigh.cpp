@@ -17,7 +17,8 @@ namespace lathe {
 using namespace graph;
 namespace {
 
-constexpr int kLevels = 2; // halves of columns that are written out, each on the matrix that is left
+constexpr int kTridiagonalLevels =
+    2; // halves of columns that are written out, each on the matrix that is left
 
 /// A = Q T Q^T, where Q is the product of the reflections.
 struct Tridiagonal {
@@ -26,14 +27,14 @@ struct Tridiagonal {
 };
 
 /// The reflections of the first `count` columns of x [batch, n, n], and what is left.
-struct Panels {
+struct TridiagonalPanels {
   Tensor diagonal, beside; // [batch, count]
   Tensor vectors;          // [batch, count, n]
   Tensor rest;             // [batch, n, n], of which the part behind the columns is valid
 };
 
 /// Columns first ... first + width.
-ScanStep panel_step(const Tensor& x, const Tensor& first, int64_t width) {
+ScanStep tridiagonal_step(const Tensor& x, const Tensor& first, int64_t width) {
   const Expr batch = x.size(0), n = x.size(1);
   const Tensor zero = Tensor::zeros({}, x.dtype());
   const Tensor place = Tensor::iota({1, n}, 1), slot = Tensor::iota({1, width, 1}, 1);
@@ -58,11 +59,11 @@ ScanStep panel_step(const Tensor& x, const Tensor& first, int64_t width) {
   return {{x - difference}, {made.stacked[0], made.stacked[1], made.state[0]}};
 }
 
-Panels reduce_columns(const Tensor& x, int64_t count) {
+TridiagonalPanels tridiagonal_columns(const Tensor& x, int64_t count) {
   const Expr batch = x.size(0), n = x.size(1);
   const int64_t width = panel_width(count);
   const auto step = [&](const std::vector<Tensor>& state, const std::vector<Tensor>& row) {
-    return panel_step(state[0], row[0], width);
+    return tridiagonal_step(state[0], row[0], width);
   };
   const Scanned made = scan(step, {x}, {Tensor::arange(0, count, width)});
   const auto joined = [&](const Tensor& t) { return t.permute({2, 0, 1}).reshape({batch, count}); };
@@ -71,11 +72,11 @@ Panels reduce_columns(const Tensor& x, int64_t count) {
 }
 
 /// Of n rows, a multiple of kReflections << levels.
-Tridiagonal reduce(const Tensor& x, int levels) {
+Tridiagonal tridiagonal(const Tensor& x, int levels) {
   const int64_t n = x.size(1).value(), count = levels == 0 ? n : n / 2;
-  const Panels head = reduce_columns(x, count);
+  const TridiagonalPanels head = tridiagonal_columns(x, count);
   if (levels == 0) return {head.diagonal, head.beside, head.vectors};
-  const Tridiagonal tail = reduce(block(head.rest, count, n - count, count, n - count), levels - 1);
+  const Tridiagonal tail = tridiagonal(block(head.rest, count, n - count, count, n - count), levels - 1);
   return {concat({head.diagonal, tail.diagonal}, 1), concat({head.beside, tail.beside}, 1),
           concat({head.vectors, pad_zero(tail.vectors, {0, 0, count}, {0, 0, 0})}, 1)};
 }
@@ -84,9 +85,9 @@ Tridiagonal reduce(const Tensor& x, int levels) {
 EigenRows eigen_rows(const Tensor& x, bool wants_vectors) {
   const int64_t n = x.size(1).value();
   const Scaled scaled = scaled_to_one(x);
-  const Cut cut = cut_for(n, kPanel, kLevels, kReflections);
+  const Cut cut = cut_for(n, kPanel, kTridiagonalLevels, kReflections);
   const int64_t whole = cut.whole();
-  const Tridiagonal t = reduce(pad_zero(scaled.value, {0, 0, 0}, {0, whole - n, whole - n}), cut.levels);
+  const Tridiagonal t = tridiagonal(pad_zero(scaled.value, {0, 0, 0}, {0, whole - n, whole - n}), cut.levels);
   EigenRows found =
       eigen_of_tridiagonal(part_of(t.diagonal, 1, 0, n), part_of(t.beside, 1, 0, n - 1), wants_vectors);
   if (wants_vectors)

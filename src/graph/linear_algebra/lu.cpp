@@ -16,12 +16,12 @@ namespace {
 
 // Columns that are eliminated one by one, then as blocks of a loop, then by halves: products do more of the
 // work at each stage. The halves are written out, so their number is bounded.
-constexpr int64_t kColumns = 32;
-constexpr int64_t kPanel = 256;
-constexpr int kLevels = 2;
+constexpr int64_t kEliminatedColumns = 32;
+constexpr int64_t kEliminatedPanel = 256;
+constexpr int kEliminationLevels = 2;
 
 /// Of columns [batch, n, w], after those of earlier panels.
-struct Panel {
+struct EliminatedPanel {
   Tensor
       lower; // [batch, n, w]: multiples of the pivots' rows, 1 at the pivot, 0 in rows that were used before
   Tensor upper;  // [batch, w, w]: the pivots' rows
@@ -30,7 +30,7 @@ struct Panel {
 };
 
 /// Step j eliminates column j; the columns are rows of x: [batch, w, n].
-Panel by_columns(const Tensor& x, const Tensor& used) {
+EliminatedPanel eliminated_by_columns(const Tensor& x, const Tensor& used) {
   const Expr batch = x.size(0), n = x.size(2), width = x.size(1);
   const DType dtype = x.dtype();
   const Tensor zero = Tensor::zeros({}, dtype), one = Tensor::ones({}, dtype);
@@ -56,17 +56,18 @@ Panel by_columns(const Tensor& x, const Tensor& used) {
 
 /// Step k eliminates the first kColumns of what is left of x [batch, w, n], whose rows are columns, and moves
 /// the others to the front.
-Panel by_blocks(const Tensor& x, const Tensor& used) {
+EliminatedPanel eliminated_by_blocks(const Tensor& x, const Tensor& used) {
   const Expr batch = x.size(0);
-  const int64_t w = x.size(1).value(), n = x.size(2).value(), blocks = w / kColumns;
-  if (w % kColumns != 0 || blocks == 1) return by_columns(x, used);
+  const int64_t w = x.size(1).value(), n = x.size(2).value(), blocks = w / kEliminatedColumns;
+  if (w % kEliminatedColumns != 0 || blocks == 1) return eliminated_by_columns(x, used);
   const auto step = [&](const std::vector<Tensor>& state, const std::vector<Tensor>&) -> ScanStep {
-    const Panel first = by_columns(part_of(state[0], 1, 0, kColumns), state[1]);
-    const Tensor others = part_of(state[0], 1, kColumns, w);
+    const EliminatedPanel first =
+        eliminated_by_columns(part_of(state[0], 1, 0, kEliminatedColumns), state[1]);
+    const Tensor others = part_of(state[0], 1, kEliminatedColumns, w);
     const Tensor upper =
         solve_lower(rows_at(first.lower, first.pivots), rows_at(transposed(others), first.pivots));
     const Tensor rest = others - transposed(upper).matmul(transposed(first.lower));
-    return {{pad_zero(rest, {0, 0, 0}, {0, kColumns, 0}), first.used},
+    return {{pad_zero(rest, {0, 0, 0}, {0, kEliminatedColumns, 0}), first.used},
             {first.lower, concat({first.upper, upper}, 2), first.pivots}};
   };
   ScanOptions options;
@@ -77,13 +78,13 @@ Panel by_blocks(const Tensor& x, const Tensor& used) {
           made.stacked[2].transpose(0, 1).reshape({batch, w}), made.state[1]};
 }
 
-Panel eliminated(const Tensor& x, const Tensor& used, int levels) {
-  if (levels == 0) return by_blocks(transposed(x), used);
+EliminatedPanel eliminated(const Tensor& x, const Tensor& used, int levels) {
+  if (levels == 0) return eliminated_by_blocks(transposed(x), used);
   const int64_t n = x.size(1).value(), half = x.size(2).value() / 2;
-  const Panel first = eliminated(block(x, 0, n, 0, half), used, levels - 1);
+  const EliminatedPanel first = eliminated(block(x, 0, n, 0, half), used, levels - 1);
   const Tensor right = block(x, 0, n, half, half);
   const Tensor upper = solve_lower(rows_at(first.lower, first.pivots), rows_at(right, first.pivots));
-  const Panel second = eliminated(right - first.lower.matmul(upper), first.used, levels - 1);
+  const EliminatedPanel second = eliminated(right - first.lower.matmul(upper), first.used, levels - 1);
   const Tensor zero = Tensor::zeros(upper.shape(), upper.dtype());
   return {concat({first.lower, second.lower}, 2), of_blocks(first.upper, upper, zero, second.upper),
           concat({first.pivots, second.pivots}, 1), second.used};
@@ -96,9 +97,10 @@ struct Elimination {
 
 Elimination elimination_of(const Tensor& x) {
   const int64_t n = x.size(1).value();
-  const Cut cut = cut_for(n, kPanel, kLevels, kColumns);
+  const Cut cut = cut_for(n, kEliminatedPanel, kEliminationLevels, kEliminatedColumns);
   const Tensor whole = grown(x, cut.whole());
-  const Panel panel = eliminated(whole, Tensor::zeros({x.size(0), cut.whole()}, x.dtype()), cut.levels);
+  const EliminatedPanel panel =
+      eliminated(whole, Tensor::zeros({x.size(0), cut.whole()}, x.dtype()), cut.levels);
   const Tensor pivots = part_of(panel.pivots, 1, 0, n);
   return {block(rows_at(panel.lower, pivots), 0, n, 0, n), block(panel.upper, 0, n, 0, n), pivots};
 }

@@ -15,11 +15,11 @@ using namespace graph;
 namespace {
 
 // As of elimination: columns one by one, blocks in a loop, halves written out.
-constexpr int64_t kColumns = 32;
-constexpr int64_t kPanel = 256;
-constexpr int kLevels = 2;
+constexpr int64_t kReflectedColumns = 32;
+constexpr int64_t kReflectedPanel = 256;
+constexpr int kReflectionLevels = 2;
 
-struct Panel {
+struct ReflectedPanel {
   Tensor vectors; // [batch, m, w], zero above the diagonal
   Tensor rest;    // [batch, m, w]: the columns, reflected; R above the diagonal
 };
@@ -35,7 +35,7 @@ Tensor reflected(const Tensor& vectors, const Tensor& x) {
 }
 
 /// Of columns that are the rows of x [batch, w, m]; their diagonal begins in row `first`.
-Panel by_columns(const Tensor& x, const Tensor& first) {
+ReflectedPanel reflected_by_columns(const Tensor& x, const Tensor& first) {
   const DType dtype = x.dtype();
   const Tensor zero = Tensor::zeros({}, dtype), one = Tensor::ones({}, dtype);
   const Tensor place = Tensor::iota({1, x.size(2)}, 1);
@@ -60,26 +60,28 @@ Panel by_columns(const Tensor& x, const Tensor& first) {
 
 /// Step k reflects by the first kColumns of what is left of x, whose rows are columns, and moves the others
 /// to the front.
-Panel by_blocks(const Tensor& x, int64_t first) {
+ReflectedPanel reflected_by_blocks(const Tensor& x, int64_t first) {
   const Expr batch = x.size(0);
-  const int64_t w = x.size(1).value(), m = x.size(2).value(), blocks = w / kColumns;
-  if (w % kColumns != 0 || blocks == 1) return by_columns(x, Tensor::scalar(first));
+  const int64_t w = x.size(1).value(), m = x.size(2).value(), blocks = w / kReflectedColumns;
+  if (w % kReflectedColumns != 0 || blocks == 1) return reflected_by_columns(x, Tensor::scalar(first));
   const auto step = [&](const std::vector<Tensor>& state, const std::vector<Tensor>& row) -> ScanStep {
-    const Panel front = by_columns(part_of(state[0], 1, 0, kColumns), row[0]);
-    const Tensor others = transposed(part_of(state[0], 1, kColumns, w));
-    const Tensor next = pad_zero(transposed(reflected(front.vectors, others)), {0, 0, 0}, {0, kColumns, 0});
+    const ReflectedPanel front = reflected_by_columns(part_of(state[0], 1, 0, kReflectedColumns), row[0]);
+    const Tensor others = transposed(part_of(state[0], 1, kReflectedColumns, w));
+    const Tensor next =
+        pad_zero(transposed(reflected(front.vectors, others)), {0, 0, 0}, {0, kReflectedColumns, 0});
     return {{next}, {front.vectors, front.rest}};
   };
-  const Scanned made = scan(step, {x}, {Tensor::arange(first, first + w, kColumns)});
+  const Scanned made = scan(step, {x}, {Tensor::arange(first, first + w, kReflectedColumns)});
   const auto joined = [&](const Tensor& t) { return t.permute({1, 2, 0, 3}).reshape({batch, m, w}); };
   return {joined(made.stacked[0]), joined(made.stacked[1])};
 }
 
-Panel factor(const Tensor& x, int64_t first, int levels) {
-  if (levels == 0) return by_blocks(transposed(x), first);
+ReflectedPanel factor(const Tensor& x, int64_t first, int levels) {
+  if (levels == 0) return reflected_by_blocks(transposed(x), first);
   const int64_t m = x.size(1).value(), half = x.size(2).value() / 2;
-  const Panel left = factor(block(x, 0, m, 0, half), first, levels - 1);
-  const Panel right = factor(reflected(left.vectors, block(x, 0, m, half, half)), first + half, levels - 1);
+  const ReflectedPanel left = factor(block(x, 0, m, 0, half), first, levels - 1);
+  const ReflectedPanel right =
+      factor(reflected(left.vectors, block(x, 0, m, half, half)), first + half, levels - 1);
   return {concat({left.vectors, right.vectors}, 2), concat({left.rest, right.rest}, 2)};
 }
 
@@ -89,9 +91,9 @@ QR factor(const Tensor& x) {
   // Squares of elements that are at most 1 do not overflow.
   const Tensor most = x.abs().max({1, 2}, true);
   const Tensor scale = where(isfinite(most) & (most > 0), most, Tensor::ones({}, x.dtype()));
-  const Cut cut = cut_for(k, kPanel, kLevels, kColumns);
+  const Cut cut = cut_for(k, kReflectedPanel, kReflectionLevels, kReflectedColumns);
   const int64_t added = cut.whole() - k;
-  const Panel panel = factor(grown(x / scale, m + added, k + added), 0, cut.levels);
+  const ReflectedPanel panel = factor(grown(x / scale, m + added, k + added), 0, cut.levels);
   const Tensor vectors = block(panel.vectors, 0, m, 0, k);
   const Tensor heads =
       transposed(block(vectors, 0, k, 0, k)); // V^T times the first k columns of the identity

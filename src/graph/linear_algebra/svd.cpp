@@ -18,10 +18,11 @@ namespace lathe {
 using namespace graph;
 namespace {
 
-constexpr int kLevels = 2; // halves of columns that are written out, each on the matrix that is left
+constexpr int kBidiagonalLevels =
+    2; // halves of columns that are written out, each on the matrix that is left
 
 /// The reflections of the first `count` columns and rows of x [batch, m, n], and what is left.
-struct Panels {
+struct BidiagonalPanels {
   Tensor diagonal, beside; // [batch, count]
   Tensor left, right;      // [batch, count, m], [batch, count, n]: rows are the reflections' vectors
   Tensor rest;             // [batch, m, n], of which the part behind the columns and rows is valid
@@ -35,7 +36,7 @@ Tensor element(const Tensor& rows, const Tensor& at) { return rows.take(at, 2).u
 Tensor product(const Tensor& x, const Tensor& v) { return x.matmul(v.unsqueeze(2)).squeeze(2); }
 
 /// Columns and rows first ... first + width.
-ScanStep panel_step(const Tensor& a, const Tensor& first, int64_t width) {
+ScanStep bidiagonal_step(const Tensor& a, const Tensor& first, int64_t width) {
   const Expr batch = a.size(0), m = a.size(1), n = a.size(2);
   const Tensor zero = Tensor::zeros({}, a.dtype());
   const Tensor row_place = Tensor::iota({1, m}, 1), column_place = Tensor::iota({1, n}, 1);
@@ -68,11 +69,11 @@ ScanStep panel_step(const Tensor& a, const Tensor& first, int64_t width) {
   return {{a - difference}, {made.stacked[0], made.stacked[1], s[0], s[2]}};
 }
 
-Panels reduce_columns(const Tensor& x, int64_t count) {
+BidiagonalPanels bidiagonal_columns(const Tensor& x, int64_t count) {
   const Expr batch = x.size(0);
   const int64_t width = panel_width(count);
   const auto step = [&](const std::vector<Tensor>& state, const std::vector<Tensor>& row) {
-    return panel_step(state[0], row[0], width);
+    return bidiagonal_step(state[0], row[0], width);
   };
   const Scanned made = scan(step, {x}, {Tensor::arange(0, count, width)});
   const auto numbers = [&](const Tensor& t) { return t.permute({2, 0, 1}).reshape({batch, count}); };
@@ -84,11 +85,11 @@ Panels reduce_columns(const Tensor& x, int64_t count) {
 }
 
 /// Of x with n columns, a multiple of panel_width() << levels.
-Panels reduce(const Tensor& x, int levels) {
+BidiagonalPanels bidiagonal(const Tensor& x, int levels) {
   const int64_t m = x.size(1).value(), n = x.size(2).value(), count = levels == 0 ? n : n / 2;
-  Panels head = reduce_columns(x, count);
+  BidiagonalPanels head = bidiagonal_columns(x, count);
   if (levels == 0) return head;
-  const Panels tail = reduce(block(head.rest, count, m - count, count, n - count), levels - 1);
+  const BidiagonalPanels tail = bidiagonal(block(head.rest, count, m - count, count, n - count), levels - 1);
   const auto below = [&](const Tensor& a, const Tensor& b) {
     return concat({a, pad_zero(b, {0, 0, count}, {0, 0, 0})}, 1);
   };
@@ -112,9 +113,9 @@ SVD decomposed(const Tensor& x, bool wants_vectors) {
   const Expr batch = x.size(0);
   const int64_t m = x.size(1).value(), n = x.size(2).value();
   const Scaled scaled = scaled_to_one(x);
-  const Cut cut = cut_for(n, kPanel, kLevels, kReflections);
+  const Cut cut = cut_for(n, kPanel, kBidiagonalLevels, kReflections);
   const int64_t whole = cut.whole();
-  const Panels b = reduce(pad_zero(scaled.value, {0, 0, 0}, {0, 0, whole - n}), cut.levels);
+  const BidiagonalPanels b = bidiagonal(pad_zero(scaled.value, {0, 0, 0}, {0, 0, whole - n}), cut.levels);
   const auto first = [&](const Tensor& t) { return part_of(t, 1, 0, n); };
   const Tensor beside =
       part_of(stack({first(b.diagonal), first(b.beside)}, 2).reshape({batch, 2 * n}), 1, 0, 2 * n - 1);

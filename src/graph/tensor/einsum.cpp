@@ -45,13 +45,13 @@ Labels expand_term(const Term& term, int ellipsis_rank) {
   return labels;
 }
 
-struct Operand {
+struct Factor {
   Tensor tensor;
   Labels labels; // distinct
 };
 
 // The operand with distinct labels. Axes of a label that stands twice become their diagonal.
-Operand diagonal(const std::string& equation, const Tensor& t, const Labels& labels) {
+Factor diagonal(const std::string& equation, const Tensor& t, const Labels& labels) {
   const std::vector<Expr> strides = row_major_strides(t.shape());
   Labels distinct;
   Shape shape;
@@ -75,7 +75,7 @@ Operand diagonal(const std::string& equation, const Tensor& t, const Labels& lab
 }
 
 // The operand with its axes in `order`, size 1 where it lacks a label.
-Tensor arrange(const Operand& o, const Labels& order) {
+Tensor arrange(const Factor& o, const Labels& order) {
   Axes axes;
   Shape shape;
   for (Label l : order) {
@@ -102,7 +102,7 @@ Labels joined(Labels a, const Labels& b) {
 }
 
 // Sums over the labels that are not kept.
-Operand sum_away(const Operand& o, const Labels& kept) {
+Factor sum_away(const Factor& o, const Labels& kept) {
   Labels rest;
   std::vector<int> gone;
   for (size_t i = 0; i < o.labels.size(); ++i) {
@@ -118,7 +118,7 @@ Operand sum_away(const Operand& o, const Labels& kept) {
   return {drop_axes(sum.cast(d), gone), rest};
 }
 
-Operand multiply(const Operand& a, const Operand& b, const Labels& kept) {
+Factor multiply(const Factor& a, const Factor& b, const Labels& kept) {
   Labels order, summed;
   for (Label l : joined(a.labels, b.labels))
     if (!has(order, l) && !has(summed, l)) (has(kept, l) ? order : summed).push_back(l);
@@ -204,7 +204,7 @@ Tensor einsum(const std::string& equation, const std::vector<Tensor>& operands) 
   if (operands.empty()) fail(ErrorKind::Value, "einsum: no operands, expected at least one");
   const Equation e = parse_equation(equation, operands);
   check_sizes(equation, e, operands);
-  std::vector<Operand> parts;
+  std::vector<Factor> parts;
   for (size_t i = 0; i < operands.size(); ++i) parts.push_back(diagonal(equation, operands[i], e.inputs[i]));
   // Labels of one operand alone, which the output lacks, are summed before any product.
   for (size_t i = 0; i < parts.size(); ++i) {
@@ -213,7 +213,7 @@ Tensor einsum(const std::string& equation, const std::vector<Tensor>& operands) 
       if (k != i) elsewhere = joined(elsewhere, parts[k].labels);
     parts[i] = sum_away(parts[i], elsewhere);
   }
-  Operand result = parts[0];
+  Factor result = parts[0];
   for (size_t i = 1; i < parts.size(); ++i) {
     Labels kept = e.output;
     for (size_t k = i + 1; k < parts.size(); ++k) kept = joined(kept, parts[k].labels);

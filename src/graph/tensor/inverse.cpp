@@ -8,7 +8,6 @@
 // The other arguments are brought there, or go to the logarithm, where it does not cancel digits. Signs are
 // taken off first and put back as bits, so that zeros keep theirs.
 #include <cmath>
-#include <limits>
 #include <numbers>
 
 #include "core/coefficients.hpp"
@@ -19,8 +18,6 @@
 namespace lathe {
 using namespace graph;
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 struct Polynomial {
   std::span<const double> f32, f64; // lowest power first

@@ -17,14 +17,11 @@ namespace lathe {
 using namespace graph;
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 void check_real(std::string_view op, const Tensor& x) {
   if (x.dtype() == DType::Bool) fail(ErrorKind::DType, "{}: dtype bool, expected a number", op);
 }
 
 Tensor constant_like(const Tensor& x, double value) { return number(value, x.dtype()); }
-Tensor times(const Tensor& x, double factor) { return x * constant_like(x, factor); }
 Tensor plus(const Tensor& x, double term) { return x + constant_like(x, term); }
 
 Tensor float_unary(Op op, const Tensor& x) {
@@ -42,8 +39,8 @@ Tensor above_minus_infinity(const Tensor& x) {
 // series leaves out are below the dtype's rounding.
 Tensor expm1_wide(const Tensor& x) {
   const int terms = x.dtype() == DType::F64 ? 14 : 8;
-  Tensor series = times(x, 1.0 / terms);
-  for (int i = terms - 1; i >= 2; --i) series = times(x, 1.0 / i) * plus(series, 1);
+  Tensor series = times_number(x, 1.0 / terms);
+  for (int i = terms - 1; i >= 2; --i) series = times_number(x, 1.0 / i) * plus(series, 1);
   series = x * plus(series, 1);
   return where(x.abs() < constant_like(x, 0.35), series, plus(x.exp(), -1));
 }
@@ -108,14 +105,15 @@ Tensor Tensor::rsqrt() const {
   return in_wide(*this, [](const Tensor& x) { return x.sqrt().reciprocal(); });
 }
 Tensor Tensor::exp() const {
-  return marked("exp", *this, [](const Tensor& x) { return times(x, std::numbers::log2e).exp2(); });
+  return marked("exp", *this, [](const Tensor& x) { return times_number(x, std::numbers::log2e).exp2(); });
 }
 Tensor Tensor::log() const {
-  return marked("log", *this, [](const Tensor& x) { return times(x.log2(), std::numbers::ln2); });
+  return marked("log", *this, [](const Tensor& x) { return times_number(x.log2(), std::numbers::ln2); });
 }
 Tensor Tensor::log10() const {
-  return marked("log10", *this,
-                [](const Tensor& x) { return times(x.log2(), std::numbers::ln2 / std::numbers::ln10); });
+  return marked("log10", *this, [](const Tensor& x) {
+    return times_number(x.log2(), std::numbers::ln2 / std::numbers::ln10);
+  });
 }
 Tensor Tensor::log1p() const {
   // With u = 1 + x rounded, log(u) * x / (u - 1) corrects for the rounding (Kahan).
@@ -135,23 +133,23 @@ Tensor Tensor::sinh() const {
   return marked("sinh", *this, [](const Tensor& x) {
     const Tensor a = x.abs(), e = expm1_wide(a);
     // (e + e / (e + 1)) / 2 keeps small values; e^a is the square of e^(a/2), which overflows later.
-    const Tensor small = times(e + e / plus(e, 1), 0.5), root = times(a, 0.5).exp();
-    const Tensor value =
-        where(a < constant_like(x, 1), small, times(root, 0.5) * root - constant_like(x, 0.5) / root / root);
+    const Tensor small = times_number(e + e / plus(e, 1), 0.5), root = times_number(a, 0.5).exp();
+    const Tensor value = where(a < constant_like(x, 1), small,
+                               times_number(root, 0.5) * root - constant_like(x, 0.5) / root / root);
     return where(x < constant_like(x, 0), -value, where(x == constant_like(x, 0), x, value));
   });
 }
 Tensor Tensor::cosh() const {
   return marked("cosh", *this, [](const Tensor& x) {
-    const Tensor root = times(x.abs(), 0.5).exp(); // its square overflows later than e^|x|
-    return times(root, 0.5) * root + constant_like(x, 0.5) / root / root;
+    const Tensor root = times_number(x.abs(), 0.5).exp(); // its square overflows later than e^|x|
+    return times_number(root, 0.5) * root + constant_like(x, 0.5) / root / root;
   });
 }
 Tensor Tensor::tanh() const {
   return marked("tanh", *this, [](const Tensor& x) {
     if (x.dtype() == DType::F32) return tanh_f32(x);
-    const Tensor e = expm1_wide(times(x.abs(), -2)); // in (-1, 0]
-    const Tensor t = e / plus(e, 2);                 // -tanh(|x|)
+    const Tensor e = expm1_wide(times_number(x.abs(), -2)); // in (-1, 0]
+    const Tensor t = e / plus(e, 2);                        // -tanh(|x|)
     return where(x < constant_like(x, 0), t, -t);
   });
 }
@@ -174,7 +172,7 @@ Tensor Tensor::ceil() const {
 Tensor Tensor::round() const {
   if (!is_float(dtype())) return *this;
   return in_wide(*this, [](const Tensor& x) {
-    const Tensor t = x.trunc(), half_t = times(t, 0.5);
+    const Tensor t = x.trunc(), half_t = times_number(t, 0.5);
     const Tensor distance = (x - t).abs(), half = constant_like(x, 0.5);
     const Tensor odd = half_t.trunc() != half_t;
     const Tensor away = (half < distance) | ((distance == half) & odd);
@@ -190,12 +188,13 @@ Tensor Tensor::relu() const {
 Tensor Tensor::leaky_relu(double slope) const {
   return marked(
       "leaky_relu", *this,
-      [&](const Tensor& x) { return where(x < constant_like(x, 0), times(x, slope), x); }, slope);
+      [&](const Tensor& x) { return where(x < constant_like(x, 0), times_number(x, slope), x); }, slope);
 }
 Tensor Tensor::elu(double alpha) const {
   return marked(
       "elu", *this,
-      [&](const Tensor& x) { return where(x < constant_like(x, 0), times(expm1_wide(x), alpha), x); }, alpha);
+      [&](const Tensor& x) { return where(x < constant_like(x, 0), times_number(expm1_wide(x), alpha), x); },
+      alpha);
 }
 Tensor Tensor::sigmoid() const {
   return marked("sigmoid", *this, [](const Tensor& x) { return times_sigmoid(constant_like(x, 1), x); });
@@ -208,19 +207,19 @@ Tensor Tensor::softplus() const {
 }
 Tensor Tensor::hardswish() const {
   return marked("hardswish", *this, [](const Tensor& x) {
-    return above_minus_infinity(x) * times(plus(x, 3).clamp(0, 6), 1.0 / 6);
+    return above_minus_infinity(x) * times_number(plus(x, 3).clamp(0, 6), 1.0 / 6);
   });
 }
 Tensor Tensor::gelu(Flag tanh_approximation) const {
   if (!tanh_approximation)
     return marked("gelu", *this, [](const Tensor& x) {
-      const Tensor twice = plus(times(x, std::numbers::sqrt2 / 2).erf(), 1);
-      return times(above_minus_infinity(x), 0.5) * twice;
+      const Tensor twice = plus(times_number(x, std::numbers::sqrt2 / 2).erf(), 1);
+      return times_number(above_minus_infinity(x), 0.5) * twice;
     });
   return marked("gelu_tanh", *this, [](const Tensor& x) {
     // x / 2 * (1 + tanh(u / 2)) is x / (1 + e^-u).
     const double scale = -2 * std::sqrt(2 / std::numbers::pi);
-    const Tensor v = x * plus(times(x * x, 0.044715 * scale), scale);
+    const Tensor v = x * plus(times_number(x * x, 0.044715 * scale), scale);
     return above_minus_infinity(x) / plus(v.exp(), 1);
   });
 }

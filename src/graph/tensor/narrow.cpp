@@ -20,7 +20,7 @@ Tensor power_of_two(int exponent) {
   return Tensor::full({}, Scalar::of_float(DType::F32, std::ldexp(1.0, exponent)));
 }
 
-constexpr int kMantissa = 23, kBias = 127, kInfinity = 0x7F800000, kMagnitude = 0x7FFFFFFF; // of f32
+constexpr int kMantissa = 23, kBias = 127, kInfinityBits = 0x7F800000, kMagnitude = 0x7FFFFFFF; // of f32
 
 // ---- from codes ----
 
@@ -33,7 +33,8 @@ Tensor decoded(const NarrowFloat& f, const Tensor& codes) {
   const Tensor small = magnitude.cast(DType::F32) * power_of_two(1 - f.bias - f.mantissa_bits);
   Tensor bits = where(magnitude < like(code, 1 << f.mantissa_bits), as_bits(small), normal);
   if (f.specials == NarrowFloat::Specials::Ieee)
-    bits = where(like(code, f.largest()) < magnitude, raised(magnitude, shift) | like(code, kInfinity), bits);
+    bits = where(like(code, f.largest()) < magnitude, raised(magnitude, shift) | like(code, kInfinityBits),
+                 bits);
   if (f.specials == NarrowFloat::Specials::LastIsNan)
     bits = where(magnitude == like(code, f.nan()), like(code, kMagnitude), bits);
   if (f.specials == NarrowFloat::Specials::MinusZeroIsNan)
@@ -113,7 +114,7 @@ Tensor encoded(const NarrowFloat& f, const Tensor& x, bool saturates) {
   Tensor code = where(magnitude < like(bits, int64_t{kBias + 1 - f.bias} << kMantissa), small, normal);
   const bool clamps = saturates || f.specials == NarrowFloat::Specials::None;
   code = where(like(bits, f.largest()) < code, like(bits, clamps ? f.largest() : f.beyond()), code);
-  const Tensor is_nan = like(bits, kInfinity) < magnitude;
+  const Tensor is_nan = like(bits, kInfinityBits) < magnitude;
   if (f.specials != NarrowFloat::Specials::None) code = where(is_nan, like(bits, f.nan()), code);
   Tensor with_sign = code | masked(lowered(bits, 32 - f.bits()), f.sign());
   if (f.specials == NarrowFloat::Specials::None) with_sign = where(is_nan, like(bits, 0), with_sign);
@@ -141,7 +142,7 @@ Tensor encoded_scale(const Tensor& x, NarrowCast how) {
   code = where(like(bits, kScaleNan - 1) < code, most, code);
   if (!how.saturates) code = where(magnitude < like(bits, first), nan, code);
   const Tensor negative = (bits < like(bits, 0)) & (like(bits, 0) < magnitude);
-  return where(negative | (like(bits, kInfinity) < magnitude), nan, code).cast(DType::U8);
+  return where(negative | (like(bits, kInfinityBits) < magnitude), nan, code).cast(DType::U8);
 }
 
 Tensor codes_from(const Tensor& x, DType to, NarrowCast how) {

@@ -40,10 +40,10 @@ Tensor affine(std::string_view op, Tensor x, const std::vector<int>& axes,
 /// with a huge element. `eps` is added to the mean of the scaled squares. For a row with a huge element `eps`
 /// is at most the least normal number: the caller's eps is less than a rounding there, and any positive
 /// number keeps a row of equal values from dividing by 0.
-struct Range {
+struct WindowRange {
   Tensor scale, eps;
 };
-Range range_of(const Tensor& x, const Axes& axes, double eps) {
+WindowRange range_of(const Tensor& x, const Axes& axes, double eps) {
   const DType d = x.dtype();
   const bool is_f64 = d == DType::F64;
   // `scale` moves elements from 2^huge up to the largest number into the middle of the exponents. Neither
@@ -58,7 +58,7 @@ Range range_of(const Tensor& x, const Axes& axes, double eps) {
 }
 
 Tensor standardise(const Tensor& given, const Axes& axes, double eps) {
-  const Range range = range_of(given, axes, eps);
+  const WindowRange range = range_of(given, axes, eps);
   const Tensor x = given * range.scale, centred = x - x.mean(axes, true);
   const Tensor variance = centred.square().mean(axes, true);
   return centred * (variance + range.eps).rsqrt();
@@ -89,7 +89,7 @@ Tensor Tensor::rms_norm(const Axes& axes, const std::optional<Tensor>& weight, d
   const std::vector<int> which = resolve_axes("rms_norm", axes, rank());
   check_eps("rms_norm", eps);
   return in_wide(*this, [&](const Tensor& x) {
-    const Range range = range_of(x, which, eps);
+    const WindowRange range = range_of(x, which, eps);
     const Tensor scaled = x * range.scale;
     const Tensor inverse = (scaled.square().mean(which, true) + range.eps).rsqrt();
     return affine("rms_norm", scaled * inverse, which, weight, {});

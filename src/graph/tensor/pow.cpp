@@ -1,6 +1,5 @@
 // pow: of integers by squaring, of floats by products where the exponent is a small constant, else by powers of 2.
 #include <cmath>
-#include <limits>
 
 #include "graph/function.hpp"
 #include "graph/tensor_impl.hpp"
@@ -8,8 +7,6 @@
 namespace lathe {
 using namespace graph;
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // base * base * ..., by squaring. Each product rounds once, so squares and cubes are as exact as if written
 // out.

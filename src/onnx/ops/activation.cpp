@@ -104,7 +104,7 @@ std::vector<Value> clip(Call& call) {
   return {elementwise(call, {x}, [&](const std::vector<Tensor>& t) { return clip_to(t[0], low, high); })};
 }
 
-const OpRow rows[] = {
+const OpRow kActivationOps[] = {
     {"Relu", 1, member<&Tensor::relu>},
     {"LeakyRelu", 1, [](Call& call) { return tabled(call, "leakyrelu"); }},
     {"PRelu", 1, prelu},
@@ -128,6 +128,6 @@ const OpRow rows[] = {
 
 } // namespace
 
-OpTable activation_ops() { return rows; }
+OpTable activation_ops() { return kActivationOps; }
 
 } // namespace lathe::onnx

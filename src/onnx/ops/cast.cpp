@@ -54,7 +54,7 @@ std::vector<Value> bit_cast(Call& call) {
   })};
 }
 
-const OpRow rows[] = {
+const OpRow kCastOps[] = {
     {"Cast", 1, cast},
     {"CastLike", 15, cast_like},
     {"BitCast", 26, bit_cast},
@@ -62,6 +62,6 @@ const OpRow rows[] = {
 
 } // namespace
 
-OpTable cast_ops() { return rows; }
+OpTable cast_ops() { return kCastOps; }
 
 } // namespace lathe::onnx

@@ -430,7 +430,7 @@ std::vector<Value> sequence_map(Call& call) {
   return results;
 }
 
-const OpRow rows[] = {
+const OpRow kControlFlowOps[] = {
     {"If", 1, if_op},
     {"Loop", 1, loop},
     {"Scan", 8, scan_batches},
@@ -440,6 +440,6 @@ const OpRow rows[] = {
 
 } // namespace
 
-OpTable control_flow_ops() { return rows; }
+OpTable control_flow_ops() { return kControlFlowOps; }
 
 } // namespace lathe::onnx

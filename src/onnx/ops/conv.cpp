@@ -218,10 +218,10 @@ std::vector<Value> conv_transpose(Call& call) {
   return {bias ? y + along_axis(*bias, 1, y.rank()) : y};
 }
 
-const OpRow rows[] = {{"Conv", 1, conv}, {"ConvTranspose", 1, conv_transpose}};
+const OpRow kConvOps[] = {{"Conv", 1, conv}, {"ConvTranspose", 1, conv_transpose}};
 
 } // namespace
 
-OpTable conv_ops() { return rows; }
+OpTable conv_ops() { return kConvOps; }
 
 } // namespace lathe::onnx

@@ -134,10 +134,10 @@ std::vector<Value> non_max_suppression(Call& call) {
       {floor_divide(class_of, classes), class_of % classes, candidates.box.flatten().take(position)}, 1)};
 }
 
-const OpRow rows[] = {{"NonMaxSuppression", 10, non_max_suppression}};
+const OpRow kDetectionOps[] = {{"NonMaxSuppression", 10, non_max_suppression}};
 
 } // namespace
 
-OpTable detection_ops() { return rows; }
+OpTable detection_ops() { return kDetectionOps; }
 
 } // namespace lathe::onnx

@@ -126,7 +126,7 @@ std::vector<Value> mean(Call& call) {
   });
 }
 
-const OpRow rows[] = {
+const OpRow kElementwiseOps[] = {
     {"Abs", 1, member<&Tensor::abs>},
     {"Acos", 1, member<&Tensor::acos>},
     {"Acosh", 1, member<&Tensor::acosh>},
@@ -164,6 +164,6 @@ const OpRow rows[] = {
 
 } // namespace
 
-OpTable elementwise_ops() { return rows; }
+OpTable elementwise_ops() { return kElementwiseOps; }
 
 } // namespace lathe::onnx

@@ -140,16 +140,16 @@ std::vector<Value> scatter_nd(Call& call) {
           .reshape(data.shape())};
 }
 
-const OpRow rows[] = {{"Gather", 1, gather},
-                      {"GatherElements", 11, gather_elements},
-                      {"GatherND", 11, gather_nd},
-                      {"GatherND", 1, gather_nd, "com.microsoft", 2},
-                      {"Scatter", 9, scatter_elements},
-                      {"ScatterElements", 11, scatter_elements},
-                      {"ScatterND", 11, scatter_nd}};
+const OpRow kGatherOps[] = {{"Gather", 1, gather},
+                            {"GatherElements", 11, gather_elements},
+                            {"GatherND", 11, gather_nd},
+                            {"GatherND", 1, gather_nd, "com.microsoft", 2},
+                            {"Scatter", 9, scatter_elements},
+                            {"ScatterElements", 11, scatter_elements},
+                            {"ScatterND", 11, scatter_nd}};
 
 } // namespace
 
-OpTable gather_ops() { return rows; }
+OpTable gather_ops() { return kGatherOps; }
 
 } // namespace lathe::onnx

@@ -173,7 +173,7 @@ std::vector<Value> multinomial(Call& call) {
   return {minimum(below, last).cast(dtype)};
 }
 
-const OpRow rows[] = {
+const OpRow kGenerateOps[] = {
     {"Constant", 1, constant},
     {"ConstantOfShape", 9, constant_of_shape},
     {"Range", 11, range},
@@ -191,6 +191,6 @@ const OpRow rows[] = {
 
 } // namespace
 
-OpTable generate_ops() { return rows; }
+OpTable generate_ops() { return kGenerateOps; }
 
 } // namespace lathe::onnx

@@ -43,10 +43,10 @@ std::vector<Value> gradient(Call& call) {
   return derivatives;
 }
 
-const OpRow rows[] = {{"Gradient", 1, gradient, kTrainingDomain}};
+const OpRow kGradientOps[] = {{"Gradient", 1, gradient, kTrainingDomain}};
 
 } // namespace
 
-OpTable gradient_ops() { return rows; }
+OpTable gradient_ops() { return kGradientOps; }
 
 } // namespace lathe::onnx

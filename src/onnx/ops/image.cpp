@@ -212,7 +212,7 @@ std::vector<Value> displaced_convolution(Call& call) {
   return {y.cast(input.dtype())};
 }
 
-const OpRow rows[] = {
+const OpRow kImageOps[] = {
     {"Col2Im", 18, column_to_image},
     {"CenterCropPad", 18, centre_crop_or_pad},
     {"AffineGrid", 20, affine_grid},
@@ -221,6 +221,6 @@ const OpRow rows[] = {
 
 } // namespace
 
-OpTable image_ops() { return rows; }
+OpTable image_ops() { return kImageOps; }
 
 } // namespace lathe::onnx

@@ -159,15 +159,15 @@ std::vector<Value> dropout(Call& call) {
   return {kept, mask};
 }
 
-const OpRow rows[] = {{"Pad", 1, pad},
-                      {"Pad", 1, pad, "com.microsoft", 3},
-                      {"Trilu", 14, trilu},
-                      {"Trilu", 1, trilu, "com.microsoft", 2},
-                      {"ReverseSequence", 10, reverse_sequence},
-                      {"Dropout", 1, dropout}};
+const OpRow kLayoutOps[] = {{"Pad", 1, pad},
+                            {"Pad", 1, pad, "com.microsoft", 3},
+                            {"Trilu", 14, trilu},
+                            {"Trilu", 1, trilu, "com.microsoft", 2},
+                            {"ReverseSequence", 10, reverse_sequence},
+                            {"Dropout", 1, dropout}};
 
 } // namespace
 
-OpTable layout_ops() { return rows; }
+OpTable layout_ops() { return kLayoutOps; }
 
 } // namespace lathe::onnx

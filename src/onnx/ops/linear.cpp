@@ -93,7 +93,7 @@ std::vector<Value> determinant(Call& call) {
   })};
 }
 
-const OpRow rows[] = {
+const OpRow kLinearOps[] = {
     {"MatMul", 1, matmul},
     {"Gemm", 1, gemm},
     {"Einsum", 12, einsum},
@@ -102,6 +102,6 @@ const OpRow rows[] = {
 
 } // namespace
 
-OpTable linear_ops() { return rows; }
+OpTable linear_ops() { return kLinearOps; }
 
 } // namespace lathe::onnx

@@ -85,7 +85,7 @@ std::vector<Value> where(Call& call) {
                       [](const std::vector<Tensor>& t) { return lathe::where(t[0], t[1], t[2]); })};
 }
 
-const OpRow rows[] = {
+const OpRow kLogicalOps[] = {
     {"And", 1, truth_of<lathe::logical_and>},
     {"Or", 1, truth_of<lathe::logical_or>},
     {"Xor", 1, logical_xor},
@@ -107,6 +107,6 @@ const OpRow rows[] = {
 
 } // namespace
 
-OpTable logical_ops() { return rows; }
+OpTable logical_ops() { return kLogicalOps; }
 
 } // namespace lathe::onnx

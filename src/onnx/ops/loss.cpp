@@ -47,13 +47,13 @@ std::vector<Value> softmax_cross_entropy_loss(Call& call) {
   return outputs;
 }
 
-const OpRow rows[] = {
+const OpRow kLossOps[] = {
     {"NegativeLogLikelihoodLoss", 12, nll_loss},
     {"SoftmaxCrossEntropyLoss", 12, softmax_cross_entropy_loss},
 };
 
 } // namespace
 
-OpTable loss_ops() { return rows; }
+OpTable loss_ops() { return kLossOps; }
 
 } // namespace lathe::onnx

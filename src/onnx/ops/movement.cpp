@@ -147,13 +147,13 @@ std::vector<Value> split(Call& call) {
 }
 
 /// What an axis keeps in a slice: `count` elements from `first`, `step` apart.
-struct Range {
+struct SliceRange {
   Expr first, count;
   int64_t step;
 };
 
 /// ONNX's bounds count from the end where negative and are clamped into the axis.
-Range resolve_range(const Call& call, Expr start, Expr end, int64_t step, Expr size) {
+SliceRange resolve_range(const Call& call, Expr start, Expr end, int64_t step, Expr size) {
   if (step == 0) call.fail(ErrorKind::Value, "step 0, expected another");
   step = std::clamp<int64_t>(step, -INT32_MAX, INT32_MAX); // beyond any axis all the same
   if (size.is_const() && start.is_const() && end.is_const()) {
@@ -184,7 +184,7 @@ Range resolve_range(const Call& call, Expr start, Expr end, int64_t step, Expr s
   return {first, ceildiv(first - bound(end, -1, size - 1), -step), step};
 }
 
-Value slice_axis(const Value& x, int axis, const Range& range) {
+Value slice_axis(const Value& x, int axis, const SliceRange& range) {
   const Expr reach =
       (range.count - 1) * std::abs(range.step) + 1; // from the first to the last, both included
   if (range.count.is_const(0)) return slices(x, axis, 0, 0);
@@ -274,22 +274,22 @@ std::vector<Value> space_to_depth(Call& call) {
               .reshape({n, c * block * block, h, w})};
 }
 
-const OpRow rows[] = {{"Reshape", 1, reshape},
-                      {"Flatten", 1, flatten},
-                      {"Squeeze", 1, squeeze},
-                      {"Unsqueeze", 1, unsqueeze},
-                      {"Transpose", 1, transpose},
-                      {"Concat", 1, concatenate},
-                      {"Split", 1, split},
-                      {"Slice", 1, slice},
-                      {"Expand", 8, expand},
-                      {"Tile", 6, tile},
-                      {"Identity", 1, identity},
-                      {"DepthToSpace", 1, depth_to_space},
-                      {"SpaceToDepth", 1, space_to_depth}};
+const OpRow kMovementOps[] = {{"Reshape", 1, reshape},
+                              {"Flatten", 1, flatten},
+                              {"Squeeze", 1, squeeze},
+                              {"Unsqueeze", 1, unsqueeze},
+                              {"Transpose", 1, transpose},
+                              {"Concat", 1, concatenate},
+                              {"Split", 1, split},
+                              {"Slice", 1, slice},
+                              {"Expand", 8, expand},
+                              {"Tile", 6, tile},
+                              {"Identity", 1, identity},
+                              {"DepthToSpace", 1, depth_to_space},
+                              {"SpaceToDepth", 1, space_to_depth}};
 
 } // namespace
 
-OpTable movement_ops() { return rows; }
+OpTable movement_ops() { return kMovementOps; }
 
 } // namespace lathe::onnx

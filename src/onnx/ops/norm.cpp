@@ -189,7 +189,7 @@ std::vector<Value> local_response_normalization(Call& call) {
   })};
 }
 
-const OpRow rows[] = {
+const OpRow kNormOps[] = {
     {"BatchNormalization", 1, batch_normalization},
     {"InstanceNormalization", 1, instance_normalization},
     {"LayerNormalization", 17, layer_normalization},
@@ -202,6 +202,6 @@ const OpRow rows[] = {
 
 } // namespace
 
-OpTable norm_ops() { return rows; }
+OpTable norm_ops() { return kNormOps; }
 
 } // namespace lathe::onnx

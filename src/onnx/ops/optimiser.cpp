@@ -94,7 +94,7 @@ std::vector<Value> momentum(Call& call) {
   });
 }
 
-const OpRow rows[] = {
+const OpRow kOptimiserOps[] = {
     {"Adagrad", 1, adagrad, kTrainingDomain},
     {"Adam", 1, adam, kTrainingDomain},
     {"Momentum", 1, momentum, kTrainingDomain},
@@ -102,6 +102,6 @@ const OpRow rows[] = {
 
 } // namespace
 
-OpTable optimiser_ops() { return rows; }
+OpTable optimiser_ops() { return kOptimiserOps; }
 
 } // namespace lathe::onnx

@@ -204,17 +204,17 @@ std::vector<Value> max_roi_pool(Call& call) {
   return {where(result == least, Tensor::zeros({}, x.dtype()), result)};
 }
 
-const OpRow rows[] = {{"MaxPool", 1, max_pool},
-                      {"AveragePool", 1, average_pool},
-                      {"LpPool", 1, lp_pool},
-                      {"GlobalAveragePool", 1, global_average_pool},
-                      {"GlobalMaxPool", 1, global_max_pool},
-                      {"GlobalLpPool", 1, global_lp_pool},
-                      {"MaxUnpool", 1, max_unpool},
-                      {"MaxRoiPool", 1, max_roi_pool}};
+const OpRow kPoolOps[] = {{"MaxPool", 1, max_pool},
+                          {"AveragePool", 1, average_pool},
+                          {"LpPool", 1, lp_pool},
+                          {"GlobalAveragePool", 1, global_average_pool},
+                          {"GlobalMaxPool", 1, global_max_pool},
+                          {"GlobalLpPool", 1, global_lp_pool},
+                          {"MaxUnpool", 1, max_unpool},
+                          {"MaxRoiPool", 1, max_roi_pool}};
 
 } // namespace
 
-OpTable pool_ops() { return rows; }
+OpTable pool_ops() { return kPoolOps; }
 
 } // namespace lathe::onnx

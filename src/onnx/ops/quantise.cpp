@@ -227,7 +227,7 @@ std::vector<Value> quantised_conv(Call& call) {
   return {requantise(sums, quotient(x_scale * weight_scale, scale), zero_point)};
 }
 
-const OpRow rows[] = {
+const OpRow kQuantiseOps[] = {
     {"QuantizeLinear", 10, [](Call& call) { return quantise_linear(call, Division::AsGiven); }},
     {"DequantizeLinear", 10, dequantise_linear},
     {"DynamicQuantizeLinear", 11, dynamic_quantise_linear},
@@ -239,6 +239,6 @@ const OpRow rows[] = {
 
 } // namespace
 
-OpTable quantise_ops() { return rows; }
+OpTable quantise_ops() { return kQuantiseOps; }
 
 } // namespace lathe::onnx

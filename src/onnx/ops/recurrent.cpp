@@ -276,13 +276,13 @@ std::vector<Value> dynamic_quantised_lstm(Call& call) {
   return recurrent(call, {4, lstm_cell, {"Sigmoid", "Tanh", "Tanh"}, "input_forget", true});
 }
 
-const OpRow rows[] = {{"RNN", 1, rnn},
-                      {"GRU", 1, gru},
-                      {"LSTM", 1, lstm},
-                      {"DynamicQuantizeLSTM", 1, dynamic_quantised_lstm, "com.microsoft", 12}};
+const OpRow kRecurrentOps[] = {{"RNN", 1, rnn},
+                               {"GRU", 1, gru},
+                               {"LSTM", 1, lstm},
+                               {"DynamicQuantizeLSTM", 1, dynamic_quantised_lstm, "com.microsoft", 12}};
 
 } // namespace
 
-OpTable recurrent_ops() { return rows; }
+OpTable recurrent_ops() { return kRecurrentOps; }
 
 } // namespace lathe::onnx

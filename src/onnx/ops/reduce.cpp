@@ -143,7 +143,7 @@ std::vector<Value> cumulative(Call& call, Tensor (Tensor::*function)(Axis) const
 std::vector<Value> cumulative_sum(Call& call) { return cumulative(call, &Tensor::cumsum, 0); }
 std::vector<Value> cumulative_product(Call& call) { return cumulative(call, &Tensor::cumprod, 1); }
 
-const OpRow rows[] = {
+const OpRow kReduceOps[] = {
     {"ReduceSum", 1, reduce_sum},
     {"ReduceProd", 1, reduce_prod},
     {"ReduceMax", 1, reduce_max},
@@ -162,6 +162,6 @@ const OpRow rows[] = {
 
 } // namespace
 
-OpTable reduce_ops() { return rows; }
+OpTable reduce_ops() { return kReduceOps; }
 
 } // namespace lathe::onnx

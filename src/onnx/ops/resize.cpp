@@ -278,10 +278,10 @@ std::vector<Value> upsample(Call& call) {
       resize_by(call, call.tensor(0), plans_of_scales(call, call.value(0).shape(), scales, false), settings)};
 }
 
-const OpRow rows[] = {{"Upsample", 7, upsample}, {"Resize", 10, upsample}, {"Resize", 11, resize}};
+const OpRow kResizeOps[] = {{"Upsample", 7, upsample}, {"Resize", 10, upsample}, {"Resize", 11, resize}};
 
 } // namespace
 
-OpTable resize_ops() { return rows; }
+OpTable resize_ops() { return kResizeOps; }
 
 } // namespace lathe::onnx

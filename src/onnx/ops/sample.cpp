@@ -105,11 +105,11 @@ Tensor mean_weights(const RegionAxis& axis, int64_t size) {
 }
 
 /// The two elements of an axis beside each sample: index and weight, both [R, bins * samples].
-struct Corner {
+struct BilinearCorner {
   Tensor index, weight;
 };
 
-std::vector<Corner> corners(const RegionAxis& axis, int64_t size) {
+std::vector<BilinearCorner> corners(const RegionAxis& axis, int64_t size) {
   const auto last = static_cast<double>(size - 1);
   const Tensor place = axis.place.clamp(0, last), low = place.floor(), fraction = place - low;
   const Tensor zero = Tensor::zeros({}, place.dtype()), near = near_axis(axis, size);
@@ -124,11 +124,11 @@ Tensor roi_align_max(const Tensor& images, const RegionAxis& down, const RegionA
   const Expr regions = images.size(0), channels = images.size(1);
   const Expr rows = down.bins * down.samples, columns = across.bins * across.samples;
   std::optional<Tensor> largest;
-  for (const Corner& row : corners(down, height)) {
+  for (const BilinearCorner& row : corners(down, height)) {
     const Tensor row_index =
         row.index.reshape({regions, 1, rows, 1}).expand({regions, channels, rows, width});
     const Tensor of_rows = images.gather(2, row_index) * row.weight.reshape({regions, 1, rows, 1});
-    for (const Corner& column : corners(across, width)) {
+    for (const BilinearCorner& column : corners(across, width)) {
       const Tensor index =
           column.index.reshape({regions, 1, 1, columns}).expand({regions, channels, rows, columns});
       const Tensor share = of_rows.gather(3, index) * column.weight.reshape({regions, 1, 1, columns});
@@ -172,12 +172,12 @@ std::vector<Value> roi_align(Call& call) {
   return {by_rows.matmul(mean_weights(across, columns).unsqueeze(1).transpose())};
 }
 
-const OpRow rows[] = {{"GridSample", 16, grid_sample},
-                      {"GridSample", 1, grid_sample, "com.microsoft", 2},
-                      {"RoiAlign", 10, roi_align}};
+const OpRow kSampleOps[] = {{"GridSample", 16, grid_sample},
+                            {"GridSample", 1, grid_sample, "com.microsoft", 2},
+                            {"RoiAlign", 10, roi_align}};
 
 } // namespace
 
-OpTable sample_ops() { return rows; }
+OpTable sample_ops() { return kSampleOps; }
 
 } // namespace lathe::onnx

@@ -101,12 +101,12 @@ std::vector<Value> unique_in_order(Call& call) {
   return {all[0], all[2], all[3]};
 }
 
-const OpRow rows[] = {{"OneHot", 9, one_hot},   {"TopK", 1, top_k},
-                      {"NonZero", 9, non_zero}, {"Compress", 9, compress},
-                      {"Unique", 11, unique},   {"Unique", 1, unique_in_order, "com.microsoft", 1}};
+const OpRow kSelectOps[] = {{"OneHot", 9, one_hot},   {"TopK", 1, top_k},
+                            {"NonZero", 9, non_zero}, {"Compress", 9, compress},
+                            {"Unique", 11, unique},   {"Unique", 1, unique_in_order, "com.microsoft", 1}};
 
 } // namespace
 
-OpTable select_ops() { return rows; }
+OpTable select_ops() { return kSelectOps; }
 
 } // namespace lathe::onnx

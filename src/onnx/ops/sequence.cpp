@@ -138,7 +138,7 @@ std::vector<Value> get_element(Call& call) {
   return {call.value(0)};
 }
 
-const OpRow rows[] = {
+const OpRow kSequenceOps[] = {
     {"SequenceConstruct", 11, construct},
     {"SequenceEmpty", 11, construct_empty},
     {"SequenceInsert", 11, insert},
@@ -154,6 +154,6 @@ const OpRow rows[] = {
 
 } // namespace
 
-OpTable sequence_ops() { return rows; }
+OpTable sequence_ops() { return kSequenceOps; }
 
 } // namespace lathe::onnx

@@ -152,7 +152,7 @@ std::vector<Value> inverse_real_transform(Call& call) {
   return {irfft(view_as_complex(half), {.n = bins < 2 ? 1 : 2 * (bins - 1)})};
 }
 
-const OpRow rows[] = {
+const OpRow kSignalOps[] = {
     {"Rfft", 1, real_transform, "com.microsoft", 1},
     {"Irfft", 1, inverse_real_transform, "com.microsoft", 1},
     {"DFT", 17, dft},
@@ -165,6 +165,6 @@ const OpRow rows[] = {
 
 } // namespace
 
-OpTable signal_ops() { return rows; }
+OpTable signal_ops() { return kSignalOps; }
 
 } // namespace lathe::onnx

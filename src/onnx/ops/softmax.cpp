@@ -30,7 +30,7 @@ std::vector<Value> log_softmax(Call& call) {
 }
 std::vector<Value> hardmax(Call& call) { return along(call, one_hot_of_largest); }
 
-const OpRow rows[] = {
+const OpRow kSoftmaxOps[] = {
     {"Softmax", 1, softmax},
     {"LogSoftmax", 1, log_softmax},
     {"Hardmax", 1, hardmax},
@@ -38,6 +38,6 @@ const OpRow rows[] = {
 
 } // namespace
 
-OpTable softmax_ops() { return rows; }
+OpTable softmax_ops() { return kSoftmaxOps; }
 
 } // namespace lathe::onnx

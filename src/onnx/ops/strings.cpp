@@ -58,7 +58,7 @@ std::vector<Value> full_match(Call& call) {
   return on_host(call, {"RegexFullMatch", {pattern}}, {strings_input(call)});
 }
 
-const OpRow rows[] = {
+const OpRow kStringOps[] = {
     {"StringNormalizer", 10, normaliser},
     {"StringSplit", 20, split},
     {"StringConcat", 20, concatenate},
@@ -67,6 +67,6 @@ const OpRow rows[] = {
 
 } // namespace
 
-OpTable string_ops() { return rows; }
+OpTable string_ops() { return kStringOps; }
 
 } // namespace lathe::onnx

@@ -113,10 +113,10 @@ std::vector<Value> tfidf_vectorizer(Call& call) {
   return {input.rank() == 1 ? slice_at(result, 0, 0) : result};
 }
 
-const OpRow rows[] = {{"TfIdfVectorizer", 9, tfidf_vectorizer}};
+const OpRow kTextOps[] = {{"TfIdfVectorizer", 9, tfidf_vectorizer}};
 
 } // namespace
 
-OpTable text_ops() { return rows; }
+OpTable text_ops() { return kTextOps; }
 
 } // namespace lathe::onnx

@@ -172,7 +172,7 @@ std::vector<Value> tensor_scatter(Call& call) {
   return {write_elements(past, update, axis, element)};
 }
 
-const OpRow rows[] = {
+const OpRow kTransformerOps[] = {
     {"Attention", 23, attention},
     {"RotaryEmbedding", 23, rotary_embedding},
     {"TensorScatter", 24, tensor_scatter},
@@ -180,6 +180,6 @@ const OpRow rows[] = {
 
 } // namespace
 
-OpTable transformer_ops() { return rows; }
+OpTable transformer_ops() { return kTransformerOps; }
 
 } // namespace lathe::onnx

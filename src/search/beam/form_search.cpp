@@ -23,8 +23,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using graph::NodeRef;
 
-constexpr double kNear = 1.5;        // ratio to the best predicted time; slower forms are not measured
-constexpr double kWorthwhile = 0.95; // ratio of times; a form that rounds differently must save five per cent
+constexpr double kNear = 1.5; // ratio to the best predicted time; slower forms are not measured
+constexpr double kWorthwhileForm =
+    0.95;                            // ratio of times; a form that rounds differently must save five per cent
 constexpr double kAskedFor = 0.98;   // ratio of times; a form that the user asked for must save two per cent
 constexpr double kForDeciding = 0.5; // share of the budget for single sums, if several have forms
 constexpr int kMostAxes = 3;         // axes along which a form stores values innermost
@@ -104,7 +105,7 @@ SearchResult decide(const Plan& start, const std::vector<Move>& others, CostMode
     Plan form = ordered(std::move(*plan), model, own);
     SearchResult found = search(form, model, own);
     const bool asked_for = k > 0 && others[k - 1].kind == MoveKind::Strassen;
-    made[k] = Form{std::move(form), std::move(found), k == 0 ? 1 : asked_for ? kAskedFor : kWorthwhile};
+    made[k] = Form{std::move(form), std::move(found), k == 0 ? 1 : asked_for ? kAskedFor : kWorthwhileForm};
   });
   std::vector<Form> forms;
   for (std::optional<Form>& form : made)

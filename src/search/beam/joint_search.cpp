@@ -16,12 +16,12 @@
 namespace lathe::search {
 namespace {
 
-constexpr double kWorthwhile = 0.995; // ratio of predicted times; a round must save half a per cent
-constexpr double kShare = 0.4;        // share of the budget that may be spent before anything is measured
-constexpr int kQuickBeam = 4;         // options.beam; a wider beam also tries more parameters of each move
-constexpr double kLittle = 0.003;     // share of the program's time; a kernel below it is searched less
-constexpr double kLittlePart = 0.01;  // share of the program's time; a part below it is searched less
-constexpr size_t kVariants = 512;     // variants of one kernel that are kept for measuring
+constexpr double kWorthwhileJointRound = 0.995; // ratio of predicted times; a round must save half a per cent
+constexpr double kShare = 0.4;       // share of the budget that may be spent before anything is measured
+constexpr int kQuickBeam = 4;        // options.beam; a wider beam also tries more parameters of each move
+constexpr double kLittle = 0.003;    // share of the program's time; a kernel below it is searched less
+constexpr double kLittlePart = 0.01; // share of the program's time; a part below it is searched less
+constexpr size_t kVariants = 512;    // variants of one kernel that are kept for measuring
 
 bool intersects(const std::vector<int>& a, const std::vector<int>& b) {
   return std::any_of(a.begin(), a.end(), [&](int s) { return std::find(b.begin(), b.end(), s) != b.end(); });
@@ -358,7 +358,7 @@ std::vector<Partition> JointSearch::run() {
     std::stable_sort(beam.begin(), beam.end(), by_cost);
     if (beam.size() > width_) beam.resize(width_);
     frontier = std::move(next);
-    if (beam.front().seconds > before * kWorthwhile) break;
+    if (beam.front().seconds > before * kWorthwhileJointRound) break;
   }
   return beam;
 }
@@ -387,7 +387,7 @@ Partition JointSearch::graph_only() {
         const double seconds = bytes_and_launches(*applied.plan);
         if (seconds < best.seconds) best = {std::move(*applied.plan), seconds, 0};
       }
-    if (best.seconds >= at.seconds * kWorthwhile) break;
+    if (best.seconds >= at.seconds * kWorthwhileJointRound) break;
     at = std::move(best);
   }
   at.seconds = seconds_of(at.plan);

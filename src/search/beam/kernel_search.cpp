@@ -16,7 +16,7 @@
 namespace lathe::search {
 namespace {
 
-constexpr double kWorthwhile = 0.99; // ratio of predicted times; a round must save one per cent
+constexpr double kWorthwhileRound = 0.99; // ratio of predicted times; a round must save one per cent
 constexpr double kAsGood = 1.01; // ratio to the best; among these the fewest moves win: less code to compile
 constexpr size_t kKept = 64, kKeptForTuning = 512; // schedules kept of a kernel for measuring
 constexpr size_t kParallelised = 1024;             // schedules of a kernel that get parallel loops
@@ -152,7 +152,7 @@ const std::vector<Schedule>& KernelSearch::schedules(const Plan& plan, size_t k)
         if (seen.insert(s.kernel->hash).second) next.push_back(std::move(s));
     std::stable_sort(next.begin(), next.end(), by_cost);
     all.insert(all.end(), next.begin(), next.end());
-    if (next.empty() || next[0].seconds > best * kWorthwhile) break;
+    if (next.empty() || next[0].seconds > best * kWorthwhileRound) break;
     best = next[0].seconds;
     const bool is_narrow = !thorough_ && (proposed_ > kWithWholeBeam || best < little_below_);
     const int beam = is_narrow ? 1 : beam_;

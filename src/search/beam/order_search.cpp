@@ -19,9 +19,9 @@ namespace {
 
 using graph::NodeRef;
 
-constexpr double kWorthwhile = 0.98; // ratio of the sums' predicted times; a move must save two per cent
-constexpr int64_t kFewTerms = 8;     // terms of a sum; with fewer, lanes along them stay empty
-constexpr int kPasses = 2;           // over all families
+constexpr double kWorthwhileOrder = 0.98; // ratio of the sums' predicted times; a move must save two per cent
+constexpr int64_t kFewTerms = 8;          // terms of a sum; with fewer, lanes along them stay empty
+constexpr int kPasses = 2;                // over all families
 
 /// Values that are stored in the same order: as they are, or with the seed's axis innermost.
 struct Family {
@@ -51,7 +51,7 @@ public:
     else
       seconds_with(false);
     improve(now);
-    if (now > kWorthwhile * as_it_is) return {};
+    if (now > kWorthwhileOrder * as_it_is) return {};
     Move move{MoveKind::Innermost, {}};
     for (const Family& family : families_)
       if (family.innermost) move.arguments.push_back(family.seed);

@@ -12,7 +12,7 @@ namespace lathe::search {
 namespace {
 
 /// A place where a stage's value would be computed. Places with equal signatures share one computation.
-struct Place {
+struct InlinePlace {
   uint64_t signature;
   double executions;
 };
@@ -145,7 +145,7 @@ bool ends_reduction(const lower::Program& program, const StageInfo& stage) {
 Proposal inline_all(const lower::Program& program, const std::vector<StageInfo>& stages,
                     const Limits& limits) {
   const size_t n = stages.size();
-  std::vector<std::vector<Place>> places(n); // by stage: where its value is computed in the end
+  std::vector<std::vector<InlinePlace>> places(n); // by stage: where its value is computed in the end
   std::vector<char> gathered(n, 0), shifted(n, 0);
   std::vector<size_t> grown(n, 1);
   for (const StageInfo& s : stages)
@@ -159,7 +159,7 @@ Proposal inline_all(const lower::Program& program, const std::vector<StageInfo>&
                    !places[i].empty() && places[i].size() < kMostPlaces;
     if (inlined) {
       double executions = 0;
-      for (const Place& p : places[i]) executions += p.executions;
+      for (const InlinePlace& p : places[i]) executions += p.executions;
       const double ratio = executions / s.elements;
       const bool loads_wider = s.widens && (!s.converts || s.of_constants || ratio <= kFewConversions);
       inlined = loads_wider || (limits.constants && s.of_constants) ||
@@ -178,12 +178,12 @@ Proposal inline_all(const lower::Program& program, const std::vector<StageInfo>&
       if (u.stage < 0) continue;
       shifted[u.stage] |= !u.pointwise || (inlined && shifted[i]);
       auto& target = places[u.stage];
-      for (const Place& p : places[i]) {
+      for (const InlinePlace& p : places[i]) {
         if (target.size() >= kMostPlaces) break;
-        const Place place{inlined && u.pointwise ? p.signature : mix(p.signature, u.index),
-                          p.executions * u.share};
+        const InlinePlace place{inlined && u.pointwise ? p.signature : mix(p.signature, u.index),
+                                p.executions * u.share};
         if (std::none_of(target.begin(), target.end(),
-                         [&](const Place& t) { return t.signature == place.signature; }))
+                         [&](const InlinePlace& t) { return t.signature == place.signature; }))
           target.push_back(place);
       }
       grown[u.stage] = std::max(grown[u.stage], grown[i] + 1);

@@ -8,7 +8,7 @@
 namespace lathe::search {
 namespace {
 
-bool independent(const Features& f, int loop) {
+bool can_be_items(const Features& f, int loop) {
   for (int a = f.loops[loop].first_access; a < f.loops[loop].end_access; ++a) {
     const AccessInfo& access = f.accesses[a];
     const bool own = f.buffers[access.buffer].buffer->scope != ast::Scope::Global;
@@ -28,13 +28,13 @@ enum class Style { Groups, GroupsOfTwoAxes, GroupsAndItems, ItemsOfTwoAxes };
 
 void bind_nest(const SuggestContext& c, int nest, Style style, Script& script) {
   const Features& f = c.features;
-  if (!is_serial(f, nest) || !independent(f, nest) || longest(f, nest) < 2) return;
+  if (!is_serial(f, nest) || !can_be_items(f, nest) || longest(f, nest) < 2) return;
   const LoopHandle loop = c.loop(nest);
   const auto bind = [&](LoopHandle l, Level level, int64_t axis) {
     script.add(MoveKind::Bind, l, level, axis);
   };
   const int next = only_child(f, nest);
-  const bool two = next >= 0 && is_serial(f, next) && independent(f, next) && longest(f, next) >= 2;
+  const bool two = next >= 0 && is_serial(f, next) && can_be_items(f, next) && longest(f, next) >= 2;
   switch (style) {
   case Style::Groups: {
     // Enough groups to share out evenly, each with enough work to be worth starting.

@@ -128,7 +128,7 @@ std::vector<Value> block_repeats(Call& call) {
   return {where(blocked.any(1), weak(lowest(scores.dtype()), scores.dtype()), scores)};
 }
 
-const OpRow rows[] = {
+const OpRow kMicrosoftArrayOps[] = {
     {"Inverse", 1, inverse, kMicrosoft, 1},
     {"CDist", 1, distances, kMicrosoft, 2},
     {"ExpandDims", 1, expand_dims, kMicrosoft, 2},
@@ -138,6 +138,6 @@ const OpRow rows[] = {
 
 } // namespace
 
-OpTable microsoft_array_ops() { return rows; }
+OpTable microsoft_array_ops() { return kMicrosoftArrayOps; }
 
 } // namespace lathe::onnx

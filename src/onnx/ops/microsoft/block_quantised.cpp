@@ -144,13 +144,13 @@ std::vector<Value> gather_blocks(Call& call) {
   return {((integers - zero) * scale).cast(scales.dtype())};
 }
 
-const OpRow rows[] = {
+const OpRow kMicrosoftBlockQuantisedOps[] = {
     {"MatMulNBits", 1, matmul_of_few_bits, kMicrosoft, 6},
     {"GatherBlockQuantized", 1, gather_blocks, kMicrosoft, 4},
 };
 
 } // namespace
 
-OpTable microsoft_block_quantised_ops() { return rows; }
+OpTable microsoft_block_quantised_ops() { return kMicrosoftBlockQuantisedOps; }
 
 } // namespace lathe::onnx

@@ -117,7 +117,7 @@ std::vector<Value> bias_softmax(Call& call) {
   return of_sum(call, [&](const Tensor& sum) { return sum.flatten(axis).softmax(-1).reshape(sum.shape()); });
 }
 
-const OpRow rows[] = {
+const OpRow kMicrosoftFusedOps[] = {
     {"FusedMatMul", 1, fused_matmul, kMicrosoft, 2}, {"TransposeMatMul", 1, fused_matmul, kMicrosoft, 2},
     {"FusedGemm", 1, fused_gemm, kMicrosoft, 3},     {"FusedConv", 1, fused_conv, kMicrosoft, 4},
     {"BiasGelu", 1, bias_gelu, kMicrosoft, 2},       {"FastGelu", 1, fast_gelu, kMicrosoft, 2},
@@ -127,6 +127,6 @@ const OpRow rows[] = {
 
 } // namespace
 
-OpTable microsoft_fused_ops() { return rows; }
+OpTable microsoft_fused_ops() { return kMicrosoftFusedOps; }
 
 } // namespace lathe::onnx

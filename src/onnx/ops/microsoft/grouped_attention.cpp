@@ -203,13 +203,13 @@ std::vector<Value> grouped_attention(Call& call) {
   return outputs;
 }
 
-const OpRow rows[] = {
+const OpRow kMicrosoftGroupedAttentionOps[] = {
     {"GroupQueryAttention", 1, grouped_attention, kMicrosoft, 17},
     {"RotaryEmbedding", 1, rotary_embedding, kMicrosoft, 4},
 };
 
 } // namespace
 
-OpTable microsoft_grouped_attention_ops() { return rows; }
+OpTable microsoft_grouped_attention_ops() { return kMicrosoftGroupedAttentionOps; }
 
 } // namespace lathe::onnx

@@ -204,7 +204,7 @@ std::vector<Value> decoder_attention(Call& call) {
   return multi_head(call, {10, 3, 4, 5}, shares ? past_length(call, 7) : std::nullopt);
 }
 
-const OpRow rows[] = {
+const OpRow kMicrosoftAttentionOps[] = {
     {"Attention", 1, attention, kMicrosoft, 7},
     {"MultiHeadAttention", 1, multi_head_attention, kMicrosoft, 10},
     {"DecoderMaskedMultiHeadAttention", 1, decoder_attention, kMicrosoft, 11},
@@ -212,6 +212,6 @@ const OpRow rows[] = {
 
 } // namespace
 
-OpTable microsoft_attention_ops() { return rows; }
+OpTable microsoft_attention_ops() { return kMicrosoftAttentionOps; }
 
 } // namespace lathe::onnx

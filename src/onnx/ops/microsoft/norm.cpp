@@ -123,7 +123,7 @@ std::vector<Value> embed_layer_normalization(Call& call) {
   return outputs;
 }
 
-const OpRow rows[] = {
+const OpRow kMicrosoftNormOps[] = {
     {"SkipLayerNormalization", 1, skip_layer_normalization, kMicrosoft, 5},
     {"SkipSimplifiedLayerNormalization", 1, skip_rms_normalization, kMicrosoft, 4},
     {"SimplifiedLayerNormalization", 1, rms_normalization, kMicrosoft, 2},
@@ -135,6 +135,6 @@ const OpRow rows[] = {
 
 } // namespace
 
-OpTable microsoft_norm_ops() { return rows; }
+OpTable microsoft_norm_ops() { return kMicrosoftNormOps; }
 
 } // namespace lathe::onnx

@@ -119,7 +119,7 @@ std::vector<Value> quantised_concat(Call& call) {
   return {concat_values(call, parts, normalise_axis(call, call.integer("axis"), parts[0].rank()))};
 }
 
-const OpRow rows[] = {
+const OpRow kMicrosoftElementwiseQuantisedOps[] = {
     {"QLinearAdd", 1, quantised_add, kMicrosoft, 8},
     {"QLinearMul", 1, quantised_multiply, kMicrosoft, 8},
     {"QLinearSigmoid", 1, quantised_sigmoid, kMicrosoft, 5},
@@ -132,6 +132,6 @@ const OpRow rows[] = {
 
 } // namespace
 
-OpTable microsoft_elementwise_quantised_ops() { return rows; }
+OpTable microsoft_elementwise_quantised_ops() { return kMicrosoftElementwiseQuantisedOps; }
 
 } // namespace lathe::onnx

@@ -73,7 +73,7 @@ std::vector<Value> sum_integers(Call& call) {
 
 std::vector<Value> quantise_linear_in_single(Call& call) { return quantise_linear(call, Division::InSingle); }
 
-const OpRow rows[] = {
+const OpRow kMicrosoftQuantisedProductOps[] = {
     {"QGemm", 1, quantised_gemm, kMicrosoft, 9},
     {"MatMulIntegerToFloat", 1, matmul_integer_to_float, kMicrosoft, 7},
     {"DynamicQuantizeMatMul", 1, dynamic_quantised_matmul, kMicrosoft, 5},
@@ -86,6 +86,6 @@ const OpRow rows[] = {
 
 } // namespace
 
-OpTable microsoft_quantised_product_ops() { return rows; }
+OpTable microsoft_quantised_product_ops() { return kMicrosoftQuantisedProductOps; }
 
 } // namespace lathe::onnx

@@ -106,7 +106,7 @@ std::vector<Value> quantised_conv(Call& call) {
   return {last ? channels_to_back(result) : result};
 }
 
-const OpRow rows[] = {
+const OpRow kMicrosoftPooledQuantisedOps[] = {
     {"QLinearGlobalAveragePool", 1, global_average_pool, kMicrosoft, 5},
     {"QLinearAveragePool", 1, average_pool, kMicrosoft, 5},
     {"NhwcMaxPool", 1, max_pool_channels_last, kMicrosoft, 1},
@@ -115,6 +115,6 @@ const OpRow rows[] = {
 
 } // namespace
 
-OpTable microsoft_pooled_quantised_ops() { return rows; }
+OpTable microsoft_pooled_quantised_ops() { return kMicrosoftPooledQuantisedOps; }
 
 } // namespace lathe::onnx

@@ -137,7 +137,7 @@ std::vector<Value> feature_vectorizer(Call& call) {
   return {concat(parts, 1)};
 }
 
-const OpRow rows[] = {
+const OpRow kMlFeatureOps[] = {
     {"Scaler", 1, scaler, kMlDomain},
     {"Normalizer", 1, normalizer, kMlDomain},
     {"Imputer", 1, imputer, kMlDomain},
@@ -149,6 +149,6 @@ const OpRow rows[] = {
 
 } // namespace
 
-OpTable ml_feature_ops() { return rows; }
+OpTable ml_feature_ops() { return kMlFeatureOps; }
 
 } // namespace lathe::onnx

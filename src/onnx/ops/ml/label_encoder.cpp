@@ -150,7 +150,7 @@ std::vector<Value> label_encoder_of_positions(Call& call) {
   return between(call, classes, {Tensor::iota({classes.numbers.size(0)}, 0), false});
 }
 
-const OpRow rows[] = {
+const OpRow kMlLabelOps[] = {
     {"LabelEncoder", 1, label_encoder_of_positions, kMlDomain},
     {"LabelEncoder", 2, label_encoder, kMlDomain},
     {"LabelEncoder", 4, label_encoder, kMlDomain},
@@ -159,6 +159,6 @@ const OpRow rows[] = {
 
 } // namespace
 
-OpTable ml_label_ops() { return rows; }
+OpTable ml_label_ops() { return kMlLabelOps; }
 
 } // namespace lathe::onnx

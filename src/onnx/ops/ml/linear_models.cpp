@@ -45,13 +45,13 @@ std::vector<Value> linear_classifier(Call& call) {
   return {labels_at(labels, scores.argmax(1)), transform_scores(scores, transform).cast(DType::F32)};
 }
 
-const OpRow rows[] = {
+const OpRow kMlLinearOps[] = {
     {"LinearRegressor", 1, linear_regressor, kMlDomain},
     {"LinearClassifier", 1, linear_classifier, kMlDomain},
 };
 
 } // namespace
 
-OpTable ml_linear_ops() { return rows; }
+OpTable ml_linear_ops() { return kMlLinearOps; }
 
 } // namespace lathe::onnx

@@ -106,7 +106,7 @@ std::vector<Value> cast_map(Call& call) {
   return {values.tensor().take(order).unsqueeze(0)};
 }
 
-const OpRow rows[] = {
+const OpRow kMlMapOps[] = {
     {"ZipMap", 1, zip_map, kMlDomain},
     {"DictVectorizer", 1, dict_vectorizer, kMlDomain},
     {"CastMap", 1, cast_map, kMlDomain},
@@ -114,6 +114,6 @@ const OpRow rows[] = {
 
 } // namespace
 
-OpTable ml_map_ops() { return rows; }
+OpTable ml_map_ops() { return kMlMapOps; }
 
 } // namespace lathe::onnx

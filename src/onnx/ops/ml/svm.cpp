@@ -48,7 +48,7 @@ double first_rho(const Call& call) {
 }
 
 /// Without support vectors a model is linear, whatever kernel it names.
-Tensor linear_scores(const Call& call, const Tensor& x, int64_t outputs) {
+Tensor linear_svm_scores(const Call& call, const Tensor& x, int64_t outputs) {
   for (const char* name : {"kernel_type", "kernel_params", "support_vectors"}) call.ignore(name);
   return linear_products(call, x, outputs) + first_rho(call);
 }
@@ -68,7 +68,7 @@ std::vector<Value> svm_regressor(Call& call) {
     const Tensor support = matrix_attribute(call, "support_vectors", vectors, x.dtype());
     y = kernel(call, x, support).matmul(weights.transpose()) + first_rho(call);
   } else {
-    y = linear_scores(call, x, 1);
+    y = linear_svm_scores(call, x, 1);
   }
   if (call.integer("one_class", 0) != 0) y = (y > 0.0).cast(DType::F32) * 2.0 - 1.0;
   return {y.cast(DType::F32)};
@@ -192,7 +192,7 @@ std::vector<Value> svm_classifier(Call& call) {
     if (classes == 2 || estimates)
       call.fail(ErrorKind::Value,
                 "a linear model of two classes or with probabilities, expected support vectors");
-    const Tensor scores = linear_scores(call, x, classes);
+    const Tensor scores = linear_svm_scores(call, x, classes);
     return {labels_at(labels, scores.argmax(1)), transform_scores(scores, transform).cast(DType::F32)};
   }
   const auto numbers = static_cast<int64_t>(call.numbers("support_vectors").size());
@@ -215,13 +215,13 @@ std::vector<Value> svm_classifier(Call& call) {
   return {label, scores.cast(DType::F32)};
 }
 
-const OpRow rows[] = {
+const OpRow kMlSvmOps[] = {
     {"SVMRegressor", 1, svm_regressor, kMlDomain},
     {"SVMClassifier", 1, svm_classifier, kMlDomain},
 };
 
 } // namespace
 
-OpTable ml_svm_ops() { return rows; }
+OpTable ml_svm_ops() { return kMlSvmOps; }
 
 } // namespace lathe::onnx

@@ -107,7 +107,7 @@ std::vector<Value> tree_ensemble_classifier(Call& call) {
 }
 
 // Version 3 brought the attributes that end in _as_tensor, version 5 deprecated both ops.
-const OpRow rows[] = {
+const OpRow kMlTreeOps[] = {
     {"TreeEnsembleRegressor", 1, tree_ensemble_regressor, kMlDomain},
     {"TreeEnsembleRegressor", 3, tree_ensemble_regressor, kMlDomain},
     {"TreeEnsembleClassifier", 1, tree_ensemble_classifier, kMlDomain},
@@ -117,6 +117,6 @@ const OpRow rows[] = {
 
 } // namespace
 
-OpTable ml_tree_ops() { return rows; }
+OpTable ml_tree_ops() { return kMlTreeOps; }
 
 } // namespace lathe::onnx
