@@ -27,7 +27,7 @@ struct Choice {
   bool also_diagonal; // of hard matrices, those that are not turned
 };
 const Choice kChosen =
-    kCompiled ? Choice{{1, 5}, {{7, 4}}, 40, {DType::F64}, false}
+    kCompiled ? Choice{{1, 5}, {{7, 4}}, on_interpreter() ? 16 : 40, {DType::F64}, false}
               : Choice{{0, 1, 2, 3, 5, 17, 33},
                        {{0, 3}, {3, 0}, {1, 1}, {1, 6}, {6, 1}, {2, 2}, {5, 3}, {3, 5}, {20, 17}, {6, 34}},
                        20,

@@ -4,7 +4,9 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <limits>
+#include <string_view>
 #include <vector>
 
 #include "lathe/lathe.hpp"
@@ -13,6 +15,10 @@ namespace lathe::test {
 
 /// Whether values are of compiled programs. Then a new size takes up to seconds: tests take fewer.
 extern const bool kCompiled;
+/// The interpreter takes minutes where compiled programs take seconds.
+inline bool on_interpreter() {
+  return kCompiled && std::string_view(std::getenv("LATHE_TEST_DEVICE")) == "interp";
+}
 
 inline constexpr float kInf = std::numeric_limits<float>::infinity();
 inline const float kNan = std::nanf("");
