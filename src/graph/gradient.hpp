@@ -39,8 +39,7 @@ Part view_adjoint(const View& view, const Shape& source, const Tensor& cotangent
 Tensor add_at(Expr count, const Tensor& index, const Tensor& values);
 /// The values, divided evenly among the elements chosen along the axes; 0 for the others.
 Tensor share_among(const Tensor& values, const Tensor& chosen, const std::vector<int>& axes);
-/// x times a number, and a 0 of no axes, both of x's dtype.
-Tensor times_number(const Tensor& x, double factor);
+/// 0 without axes, of x's dtype.
 Tensor zero_of(const Tensor& x);
 
 } // namespace lathe::graph

@@ -23,7 +23,6 @@ Tensor share_among(const Tensor& values, const Tensor& chosen, const std::vector
   return lathe::where(chosen, each, Tensor::zeros({}, values.dtype()));
 }
 
-Tensor times_number(const Tensor& x, double factor) { return x * number(factor, x.dtype()); }
 Tensor zero_of(const Tensor& x) { return Tensor::zeros({}, x.dtype()); }
 
 namespace {

@@ -88,6 +88,8 @@ Tensor index_along(int axis, const Shape& shape, DType dtype = DType::I64);
 /// An integer expression of shape variables, as a tensor without axes.
 Tensor size_scalar(Expr size, DType dtype = DType::I64);
 Tensor number(double value, DType dtype);
+/// x times a number of its dtype.
+Tensor times_number(const Tensor& x, double factor);
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 /// The polynomial of x with these coefficients, lowest power first.
 Tensor horner(const Tensor& x, std::span<const double> coefficients);

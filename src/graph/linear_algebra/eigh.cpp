@@ -17,8 +17,8 @@ namespace lathe {
 using namespace graph;
 namespace {
 
-constexpr int kTridiagonalLevels =
-    2; // halves of columns that are written out, each on the matrix that is left
+/// Halves of columns that are written out, each on the matrix that is left.
+constexpr int kTridiagonalLevels = 2;
 
 /// A = Q T Q^T, where Q is the product of the reflections.
 struct Tridiagonal {

@@ -18,8 +18,8 @@ namespace lathe {
 using namespace graph;
 namespace {
 
-constexpr int kBidiagonalLevels =
-    2; // halves of columns that are written out, each on the matrix that is left
+/// Halves of columns that are written out, each on the matrix that is left.
+constexpr int kBidiagonalLevels = 2;
 
 /// The reflections of the first `count` columns and rows of x [batch, m, n], and what is left.
 struct BidiagonalPanels {

@@ -119,6 +119,7 @@ Tensor size_scalar(Expr size, DType dtype) {
   return wrap(constant(size, dtype, {}));
 }
 Tensor number(double value, DType dtype) { return Tensor::full({}, Scalar::of_float(dtype, value)); }
+Tensor times_number(const Tensor& x, double factor) { return x * number(factor, x.dtype()); }
 Tensor horner(const Tensor& x, std::span<const double> coefficients) {
   Tensor sum = number(coefficients.back(), x.dtype());
   for (size_t i = coefficients.size() - 1; i-- > 0;) sum = sum * x + number(coefficients[i], x.dtype());
