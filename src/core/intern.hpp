@@ -9,9 +9,8 @@
 #pragma once
 #include <atomic>
 #include <cstddef>
-#include <functional>
 #include <mutex>
-#include <unordered_map>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -27,10 +26,10 @@ template <class T> class Interned {
 
  private:
   friend class Ref<T>;
-  template <class U> friend Ref<U> intern(U&& node);
-  template <class U> friend struct InternTable;
+  template <class U> friend class InternTable;
   mutable std::atomic<size_t> references_{0};
   size_t hash_ = 0;
+  mutable const T* next_ = nullptr;  // in the table; under the lock of the shard
 };
 
 template <class T> class Ref {
@@ -52,58 +51,90 @@ template <class T> class Ref {
 
  private:
   template <class U> friend Ref<U> intern(U&& node);
-  template <class U> friend struct InternTable;
+  template <class U> friend class InternTable;
   explicit Ref(const T* adopted) : ptr_(adopted) {}
   static void release(const T* node);
   const T* ptr_ = nullptr;
 };
 
-template <class T> struct InternTable {
-  static constexpr size_t kShards = 64;
-  struct Shard {
-    std::mutex mutex;
-    std::unordered_multimap<size_t, const T*> nodes;
-  };
-  Shard shards[kShards];
+/// All nodes of a type. The nodes of a bucket are a list through the nodes themselves: no memory but theirs.
+template <class T> class InternTable {
+ public:
   // Never destroyed: static Refs may outlive any static table.
   static InternTable& instance() {
     static auto* table = new InternTable;
     return *table;
   }
-  Shard& shard(size_t hash) { return shards[(hash >> 7) % kShards]; }
+
+  /// The node equal to `node`, with one more reference; made if there is none.
+  const T* find_or_make(T&& node) {
+    const size_t hash = node.hash_value();
+    Shard& s = shard(hash);
+    std::lock_guard lock(s.mutex);
+    for (const T* n = s.bucket(hash); n; n = n->next_) {
+      if (n->hash_ != hash || !n->equal(node)) continue;
+      n->references_.fetch_add(1, std::memory_order_relaxed);
+      return n;
+    }
+    if (s.count == s.buckets.size()) s.grow();
+    auto* made = new T(std::move(node));
+    made->hash_ = hash;
+    made->references_.store(1, std::memory_order_relaxed);
+    s.add(made);
+    ++s.count;
+    return made;
+  }
+
   /// Gives up a reference. If it was the last, takes the node out of the table and returns true. The lock is
   /// held throughout, so that no one finds the node again.
   bool drop(const T* node) {
     Shard& s = shard(node->hash_);
     std::lock_guard lock(s.mutex);
     if (node->references_.fetch_sub(1, std::memory_order_acq_rel) != 1) return false;
-    auto [first, last] = s.nodes.equal_range(node->hash_);
-    for (auto it = first; it != last; ++it)
-      if (it->second == node) {
-        s.nodes.erase(it);
-        break;
-      }
+    const T** link = &s.bucket(node->hash_);
+    while (*link != node) link = &(*link)->next_;
+    *link = node->next_;
+    --s.count;
     return true;
   }
+
+  size_t size() {
+    size_t count = 0;
+    for (Shard& s : shards_) {
+      std::lock_guard lock(s.mutex);
+      count += s.count;
+    }
+    return count;
+  }
+
+ private:
+  static constexpr size_t kShards = 64, kFirstBuckets = 64;  // powers of two
+
+  struct Shard {
+    std::mutex mutex;
+    size_t count = 0;
+    std::vector<const T*> buckets = std::vector<const T*>(kFirstBuckets);
+
+    const T*& bucket(size_t hash) { return buckets[hash & (buckets.size() - 1)]; }
+    void add(const T* node) { node->next_ = std::exchange(bucket(node->hash_), node); }
+    void grow() {
+      std::vector<const T*> old(2 * buckets.size());
+      old.swap(buckets);
+      for (const T* first : old)
+        for (const T* node = first; node;) add(std::exchange(node, node->next_));
+    }
+  };
+
+  // The shards take bits that the buckets of a table of that size do not.
+  Shard& shard(size_t hash) { return shards_[(hash >> 40) % kShards]; }
+
+  Shard shards_[kShards];
 };
 
 /// The node equal to `node`, made if there is none.
 template <class U> Ref<U> intern(U&& node) {
   static_assert(!std::is_reference_v<U>, "pass an rvalue");
-  const size_t hash = node.hash_value();
-  auto& shard = InternTable<U>::instance().shard(hash);
-  std::lock_guard lock(shard.mutex);
-  auto [first, last] = shard.nodes.equal_range(hash);
-  for (auto it = first; it != last; ++it) {
-    if (!it->second->equal(node)) continue;
-    it->second->references_.fetch_add(1, std::memory_order_relaxed);
-    return Ref<U>(it->second);
-  }
-  auto* made = new U(std::move(node));
-  made->hash_ = hash;
-  made->references_.store(1, std::memory_order_relaxed);
-  shard.nodes.emplace(hash, made);
-  return Ref<U>(static_cast<const U*>(made));
+  return Ref<U>(InternTable<U>::instance().find_or_make(std::move(node)));
 }
 
 template <class T> void Ref<T>::release(const T* node) {

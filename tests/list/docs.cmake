@@ -23,6 +23,7 @@ if(Python3_FOUND AND TARGET lathe)
   endforeach()
 
   add_executable(docs_blocks docs/main.cpp ${sources})
+  lathe_fast_malloc(docs_blocks)
   target_include_directories(docs_blocks PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   # A page may show a value and leave it at that.
   target_compile_options(docs_blocks PRIVATE -Wall -Wextra -Wno-unused-variable -Wno-unused-but-set-variable

@@ -2,6 +2,7 @@
 if(TARGET lathe)
   file(GLOB net_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/net/*.cpp)
   add_executable(net ${net_sources})
+  lathe_fast_malloc(net)
   target_include_directories(net PRIVATE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src ${CMAKE_CURRENT_SOURCE_DIR})
   target_compile_options(net PRIVATE -Wall -Wextra $<$<BOOL:${LATHE_WERROR}>:-Werror> $<$<CONFIG:Release>:-O1>)
   target_link_libraries(net PRIVATE lathe fmt::fmt Threads::Threads)

@@ -2,6 +2,7 @@
 if(TARGET lathe-onnx)
   find_package(CLI11 REQUIRED)
   add_executable(onnx_suite conformance/onnx_suite.cpp conformance/onnx_case.cpp conformance/onnx_page.cpp)
+  lathe_fast_malloc(onnx_suite)
   target_include_directories(onnx_suite PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_CURRENT_SOURCE_DIR})
   target_compile_options(onnx_suite PRIVATE -Wall -Wextra $<$<BOOL:${LATHE_WERROR}>:-Werror> $<$<CONFIG:Release>:-O1>)
   target_link_libraries(onnx_suite PRIVATE lathe-onnx fmt::fmt CLI11::CLI11)

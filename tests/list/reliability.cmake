@@ -14,7 +14,7 @@ if(LATHE_HAS_LLVM)
 endif()
 if(NOT LATHE_SANITIZE) # a sanitizer has an operator new of its own
   lathe_test(error/operator_new_test core)
-  target_sources(error_operator_new_test PRIVATE ${CMAKE_SOURCE_DIR}/tools/cli/operator_new.cpp)
+  target_link_libraries(error_operator_new_test PRIVATE lathe_operator_new)
 endif()
 lathe_test(reliability/cache_test core)
 lathe_tests(file_tests TESTS reliability/hostile_cache_test reliability/damage_test)

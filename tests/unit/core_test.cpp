@@ -277,11 +277,7 @@ Ref<Link> link(int value, Ref<Link> next = {}) {
   return intern(std::move(n));
 }
 
-size_t live_links() {
-  size_t n = 0;
-  for (auto& shard : InternTable<Link>::instance().shards) n += shard.nodes.size();
-  return n;
-}
+size_t live_links() { return InternTable<Link>::instance().size(); }
 
 } // namespace
 
