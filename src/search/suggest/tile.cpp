@@ -57,20 +57,7 @@ public:
     }
 
     std::vector<LoopHandle> reduce_outer, reduce;
-    int longest = 0;
-    for (size_t i = 0; i < p_.reduce.size(); ++i)
-      if (p_.reduce[i].extent > p_.reduce[longest].extent) longest = static_cast<int>(i);
-    for (int i : reduce_order()) {
-      LoopHandle loop = p_.reduce[i].name;
-      if (c_.reduce_block > 0 && i == (c_.instruction ? c_.inner : longest) && !p_.fused()) {
-        const Halves r = split(loop, p_.reduce[i].extent, c_.reduce_block);
-        if (r.outer) reduce_outer.push_back(r.outer);
-        reduce_outer_ = r.outer;
-        loop = r.inner;
-      }
-      reduce.push_back(loop);
-    }
-
+    cut_reduction(reduce_outer, reduce);
     const LoopHandle asking = cut_for_hints(reduce, m_tile.outer);
 
     // Outside the tile: batch axes, blocks of the reduction and of the columns, then the two tile loops.
@@ -84,7 +71,7 @@ public:
       outside.push_back(nest_loop(p_.out[i]));
       add(outside, p_.out[i].around_inner);
     }
-    for (auto& r : reduce_outer) outside.push_back(r);
+    outside.insert(outside.end(), reduce_outer.begin(), reduce_outer.end());
     add(outside, block_);
     const bool inside_vectors = !c_.rows_outside && c_.vector_block <= 0 && n_tile.outer;
     const size_t vector_pack = c_.panels_outside ? 1 : outside.size() + (inside_vectors ? 1 : 0);
@@ -132,7 +119,7 @@ public:
     finish_tile(clear);
     finish_tile(write);
     // The first block of the reduction stores its results; the others add to them.
-    if (!reduce_outer.empty()) script_.add(MoveKind::StoreFirst, p_.result, reduce_outer.front());
+    if (reduce_outer.size() == 1) script_.add(MoveKind::StoreFirst, p_.result, reduce_outer.front());
     return {script_.take(), describe()};
   }
 
@@ -153,6 +140,28 @@ private:
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return step[a] > step[b]; });
     return order;
+  }
+
+  /// The reducing loops outside of a block and inside, outermost first. A block is a part of the loop along
+  /// an instruction's k, or else of the longest loop. Where no loop is as long as a block, it is as many
+  /// iterations of the innermost loops together.
+  void cut_reduction(std::vector<LoopHandle>& outside, std::vector<LoopHandle>& inside) {
+    const std::vector<int> order = reduce_order();
+    const auto extent = [&](int i) { return p_.reduce[i].extent; };
+    int along = c_.instruction ? c_.inner : 0;
+    for (int i = 1; i < static_cast<int>(order.size()) && !c_.instruction; ++i)
+      if (extent(i) > extent(along)) along = i;
+    const bool blocks = c_.reduce_block > 0 && !p_.fused();
+    const bool together = blocks && !c_.instruction && extent(along) <= c_.reduce_block;
+    int64_t left = c_.reduce_block; // iterations of the loops not yet visited that a block still takes
+    for (auto i = order.rbegin(); i != order.rend(); ++i) {
+      Halves halves{{}, p_.reduce[*i].name};
+      if (together || (blocks && *i == along)) halves = split(halves.inner, extent(*i), left);
+      if (together) left = halves.outer ? 1 : left / std::max<int64_t>(1, extent(*i));
+      if (blocks && *i == along) reduce_outer_ = halves.outer;
+      if (halves.outer) outside.insert(outside.begin(), halves.outer);
+      if (halves.inner) inside.insert(inside.begin(), halves.inner);
+    }
   }
 
   /// Splits the loop. Where there is nothing to split, one of the halves is empty.
@@ -305,14 +314,12 @@ private:
         const PackedCopy copy =
             script_.pack(sums, operand.buffer, outside[vector_at - 1], ast::Scope::Packed);
         // The last filling loop runs along the lanes, so the copy is made with vectors, too.
+        const int dimensions = pack_dimensions(operand, outside, vector_at, inside);
         if (c_.instruction) {
-          int dimensions = 0;
-          for (size_t i = vector_at; i < outside.size(); ++i) dimensions += moves_along(operand, outside[i]);
-          for (const LoopHandle loop : inside) dimensions += moves_along(operand, loop);
           script_.add(MoveKind::Tensorise, StoredHandle(copy.buffer), copy.filling(dimensions - 2),
                       copy.filling(dimensions - 1));
         } else {
-          script_.vectorise(copy.filling(pack_dimensions(operand, outside, vector_at) - 1));
+          script_.vectorise(copy.filling(dimensions - 1));
         }
       } else if (along_rows && !along_vector && c_.pack_rows && rows_outer && c_.rows_outside) {
         const PackedCopy copy = script_.pack(sums, operand.buffer, rows_outer, ast::Scope::Packed);
@@ -323,9 +330,9 @@ private:
 
   bool moves_along(const TileProblem::Operand& operand, LoopHandle loop) const {
     for (size_t i = 0; i < p_.out.size(); ++i) {
-      const LoopHandle inner = p_.out[i].around_inner;
-      if (loop.is_part_of(nest_loop(p_.out[i])) || (inner && loop.is_part_of(inner)))
-        return operand.out_strides[i] != 0;
+      const TileProblem::Loop& out = p_.out[i];
+      for (const LoopHandle whole : {out.name, out.around, out.around_inner})
+        if (whole && loop.is_part_of(whole)) return operand.out_strides[i] != 0;
     }
     for (size_t i = 0; i < p_.reduce.size(); ++i)
       if (loop.is_part_of(p_.reduce[i].name)) return operand.reduce_strides[i] != 0;
@@ -371,17 +378,11 @@ private:
   }
 
   /// Number of loops inside outside[at - 1] along which the operand moves.
-  int pack_dimensions(const TileProblem::Operand& operand, const std::vector<LoopHandle>& outside,
-                      size_t at) const {
+  int pack_dimensions(const TileProblem::Operand& operand, const std::vector<LoopHandle>& outside, size_t at,
+                      const std::vector<LoopHandle>& inside) const {
     int n = 0;
-    for (size_t i = at; i < outside.size(); ++i) {
-      for (size_t j = 0; j < p_.out.size(); ++j)
-        n += outside[i].is_part_of(nest_loop(p_.out[j])) && operand.out_strides[j] != 0;
-      for (size_t j = 0; j < p_.reduce.size(); ++j)
-        n += outside[i].is_part_of(p_.reduce[j].name) && operand.reduce_strides[j] != 0;
-    }
-    for (double s : operand.reduce_strides) n += s != 0;
-    n += 1 + (c_.vectors > 1 && p_.out[c_.vector].extent > p_.lanes ? 1 : 0);
+    for (size_t i = at; i < outside.size(); ++i) n += moves_along(operand, outside[i]);
+    for (const LoopHandle loop : inside) n += moves_along(operand, loop);
     return n;
   }
 

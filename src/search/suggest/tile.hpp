@@ -55,7 +55,7 @@ struct TileChoice {
   int inner = 0;               // position in reduce: the loop along the instruction's k
   int64_t each = 1, depth = 1; // rows and k that one instruction takes
   int64_t vector_block = 0;    // elements; 0: none
-  int64_t reduce_block = 0;    // along the longest reducing loop
+  int64_t reduce_block = 0;    // iterations of the longest reducing loop; of all together if none has so many
   /// Streams in which the next tile along the lanes, or a constant's next block, is prefetched; 0: none.
   int hint_streams = 0;
 };

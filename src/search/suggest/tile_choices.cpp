@@ -86,12 +86,27 @@ int64_t even_block(double extent, double size) {
   return static_cast<int64_t>(std::ceil(extent / std::ceil(extent / size)));
 }
 
+double longest_reduction(const TileProblem& p) {
+  double longest = 1;
+  for (const auto& r : p.reduce) longest = std::max(longest, r.average);
+  return longest;
+}
+
+/// Whether the reduction has several blocks of so many iterations: of its longest loop, or, where that is not
+/// longer than a block, of all loops together. The latter pays only for many blocks, since the operands of a
+/// few stay in a near cache anyway.
+bool has_blocks(const TileProblem& p, double size) {
+  constexpr double kMany = 4;
+  double together = 1;
+  for (const auto& r : p.reduce) together *= r.average;
+  return longest_reduction(p) > size || together >= kMany * size;
+}
+
 /// Adds variants of each choice that reads one tile along the lanes for all rows. One runs the reduction in
 /// blocks, so that the operands of a block stay in the second-level cache; one prefetches the next tile.
 void add_blocks_and_prefetches(const TileProblem& p, const SuggestContext& context,
                                std::vector<TileChoice>& choices) {
-  double longest = 1;
-  for (const auto& r : p.reduce) longest = std::max(longest, r.average);
+  const double longest = longest_reduction(p);
   const auto one_tile = [](const TileChoice& c) {
     return c.rows >= 0 && !c.rows_outside && !c.panels_outside && c.vector_block == 0 && !c.instruction;
   };
@@ -100,9 +115,10 @@ void add_blocks_and_prefetches(const TileProblem& p, const SuggestContext& conte
   for (size_t i = 0, n = choices.size(); i < n && !p.fused(); ++i) {
     if (!one_tile(choices[i]) || choices[i].reduce_block) continue;
     for (double depth : depths) {
+      if (!has_blocks(p, depth)) continue;
       TileChoice c = choices[i];
-      c.reduce_block = even_block(longest, depth);
-      if (static_cast<double>(c.reduce_block) < longest) choices.push_back(c);
+      c.reduce_block = longest > depth ? even_block(longest, depth) : static_cast<int64_t>(depth);
+      choices.push_back(c);
     }
   }
   if (p.reduce.size() != 1) return;
@@ -319,8 +335,6 @@ bool add_tensor_choices(const TileProblem& p, int vector, int rows, const Sugges
 
 std::vector<TileChoice> tile_choices(const TileProblem& p, const SuggestContext& context) {
   std::vector<TileChoice> choices;
-  double longest = 1;
-  for (const auto& r : p.reduce) longest = std::max(longest, r.average);
   std::vector<int> vectors_along = vector_loops(p);
   if (vectors_along.size() > 2) vectors_along.resize(2);
   const int registers = context.target.vector_registers;
@@ -354,10 +368,10 @@ std::vector<TileChoice> tile_choices(const TileProblem& p, const SuggestContext&
             const std::vector<int64_t> panels =
                 context.thorough ? std::vector<int64_t>{2, 4, 8} : std::vector<int64_t>{4};
             std::vector<int64_t> depths{0};
-            if (!p.fused() && longest >= 512)
+            if (!p.fused() && has_blocks(p, 511))
               for (int64_t k :
                    context.thorough ? std::vector<int64_t>{128, 256, 512, 1024} : std::vector<int64_t>{512})
-                if (longest > static_cast<double>(k)) depths.push_back(k);
+                if (has_blocks(p, static_cast<double>(k))) depths.push_back(k);
             for (int64_t depth : depths) {
               choice.reduce_block = depth;
               choice.vector_block = 0;
