@@ -33,7 +33,7 @@ public:
   Instructions instructions(const std::string& cpu) const override {
     return llvm_backend().instructions(cpu);
   }
-  bool looks_up_bytes(const std::string& cpu) const override { return llvm_backend().looks_up_bytes(cpu); }
+  int byte_table(const std::string& cpu) const override { return llvm_backend().byte_table_of(cpu); }
 
 private:
   std::string name_ = "cpu", description_;

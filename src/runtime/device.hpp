@@ -65,8 +65,9 @@ class Device {
   virtual int64_t local_bytes() const { return 0; }                     // of memory per work-group
   /// Instructions that take several elements at once, in code for `cpu`.
   virtual Instructions instructions(const std::string& /*cpu*/) const { return {}; }
-  /// Whether code for `cpu` looks vectors of bytes up in a table of 256 bytes that registers hold.
-  virtual bool looks_up_bytes(const std::string& /*cpu*/) const { return false; }
+  /// Of a table of 256 bytes that registers hold, the bytes that one instruction of code for `cpu` looks up in:
+  /// 128, 16, or 0 for none.
+  virtual int byte_table(const std::string& /*cpu*/) const { return 0; }
 };
 
 /// A device by name, made on first use and kept till exit. Throws Error(Device) with the reason if it is absent.

@@ -22,7 +22,7 @@ class LlvmBackend {
   virtual std::string host_description() = 0;  // "LLVM 19.1.7, sapphirerapids, 512-bit vectors"
   virtual int vector_bytes(const std::string& cpu) = 0;
   virtual Instructions instructions(const std::string& cpu) = 0;  // that take several elements at once
-  virtual bool looks_up_bytes(const std::string& cpu) = 0;        // in registers, in a table of 256
+  virtual int byte_table_of(const std::string& cpu) = 0;          // as Device::byte_table
 };
 extern "C" using MakeLlvmBackend = LlvmBackend* (*)();   // exported as "lathe_make_llvm_backend"
 

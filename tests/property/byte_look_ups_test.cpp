@@ -86,16 +86,19 @@ TEST_CASE("tables of bytes on all devices") {
 
 TEST_CASE("code for CPUs without the instruction looks up the same bytes") {
   Bytes bytes;
-  constexpr int kCount = 777;
-  const Tensor x = Tensor::input("x", {kCount}, DType::U8), table = Tensor::input("table", {256}, DType::U8);
-  const auto *data = bytes.make(kCount), *entries = bytes.make(256);
-  for (const char* cpu : {"x86-64", "x86-64-v2", "x86-64-v3", "native"}) {
-    CompileOptions options = on("cpu");
-    options.cpu = cpu;
-    unsigned char* got = bytes.poisoned(kCount);
-    compile({{"y", look_up(table, x)}}, options).run({{"x", data}, {"table", entries}}, {{"y", got}});
-    int wrong = 0;
-    for (int k = 0; k < kCount; ++k) wrong += got[k] != entries[data[k]];
-    CHECK_MESSAGE(wrong == 0, cpu);
+  const Tensor table = Tensor::input("table", {256}, DType::U8);
+  const auto* entries = bytes.make(256);
+  for (const int count : {7, 8, 15, 16, 17, 31, 33, 777}) {
+    const Tensor x = Tensor::input("x", {count}, DType::U8);
+    const auto* data = bytes.make(count);
+    for (const char* cpu : {"x86-64", "x86-64-v2", "x86-64-v3", "native"}) {
+      CompileOptions options = on("cpu");
+      options.cpu = cpu;
+      unsigned char* got = bytes.poisoned(count);
+      compile({{"y", look_up(table, x)}}, options).run({{"x", data}, {"table", entries}}, {{"y", got}});
+      int wrong = 0;
+      for (int k = 0; k < count; ++k) wrong += got[k] != entries[data[k]];
+      CHECK_MESSAGE(wrong == 0, cpu, " ", count);
+    }
   }
 }

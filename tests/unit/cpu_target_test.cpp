@@ -55,6 +55,14 @@ TEST_CASE("code for a CPU uses the registers that it has, the widest of them too
   CHECK(mentions(assembly(subjects()[0].y, "x86-64-v3"), "vfmadd"));
 }
 
+TEST_CASE("bytes are looked up by shuffles of the table's parts, as many at a time as a register holds") {
+  const Tensor table = Tensor::input("table", {256}, DType::U8), x = Tensor::input("x", {4096}, DType::U8);
+  const Tensor y = table.take(x.cast(DType::I32));
+  CHECK(!mentions(assembly(y, "x86-64"), "pshufb"));
+  CHECK(mentions(assembly(y, "x86-64-v3"), "vpshufb\t%ymm"));
+  CHECK(mentions(assembly(y, "x86-64-v4"), "vpshufb\t%zmm"));
+}
+
 TEST_CASE("a product with a power of two is one instruction where there is one, with the same bits") {
   constexpr int64_t kCount = 40000;
   std::vector<float> x(kCount), first;

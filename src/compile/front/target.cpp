@@ -74,7 +74,7 @@ search::Target target_for(const CompileOptions& options, const lower::Program& p
   if (options.device == "cpu") {
     const runtime::Device& cpu = runtime::device(options.device);
     target.instructions = cpu.instructions(options.cpu);
-    target.looks_up_bytes = cpu.looks_up_bytes(options.cpu);
+    target.byte_table = cpu.byte_table(options.cpu);
   }
   std::vector<int64_t> constants;
   for (const lower::InputBuffer& input : program.inputs)

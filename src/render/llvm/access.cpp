@@ -13,7 +13,6 @@ namespace {
 
 using llvm::Value;
 
-constexpr int kQuarter = 64; // of a table of 256 bytes; the lanes of the widest vector of bytes
 constexpr uint32_t kAddress = 0x2000, kMovedUp = 0x5000, kZeros = 0x6000; // beside the ops' codes
 
 /// Whether an access from `first` on may be a whole vector, because the buffer is padded past its end (see
@@ -372,25 +371,29 @@ Value* FunctionEmitter::in_range(const ast::Buffer& buffer, Value*& index, DType
   return b_.CreateICmpULT(index, limit); // a negative index is a large unsigned number
 }
 
-/// Whether the vector of a Gather's results is looked up in registers.
-bool FunctionEmitter::in_registers(const ast::Value& gather) const {
-  return state_.target.has_byte_permute && lanes_ <= kQuarter && ast::is_byte_look_up(gather);
+/// How the vector of a Gather's results is looked up in registers.
+ByteTable FunctionEmitter::byte_table_of(const ast::Value& gather) const {
+  return ast::is_byte_look_up(gather) ? byte_table_for(state_.target, lanes_) : ByteTable{};
 }
 
-/// A table of 256 bytes as four vectors, which loops that don't write it share.
-std::array<Value*, 4> FunctionEmitter::quarters_of(const ast::Buffer& table) {
+/// The parts of a table of bytes, which loops that don't write it share.
+std::vector<Value*> FunctionEmitter::parts_of(const ast::Buffer& table, const ByteTable& form) {
   const int level = load_level(table, 0);
-  llvm::Type* type = memory_type(state_.context, table.dtype, kQuarter);
-  std::array<Value*, 4> quarters{};
-  for (int64_t k = 0; k < 4; ++k) {
-    Value* from = address(table, k * kQuarter);
-    Value*& known =
-        levels_[level]
-            .loads[table.id][{Expr(k * kQuarter).node(), Expr(1).node(), nullptr, nullptr, kQuarter}];
+  auto& loads = levels_[level].loads[table.id];
+  llvm::Type* type = memory_type(state_.context, table.dtype, form.part_bytes);
+  std::vector<Value*> bytes, parts;
+  for (int64_t first = 0; first < int64_t{form.parts} * form.part_bytes; first += form.part_bytes) {
+    Value* from = address(table, first);
+    Value*& known = loads[{Expr(first).node(), Expr(1).node(), nullptr, nullptr, form.part_bytes}];
     if (!known) known = at(level, [&] { return b_.CreateAlignedLoad(type, from, alignment(table)); });
-    quarters[static_cast<size_t>(k)] = known;
+    bytes.push_back(known);
   }
-  return quarters;
+  for (int k = 0; k < form.parts; ++k) {
+    Value*& known = loads[{Expr(k).node(), Expr(1).node(), nullptr, nullptr, -form.lanes}];
+    if (!known) known = at(level, [&] { return part_of(b_, form, bytes, k); });
+    parts.push_back(known);
+  }
+  return parts;
 }
 
 Placed FunctionEmitter::gather(const ast::Value& value, Placed index) {
@@ -407,14 +410,15 @@ Placed FunctionEmitter::gather(const ast::Value& value, Placed index) {
   Value* base = base_of(buffer);
   expr(num_elements(buffer.shape));
   llvm::Type* type = memory_type(state_.context, buffer.dtype, 0);
-  std::optional<std::array<Value*, 4>> table;
-  if (vector && in_registers(value)) table = quarters_of(buffer);
+  const ByteTable table = vector ? byte_table_of(value) : ByteTable{};
+  std::vector<Value*> parts;
+  if (table.parts > 0) parts = parts_of(buffer, table);
   const bool is_row = vector && ast::masks_loads(state_.target.vector_bytes, buffer.dtype) &&
                       ast::gather_step(value, lane_) == 1;
   auto make = [&]() -> Value* {
-    if (table) {
+    if (table.parts > 0) {
       Value* bytes = b_.CreateTrunc(where, llvm::FixedVectorType::get(b_.getInt8Ty(), lanes_));
-      Value* found = look_up_bytes(b_, *table, bytes);
+      Value* found = look_up_bytes(b_, table, parts, bytes);
       Value* valid = guard.scalar ? splat(b_, guard.scalar, lanes_) : nullptr;
       if (mask) valid = valid ? b_.CreateAnd(valid, mask) : mask;
       if (valid) found = b_.CreateSelect(valid, found, llvm::Constant::getNullValue(found->getType()));
@@ -422,6 +426,7 @@ Placed FunctionEmitter::gather(const ast::Value& value, Placed index) {
     }
     Value* place = where;
     Value* valid = in_range(buffer, place, value.sources[0]->dtype);
+    if (ast::is_byte_look_up(value)) valid = llvm::Constant::getAllOnesValue(valid->getType());
     if (guard.scalar) valid = b_.CreateAnd(valid, vector ? splat(b_, guard.scalar, lanes_) : guard.scalar);
     if (!vector) return read_scalar(buffer, b_.CreateGEP(type, base, place), valid);
     llvm::Type* wide = memory_type(state_.context, buffer.dtype, lanes_);

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "ast/flat_index.hpp"
-#include "render/llvm/module.hpp"
+#include "render/llvm/byte_table.hpp"
 #include "render/llvm/ops.hpp"
 
 namespace lathe::ast {
@@ -180,8 +180,8 @@ private:
   void ask_for(const ast::Buffer& buffer, Expr first, int64_t ahead, int level);
   llvm::Value* read_column(const ast::Buffer& buffer, const Lanes& lanes, int level);
   Placed gather(const ast::Value& value, Placed index);
-  bool in_registers(const ast::Value& gather) const;
-  std::array<llvm::Value*, 4> quarters_of(const ast::Buffer& table);
+  ByteTable byte_table_of(const ast::Value& gather) const;
+  std::vector<llvm::Value*> parts_of(const ast::Buffer& table, const ByteTable& form);
   llvm::Value* read_scalar(const ast::Buffer& buffer, llvm::Value* address, llvm::Value* guard);
   llvm::Value* read_lanes(const ast::Buffer& buffer, ast::LaneKind kind, const Lanes& lanes,
                           llvm::Value* mask, llvm::Value* guard);

@@ -16,7 +16,7 @@ struct LlvmTarget {
   bool has_f16c = false, has_fma = false;
   bool has_scalef = false;   // y * 2^n is one instruction for 4, 8 and 16 f32
   bool has_permute = false;  // one instruction takes 16 f32 from a register by the low 4 bits of 16 lanes
-  bool has_byte_permute = false; // one instruction takes 64 bytes from two registers by the low 7 bits of lanes
+  int byte_table = 0; // bytes of a table of bytes that one instruction looks up in: 128, 16, or 0 for none
   int vector_bytes = 16;     // of the widest vector registers that code should use
   Instructions instructions; // of the CPU that take several elements at once
   bool gathers = true;       // gathers and scatters are faster than lanes one by one

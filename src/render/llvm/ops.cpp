@@ -334,23 +334,6 @@ Value* look_up(IRBuilderBase& b, Value* numbers, Value* codes) {
   return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_permvar_sf_512, {}, {numbers, codes});
 }
 
-Value* look_up_bytes(IRBuilderBase& b, std::span<Value* const, 4> quarters, Value* bytes) {
-  constexpr int kWhole = 64;
-  const int lanes = static_cast<int>(llvm::cast<llvm::FixedVectorType>(bytes->getType())->getNumElements());
-  std::vector<int> widen(kWhole, -1), cut(static_cast<size_t>(lanes));
-  std::iota(widen.begin(), widen.begin() + lanes, 0);
-  std::iota(cut.begin(), cut.end(), 0);
-  Value* places = lanes == kWhole ? bytes : b.CreateShuffleVector(bytes, widen);
-  const auto half = [&](Value* below, Value* above) {
-    return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_vpermi2var_qi_512, {}, {below, places, above});
-  };
-  Value* low = half(quarters[0], quarters[1]);
-  Value* high = half(quarters[2], quarters[3]);
-  Value* is_high = b.CreateICmpSLT(places, llvm::Constant::getNullValue(places->getType())); // from 128 on
-  Value* found = b.CreateSelect(is_high, high, low);
-  return lanes == kWhole ? found : b.CreateShuffleVector(found, cut);
-}
-
 bool can_scale(int lanes) { return lanes == 4 || lanes == 8 || lanes == 16; }
 
 Value* scale(IRBuilderBase& b, Value* y, Value* n) {

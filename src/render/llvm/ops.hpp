@@ -3,7 +3,6 @@
 // As a value, a bool is an i1, an f16 or bf16 is an i16 with its bits, and every other dtype is LLVM's own
 // type. In memory a bool is a byte.
 #pragma once
-#include <span>
 
 #include <llvm/IR/IRBuilder.h>
 
@@ -30,11 +29,6 @@ llvm::Value* emit_op(llvm::IRBuilderBase& b, Op op, DType result, DType operand,
 /// Of 16 f32 `numbers`, those that the low four bits of each lane of `codes` count. Only on targets with
 /// AVX-512.
 llvm::Value* look_up(llvm::IRBuilderBase& b, llvm::Value* numbers, llvm::Value* codes);
-
-/// The bytes of a table at the places that `bytes` name, a vector of at most 64. `quarters` holds the table's
-/// bytes, 64 each. Only on targets with AVX-512 VBMI.
-llvm::Value* look_up_bytes(llvm::IRBuilderBase& b, std::span<llvm::Value* const, 4> quarters,
-                           llvm::Value* bytes);
 
 /// y * 2^n, rounded once, for f32 and a whole number n. Only on targets with AVX-512, for 4, 8 and 16 lanes.
 bool can_scale(int lanes);

@@ -141,7 +141,7 @@ public:
   std::string host_description() override { return codegen_description(); }
   int vector_bytes(const std::string& cpu) override { return vector_bytes_of(cpu); }
   Instructions instructions(const std::string& cpu) override { return instructions_of(cpu); }
-  bool looks_up_bytes(const std::string& cpu) override { return runtime::looks_up_bytes(cpu); }
+  int byte_table_of(const std::string& cpu) override { return runtime::byte_table_of(cpu); }
 
 private:
   const ObjectCache cache_{"objects", ".o"};

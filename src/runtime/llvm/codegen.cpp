@@ -118,7 +118,7 @@ public:
     target.has_fma = has("+fma");
     target.has_scalef = has("+avx512f") && has("+avx512vl");
     target.has_permute = has("+avx512f");
-    target.has_byte_permute = has("+avx512vbmi");
+    target.byte_table = has("+avx512vbmi") ? 128 : has("+ssse3") ? 16 : 0;
     target.gathers = !target.cpu.starts_with("znver"); // gathers of AMD Zen are microcode, and slow
     target.instructions = tensor_instructions(has);
     target.vector_bytes = target.has_scalef ? 64 : has("+avx2") && has("+fma") ? 32 : 16;
@@ -288,7 +288,7 @@ std::string generate(const ast::Kernel& kernel, const std::string& cpu_name, Cod
 }
 
 const Instructions& instructions_of(const std::string& cpu) { return cpu_of(cpu).target.instructions; }
-bool looks_up_bytes(const std::string& cpu) { return cpu_of(cpu).target.has_byte_permute; }
+int byte_table_of(const std::string& cpu) { return cpu_of(cpu).target.byte_table; }
 
 int vector_bytes_of(const std::string& cpu) { return cpu_of(cpu).target.vector_bytes; }
 

@@ -17,7 +17,7 @@ int vector_bytes_of(const std::string& cpu);
 /// The instructions of the CPU that take several elements at once, and that this process may use.
 const Instructions& instructions_of(const std::string& cpu);
 /// Whether tables of 256 bytes are looked up in registers.
-bool looks_up_bytes(const std::string& cpu);
+int byte_table_of(const std::string& cpu);
 /// Throws Error(Device) unless this machine can run code generated for `cpu`.
 void require_host_runs(const std::string& cpu);
 /// Text that identifies the code generator and the CPU: versions, name and features.

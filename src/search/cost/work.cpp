@@ -258,8 +258,15 @@ private:
       slots += n;
       return;
     }
-    if (access.in_registers) { // two permutations, which have one port, and a choice
-      work_.arithmetic += 6 * n * parts;
+    if (access.in_registers && target_.byte_table == 128) {
+      work_.arithmetic += 6 * n * parts; // two permutations, which have one port, and a choice
+      return;
+    }
+    if (access.in_registers && tile_.lanes >= 16) {
+      // For each of 16 parts: a load, a shuffle, a subtraction and an `xor`. Four such ports, not two, do these.
+      const double vectors = 16 * n * parts;
+      work_.arithmetic += 2 * vectors;
+      slots += vectors;
       return;
     }
     double stride = features_.strides[access.strides + tile_.vector];
@@ -400,7 +407,7 @@ private:
       if (const auto moved = ast::as_moved_up(attr, lanes->var, lanes->width)) return count_moved_up(*moved);
     AccessInfo access{};
     access.random = v.op == Op::Gather;
-    access.in_registers = access.random && target_.looks_up_bytes && ast::is_byte_look_up(v);
+    access.in_registers = access.random && target_.byte_table > 0 && ast::is_byte_look_up(v);
     access.ahead = attr.ahead;
     uint64_t mask = source_mask | loops_.add_access(attr.buffer.get(), attr.index, access,
                                                     access.random && !access.in_registers ? &v : nullptr);

@@ -15,7 +15,7 @@ struct Target {
   int vector_registers = 32;
   /// Of the CPU, those that take several elements at once, widest first.
   Instructions instructions = {};
-  bool looks_up_bytes = false; // vectors of bytes, in a table of 256 bytes that registers hold
+  int byte_table = 0; // of 256 bytes in registers, those that one instruction looks up in: 128, 16; 0: none
   int threads = 1;
   bool groups = false; // OpenCL: group and local loops, local memory
   bool gpu = false;

@@ -62,4 +62,15 @@ int lanes_of(const Features& f, const Leaf& leaf, const Target& target) {
   return std::max(1, target.vector_bytes / bytes);
 }
 
+int elementwise_lanes_of(const Features& f, const Leaf& leaf, const Target& target) {
+  int lanes = lanes_of(f, leaf, target);
+  const auto first = f.accesses.begin() + leaf.first, end = f.accesses.begin() + leaf.store;
+  const bool shuffles = target.byte_table == 16 && !leaf.combine &&
+                        std::any_of(first, end, [](const AccessInfo& access) { return access.in_registers; });
+  int64_t longest_loop = 0;
+  for (const int l : leaf.loops) longest_loop = std::max(longest_loop, longest(f, l));
+  while (shuffles && lanes < target.vector_bytes && lanes < longest_loop) lanes *= 2;
+  return lanes;
+}
+
 } // namespace lathe::search

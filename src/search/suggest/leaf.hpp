@@ -32,5 +32,8 @@ inline int64_t longest(const Features& f, int loop) { return f.loops[loop].loop-
 
 /// Lanes of a vector of the widest element that the leaf accesses.
 int lanes_of(const Features& f, const Leaf& leaf, const Target& target);
+/// As lanes_of, but for an elementwise leaf that looks bytes up by shuffles: as many as a vector has bytes,
+/// since that takes as long as for a few.
+int elementwise_lanes_of(const Features& f, const Leaf& leaf, const Target& target);
 
 } // namespace lathe::search

@@ -43,7 +43,7 @@ std::vector<Proposal> suggest_reorder(const SuggestContext& c) {
     }
     if (stored < 0 || loaded < 0) continue;
     if (leaf.combine) continue;
-    const int lanes = lanes_of(f, leaf, c.target);
+    const int lanes = elementwise_lanes_of(f, leaf, c.target);
     for (int64_t across : c.thorough ? std::vector<int64_t>{8, 16, 32, 64} : std::vector<int64_t>{16, 64}) {
       if (longest(f, stored) <= lanes || longest(f, loaded) <= across || lanes < 2) continue;
       for (bool loaded_outside : {true, false}) {

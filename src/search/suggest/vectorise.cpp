@@ -96,7 +96,7 @@ void in_parts(const SuggestContext& c, const Leaf& leaf, std::vector<Proposal>& 
 /// iteration. A reduction gets as many partial results. False if none of the leaf's own loops fits.
 bool vectorise_leaf(const SuggestContext& c, const Leaf& leaf, int unroll, Script& script) {
   const Features& f = c.features;
-  const int lanes = lanes_of(f, leaf, c.target);
+  const int lanes = elementwise_lanes_of(f, leaf, c.target);
   if (leaf.vectorised || leaf.random || lanes < 2) return false;
   const int along = best_loop(f, leaf, lanes);
   if (along < 0) return false;
