@@ -27,6 +27,14 @@ double total(const std::string& text, const CacheShape& cache, double Traffic::*
 
 } // namespace
 
+TEST_CASE("a way of a first level is a page") {
+  for (const auto& [kilobytes, ways] : {std::pair{32, 8}, {48, 12}, {64, 16}}) {
+    const CacheShape shape = cache_shape(int64_t{kilobytes} << 10, true);
+    CHECK(shape.sets == 64);
+    CHECK(shape.ways == ways);
+  }
+}
+
 TEST_CASE("traffic counts what does not stay in the cache") {
   // b is read again for every row of a: from a small cache it comes every time.
   const ast::Kernel k = ast::parse(R"(kernel k(a: f32[64] in, b: f32[4096] in, y: f32[64, 4096] out) {

@@ -354,6 +354,11 @@ double add_phase(const Workspace& space, int index, const MachineProfile& machin
     data -= share * far_writes;
     stray *= 1 - share;
   }
+  // Stores to lines that the first level has lost end one after the other. A burst of them is waited for, as
+  // a line takes up more than one place among the stores that wait.
+  const double lost_lines = std::max(0.0, phase.links[0].stray - beyond_near.stray) / kCacheLine;
+  if (lost_lines > cost_constants.store_buffer / 2 * compute.iterations)
+    stray += cost_constants.near_store * lost_lines / ways;
   // Lines from the second level that nothing foresaw take their time, whatever the link could carry.
   data = std::max(data, cost_constants.near_line * phase.links[0].scattered / kCacheLine / ways);
   // The longest of computing, moving and hints counts in full, the others as far as they don't hide behind

@@ -479,7 +479,9 @@ private:
 CacheShape cache_shape(int64_t bytes, bool conflicts) {
   CacheShape c{static_cast<double>(bytes), 64, 0, 0};
   if (!conflicts) return c;
-  for (int64_t ways : {12, 16, 8}) {
+  // A way of a first level is a page: addresses are translated while a set is read. The others are guesses.
+  const int64_t pages = bytes / static_cast<int64_t>(kPage);
+  for (int64_t ways : {pages >= 1 && pages <= 16 ? pages : 12, int64_t{12}, int64_t{16}, int64_t{8}}) {
     const int64_t sets = bytes / 64 / ways;
     if (sets > 0 && std::has_single_bit(static_cast<uint64_t>(sets)) && sets * ways * 64 == bytes) {
       c.sets = static_cast<double>(sets);
