@@ -27,7 +27,7 @@ Executable compile(const NamedTensors& outputs, const CompileOptions& options,
   check(options); // before any work
   const auto trace = tracing::Trace::open(options);
   pipeline::StatefulOutputs given = pipeline::with_updates(outputs, updates);
-  pipeline::Front front = pipeline::take_in(given.outputs, {.evaluate = pipeline::values_of,
+  pipeline::Front front = pipeline::take_in(given.outputs, {.evaluate = pipeline::constants_of,
                                                             .folded_bytes = options.folded_bytes,
                                                             .trace = trace.get(),
                                                             .origins = options.origins});

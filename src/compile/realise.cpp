@@ -8,6 +8,7 @@
 #include "compile/run/executable_impl.hpp"
 #include "compile/run/program_cache.hpp"
 #include "compile/schedule.hpp"
+#include "graph/folding/small_constants.hpp"
 #include "graph/realise.hpp"
 #include "view/expr_scope.hpp"
 
@@ -58,8 +59,22 @@ std::vector<StorageRef> values_of(const std::vector<graph::NodeRef>& nodes) {
   return values;
 }
 
+std::vector<StorageRef> constants_of(const std::vector<graph::NodeRef>& nodes) {
+  std::vector<StorageRef> values;
+  std::vector<graph::NodeRef> large;
+  for (const graph::NodeRef& n : nodes) {
+    values.push_back(graph::small_constant(n));
+    if (!values.back()) large.push_back(n);
+  }
+  if (large.empty()) return values;
+  const std::vector<StorageRef> made = values_of(large);
+  for (size_t k = 0, next = 0; k < values.size(); ++k)
+    if (!values[k]) values[k] = made[next++];
+  return values;
+}
+
 std::shared_ptr<const lower::Program> lowered(const NamedTensors& outputs) {
-  return take_in(outputs, {.evaluate = values_of}).lowered();
+  return take_in(outputs, {.evaluate = constants_of}).lowered();
 }
 
 namespace {

@@ -13,6 +13,10 @@ namespace lathe::pipeline {
 /// sizes. Throws what compiling and running throw.
 std::vector<StorageRef> values_of(const std::vector<graph::NodeRef>& nodes);
 
+/// The same, for constants of a program that is compiled. Those of few elements are computed one by one, which
+/// takes less time than compiling.
+std::vector<StorageRef> constants_of(const std::vector<graph::NodeRef>& nodes);
+
 /// Returns the outputs as compile() lowers them: simplified, with the values of constants.
 std::shared_ptr<const lower::Program> lowered(const NamedTensors& outputs);
 

@@ -5,10 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "graph/constants.hpp"
 #include "graph/node.hpp"
 
 namespace lathe::graph {
+
+/// Computes the values of nodes that hold no named input and have static shapes. Each value is row-major, in
+/// new storage. Called from several threads.
+using Evaluate = std::vector<StorageRef> (*)(const std::vector<NodeRef>&);
 
 /// Sets the function that computes the values of tensors.
 void set_realiser(Evaluate realiser);

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "ast/ast.hpp"
-#include "graph/constants.hpp"
+#include "graph/folding/constants.hpp"
 #include "graph/node.hpp"
 #include "view/expr_scope.hpp"
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "graph/constants.hpp"
+#include "graph/folding/constants.hpp"
 #include "graph/node.hpp"
 #include "graph/tensor_impl.hpp"
 

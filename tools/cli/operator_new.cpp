@@ -30,6 +30,13 @@ void* operator new(size_t bytes, std::align_val_t alignment) {
   const size_t rounded = (bytes + step - 1) / step * step;
   return checked(rounded < bytes ? nullptr : std::aligned_alloc(step, rounded ? rounded : step), bytes);
 }
+// Also those of arrays, which in mimalloc's library do not call these.
+void* operator new[](size_t bytes) { return operator new(bytes); }
+void* operator new[](size_t bytes, std::align_val_t alignment) { return operator new(bytes, alignment); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }

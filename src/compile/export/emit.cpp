@@ -127,7 +127,7 @@ std::string emit_outputs(const std::vector<lower::NamedOutput>& outputs, const E
   constexpr std::string_view known[] = {"c", "opencl", "cuda", "llvm", "asm", "ast", "graph", "dot", "moves"};
   if (std::find(std::begin(known), std::end(known), target) == std::end(known)) unknown_target(target);
   const Front front = take_in(outputs, {.simplifies = options.simplify_graph,
-                                        .evaluate = options.simplify_graph ? values_of : nullptr,
+                                        .evaluate = options.simplify_graph ? constants_of : nullptr,
                                         .folded_bytes = options.compile.folded_bytes,
                                         .unrolls = target != "graph" && target != "dot" && target != "c",
                                         .names_values = true,

@@ -51,7 +51,7 @@ std::vector<ExportedFile> export_program(const NamedTensors& outputs, const Expo
         ErrorKind::Value,
         fmt::format("export: arena \"{}\" is unknown, expected static, caller or malloc", options.arena));
   if (outputs.empty()) throw Error(ErrorKind::Value, "export: no outputs, expected at least one");
-  const Front front = take_in(outputs, {.evaluate = values_of,
+  const Front front = take_in(outputs, {.evaluate = constants_of,
                                         .unrolls = options.target == "opencl",
                                         .names_values = true,
                                         .takes_moved = false,

@@ -4,7 +4,7 @@
 
 #include "compile/front/inputs.hpp"
 #include "compile/front/moved.hpp"
-#include "graph/constants.hpp"
+#include "graph/folding/constants.hpp"
 #include "graph/narrow.hpp"
 #include "graph/realise.hpp"
 #include "graph/scan.hpp"

@@ -13,7 +13,7 @@ namespace lathe::pipeline {
 
 struct FrontOptions {
   bool simplifies = true;
-  /// Computes the subgraphs that depend on realised tensors alone; null: they stay. See graph/constants.hpp.
+  /// Computes the subgraphs that depend on realised tensors alone; null: they stay. See graph/folding/constants.hpp.
   graph::Evaluate evaluate = nullptr;
   int64_t folded_bytes = INT64_MAX; ///< as in CompileOptions
   bool unrolls = false;             ///< writes recurrences out step by step, for targets that can't repeat a body

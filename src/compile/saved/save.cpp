@@ -260,7 +260,7 @@ Executable from_file(const ProgramFile::Program& file, const SavedObjects& objec
   if (graph.outputs.empty())
     return assemble(search::initial_plan(std::make_shared<const lower::Program>()), how);
   const InExprScope inside(new_expr_scope()); // of the executable: see Program::expressions
-  const auto program = std::make_shared<const lower::Program>(lower::lower(graph.outputs, values_of));
+  const auto program = std::make_shared<const lower::Program>(lower::lower(graph.outputs, constants_of));
   return assemble(plan_of(program, file, moves, how), how);
 }
 

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "graph/constants.hpp"
+#include "graph/folding/constants.hpp"
 #include "graph/forms/storage_order.hpp"
 #include "graph/forms/strassen.hpp"
 #include "graph/forms/winograd.hpp"

@@ -1,4 +1,4 @@
-#include "graph/constants.hpp"
+#include "graph/folding/constants.hpp"
 
 #include "graph/operations.hpp"
 #include "graph/repeated.hpp"

@@ -8,13 +8,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "graph/node.hpp"
+#include "graph/realise.hpp"
 
 namespace lathe::graph {
-
-/// Computes the values of nodes that hold no named input and have static shapes. Each value is row-major, in
-/// new storage. Called from several threads.
-using Evaluate = std::vector<StorageRef> (*)(const std::vector<NodeRef>&);
 
 /// The same program, with a realised input in place of every subgraph that computes a value from realised
 /// inputs, numbers and indices alone. Views and bare inputs stay, because nothing is computed for them. A
