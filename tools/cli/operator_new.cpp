@@ -30,7 +30,7 @@ void* operator new(size_t bytes, std::align_val_t alignment) {
   const size_t rounded = (bytes + step - 1) / step * step;
   return checked(rounded < bytes ? nullptr : std::aligned_alloc(step, rounded ? rounded : step), bytes);
 }
-// Also those of arrays, which in mimalloc's library do not call these.
+// The forms for arrays are here too: those of mimalloc's library do not call the ones above.
 void* operator new[](size_t bytes) { return operator new(bytes); }
 void* operator new[](size_t bytes, std::align_val_t alignment) { return operator new(bytes, alignment); }
 void operator delete[](void* memory) noexcept { std::free(memory); }

@@ -16,7 +16,7 @@ std::string generate(const ast::Kernel& kernel, const std::string& cpu, CodeFile
 int vector_bytes_of(const std::string& cpu);
 /// The instructions of the CPU that take several elements at once, and that this process may use.
 const Instructions& instructions_of(const std::string& cpu);
-/// Whether tables of 256 bytes are looked up in registers.
+/// As Device::byte_table.
 int byte_table_of(const std::string& cpu);
 /// Throws Error(Device) unless this machine can run code generated for `cpu`.
 void require_host_runs(const std::string& cpu);

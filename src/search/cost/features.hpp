@@ -69,7 +69,8 @@ struct AccessInfo {
   bool store, combine, streaming;
   bool random;                     // at a computed index: Gather, Scatter; its strides are those of the index,
                                    // 0 where they depend on data
-  bool in_registers;               // of a table that registers hold, where the target can (is_byte_look_up)
+  bool in_registers;               // of a table that registers hold, where the target can (is_byte_look_up) and
+                                   // the vector has lanes enough
   int64_t ahead;                   // elements, of a load that asks for what lies there, too
   uint32_t strides;                // strides[strides + d]: elements per step of the enclosing loop of depth d
   double offset;                   // elements, in the first iteration of all loops

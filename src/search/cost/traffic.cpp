@@ -479,7 +479,8 @@ private:
 CacheShape cache_shape(int64_t bytes, bool conflicts) {
   CacheShape c{static_cast<double>(bytes), 64, 0, 0};
   if (!conflicts) return c;
-  // A way of a first level is a page: addresses are translated while a set is read. The others are guesses.
+  // A way of a first-level cache is a page, since addresses are translated while a set is read. The ways of other
+  // caches are guesses.
   const int64_t pages = bytes / static_cast<int64_t>(kPage);
   for (int64_t ways : {pages >= 1 && pages <= 16 ? pages : 12, int64_t{12}, int64_t{16}, int64_t{8}}) {
     const int64_t sets = bytes / 64 / ways;

@@ -263,7 +263,8 @@ private:
       return;
     }
     if (access.in_registers && tile_.lanes >= 16) {
-      // For each of 16 parts: a load, a shuffle, a subtraction and an `xor`. Four such ports, not two, do these.
+      // For each of the table's 16 parts: a load, a shuffle, a subtraction and an `xor`. The last three count as two,
+      // since four ports do them.
       const double vectors = 16 * n * parts;
       work_.arithmetic += 2 * vectors;
       slots += vectors;
