@@ -174,8 +174,8 @@ TEST_CASE("whatever a kernel says counts in its hash") {
         "kernel k(x: i32[8, 4] in, y: i32[8] out) {\nfor i in 8 {\ny[@x[i, 1]] = x[i, 0]\n}\n}",
         "kernel k(x: i32[8, 4] in, y: i32[8] out) {\nfor i in 8 {\ny[@x[i, 1]] += x[i, 0]\n}\n}",
         "kernel k(x: i32[8, 4] in, y: i32[8] out) {\nfor i in 8 {\ny[@x[i, 2]] += x[i, 0]\n}\n}"}) {
-    const auto [other, is_new] = seen.emplace(structural_hash(parse(text)), text);
-    CHECK_MESSAGE(is_new, text, " has the hash of ", other->second);
+    const auto other = seen.emplace(structural_hash(parse(text)), text);
+    CHECK_MESSAGE(other.second, text, " has the hash of ", other.first->second);
   }
 }
 

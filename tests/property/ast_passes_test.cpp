@@ -92,14 +92,14 @@ void check_passes(const Kernel& k, const std::vector<std::vector<int64_t>>& size
 
 TEST_CASE("matmul tiles, serial and parallel, ragged in every dimension") {
   for (const Shape3& s : {Shape3{7, 9, 5}, {8, 16, 4}, {1, 1, 1}, {13, 33, 17}, {12, 31, 8}})
-    for (const auto& [tm, tn, tk] : {std::tuple{4, 8, 3}, {3, 16, 4}, {5, 4, 64}})
+    for (const Shape3& tile : {Shape3{4, 8, 3}, {3, 16, 4}, {5, 4, 64}})
       for (const char* kind : {"", " parallel"})
         for (const char* inner : {"", " unroll"}) {
           CAPTURE(s.m);
           CAPTURE(s.n);
           CAPTURE(s.k);
-          CAPTURE(tm);
-          check_passes(parse(matmul(s, tm, tn, tk, kind, inner)), {{}});
+          CAPTURE(tile.m);
+          check_passes(parse(matmul(s, tile.m, tile.n, tile.k, kind, inner)), {{}});
         }
 }
 

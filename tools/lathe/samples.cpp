@@ -82,7 +82,7 @@ private:
     for (const auto& [name, bytes] : arrays) {
       const bool is_only = arrays.size() == 1 && ports_.size() == 1;
       const auto port = std::find_if(ports_.begin(), ports_.end(),
-                                     [&](const onnx::Port& p) { return p.name == name || is_only; });
+                                     [&, &n = name](const onnx::Port& p) { return p.name == n || is_only; });
       if (port != ports_.end()) values[port->name] = npy_value(path + ": " + name, bytes, port->dtype);
     }
     add(path, values);
