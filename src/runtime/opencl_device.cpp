@@ -21,6 +21,7 @@ std::unique_ptr<Device> make_opencl_device() {
 
 #include <algorithm>
 #include <mutex>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -119,13 +120,64 @@ private:
   Handle<cl_mem> memory_;
 };
 
+[[noreturn]] void too_much(const std::string& kernel, const std::string& what) {
+  throw Error(ErrorKind::Device, fmt::format("opencl: kernel '{}' needs {}", kernel, what));
+}
+
+/// Throws if the kernel exceeds a limit of the device. The driver must not find that out, since it may end
+/// the process.
+void check_limits(const std::string& kernel, const render::GridSource& source, const Limits& limits) {
+  if (source.needs_f64 && !limits.has_f64) too_much(kernel, "f64, expected a device with cl_khr_fp64");
+  if (source.local_bytes > limits.local_bytes)
+    too_much(kernel, fmt::format("{} bytes of local memory, expected at most {}", source.local_bytes,
+                                 limits.local_bytes));
+  for (const render::GridLaunch& launch : source.launches) {
+    size_t items = 1;
+    for (int axis = 0; axis < 3; ++axis) {
+      const auto size = static_cast<size_t>(launch.local[axis].value());
+      if (size > limits.item_sizes[axis])
+        too_much(kernel, fmt::format("{} work-items on axis {}, expected at most {}", size, axis,
+                                     limits.item_sizes[axis]));
+      items *= size;
+    }
+    if (items > limits.group_size)
+      too_much(kernel,
+               fmt::format("{} work-items in a group, expected at most {}", items, limits.group_size));
+  }
+}
+
+/// What the driver made of a source. The programs of its kernels share it.
+using BuiltRef = std::shared_ptr<const Handle<cl_program>>;
+
+/// Null if the source does not build; `log` then says why.
+BuiltRef build(Queue& queue, const std::string& source, std::string& log) {
+  const std::lock_guard lock(queue.build);
+  const char* text = source.c_str();
+  cl_int error = 0;
+  auto built = std::make_shared<const Handle<cl_program>>(
+      clCreateProgramWithSource(queue.context, 1, &text, nullptr, &error));
+  check(error, "clCreateProgramWithSource");
+  // OpenCL C allows a quotient of f32 2.5 ulp, which GPUs use. Warnings would go to the user's terminal.
+  const char* options = queue.limits.has_exact_division ? "-w -cl-fp32-correctly-rounded-divide-sqrt" : "-w";
+  if (clBuildProgram(*built, 1, &queue.device, options, nullptr, nullptr) == CL_SUCCESS) return built;
+  size_t bytes = 0;
+  clGetProgramBuildInfo(*built, queue.device, CL_PROGRAM_BUILD_LOG, 0, nullptr, &bytes);
+  log.resize(bytes);
+  clGetProgramBuildInfo(*built, queue.device, CL_PROGRAM_BUILD_LOG, bytes, log.data(), nullptr);
+  return nullptr;
+}
+
 class OpenClProgram : public Program {
 public:
-  OpenClProgram(QueueRef queue, const ast::Kernel& kernel)
-      : queue_(std::move(queue)), kernel_(kernel.params, kernel.shape_vars), name_(kernel.name),
-        source_(render::render_opencl(kernel)) {
-    check_limits();
-    build();
+  /// `built`: of a text with the functions of `source`.
+  OpenClProgram(QueueRef queue, const ast::Kernel& kernel, render::GridSource source, BuiltRef built)
+      : queue_(std::move(queue)), kernel_(kernel.params, kernel.shape_vars), source_(std::move(source)),
+        built_(std::move(built)) {
+    cl_int error = 0;
+    for (const std::string& name : source_.functions) {
+      functions_.push_back(Handle<cl_kernel>(clCreateKernel(*built_, name.c_str(), &error)));
+      check(error, "clCreateKernel");
+    }
     for (const auto& t : source_.temporaries) temporaries_.emplace_back(queue_, static_cast<size_t>(t.bytes));
   }
 
@@ -154,55 +206,6 @@ public:
   size_t bytes() const override { return source_.text.size(); }
 
 private:
-  [[noreturn]] void too_much(const std::string& what) const {
-    throw Error(ErrorKind::Device, fmt::format("opencl: kernel '{}' needs {}", name_, what));
-  }
-
-  /// Throws if the program exceeds a limit of the device. The driver must not find that out, since it may end
-  /// the process.
-  void check_limits() const {
-    const Limits& limits = queue_->limits;
-    if (source_.needs_f64 && !limits.has_f64) too_much("f64, expected a device with cl_khr_fp64");
-    if (source_.local_bytes > limits.local_bytes)
-      too_much(fmt::format("{} bytes of local memory, expected at most {}", source_.local_bytes,
-                           limits.local_bytes));
-    for (const render::GridLaunch& launch : source_.launches) {
-      size_t items = 1;
-      for (int axis = 0; axis < 3; ++axis) {
-        const auto size = static_cast<size_t>(launch.local[axis].value());
-        if (size > limits.item_sizes[axis])
-          too_much(fmt::format("{} work-items on axis {}, expected at most {}", size, axis,
-                               limits.item_sizes[axis]));
-        items *= size;
-      }
-      if (items > limits.group_size)
-        too_much(fmt::format("{} work-items in a group, expected at most {}", items, limits.group_size));
-    }
-  }
-
-  void build() {
-    const std::lock_guard lock(queue_->build);
-    const char* text = source_.text.c_str();
-    cl_int error = 0;
-    program_ = Handle<cl_program>(clCreateProgramWithSource(queue_->context, 1, &text, nullptr, &error));
-    check(error, "clCreateProgramWithSource");
-    // OpenCL C allows a quotient of f32 2.5 ulp, which GPUs use. Warnings would go to the user's terminal.
-    const char* options =
-        queue_->limits.has_exact_division ? "-w -cl-fp32-correctly-rounded-divide-sqrt" : "-w";
-    if (clBuildProgram(program_, 1, &queue_->device, options, nullptr, nullptr) != CL_SUCCESS) {
-      size_t bytes = 0;
-      clGetProgramBuildInfo(program_, queue_->device, CL_PROGRAM_BUILD_LOG, 0, nullptr, &bytes);
-      std::string log(bytes, '\0');
-      clGetProgramBuildInfo(program_, queue_->device, CL_PROGRAM_BUILD_LOG, bytes, log.data(), nullptr);
-      throw Error(ErrorKind::Device, fmt::format("opencl: kernel '{}' does not build, expected it to:\n{}",
-                                                 name_, log.substr(0, 1000).c_str()));
-    }
-    for (const std::string& name : source_.functions) {
-      functions_.push_back(Handle<cl_kernel>(clCreateKernel(program_, name.c_str(), &error)));
-      check(error, "clCreateKernel");
-    }
-  }
-
   void set_arguments(cl_kernel function, std::span<const BufferSlice> buffers,
                      std::span<const int64_t> shape_values) const {
     cl_uint at = 0;
@@ -235,9 +238,8 @@ private:
   const ExprScopeRef expressions_ = current_expr_scope(); // keeps the kernel's expressions alive
   QueueRef queue_;
   Signature kernel_;
-  std::string name_;
   render::GridSource source_;
-  Handle<cl_program> program_;
+  BuiltRef built_;
   std::vector<Handle<cl_kernel>> functions_;
   std::vector<OpenClBuffer> temporaries_; // all launches share them: the queue is in order
   mutable std::mutex arguments_;
@@ -275,8 +277,34 @@ public:
   std::string description() const override { return description_; }
   std::unique_ptr<Program> compile(const ast::Kernel& kernel, const CompileFlags&) override {
     refuse_at_exit();
-    return std::make_unique<OpenClProgram>(queue_, kernel);
+    render::GridSource source = rendered(kernel);
+    std::string log;
+    BuiltRef built = build(*queue_, source.text, log);
+    if (!built)
+      throw Error(ErrorKind::Device, fmt::format("opencl: kernel '{}' does not build, expected it to:\n{}",
+                                                 kernel.name, log.substr(0, 1000).c_str()));
+    return std::make_unique<OpenClProgram>(queue_, kernel, std::move(source), std::move(built));
   }
+  std::vector<std::unique_ptr<Program>> compile_all(std::span<const ast::Kernel> kernels,
+                                                    const CompileFlags& flags) override {
+    refuse_at_exit();
+    std::vector<render::GridSource> sources;
+    std::set<std::string> names;
+    bool differ = true; // the functions' names
+    for (const ast::Kernel& kernel : kernels) {
+      sources.push_back(rendered(kernel));
+      for (const std::string& name : sources.back().functions) differ &= names.insert(name).second;
+    }
+    std::string log;
+    const BuiltRef built =
+        differ && kernels.size() > 1 ? build(*queue_, render::join_opencl(sources), log) : nullptr;
+    if (!built) return Device::compile_all(kernels, flags); // which says what kernel does not build
+    std::vector<std::unique_ptr<Program>> programs;
+    for (size_t k = 0; k < kernels.size(); ++k)
+      programs.push_back(std::make_unique<OpenClProgram>(queue_, kernels[k], std::move(sources[k]), built));
+    return programs;
+  }
+  size_t kernels_at_once() const override { return 32; } // PoCL reads its headers for a tenth of a second
   std::string source(const ast::Kernel& kernel, const CompileFlags&) const override {
     return render::render_opencl(kernel).text;
   }
@@ -291,6 +319,12 @@ public:
   int64_t local_bytes() const override { return queue_->limits.local_bytes; }
 
 private:
+  render::GridSource rendered(const ast::Kernel& kernel) const {
+    render::GridSource source = render::render_opencl(kernel);
+    check_limits(kernel.name, source, queue_->limits);
+    return source;
+  }
+
   std::string name_ = "opencl", description_;
   bool is_gpu_ = false;
   QueueRef queue_;

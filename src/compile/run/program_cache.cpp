@@ -121,6 +121,32 @@ ProgramRef compile_keyed(const std::string& key, runtime::Device& device, const 
   return made;
 }
 
+/// Compiles the kernels of these positions that no cache has, as many at a time as the device takes.
+void compile_in_groups(runtime::Device& device, const std::vector<const ast::Kernel*>& scheduled,
+                       const std::vector<std::string>& keys, const std::vector<size_t>& positions,
+                       const runtime::CompileFlags& flags, const std::stop_token& stop,
+                       std::vector<ProgramRef>& made) {
+  std::vector<size_t> missing;
+  for (const size_t k : positions)
+    if (auto known = programs().find(keys[k]))
+      made[k] = std::move(*known);
+    else
+      missing.push_back(k);
+  for (size_t begin = 0; begin < missing.size(); begin += device.kernels_at_once()) {
+    throw_if_stopped(stop);
+    const size_t end = std::min(begin + device.kernels_at_once(), missing.size());
+    const InExprScope of_this_code(new_expr_scope());
+    std::vector<ast::Kernel> finalised;
+    for (size_t i = begin; i < end; ++i) finalised.push_back(finalise(*scheduled[missing[i]]));
+    auto group = device.compile_all(finalised, flags);
+    for (size_t i = begin; i < end; ++i) {
+      const size_t k = missing[i];
+      made[k] = std::move(group[i - begin]);
+      programs().put(keys[k], made[k], made[k]->bytes());
+    }
+  }
+}
+
 } // namespace
 
 ProgramRef compile_cached(runtime::Device& device, const ast::Kernel& scheduled,
@@ -143,11 +169,15 @@ std::vector<ProgramRef> compile_together(runtime::Device& device,
     if (is_new) distinct.push_back(k);
   }
   std::vector<ProgramRef> made(scheduled.size());
-  on_cores_in_scope(distinct.size(), [&](size_t d) {
-    throw_if_stopped(stop);
-    const size_t k = distinct[d];
-    made[k] = compile_keyed(keys[k], device, *scheduled[k], flags, saved);
-  });
+  if (device.kernels_at_once() > 1) {
+    compile_in_groups(device, scheduled, keys, distinct, flags, stop, made);
+  } else {
+    on_cores_in_scope(distinct.size(), [&](size_t d) {
+      throw_if_stopped(stop);
+      const size_t k = distinct[d];
+      made[k] = compile_keyed(keys[k], device, *scheduled[k], flags, saved);
+    });
+  }
   for (size_t k = 0; k < scheduled.size(); ++k) made[k] = made[first[k]];
   return made;
 }
