@@ -112,6 +112,11 @@ struct CompileOptions {
   /// about a second at most, and has at most this many bytes or no more than the realised tensors that it is made of. Long
   /// sequences of random numbers, for example, are drawn in each run.
   int64_t folded_bytes = 64 << 20;
+  /// Outputs that are written over an input: by output, the input, of the same dtype and shape. The caller gives both the same
+  /// memory, which holds the output when run() returns. No copy is made where it is proven that each element is read before it is
+  /// written; Executable::print() says where. What an update leaves as it is (update_slice_at) is then not written at all.
+  /// An output in other memory than its input's costs a copy of the input.
+  std::map<std::string, std::string> donated{};
   /// A file that compile() and the program's runs append their trace to, as JSON lines: see lathe/trace.hpp. Empty: none.
   std::string trace{};
   /// Values inside the program by the names that the trace shows for them, such as the nodes of a model's file.
@@ -127,10 +132,14 @@ class Executable {
   /// `states`: those that this call uses in place of the program's own, by the names in the program. Error(Name) for an unknown
   /// one, Error(Shape) or Error(DType) where one doesn't fit, Error(Value) for one state by two names.
   NamedTensors operator()(const NamedTensors& inputs, const NamedStates& states = {}) const;
+  /// As above. An output that is written over an input (CompileOptions::donated) takes the memory of that argument, if nothing
+  /// else holds the tensor. Else the argument keeps its values, and the output starts as a copy of them.
+  NamedTensors operator()(NamedTensors&& inputs, const NamedStates& states = {}) const;
   /// As above into memory of the caller's: row-major, of the outputs' sizes. On host devices nothing is
   /// allocated or copied, but for outputs that are only views of inputs: those are copied element by element.
   /// Inputs may share memory. An output may overlap inputs, wholly or in part, on every device: it is computed
-  /// elsewhere and copied to its place at the end. Error(Value) naming both if two outputs overlap.
+  /// elsewhere and copied to its place at the end, unless it is written over that input (CompileOptions::donated).
+  /// Error(Value) naming both if two outputs overlap.
   void run(const std::map<std::string, const void*>& inputs, const std::map<std::string, void*>& outputs,
            const std::map<std::string, int64_t>& shape_values = {}, const NamedStates& states = {}) const;
 
@@ -146,7 +155,7 @@ class Executable {
   int64_t folded_bytes() const;            ///< of what compile() computed ahead (CompileOptions::folded_bytes); 0 if loaded
   bool tuned() const;                      ///< the schedule came from measurements
   bool quick() const;                      ///< the schedule came from a quick search; a full one may find a better
-  std::string print() const;               ///< the instructions, one a line, and how each state is updated
+  std::string print() const;               ///< the instructions, one a line, and how states and donated inputs are written
 
   struct Impl;
 
@@ -157,7 +166,8 @@ class Executable {
 };
 
 /// `updates`: what each run does to states; see lathe/state.hpp. Error(Name) for two updates of one state, and for a state with
-/// the name of another or of an input.
+/// the name of another or of an input. Error(Name), Error(DType) or Error(Shape) for a donated input that there is not, or that does
+/// not fit its output, Error(Value) for one donated twice.
 Executable compile(const NamedTensors& outputs, const CompileOptions& options = {}, const std::vector<Update>& updates = {});
 /// compile() with the best schedule that measuring finds within the budget, which the database keeps unless use_database is
 /// off: compile() then takes it without searching. Error(Value) for a beam or a budget that is not positive. Ignores options.tune.

@@ -1,5 +1,6 @@
 // The whole pipeline: graph -> program -> plan -> kernels -> device programs -> executable.
 #include "compile/front/front.hpp"
+#include "compile/front/inputs.hpp"
 #include "compile/front/state_uses.hpp"
 #include "compile/front/target.hpp"
 #include "compile/realise.hpp"
@@ -31,12 +32,14 @@ Executable compile(const NamedTensors& outputs, const CompileOptions& options,
                                                             .folded_bytes = options.folded_bytes,
                                                             .trace = trace.get(),
                                                             .origins = options.origins});
+  pipeline::check_donated(options.donated, given.outputs, front.inputs, given.states);
   const InExprScope inside(new_expr_scope()); // of the executable: see Program::expressions
   const auto program = front.lowered();
   pipeline::AssembleOptions how{options, std::move(front.inputs), false, std::move(front.moved)};
   how.folded_bytes = front.folded_bytes;
   how.trace = trace;
   how.states = std::move(given.states);
+  how.donated = options.donated;
   search::Plan plan;
   if (program->stages.empty()) { // every output is a view of an input
     plan = search::initial_plan(program);

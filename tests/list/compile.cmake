@@ -4,7 +4,7 @@ lathe_tests(compile_tests TESTS
   unit/alias_test unit/compile_test unit/kernel_order_test unit/realise_test unit/seed_test unit/block_formats_test unit/bounded_test
   golden/emit_test)
 lathe_tests(run_tests TESTS
-  unit/runtime_test unit/state_test unit/object_cache_test unit/program_file_test property/threads_test property/in_place_test)
+  unit/runtime_test unit/state_test unit/donated_test unit/object_cache_test unit/program_file_test property/threads_test property/in_place_test)
 lathe_tests(tune_tests TESTS unit/quick_search_test unit/measure_test unit/tune_test unit/explain_test unit/trace_test)
 lathe_test(property/compile_cost_test)
 add_test(NAME property/compile_cost_long COMMAND property_compile_cost_test)

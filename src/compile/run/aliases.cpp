@@ -74,7 +74,8 @@ private:
                               "memory of its own for each",
                               name(a), name(b)));
     }
-    const size_t output = a.is_output ? a.index : b.index;
+    const size_t output = a.is_output ? a.index : b.index, input = a.is_output ? b.index : a.index;
+    if (a.begin == b.begin && impl_.outputs[output].over_input == static_cast<int>(input)) return;
     if (std::find(found_.begin(), found_.end(), output) == found_.end()) found_.push_back(output);
   }
 

@@ -9,7 +9,8 @@
 namespace lathe::pipeline {
 
 /// Kernels read inputs while outputs are being written. An output that shares memory with an input is
-/// computed in memory of its own, and copied to its place when all kernels have run.
+/// computed in memory of its own, and copied to its place when all kernels have run. An output that kernels
+/// write over an input may have that input's memory.
 class PrivateOutputs {
 public:
   /// Points each output of the frame that overlaps an input to new memory; without overlap nothing is

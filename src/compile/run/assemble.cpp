@@ -35,7 +35,7 @@ std::shared_ptr<const lower::Program> without_nodes(lower::Program program) {
 
 class Assembler {
 public:
-  /// `in_place`: the outputs that are written over a state.
+  /// `in_place`: the outputs that are written over a state or an input.
   Assembler(const search::Plan& plan, const AssembleOptions& options, std::set<std::string> in_place)
       : plan_(plan), options_(options), in_place_(std::move(in_place)), impl_(std::make_shared<Impl>()),
         model_(target_for(options.compile, *plan.program), search::machine_profile()) {}
@@ -46,6 +46,7 @@ public:
     impl_->options.tune.reset(); // what its functions refer to may not outlive this call
     impl_->options.stop = {};
     impl_->options.origins.clear();
+    impl_->options.donated = options_.donated;
     impl_->trace = options_.trace;
     impl_->moves = options_.graph_moves;
     for (search::Move& move : plan_.moves()) impl_->moves.push_back(std::move(move));
@@ -100,15 +101,29 @@ private:
     std::sort(all.begin(), all.end(),
               [](const auto& a, const auto& b) { return a.declared.name < b.declared.name; });
     std::map<size_t, int> first; // output of each slot
-    for (size_t k = 0; k < all.size(); ++k) {
-      if (!all[k].moved && is_next_of_state(all[k].declared.name))
-        first.emplace(all[k].slot, static_cast<int>(k));
-    }
+    const auto take_slots = [&](auto&& wanted) {
+      for (size_t k = 0; k < all.size(); ++k)
+        if (!all[k].moved && wanted(all[k].declared.name)) first.emplace(all[k].slot, static_cast<int>(k));
+    };
+    take_slots([&](const std::string& name) { return in_place_.contains(name); });
+    take_slots([&](const std::string& name) { return is_next_of_state(name); });
+    take_slots([](const std::string&) { return true; });
     for (size_t k = 0; k < all.size(); ++k) {
       if (all[k].moved) continue;
-      const auto [it, is_first] = first.emplace(all[k].slot, static_cast<int>(k));
-      if (!is_first && it->second != static_cast<int>(k)) all[k].copy_of = it->second;
+      const int owner = first.at(all[k].slot);
+      if (owner != static_cast<int>(k)) all[k].copy_of = owner;
     }
+    for (Impl::Output& output : all) {
+      const auto donated = options_.donated.find(output.declared.name);
+      if (donated != options_.donated.end() && in_place_.contains(output.declared.name))
+        output.over_input = position(impl_->placed.inputs, donated->second);
+    }
+  }
+
+  template <class Declared> static int position(const std::vector<Declared>& all, const std::string& name) {
+    for (size_t k = 0; k < all.size(); ++k)
+      if (all[k].declared.name == name) return static_cast<int>(k);
+    return -1;
   }
 
   bool is_next_of_state(const std::string& output) const {
@@ -117,11 +132,6 @@ private:
   }
 
   void add_states() {
-    const auto position = [](const auto& all, const std::string& name) {
-      for (size_t k = 0; k < all.size(); ++k)
-        if (all[k].declared.name == name) return static_cast<int>(k);
-      return -1;
-    };
     std::set<int> inputs, outputs; // of states
     for (const StateUse& use : options_.states) {
       PlacedState state{use.buffer, position(impl_->placed.inputs, use.buffer->name)};
@@ -229,16 +239,19 @@ private:
   std::vector<std::shared_ptr<const runtime::Program>> compiled_; // by kernel of the plan; null: a recurrence
 };
 
-/// The updates that may be written over their states: no output is copied from there after the kernels.
+/// The outputs that may be written over a state or a donated input: no output is copied from there after the
+/// kernels.
 std::vector<Overwrite> overwrites(const AssembleOptions& options) {
   std::vector<Overwrite> out;
-  for (const StateUse& use : options.states) {
+  const auto add = [&](const std::string& input, const std::string& output) {
     const auto reads_it = [&](const MovedOutput& moved) {
-      return std::get<graph::InputAttr>(moved.input->attr).name == use.buffer->name;
+      return std::get<graph::InputAttr>(moved.input->attr).name == input;
     };
-    if (!use.output.empty() && std::none_of(options.moved.begin(), options.moved.end(), reads_it))
-      out.push_back({use.buffer->name, use.output});
-  }
+    if (std::none_of(options.moved.begin(), options.moved.end(), reads_it)) out.push_back({input, output});
+  };
+  for (const StateUse& use : options.states)
+    if (!use.output.empty()) add(use.buffer->name, use.output);
+  for (const auto& [output, input] : options.donated) add(input, output);
   return out;
 }
 
@@ -246,9 +259,9 @@ std::vector<Overwrite> overwrites(const AssembleOptions& options) {
 
 Executable assemble(search::Plan plan, const AssembleOptions& options) {
   std::set<std::string> done;
-  // A device with memory of its own computes on copies of the states.
-  if (!options.states.empty() && runtime::device(options.compile.device).is_host()) {
-    const std::vector<Overwrite> wanted = overwrites(options);
+  const std::vector<Overwrite> wanted = overwrites(options);
+  // A device with memory of its own computes on copies.
+  if (!wanted.empty() && runtime::device(options.compile.device).is_host()) {
     InPlace in_memory = in_place(std::move(plan), wanted);
     plan = std::move(in_memory.plan);
     for (size_t k = 0; k < wanted.size(); ++k)

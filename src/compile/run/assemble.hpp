@@ -1,5 +1,7 @@
 // From a plan to an Executable: kernels compiled, buffers placed.
 #pragma once
+#include <map>
+
 #include "compile/front/moved.hpp"
 #include "compile/run/saved_objects.hpp"
 #include "compile/run/states.hpp"
@@ -21,6 +23,7 @@ struct AssembleOptions {
   std::shared_ptr<tracing::Trace> trace{};   // told of kernels, memory and launches; null: nobody is
   bool is_body = false;                    // of a recurrence
   std::vector<StateUse> states{};          // by name
+  std::map<std::string, std::string> donated{}; // as in CompileOptions
   bool quick = false;                      // the plan came from a quick search
   std::shared_ptr<const std::vector<search::TriedFusion>> fusions{}; // as SearchResult has them
   bool keeps_graph = true;                 // off: the Executable can only run, and holds no node

@@ -1,5 +1,7 @@
 // The public functions of an Executable: calls, whose arguments are checked by name, and queries.
 #include <algorithm>
+#include <atomic>
+
 #include <fmt/format.h>
 
 #include "compile/run/aliases.hpp"
@@ -82,16 +84,23 @@ void bind_shapes(const Impl& impl, const NamedTensors& given, pipeline::ShapeVal
     for (size_t d = 0; d < shape.size(); ++d)
       if (param.shape[d].is_var()) values.bind(param.shape[d], shape[d].value(), where());
   });
-  for (const auto& [name, tensor] : given)
-    for (const pipeline::PlacedProgram::Input& input : impl.placed.inputs) {
-      if (input.declared.name != name) continue;
-      for (size_t d = 0; d < input.declared.shape.size(); ++d) {
-        const Expr size = input.declared.shape[d];
-        const bool checked = size.is_var() || (input.slot < 0 && !size.is_const());
-        if (!checked && values.evaluate(size) != tensor.shape()[d].value())
-          wrong_shape(fmt::format("call: input \"{}\"", name), tensor.shape(), input.declared.shape);
-      }
+  const auto is_used = [&](size_t input) {
+    return impl.placed.inputs[input].slot >= 0 ||
+           std::any_of(impl.outputs.begin(), impl.outputs.end(), [&](const Impl::Output& output) {
+             return output.over_input == static_cast<int>(input);
+           });
+  };
+  auto it = given.begin();
+  for (const size_t k : impl.given_inputs) { // as many as are given, in the same order
+    const KernelParam& declared = impl.placed.inputs[k].declared;
+    const Shape& shape = (it++)->second.shape();
+    for (size_t d = 0; d < declared.shape.size(); ++d) {
+      const Expr size = declared.shape[d];
+      const bool checked = size.is_var() || (!size.is_const() && !is_used(k));
+      if (!checked && values.evaluate(size) != shape[d].value())
+        wrong_shape(fmt::format("call: input \"{}\"", declared.name), shape, declared.shape);
     }
+  }
 }
 
 /// Runs the launches over the frame's memory and that of the states.
@@ -103,10 +112,16 @@ void run_with_states(const Impl& impl, Impl::Frame& frame, const NamedStates& ha
   states.update();
 }
 
-} // namespace
+/// Whether `memory` may be written: it is the caller's alone.
+bool is_held_once(const StorageRef& memory) {
+  if (memory.use_count() != 1 || memory->is_shared()) return false;
+  std::atomic_thread_fence(std::memory_order_acquire); // after the reads of threads that held it before
+  return true;
+}
 
-NamedTensors Executable::operator()(const NamedTensors& inputs, const NamedStates& states) const {
-  const Impl& impl = *impl_;
+/// `given_away`: `inputs`, if outputs may take their memory; it is then left empty.
+NamedTensors call(const Impl& impl, const NamedTensors& inputs, NamedTensors* given_away,
+                  const NamedStates& states) {
   pipeline::ShapeValues values(impl.program->shape_vars);
   bind_shapes(impl, inputs, values);
   const std::vector<int64_t>& of_vars = values.complete("call");
@@ -117,13 +132,22 @@ NamedTensors Executable::operator()(const NamedTensors& inputs, const NamedState
     const graph::NodeRef node = detail::impl(tensor)->realise("call");
     held.push_back(std::get<graph::InputAttr>(node->attr).data);
   }
+  if (given_away) given_away->clear(); // so that those that are counted below are others
+  const auto held_for = [&](int input) -> const StorageRef& {
+    const auto at = std::find(impl.given_inputs.begin(), impl.given_inputs.end(), static_cast<size_t>(input));
+    return held[static_cast<size_t>(at - impl.given_inputs.begin())];
+  };
   std::vector<StorageRef> made(impl.outputs.size());
-  for (const size_t k : impl.given_outputs)
-    if (const Impl::Output& output = impl.outputs[k]; !output.moved)
+  for (const size_t k : impl.given_outputs) {
+    const Impl::Output& output = impl.outputs[k];
+    if (given_away && output.over_input >= 0 && is_held_once(held_for(output.over_input)))
+      made[k] = held_for(output.over_input);
+    else if (!output.moved)
       made[k] = Storage::allocate(static_cast<size_t>(values.bytes(*impl.placed.slots[output.slot].buffer)));
     else if (output.of_state)
       made[k] = Storage::allocate(
           static_cast<size_t>(bytes_of(output.declared.dtype, num_elements(output.declared.shape).value())));
+  }
 
   {
     FrameLease frame(impl, of_vars);
@@ -137,12 +161,8 @@ NamedTensors Executable::operator()(const NamedTensors& inputs, const NamedState
     if (const auto& moved = impl.outputs[k].moved; moved && !impl.outputs[k].of_state) {
       const detail::InstructionTimer timer("view", declared.name);
       const int from = impl.outputs[k].moved_input;
-      const auto given =
-          std::find(impl.given_inputs.begin(), impl.given_inputs.end(), static_cast<size_t>(from));
       const graph::NodeRef source =
-          from < 0 ? moved->input
-                   : graph::realised(held[static_cast<size_t>(given - impl.given_inputs.begin())],
-                                     moved->input->dtype, moved->input->shape);
+          from < 0 ? moved->input : graph::realised(held_for(from), moved->input->dtype, moved->input->shape);
       const auto narrow = is_narrow(declared.dtype)
                               ? std::optional(graph::Declared{declared.dtype, declared.shape})
                               : std::nullopt;
@@ -154,6 +174,15 @@ NamedTensors Executable::operator()(const NamedTensors& inputs, const NamedState
     results.emplace(declared.name, graph::of_data(made[k], declared.dtype, shape));
   }
   return results;
+}
+
+} // namespace
+
+NamedTensors Executable::operator()(const NamedTensors& inputs, const NamedStates& states) const {
+  return call(*impl_, inputs, nullptr, states);
+}
+NamedTensors Executable::operator()(NamedTensors&& inputs, const NamedStates& states) const {
+  return call(*impl_, inputs, &inputs, states);
 }
 
 void Executable::run(const std::map<std::string, const void*>& inputs,
@@ -260,6 +289,13 @@ std::string printed(const Impl& impl, const std::string& indent) {
     } else if (output.copy_of >= 0) {
       out += indent + fmt::format("copy %{} <- {}\n", output.declared.name, names[output.slot]);
     }
+  }
+  for (const auto& [output, input] : impl.options.donated) {
+    const bool in_place =
+        std::any_of(impl.outputs.begin(), impl.outputs.end(), [&, &name = output](const auto& o) {
+          return o.declared.name == name && o.over_input >= 0;
+        });
+    out += indent + fmt::format("write %{} {} %{}\n", output, in_place ? "in place of" : "apart from", input);
   }
   for (const pipeline::PlacedState& state : impl.states) {
     if (state.output < 0) continue;

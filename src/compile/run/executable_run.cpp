@@ -47,7 +47,7 @@ std::unique_ptr<Impl::Frame> Impl::make_frame() const {
   return frame;
 }
 
-/// An input that no kernel and no moved output reads has 0 bytes.
+/// An input that nothing reads has 0 bytes.
 void Impl::measure_callers_memory(Frame& frame) const {
   const auto bytes_of = [](const KernelParam& moved) {
     return static_cast<size_t>(lathe::bytes_of(moved.dtype, num_elements(moved.shape).value()));
@@ -60,6 +60,8 @@ void Impl::measure_callers_memory(Frame& frame) const {
   for (size_t k = 0; k < outputs.size(); ++k) {
     const Output& output = outputs[k];
     frame.output_bytes[k] = output.moved ? bytes_of(output.declared) : frame.bytes[output.slot];
+    if (output.over_input >= 0)
+      frame.input_bytes[static_cast<size_t>(output.over_input)] = frame.output_bytes[k];
     if (!output.moved || output.moved_input < 0) continue;
     const auto from = static_cast<size_t>(output.moved_input);
     frame.input_bytes[from] = bytes_of(inputs[from].declared);
@@ -163,9 +165,16 @@ void Impl::run(Frame& frame) const {
       frame.owned[s]->upload(0, frame.inputs[k], frame.bytes[s]);
   }
   if (on_host)
-    for (size_t k = 0; k < outputs.size(); ++k)
-      if (outputs[k].copy_of < 0 && !outputs[k].moved)
-        frame.views[outputs[k].slot].point_to(frame.outputs[k], frame.bytes[outputs[k].slot]);
+    for (size_t k = 0; k < outputs.size(); ++k) {
+      const Output& output = outputs[k];
+      if (output.copy_of >= 0 || output.moved) continue;
+      frame.views[output.slot].point_to(frame.outputs[k], frame.bytes[output.slot]);
+      if (output.over_input < 0) continue;
+      const void* const from = frame.inputs[static_cast<size_t>(output.over_input)];
+      if (from == frame.outputs[k]) continue;
+      const detail::InstructionTimer timer("copy", output.declared.name);
+      std::memcpy(frame.outputs[k], from, frame.bytes[output.slot]);
+    }
 
   Profile* const profile = detail::Recorder::current();
   tracing::Trace* const traced = trace && trace->begins_run() ? trace.get() : nullptr;

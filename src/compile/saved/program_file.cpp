@@ -18,7 +18,7 @@ namespace pipeline {
 namespace {
 
 constexpr char kMagic[8] = {'l', 'a', 't', 'h', 'e', 'p', 'r', 'g'};
-constexpr uint64_t kVersion = 5;
+constexpr uint64_t kVersion = 6;
 
 struct Header {
   char magic[8];
@@ -196,6 +196,11 @@ void write_program(Writer& out, const ProgramFile::Program& program, DataTable& 
   out.add(program.options.cpu);
   out.add(static_cast<uint64_t>(program.options.winograd));
   out.add(static_cast<uint64_t>(program.options.strassen));
+  out.add(program.options.donated.size());
+  for (const auto& [output, input] : program.options.donated) {
+    out.add(output);
+    out.add(input);
+  }
   out.add(static_cast<uint64_t>(program.tuned));
   out.add(program.graph);
   out.add(program.outputs);
@@ -220,6 +225,10 @@ ProgramFile::Program read_program(Reader& in, const std::vector<StorageRef>& dat
   program.options.cpu = in.text();
   program.options.winograd = static_cast<int>(in.number());
   program.options.strassen = static_cast<int>(in.number());
+  for (uint64_t left = in.count(); left > 0; --left) {
+    std::string output = in.text(), input = in.text();
+    program.options.donated.emplace(std::move(output), std::move(input));
+  }
   program.tuned = in.number() != 0;
   program.graph = in.text();
   program.outputs = in.texts();

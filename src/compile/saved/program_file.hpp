@@ -25,7 +25,7 @@ struct ProgramFile {
     Constant values;
   };
   struct Program {
-    CompileOptions options; // device, threads, cpu, winograd and strassen
+    CompileOptions options; // device, threads, cpu, winograd, strassen and donated
     bool tuned = false;
     /// The printed graph. It returns the outputs, by name, then all declared inputs, and an input for each of
     /// the narrow outputs that is declared as the output is. Constants are realised inputs; their ids are

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "ast/canonical.hpp"
+#include "compile/front/inputs.hpp"
 #include "compile/front/moved.hpp"
 #include "compile/front/target.hpp"
 #include "compile/realise.hpp"
@@ -253,10 +254,13 @@ Executable from_file(const ProgramFile::Program& file, const SavedObjects& objec
   Parsed graph = parsed(path, [&] { return parse_graph(file); });
   std::vector<search::Move> graph_moves = parsed(path, [&] { return parse_moves(file.graph_moves); }),
                             moves = parsed(path, [&] { return parse_moves(file.moves); });
+  std::vector<StateUse> states = parsed(path, [&] { return states_of(file); });
+  parsed(path, [&] { check_donated(file.options.donated, graph.outputs, graph.inputs, states); });
   AssembleOptions how{
       file.options, std::move(graph.inputs), file.tuned, take_moved(graph.outputs), std::move(graph_moves),
       &objects};
-  how.states = parsed(path, [&] { return states_of(file); });
+  how.states = std::move(states);
+  how.donated = file.options.donated;
   if (graph.outputs.empty())
     return assemble(search::initial_plan(std::make_shared<const lower::Program>()), how);
   const InExprScope inside(new_expr_scope()); // of the executable: see Program::expressions
