@@ -24,7 +24,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kSeconds = 15; // of processor time for a workload
 constexpr int kLeast = 5;       // pairs of searches
 
 /// Of all threads of this process: other programs on the machine don't count.
@@ -82,8 +81,9 @@ Cost cost_of(const Case& c, const Options& options) {
   search.seconds({}); // fills caches, and loads what is loaded once
   Cost cost;
   cost.least.fill(std::numeric_limits<double>::infinity());
+  const double budget = parse_seconds("--budget", options.tracing_budget);
   double spent = 0;
-  for (size_t round = 0; spent < kSeconds || round < kLeast; ++round)
+  for (size_t round = 0; spent < budget || round < kLeast; ++round)
     for (size_t turn = 0; turn < 3; ++turn) {
       const size_t which = (round + turn) % 3; // each comes first as often as the others
       const double seconds = search.seconds(which == 2 ? path : "");

@@ -190,6 +190,8 @@ private:
     add_case(tracing, options, true);
     add_device(tracing, options);
     add_beam(tracing, options);
+    tracing.add_option("--budget", options.tracing_budget, "processor time for each workload: 15s, 500ms, 2m")
+        ->capture_default_str();
 
     CLI::App& db = add("db", "list, show, export, import or prune what `tune` has stored", db_command);
     db.add_option("action", options.action, "list, show KEY, export [--file F], import --file F, or prune")

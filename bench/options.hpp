@@ -26,6 +26,7 @@ struct Options : cli::DeviceOptions {
   std::string peers;               ///< empty: all that are available
   std::string python;              ///< compare: a virtual environment with further peers
   std::string joint_budget = "5s"; ///< joint: of each search
+  std::string tracing_budget = "15s"; ///< tracing: processor time for each workload
   std::string tune_budget;         ///< compare: tune first for so long; empty: don't
   std::string target = "c";        ///< emit
   bool tuned = false;              ///< emit: the stored schedule

@@ -3,6 +3,7 @@
 // inside). Two iterations can't meet if one dimension of every access to a written buffer separates p from
 // all other digits, in the same way.
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -22,7 +23,9 @@ struct Decoded {
   int64_t modulus = 0;
 };
 
-std::optional<Decoded> decode(Expr index, Expr p, const std::vector<Expr>& inner) {
+using Loops = std::set<const ExprNode*>; // by their variables, those inside of the parallel one
+
+std::optional<Decoded> decode(Expr index, Expr p, const Loops& inner) {
   const auto stride = stride_of(index, p);
   if (!stride || !stride->is_const() || stride->is_const(0)) return {};
   Decoded out;
@@ -30,8 +33,10 @@ std::optional<Decoded> decode(Expr index, Expr p, const std::vector<Expr>& inner
   Substitution zeros{{p, 0}};
   Expr small = 0;
   int64_t step_of_small = 0;
-  for (Expr v : inner) {
-    if (!depends_on(index, v)) continue;
+  std::vector<Expr> vars;
+  collect_vars(index, vars);
+  for (Expr v : vars) {
+    if (!inner.contains(v.node())) continue;
     const auto step = stride_of(index, v);
     if (!step || !step->is_const()) return {};
     zeros.emplace_back(v, 0);
@@ -108,17 +113,39 @@ bool is_horizontal(const Touched& t, Expr p) {
                       [&](Expr e) { return depends_on(e, p); });
 }
 
-bool independent(const Touched& t, Expr p, const std::vector<Expr>& inner, const Stmt** statement) {
-  for (const Touch& a : t.touches) {
-    if (!a.writes) continue;
-    for (const Touch& b : t.touches) {
+/// Touches of one index are one, which writes if any of them does.
+std::vector<Touch> by_index(const std::vector<Touch>& touches) {
+  std::vector<Touch> out;
+  std::map<std::vector<const ExprNode*>, size_t> known;
+  for (const Touch& touch : touches) {
+    std::vector<const ExprNode*> index;
+    for (const Expr e : touch.index) index.push_back(e.node());
+    const auto [at, is_new] = known.emplace(std::move(index), out.size());
+    if (is_new)
+      out.push_back(touch);
+    else
+      out[at->second].writes |= touch.writes;
+  }
+  return out;
+}
+
+bool independent(const Touched& t, Expr p, const Loops& inner, const Stmt** statement) {
+  const std::vector<Touch> touches = by_index(t.touches);
+  std::vector<std::vector<std::optional<Decoded>>> decoded; // by touch and dimension
+  for (const Touch& touch : touches) {
+    decoded.emplace_back();
+    for (const Expr index : touch.index) decoded.back().push_back(decode(index, p, inner));
+  }
+  for (size_t a = 0; a < touches.size(); ++a) {
+    if (!touches[a].writes) continue;
+    for (size_t b = 0; b < touches.size(); ++b) {
       bool apart = false;
-      for (size_t d = 0; !apart && d < a.index.size() && d < b.index.size(); ++d) {
-        const auto x = decode(a.index[d], p, inner), y = decode(b.index[d], p, inner);
+      for (size_t d = 0; !apart && d < decoded[a].size() && d < decoded[b].size(); ++d) {
+        const auto &x = decoded[a][d], &y = decoded[b][d];
         apart = x && y && same_iteration(*x, *y, p);
       }
       if (apart) continue;
-      *statement = b.statement;
+      *statement = touches[b].statement;
       return false;
     }
   }
@@ -129,11 +156,11 @@ bool independent(const Touched& t, Expr p, const std::vector<Expr>& inner, const
 
 std::string find_race(const For& loop, const Stmt** statement) {
   if (loop.extent.hi() <= 1) return "";
-  std::vector<Expr> inner;
+  Loops inner;
   std::vector<Touched> touched;
   std::set<const Buffer*> own;
   visit(loop.body, [&](const Stmt& stmt, const std::vector<const For*>&) {
-    if (const auto* nested = std::get_if<For>(&stmt.node)) inner.push_back(nested->var);
+    if (const auto* nested = std::get_if<For>(&stmt.node)) inner.insert(nested->var.node());
     if (const auto* alloc = std::get_if<Alloc>(&stmt.node)) own.insert(alloc->buffer.get());
     const auto* store = std::get_if<Store>(&stmt.node);
     if (!store) return;

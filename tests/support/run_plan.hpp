@@ -57,14 +57,43 @@ inline ast::Kernel finalised(const ast::Kernel& kernel, const ast::VectorForms* 
 }
 
 /// Compiled kernels that no move has changed, by structural hash: the plans of a test share them.
-using Programs = std::map<uint64_t, std::unique_ptr<runtime::Program>>;
+using Programs = std::map<uint64_t, std::shared_ptr<runtime::Program>>;
+
+/// The plan's kernels in their order, those of `shared` that no move has changed among them.
+inline std::vector<std::shared_ptr<runtime::Program>>
+compiled(const search::Plan& plan, runtime::Device& device, Programs* shared, const ast::VectorForms* forms,
+         const runtime::CompileFlags& flags) {
+  std::vector<std::shared_ptr<runtime::Program>> programs;
+  std::vector<size_t> missing;
+  for (size_t k = 0; k < plan.kernels.size(); ++k) {
+    const search::KernelPlan& kernel = *plan.kernels[k];
+    programs.push_back(shared && kernel.moves.empty() ? (*shared)[kernel.hash] : nullptr);
+    if (!programs.back()) missing.push_back(k);
+  }
+  for (size_t begin = 0; begin < missing.size(); begin += device.kernels_at_once()) {
+    const size_t end = std::min(begin + device.kernels_at_once(), missing.size());
+    std::vector<ast::Kernel> kernels;
+    for (size_t i = begin; i < end; ++i)
+      kernels.push_back(finalised(plan.kernels[missing[i]]->kernel, forms));
+    auto made = device.compile_all(kernels, flags);
+    for (size_t i = begin; i < end; ++i) {
+      const search::KernelPlan& kernel = *plan.kernels[missing[i]];
+      programs[missing[i]] = std::move(made[i - begin]);
+      if (shared && kernel.moves.empty()) (*shared)[kernel.hash] = programs[missing[i]];
+    }
+  }
+  return programs;
+}
 
 /// Runs all kernels; device null: interprets the kernels as they stand, before any pass. `forms` as of
 /// finalised().
 inline void run_plan(const search::Plan& plan, Memory& memory, runtime::Device* device,
                      Programs* shared = nullptr, const ast::VectorForms* forms = nullptr,
                      const runtime::CompileFlags& flags = {.threads = 2}) {
-  for (const auto& kernel_plan : plan.kernels) {
+  std::vector<std::shared_ptr<runtime::Program>> programs;
+  if (device) programs = compiled(plan, *device, shared, forms, flags);
+  for (size_t k = 0; k < plan.kernels.size(); ++k) {
+    const search::KernelPlanRef& kernel_plan = plan.kernels[k];
     const ast::Kernel& kernel = kernel_plan->kernel;
     for (const ast::Kernel& fill : kernel_plan->constants) {
       auto &source = memory.at(fill.params[0].buffer->name), &copy = memory[fill.params[1].buffer->name];
@@ -81,9 +110,6 @@ inline void run_plan(const search::Plan& plan, Memory& memory, runtime::Device* 
       ast::interpret(kernel, buffers, {});
       continue;
     }
-    std::unique_ptr<runtime::Program> own;
-    auto& program = shared && kernel_plan->moves.empty() ? (*shared)[kernel_plan->hash] : own;
-    if (!program) program = device->compile(finalised(kernel, forms), flags);
     std::vector<std::unique_ptr<runtime::DeviceBuffer>> owned;
     std::vector<runtime::BufferSlice> slices;
     for (const ast::Param& p : kernel.params) {
@@ -92,7 +118,7 @@ inline void run_plan(const search::Plan& plan, Memory& memory, runtime::Device* 
       owned.back()->upload(0, bytes.data(), bytes.size());
       slices.push_back({owned.back().get(), 0, bytes.size()});
     }
-    program->launch(slices, {});
+    programs[k]->launch(slices, {});
     device->finish();
     for (size_t i = 0; i < kernel.params.size(); ++i) {
       auto& bytes = memory.at(kernel.params[i].buffer->name);
