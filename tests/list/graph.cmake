@@ -37,7 +37,8 @@ if(TARGET lathe_compile)
     set_tests_properties(conformance/tensor_on_${device} PROPERTIES
       ENVIRONMENT "LATHE_TEST_DEVICE=${device};LATHE_CACHE_DIR=${CMAKE_BINARY_DIR}/test-cache/tensor_on_${device}")
   endforeach()
-  set_tests_properties(conformance/tensor_on_c PROPERTIES LABELS slow)
+  # Random walks compare these two with the schedules of `cpu` in every run.
+  set_tests_properties(conformance/tensor_on_c conformance/tensor_on_interp PROPERTIES LABELS slow)
 endif()
 lathe_tests(access_tests TESTS
   unit/value_range_test property/taken_neighbours_test property/long_reductions_test property/spaced_loads_test

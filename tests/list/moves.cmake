@@ -9,7 +9,7 @@ endif()
 lathe_test(property/walk_test)
 if(TARGET property_walk_test)
   # Device, plans of the quick run, plans of the slow one. PoCL takes most of a second for a new plan.
-  foreach(walk interp:1000:10000 cpu:800:20000 c:120:2000 opencl:32:2000)
+  foreach(walk interp:1000:10000 cpu:500:20000 c:120:2000 opencl:32:2000)
     string(REPLACE ":" ";" walk ${walk})
     list(GET walk 0 device)
     list(GET walk 1 plans)

@@ -109,9 +109,9 @@ struct Size {
   int64_t m, k, n;
   bool constant;
 };
-constexpr Size kSizes[] = {{64, 64, 64, false},  {48, 128, 48, false}, {32, 64, 32, true},
-                           {17, 65, 33, false},  {48, 67, 50, true},   {5, 19, 21, false},
-                           {1, 130, 100, false}, {16, 5, 16, true},    {100, 200, 7, true}};
+constexpr Size kSizes[] = {{32, 64, 48, false},  {48, 128, 32, false}, {32, 64, 32, true},
+                           {17, 65, 33, false},  {33, 67, 34, true},   {5, 19, 21, false},
+                           {1, 130, 100, false}, {16, 5, 16, true},    {40, 100, 7, true}};
 
 } // namespace
 
