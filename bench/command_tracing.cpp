@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kLeast = 5;       // pairs of searches
+constexpr int kLeast = 5; // rounds of searches
 
 /// Of all threads of this process: other programs on the machine don't count.
 double processor_seconds() {
@@ -75,13 +75,13 @@ struct Cost {
 };
 
 Cost cost_of(const Case& c, const Options& options) {
+  const double budget = parse_seconds("--budget", options.tracing_budget);
   RepeatedSearch search(c, options);
   const TemporaryDir folder;
   const std::string path = folder.path() + "/trace";
   search.seconds({}); // fills caches, and loads what is loaded once
   Cost cost;
   cost.least.fill(std::numeric_limits<double>::infinity());
-  const double budget = parse_seconds("--budget", options.tracing_budget);
   double spent = 0;
   for (size_t round = 0; spent < budget || round < kLeast; ++round)
     for (size_t turn = 0; turn < 3; ++turn) {

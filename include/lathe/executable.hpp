@@ -112,10 +112,10 @@ struct CompileOptions {
   /// about a second at most, and has at most this many bytes or no more than the realised tensors that it is made of. Long
   /// sequences of random numbers, for example, are drawn in each run.
   int64_t folded_bytes = 64 << 20;
-  /// Outputs that are written over an input: by output, the input, of the same dtype and shape. The caller gives both the same
-  /// memory, which holds the output when run() returns. No copy is made where it is proven that each element is read before it is
-  /// written; Executable::print() says where. What an update leaves as it is (update_slice_at) is then not written at all.
-  /// An output in other memory than its input's costs a copy of the input.
+  /// By the name of an output, the input that it is written over, of the same dtype and shape. A caller of run() may give both the
+  /// same memory. On host devices no copy is then made if each element is proven to be read for the last time before it is written;
+  /// Executable::print() says whether. The kernels then write only what changes: of update_slice_at, the part. If a caller gives
+  /// the output other memory, the run first copies the input there.
   std::map<std::string, std::string> donated{};
   /// A file that compile() and the program's runs append their trace to, as JSON lines: see lathe/trace.hpp. Empty: none.
   std::string trace{};
@@ -132,8 +132,8 @@ class Executable {
   /// `states`: those that this call uses in place of the program's own, by the names in the program. Error(Name) for an unknown
   /// one, Error(Shape) or Error(DType) where one doesn't fit, Error(Value) for one state by two names.
   NamedTensors operator()(const NamedTensors& inputs, const NamedStates& states = {}) const;
-  /// As above. An output that is written over an input (CompileOptions::donated) takes the memory of that argument, if nothing
-  /// else holds the tensor. Else the argument keeps its values, and the output starts as a copy of them.
+  /// As above, and empties `inputs`. An output that is written over an input (CompileOptions::donated) takes the memory of that
+  /// argument if nothing else holds the tensor. Otherwise the output has memory of its own, and the tensor keeps its values.
   NamedTensors operator()(NamedTensors&& inputs, const NamedStates& states = {}) const;
   /// As above into memory of the caller's: row-major, of the outputs' sizes. On host devices nothing is
   /// allocated or copied, but for outputs that are only views of inputs: those are copied element by element.
@@ -166,8 +166,8 @@ class Executable {
 };
 
 /// `updates`: what each run does to states; see lathe/state.hpp. Error(Name) for two updates of one state, and for a state with
-/// the name of another or of an input. Error(Name), Error(DType) or Error(Shape) for a donated input that there is not, or that does
-/// not fit its output, Error(Value) for one donated twice.
+/// the name of another or of an input. Of CompileOptions::donated: Error(Name) for a name that is no output or input
+/// of the program, Error(DType) or Error(Shape) for an input that does not fit its output, Error(Value) for an input donated twice.
 Executable compile(const NamedTensors& outputs, const CompileOptions& options = {}, const std::vector<Update>& updates = {});
 /// compile() with the best schedule that measuring finds within the budget, which the database keeps unless use_database is
 /// off: compile() then takes it without searching. Error(Value) for a beam or a budget that is not positive. Ignores options.tune.

@@ -23,9 +23,10 @@ struct Decoded {
   int64_t modulus = 0;
 };
 
-using Loops = std::set<const ExprNode*>; // by their variables, those inside of the parallel one
+/// The variables of the loops inside of the parallel one.
+using LoopVars = std::set<const ExprNode*>;
 
-std::optional<Decoded> decode(Expr index, Expr p, const Loops& inner) {
+std::optional<Decoded> decode(Expr index, Expr p, const LoopVars& inner) {
   const auto stride = stride_of(index, p);
   if (!stride || !stride->is_const() || stride->is_const(0)) return {};
   Decoded out;
@@ -113,7 +114,8 @@ bool is_horizontal(const Touched& t, Expr p) {
                       [&](Expr e) { return depends_on(e, p); });
 }
 
-/// Touches of one index are one, which writes if any of them does.
+/// The touches with those of equal indices merged into the first, which then writes if any of them does: one
+/// proof serves them all.
 std::vector<Touch> by_index(const std::vector<Touch>& touches) {
   std::vector<Touch> out;
   std::map<std::vector<const ExprNode*>, size_t> known;
@@ -129,7 +131,7 @@ std::vector<Touch> by_index(const std::vector<Touch>& touches) {
   return out;
 }
 
-bool independent(const Touched& t, Expr p, const Loops& inner, const Stmt** statement) {
+bool independent(const Touched& t, Expr p, const LoopVars& inner, const Stmt** statement) {
   const std::vector<Touch> touches = by_index(t.touches);
   std::vector<std::vector<std::optional<Decoded>>> decoded; // by touch and dimension
   for (const Touch& touch : touches) {
@@ -156,7 +158,7 @@ bool independent(const Touched& t, Expr p, const Loops& inner, const Stmt** stat
 
 std::string find_race(const For& loop, const Stmt** statement) {
   if (loop.extent.hi() <= 1) return "";
-  Loops inner;
+  LoopVars inner;
   std::vector<Touched> touched;
   std::set<const Buffer*> own;
   visit(loop.body, [&](const Stmt& stmt, const std::vector<const For*>&) {

@@ -24,7 +24,7 @@ class Storage {
   void* data() { return data_; }
   const void* data() const { return data_; }
   size_t bytes() const { return bytes_; }
-  bool is_shared() const { return shared_ != nullptr; }  // it is part of other memory
+  bool is_shared() const { return shared_ != nullptr; }  // the memory belongs to something else
 
  private:
   Storage(void* data, size_t bytes, std::shared_ptr<const void> shared)

@@ -45,13 +45,13 @@ class Device {
   virtual std::string description() const = 0;
   /// Compiles a kernel that has been through ast::prepare. Throws Error(Device) if it can't.
   virtual std::unique_ptr<Program> compile(const ast::Kernel& kernel, const CompileFlags& flags) = 0;
-  /// As compile(), for several kernels, at most `kernels_at_once`.
+  /// As compile(), for several kernels.
   virtual std::vector<std::unique_ptr<Program>> compile_all(std::span<const ast::Kernel> kernels, const CompileFlags& flags) {
     std::vector<std::unique_ptr<Program>> programs;
     for (const ast::Kernel& kernel : kernels) programs.push_back(compile(kernel, flags));
     return programs;
   }
-  /// More than 1 if the compiler takes long to begin, and compile_all() calls it once.
+  /// How many kernels one call of compile_all() should get: more than 1 if it starts the compiler once for all of them.
   virtual size_t kernels_at_once() const { return 1; }
   /// The text that compile() hands to a compiler: C, OpenCL C, LLVM IR, or the printed loop AST.
   virtual std::string source(const ast::Kernel& kernel, const CompileFlags& flags) const = 0;

@@ -298,7 +298,7 @@ public:
     std::string log;
     const BuiltRef built =
         differ && kernels.size() > 1 ? build(*queue_, render::join_opencl(sources), log) : nullptr;
-    if (!built) return Device::compile_all(kernels, flags); // which says what kernel does not build
+    if (!built) return Device::compile_all(kernels, flags); // one by one; its error names the kernel
     std::vector<std::unique_ptr<Program>> programs;
     for (size_t k = 0; k < kernels.size(); ++k)
       programs.push_back(std::make_unique<OpenClProgram>(queue_, kernels[k], std::move(sources[k]), built));

@@ -37,7 +37,7 @@ if(TARGET lathe_compile)
     set_tests_properties(conformance/tensor_on_${device} PROPERTIES
       ENVIRONMENT "LATHE_TEST_DEVICE=${device};LATHE_CACHE_DIR=${CMAKE_BINARY_DIR}/test-cache/tensor_on_${device}")
   endforeach()
-  # Random walks compare these two with the schedules of `cpu` in every run.
+  # Every run has the cases on `cpu`. Of these two devices it has random schedules, which property/walk_test compares.
   set_tests_properties(conformance/tensor_on_c conformance/tensor_on_interp PROPERTIES LABELS slow)
 endif()
 lathe_tests(access_tests TESTS

@@ -59,10 +59,12 @@ inline ast::Kernel finalised(const ast::Kernel& kernel, const ast::VectorForms* 
 /// Compiled kernels that no move has changed, by structural hash: the plans of a test share them.
 using Programs = std::map<uint64_t, std::shared_ptr<runtime::Program>>;
 
-/// The plan's kernels in their order, those of `shared` that no move has changed among them.
-inline std::vector<std::shared_ptr<runtime::Program>>
-compiled(const search::Plan& plan, runtime::Device& device, Programs* shared, const ast::VectorForms* forms,
-         const runtime::CompileFlags& flags) {
+/// The programs of the plan's kernels, in their order. Those of kernels that no move has changed are taken
+/// from `shared`, or put there.
+inline std::vector<std::shared_ptr<runtime::Program>> compiled(const search::Plan& plan,
+                                                               runtime::Device& device, Programs* shared,
+                                                               const ast::VectorForms* forms,
+                                                               const runtime::CompileFlags& flags) {
   std::vector<std::shared_ptr<runtime::Program>> programs;
   std::vector<size_t> missing;
   for (size_t k = 0; k < plan.kernels.size(); ++k) {
@@ -70,17 +72,13 @@ compiled(const search::Plan& plan, runtime::Device& device, Programs* shared, co
     programs.push_back(shared && kernel.moves.empty() ? (*shared)[kernel.hash] : nullptr);
     if (!programs.back()) missing.push_back(k);
   }
-  for (size_t begin = 0; begin < missing.size(); begin += device.kernels_at_once()) {
-    const size_t end = std::min(begin + device.kernels_at_once(), missing.size());
-    std::vector<ast::Kernel> kernels;
-    for (size_t i = begin; i < end; ++i)
-      kernels.push_back(finalised(plan.kernels[missing[i]]->kernel, forms));
-    auto made = device.compile_all(kernels, flags);
-    for (size_t i = begin; i < end; ++i) {
-      const search::KernelPlan& kernel = *plan.kernels[missing[i]];
-      programs[missing[i]] = std::move(made[i - begin]);
-      if (shared && kernel.moves.empty()) (*shared)[kernel.hash] = programs[missing[i]];
-    }
+  std::vector<ast::Kernel> kernels;
+  for (const size_t k : missing) kernels.push_back(finalised(plan.kernels[k]->kernel, forms));
+  auto made = device.compile_all(kernels, flags);
+  for (size_t i = 0; i < missing.size(); ++i) {
+    const search::KernelPlan& kernel = *plan.kernels[missing[i]];
+    programs[missing[i]] = std::move(made[i]);
+    if (shared && kernel.moves.empty()) (*shared)[kernel.hash] = programs[missing[i]];
   }
   return programs;
 }

@@ -2,6 +2,8 @@
 // work-groups.
 #include <doctest/doctest.h>
 
+#include <set>
+
 #include "support/kernel_check.hpp"
 #include "support/op_kernels.hpp"
 #include "support/sample_kernels.hpp"
@@ -60,4 +62,28 @@ TEST_CASE("work-groups, work-items and local memory") {
       CAPTURE(sample.name);
       CHECK(compare(*cl(), ast::parse(sample.text), values, sample.tolerance) == "");
     }
+}
+
+TEST_CASE("kernels that are compiled together, of different names and of one") {
+  if (!cl()) return;
+  std::vector<ast::Kernel> kernels;
+  std::set<std::string> names;
+  for (const SampleKernel& sample : group_kernels()) {
+    ast::Kernel kernel = ast::parse(sample.text);
+    if (kernel.shape_vars.empty() && names.insert(kernel.name).second) kernels.push_back(std::move(kernel));
+  }
+  REQUIRE(kernels.size() > 1);
+  for (const bool repeated : {false, true}) {
+    CAPTURE(repeated);
+    if (repeated) kernels.push_back(kernels.front());
+    const auto programs = cl()->compile_all(kernels, {});
+    REQUIRE(programs.size() == kernels.size());
+    for (size_t k = 0; k < kernels.size(); ++k) {
+      CAPTURE(kernels[k].name);
+      Contents want = sample_contents(kernels[k], {}, false, 1), got = want;
+      interpret(kernels[k], want, {});
+      run_on(*cl(), *programs[k], got, {});
+      CHECK(first_difference(kernels[k], got, want, 1e-5) == "");
+    }
+  }
 }

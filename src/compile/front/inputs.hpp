@@ -14,8 +14,9 @@ namespace lathe::pipeline {
 /// Error(Name) if one name is declared twice with different shapes or dtypes.
 std::vector<KernelParam> declared_inputs(const std::vector<lower::NamedOutput>& outputs);
 
-/// CompileOptions::donated names outputs and inputs of this program, which are no states, fit each other, and
-/// are donated once: else Error(Name), Error(DType), Error(Shape) or Error(Value).
+/// Checks CompileOptions::donated. Error(Name) for a name that is no output or input of the program, or that
+/// of a state; Error(DType) or Error(Shape) for an input that does not fit its output; Error(Value) for an
+/// input donated twice.
 void check_donated(const std::map<std::string, std::string>& donated,
                    const std::vector<lower::NamedOutput>& outputs, const std::vector<KernelParam>& inputs,
                    const std::vector<StateUse>& states);

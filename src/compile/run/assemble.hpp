@@ -23,7 +23,9 @@ struct AssembleOptions {
   std::shared_ptr<tracing::Trace> trace{};   // told of kernels, memory and launches; null: nobody is
   bool is_body = false;                    // of a recurrence
   std::vector<StateUse> states{};          // by name
-  std::map<std::string, std::string> donated{}; // as in CompileOptions
+  /// As in CompileOptions. That of `compile` is ignored: it is about the user's program, not about the bodies and the measured
+  /// plans that are assembled with the same options.
+  std::map<std::string, std::string> donated{};
   bool quick = false;                      // the plan came from a quick search
   std::shared_ptr<const std::vector<search::TriedFusion>> fusions{}; // as SearchResult has them
   bool keeps_graph = true;                 // off: the Executable can only run, and holds no node

@@ -112,10 +112,11 @@ void run_with_states(const Impl& impl, Impl::Frame& frame, const NamedStates& ha
   states.update();
 }
 
-/// Whether `memory` may be written: it is the caller's alone.
+/// Whether this reference is the only one to the memory, which may then be written.
 bool is_held_once(const StorageRef& memory) {
   if (memory.use_count() != 1 || memory->is_shared()) return false;
-  std::atomic_thread_fence(std::memory_order_acquire); // after the reads of threads that held it before
+  std::atomic_thread_fence(
+      std::memory_order_acquire); // other threads' reads are over when their references are
   return true;
 }
 
@@ -132,7 +133,7 @@ NamedTensors call(const Impl& impl, const NamedTensors& inputs, NamedTensors* gi
     const graph::NodeRef node = detail::impl(tensor)->realise("call");
     held.push_back(std::get<graph::InputAttr>(node->attr).data);
   }
-  if (given_away) given_away->clear(); // so that those that are counted below are others
+  if (given_away) given_away->clear(); // so that is_held_once() counts other holders alone
   const auto held_for = [&](int input) -> const StorageRef& {
     const auto at = std::find(impl.given_inputs.begin(), impl.given_inputs.end(), static_cast<size_t>(input));
     return held[static_cast<size_t>(at - impl.given_inputs.begin())];

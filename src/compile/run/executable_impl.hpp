@@ -29,7 +29,7 @@ struct Executable::Impl {
     std::optional<pipeline::MovedOutput> moved; // a view of an input, in no slot
     int moved_input = -1;                       // position in placed.inputs; -1: a realised tensor
     bool of_state = false; // moved from a state: copied, because the next run may change it
-    int over_input = -1;   // position in placed.inputs: kernels take the output to hold it; -1: they don't
+    int over_input = -1;   // position in placed.inputs of the input that kernels write this output over; -1: none
   };
   /// The memory of one call, kept for the next call.
   struct Frame;
