@@ -59,6 +59,13 @@ Tensor grown(const Tensor& s, const Tensor& a, double limit, Expr most) {
   return while_loop(is_below, next, {s}, most)[0];
 }
 
+/// Wraps, as tensors do.
+int64_t sum_of(const std::vector<int64_t>& values) {
+  uint64_t sum = 0;
+  for (const int64_t v : values) sum += static_cast<uint64_t>(v);
+  return static_cast<int64_t>(sum);
+}
+
 } // namespace
 
 TEST_CASE("a loop makes the steps that it needs and no more, on every device") {
@@ -93,7 +100,7 @@ TEST_CASE("random conditions, limits and starts against a plain loop") {
                                            {"k", one(end)},
                                            {"sized", Tensor::zeros({most_steps})}});
       int64_t steps = 0;
-      for (; steps < most_steps && ((state[0] + state[1] + state[2]) & mask) != end; ++steps)
+      for (; steps < most_steps && (sum_of(state) & mask) != end; ++steps)
         for (int64_t& s : state)
           s = static_cast<int64_t>(static_cast<uint64_t>(s) * 6364136223846793005u +
                                    static_cast<uint64_t>(steps));

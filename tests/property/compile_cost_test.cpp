@@ -15,14 +15,15 @@
 #include <fmt/format.h>
 
 #include "lathe/lathe.hpp"
+#include "support/patience.hpp"
 
 using namespace lathe;
 namespace fs = std::filesystem;
 
 namespace {
 
-constexpr double kMostSeconds = 2; // of processor time
-constexpr long kMostMegabytes = 500;
+constexpr double kMostSeconds = 2 * kPatience; // of processor time
+constexpr double kMostMegabytes = 500 * kPatience;
 constexpr int64_t kMostElements = int64_t{1} << 31;
 
 int64_t elements(const Tensor& t) { return t.element_count(); }
@@ -193,7 +194,7 @@ TEST_CASE("the time and memory of compile() are bounded") {
     Cost cost = cost_of_seed(seed);
     // A loaded machine makes processor time longer, too.
     if (cost.seconds > kMostSeconds) cost.seconds = std::min(cost.seconds, cost_of_seed(seed).seconds);
-    const bool good = cost.status == 0 && cost.seconds <= kMostSeconds && cost.megabytes <= kMostMegabytes;
+    const bool good = cost.status == 0 && cost.seconds <= kMostSeconds && static_cast<double>(cost.megabytes) <= kMostMegabytes;
     over += !good;
     const std::string text = fmt::format("seed {}: status {}, {:.2f} s, {} MB", seed, cost.status, cost.seconds, cost.megabytes);
     CHECK_MESSAGE(good, text);

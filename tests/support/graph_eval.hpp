@@ -161,7 +161,7 @@ private:
     const auto& bytes = bindings_.inputs.at(a.name);
     StorageRef out = Storage::allocate(static_cast<size_t>(count(n)) * size_of(n.dtype));
     if (bytes.size() != out->bytes()) throw Error(ErrorKind::Value, "graph_eval: size of input " + a.name);
-    std::memcpy(out->data(), bytes.data(), bytes.size());
+    if (!bytes.empty()) std::memcpy(out->data(), bytes.data(), bytes.size());
     return out;
   }
 

@@ -55,7 +55,7 @@ Floats row_major(const Tensor& x) { return x.contiguous().to_vector<float>(); }
 } // namespace
 
 TEST_CASE("MultiHeadAttention: masks of three forms, a past, packed inputs") {
-  constexpr int64_t B = 2, N = 2, S = 3, H = 4, P = 2;
+  static constexpr int64_t B = 2, N = 2, S = 3, H = 4, P = 2;
   const Floats q = quarters(B * N * S * H), k = quarters(B * N * (P + S) * H, 2),
                v = quarters(B * N * (P + S) * H, 3), bias = quarters(B * N * S * (P + S), 4);
   const Attribute heads = attribute("num_heads", N), scale = attribute("scale", 0.75),
