@@ -1,8 +1,10 @@
 // Tensors of a model: in the file, or in files beside it.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <optional>
 
 #include "lathe_onnx.pb.h"
 #include "onnx/mapped_file.hpp"
@@ -64,6 +66,25 @@ Value saved_tensor(const Source& source, const std::string& location, DType dtyp
   return tensor;
 }
 
+/// Whether the file is in the folder or below it. Both are without links.
+bool lies_in(const fs::path& file, const fs::path& folder) {
+  const auto [differs, rest] = std::mismatch(folder.begin(), folder.end(), file.begin(), file.end());
+  return differs == folder.end() && rest != file.end();
+}
+
+/// The file that external data is in, without links. It is in the model's folder or, where the model is a
+/// link, in that of the file it leads to: caches of downloads link to files that lie elsewhere. Else nothing.
+std::optional<fs::path> external_file(const Source& source, const std::string& location) {
+  const fs::path given = fs::path(location).lexically_normal();
+  if (location.empty() || given.is_absolute() || *given.begin() == "..") return {};
+  std::error_code ignored;
+  const fs::path file = fs::weakly_canonical(fs::path(source.folder) / given, ignored);
+  if (lies_in(file, fs::weakly_canonical(source.folder, ignored))) return file;
+  const bool by_link = fs::is_symlink(source.name, ignored) &&
+                       lies_in(file, fs::weakly_canonical(source.name, ignored).parent_path());
+  return by_link ? std::optional(file) : std::nullopt;
+}
+
 Value read_external(const Source& source, const TensorProto& proto, DType dtype, int64_t count,
                     const Shape& shape, const std::string& what) {
   std::string location;
@@ -78,16 +99,13 @@ Value read_external(const Source& source, const TensorProto& proto, DType dtype,
   if (source.folder.empty())
     source.fail(
         fmt::format("{} has its data in '{}', but the model was not loaded from a folder", what, location));
-  std::error_code ignored;
-  const fs::path folder = fs::weakly_canonical(source.folder, ignored);
-  const fs::path path = fs::weakly_canonical(folder / location, ignored);
-  const auto [differs, rest] = std::mismatch(folder.begin(), folder.end(), path.begin(), path.end());
-  if (location.empty() || fs::path(location).is_absolute() || differs != folder.end() || rest == path.end())
+  const std::optional<fs::path> path = external_file(source, location);
+  if (!path)
     source.fail(
         fmt::format("{} has its data in '{}', expected a file in the model's folder", what, location));
-  std::shared_ptr<const MappedFile>& file = source.weights[path.string()];
+  std::shared_ptr<const MappedFile>& file = source.weights[path->string()];
   if (!file) {
-    std::optional<MappedFile> opened = MappedFile::open(path.string());
+    std::optional<MappedFile> opened = MappedFile::open(path->string());
     if (!opened) source.fail(fmt::format("{} has its data in '{}', which can't be read", what, location));
     file = std::make_shared<const MappedFile>(std::move(*opened));
   }

@@ -41,7 +41,7 @@ TEST_CASE("weights in files of their own are read from the model's folder and no
   const Floats values{1, 2, 3};
   for (const fs::path& place : {folder / "outside.bin", folder / "inside" / "weights.bin"})
     std::ofstream(place, std::ios::binary).write(reinterpret_cast<const char*>(values.data()), 12);
-  const auto load_from = [&](const std::string& location, int64_t elements = 3) {
+  const auto bytes_of = [&](const std::string& location, int64_t elements) {
     lathe_onnx::TensorProto tensor;
     tensor.set_data_type(1);
     tensor.add_dims(elements);
@@ -51,7 +51,10 @@ TEST_CASE("weights in files of their own are read from the model's folder and no
     entry.set_value(location);
     Graph g;
     g.initialiser("w", tensor).node("Neg", {"w"}, {"y"}).output("y");
-    const std::string bytes = model(g);
+    return model(g);
+  };
+  const auto load_from = [&](const std::string& location, int64_t elements = 3) {
+    const std::string bytes = bytes_of(location, elements);
     return onnx::load(bytes.data(), bytes.size(), (folder / "inside").string());
   };
   CHECK(load_from("weights.bin").compile()({}).at("y").tensor().to_vector<float>() == Floats{-1, -2, -3});
@@ -61,6 +64,16 @@ TEST_CASE("weights in files of their own are read from the model's folder and no
   mentions(message_of([&] { load_from("no.bin"); }), "no.bin");
   fs::create_symlink(folder / "outside.bin", folder / "inside" / "link.bin");
   mentions(message_of([&] { load_from("link.bin"); }), "'w'");
+  // A model that is a link, beside links to its weights: all may lie in another folder, but in the same.
+  fs::create_directories(folder / "elsewhere");
+  const std::string bytes = bytes_of("link.bin", 3);
+  for (const fs::path& place : {folder / "blob", folder / "elsewhere" / "blob"})
+    std::ofstream(place, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  fs::create_symlink(folder / "blob", folder / "inside" / "model.onnx");
+  fs::create_symlink(folder / "elsewhere" / "blob", folder / "inside" / "other.onnx");
+  CHECK(onnx::load((folder / "inside" / "model.onnx").string()).compile()({}).at("y").tensor().to_vector<float>() ==
+        Floats{-1, -2, -3});
+  mentions(message_of([&] { (void)onnx::load((folder / "inside" / "other.onnx").string()); }), "'w'");
   mentions(message_of([&] { load_from("weights.bin", 4); }), "'w'");
   fs::remove_all(folder);
 }

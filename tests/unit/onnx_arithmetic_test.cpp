@@ -231,6 +231,15 @@ TEST_CASE("products of integers with a zero point for each row and column") {
   const Value y = one("MatMulInteger", {a, b, Tensor::from<uint8_t>({1, 3}), Tensor::from<uint8_t>({5, 6})});
   CHECK(y.dtype() == DType::I32);
   CHECK(integers(y) == Integers{2, 2, 2, 2});
+  // Zero points may have the rank of the matrices, with a size of 1 along the inner axis.
+  const auto bytes = [](const std::vector<uint8_t>& values, const Shape& shape) {
+    return Tensor::from(values, shape);
+  };
+  const Tensor stacks = bytes({5, 6, 7, 8, 1, 2, 3, 4}, {2, 2, 2});
+  CHECK(integers(one("MatMulInteger", {a, b, bytes({1, 3}, {2, 1}), bytes({5, 6}, {1, 2})})) ==
+        Integers{2, 2, 2, 2});
+  CHECK(integers(one("MatMulInteger", {a, stacks, bytes({1, 3}, {2, 1}), bytes({5, 6, 1, 1}, {2, 1, 2})})) ==
+        Integers{2, 2, 2, 2, 2, 3, 2, 3});
   // A scalar has no axis for zero points of its own.
   CHECK_THROWS_WITH_AS(
       one("MatMulInteger", {a, Tensor::scalar<uint8_t>(1), Value(), Tensor::from<uint8_t>({5, 6})}),

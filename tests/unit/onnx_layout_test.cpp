@@ -335,7 +335,8 @@ TEST_CASE("suppression keeps what taking the best box again and again keeps") {
     const float shared = std::max(h, 0.f) * std::max(w, 0.f);
     return shared / (area(i) + area(j) - shared);
   };
-  for (const int64_t most : {1, 2, 9, 1000}) { // few are chosen by steps, many by comparing all pairs
+  for (const int64_t most :
+       {int64_t{1}, int64_t{2}, int64_t{9}, int64_t{1000}, INT64_MAX}) { // few by steps, many by pairs
     Integers expected;
     for (int64_t c = 0; c < classes; ++c) {
       Integers order(count), kept;

@@ -251,6 +251,19 @@ TEST_CASE("DynamicQuantizeMatMul rounds A to 256 levels of its range") {
   CHECK(floats(y)[0] == doctest::Approx(sum + 1).epsilon(1e-5));
 }
 
+TEST_CASE(
+    "DynamicQuantizeMatMul with inner sizes that differ is an error, and one that a call tells is none") {
+  const Tensor b = tensor_of<int8_t>(scattered(8 * 5, -128, 127, 9), {8, 5});
+  CHECK(refuses("DynamicQuantizeMatMul", {Tensor::from(quarters(9), {1, 9}), b, scale(0.5f)}, {}, 1,
+                "DynamicQuantizeMatMul"));
+  Graph g;
+  g.input("x", DType::F32, {"rows", "inner"}).input("b", DType::I8, {8, 5}).initialiser("s", {}, Floats{0.5});
+  g.node("DynamicQuantizeMatMul", {"x", "b", "s"}, {"y"}, {}, "com.microsoft").output("y");
+  const Tensor x = Tensor::from(quarters(16), {2, 8});
+  CHECK(floats(load(model(g)).compile()({{"x", x}, {"b", b}}).at("y")) ==
+        floats(microsoft("DynamicQuantizeMatMul", {x, b, scale(0.5f)})));
+}
+
 TEST_CASE("DynamicQuantizeLSTM rounds the input, and the state before each step, to 256 levels") {
   constexpr int64_t kSteps = 3, kWidth = 2, kHidden = 2, kGates = 4 * kHidden;
   const std::vector<float> x = quarters(kSteps * kWidth, 14), b = quarters(2 * kGates, 15);

@@ -153,6 +153,17 @@ TEST_CASE("LinearClassifier: one row of coefficients for two classes") {
   CHECK(contains(ml_error("LinearClassifier", {x}, softmax), "one score decides"));
 }
 
+TEST_CASE("LinearClassifier: coefficients beyond those of the intercepts do not count") {
+  const Attributes three{floats_attribute("coefficients", {1, 0, 0, 1, -1, -1, 9, 9, 9, 9, 9, 9}),
+                         floats_attribute("intercepts", {0, 0, 1}), attribute("classlabels_ints", Integers{0, 1, 2})};
+  const auto got = ml_node("LinearClassifier", {rows_of({1, 0, 0, 2, 0, 0}, 2)}, three, 2, 1);
+  CHECK(integers(got[0]) == Integers{0, 1, 2});
+  check_close(got[1], {1, 0, 0, 0, 2, -1, 0, 0, 1});
+  const Attributes few{floats_attribute("coefficients", {1, 0, 0, 1, -1}), floats_attribute("intercepts", {0, 0, 1}),
+                       attribute("classlabels_ints", Integers{0, 1, 2})};
+  CHECK(contains(ml_error("LinearClassifier", {rows_of({1, 0}, 2)}, few), "LinearClassifier"));
+}
+
 TEST_CASE("PROBIT is near the quantile of the normal distribution") {
   // P(X < q) is p.
   const Doubles p{0.001, 0.1, 0.5, 0.75, 0.999}, q{-3.090232, -1.281552, 0, 0.674490, 3.090232};

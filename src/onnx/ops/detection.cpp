@@ -101,14 +101,15 @@ Tensor boxes_of(const Tensor& boxes, const Tensor& candidate) {
 
 std::vector<Value> non_max_suppression(Call& call) {
   const bool centred = call.integer("center_point_box", 0) != 0;
-  const int64_t most = call.has(2) ? call.integer_at(2) : 0;
+  const int64_t asked = call.has(2) ? call.integer_at(2) : 0;
   const Value nothing = Tensor::zeros({0, 3}, DType::I64);
-  if (most < 1 || call.value(0).is_empty() || call.value(1).is_empty()) return {nothing};
+  if (asked < 1 || call.value(0).is_empty() || call.value(1).is_empty()) return {nothing};
   const Shape boxes = call.value(0).shape(), scores = call.value(1).shape();
   if (scores.size() != 3 || boxes != Shape{scores[0], scores[2], 4})
     call.fail(ErrorKind::Shape, "boxes " + to_string(boxes) + " and scores " + to_string(scores) +
                                     ", expected [B, N, 4] and [B, C, N]");
   const Candidates candidates = best_boxes(call, call.tensor(1));
+  const int64_t most = std::min(asked, candidates.count); // exporters ask for as many as an integer can say
   const Tensor sorted = boxes_of(call.tensor(0), candidates.box);
   const Tensor limit = call.has(3) ? call.tensor(3).reshape({}) : Tensor::zeros({}, sorted.dtype());
   const Boxes all = corners(sorted, centred);

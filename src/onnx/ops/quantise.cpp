@@ -14,6 +14,7 @@ namespace lathe::onnx {
 
 Tensor spread(const Tensor& parameter, int axis, int rank) {
   if (num_elements(parameter.shape()).is_const(1)) return parameter.reshape({});
+  if (parameter.rank() == rank && rank > 1) return parameter; // lies along the axis itself
   return along_axis(parameter, axis, rank);
 }
 
@@ -176,7 +177,7 @@ std::vector<Value> dequantise_linear(Call& call) {
   return {(x.cast(wide) * spread_over(call, scale, x).cast(wide)).cast(dtype)};
 }
 
-Quantised quantise_by_range(const Tensor& x) {
+ByRange quantise_by_range(const Tensor& x) {
   const Tensor zero = zero_of(x.dtype());
   // The range takes in 0, so that 0 is exact.
   const Tensor low = minimum(x.min(), zero), high = maximum(x.max(), zero);

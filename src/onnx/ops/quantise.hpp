@@ -39,11 +39,11 @@ Tensor centred(Call& call, size_t input, size_t zero_point, int axis);
 Tensor centred_rows(Call& call, size_t input, size_t zero_point);
 Tensor centred_columns(Call& call, size_t input, size_t zero_point);
 
-struct Quantised {
+struct ByRange {
   Tensor values, scale, zero_point; // U8, x's dtype, U8
 };
 /// By the range of all of x.
-Quantised quantise_by_range(const Tensor& x);
+ByRange quantise_by_range(const Tensor& x);
 
 /// In what x is divided by its scale.
 enum class Division { AsGiven, InSingle };
