@@ -60,7 +60,7 @@ class Kernel {
  private:
   friend struct detail::Access;
   explicit Kernel(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
-  std::shared_ptr<const Impl> impl_;
+  detail::Held<const Impl, detail::Holder::Kernel> impl_;
 };
 
 struct TuneProgress {
@@ -162,7 +162,7 @@ class Executable {
  private:
   friend struct detail::Access;
   explicit Executable(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
-  std::shared_ptr<const Impl> impl_;
+  detail::Held<const Impl, detail::Holder::Executable> impl_;
 };
 
 /// `updates`: what each run does to states; see lathe/state.hpp. Error(Name) for two updates of one state, and for a state with

@@ -1,7 +1,8 @@
 // Tensor: a lazy value. Building an expression runs nothing; item(), to_vector(), operator<< and realise() run it on
 // the default device, and the tensor then holds its data, so that nothing is computed twice.
 //
-// A Tensor is a handle: copies are cheap and share the same value. Building graphs is thread-safe. Every function throws
+// A Tensor is a handle: copies are cheap and share the same value. One that was moved from has no value: it may be assigned
+// to and destroyed, all else is Error(Value), as for kernels, executables and models. Building graphs is thread-safe. Every function throws
 // Error beginning with its own name and giving the shapes, when shapes, dtypes or axes don't fit. Axes may be negative.
 // Elementwise functions broadcast as NumPy does and promote dtypes as promote() says. Functions of real numbers take integers
 // as f32 (up to 16 bits) or f64, and compute f16 and bf16 in f32, rounding once. Sizes may be 0, as in NumPy, and may hold
@@ -21,6 +22,7 @@
 #include <vector>
 
 #include "lathe/arguments.hpp"
+#include "lathe/detail/held.hpp"
 #include "lathe/dtype.hpp"
 #include "lathe/error.hpp"
 #include "lathe/expr.hpp"
@@ -102,7 +104,8 @@ class [[nodiscard]] Tensor {
   }
   /// What an integer of shape variables is at each call: `x.sum(0) / Tensor::scalar(n)`. Error(DType) unless an integer dtype.
   static Tensor scalar(Expr value, DType dtype = DType::I64);
-  /// start, start + step, ... before stop; no elements if stop does not come after start.
+  /// start, start + step, ... before stop; no elements if stop does not come after start. Error(Value) for values that the dtype
+  /// does not hold.
   static Tensor arange(Whole start, Whole stop, Whole step = 1, DType dtype = DType::I64);
   static Tensor arange(Whole stop) { return arange(0, stop); }
   /// Each element's own index along an axis. Along the only axis of {n} it is arange of a symbolic n. Error(DType) for bool.
@@ -117,7 +120,8 @@ class [[nodiscard]] Tensor {
   /// one function's numbers of different dtypes are made of the same bits.
   static Tensor rand(const Shape& shape, uint64_t seed, DType dtype = DType::F32);
   static Tensor randn(const Shape& shape, uint64_t seed, DType dtype = DType::F32);
-  /// Uniform in [low, high), of at most 2^32 different values; a value's chance is off by less than one part in 2^32.
+  /// Uniform in [low, high), of at most 2^32 different values, all of them the dtype's; a value's chance is off by less than one
+  /// part in 2^32.
   static Tensor randint(Whole low, Whole high, const Shape& shape, uint64_t seed, DType dtype = DType::I64);
   /// As above with the seed's value at run time, so that a compiled program draws fresh numbers. Error(Shape) unless the seed has
   /// one element, Error(DType) unless an integer.
@@ -189,6 +193,9 @@ class [[nodiscard]] Tensor {
   Tensor std(const Axes& axes = {}, Whole correction = 0, Flag keepdim = false) const;
   Tensor any(const Axes& axes = {}, Flag keepdim = false) const;
   Tensor all(const Axes& axes = {}, Flag keepdim = false) const;
+  /// The bits that any element has, or all have, of integers and bool: of no elements no bits, or all.
+  Tensor any_bits(const Axes& axes = {}, Flag keepdim = false) const;
+  Tensor all_bits(const Axes& axes = {}, Flag keepdim = false) const;
   Tensor argmax(std::optional<Axis> axis = {}, Flag keepdim = false) const;  // i64; the lowest index on ties; NaN wins
   Tensor argmin(std::optional<Axis> axis = {}, Flag keepdim = false) const;
   /// Along one axis (or all, of logsumexp), subtracting the maximum first. cumsum: dtype as sum.
@@ -271,7 +278,7 @@ class [[nodiscard]] Tensor {
   explicit Tensor(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
   std::vector<Tensor> split_evenly(int64_t size, Axis axis) const;
 
-  std::shared_ptr<Impl> impl_;
+  detail::Held<Impl, detail::Holder::Tensor> impl_;
 };
 
 template <class T> Tensor Tensor::from(std::initializer_list<std::initializer_list<T>> rows) {

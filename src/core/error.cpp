@@ -1,5 +1,9 @@
 #include "lathe/error.hpp"
 
+#include <string>
+
+#include "lathe/detail/held.hpp"
+
 namespace lathe {
 
 const char* to_string(ErrorKind kind) {
@@ -19,4 +23,13 @@ const char* to_string(ErrorKind kind) {
   return "unknown";
 }
 
+namespace detail {
+
+void refuse_moved_from(Holder holder) {
+  constexpr const char* kNames[] = {"Tensor", "Kernel", "Executable", "onnx::Model", "onnx::Program"};
+  throw Error(ErrorKind::Value, std::string(kNames[static_cast<size_t>(holder)]) +
+                                    ": it was moved from, expected one that was not");
+}
+
+} // namespace detail
 } // namespace lathe

@@ -66,6 +66,8 @@ Tensor broadcast_to(const Tensor& t, const Shape& shape); // `shape` is known to
 /// Both tensors in the dtype that promote() gives, broadcast to one shape.
 std::pair<Tensor, Tensor> match(std::string_view op, const Tensor& a, const Tensor& b);
 Tensor binary_op(std::string_view name, Op op, const Tensor& a, const Tensor& b);
+/// Error(Value) for a whole number that an integer dtype does not hold. Floats hold all, rounded.
+void check_holds(std::string_view op, int64_t value, DType dtype);
 /// Throws Error(DType) if both are bool.
 void check_numbers(std::string_view op, const Tensor& a, const Tensor& b);
 Tensor unary_op(Op op, const Tensor& a);

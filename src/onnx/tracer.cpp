@@ -236,7 +236,7 @@ std::vector<Scalar> Tracer::elements(Frame& frame, const Tensor& tensor, std::ve
                 fmt::format("{} values decide what is computed, expected at most {}", count, kMaxLookedAt));
   if (tensor.inputs().empty()) return host_elements(tensor);
   for (const auto& [seen, elements] : seen_)
-    if (detail::impl(seen) == detail::impl(tensor)) return elements;
+    if (&*detail::impl(seen) == &*detail::impl(tensor)) return elements;
   std::vector<Value*> live = live_values(frame);
   if (kept)
     for (Value& value : *kept) live.push_back(&value);

@@ -172,7 +172,7 @@ template <class Message> void write_opsets(Message& proto, const std::map<std::s
 
 uint32_t TensorTable::add(const Tensor& tensor) {
   const auto [known, is_new] =
-      positions_.emplace(detail::impl(tensor).get(), static_cast<uint32_t>(tensors_.size()));
+      positions_.emplace(&*detail::impl(tensor), static_cast<uint32_t>(tensors_.size()));
   if (is_new) tensors_.push_back(tensor);
   return known->second;
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 
@@ -101,6 +102,29 @@ TEST_CASE("reductions of integers") {
   CHECK(flags.max().item<int>() == 1);
   CHECK(flags.min().item<int>() == 0);
   CHECK(flags.argmin().item<int>() == 1);
+}
+
+template <class T> void check_bits() {
+  const std::vector<T> in = noise<T>(3 * 17, 4);
+  std::vector<T> any(17, 0), all(17, static_cast<T>(-1));
+  for (size_t k = 0; k < in.size(); ++k) any[k % 17] |= in[k], all[k % 17] &= in[k];
+  const Tensor x = Tensor::from(in, {3, 17});
+  CHECK(x.any_bits(0).template to_vector<T>() == any);
+  CHECK(x.all_bits({-2}, true).template to_vector<T>() == all);
+  CHECK(x.all_bits(0).dtype() == x.dtype());
+  CHECK(x.any_bits().template item<T>() == std::accumulate(in.begin(), in.end(), T{0}, std::bit_or<T>()));
+  const Tensor none = Tensor::zeros({0, 2}, x.dtype());
+  CHECK(none.any_bits(0).template to_vector<T>() == std::vector<T>(2, 0));
+  CHECK(none.all_bits(0).template to_vector<T>() == std::vector<T>(2, static_cast<T>(-1)));
+}
+
+TEST_CASE("bits that any element has, or all have") {
+  check_bits<int8_t>();
+  check_bits<uint16_t>();
+  check_bits<int32_t>();
+  check_bits<uint64_t>();
+  CHECK(Tensor::from({true, false}).any_bits().item<bool>());
+  CHECK(!Tensor::from({true, false}).all_bits().item<bool>());
 }
 
 TEST_CASE("argmax: the first on ties, the first NaN before all") {

@@ -7,7 +7,7 @@
 #include <functional>
 
 #include "graph/tensor_impl.hpp"
-#include "lathe/tensor.hpp"
+#include "lathe/lathe.hpp"
 
 using namespace lathe;
 
@@ -43,6 +43,33 @@ const Tensor scalar = Tensor::scalar(1.0f);
 
 } // namespace
 
+TEST_CASE("what was moved from") {
+  Tensor from = Tensor::ones({3}), to = std::move(from);
+  check({
+      {ErrorKind::Value, "Tensor", [&] { from.shape(); }},
+      {ErrorKind::Value, "Tensor", [&] { from + to; }},
+      {ErrorKind::Value, "Tensor", [&] { from.item<float>(); }},
+      {ErrorKind::Value, "Tensor", [&] { concat({to, from}); }},
+  });
+  from = to;
+  CHECK(from.shape() == Shape{3});
+}
+
+TEST_CASE("padding and functions that are none") {
+  check({
+      {ErrorKind::Value, "pad", [] { pad(Tensor::zeros({0, 4}), {{1, 0}, {0, 0}}, PadMode::Wrap); }},
+      {ErrorKind::Value, "pad", [] { pad(Tensor::zeros({4, 0}), {{0, 0}, {0, 2}}, PadMode::Edge); }},
+      {ErrorKind::Value, "pad", [] { Tensor::ones({1}, DType::U8).pad({{1, 0}}, 300); }},
+      {ErrorKind::Value, "pad", [] { Tensor::ones({1}, DType::I32).pad({{1, 0}}, 0.5); }},
+      {ErrorKind::Value, "interpolate", [] { interpolate(Tensor::ones({0}), {2}); }},
+      {ErrorKind::Value, "scan", [] { scan(nullptr, {Tensor::ones({3})}, {Tensor::ones({2})}); }},
+      {ErrorKind::Value, "while_loop", [] { while_loop(nullptr, nullptr, {Tensor::ones({3})}, 4); }},
+      {ErrorKind::Value, "vmap", [] { vmap(nullptr); }},
+      {ErrorKind::DType, "all_bits", [] { a.all_bits(); }},
+  });
+  CHECK(pad(Tensor::zeros({0, 4}), {{0, 0}, {1, 0}}, PadMode::Wrap).shape() == Shape{0, 5});
+}
+
 TEST_CASE("creation") {
   check({
       {ErrorKind::Shape, "from",
@@ -51,6 +78,13 @@ TEST_CASE("creation") {
        }},
       {ErrorKind::Shape, "from", [] { Tensor::from(std::vector<float>{}, {1}); }},
       {ErrorKind::Shape, "from", [] { Tensor::from(std::vector<float>{1}, {Var("n", 1, 4)}); }},
+      {ErrorKind::Value, "from", [] { Tensor::from_memory(nullptr, 3, DType::F32, {3}); }},
+      {ErrorKind::Value, "from_shared", [] { Tensor::from_shared(nullptr, DType::F32, {3}); }},
+      {ErrorKind::Value, "arange", [] { Tensor::arange(254, 258, 1, DType::U8); }},
+      {ErrorKind::Value, "arange", [] { Tensor::arange(0, -2, -1, DType::U64); }},
+      {ErrorKind::Value, "arange", [] { Tensor::arange(-129, 0, 1, DType::I8); }},
+      {ErrorKind::Value, "randint", [] { Tensor::randint(250, 300, {6}, 1, DType::U8); }},
+      {ErrorKind::Value, "randint", [] { Tensor::randint(-9, 8, {6}, 1, DType::I4); }},
       {ErrorKind::Name, "input", [] { Tensor::input("", {2}); }},
       {ErrorKind::Name, "input", [] { Tensor::input("a b", {2}); }},
       {ErrorKind::Name, "input", [] { Tensor::input("2x", {2}); }},

@@ -120,6 +120,13 @@ void add_full(std::vector<Function>& rows) {
        }});
 }
 
+/// Whether a whole number is one of the dtype's, or the dtype rounds it.
+bool holds(DType dtype, int64_t value) {
+  if (!is_integer(dtype)) return true;
+  const int digits = bits_of(dtype) - is_signed(dtype);
+  return (value >= 0 || is_signed(dtype)) && (digits >= 63 || (value >> digits) == (value < 0 ? -1 : 0));
+}
+
 void add_ranges(std::vector<Function>& rows) {
   rows.push_back(
       {"arange", "creation",
@@ -130,6 +137,10 @@ void add_ranges(std::vector<Function>& rows) {
          s.ints = {start, start + step * m.size() - (m.chance(30) && step > 1 ? 1 : 0), step};
          if (s.ints[0] == s.ints[1]) return false;
          s.dtype = m.dtype();
+         if (const int64_t least = std::min(s.ints[0], s.ints[1]); is_unsigned(s.dtype) && least < 0) {
+           s.ints[0] -= least;
+           s.ints[1] -= least;
+         }
          return s.dtype != DType::Bool;
        },
        [](const Step& s, const Tensors&) { return Tensor::arange(s.ints[0], s.ints[1], s.ints[2], s.dtype); },
@@ -137,8 +148,10 @@ void add_ranges(std::vector<Function>& rows) {
          const int64_t start = s.ints[0], stop = s.ints[1], step = s.ints[2];
          Array out{s.dtype, {}, {}};
          require(step != 0, "arange");
-         for (int64_t v = start; step > 0 ? v < stop : v > stop; v += step)
+         for (int64_t v = start; step > 0 ? v < stop : v > stop; v += step) {
+           require(holds(s.dtype, v), "arange");
            out.at.push_back(cast_cell(s.dtype, DType::I64, {static_cast<Real>(v), 0}));
+         }
          out.shape = {static_cast<int64_t>(out.at.size())};
          return out;
        },

@@ -277,7 +277,10 @@ void add_extents(std::vector<Function>& rows) {
                         s.ints.push_back(m.chance(50) ? 0
                                                       : static_cast<int64_t>(m.below(m.chance(15) ? 17 : 4)));
                     s.reals = {m.chance(60) ? 0 : static_cast<double>(m.below(7)) - 3};
-                    if (is_unsigned(m.value(s.in[0]).dtype)) s.reals[0] = std::fabs(s.reals[0]);
+                    const DType d = m.value(s.in[0]).dtype;
+                    if (is_unsigned(d)) s.reals[0] = std::fabs(s.reals[0]);
+                    if (is_integer(d) && cast_cell(d, DType::F64, {s.reals[0], 0}).v != s.reals[0])
+                      s.reals[0] = 0;
                     return true;
                   },
                   [](const Step& s, const Tensors& x) {

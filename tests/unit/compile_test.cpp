@@ -113,6 +113,27 @@ TEST_CASE("run: the caller's memory, no copies; wrong names and null are refused
         ErrorKind::Name);
 }
 
+TEST_CASE("sizes that are computed from variables tell what these are") {
+  const Var n("n", 1, 9), m("m", 1, 9);
+  const auto twice = [&](const Shape& shape) {
+    return compile({{"y", Tensor::input("x", shape) * 2.f}}, on("interp"));
+  };
+  const auto shape_of = [](const Executable& f, const Shape& given) {
+    return f({{"x", Tensor::ones(given)}}).at("y").shape();
+  };
+  CHECK(shape_of(twice({n * Expr(2) + 1}), {7}) == Shape{7});
+  CHECK(shape_of(twice({Expr(n) - 1}), {0}) == Shape{0});
+  CHECK(shape_of(twice({Expr(m) + n, n}), {6, 4}) == Shape{6, 4});
+  CHECK(shape_of(twice({Expr(m) + n * Expr(2), n * Expr(3) - 1}), {9, 5}) == Shape{9, 5});
+  CHECK(kind_of([&] { shape_of(twice({n * Expr(2) + 1}), {6}); }, "input \"x\": shape [6]") ==
+        ErrorKind::Shape);
+  CHECK(kind_of([&] { shape_of(twice({n * Expr(2) + 1}), {21}); }, "expected 1 to 9") == ErrorKind::Value);
+  CHECK(kind_of([&] { shape_of(twice({Expr(m) + n}), {6}); }, "has no value") == ErrorKind::Name);
+  Executable f = twice({n});
+  const Executable g = std::move(f);
+  CHECK(kind_of([&] { f({{"x", Tensor::ones({2})}}); }, "Executable: it was moved from") == ErrorKind::Value);
+}
+
 TEST_CASE("a call checks names, dtypes and shapes") {
   const Var n("n", 2, 8);
   const Tensor x = Tensor::input("x", {n, 2}), y = Tensor::input("y", {n * 2});

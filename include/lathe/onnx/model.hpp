@@ -95,7 +95,7 @@ class Model {
  private:
   friend struct lathe::detail::Access;
   explicit Model(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
-  std::shared_ptr<const Impl> impl_;
+  lathe::detail::Held<const Impl, lathe::detail::Holder::Model> impl_;
 };
 
 /// One node a line: %conv1_1[1, 96, 54, 54] = Conv(%data_0[1, 3, 224, 224], %conv1_w_0[96, 3, 11, 11], %conv1_b_0[96])
@@ -133,7 +133,7 @@ class Program {
  private:
   friend struct lathe::detail::Access;
   explicit Program(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
-  std::shared_ptr<Impl> impl_;
+  lathe::detail::Held<Impl, lathe::detail::Holder::Program> impl_;
 };
 
 /// A file that is complete in itself, with the segments there are so far: see program_file.hpp. Where further ones may be needed it holds

@@ -1,5 +1,7 @@
 #include "compile/front/shape_values.hpp"
 
+#include <algorithm>
+
 #include <fmt/core.h>
 
 #include "lathe/error.hpp"
@@ -19,6 +21,32 @@ void ShapeValues::bind(Expr var, int64_t value, const std::string& where) {
     return;
   }
   // The program does not use this variable: simplification dropped its input.
+}
+
+bool ShapeValues::solve(Expr size, int64_t value, const std::string& where) {
+  Substitution known;
+  std::optional<Expr> open;
+  size_t count = 0;
+  for (size_t k = 0; k < vars_->size(); ++k) {
+    const Expr var = (*vars_)[k];
+    if (!depends_on(size, var)) continue;
+    if (values_[k])
+      known.emplace_back(var, Expr(*values_[k]));
+    else
+      open = var, ++count;
+  }
+  if (count != 1) return true;
+  const Expr rest = substitute(size, known);
+  const std::optional<Expr> step = stride_of(rest, *open);
+  if (!step || !step->is_const() || step->is_const(0)) return true;
+  const int64_t beyond = value - substitute(rest, {{*open, Expr(0)}}).value();
+  if (beyond % step->value() != 0) return false;
+  bind(*open, beyond / step->value(), where);
+  return true;
+}
+
+bool ShapeValues::is_complete() const {
+  return std::all_of(values_.begin(), values_.end(), [](const auto& value) { return value.has_value(); });
 }
 
 const std::vector<int64_t>& ShapeValues::complete(const std::string& where) {

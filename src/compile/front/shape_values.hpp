@@ -15,6 +15,10 @@ public:
   /// Gives the variable a value. Error(Value) if it is out of bounds; Error(Shape) if the variable has
   /// another value already. `where` names the input.
   void bind(Expr var, int64_t value, const std::string& where);
+  /// Gives a value to the one variable of `size` that has none, if `size` is linear in it. False if `value`
+  /// is the size at no whole number. Errors as of bind().
+  bool solve(Expr size, int64_t value, const std::string& where);
+  bool is_complete() const;
   /// Returns the values of all variables. Error(Name) naming a variable that has no value yet.
   const std::vector<int64_t>& complete(const std::string& where);
 

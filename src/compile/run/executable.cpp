@@ -71,7 +71,27 @@ void match(const char* what, const std::vector<Declared>& declared, const std::v
               fmt::format("{}: shape {}, expected {}", where, to_string(given), to_string(declared)));
 }
 
-/// Binds the variables that stand alone as a size, then checks every size against its declaration.
+/// Calls f(declared, shape) for each input that is given.
+template <class F> void for_each_given(const Impl& impl, const NamedTensors& given, F&& f) {
+  auto it = given.begin();
+  for (const size_t k : impl.given_inputs)
+    f(k, (it++)->second.shape()); // as many as are given, in the same order
+}
+
+/// Variables that stand in sizes like 2*n + 1 alone follow from these, once all others have their values.
+void solve_shapes(const Impl& impl, const NamedTensors& given, pipeline::ShapeValues& values) {
+  for (size_t round = 0; round < impl.program->shape_vars.size() && !values.is_complete(); ++round)
+    for_each_given(impl, given, [&](size_t k, const Shape& shape) {
+      const KernelParam& declared = impl.placed.inputs[k].declared;
+      const std::string where = fmt::format("call: input \"{}\"", declared.name);
+      for (size_t d = 0; d < shape.size(); ++d)
+        if (!declared.shape[d].is_const() && !values.solve(declared.shape[d], shape[d].value(), where))
+          wrong_shape(where, shape, declared.shape);
+    });
+}
+
+/// Finds the values of variables in the shapes that are given, then checks every size against its
+/// declaration.
 void bind_shapes(const Impl& impl, const NamedTensors& given, pipeline::ShapeValues& values) {
   match("input", impl.placed.inputs, impl.given_inputs, given, [&](size_t k, const Tensor& tensor) {
     const KernelParam& param = impl.placed.inputs[k].declared;
@@ -90,17 +110,16 @@ void bind_shapes(const Impl& impl, const NamedTensors& given, pipeline::ShapeVal
              return output.over_input == static_cast<int>(input);
            });
   };
-  auto it = given.begin();
-  for (const size_t k : impl.given_inputs) { // as many as are given, in the same order
+  solve_shapes(impl, given, values);
+  for_each_given(impl, given, [&](size_t k, const Shape& shape) {
     const KernelParam& declared = impl.placed.inputs[k].declared;
-    const Shape& shape = (it++)->second.shape();
     for (size_t d = 0; d < declared.shape.size(); ++d) {
       const Expr size = declared.shape[d];
       const bool checked = size.is_var() || (!size.is_const() && !is_used(k));
       if (!checked && values.evaluate(size) != shape[d].value())
         wrong_shape(fmt::format("call: input \"{}\"", declared.name), shape, declared.shape);
     }
-  }
+  });
 }
 
 /// Runs the launches over the frame's memory and that of the states.

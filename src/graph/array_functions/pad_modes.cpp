@@ -34,6 +34,9 @@ Tensor pad(const Tensor& x, const std::vector<std::pair<int64_t, int64_t>>& befo
     const Expr size = x.shape()[axis];
     if (!size.is_const())
       fail(ErrorKind::Shape, "pad: axis {} of {}, expected a static size", axis, to_string(x.shape()));
+    if (size.is_const(0))
+      fail(ErrorKind::Value, "pad: axis {} of {}, expected an element to go on with", axis,
+           to_string(x.shape()));
     if (mode == PadMode::Reflect && size.is_const(1))
       fail(ErrorKind::Value, "pad: Reflect along axis {} of {}, expected more than the edge itself", axis,
            to_string(x.shape()));

@@ -166,6 +166,9 @@ Tensor interpolate(const Tensor& x, const std::vector<int64_t>& sizes, Interpola
     target[axis] = out;
     check_shape("interpolate", target, y.dtype());
     if (in.is_const(out)) continue;
+    if (in.is_const(0))
+      fail(ErrorKind::Value, "interpolate: axis {} of {}, expected an element to begin with", axis,
+           to_string(x.shape()));
     y = computes ? blend(y, axis, out, mode == Interpolation::Cubic, align_corners) : nearest(y, axis, out);
   }
   return y.cast(d);

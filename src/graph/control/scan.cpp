@@ -145,11 +145,13 @@ Scanned repeated(const Loop& loop, const ScanFunction& step, const std::vector<T
 
 Scanned scan(const ScanFunction& step, const std::vector<Tensor>& state, const std::vector<Tensor>& scanned,
              const ScanOptions& options) {
+  if (!step) fail(ErrorKind::Value, "scan: no function, expected one for a step");
   return repeated({"scan", steps_of(scanned, options), options.backward}, step, state, scanned);
 }
 
 std::vector<Tensor> while_loop(const LoopCondition& condition, const LoopBody& body,
                                const std::vector<Tensor>& state, Expr most_steps) {
+  if (!condition || !body) fail(ErrorKind::Value, "while_loop: no function, expected a condition and a body");
   const auto step = [&](const std::vector<Tensor>& given, const std::vector<Tensor>&) -> ScanStep {
     return {body(given), {}};
   };

@@ -82,6 +82,7 @@ std::vector<Tensor> apply(const TensorFunction& f, const std::vector<Tensor>& ar
 } // namespace
 
 TensorFunction vmap(TensorFunction f, std::vector<std::optional<int>> in_axes, std::vector<int> out_axes) {
+  if (!f) fail(ErrorKind::Value, "vmap: no function, expected one to map");
   return [f = std::move(f), in_axes = std::move(in_axes), out_axes = std::move(out_axes)](
              const std::vector<Tensor>& arguments) { return apply(f, arguments, in_axes, out_axes); };
 }

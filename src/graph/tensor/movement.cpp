@@ -140,6 +140,9 @@ Tensor Tensor::pad(const std::vector<std::pair<int64_t, int64_t>>& amounts, doub
   const Tensor padded = pad_zero(*this, before, after);
   const Scalar fill = is_float(dtype()) ? Scalar::of_float(dtype(), value)
                                         : Scalar::of_float(DType::F64, value).cast(dtype());
+  if (is_integer(dtype()) && fill.as_float() != value)
+    fail(ErrorKind::Value, "pad: {} as a number of {}, expected one that it holds", value,
+         to_string(dtype()));
   if (fill == Scalar::zero(dtype())) return padded;
   return lathe::where(pad_zero(ones(shape(), DType::Bool), before, after), padded, full({}, fill));
 }

@@ -106,6 +106,7 @@ Tensor whole_numbers(int64_t low, int64_t high, const Shape& shape, const Seed& 
   const uint64_t range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
   if (low >= high || range > (uint64_t{1} << 32))
     fail(ErrorKind::Value, "randint: from {} to {}, expected 1 to 2^32 different values", low, high);
+  for (const int64_t value : {low, high - 1}) check_holds("randint", value, dtype);
   // The upper half of a product of 128 bits scales 64 random bits to the range. A value's chance is off by at
   // most range / 2^64 of itself.
   const Tensor bits = draw("randint", shape, seed, Stream::Integers), times = u64(range);

@@ -26,6 +26,13 @@ Tensor reduce_numbers(std::string_view name, Op combine, const Tensor& x, const 
   return finish(reduced, which, keepdim).cast(d);
 }
 
+Tensor reduce_bits(std::string_view name, Op combine, const Tensor& x, const Axes& axes, bool keepdim) {
+  if (is_float(x.dtype()))
+    fail(ErrorKind::DType, "{}: dtype {}, expected an integer or bool", name, to_string(x.dtype()));
+  const std::vector<int> which = resolve_axes(name, axes, x.rank());
+  return finish(reduce_in_any_order(combine, x, which), which, keepdim);
+}
+
 /// Error(Value) if one of the axes has no element: integers have no largest and no smallest of nothing.
 void check_has_extreme(std::string_view name, const Tensor& x, const std::vector<int>& axes) {
   for (int axis : axes)
@@ -133,6 +140,13 @@ Tensor Tensor::any(const Axes& axes, Flag keepdim) const {
 Tensor Tensor::all(const Axes& axes, Flag keepdim) const {
   const std::vector<int> which = resolve_axes("all", axes, rank());
   return finish(reduce_in_any_order(Op::And, cast(DType::Bool), which), which, keepdim);
+}
+
+Tensor Tensor::any_bits(const Axes& axes, Flag keepdim) const {
+  return reduce_bits("any_bits", Op::Or, *this, axes, keepdim);
+}
+Tensor Tensor::all_bits(const Axes& axes, Flag keepdim) const {
+  return reduce_bits("all_bits", Op::And, *this, axes, keepdim);
 }
 
 Tensor Tensor::argmax(std::optional<Axis> axis, Flag keepdim) const {

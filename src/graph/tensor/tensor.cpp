@@ -84,6 +84,7 @@ Tensor Tensor::from_memory(const void* values, size_t count, DType dtype, const 
   const int64_t expected = element_count_of(shape, dtype);
   if (static_cast<int64_t>(count) != expected)
     fail(ErrorKind::Shape, "from: {} values for shape {}, expected {}", count, to_string(shape), expected);
+  if (count > 0 && !values) fail(ErrorKind::Value, "from: null, expected the memory of {} values", count);
   const auto bytes = static_cast<size_t>(bytes_of(dtype, expected));
   StorageRef data = Storage::allocate(bytes);
   if (count > 0) std::memcpy(data->data(), values, bytes);
@@ -92,6 +93,7 @@ Tensor Tensor::from_memory(const void* values, size_t count, DType dtype, const 
 
 Tensor Tensor::from_shared(std::shared_ptr<const void> memory, DType dtype, const Shape& shape) {
   const auto bytes = static_cast<size_t>(bytes_of(dtype, element_count_of(shape, dtype)));
+  if (bytes > 0 && !memory) fail(ErrorKind::Value, "from_shared: null, expected memory of {} bytes", bytes);
   return of_data(Storage::share(std::move(memory), bytes), dtype, shape);
 }
 
@@ -139,6 +141,9 @@ Tensor Tensor::arange(Whole first, Whole end, Whole by, DType dtype) {
     return (index_along(0, shape) * number(static_cast<double>(step), DType::F64) +
             number(static_cast<double>(start), DType::F64))
         .cast(dtype);
+  if (count > 0)
+    for (const int64_t value : {start, static_cast<int64_t>(start + (count - 1) * step)})
+      check_holds("arange", value, dtype);
   return (index_along(0, shape) * full({}, step) + full({}, start)).cast(dtype);
 }
 

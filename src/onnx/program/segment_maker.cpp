@@ -11,7 +11,7 @@ namespace {
 
 /// The name of a tensor that is a named input as it stands; "" for any other.
 std::string stands_for(const Tensor& tensor, const std::map<const void*, std::string>& named) {
-  auto found = named.find(detail::impl(tensor).get());
+  auto found = named.find(&*detail::impl(tensor));
   return found == named.end() ? "" : found->second;
 }
 
@@ -94,7 +94,7 @@ public:
 
 private:
   Tensor name(const Tensor& tensor, const std::string& name) {
-    named_[detail::impl(tensor).get()] = name;
+    named_[&*detail::impl(tensor)] = name;
     kept_.push_back(tensor);
     return tensor;
   }
@@ -103,12 +103,12 @@ private:
   Tensor output(const Tensor& tensor) {
     if (!stands_for(tensor, named_).empty()) return tensor;
     if (tensor.inputs().empty()) return tensor.realise();
-    if (auto found = by_impl_.find(detail::impl(tensor).get()); found != by_impl_.end()) return found->second;
+    if (auto found = by_impl_.find(&*detail::impl(tensor)); found != by_impl_.end()) return found->second;
     const std::string called = fmt::format("v{}_{}", depth_, outputs_.size());
     outputs_.emplace(called, tensor);
     kept_.push_back(tensor);
     const Tensor stand_in = Tensor::input(called, tensor.shape(), tensor.dtype());
-    by_impl_.emplace(detail::impl(tensor).get(), stand_in);
+    by_impl_.emplace(&*detail::impl(tensor), stand_in);
     return name(stand_in, called);
   }
 
