@@ -44,6 +44,8 @@ inline constexpr double kAtanh32[] = {0x1.55554p-2, 0x1.99a678p-3, 0x1.234d6p-3,
 
 // ---- f64 ----
 
+inline constexpr double kLog2ERest64[] = {0x1.777d0ffda0d24p-56}; // log2 e beyond its nearest f64
+
 inline constexpr double kErfc64[] = {
     0.136999457625061395,     0.194301036570129144,     0.0744545602489905181,    0.0199251715090179002,
     0.0025365679740445296,    -0.0004451252596952953,   -0.000215634573655657165, 1.13546459103115168e-05,

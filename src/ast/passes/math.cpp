@@ -1,6 +1,6 @@
 // Exp2, Log2, Sin and Cos of f32 as sequences of table ops, so that every renderer vectorises them and gives
-// the same bits. f16 and bf16 go by way of f32; f64 is left to the C library. docs/numbers.md states the
-// errors, which tests/conformance/functions_test.cpp measures.
+// the same bits. f16 and bf16 go by way of f32. f64 is left to the C library, but for what e^x would lose in
+// two steps. docs/numbers.md states the errors, which tests/conformance/functions_test.cpp measures.
 //
 // The table has few functions, and graphs make others from them: e^x is 2^(x log2 e). Two steps lose digits:
 // the result's relative error is that of the product times x. So this file recognises the ops that make
@@ -27,12 +27,12 @@ int sign_if(const ValueRef& v, double magnitude) {
   return value == wanted ? 1 : value == -wanted ? -1 : 0;
 }
 
-/// f if v is f times the constant `magnitude` as f32 and f is plus or minus a power of two; else 0. Rules
-/// fold such an f into a constant, since that rounds nothing.
+/// f if v is f times the constant `magnitude` in v's dtype, f32 or f64, and f is plus or minus a power of
+/// two; else 0. Rules fold such an f into a constant, since that rounds nothing.
 double scaled(const ValueRef& v, double magnitude) {
-  if (v->op != Op::Const || v->dtype != DType::F32) return 0;
-  const double factor =
-      std::get<Scalar>(v->attr).as_float() / static_cast<double>(static_cast<float>(magnitude));
+  if (v->op != Op::Const) return 0;
+  const double unit = v->dtype == DType::F32 ? static_cast<double>(static_cast<float>(magnitude)) : magnitude;
+  const double factor = std::get<Scalar>(v->attr).as_float() / unit;
   int exponent = 0;
   return std::abs(std::frexp(factor, &exponent)) == 0.5 ? factor : 0;
 }
@@ -61,6 +61,11 @@ bool is_absolute(const Value& v) {
 
 /// `v`, or the function that `v` computes together with the ops under it.
 ValueRef recognise(const ValueRef& v) {
+  if (v->op == Op::Exp2 && v->dtype == DType::F64 && v->sources[0]->op == Op::Mul) {
+    const ValueRef& product = v->sources[0];
+    const double factor = scaled(product->sources[1], std::numbers::log2e);
+    return factor == 0 ? v : math::exp_f64({product->sources[0]}, factor).v;
+  }
   if (v->dtype != DType::F32) return v;
   if (is_absolute(*v)) return math::abs({v->sources[1]}).v;
   if (v->op == Op::Mul) {

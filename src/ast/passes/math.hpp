@@ -55,6 +55,8 @@ inline V horner(V x, std::span<const double> coefficients) {
 
 V exp(V x);
 V exp2(V x);
+/// Of f64: e^(factor * x), where factor is plus or minus a power of two. By the C library's exp2.
+V exp_f64(V x, double factor);
 /// y * 2^n rounded once, or its negation: the last step of exp and exp2. as_scaled finds it in a Mul, or as
 /// the product of an Fma. For targets that have one instruction for it.
 struct Scaled {

@@ -62,6 +62,18 @@ V exp(V x) {
   return scale(y, bits(shifted));
 }
 
+// 2^p of the product p = x log2 e as it is rounded, times e^(what the rounding left out, and log2 e beyond
+// its first part).
+V exp_f64(V x, double factor) {
+  const auto f64 = [](double c) { return V{constant(Scalar::of_float(DType::F64, c))}; };
+  const V log2e = f64(factor * std::numbers::log2e),
+          p = {rounded(make_exact(Op::Mul, DType::F64, {x.v, log2e.v}))};
+  const V rest = fma(x, f64(factor * coefficients::kLog2ERest64[0]), fma(x, log2e, -p));
+  // Of an infinity, or where the result is one or 0, the rest may be NaN.
+  const V left = where(p * p < f64(0x1p21), rest * f64(std::numbers::ln2), f64(0));
+  return V{make(Op::Exp2, DType::F64, p.v)} * (f64(1) + left);
+}
+
 V exp2(V x) {
   x = within(x, -151, 127.99999, 256);
   const V shift = f32(kShift), shifted = x + shift, r = x - (shifted - shift);
