@@ -91,6 +91,28 @@ Trees random_trees(std::mt19937& random, const Names& modes, int64_t features, i
   return trees;
 }
 
+/// Adds a tree that grows at a random leaf until it has so many, or always at the same end.
+void add_tree(Trees& trees, std::mt19937& random, const Names& modes, int64_t features, int64_t leaves,
+              bool chain) {
+  const int64_t tree = trees.count();
+  std::vector<int64_t> open{0};
+  int64_t nodes = 1;
+  while (static_cast<int64_t>(open.size()) < leaves) {
+    const size_t at = chain ? open.size() - 1 : random() % open.size();
+    const int64_t number = open[at];
+    trees.nodes.push_back({tree, number, modes[random() % modes.size()],
+                           static_cast<int64_t>(random() % features),
+                           static_cast<int>(random() % 33) / 8.0 - 2, nodes, nodes + 1, random() % 2 == 0});
+    open[at] = nodes;
+    open.push_back(nodes + 1);
+    nodes += 2;
+  }
+  for (const int64_t number : open) {
+    trees.nodes.push_back({tree, number, "LEAF", 0, 0, 0, 0, false});
+    trees.votes.push_back({tree, number, 0, static_cast<int>(random() % 65) / 8.0 - 4});
+  }
+}
+
 Attributes attributes_of(const Trees& trees, const std::string& votes, bool doubles = false) {
   std::vector<int64_t> tree, number, feature, yes, no, missing, vote_tree, vote_number, target;
   std::vector<double> threshold, weight;
@@ -270,6 +292,28 @@ TEST_CASE("Many trees of many depths, whose votes are for one target each or for
                       Attributes{attribute("n_targets", targets), attribute("aggregate_function", how)})[0],
           regressed(trees, x, features, targets, how, {}));
     }
+}
+
+TEST_CASE("Trees of as many leaves as a word has bits, and of one more, for few rows and many") {
+  std::mt19937 random(8);
+  const int64_t features = 4;
+  for (const bool doubles : {false, true})
+    for (const int64_t leaves : {2, 32, 33, 64, 65})
+      for (const int64_t rows : {0, 4, 17}) {
+        CAPTURE(doubles);
+        CAPTURE(leaves);
+        CAPTURE(rows);
+        const Names modes = (leaves + rows) % 2 == 0 ? Names{"BRANCH_LEQ"} : Names{"BRANCH_GT", "BRANCH_EQ"};
+        Trees trees;
+        for (const int64_t more : {0, 0, 1, 40})
+          add_tree(trees, random, modes, features, leaves + more, random() % 2 == 0);
+        const std::vector<double> x = random_rows(random, rows * features, true);
+        const Tensor fed = Tensor::from(x, {rows, features}).cast(doubles ? DType::F64 : DType::F32);
+        check_close(
+            ml_node("TreeEnsembleRegressor", {fed},
+                    attributes_of(trees, "target", doubles) + Attributes{attribute("n_targets", 1)})[0],
+            regressed(trees, x, features, 1, "SUM", {}));
+      }
 }
 
 TEST_CASE("TreeEnsembleClassifier: the class with most, of those with votes") {

@@ -1,8 +1,4 @@
-// Decision trees as tables, and the walk of all rows through all trees as tensor arithmetic.
-//
-// Every node is a slot, and the two nodes below it are neighbours: the one where its comparison fails, then
-// the one where it holds. A step from slot s is then child[s] + (1 if the comparison holds). Leaves lead to
-// themselves, so that all trees take as many steps as the deepest.
+// Decision trees as tables, and what the leaves that rows end at vote for.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -1,4 +1,8 @@
-// The slots of forest.hpp: where each node lies, and where a step from it leads.
+// Where each node lies, and where a step from it leads.
+//
+// Every node is a slot, and the two nodes below it are neighbours: the one where its comparison fails, then
+// the one where it holds. A step from slot s is then child[s] + (1 if the comparison holds). Leaves lead to
+// themselves, so that all trees take as many steps as the deepest.
 #pragma once
 #include "onnx/ops/ml/forest.hpp"
 
