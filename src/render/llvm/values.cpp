@@ -236,13 +236,22 @@ void FunctionEmitter::store(const ast::Store& store) {
     return;
   }
   const Lanes lanes = lanes_of(flat);
-  Value* result = store.combine ? combined(store, read_lanes(buffer, store.lanes.kind, lanes, mask_, nullptr))
-                                : widened(value_of(store.value));
+  // What a masked store wrote is kept: LLVM does not hand it on, and memory does so only once it is written.
+  const LoadKey key{lanes.base.node(), lanes.stride ? lanes.stride->node() : nullptr, mask_, nullptr, lanes_};
+  const auto old = [&]() -> Value* {
+    auto& written = levels_[depth()].loads[buffer.id];
+    const auto found = mask_ && lanes.stride ? written.find(key) : written.end();
+    return found != written.end() ? found->second
+                                  : read_lanes(buffer, store.lanes.kind, lanes, mask_, nullptr);
+  };
+  Value* result = store.combine ? combined(store, old()) : widened(value_of(store.value));
   write_lanes(store, lanes, result);
   forget(buffer.id);
-  if (!mask_ && lanes.stride)
-    levels_[depth()].loads[buffer.id][{lanes.base.node(), lanes.stride->node(), nullptr, nullptr, lanes_}] =
-        result;
+  if (!lanes.stride) return;
+  if (mask_)
+    result =
+        b_.CreateSelect(mask_, result, llvm::Constant::getNullValue(result->getType())); // as a load gives it
+  levels_[depth()].loads[buffer.id][key] = result;
 }
 
 void FunctionEmitter::reduce_lanes(const ast::Store& store, Expr flat) {
