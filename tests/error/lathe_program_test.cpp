@@ -199,7 +199,7 @@ namespace {
 
 std::string little_endian(size_t value, int width) {
   std::string bytes;
-  for (int k = 0; k < width; ++k) bytes += static_cast<char>(value >> 8 * k & 255);
+  for (int k = 0; k < width; ++k) bytes += static_cast<char>(k < 8 ? value >> 8 * k & 255 : 0);
   return bytes;
 }
 

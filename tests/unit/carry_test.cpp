@@ -106,7 +106,7 @@ TEST_CASE("cumulative sums longer than a million elements") {
   // Blocks of 16, windows of 256 blocks and parts of 256 windows: past that the parts' sums are cut up, too.
   constexpr int64_t kCount = 16 * 256 * 256 + 4099;
   std::vector<int32_t> x(kCount);
-  for (size_t k = 0; k < x.size(); ++k) x[k] = static_cast<int32_t>(k * 2654435761u >> 20) - 2048;
+  for (size_t k = 0; k < x.size(); ++k) x[k] = static_cast<int32_t>(static_cast<uint32_t>(k) * 2654435761u >> 20) - 2048;
   const std::vector<int64_t> sums = Tensor::from(x).cumsum(0).to_vector<int64_t>();
   int64_t sum = 0;
   const auto wrong = std::mismatch(sums.begin(), sums.end(), x.begin(),
