@@ -68,6 +68,7 @@ TEST_CASE("padding and functions that are none") {
       {ErrorKind::DType, "all_bits", [] { a.all_bits(); }},
   });
   CHECK(pad(Tensor::zeros({0, 4}), {{0, 0}, {1, 0}}, PadMode::Wrap).shape() == Shape{0, 5});
+  CHECK(Tensor::arange(-8, 8, 1, DType::I4).shape() == Shape{16}); // all values, and no more
 }
 
 TEST_CASE("creation") {

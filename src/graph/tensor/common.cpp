@@ -49,15 +49,6 @@ Tensor broadcast_to(const Tensor& t, const Shape& shape) {
   return view_op(t, reshaped.expand(shape));
 }
 
-void check_holds(std::string_view op, int64_t value, DType dtype) {
-  if (!is_integer(dtype)) return;
-  const int digits = bits_of(dtype) - is_signed(dtype); // of the largest
-  const int64_t beyond = digits < 63 ? value >> digits : 0;
-  if (beyond == 0 && (is_signed(dtype) || value >= 0)) return;
-  if (is_signed(dtype) && (digits >= 63 || beyond == -1)) return;
-  fail(ErrorKind::Value, "{}: {} as a number of {}, expected one that it holds", op, value, to_string(dtype));
-}
-
 std::pair<Tensor, Tensor> match(std::string_view op, const Tensor& a, const Tensor& b) {
   const DType dtype = promote(a.dtype(), b.dtype());
   if (a.shape() == b.shape()) return {a.cast(dtype), b.cast(dtype)};

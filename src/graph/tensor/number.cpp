@@ -69,6 +69,11 @@ Tensor compare_integers(const Tensor& a, Comparison how, const Place& b) {
 
 } // namespace
 
+void graph::check_holds(std::string_view op, int64_t value, DType dtype) {
+  if (is_integer(dtype) && place_of(Number(value), dtype).beyond != 0)
+    fail(ErrorKind::Value, "{}: {} as a number of {}, expected one that it holds", op, value, to_string(dtype));
+}
+
 Tensor weak(Number value, DType beside, std::string_view op) {
   switch (value.kind()) {
   case Number::Kind::Bool: return Tensor::full({}, value.as_bits() != 0);

@@ -236,7 +236,8 @@ void FunctionEmitter::store(const ast::Store& store) {
     return;
   }
   const Lanes lanes = lanes_of(flat);
-  // What a masked store wrote is kept: LLVM does not hand it on, and memory does so only once it is written.
+  // The value of a masked store is kept for the next load of the same lanes: neither LLVM nor the core forwards
+  // a masked store to a load.
   const LoadKey key{lanes.base.node(), lanes.stride ? lanes.stride->node() : nullptr, mask_, nullptr, lanes_};
   const auto old = [&]() -> Value* {
     auto& written = levels_[depth()].loads[buffer.id];
