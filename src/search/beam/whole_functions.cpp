@@ -5,8 +5,9 @@
 namespace lathe::search {
 
 bool is_piece_of_function(const graph::Node& stage, const graph::Node& user) {
+  if (stage.op == Op::Mul && user.op == Op::Exp2) return user.dtype == DType::F32 || user.dtype == DType::F64;
   if (user.dtype != DType::F32) return false;
-  return (stage.op == Op::Mul && user.op == Op::Exp2) || (stage.op == Op::Log2 && user.op == Op::Mul) ||
+  return (stage.op == Op::Log2 && user.op == Op::Mul) ||
          ((stage.op == Op::Sin || stage.op == Op::Cos) && user.op == Op::Div);
 }
 
