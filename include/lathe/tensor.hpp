@@ -239,9 +239,13 @@ class [[nodiscard]] Tensor {
   // Indices are integers; negative ones count from the end; what they miss reads as 0 and is not written.
   Tensor gather(Axis axis, const Tensor& index) const;        // as torch.gather
   Tensor take(const Tensor& index, Axis axis = 0) const;      // as numpy.take: rows at indices
-  /// A copy with source added, or put, at index (of equal shapes) along the axis, as torch.scatter; of doubled places the last
-  /// in row-major order stays.
+  /// A copy with source put at index (of equal shapes) along the axis, as torch.scatter, of doubled places the last in row-major
+  /// order; or combined with what is there: added, multiplied, the larger or smaller kept. Error(DType) for bool and narrow dtypes
+  /// that would be combined.
   Tensor scatter_add(Axis axis, const Tensor& index, const Tensor& source) const;
+  Tensor scatter_mul(Axis axis, const Tensor& index, const Tensor& source) const;
+  Tensor scatter_max(Axis axis, const Tensor& index, const Tensor& source) const;
+  Tensor scatter_min(Axis axis, const Tensor& index, const Tensor& source) const;
   Tensor scatter(Axis axis, const Tensor& index, const Tensor& source) const;
 
   // ---- linear algebra and layers ----

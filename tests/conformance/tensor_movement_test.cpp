@@ -80,6 +80,43 @@ TEST_CASE("gather, take and scatter") {
   CHECK(Tensor::zeros({3, 4}, DType::I32).scatter(0, i, source).to_vector<int32_t>() == last);
 }
 
+template <class T> void check_combined_at_places() {
+  const auto base = noise<T>(5 * 3, 7), source = noise<T>(40 * 3, 8);
+  const auto rows = noise<int32_t>(40 * 3, 9);
+  std::vector<int64_t> at(rows.size());
+  for (size_t i = 0; i < at.size(); ++i) at[i] = std::abs(rows[i]) % 11 - 5; // 5 is out of range
+  auto product = base, largest = base, least = base;
+  for (size_t i = 0; i < at.size(); ++i) {
+    if (at[i] == 5) continue;
+    const size_t to = static_cast<size_t>(at[i] + (at[i] < 0 ? 5 : 0)) * 3 + i % 3;
+    if constexpr (std::is_integral_v<T>)
+      product[to] = static_cast<T>(static_cast<uint64_t>(product[to]) * static_cast<uint64_t>(source[i]));
+    else
+      product[to] *= source[i];
+    largest[to] = std::max(largest[to], source[i]), least[to] = std::min(least[to], source[i]);
+  }
+  const Tensor x = Tensor::from(base, {5, 3}), index = Tensor::from(at, {40, 3}),
+               values = Tensor::from(source, {40, 3});
+  CHECK(x.scatter_max(0, index, values).template to_vector<T>() == largest);
+  CHECK(x.scatter_min(0, index, values).template to_vector<T>() == least);
+  CHECK(x.scatter_mul(0, index, values).template to_vector<T>() == product);
+}
+
+TEST_CASE("what falls on one place is multiplied, or the largest or least is kept") {
+  check_combined_at_places<float>();
+  check_combined_at_places<double>();
+  check_combined_at_places<int8_t>();
+  check_combined_at_places<uint8_t>();
+  check_combined_at_places<int64_t>();
+  const Tensor x = Tensor::from({1.f, 2.f}), at = Tensor::from({0, 1});
+  CHECK_THROWS_WITH_AS(x.scatter_min(0, at, x.cast(DType::F64)), doctest::Contains("scatter_min"), Error);
+  CHECK_THROWS_WITH_AS((x < 1.5f).scatter_max(0, at, x < 1.f), doctest::Contains("scatter_max: dtype bool"),
+                       Error);
+  const Tensor least = Tensor::from({std::numeric_limits<int32_t>::min(), 3});
+  CHECK(least.scatter_min(0, at, Tensor::from({5, 4})).to_vector<int32_t>() ==
+        std::vector<int32_t>{std::numeric_limits<int32_t>::min(), 3});
+}
+
 TEST_CASE("indices outside of an inner axis reach no neighbouring row") {
   const auto in = noise<int32_t>(2 * 3 * 4, 5);
   const Tensor x = Tensor::from(in, {2, 3, 4});

@@ -145,6 +145,31 @@ TEST_CASE("Attention projects its input and keeps keys and values in one tensor"
   check_close(y[1], present);
 }
 
+TEST_CASE("QAttention is Attention of what its integers stand for") {
+  constexpr int64_t B = 2, S = 3, N = 2, H = 4, kWidth = 5, kAll = 3 * N * H;
+  const std::vector<int64_t> x = scattered(B * S * kWidth, 120, 136), w = scattered(kWidth * kAll, -8, 8, 2);
+  Floats real_x, real_w, scales;
+  for (const int64_t v : x) real_x.push_back(static_cast<float>(v - 128) * 0.25f);
+  for (int64_t k = 0; k < kAll; ++k) scales.push_back(k % 2 ? 0.5f : 0.125f);
+  for (size_t k = 0; k < w.size(); ++k) real_w.push_back(static_cast<float>(w[k] - 3) * scales[k % kAll]);
+  const Tensor bias = Tensor::from(quarters(kAll, 3)), keys = tensor_of<int32_t>({4, 3, 1, 0}, {2 * B});
+  const Tensor past = Tensor::from(quarters(2 * B * N * H, 4), {2, B, N, 1, H});
+  const Attributes attributes{attribute("num_heads", N), attribute("unidirectional", 1)};
+  const auto y = run_microsoft("QAttention",
+                               {tensor_of<uint8_t>(x, {B, S, kWidth}), tensor_of<int8_t>(w, {kWidth, kAll}),
+                                bias, Tensor::scalar(0.25f), Tensor::from(scales), keys,
+                                Tensor::scalar(uint8_t{128}), Tensor::scalar(int8_t{3}), past},
+                               attributes, 2);
+  const auto wanted = run_microsoft(
+      "Attention",
+      {Tensor::from(real_x, {B, S, kWidth}), Tensor::from(real_w, {kWidth, kAll}), bias, keys, past},
+      attributes, 2);
+  for (size_t k = 0; k < 2; ++k) {
+    const Floats expected = floats(wanted[k]);
+    check_close(y[k], Doubles(expected.begin(), expected.end()));
+  }
+}
+
 TEST_CASE("GroupQueryAttention writes into caches with room, by each sequence's length") {
   constexpr int64_t B = 2, N = 4, M = 2, H = 4, kRoom = 6;
   const std::vector<int64_t> ends{3, 4}; // where this step's key goes

@@ -180,6 +180,37 @@ TEST_CASE("StringSplit cuts at a delimiter or at white space") {
   mentions(message_of_node("StringSplit", {words({"a"})}, {attribute("maxsplit", -2)}), "maxsplit -2");
 }
 
+TEST_CASE("Tokenizer cuts between separators, at matches, or between characters") {
+  const auto tokens = [](const onnx::Value& x, const Names& separators, const char* expression, int least = 1,
+                         int marks = 0) {
+    Attributes attributes{attribute("mark", marks), attribute("mincharnum", least),
+                          attribute("pad_value", "#")};
+    if (!separators.empty()) attributes.push_back(texts_attribute("separators", separators));
+    if (*expression) attributes.push_back(attribute("tokenexp", expression));
+    return run_node("Tokenizer", {x}, attributes, 1, 17, nullptr, "com.microsoft")[0];
+  };
+  const onnx::Value x = words({"to be, or", "", "\xC3\xA9t\xC3\xA9"}, {3, 1}); // été
+  check_words(tokens(x, {"[ ,]"}, ""), {"to", "be", "or", "#", "#", "#", "\xC3\xA9t\xC3\xA9", "#", "#"},
+              {3, 1, 3});
+  check_words(tokens(x, {" ", "b"}, "", 3), {"#", "#", "\xC3\xA9t\xC3\xA9"}, {3, 1, 1});
+  check_words(tokens(words({"a,b c", "x"}), {",", " "}, "", 1, 1),
+              {"\x02", "a", "b", "c", "\x03", "\x02", "x", "\x03", "#", "#"}, {2, 5});
+  check_words(tokens(words({"aab ab"}), {}, "a|ab"), {"a", "ab", "ab"}, {1, 3}); // the longest, not the first
+  check_words(tokens(words({"\xC3\xA9t", "b"}), {""}, ""), {"\xC3\xA9", "t", "b", "#"}, {2, 2});
+  check_words(tokens(words({"", ""}), {" "}, "", 1, 1), {}, {2, 0});
+  check_words(tokens(words({}, {0, 1}), {" "}, ""), {}, {0, 1, 0});
+  const auto refused = [&](const Names& separators, const char* expression, int least, const char* message) {
+    CHECK_THROWS_WITH_AS(tokens(words({"a"}), separators, expression, least), doctest::Contains(message),
+                         Error);
+  };
+  refused({}, "", 1, "separators and tokenexp, expected one of them");
+  refused({" "}, "a", 1, "separators and tokenexp, expected one of them");
+  refused({" "}, "", 0, "mincharnum 0, expected at least 1");
+  refused({""}, "", 2, "mincharnum 2 for single characters, expected 1");
+  refused({"["}, "", 1, "expected RE2's syntax");
+  CHECK_THROWS_WITH_AS(tokens(Tensor::from({1.f}), {" "}, ""), doctest::Contains("expected strings"), Error);
+}
+
 TEST_CASE("StringNormalizer drops stop words and changes case") {
   const auto normal = [](const onnx::Value& x, const char* change, int case_counts, const Names& stop) {
     Attributes attributes{attribute("case_change_action", change),

@@ -103,8 +103,12 @@ Tensor flat_position(std::string_view op, const Shape& shape, int axis, const Te
   return at.or_minus_one(flat);
 }
 
+/// Numbers in the opposite order; twice, the same numbers. The lowest integer has no negative.
+Tensor in_reverse_order(const Tensor& x) { return is_integer(x.dtype()) ? x.bitwise_not() : -x; }
+
+/// `source` combined into `base`; if `by` is given, by(source) into by(base), and by() of the result.
 Tensor scatter_into(std::string_view op, const Tensor& base, int axis, const Tensor& index,
-                    const Tensor& source, std::optional<Op> combine) {
+                    const Tensor& source, std::optional<Op> combine, Tensor (*by)(const Tensor&) = nullptr) {
   if (base.rank() == 0) fail(ErrorKind::Shape, "{}: into a scalar, expected at least one axis", op);
   const int which = resolve_axis(op, axis, base.rank());
   if (source.shape() != index.shape())
@@ -118,6 +122,7 @@ Tensor scatter_into(std::string_view op, const Tensor& base, int axis, const Ten
          to_string(base.dtype()));
   if (is_narrow(base.dtype()))
     return of_codes(base.dtype(), scatter_into(op, codes_of(base), axis, index, codes_of(source), combine));
+  if (by) return by(scatter_into(op, by(base), axis, index, by(source), combine));
   const Tensor position = flat_position(op, base.shape(), which, index);
   const DType d = combine ? wide(base.dtype()) : base.dtype(); // half precision adds up in f32
   const NodeRef made =
@@ -216,6 +221,18 @@ Tensor Tensor::take(const Tensor& index, Axis axis) const {
 
 Tensor Tensor::scatter_add(Axis axis, const Tensor& index, const Tensor& source) const {
   return scatter_into("scatter_add", *this, axis, index, source, Op::Add);
+}
+
+Tensor Tensor::scatter_mul(Axis axis, const Tensor& index, const Tensor& source) const {
+  return scatter_into("scatter_mul", *this, axis, index, source, Op::Mul);
+}
+
+Tensor Tensor::scatter_max(Axis axis, const Tensor& index, const Tensor& source) const {
+  return scatter_into("scatter_max", *this, axis, index, source, Op::Max);
+}
+
+Tensor Tensor::scatter_min(Axis axis, const Tensor& index, const Tensor& source) const {
+  return scatter_into("scatter_min", *this, axis, index, source, Op::Max, &in_reverse_order);
 }
 
 Tensor Tensor::scatter(Axis axis, const Tensor& index, const Tensor& source) const {

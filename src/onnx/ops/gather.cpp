@@ -78,49 +78,23 @@ Reduction reduction_attribute(const Call& call) {
   call.fail(ErrorKind::Value, "reduction " + name + ", expected none, add, mul, max or min");
 }
 
-/// The updates that fall on each place of the axis, combined with what is there: every place looks at all
-/// updates, so that none has to wait for another. Along the other axes data is no larger than indices.
-Tensor combine(const Tensor& data, int axis, const Tensor& indices, const Tensor& updates,
-               Reduction reduction) {
-  // [..., place, ..., update]
-  const auto updates_last = [&](const Tensor& t) { return t.unsqueeze(-1).transpose(axis, -1); };
-  const Tensor size = weak(data.size(axis).value(), DType::I64), index = indices.cast(DType::I64);
-  const Tensor place = Tensor::iota(data.shape(), axis).unsqueeze(-1);
-  const Tensor here = updates_last(where(index < 0, index + size, index)) == place;
-  const Tensor update = updates_last(updates), own = data.unsqueeze(-1);
-  if (reduction == Reduction::Max) return maximum(data, where(here, update, own).max(-1));
-  if (reduction == Reduction::Min) return minimum(data, where(here, update, own).min(-1));
-  return data * where(here, update, Tensor::ones({}, data.dtype())).prod({-1}).cast(data.dtype());
-}
-
-/// The same where data is larger than indices along other axes: its rest stays as it is.
-Tensor combine_part(Call& call, const Tensor& data, int axis, const Tensor& indices, const Tensor& updates,
-                    Reduction reduction) {
-  const std::vector<int64_t> whole = call.fixed_shape(data), sizes = call.fixed_shape(indices);
-  std::vector<std::pair<Expr, Expr>> kept;
-  std::vector<std::pair<int64_t, int64_t>> rest;
-  for (size_t i = 0; i < whole.size(); ++i) {
-    const int64_t size = static_cast<int>(i) == axis ? whole[i] : sizes[i];
-    kept.emplace_back(0, size);
-    rest.emplace_back(0, whole[i] - size);
-  }
-  const Tensor combined = combine(data.shrink(kept), axis, indices, updates, reduction);
-  if (combined.shape() == data.shape()) return combined;
-  return where(Tensor::ones(combined.shape(), DType::Bool).pad(rest), combined.pad(rest), data);
-}
-
-Tensor scatter_along(Call& call, const Tensor& data, int axis, const Tensor& indices, const Tensor& updates,
+Tensor scatter_along(const Tensor& data, int axis, const Tensor& indices, const Tensor& updates,
                      Reduction reduction) {
-  if (reduction == Reduction::None) return data.scatter(axis, indices, updates);
-  if (reduction == Reduction::Add) return data.scatter_add(axis, indices, updates);
-  return combine_part(call, data, axis, indices, updates, reduction);
+  switch (reduction) {
+  case Reduction::None: return data.scatter(axis, indices, updates);
+  case Reduction::Add: return data.scatter_add(axis, indices, updates);
+  case Reduction::Mul: return data.scatter_mul(axis, indices, updates);
+  case Reduction::Max: return data.scatter_max(axis, indices, updates);
+  case Reduction::Min: return data.scatter_min(axis, indices, updates);
+  }
+  throw InternalError("ScatterElements: a reduction beyond the last");
 }
 
 std::vector<Value> scatter_elements(Call& call) {
   const Tensor data = call.tensor(0);
   const int axis = axis_attribute(call, 0, data.rank());
   const Reduction reduction = reduction_attribute(call);
-  return {scatter_along(call, data, axis, call.tensor(1), call.tensor(2), reduction)};
+  return {scatter_along(data, axis, call.tensor(1), call.tensor(2), reduction)};
 }
 
 std::vector<Value> scatter_nd(Call& call) {
@@ -135,9 +109,8 @@ std::vector<Value> scatter_nd(Call& call) {
              rest = elements_between(data.shape(), depth, data.rank());
   const Expr count = elements_between(indices.shape(), 0, indices.rank() - 1);
   const Tensor rows = position.reshape({count, 1}).expand({count, rest});
-  return {
-      scatter_along(call, data.reshape({places, rest}), 0, rows, updates.reshape({count, rest}), reduction)
-          .reshape(data.shape())};
+  return {scatter_along(data.reshape({places, rest}), 0, rows, updates.reshape({count, rest}), reduction)
+              .reshape(data.shape())};
 }
 
 const OpRow kGatherOps[] = {{"Gather", 1, gather},

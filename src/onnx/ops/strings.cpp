@@ -3,6 +3,7 @@
 
 #include "lathe/functions.hpp"
 #include "onnx/ops/tables.hpp"
+#include "onnx/strings/pattern.hpp"
 #include "onnx/strings/traced.hpp"
 
 namespace lathe::onnx {
@@ -54,7 +55,7 @@ std::vector<Value> concatenate(Call& call) {
 
 std::vector<Value> full_match(Call& call) {
   const std::string pattern = call.text("pattern");
-  check_pattern(pattern);
+  Pattern{pattern};
   return on_host(call, {"RegexFullMatch", {pattern}}, {strings_input(call)});
 }
 

@@ -18,6 +18,7 @@ std::vector<Value> run_host_op(const HostOp& op, const std::vector<Value>& input
       {"StringSplit", {host_split, 1, 1, 1}},
       {"StringConcat", {host_concat, 2, 0, 0}},
       {"RegexFullMatch", {host_match, 1, 1, 0}},
+      {"Tokenizer", {host_tokenise, 1, 1, 3}},
       {"text_of_numbers", {host_text_of_numbers, 1, 0, 1}},
       {"numbers_of_text", {host_numbers_of_text, 1, 1, 0}},
       {"distinct", {host_distinct, 1, 0, 1}},

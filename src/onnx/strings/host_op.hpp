@@ -35,8 +35,11 @@ std::vector<Value> host_concat(const HostOp& op, const HostInputs& inputs);
 // match.cpp
 /// texts: the pattern, in RE2's syntax.
 std::vector<Value> host_match(const HostOp& op, const HostInputs& inputs);
-/// Error(Value) for a pattern that RE2 does not take.
-void check_pattern(const std::string& pattern);
+// tokenise.cpp
+enum class TokensAre { Characters, BetweenMatches, Matches };
+/// texts: what fills the shorter rows, then the patterns; integers: TokensAre, the least number of a token's
+/// characters, whether a row's beginning and end are marked.
+std::vector<Value> host_tokenise(const HostOp& op, const HostInputs& inputs);
 // numbers.cpp
 /// integers: whether all digits before the point are written, and six behind it.
 std::vector<Value> host_text_of_numbers(const HostOp& op, const HostInputs& inputs);

@@ -17,6 +17,7 @@ DOMAINS = {
         *microsoft_fused.CASES,
         *microsoft_attention.CASES,
         *microsoft_arrays.CASES,
+        *strings.MICROSOFT_CASES,
     ],
     "ai.onnx.ml": [*ml_trees.CASES, *ml_models.CASES, *ml_features.CASES, *strings.ML_CASES],
     "": [*microsoft_fused.ONNX_CASES, *strings.ONNX_CASES],

@@ -58,6 +58,34 @@ def attention(draw):
     return Node("Attention", inputs, attributes, outputs=2 if presents else 1, tolerance=2e-3, named=named)
 
 
+def quantised_attention(draw):
+    batch, length, heads, size = (
+        draw.pick([1, 2, 3]),
+        draw.pick([1, 2, 5]),
+        draw.pick([1, 2, 3]),
+        draw.pick([4, 8]),
+    )
+    width, hidden, past = draw.pick([4, 7]), 3 * heads * size, draw.pick([0, 0, 1, 3])
+    dtype = draw.pick([np.uint8, np.int8])
+    columns = [hidden] if draw.flag() else [1]
+    inputs = [
+        draw.integers([batch, length, width], np.uint8, 0, 256),
+        draw.integers([width, hidden], dtype, np.iinfo(dtype).min, np.iinfo(dtype).max + 1),
+        draw.floats([hidden]),
+        np.float32(0.01).reshape([1]),
+        (draw.integers(columns, np.int32, 1, 5) / 200).astype(np.float32),
+        masks(draw, batch, length, past + length, ("none", "ends", "keys", "pairs")),
+        draw.integers([1], np.uint8, 100, 150),
+        draw.integers([1], dtype, 0, 20) if draw.flag() else None,
+        draw.floats([2, batch, heads, past, size]) if past else None,
+    ]
+    attributes = {"num_heads": heads, "unidirectional": int(draw.flag())}
+    constants = (1, 3, 4, 6, 7)
+    return Node(
+        "QAttention", inputs, attributes, outputs=2 if past else 1, tolerance=2e-3, constants=constants
+    )
+
+
 def multi_head_attention(draw):
     batch, length, heads, size = (
         draw.pick([1, 2, 3]),
@@ -232,6 +260,7 @@ def rotary_embedding(draw):
 
 CASES = [
     attention,
+    quantised_attention,
     multi_head_attention,
     decoder_masked_multi_head_attention,
     group_query_attention,

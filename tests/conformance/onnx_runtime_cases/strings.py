@@ -58,6 +58,20 @@ def regex_full_match(draw):
     return node("RegexFullMatch", [words(draw, draw.shape(2))], pattern=pattern)
 
 
+def tokenizer(draw):
+    known = [word for word in WORDS if "\0" not in word] + ["to be, or  not", "aab\tba.b", "x.été.y"]
+    how = draw.pick(["separators", "separators", "tokenexp", "characters"])
+    made = {"mark": int(draw.flag()), "mincharnum": draw.pick([1, 2]), "pad_value": draw.pick(["#", "<pad>"])}
+    if how == "tokenexp":
+        made["tokenexp"] = draw.pick(["[a-zA-Z0-9_]+", "\\w\\w+", "a|ab", "\\p{L}+", "[^ ]"])
+    elif how == "separators":
+        made["separators"] = draw.pick([[" "], [" +", "[,.]"], ["b", "a"], ["[ \\n\\r\\t.!?,;:`\"']"], ["é"]])
+    else:
+        made |= {"separators": [""], "mincharnum": 1}
+    x = words(draw, draw.shape(draw.pick([1, 2])), known)
+    return Node("Tokenizer", [x], made)
+
+
 def equal_strings(draw):
     shape = draw.shape(2)
     return node("Equal", [words(draw, shape), words(draw, shape[1:])], opset=19)
@@ -245,6 +259,8 @@ ONNX_CASES = [
     numbers_of_text,
     moved_strings,
 ]
+MICROSOFT_CASES = [tokenizer]
+
 ML_CASES = [
     label_encoder_of_strings,
     label_encoder_to_strings,

@@ -1,6 +1,8 @@
-// Attention and MultiHeadAttention: the forms in which their queries, keys, values and masks come.
+// Attention, QAttention and MultiHeadAttention: the forms in which their queries, keys, values and masks
+// come.
 #include "onnx/ops/attention.hpp"
 #include "onnx/ops/microsoft/refuse.hpp"
+#include "onnx/ops/microsoft/requantise.hpp"
 #include "onnx/ops/microsoft/tables.hpp"
 #include "onnx/ops/values.hpp"
 
@@ -60,8 +62,9 @@ Tensor causal_keys(const Heads& heads) {
   return visible_keys(queries, heads.k.size(2), Tensor::scalar(heads.past), {}, 0) | is_last;
 }
 
-struct MaskInputs {
-  size_t mask, bias; // which inputs they are
+struct MaskInputs { // which inputs they are
+  size_t mask;
+  std::optional<size_t> bias;
 };
 
 /// The mask adds a number to the scores of the keys it hides: they may keep some weight.
@@ -74,7 +77,8 @@ AttentionRules attention_rules(const Call& call, const Heads& heads, const MaskI
     rules.add(where(counts, weak(0.0, DType::F32), weak(filter, DType::F32)));
   }
   if (call.integer("unidirectional", 0) != 0) rules.allow(causal_keys(heads));
-  if (const auto bias = call.optional_tensor(inputs.bias)) rules.add(bias->cast(DType::F32));
+  if (!inputs.bias) return rules;
+  if (const auto bias = call.optional_tensor(*inputs.bias)) rules.add(bias->cast(DType::F32));
   return rules;
 }
 
@@ -82,7 +86,7 @@ Tensor attend_joined(const Call& call, const Heads& heads, const MaskInputs& inp
   return join_heads(attend(call, heads.q, heads.k, heads.v, attention_rules(call, heads, inputs)));
 }
 
-// ---- Attention: with the projection of its input ----
+// ---- Attention and QAttention: with the projection of their input ----
 
 /// The features of queries, keys and values.
 std::vector<int64_t> projected_sizes(const Call& call, int64_t all) {
@@ -94,28 +98,41 @@ std::vector<int64_t> projected_sizes(const Call& call, int64_t all) {
   return sizes;
 }
 
-Heads projected_heads(const Call& call) {
-  const Tensor input = call.tensor(0), weights = call.tensor(1);
+/// Queries, keys and values one behind the other, [B, S, features].
+Heads projected_heads(const Call& call, const Tensor& all) {
   const int64_t count = call.integer("num_heads");
-  const std::vector<int64_t> sizes = projected_sizes(call, fixed_size(call, weights, 1));
-  Tensor all = input.matmul(weights);
-  if (const auto bias = call.optional_tensor(2)) all = all + *bias;
+  const std::vector<int64_t> sizes = projected_sizes(call, fixed_size(call, all, 2));
   const auto heads = [&](int64_t begin, int64_t size) {
     return split_heads(call, features(all, begin, size), count);
   };
   return {heads(0, sizes[0]), heads(sizes[0], sizes[1]), heads(sizes[0] + sizes[1], sizes[2])};
 }
 
-std::vector<Value> attention(Call& call) {
+/// `past`: the input that holds earlier keys and values.
+std::vector<Value> self_attention(Call& call, const Tensor& projected, size_t past,
+                                  const MaskInputs& inputs) {
   for (const char* name : {"do_rotary", "past_present_share_buffer"}) refuse_attribute(call, name);
   call.ignore("rotary_embedding_dim"); // of do_rotary
-  refuse_input(call, 6, "past_sequence_length");
-  Heads heads = projected_heads(call);
-  if (const auto past = call.optional_tensor(4))
-    heads.append_to(slice_at(*past, 0, 0), slice_at(*past, 0, 1));
-  std::vector<Value> outputs{attend_joined(call, heads, {3, 5})};
+  Heads heads = projected_heads(call, projected);
+  if (const auto kept = call.optional_tensor(past))
+    heads.append_to(slice_at(*kept, 0, 0), slice_at(*kept, 0, 1));
+  std::vector<Value> outputs{attend_joined(call, heads, inputs)};
   if (call.wants(1)) outputs.push_back(stack({heads.k, heads.v}, 0));
   return outputs;
+}
+
+std::vector<Value> attention(Call& call) {
+  refuse_input(call, 6, "past_sequence_length");
+  const Tensor product = call.tensor(0).matmul(call.tensor(1));
+  const auto bias = call.optional_tensor(2);
+  return self_attention(call, bias ? product + *bias : product, 4, {3, 5});
+}
+
+/// The projection is one of integers; from there on in f32.
+std::vector<Value> quantised_attention(Call& call) {
+  const Tensor sums = centred_rows(call, 0, 6).matmul(centred_columns(call, 1, 7));
+  return self_attention(call, scale_product(sums, call.tensor(3), call.tensor(4), call.tensor(2)), 8,
+                        {5, {}});
 }
 
 // ---- MultiHeadAttention: queries, keys and values are inputs ----
@@ -206,6 +223,7 @@ std::vector<Value> decoder_attention(Call& call) {
 
 const OpRow kMicrosoftAttentionOps[] = {
     {"Attention", 1, attention, kMicrosoft, 7},
+    {"QAttention", 1, quantised_attention, kMicrosoft, 9},
     {"MultiHeadAttention", 1, multi_head_attention, kMicrosoft, 10},
     {"DecoderMaskedMultiHeadAttention", 1, decoder_attention, kMicrosoft, 11},
 };

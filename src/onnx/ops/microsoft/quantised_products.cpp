@@ -1,6 +1,4 @@
 // Products of quantised matrices, sums and products of integers.
-#include <algorithm>
-
 #include "onnx/ops/attributes.hpp"
 #include "onnx/ops/microsoft/requantise.hpp"
 #include "onnx/ops/microsoft/tables.hpp"
@@ -25,17 +23,6 @@ std::vector<Value> quantised_gemm(Call& call) {
   if (!call.has(7)) return {product_in_single(sums.cast(DType::F32), factor)};
   const Scaling y = scaling(call, 7, 8, a.values.dtype());
   return {requantise(sums, quotient(factor, y.scale), y.zero_point)};
-}
-
-/// sums * row_scale * column_scale + bias, where the scales and bias may lie along rows and columns.
-Tensor scale_product(const Tensor& sums, const Tensor& row_scale, const Tensor& column_scale,
-                     const std::optional<Tensor>& bias) {
-  const DType dtype = column_scale.dtype();
-  const int rank = sums.rank();
-  const Tensor scale = spread(row_scale, std::max(rank - 2, 0), rank).cast(DType::F32) *
-                       spread(column_scale, rank - 1, rank).cast(DType::F32);
-  const Tensor product = sums.cast(DType::F32) * scale;
-  return (bias ? product + bias->cast(DType::F32) : product).cast(dtype);
 }
 
 std::vector<Value> matmul_integer_to_float(Call& call) {

@@ -1,5 +1,7 @@
 #include "onnx/ops/microsoft/requantise.hpp"
 
+#include <algorithm>
+
 namespace lathe::onnx {
 
 Tensor Quantity::centred() const { return values.cast(DType::I32) - zero_point.cast(DType::I32); }
@@ -22,6 +24,16 @@ Scaling scaling(const Call& call, size_t scale, size_t zero_point, DType dtype) 
 
 Tensor fused_in_single(const Tensor& a, const Tensor& b, const Tensor& c) {
   return (a.cast(DType::F64) * b.cast(DType::F64) + c.cast(DType::F64)).cast(DType::F32);
+}
+
+Tensor scale_product(const Tensor& sums, const Tensor& row_scale, const Tensor& column_scale,
+                     const std::optional<Tensor>& bias) {
+  const DType dtype = column_scale.dtype();
+  const int rank = sums.rank();
+  const Tensor scale = spread(row_scale, std::max(rank - 2, 0), rank).cast(DType::F32) *
+                       spread(column_scale, rank - 1, rank).cast(DType::F32);
+  const Tensor product = sums.cast(DType::F32) * scale;
+  return (bias ? product + bias->cast(DType::F32) : product).cast(dtype);
 }
 
 Tensor round_to(const Tensor& x, DType dtype) {

@@ -30,6 +30,11 @@ Scaling scaling(const Call& call, size_t scale, size_t zero_point, DType dtype);
 /// a * b + c, rounded once to f32; a, b and c: f32, or integers of up to 24 bits.
 Tensor fused_in_single(const Tensor& a, const Tensor& b, const Tensor& c);
 
+/// sums * row_scale * column_scale + bias in the dtype of column_scale; scales and bias may lie along rows
+/// and columns.
+Tensor scale_product(const Tensor& sums, const Tensor& row_scale, const Tensor& column_scale,
+                     const std::optional<Tensor>& bias);
+
 /// x, f32 that includes the zero point, as integers of `dtype`.
 Tensor round_to(const Tensor& x, DType dtype);
 

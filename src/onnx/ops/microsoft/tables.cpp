@@ -11,7 +11,8 @@ std::vector<OpTable> microsoft_ops() {
           microsoft_norm_ops(),
           microsoft_attention_ops(),
           microsoft_grouped_attention_ops(),
-          microsoft_array_ops()};
+          microsoft_array_ops(),
+          microsoft_text_ops()};
 }
 
 } // namespace lathe::onnx

@@ -19,5 +19,6 @@ OpTable microsoft_norm_ops();
 OpTable microsoft_attention_ops();
 OpTable microsoft_grouped_attention_ops();
 OpTable microsoft_array_ops();
+OpTable microsoft_text_ops();
 
 } // namespace lathe::onnx
