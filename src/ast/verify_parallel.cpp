@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "ast/computed_index.hpp"
 #include "ast/verify.hpp"
 
 namespace lathe::ast {
@@ -83,8 +84,15 @@ struct Touch {
   std::vector<Expr> index;
   bool writes;
   bool computed; // at an index known only at run time
+  bool apart;    // computed, but no two iterations meet there
   bool combines;
 };
+
+/// Whether no two lanes of a vector loop write the same element at the store's computed index.
+bool lanes_apart(const For& loop, const Store& store) {
+  return loop.kind == LoopKind::Vector && store.scatter &&
+         computed_step(*store.scatter, loop.var).value_or(0) != 0;
+}
 
 struct Touched {
   BufferRef buffer;
@@ -102,7 +110,7 @@ void collect_loads(const ValueRef& root, const Stmt& stmt, std::vector<Touched>&
   visit(root, [&](const ValueRef& v) {
     if (v->op != Op::Load && v->op != Op::Gather) return;
     const auto& attr = std::get<LoadAttr>(v->attr);
-    entry(out, attr.buffer).touches.push_back({&stmt, attr.index, false, v->op == Op::Gather, false});
+    entry(out, attr.buffer).touches.push_back({&stmt, attr.index, false, v->op == Op::Gather, false, false});
   });
 }
 
@@ -167,8 +175,8 @@ std::string find_race(const For& loop, const Stmt** statement) {
     const auto* store = std::get_if<Store>(&stmt.node);
     if (!store) return;
     entry(touched, store->buffer)
-        .touches.push_back(
-            {&stmt, store->index, true, static_cast<bool>(store->scatter), store->combine.has_value()});
+        .touches.push_back({&stmt, store->index, true, static_cast<bool>(store->scatter),
+                            lanes_apart(loop, *store), store->combine.has_value()});
     collect_loads(store->value, stmt, touched);
     if (store->scatter) collect_loads(store->scatter, stmt, touched);
   });
@@ -179,11 +187,12 @@ std::string find_race(const For& loop, const Stmt** statement) {
     if (!written) continue;
     for (const Touch& touch : t.touches) {
       *statement = touch.statement;
+      if (touch.apart && t.touches.size() == 1) continue;
       if (touch.computed)
         return fmt::format("iterations of {} may meet at a computed index of {}", loop.var.name(),
                            t.buffer->name);
     }
-    if (loop.kind == LoopKind::Vector && is_horizontal(t, loop.var)) continue;
+    if (t.touches[0].apart || (loop.kind == LoopKind::Vector && is_horizontal(t, loop.var))) continue;
     if (!independent(t, loop.var, inner, statement))
       return fmt::format("iterations of {} may meet at an element of {}", loop.var.name(), t.buffer->name);
   }

@@ -42,4 +42,4 @@ if(TARGET lathe_compile)
 endif()
 lathe_tests(access_tests TESTS
   unit/value_range_test property/taken_neighbours_test property/long_reductions_test property/spaced_loads_test
-  property/byte_look_ups_test property/gathered_rows_test)
+  property/byte_look_ups_test property/gathered_rows_test property/scattered_rows_test)

@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "ast/machine/access.hpp"
+#include "ast/computed_index.hpp"
 #include "support/devices.hpp"
 #include "support/guarded_memory.hpp"
 #include "support/kernel_check.hpp"
@@ -46,7 +46,7 @@ std::optional<int64_t> step_in(const ast::Kernel& kernel) {
   std::optional<int64_t> step;
   ast::visit(kernel.body, [&](const ast::Stmt& stmt, const std::vector<const ast::For*>& loops) {
     if (const auto* store = std::get_if<ast::Store>(&stmt.node))
-      step = ast::gather_step(*store->value, loops.back()->var);
+      step = ast::computed_step(*store->value->sources[0], loops.back()->var);
   });
   return step;
 }

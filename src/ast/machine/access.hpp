@@ -59,11 +59,6 @@ constexpr bool masks_loads(int vector_bytes, DType dtype) {
   return vector_bytes == 64 || (vector_bytes == 32 && size_of(dtype) >= 4);
 }
 
-/// How far the index of a Gather goes from one iteration of `loop` to the next, in elements: where it is out
-/// of range, it may stay there. Nothing if that depends on data. A target may load lanes of step 1 as a
-/// vector, of which it leaves out those that are out of range.
-std::optional<int64_t> gather_step(const Value& gather, Expr loop);
-
 /// The kernel with the LaneAccess set for every load and store in a vector loop.
 Kernel say_accesses(const Kernel& kernel, const VectorForms& forms);
 

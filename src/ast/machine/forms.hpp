@@ -15,7 +15,7 @@ struct VectorForms {
   bool parts = true;   // loads and stores can touch only some lanes of a vector
   bool ragged = true;  // the number of those lanes need not be a constant
   bool halves = true;  // f16 and bf16 have vectors
-  bool gathers = true; // a Gather can read one element per lane
+  bool gathers = true; // a Gather can read one element per lane, a scatter write lanes side by side
   /// A load may also read the elements between those of its lanes.
   bool reads_between = true;
   bool masks_spaced = false; // a masked load of lanes a few elements apart loads those lanes alone

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "ast/append.hpp"
+#include "ast/computed_index.hpp"
 #include "ast/copies.hpp"
 #include "ast/flat_index.hpp"
 
@@ -11,8 +12,8 @@ namespace lathe::ast {
 namespace {
 
 /// Whether one vector store can write the lanes of a store.
-bool writes_apart(const Store& store, Expr lane) {
-  if (store.scatter) return false; // lanes may meet at one element
+bool writes_apart(const Store& store, Expr lane, const VectorForms& forms) {
+  if (store.scatter) return forms.gathers && computed_step(*store.scatter, lane) == 1;
   const auto step = stride_of(flat_index(*store.buffer, store.index), lane);
   const bool moves = !step || step->lo() > 0 || step->hi() < 0;
   if (!store.combine) return moves;
@@ -27,8 +28,10 @@ public:
 
   bool store(const Store& s) {
     widest_ = std::max(widest_, bytes_in_register(s.buffer->dtype));
-    bool good = writes_apart(s, loop_.var) && (forms_.halves || !is_half(s.buffer->dtype));
-    visit(s.value, [&](const ValueRef& v) { good = good && value(*v); });
+    bool good = writes_apart(s, loop_.var, forms_) && (forms_.halves || !is_half(s.buffer->dtype));
+    const auto look = [&](const ValueRef& v) { good = good && value(*v); };
+    visit(s.value, look);
+    if (s.scatter) visit(s.scatter, look);
     return good;
   }
   int widest() const { return widest_; }

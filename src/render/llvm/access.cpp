@@ -1,6 +1,7 @@
 // Loads and stores of buffers: addresses built up by loop level, and vectors according to the lane's stride.
 #include <algorithm>
 
+#include "ast/computed_index.hpp"
 #include "ast/machine/access.hpp"
 #include "ast/machine/moved_up.hpp"
 #include "lathe/error.hpp"
@@ -414,7 +415,7 @@ Placed FunctionEmitter::gather(const ast::Value& value, Placed index) {
   std::vector<Value*> parts;
   if (table.parts > 0) parts = parts_of(buffer, table);
   const bool is_row = vector && ast::masks_loads(state_.target.vector_bytes, buffer.dtype) &&
-                      ast::gather_step(value, lane_) == 1;
+                      ast::computed_step(*value.sources[0], lane_) == 1;
   auto make = [&]() -> Value* {
     if (table.parts > 0) {
       Value* bytes = b_.CreateTrunc(where, llvm::FixedVectorType::get(b_.getInt8Ty(), lanes_));

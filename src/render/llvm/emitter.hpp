@@ -213,6 +213,7 @@ private:
   llvm::Value* combined(const ast::Store& store, llvm::Value* old);
   void reduce_lanes(const ast::Store& store, Expr flat);
   void scatter(const ast::Store& store);
+  void scatter_row(const ast::Store& store);
   llvm::Value* op(Op op, DType result, DType operand, llvm::ArrayRef<llvm::Value*> args);
   llvm::Value* widened(Placed value);                           // a scalar becomes a splat
   llvm::Value* both(llvm::Value* x, llvm::Value* y, int level); // and of two masks; null: all lanes

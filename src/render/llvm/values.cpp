@@ -216,7 +216,7 @@ Value* FunctionEmitter::combined(const ast::Store& store, Value* old) {
 void FunctionEmitter::store(const ast::Store& store) {
   const ast::Buffer& buffer = *store.buffer;
   if (store.scatter) {
-    scatter(store);
+    lanes_ ? scatter_row(store) : scatter(store);
     forget(buffer.id);
     return;
   }
@@ -279,6 +279,43 @@ void FunctionEmitter::scatter(const ast::Store& store) {
   if (store.combine)
     result = op(*store.combine, buffer.dtype, buffer.dtype, {read_scalar(buffer, to, nullptr), result});
   b_.CreateAlignedStore(to_memory(b_, result, buffer.dtype), to, alignment(buffer));
+  b_.CreateBr(after);
+  b_.SetInsertPoint(after);
+}
+
+/// Lanes side by side. As a rule all are in range, which the first tells: it is computed apart, so that no
+/// vector of indices is. Masked stores are slow with AVX2, and the next load of the same row would wait for
+/// one.
+void FunctionEmitter::scatter_row(const ast::Store& store) {
+  const ast::Buffer& buffer = *store.buffer;
+  const DType index_dtype = store.scatter->dtype;
+  Value* value = widened(value_of(store.value));
+  Value* index = widened(value_of(store.scatter));
+  Value* valid = in_range(buffer, index, index_dtype);
+  if (mask_) valid = b_.CreateAnd(valid, mask_);
+  Value* first = value_of(ast::substitute(store.scatter, {{lane_, 0}})).value;
+  first = op(Op::Cast, DType::I64, index_dtype, {first});
+  Value* to = b_.CreateGEP(memory_type(state_.context, buffer.dtype, 0), base_of(buffer), first);
+  Value* rows_end = expr(max(num_elements(buffer.shape) - (lanes_ - 1), 0));
+  Value* all = mask_ ? b_.CreateAndReduce(valid) : b_.CreateICmpULT(first, rows_end);
+  llvm::Type* type = memory_type(state_.context, buffer.dtype, lanes_);
+  const auto result = [&](Value* old) {
+    if (!store.combine) return to_memory(b_, value, buffer.dtype);
+    old = from_memory(b_, old, buffer.dtype);
+    return to_memory(b_, op(*store.combine, buffer.dtype, buffer.dtype, {old, value}), buffer.dtype);
+  };
+  auto* whole = llvm::BasicBlock::Create(state_.context, "whole", function_);
+  auto* part = llvm::BasicBlock::Create(state_.context, "part", function_);
+  auto* after = llvm::BasicBlock::Create(state_.context, "after", function_);
+  b_.CreateCondBr(b_.CreateFreeze(all), whole, part);
+  b_.SetInsertPoint(whole);
+  Value* old = store.combine ? b_.CreateAlignedLoad(type, to, alignment(buffer)) : nullptr;
+  b_.CreateAlignedStore(result(old), to, alignment(buffer));
+  b_.CreateBr(after);
+  b_.SetInsertPoint(part);
+  if (store.combine)
+    old = b_.CreateMaskedLoad(type, to, alignment(buffer), valid, llvm::Constant::getNullValue(type));
+  b_.CreateMaskedStore(result(old), to, alignment(buffer), valid);
   b_.CreateBr(after);
   b_.SetInsertPoint(after);
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ast/machine/access.hpp"
+#include "ast/computed_index.hpp"
 #include "search/cost/constants.hpp"
 
 namespace lathe::search {
@@ -222,7 +222,7 @@ double LoopsAround::offset(const ast::Buffer& buffer, const std::vector<Expr>& i
 }
 
 uint64_t LoopsAround::add_access(const ast::Buffer* buffer, const std::vector<Expr>& index, AccessInfo access,
-                                 const ast::Value* gather) {
+                                 const ast::Value* computed) {
   access.buffer = buffer_index(buffer);
   access.loop = innermost();
   access.offset = offset(*buffer, index);
@@ -237,8 +237,8 @@ uint64_t LoopsAround::add_access(const ast::Buffer* buffer, const std::vector<Ex
     mask |= dependence(index[d]);
     row *= std::max(1.0, value(buffer->shape[d], At::First));
   }
-  for (size_t d = 0; gather && d < stack_.size(); ++d)
-    if (const auto step = ast::gather_step(*gather, (*this)[d].loop->var))
+  for (size_t d = 0; computed && d < stack_.size(); ++d)
+    if (const auto step = ast::computed_step(*computed, (*this)[d].loop->var))
       features_.strides[access.strides + d] = static_cast<double>(*step);
   access.runs = static_cast<uint32_t>(features_.runs.size());
   find_runs(access);

@@ -55,9 +55,9 @@ public:
   /// Of the element with this index, in the first iteration of all loops.
   double offset(const ast::Buffer& buffer, const std::vector<Expr>& index) const;
   /// Records the access with its strides in elements; returns the loops on which its address depends. Of a
-  /// Gather with what is known of its index: in most, the steps along a row.
+  /// Gather or scatter with what is known of its computed index: in most, the steps along a row.
   uint64_t add_access(const ast::Buffer* buffer, const std::vector<Expr>& index, AccessInfo access,
-                      const ast::Value* gather = nullptr);
+                      const ast::Value* computed = nullptr);
 
 private:
   int depth_of(Expr var) const;

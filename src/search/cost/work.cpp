@@ -62,7 +62,7 @@ public:
     access.combine = s.combine.has_value();
     access.streaming = s.streaming;
     access.random = static_cast<bool>(s.scatter);
-    index_mask |= loops_.add_access(s.buffer.get(), s.index, access);
+    index_mask |= loops_.add_access(s.buffer.get(), s.index, access, s.scatter.get());
     const AccessInfo added = code_.features.accesses.back();
 
     const int body = tile_.begin > 0 ? static_cast<int>(tile_.begin) - 1 : -1;
@@ -188,8 +188,9 @@ private:
     access.random = v.op == Op::Gather;
     access.in_registers = access.random && target_.byte_table > 0 && ast::is_byte_look_up(v);
     access.ahead = attr.ahead;
-    uint64_t mask = source_mask | loops_.add_access(attr.buffer.get(), attr.index, access,
-                                                    access.random && !access.in_registers ? &v : nullptr);
+    uint64_t mask =
+        source_mask | loops_.add_access(attr.buffer.get(), attr.index, access,
+                                        access.random && !access.in_registers ? v.sources[0].get() : nullptr);
     const AccessInfo& added = code_.features.accesses.back();
     double guarded = 0, masked = accesses_.masked_tails(); // shares of its executions
     for (const Expr& guard : attr.guards) {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "ast/buffer.hpp"
+#include "ast/computed_index.hpp"
 #include "search/moves/draft.hpp"
 
 namespace lathe::search {
@@ -36,10 +37,9 @@ void allocated_in(const Block& body, std::set<int>& ids) {
   }
 }
 
-/// Why the iterations may not run in any order: scatters, and sums that are read while they grow, depend on
+/// Why the iterations may not run in any order beside scatters: sums that are read while they grow depend on
 /// it. Empty if they may.
-Verdict in_any_order(Block& body) {
-  if (holds_scatter(body)) return "a scatter's order of iterations matters";
+Verdict sums_in_any_order(Block& body) {
   std::set<int> own, read;
   allocated_in(body, own);
   for_each_load(body, [&](const Value& value) { read.insert(std::get<LoadAttr>(value.attr).buffer->id); });
@@ -50,6 +50,10 @@ Verdict in_any_order(Block& body) {
       verdict = fmt::format("{} is read while it is summed up", store.buffer->name);
   });
   return verdict;
+}
+
+Verdict in_any_order(Block& body) {
+  return holds_scatter(body) ? "a scatter's order of iterations matters" : sums_in_any_order(body);
 }
 
 /// Checks that the loop itself makes all private scratch that it uses: another thread or work-item can't read
@@ -279,9 +283,11 @@ Verdict vectorise(Draft& draft, const Target& target, LoopHandle handle) {
   for (const Stmt& stmt : loop.body) {
     const auto* store = std::get_if<Store>(&stmt.node);
     if (!store) return fmt::format("{} is not an innermost loop", handle.name());
-    if (store->scatter) return "a scatter can't be vectorised: its lanes may meet";
-    if (!store->combine && std::none_of(store->index.begin(), store->index.end(),
-                                        [&](Expr e) { return depends_on(e, loop.var); }))
+    if (store->scatter && computed_step(*store->scatter, loop.var) != 1)
+      return "a scatter whose lanes do not lie side by side can't be vectorised: they may meet";
+    if (!store->combine && !store->scatter &&
+        std::none_of(store->index.begin(), store->index.end(),
+                     [&](Expr e) { return depends_on(e, loop.var); }))
       return fmt::format("all lanes of {} store to one element", handle.name());
     lanes = std::min(lanes, target.lanes(store->buffer->dtype));
   }
@@ -289,7 +295,7 @@ Verdict vectorise(Draft& draft, const Target& target, LoopHandle handle) {
   if (extent < 2) return fmt::format("{} has a single iteration", handle.name());
   if (extent > lanes)
     return fmt::format("{} has {} iterations, a vector {} lanes", handle.name(), extent, lanes);
-  if (auto verdict = in_any_order(loop.body); !verdict.empty()) return verdict;
+  if (auto verdict = sums_in_any_order(loop.body); !verdict.empty()) return verdict;
   loop.kind = LoopKind::Vector;
   loop.width = static_cast<int>(std::bit_ceil(static_cast<uint64_t>(extent)));
   const For lanes_loop{loop.var, loop.extent, loop.kind, loop.width, {}};

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "ast/machine/access.hpp"
 #include "search/suggest/suggest.hpp"
 
 namespace lathe::search {
@@ -17,7 +18,7 @@ double price(const Features& f, const Leaf& leaf, int loop, int lanes) {
     const AccessInfo& access = f.accesses[a];
     const double stride = std::abs(f.stride(access, loop));
     const bool scratch = f.buffers[access.buffer].buffer->scope == ast::Scope::Register;
-    if (access.random)
+    if (access.random && !(access.store && stride == 1))
       instructions += lanes;
     else if (stride == 0)
       instructions += 0.2;
@@ -30,6 +31,12 @@ double price(const Features& f, const Leaf& leaf, int loop, int lanes) {
   return (instructions + 1) / filled;
 }
 
+/// Whether the lanes of a scatter that lie side by side can be one store.
+bool stores_rows(const Features& f, const Leaf& leaf, const Target& target) {
+  const DType dtype = f.buffers[f.accesses[leaf.store].buffer].buffer->dtype;
+  return target.device == "cpu" && ast::masks_loads(target.vector_bytes, dtype);
+}
+
 int best_loop(const Features& f, const Leaf& leaf, int lanes) {
   int best = -1;
   double least = 0;
@@ -37,6 +44,7 @@ int best_loop(const Features& f, const Leaf& leaf, int lanes) {
     const int l = leaf.loops[i];
     if (!is_serial(f, l) || longest(f, l) < 2) continue;
     if (!leaf.combine && f.stride(f.accesses[leaf.store], l) == 0) continue;
+    if (leaf.random && (f.stride(f.accesses[leaf.store], l) != 1 || l != leaf.loops.back())) continue;
     if (std::any_of(f.accesses.begin() + leaf.first, f.accesses.begin() + leaf.store,
                     [&](const AccessInfo& a) { return a.store && f.stride(a, l) == 0; }))
       continue;
@@ -97,7 +105,7 @@ void in_parts(const SuggestContext& c, const Leaf& leaf, std::vector<Proposal>& 
 bool vectorise_leaf(const SuggestContext& c, const Leaf& leaf, int unroll, Script& script) {
   const Features& f = c.features;
   const int lanes = elementwise_lanes_of(f, leaf, c.target);
-  if (leaf.vectorised || leaf.random || lanes < 2) return false;
+  if (leaf.vectorised || lanes < 2 || (leaf.random && !stores_rows(f, leaf, c.target))) return false;
   const int along = best_loop(f, leaf, lanes);
   if (along < 0) return false;
   const bool reducing = f.stride(f.accesses[leaf.store], along) == 0;
