@@ -217,6 +217,35 @@ TEST_CASE("EmbedLayerNormalization sums rows of three tables and counts words") 
   check_close(y[2], sum);
 }
 
+TEST_CASE("QEmbedLayerNormalization is EmbedLayerNormalization of what its integers stand for") {
+  const Tensor ids = tensor_of<int32_t>({3, 0, 4, 1, 1, 2}, {2, 3}),
+               kinds = tensor_of<int32_t>({0, 1, 1, 0, 0, 1}, {2, 3}),
+               mask = tensor_of<int32_t>({1, 1, 0, 1, 0, 0}, {2, 3});
+  const std::vector<Shape> shapes{{5, 4}, {6, 4}, {2, 4}, {4}, {4}};
+  std::vector<Value> quantised{ids, kinds}, real{ids, kinds}, scales, zero_points;
+  for (size_t k = 0; k < shapes.size(); ++k) {
+    const std::vector<int64_t> codes = scattered(num_elements(shapes[k]).value(), 90, 110, k + 1);
+    const float scale = k % 2 ? 0.25f : 0.125f;
+    const auto zero_point = static_cast<uint8_t>(97 + k);
+    Floats values;
+    for (const int64_t code : codes) values.push_back(static_cast<float>(code - zero_point) * scale);
+    quantised.push_back(tensor_of<uint8_t>(codes, shapes[k]));
+    real.push_back(Tensor::from(values, shapes[k]));
+    scales.push_back(Tensor::scalar(scale));
+    zero_points.push_back(Tensor::scalar(zero_point));
+  }
+  quantised.push_back(mask);
+  real.push_back(mask);
+  quantised.insert(quantised.end(), scales.begin(), scales.end());
+  quantised.insert(quantised.end(), zero_points.begin(), zero_points.end());
+  const Attributes attributes{attribute("epsilon", 0.25)};
+  const auto y = run_microsoft("QEmbedLayerNormalization", quantised, attributes, 2);
+  const auto wanted = run_microsoft("EmbedLayerNormalization", real, attributes, 2);
+  const Floats expected = floats(wanted[0]);
+  check_close(y[0], Doubles(expected.begin(), expected.end()));
+  CHECK(integers(y[1]) == integers(wanted[1]));
+}
+
 TEST_CASE("Inverse, CDist, CropAndResize, NGramRepeatBlock and Unique") {
   // A row without a first pivot changes places.
   check_close(

@@ -267,6 +267,26 @@ def embed_layer_normalization(draw):
     )
 
 
+def quantised_embed_layer_normalization(draw):
+    batch, length = draw.shape(2)
+    hidden, segments = draw.pick([4, 8]), draw.flag()
+    dtype = draw.pick([np.uint8, np.int8])
+    codes = lambda shape: draw.integers(shape, dtype, np.iinfo(dtype).min, np.iinfo(dtype).max + 1)  # noqa: E731
+    tables = [codes([11, hidden]), codes([16, hidden]), codes([2, hidden]) if segments else None]
+    tables += [codes([hidden]), codes([hidden])]
+    scales = [None if x is None else np.float32(draw.pick([0.01, 0.02])).reshape([]) for x in tables]
+    zero_points = [None if x is None else draw.integers([], dtype, 0, 20) for x in tables]
+    inputs = [
+        draw.integers([batch, length], np.int32, 0, 11),
+        draw.integers([batch, length], np.int32, 0, 2) if segments else None,
+        *tables,
+        draw.integers([batch, length], np.int32, 0, 2) if draw.flag() else None,
+        *scales,
+        *zero_points,
+    ]
+    return Node("QEmbedLayerNormalization", inputs, {"epsilon": 1e-5}, outputs=2, named=(0, 1, 7))
+
+
 def simplified_layer_normalization(draw):
     dtype, shape, axis = (
         draw.pick(HALF_OR_SINGLE),
@@ -300,5 +320,6 @@ CASES = [
     group_norm,
     skip_group_norm,
     embed_layer_normalization,
+    quantised_embed_layer_normalization,
 ]
 ONNX_CASES = [simplified_layer_normalization]

@@ -3,6 +3,7 @@
 #include "onnx/ops/broadcast.hpp"
 #include "onnx/ops/microsoft/channels.hpp"
 #include "onnx/ops/microsoft/refuse.hpp"
+#include "onnx/ops/microsoft/requantise.hpp"
 #include "onnx/ops/microsoft/tables.hpp"
 #include "onnx/ops/values.hpp"
 
@@ -100,27 +101,50 @@ std::vector<Value> skip_group_normalization(Call& call) {
 
 // ---- of embeddings ----
 
-std::vector<Value> embed_layer_normalization(Call& call) {
+/// Rows `ids` of an input, or all of it, in a dtype to compute in.
+using Reader = Tensor (*)(const Call& call, size_t input, const std::optional<Tensor>& ids);
+
+Tensor read_floats(const Call& call, size_t input, const std::optional<Tensor>& ids) {
+  const Tensor x = call.tensor(input);
+  return (ids ? x.take(*ids, 0) : x).cast(at_least_single(x.dtype()));
+}
+
+/// Each of the inputs 2 to 6 has its scale among 8 to 12 and its zero point among 13 to 17.
+Tensor read_quantised(const Call& call, size_t input, const std::optional<Tensor>& ids) {
+  const Tensor x = call.tensor(input);
+  const Scaling by = scaling(call, input + 6, input + 11, x.dtype());
+  return Quantity{ids ? x.take(*ids, 0) : x, by.scale, by.zero_point}.real();
+}
+
+/// The sum of a word's, a position's and a segment's row, normalised; `dtype`: of the outputs.
+std::vector<Value> embeddings(Call& call, Reader read, const std::optional<Tensor>& position_ids,
+                              DType dtype) {
   call.ignore("mask_index_type"); // of shape inference
   const double epsilon = call.number("epsilon", kLayerEpsilon);
-  const Tensor words = call.tensor(0), table = call.tensor(2), positions = call.tensor(3);
+  const Tensor words = call.tensor(0);
   if (words.rank() != 2)
     call.fail(ErrorKind::Shape, "input_ids " + to_string(words.shape()) + ", expected [batch, sequence]");
   if (call.has(1) != call.has(4))
     call.fail(ErrorKind::Value, "one of segment_ids and segment_embedding, expected both or none");
-  const DType dtype = at_least_single(table.dtype());
-  const std::optional<Tensor> ids = call.optional_tensor(8);
-  const Tensor position = positions.take(ids ? *ids : Tensor::iota({words.size(1)}, 0), 0);
-  Tensor sum = table.take(words, 0).cast(dtype) + position.cast(dtype);
-  if (call.has(1)) sum = sum + call.tensor(4).take(call.tensor(1), 0).cast(dtype);
-  const Tensor normal = sum.layer_norm(-1, call.tensor(5).cast(dtype), call.tensor(6).cast(dtype), epsilon);
+  Tensor sum =
+      read(call, 2, words) + read(call, 3, position_ids ? *position_ids : Tensor::iota({words.size(1)}, 0));
+  if (call.has(1)) sum = sum + read(call, 4, call.tensor(1));
+  const Tensor normal = sum.layer_norm(-1, read(call, 5, {}), read(call, 6, {}), epsilon);
   const std::optional<Tensor> mask = call.optional_tensor(7);
   // How many words there are.
   const Tensor index =
       mask ? (*mask == 1).sum(1).cast(DType::I32) : Tensor::zeros({words.size(0)}, DType::I32);
-  std::vector<Value> outputs{normal.cast(table.dtype()), index, sum.cast(table.dtype())};
+  std::vector<Value> outputs{normal.cast(dtype), index, sum.cast(dtype)};
   outputs.resize(call.output_count());
   return outputs;
+}
+
+std::vector<Value> embed_layer_normalization(Call& call) {
+  return embeddings(call, &read_floats, call.optional_tensor(8), call.tensor(2).dtype());
+}
+
+std::vector<Value> quantised_embed_layer_normalization(Call& call) {
+  return embeddings(call, &read_quantised, {}, DType::F32);
 }
 
 const OpRow kMicrosoftNormOps[] = {
@@ -131,6 +155,7 @@ const OpRow kMicrosoftNormOps[] = {
     {"GroupNorm", 1, group_normalization, kMicrosoft, 3},
     {"SkipGroupNorm", 1, skip_group_normalization, kMicrosoft, 5},
     {"EmbedLayerNormalization", 1, embed_layer_normalization, kMicrosoft, 9},
+    {"QEmbedLayerNormalization", 1, quantised_embed_layer_normalization, kMicrosoft, 18},
 };
 
 } // namespace
