@@ -24,7 +24,7 @@ constexpr std::string_view kReserved[] = {
     "new", "noexcept", "not", "not_eq", "nullptr", "operator", "or", "or_eq", "protected", "public",
     "reinterpret_cast", "requires", "static_assert", "static_cast", "template", "this", "thread_local",
     "throw", "try", "typeid", "typename", "typeof", "using", "virtual", "wchar_t", "xor", "xor_eq", "free",
-    "malloc", "memcmp", "memcpy", "errno", "stderr", "stdin", "stdout", "EOF", "assert", "offsetof",
+    "malloc", "memcmp", "memcpy", "memset", "uintptr_t", "intptr_t", "ptrdiff_t", "errno", "stderr", "stdin", "stdout", "EOF", "assert", "offsetof",
     // OpenCL C words, types and functions that the renderer uses
     "kernel", "global", "local", "constant", "private", "half", "uchar", "ushort", "uint", "ulong", "size_t",
     "fma", "sqrt", "exp2", "log2", "sin", "trunc", "select", "barrier", "floor", "ceil", "exp", "log", "cos",
@@ -49,6 +49,13 @@ bool is_type_with_width(std::string_view s) { // float16, int32_t, as_uint4, con
   });
 }
 
+bool is_of_opencl(std::string_view s) { // cl_int, CL_TRUE, clFinish ...
+  return s.starts_with("cl_") || s.starts_with("CL_") ||
+         (s.size() > 2 && s.starts_with("cl") && s[2] >= 'A' && s[2] <= 'Z');
+}
+
+bool is_of_math_h(std::string_view s) { return s.starts_with("M_"); } // M_PI ...
+
 } // namespace
 
 std::string identifier(std::string_view name) {
@@ -58,6 +65,7 @@ std::string identifier(std::string_view name) {
     s.insert(0, 1, 't'); // leading underscores belong to the compiler
   const bool is_value_name = s[0] == 'v' && s.size() > 1 && std::all_of(s.begin() + 1, s.end(), is_digit);
   if (is_value_name || s.starts_with("lathe_") || s.starts_with("LATHE_") || is_type_with_width(s) ||
+      is_of_opencl(s) || is_of_math_h(s) ||
       std::find(std::begin(kReserved), std::end(kReserved), s) != std::end(kReserved))
     s += "_";
   return s;

@@ -218,8 +218,7 @@ TEST_CASE("recurrences are loops, for every number of steps") {
 }
 
 TEST_CASE("loops that end by their data, and their derivatives") {
-  const Tensor x = Tensor::input("x", {6}),
-               matrix = (Tensor::randn({6, 6}, 8) * 0.3f).realise();
+  const Tensor x = Tensor::input("x", {6}), matrix = (Tensor::randn({6, 6}, 8) * 0.3f).realise();
   const auto is_small = [](const std::vector<Tensor>& s) { return s[0].square().sum() < 300.0f; };
   const auto next = [&](const std::vector<Tensor>& s) -> std::vector<Tensor> {
     return {s[0].matmul(matrix).tanh() + s[0] * 1.2f, s[1] + 1.0f};
@@ -398,6 +397,33 @@ TEST_CASE("a name that CMake keeps for a target of its own") {
     options.name = name;
     write_files(folder, export_program({{"y", Tensor::input("x", {5}) * 2.0f}}, options));
     const int built = folder.run("cmake -S . -B b && cmake --build b");
+    INFO(folder.read("err"));
+    CHECK(built == 0);
+  }
+}
+
+TEST_CASE("inputs, outputs and sizes of names that the files use themselves, or that differ in capitals") {
+  const std::vector<std::string> names{"status",    "team",     "t",       "T",     "memset",
+                                       "uintptr_t", "cl_int",   "CL_TRUE", "M_PI",  "net_fail",
+                                       "NET_OK",    "clFinish", "weights", "size_t"};
+  for (const char* target : {"c", "opencl"}) {
+    CAPTURE(target);
+    Tensor sum = Tensor::zeros({});
+    NamedTensors outputs;
+    for (size_t k = 0; k < names.size(); ++k) {
+      const auto size = static_cast<int64_t>(k + 1);
+      const Tensor x = Tensor::input(names[k], {size, Var(names[k] + "_", 1, 9)});
+      sum = sum + x.sum();
+      outputs[names[k] + (k % 2 ? "" : "_out")] = x * 2.0f;
+    }
+    outputs["t"] = Tensor::input("rows", {Var("t", 1, 20), 3}).softmax(0);
+    outputs["sum"] = sum;
+    ExportOptions options = options_for("malloc");
+    options.target = target;
+    options.compile.threads = 2;
+    const Scratch folder;
+    write_files(folder, export_program(outputs, options));
+    const int built = folder.run("cc -std=c11 -O0 -Wall -Werror -c net.c main.c");
     INFO(folder.read("err"));
     CHECK(built == 0);
   }

@@ -15,7 +15,16 @@ import sys
 TABLE = pathlib.Path(__file__).parents[2] / "src/onnx/op_versions.cpp"
 HEADER = TABLE.with_suffix(".hpp")
 MANY = 2**31 - 1  # inputs of a variadic op
-NOT_ONNX = {"SimplifiedLayerNormalization"}  # ONNX Runtime's, in ONNX's domain
+# ONNX Runtime's, in ONNX's domain; of these, ONNX withdrew all but the first.
+NOT_ONNX = {
+    "SimplifiedLayerNormalization",
+    "Affine",
+    "Crop",
+    "ImageScaler",
+    "ParametricSoftplus",
+    "Scale",
+    "ScaledTanh",
+}
 
 
 def history():

@@ -10,11 +10,11 @@
 #include <random>
 
 #include "ast/passes/prepare.hpp"
-#include "compile/realise.hpp"
 #include "compile/front/target.hpp"
 #include "compile/measure/output_check.hpp"
 #include "compile/measure/test_data.hpp"
 #include "compile/measure/tolerance.hpp"
+#include "compile/realise.hpp"
 #include "compile/schedule.hpp"
 #include "lathe/lathe.hpp"
 #include "lower/program.hpp"
@@ -230,9 +230,8 @@ TEST_CASE("a wrong element outside of the sample is found by a result that has p
 }
 
 TEST_CASE("bounds of ops hold what f32 gives") {
-  const std::array<Op, 15> ops{Op::Neg, Op::Cos, Op::Sqrt,  Op::Exp2,  Op::Log2,
-                               Op::Sin, Op::Trunc, Op::Add,   Op::Sub,   Op::Mul,
-                               Op::Div, Op::Max,   Op::CmpLt, Op::CmpNe, Op::Fma};
+  const std::array<Op, 15> ops{Op::Neg, Op::Cos, Op::Sqrt, Op::Exp2, Op::Log2,  Op::Sin,   Op::Trunc, Op::Add,
+                               Op::Sub, Op::Mul, Op::Div,  Op::Max,  Op::CmpLt, Op::CmpNe, Op::Fma};
   std::mt19937_64 random(5);
   std::uniform_real_distribution<double> real(-8, 8);
   for (int k = 0; k < 20000; ++k) {
@@ -308,6 +307,40 @@ std::vector<test::NamedProgram> of_dtype(DType dtype) {
 }
 
 } // namespace
+
+TEST_CASE("elements far larger than those whose bounds are known are judged by their own size") {
+  constexpr size_t kRows = 20000, kTerms = 64;
+  const Tensor a = Tensor::input("a", {kRows, kTerms}), scale = Tensor::input("s", {kRows, 1});
+  Judge judge = judge_of((a * scale).sum(1), 0);
+  std::vector<const void*> inputs;
+  std::vector<float> terms(kRows * kTerms), scales(kRows);
+  std::mt19937 random(5);
+  for (float& t : terms) t = 0.5f + static_cast<float>(random() % 1000) / 999;
+  for (size_t row = 0; row < kRows; ++row) // few are large, neither the first nor the last
+    scales[row] = static_cast<float>(std::exp2(60 - std::abs(120.0 * static_cast<double>(row) / kRows - 60)));
+  for (size_t k = 0; k < judge.memory.size(); ++k)
+    inputs.push_back(k == judge.output() ? nullptr
+                     : judge.memory[k].size() == kRows * sizeof(float)
+                         ? static_cast<const void*>(scales.data())
+                         : terms.data());
+  judge.check =
+      std::make_unique<pipeline::OutputCheck>(judge.canonical->kernel, inputs, std::vector<int64_t>{});
+  judge.check->sample(0);
+  std::vector<float> right(kRows), rounded(kRows);
+  size_t largest = 0;
+  for (size_t row = 0; row < kRows; ++row) {
+    double sum = 0;
+    for (size_t k = 0; k < kTerms; ++k) sum += double(terms[row * kTerms + k]) * scales[row];
+    right[row] = static_cast<float>(sum), rounded[row] = static_cast<float>(sum * (1 + 0x1p-21));
+    if (right[row] > right[largest]) largest = row;
+  }
+  Bytes made(kRows * sizeof(float));
+  std::memcpy(made.data(), right.data(), made.size());
+  REQUIRE(judge.check->trust(judge.output(), made) == "");
+  CHECK(judge.accepts(rounded));
+  rounded[largest] *= 1 - 0.25f / kTerms; // a quarter of a term
+  CHECK_FALSE(judge.accepts(rounded));
+}
 
 TEST_CASE("kernels of many programs are right as they are, as the model schedules them and after any moves") {
   runtime::Device& device = runtime::device(default_device());

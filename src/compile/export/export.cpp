@@ -31,6 +31,19 @@ void add_declared_vars(ProgramLayout& layout, render::Names& names) {
     }
 }
 
+/// Takes the names that the function which runs the program uses itself: ports and sizes are its parameters.
+void take_names(ExportedProgram& program) {
+  for (const char* name :
+       {"weights", "arena", "memory", "block", "constants", "error", "team", "self", "queue", "status"})
+    program.names.fresh(name);
+  for (const char* part :
+       {"run", "open", "close", "fail", "launch", "check_header", "check_weights", "header", "arena"})
+    program.names.fresh(program.name + "_" + part);
+  for (const char* part :
+       {"OK", "BAD_SIZE", "MISALIGNED", "NO_MEMORY", "DEVICE_FAILED", "WEIGHTS_BYTES", "ARENA_BYTES"})
+    program.names.fresh(program.upper + "_" + part);
+}
+
 /// Returns whether CMake has a target or a library of this name itself.
 bool is_target_of_cmake(const std::string& name) {
   constexpr std::string_view kTaken[] = {
@@ -65,9 +78,8 @@ std::vector<ExportedFile> export_program(const NamedTensors& outputs, const Expo
   ExportedProgram program;
   program.name = render::identifier(options.name);
   program.target = program.name + (is_target_of_cmake(program.name) ? "_program" : "");
-  for (char c : program.name) program.upper += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  for (const char* taken : {"weights", "arena", "memory", "block", "constants", "error", "self", "queue"})
-    program.names.fresh(taken);
+  program.upper = in_capitals(program.name);
+  take_names(program);
   const KernelNotes notes(plan, chosen.compile, front.names);
   program.layout = lay_out(plan, notes, front.inputs, program.names, program.name + "_", options.order);
   add_declared_vars(program.layout, program.names);

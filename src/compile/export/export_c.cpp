@@ -183,7 +183,7 @@ private:
     for (const ProgramLayout::Port& output : program_.layout.outputs)
       arguments.push_back("out_" + output.name);
     for (const Expr var : program_.layout.vars)
-      arguments.push_back("size_" + program_.layout.var_names.at(var.name()));
+      arguments.push_back("size_of_" + program_.layout.var_names.at(var.name()));
     if (arena_ == "caller") arguments.push_back(fmt::format("memory({}_ARENA_BYTES)", program_.upper));
     MainParts parts;
     parts.usage = "./run_" + program_.name;

@@ -304,7 +304,7 @@ private:
     std::string arguments = "&self, queue";
     for (const ProgramLayout::Port& input : layout_.inputs) arguments += ", in_" + input.name;
     for (const ProgramLayout::Port& output : layout_.outputs) arguments += ", out_" + output.name;
-    for (const Expr var : layout_.vars) arguments += ", size_" + layout_.var_names.at(var.name());
+    for (const Expr var : layout_.vars) arguments += ", size_of_" + layout_.var_names.at(var.name());
     MainParts parts;
     parts.usage = "./run_" + program_.name;
     parts.helpers = kMainHelpers;

@@ -7,12 +7,6 @@
 namespace lathe::pipeline {
 namespace {
 
-std::string upper(std::string text) {
-  for (char& c : text)
-    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-  return text;
-}
-
 std::map<std::string, std::string> names_of(const ExportedProgram& program) {
   return {{"name", program.name}, {"NAME", program.upper}};
 }
@@ -211,7 +205,7 @@ std::string port_declarations(const ExportedProgram& program) {
     const char* bytes = is_narrow(port.declared.dtype) ? ", in bytes, low bits first" : "";
     out += fmt::format("/* {} {}: {}{}{} */\n#define {}_{}_ELEMENTS{} {}\n", kind, port.name,
                        to_string(port.declared.dtype), to_string(port.declared.shape), bytes, program.upper,
-                       upper(port.name), list, count_text(port.held.shape, program.layout.var_names));
+                       in_capitals(port.name), list, count_text(port.held.shape, program.layout.var_names));
   };
   for (const ProgramLayout::Port& input : program.layout.inputs) add("input", input);
   for (const ProgramLayout::Port& output : program.layout.outputs) add("output", output);
@@ -251,7 +245,7 @@ std::string main_text(const ExportedProgram& program, const MainParts& parts) {
   std::vector<std::string> sizes;
   for (const Expr var : layout.vars) {
     usage += " " + layout.var_names.at(var.name());
-    sizes.push_back("size_" + layout.var_names.at(var.name()));
+    sizes.push_back("size_of_" + layout.var_names.at(var.name()));
   }
   for (const ProgramLayout::Port& input : layout.inputs) usage += fmt::format(" [{}]", input.name);
   auto values = names_of(program);
@@ -264,7 +258,7 @@ std::string main_text(const ExportedProgram& program, const MainParts& parts) {
   std::string out = filled(kMainHead, values), body;
   const std::string arguments = sizes.empty() ? "" : fmt::format("({})", fmt::join(sizes, ", "));
   const auto count = [&](const ProgramLayout::Port& port) {
-    return fmt::format("(size_t){}_{}_ELEMENTS{}", program.upper, upper(port.name), arguments);
+    return fmt::format("(size_t){}_{}_ELEMENTS{}", program.upper, in_capitals(port.name), arguments);
   };
   for (const std::string& size : sizes) {
     out += fmt::format("  int64_t {};\n", size);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -56,11 +57,18 @@ private:
 
   const ast::BufferRef& buffer_of(size_t slot) const { return placed_.slots[slot].buffer; }
 
+  /// Macros tell ports apart in capitals.
+  std::string port_name(const std::string& declared) {
+    std::string name = names_.fresh(declared);
+    while (!capitals_.insert(in_capitals(name)).second) name = names_.fresh(declared);
+    return name;
+  }
+
   void name_inputs() {
     for (const PlacedProgram::Input& input : placed_.inputs) {
       if (input.slot >= 0)
         out_.places[buffer_of(static_cast<size_t>(input.slot))->id] = {Home::Input, out_.inputs.size(), 0};
-      out_.inputs.push_back({names_.fresh(input.declared.name), input.declared, in_memory(input.declared)});
+      out_.inputs.push_back({port_name(input.declared.name), input.declared, in_memory(input.declared)});
     }
   }
 
@@ -80,7 +88,7 @@ private:
       const ast::BufferRef& buffer = buffer_of(output.slot);
       const size_t index = out_.outputs.size();
       out_.outputs.push_back(
-          {names_.fresh(output.declared.name), output.declared, in_memory(output.declared)});
+          {port_name(output.declared.name), output.declared, in_memory(output.declared)});
       const auto [it, is_first] =
           out_.places.emplace(buffer->id, ProgramLayout::Place{Home::Output, index, 0});
       if (!is_first) out_.copies.push_back({index, it->second.index, buffer});
@@ -122,10 +130,17 @@ private:
   const KernelNotes& notes_;
   render::Names& names_;
   PlacedProgram placed_;
+  std::set<std::string> capitals_; // of ports
   ProgramLayout out_;
 };
 
 } // namespace
+
+std::string in_capitals(std::string name) {
+  for (char& c : name)
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  return name;
+}
 
 ProgramLayout lay_out(const search::Plan& plan, const KernelNotes& notes,
                       const std::vector<KernelParam>& declared, render::Names& names,

@@ -66,6 +66,9 @@ struct ProgramLayout::Recurrence {
   ProgramLayout body;
 };
 
+/// With a to z as A to Z: how a macro says a name.
+std::string in_capitals(std::string name);
+
 /// Returns the layout of a plan. `notes`: of the plan. `names` holds the names that are taken, and afterwards
 /// also those given here. Kernels' names begin with `prefix`. Inputs and outputs are in the given order, and
 /// those that it does not name behind them, by name.

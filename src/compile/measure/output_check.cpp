@@ -191,8 +191,8 @@ std::string OutputCheck::wrong_outside(Output& output, const std::vector<unsigne
   return {};
 }
 
-/// Compares without the elements' own bounds: by the largest error of any known element, or, if none is
-/// known, by the error of a sum whose terms are together as large as a result.
+/// Compares without the elements' own bounds: by the largest error of any known element, and by that of a sum
+/// whose terms are together as large as the element, or, if none is known, as a typical one.
 std::string OutputCheck::differs_much(const Output& output, const std::vector<unsigned char>& got,
                                       size_t from) const {
   const DType dtype = output.dtype;
@@ -208,9 +208,8 @@ std::string OutputCheck::differs_much(const Output& output, const std::vector<un
     bool same = std::memcmp(output.trusted.data() + k * width, got.data() + k * width, width) == 0;
     if (!same && is_float(dtype)) {
       const double w = value_at(dtype, output.trusted, k), h = value_at(dtype, got, k);
-      const double size = std::max(std::fabs(w), typical);
-      const double error =
-          output.sample.empty() ? sum_error(kept, longest_, size) + unit * size : output.largest_error;
+      const double size = output.sample.empty() ? std::max(std::fabs(w), typical) : std::fabs(w);
+      const double error = std::max(sum_error(kept, longest_, size) + unit * size, output.largest_error);
       same = w == h || std::fabs(w - h) <= kBoth * error || (std::isnan(w) && std::isnan(h));
     }
     if (!same)

@@ -192,7 +192,7 @@ std::vector<Value> local_response_normalization(Call& call) {
 const OpRow kNormOps[] = {
     {"BatchNormalization", 1, batch_normalization},
     {"InstanceNormalization", 1, instance_normalization},
-    {"LayerNormalization", 17, layer_normalization},
+    {"LayerNormalization", 1, layer_normalization}, // ONNX Runtime makes it in models of any opset
     {"RMSNormalization", 23, rms_normalization},
     {"GroupNormalization", 18, group_normalization},
     {"MeanVarianceNormalization", 9, mean_variance_normalization},

@@ -303,6 +303,26 @@ def simplified_layer_normalization(draw):
     )
 
 
+def layer_normalization_before_onnx(draw):
+    """ONNX Runtime's optimiser writes it into models of any opset."""
+    shape = draw.shape(2) + [draw.pick([3, 8])]
+    inputs = [draw.floats(shape), draw.floats(shape[-1:]), draw.floats(shape[-1:]) if draw.flag() else None]
+    return Node("LayerNormalization", inputs, {"axis": -1, "epsilon": 1e-4}, opset=draw.pick([9, 12, 16]))
+
+
+def withdrawn(op, **attributes):
+    def case(draw):
+        x = draw.floats([draw.pick([1, 2]), 3, draw.pick([5, 6]), draw.pick([4, 7])])
+        return Node(op, [x], {name: value(draw) for name, value in attributes.items()}, opset=9)
+
+    case.__name__ = op.lower()
+    return case
+
+
+def half(draw):
+    return draw.pick([0.5, -1.5, 2.0])
+
+
 CASES = [
     fused_matmul,
     transpose_matmul,
@@ -322,4 +342,14 @@ CASES = [
     embed_layer_normalization,
     quantised_embed_layer_normalization,
 ]
-ONNX_CASES = [simplified_layer_normalization]
+ONNX_CASES = [
+    simplified_layer_normalization,
+    layer_normalization_before_onnx,
+    withdrawn("Affine", alpha=half, beta=half),
+    withdrawn("Scale", scale=half),
+    withdrawn("ScaledTanh", alpha=half, beta=half),
+    withdrawn("ParametricSoftplus", alpha=half, beta=half),
+    withdrawn("ImageScaler", scale=half, bias=lambda draw: [0.5, -2.0, 1.0]),
+    withdrawn("Crop", border=lambda draw: draw.pick([[1, 0, 2, 1], [0, 0, 0, 0], [0, 3, 1, 0]])),
+    withdrawn("Crop", border=lambda draw: [1, 2, 0, 0], scale=lambda draw: draw.pick([[2, 3], [3, 1]])),
+]

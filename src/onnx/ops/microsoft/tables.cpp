@@ -12,7 +12,8 @@ std::vector<OpTable> microsoft_ops() {
           microsoft_attention_ops(),
           microsoft_grouped_attention_ops(),
           microsoft_array_ops(),
-          microsoft_text_ops()};
+          microsoft_text_ops(),
+          withdrawn_ops()};
 }
 
 } // namespace lathe::onnx

@@ -20,5 +20,6 @@ OpTable microsoft_attention_ops();
 OpTable microsoft_grouped_attention_ops();
 OpTable microsoft_array_ops();
 OpTable microsoft_text_ops();
+OpTable withdrawn_ops(); // of ONNX's domain
 
 } // namespace lathe::onnx
