@@ -43,6 +43,7 @@ Attribute read_attribute(const Source& source, const AttributeProto& proto, cons
   case AttributeProto::FLOATS: return as_vector(proto.floats());
   case AttributeProto::STRINGS: return as_vector(proto.strings());
   case AttributeProto::TENSOR: return read_tensor(source, proto.t(), what);
+  case AttributeProto::SPARSE_TENSOR: return read_sparse_tensor(source, proto.sparse_tensor(), what);
   case AttributeProto::GRAPH: return std::make_shared<const GraphDef>(read_graph(source, proto.g(), visible));
   case AttributeProto::TYPE_PROTO: {
     // What a value of this type is before anything is in it.
@@ -103,12 +104,14 @@ void read_nodes(const Source& source, GraphDef& graph, const Nodes& nodes, const
 GraphDef read_graph(const Source& source, const GraphProto& proto, const Names& outer) {
   GraphDef graph;
   graph.name = proto.name();
-  if (proto.sparse_initializer_size() > 0) source.fail("has sparse initialisers, which are not supported");
-  for (const auto& tensor : proto.initializer()) {
-    const std::string what = fmt::format("initialiser '{}'", tensor.name());
-    if (!graph.initialisers.emplace(tensor.name(), read_tensor(source, tensor, what)).second)
-      source.fail(what + " is there twice");
-  }
+  const auto add = [&](const std::string& tensor, const auto& read) {
+    const std::string what = fmt::format("initialiser '{}'", tensor);
+    if (!graph.initialisers.emplace(tensor, read(what)).second) source.fail(what + " is there twice");
+  };
+  for (const auto& tensor : proto.initializer())
+    add(tensor.name(), [&](const std::string& what) { return read_tensor(source, tensor, what); });
+  for (const auto& tensor : proto.sparse_initializer())
+    add(tensor.values().name(), [&](const std::string& what) { return read_sparse_tensor(source, tensor, what); });
   for (const auto& input : proto.input())
     graph.inputs.push_back(read_port(source, input.name(), input.type()));
   for (const auto& output : proto.output())

@@ -7,6 +7,7 @@
 namespace lathe_onnx {
 class AttributeProto;
 class ModelProto;
+class SparseTensorProto;
 class TensorProto;
 class TypeProto;
 } // namespace lathe_onnx
@@ -28,6 +29,9 @@ std::shared_ptr<Model::Impl> read_model(const Source& source, const lathe_onnx::
 /// Of numbers, bools or strings. Every size checked, no byte read outside the file. `what` names the tensor in
 /// messages.
 Value read_tensor(const Source& source, const lathe_onnx::TensorProto& proto, const std::string& what);
+/// The same of a sparse tensor, with its zeros; up to 1 GiB.
+Value read_sparse_tensor(const Source& source, const lathe_onnx::SparseTensorProto& proto,
+                         const std::string& what);
 /// A declaration of `name`; sizes that the model names become Vars of that name.
 Port read_port(const Source& source, const std::string& name, const lathe_onnx::TypeProto& type);
 /// Gives each Gradient node the nodes that it differentiates as a body: the attribute kGradientBody.

@@ -216,13 +216,16 @@ struct ThreadPool::State {
   std::mutex owner; // held by the thread whose parallel_for is running
   std::vector<Worker*> workers;
   std::vector<Range> ranges; // of the caller and the workers
+  State* parents = nullptr;  // that of the process which forked this one: kept, not used
 };
 
 // The child of a fork() has none of the workers, and the locks that they and their caller held stay locked.
 // So it gets a new state.
 ThreadPool::ThreadPool() : state_(new State) {
   ::pthread_atfork(nullptr, nullptr, [] {
-    instance().state_ = new State;
+    auto* own = new State;
+    own->parents = instance().state_;
+    instance().state_ = own;
     inside_parallel_for = false;
   });
 }

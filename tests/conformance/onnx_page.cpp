@@ -20,9 +20,9 @@ What `lathe::onnx::load` imports, and what ONNX's own tests say of it: those of 
 the default device. A test counts for each op that occurs in its model.
 Attributes that are not supported, ops that are not listed, and all ops at an opset newer than their last
 version serves are errors that name the node, the op and the opset; `lathe inspect` lists such ops of a model
-all at once. No op is computed by the rules of another opset. Complex numbers and sparse tensors are not
-supported, and strings where ONNX has Resize, GridSample and Col2Im take them. An op that is missing can be
-added without touching the library: see `include/lathe/onnx/op.hpp`.
+all at once. No op is computed by the rules of another opset. Sparse initialisers are made dense; complex
+numbers are not supported, and strings where ONNX has Resize, GridSample and Col2Im take them. An op that is
+missing can be added without touching the library: see `include/lathe/onnx/op.hpp`.
 
 This page is written by a run of the tests, and a test checks it against the next run:
 

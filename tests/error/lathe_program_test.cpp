@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <iterator>
 
@@ -152,6 +153,25 @@ TEST_CASE("maps go into .json files") {
   std::string json = bytes_of(dir.file("out/y.json"));
   std::erase_if(json, [](char c) { return c == ' ' || c == '\n'; });
   CHECK(json == R"([{"no":0.25,"\"yes\"":1},{"no":2,"\"yes\"":0.1}])");
+}
+
+TEST_CASE("tensors of sequences go into numbered .npy files") {
+  const TemporaryDir dir;
+  Graph g;
+  g.initialiser<float>("x", {3, 2}, {1, 2, 3, 4, 5, 6});
+  g.node("SplitToSequence", {"x"}, {"y"}, {attribute("keepdims", 0)});
+  g.output("y");
+  write_file(dir.file("model.onnx"), model(g, 17));
+  CHECK(lathe_program("run --device interp " + dir.file("model.onnx") + " --output-dir " + dir.file("out")));
+  for (const char* name : {"out/y_0.npy", "out/y_1.npy", "out/y_2.npy"}) {
+    const std::string bytes = bytes_of(dir.file(name));
+    CHECK(bytes.find("(2,)") != std::string::npos);
+    float last;
+    REQUIRE(bytes.size() > sizeof last);
+    std::memcpy(&last, bytes.data() + bytes.size() - sizeof last, sizeof last);
+    CHECK(last == 2 + 2 * static_cast<float>(name[6] - '0'));
+  }
+  CHECK_FALSE(fs::exists(dir.file("out/y_3.npy")));
 }
 
 TEST_CASE("an exported function takes inputs and outputs in the model's order") {

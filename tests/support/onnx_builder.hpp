@@ -130,6 +130,18 @@ inline void set_node(lathe_onnx::NodeProto& node, const std::string& op, const N
   for (const Attribute& a : attributes) *node.add_attribute() = a;
 }
 
+/// `indices`: [values], or [values, axes of dims].
+template <class T>
+lathe_onnx::SparseTensorProto sparse_proto(const std::vector<int64_t>& dims, const std::vector<T>& values,
+                                           const std::vector<int64_t>& shape_of_indices,
+                                           const std::vector<int64_t>& indices) {
+  lathe_onnx::SparseTensorProto proto;
+  for (const int64_t size : dims) proto.add_dims(size);
+  *proto.mutable_values() = tensor_proto({static_cast<int64_t>(values.size())}, values);
+  *proto.mutable_indices() = tensor_proto(shape_of_indices, indices);
+  return proto;
+}
+
 class Graph {
 public:
   Graph& input(const std::string& name, DType dtype, const Dims& dims = {}) {
@@ -174,6 +186,11 @@ public:
   Graph& initialiser(const std::string& name, lathe_onnx::TensorProto tensor) {
     tensor.set_name(name);
     *proto_.add_initializer() = std::move(tensor);
+    return *this;
+  }
+  Graph& sparse_initialiser(const std::string& name, lathe_onnx::SparseTensorProto tensor) {
+    tensor.mutable_values()->set_name(name);
+    *proto_.add_sparse_initializer() = std::move(tensor);
     return *this;
   }
   Graph& node(const std::string& op, const Names& inputs, const Names& outputs,

@@ -375,6 +375,33 @@ TEST_CASE("graphs that can't be ordered") {
   mentions(message_of([&] { load(model(twice)); }), "'y'");
 }
 
+TEST_CASE("sparse tensors of a model are those with their zeros") {
+  Graph g;
+  g.sparse_initialiser("w", sparse_proto<float>({2, 3}, {5, 7}, {2}, {1, 5}));
+  g.sparse_initialiser("v", sparse_proto<float>({2, 3}, {2, 3, 4}, {3, 2}, {1, 0, 0, 2, 0, 0}));
+  g.sparse_initialiser("none", sparse_proto<float>({2, 3}, {}, {0}, {}));
+  Attribute sparse = attribute_of_type("sparse_value", Attribute::SPARSE_TENSOR);
+  *sparse.mutable_sparse_tensor() = sparse_proto<float>({3}, {0.5}, {1, 1}, {1});
+  g.node("Constant", {}, {"c"}, {sparse}).input("x", DType::F32, {2, 3});
+  g.node("Sum", {"x", "w", "v", "none", "c"}, {"y"}).output("y");
+  const Value zeros = Tensor::zeros({2, 3});
+  CHECK(floats(load(model(g)).compile()({{"x", zeros}}), "y") == Floats{4, 5.5, 3, 2, 0.5, 7});
+
+  const auto refused = [](const lathe_onnx::SparseTensorProto& tensor, const char* why) {
+    Graph bad;
+    bad.sparse_initialiser("w", tensor).node("Neg", {"w"}, {"y"}).output("y");
+    const std::string message = message_of([&] { load(model(bad)); });
+    mentions(message, "initialiser 'w'");
+    mentions(message, why);
+  };
+  refused(sparse_proto<float>({2, 3}, {1}, {1}, {6}), "an index out of range");
+  refused(sparse_proto<float>({2, 3}, {1}, {1}, {-1}), "an index out of range");
+  refused(sparse_proto<float>({2, 3}, {1}, {1, 2}, {0, 3}), "an index out of range");
+  refused(sparse_proto<float>({2, 3}, {1}, {1, 3}, {0, 0, 0}), "indices i64[1, 3], expected i64[1] or i64[1, 2]");
+  refused(sparse_proto<float>({int64_t{1} << 40, 1 << 30}, {1}, {1}, {0}), "bytes at most in all");
+  refused(sparse_proto<float>({0}, {1}, {1}, {0}), "size 0, expected at least 1");
+}
+
 TEST_CASE("nodes may stand in any order") {
   Graph g;
   g.node("Neg", {"a"}, {"y"}).node("Add", {"x", "x"}, {"a"}).input("x", DType::F32, {2}).output("y");

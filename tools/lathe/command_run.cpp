@@ -126,6 +126,17 @@ void print_memory(const std::vector<Executable>& segments) {
              naive ? 100.0 * static_cast<double>(arena) / static_cast<double>(naive) : 0.0);
 }
 
+/// Tensors as .npy files, those of a sequence y as y_0.npy, y_1.npy and so on; maps as one .json file.
+void write_value(const fs::path& folder, const std::string& name, const onnx::Value& value) {
+  if (value.has_shape()) return write_npy((folder / file_name(name, ".npy")).string(), value);
+  if (has_maps(value)) // a key may be no UTF-8, in which JSON is
+    return write_file((folder / file_name(name, ".json")).string(),
+                      json_of(value).dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  if (!value.is_sequence()) return;
+  for (size_t k = 0; k < value.elements().size(); ++k)
+    write_value(folder, fmt::format("{}_{}", name, k), value.elements()[k]);
+}
+
 } // namespace
 
 int run_command(const Options& options) {
@@ -160,11 +171,7 @@ int run_command(const Options& options) {
     fmt::print("output {} {}\n", port.name, value.has_shape() ? type_text(value) : port.text);
     if (options.output_dir.empty()) continue;
     fs::create_directories(options.output_dir);
-    const fs::path folder = options.output_dir;
-    if (value.has_shape()) write_npy((folder / file_name(port.name, ".npy")).string(), value);
-    if (has_maps(value)) // a key may be no UTF-8, in which JSON is
-      write_file((folder / file_name(port.name, ".json")).string(),
-                 json_of(value).dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+    write_value(options.output_dir, port.name, value);
   }
   return 0;
 }

@@ -109,7 +109,7 @@ int main(int argc, char** argv) {
   CLI::App& run = *app.add_subcommand("run", "run a model, and say what its kernels took");
   add_model(run, options);
   add_inputs(run, options);
-  run.add_option("--output-dir", options.output_dir, "write each output there as a .npy file");
+  run.add_option("--output-dir", options.output_dir, "write each output there as a .npy file, each tensor of a sequence, maps as a .json file");
   run.add_option("--profile", options.profile,
                  "write the run as a trace that Chrome and Perfetto show, an event an instruction");
   run.add_option("--runs", options.runs, "time so many runs, with the best kernels")

@@ -16,6 +16,7 @@ Shape of_size(size_t size) { return {Expr(static_cast<int64_t>(size))}; }
 
 std::vector<Value> constant(Call& call) {
   if (call.has_attribute("value")) return {call.constant("value")};
+  if (call.has_attribute("sparse_value")) return {call.constant("sparse_value")};
   if (call.has_attribute("value_int")) return {known_integer(call.integer("value_int"))};
   if (call.has_attribute("value_float"))
     return {Tensor::scalar(static_cast<float>(call.number("value_float")))};
@@ -29,7 +30,7 @@ std::vector<Value> constant(Call& call) {
   }
   if (call.has_attribute("value_string")) return {Value::strings({call.text("value_string")}, Shape{})};
   if (call.has_attribute("value_strings")) return {Value::strings(call.texts("value_strings"))};
-  call.fail(ErrorKind::DType, "a sparse tensor, expected a tensor, numbers or strings");
+  call.fail(ErrorKind::Value, "no value, expected a tensor, numbers or strings");
 }
 
 std::vector<Value> constant_of_shape(Call& call) {
