@@ -50,9 +50,10 @@ struct Cutter {
       for (const char32_t c : characters(text)) tokens.push_back(utf8({&c, 1}));
       break;
     case TokensAre::Matches:
-      for_each_match(patterns.at(0), text, [&](const Pattern::Match& found) {
-        keep(tokens, std::string_view(text).substr(found.begin, found.size));
-      });
+      for (const Pattern& token : patterns)
+        for_each_match(token, text, [&](const Pattern::Match& found) {
+          keep(tokens, std::string_view(text).substr(found.begin, found.size));
+        });
       break;
     case TokensAre::BetweenMatches: // of one separator after the other
       tokens = {text};

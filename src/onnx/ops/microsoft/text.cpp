@@ -27,7 +27,7 @@ std::vector<Value> tokeniser(Call& call) {
     patterns.clear();
   }
   if (!token.empty()) patterns = {token};
-  for (const std::string& pattern : patterns) Pattern{pattern};
+  for (const std::string& pattern : patterns) Pattern{pattern}; // Error(Value) now, not when texts come
   patterns.insert(patterns.begin(), call.text("pad_value"));
   const int64_t marks = call.integer("mark") != 0;
   return on_host(call, {"Tokenizer", std::move(patterns), {static_cast<int64_t>(how), least, marks}}, {x});
