@@ -130,9 +130,16 @@ public:
   /// A new worker. Throws std::system_error if the system has no more threads.
   static Worker* start() {
     auto worker = std::make_unique<Worker>();
-    std::thread thread([started = worker.get()] { started->loop(); });
-    worker->handle_ = thread.native_handle();
-    thread.detach();
+    // Not std::thread, whose state only its thread's stack holds: a fork's child would have lost that.
+    const int error = ::pthread_create(
+        &worker->handle_, nullptr,
+        [](void* started) -> void* {
+          static_cast<Worker*>(started)->loop();
+          return nullptr;
+        },
+        worker.get());
+    if (error != 0) throw std::system_error(error, std::generic_category());
+    ::pthread_detach(worker->handle_);
     return worker.release();
   }
 
