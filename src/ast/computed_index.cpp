@@ -1,13 +1,9 @@
 #include "ast/computed_index.hpp"
 
-#include <algorithm>
+#include "ast/flat_index.hpp"
 
 namespace lathe::ast {
 namespace {
-
-bool depend_on(const std::vector<Expr>& es, Expr var) {
-  return std::any_of(es.begin(), es.end(), [&](Expr e) { return depends_on(e, var); });
-}
 
 bool is_negative_number(const Value& v) {
   const auto* number = v.op == Op::Const ? std::get_if<Scalar>(&v.attr) : nullptr;

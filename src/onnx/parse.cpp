@@ -111,7 +111,8 @@ GraphDef read_graph(const Source& source, const GraphProto& proto, const Names& 
   for (const auto& tensor : proto.initializer())
     add(tensor.name(), [&](const std::string& what) { return read_tensor(source, tensor, what); });
   for (const auto& tensor : proto.sparse_initializer())
-    add(tensor.values().name(), [&](const std::string& what) { return read_sparse_tensor(source, tensor, what); });
+    add(tensor.values().name(),
+        [&](const std::string& what) { return read_sparse_tensor(source, tensor, what); });
   for (const auto& input : proto.input())
     graph.inputs.push_back(read_port(source, input.name(), input.type()));
   for (const auto& output : proto.output())

@@ -1,5 +1,4 @@
-// Sparse tensors of a model file, as the tensors that they stand for: no kernel knows of zeros that are not
-// there.
+// Sparse tensors of a model file are read as dense ones: kernels have no sparse form.
 #include <cstring>
 
 #include <fmt/format.h>

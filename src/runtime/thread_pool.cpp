@@ -130,7 +130,8 @@ public:
   /// A new worker. Throws std::system_error if the system has no more threads.
   static Worker* start() {
     auto worker = std::make_unique<Worker>();
-    // Not std::thread, whose state only its thread's stack holds: a fork's child would have lost that.
+    // Not std::thread: only the new thread's stack would point to its state, and a fork's child has no such
+    // stack.
     const int error = ::pthread_create(
         &worker->handle_, nullptr,
         [](void* started) -> void* {
@@ -222,8 +223,8 @@ private:
 struct ThreadPool::State {
   std::mutex owner; // held by the thread whose parallel_for is running
   std::vector<Worker*> workers;
-  std::vector<Range> ranges; // of the caller and the workers
-  State* parents = nullptr;  // that of the process which forked this one: kept, not used
+  std::vector<Range> ranges;    // of the caller and the workers
+  State* before_fork = nullptr; // the parent process's: never used, but no leak
 };
 
 // The child of a fork() has none of the workers, and the locks that they and their caller held stay locked.
@@ -231,7 +232,7 @@ struct ThreadPool::State {
 ThreadPool::ThreadPool() : state_(new State) {
   ::pthread_atfork(nullptr, nullptr, [] {
     auto* own = new State;
-    own->parents = instance().state_;
+    own->before_fork = instance().state_;
     instance().state_ = own;
     inside_parallel_for = false;
   });

@@ -12,10 +12,6 @@
 namespace lathe::ast {
 namespace {
 
-bool varies(const std::vector<Expr>& guards, Expr lane) {
-  return std::any_of(guards.begin(), guards.end(), [&](Expr guard) { return depends_on(guard, lane); });
-}
-
 /// Whether a load may read the `width` elements from `first` on.
 bool reaches_whole(const Buffer& buffer, Expr first, int width, const VectorForms& forms) {
   if (buffer.scope == Scope::Register && forms.pads_registers) return begins_inside(buffer, first);
@@ -44,7 +40,7 @@ LaneKind kind_of(Expr step) {
 LaneAccess access_of(const LoadAttr& load, const For& lanes, const VectorForms& forms) {
   const bool full = lanes.extent.is_const(lanes.width);
   if (full && as_moved_up(load, lanes.var, lanes.width)) return {LaneKind::MovedUp, false};
-  const bool guarded = varies(load.guards, lanes.var);
+  const bool guarded = depend_on(load.guards, lanes.var);
   const auto steps = steps_of(flat_index(*load.buffer, load.index), lanes.var);
   if (!steps) return {LaneKind::Scattered, guarded || !full};
   LaneKind kind = kind_of(steps->step);

@@ -83,7 +83,7 @@ private:
     const Expr flat = value.op == Op::Load ? flat_index(*attr->buffer, attr->index) : Expr(0);
     if (value.op != Op::Load) {
       array.known = false;
-    } else if (!lanes || !lathe::depends_on(flat, lanes->var)) {
+    } else if (!lanes || !depends_on(flat, lanes->var)) {
       array.read.push_back({flat, 1});
     } else if (const auto first = first_element(*attr->buffer, attr->index, *lanes)) {
       array.read.push_back({*first, lanes->extent});
@@ -94,10 +94,6 @@ private:
 
   std::unordered_map<int, Array> arrays_;
 };
-
-bool depends_on(const std::vector<Expr>& es, Expr var) {
-  return std::any_of(es.begin(), es.end(), [&](Expr e) { return lathe::depends_on(e, var); });
-}
 
 class Filler {
 public:
@@ -111,7 +107,7 @@ public:
       const auto* attr = std::get_if<LoadAttr>(&value->attr);
       if (!attr || attr->buffer->scope == Scope::Register) return value;
       const bool varies =
-          value->op == Op::Gather || depends_on(attr->index, all) || depends_on(attr->guards, all);
+          value->op == Op::Gather || depend_on(attr->index, all) || depend_on(attr->guards, all);
       if (!varies) return value;
       std::vector<Expr> guards = attr->guards;
       guards.push_back(end);
@@ -146,7 +142,7 @@ private:
     visit(root, [&](const ValueRef& value) {
       const auto* attr = std::get_if<LoadAttr>(&value->attr);
       if (!attr || attr->buffer->scope != Scope::Register) return;
-      const bool per_lane = value->op == Op::Gather || depends_on(attr->index, loop.var);
+      const bool per_lane = value->op == Op::Gather || depend_on(attr->index, loop.var);
       in_order &= attr->guards.empty() &&
                   (!per_lane || (value->op == Op::Load && fits(*attr->buffer, attr->index, loop, false)));
     });

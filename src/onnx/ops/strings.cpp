@@ -9,13 +9,6 @@
 namespace lathe::onnx {
 namespace {
 
-/// Input 0; Error(DType) if it is something else than strings.
-Value strings_input(const Call& call) {
-  const Value x = call.value(0);
-  if (!x.is_strings()) call.fail(ErrorKind::DType, "input 0 is " + type_text(x) + ", expected strings");
-  return x;
-}
-
 /// Languages whose letters have a case of their own. Without a change of case, and where case counts, a
 /// locale has no bearing.
 void check_locale(const Call& call, const std::string& locale) {
@@ -26,7 +19,7 @@ void check_locale(const Call& call, const std::string& locale) {
 }
 
 std::vector<Value> normaliser(Call& call) {
-  const Value x = strings_input(call);
+  const Value x = strings_input(call, 0);
   const std::string change = call.text("case_change_action", "NONE"), locale = call.text("locale", "en_US");
   const bool case_counts = call.integer("is_case_sensitive", 0) != 0;
   if (change != "NONE" && change != "LOWER" && change != "UPPER")
@@ -43,7 +36,7 @@ std::vector<Value> split(Call& call) {
   const int64_t cuts = call.has_attribute("maxsplit") ? call.integer("maxsplit") : -1;
   if (call.has_attribute("maxsplit") && cuts < 0)
     call.fail(ErrorKind::Value, "maxsplit " + std::to_string(cuts) + ", expected 0 or more");
-  return on_host(call, {"StringSplit", {call.text("delimiter", "")}, {cuts}}, {strings_input(call)});
+  return on_host(call, {"StringSplit", {call.text("delimiter", "")}, {cuts}}, {strings_input(call, 0)});
 }
 
 /// Both inputs as their shapes say together: kernels spread ids as they spread numbers.
@@ -55,8 +48,8 @@ std::vector<Value> concatenate(Call& call) {
 
 std::vector<Value> full_match(Call& call) {
   const std::string pattern = call.text("pattern");
-  Pattern{pattern};
-  return on_host(call, {"RegexFullMatch", {pattern}}, {strings_input(call)});
+  Pattern{pattern}; // Error(Value) now, not when texts come
+  return on_host(call, {"RegexFullMatch", {pattern}}, {strings_input(call, 0)});
 }
 
 const OpRow kStringOps[] = {

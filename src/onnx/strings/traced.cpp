@@ -39,13 +39,15 @@ Value as_strings(const Value& ids) {
 
 Tensor ids_of(const Call& call, const Value& strings) { return ids_in(table_of(call), strings); }
 
-Tensor string_ids(const Call& call, size_t input) {
+Value strings_input(const Call& call, size_t input) {
   const Value value = call.value(input);
   if (!value.is_strings())
     call.fail(ErrorKind::DType,
               "input " + std::to_string(input) + " is " + type_text(value) + ", expected strings");
-  return ids_of(call, value);
+  return value;
 }
+
+Tensor string_ids(const Call& call, size_t input) { return ids_of(call, strings_input(call, input)); }
 
 std::vector<int64_t> ids_of(const Call& call, const std::vector<std::string>& texts) {
   return added(table_of(call), texts);

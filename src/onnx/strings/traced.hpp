@@ -12,7 +12,9 @@ Value as_ids(StringTable& table, const Value& value);
 /// The way back: i64 tensors, those in sequences too, as strings of these ids.
 Value as_strings(const Value& ids);
 
-/// A tensor of strings as ids. Error(Value) naming the input if it is something else.
+/// A tensor of strings; Error(DType) naming the input if it is something else.
+Value strings_input(const Call& call, size_t input);
+/// The same as ids.
 Tensor string_ids(const Call& call, size_t input);
 Tensor ids_of(const Call& call, const Value& strings);
 std::vector<int64_t> ids_of(const Call& call, const std::vector<std::string>& texts);

@@ -94,7 +94,8 @@ SearchResult decide(const Plan& start, const std::vector<Move>& others, CostMode
   quick.prepare = nullptr;
   quick.seeds.clear();
   quick.budget_seconds = 0;
-  quick.beam = std::min(quick.beam, SearchOptions().beam); // as without tuning, whose budget begins after it
+  // compile()'s beam, as this search takes none of tuning's budget.
+  quick.beam = std::min(quick.beam, SearchOptions().beam);
   quick.log.clear();
   quick.progress = nullptr;
   std::vector<std::optional<Form>> made(1 + others.size());

@@ -21,13 +21,13 @@ def masks(draw, batch, queries, keys, forms=("none", "ends", "ranges", "keys", "
     return mask
 
 
+def sizes(draw):
+    """Of a batch, its sequences, the heads and their features."""
+    return draw.pick([1, 2, 3]), draw.pick([1, 2, 5]), draw.pick([1, 2, 3]), draw.pick([4, 8])
+
+
 def attention(draw):
-    batch, length, heads, size = (
-        draw.pick([1, 2, 3]),
-        draw.pick([1, 2, 5]),
-        draw.pick([1, 2, 3]),
-        draw.pick([4, 8]),
-    )
+    batch, length, heads, size = sizes(draw)
     width, v_size, past = draw.pick([4, 6]), size, draw.pick([0, 0, 1, 3])
     attributes = {"num_heads": heads, "unidirectional": int(draw.flag())}
     if draw.flag() and not past:
@@ -59,12 +59,7 @@ def attention(draw):
 
 
 def quantised_attention(draw):
-    batch, length, heads, size = (
-        draw.pick([1, 2, 3]),
-        draw.pick([1, 2, 5]),
-        draw.pick([1, 2, 3]),
-        draw.pick([4, 8]),
-    )
+    batch, length, heads, size = sizes(draw)
     width, hidden, past = draw.pick([4, 7]), 3 * heads * size, draw.pick([0, 0, 1, 3])
     dtype = draw.pick([np.uint8, np.int8])
     columns = [hidden] if draw.flag() else [1]
@@ -87,12 +82,7 @@ def quantised_attention(draw):
 
 
 def multi_head_attention(draw):
-    batch, length, heads, size = (
-        draw.pick([1, 2, 3]),
-        draw.pick([1, 2, 5]),
-        draw.pick([1, 2, 3]),
-        draw.pick([4, 8]),
-    )
+    batch, length, heads, size = sizes(draw)
     form = draw.pick(["apart", "apart", "packed", "packed pairs", "kept"])
     v_size = draw.pick([size, 12]) if form == "apart" else size
     hidden, new = heads * size, length if form == "packed" else draw.pick([1, 3, 5])

@@ -7,8 +7,7 @@ namespace lathe::onnx {
 namespace {
 
 std::vector<Value> tokeniser(Call& call) {
-  const Value x = call.value(0);
-  if (!x.is_strings()) call.fail(ErrorKind::DType, "input 0 is " + type_text(x) + ", expected strings");
+  const Value x = strings_input(call, 0);
   if (x.rank() != 1 && x.rank() != 2)
     call.fail(ErrorKind::Shape, "shape " + to_string(x.shape()) + ", expected [texts] or [rows, texts]");
   const int64_t least = call.integer("mincharnum");

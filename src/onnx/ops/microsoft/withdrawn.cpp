@@ -6,8 +6,15 @@
 namespace lathe::onnx {
 namespace {
 
+/// An attribute as a number of x's dtype.
 Tensor number(const Call& call, const char* name, double otherwise, const Tensor& x) {
   return weak(call.number(name, otherwise), x.dtype());
+}
+
+/// alpha * function(beta * x); both numbers have to be there.
+std::vector<Value> scaled(Call& call, Tensor (Tensor::*function)() const) {
+  const Tensor x = call.tensor(0), y = ((x * weak(call.number("beta"), x.dtype())).*function)();
+  return {y * weak(call.number("alpha"), x.dtype())};
 }
 
 std::vector<Value> affine(Call& call) {
@@ -18,16 +25,6 @@ std::vector<Value> affine(Call& call) {
 std::vector<Value> scale(Call& call) {
   const Tensor x = call.tensor(0);
   return {x * number(call, "scale", 1, x)};
-}
-
-std::vector<Value> scaled_tanh(Call& call) {
-  const Tensor x = call.tensor(0);
-  return {(x * weak(call.number("beta"), x.dtype())).tanh() * weak(call.number("alpha"), x.dtype())};
-}
-
-std::vector<Value> parametric_softplus(Call& call) {
-  const Tensor x = call.tensor(0);
-  return {(x * weak(call.number("beta"), x.dtype())).softplus() * weak(call.number("alpha"), x.dtype())};
 }
 
 /// [batch, channels, height, width]
@@ -71,9 +68,9 @@ const OpRow kWithdrawnOps[] = {
     {"Affine", 1, affine, "", 1},
     {"Crop", 1, crop, "", 1},
     {"ImageScaler", 1, image_scaler, "", 1},
-    {"ParametricSoftplus", 1, parametric_softplus, "", 1},
+    {"ParametricSoftplus", 1, [](Call& call) { return scaled(call, &Tensor::softplus); }, "", 1},
     {"Scale", 1, scale, "", 1},
-    {"ScaledTanh", 1, scaled_tanh, "", 1},
+    {"ScaledTanh", 1, [](Call& call) { return scaled(call, &Tensor::tanh); }, "", 1},
 };
 
 } // namespace
