@@ -55,6 +55,9 @@ struct Model::Impl {
   std::map<std::string, int> opsets;                                    // ONNX's own domain is ""
   std::map<std::pair<std::string, std::string>, FunctionDef> functions; // by domain and name
   std::map<std::string, std::string> metadata;
+
+  /// Fills in `inputs`.
+  void find_inputs();
 };
 
 /// The names that a node and its bodies read.

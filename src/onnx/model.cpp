@@ -47,6 +47,33 @@ const std::vector<Port>& Model::inputs() const { return impl_->inputs; }
 const std::vector<Port>& Model::outputs() const { return impl_->graph.outputs; }
 const std::map<std::string, std::string>& Model::metadata() const { return impl_->metadata; }
 const std::map<std::string, int>& Model::opsets() const { return impl_->opsets; }
+std::vector<Port> Model::defaults() const {
+  std::vector<Port> ports;
+  for (const Port& port : impl_->graph.inputs)
+    if (impl_->graph.initialisers.count(port.name)) ports.push_back(port);
+  return ports;
+}
+
+Model Model::without_defaults(const std::vector<std::string>& names) const {
+  const std::vector<Port> all = defaults();
+  auto changed = std::make_shared<Model::Impl>(*impl_);
+  for (const std::string& name : names) {
+    if (std::none_of(all.begin(), all.end(), [&](const Port& port) { return port.name == name; }))
+      throw Error(ErrorKind::Name,
+                  fmt::format("{}: '{}' is no initialiser that the model lists as an input, expected one",
+                              impl_->path, name));
+    changed->graph.initialisers.erase(name);
+  }
+  changed->find_inputs();
+  return Model(std::move(changed));
+}
+
+void Model::Impl::find_inputs() {
+  inputs.clear();
+  for (const Port& port : graph.inputs)
+    if (!graph.initialisers.count(port.name)) inputs.push_back(port);
+}
+
 int64_t Model::parameter_count() const { return elements_of(impl_->graph); }
 
 std::vector<std::string> tensor_names(const Model& model) {

@@ -229,8 +229,7 @@ std::shared_ptr<Model::Impl> read_model(const Source& source, const ModelProto& 
       source.fail(fmt::format("defines function '{}' twice", function.name()));
   }
   model->graph = read_graph(source, proto.graph(), {});
-  for (const Port& port : model->graph.inputs)
-    if (!model->graph.initialisers.count(port.name)) model->inputs.push_back(port);
+  model->find_inputs();
   for (const auto& entry : proto.metadata_props()) model->metadata[entry.key()] = entry.value();
   model->metadata["ir_version"] = std::to_string(proto.ir_version());
   if (proto.has_producer_name())

@@ -251,7 +251,7 @@ std::string CFamily::lanes_of(const ast::BufferRef& buffer, Expr flat, const std
     const bool never = std::any_of(here.begin(), here.end(), [](Expr e) { return e.is_const(0); });
     std::string text = never ? zero : element(buffer, at_lane(flat, chunk, i));
     if (!never && !here.empty()) text = fmt::format("({}) ? {} : {}", conjunction(here), text, zero);
-    lanes.push_back(buffer->dtype == DType::Bool ? fmt::format("({}) ? -1 : 0", text) : text);
+    lanes.push_back(buffer->dtype == DType::Bool ? fmt::format("(signed char)(({}) ? -1 : 0)", text) : text);
   }
   lanes.resize(chunk.lanes, "0");
   return dialect_.from_lanes(lanes, buffer->dtype == DType::Bool ? DType::I8 : buffer->dtype);

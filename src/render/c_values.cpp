@@ -228,7 +228,7 @@ Operand CFamily::index_condition(Expr e, const Chunk& chunk) {
   } else {
     std::vector<std::string> lanes;
     for (int i = 0; i < chunk.lanes; ++i)
-      lanes.push_back(fmt::format("({}) != 0 ? -1 : 0", expr(at_lane(e, chunk, i))));
+      lanes.push_back(fmt::format("(signed char)(({}) != 0 ? -1 : 0)", expr(at_lane(e, chunk, i))));
     out.text = dialect_.from_lanes(lanes, DType::I8);
   }
   if (!out.comparison) out.text = local(ops_.type_of(out), out.text);

@@ -29,6 +29,9 @@ class Program {
  public:
   virtual ~Program() = default;
   virtual void launch(std::span<const BufferSlice> buffers, std::span<const int64_t> shape_values) const = 0;
+  /// Whether launch_at() runs it: launch() with the addresses of the buffers, on the host.
+  virtual bool takes_addresses() const { return false; }
+  virtual void launch_at(void* const* /*addresses*/, const int64_t* /*shape_values*/) const {}
   virtual size_t bytes() const = 0;  // host memory that the code takes, approximately
 };
 

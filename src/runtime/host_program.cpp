@@ -3,7 +3,7 @@
 namespace lathe::runtime {
 namespace {
 
-class HostProgram : public Program {
+class HostProgram final : public Program {
 public:
   HostProgram(HostCode code, size_t scratch_bytes, int threads)
       : code_(std::move(code)), scratch_bytes_(scratch_bytes), threads_(threads) {}
@@ -19,7 +19,11 @@ public:
     }
     for (size_t i = 0; i < buffers.size(); i++)
       pointers[i] = static_cast<char*>(buffers[i].buffer->host()) + buffers[i].offset;
-    run_host_kernel(code_.function, pointers, shape_values.data(), scratch_bytes_, threads_);
+    launch_at(pointers, shape_values.data());
+  }
+  bool takes_addresses() const override { return true; }
+  void launch_at(void* const* addresses, const int64_t* shape_values) const override {
+    run_host_kernel(code_.function, addresses, shape_values, scratch_bytes_, threads_);
   }
 
   size_t bytes() const override { return code_.bytes; }

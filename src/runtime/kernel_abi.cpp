@@ -45,8 +45,8 @@ void layout(const ast::Block& block, int64_t used, ScratchLayout& out) {
 /// The calling thread's scratch of at least `bytes`, kept for the next kernel. Null if `bytes` is 0 or the
 /// allocation fails.
 char* thread_scratch(size_t bytes) {
-  auto& cached = per_thread<StorageRef, struct Scratch>();
   if (bytes == 0) return nullptr;
+  auto& cached = per_thread<StorageRef, struct Scratch>();
   if (!cached || cached->bytes() < bytes) {
     cached.reset();
     try {

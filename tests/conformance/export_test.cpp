@@ -149,6 +149,23 @@ TEST_CASE("a small network, on every compiler") {
   for (const Compiler& compiler : compilers()) check_with(compiler, folder, "data.raw", want);
 }
 
+TEST_CASE("vectors of bools that lie apart, and a program without inputs, on every compiler") {
+  const Tensor low = Tensor::randint(-9, 9, {16, 37}, 1, DType::I8).realise();
+  const NamedTensors apart = {
+      {"y", where(Tensor::input("mask", {37, 16}, DType::Bool).transpose(), low, -low).cast(DType::F32)}};
+  const Tensor mask = Tensor::randint(0, 2, {37, 16}, 2).cast(DType::Bool).realise();
+  const std::vector<uint8_t> bytes = mask.to_vector<uint8_t>();
+  const NamedTensors alone = {{"c", (Tensor::randn({37}, 3) + 1.0f).exp()}};
+  const Scratch folder;
+  folder.write("mask.raw", {bytes.begin(), bytes.end()});
+  for (const Compiler& compiler : compilers()) {
+    write_files(folder, export_program(apart, options_for("static")));
+    check_with(compiler, folder, "mask.raw", expected(apart, {{"mask", mask}}));
+    write_files(folder, export_program(alone, options_for("static")));
+    check_with(compiler, folder, "", expected(alone, {}));
+  }
+}
+
 TEST_CASE("arenas and threads") {
   const NamedTensors network = small_network();
   const Tensor data = Tensor::randn({1, 3, 20, 20}, 5);

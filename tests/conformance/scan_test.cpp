@@ -199,6 +199,46 @@ TEST_CASE("states that swap, stay and are handed on") {
   }
 }
 
+TEST_CASE(
+    "many steps: states that are rows, that swap, that nobody reads at the end; rows in both directions") {
+  const auto step = [](const std::vector<Tensor>& s, const std::vector<Tensor>& r) -> ScanStep {
+    const Tensor next = (s[0] + r[0]).clamp(-9.0f, 9.0f);
+    return {{next, s[2] + 1.0f, s[1] - r[0], r[0]}, {next, s[3] * 2.0f + s[1]}};
+  };
+  const auto expected = [](const std::vector<float>& x, bool backward) {
+    std::vector<float> rows(x.size()), more(x.size());
+    float a = 1, b = 2, c = 3, d = 4;
+    for (size_t k = 0; k < x.size(); ++k) {
+      const size_t row = backward ? x.size() - 1 - k : k;
+      more[row] = d * 2 + b;
+      rows[row] = a = std::min(std::max(a + x[row], -9.0f), 9.0f);
+      std::swap(b, c);
+      b += 1, c -= x[row], d = x[row];
+    }
+    return NamedTensors{{"b", Tensor::scalar(b)},
+                        {"c", Tensor::scalar(c)},
+                        {"more", Tensor::from(more)},
+                        {"rows", Tensor::from(rows)}};
+  };
+  for (const std::string& device : present_devices())
+    for (const bool backward : {false, true}) {
+      const Scanned y = scan(
+          step,
+          {Tensor::full({}, 1.0f), Tensor::full({}, 2.0f), Tensor::full({}, 3.0f), Tensor::full({}, 4.0f)},
+          {Tensor::input("x", {Var("n", 1, 100)})}, {{}, backward});
+      const Executable executable = compile(
+          {{"b", y.state[1]}, {"c", y.state[2]}, {"more", y.stacked[1]}, {"rows", y.stacked[0]}}, on(device));
+      for (const int64_t steps : {2, 15, 16, 17, 18, 53, 16}) {
+        CAPTURE(device);
+        CAPTURE(steps);
+        const std::vector<float> x = whole(steps, static_cast<int>(steps));
+        const NamedTensors got = executable({{"x", Tensor::from(x)}});
+        for (const auto& [name, value] : expected(x, backward))
+          CHECK(got.at(name).to_vector<float>() == value.to_vector<float>());
+      }
+    }
+}
+
 TEST_CASE("several threads run one program") {
   const Executable executable = compile(program(Var("n", 0, 50), 9, false), on("cpu"));
   std::vector<std::thread> threads;

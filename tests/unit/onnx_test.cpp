@@ -402,6 +402,38 @@ TEST_CASE("sparse tensors of a model are those with their zeros") {
   refused(sparse_proto<float>({0}, {1}, {1}, {0}), "size 0, expected at least 1");
 }
 
+TEST_CASE("an initialiser that is an input, too, is its default") {
+  Graph g;
+  g.input("x", DType::F32, {2, 2}).input("w", DType::F32, {2, 2}).input("shape", DType::I64, {1});
+  g.initialiser<float>("w", {2, 2}, {1, 2, 3, 4}).initialiser<int64_t>("shape", {1}, {4});
+  g.initialiser<float>("fixed", {1}, {10});
+  g.node("MatMul", {"x", "w"}, {"product"}).node("Add", {"product", "fixed"}, {"sum"});
+  g.node("Reshape", {"sum", "shape"}, {"y"}).output("y");
+  const onnx::Model loaded = load(model(g));
+  const auto names = [](const std::vector<onnx::Port>& ports) {
+    Names all;
+    for (const onnx::Port& port : ports) all.push_back(port.name);
+    return all;
+  };
+  CHECK(names(loaded.inputs()) == Names{"x"});
+  CHECK(names(loaded.defaults()) == Names{"w", "shape"});
+  const NamedValues x{{"x", Tensor::from(Floats{1, 0, 0, 1}, {2, 2})}};
+  CHECK(floats(loaded.compile()(x), "y") == Floats{11, 12, 13, 14});
+
+  const onnx::Model fed = loaded.without_defaults({"w"});
+  CHECK(names(fed.inputs()) == Names{"x", "w"});
+  CHECK(names(fed.defaults()) == Names{"shape"});
+  NamedValues both = x;
+  both.emplace("w", Tensor::from(Floats{5, 6, 7, 8}, {2, 2}));
+  CHECK(floats(fed.compile()(both), "y") == Floats{15, 16, 17, 18});
+  mentions(message_of([&] { fed.compile()(x); }), "input 'w' is missing");
+  both.emplace("shape", Tensor::from({int64_t{1}}));
+  CHECK_THROWS_AS(loaded.without_defaults({"w", "shape"}).compile()(both), Error);
+  CHECK(floats(loaded.compile()(x), "y") == Floats{11, 12, 13, 14});
+  for (const char* name : {"x", "fixed", "none"})
+    mentions(message_of([&] { loaded.without_defaults({name}); }), name);
+}
+
 TEST_CASE("nodes may stand in any order") {
   Graph g;
   g.node("Neg", {"a"}, {"y"}).node("Add", {"x", "x"}, {"a"}).input("x", DType::F32, {2}).output("y");

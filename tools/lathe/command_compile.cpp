@@ -11,7 +11,7 @@ namespace lathe::tool {
 
 int compile_command(const Options& options) {
   const Stopwatch compiling;
-  const onnx::Program program = onnx::load(options.model).compile(import_options(options));
+  const onnx::Program program = read_model(options).compile(import_options(options));
   // What a value decides is compiled for what was seen: these inputs say what that is.
   const bool fed = !options.inputs.empty() || options.random;
   if (fed) program(read_inputs(program.inputs(), options));

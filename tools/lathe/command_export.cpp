@@ -14,7 +14,7 @@ namespace lathe::tool {
 namespace fs = std::filesystem;
 
 int export_command(const Options& options) {
-  const onnx::Model model = onnx::load(options.model);
+  const onnx::Model model = read_model(options);
   const onnx::ImportOptions import = import_options_for(model, options);
   ExportOptions how;
   how.target = options.target;

@@ -45,7 +45,7 @@ int inspect_program(const Options& options) {
 
 int inspect_command(const Options& options) {
   if (program_file_format(options.model)) return inspect_program(options);
-  const onnx::Model model = onnx::load(options.model);
+  const onnx::Model model = read_model(options);
   const std::vector<onnx::Layer> layers = model.layers(import_options(options));
   if (options.listing) {
     fmt::print("{}", onnx::listing(layers));

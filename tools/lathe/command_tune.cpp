@@ -21,7 +21,7 @@ bool names_sizes(const onnx::Model& model, const onnx::ImportOptions& options) {
 } // namespace
 
 int tune_command(const Options& options) {
-  const onnx::Model model = onnx::load(options.model);
+  const onnx::Model model = read_model(options);
   cli::Progress progress("tune " + options.model);
   TuneOptions tune;
   tune.budget_seconds = cli::parse_seconds("--budget", options.budget);

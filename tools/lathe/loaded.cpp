@@ -60,7 +60,7 @@ Loaded load_compiled(const Options& options, const std::string& format) {
 
 Loaded load_model(const Options& options, bool quick_first) {
   const Stopwatch loading;
-  const onnx::Model model = onnx::load(options.model);
+  const onnx::Model model = read_model(options);
   const double load_seconds = loading.seconds();
   const Stopwatch compiling;
   onnx::ImportOptions import = import_options(options);
@@ -98,6 +98,16 @@ onnx::Value random_value(const onnx::Port& port, const onnx::ImportOptions& opti
 Loaded load_program(const Options& options, bool quick_first) {
   const std::optional<std::string> format = program_file_format(options.model);
   return format ? load_compiled(options, *format) : load_model(options, quick_first);
+}
+
+onnx::Model read_model(const Options& options) {
+  const onnx::Model model = onnx::load(options.model);
+  const std::vector<onnx::Port> defaults = model.defaults();
+  std::vector<std::string> fed;
+  for (const std::string& text : options.inputs)
+    if (const std::string name = text.substr(0, text.find('=')); find_port(defaults, name))
+      fed.push_back(name);
+  return fed.empty() ? model : model.without_defaults(fed);
 }
 
 onnx::NamedValues read_inputs(const std::vector<onnx::Port>& ports, const Options& options) {

@@ -19,6 +19,8 @@ struct Loaded {
 };
 /// Says how long it took. `quick_first`: as onnx::ImportOptions has it.
 Loaded load_program(const Options& options, bool quick_first = false);
+/// The model of the command line, as onnx::load() reads it. Initialisers that `--input` names are inputs.
+onnx::Model read_model(const Options& options);
 /// What the command line gives for the ports: values from files, and random ones for others if it asks for
 /// them.
 onnx::NamedValues read_inputs(const std::vector<onnx::Port>& ports, const Options& options);

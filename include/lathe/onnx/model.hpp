@@ -75,6 +75,11 @@ class Model {
  public:
   const std::vector<Port>& inputs() const;       ///< those without an initialiser, in order
   const std::vector<Port>& outputs() const;
+  /// Initialisers that the model lists as inputs, too: they are what these inputs are where nothing is fed.
+  std::vector<Port> defaults() const;
+  /// The model with these of defaults() as inputs, which then have to be fed, in the file's order among the others. Error(Name) for
+  /// a name that is none of them.
+  Model without_defaults(const std::vector<std::string>& names) const;
   const std::map<std::string, std::string>& metadata() const;  ///< producer, versions and the model's own properties
   const std::map<std::string, int>& opsets() const;
   size_t node_count() const;                     ///< of the graph and all bodies in it

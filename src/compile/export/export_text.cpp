@@ -116,14 +116,7 @@ static void* read_file(const char* path, size_t* bytes) {
   fclose(file);
   return data;
 }
-
-static void read_values(const char* path, void* values, size_t bytes) {
-  size_t found;
-  const void* const data = read_file(path, &found);
-  if (found != bytes) stop(path, "is not of the input's size");
-  memcpy(values, data, bytes);
-}
-
+@reads@
 static double now(void) {
   struct timespec time;
   timespec_get(&time, TIME_UTC);
@@ -140,6 +133,15 @@ int main(int argc, char** argv) {
   size_t k, bytes;
   void* weights;
 @declarations@)";
+
+constexpr const char* kMainReadValues = R"(
+static void read_values(const char* path, void* values, size_t bytes) {
+  size_t found;
+  const void* const data = read_file(path, &found);
+  if (found != bytes) stop(path, "is not of the input's size");
+  memcpy(values, data, bytes);
+}
+)";
 
 constexpr const char* kMainWeights = R"(  if (argc < @least@) stop("usage", "@usage@");
   weights = read_file(argv[argument++], &bytes);
@@ -254,6 +256,7 @@ std::string main_text(const ExportedProgram& program, const MainParts& parts) {
                  {"helpers", parts.helpers},
                  {"before", parts.before},
                  {"call", parts.call},
+                 {"reads", layout.inputs.empty() ? "" : kMainReadValues},
                  {"least", std::to_string(2 + layout.vars.size())}});
   std::string out = filled(kMainHead, values), body;
   const std::string arguments = sizes.empty() ? "" : fmt::format("({})", fmt::join(sizes, ", "));

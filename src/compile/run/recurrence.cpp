@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -116,6 +117,8 @@ RecurrenceProgram::RecurrenceProgram(const lower::Recurrence& recurrence, const 
         .push_back({output_slot(*body_, fmt::format("r{}", k)), is_read ? written++ : -1, backward,
                     !is_state && graph.is_cleared(k)});
   }
+  std::set<size_t> stacked_slots;
+  for (const Result& result : stacked_) has_equal_rows_ |= !stacked_slots.insert(result.slot).second;
   for (size_t launch = 0; launch < body_->placed.launches.size(); ++launch)
     for (size_t p = 0; p < body_->placed.launches[launch].size(); ++p) {
       const size_t slot = body_->placed.launches[launch][p];
@@ -146,6 +149,7 @@ public:
   /// Returns how many steps ran.
   int64_t run() {
     for (int64_t step = 0; step < count_; ++step) {
+      step = run_steady(step);
       if (!runs(step)) {
         const bool is_end = program_.when_.state >= 0;
         clear_rows(step, is_end ? count_ : step + 1);
@@ -156,8 +160,7 @@ public:
       for (size_t k = 0; k < body_.kernels.size(); ++k)
         detail::impl(body_.kernels[k])->program->launch(frame_.calls[k].slices, frame_.calls[k].vars);
       copy_equal_rows(step);
-      for (size_t i = 0; i < state_at_.size(); ++i) state_at_[i] = at_[program_.states_[i].slot];
-      ++ran_;
+      end_step();
     }
     for (size_t i = 0; i < state_at_.size(); ++i) {
       const int to = program_.states_[i].parameter;
@@ -170,6 +173,39 @@ public:
   }
 
 private:
+  /// What the next step reads and counts on.
+  void end_step() {
+    for (size_t i = 0; i < state_at_.size(); ++i) state_at_[i] = at_[program_.states_[i].slot];
+    ++ran_;
+  }
+
+  /// Runs steps from this one on by their addresses, up to the last but one, where they are steady and all
+  /// run. Returns the step to go on with.
+  int64_t run_steady(int64_t first) {
+    constexpr int64_t kFirst = 1, kWorthwhile = 16; // step 0 reads the states' first values
+    const When& when = program_.when_;
+    if (first != kFirst || count_ < kWorthwhile || when.source >= 0 || program_.has_equal_rows_ ||
+        !SteadySteps::can_run(body_))
+      return first;
+    SteadySteps steady(body_, frame_, program_.moving_);
+    const std::vector<BufferSlice> states_before = state_at_;
+    for (int seen = 0; seen < SteadySteps::kSeen; ++seen) {
+      if (when.state >= 0) steady.see_condition(seen, state_at_[static_cast<size_t>(when.state)]);
+      bind(first + seen);
+      for (size_t k = 0; k < program_.moving_.size(); ++k) steady.see(seen, k, at_[program_.moving_[k].slot]);
+      end_step();
+    }
+    state_at_ = states_before;
+    ran_ = first;
+    const int64_t ran = steady.run(count_ - 1 - first);
+    if (ran > 0) { // as the last of them left it
+      ran_ = first + ran - 1;
+      bind(ran_);
+      end_step();
+    }
+    return first + ran;
+  }
+
   bool runs(int64_t step) const {
     const When& when = program_.when_;
     if (when.state >= 0) return read_bool(state_at_[static_cast<size_t>(when.state)], *body_.device);
@@ -230,6 +266,7 @@ private:
 
   /// A value that is a row of several results was written to the last of these.
   void copy_equal_rows(int64_t step) {
+    if (!program_.has_equal_rows_) return;
     for (const Result& result : program_.stacked_) {
       const BufferSlice to = row_of(result, step);
       if (to.buffer != at_[result.slot].buffer || to.offset != at_[result.slot].offset)

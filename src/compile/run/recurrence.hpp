@@ -1,6 +1,6 @@
 // Runs a recurrence: the launches of its body once for each step, over rows and states that move.
 #pragma once
-#include "compile/run/executable_impl.hpp"
+#include "compile/run/steady_steps.hpp"
 
 namespace lathe::pipeline {
 
@@ -29,10 +29,6 @@ private:
     int source = -1; // position among the kernel's parameters
     bool backward = false;
   };
-  /// A parameter of a launch of the body that is bound in each step.
-  struct Moving {
-    size_t launch, parameter, slot;
-  };
   /// An input of the body: a state, a row of a scanned source, or a value.
   struct Input {
     size_t slot, source; // source: position among the kernel's parameters
@@ -57,6 +53,7 @@ private:
   std::vector<Input> rows_, values_;
   std::vector<bool> rows_backward_;
   std::vector<Result> states_, stacked_;
+  bool has_equal_rows_ = false; // two stacked results are one value
 };
 
 /// The recurrence that the kernel runs; null if it runs none.

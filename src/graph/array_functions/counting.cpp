@@ -24,6 +24,38 @@ Tensor bin_edges(int64_t bins, double low, double high, DType dtype) {
   return Tensor::from(edges).cast(dtype);
 }
 
+/// Whether the bin that the numbers' distance from `low` says is at most one off the bin that the edges say:
+/// rounding moves an edge, and that distance, by less than a quarter of a bin each.
+bool is_near_by_arithmetic(int64_t bins, double low, double high, DType dtype) {
+  const double bits = dtype == DType::F64 ? 53 : dtype == DType::F32 ? 24 : dtype == DType::F16 ? 11 : 8;
+  const double most = std::max(std::fabs(low), std::fabs(high));
+  return static_cast<double>(bins) * std::exp2(2 - bits) * (most / (high - low) + 1) < 0.25;
+}
+
+/// The bin of each value by its distance from `low`, and then by the edges of that bin. -1: it is in none.
+Tensor bins_near(const Tensor& edges, const Tensor& values, int64_t bins, double low, double high) {
+  const DType d = edges.dtype() == DType::F64 ? DType::F64 : DType::F32;
+  const auto number = [&](double v) { return Tensor::full({}, Scalar::of_float(d, v)); };
+  const auto index = [](int64_t i) { return Tensor::full({}, Scalar::of_int(DType::I32, i)); };
+  const Tensor x = values.cast(d), at = edges.cast(d);
+  const auto edge = [&](const Tensor& i) { return wrap(gather(node_of(at), node_of(i))); };
+  const Tensor is_outside = (x < at.index({0})) | (at.index({bins}) < x) | (x != x);
+  const Tensor distance =
+      (x - number(low)) * number(static_cast<double>(bins) / (high - low)); // from 0 on, if it is inside
+  const Tensor near = minimum(where(is_outside, number(0), distance).cast(DType::I32), index(bins - 1));
+  const Tensor is_below = x < edge(near), is_in = x < edge(near + index(1));
+  const Tensor above = (is_in | (near == index(bins - 1))).logical_not();
+  return where(is_outside, index(-1), near - is_below.cast(DType::I32) + above.cast(DType::I32));
+}
+
+/// The same by a search among the edges.
+Tensor bins_by_search(const Tensor& edges, const Tensor& values, int64_t bins) {
+  // Places are below `low` 0, in the first bin 1 ...; `high` and above it, and of NaN, more than there are
+  // bins.
+  const Tensor bin = searchsorted(edges, values, true) - 1;
+  return where(values == edges.index({bins}), Tensor::full({}, bins - 1), bin);
+}
+
 // ---- on the host ----
 
 template <class T> T value_of(T stored) { return stored; }
@@ -100,11 +132,10 @@ Tensor histogram(const Tensor& x, Whole bins, double low, double high) {
   if (!(first.as_float() < last.as_float()) || !std::isfinite(last.as_float() - first.as_float()))
     fail(ErrorKind::Value, "histogram: from {} to {} in {}, expected finite bounds, the lower one first", low,
          high, to_string(d));
-  // Places are below `low` 0, in the first bin 1 ...; `high` and above it, and of NaN, more than there are
-  // bins.
-  const Tensor values = x.cast(d);
-  const Tensor bin = searchsorted(bin_edges(bins, low, high, d), values, true) - 1;
-  return bincount(where(values == Tensor::full({}, last), Tensor::full({}, bins - 1), bin), bins);
+  const Tensor edges = bin_edges(bins, low, high, d), values = x.cast(d);
+  return bincount(is_near_by_arithmetic(bins, low, high, d) ? bins_near(edges, values, bins, low, high)
+                                                            : bins_by_search(edges, values, bins),
+                  bins);
 }
 
 Tensor bincount(const Tensor& x, Whole length, const std::optional<Tensor>& weights) {
