@@ -47,6 +47,9 @@ struct Registry {
 
 /// Why an op is missing, where more can be said than that.
 std::string missing_op(const std::string& domain, const std::string& op) {
+  if (domain == "com.microsoft.nchwc")
+    return "ONNX Runtime saves such ops at its optimisation level ALL, for the machine it runs on; save the "
+           "model at level EXTENDED";
   static const std::map<std::pair<std::string, std::string>, const char*> known = {
       {{"", "ImageDecoder"}, "image files are not decoded"},
   };

@@ -23,6 +23,8 @@ version serves are errors that name the node, the op and the opset; `lathe inspe
 all at once. No op is computed by the rules of another opset. Sparse initialisers are made dense; complex
 numbers are not supported, and strings where ONNX has Resize, GridSample and Col2Im take them. An op that is
 missing can be added without touching the library: see `include/lathe/onnx/op.hpp`.
+Resize computes what ONNX's specification says also where ONNX Runtime does not: `align_corners` with scales that
+make a fraction of a pixel, and `nearest` exactly between two.
 
 This page is written by a run of the tests, and a test checks it against the next run:
 

@@ -351,6 +351,10 @@ TEST_CASE("ops that are not there are all named before anything is compiled") {
   CHECK(loaded.problems()[0].op == "Nothing");
   CHECK(loaded.problems()[1].domain == "far.away");
   mentions(message_of([&] { loaded.compile(); }), "Nothing");
+
+  Graph saved;
+  saved.input("x", DType::F32, {2}).node("ReorderInput", {"x"}, {"y"}, {}, "com.microsoft.nchwc").output("y");
+  mentions(load(model(saved, 17, {}, {"com.microsoft.nchwc"})).problems().at(0).message, "level EXTENDED");
 }
 
 TEST_CASE("what is fed has to fit what the model declares") {
