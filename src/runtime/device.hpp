@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ast/ast.hpp"
+#include "lathe/error.hpp"
 
 namespace lathe::runtime {
 
@@ -21,6 +22,7 @@ class DeviceBuffer {
 struct BufferSlice {
   DeviceBuffer* buffer;
   size_t offset, bytes;
+  char* host() const { return static_cast<char*>(buffer->host()) + offset; }  // on host devices
 };
 
 /// A compiled kernel. Several threads may call launch at once. `buffers` are in the order of ast::Kernel::params and
@@ -29,9 +31,12 @@ class Program {
  public:
   virtual ~Program() = default;
   virtual void launch(std::span<const BufferSlice> buffers, std::span<const int64_t> shape_values) const = 0;
-  /// Whether launch_at() runs it: launch() with the addresses of the buffers, on the host.
+  /// Whether launch_at() may be called.
   virtual bool takes_addresses() const { return false; }
-  virtual void launch_at(void* const* /*addresses*/, const int64_t* /*shape_values*/) const {}
+  /// As launch(), with the addresses of the buffers on the host.
+  virtual void launch_at(void* const* /*addresses*/, const int64_t* /*shape_values*/) const {
+    throw InternalError("a program that takes no addresses");
+  }
   virtual size_t bytes() const = 0;  // host memory that the code takes, approximately
 };
 

@@ -17,8 +17,7 @@ public:
       many.resize(buffers.size());
       pointers = many.data();
     }
-    for (size_t i = 0; i < buffers.size(); i++)
-      pointers[i] = static_cast<char*>(buffers[i].buffer->host()) + buffers[i].offset;
+    for (size_t i = 0; i < buffers.size(); i++) pointers[i] = buffers[i].host();
     launch_at(pointers, shape_values.data());
   }
   bool takes_addresses() const override { return true; }

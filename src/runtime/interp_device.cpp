@@ -12,8 +12,7 @@ public:
   void launch(std::span<const BufferSlice> buffers, std::span<const int64_t> shape_values) const override {
     const InExprScope inside(expressions_);
     std::vector<ast::Bytes> bytes;
-    for (const BufferSlice& slice : buffers)
-      bytes.push_back({static_cast<char*>(slice.buffer->host()) + slice.offset, slice.bytes});
+    for (const BufferSlice& slice : buffers) bytes.push_back({slice.host(), slice.bytes});
     ast::interpret(kernel_, bytes, {shape_values.begin(), shape_values.end()});
   }
 

@@ -105,8 +105,8 @@ onnx::Model read_model(const Options& options) {
   const std::vector<onnx::Port> defaults = model.defaults();
   std::vector<std::string> fed;
   for (const std::string& text : options.inputs)
-    if (const std::string name = text.substr(0, text.find('=')); find_port(defaults, name))
-      fed.push_back(name);
+    if (const size_t equals = text.find('='); equals != std::string::npos)
+      if (const onnx::Port* port = find_port(defaults, text.substr(0, equals))) fed.push_back(port->name);
   return fed.empty() ? model : model.without_defaults(fed);
 }
 

@@ -40,7 +40,7 @@ size_t output_slot(const Impl& body, const std::string& name) {
 
 bool read_bool(const BufferSlice& from, runtime::Device& device) {
   unsigned char value = 0;
-  if (device.is_host()) return *(static_cast<const unsigned char*>(from.buffer->host()) + from.offset) != 0;
+  if (device.is_host()) return *from.host() != 0;
   device.finish();
   from.buffer->download(from.offset, &value, 1);
   return value != 0;
@@ -49,7 +49,7 @@ bool read_bool(const BufferSlice& from, runtime::Device& device) {
 void clear(const BufferSlice& slice, runtime::Device& device) {
   if (slice.bytes == 0) return;
   if (device.is_host()) {
-    std::memset(static_cast<char*>(slice.buffer->host()) + slice.offset, 0, slice.bytes);
+    std::memset(slice.host(), 0, slice.bytes);
     return;
   }
   device.finish();
@@ -59,8 +59,7 @@ void clear(const BufferSlice& slice, runtime::Device& device) {
 
 void copy(const BufferSlice& from, const BufferSlice& to, runtime::Device& device) {
   if (device.is_host()) {
-    std::memmove(static_cast<char*>(to.buffer->host()) + to.offset,
-                 static_cast<const char*>(from.buffer->host()) + from.offset, to.bytes);
+    std::memmove(to.host(), from.host(), to.bytes);
     return;
   }
   device.finish();
@@ -149,7 +148,7 @@ public:
   /// Returns how many steps ran.
   int64_t run() {
     for (int64_t step = 0; step < count_; ++step) {
-      step = run_steady(step);
+      if (step == kFirstSteady && can_be_steady()) step += run_steady();
       if (!runs(step)) {
         const bool is_end = program_.when_.state >= 0;
         clear_rows(step, is_end ? count_ : step + 1);
@@ -173,37 +172,43 @@ public:
   }
 
 private:
-  /// What the next step reads and counts on.
+  /// Notes where this step has left the states.
   void end_step() {
     for (size_t i = 0; i < state_at_.size(); ++i) state_at_[i] = at_[program_.states_[i].slot];
     ++ran_;
   }
 
-  /// Runs steps from this one on by their addresses, up to the last but one, where they are steady and all
-  /// run. Returns the step to go on with.
-  int64_t run_steady(int64_t first) {
-    constexpr int64_t kFirst = 1, kWorthwhile = 16; // step 0 reads the states' first values
-    const When& when = program_.when_;
-    if (first != kFirst || count_ < kWorthwhile || when.source >= 0 || program_.has_equal_rows_ ||
-        !SteadySteps::can_run(body_))
-      return first;
+  static constexpr int64_t kFirstSteady = 1; // step 0 reads the states' first values
+
+  /// Whether the operands of all steps but the first and the last move by fixed distances, on the host, and
+  /// there are enough steps to find these out.
+  bool can_be_steady() const {
+    constexpr int64_t kWorthwhile = 16;
+    return count_ >= kWorthwhile && program_.when_.source < 0 && !program_.has_equal_rows_ &&
+           SteadySteps::can_run(body_);
+  }
+
+  /// Runs steps from kFirstSteady on up to the last but one, or up to one that does not run. Returns how many
+  /// ran.
+  int64_t run_steady() {
     SteadySteps steady(body_, frame_, program_.moving_);
     const std::vector<BufferSlice> states_before = state_at_;
     for (int seen = 0; seen < SteadySteps::kSeen; ++seen) {
-      if (when.state >= 0) steady.see_condition(seen, state_at_[static_cast<size_t>(when.state)]);
-      bind(first + seen);
+      if (const int state = program_.when_.state; state >= 0)
+        steady.see_condition(seen, state_at_[static_cast<size_t>(state)]);
+      bind(kFirstSteady + seen);
       for (size_t k = 0; k < program_.moving_.size(); ++k) steady.see(seen, k, at_[program_.moving_[k].slot]);
       end_step();
     }
     state_at_ = states_before;
-    ran_ = first;
-    const int64_t ran = steady.run(count_ - 1 - first);
-    if (ran > 0) { // as the last of them left it
-      ran_ = first + ran - 1;
+    ran_ = kFirstSteady;
+    const int64_t ran = steady.run(count_ - 1 - kFirstSteady);
+    if (ran > 0) { // the states are where the last of these steps has left them
+      ran_ = kFirstSteady + ran - 1;
       bind(ran_);
       end_step();
     }
-    return first + ran;
+    return ran;
   }
 
   bool runs(int64_t step) const {

@@ -10,7 +10,7 @@ namespace {
 const runtime::Program& program_of(const Kernel& kernel) { return *detail::impl(kernel)->program; }
 
 std::uintptr_t address_of(const runtime::BufferSlice& slice) {
-  return reinterpret_cast<std::uintptr_t>(slice.buffer->host()) + slice.offset;
+  return reinterpret_cast<std::uintptr_t>(slice.host());
 }
 
 } // namespace
@@ -24,8 +24,7 @@ SteadySteps::SteadySteps(const Executable::Impl& body, const Executable::Impl::F
                          const std::vector<Moving>& moving) {
   for (size_t k = 0; k < body.kernels.size(); ++k) {
     Call call{&program_of(body.kernels[k]), {}, frame.calls[k].vars.data()};
-    for (const runtime::BufferSlice& slice : frame.calls[k].slices)
-      call.addresses.push_back(reinterpret_cast<void*>(address_of(slice)));
+    for (const runtime::BufferSlice& slice : frame.calls[k].slices) call.addresses.push_back(slice.host());
     calls_.push_back(std::move(call));
   }
   for (const Moving& m : moving) operands_.push_back({&calls_[m.launch].addresses[m.parameter]});

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/float_format.hpp"
 #include "graph/gradient.hpp"
 #include "graph/tensor_impl.hpp"
 #include "lathe/array_functions.hpp"
@@ -24,15 +25,20 @@ Tensor bin_edges(int64_t bins, double low, double high, DType dtype) {
   return Tensor::from(edges).cast(dtype);
 }
 
-/// Whether the bin that the numbers' distance from `low` says is at most one off the bin that the edges say:
-/// rounding moves an edge, and that distance, by less than a quarter of a bin each.
+/// Whether bins_near() gives the bin that the edges say. It does if a value's distance from `low` says a bin
+/// that is at most one off: rounding to the dtype has to move an edge, and that distance, by less than a
+/// quarter of a bin each.
 bool is_near_by_arithmetic(int64_t bins, double low, double high, DType dtype) {
-  const double bits = dtype == DType::F64 ? 53 : dtype == DType::F32 ? 24 : dtype == DType::F16 ? 11 : 8;
-  const double most = std::max(std::fabs(low), std::fabs(high));
-  return static_cast<double>(bins) * std::exp2(2 - bits) * (most / (high - low) + 1) < 0.25;
+  if (is_narrow(dtype)) return false;
+  // Shorter ranges have edges among the subnormal numbers; shorter and longer ones overflow in f32.
+  const double shortest = dtype == DType::F16 ? 1e-2 : 1e-30, longest = 1e30;
+  const double range = high - low, most = std::max(std::fabs(low), std::fabs(high));
+  return range >= shortest && range <= longest &&
+         static_cast<double>(bins) * std::exp2(2 - digits(dtype)) * (most / range + 1) < 0.25;
 }
 
-/// The bin of each value by its distance from `low`, and then by the edges of that bin. -1: it is in none.
+/// The bin of each value by its distance from `low`, corrected by the edges of that bin; -1 for a value that
+/// is in none.
 Tensor bins_near(const Tensor& edges, const Tensor& values, int64_t bins, double low, double high) {
   const DType d = edges.dtype() == DType::F64 ? DType::F64 : DType::F32;
   const auto number = [&](double v) { return Tensor::full({}, Scalar::of_float(d, v)); };
@@ -48,7 +54,7 @@ Tensor bins_near(const Tensor& edges, const Tensor& values, int64_t bins, double
   return where(is_outside, index(-1), near - is_below.cast(DType::I32) + above.cast(DType::I32));
 }
 
-/// The same by a search among the edges.
+/// The bin of each value by a search among the edges; numbers that are no bin's for a value that is in none.
 Tensor bins_by_search(const Tensor& edges, const Tensor& values, int64_t bins) {
   // Places are below `low` 0, in the first bin 1 ...; `high` and above it, and of NaN, more than there are
   // bins.
