@@ -9,7 +9,7 @@
 
 #include "core/hash.hpp"
 #include "graph/narrow.hpp"
-#include "lathe/detail/recurrences.hpp"
+#include "lathe/detail/sizes.hpp"
 #include "lathe/error.hpp"
 
 namespace lathe::graph {
@@ -273,4 +273,13 @@ std::vector<lathe::Expr> lathe::detail::step_counts(const std::vector<Tensor>& t
           steps.is_var() && std::find(padded.begin(), padded.end(), steps) == padded.end())
         counts.push_back(steps);
   return counts;
+}
+
+bool lathe::detail::depends_on_sizes(const Tensor& tensor) {
+  const std::vector<graph::NodeRef> nodes = graph::nodes_with_bodies({graph::held_node(tensor)});
+  return std::any_of(nodes.begin(), nodes.end(), [](const graph::NodeRef& node) {
+    const auto* number = std::get_if<Expr>(&node->attr);
+    const auto* scan = std::get_if<graph::ScanAttr>(&node->attr);
+    return !is_static(node->shape) || (number && !number->is_const()) || (scan && !scan->steps.is_const());
+  });
 }

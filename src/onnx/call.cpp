@@ -81,10 +81,11 @@ std::optional<Tensor> Call::optional_tensor(size_t input) const {
 
 Shape Call::sizes(size_t input) {
   const Value v = value(input);
+  if (v.is_empty()) return {};
   if (v.integers()) return *v.integers();
-  Shape sizes;
-  for (int64_t size : integers(input)) sizes.push_back(Expr(size));
-  return sizes;
+  if (is_float(tensor(input).dtype()))
+    fail(ErrorKind::DType, fmt::format("input {} is {}, expected integers", input, to_string(v.dtype())));
+  return look_at_sizes(v.tensor());
 }
 
 std::vector<int64_t> Call::integers(size_t input) {
@@ -122,6 +123,10 @@ double Call::number_at(size_t input) {
   if (all.size() != 1)
     fail(ErrorKind::Shape, fmt::format("input {} has {} elements, expected one", input, all.size()));
   return all[0];
+}
+
+Shape Call::look_at_sizes(const Tensor& tensor, std::vector<Value>* kept) {
+  return impl_.tracer.sizes(impl_.frame, tensor, kept);
 }
 
 std::vector<int64_t> Call::look(const Tensor& tensor, std::vector<Value>* kept) {

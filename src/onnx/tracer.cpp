@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "lathe/detail/access.hpp"
+#include "lathe/detail/sizes.hpp"
 #include "onnx/call.hpp"
 #include "onnx/integers.hpp"
 #include "onnx/strings/carry.hpp"
@@ -230,18 +231,55 @@ std::vector<Value> Tracer::run_function(Frame& caller, const NodeDef& node, cons
   return run_frame(frame);
 }
 
-std::vector<Scalar> Tracer::elements(Frame& frame, const Tensor& tensor, std::vector<Value>* kept) {
+namespace {
+
+/// Whether no input and no size decides what the tensor is.
+bool is_constant(const Tensor& tensor) {
+  return tensor.inputs().empty() && !detail::depends_on_sizes(tensor);
+}
+
+void check_looked_at(const Tensor& tensor) {
   if (const int64_t count = is_static(tensor.shape()) ? tensor.element_count() : 0; count > kMaxLookedAt)
     throw Error(ErrorKind::Limit,
                 fmt::format("{} values decide what is computed, expected at most {}", count, kMaxLookedAt));
-  if (tensor.inputs().empty()) return host_elements(tensor);
-  for (const auto& [seen, elements] : seen_)
-    if (&*detail::impl(seen) == &*detail::impl(tensor)) return elements;
+}
+
+/// What was seen of this very tensor; null if nothing was.
+template <class Seen>
+const Seen* seen_of(const std::vector<std::pair<Tensor, Seen>>& all, const Tensor& tensor) {
+  for (const auto& [looked_at, seen] : all)
+    if (&*detail::impl(looked_at) == &*detail::impl(tensor)) return &seen;
+  return nullptr;
+}
+
+/// The values that a trace goes on with.
+std::vector<Value*> live_with(Frame& frame, std::vector<Value>* kept) {
   std::vector<Value*> live = live_values(frame);
   if (kept)
     for (Value& value : *kept) live.push_back(&value);
-  seen_.emplace_back(tensor, looker_.look(tensor, live));
+  return live;
+}
+
+} // namespace
+
+std::vector<Scalar> Tracer::elements(Frame& frame, const Tensor& tensor, std::vector<Value>* kept) {
+  check_looked_at(tensor);
+  if (is_constant(tensor)) return host_elements(tensor);
+  if (const auto* seen = seen_of(seen_, tensor)) return *seen;
+  seen_.emplace_back(tensor, looker_.look(tensor, live_with(frame, kept)));
   return seen_.back().second;
+}
+
+Shape Tracer::sizes(Frame& frame, const Tensor& tensor, std::vector<Value>* kept) {
+  check_looked_at(tensor);
+  if (const Shape* seen = seen_of(seen_sizes_, tensor)) return *seen;
+  if (is_constant(tensor) || seen_of(seen_, tensor)) {
+    Shape sizes;
+    for (const Scalar& element : elements(frame, tensor, kept)) sizes.emplace_back(element.as_int());
+    return sizes;
+  }
+  seen_sizes_.emplace_back(tensor, looker_.look_at_sizes(tensor, live_with(frame, kept)));
+  return seen_sizes_.back().second;
 }
 
 std::vector<Value> Tracer::on_host(Frame& frame, const HostOp& op, const std::vector<Value>& inputs) {
@@ -249,7 +287,7 @@ std::vector<Value> Tracer::on_host(Frame& frame, const HostOp& op, const std::ve
   std::vector<Value> texts;
   for (const Value& input : inputs) {
     const Tensor* tensor = input.is_tensor() ? &input.tensor() : input.ids() ? &*input.ids() : nullptr;
-    known &= !tensor || tensor->inputs().empty();
+    known &= !tensor || is_constant(*tensor);
     texts.push_back(known && input.ids() ? CallStrings(strings()).strings(*tensor) : input);
   }
   return known ? run_host_op(op, texts) : looker_.on_host(op, inputs, live_values(frame));

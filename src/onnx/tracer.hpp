@@ -34,7 +34,10 @@ public:
   /// The elements of `tensor`. `live` are the values that the rest of the trace may use: the looker may
   /// replace the tensors in them by inputs that hold what they are, so that the next segment starts there.
   virtual std::vector<Scalar> look(const Tensor& tensor, const std::vector<Value*>& live) = 0;
-  /// What an op of the host makes of inputs of fixed shapes. `live` as above.
+  /// The same of integers that are sizes: variables may stand for them, so that the next segment serves other
+  /// sizes, too.
+  virtual Shape look_at_sizes(const Tensor& tensor, const std::vector<Value*>& live) = 0;
+  /// What an op of the host makes of its inputs, of shapes that may have variables, too. `live` as above.
   virtual std::vector<Value> on_host(const HostOp& op, const std::vector<Value>& inputs,
                                      const std::vector<Value*>& live) = 0;
   virtual StringTable& strings() = 0;
@@ -58,6 +61,7 @@ public:
   std::vector<Value> run_body(Frame& surroundings, const GraphDef& body, const std::vector<Value>& arguments,
                               Looks looks);
   std::vector<Scalar> elements(Frame& frame, const Tensor& tensor, std::vector<Value>* kept);
+  Shape sizes(Frame& frame, const Tensor& tensor, std::vector<Value>* kept);
   std::vector<Value> on_host(Frame& frame, const HostOp& op, const std::vector<Value>& inputs);
   StringTable& strings() const { return looker_.strings(); }
 
@@ -75,6 +79,7 @@ private:
   Observer observer_;
   size_t depth_ = 0, nodes_ = 0;
   std::vector<std::pair<Tensor, std::vector<Scalar>>> seen_; // what was looked at
+  std::vector<std::pair<Tensor, Shape>> seen_sizes_;
 };
 
 /// Calls change(tensor) for every tensor in a value, its elements' too and the ids of strings, and gives the

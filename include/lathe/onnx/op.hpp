@@ -49,10 +49,12 @@ class Call {
   int64_t integer_at(size_t input);                ///< of its only element
   std::vector<double> numbers(size_t input);       ///< all elements, of any dtype
   double number_at(size_t input);
-  /// All elements as sizes, which may be symbolic.
+  /// All elements as sizes, which may be symbolic: the program goes on for other sizes, too, where it can.
   Shape sizes(size_t input);
   /// The elements of a computed tensor. `kept`: what the importer goes on with, so that it is not computed again afterwards.
   std::vector<int64_t> look(const Tensor& tensor, std::vector<Value>* kept = nullptr);
+  /// The same of integers that are sizes, which may be symbolic.
+  Shape look_at_sizes(const Tensor& tensor, std::vector<Value>* kept = nullptr);
   /// The shape as numbers; Error(Shape) where it is symbolic.
   std::vector<int64_t> fixed_shape(const Tensor& tensor) const;
 

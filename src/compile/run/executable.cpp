@@ -10,6 +10,7 @@
 #include "graph/narrow.hpp"
 #include "lathe/detail/access.hpp"
 #include "lathe/detail/instruction_timer.hpp"
+#include "lathe/detail/sizes.hpp"
 #include "lathe/error.hpp"
 
 namespace lathe {
@@ -139,10 +140,15 @@ bool is_held_once(const StorageRef& memory) {
   return true;
 }
 
-/// `given_away`: `inputs`, if outputs may take their memory; it is then left empty.
+/// `given_away`: `inputs`, if outputs may take their memory; it is then left empty. `sizes`: those of shape
+/// variables that are known without the inputs.
 NamedTensors call(const Impl& impl, const NamedTensors& inputs, NamedTensors* given_away,
-                  const NamedStates& states) {
+                  const NamedStates& states, const std::map<std::string, int64_t>& sizes = {}) {
   pipeline::ShapeValues values(impl.program->shape_vars);
+  if (!sizes.empty())
+    for (const Expr var : impl.program->shape_vars)
+      if (const auto known = sizes.find(var.name()); known != sizes.end())
+        values.bind(var, known->second, "call");
   bind_shapes(impl, inputs, values);
   const std::vector<int64_t>& of_vars = values.complete("call");
 
@@ -203,6 +209,11 @@ NamedTensors Executable::operator()(const NamedTensors& inputs, const NamedState
 }
 NamedTensors Executable::operator()(NamedTensors&& inputs, const NamedStates& states) const {
   return call(*impl_, inputs, &inputs, states);
+}
+
+NamedTensors detail::call_at(const Executable& program, const NamedTensors& inputs,
+                             const std::map<std::string, int64_t>& sizes) {
+  return call(*impl(program), inputs, nullptr, {}, sizes);
 }
 
 void Executable::run(const std::map<std::string, const void*>& inputs,

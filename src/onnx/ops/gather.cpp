@@ -31,12 +31,9 @@ Tensor joined_positions(const Call& call, const Tensor& data, int first, const T
                                     ", expected no more numbers in the last axis than there are axes");
   Tensor position = Tensor::zeros({}, DType::I64);
   for (int k = 0; k < static_cast<int>(depth.value()); ++k) {
-    const Expr size = data.size(first + k);
-    if (!size.is_const())
-      call.fail(ErrorKind::Shape, "indices into " + to_string(data.shape()) +
-                                      ", expected fixed sizes of the axes they go through");
+    const Tensor size = Tensor::scalar(data.size(first + k));
     const Tensor index = slice_at(indices, indices.rank() - 1, k).cast(DType::I64);
-    position = position * size.value() + where(index < 0, index + size.value(), index);
+    position = position * size + where(index < 0, index + size, index);
   }
   return position;
 }
@@ -58,11 +55,7 @@ std::vector<Value> gather_nd(Call& call) {
              inner = elements_between(data.shape(), batch, last);
   const Expr rest = elements_between(data.shape(), last, data.rank());
   Tensor position = joined_positions(call, data, batch, indices).reshape({batches, -1});
-  if (batch > 0) {
-    if (!inner.is_const())
-      call.fail(ErrorKind::Shape, "shape " + to_string(data.shape()) + ", expected fixed sizes");
-    position = position + Tensor::iota(position.shape(), 0) * inner.value();
-  }
+  if (batch > 0) position = position + Tensor::iota(position.shape(), 0) * Tensor::scalar(inner);
   return {data.reshape({batches * inner, rest}).take(position.reshape({-1}), 0).reshape(result)};
 }
 

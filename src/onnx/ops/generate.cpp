@@ -80,9 +80,10 @@ std::vector<Value> range(Call& call) {
     call.fail(ErrorKind::Value, "delta 0, expected a step");
   const auto scalar = [&](size_t input) { return call.tensor(input).reshape({}); };
   const Tensor step = delta.tensor().reshape({});
-  const int64_t count = call.look(range_count(scalar(0), scalar(1), step)).front();
+  const Expr count = call.look_at_sizes(range_count(scalar(0), scalar(1), step)).front();
   const DType wide = at_least_single(dtype);
-  return {(scalar(0).cast(wide) + Tensor::arange(count).cast(wide) * step.cast(wide)).cast(dtype)};
+  if (count.hi() < 1) return {Tensor::zeros({0}, dtype)};
+  return {(scalar(0).cast(wide) + Tensor::iota({count}, 0).cast(wide) * step.cast(wide)).cast(dtype)};
 }
 
 std::vector<Value> eye_like(Call& call) {

@@ -168,6 +168,11 @@ SliceRange resolve_range(const Call& call, Expr start, Expr end, int64_t step, E
     const int64_t span = step > 0 ? last - first : first - last;
     return {first, std::max<int64_t>((span + stride - 1) / stride, 0), step};
   }
+  const auto counted = [&](Expr first, Expr distance) {
+    const Expr count = ceildiv(distance, std::abs(step));
+    if (proves_le(0, count) || std::abs(step) == 1) return SliceRange{first, max(count, 0), step};
+    call.fail(ErrorKind::Shape, to_string(count) + " elements, expected to know that it is not negative");
+  };
   const auto bound = [&](Expr at, Expr least, Expr most) {
     if (proves_le(size, at)) return most;
     if (proves_le(at, -size - 1)) return least;
@@ -178,10 +183,10 @@ SliceRange resolve_range(const Call& call, Expr start, Expr end, int64_t step, E
   };
   if (step > 0) {
     const Expr first = bound(start, 0, size);
-    return {first, ceildiv(bound(end, 0, size) - first, step), step};
+    return counted(first, bound(end, 0, size) - first);
   }
   const Expr first = bound(start, 0, size - 1);
-  return {first, ceildiv(first - bound(end, -1, size - 1), -step), step};
+  return counted(first, first - bound(end, -1, size - 1));
 }
 
 Value slice_axis(const Value& x, int axis, const SliceRange& range) {

@@ -1,27 +1,27 @@
 // Ops whose result depends on order or on which elements there are.
-#include "onnx/ops/select.hpp"
-
 #include "onnx/ops/attributes.hpp"
 #include "onnx/ops/tables.hpp"
 #include "onnx/ops/values.hpp"
 #include "onnx/strings/traced.hpp"
 
 namespace lathe::onnx {
+namespace {
 
-Tensor positions_at(const Tensor& mask, const Tensor& places, int64_t count) {
+/// Of the `count` elements where a mask of one axis is true, the positions: each at its place among them.
+Tensor positions_at(const Tensor& mask, const Tensor& places, Expr count) {
   // A place that is not there is not written.
-  const Tensor target = where(mask, places, weak(count, DType::I64));
+  const Tensor target = where(mask, places, Tensor::scalar(count));
   return Tensor::zeros({count}, DType::I64).scatter(0, target, Tensor::iota(mask.shape(), 0));
 }
 
+/// Where a mask of one axis is true, ascending, i64. Their number is looked at, the rest is tensor
+/// arithmetic.
 Value true_positions(Call& call, const Tensor& mask) {
   const Tensor ones = mask.cast(DType::I64);
   std::vector<Value> kept{mask, ones.cumsum(0) - 1};
-  const int64_t count = call.look(ones.sum(), &kept).at(0);
+  const Expr count = call.look_at_sizes(ones.sum(), &kept).at(0);
   return positions_at(kept[0].tensor(), kept[1].tensor(), count);
 }
-
-namespace {
 
 std::vector<Value> one_hot(Call& call) {
   const auto depth = static_cast<int64_t>(call.number_at(1)); // of any dtype
@@ -36,13 +36,23 @@ std::vector<Value> one_hot(Call& call) {
 }
 
 std::vector<Value> top_k(Call& call) {
-  const int64_t k =
-      call.has_attribute("k") ? call.integer("k") : call.integer_at(1); // an attribute before opset 10
+  const Shape asked = call.has_attribute("k") ? Shape{call.integer("k")} : call.sizes(1); // before opset 10
+  if (asked.size() != 1)
+    call.fail(ErrorKind::Shape, "input 1 has " + std::to_string(asked.size()) + " elements, expected one");
+  const Expr k = asked[0];
   const bool largest = call.integer("largest", 1) != 0;
   call.ignore("sorted"); // any order will do where it is 0
   const Tensor x = call.tensor(0);
-  const auto [values, indices] = x.topk(k, axis_attribute(call, -1, x.rank()), largest);
-  return {values, indices};
+  const int axis = axis_attribute(call, -1, x.rank());
+  const Expr size = x.size(axis);
+  if (k.is_const() && (size.is_const() || proves_le(k, size))) {
+    const auto [values, indices] = x.topk(k.value(), axis, largest);
+    return {values, indices};
+  }
+  if (!proves_le(k, size))
+    call.fail(ErrorKind::Shape, to_string(k) + " of " + to_string(size) + " elements, expected no more");
+  const Value indices = slices(x.argsort(axis, largest), axis, 0, k);
+  return {x.gather(axis, indices.tensor()), indices};
 }
 
 std::vector<Value> non_zero(Call& call) {
@@ -52,9 +62,8 @@ std::vector<Value> non_zero(Call& call) {
     return {Tensor::zeros({Expr(x.rank()), found.shape()[0]}, DType::I64)};
   std::vector<Tensor> coordinates(x.shape().size());
   Tensor rest = found.tensor();
-  const std::vector<int64_t> sizes = call.fixed_shape(x);
-  for (size_t axis = sizes.size(); axis-- > 0;) {
-    const Tensor size = weak(sizes[axis], DType::I64);
+  for (size_t axis = coordinates.size(); axis-- > 0;) {
+    const Tensor size = Tensor::scalar(x.shape()[axis]);
     coordinates[axis] = rest % size;
     rest = floor_divide(rest, size);
   }

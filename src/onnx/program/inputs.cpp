@@ -71,14 +71,13 @@ Value input_like(const std::string& called, const Value& fed) {
   return Tensor::input(called, fed.shape(), fed.dtype());
 }
 
-/// A size that the model names, of an axis of the input at this position, as a variable in its bounds.
-Expr open_size(Expr size, const Declared& declared, size_t position, size_t axis) {
+/// A size that the model names, as a variable in its bounds.
+Expr open_size(Expr size, const Declared& declared) {
   const auto raised = declared.smallest.find(size.name());
   const int64_t least = raised == declared.smallest.end() ? size.lo() : std::max(size.lo(), raised->second);
   const int64_t largest = std::max(least, std::min(declared.largest, size.hi()));
-  if (!declared.fed) return Var(size.name(), least, largest);
-  const int64_t typical = (*declared.fed)[position].shape()[axis].value();
-  return Var(size.name(), least, largest, std::clamp(typical, least, largest));
+  if (!declared.typical) return Var(size.name(), least, largest);
+  return Var(size.name(), least, largest, std::clamp(declared.typical->at(size.name()), least, largest));
 }
 
 } // namespace
@@ -117,7 +116,7 @@ std::vector<Value> declared_inputs(const Model::Impl& model, const ImportOptions
       if (auto fixed = options.sizes.find(size.name()); fixed != options.sizes.end())
         shape[axis] = Expr(fixed->second);
       else
-        shape[axis] = open_size(size, declared, position, axis);
+        shape[axis] = open_size(size, declared);
     }
     const std::string called = declared.by_name ? names[position] : fmt::format("x{}", position);
     const Tensor input = Tensor::input(called, shape, strings ? DType::I64 : port.dtype);

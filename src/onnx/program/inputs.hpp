@@ -26,7 +26,7 @@ template <class Make> void in_widest_bounds(int64_t widest, Make&& make) {
 /// How a model's inputs are declared.
 struct Declared {
   int64_t largest = kLargestNamedSize;       ///< bound of sizes that the model names
-  const std::vector<Value>* fed = nullptr;   ///< a call's: their sizes are the typical ones
+  const Sizes* typical = nullptr;            ///< of sizes that the model names; null: 256
   bool by_name = false;                      ///< with the model's names
   std::map<std::string, int64_t> smallest{}; ///< sizes that are at least as large, where the model says less
 };

@@ -54,6 +54,16 @@ std::string text_of(const std::vector<Scalar>& seen) {
   return text + (seen.size() > 8 ? ", ..." : "");
 }
 
+/// "seen0 = 2 to 65536, 3, seen0 + 1": a variable with its bounds.
+std::string text_of(const OpenBranch& branch) {
+  std::string text;
+  for (const Expr number : branch.numbers) {
+    text += (text.empty() ? "" : ", ") + to_string(number);
+    if (number.is_var()) text += fmt::format(" = {} to {}", number.lo(), number.hi());
+  }
+  return text;
+}
+
 class Printer {
 public:
   std::string run(const Program::Impl& program) {
@@ -107,7 +117,12 @@ private:
     line(segment.host ? text_of(*segment.host) : "look %" + segment.looked_at);
     for (const auto& [seen, next] : segment.next)
       jump(next.get(), segment.host ? "its sizes are " + text_of(seen) : text_of(seen));
+    for (const OpenBranch& branch : segment.open)
+      if (!branch.refused)
+        jump(branch.segment.get(), (segment.host ? "its sizes are " : "") + text_of(branch));
     line("trace what the model does with it, and go on there");
+    for (auto branch = segment.open.rbegin(); branch != segment.open.rend(); ++branch)
+      if (!branch->refused) open_.push_back(branch->segment.get());
     for (auto next = segment.next.rbegin(); next != segment.next.rend(); ++next)
       open_.push_back(next->second.get());
   }

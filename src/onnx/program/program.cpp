@@ -34,7 +34,9 @@ Segment::~Segment() {
   std::vector<std::unique_ptr<Segment>> rest;
   const auto take = [&](Segment& segment) {
     for (auto& [elements, following] : segment.next) rest.push_back(std::move(following));
+    for (OpenBranch& branch : segment.open) rest.push_back(std::move(branch.segment));
     segment.next.clear();
+    segment.open.clear();
   };
   for (take(*this); !rest.empty();) {
     const std::unique_ptr<Segment> last = std::move(rest.back());
@@ -46,6 +48,8 @@ Segment::~Segment() {
 bool has_symbols(const Value& value) { return value.integers() && !is_static(*value.integers()); }
 
 std::vector<Scalar> NoInputs::look(const Tensor&, const std::vector<Value*>&) { throw NeedsInputs(); }
+
+Shape NoInputs::look_at_sizes(const Tensor&, const std::vector<Value*>&) { throw NeedsInputs(); }
 
 std::vector<Value> NoInputs::on_host(const HostOp&, const std::vector<Value>&, const std::vector<Value*>&) {
   throw NeedsInputs();
@@ -152,6 +156,25 @@ std::optional<Traced> traced_from_raised_sizes(Program::Impl& program) {
   return {};
 }
 
+/// Whether calls may have versions: a search or moves that were asked for are of one program.
+bool has_versions(const Program::Impl& program) {
+  const CompileOptions& compile = program.options.compile;
+  return program.options.versions > 0 && !compile.tune && compile.moves.empty();
+}
+
+/// Of a model that looks at values, whether the trace begins with symbols, and which sizes versions fix.
+void begin_with_looks(Program::Impl& program) {
+  std::vector<Value> inputs;
+  try {
+    inputs = declared_inputs(*program.model, program.options);
+  } catch (const NeedsInputs&) {
+    program.symbolic = false;
+    return;
+  }
+  program.looks = true;
+  if (has_versions(program)) program.version_sizes = sizes_of_versions(inputs, {});
+}
+
 /// Traces the model with sizes that are symbols, to find out whether it can be, in which bounds, and which of
 /// them versions fix. Makes nothing. NeedsInputs or Error where it can't be.
 void find_version_sizes(Program::Impl& program) {
@@ -162,10 +185,7 @@ void find_version_sizes(Program::Impl& program) {
     if (error.kind() == ErrorKind::Shape) open = traced_from_raised_sizes(program);
     if (!open) throw;
   }
-  // A search or moves that were asked for are of one program.
-  const CompileOptions& compile = program.options.compile;
-  if (program.options.versions > 0 && !compile.tune && compile.moves.empty())
-    program.version_sizes = sizes_of_versions(open->inputs, open->results);
+  if (has_versions(program)) program.version_sizes = sizes_of_versions(open->inputs, open->results);
 }
 
 /// Error for what is wrong with the options, which would otherwise show in the first call.
@@ -179,14 +199,15 @@ void check_options(CompileOptions options) {
 /// Makes a tree of one segment of these inputs, and lets calls take it.
 void make_root(Program::Impl& program, const std::string& key, const std::vector<Value>& inputs) {
   auto root = std::make_unique<Segment>();
-  make_segments(program, *root, nullptr, inputs);
+  Openings none;
+  make_segments(program, *root, nullptr, inputs, none);
   const std::lock_guard lock(program.mutex);
   program.roots[key] = std::move(root);
 }
 
-/// Makes the tree for all sizes, in the widest bounds of sizes in which it can be made. `fed`: as
+/// Makes the tree for all sizes, in the widest bounds of sizes in which it can be made. `typical`: as
 /// declared_inputs.
-void make_root_for_all_sizes(Program::Impl& program, const std::vector<Value>* fed) {
+void make_root_for_all_sizes(Program::Impl& program, const Sizes* typical) {
   in_widest_bounds(program.largest_size, [&](int64_t largest) {
     {
       const std::lock_guard lock(program.mutex);
@@ -194,7 +215,7 @@ void make_root_for_all_sizes(Program::Impl& program, const std::vector<Value>* f
     }
     make_root(program, "",
               declared_inputs(*program.model, program.options,
-                              {.largest = largest, .fed = fed, .smallest = program.smallest_sizes}));
+                              {.largest = largest, .typical = typical, .smallest = program.smallest_sizes}));
   });
 }
 
@@ -205,22 +226,28 @@ const Segment* made_root(const Program::Impl& program, const Way& way) {
   return found != program.roots.end() && found->second->made ? found->second.get() : nullptr;
 }
 
+/// What a way's tree is traced with. `typical`: sizes that the model names.
+std::vector<Value> inputs_of(const Program::Impl& program, const Way& way, const std::vector<Value>& fed,
+                             const Sizes& typical) {
+  if (way.made_for == Way::For::Shapes) return inputs_like(fed);
+  ImportOptions options = program.options;
+  options.sizes.insert(way.sizes.begin(), way.sizes.end());
+  return declared_inputs(
+      *program.model, options,
+      {.largest = program.largest_size, .typical = &typical, .smallest = program.smallest_sizes});
+}
+
 /// Makes the tree for a way that is not for one call's shapes. Where that can't be done, the way changes to a
 /// wider one, in the end to that of the call's shapes, and the error of that one is the caller's.
-void make_way(Program::Impl& program, Way& way, const std::vector<Value>& fed) {
+void make_way(Program::Impl& program, Way& way, const std::vector<Value>& fed, const Sizes& sizes) {
   const std::lock_guard lock(program.making);
   if (made_root(program, way)) return; // by another thread
   const bool is_version = way.made_for == Way::For::Sizes;
   try {
     if (is_version) {
-      ImportOptions options = program.options;
-      options.sizes.insert(way.sizes.begin(), way.sizes.end());
-      make_root(program, way.key,
-                declared_inputs(
-                    *program.model, options,
-                    {.largest = program.largest_size, .fed = &fed, .smallest = program.smallest_sizes}));
+      make_root(program, way.key, inputs_of(program, way, fed, sizes));
     } else {
-      make_root_for_all_sizes(program, &fed);
+      make_root_for_all_sizes(program, &sizes);
       const std::lock_guard lock(program.mutex);
       if (!in_bounds(program, fed)) way = way_of_shapes(fed); // the bounds may have changed
     }
@@ -240,7 +267,7 @@ void make_way(Program::Impl& program, Way& way, const std::vector<Value>& fed) {
 
 void make_for_all_sizes(Program::Impl& program) {
   const std::lock_guard lock(program.making);
-  if (program.symbolic && !made_root(program, {Way::For::AllSizes, ""}))
+  if (program.symbolic && !program.looks && !made_root(program, {Way::For::AllSizes, ""}))
     make_root_for_all_sizes(program, nullptr);
 }
 
@@ -257,7 +284,10 @@ Program Model::compile(const ImportOptions& options) const {
     if (has_symbols) find_version_sizes(*program);
     if (program->version_sizes.empty()) make_for_all_sizes(*program);
   } catch (const NeedsInputs&) {
-    program->symbolic = false;
+    if (has_symbols)
+      begin_with_looks(*program);
+    else
+      program->symbolic = false;
   } catch (const Error&) {
     // Not every op can be said for sizes that are symbols: then each set of sizes gets a program of its own,
     // when it is fed.
@@ -269,13 +299,75 @@ Program Model::compile(const ImportOptions& options) const {
 
 namespace {
 
+/// Makes what is missing of the way that the call takes, and runs it all. A model that can't be traced with
+/// variables in place of numbers that it sees is traced with the numbers.
+const Segment& make_rest(Program::Impl& program, Segment& root, const std::vector<Value>& inputs,
+                         Store& store) {
+  const Sizes at_start = store.sizes;
+  std::set<const OpenBranch*> avoided;
+  for (;;) {
+    Openings openings{.avoided = avoided};
+    const auto without_last = [&] {
+      if (!openings.last) return false;
+      avoided.insert(openings.last);
+      store.sizes = at_start;
+      return true;
+    };
+    try {
+      const Segment& last = make_segments(program, root, &store, inputs, openings);
+      const std::lock_guard links(program.mutex);
+      for (const OpenBranch* branch : avoided) branch->refused = true;
+      return last;
+    } catch (const Error&) {
+      if (!without_last()) throw;
+    } catch (const InternalError&) {
+      if (!without_last()) throw;
+    }
+  }
+}
+
+/// The first segment of a way, made or not. `sizes`: of the call.
+Segment& root_of(Program::Impl& program, const Way& way, const Sizes& sizes) {
+  const std::lock_guard links(program.mutex);
+  auto& place = program.roots[way.key];
+  if (!place) place = std::make_unique<Segment>();
+  if (place->made) return *place;
+  place->made_at = sizes;
+  for (const auto& [key, root] : program.roots)
+    if (root->made && way.made_for == Way::For::AllSizes) place->example = {root.get(), root->made_at};
+  return *place;
+}
+
+/// As make_rest. A model that can't be traced for all sizes is traced for those of the call, here and from
+/// then on. The caller holds program.making.
+const Segment& make_rest_of(Program::Impl& program, Way& way, const std::vector<Value>& fed, Store& store) {
+  const Sizes at_start = store.sizes;
+  const auto make = [&]() -> const Segment& {
+    store.sizes = at_start;
+    Segment& root = root_of(program, way, at_start);
+    return make_rest(program, root, inputs_of(program, way, fed, root.made_at), store);
+  };
+  if (way.made_for != Way::For::AllSizes) return make();
+  try {
+    return make();
+  } catch (const Error&) {
+  } catch (const InternalError&) {
+  }
+  way = way_of_shapes(fed);
+  const Segment& last = make();
+  const std::lock_guard changes(program.mutex);
+  program.symbolic = false;
+  return last;
+}
+
 /// The last segment of the way that the call takes, run. BeginAgain if it knows strings that came behind
 /// those which the call began with.
 const Segment& run_to_end(Program::Impl& program, Way& way, const std::vector<Value>& fed, Store& store) {
+  const Sizes at_start = store.sizes;
   const Segment* segment = made_root(program, way);
-  while (!segment && way.made_for != Way::For::Shapes) {
+  while (!segment && way.made_for != Way::For::Shapes && !program.looks) {
     const detail::InstructionTimer timer("trace", way.key);
-    make_way(program, way, fed);
+    make_way(program, way, fed, at_start);
     segment = made_root(program, way);
   }
   while (segment) {
@@ -285,20 +377,14 @@ const Segment& run_to_end(Program::Impl& program, Way& way, const std::vector<Va
     const std::vector<Scalar> seen =
         segment->host ? run(*segment->host, store) : look_at(store, segment->looked_at);
     const detail::InstructionTimer timer("jump", segment->looked_at);
-    std::lock_guard lock(program.mutex);
-    auto next = segment->next.find(seen);
-    segment = next != segment->next.end() && next->second->made ? next->second.get() : nullptr;
+    const std::lock_guard lock(program.mutex);
+    const Segment* next = follow(*segment, seen, store.sizes).segment;
+    segment = next && next->made ? next : nullptr;
   }
   const detail::InstructionTimer timer("trace", way.key);
   const std::lock_guard lock(program.making);
-  Segment* root = nullptr;
-  {
-    const std::lock_guard links(program.mutex);
-    auto& place = program.roots[way.key];
-    if (!place) place = std::make_unique<Segment>();
-    root = place.get();
-  }
-  return make_segments(program, *root, &store, inputs_like(fed));
+  store.sizes = at_start;
+  return make_rest_of(program, way, fed, store);
 }
 
 } // namespace
@@ -308,14 +394,14 @@ NamedValues Program::operator()(const NamedValues& inputs) const {
   for (;;) {
     Store store{{}, CallStrings(impl_->strings)};
     const std::vector<Value> fed = in_order(*impl_->model, inputs, store);
+    store.sizes = named_sizes(impl_->model->inputs, fed);
     if (!way) way = way_of(*impl_, fed);
     try {
       const Segment& last = run_to_end(*impl_, *way, fed, store);
       const detail::InstructionTimer timer("return", "");
       NamedValues outputs;
       for (const auto& [name, value] : last.results)
-        outputs.emplace(name, has_symbols(value) ? at_sizes(value, impl_->model->inputs, fed)
-                                                 : at_hand(value, store));
+        outputs.emplace(name, has_symbols(value) ? at_sizes(value, store.sizes) : at_hand(value, store));
       return outputs;
     } catch (const BeginAgain&) { // the table has grown, and every segment adds to it but once
     }
@@ -335,6 +421,7 @@ std::vector<Executable> Program::segments() const {
   for (size_t k = 0; k < all.size(); ++k) { // grows as it goes
     if (all[k]->made && all[k]->code) out.push_back(all[k]->code->now());
     for (const auto& [elements, next] : all[k]->next) all.push_back(next.get());
+    for (const OpenBranch& branch : all[k]->open) all.push_back(branch.segment.get());
   }
   return out;
 }

@@ -1,6 +1,7 @@
 // What a Program handle points to: a tree of segments. A path from the root to a leaf is one way through the
 // model.
 #pragma once
+#include <list>
 #include <mutex>
 
 #include "onnx/program/segment_code.hpp"
@@ -18,6 +19,25 @@ struct HostStep {
   std::vector<std::string> outputs; // names of its values, or of their ids
 };
 
+struct Segment;
+
+/// Values of sizes by the names of their variables.
+using Sizes = std::map<std::string, int64_t>;
+
+/// The way behind a segment for many numbers that may be seen there.
+struct OpenBranch {
+  /// One for each number: what it has to be, or a variable that has its value from here on.
+  std::vector<Expr> numbers;
+  std::unique_ptr<Segment> segment{};
+  mutable bool refused = false; ///< the model can't be traced so: each of these numbers has a segment of its own
+};
+
+/// A way that has been taken, which shows how numbers behind a segment depend on sizes.
+struct Example {
+  const Segment* segment = nullptr; ///< null if there is none
+  Sizes sizes{};                    ///< on that way, of variables that it has as numbers
+};
+
 /// Computes some values from what is there, then either looks at one of them or runs an op of the host and
 /// goes on, or is done.
 struct Segment {
@@ -28,9 +48,12 @@ struct Segment {
   std::map<std::vector<Scalar>, std::unique_ptr<Segment>,
            bool (*)(const std::vector<Scalar>&, const std::vector<Scalar>&)>
       next;
+  std::list<OpenBranch> open; // for numbers that `next` does not have; none goes away
   std::vector<std::pair<std::string, Value>>
       results; // when done; a named input stands for a value that is there
   bool made = false;
+  Sizes made_at;   // the sizes of the call for which it was made
+  Example example; // how else the model went here
 
   bool is_last() const { return looked_at.empty() && !host; }
 
@@ -45,6 +68,7 @@ bool has_symbols(const Value& value);
 class NoInputs final : public Looker {
 public:
   std::vector<Scalar> look(const Tensor& tensor, const std::vector<Value*>& live) override;
+  Shape look_at_sizes(const Tensor& tensor, const std::vector<Value*>& live) override;
   std::vector<Value> on_host(const HostOp& op, const std::vector<Value>& inputs,
                              const std::vector<Value*>& live) override;
   StringTable& strings() override { return strings_; }
@@ -59,6 +83,8 @@ struct Program::Impl {
   /// Whether there can be a tree for all sizes that the model names; else there is one for each set of
   /// shapes.
   bool symbolic = true;
+  /// Whether the tree for all sizes looks at values: then the calls make it, as all the others.
+  bool looks = false;
   /// Bound of the sizes that the model names. Locked by `mutex`, and by `making` to change it.
   int64_t largest_size = kLargestNamedSize;
   /// The least sizes that the tree for all sizes serves, where they are more than the model says. Set before
@@ -67,7 +93,8 @@ struct Program::Impl {
   /// The sizes that versions fix; empty: there are none.
   std::set<std::string> version_sizes;
   mutable StringTable strings; // that the segments name
-  /// Of `roots`, `last_key` and the segments' links. What else a segment has does not change once it is made.
+  mutable int64_t variables = 0; // as many branches have made. Locked by `making`
+  /// Of `roots`, `last_key` and the segments' branches. What else a segment has does not change once it is made.
   mutable std::mutex mutex;
   mutable std::mutex making; // held by the thread that makes segments, which may lock `mutex` besides
   /// By Way::key: "" is the tree for all sizes.
@@ -83,12 +110,13 @@ struct Program::Impl {
 
   /// Whether it is whole without the model: no other tree can be better, and few sizes are out of bounds.
   bool is_closed() const {
-    return symbolic && version_sizes.empty() && roots.size() == 1 && largest_size == kLargestNamedSize &&
+    return symbolic && !looks && version_sizes.empty() && roots.size() == 1 && largest_size == kLargestNamedSize &&
            smallest_sizes.empty();
   }
 };
 
-/// Makes the tree for all sizes, if there can be one and it is not there. Error if it can't be made.
+/// Makes the tree for all sizes, if there can be one without looks and it is not there. Error if it can't be
+/// made.
 void make_for_all_sizes(Program::Impl& program);
 
 } // namespace lathe::onnx

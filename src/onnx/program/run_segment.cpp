@@ -1,21 +1,16 @@
 #include "onnx/program/run_segment.hpp"
 
 #include "lathe/detail/instruction_timer.hpp"
+#include "lathe/detail/sizes.hpp"
 #include "onnx/integers.hpp"
 #include "onnx/strings/traced.hpp"
 
 namespace lathe::onnx {
 
-Value at_sizes(const Value& value, const std::vector<Port>& ports, const std::vector<Value>& fed) {
+Value at_sizes(const Value& value, const Sizes& sizes) {
   Integers known{value.dtype(), static_sizes(value.shape()), *value.integers()};
   for (Expr& element : known.elements)
-    element = evaluate(element, [&](Expr variable) -> int64_t {
-      for (size_t k = 0; k < ports.size(); ++k)
-        for (size_t axis = 0; ports[k].shape && axis < ports[k].shape->size(); ++axis)
-          if (const Expr size = (*ports[k].shape)[axis]; size.is_var() && size.name() == variable.name())
-            return fed[k].shape()[axis].value();
-      throw InternalError("no input has the size " + variable.name());
-    });
+    element = evaluate(element, [&](Expr variable) { return sizes.at(variable.name()); });
   return *constant_of(known);
 }
 
@@ -25,7 +20,7 @@ void run(const Segment& segment, Store& store) {
   const Executable code = segment.code->now();
   for (const KernelParam& param : code.inputs())
     inputs.emplace(param.name, store.values.at(param.name));
-  for (auto& [name, value] : code(inputs)) store.values.insert_or_assign(name, value);
+  for (auto& [name, value] : detail::call_at(code, inputs, store.sizes)) store.values.insert_or_assign(name, value);
 }
 
 Value at_hand(const Value& value, const Store& store) {

@@ -4,11 +4,12 @@
 
 namespace lathe::onnx {
 
-/// What a call has computed so far: values by the names that stand for them in tensors, and the strings that
-/// the ids among them mean.
+/// What a call has computed so far: values by the names that stand for them in tensors, the strings that the
+/// ids among them mean, and the sizes that have variables.
 struct Store {
   NamedTensors values;
   CallStrings strings;
+  Sizes sizes{};
 };
 
 /// Thrown where a segment has been made that knows more strings than the call began with.
@@ -24,7 +25,7 @@ std::vector<Scalar> look_at(const Store& store, const std::string& name);
 
 /// A value of which named inputs stand for tensors, with what they are and its strings' texts.
 Value at_hand(const Value& value, const Store& store);
-/// Integers made of the model's named sizes, at the sizes of what is fed.
-Value at_sizes(const Value& value, const std::vector<Port>& ports, const std::vector<Value>& fed);
+/// Integers made of sizes that have variables, as numbers.
+Value at_sizes(const Value& value, const Sizes& sizes);
 
 } // namespace lathe::onnx

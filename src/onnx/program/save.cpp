@@ -17,6 +17,7 @@ namespace {
 using lathe_onnx::SavedHostStep;
 using lathe_onnx::SavedProgram;
 using lathe_onnx::SavedSegment;
+using lathe_onnx::SavedSize;
 using lathe_onnx::SavedValue;
 
 constexpr const char* kFormat = "onnx";
@@ -28,12 +29,10 @@ public:
   SavedParts run() {
     write_options();
     proto_.set_symbolic(program_.symbolic);
+    proto_.set_looks(program_.looks);
     proto_.set_largest_size(program_.largest_size);
-    for (const auto& [name, size] : program_.smallest_sizes) {
-      auto& saved = *proto_.add_smallest_sizes();
-      saved.set_name(name);
-      saved.set_value(size);
-    }
+    for (const auto& [name, size] : program_.smallest_sizes)
+      write_size(*proto_.add_smallest_sizes(), name, size);
     for (const auto& [shapes, root] : program_.roots) {
       if (!root->made) continue;
       auto& saved = *proto_.add_roots();
@@ -43,6 +42,7 @@ public:
     // Grows as it goes: the segments behind one follow it.
     for (size_t k = 0; k < segments_.size(); ++k) write_segment(*segments_[k]);
     write_strings();
+    write_variables();
     if (program_.is_closed())
       write_ports();
     else
@@ -58,13 +58,14 @@ private:
     return static_cast<uint32_t>(segments_.size() - 1);
   }
 
+  static void write_size(SavedSize& saved, const std::string& name, int64_t value) {
+    saved.set_name(name);
+    saved.set_value(value);
+  }
+
   void write_options() {
     const ImportOptions& options = program_.options;
-    for (const auto& [name, value] : options.sizes) {
-      auto& size = *proto_.add_sizes();
-      size.set_name(name);
-      size.set_value(value);
-    }
+    for (const auto& [name, value] : options.sizes) write_size(*proto_.add_sizes(), name, value);
     proto_.set_device(options.compile.device);
     proto_.set_threads(options.compile.threads);
     proto_.set_cpu(options.compile.cpu);
@@ -78,6 +79,16 @@ private:
   void write_strings() {
     const std::vector<std::string> texts = program_.strings.all();
     for (size_t id = 1; id < texts.size(); ++id) proto_.add_strings(texts[id]);
+  }
+
+  void write_variables() {
+    for (const Expr variable : variables_) {
+      auto& saved = *proto_.add_variables();
+      saved.set_name(variable.name());
+      saved.set_least(variable.lo());
+      saved.set_largest(variable.hi());
+      saved.set_typical(variable.typical());
+    }
   }
 
   void write_ports() {
@@ -106,6 +117,17 @@ private:
       }
       branch.set_segment(add(*next));
     }
+    for (const OpenBranch& open : segment.open) {
+      if (!open.segment->made) continue;
+      auto& branch = *saved.add_open_branches();
+      for (const Expr number : open.numbers) {
+        collect_vars(number, variables_);
+        branch.add_numbers(to_string(number));
+      }
+      branch.set_refused(open.refused);
+      branch.set_segment(add(*open.segment));
+    }
+    for (const auto& [name, size] : segment.made_at) write_size(*saved.add_made_at(), name, size);
     for (const auto& [name, value] : segment.results) {
       auto& result = *saved.add_results();
       result.set_name(name);
@@ -158,6 +180,7 @@ private:
   TensorTable tensors_;
   std::vector<Executable> code_;
   std::vector<const Segment*> segments_;
+  std::vector<Expr> variables_; // in open branches
 };
 
 class Loader {
@@ -177,6 +200,10 @@ public:
     for (const auto& size : proto_.smallest_sizes()) program->smallest_sizes[size.name()] = size.value();
     largest_size_ = program->largest_size;
     smallest_sizes_ = program->smallest_sizes;
+    for (const auto& saved : proto_.variables())
+      variables_.emplace(saved.name(),
+                         Var(saved.name(), saved.least(), saved.largest(), saved.typical()).expr());
+    program->looks = proto_.looks();
     program->version_sizes = {proto_.version_sizes().begin(), proto_.version_sizes().end()};
     program->model = read_ports_or_model();
     for (const std::string& text : proto_.strings()) program->strings.add(text);
@@ -241,6 +268,11 @@ private:
       if (branch.segment() <= position) fail("its segments go in circles");
       segment.next[read_seen(branch)] = take(segments, branch.segment());
     }
+    for (const auto& branch : saved.open_branches()) {
+      if (branch.segment() <= position) fail("its segments go in circles");
+      segment.open.push_back({exprs(branch.numbers()), take(segments, branch.segment()), branch.refused()});
+    }
+    for (const auto& size : saved.made_at()) segment.made_at[size.name()] = size.value();
     for (const auto& result : saved.results())
       segment.results.emplace_back(result.name(), read_value(result.value()));
     segment.made = true;
@@ -304,6 +336,7 @@ private:
     std::vector<Expr> out;
     for (const std::string& text : texts)
       out.push_back(parse_expr(text, [&](std::string_view name) {
+        if (const auto open = variables_.find(name); open != variables_.end()) return open->second;
         const auto raised = smallest_sizes_.find(std::string(name));
         return Var(name, raised == smallest_sizes_.end() ? 1 : raised->second, largest_size_).expr();
       }));
@@ -314,7 +347,8 @@ private:
   const SavedParts& parts_;
   SavedProgram proto_;
   int64_t largest_size_ = 0;
-  std::map<std::string, int64_t> smallest_sizes_;
+  Sizes smallest_sizes_;
+  std::map<std::string, Expr, std::less<>> variables_; // of open branches
 };
 
 } // namespace

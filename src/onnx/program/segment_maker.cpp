@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lathe/detail/access.hpp"
+#include "lathe/detail/sizes.hpp"
 
 namespace lathe::onnx {
 namespace {
@@ -17,13 +18,16 @@ std::string stands_for(const Tensor& tensor, const std::map<const void*, std::st
 
 class Maker final : public Looker {
 public:
-  Maker(const Program::Impl& program, Segment& root, Store* store)
-      : program_(program), segment_(&root), store_(store) {}
+  Maker(const Program::Impl& program, Segment& root, Store* store, Openings& openings)
+      : program_(program), segment_(&root), store_(store), openings_(openings) {}
 
   /// The last segment of the way, run if there is a store.
   Segment& make(const std::vector<Value>& inputs) {
     for (const Value& input : inputs)
-      map_tensors(input, [&](const Tensor& tensor) { return name(tensor, tensor.inputs().at(0)); });
+      map_tensors(input, [&](const Tensor& tensor) {
+        for (const Expr size : tensor.shape()) collect_vars(size, variables_);
+        return name(tensor, tensor.inputs().at(0));
+      });
     Tracer tracer(*program_.model, *this, observer());
     const std::vector<Value> results = tracer.run(inputs);
     if (segment_->made) {
@@ -41,35 +45,22 @@ public:
   }
 
   std::vector<Scalar> look(const Tensor& tensor, const std::vector<Value*>& live) override {
-    if (!store_) throw NeedsInputs();
-    const std::string fed = stands_for(tensor, named_);
-    if (fed.empty()) {
-      seen_ = output(tensor).inputs().at(0);
-      for (Value* value : live) *value = map_tensors(*value, [&](const Tensor& t) { return output(t); });
-    } else {
-      seen_ = fed;
-    }
-    if (segment_->made) {
-      check_made(seen_, nullptr);
-    } else {
-      segment_->looked_at = seen_;
-      finish_segment();
-    }
-    run_segment();
-    std::vector<Scalar> elements = look_at(*store_, seen_);
-    go_on(elements);
-    return elements;
+    const std::vector<Scalar> seen = see(tensor, live);
+    go_on(seen, false);
+    return seen;
+  }
+
+  Shape look_at_sizes(const Tensor& tensor, const std::vector<Value*>& live) override {
+    return go_on(see(tensor, live), true);
   }
 
   std::vector<Value> on_host(const HostOp& op, const std::vector<Value>& inputs,
                              const std::vector<Value*>& live) override {
     if (!store_) throw NeedsInputs();
     HostStep step{op, {}, {}};
-    const auto kept = [&](const Value& value) {
-      return map_tensors(value, [&](const Tensor& t) { return output(t); });
-    };
-    for (const Value& input : inputs) step.inputs.push_back(kept(input));
-    for (Value* value : live) *value = kept(*value);
+    for (const Value& input : inputs)
+      step.inputs.push_back(map_tensors(input, [&](const Tensor& t) { return output(t); }));
+    keep(live);
     for (int k = 0; k < HostStep::kOutputs; ++k) step.outputs.push_back(fmt::format("h{}_{}", depth_, k));
     if (segment_->made) {
       check_made("", &step);
@@ -79,13 +70,16 @@ public:
     }
     run_segment();
     std::vector<Value> made;
-    go_on(run(step, *store_, &made));
+    const Shape sizes = go_on(run(step, *store_, &made), true);
     std::vector<Value> results;
+    auto size = sizes.begin();
     for (size_t k = 0; k < made.size(); ++k) {
-      const Tensor& computed = store_->values.at(step.outputs[k]);
+      const auto end = size + made[k].rank();
       const Tensor stand_in =
-          name(Tensor::input(step.outputs[k], computed.shape(), computed.dtype()), step.outputs[k]);
+          name(Tensor::input(step.outputs[k], {size, end}, store_->values.at(step.outputs[k]).dtype()),
+               step.outputs[k]);
       results.push_back(made[k].is_strings() ? Value::strings(stand_in) : Value(stand_in));
+      size = end;
     }
     return results;
   }
@@ -99,10 +93,34 @@ private:
     return tensor;
   }
 
+  /// Computes the tensor, and looks at it.
+  std::vector<Scalar> see(const Tensor& tensor, const std::vector<Value*>& live) {
+    if (!store_) throw NeedsInputs();
+    const bool is_there = !stands_for(tensor, named_).empty();
+    seen_ = output(tensor).inputs().at(0);
+    if (!is_there) keep(live);
+    if (segment_->made) {
+      check_made(seen_, nullptr);
+    } else {
+      segment_->looked_at = seen_;
+      finish_segment();
+    }
+    run_segment();
+    return look_at(*store_, seen_);
+  }
+
+  /// Makes named inputs of what these values are, but for what follows from sizes alone.
+  void keep(const std::vector<Value*>& live) {
+    for (Value* value : live)
+      *value = map_tensors(*value, [&](const Tensor& t) {
+        return t.inputs().empty() && detail::depends_on_sizes(t) ? t : output(t);
+      });
+  }
+
   /// A named input that stands for the tensor from the next segment on; what needs no computing stays.
   Tensor output(const Tensor& tensor) {
     if (!stands_for(tensor, named_).empty()) return tensor;
-    if (tensor.inputs().empty()) return tensor.realise();
+    if (tensor.inputs().empty() && !detail::depends_on_sizes(tensor)) return tensor.realise();
     if (auto found = by_impl_.find(&*detail::impl(tensor)); found != by_impl_.end()) return found->second;
     const std::string called = fmt::format("v{}_{}", depth_, outputs_.size());
     outputs_.emplace(called, tensor);
@@ -120,13 +138,24 @@ private:
     run(*segment_, *store_);
   }
 
-  /// To the segment for what was seen.
-  void go_on(const std::vector<Scalar>& seen) {
+  /// To the segment for what was seen. Returns it, as sizes where it is `open` to many numbers.
+  Shape go_on(const std::vector<Scalar>& seen, bool open) {
     const std::lock_guard lock(program_.mutex);
-    auto& next = segment_->next[seen];
-    if (!next) next = std::make_unique<Segment>();
-    segment_ = next.get();
+    Step step = follow(*segment_, seen, store_->sizes, openings_.avoided);
+    if (!step.segment)
+      step = open && !step.refused ? add_open(program_, *segment_, seen, store_->sizes, variables_)
+                                   : add_closed(*segment_, seen, store_->sizes);
+    segment_ = step.segment;
     ++depth_;
+    Shape numbers;
+    if (step.branch) {
+      openings_.last = step.branch;
+      numbers = {step.branch->numbers.begin(), step.branch->numbers.end()};
+      for (const Expr number : numbers) collect_vars(number, variables_);
+    } else if (open) {
+      for (const Scalar& number : seen) numbers.emplace_back(number.as_int());
+    }
+    return numbers;
   }
 
   /// A segment that is there already computes what this trace takes from it: names stand for the same values.
@@ -181,6 +210,8 @@ private:
   const Program::Impl& program_;
   Segment* segment_;
   Store* store_;
+  Openings& openings_;
+  std::vector<Expr> variables_; // of sizes, in the order in which the way has them
   int depth_ = 0;
   std::string seen_;
   NamedTensors outputs_;                     // of the segment being traced
@@ -193,8 +224,8 @@ private:
 } // namespace
 
 Segment& make_segments(const Program::Impl& program, Segment& root, Store* store,
-                       const std::vector<Value>& inputs) {
-  return Maker(program, root, store).make(inputs);
+                       const std::vector<Value>& inputs, Openings& openings) {
+  return Maker(program, root, store, openings).make(inputs);
 }
 
 } // namespace lathe::onnx

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "lathe/detail/recurrences.hpp"
+#include "lathe/detail/sizes.hpp"
 
 namespace lathe::onnx {
 namespace {
@@ -22,7 +22,7 @@ void for_each_size(const std::vector<Port>& ports, const std::vector<Value>& fed
 /// Whether each size that the model names is one number, and not 0. A model may give sizes one name that are
 /// not always equal, and other runtimes take it.
 bool names_hold(const Program::Impl& program, const std::vector<Value>& fed) {
-  std::map<std::string, int64_t> sizes;
+  Sizes sizes;
   bool hold = true;
   for_each_size(program.model->inputs, fed, [&](Expr named, int64_t size) {
     hold &= size >= named.lo() && sizes.emplace(named.name(), size).first->second == size;
@@ -41,15 +41,15 @@ std::string signature(const Value& value) {
 }
 
 /// The sizes of this call that versions fix.
-std::map<std::string, int64_t> sizes_of(const Program::Impl& program, const std::vector<Value>& fed) {
-  std::map<std::string, int64_t> sizes;
+Sizes sizes_of(const Program::Impl& program, const std::vector<Value>& fed) {
+  Sizes sizes;
   for_each_size(program.model->inputs, fed, [&](Expr named, int64_t size) {
     if (program.version_sizes.count(named.name())) sizes.emplace(named.name(), size);
   });
   return sizes;
 }
 
-std::string key_of(const std::map<std::string, int64_t>& sizes) {
+std::string key_of(const Sizes& sizes) {
   std::string key;
   for (const auto& [name, size] : sizes) key += fmt::format("{}{} = {}", key.empty() ? "" : ", ", name, size);
   return key;
@@ -72,6 +72,12 @@ std::set<std::string> sizes_of_versions(const std::vector<Value>& inputs, const 
       return tensor;
     });
   for (const Expr count : detail::step_counts(computed)) sizes.erase(count.name());
+  return sizes;
+}
+
+Sizes named_sizes(const std::vector<Port>& ports, const std::vector<Value>& fed) {
+  Sizes sizes;
+  for_each_size(ports, fed, [&](Expr named, int64_t size) { sizes.emplace(named.name(), size); });
   return sizes;
 }
 

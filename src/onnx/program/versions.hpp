@@ -9,9 +9,12 @@ namespace lathe::onnx {
 struct Way {
   enum class For { AllSizes, Sizes, Shapes };
   For made_for;
-  std::string key;                        ///< "" for all sizes
-  std::map<std::string, int64_t> sizes{}; ///< that the version has fixed
+  std::string key; ///< "" for all sizes
+  Sizes sizes{};   ///< that the version has fixed
 };
+
+/// The sizes that the model names, as a call feeds them. Of sizes of one name that differ, the first.
+Sizes named_sizes(const std::vector<Port>& ports, const std::vector<Value>& fed);
 
 /// The names of the sizes that versions fix: those among the inputs', but for numbers of steps of
 /// recurrences. A body is the same for any number of steps. Where a model convolves along the steps, versions

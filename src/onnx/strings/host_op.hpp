@@ -22,7 +22,8 @@ struct HostOp {
 /// it can't take.
 std::vector<Value> run_host_op(const HostOp& op, const std::vector<Value>& inputs);
 
-// The ops, by file. Each takes what an importer of ops/strings.cpp, ops/cast.cpp or ops/select.cpp gives it.
+// The ops, by file. Each takes what an importer of ops/strings.cpp, ops/cast.cpp,
+// ops/select.cpp or ops/detection.cpp gives it.
 using HostInputs = std::vector<Value>;
 
 // normalise.cpp
@@ -49,5 +50,10 @@ std::vector<Value> host_numbers_of_text(const HostOp& op, const HostInputs& inpu
 /// Of the distinct rows of a matrix: where each is first, which of them each row is, and how many are equal to
 /// it. integers: whether they come in the order of a dictionary (strings by their bytes), not of the matrix.
 std::vector<Value> host_distinct(const HostOp& op, const HostInputs& inputs);
+// boxes.cpp
+/// Boxes [B, N, 4], scores [B, C, N], the most boxes of a class, how much of their union boxes may share, and
+/// the score that a box has to have more than, all f32 but the third, i64: the image, class and box of each
+/// that is kept. integers: whether boxes are their centres and sizes, and whether there is a least score.
+std::vector<Value> host_best_boxes(const HostOp& op, const HostInputs& inputs);
 
 } // namespace lathe::onnx

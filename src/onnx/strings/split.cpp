@@ -59,7 +59,10 @@ std::vector<Value> host_split(const HostOp& op, const HostInputs& inputs) {
   return {Value::strings(std::move(texts), shape), counted};
 }
 
-std::vector<Value> host_concat(const HostOp&, const HostInputs& inputs) {
+std::vector<Value> host_concat(const HostOp& op, const HostInputs& inputs) {
+  if (inputs.at(0).shape() != inputs.at(1).shape())
+    throw Error(ErrorKind::Shape, op.name + " of " + type_text(inputs[0]) + " and " + type_text(inputs[1]) +
+                                      ", expected equal shapes");
   const std::vector<std::string>&a = inputs.at(0).texts(), &b = inputs.at(1).texts();
   std::vector<std::string> texts;
   for (size_t k = 0; k < a.size(); ++k) texts.push_back(a[k] + b.at(k));

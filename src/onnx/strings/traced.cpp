@@ -54,9 +54,6 @@ std::vector<int64_t> ids_of(const Call& call, const std::vector<std::string>& te
 }
 
 std::vector<Value> on_host(Call& call, const HostOp& op, const std::vector<Value>& inputs) {
-  for (const Value& input : inputs)
-    if (!is_static(input.shape()))
-      call.fail(ErrorKind::Shape, "shape " + to_string(input.shape()) + ", expected fixed sizes");
   const Call::Impl& impl = Call::Impl::of(call);
   return impl.tracer.on_host(impl.frame, op, inputs);
 }

@@ -1,0 +1,185 @@
+#include "onnx/program/branches.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace lathe::onnx {
+namespace {
+
+/// The least value of a variable: a size of 0 or 1 means something else than more to many ops.
+constexpr int64_t kLeastOpen = 2;
+
+std::optional<int64_t> value_at(Expr number, const Sizes& sizes) {
+  std::vector<Expr> variables;
+  collect_vars(number, variables);
+  for (const Expr variable : variables)
+    if (!sizes.count(variable.name())) return {};
+  return evaluate(number, [&](Expr variable) { return sizes.at(variable.name()); });
+}
+
+/// Whether the branch is for these numbers; its variables get their values then.
+bool takes(const OpenBranch& branch, const std::vector<int64_t>& seen, Sizes& sizes) {
+  if (branch.numbers.size() != seen.size()) return false;
+  Sizes with = sizes;
+  for (size_t k = 0; k < seen.size(); ++k) {
+    const Expr number = branch.numbers[k];
+    if (const auto known = value_at(number, with)) {
+      if (*known != seen[k]) return false;
+    } else { // a variable of this branch
+      if (seen[k] < number.lo() || seen[k] > number.hi()) return false;
+      with.emplace(number.name(), seen[k]);
+    }
+  }
+  sizes = std::move(with);
+  return true;
+}
+
+std::vector<int64_t> integers_of(const std::vector<Scalar>& seen) {
+  std::vector<int64_t> numbers;
+  for (const Scalar& number : seen) numbers.push_back(number.as_int());
+  return numbers;
+}
+
+/// What another call saw, and how it went on.
+struct Instance {
+  std::vector<int64_t> seen;
+  Example example;
+};
+
+/// The calls for which the segments behind this one were made. `known`: sizes that they had beside their own.
+std::vector<Instance> instances(const Segment& segment, const Sizes& known) {
+  std::vector<Instance> all;
+  const auto add = [&](const Segment& next, std::vector<int64_t> seen) {
+    Sizes sizes = known;
+    sizes.insert(next.made_at.begin(), next.made_at.end());
+    if (next.made) all.push_back({std::move(seen), {&next, std::move(sizes)}});
+  };
+  for (const auto& [seen, next] : segment.next) add(*next, integers_of(seen));
+  for (const OpenBranch& branch : segment.open) {
+    std::vector<int64_t> seen;
+    for (const Expr number : branch.numbers)
+      seen.push_back(value_at(number, branch.segment->made_at).value_or(0));
+    add(*branch.segment, std::move(seen));
+  }
+  return all;
+}
+
+std::string unused_name(const Program::Impl& program) {
+  const auto is_named = [&](const std::string& name, const Port& port) {
+    return port.shape && std::any_of(port.shape->begin(), port.shape->end(),
+                                     [&](Expr size) { return size.is_var() && size.name() == name; });
+  };
+  for (;;) {
+    const std::string name = fmt::format("seen{}", program.variables++);
+    const std::vector<Port>& ports = program.model->inputs;
+    if (std::none_of(ports.begin(), ports.end(), [&](const Port& port) { return is_named(name, port); }))
+      return name;
+  }
+}
+
+/// What is alike in what two calls saw.
+struct Alike {
+  std::vector<Expr> numbers{};
+  Sizes sizes; // of this call
+  Example example;
+};
+
+/// A variable plus a constant, if that is right in both calls.
+std::optional<Expr> near_variable(const std::vector<Expr>& variables, const Alike& alike, int64_t here,
+                                  int64_t there) {
+  for (const Expr variable : variables) {
+    const auto a = alike.sizes.find(variable.name()), b = alike.example.sizes.find(variable.name());
+    if (a == alike.sizes.end() || b == alike.example.sizes.end() || here - a->second != there - b->second)
+      continue;
+    const Expr number = variable + (here - a->second);
+    if (number.lo() >= 1) return number;
+  }
+  return {};
+}
+
+/// Nothing where a number is none that a variable may have.
+std::optional<Alike> alike_in(const Program::Impl& program, const Instance& instance,
+                              const std::vector<int64_t>& seen, const Sizes& sizes,
+                              std::vector<Expr> variables) {
+  if (seen.size() != instance.seen.size()) return {};
+  Alike alike{.sizes = sizes, .example = instance.example};
+  for (size_t k = 0; k < seen.size(); ++k) {
+    const int64_t here = seen[k], there = instance.seen[k];
+    if (here == there) {
+      alike.numbers.emplace_back(here);
+    } else if (const auto near = near_variable(variables, alike, here, there)) {
+      alike.numbers.push_back(*near);
+    } else if (std::min(here, there) < kLeastOpen || here > kLargestNamedSize) {
+      return {};
+    } else {
+      const Expr variable = Var(unused_name(program), kLeastOpen, kLargestNamedSize, here).expr();
+      alike.numbers.push_back(variable);
+      alike.sizes.emplace(variable.name(), here);
+      alike.example.sizes.emplace(variable.name(), there);
+      variables.push_back(variable);
+    }
+  }
+  return alike;
+}
+
+std::vector<Instance> example_instances(const Segment& segment) {
+  const Example& example = segment.example;
+  return example.segment ? instances(*example.segment, example.sizes) : std::vector<Instance>();
+}
+
+void add_variables(const std::vector<Expr>& numbers, std::vector<Expr>& variables) {
+  for (const Expr number : numbers) collect_vars(number, variables);
+}
+
+} // namespace
+
+Step follow(const Segment& segment, const std::vector<Scalar>& seen, Sizes& sizes,
+            const std::set<const OpenBranch*>& avoided) {
+  if (const auto found = segment.next.find(seen); found != segment.next.end() && found->second->made)
+    return {.segment = found->second.get()};
+  if (segment.open.empty()) return {};
+  const std::vector<int64_t> numbers = integers_of(seen);
+  for (const OpenBranch& branch : segment.open) {
+    Sizes with = sizes;
+    if (!takes(branch, numbers, with)) continue;
+    if (branch.refused || avoided.count(&branch)) return {.refused = true};
+    sizes = std::move(with);
+    return {branch.segment.get(), &branch};
+  }
+  return {};
+}
+
+Step add_closed(Segment& segment, const std::vector<Scalar>& seen, const Sizes& sizes) {
+  auto& next = segment.next[seen];
+  if (!next) next = std::make_unique<Segment>();
+  next->made_at = sizes;
+  if (const Segment* example = segment.example.segment)
+    if (const auto same = example->next.find(seen); same != example->next.end() && same->second->made) {
+      next->example = {same->second.get(), segment.example.sizes};
+      next->example.sizes.insert(same->second->made_at.begin(), same->second->made_at.end());
+    }
+  return {.segment = next.get()};
+}
+
+Step add_open(const Program::Impl& program, Segment& segment, const std::vector<Scalar>& seen, Sizes& sizes,
+              std::vector<Expr>& variables) {
+  const std::vector<int64_t> numbers = integers_of(seen);
+  std::vector<Instance> others = instances(segment, {});
+  for (Instance& other : example_instances(segment)) others.push_back(std::move(other));
+  for (const Instance& other : others) {
+    if (other.seen == numbers) break; // what is the same is no variable
+    auto alike = alike_in(program, other, numbers, sizes, variables);
+    if (!alike) continue;
+    segment.open.push_back({std::move(alike->numbers), std::make_unique<Segment>()});
+    const OpenBranch& branch = segment.open.back();
+    sizes = std::move(alike->sizes);
+    add_variables(branch.numbers, variables);
+    branch.segment->made_at = sizes;
+    branch.segment->example = std::move(alike->example);
+    return {branch.segment.get(), &branch};
+  }
+  return add_closed(segment, seen, sizes);
+}
+
+} // namespace lathe::onnx
