@@ -231,6 +231,14 @@ const Port& Call::body_output(std::string_view attribute, size_t output) const {
   return body_of(*this, impl_, attribute).outputs.at(output);
 }
 
+std::optional<std::vector<Value>> run_loop_body(Call& call, const std::vector<Value>& states,
+                                                bool is_counted) {
+  Call::Impl& impl = Call::Impl::of(call);
+  return impl.tracer.loop(impl.frame,
+                          {body_of(call, impl, "body"), impl.frame, call.value(0), call.value(1), states},
+                          is_counted);
+}
+
 std::vector<Value> Call::run_body(std::string_view attribute, const std::vector<Value>& arguments,
                                   Looks looks) {
   return impl_.tracer.run_body(impl_.frame, body_of(*this, impl_, attribute), arguments, looks);

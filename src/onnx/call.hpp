@@ -19,4 +19,9 @@ struct Call::Impl {
   void check_all_asked(const Call& call) const;
 };
 
+/// What a Loop node makes whose body is a program of its own: its last states, then its stacked outputs.
+/// Nothing if it is to be unrolled. `is_counted`: whether the number of iterations is known.
+std::optional<std::vector<Value>> run_loop_body(Call& call, const std::vector<Value>& states,
+                                                bool is_counted);
+
 } // namespace lathe::onnx

@@ -6,7 +6,7 @@ namespace lathe::onnx {
 
 TracedValues trace_values(const Model::Impl& model, const ImportOptions& options) {
   TracedValues seen;
-  NoInputs looker;
+  NoInputs looker(true);
   auto note = [&](const Frame& frame, const std::string& name) {
     const Value* value = frame.find(name);
     if (value) seen[&frame.graph].insert_or_assign(name, *value);

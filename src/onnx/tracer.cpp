@@ -231,12 +231,11 @@ std::vector<Value> Tracer::run_function(Frame& caller, const NodeDef& node, cons
   return run_frame(frame);
 }
 
-namespace {
-
-/// Whether no input and no size decides what the tensor is.
 bool is_constant(const Tensor& tensor) {
   return tensor.inputs().empty() && !detail::depends_on_sizes(tensor);
 }
+
+namespace {
 
 void check_looked_at(const Tensor& tensor) {
   if (const int64_t count = is_static(tensor.shape()) ? tensor.element_count() : 0; count > kMaxLookedAt)
@@ -291,6 +290,11 @@ std::vector<Value> Tracer::on_host(Frame& frame, const HostOp& op, const std::ve
     texts.push_back(known && input.ids() ? CallStrings(strings()).strings(*tensor) : input);
   }
   return known ? run_host_op(op, texts) : looker_.on_host(op, inputs, live_values(frame));
+}
+
+std::optional<std::vector<Value>> Tracer::loop(Frame& frame, const LoopCall& call, bool is_counted) {
+  if ((is_counted && looker_.unrolls_loops()) || !can_be_model(call)) return {};
+  return looker_.loop(call, live_values(frame));
 }
 
 } // namespace lathe::onnx

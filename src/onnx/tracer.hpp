@@ -6,6 +6,7 @@
 
 #include "lathe/onnx/op.hpp"
 #include "onnx/graph.hpp"
+#include "onnx/loop_body.hpp"
 #include "onnx/registry.hpp"
 #include "onnx/strings/host_op.hpp"
 #include "onnx/strings/table.hpp"
@@ -40,6 +41,10 @@ public:
   /// What an op of the host makes of its inputs, of shapes that may have variables, too. `live` as above.
   virtual std::vector<Value> on_host(const HostOp& op, const std::vector<Value>& inputs,
                                      const std::vector<Value*>& live) = 0;
+  /// What a loop makes whose body is a program of its own: its last states, then its stacked outputs.
+  virtual std::vector<Value> loop(const LoopCall& call, const std::vector<Value*>& live) = 0;
+  /// Whether a loop of many iterations, of known number, is to be unrolled all the same.
+  virtual bool unrolls_loops() const = 0;
   virtual StringTable& strings() = 0;
 };
 
@@ -63,6 +68,9 @@ public:
   std::vector<Scalar> elements(Frame& frame, const Tensor& tensor, std::vector<Value>* kept);
   Shape sizes(Frame& frame, const Tensor& tensor, std::vector<Value>* kept);
   std::vector<Value> on_host(Frame& frame, const HostOp& op, const std::vector<Value>& inputs);
+  /// What the loop makes whose body is a program of its own; nothing if it is to be unrolled. `is_counted`:
+  /// whether the number of iterations is known.
+  std::optional<std::vector<Value>> loop(Frame& frame, const LoopCall& call, bool is_counted);
   StringTable& strings() const { return looker_.strings(); }
 
 private:
@@ -85,6 +93,8 @@ private:
 /// Calls change(tensor) for every tensor in a value, its elements' too and the ids of strings, and gives the
 /// value with what it returns.
 Value map_tensors(const Value& value, const std::function<Tensor(const Tensor&)>& change);
+/// Whether no input and no size decides what the tensor is.
+bool is_constant(const Tensor& tensor);
 /// The elements of a tensor that depends on no input.
 std::vector<Scalar> host_elements(const Tensor& tensor);
 

@@ -8,6 +8,7 @@
 
 #include "lathe/onnx/model.hpp"
 #include "lathe/scan.hpp"
+#include "onnx/call.hpp"
 #include "onnx/ops/attributes.hpp"
 #include "onnx/ops/counted_loop.hpp"
 #include "onnx/ops/tables.hpp"
@@ -202,6 +203,22 @@ std::vector<Value> loop_arguments(int64_t iteration, const std::vector<Value>& s
   return arguments;
 }
 
+/// Error(Limit) for a loop without a trip count whose body always wants to go on.
+void check_it_ends(Call& call, const std::vector<Value>& initial) {
+  const auto given = call.has(1) ? call.value(1).integers() : std::nullopt;
+  const bool begins = !call.has(1) || (given && given->size() == 1 && !given->front().is_const(0));
+  if (call.has(0) || !begins) return;
+  std::vector<Value> made;
+  try {
+    made = call.run_body("body", loop_arguments(0, initial), Looks::Refused);
+  } catch (const Error&) {
+    return; // if it is an error of the model, running it meets it again
+  }
+  const auto& goes_on = made[0].integers();
+  if (goes_on && goes_on->size() == 1 && goes_on->front().is_const() && goes_on->front().value() != 0)
+    call.fail(ErrorKind::Limit, "no trip count and a condition that always holds, expected an end");
+}
+
 std::vector<Value> loop(Call& call) {
   Unrolled unrolled;
   for (size_t i = 2; i < call.input_count(); ++i) unrolled.state.push_back(call.value(i));
@@ -215,6 +232,11 @@ std::vector<Value> loop(Call& call) {
   if (auto results = counted_loop(call, initial)) return *results;
   if (unrolled.scanned.empty())
     if (auto results = loop_until_done(call, initial)) return *results;
+  const auto most = call.has(0) ? call.value(0).integers() : std::nullopt;
+  const bool is_counted = most && most->size() == 1 && most->front().is_const();
+  check_it_ends(call, initial);
+  if (!is_counted || is_often(most->front()))
+    if (auto results = run_loop_body(call, initial, is_counted)) return *results;
   const int64_t trips = call.has(0) ? call.integer_at(0) : std::numeric_limits<int64_t>::max();
   bool condition = trips <= 0 || !call.has(1) || call.integer_at(1) != 0;
   for (int64_t i = 0; i < trips && condition; ++i) {

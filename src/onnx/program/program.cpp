@@ -55,6 +55,8 @@ std::vector<Value> NoInputs::on_host(const HostOp&, const std::vector<Value>&, c
   throw NeedsInputs();
 }
 
+std::vector<Value> NoInputs::loop(const LoopCall&, const std::vector<Value*>&) { throw NeedsInputs(); }
+
 namespace {
 
 /// Error(Value) for a value that no tensor of numbers stands for.
@@ -72,7 +74,7 @@ NamedTensors Model::tensors(const ImportOptions& options, NamedTensors* values) 
   for (const Port& port : impl_->inputs) check_numbers(*impl_, "input", port.name, port.kind);
   Model::Impl simplified = *impl_;
   apply_rules(simplified);
-  NoInputs looker;
+  NoInputs looker(true);
   NamedTensors tensors;
   try {
     std::vector<Value> results;
@@ -111,7 +113,7 @@ struct Traced {
 
 /// Traces the model in the widest bounds of sizes in which it can be. NeedsInputs or Error where it can't be.
 Traced traced(Program::Impl& program) {
-  NoInputs looker;
+  NoInputs looker(false);
   Traced out;
   in_widest_bounds(kLargestNamedSize, [&](int64_t largest) {
     program.largest_size = largest;
@@ -332,6 +334,7 @@ Segment& root_of(Program::Impl& program, const Way& way, const Sizes& sizes) {
   auto& place = program.roots[way.key];
   if (!place) place = std::make_unique<Segment>();
   if (place->made) return *place;
+  if (program.is_body) place->looks_at_sizes = place->made = true;
   place->made_at = sizes;
   for (const auto& [key, root] : program.roots)
     if (root->made && way.made_for == Way::For::AllSizes) place->example = {root.get(), root->made_at};
@@ -374,8 +377,9 @@ const Segment& run_to_end(Program::Impl& program, Way& way, const std::vector<Va
     if (segment->strings > store.strings.known()) throw BeginAgain();
     run(*segment, store);
     if (segment->is_last()) return *segment;
-    const std::vector<Scalar> seen =
-        segment->host ? run(*segment->host, store) : look_at(store, segment->looked_at);
+    const std::vector<Scalar> seen = segment->looks_at_sizes ? sizes_of(fed)
+                                     : segment->host         ? run(*segment->host, store)
+                                                             : look_at(store, segment->looked_at);
     const detail::InstructionTimer timer("jump", segment->looked_at);
     const std::lock_guard lock(program.mutex);
     const Segment* next = follow(*segment, seen, store.sizes).segment;
@@ -389,15 +393,15 @@ const Segment& run_to_end(Program::Impl& program, Way& way, const std::vector<Va
 
 } // namespace
 
-NamedValues Program::operator()(const NamedValues& inputs) const {
+NamedValues call_program(Program::Impl& program, const NamedValues& inputs) {
   std::optional<Way> way;
   for (;;) {
-    Store store{{}, CallStrings(impl_->strings)};
-    const std::vector<Value> fed = in_order(*impl_->model, inputs, store);
-    store.sizes = named_sizes(impl_->model->inputs, fed);
-    if (!way) way = way_of(*impl_, fed);
+    Store store{{}, CallStrings(program.strings)};
+    const std::vector<Value> fed = in_order(*program.model, inputs, store);
+    store.sizes = named_sizes(program.model->inputs, fed);
+    if (!way) way = program.is_body ? way_of_ranks(fed) : way_of(program, fed);
     try {
-      const Segment& last = run_to_end(*impl_, *way, fed, store);
+      const Segment& last = run_to_end(program, *way, fed, store);
       const detail::InstructionTimer timer("return", "");
       NamedValues outputs;
       for (const auto& [name, value] : last.results)
@@ -408,21 +412,47 @@ NamedValues Program::operator()(const NamedValues& inputs) const {
   }
 }
 
+NamedValues Program::operator()(const NamedValues& inputs) const { return call_program(*impl_, inputs); }
+
 const std::vector<Port>& Program::inputs() const { return impl_->model->inputs; }
 const std::vector<Port>& Program::outputs() const { return impl_->model->graph.outputs; }
 
-void Program::wait_for_best() const { impl_->improver.wait(); }
+namespace {
+
+/// Calls visit(segment) for each that is made, those of loops' bodies after their loop, and done(program) for
+/// the program and for these bodies. Locks their mutexes, one at a time.
+template <class Visit, class Done>
+void for_each_segment(const Program::Impl& program, Visit&& visit, Done&& done) {
+  std::vector<const Segment*> all;
+  std::vector<const Program::Impl*> bodies;
+  {
+    const std::lock_guard lock(program.mutex);
+    for (const auto& [key, root] : program.roots) all.push_back(root.get());
+    for (size_t k = 0; k < all.size(); ++k) { // grows as it goes
+      if (all[k]->made) visit(*all[k]);
+      if (all[k]->made && all[k]->host && all[k]->host->loop_body)
+        bodies.push_back(all[k]->host->loop_body.get());
+      for (const auto& [elements, next] : all[k]->next) all.push_back(next.get());
+      for (const OpenBranch& branch : all[k]->open) all.push_back(branch.segment.get());
+    }
+  }
+  done(program);
+  for (const Program::Impl* body : bodies) for_each_segment(*body, visit, done);
+}
+
+} // namespace
+
+void Program::wait_for_best() const {
+  for_each_segment(
+      *impl_, [](const Segment&) {}, [](const Program::Impl& program) { program.improver.wait(); });
+}
 
 std::vector<Executable> Program::segments() const {
-  std::lock_guard lock(impl_->mutex);
-  std::vector<const Segment*> all;
-  for (const auto& [key, root] : impl_->roots) all.push_back(root.get());
   std::vector<Executable> out;
-  for (size_t k = 0; k < all.size(); ++k) { // grows as it goes
-    if (all[k]->made && all[k]->code) out.push_back(all[k]->code->now());
-    for (const auto& [elements, next] : all[k]->next) all.push_back(next.get());
-    for (const OpenBranch& branch : all[k]->open) all.push_back(branch.segment.get());
-  }
+  const auto add = [&](const Segment& segment) {
+    if (segment.code) out.push_back(segment.code->now());
+  };
+  for_each_segment(*impl_, add, [](const Program::Impl&) {});
   return out;
 }
 

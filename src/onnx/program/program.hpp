@@ -9,14 +9,16 @@
 
 namespace lathe::onnx {
 
-/// An op of the host, run when a segment is. Its inputs are constants, or named inputs that stand for values
-/// that are there. The shapes of its outputs decide how the program goes on.
+
+/// An op of the host, or a loop, run when a segment is. Its inputs are constants, or named inputs that stand for
+/// values that are there. The shapes of its outputs decide how the program goes on.
 struct HostStep {
-  static constexpr int kOutputs = 3; // names there are; the op may have fewer outputs
+  static constexpr int kOutputs = 3; // names there are for an op; it may have fewer outputs
 
   HostOp op;
   std::vector<Value> inputs;
-  std::vector<std::string> outputs; // names of its values, or of their ids
+  std::vector<std::string> outputs;          // names of its values, or of their ids
+  std::shared_ptr<Program::Impl> loop_body{}; // of a loop: `op` tells loops apart, its integer is the number of states
 };
 
 struct Segment;
@@ -44,6 +46,7 @@ struct Segment {
   std::shared_ptr<SegmentCode> code; // null if all it needs is there
   std::string looked_at;          // the name of the value that decides; "": none
   std::optional<HostStep> host;   // instead of a look
+  bool looks_at_sizes = false;    // of a loop's body: those of all inputs, instead of a value
   int64_t strings = 0;            // as many the program's table had when this was made
   std::map<std::vector<Scalar>, std::unique_ptr<Segment>,
            bool (*)(const std::vector<Scalar>&, const std::vector<Scalar>&)>
@@ -55,7 +58,7 @@ struct Segment {
   Sizes made_at;   // the sizes of the call for which it was made
   Example example; // how else the model went here
 
-  bool is_last() const { return looked_at.empty() && !host; }
+  bool is_last() const { return looked_at.empty() && !host && !looks_at_sizes; }
 
   Segment();
   ~Segment(); // without recursion: a loop makes a long way
@@ -67,13 +70,17 @@ bool has_symbols(const Value& value);
 /// For what has to go without inputs: a look throws NeedsInputs.
 class NoInputs final : public Looker {
 public:
+  explicit NoInputs(bool unrolls_loops) : unrolls_loops_(unrolls_loops) {}
   std::vector<Scalar> look(const Tensor& tensor, const std::vector<Value*>& live) override;
   Shape look_at_sizes(const Tensor& tensor, const std::vector<Value*>& live) override;
   std::vector<Value> on_host(const HostOp& op, const std::vector<Value>& inputs,
                              const std::vector<Value*>& live) override;
+  std::vector<Value> loop(const LoopCall& call, const std::vector<Value*>& live) override;
+  bool unrolls_loops() const override { return unrolls_loops_; }
   StringTable& strings() override { return strings_; }
 
 private:
+  bool unrolls_loops_;
   StringTable strings_;
 };
 
@@ -85,6 +92,8 @@ struct Program::Impl {
   bool symbolic = true;
   /// Whether the tree for all sizes looks at values: then the calls make it, as all the others.
   bool looks = false;
+  /// Whether this is the body of a loop: its inputs' ranks find the root, and their sizes how to go on.
+  bool is_body = false;
   /// Bound of the sizes that the model names. Locked by `mutex`, and by `making` to change it.
   int64_t largest_size = kLargestNamedSize;
   /// The least sizes that the tree for all sizes serves, where they are more than the model says. Set before
@@ -114,6 +123,8 @@ struct Program::Impl {
            smallest_sizes.empty();
   }
 };
+
+NamedValues call_program(Program::Impl& program, const NamedValues& inputs);
 
 /// Makes the tree for all sizes, if there can be one without looks and it is not there. Error if it can't be
 /// made.

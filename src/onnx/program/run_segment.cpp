@@ -3,6 +3,8 @@
 #include "lathe/detail/instruction_timer.hpp"
 #include "lathe/detail/sizes.hpp"
 #include "onnx/integers.hpp"
+#include "onnx/program/run_loop.hpp"
+#include "onnx/program/versions.hpp"
 #include "onnx/strings/traced.hpp"
 
 namespace lathe::onnx {
@@ -46,16 +48,14 @@ std::vector<Scalar> run(const HostStep& step, Store& store, std::vector<Value>* 
   const detail::InstructionTimer timer("host", step.op.name);
   std::vector<Value> inputs;
   for (const Value& input : step.inputs) inputs.push_back(at_hand(input, store));
-  const std::vector<Value> outputs = run_host_op(step.op, inputs);
-  std::vector<Scalar> sizes;
-  for (size_t k = 0; k < outputs.size(); ++k) {
-    for (const int64_t size : static_sizes(outputs[k].shape()))
-      sizes.push_back(Scalar::of_int(DType::I64, size));
+  const std::vector<Value> outputs =
+      step.loop_body ? run_loop(*step.loop_body, static_cast<size_t>(step.op.integers.at(0)), inputs)
+                     : run_host_op(step.op, inputs);
+  for (size_t k = 0; k < outputs.size(); ++k)
     store.values.insert_or_assign(step.outputs.at(k), outputs[k].is_strings() ? store.strings.ids(outputs[k])
                                                                               : outputs[k].tensor());
-  }
   if (made) *made = outputs;
-  return sizes;
+  return sizes_of(outputs);
 }
 
 std::vector<Scalar> look_at(const Store& store, const std::string& name) {

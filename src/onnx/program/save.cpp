@@ -22,14 +22,22 @@ using lathe_onnx::SavedValue;
 
 constexpr const char* kFormat = "onnx";
 
+/// What the file holds apart, for a program and the bodies of its loops.
+struct Apart {
+  TensorTable tensors;
+  std::vector<Executable> code;
+};
+
+/// Writes a program, whose mutex the caller holds.
 class Saver {
 public:
-  explicit Saver(const Program::Impl& program) : program_(program) {}
+  Saver(const Program::Impl& program, Apart& apart) : program_(program), apart_(apart) {}
 
-  SavedParts run() {
+  SavedProgram run() {
     write_options();
     proto_.set_symbolic(program_.symbolic);
     proto_.set_looks(program_.looks);
+    proto_.set_is_body(program_.is_body);
     proto_.set_largest_size(program_.largest_size);
     for (const auto& [name, size] : program_.smallest_sizes)
       write_size(*proto_.add_smallest_sizes(), name, size);
@@ -46,10 +54,8 @@ public:
     if (program_.is_closed())
       write_ports();
     else
-      *proto_.mutable_model() = write_model(*program_.model, tensors_);
-    SavedParts parts{.format = kFormat, .text = proto_.SerializeAsString(), .programs = std::move(code_)};
-    parts.tensors = tensors_.take();
-    return parts;
+      *proto_.mutable_model() = write_model(*program_.model, apart_.tensors);
+    return std::move(proto_);
   }
 
 private:
@@ -99,11 +105,12 @@ private:
   void write_segment(const Segment& segment) {
     SavedSegment saved;
     if (segment.code) {
-      saved.set_code(static_cast<uint32_t>(code_.size()));
-      code_.push_back(segment.code->now());
+      saved.set_code(static_cast<uint32_t>(apart_.code.size()));
+      apart_.code.push_back(segment.code->now());
     }
     saved.set_looked_at(segment.looked_at);
     saved.set_strings(segment.strings);
+    saved.set_looks_at_sizes(segment.looks_at_sizes);
     if (segment.host) write_host(*saved.mutable_host(), *segment.host);
     for (const auto& [seen, next] : segment.next) {
       if (!next->made) continue;
@@ -142,6 +149,9 @@ private:
     for (const int64_t number : step.op.integers) saved.add_integers(number);
     for (const Value& input : step.inputs) write_value(*saved.add_inputs(), input);
     for (const std::string& output : step.outputs) saved.add_outputs(output);
+    if (!step.loop_body) return;
+    const std::lock_guard lock(step.loop_body->mutex);
+    *saved.mutable_loop() = Saver(*step.loop_body, apart_).run();
   }
 
   void write_value(SavedValue& saved, const Value& value) {
@@ -172,25 +182,24 @@ private:
     if (!named.empty())
       saved.set_input(named[0]);
     else if (!has_symbols(value)) // which are known by their integers alone
-      saved.set_tensor(tensors_.add(tensor));
+      saved.set_tensor(apart_.tensors.add(tensor));
   }
 
   const Program::Impl& program_;
+  Apart& apart_;
   SavedProgram proto_;
-  TensorTable tensors_;
-  std::vector<Executable> code_;
   std::vector<const Segment*> segments_;
   std::vector<Expr> variables_; // in open branches
 };
 
+[[noreturn]] void fail_to_load(const Source& source, const std::string& what) {
+  source.fail(what + ", expected a program as onnx::save() wrote it");
+}
+
 class Loader {
 public:
-  Loader(const std::string& path, const SavedParts& parts)
-      : source_{path, "", &parts.tensors}, parts_(parts) {
-    if (parts.text.size() > INT_MAX ||
-        !proto_.ParseFromArray(parts.text.data(), static_cast<int>(parts.text.size())))
-      fail("its text can't be read");
-  }
+  Loader(const std::string& path, const SavedParts& parts, const SavedProgram& proto)
+      : source_{path, "", &parts.tensors}, parts_(parts), proto_(proto) {}
 
   std::shared_ptr<Program::Impl> run() {
     auto program = std::make_shared<Program::Impl>();
@@ -204,6 +213,7 @@ public:
       variables_.emplace(saved.name(),
                          Var(saved.name(), saved.least(), saved.largest(), saved.typical()).expr());
     program->looks = proto_.looks();
+    program->is_body = proto_.is_body();
     program->version_sizes = {proto_.version_sizes().begin(), proto_.version_sizes().end()};
     program->model = read_ports_or_model();
     for (const std::string& text : proto_.strings()) program->strings.add(text);
@@ -220,9 +230,7 @@ public:
   }
 
 private:
-  [[noreturn]] void fail(const std::string& what) const {
-    source_.fail(what + ", expected a program as onnx::save() wrote it");
-  }
+  [[noreturn]] void fail(const std::string& what) const { fail_to_load(source_, what); }
 
   ImportOptions read_options() const {
     ImportOptions options;
@@ -262,6 +270,7 @@ private:
     }
     segment.looked_at = saved.looked_at();
     segment.strings = saved.strings();
+    segment.looks_at_sizes = saved.looks_at_sizes();
     if (segment.strings > proto_.strings_size() + 1) fail("a segment's strings are missing");
     if (saved.has_host()) segment.host = read_host(saved.host());
     for (const auto& branch : saved.branches()) {
@@ -296,8 +305,20 @@ private:
     step.op.integers.assign(saved.integers().begin(), saved.integers().end());
     for (const SavedValue& input : saved.inputs()) step.inputs.push_back(read_value(input));
     step.outputs.assign(saved.outputs().begin(), saved.outputs().end());
-    if (step.outputs.size() != HostStep::kOutputs) fail("an op of the host has no names for its outputs");
+    if (saved.has_loop()) step.loop_body = read_loop(saved, step);
+    if (!step.loop_body && step.outputs.size() != HostStep::kOutputs)
+      fail("an op of the host has no names for its outputs");
     return step;
+  }
+
+  std::shared_ptr<Program::Impl> read_loop(const SavedHostStep& saved, const HostStep& step) const {
+    std::shared_ptr<Program::Impl> body = Loader(source_.name, parts_, saved.loop()).run();
+    const size_t outputs = body->model->graph.outputs.size(), inputs = body->model->inputs.size();
+    const bool is_whole = step.op.integers.size() == 1 && step.op.integers[0] >= 0 && outputs > 0 &&
+                          step.outputs.size() == outputs - 1 && step.inputs.size() == inputs + 1 &&
+                          static_cast<size_t>(step.op.integers[0]) < std::min(inputs, outputs);
+    if (!is_whole || !body->is_body) fail("the body of a loop is not whole");
+    return body;
   }
 
   Value read_value(const SavedValue& saved) const {
@@ -345,7 +366,7 @@ private:
 
   Source source_;
   const SavedParts& parts_;
-  SavedProgram proto_;
+  const SavedProgram& proto_;
   int64_t largest_size_ = 0;
   Sizes smallest_sizes_;
   std::map<std::string, Expr, std::less<>> variables_; // of open branches
@@ -359,8 +380,15 @@ void save(const Program& program, const std::string& path) {
   } catch (const Error&) {                      // then its calls make what they need
   }
   program.wait_for_best();
-  const std::lock_guard lock(detail::impl(program)->mutex);
-  lathe::save(Saver(*detail::impl(program)).run(), path);
+  Apart apart;
+  SavedParts parts{.format = kFormat};
+  {
+    const std::lock_guard lock(detail::impl(program)->mutex);
+    parts.text = Saver(*detail::impl(program), apart).run().SerializeAsString();
+  }
+  parts.programs = std::move(apart.code);
+  parts.tensors = apart.tensors.take();
+  lathe::save(parts, path);
 }
 
 Program load_program(const std::string& path) {
@@ -368,8 +396,12 @@ Program load_program(const std::string& path) {
   if (parts.format != kFormat)
     throw Error(ErrorKind::File, fmt::format("{}: is a program of format '{}', expected one of an ONNX model",
                                              path, parts.format));
+  SavedProgram proto;
+  if (parts.text.size() > INT_MAX ||
+      !proto.ParseFromArray(parts.text.data(), static_cast<int>(parts.text.size())))
+    fail_to_load(Source{path, "", {}}, "its text can't be read");
   try {
-    return detail::Access::make<Program>(Loader(path, parts).run());
+    return detail::Access::make<Program>(Loader(path, parts, proto).run());
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::File) throw;
     throw Error(ErrorKind::File,

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "lathe/detail/access.hpp"
-#include "lathe/detail/sizes.hpp"
+#include "onnx/program/versions.hpp"
 
 namespace lathe::onnx {
 namespace {
@@ -22,7 +22,8 @@ public:
       : program_(program), segment_(&root), store_(store), openings_(openings) {}
 
   /// The last segment of the way, run if there is a store.
-  Segment& make(const std::vector<Value>& inputs) {
+  Segment& make(const std::vector<Value>& given) {
+    const std::vector<Value> inputs = segment_->looks_at_sizes ? at_seen_sizes(given) : given;
     for (const Value& input : inputs)
       map_tensors(input, [&](const Tensor& tensor) {
         for (const Expr size : tensor.shape()) collect_vars(size, variables_);
@@ -57,11 +58,61 @@ public:
   std::vector<Value> on_host(const HostOp& op, const std::vector<Value>& inputs,
                              const std::vector<Value*>& live) override {
     if (!store_) throw NeedsInputs();
-    HostStep step{op, {}, {}};
+    return on_host(HostStep{.op = op, .inputs = {}, .outputs = names_of_outputs(HostStep::kOutputs)}, inputs,
+                   live);
+  }
+
+  std::vector<Value> loop(const LoopCall& call, const std::vector<Value*>& live) override {
+    if (!store_) throw NeedsInputs();
+    const LoopModel body = model_of_body(*program_.model, call);
+    HostStep step{.op = {"Loop", {call.body.name}, {static_cast<int64_t>(call.states.size())}},
+                  .inputs = {},
+                  .outputs = names_of_outputs(call.body.outputs.size() - 1)};
+    std::vector<Value> inputs{call.trips, call.condition};
+    inputs.insert(inputs.end(), call.states.begin(), call.states.end());
+    inputs.insert(inputs.end(), body.captured.begin(), body.captured.end());
+    if (!segment_->made) step.loop_body = program_of_body(body);
+    return on_host(std::move(step), inputs, live);
+  }
+
+  bool unrolls_loops() const override { return false; }
+  StringTable& strings() override { return program_.strings; }
+
+private:
+  std::vector<std::string> names_of_outputs(size_t count) const {
+    std::vector<std::string> names;
+    for (size_t k = 0; k < count; ++k) names.push_back(fmt::format("h{}_{}", depth_, k));
+    return names;
+  }
+
+  std::shared_ptr<Program::Impl> program_of_body(const LoopModel& body) const {
+    auto program = std::make_shared<Program::Impl>();
+    program->model = body.model;
+    program->options = program_.options;
+    program->symbolic = false;
+    program->is_body = true;
+    return program;
+  }
+
+  /// The inputs with sizes as numbers or variables, on the way that this call goes.
+  std::vector<Value> at_seen_sizes(const std::vector<Value>& given) {
+    const Shape sizes = go_on(sizes_of(given), true);
+    std::vector<Value> inputs;
+    auto size = sizes.begin();
+    for (const Value& value : given) {
+      const auto end = size + value.rank();
+      inputs.emplace_back(Tensor::input(fmt::format("x{}", inputs.size()), {size, end}, value.dtype()));
+      size = end;
+    }
+    return inputs;
+  }
+
+  /// Runs an op of the host or a loop. Returns named inputs that stand for its outputs.
+  std::vector<Value> on_host(HostStep step, const std::vector<Value>& inputs,
+                             const std::vector<Value*>& live) {
     for (const Value& input : inputs)
       step.inputs.push_back(map_tensors(input, [&](const Tensor& t) { return output(t); }));
     keep(live);
-    for (int k = 0; k < HostStep::kOutputs; ++k) step.outputs.push_back(fmt::format("h{}_{}", depth_, k));
     if (segment_->made) {
       check_made("", &step);
     } else {
@@ -70,7 +121,7 @@ public:
     }
     run_segment();
     std::vector<Value> made;
-    const Shape sizes = go_on(run(step, *store_, &made), true);
+    const Shape sizes = go_on(run(*segment_->host, *store_, &made), true);
     std::vector<Value> results;
     auto size = sizes.begin();
     for (size_t k = 0; k < made.size(); ++k) {
@@ -84,9 +135,6 @@ public:
     return results;
   }
 
-  StringTable& strings() override { return program_.strings; }
-
-private:
   Tensor name(const Tensor& tensor, const std::string& name) {
     named_[&*detail::impl(tensor)] = name;
     kept_.push_back(tensor);
@@ -112,15 +160,14 @@ private:
   /// Makes named inputs of what these values are, but for what follows from sizes alone.
   void keep(const std::vector<Value*>& live) {
     for (Value* value : live)
-      *value = map_tensors(*value, [&](const Tensor& t) {
-        return t.inputs().empty() && detail::depends_on_sizes(t) ? t : output(t);
-      });
+      *value = map_tensors(
+          *value, [&](const Tensor& t) { return t.inputs().empty() && !is_constant(t) ? t : output(t); });
   }
 
   /// A named input that stands for the tensor from the next segment on; what needs no computing stays.
   Tensor output(const Tensor& tensor) {
     if (!stands_for(tensor, named_).empty()) return tensor;
-    if (tensor.inputs().empty() && !detail::depends_on_sizes(tensor)) return tensor.realise();
+    if (is_constant(tensor)) return tensor.realise();
     if (auto found = by_impl_.find(&*detail::impl(tensor)); found != by_impl_.end()) return found->second;
     const std::string called = fmt::format("v{}_{}", depth_, outputs_.size());
     outputs_.emplace(called, tensor);

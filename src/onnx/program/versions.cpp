@@ -41,7 +41,7 @@ std::string signature(const Value& value) {
 }
 
 /// The sizes of this call that versions fix.
-Sizes sizes_of(const Program::Impl& program, const std::vector<Value>& fed) {
+Sizes version_sizes_of(const Program::Impl& program, const std::vector<Value>& fed) {
   Sizes sizes;
   for_each_size(program.model->inputs, fed, [&](Expr named, int64_t size) {
     if (program.version_sizes.count(named.name())) sizes.emplace(named.name(), size);
@@ -99,6 +99,19 @@ Way way_of_shapes(const std::vector<Value>& fed) {
   return {Way::For::Shapes, key};
 }
 
+Way way_of_ranks(const std::vector<Value>& fed) {
+  std::string key;
+  for (const Value& value : fed) key += fmt::format("{};", value.rank());
+  return {Way::For::Shapes, key};
+}
+
+std::vector<Scalar> sizes_of(const std::vector<Value>& fed) {
+  std::vector<Scalar> sizes;
+  for (const Value& value : fed)
+    for (const int64_t size : static_sizes(value.shape())) sizes.push_back(Scalar::of_int(DType::I64, size));
+  return sizes;
+}
+
 Way way_of(Program::Impl& program, const std::vector<Value>& fed) {
   const std::lock_guard lock(program.mutex);
   // A loaded program may come without the model of which another tree could be made.
@@ -109,7 +122,7 @@ Way way_of(Program::Impl& program, const std::vector<Value>& fed) {
   if (!can_trace || program.version_sizes.empty()) return all_sizes;
   if (!in_bounds(program, fed, program.version_sizes)) return way_of_shapes(fed);
 
-  Way version{Way::For::Sizes, "", sizes_of(program, fed)};
+  Way version{Way::For::Sizes, "", version_sizes_of(program, fed)};
   version.key = key_of(version.sizes);
   const bool again = version.key == program.last_key;
   program.last_key = version.key;

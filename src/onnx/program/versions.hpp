@@ -29,6 +29,11 @@ bool in_bounds(const Program::Impl& program, const std::vector<Value>& fed,
 /// The way of calls with the shapes of this one.
 Way way_of_shapes(const std::vector<Value>& fed);
 
+/// The way of a loop's body, whose tree begins with a look at the sizes.
+Way way_of_ranks(const std::vector<Value>& fed);
+/// All sizes of what is fed, in order.
+std::vector<Scalar> sizes_of(const std::vector<Value>& fed);
+
 /// The way of a call. The first call's sizes get a version, and later sizes one when two calls in a row have
 /// them, up to the number that the options say. Sizes of 0, and sizes of one name that differ, have trees of
 /// their own. Locks program.mutex.
