@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "onnx/integers.hpp"
+#include "onnx/ops/values.hpp"
 
 namespace lathe::onnx {
 namespace {
@@ -16,6 +17,8 @@ using Fold = std::optional<Integers> (*)(const NodeDef&, const Inputs&);
 constexpr size_t kMostElements = 1024;
 /// Results stay far from where 64 bits wrap.
 constexpr int64_t kLargest = INT32_MAX;
+/// Whole numbers up to this are exact in f32.
+constexpr int64_t kLargestSingle = int64_t{1} << 24;
 
 int64_t attribute(const NodeDef& node, std::string_view name, int64_t otherwise) {
   auto found = node.attributes.find(name);
@@ -140,7 +143,7 @@ std::optional<Integers> fold_cast(const NodeDef& node, const Inputs& inputs) {
   if (data->dtype == *to) return data;
   if (!is_static(data->elements)) {
     // A comparison is no size. A size may be compared as a float, where all its values are exact.
-    const auto is_exact = [](Expr e) { return e.lo() >= 0 && e.hi() <= int64_t{1} << 24; };
+    const auto is_exact = [](Expr e) { return e.lo() >= 0 && e.hi() <= kLargestSingle; };
     if (data->dtype == DType::Bool) return {};
     if (*to == DType::F32 && std::all_of(data->elements.begin(), data->elements.end(), is_exact)) {
       data->dtype = *to;
@@ -152,11 +155,23 @@ std::optional<Integers> fold_cast(const NodeDef& node, const Inputs& inputs) {
   return data;
 }
 
-/// Of two equal shapes, or with one of them a single element.
-std::optional<Integers> fold_binary(const Inputs& inputs, std::optional<Expr> (*combine)(Expr, Expr)) {
+/// As known(); also a constant in f32 that is a whole number.
+std::optional<Integers> known_or_whole(const Value& value) {
+  if (auto integers = known(value)) return integers;
+  const std::optional<int64_t> number = whole_number(value);
+  if (!number) return {};
+  return Integers{DType::F32, static_sizes(value.shape()), {Expr(*number)}};
+}
+
+/// Of two equal shapes, or with one of them a single element. In f32 as well if `of_floats`: models scale
+/// sizes so.
+std::optional<Integers> fold_binary(const Inputs& inputs, std::optional<Expr> (*combine)(Expr, Expr),
+                                    bool of_floats = true) {
   if (inputs.size() != 2) return {};
-  const auto a = known(inputs[0]), b = known(inputs[1]);
-  if (!a || !b || a->dtype != b->dtype || (a->dtype != DType::I64 && a->dtype != DType::I32)) return {};
+  const auto a = known_or_whole(inputs[0]), b = known_or_whole(inputs[1]);
+  if (!a || !b || a->dtype != b->dtype) return {};
+  if (a->dtype != DType::I64 && a->dtype != DType::I32 && (a->dtype != DType::F32 || !of_floats)) return {};
+  const int64_t largest = a->dtype == DType::F32 ? kLargestSingle : kLargest;
   const bool spread_a = a->elements.size() == 1 && a->shape.size() <= b->shape.size();
   const bool spread_b = b->elements.size() == 1 && b->shape.size() <= a->shape.size();
   if (a->shape != b->shape && !spread_a && !spread_b) return {};
@@ -164,9 +179,9 @@ std::optional<Integers> fold_binary(const Inputs& inputs, std::optional<Expr> (*
   for (size_t k = 0; k < out.elements.size(); ++k) {
     const Expr x = a->elements[a->elements.size() == 1 ? 0 : k],
                y = b->elements[b->elements.size() == 1 ? 0 : k];
-    if (std::max({-x.lo(), x.hi(), -y.lo(), y.hi()}) > kLargest) return {};
+    if (std::max({-x.lo(), x.hi(), -y.lo(), y.hi()}) > largest) return {};
     const std::optional<Expr> value = combine(x, y);
-    if (!value || std::max(-value->lo(), value->hi()) > kLargest) return {};
+    if (!value || std::max(-value->lo(), value->hi()) > largest) return {};
     out.elements[k] = *value;
   }
   return out;
@@ -183,10 +198,13 @@ std::optional<Integers> fold_mul(const NodeDef&, const Inputs& inputs) {
 }
 std::optional<Integers> fold_div(const NodeDef&, const Inputs& inputs) {
   // Rounds towards zero, which is the floor where nothing is negative.
-  return fold_binary(inputs, [](Expr a, Expr b) -> std::optional<Expr> {
-    if (a.lo() < 0 || b.lo() < 1) return {};
-    return floordiv(a, b);
-  });
+  return fold_binary(
+      inputs,
+      [](Expr a, Expr b) -> std::optional<Expr> {
+        if (a.lo() < 0 || b.lo() < 1) return {};
+        return floordiv(a, b);
+      },
+      false);
 }
 std::optional<Integers> fold_min(const NodeDef&, const Inputs& inputs) {
   return fold_binary(inputs, [](Expr a, Expr b) { return std::optional(min(a, b)); });
@@ -195,21 +213,12 @@ std::optional<Integers> fold_max(const NodeDef&, const Inputs& inputs) {
   return fold_binary(inputs, [](Expr a, Expr b) { return std::optional(max(a, b)); });
 }
 
-/// Of numbers only: a comparison of sizes decides nothing as long as they are symbols.
-/// As known(); also a whole number in f32, with which sizes are compared.
-std::optional<Integers> known_to_compare(const Value& value) {
-  if (auto integers = known(value)) return integers;
-  const bool is_one = value.is_tensor() && value.dtype() == DType::F32 && is_static(value.shape()) &&
-                      num_elements(value.shape()).is_const(1) && value.tensor().inputs().empty();
-  if (!is_one) return {};
-  const float number = value.tensor().to_vector<float>()[0];
-  if (!(std::fabs(number) <= 0x1p24f) || number != std::trunc(number)) return {};
-  return Integers{DType::F32, static_sizes(value.shape()), {Expr(static_cast<int64_t>(number))}};
-}
+/// Floor, Ceil and Round of whole numbers.
+std::optional<Integers> fold_rounding(const NodeDef&, const Inputs& inputs) { return known(inputs[0]); }
 
 std::optional<Integers> fold_compare(const Inputs& inputs, Expr (*compare)(Expr, Expr)) {
   if (inputs.size() != 2) return {};
-  const auto a = known_to_compare(inputs[0]), b = known_to_compare(inputs[1]);
+  const auto a = known_or_whole(inputs[0]), b = known_or_whole(inputs[1]);
   if (!a || !b || a->shape != b->shape || a->dtype != b->dtype) return {};
   Integers out{DType::Bool, a->shape, {}};
   for (size_t k = 0; k < a->elements.size(); ++k)
@@ -295,6 +304,9 @@ const std::map<std::string_view, Fold> kFolds = {
     {"Sub", fold_sub},
     {"Mul", fold_mul},
     {"Div", fold_div},
+    {"Floor", fold_rounding},
+    {"Ceil", fold_rounding},
+    {"Round", fold_rounding},
     {"Min", fold_min},
     {"Max", fold_max},
     {"Equal", fold_equal},
@@ -310,6 +322,15 @@ const std::map<std::string_view, Fold> kFolds = {
 };
 
 } // namespace
+
+std::optional<int64_t> whole_number(const Value& value) {
+  const bool is_one = value.is_tensor() && value.dtype() == DType::F32 && is_static(value.shape()) &&
+                      num_elements(value.shape()).is_const(1) && is_constant(value.tensor());
+  if (!is_one) return {};
+  const float number = value.tensor().to_vector<float>()[0];
+  if (!(std::fabs(number) <= static_cast<float>(kLargestSingle)) || number != std::trunc(number)) return {};
+  return static_cast<int64_t>(number);
+}
 
 std::optional<Integers> fold_integers(const NodeDef& node, const Inputs& inputs) {
   if (!node.domain.empty() || inputs.empty() || !inputs[0].has_shape()) return {};

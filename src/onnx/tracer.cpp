@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include "lathe/detail/access.hpp"
-#include "lathe/detail/sizes.hpp"
 #include "onnx/call.hpp"
 #include "onnx/integers.hpp"
+#include "onnx/ops/values.hpp"
 #include "onnx/strings/carry.hpp"
 #include "onnx/strings/traced.hpp"
 
@@ -229,10 +229,6 @@ std::vector<Value> Tracer::run_function(Frame& caller, const NodeDef& node, cons
     frame.values[function.body.inputs[k].name] = value ? *value : Value();
   }
   return run_frame(frame);
-}
-
-bool is_constant(const Tensor& tensor) {
-  return tensor.inputs().empty() && !detail::depends_on_sizes(tensor);
 }
 
 namespace {

@@ -93,8 +93,6 @@ private:
 /// Calls change(tensor) for every tensor in a value, its elements' too and the ids of strings, and gives the
 /// value with what it returns.
 Value map_tensors(const Value& value, const std::function<Tensor(const Tensor&)>& change);
-/// Whether no input and no size decides what the tensor is.
-bool is_constant(const Tensor& tensor);
 /// The elements of a tensor that depends on no input.
 std::vector<Scalar> host_elements(const Tensor& tensor);
 

@@ -20,7 +20,7 @@ if(TARGET lathe-onnx)
     target_sources(${program} PRIVATE support/on_interpreter.cpp)
   endforeach()
   lathe_onnx_tests(onnx_program_tests
-    unit/onnx_empty_test unit/onnx_block_products_test unit/onnx_saved_test unit/onnx_versions_test unit/onnx_open_branches_test unit/onnx_growing_loops_test unit/onnx_quick_first_test
+    unit/onnx_empty_test unit/onnx_block_products_test unit/onnx_saved_test unit/onnx_versions_test unit/onnx_open_branches_test unit/onnx_growing_loops_test unit/onnx_open_sizes_test unit/onnx_quick_first_test
     error/lathe_program_test conformance/onnx_large_test)
   target_compile_definitions(onnx_program_tests PRIVATE LATHE_PROGRAM="$<TARGET_FILE:lathe-program>")
   add_dependencies(onnx_program_tests lathe-program)

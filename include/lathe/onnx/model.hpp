@@ -117,7 +117,8 @@ Value load_value(const std::string& path, const Port& port);
 /// Where all shapes follow from the model, it is one Executable. Where the model names sizes that are known at run time, there are
 /// versions of it: see ImportOptions::versions. Where a value decides a shape or a way to go (a target shape fed at run
 /// time, the condition of an If, how many elements are not zero), the program is a tree: run a segment, look at the value, go on with the
-/// segment made for what was seen. Segments are made when they are first needed and kept.
+/// segment made for what was seen. Segments are made when they are first needed and kept. A size that differs from an earlier call's
+/// gets a segment for all such sizes, where there can be one.
 class Program {
  public:
   /// By name. Error(Name) for a missing or unknown input, Error(Shape) or Error(DType) where one does not fit.
@@ -130,7 +131,7 @@ class Program {
   /// the quickly made ones then stay. Returns at once for other programs.
   void wait_for_best() const;
   /// The instructions, one a line and numbered: those of every segment, and between segments `look` at a value, `jump` where it was seen
-  /// before, `trace` where it was not, and `return`.
+  /// before or is like what was, `trace` where it was not, and `return`.
   std::string print() const;
 
   struct Impl;

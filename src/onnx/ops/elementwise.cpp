@@ -1,6 +1,7 @@
 // Functions of one number and arithmetic of several.
 #include "onnx/ops/broadcast.hpp"
 #include "onnx/ops/tables.hpp"
+#include "onnx/ops/values.hpp"
 
 namespace lathe::onnx {
 namespace {
@@ -48,7 +49,7 @@ Tensor truncating_divide(const Tensor& a, const Tensor& b) {
 /// A value of one element that no input changes, as a number; else the value itself. Exponents and divisors of
 /// exporters lie in the file as data. Known, a power is a few products, and a quotient of integers a product.
 Tensor known_number(const Tensor& value) {
-  if (!num_elements(value.shape()).is_const(1) || is_narrow(value.dtype()) || !value.inputs().empty())
+  if (!num_elements(value.shape()).is_const(1) || is_narrow(value.dtype()) || !is_constant(value))
     return value;
   return Tensor::full(value.shape(), value.item_scalar());
 }

@@ -1,6 +1,7 @@
 // Ops that make tensors from little: constants, ranges, shapes and random numbers.
 #include <bit>
 
+#include "onnx/integers.hpp"
 #include "onnx/ops/broadcast.hpp"
 #include "onnx/ops/tables.hpp"
 #include "onnx/ops/values.hpp"
@@ -53,9 +54,14 @@ Tensor range_count(const Tensor& start, const Tensor& limit, const Tensor& delta
 
 /// Of a range from start by delta, where all three are known and the steps are whole.
 std::optional<Value> known_range(const Value& start, const Value& limit, const Value& delta) {
-  if (!start.integers() || !limit.integers() || !delta.integers()) return {};
-  const Expr first = start.integers()->front(), last = limit.integers()->front(),
-             step = delta.integers()->front();
+  const auto known = [](const Value& value) -> std::optional<Expr> {
+    if (value.integers()) return value.integers()->front();
+    const std::optional<int64_t> whole = whole_number(value);
+    return whole ? std::optional<Expr>(*whole) : std::nullopt;
+  };
+  const std::optional<Expr> from = known(start), to = known(limit), by = known(delta);
+  if (!from || !to || !by) return {};
+  const Expr first = *from, last = *to, step = *by;
   if (!step.is_const() || step.is_const(0)) return {};
   const Expr count = step.value() > 0 ? ceildiv(last - first, step) : ceildiv(first - last, -step);
   if (count.hi() <= 0) return Tensor::zeros({0}, start.dtype());

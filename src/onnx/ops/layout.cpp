@@ -73,15 +73,34 @@ Value pad_constant(const Value& x, const std::vector<Amounts>& amounts, Scalar v
   return where(inside, x.tensor().pad(positive), Tensor::full({}, value));
 }
 
+/// What one axis gets on both sides, in numbers or symbols.
+struct OpenAmounts {
+  Expr before = 0, after = 0;
+};
+
+/// Constant padding by amounts that are negative where elements go.
+Tensor pad_open_axis(const Call& call, const Tensor& x, int axis, const OpenAmounts& by, Scalar value) {
+  const Expr in = x.size(axis), out = in + by.before + by.after;
+  if (in.lo() < 1 || out.lo() < 0)
+    call.fail(ErrorKind::Shape, "an axis of size " + to_string(in) + " padded to " + to_string(out) +
+                                    ", expected to know that it has elements");
+  const Tensor zero = Tensor::scalar(Expr(0)), last = Tensor::scalar(in - 1);
+  const Tensor place = Tensor::iota({out}, 0) - Tensor::scalar(by.before);
+  Shape along(x.shape().size(), Expr(1));
+  along[static_cast<size_t>(axis)] = out;
+  const Tensor inside = logical_and(place >= zero, place <= last).reshape(along);
+  return where(inside, x.take(minimum(maximum(place, zero), last), axis), Tensor::full({}, value));
+}
+
 /// What the node asks for, one of each axis of `x`. `pads` are those of `axes`, or of all.
-std::vector<Amounts> pad_amounts(const Call& call, const Value& x, const std::vector<int64_t>& pads,
-                                 const std::optional<std::vector<int64_t>>& given) {
+std::vector<OpenAmounts> pad_amounts(const Call& call, const Value& x, const Shape& pads,
+                                     const std::optional<std::vector<int64_t>>& given) {
   std::vector<int> axes = axes_from(0, x.rank());
   if (given) axes = normalise_axes(call, *given, x.rank());
   if (pads.size() != 2 * axes.size())
     call.fail(ErrorKind::Value, std::to_string(pads.size()) + " pads for " + std::to_string(axes.size()) +
                                     " axes of " + to_string(x.shape()) + ", expected two an axis");
-  std::vector<Amounts> amounts(x.shape().size(), {0, 0});
+  std::vector<OpenAmounts> amounts(x.shape().size());
   for (size_t i = 0; i < axes.size(); ++i)
     amounts[static_cast<size_t>(axes[i])] = {pads[i], pads[axes.size() + i]};
   return amounts;
@@ -96,14 +115,29 @@ Scalar pad_value(Call& call, DType dtype) {
 }
 
 /// Before opset 11 the amounts are an attribute.
+Shape amounts_of(Call& call) {
+  if (call.has(1)) return call.sizes(1);
+  const std::vector<int64_t> pads = call.integers("pads");
+  return {pads.begin(), pads.end()};
+}
+
 std::vector<Value> pad(Call& call) {
-  const std::vector<int64_t> pads = call.has(1) ? call.integers(1) : call.integers("pads");
+  const Shape pads = amounts_of(call);
   const std::string mode = call.text("mode", "constant");
   const Scalar value = pad_value(call, call.value(0).dtype());
   const auto axes = call.has(3) ? std::optional(call.integers(3)) : std::nullopt; // since opset 18
   Value x = call.value(0);
-  std::vector<Amounts> amounts = pad_amounts(call, x, pads, axes);
+  const std::vector<OpenAmounts> asked = pad_amounts(call, x, pads, axes);
+  std::vector<Amounts> amounts(asked.size(), {0, 0});
   for (size_t i = 0; i < amounts.size(); ++i) {
+    const auto& [before, after] = asked[i];
+    if (!before.is_const() || !after.is_const()) {
+      if (mode != "constant")
+        call.fail(ErrorKind::Shape, "pads " + to_string(pads) + " of mode " + mode + ", expected fixed sizes");
+      x = pad_open_axis(call, x.tensor(), static_cast<int>(i), asked[i], value);
+      continue;
+    }
+    amounts[i] = {before.value(), after.value()};
     x = cut(x, static_cast<int>(i), amounts[i]);
     amounts[i] = {std::max<int64_t>(amounts[i].before, 0), std::max<int64_t>(amounts[i].after, 0)};
   }

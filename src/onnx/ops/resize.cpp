@@ -5,19 +5,16 @@
 
 #include "onnx/ops/attributes.hpp"
 #include "onnx/ops/interpolate.hpp"
+#include "onnx/ops/resize.hpp"
 #include "onnx/ops/tables.hpp"
 #include "onnx/ops/values.hpp"
 
 namespace lathe::onnx {
 namespace {
 
-struct Settings {
-  std::string mode, coordinates, nearest;
-  double cubic_coefficient = -0.75, extrapolation = 0;
-  bool exclude_outside = false, antialias = false;
-};
+using Settings = ResizeSettings;
 
-/// What becomes of one axis.
+/// What becomes of one axis whose sizes are known.
 struct AxisPlan {
   int64_t in, out;
   double scale;
@@ -42,10 +39,6 @@ double source_coordinate(const Call& call, const Settings& settings, const AxisP
                       : a.start * (in - 1) + x * (a.end - a.start) * (in - 1) / (out - 1);
   call.fail(ErrorKind::Value, "coordinate_transformation_mode " + how + ", expected one of ONNX's");
 }
-
-/// Resize of opset 10 left open which element is the nearest; ONNX's tests and ONNX Runtime take the next one
-/// where an axis shrinks.
-const std::string kNextWhereSmaller = "next where smaller";
 
 double nearest(const Call& call, const std::string& how, double x, double scale) {
   if (how == kNextWhereSmaller) return scale < 1 ? std::ceil(x) : std::floor(x);
@@ -125,8 +118,12 @@ Tensor inside_axis(const Call& call, const Settings& settings, const AxisPlan& a
   return Tensor::from(inside, along);
 }
 
-/// The plans of the axes that change; nothing for the others, whose sizes may be symbolic.
-using Plans = std::vector<std::optional<AxisPlan>>;
+/// The plans of the axes that change; nothing for the others.
+struct Plans {
+  explicit Plans(size_t rank) : known(rank), open(rank) {}
+  std::vector<std::optional<AxisPlan>> known;
+  std::vector<std::optional<OpenAxis>> open; // of axes with symbolic sizes
+};
 
 Tensor resize_by(const Call& call, const Tensor& given, const Plans& plans, const Settings& settings) {
   if (settings.mode != "nearest" && settings.mode != "linear" && settings.mode != "cubic")
@@ -137,11 +134,14 @@ Tensor resize_by(const Call& call, const Tensor& given, const Plans& plans, cons
   // Half precision and integers are summed up in f32.
   Tensor x = computes && given.dtype() != DType::F64 ? given.cast(DType::F32) : given;
   for (int axis = 0; axis < x.rank(); ++axis)
-    if (plans[axis]) x = resize_axis(call, x, axis, *plans[axis], settings);
+    if (plans.known[axis])
+      x = resize_axis(call, x, axis, *plans.known[axis], settings);
+    else if (plans.open[axis])
+      x = resize_open_axis(call, x, axis, *plans.open[axis], settings);
   if (settings.coordinates == "tf_crop_and_resize")
     for (int axis = 0; axis < x.rank(); ++axis)
-      if (plans[axis])
-        x = where(inside_axis(call, settings, *plans[axis], axis, x.rank()), x,
+      if (plans.known[axis])
+        x = where(inside_axis(call, settings, *plans.known[axis], axis, x.rank()), x,
                   Tensor::full({}, settings.extrapolation).cast(x.dtype()));
   // Integers are rounded, but for those of linear mode without antialias, which ONNX Runtime cuts off.
   const bool rounds =
@@ -163,11 +163,15 @@ Plans plans_of_scales(const Call& call, const Shape& shape, const std::vector<do
   Plans plans(shape.size());
   for (size_t i = 0; i < shape.size(); ++i) {
     if (scales[i] == 1 && !always) continue;
+    if (const auto out = shape[i].is_const() ? std::nullopt : scaled_size(shape[i], scales[i])) {
+      plans.open[i] = OpenAxis{shape[i], *out, scales[i]};
+      continue;
+    }
     const int64_t in = fixed(call, shape[i], i);
     // Multiplied in f32, so that 0.7 of 10 is 7.
     const auto out = static_cast<int64_t>(std::floor(static_cast<float>(scales[i]) * static_cast<float>(in)));
     if (out < 1) call.fail(ErrorKind::Value, "a scale leaves no elements, expected a larger one");
-    plans[i] = AxisPlan{in, out, scales[i]};
+    plans.known[i] = AxisPlan{in, out, scales[i]};
   }
   return plans;
 }
@@ -176,9 +180,13 @@ Plans plans_of_sizes(const Call& call, const Shape& shape, const Shape& sizes, b
   Plans plans(shape.size());
   for (size_t i = 0; i < shape.size(); ++i) {
     if (sizes[i] == shape[i] && !always) continue;
+    if (!sizes[i].is_const() || !shape[i].is_const()) {
+      plans.open[i] = OpenAxis{shape[i], sizes[i], {}};
+      continue;
+    }
     const int64_t in = fixed(call, shape[i], i), out = fixed(call, sizes[i], i);
     if (out < 1) call.fail(ErrorKind::Value, "a size below 1, expected at least 1");
-    plans[i] = AxisPlan{in, out, static_cast<double>(out) / static_cast<double>(in)};
+    plans.known[i] = AxisPlan{in, out, static_cast<double>(out) / static_cast<double>(in)};
   }
   return plans;
 }
@@ -202,7 +210,7 @@ Plans plans_of_ratio(const Call& call, const Shape& shape, const Shape& sizes, c
     const int64_t in = shape[i].value();
     const auto out = static_cast<int64_t>(std::floor(scale * static_cast<double>(in) + 0.5));
     if (out < 1) call.fail(ErrorKind::Value, "a size below 1, expected at least 1");
-    plans[i] = AxisPlan{in, out, scale};
+    plans.known[i] = AxisPlan{in, out, scale};
   }
   return plans;
 }
@@ -240,12 +248,12 @@ void read_regions(Call& call, const std::vector<int>& axes, Plans& plans) {
   if (region.size() != 2 * axes.size())
     call.fail(ErrorKind::Value, std::to_string(region.size()) + " numbers in roi, expected two an axis");
   for (size_t k = 0; k < axes.size(); ++k) {
-    std::optional<AxisPlan>& plan = plans[static_cast<size_t>(axes[k])];
+    std::optional<AxisPlan>& plan = plans.known[static_cast<size_t>(axes[k])];
     if (!plan) continue;
     plan->start = region[k];
     plan->end = region[axes.size() + k];
   }
-  for (std::optional<AxisPlan>& plan : plans)
+  for (std::optional<AxisPlan>& plan : plans.known)
     if (plan && plan->start == 0 && plan->end == 1 && plan->in == plan->out) plan.reset();
 }
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "lathe/detail/sizes.hpp"
 #include "onnx/integers.hpp"
 #include "onnx/strings/traced.hpp"
 
@@ -33,6 +34,10 @@ int64_t integer_of(Call& call, const Value& value, std::vector<Value>* kept) {
   if (seen.size() != 1)
     call.fail(ErrorKind::Shape, "shape " + to_string(value.shape()) + ", expected one element");
   return seen.front();
+}
+
+bool is_constant(const Tensor& tensor) {
+  return tensor.inputs().empty() && !detail::depends_on_sizes(tensor);
 }
 
 double lowest(DType dtype) {

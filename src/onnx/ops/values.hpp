@@ -16,6 +16,9 @@ Value known_integer(const Expr& value, DType dtype = DType::I64);
 /// The only element of a value that no input holds, such as a body's output. `kept`: as for Call::look.
 int64_t integer_of(Call& call, const Value& value, std::vector<Value>* kept = nullptr);
 
+/// Whether no input and no size decides what the tensor is.
+bool is_constant(const Tensor& tensor);
+
 /// The least value of a dtype, -infinity of floats.
 double lowest(DType dtype);
 

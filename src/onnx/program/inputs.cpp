@@ -71,16 +71,40 @@ Value input_like(const std::string& called, const Value& fed) {
   return Tensor::input(called, fed.shape(), fed.dtype());
 }
 
-/// A size that the model names, as a variable in its bounds.
-Expr open_size(Expr size, const Declared& declared) {
-  const auto raised = declared.smallest.find(size.name());
-  const int64_t least = raised == declared.smallest.end() ? size.lo() : std::max(size.lo(), raised->second);
-  const int64_t largest = std::max(least, std::min(declared.largest, size.hi()));
-  if (!declared.typical) return Var(size.name(), least, largest);
-  return Var(size.name(), least, largest, std::clamp(declared.typical->at(size.name()), least, largest));
+} // namespace
+
+namespace {
+
+int64_t step_of(const Declared& declared, Expr size) {
+  const auto found = declared.steps.find(size.name());
+  return found == declared.steps.end() ? 1 : found->second;
 }
 
 } // namespace
+
+std::string name_of_multiple(const std::string& size, int64_t step) {
+  return step == 1 ? size : fmt::format("{}_by_{}", size, step);
+}
+
+Declared declared_for_all_sizes(const Program::Impl& program) {
+  return {.largest = program.largest_size,
+          .smallest = program.smallest_sizes,
+          .steps = program.steps,
+          .pinned = program.pinned};
+}
+
+Var variable_of_size(Expr size, const Declared& declared) {
+  const auto number = [&](const Sizes& sizes, int64_t otherwise) {
+    const auto found = sizes.find(size.name());
+    return found == sizes.end() ? otherwise : found->second;
+  };
+  const int64_t step = step_of(declared, size), bound = std::min(declared.largest, size.hi());
+  const int64_t least = (std::max(size.lo(), number(declared.smallest, 0)) + step - 1) / step;
+  const int64_t largest = std::max(least, bound / step);
+  const std::string name = name_of_multiple(size.name(), step);
+  if (!declared.typical) return Var(name, least, largest);
+  return Var(name, least, largest, std::clamp(declared.typical->at(size.name()) / step, least, largest));
+}
 
 std::vector<Value> in_order(const Model::Impl& model, const NamedValues& inputs, Store& store) {
   std::vector<Value> ordered;
@@ -115,8 +139,10 @@ std::vector<Value> declared_inputs(const Model::Impl& model, const ImportOptions
       if (!size.is_var()) continue;
       if (auto fixed = options.sizes.find(size.name()); fixed != options.sizes.end())
         shape[axis] = Expr(fixed->second);
+      else if (auto pinned = declared.pinned.find(size.name()); pinned != declared.pinned.end())
+        shape[axis] = Expr(pinned->second);
       else
-        shape[axis] = open_size(size, declared);
+        shape[axis] = variable_of_size(size, declared).expr() * step_of(declared, size);
     }
     const std::string called = declared.by_name ? names[position] : fmt::format("x{}", position);
     const Tensor input = Tensor::input(called, shape, strings ? DType::I64 : port.dtype);

@@ -9,7 +9,7 @@ namespace lathe::onnx {
 /// Bounds of the sizes that a model names, from the widest on. The more named sizes a tensor has, the
 /// narrower they have to be, so that its bytes can be counted. A call with a larger size is traced with the
 /// sizes that it feeds.
-inline constexpr int64_t kSizeBounds[] = {kLargestNamedSize, 4096, 1024, 256};
+inline constexpr int64_t kSizeBounds[] = {kLargestNamedSize, 4096, 1024, 512, 256};
 
 /// Calls make(bound) with bounds of sizes from `widest` on, until one does not throw Error(Limit).
 template <class Make> void in_widest_bounds(int64_t widest, Make&& make) {
@@ -25,11 +25,21 @@ template <class Make> void in_widest_bounds(int64_t widest, Make&& make) {
 
 /// How a model's inputs are declared.
 struct Declared {
-  int64_t largest = kLargestNamedSize;       ///< bound of sizes that the model names
-  const Sizes* typical = nullptr;            ///< of sizes that the model names; null: 256
-  bool by_name = false;                      ///< with the model's names
-  std::map<std::string, int64_t> smallest{}; ///< sizes that are at least as large, where the model says less
+  int64_t largest = kLargestNamedSize; ///< bound of sizes that the model names
+  const Sizes* typical = nullptr;      ///< of sizes that the model names; null: 256
+  bool by_name = false;                ///< with the model's names
+  Sizes smallest{};                    ///< sizes that are at least as large, where the model says less
+  Sizes steps{};                       ///< sizes that are multiples of these
+  Sizes pinned{};                      ///< sizes that are numbers
 };
+
+/// What the tree for all sizes is declared with, but for its bound and the typical sizes.
+Declared declared_for_all_sizes(const Program::Impl& program);
+
+/// The variable of a size that the model names: of its multiples of `step`, how many times that it is.
+Var variable_of_size(Expr size, const Declared& declared);
+/// The name of that variable.
+std::string name_of_multiple(const std::string& size, int64_t step);
 
 /// The declared inputs as values to trace with: named "x0", "x1" ... (elements of sequences "x0_0" ...).
 /// NeedsInputs for a port whose shape the model leaves open, and for sequences and maps.

@@ -1,10 +1,13 @@
 // Programs: made from models, and called.
 #include "onnx/program/program.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "lathe/detail/access.hpp"
 #include "lathe/detail/instruction_timer.hpp"
+#include "onnx/program/bounds.hpp"
 #include "onnx/program/inputs.hpp"
 #include "onnx/program/segment_maker.hpp"
 #include "onnx/program/versions.hpp"
@@ -106,90 +109,6 @@ bool leaves_sizes_open(const Model::Impl& model, const ImportOptions& options) {
   });
 }
 
-/// What a model makes of symbols for the sizes that it names.
-struct Traced {
-  std::vector<Value> inputs, results;
-};
-
-/// Traces the model in the widest bounds of sizes in which it can be. NeedsInputs or Error where it can't be.
-Traced traced(Program::Impl& program) {
-  NoInputs looker(false);
-  Traced out;
-  in_widest_bounds(kLargestNamedSize, [&](int64_t largest) {
-    program.largest_size = largest;
-    out.inputs = declared_inputs(*program.model, program.options,
-                                 {.largest = largest, .smallest = program.smallest_sizes});
-    out.results = Tracer(*program.model, looker).run(out.inputs);
-  });
-  return out;
-}
-
-/// Bounds to try where a model can't be traced for the least sizes, as a window does not fit into them.
-constexpr int64_t kRaisedSizes[] = {16, 64};
-
-/// Raises the least sizes, as few of them as will do, so that the model can be traced. Nothing if that does
-/// not help.
-std::optional<Traced> traced_from_raised_sizes(Program::Impl& program) {
-  const auto attempt = [&]() -> std::optional<Traced> {
-    try {
-      return traced(program);
-    } catch (const Error&) {
-      return {};
-    }
-  };
-  std::map<std::string, int64_t>& smallest = program.smallest_sizes;
-  for (const int64_t bound : kRaisedSizes) {
-    for (const Port& port : program.model->inputs)
-      for (size_t axis = 0; port.shape && axis < port.shape->size(); ++axis)
-        if (const Expr size = (*port.shape)[axis]; size.is_var() && size.lo() < bound && bound <= size.hi())
-          smallest[size.name()] = bound;
-    std::optional<Traced> out = attempt();
-    if (!out) continue;
-    for (const auto& [name, raised] : std::map(smallest)) {
-      smallest.erase(name);
-      if (auto without = attempt())
-        out = std::move(without);
-      else
-        smallest.emplace(name, raised);
-    }
-    return out;
-  }
-  smallest.clear();
-  return {};
-}
-
-/// Whether calls may have versions: a search or moves that were asked for are of one program.
-bool has_versions(const Program::Impl& program) {
-  const CompileOptions& compile = program.options.compile;
-  return program.options.versions > 0 && !compile.tune && compile.moves.empty();
-}
-
-/// Of a model that looks at values, whether the trace begins with symbols, and which sizes versions fix.
-void begin_with_looks(Program::Impl& program) {
-  std::vector<Value> inputs;
-  try {
-    inputs = declared_inputs(*program.model, program.options);
-  } catch (const NeedsInputs&) {
-    program.symbolic = false;
-    return;
-  }
-  program.looks = true;
-  if (has_versions(program)) program.version_sizes = sizes_of_versions(inputs, {});
-}
-
-/// Traces the model with sizes that are symbols, to find out whether it can be, in which bounds, and which of
-/// them versions fix. Makes nothing. NeedsInputs or Error where it can't be.
-void find_version_sizes(Program::Impl& program) {
-  std::optional<Traced> open;
-  try {
-    open = traced(program);
-  } catch (const Error& error) {
-    if (error.kind() == ErrorKind::Shape) open = traced_from_raised_sizes(program);
-    if (!open) throw;
-  }
-  if (has_versions(program)) program.version_sizes = sizes_of_versions(open->inputs, open->results);
-}
-
 /// Error for what is wrong with the options, which would otherwise show in the first call.
 void check_options(CompileOptions options) {
   options.trace.clear();
@@ -215,9 +134,9 @@ void make_root_for_all_sizes(Program::Impl& program, const Sizes* typical) {
       const std::lock_guard lock(program.mutex);
       program.largest_size = largest;
     }
-    make_root(program, "",
-              declared_inputs(*program.model, program.options,
-                              {.largest = largest, .typical = typical, .smallest = program.smallest_sizes}));
+    Declared declared = declared_for_all_sizes(program);
+    declared.typical = typical;
+    make_root(program, "", declared_inputs(*program.model, program.options, declared));
   });
 }
 
@@ -234,9 +153,9 @@ std::vector<Value> inputs_of(const Program::Impl& program, const Way& way, const
   if (way.made_for == Way::For::Shapes) return inputs_like(fed);
   ImportOptions options = program.options;
   options.sizes.insert(way.sizes.begin(), way.sizes.end());
-  return declared_inputs(
-      *program.model, options,
-      {.largest = program.largest_size, .typical = &typical, .smallest = program.smallest_sizes});
+  Declared declared = declared_for_all_sizes(program);
+  declared.typical = &typical;
+  return declared_inputs(*program.model, options, declared);
 }
 
 /// Makes the tree for a way that is not for one call's shapes. Where that can't be done, the way changes to a
@@ -283,13 +202,10 @@ Program Model::compile(const ImportOptions& options) const {
   program->options = options;
   const bool has_symbols = leaves_sizes_open(*program->model, options);
   try {
-    if (has_symbols) find_version_sizes(*program);
+    if (has_symbols) find_bounds(*program);
     if (program->version_sizes.empty()) make_for_all_sizes(*program);
   } catch (const NeedsInputs&) {
-    if (has_symbols)
-      begin_with_looks(*program);
-    else
-      program->symbolic = false;
+    program->symbolic = false;
   } catch (const Error&) {
     // Not every op can be said for sizes that are symbols: then each set of sizes gets a program of its own,
     // when it is fed.
@@ -341,6 +257,19 @@ Segment& root_of(Program::Impl& program, const Way& way, const Sizes& sizes) {
   return *place;
 }
 
+/// Lowers the bound of sizes for the tree for all sizes, whose buffers it does not fit. False where this tree
+/// is there, no lower bound is left, or it would not hold for the call.
+bool lower_bound_of(Program::Impl& program, const Way& way, const std::vector<Value>& fed) {
+  const std::lock_guard changes(program.mutex);
+  const auto root = program.roots.find(way.key);
+  if (root != program.roots.end() && root->second->made) return false;
+  const auto lower = std::find_if(std::begin(kSizeBounds), std::end(kSizeBounds),
+                                  [&](int64_t bound) { return bound < program.largest_size; });
+  if (lower == std::end(kSizeBounds)) return false;
+  program.largest_size = *lower;
+  return in_bounds(program, fed);
+}
+
 /// As make_rest. A model that can't be traced for all sizes is traced for those of the call, here and from
 /// then on. The caller holds program.making.
 const Segment& make_rest_of(Program::Impl& program, Way& way, const std::vector<Value>& fed, Store& store) {
@@ -353,7 +282,11 @@ const Segment& make_rest_of(Program::Impl& program, Way& way, const std::vector<
   if (way.made_for != Way::For::AllSizes) return make();
   try {
     return make();
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::Limit && lower_bound_of(program, way, fed)) {
+      store.sizes = at_start;
+      return make_rest_of(program, way, fed, store);
+    }
   } catch (const InternalError&) {
   }
   way = way_of_shapes(fed);
@@ -398,7 +331,7 @@ NamedValues call_program(Program::Impl& program, const NamedValues& inputs) {
   for (;;) {
     Store store{{}, CallStrings(program.strings)};
     const std::vector<Value> fed = in_order(*program.model, inputs, store);
-    store.sizes = named_sizes(program.model->inputs, fed);
+    store.sizes = named_sizes(program, fed);
     if (!way) way = program.is_body ? way_of_ranks(fed) : way_of(program, fed);
     try {
       const Segment& last = run_to_end(program, *way, fed, store);

@@ -98,7 +98,10 @@ struct Program::Impl {
   int64_t largest_size = kLargestNamedSize;
   /// The least sizes that the tree for all sizes serves, where they are more than the model says. Set before
   /// the first call.
-  std::map<std::string, int64_t> smallest_sizes;
+  Sizes smallest_sizes;
+  /// Sizes that the tree for all sizes serves where they are multiples of these, and those that it has as
+  /// numbers. Set before the first call.
+  Sizes steps, pinned;
   /// The sizes that versions fix; empty: there are none.
   std::set<std::string> version_sizes;
   mutable StringTable strings; // that the segments name
@@ -120,7 +123,7 @@ struct Program::Impl {
   /// Whether it is whole without the model: no other tree can be better, and few sizes are out of bounds.
   bool is_closed() const {
     return symbolic && !looks && version_sizes.empty() && roots.size() == 1 && largest_size == kLargestNamedSize &&
-           smallest_sizes.empty();
+           smallest_sizes.empty() && steps.empty() && pinned.empty();
   }
 };
 

@@ -41,6 +41,8 @@ public:
     proto_.set_largest_size(program_.largest_size);
     for (const auto& [name, size] : program_.smallest_sizes)
       write_size(*proto_.add_smallest_sizes(), name, size);
+    for (const auto& [name, step] : program_.steps) write_size(*proto_.add_steps(), name, step);
+    for (const auto& [name, size] : program_.pinned) write_size(*proto_.add_pinned(), name, size);
     for (const auto& [shapes, root] : program_.roots) {
       if (!root->made) continue;
       auto& saved = *proto_.add_roots();
@@ -207,15 +209,19 @@ public:
     program->symbolic = proto_.symbolic();
     if (proto_.has_largest_size()) program->largest_size = proto_.largest_size();
     for (const auto& size : proto_.smallest_sizes()) program->smallest_sizes[size.name()] = size.value();
-    largest_size_ = program->largest_size;
-    smallest_sizes_ = program->smallest_sizes;
+    program->model = read_ports_or_model();
+    for (const auto& size : proto_.steps()) {
+      if (size.value() < 1) fail("a size is a multiple of nothing");
+      program->steps[size.name()] = size.value();
+    }
+    for (const auto& size : proto_.pinned()) program->pinned[size.name()] = size.value();
+    add_named_variables(*program);
     for (const auto& saved : proto_.variables())
-      variables_.emplace(saved.name(),
-                         Var(saved.name(), saved.least(), saved.largest(), saved.typical()).expr());
+      variables_.insert_or_assign(saved.name(),
+                                  Var(saved.name(), saved.least(), saved.largest(), saved.typical()).expr());
     program->looks = proto_.looks();
     program->is_body = proto_.is_body();
     program->version_sizes = {proto_.version_sizes().begin(), proto_.version_sizes().end()};
-    program->model = read_ports_or_model();
     for (const std::string& text : proto_.strings()) program->strings.add(text);
     if (program->strings.size() != proto_.strings_size() + 1) fail("it has a string twice");
     std::vector<std::unique_ptr<Segment>> segments;
@@ -353,13 +359,23 @@ private:
     return Tensor::zeros(shape, dtype); // its integers say what it is
   }
 
+  /// Those of the tree for all sizes.
+  void add_named_variables(const Program::Impl& program) {
+    const Declared declared = declared_for_all_sizes(program);
+    for (const Port& port : program.model->inputs)
+      for (size_t axis = 0; port.shape && axis < port.shape->size(); ++axis)
+        if (const Expr size = (*port.shape)[axis]; size.is_var()) {
+          const Var variable = variable_of_size(size, declared);
+          variables_.emplace(variable.name(), variable.expr());
+        }
+  }
+
   template <class Texts> std::vector<Expr> exprs(const Texts& texts) const {
     std::vector<Expr> out;
     for (const std::string& text : texts)
       out.push_back(parse_expr(text, [&](std::string_view name) {
         if (const auto open = variables_.find(name); open != variables_.end()) return open->second;
-        const auto raised = smallest_sizes_.find(std::string(name));
-        return Var(name, raised == smallest_sizes_.end() ? 1 : raised->second, largest_size_).expr();
+        return Var(name, 1, kLargestNamedSize).expr();
       }));
     return out;
   }
@@ -367,9 +383,7 @@ private:
   Source source_;
   const SavedParts& parts_;
   const SavedProgram& proto_;
-  int64_t largest_size_ = 0;
-  Sizes smallest_sizes_;
-  std::map<std::string, Expr, std::less<>> variables_; // of open branches
+  std::map<std::string, Expr, std::less<>> variables_;
 };
 
 } // namespace

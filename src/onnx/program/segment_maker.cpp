@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lathe/detail/access.hpp"
+#include "onnx/ops/values.hpp"
 #include "onnx/program/versions.hpp"
 
 namespace lathe::onnx {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "lathe/detail/sizes.hpp"
+#include "onnx/program/inputs.hpp"
 
 namespace lathe::onnx {
 namespace {
@@ -60,11 +61,12 @@ bool is_version(const std::string& key) { return key.find('=') != std::string::n
 
 } // namespace
 
-std::set<std::string> sizes_of_versions(const std::vector<Value>& inputs, const std::vector<Value>& results) {
+std::set<std::string> sizes_of_versions(const Program::Impl& program, const std::vector<Value>& results) {
   std::set<std::string> sizes;
-  for (const Value& input : inputs)
-    for (const Expr size : input.shape())
-      if (size.is_var()) sizes.insert(size.name());
+  for (const Port& port : program.model->inputs)
+    for (size_t axis = 0; port.shape && axis < port.shape->size(); ++axis)
+      if (const Expr size = (*port.shape)[axis]; size.is_var() && !program.options.sizes.count(size.name()))
+        sizes.insert(size.name());
   std::vector<Tensor> computed;
   for (const Value& result : results)
     map_tensors(result, [&](const Tensor& tensor) {
@@ -75,9 +77,13 @@ std::set<std::string> sizes_of_versions(const std::vector<Value>& inputs, const 
   return sizes;
 }
 
-Sizes named_sizes(const std::vector<Port>& ports, const std::vector<Value>& fed) {
+Sizes named_sizes(const Program::Impl& program, const std::vector<Value>& fed) {
   Sizes sizes;
-  for_each_size(ports, fed, [&](Expr named, int64_t size) { sizes.emplace(named.name(), size); });
+  for_each_size(program.model->inputs, fed,
+                [&](Expr named, int64_t size) { sizes.emplace(named.name(), size); });
+  for (const auto& [name, step] : program.steps)
+    if (const auto size = sizes.find(name); size != sizes.end())
+      sizes.emplace(name_of_multiple(name, step), size->second / step);
   return sizes;
 }
 
@@ -87,6 +93,9 @@ bool in_bounds(const Program::Impl& program, const std::vector<Value>& fed,
   for_each_size(program.model->inputs, fed, [&](Expr named, int64_t size) {
     if (fixed.count(named.name())) return;
     const auto raised = program.smallest_sizes.find(named.name());
+    const auto step = program.steps.find(named.name()), pinned = program.pinned.find(named.name());
+    within &= step == program.steps.end() || size % step->second == 0;
+    within &= pinned == program.pinned.end() || size == pinned->second;
     within &=
         size <= program.largest_size && (raised == program.smallest_sizes.end() || size >= raised->second);
   });

@@ -13,13 +13,14 @@ struct Way {
   Sizes sizes{};   ///< that the version has fixed
 };
 
-/// The sizes that the model names, as a call feeds them. Of sizes of one name that differ, the first.
-Sizes named_sizes(const std::vector<Port>& ports, const std::vector<Value>& fed);
+/// The sizes that the model names, as a call feeds them, and how many times its step a size with one is. Of sizes
+/// of one name that differ, the first.
+Sizes named_sizes(const Program::Impl& program, const std::vector<Value>& fed);
 
 /// The names of the sizes that versions fix: those among the inputs', but for numbers of steps of
 /// recurrences. A body is the same for any number of steps. Where a model convolves along the steps, versions
 /// fix them, too.
-std::set<std::string> sizes_of_versions(const std::vector<Value>& inputs, const std::vector<Value>& results);
+std::set<std::string> sizes_of_versions(const Program::Impl& program, const std::vector<Value>& results);
 
 /// Whether the sizes that a tree leaves open are in the bounds it is made for; `fixed`: those that it does
 /// not. The caller holds program.mutex.

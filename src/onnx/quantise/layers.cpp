@@ -7,6 +7,7 @@
 #include <set>
 
 #include "onnx/node_attribute.hpp"
+#include "onnx/ops/values.hpp"
 
 namespace lathe::onnx {
 namespace {
@@ -76,7 +77,7 @@ private:
   const Value* constant(const NodeDef& node, size_t input) const {
     const Value* found = input < node.inputs.size() ? value(node.inputs[input]) : nullptr;
     const bool known =
-        found && found->is_tensor() && is_static(found->shape()) && found->tensor().inputs().empty();
+        found && found->is_tensor() && is_static(found->shape()) && is_constant(found->tensor());
     return known ? found : nullptr;
   }
 

@@ -63,7 +63,7 @@ Value maps_of_rows(const Value& map_rows) {
   if (!rows.size(0).is_const())
     throw Error(ErrorKind::Shape, to_string(rows.size(0)) + " maps, expected a fixed number of them");
   const int64_t count = rows.size(0).value();
-  const bool is_known = rows.inputs().empty() && rows.element_count() > 0;
+  const bool is_known = is_constant(rows) && rows.element_count() > 0;
   const size_t width = is_known ? static_cast<size_t>(rows.element_count() / count) : 0;
   std::vector<char> bytes;
   if (is_known) {

@@ -107,7 +107,7 @@ std::vector<Value> one_hot_encoder(Call& call) {
 std::vector<Value> array_feature_extractor(Call& call) {
   const Tensor x = call.tensor(0), index = call.tensor(1).flatten();
   if (x.rank() == 0) call.fail(ErrorKind::Shape, "a number by itself, expected an axis to take from");
-  if (index.inputs().empty()) {
+  if (is_constant(index)) {
     const int64_t size = fixed_size(call, x, x.rank() - 1);
     for (const int64_t i : call.integers(1))
       if (i < 0 || i >= size)
