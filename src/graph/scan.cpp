@@ -280,6 +280,8 @@ bool lathe::detail::depends_on_sizes(const Tensor& tensor) {
   return std::any_of(nodes.begin(), nodes.end(), [](const graph::NodeRef& node) {
     const auto* number = std::get_if<Expr>(&node->attr);
     const auto* scan = std::get_if<graph::ScanAttr>(&node->attr);
-    return !is_static(node->shape) || (number && !number->is_const()) || (scan && !scan->steps.is_const());
+    const auto* view = std::get_if<View>(&node->attr);
+    return !is_static(node->shape) || (view && !view->is_static()) || (number && !number->is_const()) ||
+           (scan && !scan->steps.is_const());
   });
 }

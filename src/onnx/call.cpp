@@ -234,9 +234,9 @@ const Port& Call::body_output(std::string_view attribute, size_t output) const {
 std::optional<std::vector<Value>> run_loop_body(Call& call, const std::vector<Value>& states,
                                                 bool is_counted) {
   Call::Impl& impl = Call::Impl::of(call);
-  return impl.tracer.loop(impl.frame,
-                          {body_of(call, impl, "body"), impl.frame, call.value(0), call.value(1), states},
-                          is_counted);
+  const LoopCall loop{call.node(), body_of(call, impl, "body"), impl.frame, call.value(0), call.value(1),
+                      states};
+  return impl.tracer.loop(impl.frame, loop, is_counted);
 }
 
 std::vector<Value> Call::run_body(std::string_view attribute, const std::vector<Value>& arguments,

@@ -11,11 +11,28 @@ Port port_like(const std::string& name, const Value& value) {
   return {.name = name, .dtype = value.dtype(), .text = std::string(to_string(value.dtype()))};
 }
 
+/// The graph with what a function's attributes are in place of references to them.
+GraphDef with_attributes(const GraphDef& graph,
+                         const std::map<std::string, Attribute, std::less<>>& attributes) {
+  GraphDef copy = graph;
+  for (NodeDef& node : copy.nodes)
+    for (auto it = node.attributes.begin(); it != node.attributes.end();) {
+      auto& [name, attribute] = *it;
+      if (const auto* body = std::get_if<std::shared_ptr<const GraphDef>>(&attribute))
+        attribute = std::make_shared<const GraphDef>(with_attributes(**body, attributes));
+      const auto* reference = std::get_if<AttributeRef>(&attribute);
+      const auto given = reference ? attributes.find(reference->name) : attributes.end();
+      if (given != attributes.end()) attribute = Attribute(given->second);
+      it = reference && given == attributes.end() ? node.attributes.erase(it) : std::next(it);
+    }
+  return copy;
+}
+
 } // namespace
 
 bool can_be_model(const LoopCall& loop) {
   for (const Frame* frame = &loop.surroundings; frame; frame = frame->outer)
-    if (frame->attributes || frame->looks == Looks::Refused) return false;
+    if (frame->looks == Looks::Refused) return false;
   for (const Value& state : loop.states)
     if (!state.is_tensor()) return false;
   for (const std::string& name : loop.body.captured)
@@ -27,7 +44,8 @@ LoopModel model_of_body(const Model::Impl& model, const LoopCall& loop) {
   LoopModel made;
   auto body = std::make_shared<Model::Impl>();
   body->path = model.path;
-  body->graph = loop.body;
+  const auto* attributes = loop.surroundings.attributes;
+  body->graph = attributes ? with_attributes(loop.body, *attributes) : loop.body;
   body->graph.captured.clear();
   body->opsets = loop.surroundings.opsets;
   body->functions = model.functions;

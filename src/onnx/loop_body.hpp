@@ -8,6 +8,7 @@ struct Frame;
 
 /// What a Loop node is given. Values are tensors of numbers; the first two may be left out.
 struct LoopCall {
+  std::string node;
   const GraphDef& body;
   const Frame& surroundings;
   Value trips, condition;
@@ -21,7 +22,7 @@ struct LoopModel {
   std::vector<Value> captured;
 };
 
-/// Whether the body reads numbers alone and stands in no function, so that it can be a model.
+/// Whether the body reads numbers alone, so that it can be a model.
 bool can_be_model(const LoopCall& loop);
 /// Of a loop that can be. `model`: which it is part of. What depends on no input becomes an initialiser.
 LoopModel model_of_body(const Model::Impl& model, const LoopCall& loop);

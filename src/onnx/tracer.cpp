@@ -281,9 +281,12 @@ std::vector<Value> Tracer::on_host(Frame& frame, const HostOp& op, const std::ve
   bool known = true;
   std::vector<Value> texts;
   for (const Value& input : inputs) {
-    const Tensor* tensor = input.is_tensor() ? &input.tensor() : input.ids() ? &*input.ids() : nullptr;
+    const Tensor* tensor = input.is_tensor()                   ? &input.tensor()
+                           : input.is_strings() && input.ids() ? &*input.ids()
+                                                               : nullptr;
     known &= !tensor || is_constant(*tensor);
-    texts.push_back(known && input.ids() ? CallStrings(strings()).strings(*tensor) : input);
+    texts.push_back(known && input.is_strings() && input.ids() ? CallStrings(strings()).strings(*tensor)
+                                                               : input);
   }
   return known ? run_host_op(op, texts) : looker_.on_host(op, inputs, live_values(frame));
 }

@@ -1,6 +1,8 @@
 // View's movement ops: each an O(rank) edit of strides, offset and mask.
 #include "view/view.hpp"
 
+#include <algorithm>
+
 #include <fmt/core.h>
 
 #include "core/hash.hpp"
@@ -41,6 +43,14 @@ bool View::has_mask() const {
 }
 
 bool View::is_contiguous() const { return offset_.is_const(0) && *this == contiguous(shape_); }
+
+bool View::is_static() const {
+  const auto is_number = [](Expr e) { return e.is_const(); };
+  return lathe::is_static(shape_) && offset_.is_const() &&
+         std::all_of(strides_.begin(), strides_.end(), is_number) &&
+         std::all_of(mask_.begin(), mask_.end(),
+                     [](const Interval& kept) { return kept.begin.is_const() && kept.end.is_const(); });
+}
 
 View View::permute(const std::vector<int>& axes) const {
   require(axes.size() == shape_.size(), "permute");

@@ -37,6 +37,7 @@ class View {
   const std::vector<Interval>& mask() const { return mask_; }  // one per axis; [0, size) where not padded
   bool has_mask() const;
   bool is_contiguous() const;  // row-major from offset 0 without a mask
+  bool is_static() const;      // no variable in its shape, strides, offset or mask
 
   // Movement ops. Arguments are already checked by the caller (the graph's builders name the user's op).
   std::optional<View> reshape(const Shape& shape) const;

@@ -215,3 +215,60 @@ TEST_CASE("what a loop can't do is an error that names it, and the program goes 
   CHECK(program({{"x", x}, {"trips", count_of(0)}}).at("all").shape() == Shape{0, 4});
   CHECK(program({{"x", x}, {"trips", count_of(1)}}).at("last").shape() == Shape{4});
 }
+
+TEST_CASE("a loop in a function, whose body reads the function's attributes") {
+  Function grow("my.ops", "Grow", {"x", "n"}, {"y"});
+  grow.takes(attribute("slope", 0.5));
+  Graph body = growing_body(), g;
+  body.input("s", DType::F32, {"m"});
+  body.node("LeakyRelu", {"s"}, {"t"}, {reference("alpha", "slope", Attribute::FLOAT)});
+  body.node("Concat", {"t", "x"}, {"u"}, {attribute("axis", 0)}).node("Identity", {"go"}, {"on"});
+  body.output("on", DType::Bool).output("u");
+  grow.node("Loop", {"n", "", "x"}, {"y"}, {attribute("body", body)});
+  g.input("x", DType::F32, {2}).input("n", DType::I64);
+  g.node("Grow", {"x", "n"}, {"y"}, {attribute("slope", 0.25)}, "my.ops").output("y");
+  const Program program = load(model(g, 17, {grow})).compile();
+  size_t segments = 0;
+  for (const int64_t n : {3, 5, 0, 9, 20}) {
+    Floats want{-2, 4};
+    for (int64_t k = 0; k < n; ++k) {
+      for (float& number : want) number = number < 0 ? number * 0.25f : number;
+      want.insert(want.end(), {-2, 4});
+    }
+    CHECK(floats(program({{"x", Tensor::from(Floats{-2, 4})}, {"n", count_of(n)}}).at("y")) == want);
+    if (n == 5) segments = program.segments().size();
+  }
+  CHECK(program.segments().size() == segments);
+}
+
+TEST_CASE("a state that becomes another dtype is an error that names it and the loop") {
+  Graph body = growing_body(), g;
+  body.input("s", DType::F32, {"m"}).node("Concat", {"s", "s"}, {"t"}, {attribute("axis", 0)});
+  body.node("Cast", {"t"}, {"whole"}, {attribute("to", onnx_dtype(DType::I32))});
+  body.node("Identity", {"go"}, {"on"}).output("on", DType::Bool).output("whole", DType::I32);
+  g.input("x", DType::F32, {2}).input("n", DType::I64);
+  g.node("Loop", {"n", "", "x"}, {"y"}, {attribute("body", body)}).output("y");
+  const Program program = load(model(g)).compile();
+  const std::string message =
+      message_of([&] { program({{"x", Tensor::from(Floats{1, 2})}, {"n", count_of(1)}}); });
+  mentions(message, "Loop");
+  mentions(message, "state 's' becomes i32[4]");
+}
+
+TEST_CASE("no iteration of a body that could not run gives nothing") {
+  Graph body = growing_body(), g;
+  body.input("s", DType::F32, {"m"}).node("Add", {"s", "x"}, {"t"}).node("Identity", {"go"}, {"on"});
+  body.node("Concat", {"t", "t"}, {"longer"}, {attribute("axis", 0)});
+  body.output("on", DType::Bool).output("longer").output("t", DType::F32, {{"m"}});
+  g.input("s0", DType::F32, {2}).input("x", DType::F32, {3}).input("n", DType::I64);
+  g.node("Loop", {"n", "", "s0"}, {"last", "all"}, {attribute("body", body)}).output("last").output("all");
+  const Program program = load(model(g)).compile();
+  const NamedValues inputs{
+      {"s0", Tensor::from(Floats{1, 2})}, {"x", Tensor::from(Floats{1, 2, 3})}, {"n", count_of(0)}};
+  const NamedValues out = program(inputs);
+  CHECK(floats(out.at("last")) == Floats{1, 2});
+  CHECK(out.at("all").shape() == Shape{0, 0});
+  NamedValues once = inputs;
+  once["n"] = count_of(1);
+  mentions(message_of([&] { program(once); }), "Add");
+}

@@ -278,6 +278,122 @@ TEST_CASE("a saved program keeps its open branches, and makes others") {
   check_calls(onnx::load_program(folder.file("again.lathe")), sample);
 }
 
+TEST_CASE("a call that fails, or is of another kind, leaves later ones their branch") {
+  // Two numbers of elements, which are added: equal ones, or one of them 1.
+  Graph g;
+  g.input("x", DType::F32, {9}).input("a", DType::I64, {9}).input("b", DType::I64, {9});
+  g.initialiser<int64_t>("axis", {1}, {0});
+  for (const std::string mark : {"a", "b"})
+    g.node("NonZero", {mark}, {"found_" + mark})
+        .node("Squeeze", {"found_" + mark, "axis"}, {"rows_" + mark})
+        .node("Gather", {"x", "rows_" + mark}, {"part_" + mark});
+  g.node("Add", {"part_a", "part_b"}, {"y"});
+  const std::string bytes = model(g.output("y"));
+  const auto inputs = [&](int64_t a, int64_t b) {
+    return NamedValues{
+        {"x", Tensor::from(numbers(9, 2))}, {"a", list_of(marks(a))}, {"b", list_of(marks(b))}};
+  };
+  for (const auto& [a, b] : std::vector<std::pair<int64_t, int64_t>>{{5, 1}, {4, 7}, {1, 5}, {3, 4}}) {
+    CAPTURE(a);
+    CAPTURE(b);
+    for (const bool good_first : {false, true}) {
+      const Program program = load(bytes).compile();
+      if (good_first) check_calls(program, {bytes, {inputs(5, 5)}});
+      const bool fits = a == b || a == 1 || b == 1;
+      const std::string message = message_of([&] { program(inputs(a, b)); });
+      CHECK(message.empty() == fits);
+      if (!fits) mentions(message, "Add");
+      check_calls(program, {bytes, {inputs(6, 6), inputs(3, 3), inputs(4, 4)}});
+      const size_t segments = program.segments().size();
+      check_calls(program, {bytes, {inputs(7, 7), inputs(8, 8), inputs(2, 2), inputs(9, 9)}});
+      CHECK(program.segments().size() == segments);
+    }
+  }
+}
+
+TEST_CASE("the last row of a part, which is a view at a place that differs") {
+  Graph g;
+  g.input("x", DType::F32, {9, 2}).input("n", DType::I64, {1}).initialiser<int64_t>("zero", {1}, {0});
+  g.initialiser<int64_t>("last", {1}, {-1}).initialiser<int64_t>("end", {1}, {INT64_MAX});
+  g.node("Slice", {"x", "zero", "n"}, {"part"}).node("Slice", {"part", "last", "end"}, {"y"});
+  Calls calls{model(g.output("y"))};
+  for (const int64_t n : {5, 7, 2, 9, 3, 1})
+    calls.inputs.push_back({{"x", Tensor::from(numbers(18, 3), {9, 2})}, {"n", list_of({n})}});
+  check_calls(load(calls.bytes).compile(), calls);
+}
+
+TEST_CASE("new variables of a loaded program are others than those that it has") {
+  Graph g;
+  g.input("x", DType::F32, {20}).input("k", DType::I64, {1}).input("j", DType::I64, {1});
+  g.initialiser<int64_t>("zero", {1}, {0});
+  g.node("Slice", {"x", "zero", "k"}, {"part"}).node("Slice", {"part", "zero", "j"}, {"y"});
+  Calls calls{model(g.output("y"))};
+  for (const auto& [k, j] : std::vector<std::pair<int64_t, int64_t>>{{5, 1}, {9, 2}, {7, 3}, {8, 6}, {4, 4}})
+    calls.inputs.push_back({{"x", Tensor::from(numbers(20, 3))}, {"k", list_of({k})}, {"j", list_of({j})}});
+  const TemporaryDir folder;
+  const Program program = load(calls.bytes).compile();
+  check_calls(program, {calls.bytes, {calls.inputs[0], calls.inputs[1]}});
+  onnx::save(program, folder.file("p.lathe"));
+  check_calls(onnx::load_program(folder.file("p.lathe")), calls);
+}
+
+TEST_CASE("numbers that only a check makes sizes: of the best, of parts, of classes, from the end") {
+  const Tensor x = Tensor::from(numbers(12, 4));
+  const auto calls_of = [&](Graph& g, const std::vector<Integers>& fed) {
+    Calls calls{model(g)};
+    for (const Integers& n : fed) calls.inputs.push_back({{"x", x}, {"n", list_of(n)}});
+    return calls;
+  };
+  Graph best, parts, classes, rest;
+  for (Graph* g : {&best, &classes, &rest}) g->input("x", DType::F32, {12}).input("n", DType::I64, {1});
+  parts.input("x", DType::F32, {12}).input("n", DType::I64, {2});
+  best.node("TopK", {"x", "n"}, {"y", "which"}).output("y").output("which", DType::I64);
+  check_settles(calls_of(best, {{3}, {5}, {7}, {2}, {12}, {4}}), 2);
+  parts.node("Split", {"x", "n"}, {"a", "b"}).output("a").output("b");
+  check_settles(calls_of(parts, {{3, 9}, {5, 7}, {7, 5}, {2, 10}, {4, 8}}), 2);
+  classes.initialiser<float>("values", {2}, {-1, 1}).initialiser<int64_t>("indices", {3}, {0, 2, -1});
+  classes.node("OneHot", {"indices", "n", "values"}, {"y"})
+      .node("Add", {"y", "y"}, {"z"})
+      .output("z")
+      .output("x");
+  check_settles(calls_of(classes, {{3}, {5}, {7}, {4}, {12}, {6}}), 2);
+  rest.initialiser<int64_t>("end", {1}, {INT64_MAX}).node("Slice", {"x", "n", "end"}, {"y"}).output("y");
+  check_settles(calls_of(rest, {{-3}, {-5}, {-2}, {-7}, {-12}, {-20}}), 2);
+
+  const Program split = load(model(parts)).compile();
+  for (const Integers& n : std::vector<Integers>{{3, 9}, {5, 7}}) split({{"x", x}, {"n", list_of(n)}});
+  mentions(message_of([&] { split({{"x", x}, {"n", list_of({5, 8})}}); }), "Split");
+  CHECK(split({{"x", x}, {"n", list_of({4, 8})}}).at("b").shape() == Shape{8});
+}
+
+TEST_CASE("sizes that are 0 leave the others open") {
+  Graph g;
+  g.input("x", DType::F32, {"n", 2}).input("rows", DType::I64, {"k"});
+  g.node("Gather", {"x", "rows"}, {"y"}).node("ReduceSum", {"y"}, {"sum"}, {attribute("keepdims", 0)});
+  Calls calls{model(g.output("y").output("sum"))};
+  for (const auto& [n, k] :
+       std::vector<std::pair<int64_t, int64_t>>{{4, 2}, {5, 3}, {3, 0}, {6, 0}, {8, 0}, {7, 1}, {9, 0}})
+    calls.inputs.push_back(
+        {{"x", Tensor::from(numbers(n * 2, 5), {n, 2})}, {"rows", Tensor::zeros({k}, DType::I64).realise()}});
+  check_settles(calls, 3);
+
+  const Program fixed = load(calls.bytes).compile({.sizes = {{"n", 4}}});
+  CHECK(fixed(calls.inputs[0]).at("y").shape() == Shape{2, 2});
+  const std::string message = message_of([&] { fixed(calls.inputs[1]); });
+  mentions(message, "input 'x'");
+  mentions(message, "n = 4");
+}
+
+TEST_CASE("distinct values of what is known before the model runs") {
+  Graph g;
+  g.input("x", DType::F32, {4, 2, 4}).initialiser<float>("numbers", {3}, {2, 1.5f, 2});
+  g.node("Shape", {"x"}, {"sizes"}).node("Unique", {"sizes"}, {"u"}).node("Unique", {"numbers"}, {"v"});
+  const NamedValues out = load(model(g.output("u", DType::I64).output("v")))
+                              .compile()({{"x", Tensor::from(numbers(32, 1), {4, 2, 4})}});
+  CHECK(out.at("u").tensor().to_vector<int64_t>() == Integers{2, 4});
+  CHECK(floats(out.at("v")) == std::vector<float>{1.5f, 2});
+}
+
 TEST_CASE("threads that call at once with different numbers") {
   std::vector<Integers> all;
   for (int64_t count = 0; count <= 9; ++count) all.push_back(marks(count));

@@ -11,6 +11,7 @@ std::vector<MovedOutput> take_moved(std::vector<lower::NamedOutput>& outputs) {
     const graph::NodeRef input = bare ? node : node->sources[0];
     if (!is_static(node->shape) || !is_static(input->shape)) return false;
     View view = bare ? View::contiguous(node->shape) : std::get<View>(node->attr);
+    if (!view.is_static()) return false;
     const auto [dtype, shape] = output.declared.value_or(graph::Declared{node->dtype, node->shape});
     moved.push_back({{output.name, dtype, shape, true}, input, std::move(view)});
     return true;

@@ -130,19 +130,20 @@ std::vector<Value> split(Call& call) {
   if (given && call.has_attribute("num_outputs"))
     call.fail(ErrorKind::Value, "split and num_outputs, expected one of them");
   Shape sizes = given ? attribute_or_sizes(call, "split", 1) : Shape{};
-  const Value x = call.value(0);
-  const int axis = axis_attribute(call, 0, x.rank());
-  const Expr size = x.shape()[axis];
+  const int axis = axis_attribute(call, 0, call.value(0).rank());
+  const Expr size = call.value(0).shape()[axis];
   if (!given) sizes = even_parts(call, size);
+  const Expr all = std::accumulate(sizes.begin(), sizes.end(), Expr(0), [](Expr a, Expr b) { return a + b; });
+  if (!holds(call, eq(all, size)))
+    call.fail(ErrorKind::Shape,
+              "parts of " + to_string(all) + " elements in all, expected " + to_string(size));
+  const Value x = call.value(0);
   std::vector<Value> outputs;
   Expr begin = 0;
   for (Expr s : sizes) {
     outputs.push_back(slices(x, axis, begin, s));
     begin = begin + s;
   }
-  if (begin != size)
-    call.fail(ErrorKind::Shape,
-              "parts of " + to_string(begin) + " elements in all, expected " + to_string(size));
   return outputs;
 }
 

@@ -156,6 +156,14 @@ int64_t fixed(const Call& call, Expr size, size_t axis) {
   return size.value();
 }
 
+/// The places of all elements of an axis are computed ahead.
+void check_length(const Call& call, int64_t out) {
+  constexpr int64_t kLongest = int64_t{1} << 22;
+  if (out > kLongest)
+    call.fail(ErrorKind::Limit, "an axis of " + std::to_string(out) + " elements, expected at most " +
+                                    std::to_string(kLongest));
+}
+
 Plans plans_of_scales(const Call& call, const Shape& shape, const std::vector<double>& scales, bool always) {
   if (scales.size() != shape.size())
     call.fail(ErrorKind::Value,
@@ -171,6 +179,7 @@ Plans plans_of_scales(const Call& call, const Shape& shape, const std::vector<do
     // Multiplied in f32, so that 0.7 of 10 is 7.
     const auto out = static_cast<int64_t>(std::floor(static_cast<float>(scales[i]) * static_cast<float>(in)));
     if (out < 1) call.fail(ErrorKind::Value, "a scale leaves no elements, expected a larger one");
+    check_length(call, out);
     plans.known[i] = AxisPlan{in, out, scales[i]};
   }
   return plans;
@@ -186,6 +195,7 @@ Plans plans_of_sizes(const Call& call, const Shape& shape, const Shape& sizes, b
     }
     const int64_t in = fixed(call, shape[i], i), out = fixed(call, sizes[i], i);
     if (out < 1) call.fail(ErrorKind::Value, "a size below 1, expected at least 1");
+    check_length(call, out);
     plans.known[i] = AxisPlan{in, out, static_cast<double>(out) / static_cast<double>(in)};
   }
   return plans;

@@ -24,14 +24,18 @@ Value true_positions(Call& call, const Tensor& mask) {
 }
 
 std::vector<Value> one_hot(Call& call) {
-  const auto depth = static_cast<int64_t>(call.number_at(1)); // of any dtype
+  // Of any dtype, in a vector of one or not.
+  const Value number = call.value(1);
+  const bool is_size =
+      number.is_tensor() && !is_float(number.dtype()) && num_elements(number.shape()).is_const(1);
+  const Expr depth = is_size ? call.sizes(1).at(0) : Expr(static_cast<int64_t>(call.number_at(1)));
   const Value indices = call.value(0);
   const int axis = axis_attribute(call, -1, indices.rank() + 1);
   Shape shape = indices.shape();
-  shape.insert(shape.begin() + axis, Expr(depth));
+  shape.insert(shape.begin() + axis, depth);
   const Tensor off_on = call.tensor(2);
   const Tensor given = indices.tensor().cast(DType::I64).unsqueeze(axis);
-  const Tensor index = where(given < 0, given + depth, given);
+  const Tensor index = where(given < 0, given + Tensor::scalar(depth), given);
   return {where(index == Tensor::iota(shape, axis), off_on.index({1}), off_on.index({0}))};
 }
 
@@ -42,15 +46,15 @@ std::vector<Value> top_k(Call& call) {
   const Expr k = asked[0];
   const bool largest = call.integer("largest", 1) != 0;
   call.ignore("sorted"); // any order will do where it is 0
-  const Tensor x = call.tensor(0);
-  const int axis = axis_attribute(call, -1, x.rank());
-  const Expr size = x.size(axis);
+  const int axis = axis_attribute(call, -1, call.value(0).rank());
+  const Expr size = call.tensor(0).size(axis);
   if (k.is_const() && (size.is_const() || proves_le(k, size))) {
-    const auto [values, indices] = x.topk(k.value(), axis, largest);
+    const auto [values, indices] = call.tensor(0).topk(k.value(), axis, largest);
     return {values, indices};
   }
-  if (!proves_le(k, size))
-    call.fail(ErrorKind::Shape, to_string(k) + " of " + to_string(size) + " elements, expected no more");
+  if (!proves_le(k, size) && !holds(call, le(k, size)))
+    call.fail(ErrorKind::Value, to_string(k) + " of " + to_string(size) + " elements, expected no more");
+  const Tensor x = call.tensor(0);
   const Value indices = slices(x.argsort(axis, largest), axis, 0, k);
   return {x.gather(axis, indices.tensor()), indices};
 }

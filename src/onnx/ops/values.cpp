@@ -40,6 +40,11 @@ bool is_constant(const Tensor& tensor) {
   return tensor.inputs().empty() && !detail::depends_on_sizes(tensor);
 }
 
+bool holds(Call& call, Expr comparison) {
+  if (comparison.is_const()) return comparison.value() != 0;
+  return call.look(Tensor::scalar(comparison)).at(0) != 0;
+}
+
 double lowest(DType dtype) {
   if (is_float(dtype)) return -std::numeric_limits<double>::infinity();
   return is_signed(dtype) ? -std::ldexp(1.0, size_of(dtype) * 8 - 1) : 0.0;

@@ -19,6 +19,10 @@ int64_t integer_of(Call& call, const Value& value, std::vector<Value>* kept = nu
 /// Whether no input and no size decides what the tensor is.
 bool is_constant(const Tensor& tensor);
 
+/// Whether a comparison of sizes holds: known, or looked at where it depends on the sizes that come. As a
+/// look does, it makes inputs of the values that are used afterwards.
+bool holds(Call& call, Expr comparison);
+
 /// The least value of a dtype, -infinity of floats.
 double lowest(DType dtype);
 

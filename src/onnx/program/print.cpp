@@ -59,7 +59,7 @@ std::string text_of(const OpenBranch& branch) {
   std::string text;
   for (const Expr number : branch.numbers) {
     text += (text.empty() ? "" : ", ") + to_string(number);
-    if (number.is_var()) text += fmt::format(" = {} to {}", number.lo(), number.hi());
+    if (number.is_var() || (-number).is_var()) text += fmt::format(" = {} to {}", number.lo(), number.hi());
   }
   return text;
 }
@@ -118,11 +118,11 @@ private:
     for (const auto& [seen, next] : segment.next)
       jump(next.get(), segment.host ? "its sizes are " + text_of(seen) : text_of(seen));
     for (const OpenBranch& branch : segment.open)
-      if (!branch.refused)
+      if (branch.state == OpenBranch::State::Taken)
         jump(branch.segment.get(), (segment.host ? "its sizes are " : "") + text_of(branch));
     line("trace what the model does with it, and go on there");
     for (auto branch = segment.open.rbegin(); branch != segment.open.rend(); ++branch)
-      if (!branch->refused) open_.push_back(branch->segment.get());
+      if (branch->state == OpenBranch::State::Taken) open_.push_back(branch->segment.get());
     for (auto next = segment.next.rbegin(); next != segment.next.rend(); ++next)
       open_.push_back(next->second.get());
   }

@@ -37,7 +37,8 @@ Segment::~Segment() {
   std::vector<std::unique_ptr<Segment>> rest;
   const auto take = [&](Segment& segment) {
     for (auto& [elements, following] : segment.next) rest.push_back(std::move(following));
-    for (OpenBranch& branch : segment.open) rest.push_back(std::move(branch.segment));
+    for (OpenBranch& branch : segment.open)
+      if (branch.segment) rest.push_back(std::move(branch.segment));
     segment.next.clear();
     segment.open.clear();
   };
@@ -158,14 +159,25 @@ std::vector<Value> inputs_of(const Program::Impl& program, const Way& way, const
   return declared_inputs(*program.model, options, declared);
 }
 
+/// Of a way whose tree can't be made: the next wider one, from now on.
+Way wider_way(Program::Impl& program, const Way& way, const std::vector<Value>& fed) {
+  const std::lock_guard changes(program.mutex);
+  switch (way.made_for) {
+  case Way::For::Sizes: program.roots.erase(way.key); return {Way::For::AllSizes, ""};
+  case Way::For::EmptySizes: program.without_tree.insert(way.key); break;
+  case Way::For::AllSizes: program.symbolic = false; break;
+  case Way::For::Shapes: break;
+  }
+  return way_of_shapes(fed);
+}
+
 /// Makes the tree for a way that is not for one call's shapes. Where that can't be done, the way changes to a
 /// wider one, in the end to that of the call's shapes, and the error of that one is the caller's.
 void make_way(Program::Impl& program, Way& way, const std::vector<Value>& fed, const Sizes& sizes) {
   const std::lock_guard lock(program.making);
   if (made_root(program, way)) return; // by another thread
-  const bool is_version = way.made_for == Way::For::Sizes;
   try {
-    if (is_version) {
+    if (way.made_for != Way::For::AllSizes) {
       make_root(program, way.key, inputs_of(program, way, fed, sizes));
     } else {
       make_root_for_all_sizes(program, &sizes);
@@ -173,14 +185,7 @@ void make_way(Program::Impl& program, Way& way, const std::vector<Value>& fed, c
       if (!in_bounds(program, fed)) way = way_of_shapes(fed); // the bounds may have changed
     }
   } catch (const Error&) {
-    {
-      const std::lock_guard changes(program.mutex);
-      if (is_version)
-        program.roots.erase(way.key);
-      else
-        program.symbolic = false;
-    }
-    way = is_version ? Way{Way::For::AllSizes, ""} : way_of_shapes(fed);
+    way = wider_way(program, way, fed);
   }
 }
 
@@ -222,25 +227,32 @@ namespace {
 const Segment& make_rest(Program::Impl& program, Segment& root, const std::vector<Value>& inputs,
                          Store& store) {
   const Sizes at_start = store.sizes;
-  std::set<const OpenBranch*> avoided;
-  for (;;) {
-    Openings openings{.avoided = avoided};
-    const auto without_last = [&] {
-      if (!openings.last) return false;
-      avoided.insert(openings.last);
-      store.sizes = at_start;
-      return true;
-    };
-    try {
-      const Segment& last = make_segments(program, root, &store, inputs, openings);
-      const std::lock_guard links(program.mutex);
-      for (const OpenBranch* branch : avoided) branch->refused = true;
-      return last;
-    } catch (const Error&) {
-      if (!without_last()) throw;
-    } catch (const InternalError&) {
-      if (!without_last()) throw;
+  Openings openings;
+  const auto end = [&](bool failed) {
+    const std::lock_guard links(program.mutex);
+    settle(openings, failed);
+  };
+  const auto without_last = [&] {
+    if (openings.taken.empty()) return false;
+    openings.avoided.insert(openings.taken.back());
+    store.sizes = at_start;
+    return true;
+  };
+  try {
+    for (;;) {
+      try {
+        const Segment& last = make_segments(program, root, &store, inputs, openings);
+        end(false);
+        return last;
+      } catch (const Error&) {
+        if (!without_last()) throw;
+      } catch (const InternalError&) {
+        if (!without_last()) throw;
+      }
     }
+  } catch (...) {
+    end(true);
+    throw;
   }
 }
 
@@ -253,7 +265,7 @@ Segment& root_of(Program::Impl& program, const Way& way, const Sizes& sizes) {
   if (program.is_body) place->looks_at_sizes = place->made = true;
   place->made_at = sizes;
   for (const auto& [key, root] : program.roots)
-    if (root->made && way.made_for == Way::For::AllSizes) place->example = {root.get(), root->made_at};
+    if (root->completed && way.made_for == Way::For::AllSizes) place->example = {root.get(), root->made_at};
   return *place;
 }
 
@@ -270,8 +282,8 @@ bool lower_bound_of(Program::Impl& program, const Way& way, const std::vector<Va
   return in_bounds(program, fed);
 }
 
-/// As make_rest. A model that can't be traced for all sizes is traced for those of the call, here and from
-/// then on. The caller holds program.making.
+/// As make_rest. A model that can't be traced for all sizes is traced for those of the call, and after a few
+/// such calls for those of each. The caller holds program.making.
 const Segment& make_rest_of(Program::Impl& program, Way& way, const std::vector<Value>& fed, Store& store) {
   const Sizes at_start = store.sizes;
   const auto make = [&]() -> const Segment& {
@@ -279,20 +291,21 @@ const Segment& make_rest_of(Program::Impl& program, Way& way, const std::vector<
     Segment& root = root_of(program, way, at_start);
     return make_rest(program, root, inputs_of(program, way, fed, root.made_at), store);
   };
-  if (way.made_for != Way::For::AllSizes) return make();
+  if (way.made_for == Way::For::Sizes || way.made_for == Way::For::Shapes) return make();
   try {
     return make();
   } catch (const Error& error) {
-    if (error.kind() == ErrorKind::Limit && lower_bound_of(program, way, fed)) {
+    const bool bounds = way.made_for == Way::For::AllSizes && error.kind() == ErrorKind::Limit;
+    if (bounds && lower_bound_of(program, way, fed)) {
       store.sizes = at_start;
       return make_rest_of(program, way, fed, store);
     }
   } catch (const InternalError&) {
   }
-  way = way_of_shapes(fed);
+  const Way failed = std::exchange(way, way_of_shapes(fed));
   const Segment& last = make();
-  const std::lock_guard changes(program.mutex);
-  program.symbolic = false;
+  constexpr int kMostFailures = 3; // the calls may have been odd ones
+  if (++program.failures >= kMostFailures) (void)wider_way(program, failed, fed);
   return last;
 }
 
@@ -332,6 +345,7 @@ NamedValues call_program(Program::Impl& program, const NamedValues& inputs) {
     Store store{{}, CallStrings(program.strings)};
     const std::vector<Value> fed = in_order(*program.model, inputs, store);
     store.sizes = named_sizes(program, fed);
+    if (!way && !program.is_body) check_fixed_sizes(program, fed);
     if (!way) way = program.is_body ? way_of_ranks(fed) : way_of(program, fed);
     try {
       const Segment& last = run_to_end(program, *way, fed, store);
@@ -366,7 +380,8 @@ void for_each_segment(const Program::Impl& program, Visit&& visit, Done&& done) 
       if (all[k]->made && all[k]->host && all[k]->host->loop_body)
         bodies.push_back(all[k]->host->loop_body.get());
       for (const auto& [elements, next] : all[k]->next) all.push_back(next.get());
-      for (const OpenBranch& branch : all[k]->open) all.push_back(branch.segment.get());
+      for (const OpenBranch& branch : all[k]->open)
+        if (branch.state == OpenBranch::State::Taken) all.push_back(branch.segment.get());
     }
   }
   done(program);

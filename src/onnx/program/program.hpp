@@ -1,8 +1,10 @@
 // What a Program handle points to: a tree of segments. A path from the root to a leaf is one way through the
 // model.
 #pragma once
+#include <atomic>
 #include <list>
 #include <mutex>
+#include <set>
 
 #include "onnx/program/segment_code.hpp"
 #include "onnx/tracer.hpp"
@@ -28,10 +30,14 @@ using Sizes = std::map<std::string, int64_t>;
 
 /// The way behind a segment for many numbers that may be seen there.
 struct OpenBranch {
+  /// The call that made it has not come to its end yet, or did; or the model can't be traced so.
+  enum class State { Trying, Taken, Refused };
+
   /// One for each number: what it has to be, or a variable that has its value from here on.
   std::vector<Expr> numbers;
-  std::unique_ptr<Segment> segment{};
-  mutable bool refused = false; ///< the model can't be traced so: each of these numbers has a segment of its own
+  std::unique_ptr<Segment> segment{}; ///< null where it is refused
+  const Segment* like = nullptr;      ///< the way of another call, from which `numbers` follow
+  State state = State::Trying;
 };
 
 /// A way that has been taken, which shows how numbers behind a segment depend on sizes.
@@ -51,11 +57,12 @@ struct Segment {
   std::map<std::vector<Scalar>, std::unique_ptr<Segment>,
            bool (*)(const std::vector<Scalar>&, const std::vector<Scalar>&)>
       next;
-  std::list<OpenBranch> open; // for numbers that `next` does not have; none goes away
+  std::list<OpenBranch> open; // for numbers that `next` does not have; what is taken stays
   std::vector<std::pair<std::string, Value>>
       results; // when done; a named input stands for a value that is there
   bool made = false;
-  Sizes made_at;   // the sizes of the call for which it was made
+  bool completed = false; // whether a call came to its end through it
+  Sizes made_at;          // the sizes of the call for which it was made
   Example example; // how else the model went here
 
   bool is_last() const { return looked_at.empty() && !host && !looks_at_sizes; }
@@ -92,6 +99,8 @@ struct Program::Impl {
   bool symbolic = true;
   /// Whether the tree for all sizes looks at values: then the calls make it, as all the others.
   bool looks = false;
+  std::set<std::string> without_tree; // keys of empty sizes for which there can be none. Locked by `mutex`
+  int failures = 0; // of calls to be traced for all sizes. Locked by `making`
   /// Whether this is the body of a loop: its inputs' ranks find the root, and their sizes how to go on.
   bool is_body = false;
   /// Bound of the sizes that the model names. Locked by `mutex`, and by `making` to change it.
@@ -105,7 +114,7 @@ struct Program::Impl {
   /// The sizes that versions fix; empty: there are none.
   std::set<std::string> version_sizes;
   mutable StringTable strings; // that the segments name
-  mutable int64_t variables = 0; // as many branches have made. Locked by `making`
+  mutable std::atomic<int64_t> variables = 0; // as many branches have made; each has a name of its own
   /// Of `roots`, `last_key` and the segments' branches. What else a segment has does not change once it is made.
   mutable std::mutex mutex;
   mutable std::mutex making; // held by the thread that makes segments, which may lock `mutex` besides

@@ -11,7 +11,7 @@ Tensor stacked(const std::string& name, const std::vector<Tensor>& parts) {
   const Tensor& first = parts.front();
   for (const Tensor& part : parts)
     if (part.shape() != first.shape())
-      throw Error(ErrorKind::Shape, "Loop: output '" + name + "' is " + to_string(part.shape()) +
+      throw Error(ErrorKind::Shape, "output '" + name + "' is " + to_string(part.shape()) +
                                         " in one iteration and " + to_string(first.shape()) +
                                         " in another, expected equal shapes");
   if (is_narrow(first.dtype())) return stack(parts, 0).realise();
@@ -26,7 +26,7 @@ Tensor stacked(const std::string& name, const std::vector<Tensor>& parts) {
 bool is_true(const Value& condition) {
   if (!condition.is_tensor() || condition.tensor().element_count() != 1)
     throw Error(ErrorKind::Shape,
-                "Loop: a condition of " + type_text(condition) + ", expected one element of numbers");
+                "a condition of " + type_text(condition) + ", expected one element of numbers");
   return condition.tensor().cast(DType::Bool).reshape({}).item<bool>();
 }
 
@@ -44,7 +44,13 @@ public:
     return call_program(program_, fed_);
   }
 
-  void set_state(size_t k, const Value& value) { fed_[ports_.at(1 + k).name] = value; }
+  void set_state(size_t k, const Value& value) {
+    const Port& port = ports_.at(1 + k);
+    if (!value.is_tensor() || value.dtype() != port.dtype)
+      throw Error(ErrorKind::DType, "state '" + port.name + "' becomes " + type_text(value) + ", expected " +
+                                        to_string(port.dtype));
+    fed_[port.name] = value;
+  }
   const Value& state(size_t k) const { return fed_.at(ports_.at(1 + k).name); }
 
 private:
@@ -53,9 +59,29 @@ private:
   NamedValues fed_;
 };
 
-} // namespace
+/// Each with the shape that an iteration would give it. Where none can run, sizes that the body does not
+/// declare are 0.
+std::vector<Value> stacks_of_nothing(Iterations& body, const std::vector<Port>& ports) {
+  NamedValues made;
+  try {
+    made = body.run(0);
+  } catch (const Error&) {
+    for (const Port& port : ports)
+      if (port.kind != Value::Kind::Tensor || !port.shape) throw;
+  }
+  std::vector<Value> all;
+  for (const Port& port : ports) {
+    const auto part = made.find(port.name);
+    Shape shape = part == made.end() ? *port.shape : part->second.shape();
+    for (Expr& size : shape)
+      if (!size.is_const()) size = 0;
+    shape.insert(shape.begin(), Expr(0));
+    all.emplace_back(Tensor::zeros(shape, part == made.end() ? port.dtype : part->second.dtype()));
+  }
+  return all;
+}
 
-std::vector<Value> run_loop(Program::Impl& program, size_t states, const std::vector<Value>& inputs) {
+std::vector<Value> run_body(Program::Impl& program, size_t states, const std::vector<Value>& inputs) {
   const std::vector<Port>& outputs = program.model->graph.outputs;
   const size_t stacks = outputs.size() - 1 - states;
   const auto part = [&](const NamedValues& made, size_t stack) -> const Value& {
@@ -75,16 +101,23 @@ std::vector<Value> run_loop(Program::Impl& program, size_t states, const std::ve
   std::vector<Value> results;
   for (size_t i = 0; i < states; ++i) results.push_back(body.state(i));
   if (stacks > 0 && parts[0].empty()) { // what an iteration would make tells the shapes of nothing
-    const NamedValues made = body.run(0);
-    for (size_t i = 0; i < stacks; ++i) {
-      Shape shape = part(made, i).shape();
-      shape.insert(shape.begin(), Expr(0));
-      results.emplace_back(Tensor::zeros(shape, part(made, i).dtype()));
-    }
+    const std::vector<Value> none =
+        stacks_of_nothing(body, {outputs.begin() + 1 + static_cast<long>(states), outputs.end()});
+    results.insert(results.end(), none.begin(), none.end());
     return results;
   }
   for (size_t i = 0; i < stacks; ++i) results.emplace_back(stacked(outputs[1 + states + i].name, parts[i]));
   return results;
+}
+
+} // namespace
+
+std::vector<Value> run_loop(const HostStep& loop, const std::vector<Value>& inputs) {
+  try {
+    return run_body(*loop.loop_body, static_cast<size_t>(loop.op.integers.at(0)), inputs);
+  } catch (const Error& error) {
+    throw Error(error.kind(), "Loop (node '" + loop.op.texts.at(0) + "'): " + error.what());
+  }
 }
 
 } // namespace lathe::onnx

@@ -48,9 +48,7 @@ std::vector<Scalar> run(const HostStep& step, Store& store, std::vector<Value>* 
   const detail::InstructionTimer timer("host", step.op.name);
   std::vector<Value> inputs;
   for (const Value& input : step.inputs) inputs.push_back(at_hand(input, store));
-  const std::vector<Value> outputs =
-      step.loop_body ? run_loop(*step.loop_body, static_cast<size_t>(step.op.integers.at(0)), inputs)
-                     : run_host_op(step.op, inputs);
+  const std::vector<Value> outputs = step.loop_body ? run_loop(step, inputs) : run_host_op(step.op, inputs);
   for (size_t k = 0; k < outputs.size(); ++k)
     store.values.insert_or_assign(step.outputs.at(k), outputs[k].is_strings() ? store.strings.ids(outputs[k])
                                                                               : outputs[k].tensor());

@@ -2,6 +2,7 @@
 // with the model if more segments may be needed, as its text.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <climits>
 
 #include "lathe/detail/access.hpp"
@@ -37,6 +38,7 @@ public:
     write_options();
     proto_.set_symbolic(program_.symbolic);
     proto_.set_looks(program_.looks);
+    proto_.set_variables_made(program_.variables);
     proto_.set_is_body(program_.is_body);
     proto_.set_largest_size(program_.largest_size);
     for (const auto& [name, size] : program_.smallest_sizes)
@@ -127,14 +129,14 @@ private:
       branch.set_segment(add(*next));
     }
     for (const OpenBranch& open : segment.open) {
-      if (!open.segment->made) continue;
+      if (open.state == OpenBranch::State::Trying) continue;
       auto& branch = *saved.add_open_branches();
       for (const Expr number : open.numbers) {
         collect_vars(number, variables_);
         branch.add_numbers(to_string(number));
       }
-      branch.set_refused(open.refused);
-      branch.set_segment(add(*open.segment));
+      branch.set_refused(open.state == OpenBranch::State::Refused);
+      if (open.segment) branch.set_segment(add(*open.segment));
     }
     for (const auto& [name, size] : segment.made_at) write_size(*saved.add_made_at(), name, size);
     for (const auto& [name, value] : segment.results) {
@@ -220,6 +222,7 @@ public:
       variables_.insert_or_assign(saved.name(),
                                   Var(saved.name(), saved.least(), saved.largest(), saved.typical()).expr());
     program->looks = proto_.looks();
+    program->variables = proto_.variables_made();
     program->is_body = proto_.is_body();
     program->version_sizes = {proto_.version_sizes().begin(), proto_.version_sizes().end()};
     for (const std::string& text : proto_.strings()) program->strings.add(text);
@@ -284,13 +287,20 @@ private:
       segment.next[read_seen(branch)] = take(segments, branch.segment());
     }
     for (const auto& branch : saved.open_branches()) {
+      segment.open.push_back({exprs(branch.numbers()), nullptr, nullptr, OpenBranch::State::Refused});
+      if (branch.refused()) continue;
       if (branch.segment() <= position) fail("its segments go in circles");
-      segment.open.push_back({exprs(branch.numbers()), take(segments, branch.segment()), branch.refused()});
+      segment.open.back().segment = take(segments, branch.segment());
+      segment.open.back().state = OpenBranch::State::Taken;
     }
     for (const auto& size : saved.made_at()) segment.made_at[size.name()] = size.value();
     for (const auto& result : saved.results())
       segment.results.emplace_back(result.name(), read_value(result.value()));
     segment.made = true;
+    segment.completed = segment.is_last() || !segment.next.empty() ||
+                        std::any_of(segment.open.begin(), segment.open.end(), [](const OpenBranch& branch) {
+                          return branch.state == OpenBranch::State::Taken;
+                        });
   }
 
   std::vector<Scalar> read_seen(const SavedSegment::Branch& branch) const {
@@ -320,8 +330,9 @@ private:
   std::shared_ptr<Program::Impl> read_loop(const SavedHostStep& saved, const HostStep& step) const {
     std::shared_ptr<Program::Impl> body = Loader(source_.name, parts_, saved.loop()).run();
     const size_t outputs = body->model->graph.outputs.size(), inputs = body->model->inputs.size();
-    const bool is_whole = step.op.integers.size() == 1 && step.op.integers[0] >= 0 && outputs > 0 &&
-                          step.outputs.size() == outputs - 1 && step.inputs.size() == inputs + 1 &&
+    const bool is_whole = step.op.integers.size() == 1 && step.op.texts.size() == 1 &&
+                          step.op.integers[0] >= 0 && outputs > 0 && step.outputs.size() == outputs - 1 &&
+                          step.inputs.size() == inputs + 1 &&
                           static_cast<size_t>(step.op.integers[0]) < std::min(inputs, outputs);
     if (!is_whole || !body->is_body) fail("the body of a loop is not whole");
     return body;

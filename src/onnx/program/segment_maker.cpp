@@ -20,7 +20,10 @@ std::string stands_for(const Tensor& tensor, const std::map<const void*, std::st
 class Maker final : public Looker {
 public:
   Maker(const Program::Impl& program, Segment& root, Store* store, Openings& openings)
-      : program_(program), segment_(&root), store_(store), openings_(openings) {}
+      : program_(program), segment_(&root), store_(store), openings_(openings) {
+    openings_.taken.clear();
+    openings_.way = {&root};
+  }
 
   /// The last segment of the way, run if there is a store.
   Segment& make(const std::vector<Value>& given) {
@@ -66,7 +69,7 @@ public:
   std::vector<Value> loop(const LoopCall& call, const std::vector<Value*>& live) override {
     if (!store_) throw NeedsInputs();
     const LoopModel body = model_of_body(*program_.model, call);
-    HostStep step{.op = {"Loop", {call.body.name}, {static_cast<int64_t>(call.states.size())}},
+    HostStep step{.op = {"Loop", {call.node}, {static_cast<int64_t>(call.states.size())}},
                   .inputs = {},
                   .outputs = names_of_outputs(call.body.outputs.size() - 1)};
     std::vector<Value> inputs{call.trips, call.condition};
@@ -189,15 +192,17 @@ private:
   /// To the segment for what was seen. Returns it, as sizes where it is `open` to many numbers.
   Shape go_on(const std::vector<Scalar>& seen, bool open) {
     const std::lock_guard lock(program_.mutex);
-    Step step = follow(*segment_, seen, store_->sizes, openings_.avoided);
+    Step step = follow(*segment_, seen, store_->sizes, &openings_);
     if (!step.segment)
-      step = open && !step.refused ? add_open(program_, *segment_, seen, store_->sizes, variables_)
-                                   : add_closed(*segment_, seen, store_->sizes);
+      step = open ? add_open(program_, *segment_, seen, store_->sizes, variables_, openings_)
+                  : add_closed(*segment_, seen, store_->sizes);
     segment_ = step.segment;
+    if (!segment_->completed) segment_->made_at = store_->sizes;
+    openings_.way.push_back(segment_);
     ++depth_;
     Shape numbers;
     if (step.branch) {
-      openings_.last = step.branch;
+      openings_.taken.push_back(step.branch);
       numbers = {step.branch->numbers.begin(), step.branch->numbers.end()};
       for (const Expr number : numbers) collect_vars(number, variables_);
     } else if (open) {

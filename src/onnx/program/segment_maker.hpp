@@ -5,16 +5,10 @@
 
 namespace lathe::onnx {
 
-/// Branches for many numbers that are tried, and what comes of it.
-struct Openings {
-  std::set<const OpenBranch*> avoided{}; ///< to be taken as refused
-  const OpenBranch* last = nullptr;      ///< the last that the trace took
-};
-
 /// Traces a model along one way through it, from `root`, making the segments that are not there yet. Returns
 /// the last one. With `store`, segments are run on the way, so that values can be looked at; without, a look
 /// throws NeedsInputs. The caller holds program.making. Error for what can't be imported or compiled, which
-/// may be the fault of openings.last.
+/// may be the fault of the last branch that was taken.
 Segment& make_segments(const Program::Impl& program, Segment& root, Store* store,
                        const std::vector<Value>& inputs, Openings& openings);
 

@@ -20,15 +20,30 @@ void for_each_size(const std::vector<Port>& ports, const std::vector<Value>& fed
         visit(named, fed[k].shape()[axis].value());
 }
 
-/// Whether each size that the model names is one number, and not 0. A model may give sizes one name that are
-/// not always equal, and other runtimes take it.
+/// Whether each size that the model names is one number. A model may give sizes one name that are not always
+/// equal, and other runtimes take it.
 bool names_hold(const Program::Impl& program, const std::vector<Value>& fed) {
   Sizes sizes;
   bool hold = true;
   for_each_size(program.model->inputs, fed, [&](Expr named, int64_t size) {
-    hold &= size >= named.lo() && sizes.emplace(named.name(), size).first->second == size;
+    hold &= sizes.emplace(named.name(), size).first->second == size;
   });
   return hold;
+}
+
+/// Sizes that are 0, of which the model says that they are more.
+Sizes empty_sizes(const Program::Impl& program, const std::vector<Value>& fed) {
+  Sizes sizes;
+  for_each_size(program.model->inputs, fed, [&](Expr named, int64_t size) {
+    if (size == 0 && named.lo() > 0) sizes.emplace(named.name(), 0);
+  });
+  return sizes;
+}
+
+std::set<std::string> names_of(const Sizes& sizes) {
+  std::set<std::string> names;
+  for (const auto& [name, size] : sizes) names.insert(name);
+  return names;
 }
 
 /// Tells shapes and kinds of inputs apart.
@@ -102,6 +117,17 @@ bool in_bounds(const Program::Impl& program, const std::vector<Value>& fed,
   return within;
 }
 
+void check_fixed_sizes(const Program::Impl& program, const std::vector<Value>& fed) {
+  for (size_t k = 0; k < fed.size(); ++k)
+    for_each_size({program.model->inputs[k]}, {fed[k]}, [&](Expr named, int64_t size) {
+      const auto fixed = program.options.sizes.find(named.name());
+      if (fixed != program.options.sizes.end() && fixed->second != size)
+        throw Error(ErrorKind::Shape, fmt::format("input '{}' is {}, expected {} = {}, as the options fix it",
+                                                  program.model->inputs[k].name, type_text(fed[k]),
+                                                  named.name(), fixed->second));
+    });
+}
+
 Way way_of_shapes(const std::vector<Value>& fed) {
   std::string key;
   for (const Value& value : fed) key += signature(value);
@@ -126,6 +152,12 @@ Way way_of(Program::Impl& program, const std::vector<Value>& fed) {
   // A loaded program may come without the model of which another tree could be made.
   const bool can_trace = !program.model->graph.nodes.empty();
   if (can_trace && (!program.symbolic || !names_hold(program, fed))) return way_of_shapes(fed);
+  if (const Sizes empty = empty_sizes(program, fed); can_trace && !empty.empty()) {
+    Way way{Way::For::EmptySizes, "none of", empty};
+    for (const auto& [name, size] : empty) way.key += " " + name;
+    const bool has_tree = !program.without_tree.count(way.key) && in_bounds(program, fed, names_of(empty));
+    return has_tree ? way : way_of_shapes(fed);
+  }
   const Way all_sizes =
       can_trace && !in_bounds(program, fed) ? way_of_shapes(fed) : Way{Way::For::AllSizes, ""};
   if (!can_trace || program.version_sizes.empty()) return all_sizes;

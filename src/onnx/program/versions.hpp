@@ -7,7 +7,8 @@ namespace lathe::onnx {
 
 /// A tree of segments, by its place in Program::Impl::roots.
 struct Way {
-  enum class For { AllSizes, Sizes, Shapes };
+  /// EmptySizes: all sizes but for some that are 0.
+  enum class For { AllSizes, Sizes, EmptySizes, Shapes };
   For made_for;
   std::string key; ///< "" for all sizes
   Sizes sizes{};   ///< that the version has fixed
@@ -21,6 +22,9 @@ Sizes named_sizes(const Program::Impl& program, const std::vector<Value>& fed);
 /// recurrences. A body is the same for any number of steps. Where a model convolves along the steps, versions
 /// fix them, too.
 std::set<std::string> sizes_of_versions(const Program::Impl& program, const std::vector<Value>& results);
+
+/// Error(Shape) for sizes that the options fix, and are fed otherwise.
+void check_fixed_sizes(const Program::Impl& program, const std::vector<Value>& fed);
 
 /// Whether the sizes that a tree leaves open are in the bounds it is made for; `fixed`: those that it does
 /// not. The caller holds program.mutex.
@@ -36,8 +40,8 @@ Way way_of_ranks(const std::vector<Value>& fed);
 std::vector<Scalar> sizes_of(const std::vector<Value>& fed);
 
 /// The way of a call. The first call's sizes get a version, and later sizes one when two calls in a row have
-/// them, up to the number that the options say. Sizes of 0, and sizes of one name that differ, have trees of
-/// their own. Locks program.mutex.
+/// them, up to the number that the options say. Sizes that are 0 have a tree for all the others, and sizes of one
+/// name that differ have trees of their own. Locks program.mutex.
 Way way_of(Program::Impl& program, const std::vector<Value>& fed);
 
 } // namespace lathe::onnx

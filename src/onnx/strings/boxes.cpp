@@ -73,6 +73,9 @@ std::vector<Value> host_best_boxes(const HostOp& op, const HostInputs& inputs) {
                                       type_text(inputs.at(1)) + ", expected [B, N, 4] and [B, C, N]");
   const auto scalar = [&](size_t input) { return inputs.at(input).tensor(); };
   Limits limits{scalar(2).item<int64_t>(), scalar(3).item<float>(), {}};
+  if (!(limits.overlap >= 0 && limits.overlap <= 1))
+    throw Error(ErrorKind::Value,
+                "NonMaxSuppression: iou_threshold " + std::to_string(limits.overlap) + ", expected 0 to 1");
   if (has_least_score) limits.score = scalar(4).item<float>();
   std::vector<int64_t> chosen;
   for (int64_t image = 0; image < sizes[0]; ++image) {
