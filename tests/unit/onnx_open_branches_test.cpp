@@ -360,6 +360,27 @@ TEST_CASE("numbers that only a check makes sizes: of the best, of parts, of clas
   rest.initialiser<int64_t>("end", {1}, {INT64_MAX}).node("Slice", {"x", "n", "end"}, {"y"}).output("y");
   check_settles(calls_of(rest, {{-3}, {-5}, {-2}, {-7}, {-12}, {-20}}), 2);
 
+  Graph tail, halves; // of the elements of x that are chosen
+  for (Graph* g : {&tail, &halves}) {
+    g->input("x", DType::F32, {12}).input("n", DType::I64, {12});
+    g->node("Cast", {"n"}, {"mask"}, {attribute("to", onnx_dtype(DType::Bool))});
+    g->node("Compress", {"x", "mask"}, {"some"}, {attribute("axis", 0)});
+  }
+  tail.initialiser<int64_t>("from", {1}, {-3}).initialiser<int64_t>("end", {1}, {INT64_MAX});
+  tail.node("Slice", {"some", "from", "end"}, {"y"}).output("y");
+  halves.initialiser<int64_t>("two", {1}, {2}).node("Shape", {"some"}, {"size"});
+  halves.node("Div", {"size", "two"}, {"half"}).node("Sub", {"size", "half"}, {"other"});
+  halves.node("Concat", {"half", "other"}, {"sizes"}, {attribute("axis", 0)});
+  halves.node("Split", {"some", "sizes"}, {"a", "b"}).output("a").output("b");
+  for (Graph* g : {&tail, &halves}) {
+    std::vector<Integers> masks;
+    for (const int64_t count : {5, 8, 3, 2, 7, 12, 6, 4}) {
+      masks.emplace_back(12, 0);
+      std::fill_n(masks.back().begin() + (12 - count) / 2, count, 1);
+    }
+    check_settles(calls_of(*g, masks), 2);
+  }
+
   const Program split = load(model(parts)).compile();
   for (const Integers& n : std::vector<Integers>{{3, 9}, {5, 7}}) split({{"x", x}, {"n", list_of(n)}});
   mentions(message_of([&] { split({{"x", x}, {"n", list_of({5, 8})}}); }), "Split");

@@ -137,6 +137,12 @@ std::vector<Value> split(Call& call) {
   if (!holds(call, eq(all, size)))
     call.fail(ErrorKind::Shape,
               "parts of " + to_string(all) + " elements in all, expected " + to_string(size));
+  for (Expr& part : sizes) {
+    if (proves_le(0, part)) continue;
+    if (!holds(call, le(0, part)))
+      call.fail(ErrorKind::Shape, "a part of " + to_string(part) + " elements, expected 0 or more");
+    part = max(part, 0);
+  }
   const Value x = call.value(0);
   std::vector<Value> outputs;
   Expr begin = 0;
@@ -184,6 +190,8 @@ SliceRange resolve_range(const Call& call, Expr start, Expr end, int64_t step, E
   };
   if (step > 0) {
     const Expr first = bound(start, 0, size);
+    // size - max(size + start, 0)
+    if (start.hi() < 0 && proves_le(size, end)) return counted(first, min(size, -start));
     return counted(first, bound(end, 0, size) - first);
   }
   const Expr first = bound(start, 0, size - 1);
