@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "support/messages.hpp"
 #include "support/onnx_node.hpp"
 
 using namespace lathe;
@@ -38,6 +39,16 @@ TEST_CASE("before opset 7 the second operand lies along `axis`") {
   const Value y = one("Add", {counting_from({2, 3, 2}), Tensor::from({10.f, 20.f, 30.f})},
                       {attribute("broadcast", 1), attribute("axis", 1)}, 6);
   CHECK(floats(y) == Floats{10, 11, 22, 23, 34, 35, 16, 17, 28, 29, 40, 41});
+}
+
+TEST_CASE("operands of two dtypes are an error, but for an exponent") {
+  const Tensor single = Tensor::from(std::vector<float>{1, 4}), half = single.cast(DType::F16);
+  for (const char* op : {"Add", "Sub", "Mul", "Div", "Max", "Sum", "Mean"}) {
+    CAPTURE(op);
+    mentions(message_of([&] { one(op, {single, half}); }), "f32 and f16");
+    mentions(message_of([&] { one(op, {half, single.cast(DType::F64)}); }), op);
+  }
+  CHECK(floats(one("Pow", {single, half})) == std::vector<float>{1, 256});
 }
 
 TEST_CASE("integers are divided towards zero") {

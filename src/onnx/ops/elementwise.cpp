@@ -22,8 +22,17 @@ template <Tensor (Tensor::*function)() const> std::vector<Value> member(Call& ca
 
 using BinaryTensor = Tensor (*)(const Tensor&, const Tensor&);
 
-std::vector<Value> binary(Call& call, BinaryTensor function) {
+void check_dtypes_equal(const Call& call, const Value& a, const Value& b) {
+  if (a.is_tensor() && b.is_tensor() && a.dtype() != b.dtype())
+    call.fail(ErrorKind::DType, std::string(to_string(a.dtype())) + " and " + to_string(b.dtype()) +
+                                    ", expected operands of one dtype");
+}
+
+enum class Dtypes { Equal, Any };
+
+std::vector<Value> binary(Call& call, BinaryTensor function, Dtypes dtypes = Dtypes::Equal) {
   const auto [a, b] = broadcast_operands(call);
+  if (dtypes == Dtypes::Equal) check_dtypes_equal(call, a, b);
   return {elementwise(call, {a, b}, [&](const std::vector<Tensor>& t) { return function(t[0], t[1]); })};
 }
 
@@ -92,7 +101,7 @@ std::vector<Value> pow(Call& call) {
     const Tensor exponent = known_number(given);
     if (!is_float(base.dtype()) && is_float(exponent.dtype())) return power_of_integer(base, exponent);
     return lathe::pow(base, exponent.cast(base.dtype()));
-  });
+  }, Dtypes::Any);
 }
 
 // ---- of many ----
@@ -108,6 +117,7 @@ std::vector<Value> variadic(Call& call, const TensorFunction& function) {
   std::vector<Value> operands;
   for (size_t i = 0; i < call.input_count(); ++i) operands.push_back(call.value(i));
   if (operands.empty()) call.fail(ErrorKind::Value, "no inputs, expected at least one");
+  for (const Value& operand : operands) check_dtypes_equal(call, operands[0], operand);
   return {elementwise(call, operands, function)};
 }
 
