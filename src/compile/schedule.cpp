@@ -367,6 +367,9 @@ Found find_schedule(ProgramRef program, const CompileOptions& options, CheckedKe
   if (options.strassen < 0 || options.strassen > 2)
     throw Error(ErrorKind::Value,
                 fmt::format("compile: strassen = {}, expected at most 2 levels, or 0", options.strassen));
+  if (options.folded_bytes < 0)
+    throw Error(ErrorKind::Value,
+                fmt::format("compile: folded_bytes = {}, expected 0 or more", options.folded_bytes));
   const search::Target target = target_for(options, *program);
   search::CostModel model(target, search::machine_profile());
   if (!options.moves.empty()) {

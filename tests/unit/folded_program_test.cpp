@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "support/devices.hpp"
+#include "support/messages.hpp"
 
 using namespace lathe;
 
@@ -103,4 +104,7 @@ TEST_CASE("a program says how many bytes were computed ahead") {
   const Executable unfolded = compile(program, options);
   CHECK(unfolded.folded_bytes() == 0);
   CHECK(compile({{"y", Tensor::input("x", {7}) * 2.0f}}, options).folded_bytes() == 0);
+  options.folded_bytes = -1;
+  test::mentions(test::message_of([&] { compile({{"y", Tensor::input("x", {11}) * 3.0f}}, options); }),
+                 "folded_bytes = -1");
 }
