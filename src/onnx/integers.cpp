@@ -213,6 +213,16 @@ std::optional<Integers> fold_max(const NodeDef&, const Inputs& inputs) {
   return fold_binary(inputs, [](Expr a, Expr b) { return std::optional(max(a, b)); });
 }
 
+std::optional<Integers> fold_neg(const NodeDef&, const Inputs& inputs) {
+  auto data = known(inputs[0]);
+  if (!data || is_unsigned(data->dtype)) return {};
+  for (Expr& element : data->elements) {
+    if (std::max(-element.lo(), element.hi()) > kLargest) return {};
+    element = -element;
+  }
+  return data;
+}
+
 /// Floor, Ceil and Round of whole numbers.
 std::optional<Integers> fold_rounding(const NodeDef&, const Inputs& inputs) { return known(inputs[0]); }
 
@@ -304,6 +314,7 @@ const std::map<std::string_view, Fold> kFolds = {
     {"Sub", fold_sub},
     {"Mul", fold_mul},
     {"Div", fold_div},
+    {"Neg", fold_neg},
     {"Floor", fold_rounding},
     {"Ceil", fold_rounding},
     {"Round", fold_rounding},

@@ -122,6 +122,27 @@ TEST_CASE("a number that is as far from another in each call is made of it") {
   check_settles(sample, 2);
 }
 
+TEST_CASE("a number that is the negative of a size") {
+  // As many of the last rows as x has; which the importer is told, or sees.
+  for (const bool is_seen : {false, true}) {
+    Graph g;
+    g.input("x", DType::F32, {"n", 2}).input("table", DType::F32, {"m", 2}).input("one", DType::I64, {1});
+    g.initialiser<int64_t>("zero", {1}, {0}).initialiser<int64_t>("end", {1}, {INT64_MAX});
+    g.initialiser<int64_t>("axis", {1}, {0});
+    g.node("Shape", {"x"}, {"sizes"}).node("Gather", {"sizes", "zero"}, {"n"});
+    g.node(is_seen ? "Mul" : "Identity", is_seen ? Names{"n", "one"} : Names{"n"}, {"count"});
+    g.node("Neg", {"count"}, {"from"}).node("Slice", {"table", "from", "end", "axis"}, {"rows"});
+    g.node("Add", {"x", "rows"}, {"y"});
+    Calls calls{model(g.output("y").output("one", DType::I64))};
+    for (const auto& [n, m] :
+         std::vector<std::pair<int64_t, int64_t>>{{4, 9}, {6, 9}, {5, 7}, {3, 8}, {7, 7}})
+      calls.inputs.push_back({{"x", Tensor::from(numbers(n * 2, 1), {n, 2})},
+                              {"table", Tensor::from(numbers(m * 2, 2), {m, 2})},
+                              {"one", list_of({1})}});
+    check_calls(load(calls.bytes).compile(), calls);
+  }
+}
+
 TEST_CASE("numbers that were equal by chance part later") {
   Graph g;
   g.input("shape", DType::I64, {2}).initialiser<float>("x", {1, 1}, {3});

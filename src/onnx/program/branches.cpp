@@ -97,15 +97,16 @@ struct Alike {
   Example example;
 };
 
-/// A variable plus a constant, if that is right in both calls.
+/// A variable plus a constant, or a constant minus a variable, if that is right in both calls and has one
+/// sign.
 std::optional<Expr> near_variable(const std::vector<Expr>& variables, const Alike& alike, int64_t here,
                                   int64_t there) {
   for (const Expr variable : variables) {
     const auto a = alike.sizes.find(variable.name()), b = alike.example.sizes.find(variable.name());
-    if (a == alike.sizes.end() || b == alike.example.sizes.end() || here - a->second != there - b->second)
-      continue;
-    const Expr number = variable + (here - a->second);
-    if (number.lo() >= 1) return number;
+    if (a == alike.sizes.end() || b == alike.example.sizes.end()) continue;
+    const Expr above = variable + (here - a->second), below = (here + a->second) - variable;
+    if (here - a->second == there - b->second && above.lo() >= 1) return above;
+    if (here + a->second == there + b->second && below.hi() <= -1) return below;
   }
   return {};
 }
