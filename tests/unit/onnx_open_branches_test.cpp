@@ -180,9 +180,9 @@ TEST_CASE("parts of an axis from and to numbers that are fed: empty, negative, b
                                                                          {8, 10},
                                                                          {10, 5}})
     sample.inputs.push_back({{"x", x}, {"from", list_of({from})}, {"to", list_of({to})}});
-  check_settles(sample, sample.inputs.size());
+  check_calls(load(sample.bytes).compile(), sample);
   std::reverse(sample.inputs.begin(), sample.inputs.end());
-  check_settles(sample, sample.inputs.size());
+  check_calls(load(sample.bytes).compile(), sample);
 }
 
 TEST_CASE("a model that variables can't describe is traced with the numbers") {
@@ -269,7 +269,7 @@ TEST_CASE("texts that are cut into as many pieces as there are") {
   g.input_strings("texts", {"n"});
   g.node("StringSplit", {"texts"}, {"pieces", "counts"}, {attribute("delimiter", ",")});
   g.node("StringConcat", {"pieces", "pieces"}, {"twice"});
-  Calls sample{model(g.output("twice", DType::F32).output("counts", DType::I64), 20)};
+  Calls sample{model(g.output("twice").output("counts", DType::I64), 20)};
   for (const std::vector<std::string>& texts :
        std::vector<std::vector<std::string>>{{"a,b", "c"},
                                              {"a,b,c", "d", "e,f"},

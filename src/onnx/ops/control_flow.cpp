@@ -1,5 +1,6 @@
 // If, Loop, Scan and SequenceMap. A body that runs often is a recurrence, if each iteration does the same.
-// Other bodies are unrolled: a condition or a trip count that is not known is looked at when the program
+// A Loop of another kind runs its body as a program of its own (loop_body.hpp). Loops of few iterations, and
+// of sequences or strings, are unrolled: a condition that is not known is then looked at when the program
 // runs, and the way taken becomes part of the program made for it.
 #include <algorithm>
 #include <functional>

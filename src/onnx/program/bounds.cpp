@@ -56,10 +56,9 @@ std::optional<Traced> traced_up_to_lower_bound(Program::Impl& program) {
 /// that the model can be traced. Nothing, and no numbers, if that does not help.
 std::optional<Traced> traced_with(Program::Impl& program, Sizes& numbers, int64_t number) {
   numbers.clear();
-  for (const Port& port : program.model->inputs)
-    for (size_t axis = 0; port.shape && axis < port.shape->size(); ++axis)
-      if (const Expr size = (*port.shape)[axis]; size.is_var() && size.lo() < number && number <= size.hi())
-        numbers[size.name()] = number;
+  for_each_named_size(program.model->inputs, [&](Expr size) {
+    if (size.lo() < number && number <= size.hi()) numbers[size.name()] = number;
+  });
   std::optional<Traced> out = traced_if_it_can_be(program);
   if (!out) {
     numbers.clear();

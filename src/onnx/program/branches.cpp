@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "onnx/program/inputs.hpp"
+
 namespace lathe::onnx {
 namespace {
 
@@ -78,16 +80,10 @@ std::vector<Instance> instances(const Segment& segment, const Sizes& known) {
 }
 
 std::string unused_name(const Program::Impl& program) {
-  const auto is_named = [&](const std::string& name, const Port& port) {
-    return port.shape && std::any_of(port.shape->begin(), port.shape->end(),
-                                     [&](Expr size) { return size.is_var() && size.name() == name; });
-  };
-  for (;;) {
-    const std::string name = fmt::format("seen{}", program.variables++);
-    const std::vector<Port>& ports = program.model->inputs;
-    if (std::none_of(ports.begin(), ports.end(), [&](const Port& port) { return is_named(name, port); }))
-      return name;
-  }
+  std::set<std::string> used;
+  for_each_named_size(program.model->inputs, [&](Expr size) { used.insert(size.name()); });
+  for (;;)
+    if (std::string name = fmt::format("seen{}", program.variables++); !used.count(name)) return name;
 }
 
 /// What is alike in what two calls saw.

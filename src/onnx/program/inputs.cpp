@@ -75,9 +75,9 @@ Value input_like(const std::string& called, const Value& fed) {
 
 namespace {
 
-int64_t step_of(const Declared& declared, Expr size) {
-  const auto found = declared.steps.find(size.name());
-  return found == declared.steps.end() ? 1 : found->second;
+int64_t number_of(const Sizes& sizes, Expr size, int64_t otherwise) {
+  const auto found = sizes.find(size.name());
+  return found == sizes.end() ? otherwise : found->second;
 }
 
 } // namespace
@@ -94,12 +94,8 @@ Declared declared_for_all_sizes(const Program::Impl& program) {
 }
 
 Var variable_of_size(Expr size, const Declared& declared) {
-  const auto number = [&](const Sizes& sizes, int64_t otherwise) {
-    const auto found = sizes.find(size.name());
-    return found == sizes.end() ? otherwise : found->second;
-  };
-  const int64_t step = step_of(declared, size), bound = std::min(declared.largest, size.hi());
-  const int64_t least = (std::max(size.lo(), number(declared.smallest, 0)) + step - 1) / step;
+  const int64_t step = number_of(declared.steps, size, 1), bound = std::min(declared.largest, size.hi());
+  const int64_t least = (std::max(size.lo(), number_of(declared.smallest, size, 0)) + step - 1) / step;
   const int64_t largest = std::max(least, bound / step);
   const std::string name = name_of_multiple(size.name(), step);
   if (!declared.typical) return Var(name, least, largest);
@@ -142,7 +138,7 @@ std::vector<Value> declared_inputs(const Model::Impl& model, const ImportOptions
       else if (auto pinned = declared.pinned.find(size.name()); pinned != declared.pinned.end())
         shape[axis] = Expr(pinned->second);
       else
-        shape[axis] = variable_of_size(size, declared).expr() * step_of(declared, size);
+        shape[axis] = variable_of_size(size, declared).expr() * number_of(declared.steps, size, 1);
     }
     const std::string called = declared.by_name ? names[position] : fmt::format("x{}", position);
     const Tensor input = Tensor::input(called, shape, strings ? DType::I64 : port.dtype);

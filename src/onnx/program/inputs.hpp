@@ -23,6 +23,13 @@ template <class Make> void in_widest_bounds(int64_t widest, Make&& make) {
   }
 }
 
+/// Calls visit(size) for each size that the ports name.
+template <class Visit> void for_each_named_size(const std::vector<Port>& ports, Visit&& visit) {
+  for (const Port& port : ports)
+    for (size_t axis = 0; port.shape && axis < port.shape->size(); ++axis)
+      if (const Expr size = (*port.shape)[axis]; size.is_var()) visit(size);
+}
+
 /// How a model's inputs are declared.
 struct Declared {
   int64_t largest = kLargestNamedSize; ///< bound of sizes that the model names
@@ -36,9 +43,9 @@ struct Declared {
 /// What the tree for all sizes is declared with, but for its bound and the typical sizes.
 Declared declared_for_all_sizes(const Program::Impl& program);
 
-/// The variable of a size that the model names: of its multiples of `step`, how many times that it is.
+/// The variable for a size that the model names: the size itself, or divided by its step if it has one.
 Var variable_of_size(Expr size, const Declared& declared);
-/// The name of that variable.
+/// The name of the variable for a size divided by `step`.
 std::string name_of_multiple(const std::string& size, int64_t step);
 
 /// The declared inputs as values to trace with: named "x0", "x1" ... (elements of sequences "x0_0" ...).

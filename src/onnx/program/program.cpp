@@ -104,10 +104,9 @@ namespace {
 
 /// Whether the model's inputs name sizes that the options don't fix.
 bool leaves_sizes_open(const Model::Impl& model, const ImportOptions& options) {
-  const auto is_open = [&](Expr size) { return size.is_var() && !options.sizes.count(size.name()); };
-  return std::any_of(model.inputs.begin(), model.inputs.end(), [&](const Port& port) {
-    return port.shape && std::any_of(port.shape->begin(), port.shape->end(), is_open);
-  });
+  bool open = false;
+  for_each_named_size(model.inputs, [&](Expr size) { open |= !options.sizes.count(size.name()); });
+  return open;
 }
 
 /// Error for what is wrong with the options, which would otherwise show in the first call.

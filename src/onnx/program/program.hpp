@@ -30,8 +30,11 @@ using Sizes = std::map<std::string, int64_t>;
 
 /// The way behind a segment for many numbers that may be seen there.
 struct OpenBranch {
-  /// The call that made it has not come to its end yet, or did; or the model can't be traced so.
-  enum class State { Trying, Taken, Refused };
+  enum class State {
+    Trying, ///< the call that made the branch runs, and no other call takes the branch
+    Taken,  ///< a call came to its end through the branch
+    Refused ///< the model can't be traced through the branch, and no call takes it
+  };
 
   /// One for each number: what it has to be, or a variable that has its value from here on.
   std::vector<Expr> numbers;

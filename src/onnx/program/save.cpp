@@ -373,12 +373,10 @@ private:
   /// Those of the tree for all sizes.
   void add_named_variables(const Program::Impl& program) {
     const Declared declared = declared_for_all_sizes(program);
-    for (const Port& port : program.model->inputs)
-      for (size_t axis = 0; port.shape && axis < port.shape->size(); ++axis)
-        if (const Expr size = (*port.shape)[axis]; size.is_var()) {
-          const Var variable = variable_of_size(size, declared);
-          variables_.emplace(variable.name(), variable.expr());
-        }
+    for_each_named_size(program.model->inputs, [&](Expr size) {
+      const Var variable = variable_of_size(size, declared);
+      variables_.emplace(variable.name(), variable.expr());
+    });
   }
 
   template <class Texts> std::vector<Expr> exprs(const Texts& texts) const {

@@ -17,6 +17,13 @@ std::string stands_for(const Tensor& tensor, const std::map<const void*, std::st
   return found == named.end() ? "" : found->second;
 }
 
+/// The next sizes of those of several values, as many as this value has axes.
+Shape shape_from(Shape::const_iterator& size, const Value& value) {
+  const auto begin = size;
+  size += value.rank();
+  return {begin, size};
+}
+
 class Maker final : public Looker {
 public:
   Maker(const Program::Impl& program, Segment& root, Store* store, Openings& openings)
@@ -103,11 +110,9 @@ private:
     const Shape sizes = go_on(sizes_of(given), true);
     std::vector<Value> inputs;
     auto size = sizes.begin();
-    for (const Value& value : given) {
-      const auto end = size + value.rank();
-      inputs.emplace_back(Tensor::input(fmt::format("x{}", inputs.size()), {size, end}, value.dtype()));
-      size = end;
-    }
+    for (const Value& value : given)
+      inputs.emplace_back(
+          Tensor::input(fmt::format("x{}", inputs.size()), shape_from(size, value), value.dtype()));
     return inputs;
   }
 
@@ -129,12 +134,10 @@ private:
     std::vector<Value> results;
     auto size = sizes.begin();
     for (size_t k = 0; k < made.size(); ++k) {
-      const auto end = size + made[k].rank();
+      const DType dtype = store_->values.at(step.outputs[k]).dtype(); // of strings, their ids'
       const Tensor stand_in =
-          name(Tensor::input(step.outputs[k], {size, end}, store_->values.at(step.outputs[k]).dtype()),
-               step.outputs[k]);
+          name(Tensor::input(step.outputs[k], shape_from(size, made[k]), dtype), step.outputs[k]);
       results.push_back(made[k].is_strings() ? Value::strings(stand_in) : Value(stand_in));
-      size = end;
     }
     return results;
   }

@@ -78,10 +78,9 @@ bool is_version(const std::string& key) { return key.find('=') != std::string::n
 
 std::set<std::string> sizes_of_versions(const Program::Impl& program, const std::vector<Value>& results) {
   std::set<std::string> sizes;
-  for (const Port& port : program.model->inputs)
-    for (size_t axis = 0; port.shape && axis < port.shape->size(); ++axis)
-      if (const Expr size = (*port.shape)[axis]; size.is_var() && !program.options.sizes.count(size.name()))
-        sizes.insert(size.name());
+  for_each_named_size(program.model->inputs, [&](Expr size) {
+    if (!program.options.sizes.count(size.name())) sizes.insert(size.name());
+  });
   std::vector<Tensor> computed;
   for (const Value& result : results)
     map_tensors(result, [&](const Tensor& tensor) {

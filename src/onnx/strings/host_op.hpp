@@ -1,5 +1,5 @@
-// What the host computes between two parts of a program: ops that make strings of strings, or read them, and
-// what sorts all of its input.
+// What the host computes between two parts of a program: ops that make strings of strings, or read them, that
+// sort all of their input, or that choose boxes.
 #pragma once
 #include <string>
 #include <vector>

@@ -19,7 +19,6 @@ Tensor string_ids(const Call& call, size_t input);
 Tensor ids_of(const Call& call, const Value& strings);
 std::vector<int64_t> ids_of(const Call& call, const std::vector<std::string>& texts);
 /// What an op of the host makes: now, if its inputs are constants, and else when the program comes there.
-/// Error(Shape) for inputs whose sizes are not fixed.
 std::vector<Value> on_host(Call& call, const HostOp& op, const std::vector<Value>& inputs);
 
 /// A sequence of maps instead of a matrix with keys; Error(Shape) if the number of rows is not fixed.
