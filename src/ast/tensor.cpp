@@ -7,15 +7,10 @@
 namespace lathe::ast {
 namespace {
 
-bool moves_with(const LoadAttr& load, Expr var) {
-  const auto depends = [&](Expr e) { return depends_on(e, var); };
-  return std::any_of(load.index.begin(), load.index.end(), depends) ||
-         std::any_of(load.guards.begin(), load.guards.end(), depends);
-}
+ValueRef before_cast(const ValueRef& value) { return value->op == Op::Cast ? value->sources[0] : value; }
 
-const LoadAttr* loaded(const ValueRef& value) {
-  const Value& load = value->op == Op::Cast ? *value->sources[0] : *value;
-  return load.op == Op::Load ? &std::get<LoadAttr>(load.attr) : nullptr;
+const LoadAttr* as_load(const ValueRef& value) {
+  return value->op == Op::Load ? &std::get<LoadAttr>(value->attr) : nullptr;
 }
 
 /// The elements from one iteration of the loop to the next; nothing if the step is no constant.
@@ -56,13 +51,23 @@ Expr first_of(const Buffer& buffer, const std::vector<Expr>& index, const Tensor
   return flat;
 }
 
-std::optional<std::pair<const LoadAttr*, const LoadAttr*>> factors_of(const Store& store) {
+bool moves_with(const ValueRef& value, Expr var) {
+  const auto depends = [&](Expr e) { return depends_on(e, var); };
+  bool found = false;
+  visit(value, [&](const ValueRef& v) {
+    if (const auto* index = std::get_if<Expr>(&v->attr)) found |= depends(*index);
+    if (const auto* load = std::get_if<LoadAttr>(&v->attr))
+      found |= std::any_of(load->index.begin(), load->index.end(), depends) ||
+               std::any_of(load->guards.begin(), load->guards.end(), depends);
+  });
+  return found;
+}
+
+std::optional<std::pair<ValueRef, ValueRef>> factors_of(const Store& store) {
   const Value& value = *store.value;
   if (store.combine != Op::Add || store.scatter || value.op != Op::Mul) return {};
   if (std::holds_alternative<Rounded>(value.attr)) return {};
-  const LoadAttr *a = loaded(value.sources[0]), *b = loaded(value.sources[1]);
-  if (!a || !b) return {};
-  return std::pair(a, b);
+  return std::pair(before_cast(value.sources[0]), before_cast(value.sources[1]));
 }
 
 std::optional<TensorProduct> tensor_product(const TensorNest& nest) {
@@ -79,11 +84,13 @@ std::optional<TensorProduct> tensor_product(const TensorNest& nest) {
     out.k_rows = nest.loops[1];
   }
   auto& [a, b] = *factors;
-  if (moves_with(*a, out.columns->var)) std::swap(a, b);
-  if (moves_with(*a, out.columns->var) || !moves_with(*b, out.columns->var)) return {};
-  if (out.rows && moves_with(*b, out.rows->var)) return {};
-  out.a = a;
-  out.b = b;
+  if (moves_with(a, out.columns->var)) std::swap(a, b);
+  if (moves_with(a, out.columns->var) || !moves_with(b, out.columns->var)) return {};
+  if (out.rows && moves_with(b, out.rows->var)) return {};
+  out.a_dtype = a->dtype;
+  out.b_dtype = b->dtype;
+  out.a = as_load(a);
+  out.b = as_load(b);
   return out;
 }
 
@@ -96,8 +103,7 @@ std::optional<Instruction> instruction_of(const TensorProduct& product, const In
       continue;
     if (row.n != 0 ? columns != row.n : columns != 4 && columns != 8 && columns != 16) continue;
     if (extent(product.k) != row.pack || extent(product.k_rows) * row.pack > row.k) continue;
-    if (product.a->buffer->dtype == row.a && product.b->buffer->dtype == row.b &&
-        product.store->buffer->dtype == row.c)
+    if (product.a_dtype == row.a && product.b_dtype == row.b && product.store->buffer->dtype == row.c)
       return instruction;
   }
   return {};
@@ -107,7 +113,7 @@ bool is_laid_out(const TensorProduct& p, const InstructionInfo& row, bool unguar
   const auto guarded = [&](const LoadAttr& load) {
     return !load.guards.empty() || load.lanes.kind != LaneKind::Unsaid;
   };
-  if (unguarded && (guarded(*p.a) || guarded(*p.b))) return false;
+  if (!p.a || !p.b || (unguarded && (guarded(*p.a) || guarded(*p.b)))) return false;
   if (p.store->buffer->scope != Scope::Register) return false;
   const Expr a = flat_index(*p.a->buffer, p.a->index), b = flat_index(*p.b->buffer, p.b->index),
              c = flat_index(*p.store->buffer, p.store->index);

@@ -27,12 +27,15 @@ struct TensorProduct {
   const For *rows, *k_rows; // null where the instruction has one row
   const For *columns, *k;
   const Store* store;
-  const LoadAttr *a, *b;
+  DType a_dtype, b_dtype;
+  const LoadAttr *a, *b; // null where an operand is computed; no instruction takes it so
 };
-/// Nothing if the nest does not add products of the form above.
+/// Nothing if the nest does not add products of the form above, of loads or of computed values.
 std::optional<TensorProduct> tensor_product(const TensorNest& nest);
-/// The two loads of the product that the store adds, if it adds one of two loads: as they are or, cast.
-std::optional<std::pair<const LoadAttr*, const LoadAttr*>> factors_of(const Store& store);
+/// The two factors of the product that the store adds, as they are before they are cast.
+std::optional<std::pair<ValueRef, ValueRef>> factors_of(const Store& store);
+/// Whether a value depends on the loop variable.
+bool moves_with(const ValueRef& value, Expr var);
 
 /// The instruction among `present` that has the shape and the types of the product.
 std::optional<Instruction> instruction_of(const TensorProduct& product, const Instructions& present);

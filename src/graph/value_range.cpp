@@ -1,6 +1,7 @@
 #include "graph/value_range.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "graph/rules.hpp"
@@ -65,6 +66,14 @@ Range of_binary(const NodeRef& node, int depth) {
     if (b && b->lo >= 0) return ValueRange{0, a && a->lo >= 0 ? std::min(a->hi, b->hi) : b->hi};
     if (a && a->lo >= 0) return ValueRange{0, a->hi};
     return std::nullopt;
+  case Op::Or:
+  case Op::Xor: // no bit above the highest of either
+    if (!a || !b || a->lo < 0 || b->lo < 0 || std::max(a->hi, b->hi) >= int64_t{1} << 62) return std::nullopt;
+    return ValueRange{
+        0, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max(a->hi, b->hi)) + 1)) - 1};
+  case Op::Shl:
+    if (!a || !b || b->lo != b->hi || b->lo < 0 || b->lo > 31) return std::nullopt;
+    return product_of(a, ValueRange{int64_t{1} << b->lo, int64_t{1} << b->lo});
   case Op::Shr: // of negative numbers as of others
     if (!a || !b || b->lo != b->hi || b->lo < 0 || b->lo >= bits_of(node->dtype)) return std::nullopt;
     return ValueRange{a->lo >> b->lo, a->hi >> b->lo};

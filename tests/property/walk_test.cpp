@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "graph/forms/three_bytes.hpp"
 #include "graph/tensor_impl.hpp"
 #include "search/suggest/suggest.hpp"
 #include "support/programs.hpp"
@@ -72,6 +73,33 @@ std::optional<search::Plan> in_tensors(const search::Plan& start, const search::
   return plan;
 }
 
+/// Sums over blocks by products of bytes, whose operands are unpacked where the target has an instruction for
+/// them; nothing if the program has no such sums.
+std::optional<search::Plan> by_bytes(const search::Plan& start, const search::Target& target) {
+  search::Move move{search::MoveKind::ThreeBytes, {}};
+  for (const lower::Stage& stage : start.program->stages)
+    if (graph::read_block_of_bytes(stage.node)) move.arguments.push_back(search::StageHandle(stage.id));
+  if (move.arguments.empty()) return {};
+  search::Applied rewritten = apply(start, move, target);
+  REQUIRE_MESSAGE(rewritten.plan, rewritten.reason);
+  const search::Plan bytes = std::move(*rewritten.plan);
+  const search::MachineProfile machine;
+  const auto proposals = [&](search::Suggester suggest, const search::Plan& plan,
+                             const search::KernelPlan& kernel) {
+    search::Features features;
+    read_features(kernel.kernel, target, features);
+    return suggest({plan, kernel, features, target, machine, false, {}, true});
+  };
+  for (const auto& all : proposals(search::suggest_inline, bytes, *bytes.kernels.front())) {
+    const search::Applied inlined = apply(bytes, all.moves, target);
+    if (!inlined.plan) continue;
+    for (const search::KernelPlanRef& kernel : inlined.plan->kernels)
+      for (const auto& p : proposals(search::suggest_block_sums, *inlined.plan, *kernel))
+        if (search::Applied made = apply(*inlined.plan, p.moves, target); made.plan) return made.plan;
+  }
+  return bytes;
+}
+
 } // namespace
 
 TEST_CASE("random walks agree with the interpreter") {
@@ -95,6 +123,7 @@ TEST_CASE("random walks agree with the interpreter") {
 
   struct Case {
     std::string name;
+    std::shared_ptr<const lower::Program> program; // of which the start is a plan, perhaps of another form
     search::Plan start;
     test::Memory inputs, expected;
     int64_t reduction_length;
@@ -109,15 +138,21 @@ TEST_CASE("random walks agree with the interpreter") {
     std::vector<lower::NamedOutput> outputs;
     for (const auto& [label, tensor] : program.outputs) outputs.push_back({label, graph::node_of(tensor)});
     auto lowered = std::make_shared<const lower::Program>(lower::lower(outputs));
-    Case c{program.name, search::initial_plan(lowered), test::random_inputs(*lowered, 7, program.whole),
-           {},           program.reduction_length,      program.whole};
+    Case c{program.name,
+           lowered,
+           search::initial_plan(lowered),
+           test::random_inputs(*lowered, 7, program.whole),
+           {},
+           program.reduction_length,
+           program.whole};
     c.expected = c.inputs;
     test::run_plan(c.start, c.expected, nullptr);
     cases.push_back(c);
     const std::string plain = c.name;
     const search::Plan start = c.start;
-    for (const auto& [way, other] :
-         {std::pair{" in rows", in_rows(start, target)}, {" in tensors", in_tensors(start, target)}})
+    for (const auto& [way, other] : {std::pair{" in rows", in_rows(start, target)},
+                                     {" in tensors", in_tensors(start, target)},
+                                     {" by bytes", by_bytes(start, target)}})
       if (other) {
         c.start = *other;
         c.name = plain + way;
@@ -137,7 +172,7 @@ TEST_CASE("random walks agree with the interpreter") {
       if (move.kind == search::MoveKind::Bind) kind += " to " + to_string(move.arguments[1]);
       ++moves[kind];
     }
-    const lower::Program &first = *c.start.program, &last = *plan.program;
+    const lower::Program &first = *c.program, &last = *plan.program;
     const test::Memory expected = test::renamed(c.expected, first, last);
     test::Memory memory = test::renamed(c.inputs, first, last);
     std::string failure;
@@ -160,7 +195,7 @@ TEST_CASE("random walks agree with the interpreter") {
     // The list of moves rebuilds the plan, also from its text.
     std::vector<search::Move> parsed;
     for (const auto& move : plan.moves()) parsed.push_back(search::parse_move(to_string(move)));
-    const search::Plan again = search::replay(c.start.program, parsed, target);
+    const search::Plan again = search::replay(c.program, parsed, target);
     REQUIRE(again.kernels.size() == plan.kernels.size());
     for (size_t k = 0; k < plan.kernels.size(); ++k) CHECK(again.kernels[k]->hash == plan.kernels[k]->hash);
   }

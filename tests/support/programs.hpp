@@ -74,7 +74,7 @@ inline std::vector<NamedProgram> small_programs() {
 }
 
 /// Those that moves can rewrite: convolutions for Winograd's filtering, products for Strassen's algorithm,
-/// values in between that may be stored in another order.
+/// sums over blocks for products of bytes, values in between that may be stored in another order.
 inline std::vector<NamedProgram> rewritable_programs() {
   const auto in = [](const char* name, Shape shape) { return Tensor::input(name, shape); };
   std::vector<NamedProgram> out;
@@ -92,6 +92,15 @@ inline std::vector<NamedProgram> rewritable_programs() {
   {
     const Tensor product = in("a", {12, 8}).matmul(in("b", {8, 20}));
     out.push_back({"halves", {{"y", (product + in("c", {20})).matmul(in("d", {20, 4}))}}, 20, true});
+  }
+  {
+    std::vector<uint8_t> bytes(70 * 3 * 8);
+    for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i * 37 % 251);
+    const Tensor numbers =
+        (Tensor::from(bytes, {1, 70, 3, 8}) & Tensor::full({}, uint8_t{15})).cast(DType::F32);
+    const Tensor blocks = (in("x", {2, 1, 3, 8}) * numbers).sum({3}) * in("s", {70, 3});
+    // The rounding of x in bytes is some times that of the direct sums.
+    out.push_back({"blocks of small integers", {{"y", blocks.sum({2})}}, 8 * 24});
   }
   return out;
 }
@@ -121,6 +130,12 @@ inline std::vector<NamedProgram> narrow_products() {
   product("bytes", DType::U8, DType::I8, DType::I32, 19, 71, 50);
   product("signed bytes", DType::I8, DType::I8, DType::I32, 36, 64, 48);
   product("bf16", DType::BF16, DType::BF16, DType::F32, 33, 40, 35);
+  const Tensor numbers =
+      (Tensor::input("b", {40, 33}, DType::U8) & Tensor::full({}, uint8_t{15})).cast(DType::I32);
+  out.push_back({"unpacked bytes",
+                 {{"y", Tensor::input("a", {5, 33}, DType::I8).cast(DType::I32).matmul(numbers.transpose())}},
+                 33,
+                 true});
   return out;
 }
 

@@ -108,7 +108,7 @@ TEST_CASE("a text that is no move says what was expected") {
   says("", "name(arguments)");
   says("split", "name(arguments)");
   says("split(t1.i0, 4", "name(arguments)");
-  says("slice(t1.i0, 4)", "one of winograd, strassen, innermost, inline, fuse_at, split");
+  says("slice(t1.i0, 4)", "one of winograd, strassen, three_bytes, innermost, inline, fuse_at, split");
   says("split(t1.i0)", "2 arguments");
   says("split(t1.i0, 4, 5)", "2 arguments");
   says("split(t1, 4)", "a loop such as t5.i1 as argument 1");

@@ -347,6 +347,16 @@ std::vector<const For*> loops_used(const LoadAttr& load, const std::vector<For*>
   return used;
 }
 
+Verdict self_contained(const std::vector<const For*>& loops, const std::vector<For*>& inside) {
+  for (const For* f : loops)
+    for (const For* other : inside) {
+      const bool chosen = std::find(loops.begin(), loops.end(), other) != loops.end();
+      if (!chosen && depends_on(f->extent, other->var))
+        return fmt::format("the extent of {} depends on {}", f->var.name(), other->var.name());
+    }
+  return {};
+}
+
 void drop_idle_prefetches(Draft& draft) {
   bool any = false;
   statements_in(draft.body, [&](const Stmt& stmt) { any |= std::holds_alternative<Prefetch>(stmt.node); });

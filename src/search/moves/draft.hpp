@@ -69,6 +69,9 @@ void rewrite_values(ast::Block& body, const ast::Rewriter& rewriter,
                     const std::function<bool(const ast::Store&)>& which = {});
 /// Those of `loops` that the index or the guards of the load depend on, in their order.
 std::vector<const ast::For*> loops_used(const ast::LoadAttr& load, const std::vector<ast::For*>& loops);
+/// Why nests of `loops` alone can't be made: the extent of one depends on another of `inside`. Empty if they
+/// can.
+Verdict self_contained(const std::vector<const ast::For*>& loops, const std::vector<ast::For*>& inside);
 /// Calls f on every Load and Gather reached from the block.
 void for_each_load(const ast::Block& body, const std::function<void(const ast::Value&)>& f);
 /// Removes the prefetches of buffers that the draft no longer loads from memory.

@@ -6,6 +6,7 @@
 #include "graph/folding/constants.hpp"
 #include "graph/forms/storage_order.hpp"
 #include "graph/forms/strassen.hpp"
+#include "graph/forms/three_bytes.hpp"
 #include "graph/forms/winograd.hpp"
 #include "search/moves/rewrite_graph.hpp"
 #include "search/moves/table.hpp"
@@ -71,6 +72,19 @@ Verdict strassen(Rewriting& graph, const std::vector<StageHandle>& stages, int64
   });
   graph.replace = [=](const graph::NodeRef& original, graph::NodeRef rebuilt) {
     return products.contains(original.get()) ? graph::strassen(rebuilt, static_cast<int>(levels)) : rebuilt;
+  };
+  return verdict;
+}
+
+Verdict three_bytes(Rewriting& graph, const std::vector<StageHandle>& stages) {
+  std::set<const graph::Node*> sums;
+  const Verdict verdict = for_each_node(graph, stages, [&](const graph::NodeRef& node) -> Verdict {
+    if (!graph::read_block_of_bytes(node)) return "no sum over a block of floats times integers of 0 to 255";
+    sums.insert(node.get());
+    return {};
+  });
+  graph.replace = [=](const graph::NodeRef& original, graph::NodeRef rebuilt) {
+    return sums.contains(original.get()) ? graph::three_bytes(rebuilt) : rebuilt;
   };
   return verdict;
 }

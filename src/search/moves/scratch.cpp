@@ -1,5 +1,5 @@
-// Moves that add scratch to one nest: pack (an operand's copy, laid out as it is read) and accumulate
-// (partial results); and store_first, which removes the nest that sets results to the identity.
+// Moves on the results of one nest: accumulate, whose scratch holds partial results; and store_first, which
+// removes the nest that sets results to the identity.
 #include <algorithm>
 #include <functional>
 
@@ -15,19 +15,6 @@ namespace lathe::search {
 using namespace ast;
 
 namespace {
-
-constexpr int64_t kMostScratchBytes = 64 << 20;
-
-/// Checks that every extent of `loops` depends only on variables among them or around them.
-Verdict self_contained(const std::vector<const For*>& loops, const std::vector<For*>& all_inside) {
-  for (const For* f : loops)
-    for (const For* inside : all_inside) {
-      const bool chosen = std::find(loops.begin(), loops.end(), inside) != loops.end();
-      if (!chosen && depends_on(f->extent, inside->var))
-        return fmt::format("the extent of {} depends on {}", f->var.name(), inside->var.name());
-    }
-  return {};
-}
 
 /// The first statement for which `is_it` holds, after the statements around it, outermost first. Empty if
 /// there is none.
@@ -119,89 +106,6 @@ Verdict fits_groups(const Block& body, const Target& target) {
     if (has_items && largest) return largest->name + " is too large for a work-item's own memory";
   }
   return {};
-}
-
-Verdict pack(Draft& draft, const Target& target, StoredHandle result, BufferHandle from, LoopHandle handle,
-             Scope scope) {
-  const int stage = result.stage();
-  if (stage < 0) return fmt::format("{} is no stage", result.name());
-  const LoopSite site = find_loop(draft, handle);
-  if (!site) return fmt::format("there is no loop {}", handle.name());
-  For& loop = site.loop();
-  if (loop.kind == LoopKind::Vector || loop.kind == LoopKind::Tensor)
-    return fmt::format("{} is a vector or tensor loop", handle.name());
-  const std::string &stage_name = result.name(), &operand = from.name(), &loop_name = handle.name();
-  const int stored = draft.id_of(result), read = draft.id_of(from);
-
-  if (scope == Scope::Local)
-    if (auto v = may_hold_local_memory(site, target); !v.empty()) return v;
-
-  // The one load of the operand in the nest of the stage, and the loops between `loop` and it.
-  ValueRef packed;
-  std::vector<For*> inside;
-  Verdict verdict;
-  for_each_store(loop.body, [&](Store& store, const std::vector<For*>& inner) {
-    if (store.buffer->id == read) // the copy would be made of what was there before
-      verdict = fmt::format("{} is written under {}", operand, loop_name);
-    if (store.buffer->id != stored) return;
-    ast::visit(store.value, [&](const ValueRef& value) {
-      const auto* attr = std::get_if<LoadAttr>(&value->attr);
-      if (!attr || attr->buffer->id != read) return;
-      if (value->op == Op::Gather)
-        verdict = fmt::format("{} is read at a computed index", operand);
-      else if (packed && packed != value)
-        verdict = fmt::format("{} is read at several places", operand);
-      packed = value;
-      inside = inner;
-    });
-  });
-  if (!verdict.empty()) return verdict;
-  if (!packed) return fmt::format("the nest of {} under {} does not read {}", stage_name, loop_name, operand);
-  const LoadAttr source = std::get<LoadAttr>(packed->attr);
-  if (source.buffer->scope != Scope::Global) return fmt::format("{} is scratch already", operand);
-
-  const std::vector<const For*> dims = loops_used(source, inside);
-  if (dims.empty()) return fmt::format("{} does not move along any loop under {}", operand, loop_name);
-  if (auto v = self_contained(dims, inside); !v.empty()) return v;
-
-  Buffer buffer;
-  buffer.id = fresh_buffer_id(draft.body, stage);
-  const BufferHandle copy_name = result.copy(Part::Packed, scratch_number(buffer.id));
-  buffer.name = copy_name.name();
-  buffer.dtype = source.buffer->dtype;
-  buffer.scope = scope;
-  int64_t elements = 1;
-  for (const For* f : dims) {
-    const int64_t extent = f->extent.hi();
-    if (extent > kMostScratchBytes || (elements *= extent) * size_of(buffer.dtype) > kMostScratchBytes)
-      return fmt::format("the copy of {} under {} is too large", operand, loop_name);
-    buffer.shape.push_back(extent);
-  }
-  if (scope == Scope::Register && elements * size_of(buffer.dtype) > 2048)
-    return fmt::format("the copy of {} under {} is too large for registers", operand, loop_name);
-  if (!fits_local_memory(draft.body, scope, elements * size_of(buffer.dtype), target))
-    return fmt::format("the copy of {} under {} does not fit local memory", operand, loop_name);
-  const auto copy = make_buffer(std::move(buffer));
-
-  Substitution vars;
-  draft.handles.add(copy->id, copy_name);
-  std::vector<For> heads = LoopMaker(draft, stage).make_like(dims, copy_name, Part::Filling, vars);
-  Store fill;
-  fill.buffer = copy;
-  for (const For& head : heads) fill.index.push_back(head.var);
-  fill.value = ast::substitute(packed, vars);
-
-  std::vector<Expr> index;
-  for (const For* f : dims) index.push_back(f->var);
-  const ValueRef from_copy = load(copy, index);
-  Rewriter rewriter;
-  rewriter.on_value = [&](const ValueRef& value) { return value == packed ? from_copy : value; };
-  rewrite_values(loop.body, rewriter, [&](const Store& store) { return store.buffer->id == stored; });
-
-  Alloc alloc{copy, {}};
-  alloc.body.push_back(nest(std::move(heads), std::move(fill)));
-  put_before_body(loop, std::move(alloc));
-  return check_structure(draft.body);
 }
 
 namespace {

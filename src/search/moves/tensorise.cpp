@@ -48,13 +48,12 @@ std::optional<Instruction> fitting(const Store& store, const std::vector<For*>& 
   if (!factors) return {};
   const Expr columns = loops[loops.size() - 2]->var;
   auto [a, b] = *factors;
-  const auto moves = [&](Expr e) { return depends_on(e, columns); };
-  if (std::any_of(a->index.begin(), a->index.end(), moves)) std::swap(a, b);
+  if (moves_with(a, columns)) std::swap(a, b);
   for (const Instruction instruction : target.instructions) {
     const InstructionInfo& row = info(instruction);
     if (!row.is_tensor() || loops.size() != (row.is_tile() ? 4 : 2)) continue;
     const std::vector<int64_t> extents = extents_of(row, loops, target);
-    if (a->buffer->dtype != row.a || b->buffer->dtype != row.b || store.buffer->dtype != row.c) continue;
+    if (a->dtype != row.a || b->dtype != row.b || store.buffer->dtype != row.c) continue;
     bool fits = true;
     for (size_t i = 0; i < loops.size(); ++i) fits &= loops[i]->extent.hi() <= extents[i];
     if (fits) return instruction;
@@ -118,18 +117,67 @@ void make_room(Draft& draft, const Store& store) {
   draft.body = ast::rewrite(draft.body, rewriter);
 }
 
-/// Of a packed copy: the loops over columns and k become one instruction's worth of copying.
-Verdict tensorise_copy(const std::vector<For*>& loops, StoredHandle copy) {
-  for (For* loop : loops) {
+/// Of what is computed for a copy: the loops over columns and k, and the dimensions of the copy along them,
+/// become one.
+void join_lanes(Draft& draft, For& columns) {
+  For& k = std::get<For>(columns.body[0].node);
+  const Expr width = k.extent, lanes = columns.extent * width;
+  const BufferRef copy = std::get<Store>(k.body[0].node).buffer;
+  Buffer buffer = *copy;
+  buffer.shape.pop_back();
+  buffer.shape.back() = lanes;
+  const BufferRef joined = make_buffer(std::move(buffer));
+  const auto join = [&](std::vector<Expr>& index) {
+    const Expr last = index.back();
+    index.pop_back();
+    index.back() = index.back() * width + last;
+  };
+  const Expr var = loop_var(columns.var.id(), columns.var.name(), lanes);
+  const Substitution vars{{columns.var, floordiv(var, width)}, {k.var, mod(var, width)}};
+  Block body = std::move(k.body);
+  columns = For{var, lanes, LoopKind::Vector, static_cast<int>(lanes.value()), std::move(body)};
+  rename(columns.body, vars);
+  Store& fill = std::get<Store>(columns.body[0].node);
+  join(fill.index);
+  fill.buffer = joined;
+
+  Rewriter rewriter;
+  rewriter.on_value = [&](const ValueRef& value) {
+    const auto* attr = std::get_if<LoadAttr>(&value->attr);
+    if (!attr || attr->buffer->id != joined->id) return value;
+    std::vector<Expr> index = attr->index;
+    join(index);
+    return load(joined, std::move(index), attr->guards, attr->ahead);
+  };
+  rewriter.on_stmt = [&](Stmt stmt) {
+    if (auto* alloc = std::get_if<Alloc>(&stmt.node); alloc && alloc->buffer->id == joined->id)
+      alloc->buffer = joined;
+    Block block;
+    block.push_back(std::move(stmt));
+    return block;
+  };
+  draft.body = ast::rewrite(draft.body, rewriter);
+}
+
+/// Of a copy: the loops over columns and k become one instruction's worth of copying.
+Verdict tensorise_copy(Draft& draft, const Target& target, const std::vector<For*>& loops, const Store& store,
+                       StoredHandle copy) {
+  for (const For* loop : loops)
     if (!loop->extent.is_const() || std::popcount(static_cast<uint64_t>(loop->extent.value())) != 1 ||
         loop->extent.value() > 16)
       return fmt::format("{} has no fixed number of iterations that is a power of 2 up to 16",
                          loop->var.name());
-    loop->kind = LoopKind::Tensor;
+  if (store.combine) return fmt::format("{} is no copy", copy.name());
+  if (store.value->op == Op::Load) {
+    for (For* loop : loops) loop->kind = LoopKind::Tensor;
+  } else {
+    if (loops[0]->extent.value() * loops[1]->extent.value() > target.lanes(store.buffer->dtype))
+      return fmt::format("{} has more elements than a vector has lanes", copy.name());
+    const size_t dims = store.index.size();
+    if (dims < 2 || store.index[dims - 2] != loops[0]->var || store.index[dims - 1] != loops[1]->var)
+      return fmt::format("the loops are not along the last dimensions of {}", copy.name());
+    join_lanes(draft, *loops[0]);
   }
-  if (const Store& store = std::get<Store>(loops[1]->body[0].node);
-      store.value->op != Op::Load || store.combine)
-    return fmt::format("{} is no copy", copy.name());
   return {};
 }
 
@@ -141,8 +189,8 @@ Verdict tensorise(Draft& draft, const Target& target, StoredHandle result,
   std::vector<For*> loops;
   Store* store = nullptr;
   if (auto verdict = find_nest(draft, result, names, loops, store); !verdict.empty()) return verdict;
-  if (!target.instructions.empty() && store->buffer->scope == Scope::Packed && loops.size() == 2)
-    return tensorise_copy(loops, result);
+  if (!target.instructions.empty() && result.part() == Part::Packed && loops.size() == 2)
+    return tensorise_copy(draft, target, loops, *store, result);
   if (store->buffer->scope != Scope::Register)
     return fmt::format("{} does not lie in registers", store->buffer->name);
   const auto instruction = fitting(*store, loops, target);

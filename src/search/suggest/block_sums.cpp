@@ -1,6 +1,7 @@
 // Proposes sums of blocks that are scaled and added up, as a vector times quantised weights makes them: the
 // sums of a block lie in registers for a few vectors of results, and constants are laid out in the order in
-// which they are read.
+// which they are read. Sums of products of bytes are made by an instruction on tensors, whose operand is
+// unpacked into registers where it has to be.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -18,6 +19,7 @@ constexpr int64_t kMostCopies = 4, kMostSummed = 8;
 constexpr int64_t kMostSums = 24;    // vectors: three quarters of the registers
 constexpr int64_t kFewestSums = 4;   // that additions which wait for one another keep busy
 constexpr int64_t kMostVectors = 64; // that meet a matrix
+constexpr int64_t kFree = 4;         // registers beside sums and unpacked operands, for what is broadcast
 
 /// The reduction of blocks and the one that adds them up, with the loops of both that go together.
 struct Pair {
@@ -27,6 +29,13 @@ struct Pair {
   std::vector<LoopHandle> shared_out, shared_in; // of the blocks' loops: those that are unrolled
   std::vector<LoopHandle> steps;                 // the other reducing loops of the blocks
   std::vector<LoopHandle> parts, outside; // of the total's other loops: those that are unrolled, or not
+  /// The loop of the blocks over sums that the total reads in one iteration, such as those of several bytes.
+  LoopHandle together;
+  /// The instruction on tensors that computes the blocks' sums, and the reducing loop that it takes; none: it
+  /// adds products one by one.
+  std::optional<Instruction> instruction;
+  LoopHandle along_k;
+  std::vector<LoopHandle> vectors_out; // those of shared_out over vectors that meet the same numbers
   // The loop over several vectors that meet the matrix, in the total and in the blocks; 0 if there is none.
   LoopHandle vectors_of_total, vectors_of_blocks;
   int64_t vectors = 0;
@@ -65,7 +74,12 @@ bool match(Pair& p, const TileProblem::Operand& read) {
     }
     const size_t r = find_loop(p.total.reduce, read.reduce_strides, loop);
     const size_t t = find_loop(p.total.out, read.out_strides, loop);
-    if (r == is_near.size() && t == is_part.size()) return false;
+    if (r == is_near.size() && t == is_part.size()) {
+      if (p.together || !shares(p.blocks, loop, true, o, kMostCopies)) return false;
+      p.together = loop.name;
+      p.copies *= loop.extent;
+      continue;
+    }
     if (!shares(p.blocks, loop, true, o, kMostCopies)) {
       if (t == is_part.size() || p.vectors || !shares(p.blocks, loop, true, o, kMostVectors)) continue;
       p.vectors_of_total = p.total.out[t].name;
@@ -77,17 +91,43 @@ bool match(Pair& p, const TileProblem::Operand& read) {
       is_near[r] = true;
     else
       is_part[t] = true;
-    p.shared_out.push_back(loop.name);
+    const bool other_vector =
+        r == is_near.size() &&
+        std::any_of(p.blocks.operands.begin(), p.blocks.operands.end(),
+                    [&](const auto& operand) { return !operand.constant && operand.out_strides[o] != 0; });
+    (p.instruction && other_vector ? p.vectors_out : p.shared_out).push_back(loop.name);
     p.copies *= loop.extent;
   }
   for (size_t t = 0; t < is_part.size(); ++t)
     if (t != p.along && !(p.vectors && p.total.out[t].name == p.vectors_of_total))
       (is_part[t] ? p.parts : p.outside).push_back(p.total.out[t].name);
   for (size_t r = 0; r < is_near.size(); ++r) (is_near[r] ? p.near : p.far).push_back(p.total.reduce[r].name);
-  for (size_t r = 0; r < p.blocks.reduce.size(); ++r)
-    (shares(p.blocks, p.blocks.reduce[r], false, r, kMostSummed) ? p.shared_in : p.steps)
-        .push_back(p.blocks.reduce[r].name);
+  for (size_t r = 0; r < p.blocks.reduce.size(); ++r) {
+    const LoopHandle loop = p.blocks.reduce[r].name;
+    if (p.instruction && loop == p.along_k) continue;
+    (shares(p.blocks, p.blocks.reduce[r], false, r, kMostSummed) ? p.shared_in : p.steps).push_back(loop);
+  }
   return has_lanes && !p.far.empty();
+}
+
+/// Finds the instruction that takes the bytes of the blocks' products four at a time along a reducing loop.
+void find_instruction(Pair& p, const Target& target) {
+  if (p.blocks.sum != DType::I32) return;
+  const auto shared = std::find_if(p.blocks.operands.begin(), p.blocks.operands.end(),
+                                   [](const auto& operand) { return !operand.constant; });
+  if (shared == p.blocks.operands.end()) return;
+  for (const Instruction instruction : target.instructions) {
+    const InstructionInfo& row = info(instruction);
+    if (!row.is_tensor() || row.is_tile() || row.a != shared->dtype || row.b != DType::U8) continue;
+    for (size_t r = 0; r < p.blocks.reduce.size() && !p.instruction; ++r) {
+      const TileProblem::Loop& loop = p.blocks.reduce[r];
+      if (shared->reduce_strides[r] != 1 || !loop.is_fixed || loop.extent % row.pack != 0 ||
+          loop.extent == row.pack)
+        continue;
+      p.instruction = instruction;
+      p.along_k = loop.name;
+    }
+  }
 }
 
 void prepack_constants(Script& script, const TileProblem& problem) {
@@ -115,6 +155,50 @@ std::vector<LoopHandle> joined(std::initializer_list<std::vector<LoopHandle>> pa
   return all;
 }
 
+/// The nest of the blocks' sums, one product after the other.
+void one_by_one(Script& script, const Pair& p, int64_t lanes, int64_t width) {
+  const LoopHandle rows = p.blocks.out[p.along_blocks].name;
+  const std::vector<LoopHandle> inner =
+      joined({p.shared_out, p.shared_in, vectors_of(script, rows, lanes, width)});
+  const std::vector<LoopHandle> nest = joined({p.steps, inner});
+  if (nest.size() > 1) script.reorder(nest);
+  prepack_constants(script, p.blocks);
+  straighten(script, inner);
+}
+
+/// The nest of the blocks' sums by an instruction. Where an operand is computed from a constant, it is
+/// unpacked in the innermost loop that its numbers depend on.
+void by_instruction(Script& script, const Pair& p, int64_t lanes, int64_t width) {
+  const Halves k = script.split(p.along_k, info(*p.instruction).pack);
+  const std::vector<LoopHandle> rows = vectors_of(script, p.blocks.out[p.along_blocks].name, lanes, width);
+  const std::vector<LoopHandle> around = joined({p.steps, {k.outer}, p.shared_in, p.shared_out});
+  std::vector<LoopHandle> inner = p.vectors_out;
+  for (const LoopHandle loop : {p.vectors ? p.vectors_of_blocks : LoopHandle(), p.together})
+    if (loop) inner.push_back(loop);
+  inner = joined({inner, rows});
+  script.reorder(joined({around, inner, {k.inner}}));
+
+  const StageHandle stage(p.blocks.result.stage());
+  BufferHandle read; // the constant along the lanes
+  for (const TileProblem::Operand& operand : p.blocks.operands) {
+    if (!operand.constant || !operand.packable) continue;
+    const BufferHandle copy = script.prepack(stage, operand.buffer);
+    if (!read && operand.out_strides[p.along_blocks] != 0) read = copy;
+  }
+  // The operand is unpacked after that, as full vectors, with zeros past the ends.
+  script.add(MoveKind::Tensorise, p.blocks.result, inner.back(), k.inner);
+  PackedCopy unpacked;
+  if (!p.blocks.adds_products)
+    unpacked = script.unpack(p.blocks.result, read, around.back(), ast::Scope::Register);
+  for (const LoopHandle loop : joined({p.shared_in, p.shared_out})) script.unroll(loop);
+  for (size_t i = 0; i + 1 < inner.size(); ++i) script.unroll(inner[i]);
+  if (p.blocks.adds_products) return;
+  const int along = width > 1 ? 1 : 0; // the dimension of lanes; that of k follows
+  script.add(MoveKind::Tensorise, StoredHandle(unpacked.buffer), unpacked.filling(along),
+             unpacked.filling(along + 1));
+  if (width > 1) script.unroll(unpacked.filling(0));
+}
+
 /// With `width` vectors of results for each of `height` vectors that meet the matrix.
 Proposal in_registers(const SuggestContext& c, const Pair& pair, int64_t width, int64_t height) {
   Script script(c.kernel);
@@ -124,7 +208,6 @@ Proposal in_registers(const SuggestContext& c, const Pair& pair, int64_t width, 
     const Halves halves = script.split(p.vectors_of_total, height);
     around.push_back(halves.outer);
     p.parts.insert(p.parts.begin(), halves.inner);
-    p.shared_out.insert(p.shared_out.begin(), p.vectors_of_blocks);
   }
   const int64_t lanes = std::min(p.blocks.lanes, p.total.lanes);
   const TileProblem::Loop& along = p.total.out[p.along];
@@ -135,16 +218,18 @@ Proposal in_registers(const SuggestContext& c, const Pair& pair, int64_t width, 
   prepack_constants(script, p.total);
   script.add(MoveKind::FuseAt, StageHandle(p.blocks.result.stage()), Place(p.far.back()),
              ast::Scope::Register);
-  const LoopHandle rows = p.blocks.out[p.along_blocks].name;
-  const std::vector<LoopHandle> inner =
-      joined({p.shared_out, p.shared_in, vectors_of(script, rows, lanes, width)});
-  const std::vector<LoopHandle> nest = joined({p.steps, inner});
-  if (nest.size() > 1) script.reorder(nest);
-  prepack_constants(script, p.blocks);
-  straighten(script, inner);
+  std::vector<LoopHandle> copies = joined({p.vectors_out, p.shared_out});
+  if (p.together) copies.insert(copies.begin(), p.together);
+  if (p.vectors) copies.insert(copies.begin(), p.vectors_of_blocks);
+  if (p.instruction) {
+    by_instruction(script, p, lanes, width);
+  } else {
+    p.shared_out = copies;
+    one_by_one(script, p, lanes, width);
+  }
   std::vector<LoopHandle> clear;
-  for (const LoopHandle loop : p.shared_out) clear.push_back(loop.setting());
-  clear = joined({clear, vectors_of(script, rows.setting(), lanes, width)});
+  for (const LoopHandle loop : copies) clear.push_back(loop.setting());
+  clear = joined({clear, vectors_of(script, p.blocks.out[p.along_blocks].name.setting(), lanes, width)});
   if (clear.size() > 1) script.reorder(clear);
   straighten(script, clear);
   straighten(script, joined({p.near, tile}));
@@ -184,6 +269,7 @@ std::vector<Proposal> suggest_block_sums(const SuggestContext& c) {
                                     [](const auto& loop) { return loop.store_stride == 1; });
     if (read == totals[0].operands.end() || along == pair.total.out.end()) continue;
     pair.along = static_cast<size_t>(along - pair.total.out.begin());
+    find_instruction(pair, c.target);
     if (!match(pair, *read)) continue;
     const int64_t lanes = std::min(pair.blocks.lanes, pair.total.lanes);
     for (const int64_t height : {1, 2, 4, 8})
@@ -191,6 +277,8 @@ std::vector<Proposal> suggest_block_sums(const SuggestContext& c) {
         const int64_t sums = width * height * pair.copies;
         const bool fits = pair.vectors ? height > 1 && pair.vectors % height == 0 : height == 1;
         const bool waits = sums < kFewestSums && along->extent >= 2 * lanes * width;
+        const int64_t unpacked = pair.instruction && !pair.blocks.adds_products ? width : 0;
+        if (unpacked > 0 && sums + unpacked > c.target.vector_registers - kFree) continue;
         if (fits && !waits && lanes > 1 && sums <= kMostSums && along->extent >= lanes * width)
           proposals.push_back(in_registers(c, pair, width, height));
       }

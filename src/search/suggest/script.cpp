@@ -33,6 +33,11 @@ PackedCopy Script::pack(StoredHandle result, BufferHandle operand, LoopHandle at
   return {result.copy(Part::Packed, numbers_.take_scratch(result.stage()))};
 }
 
+PackedCopy Script::unpack(StoredHandle result, BufferHandle operand, LoopHandle at, ast::Scope scope) {
+  add(MoveKind::Unpack, result, operand, at, scope);
+  return {result.copy(Part::Packed, numbers_.take_scratch(result.stage()))};
+}
+
 BufferHandle Script::prepack(StageHandle stage, BufferHandle constant) {
   add(MoveKind::Prepack, stage, constant);
   return stage.buffer().copy(Part::Constant, numbers_.take_constant(stage.index));

@@ -59,6 +59,7 @@ public:
   void vectorise(LoopHandle loop) { add(MoveKind::Vectorise, loop); }
   Accumulator accumulate(StoredHandle result, LoopHandle around, const std::vector<LoopHandle>& partial = {});
   PackedCopy pack(StoredHandle result, BufferHandle operand, LoopHandle at, ast::Scope scope);
+  PackedCopy unpack(StoredHandle result, BufferHandle operand, LoopHandle at, ast::Scope scope);
   BufferHandle prepack(StageHandle stage, BufferHandle constant);
   template <class... A> void add(MoveKind kind, A... arguments) {
     moves_.push_back({kind, {Argument(arguments)...}});

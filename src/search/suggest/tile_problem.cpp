@@ -19,7 +19,8 @@ bool read_tile_problem(const Features& f, const Leaf& update, const lower::Progr
   out.whole = update.own == 0;
   const AccessInfo& store = f.accesses[update.store];
   if (const auto* sum = std::get_if<ast::Store>(&f.loops[store.loop].loop->body[0].node)) {
-    out.adds_products = ast::factors_of(*sum).has_value();
+    const auto factors = ast::factors_of(*sum);
+    out.adds_products = factors && factors->first->op == Op::Load && factors->second->op == Op::Load;
     out.sum = sum->buffer->dtype;
   }
   std::vector<int> out_loops, reduce_loops;
