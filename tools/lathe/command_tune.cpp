@@ -35,11 +35,14 @@ int tune_command(const Options& options) {
   if (import.versions > 0 && names_sizes(model, import))
     fmt::print("tuned for all sizes, which runs with changing sizes take; --size or --input tunes the "
                "version for theirs\n");
+  // Where shapes depend on what the model is fed, a run finds the kernels.
+  if (program.segments().empty() && (!options.inputs.empty() || options.random))
+    (void)program(read_inputs(program.inputs(), options));
   const std::vector<Executable> segments = program.segments();
   if (segments.empty())
     throw Error(ErrorKind::Value,
                 options.model +
-                    ": its shapes depend on what it is fed; give its sizes with --size or --input");
+                    ": its shapes depend on what it is fed; give that with --input, or --random");
   for (const Executable& segment : segments)
     fmt::print("{} kernels, {}, predicted {}\n", segment.kernel_count(),
                segment.tuned() ? "tuned" : "not tuned", cli::duration(segment.predicted_seconds()));

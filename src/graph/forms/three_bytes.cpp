@@ -118,7 +118,9 @@ NodeRef scale_of(const NodeRef& x, const std::vector<int>& axes) {
 /// The bytes of x / scale, lowest first, along a new first axis. Each byte is signed, so those below it may
 /// carry into it.
 NodeRef bytes_of(const NodeRef& x, const NodeRef& scale) {
-  const NodeRef quotient = binary(Op::Div, x, repeated(scale, x->shape));
+  // Both are powers of two, so the product is exact.
+  const NodeRef inverse = binary(Op::Div, number(1, scale), scale);
+  const NodeRef quotient = binary(Op::Mul, x, repeated(inverse, x->shape));
   const NodeRef half = where(binary(Op::CmpLt, quotient, number(0, x)), number(-0.5, x), number(0.5, x));
   const NodeRef whole = with_bytes(cast(binary(Op::Add, quotient, half), DType::I32));
   const Shape& shape = whole->shape;

@@ -1,5 +1,6 @@
 #include "render/llvm/ops.hpp"
 
+#include <cmath>
 #include <numeric>
 
 #include <fmt/core.h>
@@ -121,8 +122,9 @@ struct Emit {
     return f32_to_odd(cast(integer_to_odd(v, 53, 11, is_signed(from)), DType::F64, from));
   }
 
-  /// A float as an integer of 8 or 16 bits, saturated; NaN is 0. LLVM's own conversion takes the lanes one by
-  /// one.
+  // Floats as integers, saturated; NaN is 0. LLVM's own conversions take the lanes one by one.
+
+  /// Of 8 or 16 bits.
   Value* small_integer(Value* v, DType to, Type* type) {
     const int bits = 8 * size_of(to) - (is_signed(to) ? 1 : 0);
     Value* largest = llvm::ConstantFP::get(v->getType(), (1 << bits) - 1);
@@ -131,6 +133,24 @@ struct Emit {
     near = b.CreateSelect(b.CreateFCmpOGT(near, least), near, least);
     near = b.CreateSelect(b.CreateFCmpUNO(v, v), llvm::ConstantFP::get(v->getType(), 0), near);
     return b.CreateTrunc(b.CreateFPToSI(near, shaped(b.getInt32Ty(), v)), type);
+  }
+
+  /// Of 32 or 64 bits. What is not in range is converted as 0 and replaced.
+  Value* large_integer(Value* v, DType to, Type* type) {
+    const bool has_sign = is_signed(to);
+    const auto bits = static_cast<unsigned>(8 * size_of(to));
+    Value* end =
+        llvm::ConstantFP::get(v->getType(), std::ldexp(1.0, static_cast<int>(bits) - (has_sign ? 1 : 0)));
+    Value* begin = has_sign ? b.CreateFNeg(end) : llvm::ConstantFP::get(v->getType(), 0);
+    Value* is_below_end = b.CreateFCmpOLT(v, end);
+    Value* is_within = b.CreateAnd(is_below_end, b.CreateFCmpOGE(v, begin));
+    Value* within = b.CreateSelect(is_within, v, llvm::ConstantFP::get(v->getType(), 0));
+    Value* whole = has_sign ? b.CreateFPToSI(within, type) : b.CreateFPToUI(within, type);
+    const llvm::APInt most = has_sign ? llvm::APInt::getSignedMaxValue(bits) : llvm::APInt::getMaxValue(bits);
+    whole = b.CreateSelect(b.CreateFCmpOGE(v, end), llvm::ConstantInt::get(type, most), whole);
+    if (!has_sign) return whole;
+    Value* least = llvm::ConstantInt::get(type, llvm::APInt::getSignedMinValue(bits));
+    return b.CreateSelect(b.CreateFCmpOLT(v, begin), least, whole);
   }
 
   Value* cast(Value* v, DType to, DType from) {
@@ -144,9 +164,7 @@ struct Emit {
     }
     if (is_float(from)) {
       if (is_float(to)) return b.CreateFPCast(v, type);
-      if (size_of(to) <= 2) return small_integer(v, to, type);
-      const auto id = is_signed(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
-      return b.CreateIntrinsic(id, {type, v->getType()}, {v});
+      return size_of(to) <= 2 ? small_integer(v, to, type) : large_integer(v, to, type);
     }
     if (is_float(to)) return is_signed(from) ? b.CreateSIToFP(v, type) : b.CreateUIToFP(v, type);
     return b.CreateIntCast(v, type, is_signed(from));
