@@ -6,6 +6,7 @@
 // iteration: the stores under it with only unrolled and vector loops between.
 #pragma once
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -121,6 +122,16 @@ struct Features {
     for (int l = a.loop; l >= 0; l = loops[l].parent)
       if (counts(l)) n *= std::max(1.0, loops[l].extent);
     return n;
+  }
+  /// Bytes that the access takes side by side, one iteration after the other.
+  double run_in_order(const AccessInfo& a) const {
+    double run = 1;
+    for (int l = a.loop; l >= 0; l = loops[l].parent) {
+      if (loops[l].extent <= 1) continue;
+      if (std::abs(stride(a, l)) != run) break;
+      run *= loops[l].extent;
+    }
+    return run * buffers[a.buffer].element_bytes;
   }
   /// The loop whose next iteration hints ask for what this access reads then; -1: none.
   int loop_ahead(const AccessInfo& a) const;

@@ -347,7 +347,10 @@ private:
       if (bytes == 0) return;
       if (m.written) {
         Traffic& t = (*out_)[m.writer];
-        (m.streamed ? t.streamed : t.written) += m.writes * bytes;
+        if (m.streamed)
+          t.streamed += m.writes * streamed(m, bytes);
+        else
+          t.written += m.writes * bytes;
         t.stray += m.writes * stray(m, bytes);
       }
       // Of stores: where parts of lines are written, the rest has to come first; nothing waits for whole
@@ -382,6 +385,11 @@ private:
     return std::min(1.0, aligned / kPage) / std::max(1.0, m.run / kCacheLine);
   }
 
+  /// Bytes of whole lines that take as long to store past the caches.
+  double streamed(const Merged& m, double bytes) const {
+    const double run = f_->run_in_order(f_->accesses[static_cast<size_t>(m.writer)]);
+    return run < kCacheLine ? bytes / run * cost_constants.part_streamed : bytes;
+  }
   static double stray(const Merged& m, double bytes) {
     if (m.apart > 0 && m.apart <= cost_constants.foreseen_step) return 0;
     return m.streamed || m.read ? 0 : bytes * std::max(0.0, 1 - m.run / cost_constants.stray_run);
@@ -437,7 +445,7 @@ private:
         t.stray += stray(m, lost_places);
       }
       if (!m.streamed) return;
-      t.streamed += m.bytes * times;
+      t.streamed += streamed(m, m.bytes * times);
       t.read += m.bytes * times * (1 - lost_of(m.bytes)); // whoever reads it next has to fetch it
     });
   }

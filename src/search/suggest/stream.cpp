@@ -1,16 +1,13 @@
 // Proposes to store outputs larger than the caches past them.
-#include <cmath>
-
+#include "search/machine/machine_limits.hpp"
 #include "search/suggest/suggest.hpp"
 
 namespace lathe::search {
 namespace {
 
-/// Whether the stores of neighbouring iterations lie side by side. Past the caches each other one is a line of
-/// its own.
-bool fills_lines(const Features& f, const AccessInfo& store) {
-  return store.loop >= 0 && std::abs(f.stride(store, store.loop)) == 1;
-}
+/// Whether the stores of neighbouring iterations lie side by side. Past the caches each part of a line that is
+/// stored by itself takes longer than many lines.
+bool fills_lines(const Features& f, const AccessInfo& store) { return f.run_in_order(store) >= kCacheLine; }
 
 } // namespace
 
