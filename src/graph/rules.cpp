@@ -5,6 +5,7 @@
 #include "core/identities.hpp"
 #include "graph/block_product.hpp"
 #include "graph/byte_table.hpp"
+#include "graph/computed_table.hpp"
 #include "graph/integer_product.hpp"
 #include "graph/value_range.hpp"
 #include "graph/widened.hpp"
@@ -152,6 +153,7 @@ constexpr StructuralRule kStructural[] = {
     {"integer-product", &integer_product},
     {"block-product", &block_product},
     {"byte-table", &byte_table},
+    {"gather-of-computed", &gather_of_computed},
 };
 
 } // namespace

@@ -41,5 +41,5 @@ if(TARGET lathe_compile)
   set_tests_properties(conformance/tensor_on_c conformance/tensor_on_interp PROPERTIES LABELS slow)
 endif()
 lathe_tests(access_tests TESTS
-  unit/value_range_test property/taken_neighbours_test property/long_reductions_test property/spaced_loads_test
+  unit/value_range_test unit/computed_table_test property/taken_neighbours_test property/long_reductions_test property/spaced_loads_test
   property/byte_look_ups_test property/gathered_rows_test property/scattered_rows_test)
