@@ -26,31 +26,40 @@ constexpr size_t kLargeProgram = 256;     // stages; a larger program is searche
 constexpr size_t kLongProgram = 128;      // stages; in a larger program, fusion is decided quickly
 constexpr size_t kLeast = 24, kMost = 64; // stages of a region
 
+/// What the stage reads; last, and so next to it in the order, those that read inputs alone, such as weights
+/// in a wider dtype.
+std::vector<int> sources_in_order(const lower::Program& program, int stage) {
+  std::vector<int> sources = program.stages[static_cast<size_t>(stage)].reads;
+  std::stable_partition(sources.begin(), sources.end(),
+                        [&](int s) { return !program.stages[static_cast<size_t>(s)].reads.empty(); });
+  return sources;
+}
+
 /// The stages in an order with sources before users, and each source as near to its first user as possible.
 std::vector<int> depth_first_order(const lower::Program& program) {
   std::vector<int> order;
   std::vector<bool> entered(program.stages.size());
   struct Visit {
     int stage;
-    size_t next;
+    std::vector<int> sources;
+    size_t next = 0;
   };
   for (const lower::Stage& root : program.stages) {
     if (!root.users.empty() || entered[static_cast<size_t>(root.id)]) continue;
     entered[static_cast<size_t>(root.id)] = true;
-    std::vector<Visit> path{{root.id, 0}};
+    std::vector<Visit> path{{root.id, sources_in_order(program, root.id)}};
     while (!path.empty()) {
       Visit& top = path.back();
-      const std::vector<int>& reads = program.stages[static_cast<size_t>(top.stage)].reads;
-      if (top.next == reads.size()) {
+      if (top.next == top.sources.size()) {
         // A recurrence's result is an input of the regions that read it: no move changes it.
         if (program.stages[static_cast<size_t>(top.stage)].recurrence < 0) order.push_back(top.stage);
         path.pop_back();
         continue;
       }
-      const int source = reads[top.next++];
+      const int source = top.sources[top.next++];
       if (entered[static_cast<size_t>(source)]) continue;
       entered[static_cast<size_t>(source)] = true;
-      path.push_back({source, 0});
+      path.push_back({source, sources_in_order(program, source)});
     }
   }
   return order;

@@ -39,8 +39,7 @@ struct StageInfo {
   bool converts = false;    // the same, which no instruction of the target multiplies as it is
   bool of_indices = true;   // computed from indices alone
   bool of_bytes = false;    // a value of 8 bits
-  bool copies = false;      // another value
-  bool narrows = false;     // is a number of 8 bits, of more bits before, or a copy of such a number
+  bool is_byte = false;     // a number of 8 bits
   bool of_constants = true; // computed from constants alone, such as weights that are unpacked
   double elements = 1, executions = 1, instructions = 0;
   std::vector<Use> uses; // the loads of its nests
@@ -99,9 +98,7 @@ StageInfo read_stage(const lower::Program& program, const lower::Stage& stage, c
     info.widens = widens(*store->value);
     info.converts = converts(*store->value, target);
     info.of_bytes = size_of(store->value->dtype) == 1;
-    info.copies = store->value->op == Op::Load;
-    info.narrows =
-        info.of_bytes && store->value->op == Op::Cast && size_of(store->value->sources[0]->dtype) > 1;
+    info.is_byte = info.of_bytes && is_integer(store->value->dtype);
     const auto see = [&](const ast::ValueRef& v) {
       const OpCost cost = op_cost(v->op, v->dtype);
       info.instructions += cost.instructions + kDivision * cost.divisions + 16 * cost.per_lane;
@@ -168,7 +165,7 @@ Proposal inline_all(const lower::Program& program, const std::vector<StageInfo>&
       const double ratio = executions / s.elements;
       const bool loads_wider = s.widens && (!s.converts || s.of_constants || ratio <= kFewConversions);
       // Bytes are what instructions on tensors take, and few to load.
-      const bool stays_narrow = s.narrows && !s.of_constants && ratio > kFewConversions;
+      const bool stays_narrow = s.is_byte && !s.of_constants && ratio > kFewConversions;
       inlined = loads_wider || (limits.constants && s.of_constants) ||
                 executions * std::max(1.0, s.instructions) <= kFewInAll ||
                 (!stays_narrow && ratio <= (is_cheap(s) ? limits.cheap_ratio : limits.ratio));
@@ -210,7 +207,6 @@ std::vector<Proposal> suggest_inline(const SuggestContext& c) {
       StageInfo& info = stages.emplace_back(read_stage(program, stage, c.target));
       info.inlined = true;
       for (const Use& use : info.uses) {
-        info.narrows |= info.copies && use.stage >= 0 && stages[use.stage].narrows;
         info.of_indices &= use.stage >= 0 && stages[use.stage].of_indices;
         info.of_constants &= use.stage >= -1 && (use.stage < 0 || stages[use.stage].of_constants);
       }
