@@ -166,12 +166,12 @@ std::optional<Move> form_of(const SearchResult& found) {
 
 } // namespace
 
-SearchResult search_forms(const Plan& given_start, CostModel& model, const SearchOptions& given,
+SearchResult search_forms(const Plan& as_written, CostModel& model, const SearchOptions& given,
                           const AllowedForms& allowed, const MakeMeasure& make_measure) {
   SearchOptions options = given;
-  if (!make_measure) options.whole_seconds = least_seconds(given_start, model);
-  if (options.quick) return search(given_start, model, options);
-  const Plan start = with_byte_sums(given_start, model, options);
+  if (!make_measure) options.whole_seconds = least_seconds(as_written, model);
+  if (options.quick) return search(as_written, model, options);
+  const Plan start = with_byte_sums(as_written, model, options);
   const auto began = Clock::now();
   const auto stage_at = [](const Plan& plan, int s) -> const lower::Stage& {
     return plan.program->stages[static_cast<size_t>(s)];
