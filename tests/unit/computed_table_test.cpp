@@ -55,7 +55,8 @@ TEST_CASE("rows, elements and positions out of range, on each device") {
       places{0, 1, 70'699, 70'700, -1, -70'700, -70'701, 35'000, 1LL << 40};
   const Tensor row = Tensor::input("rows", {5}, DType::I64), place = Tensor::input("places", {9}, DType::I64);
   const NamedTensors outputs{{"rows", table(bytes).take(row)},
-                             {"elements", table(bytes).reshape({kRows * kColumns}).take(place)}};
+                             {"elements", table(bytes).reshape({kRows * kColumns}).take(place)},
+                             {"more", (table(bytes) + 3.0).reshape({kRows * kColumns}).take(place)}};
   for (const auto& [name, y] : outputs) CHECK(is_computed_for_few(y));
   for (const std::string& device : present_devices()) {
     CAPTURE(device);
@@ -66,8 +67,13 @@ TEST_CASE("rows, elements and positions out of range, on each device") {
     for (size_t r = 0; r < rows.size(); ++r)
       for (int64_t c = 0; c < kColumns; ++c)
         CHECK(taken[r * kColumns + static_cast<size_t>(c)] == at(rows[r] * kColumns + c));
-    for (size_t k = 0; k < places.size(); ++k)
-      CHECK(elements[k] == at(places[k] < 0 ? places[k] + kRows * kColumns : places[k])); // from the end
+    const std::vector<float> more = y.at("more").to_vector<float>();
+    for (size_t k = 0; k < places.size(); ++k) {
+      const int64_t from_start = places[k] < 0 ? places[k] + kRows * kColumns : places[k];
+      const bool is_there = from_start >= 0 && from_start < kRows * kColumns;
+      CHECK(elements[k] == at(from_start));
+      CHECK(more[k] == (is_there ? at(from_start) + 3 : 0));
+    }
   }
 }
 
