@@ -76,6 +76,26 @@ TEST_CASE("explain says of a model's kernels what it says; a file that is none i
   CHECK(!text_of(dir.file("absent.onnx")).first);
 }
 
+TEST_CASE("a model whose shapes depend on what it is fed is tuned for what it is fed") {
+  const TemporaryDir dir;
+  Graph g;
+  g.input("x", DType::F32, {8}).node("NonZero", {"x"}, {"places"}).node("Neg", {"places"}, {"y"}).output("y");
+  write_file(dir.file("model.onnx"), model(g));
+  const auto tune = [&](const std::string& fed) {
+    const std::string out = dir.file("out");
+    const bool ok = std::system((LATHE_PROGRAM " tune --threads 1 --budget 1s " + dir.file("model.onnx") +
+                                 fed + " > " + out + " 2>&1")
+                                    .c_str()) == 0;
+    return std::pair(ok, bytes_of(out));
+  };
+  const auto [alone, message] = tune("");
+  CHECK(!alone);
+  CHECK(message.find("its shapes depend on what it is fed") != std::string::npos);
+  const auto [fed, text] = tune(" --random");
+  CHECK(fed);
+  CHECK(text.find("kernels, tuned") != std::string::npos);
+}
+
 TEST_CASE("a trace of a program that is compiled already is refused") {
   const TemporaryDir dir;
   Graph g;

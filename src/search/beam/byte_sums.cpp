@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "graph/forms/three_bytes.hpp"
-#include "graph/realise.hpp"
+#include "search/beam/forms.hpp"
 #include "search/beam/pieces.hpp"
 #include "search/beam/unused_name.hpp"
 
@@ -15,8 +15,6 @@ namespace lathe::search {
 namespace {
 
 using graph::NodeRef;
-
-constexpr double kWorthwhile = 0.95; // ratio of times: another rounding must save five per cent
 
 /// Whether the target multiplies signed bytes by unsigned ones in whole vectors. C's vectors have at most 16
 /// lanes: an operand unpacked in such parts waits till all of them are stored.
@@ -99,34 +97,24 @@ bool pays(const NodeRef& total, const lower::Program& program, CostModel& model,
   Applied bytes = apply(floats, *move, model.target());
   if (!bytes.plan) return false;
   return search(*bytes.plan, model, options).predicted_seconds <
-         kWorthwhile * search(floats, model, options).predicted_seconds;
+         kWorthwhileForm * search(floats, model, options).predicted_seconds;
 }
 
 } // namespace
 
 Plan with_byte_sums(Plan plan, CostModel& model, const SearchOptions& options) {
   if (!has_products_of_bytes(model.target())) return plan;
-  const auto signature = [](const NodeRef& node) {
-    return graph::print(graph::without_data({node}).outputs);
-  };
-  std::map<std::string, NodeRef> distinct;                // by signature
-  std::map<const graph::Node*, std::string> signature_of; // of the program's totals
+  std::map<std::string, NodeRef> distinct;              // by signature
+  std::map<const graph::Node*, std::string> signatures; // of the program's totals
   for (const lower::Stage& stage : plan.program->stages) {
     if (stage.node->op != Op::Reduce) continue;
     const std::vector<NodeRef> blocks = blocks_of(stage.node);
     if (blocks.empty()) continue;
     const NodeRef by_itself = alone(stage.node, blocks);
-    distinct.emplace(signature_of[stage.node.get()] = signature(by_itself), by_itself);
+    distinct.emplace(signatures[stage.node.get()] = signature_of(by_itself), by_itself);
   }
   if (distinct.empty()) return plan;
-  SearchOptions quick = options;
-  quick.measure = nullptr;
-  quick.prepare = nullptr;
-  quick.seeds.clear();
-  quick.budget_seconds = 0;
-  quick.beam = std::min(quick.beam, SearchOptions().beam);
-  quick.log.clear();
-  quick.progress = nullptr;
+  const SearchOptions quick = by_model_alone(options);
   const std::vector<std::pair<std::string, NodeRef>> each(distinct.begin(), distinct.end());
   std::vector<char> paying(each.size());
   search_pieces(each.size(), quick, [&](size_t k, SearchTrace* trace) {
@@ -135,8 +123,8 @@ Plan with_byte_sums(Plan plan, CostModel& model, const SearchOptions& options) {
     paying[k] = pays(each[k].second, *plan.program, model, own);
   });
   const auto move = move_on(*plan.program, [&](const NodeRef& node) {
-    const auto found = signature_of.find(node.get());
-    if (found == signature_of.end()) return false;
+    const auto found = signatures.find(node.get());
+    if (found == signatures.end()) return false;
     const auto at =
         std::find_if(each.begin(), each.end(), [&](const auto& e) { return e.first == found->second; });
     return paying[static_cast<size_t>(at - each.begin())] != 0;

@@ -7,8 +7,8 @@
 
 #include "graph/forms/strassen.hpp"
 #include "graph/forms/winograd.hpp"
-#include "graph/realise.hpp"
 #include "search/beam/byte_sums.hpp"
+#include "search/beam/forms.hpp"
 #include "search/beam/isolated.hpp"
 #include "search/beam/joint_search.hpp"
 #include "search/beam/order_search.hpp"
@@ -24,9 +24,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using graph::NodeRef;
 
-constexpr double kNear = 1.5; // ratio to the best predicted time; slower forms are not measured
-constexpr double kWorthwhileForm =
-    0.95;                            // ratio of times; a form that rounds differently must save five per cent
+constexpr double kNear = 1.5;        // ratio to the best predicted time; slower forms are not measured
 constexpr double kAskedFor = 0.98;   // ratio of times; a form that the user asked for must save two per cent
 constexpr double kForDeciding = 0.5; // share of the budget for single sums, if several have forms
 constexpr int kMostAxes = 3;         // axes along which a form stores values innermost
@@ -90,15 +88,7 @@ struct Form {
 /// The best plan of a program in which one sum has other forms, made by the moves `others`.
 SearchResult decide(const Plan& start, const std::vector<Move>& others, CostModel& model,
                     const SearchOptions& options, const MakeMeasure& make_measure) {
-  SearchOptions quick = options;
-  quick.measure = nullptr;
-  quick.prepare = nullptr;
-  quick.seeds.clear();
-  quick.budget_seconds = 0;
-  // compile()'s beam, as this search takes none of tuning's budget.
-  quick.beam = std::min(quick.beam, SearchOptions().beam);
-  quick.log.clear();
-  quick.progress = nullptr;
+  const SearchOptions quick = by_model_alone(options);
   std::vector<std::optional<Form>> made(1 + others.size());
   search_pieces(made.size(), quick, [&](size_t k, SearchTrace* trace) {
     std::optional<Plan> plan = k == 0 ? start : std::move(apply(start, others[k - 1], model.target()).plan);
@@ -183,12 +173,9 @@ SearchResult search_forms(const Plan& as_written, CostModel& model, const Search
   Plan plan = start;
   if (!sums.empty()) {
     std::map<std::string, lower::NamedOutput> distinct;
-    const auto signature = [](const NodeRef& alone) {
-      return graph::print(graph::without_data({alone}).outputs);
-    };
     for (const int s : sums) {
       const NodeRef alone = isolated(stage_at(start, s).node);
-      distinct.emplace(signature(alone), lower::NamedOutput{"y", alone});
+      distinct.emplace(signature_of(alone), lower::NamedOutput{"y", alone});
     }
     std::map<std::string, Move> chosen; // by signature
     SearchOptions share = options;
@@ -224,7 +211,7 @@ SearchResult search_forms(const Plan& as_written, CostModel& model, const Search
       Move move = form;
       for (const int s : sums_with_forms(*plan.program, allowed)) {
         const lower::Stage& stage = stage_at(plan, s);
-        const auto it = chosen.find(signature(isolated(stage.node)));
+        const auto it = chosen.find(signature_of(isolated(stage.node)));
         if (it != chosen.end() && it->second == form)
           move.arguments.insert(move.arguments.end() - 1, StageHandle(s));
       }

@@ -11,7 +11,8 @@ namespace lathe::search {
 /// Sets options.measure and options.prepare for the kernels of one program.
 using MakeMeasure = std::function<void(const std::shared_ptr<const lower::Program>&, SearchOptions&)>;
 
-/// The forms that may replace a sum although they round differently; see CompileOptions.
+/// The forms that may replace a sum although they round differently; see CompileOptions. Sums over blocks by
+/// products of bytes (byte_sums.hpp) need no leave: they are about as exact as sums of floats.
 struct AllowedForms {
   int winograd = 0; // largest tile of convolutions; 0: none
   int strassen = 0; // most levels of blocks of products; 0: none
@@ -20,7 +21,7 @@ struct AllowedForms {
 /// The best plan over all allowed forms, as search() returns it. `make_measure` sets options.measure for each
 /// form; null: the model alone ranks. If several sums have other forms, the search decides each distinct sum
 /// as a program of its own, with a share of the budget.
-SearchResult search_forms(const Plan& start, CostModel& model, const SearchOptions& options,
+SearchResult search_forms(const Plan& as_written, CostModel& model, const SearchOptions& options,
                           const AllowedForms& allowed, const MakeMeasure& make_measure);
 
 } // namespace lathe::search

@@ -1,6 +1,7 @@
 // Moves that give the nest of a stage a copy of what it reads, laid out in the order in which it is read:
 // pack (of what it loads) and unpack (of what it multiplies by).
 #include <algorithm>
+#include <functional>
 
 #include <fmt/format.h>
 
@@ -28,17 +29,6 @@ std::vector<const For*> loops_of(const ValueRef& value, const std::vector<For*>&
   for (const For* f : loops)
     if (moves_with(value, f->var)) used.push_back(f);
   return used;
-}
-
-/// The loop under which a copy is to be made.
-Verdict find_place(Draft& draft, const Target& target, StoredHandle result, LoopHandle handle, Scope scope,
-                   LoopSite& site) {
-  if (result.stage() < 0) return fmt::format("{} is no stage", result.name());
-  site = find_loop(draft, handle);
-  if (!site) return fmt::format("there is no loop {}", handle.name());
-  if (const LoopKind kind = site.loop().kind; kind == LoopKind::Vector || kind == LoopKind::Tensor)
-    return fmt::format("{} is a vector or tensor loop", handle.name());
-  return scope == Scope::Local ? may_hold_local_memory(site, target) : Verdict();
 }
 
 /// The scratch for the copy, one dimension for each loop.
@@ -117,66 +107,79 @@ ValueRef factor_of(const Store& store, int buffer) {
   return {};
 }
 
+/// Copies what `find` finds under the loop, in the nest of `result`.
+Verdict copy_under(Draft& draft, const Target& target, StoredHandle result, BufferHandle operand,
+                   LoopHandle handle, Scope scope,
+                   const std::function<Verdict(For& loop, Copied& out)>& find) {
+  if (result.stage() < 0) return fmt::format("{} is no stage", result.name());
+  const LoopSite site = find_loop(draft, handle);
+  if (!site) return fmt::format("there is no loop {}", handle.name());
+  if (const LoopKind kind = site.loop().kind; kind == LoopKind::Vector || kind == LoopKind::Tensor)
+    return fmt::format("{} is a vector or tensor loop", handle.name());
+  if (scope == Scope::Local)
+    if (auto v = may_hold_local_memory(site, target); !v.empty()) return v;
+  Copied copied;
+  if (auto v = find(site.loop(), copied); !v.empty()) return v;
+  return copy_value(draft, target, result, operand, site.loop(), copied, scope);
+}
+
 } // namespace
 
 Verdict pack(Draft& draft, const Target& target, StoredHandle result, BufferHandle from, LoopHandle handle,
              Scope scope) {
-  LoopSite site;
-  if (auto v = find_place(draft, target, result, handle, scope, site); !v.empty()) return v;
   const std::string &operand = from.name(), &loop_name = handle.name();
   const int stored = draft.id_of(result), read = draft.id_of(from);
-
-  Copied packed; // the one load of the operand in the nest of the stage
-  Verdict verdict;
-  for_each_store(site.loop().body, [&](Store& store, const std::vector<For*>& inner) {
-    if (store.buffer->id == read) // the copy would be made of what was there before
-      verdict = fmt::format("{} is written under {}", operand, loop_name);
-    if (store.buffer->id != stored) return;
-    ast::visit(store.value, [&](const ValueRef& value) {
-      const auto* attr = std::get_if<LoadAttr>(&value->attr);
-      if (!attr || attr->buffer->id != read) return;
-      if (value->op == Op::Gather)
-        verdict = fmt::format("{} is read at a computed index", operand);
-      else if (packed.value && packed.value != value)
-        verdict = fmt::format("{} is read at several places", operand);
-      packed = {value, inner};
+  return copy_under(draft, target, result, from, handle, scope, [&](For& loop, Copied& packed) -> Verdict {
+    Verdict verdict; // `packed` is the one load of the operand in the nest of the stage
+    for_each_store(loop.body, [&](Store& store, const std::vector<For*>& inner) {
+      if (store.buffer->id == read) // the copy would be made of what was there before
+        verdict = fmt::format("{} is written under {}", operand, loop_name);
+      if (store.buffer->id != stored) return;
+      ast::visit(store.value, [&](const ValueRef& value) {
+        const auto* attr = std::get_if<LoadAttr>(&value->attr);
+        if (!attr || attr->buffer->id != read) return;
+        if (value->op == Op::Gather)
+          verdict = fmt::format("{} is read at a computed index", operand);
+        else if (packed.value && packed.value != value)
+          verdict = fmt::format("{} is read at several places", operand);
+        packed = {value, inner};
+      });
     });
+    if (!verdict.empty()) return verdict;
+    if (!packed.value)
+      return fmt::format("the nest of {} under {} does not read {}", result.name(), loop_name, operand);
+    if (std::get<LoadAttr>(packed.value->attr).buffer->scope != Scope::Global)
+      return fmt::format("{} is scratch already", operand);
+    return {};
   });
-  if (!verdict.empty()) return verdict;
-  if (!packed.value)
-    return fmt::format("the nest of {} under {} does not read {}", result.name(), loop_name, operand);
-  if (std::get<LoadAttr>(packed.value->attr).buffer->scope != Scope::Global)
-    return fmt::format("{} is scratch already", operand);
-  return copy_value(draft, target, result, from, site.loop(), packed, scope);
 }
 
 Verdict unpack(Draft& draft, const Target& target, StoredHandle result, BufferHandle from, LoopHandle handle,
                Scope scope) {
-  LoopSite site;
-  if (auto v = find_place(draft, target, result, handle, scope, site); !v.empty()) return v;
   const std::string &operand = from.name(), &loop_name = handle.name();
   const int stored = draft.id_of(result), read = draft.id_of(from);
-
-  Copied factor;
-  std::vector<int> written; // under the loop
-  Verdict verdict;
-  for_each_store(site.loop().body, [&](Store& store, const std::vector<For*>& inner) {
-    written.push_back(store.buffer->id);
-    if (store.buffer->id != stored) return;
-    const ValueRef value = factor_of(store, read);
-    if (value && factor.value && value != factor.value)
-      verdict = fmt::format("{} is read at several places", operand);
-    if (value) factor = {value, inner};
+  return copy_under(draft, target, result, from, handle, scope, [&](For& loop, Copied& factor) -> Verdict {
+    std::vector<int> written; // under the loop
+    Verdict verdict;
+    for_each_store(loop.body, [&](Store& store, const std::vector<For*>& inner) {
+      written.push_back(store.buffer->id);
+      if (store.buffer->id != stored) return;
+      const ValueRef value = factor_of(store, read);
+      if (value && factor.value && value != factor.value)
+        verdict = fmt::format("{} is read at several places", operand);
+      if (value) factor = {value, inner};
+    });
+    if (!verdict.empty()) return verdict;
+    if (!factor.value)
+      return fmt::format("the nest of {} under {} multiplies by nothing that is computed from {}",
+                         result.name(), loop_name, operand);
+    if (factor.value->op == Op::Load) return fmt::format("{} is multiplied as it is", operand);
+    for (const int buffer : written) // the copy would be made of what was there before
+      if (reads(factor.value, buffer))
+        return fmt::format("what is computed from {} depends on what is written under {}", operand,
+                           loop_name);
+    return {};
   });
-  if (!verdict.empty()) return verdict;
-  if (!factor.value)
-    return fmt::format("the nest of {} under {} multiplies by nothing that is computed from {}",
-                       result.name(), loop_name, operand);
-  if (factor.value->op == Op::Load) return fmt::format("{} is multiplied as it is", operand);
-  for (const int buffer : written) // the copy would be made of what was there before
-    if (reads(factor.value, buffer))
-      return fmt::format("what is computed from {} depends on what is written under {}", operand, loop_name);
-  return copy_value(draft, target, result, from, site.loop(), factor, scope);
 }
 
 } // namespace lathe::search

@@ -42,51 +42,53 @@ Verdict for_each_node(const Rewriting& graph, const std::vector<StageHandle>& st
   return {};
 }
 
+using NodeCheck = std::function<Verdict(const graph::NodeRef&)>;
+
+/// Gives the nodes of the stages another form, if `why_not` has no reason against any of them.
+Verdict reform(Rewriting& graph, const std::vector<StageHandle>& stages, const NodeCheck& why_not,
+               std::function<graph::NodeRef(const graph::NodeRef&)> form) {
+  std::set<const graph::Node*> sums;
+  const Verdict verdict = for_each_node(graph, stages, [&](const graph::NodeRef& node) {
+    sums.insert(node.get());
+    return why_not(node);
+  });
+  graph.replace = [sums = std::move(sums), form = std::move(form)](const graph::NodeRef& original,
+                                                                   graph::NodeRef rebuilt) {
+    return sums.contains(original.get()) ? form(rebuilt) : rebuilt;
+  };
+  return verdict;
+}
+
 } // namespace
 
 Verdict winograd(Rewriting& graph, const std::vector<StageHandle>& stages, int64_t tile) {
   if (tile != 2 && tile != 4) return "tiles are of 2 or 4";
-  std::set<const graph::Node*> convolutions;
-  const Verdict verdict = for_each_node(graph, stages, [&](const graph::NodeRef& node) -> Verdict {
-    if (!graph::read_convolution(node)) return "no 3 x 3 convolution of stride 1";
-    convolutions.insert(node.get());
-    return {};
-  });
-  graph.replace = [=](const graph::NodeRef& original, graph::NodeRef rebuilt) {
-    return convolutions.contains(original.get()) ? graph::winograd(rebuilt, static_cast<int>(tile)) : rebuilt;
-  };
-  return verdict;
+  return reform(
+      graph, stages,
+      [](const graph::NodeRef& node) -> Verdict {
+        return graph::read_convolution(node) ? "" : "no 3 x 3 convolution of stride 1";
+      },
+      [=](const graph::NodeRef& sum) { return graph::winograd(sum, static_cast<int>(tile)); });
 }
 
 Verdict strassen(Rewriting& graph, const std::vector<StageHandle>& stages, int64_t levels) {
   if (levels != 1 && levels != 2) return "one level of blocks or two";
-  std::set<const graph::Node*> products;
-  const Verdict verdict = for_each_node(graph, stages, [&](const graph::NodeRef& node) -> Verdict {
+  const auto why_not = [&](const graph::NodeRef& node) -> Verdict {
     const auto product = graph::read_product(node);
     if (!product) return "no product of two matrices";
-    if (!graph::can_halve(*product, static_cast<int>(levels)))
-      return fmt::format("{} rows, {} columns and {} terms are not multiples of {}", product->rows,
-                         product->columns, product->terms, 1 << levels);
-    products.insert(node.get());
-    return {};
-  });
-  graph.replace = [=](const graph::NodeRef& original, graph::NodeRef rebuilt) {
-    return products.contains(original.get()) ? graph::strassen(rebuilt, static_cast<int>(levels)) : rebuilt;
+    if (graph::can_halve(*product, static_cast<int>(levels))) return {};
+    return fmt::format("{} rows, {} columns and {} terms are not multiples of {}", product->rows,
+                       product->columns, product->terms, 1 << levels);
   };
-  return verdict;
+  return reform(graph, stages, why_not,
+                [=](const graph::NodeRef& sum) { return graph::strassen(sum, static_cast<int>(levels)); });
 }
 
 Verdict three_bytes(Rewriting& graph, const std::vector<StageHandle>& stages) {
-  std::set<const graph::Node*> sums;
-  const Verdict verdict = for_each_node(graph, stages, [&](const graph::NodeRef& node) -> Verdict {
-    if (!graph::read_block_of_bytes(node)) return "no sum over a block of floats times integers of 0 to 255";
-    sums.insert(node.get());
-    return {};
-  });
-  graph.replace = [=](const graph::NodeRef& original, graph::NodeRef rebuilt) {
-    return sums.contains(original.get()) ? graph::three_bytes(rebuilt) : rebuilt;
+  const auto why_not = [](const graph::NodeRef& node) -> Verdict {
+    return graph::read_block_of_bytes(node) ? "" : "no sum over a block of floats times integers of 0 to 255";
   };
-  return verdict;
+  return reform(graph, stages, why_not, graph::three_bytes);
 }
 
 Verdict innermost(Rewriting& graph, const std::vector<StageHandle>& stages, int64_t axis) {

@@ -110,7 +110,8 @@ bool match(Pair& p, const TileProblem::Operand& read) {
   return has_lanes && !p.far.empty();
 }
 
-/// Finds the instruction that takes the bytes of the blocks' products four at a time along a reducing loop.
+/// Finds the instruction that takes the bytes of the blocks' products several at a time along a reducing
+/// loop.
 void find_instruction(Pair& p, const Target& target) {
   if (p.blocks.sum != DType::I32) return;
   const auto shared = std::find_if(p.blocks.operands.begin(), p.blocks.operands.end(),

@@ -38,7 +38,7 @@ struct StageInfo {
   bool widens = false;      // is a wider form of another value
   bool converts = false;    // the same, which no instruction of the target multiplies as it is
   bool of_indices = true;   // computed from indices alone
-  bool of_bytes = false;    // a value of 8 bits
+  bool of_bytes = false;    // a value of 8 bits: a number or a bool
   bool is_byte = false;     // a number of 8 bits
   bool of_constants = true; // computed from constants alone, such as weights that are unpacked
   double elements = 1, executions = 1, instructions = 0;
