@@ -35,7 +35,8 @@ struct Pair {
   /// adds products one by one.
   std::optional<Instruction> instruction;
   LoopHandle along_k;
-  std::vector<LoopHandle> vectors_out; // those of shared_out over vectors that meet the same numbers
+  std::vector<LoopHandle>
+      vectors_out; // of the blocks: over vectors that an instruction multiplies by the same numbers
   // The loop over several vectors that meet the matrix, in the total and in the blocks; 0 if there is none.
   LoopHandle vectors_of_total, vectors_of_blocks;
   int64_t vectors = 0;
@@ -186,7 +187,8 @@ void by_instruction(Script& script, const Pair& p, int64_t lanes, int64_t width)
     const BufferHandle copy = script.prepack(stage, operand.buffer);
     if (!read && operand.out_strides[p.along_blocks] != 0) read = copy;
   }
-  // The operand is unpacked after that, as full vectors, with zeros past the ends.
+  // Tensorising comes before unpacking: it fills the loops up, so that the operand is unpacked as full
+  // vectors, with zeros past the ends.
   script.add(MoveKind::Tensorise, p.blocks.result, inner.back(), k.inner);
   PackedCopy unpacked;
   if (!p.blocks.adds_products)
